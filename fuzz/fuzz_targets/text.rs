@@ -6,7 +6,7 @@ mod specification;
 
 use bloomline::KeyHasher;
 use bloomline_text::near::{Near, Scratch};
-use bloomline_text::{By, Claim, Rules, Texts};
+use bloomline_text::{Unit, Claim, Rules, Texts};
 use libfuzzer_sys::fuzz_target;
 use specification::{Exact, Specification, fates};
 use std::collections::HashSet;
@@ -15,7 +15,7 @@ fuzz_target!(|input: ([bool; 7], u8, u8, u8, Vec<Vec<u8>>)| {
     let ([document, at_least, drop_document, trim, ignore_case, gram, frozen], ngram, min_ngram, share, documents) =
         input;
     let mut rules = Rules::default();
-    rules.by = if document { By::Document } else { By::Paragraph };
+    rules.unit = if document { Unit::Document } else { Unit::Paragraph };
     (rules.ngram, rules.min_ngram) = (usize::from(ngram % 5), usize::from(min_ngram % 6));
     rules.threshold = f64::from(share % 11) / 10.0;
     (rules.at_least, rules.drop_document, rules.frozen) = (at_least, drop_document, frozen);

@@ -7,7 +7,7 @@ use wide::u8x16;
 
 /// What the last character of a block was, for the next block: one bit each.
 #[derive(Clone, Copy, Default)]
-struct Before {
+struct Carry {
     token: u64,
     letter: u64,
     digit: u64,
@@ -17,9 +17,9 @@ struct Before {
 }
 
 /// What a block has beside ASCII, and how much of it was looked at.
-struct Others {
+struct NonAscii {
     /// Bytes that belong to the token of the byte before.
-    goes_on: u64,
+    continues: u64,
     /// Marks of punctuation that join the two parts beside them.
     joining: u64,
     katakana: u64,
@@ -44,11 +44,11 @@ const IS_MARK: u8 = 64;
 const IS_RARE: u8 = 128;
 
 /// What the characters of each class do.
-const DOES: [u8; 256] = {
-    let mut does = [0; 256];
+const ROLES: [u8; 256] = {
+    let mut roles = [0; 256];
     let mut class = 0;
     while class < 256 {
-        does[class] = match class as u8 & CLASS {
+        roles[class] = match class as u8 & CLASS {
             LETTER => IS_LETTER,
             NUMBER => IS_DIGIT,
             KATAKANA => IS_KATAKANA,
@@ -62,18 +62,18 @@ const DOES: [u8; 256] = {
         };
         class += 1;
     }
-    does
+    roles
 };
 
 impl Scan<'_> {
     /// The tokens from `from` on, which is a boundary, to a boundary before the first character that has to be looked at one by
     /// one. Returns that boundary and the place of the character; nothing at the end of the text.
-    pub(crate) fn blocks(&mut self, from: usize) -> Option<(usize, usize)> {
+    pub(crate) fn scan_blocks(&mut self, from: usize) -> Option<(usize, usize)> {
         let bytes = self.text.as_bytes();
         let mut at = from;
         // Where the token begins that is open at the end of a block.
         let mut open = from;
-        let mut before = Before::default();
+        let mut before = Carry::default();
         let mut tail;
         loop {
             let rest = &bytes[at..];
@@ -90,11 +90,11 @@ impl Scan<'_> {
             };
             let mut masks = Masks::new(block);
             let mid_is_last = (masks.letter_mids | masks.digit_mids) >> 63 != 0;
-            let others = if masks.not_ascii != 0 || before.katakana != 0 || mid_is_last && !next.is_ascii() {
-                self.others(at, block, &mut masks, before)
+            let non_ascii = if masks.not_ascii != 0 || before.katakana != 0 || mid_is_last && !next.is_ascii() {
+                self.classify_non_ascii(at, block, &mut masks, before)
             } else {
-                Others {
-                    goes_on: 0,
+                NonAscii {
+                    continues: 0,
                     joining: 0,
                     katakana: 0,
                     letter_after: u64::from(next.is_ascii_alphabetic()),
@@ -103,30 +103,31 @@ impl Scan<'_> {
                     stop: None,
                 }
             };
-            let last = others.bytes as u32 - 1;
+            let last = non_ascii.bytes as u32 - 1;
             let Masks { letters, digits, .. } = masks;
-            let between_letters = (letters << 1 | before.letter) & (letters >> 1 | others.letter_after << last);
-            let between_digits = (digits << 1 | before.digit) & (digits >> 1 | others.digit_after << last);
+            let between_letters = (letters << 1 | before.letter) & (letters >> 1 | non_ascii.letter_after << last);
+            let between_digits = (digits << 1 | before.digit) & (digits >> 1 | non_ascii.digit_after << last);
             let words = letters
                 | digits
                 | masks.connectors
-                | others.joining
+                | non_ascii.joining
                 | masks.letter_mids & between_letters
                 | masks.digit_mids & between_digits;
             let tokens = !masks.white;
-            let goes_on = words & (words << 1 | before.word) | others.goes_on;
-            let mut starts = tokens & !goes_on;
-            let mut ends = (tokens << 1 | before.token) & !goes_on;
+            let continues = words & (words << 1 | before.word) | non_ascii.continues;
+            let mut starts = tokens & !continues;
+            let mut ends = (tokens << 1 | before.token) & !continues;
             let mut newlines = masks.newlines;
             let mut stop = None;
-            if let Some(place) = others.stop {
+            if let Some(stop_at) = non_ascii.stop {
                 // An open token begins at a boundary too.
-                let boundary = self.last_boundary(if before.token == 0 { from } else { open }, place);
+                let boundary = self.last_boundary(if before.token == 0 { from } else { open }, stop_at);
                 // Up to the boundary, of which the block may have nothing.
-                let most = boundary.checked_sub(at).map_or(0, |bits| !(!1u64).checked_shl(bits as u32).unwrap_or(0));
-                ends &= most;
-                newlines &= most >> 1;
-                stop = Some((boundary, place));
+                let up_to_boundary =
+                    boundary.checked_sub(at).map_or(0, |bits| !(!1u64).checked_shl(bits as u32).unwrap_or(0));
+                ends &= up_to_boundary;
+                newlines &= up_to_boundary >> 1;
+                stop = Some((boundary, stop_at));
             } else if last < 63 {
                 let whole = u64::MAX >> (63 - last);
                 starts &= whole;
@@ -135,7 +136,7 @@ impl Scan<'_> {
             }
             while newlines != 0 {
                 let bit = newlines.trailing_zeros();
-                self.newline_after(at + bit as usize, (ends & u64::MAX >> (63 - bit)).count_ones() as usize);
+                self.push_newline_after(at + bit as usize, (ends & u64::MAX >> (63 - bit)).count_ones() as usize);
                 newlines &= newlines - 1;
             }
             if before.token == 0 {
@@ -143,7 +144,7 @@ impl Scan<'_> {
                 starts &= starts.wrapping_sub(1);
             }
             while ends != 0 {
-                self.token(open, at + ends.trailing_zeros() as usize);
+                self.push_token(open, at + ends.trailing_zeros() as usize);
                 ends &= ends - 1;
                 open = at + starts.trailing_zeros() as usize;
                 starts &= starts.wrapping_sub(1);
@@ -151,44 +152,44 @@ impl Scan<'_> {
             if stop.is_some() {
                 return stop;
             }
-            before = Before {
+            before = Carry {
                 token: tokens >> last & 1,
                 letter: letters >> last & 1,
                 digit: digits >> last & 1,
                 word: words >> last & 1,
-                katakana: others.katakana >> last & 1,
+                katakana: non_ascii.katakana >> last & 1,
             };
             // The bytes behind the end are white.
-            at = (at + others.bytes).min(bytes.len());
+            at = (at + non_ascii.bytes).min(bytes.len());
         }
     }
 
     /// Adds the characters of a block that are not ASCII to its masks: all bytes of a character are of its class, and those of
     /// a mark of the class before it.
     #[inline(never)]
-    fn others(&self, at: usize, block: &[u8; BLOCK], masks: &mut Masks, before: Before) -> Others {
+    fn classify_non_ascii(&self, at: usize, block: &[u8; BLOCK], masks: &mut Masks, before: Carry) -> NonAscii {
         let text = self.text.as_bytes();
         let continued = continuations(block);
         let mut leads = masks.not_ascii & !continued;
-        let (mut does, mut bytes) = ([0; BLOCK], BLOCK);
+        let (mut roles, mut bytes) = ([0; BLOCK], BLOCK);
         while leads != 0 {
             let bit = leads.trailing_zeros() as usize;
             leads &= leads - 1;
-            let (c, length) = character(text, at + bit);
+            let (c, length) = decode_char(text, at + bit);
             if bit + length > BLOCK {
                 bytes = bit;
                 break;
             }
-            does[bit] = DOES[usize::from(class::class(c))];
+            roles[bit] = ROLES[usize::from(class::class(c))];
         }
         let last = bytes - 1;
 
-        let first = |flag| flagged(&does, flag);
+        let first = |flag| mask_of(&roles, flag);
         // The other bytes of characters, from the first ones up.
         let all = |first: u64| (0..3).fold(first, |all, _| all | all << 1 & continued);
         let marks = all(first(IS_MARK));
         // The marks behind such bytes, in runs: adding at the start of a run carries through to its end.
-        let marked = |of: u64, before: u64| of | marks & !marks.wrapping_add((of << 1 | before) & marks);
+        let marked = |chars: u64, before: u64| chars | marks & !marks.wrapping_add((chars << 1 | before) & marks);
         // Of a connector before the block no more is known than that it is part of a word.
         let connector_before = before.word & !before.letter & !before.digit;
         masks.letters = marked(masks.letters | all(first(IS_LETTER)), before.letter);
@@ -205,23 +206,23 @@ impl Scan<'_> {
         let mut stop = (rare < bytes).then_some(at + rare);
         let (mut letter_after, mut digit_after) = (0, 0);
         if stop.is_none() && at + bytes < text.len() {
-            let does = DOES[usize::from(class::class(character(text, at + bytes).0))];
-            letter_after = u64::from(does & IS_LETTER != 0);
-            digit_after = u64::from(does & IS_DIGIT != 0);
-            if does & (IS_MARK | IS_RARE) != 0 && mids >> last & 1 != 0 {
+            let roles = ROLES[usize::from(class::class(decode_char(text, at + bytes).0))];
+            letter_after = u64::from(roles & IS_LETTER != 0);
+            digit_after = u64::from(roles & IS_DIGIT != 0);
+            if roles & (IS_MARK | IS_RARE) != 0 && mids >> last & 1 != 0 {
                 stop = Some(at + bytes);
             }
         }
         // The first bytes of those characters that stand between two of a kind.
-        let between = |of: u64, before: u64, after: u64| {
-            let followed = of >> 1 | after << last;
-            (of << 1 | before) & (0..3).fold(followed, |first, _| first | (first & continued) >> 1)
+        let between = |chars: u64, before: u64, after: u64| {
+            let followed = chars >> 1 | after << last;
+            (chars << 1 | before) & (0..3).fold(followed, |first, _| first | (first & continued) >> 1)
         };
         let joining = letter_mids & between(masks.letters, before.letter, letter_after)
             | digit_mids & between(masks.digits, before.digit, digit_after);
         let connected = katakana | masks.connectors;
-        let goes_on = continued | marks | connected & (connected << 1 | connector_before | before.katakana);
-        Others { goes_on, joining: all(joining), katakana, letter_after, digit_after, bytes, stop }
+        let continues = continued | marks | connected & (connected << 1 | connector_before | before.katakana);
+        NonAscii { continues, joining: all(joining), katakana, letter_after, digit_after, bytes, stop }
     }
 
     /// A boundary in `from..=end`, as late as can be told, that is one whatever stands from `end` on. `from` is a boundary.
@@ -251,13 +252,13 @@ fn may_join(before: u8, after: u8) -> bool {
 
 /// The bytes that have a flag.
 #[inline(always)]
-fn flagged(bytes: &[u8; BLOCK], flag: u8) -> u64 {
+fn mask_of(bytes: &[u8; BLOCK], flag: u8) -> u64 {
     bits(bytes, |bytes| (bytes & u8x16::splat(flag)).simd_eq(u8x16::splat(flag)))
 }
 
 /// The character at a place of a text in UTF-8, and its length.
 #[inline(always)]
-fn character(text: &[u8], at: usize) -> (char, usize) {
+fn decode_char(text: &[u8], at: usize) -> (char, usize) {
     let rest = &text[at..];
     let low = |i: usize| u32::from(rest[i] & 0x3F);
     let (code, length) = match rest[0] {

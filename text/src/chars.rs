@@ -74,38 +74,38 @@ const STEPS: [[State; CLASSES]; Break as usize] = {
 };
 
 /// The state after the first character of a token, by its class.
-const BEGIN: [State; CLASSES] = {
-    let mut begin = [Alone; CLASSES];
-    begin[LETTER as usize] = Letter;
-    begin[HEBREW as usize] = Hebrew;
-    begin[NUMBER as usize] = Number;
-    begin[KATAKANA as usize] = Katakana;
-    begin[CONNECTOR as usize] = Connector;
-    begin[SPACE as usize] = Space;
-    begin[FLAG as usize] = Flag;
-    begin[NEWLINE as usize] = Nothing;
-    begin
+const FIRST: [State; CLASSES] = {
+    let mut first = [Alone; CLASSES];
+    first[LETTER as usize] = Letter;
+    first[HEBREW as usize] = Hebrew;
+    first[NUMBER as usize] = Number;
+    first[KATAKANA as usize] = Katakana;
+    first[CONNECTOR as usize] = Connector;
+    first[SPACE as usize] = Space;
+    first[FLAG as usize] = Flag;
+    first[NEWLINE as usize] = Nothing;
+    first
 };
 
 /// So many characters of common classes stand before a boundary from which the faster way goes on.
-const CALM: u32 = 16;
+const COMMON_RUN: u32 = 16;
 
 impl Scan<'_> {
-    /// The tokens from `from` on, which is a boundary, to a boundary behind `least` and behind some characters that follow no
+    /// The tokens from `from` on, which is a boundary, to a boundary behind `min_end` and behind some characters that follow no
     /// rare rules, or to the end. Returns where it ended.
-    pub(crate) fn chars(&mut self, from: usize, least: usize) -> usize {
+    pub(crate) fn scan_chars(&mut self, from: usize, min_end: usize) -> usize {
         let text = self.text;
         let (mut state, mut start) = (Nothing, from);
         // Whether the token is white space alone, and whether its last character is a joiner.
         let (mut blank, mut joiner) = (true, false);
         // Where the mark of punctuation is.
         let mut mid = from;
-        let mut calm = 0;
+        let mut common = 0;
         for (i, c) in text[from..].char_indices() {
             let i = from + i;
             let class = class::class(c);
             let kind = class & CLASS;
-            calm = if matches!(kind, HEBREW | FLAG | JOINER) { 0 } else { calm + 1 };
+            common = if matches!(kind, HEBREW | FLAG | JOINER) { 0 } else { common + 1 };
             if kind >= MARK && state != Nothing {
                 joiner = kind == JOINER;
                 blank = false;
@@ -128,32 +128,32 @@ impl Scan<'_> {
                 state = next;
                 continue;
             }
-            self.end_token(state, start, mid, i, blank);
-            if calm >= CALM && i > least {
+            self.push_ended_token(state, start, mid, i, blank);
+            if common >= COMMON_RUN && i > min_end {
                 return i;
             }
             if c == '\n' {
-                self.newline(i);
+                self.push_newline(i);
             }
             start = i;
-            state = BEGIN[usize::from(kind)];
+            state = FIRST[usize::from(kind)];
             blank = class & WHITE != 0;
             joiner = kind == JOINER;
         }
-        self.end_token(state, start, mid, text.len(), blank);
+        self.push_ended_token(state, start, mid, text.len(), blank);
         text.len()
     }
 
     /// A token that ends at `end`. If the mark of punctuation at `mid` has joined nothing, it begins a token of its own. White space
     /// alone is none.
     #[inline(always)]
-    fn end_token(&mut self, state: State, mut start: usize, mid: usize, end: usize, blank: bool) {
+    fn push_ended_token(&mut self, state: State, mut start: usize, mid: usize, end: usize, blank: bool) {
         if matches!(state, LetterMid | HebrewQuote | NumberMid) {
-            self.token(start, mid);
+            self.push_token(start, mid);
             start = mid;
         }
         if !blank {
-            self.token(start, end);
+            self.push_token(start, end);
         }
     }
 }

@@ -43,66 +43,66 @@ pub(crate) const WHITE: u8 = 0x40;
 pub(crate) const PICTOGRAM: u8 = 0x80;
 
 /// The class of every character that was met. Memory that nobody asked about stays with the system.
-static KNOWN: [AtomicU8; 0x11_0000] = [const { AtomicU8::new(0) }; 0x11_0000];
+static CACHE: [AtomicU8; 0x11_0000] = [const { AtomicU8::new(0) }; 0x11_0000];
 
 /// The class of a character, with [`WHITE`] and [`PICTOGRAM`].
 #[inline]
 pub(crate) fn class(c: char) -> u8 {
     // Whoever finds nothing asks the library, which tells all threads the same.
-    match KNOWN[c as usize].load(Ordering::Relaxed) {
-        0 => learn(c),
+    match CACHE[c as usize].load(Ordering::Relaxed) {
+        0 => classify_and_cache(c),
         class => class,
     }
 }
 
 #[cold]
-fn learn(c: char) -> u8 {
-    let class = ask(c) | if c.is_whitespace() { WHITE } else { 0 };
-    let class = class | if joined("\u{200D}", c, "") { PICTOGRAM } else { 0 };
-    KNOWN[c as usize].store(class, Ordering::Relaxed);
+fn classify_and_cache(c: char) -> u8 {
+    let class = classify(c) | if c.is_whitespace() { WHITE } else { 0 };
+    let class = class | if is_one_token("\u{200D}", c, "") { PICTOGRAM } else { 0 };
+    CACHE[c as usize].store(class, Ordering::Relaxed);
     class
 }
 
 /// Whether the library takes `before`, `c` and `after` for one token.
-fn joined(before: &str, c: char, after: &str) -> bool {
+fn is_one_token(before: &str, c: char, after: &str) -> bool {
     let mut text = String::from(before);
     text.push(c);
     text += after;
     text.split_word_bounds().count() == 1
 }
 
-fn ask(c: char) -> u8 {
-    let after_letter = joined("a", c, "");
-    let after_katakana = joined("ア", c, "");
+fn classify(c: char) -> u8 {
+    let after_letter = is_one_token("a", c, "");
+    let after_katakana = is_one_token("ア", c, "");
     if c == '\u{200D}' {
         JOINER
-    } else if joined("!", c, "") {
+    } else if is_one_token("!", c, "") {
         MARK
-    } else if !joined("", c, "\u{308}") {
+    } else if !is_one_token("", c, "\u{308}") {
         NEWLINE
     } else if after_letter && after_katakana {
         CONNECTOR
     } else if after_katakana {
         KATAKANA
-    } else if after_letter && joined("1,", c, "") {
+    } else if after_letter && is_one_token("1,", c, "") {
         NUMBER
-    } else if after_letter && joined("א\"", c, "") {
+    } else if after_letter && is_one_token("א\"", c, "") {
         HEBREW
     } else if after_letter {
         LETTER
-    } else if joined("א", c, "") {
+    } else if is_one_token("א", c, "") {
         APOSTROPHE
-    } else if joined("א", c, "א") && !joined("a", c, "a") {
+    } else if is_one_token("א", c, "א") && !is_one_token("a", c, "a") {
         QUOTE
-    } else if joined("a", c, "a") && joined("1", c, "1") {
+    } else if is_one_token("a", c, "a") && is_one_token("1", c, "1") {
         MID_BOTH
-    } else if joined("a", c, "a") {
+    } else if is_one_token("a", c, "a") {
         MID_LETTER
-    } else if joined("1", c, "1") {
+    } else if is_one_token("1", c, "1") {
         MID_NUMBER
-    } else if joined("🇦", c, "") {
+    } else if is_one_token("🇦", c, "") {
         FLAG
-    } else if joined(" ", c, "") {
+    } else if is_one_token(" ", c, "") {
         SPACE
     } else {
         OTHER

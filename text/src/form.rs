@@ -21,7 +21,7 @@ use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCa
 /// use bloomline_text::{Form, Rules};
 /// let mut form = Form::default();
 /// (form.nfkc, form.case, form.digits, form.punctuation) = (true, true, true, true);
-/// assert_eq!(form.of("Ｓtraße 17: “Ａ. Müller”"), "strasse 00 a müller");
+/// assert_eq!(form.apply("Ｓtraße 17: “Ａ. Müller”"), "strasse 00 a müller");
 /// // Paragraphs that differ in nothing else are equal.
 /// let mut rules = Rules::default();
 /// (rules.ngram, rules.form) = (0, form);
@@ -59,11 +59,11 @@ impl Form {
     /// use bloomline_text::Form;
     /// let mut form = Form::default();
     /// form.space = true;
-    /// assert_eq!(form.of("a\u{3000}b\n"), "ab");
+    /// assert_eq!(form.apply("a\u{3000}b\n"), "ab");
     /// ```
-    pub fn of(&self, text: &str) -> String {
-        let mut scratch = Scratch::default();
-        let form = self.put(text.as_bytes(), &mut scratch);
+    pub fn apply(&self, text: &str) -> String {
+        let mut scratch = FormScratch::default();
+        let form = self.apply_into(text.as_bytes(), &mut scratch);
         String::from_utf8_lossy(form).into_owned()
     }
 
@@ -73,40 +73,40 @@ impl Form {
     }
 
     /// The form of text whose words are compared.
-    pub(crate) fn of_words(self) -> Self {
+    pub(crate) fn for_words(self) -> Self {
         Self { space: false, crlf: false, ..self }
     }
 
     /// A text in this form, for which `scratch` is used if it is another one.
-    pub(crate) fn put<'a>(&self, text: &'a [u8], scratch: &'a mut Scratch) -> &'a [u8] {
+    pub(crate) fn apply_into<'a>(&self, text: &'a [u8], scratch: &'a mut FormScratch) -> &'a [u8] {
         if self.is_plain() {
             return text;
         }
-        scratch.begin(*self);
-        let text = if self.crlf { without_carriage_returns(text) } else { Cow::Borrowed(text) };
+        scratch.reset(*self);
+        let text = if self.crlf { strip_carriage_returns(text) } else { Cow::Borrowed(text) };
         for chunk in text.utf8_chunks() {
-            self.put_valid(chunk.valid(), scratch);
+            self.apply_valid(chunk.valid(), scratch);
             scratch.text.extend(chunk.invalid());
         }
         &scratch.text
     }
 
     /// A text in this form but for carriage returns, step by step as text/FORMAT.md has it.
-    fn by_definition(&self, text: &str) -> String {
+    fn apply_by_definition(&self, text: &str) -> String {
         let composed = if self.symbols {
-            let left = |c| if is_symbol_in_any_form(c) { without_symbol(c) } else { Some(c) };
-            self.composed(&text.chars().filter_map(left).collect::<String>())
+            let left = |c| if is_symbol_in_any_form(c) { replace_symbol(c) } else { Some(c) };
+            self.compose(&text.chars().filter_map(left).collect::<String>())
         } else {
-            self.composed(text)
+            self.compose(text)
         };
         let folded = if self.case { UniCase::unicode(composed).to_folded_case() } else { composed };
-        let left: String = folded.chars().filter_map(|c| self.left(c)).collect();
+        let left: String = folded.chars().filter_map(|c| self.map_char(c)).collect();
         // What was between a letter and its accent may be gone.
-        self.composed(&left)
+        self.compose(&left)
     }
 
     /// The text in the form NFC or NFKC, if that is asked for.
-    fn composed(&self, text: &str) -> String {
+    fn compose(&self, text: &str) -> String {
         match (self.nfkc, self.nfc) {
             (true, _) => text.nfkc().collect(),
             (_, true) => text.nfc().collect(),
@@ -115,7 +115,7 @@ impl Form {
     }
 
     /// What is left of a folded character.
-    fn left(&self, character: char) -> Option<char> {
+    fn map_char(&self, character: char) -> Option<char> {
         if self.digits && character.general_category() == GeneralCategory::DecimalNumber {
             return Some('0');
         }
@@ -123,21 +123,21 @@ impl Form {
             return None;
         }
         let left = match (self.symbols, self.punctuation) {
-            (true, _) => without_symbol(character),
+            (true, _) => replace_symbol(character),
             (_, true) if character.is_ascii_punctuation() || is_punctuation(character) => None,
             _ => Some(character),
         };
         left.filter(|left| !(self.space && left.is_whitespace()))
     }
 
-    /// Adds the form of a text: what each character becomes, and [by definition](Self::by_definition) where that depends on what is
+    /// Adds the form of a text: what each character becomes, and [by definition](Self::apply_by_definition) where that depends on what is
     /// around it.
-    fn put_valid(&self, text: &str, scratch: &mut Scratch) {
-        let table = self.ascii();
+    fn apply_valid(&self, text: &str, scratch: &mut FormScratch) {
+        let table = self.ascii_table();
         let is_left = |byte: &u8| byte.is_ascii() && table[usize::from(*byte)] != DROPPED;
         // Where the last character of ASCII stands that is left, in the text and in its form. Nothing before it plays a part in what
         // becomes of it and of what follows.
-        let mut apart = (0, scratch.text.len());
+        let mut anchor = (0, scratch.text.len());
         // Whether a mark would stand beside another one that was not before it, or has another order.
         let mut after_mark = false;
         let mut at = 0;
@@ -146,10 +146,10 @@ impl Form {
             let run = &rest[..rest.iter().position(|byte| !byte.is_ascii()).unwrap_or(rest.len())];
             if !run.is_empty() {
                 let before = scratch.text.len();
-                put_ascii(table, run, &mut scratch.text);
+                map_ascii(table, run, &mut scratch.text);
                 after_mark = scratch.text.len() - before < run.len();
                 if let Some(last) = run.iter().rposition(is_left) {
-                    apart = (at + last, scratch.text.len() - 1);
+                    anchor = (at + last, scratch.text.len() - 1);
                 }
                 at += run.len();
                 continue;
@@ -158,14 +158,14 @@ impl Form {
             let entry = scratch.entry(self, character);
             if entry & UNSTABLE != 0 || entry & MARK != 0 && after_mark {
                 let end = rest.iter().position(is_left).map_or(text.len(), |next| at + next);
-                scratch.text.truncate(apart.1);
-                scratch.text.extend(self.by_definition(&text[apart.0..end]).as_bytes());
-                (at, apart) = (end, (end, scratch.text.len()));
+                scratch.text.truncate(anchor.1);
+                scratch.text.extend(self.apply_by_definition(&text[anchor.0..end]).as_bytes());
+                (at, anchor) = (end, (end, scratch.text.len()));
                 continue;
             }
-            after_mark = entry & (MARK | NOTHING) != 0;
-            if entry & NOTHING == 0 {
-                let left = char::from_u32(entry & CHARACTER).expect("it was one");
+            after_mark = entry & (MARK | REMOVED) != 0;
+            if entry & REMOVED == 0 {
+                let left = char::from_u32(entry & CODE_POINT).expect("it was one");
                 scratch.text.extend(left.encode_utf8(&mut [0; 4]).as_bytes());
             }
             at += character.len_utf8();
@@ -181,30 +181,30 @@ impl Form {
         };
         let mark = |c: char| if canonical_combining_class(c) == 0 { 0 } else { MARK };
         if self.symbols && is_symbol_in_any_form(character) {
-            return KNOWN | self.left(character).map_or(NOTHING, u32::from);
+            return CACHED | self.map_char(character).map_or(REMOVED, u32::from);
         }
         let mut buffer = [0; 4];
         // Another character that is this one, such as that of the usual width.
-        let one = only(&self.composed(character.encode_utf8(&mut buffer))).filter(|one| stable(*one));
-        let fold = |c: char| only(&UniCase::unicode(&*c.encode_utf8(&mut [0; 4])).to_folded_case());
+        let one = single_char(&self.compose(character.encode_utf8(&mut buffer))).filter(|one| stable(*one));
+        let fold = |c: char| single_char(&UniCase::unicode(&*c.encode_utf8(&mut [0; 4])).to_folded_case());
         let folded = if self.case { one.and_then(fold) } else { one };
-        let (Some(one), Some(folded)) = (one, folded) else { return KNOWN | UNSTABLE };
-        match self.left(folded) {
-            Some(left) if stable(left) => KNOWN | mark(one) | mark(left) | u32::from(left),
-            Some(_) => KNOWN | UNSTABLE,
-            None => KNOWN | mark(one) | NOTHING,
+        let (Some(one), Some(folded)) = (one, folded) else { return CACHED | UNSTABLE };
+        match self.map_char(folded) {
+            Some(left) if stable(left) => CACHED | mark(one) | mark(left) | u32::from(left),
+            Some(_) => CACHED | UNSTABLE,
+            None => CACHED | mark(one) | REMOVED,
         }
     }
 
     /// What is left of each character of ASCII.
-    fn ascii(&self) -> &'static [u8; 128] {
+    fn ascii_table(&self) -> &'static [u8; 128] {
         let switches = [self.symbols, self.case, self.digits, self.punctuation, self.space];
         &ASCII[switches.iter().fold(0, |index, on| 2 * index + usize::from(*on))]
     }
 }
 
 /// Adds what is left of a text of ASCII.
-fn put_ascii(table: &[u8; 128], text: &[u8], into: &mut Vec<u8>) {
+fn map_ascii(table: &[u8; 128], text: &[u8], into: &mut Vec<u8>) {
     let mut end = into.len();
     into.resize(end + text.len(), 0);
     for byte in text {
@@ -217,14 +217,14 @@ fn put_ascii(table: &[u8; 128], text: &[u8], into: &mut Vec<u8>) {
 
 /// Memory that is used again, and what each character becomes that came before.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Scratch {
+pub(crate) struct FormScratch {
     text: Vec<u8>,
     form: Form,
     pages: Vec<Option<Box<[u32; PAGE]>>>,
 }
 
-impl Scratch {
-    fn begin(&mut self, form: Form) {
+impl FormScratch {
+    fn reset(&mut self, form: Form) {
         self.text.clear();
         if self.form != form {
             self.form = form;
@@ -248,10 +248,10 @@ impl Scratch {
 /// Characters whose entries are together in memory.
 const PAGE: usize = 256;
 /// The entry of a character: what is left of it, and these flags.
-const CHARACTER: u32 = (1 << 21) - 1;
-const KNOWN: u32 = 1 << 31;
+const CODE_POINT: u32 = (1 << 21) - 1;
+const CACHED: u32 = 1 << 31;
 /// It is dropped.
-const NOTHING: u32 = 1 << 30;
+const REMOVED: u32 = 1 << 30;
 /// It changes places with some marks beside it.
 const MARK: u32 = 1 << 29;
 /// What it becomes depends on what is around it, or is several characters.
@@ -293,7 +293,7 @@ const ASCII: [[u8; 128]; 32] = {
 const APOSTROPHES: [char; 9] = ['\'', '`', '´', 'ʻ', 'ʼ', '‘', '’', '‛', '＇'];
 
 /// What is left of a character where symbols do not count.
-fn without_symbol(character: char) -> Option<char> {
+fn replace_symbol(character: char) -> Option<char> {
     use GeneralCategoryGroup::{Letter, Mark, Number};
     if APOSTROPHES.contains(&character) {
         return None;
@@ -321,13 +321,13 @@ fn is_ignorable(character: char) -> bool {
 }
 
 /// The only character of a text.
-fn only(text: &str) -> Option<char> {
+fn single_char(text: &str) -> Option<char> {
     let mut characters = text.chars();
     characters.next().filter(|_| characters.next().is_none())
 }
 
 /// A text without a carriage return before each newline and at its end.
-fn without_carriage_returns(text: &[u8]) -> Cow<'_, [u8]> {
+fn strip_carriage_returns(text: &[u8]) -> Cow<'_, [u8]> {
     let text = text.strip_suffix(b"\r").unwrap_or(text);
     if !text.windows(2).any(|pair| pair == b"\r\n") {
         return Cow::Borrowed(text);

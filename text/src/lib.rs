@@ -31,6 +31,7 @@ extern crate alloc;
 mod blocks;
 mod chars;
 mod class;
+mod false_positive;
 #[cfg_attr(not(feature = "forms"), path = "form/none.rs")]
 mod form;
 mod grams;
@@ -41,18 +42,17 @@ mod set;
 mod texts;
 mod token;
 mod tokens;
-mod wrong;
 
+pub use false_positive::expected_false_removals;
 pub use form::Form;
 pub use set::Set;
-pub use texts::{Document, Texts, Verdict};
+pub use texts::{Document, Texts, UnitVerdict};
 pub use tokens::words;
-pub use wrong::wrong_removal;
 
 /// What is kept or cut as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum By {
+pub enum Unit {
     /// All of a text.
     Document,
     /// A paragraph: from the newline (`\n`) before it to before the next one. The first begins with the text. So a text of n
@@ -89,7 +89,7 @@ pub enum Claim {
 #[non_exhaustive]
 pub struct Rules {
     /// The unit. By default a paragraph.
-    pub by: By,
+    pub unit: Unit,
     /// Tokens in a gram, 13 by default. With 0, a unit has one gram: its exact text, without the newline that begins it. A
     /// unit of white space alone has none then.
     pub ngram: usize,
@@ -142,7 +142,7 @@ impl Rules {
 impl Default for Rules {
     fn default() -> Self {
         Self {
-            by: By::Paragraph,
+            unit: Unit::Paragraph,
             ngram: 13,
             min_ngram: 13,
             threshold: 0.8,

@@ -52,10 +52,10 @@ pub(crate) fn newlines(block: &[u8; BLOCK]) -> u64 {
     bits(block, |bytes| bytes.simd_eq(u8x16::splat(b'\n')))
 }
 
-/// The highest bits of what `of` makes of the bytes.
+/// The highest bits of what `map` makes of the bytes.
 #[inline(always)]
-pub(crate) fn bits(block: &[u8; BLOCK], of: impl Fn(u8x16) -> u8x16) -> u64 {
+pub(crate) fn bits(block: &[u8; BLOCK], map: impl Fn(u8x16) -> u8x16) -> u64 {
     let (quarters, _) = block.as_chunks::<16>();
-    let bits = |i: usize| u64::from(of(u8x16::new(quarters[i])).to_bitmask()) << (16 * i);
+    let bits = |i: usize| u64::from(map(u8x16::new(quarters[i])).to_bitmask()) << (16 * i);
     bits(0) | bits(1) | bits(2) | bits(3)
 }

@@ -32,8 +32,8 @@
 //! [LSHBloom](https://arxiv.org/abs/2411.04257) keeps a filter for each band. Here one filter has all of them, for a key is
 //! hashed with the number of its band. The filter takes as much memory at the same rate, and it is one file.
 
-mod choice;
 mod error;
+mod params;
 mod signature;
 
 use crate::{Form, Set, form, grams, tokens};
@@ -42,7 +42,7 @@ use bloomline::{Key, KeyHasher};
 pub use error::NearError;
 
 /// The most values of a signature.
-const MOST_VALUES: usize = 16_384;
+const MAX_VALUES: usize = 16_384;
 
 /// How alike two documents are near duplicates: the bands of their signatures, the rows of a band, and the tokens of a gram.
 ///
@@ -99,10 +99,10 @@ impl Near {
         if !(similarity > 0.0 && similarity < 1.0) {
             return Err(NearError::Similarity { value: similarity });
         }
-        if !(2..=MOST_VALUES).contains(&permutations) {
+        if !(2..=MAX_VALUES).contains(&permutations) {
             return Err(NearError::Permutations { value: permutations });
         }
-        let (bands, rows) = choice::least_errors(similarity, permutations);
+        let (bands, rows) = params::optimal_params(similarity, permutations);
         Self::with_bands(bands, rows)
     }
 
@@ -120,7 +120,7 @@ impl Near {
     /// ```
     pub fn with_bands(bands: usize, rows: usize) -> Result<Self, NearError> {
         match bands.checked_mul(rows) {
-            Some(1..=MOST_VALUES) => Ok(Self { bands, rows, ngram: 5, form: Form::default() }),
+            Some(1..=MAX_VALUES) => Ok(Self { bands, rows, ngram: 5, form: Form::default() }),
             _ => Err(NearError::Bands { bands, rows }),
         }
     }
@@ -157,7 +157,7 @@ impl Near {
     /// # Ok::<(), bloomline_text::near::NearError>(())
     /// ```
     pub fn with_form(self, form: Form) -> Self {
-        Self { form: form.of_words(), ..self }
+        Self { form: form.for_words(), ..self }
     }
 
     /// The number of bands: the keys of a document.
@@ -268,9 +268,9 @@ impl Near {
     }
 
     /// Makes the scratch's grams those of a text: in the order of the text, each as often as it comes.
-    fn hash_grams(&self, hasher: &KeyHasher, text: &[u8], Scratch { formed, tokens, grams, .. }: &mut Scratch) {
+    fn hash_grams(&self, hasher: &KeyHasher, text: &[u8], Scratch { form_scratch, tokens, grams, .. }: &mut Scratch) {
         tokens.clear();
-        tokens::hashes(self.form.put(text, formed), hasher, tokens);
+        tokens::hashes(self.form.apply_into(text, form_scratch), hasher, tokens);
         grams.clear();
         grams::hashes(tokens, self.ngram, 1, hasher, grams);
     }
@@ -315,7 +315,7 @@ fn at_least_one(chance: f64, times: f64) -> f64 {
 /// Memory that [`Near::hash`] and [`Near::grams`] use again. Keep one for each thread.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
-    formed: form::Scratch,
+    form_scratch: form::FormScratch,
     tokens: Vec<u64>,
     grams: Vec<u64>,
     signature: Vec<u64>,
@@ -338,8 +338,8 @@ pub struct Scratch {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn seen<S: Set + ?Sized>(set: &mut S, bands: &[u64]) -> Result<bool, S::Error> {
-    let mut found = [false; GROUP];
-    for bands in bands.chunks(GROUP) {
+    let mut found = [false; BAND_CHUNK];
+    for bands in bands.chunks(BAND_CHUNK) {
         if set.contains_hashes(bands, &mut found[..bands.len()])? > 0 {
             return Ok(true);
         }
@@ -369,12 +369,12 @@ pub fn claim<S: Set + ?Sized>(set: &mut S, bands: &[u64]) -> Result<bool, S::Err
     if seen(set, bands)? {
         return Ok(false);
     }
-    let mut new = [false; GROUP];
-    for bands in bands.chunks(GROUP) {
+    let mut new = [false; BAND_CHUNK];
+    for bands in bands.chunks(BAND_CHUNK) {
         set.insert_hashes(bands, &mut new[..bands.len()])?;
     }
     Ok(true)
 }
 
 /// Bands that are looked up together, without memory of their own.
-const GROUP: usize = 64;
+const BAND_CHUNK: usize = 64;

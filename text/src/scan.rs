@@ -33,24 +33,24 @@ impl<'a> Scan<'a> {
     /// All of the text: in blocks, and what follows rare rules by characters.
     pub(crate) fn run(mut self) {
         let mut at = 0;
-        while let Some((boundary, place)) = self.blocks(at) {
-            at = self.chars(boundary, place);
+        while let Some((boundary, place)) = self.scan_blocks(at) {
+            at = self.scan_chars(boundary, place);
         }
     }
 
     /// A token in the text.
     #[inline(always)]
-    pub(crate) fn token(&mut self, start: usize, end: usize) {
-        self.tokens.push(self.hasher.part(self.text.as_bytes(), start, end));
+    pub(crate) fn push_token(&mut self, start: usize, end: usize) {
+        self.tokens.push(self.hasher.hash_range(self.text.as_bytes(), start, end));
     }
 
     /// A newline, which comes after all tokens so far.
-    pub(crate) fn newline(&mut self, at: usize) {
-        self.newline_after(at, 0);
+    pub(crate) fn push_newline(&mut self, at: usize) {
+        self.push_newline_after(at, 0);
     }
 
     /// A newline, which comes after all tokens so far and some more.
-    pub(crate) fn newline_after(&mut self, at: usize, more: usize) {
+    pub(crate) fn push_newline_after(&mut self, at: usize, more: usize) {
         self.newlines.push(Newline { at, tokens: self.tokens.len() + more });
     }
 }

@@ -2,14 +2,14 @@
 
 use crate::masks::{self, BLOCK};
 use crate::scan::Newline;
-use crate::{By, Claim, Rules, Set, form, grams, tokens};
+use crate::{Claim, Rules, Set, Unit, form, grams, tokens};
 use alloc::vec::Vec;
 use bloomline::KeyHasher;
 use core::ops::Range;
 use core::str::from_utf8;
 
 /// Hashes that a set is asked for at once: their cache lines are still in the cache when units insert them.
-const LOOKUP: usize = 1024;
+const LOOKUP_BATCH: usize = 1024;
 
 /// Documents that are cut into units and grams, to be decided together. [`clear`](Self::clear) keeps its memory, so keep
 /// one for each thread.
@@ -34,20 +34,20 @@ const LOOKUP: usize = 1024;
 /// ```
 #[derive(Debug, Default)]
 pub struct Texts {
-    documents: Vec<Entry>,
-    units: Vec<Unit>,
+    documents: Vec<DocumentEntry>,
+    units: Vec<UnitEntry>,
     /// What is looked up, of one unit after the other.
     hashes: Vec<u64>,
     answers: Vec<bool>,
     tokens: Vec<u64>,
     newlines: Vec<Newline>,
-    formed: form::Scratch,
+    form_scratch: form::FormScratch,
     lower: Vec<u8>,
 }
 
 /// A document.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct DocumentEntry {
     /// The end of its units.
     units: usize,
     grams: usize,
@@ -56,7 +56,7 @@ struct Entry {
 }
 
 #[derive(Debug)]
-struct Unit {
+struct UnitEntry {
     start: usize,
     end: usize,
     /// The end of its hashes.
@@ -82,11 +82,11 @@ impl Texts {
         self.newlines.clear();
         if rules.ngram > 0 && rules.form.is_plain() {
             tokens::hashes_and_newlines(text, hasher, &mut self.tokens, &mut self.newlines);
-        } else if rules.by == By::Paragraph {
+        } else if rules.unit == Unit::Paragraph {
             newlines(text, &mut self.newlines);
         }
         let mut unit = Newline { at: 0, tokens: 0 };
-        if rules.by == By::Paragraph {
+        if rules.unit == Unit::Paragraph {
             for i in 0..self.newlines.len() {
                 let newline = self.newlines[i];
                 self.push_unit(rules, hasher, text, unit, newline);
@@ -95,7 +95,7 @@ impl Texts {
         }
         let end = Newline { at: text.len(), tokens: self.tokens.len() };
         self.push_unit(rules, hasher, text, unit, end);
-        self.documents.push(Entry { units: self.units.len(), grams: 0, found: 0, dropped: false });
+        self.documents.push(DocumentEntry { units: self.units.len(), grams: 0, found: 0, dropped: false });
     }
 
     /// Adds the unit from a newline to the next one.
@@ -103,28 +103,28 @@ impl Texts {
         let unit = &text[from.at..to.at];
         let before = self.hashes.len();
         if rules.ngram > 0 {
-            let least = if rules.claim == Claim::Gram { usize::MAX } else { rules.min_ngram };
+            let min_ngram = if rules.claim == Claim::Gram { usize::MAX } else { rules.min_ngram };
             let mut tokens = from.tokens..to.tokens;
             if !rules.form.is_plain() {
                 self.tokens.clear();
-                let formed = rules.form.of_words().put(unit, &mut self.formed);
+                let formed = rules.form.for_words().apply_into(unit, &mut self.form_scratch);
                 tokens::hashes(formed, hasher, &mut self.tokens);
                 tokens = 0..self.tokens.len();
             }
-            grams::hashes(&self.tokens[tokens], rules.ngram, least, hasher, &mut self.hashes);
+            grams::hashes(&self.tokens[tokens], rules.ngram, min_ngram, hasher, &mut self.hashes);
         }
         let mut grams = self.hashes.len() - before;
         if rules.ngram == 0 || rules.claim == Claim::Gram && grams < 2 {
-            let newline = rules.by == By::Paragraph && unit.first() == Some(&b'\n');
+            let newline = rules.unit == Unit::Paragraph && unit.first() == Some(&b'\n');
             grams = self.push_exact(rules, hasher, &unit[usize::from(newline)..]);
         }
         let end = self.hashes.len();
-        self.units.push(Unit { start: from.at, end: to.at, hashes: end, grams, found: 0, cut: false });
+        self.units.push(UnitEntry { start: from.at, end: to.at, hashes: end, grams, found: 0, cut: false });
     }
 
     /// Adds the hash of a unit's exact text, unless it is blank. Returns how many it added.
     fn push_exact(&mut self, rules: &Rules, hasher: &KeyHasher, text: &[u8]) -> usize {
-        let mut text = rules.form.put(text, &mut self.formed);
+        let mut text = rules.form.apply_into(text, &mut self.form_scratch);
         if is_blank(text) {
             return 0;
         }
@@ -192,14 +192,14 @@ impl Texts {
         let Self { units, hashes, answers, .. } = self;
         let (mut rest, mut start) = (&mut units[..], 0);
         while let Some(first) = rest.first() {
-            let most = first.hashes.max(start + LOOKUP);
-            let count = rest.iter().take_while(|unit| unit.hashes <= most).count();
-            let (portion, after) = rest.split_at_mut(count);
+            let max = first.hashes.max(start + LOOKUP_BATCH);
+            let count = rest.iter().take_while(|unit| unit.hashes <= max).count();
+            let (chunk, after) = rest.split_at_mut(count);
             rest = after;
-            let end = portion[count - 1].hashes;
+            let end = chunk[count - 1].hashes;
             set.contains_hashes(&hashes[start..end], &mut answers[start..end])?;
             let mut inserted = false;
-            for unit in portion {
+            for unit in chunk {
                 let (hashes, answers) = (&hashes[start..unit.hashes], &mut answers[start..unit.hashes]);
                 start = unit.hashes;
                 unit.found = answers.iter().filter(|found| **found).count();
@@ -242,8 +242,8 @@ impl Texts {
     pub fn document(&self, i: usize) -> Document<'_> {
         let entry = self.documents[i];
         let start = if i == 0 { 0 } else { self.documents[i - 1].units };
-        let first = if start == 0 { 0 } else { self.units[start - 1].hashes };
-        Document { units: &self.units[start..entry.units], hashes: &self.hashes, first, entry }
+        let first_hash = if start == 0 { 0 } else { self.units[start - 1].hashes };
+        Document { units: &self.units[start..entry.units], hashes: &self.hashes, first_hash, entry }
     }
 }
 
@@ -269,17 +269,17 @@ fn is_blank(text: &[u8]) -> bool {
 /// A document and what becomes of it; see [`Texts::document`].
 #[derive(Clone, Copy, Debug)]
 pub struct Document<'a> {
-    units: &'a [Unit],
+    units: &'a [UnitEntry],
     /// Those of all documents, and where its own begin.
     hashes: &'a [u64],
-    first: usize,
-    entry: Entry,
+    first_hash: usize,
+    entry: DocumentEntry,
 }
 
 impl<'a> Document<'a> {
     /// What becomes of each unit, in their order. There is at least one, and their ranges together are the text.
-    pub fn verdicts(&self) -> impl Iterator<Item = Verdict> + use<'a> {
-        self.units.iter().map(|unit| Verdict {
+    pub fn verdicts(&self) -> impl Iterator<Item = UnitVerdict> + use<'a> {
+        self.units.iter().map(|unit| UnitVerdict {
             range: unit.start..unit.end,
             grams: unit.grams,
             found: unit.found,
@@ -289,7 +289,7 @@ impl<'a> Document<'a> {
 
     /// What is looked up of each unit, in their order: the hashes of its grams, or of its exact text.
     pub fn hashes(&self) -> impl Iterator<Item = &'a [u64]> + use<'a> {
-        let (hashes, mut start) = (self.hashes, self.first);
+        let (hashes, mut start) = (self.hashes, self.first_hash);
         self.units.iter().map(move |unit| {
             let of_unit = &hashes[start..unit.hashes];
             start = unit.hashes;
@@ -316,7 +316,7 @@ impl<'a> Document<'a> {
 /// What becomes of a unit. By default one without bytes, which stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Verdict {
+pub struct UnitVerdict {
     /// Its bytes in the text.
     pub range: Range<usize>,
     /// Its grams. A unit that is compared as exact text has one, or none if it is blank.

@@ -3,13 +3,13 @@
 use bloomline::KeyHasher;
 
 /// The most bytes of a short token.
-const SHORT: usize = 16;
+const MAX_SHORT: usize = 16;
 
 /// Two words of ones, for the bytes of a short token of each length.
-const ONES: [[u64; 2]; SHORT + 1] = {
-    let mut ones = [[0; 2]; SHORT + 1];
+const LENGTH_MASKS: [[u64; 2]; MAX_SHORT + 1] = {
+    let mut ones = [[0; 2]; MAX_SHORT + 1];
     let mut length = 1;
-    while length <= SHORT {
+    while length <= MAX_SHORT {
         let all = u128::MAX >> (128 - 8 * length);
         ones[length] = [all as u64, (all >> 64) as u64];
         length += 1;
@@ -33,37 +33,37 @@ impl<'a> TokenHasher<'a> {
 
     /// The hash of `text[start..end]`.
     #[inline(always)]
-    pub(crate) fn part(&self, text: &[u8], start: usize, end: usize) -> u64 {
+    pub(crate) fn hash_range(&self, text: &[u8], start: usize, end: usize) -> u64 {
         let length = end - start;
-        if length > SHORT {
-            return self.long(&text[start..end]);
+        if length > MAX_SHORT {
+            return self.hash_long(&text[start..end]);
         }
-        let bytes = sixteen(text, start);
-        let [low, high] = ONES[length];
+        let bytes = load_16(text, start);
+        let [low, high] = LENGTH_MASKS[length];
         KeyHasher::mix(bytes as u64 & low ^ self.secret1, (bytes >> 64) as u64 & high ^ self.secret2)
     }
 
     #[cold]
-    fn long(&self, token: &[u8]) -> u64 {
+    fn hash_long(&self, token: &[u8]) -> u64 {
         self.hasher.bytes(token)
     }
 }
 
 /// 16 bytes from `start` on, some of them anything where the text ends before.
 #[inline(always)]
-fn sixteen(text: &[u8], start: usize) -> u128 {
+fn load_16(text: &[u8], start: usize) -> u128 {
     match text[start..].first_chunk() {
         Some(bytes) => u128::from_le_bytes(*bytes),
-        None => last_bytes(text, start),
+        None => load_tail(text, start),
     }
 }
 
 #[inline(never)]
-fn last_bytes(text: &[u8], start: usize) -> u128 {
+fn load_tail(text: &[u8], start: usize) -> u128 {
     match text.last_chunk() {
-        Some(bytes) => u128::from_le_bytes(*bytes) >> (8 * (start + SHORT - text.len())),
+        Some(bytes) => u128::from_le_bytes(*bytes) >> (8 * (start + MAX_SHORT - text.len())),
         None => {
-            let mut bytes = [0; SHORT];
+            let mut bytes = [0; MAX_SHORT];
             bytes[..text.len()].copy_from_slice(text);
             u128::from_le_bytes(bytes) >> (8 * start)
         }

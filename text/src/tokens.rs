@@ -44,7 +44,7 @@ pub(crate) fn hashes_and_newlines(text: &[u8], hasher: &KeyHasher, into: &mut Ve
             newlines[first..].iter_mut().for_each(|newline| newline.at += offset);
         }
         if !invalid.is_empty() {
-            into.push(hasher.part(invalid, 0, invalid.len()));
+            into.push(hasher.hash_range(invalid, 0, invalid.len()));
         }
         rest = after;
     }

@@ -2,7 +2,7 @@
 
 use bloomline::KeyHasher;
 use bloomline_text::near::{Near, Scratch};
-use bloomline_text::{By, Form, Rules, Texts, words};
+use bloomline_text::{Form, Rules, Texts, Unit, words};
 use proptest::prelude::*;
 use unicase::UniCase;
 use unicode_normalization::UnicodeNormalization;
@@ -190,7 +190,7 @@ proptest! {
 
     #[test]
     fn any_text_has_the_form_of_the_specification(form in any_form(), text in any_text()) {
-        prop_assert_eq!(form.of(&text), specified(form, &text));
+        prop_assert_eq!(form.apply(&text), specified(form, &text));
     }
 
     /// What is cut is a range of the text as it is, and what is compared is each unit in its form.
@@ -202,7 +202,7 @@ proptest! {
         document: bool,
     ) {
         let (hasher, mut texts, mut rules) = (KeyHasher::new(0), Texts::default(), Rules::default());
-        rules.by = if document { By::Document } else { By::Paragraph };
+        rules.unit = if document { Unit::Document } else { Unit::Paragraph };
         (rules.ngram, rules.min_ngram, rules.form) = (ngram, 1, form);
         texts.push(&rules, &hasher, text.as_bytes());
         let units: Vec<&str> = if document { vec![&text] } else { text.split('\n').collect() };
@@ -212,7 +212,7 @@ proptest! {
         // As if the forms had been there from the start.
         let (mut rules, mut words) = (rules, form);
         rules.form = Form::default();
-        rules.by = By::Document;
+        rules.unit = Unit::Document;
         (words.space, words.crlf) = (words.space && ngram == 0, words.crlf && ngram == 0);
         let mut plain = Texts::default();
         units.iter().for_each(|unit| plain.push(&rules, &hasher, specified(words, unit).as_bytes()));

@@ -4,7 +4,7 @@ mod specification;
 
 use crate::near::{specified_gram, specified_token};
 use bloomline::{AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, KeyHasher, ScalableBloomFilter};
-use bloomline_text::{By, Claim, Rules, Texts, words};
+use bloomline_text::{Claim, Rules, Texts, Unit, words};
 use proptest::prelude::*;
 use specification::{Exact, Fate, Specification, fates};
 use std::collections::HashSet;
@@ -40,10 +40,10 @@ fn rules() -> impl Strategy<Value = Rules> {
     let numbers = (0..5usize, 0..5usize, prop::sample::select(&[0.0, 0.25, 1.0 / 3.0, 0.5, 0.8, 1.0][..]));
     (any::<[bool; 7]>(), numbers).prop_map(|(flags, (ngram, min_ngram, threshold))| {
         let [document, at_least, drop_document, trim, ignore_case, gram, frozen] = flags;
-        let by = if document { By::Document } else { By::Paragraph };
+        let by = if document { Unit::Document } else { Unit::Paragraph };
         let claim = if gram { Claim::Gram } else { Claim::Unit };
         let mut rules = Rules::default();
-        (rules.by, rules.claim, rules.frozen, rules.drop_document) = (by, claim, frozen, drop_document);
+        (rules.unit, rules.claim, rules.frozen, rules.drop_document) = (by, claim, frozen, drop_document);
         (rules.ngram, rules.min_ngram, rules.threshold, rules.at_least) = (ngram, min_ngram, threshold, at_least);
         (rules.trim, rules.ignore_case) = (trim, ignore_case);
         rules
@@ -203,7 +203,7 @@ fn grams_are_found_by_mistake_at_the_rate_of_the_filter() {
     let texts = [1, 2].map(|seed| natural(seed, 200_000));
     for ngram in [1, 2, 5, 13, 64] {
         let mut rules = Rules::default();
-        (rules.ngram, rules.by, rules.threshold) = (ngram, By::Document, 1.0);
+        (rules.ngram, rules.unit, rules.threshold) = (ngram, Unit::Document, 1.0);
         let hasher = KeyHasher::new(ngram as u64);
         let [present, fresh] = texts.each_ref().map(|text| inserted(&rules, &hasher, text));
         let present_hashes: Vec<u64> = present.iter().copied().collect();

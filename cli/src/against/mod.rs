@@ -6,7 +6,7 @@ use crate::groups::ids::Ids;
 use crate::input::lines::Lines;
 use crate::sort::Sorter;
 use bloomline::KeyHasher;
-use bloomline_text::{By, Rules, Texts, words};
+use bloomline_text::{Rules, Texts, Unit, words};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::env;
@@ -190,13 +190,13 @@ fn place(file: &str, line: u64, id: Option<&str>) -> String {
 
 /// Whether no unit has as many words as a gram, though it has some.
 fn is_short<'a>(rules: &Rules, units: impl Iterator<Item = &'a str>) -> bool {
-    let form = of_words(rules);
-    let count = |unit: &str| words(&form.of(unit)).take(rules.ngram).count();
+    let form = word_form(rules);
+    let count = |unit: &str| words(&form.apply(unit)).take(rules.ngram).count();
     rules.ngram > 0 && units.map(count).all(|count| count < rules.ngram)
 }
 
 /// The form that words are in.
-fn of_words(rules: &Rules) -> bloomline_text::Form {
+fn word_form(rules: &Rules) -> bloomline_text::Form {
     let mut form = rules.form;
     (form.space, form.crlf) = (false, false);
     form
@@ -212,10 +212,10 @@ fn gram_texts(rules: &Rules, hasher: &KeyHasher, text: &str) -> HashMap<u64, (us
         let unit = &text[unit.range];
         let unit = if rules.ngram == 0 {
             // The newline before a paragraph is no part of it.
-            let paragraph = Some(unit).filter(|_| rules.by == By::Paragraph);
+            let paragraph = Some(unit).filter(|_| rules.unit == Unit::Paragraph);
             paragraph.and_then(|unit| unit.strip_prefix('\n')).unwrap_or(unit).to_owned()
         } else {
-            let formed = of_words(rules).of(unit);
+            let formed = word_form(rules).apply(unit);
             // A symbol leaves a space.
             if rules.form.symbols { formed.split_whitespace().collect::<Vec<_>>().join(" ") } else { formed }
         };

@@ -11,7 +11,7 @@ use crate::key::fault::Fault;
 use crate::key::json::{Pointer, members};
 use bloomline::KeyHasher;
 use bloomline_text::near::{self, Scratch};
-use bloomline_text::{By, Document, Set, Texts, Verdict, wrong_removal};
+use bloomline_text::{Document, Set, Texts, Unit, UnitVerdict, expected_false_removals};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::mem;
@@ -103,7 +103,7 @@ impl AddAssign<&Self> for UnitCounts {
 impl Located {
     /// What is cut out of the chunk: the first `head` units, and those after them that are cut. The newlines with which units begin are at
     /// `breaks`.
-    fn cuts(&self, breaks: &[Range<usize>], units: &[Verdict], head: usize) -> impl Iterator<Item = Range<usize>> {
+    fn cuts(&self, breaks: &[Range<usize>], units: &[UnitVerdict], head: usize) -> impl Iterator<Item = Range<usize>> {
         let Range { start, end } = self.string;
         // In the chunk a unit begins where its newline is written.
         let begin = move |unit: usize| unit.checked_sub(1).map_or(start, |i| breaks[i].start);
@@ -143,7 +143,7 @@ impl Documents {
         let pointer = || rule.pointer.to_string();
         let document = from_utf8(line).map_err(Fault::Utf8)?;
         let (before, breaks) = (self.text.len(), self.breaks.len());
-        let by_paragraph = rule.near.is_none() && rule.text.by == By::Paragraph;
+        let by_paragraph = rule.near.is_none() && rule.text.unit == Unit::Paragraph;
         let newline = |escape| {
             if by_paragraph {
                 self.breaks.push(escape);
@@ -176,7 +176,7 @@ impl Documents {
     pub fn push_text(&mut self, text: &str, rule: &DocumentRule, hasher: &KeyHasher) {
         let start = self.text.len();
         self.text.push_str(text);
-        if rule.near.is_none() && rule.text.by == By::Paragraph {
+        if rule.near.is_none() && rule.text.unit == Unit::Paragraph {
             let newlines = memchr::memchr_iter(b'\n', text.as_bytes());
             self.breaks.extend(newlines.map(|newline| start + newline..start + newline + 1));
         }
@@ -290,14 +290,14 @@ impl Documents {
                 let (cut, grams) = (self.near[i], usize::from(place.bands > band));
                 band = place.bands;
                 let found = usize::from(cut);
-                counts.wrong += wrong_removal(&rule.text, grams, found, near.document_fpr(fpr));
-                let mut unit = Verdict::default();
+                counts.wrong += expected_false_removals(&rule.text, grams, found, near.document_fpr(fpr));
+                let mut unit = UnitVerdict::default();
                 (unit.range, unit.grams, unit.found, unit.cut) = (0..whole.len(), grams, found, cut);
                 verdicts.push(unit);
             } else {
                 let document = self.texts.document(i);
                 verdicts.extend(document.verdicts());
-                let wrong = |unit: &Verdict| wrong_removal(&rule.text, unit.grams, unit.found, fpr);
+                let wrong = |unit: &UnitVerdict| expected_false_removals(&rule.text, unit.grams, unit.found, fpr);
                 counts.wrong += verdicts.iter().map(wrong).sum::<f64>();
                 dropped = document.dropped();
                 if let Some(exact) = &mut exact {
@@ -305,7 +305,7 @@ impl Documents {
                 }
             }
             let cut = verdicts.iter().filter(|unit| unit.cut).count();
-            let blank = |unit: &Verdict| whole[unit.range.clone()].trim().is_empty();
+            let blank = |unit: &UnitVerdict| whole[unit.range.clone()].trim().is_empty();
             // What only takes out what a filter knows leaves the rest as it is.
             let emptied = (cut > 0 || !rule.text.frozen) && verdicts.iter().all(|unit| unit.cut || blank(unit));
             // Where the first paragraph is cut, nothing blank comes before the first that stays.
@@ -380,10 +380,10 @@ impl Documents {
 }
 
 /// A member for the end of an object.
-fn note(verdicts: &[Verdict], grams: usize, found: usize, goes: bool) -> String {
+fn note(verdicts: &[UnitVerdict], grams: usize, found: usize, goes: bool) -> String {
     let mut note = format!(r#","{MEMBER}":{{"duplicate":{goes},"grams":{grams},"found":{found},"spans":["#);
     let mut comma = "";
-    for Verdict { range, grams, found, .. } in verdicts.iter().filter(|unit| unit.cut) {
+    for UnitVerdict { range, grams, found, .. } in verdicts.iter().filter(|unit| unit.cut) {
         let share = *found as f64 / *grams as f64;
         write!(note, "{comma}[{},{},{share:.4}]", range.start, range.end).expect("memory takes all");
         comma = ",";

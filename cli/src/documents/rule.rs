@@ -4,7 +4,7 @@ use crate::key::json::Pointer;
 use crate::key::{KeyRule, Part, Parts};
 use bloomline::KeyHasher;
 use bloomline_text::near::Near;
-use bloomline_text::{By, Claim, Form, Rules};
+use bloomline_text::{Claim, Form, Rules, Unit};
 
 /// Bytes of a short paragraph.
 const PARAGRAPH: u64 = 100;
@@ -44,13 +44,13 @@ impl DocumentRule {
                 format!("{} bands of {} of {}-grams of words", near.bands(), near.rows(), near.ngram())
             }
             (None, 0) => {
-                let Rules { by, trim, ignore_case, .. } = self.text;
+                let Rules { unit, trim, ignore_case, .. } = self.text;
                 let part = Part::Json(vec![self.pointer.clone()]);
                 // A whole text is the key that other commands make of it, but for the white space that is trimmed.
                 let (none, ignore_case) = (Parts::None, ignore_case.into());
                 let rule = KeyRule { part, crlf: false, trim: none.clone(), url: none, ignore_case, nulls: true };
                 let name = rule.name();
-                let of = if by == By::Paragraph { "paragraphs of " } else { "" };
+                let of = if unit == Unit::Paragraph { "paragraphs of " } else { "" };
                 format!("{of}{name}{}", if trim { ", without white space around" } else { "" })
             }
             (None, 1) => "words".to_owned(),
@@ -60,12 +60,12 @@ impl DocumentRule {
 
     /// All that decides what stays, for comparison with another run.
     pub fn description(&self) -> String {
-        let Rules { by, min_ngram, threshold, at_least, drop_document, claim, frozen, .. } = self.text;
-        let by = if by == By::Paragraph { "paragraph" } else { "document" };
+        let Rules { unit, min_ngram, threshold, at_least, drop_document, claim, frozen, .. } = self.text;
+        let unit = if unit == Unit::Paragraph { "paragraph" } else { "document" };
         let threshold = format!(", {} {threshold}", if at_least { "from" } else { "above" });
         let text = self.near.is_none().then(|| {
             let ngrams = (self.text.ngram > 0).then(|| format!(", from {min_ngram} words{threshold}"));
-            format!(", by {by}{}", ngrams.unwrap_or_default())
+            format!(", by {unit}{}", ngrams.unwrap_or_default())
         });
         let flags = [
             (drop_document, ", documents dropped"),
@@ -82,10 +82,10 @@ impl DocumentRule {
 
     /// About how many keys there are in a piece of a line of JSON.
     pub fn keys_in(&self, piece: &[u8]) -> f64 {
-        match (&self.near, self.text.ngram, self.text.by) {
+        match (&self.near, self.text.ngram, self.text.unit) {
             // Words are some six bytes long.
             (None, 1.., _) => piece.len() as f64 / 6.0,
-            (None, 0, By::Paragraph) => memchr::memmem::find_iter(piece, r"\n").count() as f64,
+            (None, 0, Unit::Paragraph) => memchr::memmem::find_iter(piece, r"\n").count() as f64,
             // Other keys are of whole documents.
             _ => 0.0,
         }
@@ -93,26 +93,26 @@ impl DocumentRule {
 
     /// About how many keys there are in so many texts with so many bytes.
     pub fn keys_of(&self, texts: u64, bytes: u64) -> u64 {
-        match (&self.near, self.text.ngram, self.text.by) {
+        match (&self.near, self.text.ngram, self.text.unit) {
             (Some(near), ..) => texts * near.bands() as u64,
             // Words are some six bytes long.
             (None, 1.., _) => texts + bytes / 6,
-            (None, 0, By::Paragraph) => texts + bytes / PARAGRAPH,
+            (None, 0, Unit::Paragraph) => texts + bytes / PARAGRAPH,
             (None, ..) => texts,
         }
     }
 
     /// What its units are called.
     pub fn units(&self) -> &'static str {
-        match (&self.near, self.text.by) {
-            (None, By::Paragraph) => "paragraphs",
+        match (&self.near, self.text.unit) {
+            (None, Unit::Paragraph) => "paragraphs",
             _ => "documents",
         }
     }
 
     /// True if paragraphs are cut out of texts, or all of a text.
     pub fn cuts(&self) -> bool {
-        (self.text.by == By::Paragraph && self.near.is_none() || self.keep_empty) && !self.annotate
+        (self.text.unit == Unit::Paragraph && self.near.is_none() || self.keep_empty) && !self.annotate
     }
 
     /// What its keys are called.

@@ -12,7 +12,7 @@ use crate::options::groups::GroupOptions;
 use crate::options::reading::ReadOptions;
 use crate::values::{rate, share};
 use bloomline_text::near::Near;
-use bloomline_text::{By, Claim, Form, Rules};
+use bloomline_text::{Claim, Form, Rules};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, ValueEnum};
@@ -347,7 +347,9 @@ impl CorpusOptions {
             Some((_, other)) => {
                 conflict(format!("the argument '{option}' cannot be used with '{other}'; leave one of them out"))
             }
-            None if rule.near.is_none() && (rule.text.by != By::Document || rule.text.ngram > 0) => {
+            None if rule.near.is_none()
+                && (rule.text.unit != bloomline_text::Unit::Document || rule.text.ngram > 0) =>
+            {
                 conflict(format!("{option} is for whole documents: give --by document --ngram 0 too, or --near"))
             }
             None => self.run.check_checkpoint(option),
@@ -368,10 +370,10 @@ impl CorpusOptions {
         let claims_grams = is(Like::Dolma) && ngram > 0;
         let mut text = Rules::default();
         let against = !self.against.is_empty();
-        text.by = match self.by {
-            Some(Unit::Document) => By::Document,
-            None if against => By::Document,
-            _ => By::Paragraph,
+        text.unit = match self.by {
+            Some(Unit::Document) => bloomline_text::Unit::Document,
+            None if against => bloomline_text::Unit::Document,
+            _ => bloomline_text::Unit::Paragraph,
         };
         text.ngram = ngram;
         text.min_ngram = self.min_ngram.unwrap_or(if is(Like::Bff) || against { 5 } else { 13 }.min(ngram));

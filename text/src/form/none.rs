@@ -10,15 +10,15 @@ impl Form {
         true
     }
 
-    pub(crate) fn of_words(self) -> Self {
+    pub(crate) fn for_words(self) -> Self {
         self
     }
 
-    pub(crate) fn put<'a>(&self, text: &'a [u8], _: &'a mut Scratch) -> &'a [u8] {
+    pub(crate) fn apply_into<'a>(&self, text: &'a [u8], _: &'a mut FormScratch) -> &'a [u8] {
         text
     }
 }
 
 /// Nothing is made of a text.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Scratch {}
+pub(crate) struct FormScratch {}

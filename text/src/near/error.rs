@@ -1,6 +1,6 @@
 //! Why there are no such near duplicates.
 
-use super::MOST_VALUES;
+use super::MAX_VALUES;
 use core::fmt;
 
 /// Why a [`Near`](super::Near) cannot be made.
@@ -40,10 +40,10 @@ impl fmt::Display for NearError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Similarity { value } => write!(f, "similarity {value} is not between 0 and 1 (both excluded)"),
-            Self::Permutations { value } => write!(f, "{value} permutations: give 2 to {MOST_VALUES}"),
+            Self::Permutations { value } => write!(f, "{value} permutations: give 2 to {MAX_VALUES}"),
             Self::Bands { bands, rows } => write!(
                 f,
-                "{bands} bands of {rows} rows: give at least 1 of each, and at most {MOST_VALUES} values (bands × rows)"
+                "{bands} bands of {rows} rows: give at least 1 of each, and at most {MAX_VALUES} values (bands × rows)"
             ),
             Self::Ngram => write!(f, "grams of 0 tokens: give at least 1"),
         }

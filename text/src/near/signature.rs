@@ -26,14 +26,14 @@ pub(super) fn sign(grams: &mut Vec<u64>, values: usize, signature: &mut Vec<u64>
     for round in 0..2 * values as u64 {
         for gram in &*grams {
             let number = random(&mut gram.wrapping_add(added));
-            let place = match round.checked_sub(values as u64) {
+            let slot = match round.checked_sub(values as u64) {
                 None => ((u128::from(number) * values as u128) >> 64) as usize,
-                Some(place) => place as usize,
+                Some(slot) => slot as usize,
             };
-            let least = signature[place];
-            empty -= usize::from(least == EMPTY);
+            let current = signature[slot];
+            empty -= usize::from(current == EMPTY);
             // The round stands in the high bits, so the first round is the least.
-            signature[place] = least.min(round << 48 | number >> 16);
+            signature[slot] = current.min(round << 48 | number >> 16);
         }
         if empty == 0 {
             return;

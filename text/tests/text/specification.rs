@@ -1,6 +1,6 @@
 //! The rules once more, slowly: tokens of the library for word boundaries, and sets of their sequences.
 
-use bloomline_text::{By, Claim, Rules, Set, Texts, words};
+use bloomline_text::{Claim, Rules, Set, Texts, Unit, words};
 use std::collections::HashSet;
 use std::convert::Infallible;
 
@@ -43,7 +43,7 @@ pub struct Specification {
 impl Specification {
     fn units(&self, text: &[u8]) -> Vec<(usize, usize)> {
         let mut cuts = vec![0];
-        if self.rules.by == By::Paragraph {
+        if self.rules.unit == Unit::Paragraph {
             cuts.extend((0..text.len()).filter(|&at| text[at] == b'\n'));
         }
         cuts.push(text.len());
@@ -61,9 +61,9 @@ impl Specification {
     }
 
     fn exact(&self, unit: &[u8]) -> Option<Gram> {
-        let unit = match self.rules.by {
-            By::Paragraph => unit.strip_prefix(b"\n").unwrap_or(unit),
-            By::Document => unit,
+        let unit = match self.rules.unit {
+            Unit::Paragraph => unit.strip_prefix(b"\n").unwrap_or(unit),
+            Unit::Document => unit,
             by => unreachable!("not specified: {by:?}"),
         };
         let text = str::from_utf8(unit);

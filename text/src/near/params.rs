@@ -10,7 +10,7 @@ const STEPS: usize = 256;
 /// weigh alike. The rule is that of datasketch.
 ///
 /// The areas are sums by Simpson's rule, of products alone. So the choice is the same on every platform.
-pub(super) fn least_errors(similarity: f64, permutations: usize) -> (usize, usize) {
+pub(super) fn optimal_params(similarity: f64, permutations: usize) -> (usize, usize) {
     let mut points = Vec::with_capacity(2 * STEPS + 2);
     for (from, to) in [(0.0, similarity), (similarity, 1.0)] {
         let step = (to - from) / STEPS as f64;
@@ -21,7 +21,7 @@ pub(super) fn least_errors(similarity: f64, permutations: usize) -> (usize, usiz
             missed: 1.0,
         }));
     }
-    let (mut best, mut least) = ((1, 1), f64::INFINITY);
+    let (mut best, mut min_errors) = ((1, 1), f64::INFINITY);
     for rows in 1..=permutations {
         for point in &mut points {
             point.power *= point.s;
@@ -37,8 +37,8 @@ pub(super) fn least_errors(similarity: f64, permutations: usize) -> (usize, usiz
             };
             let (below, above) = points.split_at_mut(STEPS + 1);
             let errors = similarity - area(below) + area(above);
-            if errors < least {
-                (best, least) = ((bands, rows), errors);
+            if errors < min_errors {
+                (best, min_errors) = ((bands, rows), errors);
             }
         }
     }

@@ -7,7 +7,7 @@ const NEGLIGIBLE: f64 = 1e-12;
 
 /// What is thought of a unit beforehand: with this chance all of it is new, and with this chance all of it was seen. Otherwise any
 /// number of its grams is as likely to have been seen as any other.
-const EXTREME: f64 = 0.25;
+const EXTREME_PRIOR: f64 = 0.25;
 
 /// The chance that a unit was cut by mistake, by a filter of the false-positive rate `fpr`, from 0 to 1. `found` of the unit's `grams`
 /// grams were found. The sum over all units is the number of wrong removals to expect.
@@ -21,28 +21,28 @@ const EXTREME: f64 = 0.25;
 ///
 /// # Examples
 /// ```
-/// use bloomline_text::{Rules, wrong_removal};
+/// use bloomline_text::{Rules, expected_false_removals};
 /// let mut exact = Rules::default();
 /// exact.ngram = 0;
-/// assert_eq!(wrong_removal(&exact, 1, 0, 0.5), 1.0); // a new paragraph that stays
-/// assert_eq!(wrong_removal(&exact, 1, 1, 0.5), 0.0); // one that goes
+/// assert_eq!(expected_false_removals(&exact, 1, 0, 0.5), 1.0); // a new paragraph that stays
+/// assert_eq!(expected_false_removals(&exact, 1, 1, 0.5), 0.0); // one that goes
 /// let rules = Rules::default();
-/// assert_eq!(wrong_removal(&rules, 50, 50, 0.01), 0.0); // ten false positives would be needed
-/// assert!(wrong_removal(&rules, 50, 41, 0.01) > 0.05); // one is enough
+/// assert_eq!(expected_false_removals(&rules, 50, 50, 0.01), 0.0); // ten false positives would be needed
+/// assert!(expected_false_removals(&rules, 50, 41, 0.01) > 0.05); // one is enough
 /// ```
-pub fn wrong_removal(rules: &Rules, grams: usize, found: usize, fpr: f64) -> f64 {
-    let enough = |found| rules.is_duplicate(grams, found);
-    if grams == 0 || fpr <= 0.0 || !enough(grams) {
+pub fn expected_false_removals(rules: &Rules, grams: usize, found: usize, fpr: f64) -> f64 {
+    let is_cut = |found| rules.is_duplicate(grams, found);
+    if grams == 0 || fpr <= 0.0 || !is_cut(grams) {
         return 0.0;
     }
     if grams == 1 {
         return if found == 0 { fpr / (1.0 - fpr).max(f64::EPSILON) } else { 0.0 };
     }
-    if !enough(found) {
+    if !is_cut(found) {
         return 0.0;
     }
     let all = grams as f64;
-    let alike = (1.0 - 2.0 * EXTREME) / (all + 1.0);
+    let other_prior = (1.0 - 2.0 * EXTREME_PRIOR) / (all + 1.0);
     // From t = found down, each weight from the one before it.
     let (mut weight, mut wrong, mut sum) = (1.0, 0.0, 0.0);
     for t in (0..=found).rev() {
@@ -54,10 +54,10 @@ pub fn wrong_removal(rules: &Rules, grams: usize, found: usize, fpr: f64) -> f64
                 break;
             }
         }
-        let before = alike + if t == 0 || t == grams { EXTREME } else { 0.0 };
-        sum += weight * before;
-        if !enough(t) {
-            wrong += weight * before;
+        let prior = other_prior + if t == 0 || t == grams { EXTREME_PRIOR } else { 0.0 };
+        sum += weight * prior;
+        if !is_cut(t) {
+            wrong += weight * prior;
         }
         if sum > 1e200 {
             (weight, wrong, sum) = (weight * 1e-200, wrong * 1e-200, sum * 1e-200);
@@ -95,7 +95,7 @@ mod tests {
             let is_cut = |t| t as f64 / grams as f64 > threshold;
             let wrong: f64 = (0..=found).filter(|t| !is_cut(*t)).map(chance).sum();
             let expected = if is_cut(found) { wrong / (0..=found).map(chance).sum::<f64>() } else { 0.0 };
-            let ours = wrong_removal(&rules(threshold), grams, found, fpr);
+            let ours = expected_false_removals(&rules(threshold), grams, found, fpr);
             prop_assert!((ours - expected).abs() < 1e-9 * expected + 1e-11, "{} {}", ours, expected);
         }
     }
@@ -122,7 +122,7 @@ mod tests {
                     };
                     let found = truly + (truly..grams).filter(|_| random() < fpr).count();
                     happened += usize::from(rules.is_duplicate(grams, found) && !rules.is_duplicate(grams, truly));
-                    expected += wrong_removal(&rules, grams, found, fpr);
+                    expected += expected_false_removals(&rules, grams, found, fpr);
                 }
                 // A tenth, and four standard deviations.
                 let (happened, name) = (happened as f64, format!("{grams} {threshold} {most}"));
@@ -134,10 +134,10 @@ mod tests {
 
     #[test]
     fn ends_of_the_range() {
-        let huge = wrong_removal(&rules(0.01), 1_000_000, 20_000, 0.9);
+        let huge = expected_false_removals(&rules(0.01), 1_000_000, 20_000, 0.9);
         assert!((0.0..=1.0).contains(&huge), "{huge}");
-        assert_eq!(wrong_removal(&rules(0.8), 0, 0, 0.5), 0.0);
-        assert_eq!(wrong_removal(&rules(1.0), 10, 10, 0.5), 0.0);
-        assert_eq!(wrong_removal(&rules(0.8), 10, 10, 0.0), 0.0);
+        assert_eq!(expected_false_removals(&rules(0.8), 0, 0, 0.5), 0.0);
+        assert_eq!(expected_false_removals(&rules(1.0), 10, 10, 0.5), 0.0);
+        assert_eq!(expected_false_removals(&rules(0.8), 10, 10, 0.0), 0.0);
     }
 }
