@@ -184,10 +184,12 @@ fn begin<'a>(method: &Method, kinds: &[&'a Kind], bytes: usize, left_out: &mut V
         // A static filter is built of all keys at once: they, their answers and what the build takes are in memory too.
         let large = kind.build_bytes.filter(|_| method.parts(bytes) > 1);
         let build = large.map(|build_bytes| build_bytes(keys) + 9 * keys);
+        let fits = |build: u64| memory_needed(bytes, kinds.len()).saturating_add(build) <= room;
+        let mut all = build.filter(|&build| fits(build)).map(|_| (range(PRESENT, 0..keys), vec![true; keys as usize]));
+        // Before the filter is made, because some write all of their memory then.
+        let before = machine::resident_bytes();
         let made = match build {
-            Some(build) if memory_needed(bytes, kinds.len()).saturating_add(build) > room => {
-                Err(format!("its build takes {} more memory", HumanBytes(build)))
-            }
+            Some(build) if all.is_none() => Err(format!("its build takes {} more memory", HumanBytes(build))),
             _ => (kind.for_memory)(bytes, keys),
         };
         let mut filter = match made {
@@ -198,12 +200,10 @@ fn begin<'a>(method: &Method, kinds: &[&'a Kind], bytes: usize, left_out: &mut V
                 continue;
             }
         };
-        let all = build.map(|_| (range(PRESENT, 0..keys), vec![true; keys as usize]));
-        let before = machine::resident_bytes();
         let mut inserts = Vec::new();
-        match all {
-            Some((hashes, mut new)) => {
-                let time = method.insert(bytes, kind, &mut *filter, &hashes, &mut new);
+        match &mut all {
+            Some((hashes, new)) => {
+                let time = method.insert(bytes, kind, &mut *filter, hashes, new);
                 inserts.push(per_key(time, hashes.len()));
             }
             None => _ = method.insert(bytes, kind, &mut *filter, &hashes, &mut new),

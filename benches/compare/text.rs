@@ -55,8 +55,8 @@ pub fn notes(comparison: &Comparison) -> Vec<String> {
          the most that fits, and for a rate the least that keeps it. Sizes of powers of two suit some numbers of keys \
          better than others; these are neither the best nor the worst."
             .to_owned(),
-        "Resident is how much memory the process took for the filter and its first keys. The allocator hides a part of it \
-         for small filters."
+        "Resident is by how much the resident memory of the process grew while the filter was made and got its first keys. \
+         Small filters may lie in memory that the allocator had already."
             .to_owned(),
     ];
     if *round_keys < ROUND_KEYS as u64 {

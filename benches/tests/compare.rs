@@ -149,6 +149,19 @@ fn figures_agree_with_the_models_and_plots_are_whole() {
     check_plots(&bench);
 }
 
+/// The allocator maps memory of this size for each filter. Both peers write all of it when they are made.
+#[test]
+fn memory_in_use_is_that_of_the_filter() {
+    let line = "--sizes 40M --bits-per-key 256 --rounds 1 --probes 4096 -j 1 --json --only sbbf-rs,cuckoo";
+    let result = Bench::new(&[]).json(line);
+    let rows = result["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    for row in rows {
+        let share = number(row, "resident_bytes") / number(row, "memory_bytes");
+        assert!((0.95..1.1).contains(&share), "{row}");
+    }
+}
+
 /// The curves: the classic one goes through the table of every textbook, and more bits make a lower rate.
 fn check_models(models: &Value) {
     assert_eq!(names(models, "contender"), LAYOUTS);
