@@ -75,6 +75,35 @@ extern crate alloc;
 #[cfg(all(test, not(feature = "std")))]
 extern crate std;
 
+// Imports run from the lower of these rows to the upper ones:
+//
+//     sync         atomics and locks: the standard library's, or loom's
+//     key/         what can be a key: hash single keys within_build
+//     kernel/      the operations on a block, for each instruction set: block isa prefetch portable avx2 avx512 neon kind dispatch pick
+//     error
+//     rate/        the mathematics of the false-positive rate: fpr stats growth window
+//     batch/       many keys at once: hashed op pending selection collect
+//     layout/      where the bits of a key are: format storage params shape access operations claim words4
+//     builder/     from the values that a filter is built from to its geometry: purpose options size plan
+//     file/        the format of docs/FORMAT.md (feature file)
+//     concurrent/  what threads agree by that fill one filter after another (std): turn room
+//     filter/      the filters of one size: any fixed row bulk methods bloom fold atomic borrowed
+//     growing/     filters that grow: stages shared_stages file parallel scalable atomic
+//     rotating/    filters that forget (std): generations filter
+//     variants/    other layouts (feature variants); calculator/ has the figures of docs/calculator.html
+//     frontier     Frontier, a crawler's queue (feature frontier)
+//
+// A public filter type is a struct around what does the work: `Fixed<layout, access>`, or the stages or generations of one that grows
+// or rotates. A layout implements `Shape` (its mathematics) and `Operations` for the memory of one writer, of many, or of both. The
+// macros of `filter/methods.rs` write the public methods with their documentation, so that a method has the same name, arguments and
+// words on every type. `tests/suite/pages.rs` has the table of which type has which, and why the others lack it.
+//
+// The hot path, `BloomFilter::contains_hashes`, goes through `filter/methods.rs` (the public method), `filter/fixed.rs` (lengths are
+// checked), `layout/words4.rs` (a batch that is compiled in this crate, and what a probe is), `layout/operations.rs` (a task for the
+// kernel), `kernel/dispatch.rs` (one dispatch, by CPU and number of probes) and `batch/op.rs` (the loop, with prefetches ahead). All
+// below the dispatch is inlined into one function. A single key has a function of its own for each kernel, whose address the filter
+// keeps. `layout/operations.rs` lets a layout write out `contains_many` and `insert_many`, which are then compiled in this crate and
+// not in each crate that uses it.
 mod batch;
 mod builder;
 #[cfg(feature = "std")]

@@ -1,4 +1,27 @@
 //! The `bloomline` command, as a function for the programs that hold it: its own, and the Python wheel's.
+//!
+//! Imports run from the lower of these rows to the upper ones:
+//!
+//! ```text
+//! locked stall bar phase places messages values figures
+//! key/            what a line's key is
+//! error word_file sort files leftovers lock turns signals
+//! groups/         lines that are alike: records of the first reading, and what is decided of each by its place
+//! documents/      what is looked up of a line that is a document, and what is cut out of it
+//! input/          from names to numbered chunks of lines
+//! encode
+//! table/          files of Parquet: rows in the place of lines, which input/ takes from it; none.rs stands there without
+//!                 the feature
+//! options/        the command line, a file for each group of commands
+//! against/        the tests of --against, and what was found of them
+//! seen/           what was seen: the set, the exact second look, the tally
+//! output/ replace progress
+//! engine/         work/ has the stages from read to write
+//! report classic
+//! commands/       where each command begins; run/ for dedup and corpus, groups.rs for what they do between two readings;
+//!                 pass.rs is what build, check and sets share
+//! lib             the command as a function, which main.rs and the Python module call
+//! ```
 #![forbid(unsafe_code)]
 // Without tables, what is asked of them leads nowhere.
 #![cfg_attr(not(feature = "parquet"), allow(dead_code, unreachable_code))]

@@ -28,6 +28,13 @@
 
 extern crate alloc;
 
+// Imports run from the lower of these rows to the upper ones:
+//
+//     form (feature forms), class, masks, token
+//     scan, with blocks and chars
+//     tokens, grams
+//     set, texts, wrong
+//     near
 mod blocks;
 mod chars;
 mod class;
