@@ -16,7 +16,7 @@
 //! against/        the tests of --against, and what was found of them
 //! seen/           what was seen: the set, the exact second look, the tally
 //! output/ replace progress
-//! engine/         work/ has the stages from read to write
+//! engine/         pass/ has what becomes of a chunk, work/ the stages from read to write
 //! report classic
 //! commands/       where each command begins; run/ for dedup and corpus, groups.rs for what they do between two readings;
 //!                 pass.rs is what build, check and sets share
