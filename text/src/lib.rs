@@ -33,7 +33,7 @@ extern crate alloc;
 //     form (feature forms), class, masks, token
 //     scan, with blocks and chars
 //     tokens, grams
-//     set, texts, wrong
+//     set, texts, false_positive
 //     near
 mod blocks;
 mod chars;
