@@ -10,7 +10,7 @@ use crate::against::Against;
 use crate::commands::groups::Grouping;
 use crate::commands::kinds::{self, Demand};
 use crate::commands::run::against::{Indexed, Tests};
-use crate::commands::run::destination::{Begun, Place};
+use crate::commands::run::destination::{Begun, DestinationKind};
 use crate::commands::run::memory::save_start;
 use crate::commands::run::plan::{Memory, Plan, State};
 use crate::documents::MEMBER;
@@ -51,7 +51,7 @@ impl Plan {
             _ => None,
         };
         let mut inputs = Inputs::check(&self.reading.named(), &self.no_inputs(), go_on)?;
-        if matches!(self.destination.place, Place::InPlace) {
+        if matches!(self.destination.kind, DestinationKind::InPlace) {
             // What a killed run left.
             inputs.found.retain(|input| !replace::is_part(&input.path));
         }
@@ -79,7 +79,7 @@ impl Plan {
 
     /// Whether the lines of all inputs come to one output.
     fn has_one_output(&self) -> bool {
-        matches!(self.destination.place, Place::File { .. }) && !self.print.total
+        matches!(self.destination.kind, DestinationKind::File { .. }) && !self.print.total
     }
 
     /// What tables have to be like to be written.

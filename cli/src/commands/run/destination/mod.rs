@@ -30,13 +30,13 @@ const NOTHING_LEFT: &str = "no run with this state was cut off, so if one wrote 
 
 /// Where lines go to, and how they are written.
 pub struct Destination {
-    pub place: Place,
+    pub kind: DestinationKind,
     pub output: OutputOptions,
     /// True if outputs may be emptied whose lines would be lost.
     pub force: bool,
 }
 
-pub enum Place {
+pub enum DestinationKind {
     /// A file or standard output. `dupes` is the file for lines that are dropped, if they go anywhere; "-" is standard output.
     File { dupes: Option<PathBuf> },
     /// A file of its own for each input in a folder, and perhaps a manifest of them.
@@ -65,44 +65,44 @@ impl Destination {
     /// The one that these options ask for; and how a set grows.
     pub fn of(run: RunOptions, dupes: Option<PathBuf>) -> (GrowthOptions, Self) {
         let RunOptions { growth, output, output_dir, in_place, in_order, manifest, force, .. } = run;
-        let place = match output_dir {
-            Some(path) => Place::Folder { path, manifest, in_order },
-            None if in_place => Place::InPlace,
-            None => Place::File { dupes },
+        let kind = match output_dir {
+            Some(path) => DestinationKind::Folder { path, manifest, in_order },
+            None if in_place => DestinationKind::InPlace,
+            None => DestinationKind::File { dupes },
         };
-        (growth, Self { place, output, force })
+        (growth, Self { kind, output, force })
     }
 
     /// The file for lines that are dropped.
     pub fn dupes(&self) -> Option<&Path> {
-        if let Place::File { dupes } = &self.place { dupes.as_deref() } else { None }
+        if let DestinationKind::File { dupes } = &self.kind { dupes.as_deref() } else { None }
     }
 
     /// The folder of outputs.
     pub fn folder(&self) -> Option<&Path> {
-        if let Place::Folder { path, .. } = &self.place { Some(path) } else { None }
+        if let DestinationKind::Folder { path, .. } = &self.kind { Some(path) } else { None }
     }
 
     /// The manifest of the folder.
     pub fn manifest(&self) -> Option<&Path> {
-        if let Place::Folder { manifest, .. } = &self.place { manifest.as_deref() } else { None }
+        if let DestinationKind::Folder { manifest, .. } = &self.kind { manifest.as_deref() } else { None }
     }
 
     /// True if lines of an input are to take its place.
     pub fn replaces(&self, input: &Input) -> bool {
         let output = self.output.file().map(Origin::of);
-        matches!(self.place, Place::InPlace)
+        matches!(self.kind, DestinationKind::InPlace)
             || output.is_some_and(|output| output.is_regular() && output.identity() == input.origin.identity())
     }
 
     /// True if inputs are read side by side.
     pub fn is_side_by_side(&self) -> bool {
-        matches!(self.place, Place::Folder { in_order: false, .. })
+        matches!(self.kind, DestinationKind::Folder { in_order: false, .. })
     }
 
     /// True if lines go to standard output.
     pub fn is_standard_output(&self) -> bool {
-        matches!(self.place, Place::File { .. }) && self.output.file().is_none()
+        matches!(self.kind, DestinationKind::File { .. }) && self.output.file().is_none()
     }
 }
 
@@ -113,10 +113,10 @@ impl Plan {
         if self.state().is_some_and(|state| state.resume) && !self.can_resume(&inputs.found) {
             return Err(Error::ResumeStream);
         }
-        match &self.destination.place {
-            Place::Folder { path, .. } => self.begin_folder(path, inputs, set),
-            Place::InPlace => self.begin_in_place(&inputs.found, set),
-            Place::File { dupes } => self.begin_file(dupes.as_deref(), inputs, set),
+        match &self.destination.kind {
+            DestinationKind::Folder { path, .. } => self.begin_folder(path, inputs, set),
+            DestinationKind::InPlace => self.begin_in_place(&inputs.found, set),
+            DestinationKind::File { dupes } => self.begin_file(dupes.as_deref(), inputs, set),
         }
     }
 
