@@ -102,6 +102,24 @@ pub fn check_target<'a>(path: &Path, inputs: impl IntoIterator<Item = &'a Origin
     tempfile::tempfile_in(folder(&resolved(path))).map(drop).map_err(|source| Error::Create { output, source })
 }
 
+/// Makes an error of the system that of a file which cannot be written.
+pub fn failed(path: &Path) -> impl Fn(io::Error) -> Error {
+    move |source| Error::Create { output: name(path), source }
+}
+
+/// Removes a file or link, if it exists.
+pub fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Makes the names of the files in a folder safe from a crash.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
 /// What a file is called for the user to read: on one line, whatever is in the name.
 pub fn name(path: &Path) -> String {
     format!("{path:?}")

@@ -5,7 +5,7 @@
 //! ```text
 //! locked stall bar phase places messages values figures
 //! key/            what a line's key is
-//! error word_file sort files leftovers lock turns signals
+//! error word_file sort files temp_files file_lock turns signals
 //! groups/         lines that are alike: records of the first reading, and what is decided of each by its place
 //! documents/      what is looked up of a line that is a document, and what is cut out of it
 //! input/          from names to numbered chunks of lines
@@ -38,12 +38,11 @@ mod encode;
 mod engine;
 mod error;
 mod figures;
+mod file_lock;
 mod files;
 mod groups;
 mod input;
 mod key;
-mod leftovers;
-mod lock;
 mod locked;
 mod messages;
 mod options;
@@ -58,6 +57,7 @@ mod signals;
 mod sort;
 mod stall;
 mod table;
+mod temp_files;
 mod turns;
 mod values;
 mod word_file;

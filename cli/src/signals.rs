@@ -5,9 +5,9 @@
 
 use crate::bar;
 use crate::error::{Error, Stop, exit_code};
-use crate::leftovers;
 use crate::messages::tell;
 use crate::stall;
+use crate::temp_files;
 use crossbeam_channel::bounded;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -132,7 +132,7 @@ fn end(signal: i32) {
     if spawn(last_words).is_ok() {
         let _ = end_of_words.recv_timeout(PATIENCE);
     }
-    leftovers::remove_all();
+    temp_files::remove_all();
     process::exit(exit_code(signal).into());
 }
 

@@ -1,8 +1,8 @@
 //! `bloomline merge`: one filter with the keys of several.
 
 use crate::error::{Error, SUCCESS};
+use crate::file_lock::FileLock;
 use crate::files::{self, Origin};
-use crate::lock::Lock;
 use crate::messages::warn;
 use crate::options::MergeOptions;
 use crate::seen::local::Local;
@@ -15,7 +15,7 @@ pub fn run(options: &MergeOptions) -> Result<u8, Error> {
     let (first, others) = options.filters.split_first().expect("clap asks for one");
     let origins: Vec<Origin> = options.filters.iter().map(|path| Origin::of(path)).collect();
     files::check_target(&options.output, &origins)?;
-    let _lock = Lock::of(&options.output, options.wait)?;
+    let _lock = FileLock::beside(&options.output, options.wait)?;
 
     let mut merged = Local::load(first)?;
     for path in others {

@@ -3,10 +3,10 @@
 use crate::commands::info;
 use crate::error::{Error, SUCCESS};
 use crate::figures::{Figures, readable, readable_count, readable_size, table};
+use crate::file_lock::FileLock;
 use crate::files::{self, Origin};
 use crate::input::find::Named;
 use crate::input::inputs::Inputs;
-use crate::lock::Lock;
 use crate::messages::warn;
 use crate::options::{
     DeleteOptions, DownloadOptions, ImportOptions, ListOptions, RedisCommand, RedisInfoOptions, RedisOptions,
@@ -123,7 +123,7 @@ fn describe(options: &RedisInfoOptions) -> Result<(), Error> {
 fn download(options: &DownloadOptions) -> Result<(), Error> {
     let address = Address::of(&options.shared)?.expect("it is required");
     files::check_target(&options.output, &origins(&options.shared.server))?;
-    let _lock = Lock::of(&options.output, false)?;
+    let _lock = FileLock::beside(&options.output, false)?;
     let filter = address.open()?.download()?;
     Local::from(filter).save(&options.output)
 }

@@ -422,12 +422,7 @@ impl Checkpoints {
     }
 
     fn remove(&self) -> Result<(), Error> {
-        match fs::remove_file(&self.path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(Error::Create { output: name(&self.path), source: error })
-            }
-            _ => Ok(()),
-        }
+        files::remove(&self.path).map_err(files::failed(&self.path))
     }
 }
 
@@ -454,5 +449,5 @@ fn fingerprint(state: &Path) -> Option<u64> {
 fn save(path: &Path, contents: &Contents) -> Result<(), Error> {
     let contents = contents.sealed();
     let saved = bloomline::save_file(path, |mut file| file.write_all(&contents));
-    saved.map_err(|source| Error::Create { output: name(path), source })
+    saved.map_err(files::failed(path))
 }

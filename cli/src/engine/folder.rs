@@ -5,40 +5,28 @@
 use crate::encode::Compression;
 use crate::engine::checkpoint::Mark;
 use crate::error::Error;
+use crate::file_lock::FileLock;
 use crate::files::{self, Identity, Origin, appended, name};
 use crate::input::decode::Coding;
 use crate::input::inputs::{Input, Inputs};
+use crate::output::atomic_file::AtomicFile;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io;
 use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
-/// What follows the name of an output that is not whole.
-const PART: &str = ".part";
-
-/// Where an output is, and how it is compressed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct OutputPath {
-    /// Its name.
-    pub whole: PathBuf,
-    /// Its name while it is written.
-    pub part: PathBuf,
-    /// How it is compressed.
-    pub compression: Compression,
-}
-
 /// A folder that one run at a time writes to.
 pub struct Folder {
     path: PathBuf,
     /// Where the output of each input is, in the order of the inputs.
-    pub outputs: Vec<OutputPath>,
+    pub outputs: Vec<AtomicFile>,
     /// Folders in which outputs were begun since the last `sync`.
     unsynced: Mutex<BTreeSet<PathBuf>>,
-    /// Holds the lock until it is dropped. `None` where the file system has none.
-    _lock: Option<File>,
+    /// The lock on the folder itself.
+    pub lock: FileLock,
 }
 
 impl Folder {
@@ -55,7 +43,7 @@ impl Folder {
         let read = || inputs.found.iter().map(|input| &input.origin).chain(&origins);
         // A hundred thousand outputs are not compared with as many inputs one by one.
         let known: HashSet<Identity> = read().filter_map(Origin::identity).collect();
-        for path in outputs.iter().flat_map(OutputPath::paths) {
+        for path in outputs.iter().flat_map(|output| [&output.whole, &output.part]) {
             let same = |own: &Path| own.file_name() == path.file_name() && files::real(own) == files::real(path);
             if let Some(own) = own.iter().find(|own| same(own)) {
                 return Err(Error::Overwrite { input: name(own), output: name(path) });
@@ -71,15 +59,16 @@ impl Folder {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(source) => return Err(Error::Create { output: name(path), source }),
+                Err(source) => return Err(files::failed(path)(source)),
             }
         }
-        fs::create_dir_all(path).map_err(|source| Error::Create { output: name(path), source })?;
-        Ok(Self { path: path.to_owned(), outputs, unsynced: Mutex::default(), _lock: lock(path)? })
+        let lock = fs::create_dir_all(path).and_then(|()| FileLock::on(File::open(path)?, path));
+        let lock = lock.map_err(files::failed(path))?.ok_or_else(|| Error::Locked { file: name(path) })?;
+        Ok(Self { path: path.to_owned(), outputs, unsynced: Mutex::default(), lock })
     }
 
     /// Takes note of an output that was begun.
-    pub fn begun(&self, output: &OutputPath) {
+    pub fn begun(&self, output: &AtomicFile) {
         let folders = files::folder(&output.part).ancestors().take_while(|folder| folder.starts_with(&self.path));
         self.unsynced().extend(folders.chain([files::folder(&self.path)]).map(Path::to_owned));
     }
@@ -90,10 +79,10 @@ impl Folder {
     }
 
     /// Gives whole outputs their names. Those that have theirs, or were moved away since, stay as they are.
-    pub fn publish<'a>(&self, whole: impl Iterator<Item = &'a OutputPath>) -> Result<(), Error> {
+    pub fn publish<'a>(&self, whole: impl Iterator<Item = &'a AtomicFile>) -> Result<(), Error> {
         let mut changed = BTreeSet::new();
         for output in whole {
-            if output.publish()? {
+            if publish(output)? {
                 changed.insert(files::folder(&output.whole));
             }
         }
@@ -106,65 +95,40 @@ impl Folder {
 }
 
 fn sync(folder: &Path) -> Result<(), Error> {
-    let synced = File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(|source| Error::Create { output: name(folder), source })
+    files::sync_folder(folder).map_err(files::failed(folder))
 }
 
-impl OutputPath {
-    /// Refuses what is there, unless a run that goes on left it, or it is an empty file. `mark` says how far that run was.
-    pub fn check(&self, mark: &Mark, goes_on: bool, resume: &'static str) -> Result<(), Error> {
-        let Self { whole, part, .. } = self;
-        if !mark.whole && whole.symlink_metadata().is_ok() {
-            return Err(Error::Existing { output: name(whole), resume });
-        }
-        let begun = if mark.whole { 0 } else { mark.output };
-        match part.symlink_metadata() {
-            // A link is none that a run left.
-            Ok(there) if !there.is_file() || there.len() > 0 && !goes_on => {
-                Err(Error::Begun { output: name(part), resume })
-            }
-            there => match there.map_or(0, |there| there.len()) {
-                have if have < begun => Err(Error::Shorter { output: name(part), have, want: begun }),
-                _ => Ok(()),
-            },
-        }
+/// Gives a whole output its name. False if there is nothing under its other name.
+pub fn publish(output: &AtomicFile) -> Result<bool, Error> {
+    match output.commit() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        renamed => renamed.map(|()| true).map_err(files::failed(&output.whole)),
     }
+}
 
-    /// Removes what is there under the name of an output that is to be begun. A link goes, and what it leads to stays.
-    pub fn clear(&self, mark: &Mark) -> Result<(), Error> {
-        if mark.whole || mark.output > 0 {
-            return Ok(());
+/// Refuses an output that exists, unless a run that goes on left it, or it is an empty file. `mark` says how far that run was.
+pub fn check(output: &AtomicFile, mark: &Mark, goes_on: bool, resume: &'static str) -> Result<(), Error> {
+    let AtomicFile { whole, part, .. } = output;
+    if !mark.whole && whole.symlink_metadata().is_ok() {
+        return Err(Error::Existing { output: name(whole), resume });
+    }
+    let begun = if mark.whole { 0 } else { mark.output };
+    match part.symlink_metadata() {
+        // No run leaves a link.
+        Ok(there) if !there.is_file() || there.len() > 0 && !goes_on => {
+            Err(Error::Begun { output: name(part), resume })
         }
-        match fs::remove_file(&self.part) {
-            Err(error) if ![io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) => {
-                Err(Error::Create { output: name(&self.part), source: error })
-            }
+        there => match there.map_or(0, |there| there.len()) {
+            have if have < begun => Err(Error::Shorter { output: name(part), have, want: begun }),
             _ => Ok(()),
-        }
-    }
-
-    /// Gives a whole output its name; `false` if it is not here by the other one.
-    pub fn publish(&self) -> Result<bool, Error> {
-        match fs::rename(&self.part, &self.whole) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            renamed => renamed.map(|()| true).map_err(|source| Error::Create { output: name(&self.whole), source }),
-        }
-    }
-
-    fn paths(&self) -> [&Path; 2] {
-        [&self.whole, &self.part]
+        },
     }
 }
 
-/// The lock is the system's, on the folder itself, and goes with the process.
-fn lock(path: &Path) -> Result<Option<File>, Error> {
-    let folder = File::open(path).map_err(|source| Error::Create { output: name(path), source })?;
-    match folder.try_lock() {
-        Ok(()) => Ok(Some(folder)),
-        Err(TryLockError::WouldBlock) => Err(Error::Locked { file: name(path) }),
-        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(None),
-        Err(TryLockError::Error(source)) => Err(Error::Create { output: name(path), source }),
-    }
+/// Removes what exists under the name of an output that is to be begun. A link is removed, and its target stays.
+pub fn clear(output: &AtomicFile, mark: &Mark) -> Result<(), Error> {
+    let is_begun = mark.whole || mark.output > 0;
+    if is_begun { Ok(()) } else { files::remove(&output.part).map_err(files::failed(&output.part)) }
 }
 
 /// Where the outputs are: below `path` as the inputs are below the folder that all of them share.
@@ -173,7 +137,7 @@ pub fn outputs(
     inputs: &[Input],
     folders: &[PathBuf],
     compression: Option<Compression>,
-) -> Result<Vec<OutputPath>, Error> {
+) -> Result<Vec<AtomicFile>, Error> {
     let base = common(folders.iter().map(|folder| files::plain(folder)));
     let mut names: HashMap<PathBuf, &Input> = HashMap::new();
     let mut outputs = Vec::new();
@@ -194,19 +158,20 @@ pub fn outputs(
                 whole = appended(&whole, &format!(".{}", compression.ending()));
             }
         }
-        let part = appended(&whole, PART);
-        for path in [&whole, &part] {
+        let output = AtomicFile::resumable(whole, compression);
+        for path in [&output.whole, &output.part] {
             match names.entry(path.clone()) {
                 Entry::Vacant(free) => _ = free.insert(input),
                 Entry::Occupied(taken) => {
                     let first = taken.get().origin.name().to_owned();
-                    return Err(Error::Meeting { first, second: input.origin.name().to_owned(), output: name(&whole) });
+                    let (second, output) = (input.origin.name().to_owned(), name(&output.whole));
+                    return Err(Error::Meeting { first, second, output });
                 }
             }
         }
-        outputs.push(OutputPath { whole, part, compression });
+        outputs.push(output);
     }
-    for (input, OutputPath { whole, .. }) in inputs.iter().zip(&outputs) {
+    for (input, AtomicFile { whole, .. }) in inputs.iter().zip(&outputs) {
         let folders = whole.ancestors().skip(1);
         if let Some((output, first)) = folders.filter_map(|folder| names.get_key_value(folder)).next() {
             let (first, second) = (first.origin.name().to_owned(), input.origin.name().to_owned());

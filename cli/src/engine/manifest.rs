@@ -2,10 +2,10 @@
 
 use crate::documents::UnitCounts;
 use crate::engine::checkpoint::Mark;
-use crate::engine::folder::OutputPath;
 use crate::engine::lane::Lane;
 use crate::error::Error;
-use crate::files::{hex, name};
+use crate::files::{self, hex};
+use crate::output::atomic_file::AtomicFile;
 use crate::table::GroupCounts;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -82,7 +82,7 @@ impl TextSummary {
 
 impl<'a> Summary<'a> {
     /// Of an input, whose lines may be documents, and its output, which so many of them are not in.
-    pub fn new(lane: &'a Lane, output: &'a OutputPath, mark: &Mark, dropped: u64, documents: bool) -> Self {
+    pub fn new(lane: &'a Lane, output: &'a AtomicFile, mark: &Mark, dropped: u64, documents: bool) -> Self {
         Self {
             input: lane.input.to_string_lossy(),
             input_hex: hex(&lane.input),
@@ -113,5 +113,5 @@ pub fn write<'a>(path: &Path, summaries: impl Iterator<Item = Summary<'a>>) -> R
         }
         writer.flush()
     });
-    written.map_err(|source| Error::Create { output: name(path), source })
+    written.map_err(files::failed(path))
 }

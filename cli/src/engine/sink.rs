@@ -2,23 +2,23 @@
 
 use crate::encode::Encoder;
 use crate::engine::checkpoint::Mark;
-use crate::engine::folder::OutputPath;
+use crate::engine::folder;
 use crate::engine::lane::Chunk;
 use crate::error::Error;
 use crate::files;
 use crate::input::chunks::BYTE_ORDER_MARK;
 use crate::input::lines::{Before, Lines};
 use crate::locked::locked;
+use crate::output::atomic_file::AtomicFile;
 use crate::output::target::Target;
 use crate::output::{Inlet, Output, Piece};
-use crate::replace::{Replaced, Replacement};
+use crate::replace::Replaced;
 use crate::seen::counts::Counts;
 use crate::table::{Saved, Wish};
 use crate::turns::Turns;
 use crate::values::LineEnd;
 use std::fs;
 use std::io::Write;
-use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
 
@@ -77,21 +77,13 @@ enum Of {
 struct Place {
     /// Whether it is written anew even if nothing is dropped.
     anew: bool,
-    step: Mutex<Step>,
-}
-
-enum Step {
-    /// As it was found.
-    Waiting(Replaced),
-    /// Its new contents are begun.
-    Begun(Replacement),
-    /// It has them, or stays as it is.
-    Done,
+    /// `None` if it has its new contents, or stays as it is.
+    input: Mutex<Option<Replaced>>,
 }
 
 /// The output of one input.
 pub struct Own {
-    pub path: OutputPath,
+    pub path: AtomicFile,
     /// Its length at the start, and what it was if it is a table.
     length: u64,
     table: Option<Saved>,
@@ -111,7 +103,7 @@ impl Sink {
     }
 
     /// For the lines of the lane of this number, from where the output was at `mark`.
-    pub fn of_lane(lane: usize, path: OutputPath, mark: &Mark) -> Self {
+    pub fn of_lane(lane: usize, path: AtomicFile, mark: &Mark) -> Self {
         let (length, table) = (mark.output, mark.table.clone());
         let own = Own { path, length, table, whole: AtomicBool::new(mark.whole), named: AtomicBool::new(false) };
         let headed = AtomicBool::new(mark.output > 0);
@@ -120,7 +112,7 @@ impl Sink {
 
     /// For the lines of the lane of this number, which take the place of its input: if some are dropped, or if it is written `anew`.
     pub fn in_place(lane: usize, input: Replaced, anew: bool) -> Self {
-        let of = Of::Place(Place { anew, step: Mutex::new(Step::Waiting(input)) });
+        let of = Of::Place(Place { anew, input: Mutex::new(Some(input)) });
         let headed = AtomicBool::new(false);
         Self { turns: Turns::new((lane, 0)), kept: OnceLock::new(), dropped: None, headed, of }
     }
@@ -139,18 +131,11 @@ impl Sink {
     pub fn begin(&self) -> Result<bool, Error> {
         let output = match &self.of {
             Of::Own(own) if !own.is_whole() && self.kept.get().is_none() => own.open()?,
-            Of::Place(Place { step, .. }) => {
-                let step = &mut *locked(step);
-                let input = match mem::replace(step, Step::Done) {
-                    Step::Waiting(input) => input,
-                    other => {
-                        *step = other;
-                        return Ok(false);
-                    }
-                };
-                let (replacement, output) = input.begin()?;
-                *step = Step::Begun(replacement);
-                output
+            Of::Place(Place { input, .. }) => {
+                match locked(input).as_mut().map(Replaced::begin).transpose()?.flatten() {
+                    Some(output) => output,
+                    None => return Ok(false),
+                }
             }
             _ => return Ok(false),
         };
@@ -161,11 +146,11 @@ impl Sink {
 
     /// Lets an input stay as it is whose lines would take its place, if its rest is `broken`, or if all of them stay.
     pub fn spare(&self, broken: bool, counts: &Counts) {
-        let Of::Place(Place { anew, step }) = &self.of else { return };
+        let Of::Place(Place { anew, input }) = &self.of else { return };
         let left_out = counts.blank + counts.faults - counts.kept;
         let dropped = counts.dropped() + left_out + counts.units.shortened;
         if broken || dropped == 0 && !anew {
-            *locked(step) = Step::Done;
+            *locked(input) = None;
         }
     }
 
@@ -212,12 +197,9 @@ impl Sink {
             Of::All => Ok(()),
             Of::Own(own) => {
                 own.whole.store(true, Relaxed);
-                if publish { own.path.publish().map(drop) } else { Ok(()) }
+                if publish { folder::publish(&own.path).map(drop) } else { Ok(()) }
             }
-            Of::Place(Place { step, .. }) => match mem::replace(&mut *locked(step), Step::Done) {
-                Step::Begun(replacement) => replacement.publish(),
-                _ => Ok(()),
-            },
+            Of::Place(Place { input, .. }) => locked(input).take().map_or(Ok(()), Replaced::publish),
         }
     }
 
@@ -290,7 +272,7 @@ impl Sink {
                 // What cannot be removed is replaced by the next run.
                 let _ = fs::remove_file(&own.path.part);
             }
-            Of::Place(Place { step, .. }) => *locked(step) = Step::Done,
+            Of::Place(Place { input, .. }) => *locked(input) = None,
             _ => {}
         }
     }
@@ -298,10 +280,10 @@ impl Sink {
 
 impl Own {
     fn open(&self) -> Result<Output, Error> {
-        let OutputPath { part, compression, .. } = &self.path;
+        let (part, goes_on) = (&self.path.part, self.length > 0);
         let folder = files::folder(part);
-        fs::create_dir_all(folder).map_err(|source| Error::Create { output: files::name(folder), source })?;
-        Target::of_own(part, *compression, self.length > 0)?.begin(self.length, self.table.as_ref())
+        fs::create_dir_all(folder).map_err(files::failed(folder))?;
+        Target::of_part(&self.path, files::name(part), goes_on)?.begin(self.length, self.table.as_ref())
     }
 
     pub fn is_whole(&self) -> bool {

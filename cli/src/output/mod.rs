@@ -3,6 +3,7 @@
 //! Lines are taken in by the thread whose turn it is to gather. What is compressed in pieces goes on from there piece by piece: any
 //! thread compresses one, and they are written in their order. Nobody waits, and a lock is held for one write.
 
+pub mod atomic_file;
 pub mod target;
 
 use crate::encode::{Compression, Encoder, Stream};

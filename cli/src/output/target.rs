@@ -2,15 +2,16 @@
 
 use crate::encode::Compression;
 use crate::error::Error;
+use crate::file_lock::try_lock;
 use crate::files::{self, Origin};
 use crate::input::decode::Coding;
 use crate::output::Output;
+use crate::output::atomic_file::AtomicFile;
 use crate::stall::Watched;
 use crate::table::{Assembly, Saved};
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, IsTerminal, Seek};
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -76,26 +77,11 @@ impl Target {
         target.lock()
     }
 
-    /// Opens an output of a folder that is this run's alone, which a run began before if it `goes_on`. Follows no link.
-    pub fn of_own(path: &Path, compression: Compression, goes_on: bool) -> Result<Self, Error> {
-        let name = files::name(path);
-        let open = || {
-            let file = File::options().write(true).create_new(!goes_on).open(path)?;
-            if !files::is_file_itself(path, &file.metadata()?) {
-                return Err(io::Error::other("it is a link, or no regular file"));
-            }
-            Ok(file)
-        };
-        let file = open().map_err(|source| Error::Create { output: name.clone(), source })?;
-        let made = (!goes_on).then(|| path.to_owned());
-        Self::of_file(file, Some(path), name, compression, made)?.lock()
-    }
-
-    /// Makes a file that only its owner can read, for the new contents of another one, by the name of which it is told of.
-    pub fn of_part(part: &Path, name: String, compression: Compression) -> Result<Self, Error> {
-        let file = File::options().write(true).create_new(true).mode(0o600).open(part);
-        let file = file.map_err(|source| Error::Create { output: name.clone(), source })?;
-        Self::of_file(file, Some(part), name, compression, Some(part.to_owned()))
+    /// Opens the new contents of a file that is this run's alone, which errors call `name`; those of an earlier run if it `goes_on`.
+    pub fn of_part(file: &AtomicFile, name: String, goes_on: bool) -> Result<Self, Error> {
+        let opened = file.open(goes_on).map_err(|source| Error::Create { output: name.clone(), source })?;
+        let made = (!goes_on).then(|| file.part.clone());
+        Self::of_file(opened, Some(&file.part), name, file.compression, made)?.lock()
     }
 
     fn of_file(
@@ -113,17 +99,16 @@ impl Target {
     /// Takes the lock of a regular file.
     fn lock(self) -> Result<Self, Error> {
         let mut target = self;
-        let failed = |target: &Self, source| Error::Create { output: target.origin.name().to_owned(), source };
         if let Some(path) = target.path.as_ref().filter(|_| target.origin.is_regular()) {
-            // The lock goes with the descriptor. Where there are no locks, nothing tells of others.
-            let taken = matches!(target.file.try_lock(), Err(TryLockError::WouldBlock));
-            // From the lock on it is this run's alone.
-            let metadata = target.file.metadata().map_err(|source| failed(&target, source))?;
-            // A run that made it and did not begin may have removed it since it was opened here.
-            if taken || !files::is_named(path, &metadata) {
+            // Errors of locks tell nothing of others. A run that made the file and did not begin may have removed it since.
+            if !try_lock(&target.file, path).unwrap_or(true) {
                 target.made = None;
                 return Err(Error::Locked { file: target.origin.name().to_owned() });
             }
+            // From the lock on it is this run's alone.
+            let metadata = target.file.metadata();
+            let metadata =
+                metadata.map_err(|source| Error::Create { output: target.origin.name().to_owned(), source })?;
             target.length = metadata.len();
         }
         Ok(target)

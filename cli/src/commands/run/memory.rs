@@ -6,13 +6,12 @@ use crate::engine::checkpoint::{Checkpoint, Checkpoints, Job, Mark};
 use crate::engine::folder;
 use crate::engine::work::Keep;
 use crate::error::{Error, INCOMPLETE, SUCCESS};
+use crate::file_lock::FileLock;
 use crate::files::{self, Origin};
 use crate::groups::records::Records;
 use crate::input::estimate::Sampled;
 use crate::input::inputs::{Input, Inputs};
 use crate::input::lines::{Before, What};
-use crate::leftovers;
-use crate::lock::Lock;
 use crate::locked::locked;
 use crate::messages::tell;
 use crate::seen::Seen;
@@ -25,14 +24,14 @@ use std::path::Path;
 
 impl Plan {
     /// Locks the state and its checkpoints, which must not be read as anything else.
-    pub(super) fn lock(&self, state: &State, inputs: &[Input]) -> Result<Lock, Error> {
+    pub(super) fn lock(&self, state: &State, inputs: &[Input]) -> Result<FileLock, Error> {
         let besides: Vec<Origin> = self.besides().map(Origin::of).collect();
         let checkpoints = files::checkpoints_of(&state.path);
         for path in [&state.path, &checkpoints] {
             files::check_target(path, inputs.iter().map(|input| &input.origin).chain(&besides))?;
         }
-        let lock = Lock::of(&state.path, state.wait)?;
-        leftovers::own(&checkpoints);
+        let mut lock = FileLock::beside(&state.path, state.wait)?;
+        lock.guard(&checkpoints);
         Ok(lock)
     }
 

@@ -31,9 +31,9 @@ use crate::input::lines::{Before, COUNT, What};
 use crate::key::KeyRule;
 use crate::locked::{locked, reading, writing};
 use crate::messages::{print, warn};
+use crate::output::atomic_file;
 use crate::phase::begin_passes;
 use crate::progress::Progress;
-use crate::replace;
 use crate::report;
 use crate::seen::SharedSeen;
 use crate::seen::tally::Tally;
@@ -53,7 +53,7 @@ impl Plan {
         let mut inputs = Inputs::check(&self.reading.named(), &self.no_inputs(), go_on)?;
         if matches!(self.destination.kind, DestinationKind::InPlace) {
             // What a killed run left.
-            inputs.found.retain(|input| !replace::is_part(&input.path));
+            inputs.found.retain(|input| !atomic_file::is_hidden(&input.path));
         }
         let has_one_output = self.has_one_output();
         let Self { keys, destination, reporting, reading, .. } = self;
@@ -124,7 +124,7 @@ impl Plan {
             Err(stop) => return stop.end(),
         };
         let (set, indexed) = indexed.unzip();
-        let Begun { mut seen, mut tally, records, sinks, keep, start, replacement, mut reports } =
+        let Begun { mut seen, mut tally, records, sinks, keep, start, replaced, mut reports } =
             self.begin(&inputs, set)?;
         let tests_report = reports.tests.take();
         match tally.limit.as_ref().filter(|limit| limit.stop) {
@@ -200,11 +200,11 @@ impl Plan {
             writing(&against).report(&mut |piece| report.write(piece))?;
             report.end()?;
         }
-        if let (None, Some(replacement)) = (&stop, replacement) {
-            if work.is_broken(&replacement.path) {
-                return Err(Error::Broken { file: replacement.name.clone() });
+        if let (None, Some(replaced)) = (&stop, replaced) {
+            if work.is_broken(replaced.path()) {
+                return Err(Error::Broken { file: replaced.name.clone() });
             }
-            replacement.publish()?;
+            replaced.publish()?;
         }
         signals::in_order();
         self.report(&work, stop, resumed, started)

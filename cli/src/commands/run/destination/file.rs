@@ -13,7 +13,6 @@ use crate::input::lines::Before;
 use crate::output::target::Target;
 use crate::replace::Replaced;
 use crate::seen::set::KeySet;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -73,14 +72,14 @@ impl Plan {
         tally.resume(start.as_ref().and_then(|start| start.room));
         // Before anything is cut off the first.
         dropped.iter().try_for_each(|target| target.check_length(dupes))?;
-        let (kept, replacement) = match kept {
-            Kept::Opened(target) => (target.begin(output, tables.0)?, None),
-            Kept::Replaced(replaced) => replaced.begin().map(|(replacement, output)| (output, Some(replacement)))?,
+        let (kept, replaced) = match kept {
+            Kept::Opened(target) => (Some(target.begin(output, tables.0)?), None),
+            Kept::Replaced(mut replaced) => (replaced.begin()?, Some(replaced)),
         };
         let dropped = dropped.map(|target| target.begin(dupes, tables.1)).transpose()?;
-        let sinks = vec![Sink::new(input, Some(kept), dropped)];
+        let sinks = vec![Sink::new(input, kept, dropped)];
         let reports = begin_reports(reports, start.as_ref(), inputs.len())?;
-        Ok(Begun { seen, tally, records, sinks, keep, start, replacement, reports })
+        Ok(Begun { seen, tally, records, sinks, keep, start, replaced, reports })
     }
 
     /// The output, if it is also an input: all its lines are to be read, and what stays of them takes their place. Files that are found
@@ -131,8 +130,7 @@ impl Plan {
         if self.state().is_some() {
             // A crash must not leave a state that knows of an output which the folder does not.
             for path in self.outputs() {
-                let synced = File::open(files::folder(path)).and_then(|folder| folder.sync_all());
-                synced.map_err(|source| Error::Create { output: files::name(path), source })?;
+                files::sync_folder(files::folder(path)).map_err(files::failed(path))?;
             }
         }
         Ok((kept, dropped, reports))

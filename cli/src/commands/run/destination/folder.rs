@@ -4,13 +4,13 @@ use crate::commands::kinds;
 use crate::commands::run::destination::{Begun, CONTINUE, Destination, NOTHING_LEFT, begin_reports};
 use crate::commands::run::plan::Plan;
 use crate::engine::checkpoint::Mark;
-use crate::engine::folder::{Folder, OutputPath};
+use crate::engine::folder::{self, Folder};
 use crate::engine::sink::Sink;
 use crate::engine::work::Keep;
 use crate::error::Error;
 use crate::files::{self, Origin};
 use crate::input::inputs::Inputs;
-use crate::leftovers;
+use crate::output::atomic_file::AtomicFile;
 use crate::seen::set::KeySet;
 use std::iter;
 use std::path::Path;
@@ -36,10 +36,9 @@ impl Plan {
             own.push(manifest.to_owned());
         }
         own.extend(self.reports().map(Path::to_owned));
-        let folder = Folder::open(path, inputs, output.compress, &own)?;
+        let mut folder = Folder::open(path, inputs, output.compress, &own)?;
         let reports = self.report_targets(&inputs.found, &[])?;
-        // What a killed run left of it.
-        manifest.into_iter().for_each(leftovers::own);
+        manifest.into_iter().for_each(|manifest| folder.lock.guard(manifest));
         let (seen, mut tally, records) = self.seen(&inputs.found, set)?;
         let (mut checkpoints, mut start, mut advice) = (None, None, "");
         if let Some(state) = state {
@@ -56,7 +55,7 @@ impl Plan {
         }
         tally.resume(start.as_ref().and_then(|start| start.room));
         let marks = start.iter().flat_map(|start| start.shards.iter().cloned()).chain(iter::repeat_with(Mark::default));
-        let outputs: Vec<(OutputPath, Mark)> = folder.outputs.iter().cloned().zip(marks).collect();
+        let outputs: Vec<(AtomicFile, Mark)> = folder.outputs.iter().cloned().zip(marks).collect();
         if let Some(full) =
             reports.iter().find(|target| target.is_full() && state.is_some() && !*force && start.is_none())
         {
@@ -65,15 +64,15 @@ impl Plan {
             return Err(Error::Emptied { output, known, resume: advice });
         }
         if !*force {
-            outputs.iter().try_for_each(|(output, mark)| output.check(mark, start.is_some(), advice))?;
+            outputs.iter().try_for_each(|(output, mark)| folder::check(output, mark, start.is_some(), advice))?;
         }
         checkpoints.as_mut().map_or(Ok(()), |checkpoints| checkpoints.forget(&seen.set))?;
-        outputs.iter().try_for_each(|(output, mark)| output.clear(mark))?;
+        outputs.iter().try_for_each(|(output, mark)| folder::clear(output, mark))?;
         let outputs = outputs.into_iter().enumerate();
         let sinks = outputs.map(|(lane, (output, mark))| Sink::of_lane(lane, output, &mark)).collect();
         let checkpoints = checkpoints.map(Mutex::new);
         let keep = Keep { checkpoints, folder: Some(folder), manifest: manifest.map(Path::to_owned), ..self.keep() };
         let reports = begin_reports(reports, start.as_ref(), inputs.found.len())?;
-        Ok(Begun { seen, tally, records, sinks, keep, start, replacement: None, reports })
+        Ok(Begun { seen, tally, records, sinks, keep, start, replaced: None, reports })
     }
 }

@@ -36,6 +36,6 @@ impl Plan {
         let reports = self.report_targets(inputs, &[])?;
         let (seen, tally, records) = self.seen(inputs, set)?;
         let (keep, reports) = (Keep::default(), reports.begin()?);
-        Ok(Begun { seen, tally, records, sinks, keep, start: None, replacement: None, reports })
+        Ok(Begun { seen, tally, records, sinks, keep, start: None, replaced: None, reports })
     }
 }

@@ -16,7 +16,7 @@ use crate::groups::records::Records;
 use crate::input::inputs::{Input, Inputs};
 use crate::options::{GrowthOptions, OutputOptions, RunOptions};
 use crate::output::target::Target;
-use crate::replace::Replacement;
+use crate::replace::Replaced;
 use crate::seen::Seen;
 use crate::seen::set::KeySet;
 use crate::seen::tally::Tally;
@@ -56,7 +56,7 @@ pub struct Begun {
     /// The checkpoint to go on at.
     pub start: Option<Checkpoint>,
     /// The new contents of the output, if that is also an input.
-    pub replacement: Option<Replacement>,
+    pub replaced: Option<Replaced>,
     /// What tells of groups.
     pub reports: Reported,
 }
