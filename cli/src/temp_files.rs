@@ -82,3 +82,28 @@ impl Paths {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_registered(path: &Path) -> bool {
+        registered().iter().any(|paths| matches!(&**paths, Paths::File(file) if file == path))
+    }
+
+    #[test]
+    fn each_value_removes_its_own_file_unless_it_is_released() {
+        let folder = tempfile::tempdir().unwrap();
+        let [dropped, released, other] = ["dropped", "released", "other"].map(|name| folder.path().join(name));
+        let begin = |path: &Path| {
+            fs::write(path, "").unwrap();
+            TempFiles::file(path)
+        };
+        let [first, second, _third] = [&dropped, &released, &other].map(|path| begin(path));
+        drop(first);
+        assert!(!dropped.exists() && !is_registered(&dropped));
+        second.release();
+        assert!(released.exists() && !is_registered(&released));
+        assert!(other.exists() && is_registered(&other));
+    }
+}
