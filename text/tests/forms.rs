@@ -277,12 +277,12 @@ fn each_switch_makes_texts_equal() {
         let switched = form(switches);
         let of = |text| match switched.symbols {
             // Runs of spaces are no matter for words.
-            true => switched.of(text).split_whitespace().collect::<Vec<_>>().join(" "),
-            false => switched.of(text),
+            true => switched.apply(text).split_whitespace().collect::<Vec<_>>().join(" "),
+            false => switched.apply(text),
         };
         assert_eq!(of(equal[0]), of(equal[1]), "{switches}");
         assert_ne!(of(equal[0]), of(other), "{switches}");
-        assert_eq!(Form::default().of(equal[0]), equal[0]);
+        assert_eq!(Form::default().apply(equal[0]), equal[0]);
     }
 }
 
@@ -291,16 +291,16 @@ fn each_switch_makes_texts_equal() {
 fn every_digit_and_space_counts_as_unicode_says() {
     let (digits, space) = (form("digits"), form("space"));
     for c in ['٠', '߀', '०', '๐', '༠', '０', '𝟎', '\u{1FBF0}'] {
-        assert_eq!(digits.of(&c.to_string()), "0");
+        assert_eq!(digits.apply(&c.to_string()), "0");
     }
     for c in ['²', '½', '①', '一', 'Ⅷ', '٪'] {
-        assert_eq!(digits.of(&c.to_string()), c.to_string());
+        assert_eq!(digits.apply(&c.to_string()), c.to_string());
     }
     for c in " \t\n\u{B}\u{C}\r\u{85}\u{A0}\u{1680}\u{2000}\u{200A}\u{2028}\u{2029}\u{202F}\u{205F}\u{3000}".chars() {
-        assert_eq!(space.of(&c.to_string()), "", "{c:?}");
+        assert_eq!(space.apply(&c.to_string()), "", "{c:?}");
     }
     for c in ['\u{1C}', '\u{1F}', '\u{180E}', '\u{200B}', '\u{200D}', '\u{FEFF}'] {
-        assert_eq!(space.of(&c.to_string()), c.to_string());
+        assert_eq!(space.apply(&c.to_string()), c.to_string());
     }
 }
 
@@ -308,14 +308,14 @@ fn every_digit_and_space_counts_as_unicode_says() {
 fn every_ignorable_character_is_dropped() {
     let all: String = ('\0'..=char::MAX).collect();
     let expected: String = all.chars().filter(|c| !is_ignorable(*c)).collect();
-    assert!(form("ignorable").of(&all) == expected);
+    assert!(form("ignorable").apply(&all) == expected);
 }
 
 /// The words of a unit are found in its form, so a dropped mark joins what it was between.
 #[test]
 fn words_are_those_of_the_form() {
     let tokens =
-        |text: &str| words(&form("nfkc,case,digits,punctuation").of(text)).map(str::to_owned).collect::<Vec<_>>();
+        |text: &str| words(&form("nfkc,case,digits,punctuation").apply(text)).map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(tokens("It's 3,000.5 (or “more”)…"), ["its", "00000", "or", "more"]);
     assert_eq!(tokens("ｶﾀｶﾅ・語"), ["カタカナ", "語"]);
     assert_eq!(tokens("你好，世界！"), ["你", "好", "世", "界"]);
