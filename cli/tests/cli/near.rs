@@ -98,6 +98,19 @@ fn pairs_are_verified_and_told_with_their_similarity() {
     assert!(pairs.is_empty() && far > 0);
 }
 
+/// Sets of which one is a part of the other are as alike as their sizes.
+#[test]
+fn texts_of_other_lengths_are_compared() {
+    let text = |words: usize| (0..words).map(|i| format!("w{i} ")).collect::<String>();
+    // So many words have 200, 168 and 158 grams.
+    for (longer, shorter, kept) in [(204, 172, 1), (204, 162, 2)] {
+        for texts in [[text(longer), text(shorter)], [text(shorter), text(longer)]] {
+            let bench = Bench::new(&[("a", &lines(&texts))]);
+            assert_eq!(bench.clean(&format!("{NEAR} a")).lines().count(), kept, "{shorter}");
+        }
+    }
+}
+
 #[test]
 fn each_input_has_an_output_and_lines_without_a_text_are_counted() {
     let all = texts(300);

@@ -150,7 +150,7 @@ pub fn gzipped() -> Job {
 
 pub fn lines_with_a_state() -> Vec<Job> {
     let mut random = Random(12);
-    let repeats: Vec<String> = (0..60_000).map(|i| line(if i < 3000 { i } else { random.below(3000) })).collect();
+    let repeats: Vec<String> = (0..30_000).map(|i| line(if i < 3000 { i } else { random.below(3000) })).collect();
     let short = (0..40_000).map(|i| format!("{i}\n")).collect::<String>().into_bytes();
     vec![
         plain(),
@@ -161,10 +161,10 @@ pub fn lines_with_a_state() -> Vec<Job> {
         // So high a rate that each line that is taken for another one counts on all that were before.
         dedup(
             "lossy, growing",
-            &[("a.txt", text_of(8, 20_000)), ("b.gz", in_parts(&text_of(9, 20_000), gzip))],
+            &[("a.txt", text_of(8, 12_000)), ("b.gz", in_parts(&text_of(9, 12_000), gzip))],
             "-n 500 --when-full grow -p 0.2 -o out.txt --dupes dupes.txt",
         ),
-        dedup("lossy, overfull", &[("in.txt", text_of(10, 40_000))], "-m 16K --invert -o out.txt"),
+        dedup("lossy, overfull", &[("in.txt", text_of(10, 20_000))], "-m 16K --invert -o out.txt"),
         // Checkpoints at which neither the state nor the output differs from the one before.
         dedup("repeats only", &[("in", ended(&repeats, b'\n'))], "-p 1e-9 -o out.txt --dupes dupes.txt"),
     ]
@@ -172,11 +172,11 @@ pub fn lines_with_a_state() -> Vec<Job> {
 
 pub fn compressed_lines() -> Vec<Job> {
     let zstandards = [
-        ("a", in_parts(&text_of(5, 20_000), zstd)),
-        ("b", text_of(5, 10_000)),
-        ("c", in_parts(&text_of(6, 20_000), zstd)),
+        ("a", in_parts(&text_of(5, 12_000), zstd)),
+        ("b", text_of(5, 6_000)),
+        ("c", in_parts(&text_of(6, 12_000), zstd)),
     ];
-    let others = [("a", in_parts(&text_of(15, 20_000), xz)), ("b", in_parts(&text_of(16, 20_000), bzip2))];
+    let others = [("a", in_parts(&text_of(15, 10_000), xz)), ("b", in_parts(&text_of(16, 10_000), bzip2))];
     vec![
         gzipped(),
         dedup("zstd", &zstandards, &format!("{SMALL} -o out.zst --dupes dupes.gz")),
@@ -186,15 +186,15 @@ pub fn compressed_lines() -> Vec<Job> {
 
 pub fn records_and_faults() -> Vec<Job> {
     let record = |(i, line): (usize, String)| format!("{{\"id\": {i},\n \"text\": \"{}\"}}", line.replace('\t', "\\t"));
-    let records: Vec<String> = lines(7, 30_000).into_iter().enumerate().map(record).collect();
+    let records: Vec<String> = lines(7, 15_000).into_iter().enumerate().map(record).collect();
     // Records of several lines, in files whose headers are quoted in other ways.
     let rows = |count, row: fn(usize, &str) -> String| {
         let lines = lines(17, count);
         let rows = lines.iter().enumerate().map(|(i, line)| row(i, line.split('\t').nth(1).unwrap()));
         rows.collect::<String>()
     };
-    let a = format!("\"no\n.\",url\n{}", rows(15_000, |i, url| format!("{i},\"{url}\n\"\r\n")));
-    let b = format!("\"no\n.\",\"url\"\n{}", rows(20_000, |i, url| format!("\"in {i}\n\n\",\"{url}\n\"\n")));
+    let a = format!("\"no\n.\",url\n{}", rows(8_000, |i, url| format!("{i},\"{url}\n\"\r\n")));
+    let b = format!("\"no\n.\",\"url\"\n{}", rows(10_000, |i, url| format!("\"in {i}\n\n\",\"{url}\n\"\n")));
     let tables = [("a.csv", a.into_bytes()), ("b.csv.gz", in_parts(b.as_bytes(), gzip))];
     let mut fails = lines(13, 60_000);
     fails[50_000] = "no tab".to_owned();
@@ -272,7 +272,7 @@ fn corpus_inputs(count: u64) -> Vec<(String, Vec<u8>)> {
 }
 
 pub fn documents() -> Vec<Job> {
-    let inputs = corpus_inputs(3000);
+    let inputs = corpus_inputs(1800);
     let options = format!("-s {STATE} -p 1e-9 -j 3 --chunk-size 3000 --checkpoint 1ms");
     let row = |name: &str, more: &str, kind| often(name, &inputs, &format!("corpus {options} {more}"), kind);
     let folder = "--output-dir o --manifest manifest";
@@ -286,7 +286,7 @@ pub fn documents() -> Vec<Job> {
 }
 
 pub fn groups() -> Vec<Job> {
-    let inputs = corpus_inputs(4000);
+    let inputs = corpus_inputs(2400);
     let row = |name: &str, line: &str| often(name, &inputs, &format!("{line} -s {STATE}"), Kind::Same);
     let whole = "corpus --by document --ngram 0";
     let known = state_of(&format!("{whole} --exact"), texts(500).concat().as_bytes());
@@ -311,7 +311,7 @@ pub fn in_place() -> Vec<Job> {
     let row = |name: &str, line: &str| {
         often(name, &inputs, &format!("dedup -p 1e-9 -j 2 --chunk-size 5000 {line}"), Kind::InPlace)
     };
-    let corpus = often("a corpus in place", &corpus_inputs(2000), "corpus --ngram 0 --in-place", Kind::InPlace);
+    let corpus = often("a corpus in place", &corpus_inputs(1500), "corpus --ngram 0 --in-place", Kind::InPlace);
     vec![
         row("in place", "--in-place"),
         row("an output that is an input", "-o c"),
@@ -321,7 +321,7 @@ pub fn in_place() -> Vec<Job> {
 }
 
 pub fn without_a_state() -> Vec<Job> {
-    let inputs = [("a".to_owned(), text_of(21, 30_000)), ("b.gz".to_owned(), gzip(&text_of(22, 20_000)))];
+    let inputs = [("a".to_owned(), text_of(21, 15_000)), ("b.gz".to_owned(), gzip(&text_of(22, 10_000)))];
     let row = |name: &str, line: &str| often(name, &inputs, line, Kind::Anew);
     let folder = often("a folder without a state", &inputs, "dedup --output-dir o --force --in-order", Kind::Anew);
     let filter = state_of("dedup --when-full warn -n 60000 -p 1e-9", &text_of(23, 1000));
