@@ -18,8 +18,8 @@
 //! output/ replace progress
 //! engine/         pass/ has what becomes of a chunk, work/ the stages from read to write
 //! report classic
-//! commands/       where each command begins; run/ for dedup and corpus, groups.rs for what they do between two readings;
-//!                 pass.rs is what build, check and sets share
+//! commands/       where each command begins; run/ for dedup and corpus: plan.rs resolves their options, destination/ opens their
+//!                 outputs; groups.rs has what they do between two readings, scan.rs what build, check and sets share
 //! lib             the command as a function, which main.rs and the Python module call
 //! ```
 #![forbid(unsafe_code)]

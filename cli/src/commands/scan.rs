@@ -24,7 +24,7 @@ use crossbeam_channel::Receiver;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-/// Who reads lines, and what of them is looked at.
+/// The options of a pass over inputs.
 pub struct Scan<'a> {
     pub reading: &'a ReadOptions,
     pub hashing: Hashing,
@@ -32,7 +32,7 @@ pub struct Scan<'a> {
     /// The options for rows that are written, and the end of lines.
     pub wish: Wish,
     pub eol: Option<LineEnd>,
-    /// What comes from outside.
+    /// Signals.
     pub wakes: Receiver<Wake>,
 }
 

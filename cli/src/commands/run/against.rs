@@ -42,7 +42,7 @@ impl Tests {
         Self { named, files: Vec::new(), report, id }
     }
 
-    /// What is read of lines beside their texts.
+    /// The values that are read of lines beside their texts.
     pub fn values(&self) -> values::Wanted {
         values::Wanted { choice: None, id: self.id.clone() }
     }
@@ -61,7 +61,7 @@ pub struct Indexed {
     pub against: Arc<RwLock<Against>>,
     /// Inputs of theirs that are left out.
     pub left_out: u64,
-    /// What comes from outside.
+    /// Signals.
     pub wakes: Receiver<Wake>,
 }
 

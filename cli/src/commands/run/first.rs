@@ -23,7 +23,7 @@ use crossbeam_channel::Receiver;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-/// What is known after the first reading: the inputs to read again, what becomes of them, what was seen and its tally.
+/// The inputs to read after the first reading, the pass over them, the set and the tally.
 pub(super) type Again = (Inputs, Arc<dyn Pass>, SharedSeen, Tally);
 
 impl Plan {

@@ -1,4 +1,4 @@
-//! What was seen before the first line, and what outlives the run.
+//! The set and the state that a run starts with, and the checkpoints that it leaves.
 
 use crate::commands::groups::Grouping;
 use crate::commands::run::plan::{Keys, Memory, Plan, Reporting, State};
@@ -35,7 +35,7 @@ impl Plan {
         Ok(lock)
     }
 
-    /// What was seen before the first line, the tally, and what is kept of lines to find groups. The set may be there.
+    /// Returns the set that the first line meets, its tally, and records of no lines if groups are found. `set` is used if it is there.
     pub(super) fn seen(&self, inputs: &[Input], set: Option<KeySet>) -> Result<(Seen, Tally, Option<Records>), Error> {
         let (set, limit) = set.map_or_else(|| self.set(inputs), |set| Ok((set, None)))?;
         let Keys { called, wanted, .. } = self.keys;
@@ -76,7 +76,7 @@ impl Plan {
         New { size, growth, keep, key_name, keys, quiet: *quiet }.of_inputs(inputs, &self.reading, &sampled)
     }
 
-    /// What has to be the same when the run goes on.
+    /// Returns the job, which has to be the same when the run goes on.
     fn job(&self, inputs: &[Input]) -> Job {
         let flags = [
             (self.keys.format.end == 0, ", NUL-terminated"),
@@ -126,7 +126,7 @@ impl Plan {
         Ok(Some(if left_out > 0 { INCOMPLETE } else { SUCCESS }))
     }
 
-    /// What outlives the run: the state.
+    /// Returns the state as the engine keeps it.
     pub(super) fn keep(&self) -> Keep {
         let Some(state) = self.state() else { return Keep::default() };
         let at_end = self.grouping.is_some();

@@ -77,12 +77,12 @@ impl Plan {
         Ok((inputs, tests))
     }
 
-    /// Whether the lines of all inputs come to one output.
+    /// True if the lines of all inputs come to one output.
     fn has_one_output(&self) -> bool {
         matches!(self.destination.kind, DestinationKind::File { .. }) && !self.print.total
     }
 
-    /// What tables have to be like to be written.
+    /// Returns the demands on tables that are written.
     fn demand(&self) -> Demand {
         let annotates = matches!(&self.keys.what, What::Document(rule, _) if rule.annotate);
         let added = match self.print.before {
@@ -94,7 +94,7 @@ impl Plan {
         Demand { wish: self.print.wish, added, together: self.has_one_output() }
     }
 
-    /// What becomes of lines that are read once.
+    /// Returns the pass over inputs that are read once.
     fn pass(&self, seen: &SharedSeen, tally: &Tally, against: Option<&Arc<RwLock<Against>>>) -> Arc<dyn Pass> {
         let (seen, in_order) = (seen.clone(), !self.destination.is_side_by_side());
         match (&self.keys.what, against) {

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often a state is saved by default.
+/// The interval at which a state is saved by default.
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// A run, as its options ask for it.
@@ -29,68 +29,68 @@ pub struct Plan {
     pub reading: ReadOptions,
     pub keys: Keys,
     pub memory: Memory,
-    /// How large a set is that is not there yet.
+    /// The size of a new set.
     pub size: SizeOptions,
     pub growth: GrowthOptions,
-    /// What becomes of equal lines or documents, if all have to be known for that.
+    /// The groups of equal lines or documents, if all lines have to be known before one is printed.
     pub grouping: Option<Grouping>,
     pub print: Print,
     pub destination: Destination,
     pub reporting: Reporting,
 }
 
-/// What is compared.
+/// The keys of lines.
 pub struct Keys {
-    /// What a line is, and what of it is hashed.
+    /// The format of lines, and the part of a line that is hashed.
     pub format: LineFormat,
     /// True if CR LF is taken for an end of lines, or written.
     pub crlf: bool,
     pub what: What,
-    /// The name of the keys, and all that decides what becomes of them, for comparison with another run.
+    /// The name of the keys, and all that decides about them, for comparison with another run.
     pub name: String,
     pub description: String,
-    /// What becomes of lines whose key has a null, if nulls are no keys.
+    /// The treatment of lines whose key has a null, if nulls are not keys.
     pub nulls: OnError,
-    /// What they are called, and what a line has to have.
+    /// The words of messages for keys, and for the part that a line must have.
     pub called: &'static str,
     pub wanted: &'static str,
     /// The line ends of the keys, for a warning if there are two kinds.
     pub ends: Arc<LineEnds>,
 }
 
-/// What was seen before the first line, and what remembers it.
+/// The set that the first line meets.
 pub enum Memory {
-    /// Nothing was. With `exact`, there is a second look at what the filter takes for seen.
+    /// An empty one. With `exact`, keys that it reports as seen are looked up once more.
     Fresh { exact: bool },
-    /// A file, which the next run goes on with.
+    /// A file, with which the next run goes on.
     State(State),
     /// A filter on a server.
     Server(SharedOptions, SharedWriteOptions),
-    /// A filter that is asked, and stays as it is.
+    /// A filter that is read, and not written.
     Frozen(PathBuf),
-    /// Tests whose texts are removed.
+    /// The grams of tests whose texts are removed.
     Tests(Tests),
 }
 
-/// A state, and how it is kept.
+/// The options of a state.
 pub struct State {
     pub path: PathBuf,
     /// True if the set takes the smallest size at the end.
     pub shrink: bool,
     /// The interval of checkpoints, if it was asked for.
     pub checkpoint: Option<Duration>,
-    /// True if a run that holds it is waited for.
+    /// True if this run waits for another that holds it.
     pub wait: bool,
-    /// True if a run that was cut off goes on.
+    /// True if an interrupted run is continued.
     pub resume: bool,
 }
 
-/// What is told of the run.
+/// The reports of a run.
 pub struct Reporting {
     pub stats: Option<StatsFormat>,
-    /// How often statistics are printed meanwhile.
+    /// The interval at which statistics are printed meanwhile.
     pub every: Option<Duration>,
-    /// Keys to measure the rate with.
+    /// The number of keys that the rate is measured with.
     pub sample: Option<u64>,
     /// True if units that are removed by mistake are counted.
     pub wrong_units: bool,
@@ -98,7 +98,7 @@ pub struct Reporting {
 }
 
 impl Keys {
-    /// How lines are hashed for this set, and what else is read of them.
+    /// Returns how lines are hashed for this set. `values` are read of them, too.
     pub fn hashing(&self, set: &KeySet, values: Values) -> Hashing {
         let (what, ends) = (self.what.clone(), Arc::clone(&self.ends));
         Hashing { values, ends, ..Hashing::of_keys(set.hasher(), self.format, what, self.nulls) }
@@ -106,7 +106,7 @@ impl Keys {
 }
 
 impl Memory {
-    /// A state if the options have one, else something other.
+    /// Returns the state of the options, or `other` if they have none.
     fn of(run: &RunOptions, other: Self) -> Self {
         let &RunOptions { shrink, checkpoint, wait, resume, .. } = run;
         let state = run.state.clone().map(|path| State { path, shrink, checkpoint, wait, resume });
@@ -115,14 +115,14 @@ impl Memory {
 }
 
 impl State {
-    /// How often the outputs and the state are saved.
+    /// Returns the interval at which the outputs and the state are saved.
     pub fn every(&self) -> Duration {
         self.checkpoint.unwrap_or(MINUTE)
     }
 }
 
 impl Plan {
-    /// For lines.
+    /// Resolves the options of `dedup`.
     pub fn of_dedup(options: DedupOptions) -> Self {
         let asks_for_groups = options.groups.given().or(options.reads_twice()).is_some();
         let which = match (options.repeated, options.unique) {
@@ -180,7 +180,7 @@ impl Plan {
         Self { reading, keys, memory, size, growth, grouping, print, destination, reporting }
     }
 
-    /// For documents.
+    /// Resolves the options of `corpus`.
     pub fn of_corpus(options: CorpusOptions) -> Self {
         let mut rule = options.rule();
         let frozen = options.frozen().map(Path::to_owned);
@@ -264,8 +264,8 @@ impl Plan {
         state.chain(self.besides().map(Path::to_owned)).collect()
     }
 
-    /// What is no input where a directory has it: the state, what is read besides, the folder of outputs, and files that this run
-    /// continues, or empties only if that is asked for. Other files that it would empty may be somebody's inputs, and are refused.
+    /// Returns the files of directories that are not inputs: the state, the files that are read besides, the folder of outputs, and files
+    /// that this run continues, or empties only if that is asked for. Other files that it would empty may be somebody's inputs, and are refused.
     pub fn no_inputs(&self) -> Vec<PathBuf> {
         let safe = self.destination.force || self.state().is_some_and(|state| state.resume || state.path.exists());
         let outputs = self.outputs().chain(self.destination.manifest()).filter(|_| safe);

@@ -1,4 +1,4 @@
-//! Passes: what becomes of the lines of the inputs, chunk by chunk. The engine knows none of them.
+//! Passes: each decides about the lines of the inputs, chunk by chunk. The engine knows none of them.
 
 pub mod collect;
 pub mod documents;
@@ -15,7 +15,7 @@ use crate::input::lines::{Hashing, Lines};
 use crate::seen::Claimed;
 use crate::values::OnError;
 
-/// How lines are read, hashed, marked and printed.
+/// The reading, hashing, marking and printing of lines, whatever the pass is.
 pub struct Task {
     pub threads: usize,
     pub hashing: Hashing,
@@ -28,13 +28,13 @@ pub struct Task {
 /// The figures that only a pass has.
 #[derive(Default)]
 pub struct Outcome {
-    /// How many keys, or groups of them, come more than once.
+    /// The number of keys, or of groups of them, that come more than once.
     pub repeated: Option<u64>,
     /// Units that were removed by mistake.
     pub wrong_units: Option<u64>,
 }
 
-/// What becomes of the lines of a chunk.
+/// A pass over the inputs.
 pub trait Pass: Send + Sync {
     /// True if chunks are claimed in the order of the inputs.
     fn is_in_order(&self) -> bool {

@@ -1,4 +1,4 @@
-//! Which lines are new, or else wanted.
+//! The claim of chunks, in turn where that has an order.
 
 use crate::encode::Encoder;
 use crate::engine::lane::{Chunk, End};
@@ -54,7 +54,7 @@ impl Work {
         }
     }
 
-    /// Finds out which lines are new.
+    /// Has the pass mark the lines of a chunk.
     pub(super) fn claim(&self, chunk: &mut Chunk) -> Result<(), Error> {
         if chunk.end.is_none() {
             chunk.claimed = self.pass.claim(&self.task, chunk.at.0, &mut chunk.lines)?;

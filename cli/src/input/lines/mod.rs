@@ -56,7 +56,7 @@ pub struct Lines {
     grams: Vec<u64>,
     sets: Vec<usize>,
     /// How often each key comes, if that is wanted.
-    pub times: Vec<u64>,
+    times: Vec<u64>,
     /// What is found out for each line; none for lines that are left out.
     marks: Vec<Option<bool>>,
     /// The lines up to the last one with a mark, or that would have one if it were not left out.

@@ -16,7 +16,7 @@ use crate::seen::set::KeySet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// Where lines go to.
+/// The output of lines that are kept.
 enum Kept {
     Opened(Target),
     /// An input, whose place they take.

@@ -1,4 +1,4 @@
-//! What stays of each input takes its place.
+//! An output in the place of each input.
 
 use crate::commands::run::destination::Begun;
 use crate::commands::run::plan::Plan;

@@ -1,4 +1,4 @@
-//! Where lines go to, opened so that nothing is lost.
+//! The destinations of lines, opened so that nothing is lost.
 
 mod file;
 mod folder;
@@ -22,13 +22,13 @@ use crate::seen::set::KeySet;
 use crate::seen::tally::Tally;
 use std::path::{Path, PathBuf};
 
-/// What to do instead of losing the outputs of an interrupted run.
+/// The remedy where the outputs of an interrupted run would be lost.
 const CONTINUE: &str = "continue that run with --resume, ";
 
-/// Why nothing is resumed.
+/// The reason why nothing is resumed.
 const NOTHING_LEFT: &str = "no run with this state was cut off, so if one wrote it, nothing is left to do; else ";
 
-/// Where lines go to, and how they are written.
+/// The destination of lines, and the options of outputs.
 pub struct Destination {
     pub kind: DestinationKind,
     pub output: OutputOptions,
@@ -41,15 +41,15 @@ pub enum DestinationKind {
     File { dupes: Option<PathBuf> },
     /// A file of its own for each input in a folder, and perhaps a manifest of them.
     Folder { path: PathBuf, manifest: Option<PathBuf>, in_order: bool },
-    /// That of each input.
+    /// The place of each input.
     InPlace,
 }
 
-/// What a run begins with.
+/// The parts of a run, opened.
 pub struct Begun {
     pub seen: Seen,
     pub tally: Tally,
-    /// What is kept of lines to find groups.
+    /// Records of no lines, if groups are found.
     pub records: Option<Records>,
     pub sinks: Vec<Sink>,
     pub keep: Keep,
@@ -57,12 +57,12 @@ pub struct Begun {
     pub start: Option<Checkpoint>,
     /// The new contents of the output, if that is also an input.
     pub replaced: Option<Replaced>,
-    /// What tells of groups.
+    /// The reports of groups and of tests.
     pub reports: Reported,
 }
 
 impl Destination {
-    /// The one that these options ask for; and how a set grows.
+    /// Returns the destination that these options ask for, and how a set grows.
     pub fn of(run: RunOptions, dupes: Option<PathBuf>) -> (GrowthOptions, Self) {
         let RunOptions { growth, output, output_dir, in_place, in_order, manifest, force, .. } = run;
         let kind = match output_dir {
@@ -120,7 +120,7 @@ impl Plan {
         }
     }
 
-    /// Whether all inputs can be read and all outputs written from the middle.
+    /// True if all inputs can be read and all outputs written from the middle.
     pub(super) fn can_resume(&self, inputs: &[Input]) -> bool {
         let is_file = |path: &Path| !is_standard(path) && path.metadata().map_or(true, |metadata| metadata.is_file());
         let is_named = |input: &Input| input.size.is_some() && !is_standard(&input.path);
