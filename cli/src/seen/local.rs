@@ -1,8 +1,9 @@
 //! A set in memory: a filter of a fixed size, one that grows, or one for an estimate, which grows when more keys come.
 
 use crate::error::Error;
-use crate::seen::spool::Spool;
+use crate::word_file::WordFile;
 use bloomline::{BloomFilter, BuildError, FileErrorKind, KeyHasher, MergeError, Plan, ScalableBloomFilter};
+use std::io;
 use std::path::Path;
 
 /// The second filter takes this part of the first one's keys: an estimate that is a little too low costs little memory.
@@ -19,8 +20,9 @@ pub struct Local {
     more: Option<ScalableBloomFilter>,
     /// The hashes of all keys, as long as they are few, of a set that was begun for many.
     few: Option<Vec<u64>>,
-    /// The hashes of all keys, if they are to be kept.
-    pub spool: Option<Spool>,
+    /// The hashes of all keys, if they are to be kept, from which another set can be built if the inputs cannot be read again; or
+    /// why they could not be written.
+    pub spool: Option<io::Result<WordFile>>,
 }
 
 struct First {
@@ -164,8 +166,11 @@ impl Local {
             few.extend(came());
             self.few.take_if(|few| few.len() as u64 > LEAST);
         }
-        if let Some(spool) = &mut self.spool {
-            spool.add(came());
+        if let Some(Ok(spool)) = &mut self.spool
+            && let Err(error) = came().try_for_each(|hash| spool.push(hash))
+        {
+            // Reported when the hashes are read, which may never be.
+            self.spool = Some(Err(error));
         }
         inserted
     }

@@ -10,7 +10,6 @@ pub mod meter;
 pub mod set;
 pub mod shared;
 pub mod sizing;
-mod spool;
 pub mod tally;
 
 use crate::documents::UnitCounts;

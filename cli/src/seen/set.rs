@@ -4,9 +4,13 @@ use crate::error::Error;
 use crate::figures::readable;
 use crate::seen::local::Local;
 use crate::seen::shared::Shared;
-use crate::seen::spool::Spool;
+use crate::word_file::WordFile;
 use bloomline::{BloomFilter, KeyHasher, Plan};
+use std::io;
 use std::path::Path;
+
+/// The hashes of a spool that are read at once.
+const SPOOL_BATCH: usize = 1 << 13;
 
 /// A set of keys.
 // There is one of it.
@@ -120,13 +124,13 @@ impl KeySet {
     /// Keeps the hashes of all keys that come, to build another set of them.
     pub fn spool(&mut self) -> Result<(), Error> {
         if let Self::Local(set) = self {
-            set.spool = Some(Spool::new()?);
+            set.spool = Some(Ok(WordFile::new().map_err(|source| Error::Spool { source })?));
         }
         Ok(())
     }
 
-    /// The hashes that were kept.
-    pub fn take_spool(&mut self) -> Option<Spool> {
+    /// The hashes that were kept, or why they could not be.
+    pub fn take_spool(&mut self) -> Option<io::Result<WordFile>> {
         match self {
             Self::Local(set) => set.spool.take(),
             Self::Shared(_) => None,
@@ -134,12 +138,18 @@ impl KeySet {
     }
 
     /// Inserts all of these hashes.
-    pub fn insert_spool(&mut self, spool: Spool) -> Result<(), Error> {
-        let mut new = Vec::new();
-        spool.read(|hashes| {
+    pub fn insert_spool(&mut self, spool: io::Result<WordFile>) -> Result<(), Error> {
+        let failed = |source| Error::Spool { source };
+        let (mut hashes, mut new) = (Vec::new(), Vec::new());
+        let mut reader = spool.and_then(|mut spool| spool.read()).map_err(failed)?;
+        loop {
+            reader.next_into(SPOOL_BATCH, &mut hashes).map_err(failed)?;
+            if hashes.is_empty() {
+                return Ok(());
+            }
             new.resize(hashes.len(), false);
-            self.insert_hashes(hashes, &mut new).map(drop)
-        })
+            self.insert_hashes(&hashes, &mut new)?;
+        }
     }
 
     /// Whether more keys came than were expected.
