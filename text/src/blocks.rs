@@ -5,34 +5,34 @@ use crate::masks::{BLOCK, Masks, bits, continuations};
 use crate::scan::Scan;
 use wide::u8x16;
 
-/// What the last character of a block was, for the next block: one bit each.
+/// State carried from one block to the next: one bit each, for the last character of the block.
 #[derive(Clone, Copy, Default)]
 struct Carry {
     token: u64,
     letter: u64,
     digit: u64,
-    /// A letter, a digit, a connector, or what joins two of them.
+    /// A letter, a digit, a connector, or a mark of punctuation that joins two of them.
     word: u64,
     katakana: u64,
 }
 
-/// What a block has beside ASCII, and how much of it was looked at.
+/// The characters of a block that are not ASCII, and the part of the block that was classified.
 struct NonAscii {
-    /// Bytes that belong to the token of the byte before.
+    /// Bytes that continue the token of the byte before.
     continues: u64,
-    /// Marks of punctuation that join the two parts beside them.
+    /// Marks of punctuation that join the characters on both sides.
     joining: u64,
     katakana: u64,
-    /// Whether the character behind the block is a letter or a digit.
+    /// 1 if the character after the block is a letter.
     letter_after: u64,
     digit_after: u64,
-    /// The bytes of the block that are whole characters.
+    /// The number of bytes of the block that hold complete characters.
     bytes: usize,
-    /// The place of a character that has to be looked at one by one.
+    /// The offset in the text of the first character that [`scan_chars`](Scan::scan_chars) has to handle.
     stop: Option<usize>,
 }
 
-// What a character does: a set of these.
+// The roles of a character, as a bit set.
 const IS_LETTER: u8 = 1;
 const IS_DIGIT: u8 = 2;
 const IS_WHITE: u8 = 4;
@@ -40,10 +40,10 @@ const IS_KATAKANA: u8 = 8;
 const JOINS_LETTERS: u8 = 16;
 const JOINS_DIGITS: u8 = 32;
 const IS_MARK: u8 = 64;
-/// It is rare and has rules of its own, so it is looked at one by one.
+/// A rare character with rules of its own, left to [`scan_chars`](Scan::scan_chars).
 const IS_RARE: u8 = 128;
 
-/// What the characters of each class do.
+/// The roles of each class.
 const ROLES: [u8; 256] = {
     let mut roles = [0; 256];
     let mut class = 0;
@@ -66,12 +66,13 @@ const ROLES: [u8; 256] = {
 };
 
 impl Scan<'_> {
-    /// The tokens from `from` on, which is a boundary, to a boundary before the first character that has to be looked at one by
-    /// one. Returns that boundary and the place of the character; nothing at the end of the text.
+    /// Scans tokens from the boundary `from` to a boundary before the first character that only
+    /// [`scan_chars`](Self::scan_chars) handles. Returns that boundary and the offset of the character, or `None` at
+    /// the end of the text.
     pub(crate) fn scan_blocks(&mut self, from: usize) -> Option<(usize, usize)> {
         let bytes = self.text.as_bytes();
         let mut at = from;
-        // Where the token begins that is open at the end of a block.
+        // The start of the token that is still open at the end of a block.
         let mut open = from;
         let mut before = Carry::default();
         let mut tail;
@@ -122,7 +123,7 @@ impl Scan<'_> {
             if let Some(stop_at) = non_ascii.stop {
                 // An open token begins at a boundary too.
                 let boundary = self.last_boundary(if before.token == 0 { from } else { open }, stop_at);
-                // Up to the boundary, of which the block may have nothing.
+                // The bits up to the boundary, none if it lies before this block.
                 let up_to_boundary =
                     boundary.checked_sub(at).map_or(0, |bits| !(!1u64).checked_shl(bits as u32).unwrap_or(0));
                 ends &= up_to_boundary;
@@ -159,13 +160,13 @@ impl Scan<'_> {
                 word: words >> last & 1,
                 katakana: non_ascii.katakana >> last & 1,
             };
-            // The bytes behind the end are white.
+            // The bytes after the end of the text are spaces.
             at = (at + non_ascii.bytes).min(bytes.len());
         }
     }
 
-    /// Adds the characters of a block that are not ASCII to its masks: all bytes of a character are of its class, and those of
-    /// a mark of the class before it.
+    /// Adds the characters of a block that are not ASCII to its masks. All bytes of a character get its class, and
+    /// those of a combining mark get the class before it.
     #[inline(never)]
     fn classify_non_ascii(&self, at: usize, block: &[u8; BLOCK], masks: &mut Masks, before: Carry) -> NonAscii {
         let text = self.text.as_bytes();
@@ -185,12 +186,13 @@ impl Scan<'_> {
         let last = bytes - 1;
 
         let first = |flag| mask_of(&roles, flag);
-        // The other bytes of characters, from the first ones up.
+        // Extends the first byte of each character to all its bytes.
         let all = |first: u64| (0..3).fold(first, |all, _| all | all << 1 & continued);
         let marks = all(first(IS_MARK));
-        // The marks behind such bytes, in runs: adding at the start of a run carries through to its end.
+        // Adds the runs of combining marks after these bytes: the carry of an addition at the start of a run goes to
+        // its end.
         let marked = |chars: u64, before: u64| chars | marks & !marks.wrapping_add((chars << 1 | before) & marks);
-        // Of a connector before the block no more is known than that it is part of a word.
+        // A connector before the block has left no bit but that it is part of a word.
         let connector_before = before.word & !before.letter & !before.digit;
         masks.letters = marked(masks.letters | all(first(IS_LETTER)), before.letter);
         masks.digits = marked(masks.digits | all(first(IS_DIGIT)), before.digit);
@@ -199,7 +201,8 @@ impl Scan<'_> {
         let katakana = marked(all(first(IS_KATAKANA)), before.katakana);
         let (letter_mids, digit_mids) = (first(JOINS_LETTERS), first(JOINS_DIGITS));
         let mids = masks.letter_mids | masks.digit_mids | all(letter_mids | digit_mids);
-        // Marks that have nothing before them that stays what it is.
+        // Combining marks after a character that does not keep its class with a mark: white space, the start, or
+        // punctuation.
         let alone = (masks.white << 1 | before.token ^ 1 | mids << 1) & marks;
 
         let rare = (first(IS_RARE) | alone).trailing_zeros() as usize;
@@ -213,7 +216,7 @@ impl Scan<'_> {
                 stop = Some(at + bytes);
             }
         }
-        // The first bytes of those characters that stand between two of a kind.
+        // The first bytes of the characters that stand between two characters of one kind.
         let between = |chars: u64, before: u64, after: u64| {
             let followed = chars >> 1 | after << last;
             (chars << 1 | before) & (0..3).fold(followed, |first, _| first | (first & continued) >> 1)
@@ -225,10 +228,11 @@ impl Scan<'_> {
         NonAscii { continues, joining: all(joining), katakana, letter_after, digit_after, bytes, stop }
     }
 
-    /// A boundary in `from..=end`, as late as can be told, that is one whatever stands from `end` on. `from` is a boundary.
+    /// Returns the latest known boundary in `from..=end` that does not depend on the text from `end` on. `from` is a
+    /// boundary.
     ///
-    /// Before two characters of which one can join nothing but marks, no rule looks at what stands behind them. A mark that
-    /// stands at `end` is joined to the character before it (WB4), unless that ends a line (WB3a).
+    /// The boundary between two characters that cannot belong to one token does not depend on what follows. A combining
+    /// mark at `end` is joined to the character before it (WB4), unless that character ends a line (WB3a).
     fn last_boundary(&self, from: usize, end: usize) -> usize {
         let mut behind = None;
         for (i, c) in self.text[from..end].char_indices().rev() {
@@ -244,19 +248,19 @@ impl Scan<'_> {
     }
 }
 
-/// Whether two classes may be of one token.
+/// True if characters of the two classes may belong to one token.
 fn may_join(before: u8, after: u8) -> bool {
     let part = |kind| matches!(kind, LETTER..=QUOTE | MARK);
     part(before) && part(after) || before == after && matches!(after, SPACE | FLAG) || before == JOINER || after >= MARK
 }
 
-/// The bytes that have a flag.
+/// Returns the mask of the bytes with a flag.
 #[inline(always)]
 fn mask_of(bytes: &[u8; BLOCK], flag: u8) -> u64 {
     bits(bytes, |bytes| (bytes & u8x16::splat(flag)).simd_eq(u8x16::splat(flag)))
 }
 
-/// The character at a place of a text in UTF-8, and its length.
+/// Decodes the character at an offset of a text in UTF-8. Returns it and its length in bytes.
 #[inline(always)]
 fn decode_char(text: &[u8], at: usize) -> (char, usize) {
     let rest = &text[at..];

@@ -3,7 +3,7 @@
 use crate::class::{self, *};
 use crate::scan::Scan;
 
-/// What stands between a token's start and the next character: the states in which the library for word boundaries is.
+/// The state between the start of a token and the next character, as in the library for word boundaries.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum State {
@@ -17,15 +17,16 @@ enum State {
     Space,
     /// Half of a flag.
     Flag,
-    /// Something that no other character joins, but marks.
+    /// A character that only combining marks join.
     Alone,
-    /// A letter and an apostrophe, both of which stay whatever comes.
+    /// A letter and an apostrophe, which belong to the token in any case.
     HebrewApostrophe,
-    /// From here on, the mark of punctuation that came last is a token of its own unless the next character is of the right class.
+    /// In this state and the two after it, the last mark of punctuation becomes a token of its own unless the next
+    /// character is of the right class.
     LetterMid,
     HebrewQuote,
     NumberMid,
-    /// No state: the next character begins a token.
+    /// Not a state: the next character begins a token.
     Break,
 }
 
@@ -87,18 +88,18 @@ const FIRST: [State; CLASSES] = {
     first
 };
 
-/// So many characters of common classes stand before a boundary from which the faster way goes on.
+/// The number of characters of common classes before a boundary at which [`scan_blocks`](Scan::scan_blocks) continues.
 const COMMON_RUN: u32 = 16;
 
 impl Scan<'_> {
-    /// The tokens from `from` on, which is a boundary, to a boundary behind `min_end` and behind some characters that follow no
-    /// rare rules, or to the end. Returns where it ended.
+    /// Scans tokens from the boundary `from` to a boundary after `min_end` that follows a run of characters without
+    /// rare rules, or to the end. Returns that boundary.
     pub(crate) fn scan_chars(&mut self, from: usize, min_end: usize) -> usize {
         let text = self.text;
         let (mut state, mut start) = (Nothing, from);
-        // Whether the token is white space alone, and whether its last character is a joiner.
+        // True if the token has only white space; true if its last character is a joiner.
         let (mut blank, mut joiner) = (true, false);
-        // Where the mark of punctuation is.
+        // The offset of the last mark of punctuation.
         let mut mid = from;
         let mut common = 0;
         for (i, c) in text[from..].char_indices() {
@@ -144,8 +145,8 @@ impl Scan<'_> {
         text.len()
     }
 
-    /// A token that ends at `end`. If the mark of punctuation at `mid` has joined nothing, it begins a token of its own. White space
-    /// alone is none.
+    /// Pushes a token that ends at `end`. If the mark of punctuation at `mid` has joined nothing, it begins a second
+    /// token. White space is not a token.
     #[inline(always)]
     fn push_ended_token(&mut self, state: State, mut start: usize, mid: usize, end: usize, blank: bool) {
         if matches!(state, LetterMid | HebrewQuote | NumberMid) {

@@ -1,54 +1,54 @@
-//! The classes of characters that the rules of word boundaries tell apart.
+//! The classes of characters that the rules of word boundaries distinguish.
 //!
-//! No table of Unicode stands here: a character's class is what the library for word boundaries does with it, asked once and
-//! remembered. So both always agree, whatever version of Unicode the library has.
+//! This file has no table of Unicode. The class of a character is derived from the library for word boundaries and
+//! cached, so both agree in every version of Unicode.
 
 use alloc::string::String;
 use core::sync::atomic::{AtomicU8, Ordering};
 use unicode_segmentation::UnicodeSegmentation;
 
-// 0 says that the library was not asked yet.
+// 0 is the cache's value for a character that was not classified yet.
 pub(crate) const OTHER: u8 = 1;
 pub(crate) const LETTER: u8 = 2;
 pub(crate) const HEBREW: u8 = 3;
 pub(crate) const NUMBER: u8 = 4;
 pub(crate) const KATAKANA: u8 = 5;
-/// Such as the underscore.
+/// A connector, such as the underscore.
 pub(crate) const CONNECTOR: u8 = 6;
-/// Joins two letters.
+/// Punctuation that joins two letters.
 pub(crate) const MID_LETTER: u8 = 7;
-/// Joins two digits.
+/// Punctuation that joins two digits.
 pub(crate) const MID_NUMBER: u8 = 8;
-/// Joins two letters or two digits.
+/// Punctuation that joins two letters or two digits.
 pub(crate) const MID_BOTH: u8 = 9;
 pub(crate) const APOSTROPHE: u8 = 10;
 pub(crate) const QUOTE: u8 = 11;
 /// Half of a flag.
 pub(crate) const FLAG: u8 = 12;
-/// White space of which a run is one token.
+/// White space whose runs are one token.
 pub(crate) const SPACE: u8 = 13;
-/// The end of a line: nothing joins it on either side.
+/// The end of a line, which joins nothing on either side.
 pub(crate) const NEWLINE: u8 = 14;
-/// Belongs to the character before it, such as an accent.
+/// A combining character, such as an accent, which belongs to the character before it.
 pub(crate) const MARK: u8 = 15;
-/// A mark that joins a pictogram behind it too.
+/// A combining character that also joins a pictogram after it.
 pub(crate) const JOINER: u8 = 16;
 pub(crate) const CLASSES: usize = 17;
 
-/// The bits of a class's number.
+/// The mask of the class's number.
 pub(crate) const CLASS: u8 = 0x1F;
-/// Added to the class of white space.
+/// A flag of white space.
 pub(crate) const WHITE: u8 = 0x40;
-/// Added to the class of pictograms.
+/// A flag of pictograms.
 pub(crate) const PICTOGRAM: u8 = 0x80;
 
-/// The class of every character that was met. Memory that nobody asked about stays with the system.
+/// The class of every character that occurred. The system commits only the pages that are read or written.
 static CACHE: [AtomicU8; 0x11_0000] = [const { AtomicU8::new(0) }; 0x11_0000];
 
-/// The class of a character, with [`WHITE`] and [`PICTOGRAM`].
+/// Returns the class of a character, with the flags [`WHITE`] and [`PICTOGRAM`].
 #[inline]
 pub(crate) fn class(c: char) -> u8 {
-    // Whoever finds nothing asks the library, which tells all threads the same.
+    // Relaxed: threads that race here compute the same class.
     match CACHE[c as usize].load(Ordering::Relaxed) {
         0 => classify_and_cache(c),
         class => class,
@@ -63,7 +63,7 @@ fn classify_and_cache(c: char) -> u8 {
     class
 }
 
-/// Whether the library takes `before`, `c` and `after` for one token.
+/// True if `before`, `c` and `after` are one token for the library.
 fn is_one_token(before: &str, c: char, after: &str) -> bool {
     let mut text = String::from(before);
     text.push(c);

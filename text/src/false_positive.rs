@@ -1,31 +1,33 @@
-//! How many units are cut by mistake.
+//! The expected number of units that are cut because of false positives.
 
 use crate::Rules;
 
-/// Below this chance a unit is not counted.
+/// The probability below which a unit is not counted.
 const NEGLIGIBLE: f64 = 1e-12;
 
-/// What is thought of a unit beforehand: with this chance all of it is new, and with this chance all of it was seen. Otherwise any
-/// number of its grams is as likely to have been seen as any other.
+/// The prior probability that a unit is completely new, and that it was completely seen. The rest is spread evenly over
+/// all numbers of its grams.
 const EXTREME_PRIOR: f64 = 0.25;
 
-/// The chance that a unit was cut by mistake, by a filter of the false-positive rate `fpr`, from 0 to 1. `found` of the unit's `grams`
-/// grams were found. The sum over all units is the number of wrong removals to expect.
+/// Returns the expected number of false removals for a unit, given that `found` of its `grams` grams were found in a
+/// filter of the false-positive rate `fpr`, from 0 to 1. The sum over all units is the number of removals that are
+/// expected to be wrong.
 ///
-/// A unit is cut by mistake where too few of its grams were in the set. By Bayes' rule, the chance that t were is proportional to two
-/// chances: of `found` − t false positives among `grams` − t grams, and of t beforehand, which is a quarter each for none and all, with
-/// the rest spread over all numbers alike. For a unit that stays it is 0. A unit with one gram tells more where it is new and stays:
-/// for each of these, `fpr` / (1 − `fpr`) others went.
+/// A unit is removed by mistake if too few of its grams were in the set. By Bayes' rule, the probability that t of them
+/// were is proportional to the probability of `found` − t false positives among `grams` − t grams, times the prior
+/// probability of t. The prior is a quarter each for none and all, and the rest is spread evenly over all numbers. The
+/// result for a kept unit is 0. Units with one gram are counted by the kept ones instead: for each new unit that is
+/// kept, `fpr` / (1 − `fpr`) others were removed.
 ///
-/// The sum is right within some 10 % as long as units have ten grams or more, or one. O(`found`), and O(1) for most.
+/// The sum is accurate within some 10 % as long as units have ten grams or more, or one. O(`found`), and O(1) for most.
 ///
 /// # Examples
 /// ```
 /// use bloomline_text::{Rules, expected_false_removals};
 /// let mut exact = Rules::default();
 /// exact.ngram = 0;
-/// assert_eq!(expected_false_removals(&exact, 1, 0, 0.5), 1.0); // a new paragraph that stays
-/// assert_eq!(expected_false_removals(&exact, 1, 1, 0.5), 0.0); // one that goes
+/// assert_eq!(expected_false_removals(&exact, 1, 0, 0.5), 1.0); // a new paragraph that is kept
+/// assert_eq!(expected_false_removals(&exact, 1, 1, 0.5), 0.0); // one that is removed
 /// let rules = Rules::default();
 /// assert_eq!(expected_false_removals(&rules, 50, 50, 0.01), 0.0); // ten false positives would be needed
 /// assert!(expected_false_removals(&rules, 50, 41, 0.01) > 0.05); // one is enough
@@ -43,13 +45,13 @@ pub fn expected_false_removals(rules: &Rules, grams: usize, found: usize, fpr: f
     }
     let all = grams as f64;
     let other_prior = (1.0 - 2.0 * EXTREME_PRIOR) / (all + 1.0);
-    // From t = found down, each weight from the one before it.
+    // From t = found down, each weight is computed from the one before it.
     let (mut weight, mut wrong, mut sum) = (1.0, 0.0, 0.0);
     for t in (0..=found).rev() {
         if t < found {
             let factor = (grams - t) as f64 / (found - t) as f64 * fpr;
             weight *= factor;
-            // Factors only become smaller from here on.
+            // The factors only decrease from here on.
             if factor < 1.0 && weight * all < NEGLIGIBLE * sum {
                 break;
             }
@@ -77,7 +79,7 @@ mod tests {
         Rules { threshold, ..Rules::default() }
     }
 
-    /// The number of ways to choose, in floating point.
+    /// Returns the binomial coefficient as a float.
     fn choose(n: usize, k: usize) -> f64 {
         (0..k).map(|i| (n - i) as f64 / (i + 1) as f64).product()
     }
@@ -100,7 +102,7 @@ mod tests {
         }
     }
 
-    /// Units of which nothing, all or any part was seen, in a filter that becomes too full.
+    /// Counts the false removals of simulated units, new, seen or seen in part, in a filter that becomes too full.
     #[test]
     fn the_sum_is_what_happens() {
         let hasher = KeyHasher::new(0);
@@ -124,7 +126,7 @@ mod tests {
                     happened += usize::from(rules.is_duplicate(grams, found) && !rules.is_duplicate(grams, truly));
                     expected += expected_false_removals(&rules, grams, found, fpr);
                 }
-                // A tenth, and four standard deviations.
+                // A tenth of the count, and four standard deviations.
                 let (happened, name) = (happened as f64, format!("{grams} {threshold} {most}"));
                 let most = 0.1 * happened + 4.0 * happened.sqrt();
                 assert!((expected - happened).abs() < most, "{name}: {expected} {happened}");

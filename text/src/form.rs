@@ -1,4 +1,4 @@
-//! Forms: what of a text does not count where it is compared.
+//! Forms: normalization of texts before they are compared.
 
 use alloc::borrow::{Cow, ToOwned};
 use alloc::boxed::Box;
@@ -10,11 +10,12 @@ use unicode_normalization::char::canonical_combining_class;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick, is_nfkc_quick};
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
 
-/// What of a text does not count where it is compared. Each unit is put into its form by itself before it is hashed, and what is
-/// cut is still a range of the text as it is. By default all counts. text/FORMAT.md has the definition.
+/// A normalization form: the differences between texts that a comparison ignores. Each unit is normalized by itself
+/// before it is hashed; the ranges to cut refer to the original text. By default nothing is ignored. text/FORMAT.md has
+/// the definition.
 ///
-/// Text that is not UTF-8 keeps its invalid sequences, and what lies between them is put into its form piece by piece. ASCII takes
-/// no tables of Unicode.
+/// Text that is not UTF-8 keeps its invalid sequences, and the valid text between them is normalized piece by piece.
+/// ASCII needs no tables of Unicode.
 ///
 /// # Examples
 /// ```
@@ -30,30 +31,31 @@ use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCa
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Form {
-    /// How a character is composed (NFC): `é` is one, or `e` and an accent.
+    /// Ignores the composition of characters (NFC): `é` may be one character, or `e` and an accent.
     pub nfc: bool,
-    /// The same, and how it is to look (NFKC): `ﬁ`, `½`, `①`, the width of Katakana and Latin letters. Includes `nfc`.
+    /// Ignores composition and compatibility variants (NFKC): `ﬁ`, `½`, `①`, the width of Katakana and Latin letters.
+    /// Includes `nfc`.
     pub nfkc: bool,
-    /// Upper and lower case, by the full case folding of Unicode: `ß`, `ẞ` and `SS` are equal, as are `σ` and `ς`.
+    /// Ignores case, by the full case folding of Unicode: `ß`, `ẞ` and `SS` are equal, as are `σ` and `ς`.
     pub case: bool,
-    /// Which digit a decimal digit of any script is. So numbers of equally many digits are equal.
+    /// Ignores the value of decimal digits of any script, so numbers with equally many digits are equal.
     pub digits: bool,
-    /// Punctuation (general category P), and the symbols of ASCII. It is dropped, so `it's` is `its`.
+    /// Removes punctuation (general category P) and the symbols of ASCII, so `it's` becomes `its`.
     pub punctuation: bool,
-    /// All but letters, marks, numbers and white space. It becomes a space, so `a—b` is `a — b`, and an apostrophe is dropped.
-    /// Includes `punctuation`.
+    /// Replaces all but letters, marks, numbers and white space by a space, so `a—b` becomes `a b`, and removes
+    /// apostrophes. Includes `punctuation`.
     pub symbols: bool,
-    /// Characters that are invisible by themselves (Default_Ignorable_Code_Point), such as the zero-width space and the soft
-    /// hyphen. They are dropped.
+    /// Removes characters that are invisible by themselves (Default_Ignorable_Code_Point), such as the zero-width space
+    /// and the soft hyphen.
     pub ignorable: bool,
-    /// White space in exact text. Between the words of grams it never counts.
+    /// Removes white space from exact text. Grams never include the white space between words.
     pub space: bool,
-    /// A carriage return (`\r`) before a newline or the end, in exact text.
+    /// Removes a carriage return (`\r`) before a newline or the end of exact text.
     pub crlf: bool,
 }
 
 impl Form {
-    /// A text in this form.
+    /// Returns a text in this form.
     ///
     /// ```
     /// use bloomline_text::Form;
@@ -67,17 +69,17 @@ impl Form {
         String::from_utf8_lossy(form).into_owned()
     }
 
-    /// Whether all counts.
+    /// True if this form leaves every text unchanged.
     pub(crate) fn is_plain(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The form of text whose words are compared.
+    /// Returns the form for texts whose words are compared, without the options for exact text.
     pub(crate) fn for_words(self) -> Self {
         Self { space: false, crlf: false, ..self }
     }
 
-    /// A text in this form, for which `scratch` is used if it is another one.
+    /// Returns a text in this form. Uses `scratch` unless the form is plain.
     pub(crate) fn apply_into<'a>(&self, text: &'a [u8], scratch: &'a mut FormScratch) -> &'a [u8] {
         if self.is_plain() {
             return text;
@@ -91,7 +93,7 @@ impl Form {
         &scratch.text
     }
 
-    /// A text in this form but for carriage returns, step by step as text/FORMAT.md has it.
+    /// Applies all of the form but `crlf`, step by step as text/FORMAT.md defines it.
     fn apply_by_definition(&self, text: &str) -> String {
         let composed = if self.symbols {
             let left = |c| if is_symbol_in_any_form(c) { replace_symbol(c) } else { Some(c) };
@@ -101,11 +103,11 @@ impl Form {
         };
         let folded = if self.case { UniCase::unicode(composed).to_folded_case() } else { composed };
         let left: String = folded.chars().filter_map(|c| self.map_char(c)).collect();
-        // What was between a letter and its accent may be gone.
+        // The character between a letter and its accent may have been removed.
         self.compose(&left)
     }
 
-    /// The text in the form NFC or NFKC, if that is asked for.
+    /// Applies NFC or NFKC if this form has it.
     fn compose(&self, text: &str) -> String {
         match (self.nfkc, self.nfc) {
             (true, _) => text.nfkc().collect(),
@@ -114,7 +116,7 @@ impl Form {
         }
     }
 
-    /// What is left of a folded character.
+    /// Maps a character after composition and case folding. Returns `None` if it is removed.
     fn map_char(&self, character: char) -> Option<char> {
         if self.digits && character.general_category() == GeneralCategory::DecimalNumber {
             return Some('0');
@@ -130,15 +132,15 @@ impl Form {
         left.filter(|left| !(self.space && left.is_whitespace()))
     }
 
-    /// Adds the form of a text: what each character becomes, and [by definition](Self::apply_by_definition) where that depends on what is
-    /// around it.
+    /// Appends the form of a text, character by character, or [by definition](Self::apply_by_definition) where a
+    /// character depends on its neighbors.
     fn apply_valid(&self, text: &str, scratch: &mut FormScratch) {
         let table = self.ascii_table();
         let is_left = |byte: &u8| byte.is_ascii() && table[usize::from(*byte)] != DROPPED;
-        // Where the last character of ASCII stands that is left, in the text and in its form. Nothing before it plays a part in what
-        // becomes of it and of what follows.
+        // The offset of the last character of ASCII that is kept, in the text and in its form. Later text does not
+        // depend on anything before it.
         let mut anchor = (0, scratch.text.len());
-        // Whether a mark would stand beside another one that was not before it, or has another order.
+        // True if the last character was a combining mark or was removed: a combining mark after it may be reordered.
         let mut after_mark = false;
         let mut at = 0;
         while at < text.len() {
@@ -172,7 +174,7 @@ impl Form {
         }
     }
 
-    /// What a character becomes, if it becomes that anywhere.
+    /// Computes the entry of a character: its form if that does not depend on its neighbors, or [`UNSTABLE`].
     fn entry(&self, character: char) -> u32 {
         let stable = |c: char| match (self.nfkc, self.nfc) {
             (true, _) => is_nfkc_quick(iter::once(c)) == IsNormalized::Yes,
@@ -184,7 +186,7 @@ impl Form {
             return CACHED | self.map_char(character).map_or(REMOVED, u32::from);
         }
         let mut buffer = [0; 4];
-        // Another character that is this one, such as that of the usual width.
+        // A single character that this one is a variant of, such as the one of normal width.
         let one = single_char(&self.compose(character.encode_utf8(&mut buffer))).filter(|one| stable(*one));
         let fold = |c: char| single_char(&UniCase::unicode(&*c.encode_utf8(&mut [0; 4])).to_folded_case());
         let folded = if self.case { one.and_then(fold) } else { one };
@@ -196,14 +198,14 @@ impl Form {
         }
     }
 
-    /// What is left of each character of ASCII.
+    /// Returns the table of ASCII for this form's options.
     fn ascii_table(&self) -> &'static [u8; 128] {
         let switches = [self.symbols, self.case, self.digits, self.punctuation, self.space];
         &ASCII[switches.iter().fold(0, |index, on| 2 * index + usize::from(*on))]
     }
 }
 
-/// Adds what is left of a text of ASCII.
+/// Appends the form of ASCII text.
 fn map_ascii(table: &[u8; 128], text: &[u8], into: &mut Vec<u8>) {
     let mut end = into.len();
     into.resize(end + text.len(), 0);
@@ -215,7 +217,7 @@ fn map_ascii(table: &[u8; 128], text: &[u8], into: &mut Vec<u8>) {
     into.truncate(end);
 }
 
-/// Memory that is used again, and what each character becomes that came before.
+/// Reusable memory of [`Form::apply_into`], with a cache of the entries of characters.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FormScratch {
     text: Vec<u8>,
@@ -245,23 +247,23 @@ impl FormScratch {
     }
 }
 
-/// Characters whose entries are together in memory.
+/// The number of characters whose entries are allocated together.
 const PAGE: usize = 256;
-/// The entry of a character: what is left of it, and these flags.
+/// The entry of a character: the code point that it becomes, and the flags below.
 const CODE_POINT: u32 = (1 << 21) - 1;
 const CACHED: u32 = 1 << 31;
-/// It is dropped.
+/// The character is removed.
 const REMOVED: u32 = 1 << 30;
-/// It changes places with some marks beside it.
+/// A combining mark, which may be reordered with its neighbors.
 const MARK: u32 = 1 << 29;
-/// What it becomes depends on what is around it, or is several characters.
+/// The form depends on the neighbors, or has several characters.
 const UNSTABLE: u32 = 1 << 28;
 
-/// A character that is dropped.
+/// The entry of a removed character in [`ASCII`].
 const DROPPED: u8 = 0xFF;
 
-/// What is left of each character of ASCII, for each choice of symbols, case, digits, punctuation and space, the last one being the
-/// lowest bit.
+/// The form of each character of ASCII, or [`DROPPED`], by the options symbols, case, digits, punctuation and space
+/// (the lowest bit).
 const ASCII: [[u8; 128]; 32] = {
     let mut tables = [[0; 128]; 32];
     let mut choice = 0;
@@ -289,10 +291,10 @@ const ASCII: [[u8; 128]; 32] = {
     tables
 };
 
-/// Apostrophes, as keyboards and typography have them.
+/// Apostrophes of keyboards and of typography.
 const APOSTROPHES: [char; 9] = ['\'', '`', '´', 'ʻ', 'ʼ', '‘', '’', '‛', '＇'];
 
-/// What is left of a character where symbols do not count.
+/// Returns a space for a symbol, `None` for an apostrophe, and other characters unchanged.
 fn replace_symbol(character: char) -> Option<char> {
     use GeneralCategoryGroup::{Letter, Mark, Number};
     if APOSTROPHES.contains(&character) {
@@ -302,7 +304,8 @@ fn replace_symbol(character: char) -> Option<char> {
     Some(if stays { character } else { ' ' })
 }
 
-/// True if no form of the character is a letter or a number. NFKC makes a mark of some of these, such as `´`, and a mark would stay.
+/// True if no form of the character is a letter or a number. NFKC turns some of these, such as `´`, into combining
+/// marks, which would be kept.
 fn is_symbol_in_any_form(character: char) -> bool {
     is_punctuation(character) || character.general_category() == GeneralCategory::ModifierSymbol
 }
@@ -320,13 +323,13 @@ fn is_ignorable(character: char) -> bool {
         | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}')
 }
 
-/// The only character of a text.
+/// Returns the only character of a text, or `None` if it has another number of characters.
 fn single_char(text: &str) -> Option<char> {
     let mut characters = text.chars();
     characters.next().filter(|_| characters.next().is_none())
 }
 
-/// A text without a carriage return before each newline and at its end.
+/// Removes the carriage return before each newline and at the end.
 fn strip_carriage_returns(text: &[u8]) -> Cow<'_, [u8]> {
     let text = text.strip_suffix(b"\r").unwrap_or(text);
     if !text.windows(2).any(|pair| pair == b"\r\n") {

@@ -1,9 +1,10 @@
-//! The hashes of grams, rolling over the hashes of tokens.
+//! The hashes of grams: a rolling hash over the hashes of tokens.
 
 use alloc::vec::Vec;
 use bloomline::KeyHasher;
 
-/// Adds the hash of each window of `ngram` tokens; of all tokens if they are fewer, but at least `min_ngram` and not none.
+/// Appends the hash of each window of `ngram` tokens. Fewer tokens are one gram, if there are at least `min_ngram` and
+/// at least one.
 pub(crate) fn hashes(tokens: &[u64], ngram: usize, min_ngram: usize, hasher: &KeyHasher, into: &mut Vec<u64>) {
     let [secret0, secret1, _, secret3] = hasher.secret();
     let base = secret3 & !7 | 5;

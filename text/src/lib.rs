@@ -1,10 +1,11 @@
 //! Duplicate paragraphs and documents of a corpus, found by their n-grams of words.
 //!
-//! A text is cut into *units*: its paragraphs, or all of it. The *tokens* of a unit are its [`words`], and its *grams* are all
-//! windows of [`Rules::ngram`] tokens. A unit whose grams are mostly in the set is a duplicate, which is cut. What stays
-//! inserts its grams. So the first copy stays, and later ones go, also where they differ a little.
+//! A text is divided into *units*: its paragraphs, or the complete text. The *tokens* of a unit are its [`words`], and
+//! its *grams* are all windows of [`Rules::ngram`] tokens. A unit whose grams are mostly in the set is a duplicate and
+//! is cut. The grams of other units are inserted. So the first copy is kept, and later copies are cut even if they
+//! differ a little.
 //!
-//! A [`Form`] says what of a text does not count: case, punctuation and more (feature `forms`).
+//! A [`Form`] normalizes texts before they are compared: case, punctuation and more (feature `forms`).
 //!
 //! [`near`] finds near duplicates of whole documents from a few keys for each, instead of one for each gram.
 //!
@@ -56,30 +57,31 @@ pub use set::Set;
 pub use texts::{Document, Texts, UnitVerdict};
 pub use tokens::words;
 
-/// What is kept or cut as a whole.
+/// The unit of text that is kept or cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unit {
-    /// All of a text.
+    /// The complete text.
     Document,
-    /// A paragraph: from the newline (`\n`) before it to before the next one. The first begins with the text. So a text of n
-    /// newlines has n + 1 paragraphs, and all of them together are the text.
+    /// A paragraph: from the newline (`\n`) before it to the next one, exclusive. The first paragraph begins with the
+    /// text. So a text of n newlines has n + 1 paragraphs, which together are the text.
     Paragraph,
 }
 
-/// What a thread claims for itself, so that of equal ones only the first stays.
+/// The item that a claim covers: of equal items, only the first is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Claim {
-    /// The unit: all of its grams are looked up before one is inserted, and those of a unit that is cut are not inserted. A
-    /// gram that a unit repeats counts each time. Two threads that look up equal units at the same moment keep both.
+    /// The unit: all its grams are looked up before one is inserted, and the grams of a cut unit are not inserted. A
+    /// gram that occurs several times in a unit counts each time. Two threads that look up equal units at the same
+    /// moment keep both.
     Unit,
-    /// Each gram, as it is read: it is found if it was claimed before, also by its own unit, and it is inserted whatever becomes of
-    /// the unit. A unit with fewer than two grams is then compared as exact text, and that alone counts.
+    /// Each gram: it counts as found if it was claimed before, also by its own unit, and it is inserted even if the
+    /// unit is cut. A unit with fewer than two grams is compared as exact text only.
     Gram,
 }
 
-/// How texts are cut into units and grams, and which units go.
+/// The rules for dividing texts into units and grams, and for cutting units.
 ///
 /// # Examples
 /// ```
@@ -87,7 +89,7 @@ pub enum Claim {
 /// // Paragraphs that were seen word for word, of any length:
 /// let mut exact = Rules::default();
 /// exact.ngram = 0;
-/// // Paragraphs of which 90 % was seen, by windows of eight words:
+/// // Paragraphs with more than 90 % of their grams seen, by windows of eight words:
 /// let mut near = Rules::default();
 /// (near.ngram, near.threshold) = (8, 0.9);
 /// assert_ne!(exact, near);
@@ -95,37 +97,38 @@ pub enum Claim {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Rules {
-    /// The unit. By default a paragraph.
+    /// The unit, by default a paragraph.
     pub unit: Unit,
-    /// Tokens in a gram, 13 by default. With 0, a unit has one gram: its exact text, without the newline that begins it. A
-    /// unit of white space alone has none then.
+    /// The number of tokens in a gram, 13 by default. With 0, a unit has one gram: its exact text without the newline
+    /// that begins it, or no gram if the text has only white space.
     pub ngram: usize,
-    /// The fewest tokens of a unit with fewer than `ngram`, 13 by default. All of them are one gram. A unit with fewer has no gram:
-    /// it stays, and inserts nothing. Plays no part with `ngram` 0 and with [`Claim::Gram`].
+    /// The minimum number of tokens of a unit with fewer than `ngram` tokens, 13 by default. These tokens are one gram.
+    /// A shorter unit has no grams: it is kept and inserts nothing. Ignored if `ngram` is 0 and with [`Claim::Gram`].
     pub min_ngram: usize,
-    /// The share of grams, from 0 to 1, above which a unit is cut; 0.8 by default. Plays no part with `ngram` 0, where a unit
-    /// is cut if it was found.
+    /// The fraction of found grams, from 0 to 1, above which a unit is cut; 0.8 by default. If `ngram` is 0, a unit is
+    /// cut if its exact text was found.
     pub threshold: f64,
-    /// A share equal to the threshold is enough too.
+    /// True if a fraction equal to the threshold is enough.
     pub at_least: bool,
-    /// A document of whose grams this share was found is [dropped](Document::dropped). Its units are decided and inserted as
-    /// ever.
+    /// True if a document is [dropped](Document::dropped) when the fraction of its grams that was found passes the
+    /// threshold. The units are decided and inserted in any case.
     pub drop_document: bool,
-    /// Exact text is compared without white space at its ends: of Unicode where it is UTF-8, of ASCII where it is not.
+    /// True if exact text is compared without white space at its ends (of Unicode if the text is UTF-8, otherwise of
+    /// ASCII).
     pub trim: bool,
-    /// Exact text is compared in lower case: of Unicode where it is UTF-8, of ASCII where it is not.
+    /// True if exact text is compared in lower case (of Unicode if the text is UTF-8, otherwise of ASCII).
     pub ignore_case: bool,
-    /// What of a text does not count: a difference there makes no other gram and no other exact text. A unit of which nothing but
-    /// white space is left in its form has no exact text. By default all counts.
+    /// The normalization before texts are compared, by default none. A unit with only white space in its form has no
+    /// exact text.
     pub form: Form,
-    /// What a thread claims. By default the unit.
+    /// The item that a thread claims, by default the unit.
     pub claim: Claim,
-    /// Nothing is inserted.
+    /// True if nothing is inserted.
     pub frozen: bool,
 }
 
 impl Rules {
-    /// Whether a unit of so many grams is a duplicate if so many of them were found. None without grams is.
+    /// True if a unit with `found` of `grams` grams found is a duplicate. A unit without grams is not a duplicate.
     ///
     /// ```
     /// use bloomline_text::Rules;
@@ -139,7 +142,7 @@ impl Rules {
         if self.ngram == 0 { found > 0 } else { self.passes(grams, found) }
     }
 
-    /// Whether that is the share which the threshold asks for. Without grams there is no share, and no threshold is passed.
+    /// True if the fraction `found / grams` passes the threshold. Without grams it is not a number and does not pass.
     fn passes(&self, grams: usize, found: usize) -> bool {
         let share = found as f64 / grams as f64;
         share > self.threshold || self.at_least && share >= self.threshold

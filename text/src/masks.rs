@@ -1,19 +1,19 @@
-//! A bit for each of 64 bytes, for each class of bytes: simdjson's way to look at text.
+//! Bit masks of 64 bytes for each class of bytes, as in simdjson.
 
 use wide::u8x16;
 
-/// Bytes in a block.
+/// The number of bytes in a block.
 pub(crate) const BLOCK: usize = 64;
 
-/// The bytes of a block by the classes of ASCII, the first in the lowest bit.
+/// A mask of the bytes of a block for each class of ASCII, with the first byte in the lowest bit.
 pub(crate) struct Masks {
     pub(crate) letters: u64,
     pub(crate) digits: u64,
-    /// Such as the underscore.
+    /// Underscores.
     pub(crate) connectors: u64,
-    /// What joins two letters.
+    /// Punctuation that joins two letters.
     pub(crate) letter_mids: u64,
-    /// What joins two digits.
+    /// Punctuation that joins two digits.
     pub(crate) digit_mids: u64,
     pub(crate) white: u64,
     pub(crate) newlines: u64,
@@ -41,7 +41,7 @@ impl Masks {
     }
 }
 
-/// The bytes that go on with a character that another byte begins.
+/// Returns the mask of the continuation bytes of UTF-8.
 #[inline(always)]
 pub(crate) fn continuations(block: &[u8; BLOCK]) -> u64 {
     bits(block, |bytes| (bytes & u8x16::splat(0xC0)).simd_eq(u8x16::splat(0x80)))
@@ -52,7 +52,7 @@ pub(crate) fn newlines(block: &[u8; BLOCK]) -> u64 {
     bits(block, |bytes| bytes.simd_eq(u8x16::splat(b'\n')))
 }
 
-/// The highest bits of what `map` makes of the bytes.
+/// Returns the highest bits of the bytes after `map`.
 #[inline(always)]
 pub(crate) fn bits(block: &[u8; BLOCK], map: impl Fn(u8x16) -> u8x16) -> u64 {
     let (quarters, _) = block.as_chunks::<16>();

@@ -1,9 +1,10 @@
 //! Near duplicates: documents most of whose grams an earlier document has.
 //!
-//! How alike two documents are is the *Jaccard similarity* of the sets of their grams: the grams that both have, divided by
-//! those that at least one has. A *signature* of a document is a number of values, and two signatures agree in about that share
-//! of them. The values are taken in *bands* of some *rows* each. A document is a near duplicate if an earlier one agrees with it
-//! in a whole band. So each band is one key in a filter.
+//! The similarity of two documents is the *Jaccard similarity* of their sets of grams: the number of grams that both
+//! have, divided by the number that at least one has. A *signature* of a document is a list of values, and the fraction
+//! of equal values in two signatures estimates the similarity. The values are grouped into *bands* of some *rows* each.
+//! A document is a near duplicate if it has all values of a band in common with an earlier one. So each band is one key
+//! in a filter.
 //!
 //! ```
 //! use bloomline::BloomFilter;
@@ -27,10 +28,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A band in common is no proof: [`Near::grams`] and [`jaccard`] tell the similarity itself, where both texts can be had.
+//! A common band does not prove similarity. [`Near::grams`] and [`jaccard`] compute it if both texts are available.
 //!
-//! [LSHBloom](https://arxiv.org/abs/2411.04257) keeps a filter for each band. Here one filter has all of them, for a key is
-//! hashed with the number of its band. The filter takes as much memory at the same rate, and it is one file.
+//! [LSHBloom](https://arxiv.org/abs/2411.04257) keeps a filter for each band. Here one filter holds all bands, because
+//! a key is hashed with the number of its band. The filter takes as much memory at the same rate, and it is one file.
 
 mod error;
 mod params;
@@ -41,12 +42,12 @@ use alloc::vec::Vec;
 use bloomline::{Key, KeyHasher};
 pub use error::NearError;
 
-/// The most values of a signature.
+/// The maximum number of values in a signature.
 const MAX_VALUES: usize = 16_384;
 
-/// How alike two documents are near duplicates: the bands of their signatures, the rows of a band, and the tokens of a gram.
+/// The parameters of near duplicates: the bands of a signature, the rows of a band, and the tokens of a gram.
 ///
-/// A filter that was filled by one `Near` answers only one with the same bands, rows and tokens.
+/// A filter must be queried with the same bands, rows and tokens as it was filled with.
 ///
 /// # Examples
 /// ```
@@ -68,22 +69,22 @@ pub struct Near {
 }
 
 impl Near {
-    /// For documents of this Jaccard similarity and above: [`with_permutations`](Self::with_permutations) of 128, and
-    /// grams of 5 tokens.
+    /// Creates parameters for documents of this Jaccard similarity and above: [`with_permutations`](Self::with_permutations) with 128
+    /// values, and grams of 5 tokens.
     ///
     /// # Errors
-    /// [`NearError::Similarity`] if it is not between 0 and 1, both excluded.
+    /// [`NearError::Similarity`] if the similarity is not between 0 and 1, both excluded.
     pub fn new(similarity: f64) -> Result<Self, NearError> {
         Self::with_permutations(similarity, 128)
     }
 
-    /// For documents of this Jaccard similarity and above, with signatures of at most `permutations` values: 2 to 16,384. More
-    /// of them tell similarities apart more sharply, and make more bands, each of which is a key in the filter.
+    /// Creates parameters for documents of this Jaccard similarity and above, with signatures of at most `permutations` values: 2 to
+    /// 16,384. More values separate similarities more sharply, and make more bands, each a key in the filter.
     ///
-    /// Of all numbers of bands and rows it takes those with the smallest area of errors: that of
-    /// [`probability`](Self::probability) below the similarity, and of what is missing to 1 above it. That is what datasketch's
-    /// `MinHashLSH` takes for the same numbers. **At the similarity itself, fewer than half of the documents are found.**
-    /// Choose a lower one to find nearly all of them. O(p log p) for p permutations: 0.2 ms for 128.
+    /// The numbers of bands and rows minimize the area of errors: the area under [`probability`](Self::probability)
+    /// below the similarity, and the area between it and 1 above the similarity. datasketch's `MinHashLSH` chooses the
+    /// same numbers. **At the similarity itself, fewer than half of the documents are found.** Choose a lower one to
+    /// find nearly all of them. O(p log p) for p permutations: 0.2 ms for 128.
     ///
     /// # Errors
     /// [`NearError::Similarity`], [`NearError::Permutations`] if a number is out of range.
@@ -106,10 +107,10 @@ impl Near {
         Self::with_bands(bands, rows)
     }
 
-    /// With these numbers: at least one of each, and at most 16,384 values in all.
+    /// Creates parameters with these numbers of bands and rows: at least one of each, and at most 16,384 values in total.
     ///
     /// # Errors
-    /// [`NearError::Bands`] if they are out of range.
+    /// [`NearError::Bands`] if the numbers are out of range.
     ///
     /// # Examples
     /// ```
@@ -125,13 +126,13 @@ impl Near {
         }
     }
 
-    /// With grams of so many tokens, at least 1. All tokens of a document that has fewer are one gram.
+    /// Sets the number of tokens in a gram, at least 1. A document with fewer tokens is one gram.
     ///
-    /// With longer grams, an edit changes more of them: with grams of 5 tokens, one changed word in a text of 45 leaves a similarity of
-    /// about 0.8.
+    /// With longer grams, an edit changes more of them: with grams of 5 tokens, one changed word in a text of 45 leaves
+    /// a similarity of about 0.8.
     ///
     /// # Errors
-    /// [`NearError::Ngram`] if it is 0.
+    /// [`NearError::Ngram`] if `ngram` is 0.
     ///
     /// # Examples
     /// ```
@@ -147,8 +148,8 @@ impl Near {
         }
     }
 
-    /// For documents that are put into a form before they are compared. Its white space and carriage returns play no part, for
-    /// they are never between the words of grams.
+    /// Sets the form in which documents are compared. The options for white space and carriage returns have no effect,
+    /// because neither occurs in the words of grams.
     ///
     /// ```
     /// use bloomline_text::{Form, near::Near};
@@ -160,30 +161,32 @@ impl Near {
         Self { form: form.for_words(), ..self }
     }
 
-    /// The number of bands: the keys of a document.
+    /// Returns the number of bands, which is the number of keys of a document.
     pub fn bands(&self) -> usize {
         self.bands
     }
 
-    /// The number of values in a band.
+    /// Returns the number of values in a band.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The number of tokens in a gram.
+    /// Returns the number of tokens in a gram.
     pub fn ngram(&self) -> usize {
         self.ngram
     }
 
-    /// The form that documents are compared in.
+    /// Returns the form in which documents are compared.
     pub fn form(&self) -> Form {
         self.form
     }
 
-    /// The chance that two documents of a similarity s, from 0 to 1, agree in a whole band: 1 - (1 - s^rows)^bands.
+    /// Returns the probability that two documents of a similarity s, from 0 to 1, agree in a complete band: 1 - (1 -
+    /// s^rows)^bands.
     ///
-    /// That is for values that are independent. Those of short documents repel each other a little, which makes the curve
-    /// steeper: fewer errors far below and far above the similarity, and a chance that is up to 0.02 less at it.
+    /// The formula assumes independent values. The values of short documents repel each other a little, which makes the
+    /// curve steeper: fewer errors far below and far above the similarity, and a probability that is up to 0.02 less at
+    /// it.
     ///
     /// ```
     /// let near = bloomline_text::near::Near::with_bands(2, 2)?;
@@ -195,10 +198,11 @@ impl Near {
         at_least_one(band, self.bands as f64)
     }
 
-    /// The false-positive rate of a filter with which documents come to `document_fpr`, from 0 to 1. A document is taken for
-    /// a near duplicate if one of its bands is, so the rate p of a band is that with 1 - (1 - p)^bands = `document_fpr`.
+    /// Returns the false-positive rate of a filter with which the rate for documents is `document_fpr`, from 0 to 1. A
+    /// document is reported as a near duplicate if one of its bands is, so the rate p of a band solves 1 - (1 -
+    /// p)^bands = `document_fpr`.
     ///
-    /// Make the filter for documents × [`bands`](Self::bands) keys.
+    /// Size the filter for documents × [`bands`](Self::bands) keys.
     ///
     /// ```
     /// let near = bloomline_text::near::Near::new(0.8)?;
@@ -210,17 +214,17 @@ impl Near {
         at_least_one(document_fpr, 1.0 / self.bands as f64)
     }
 
-    /// The chance that a document is taken for a near duplicate by mistake, in a filter of this false-positive rate: the inverse of
-    /// [`band_fpr`](Self::band_fpr).
+    /// Returns the probability that a filter of this false-positive rate reports a new document as a near duplicate:
+    /// the inverse of [`band_fpr`](Self::band_fpr).
     pub fn document_fpr(&self, band_fpr: f64) -> f64 {
         at_least_one(band_fpr, self.bands as f64)
     }
 
-    /// Appends the hashes of a document's [`bands`](Self::bands) to `into`; none if the text has no token. `hasher` is
-    /// the filter's. text/FORMAT.md has the definition; it does not change.
+    /// Appends the hashes of a document's [`bands`](Self::bands) to `into`, or nothing if the text has no token.
+    /// `hasher` is the filter's. text/FORMAT.md has the definition, which does not change.
     ///
-    /// O(length + v log v) for v = bands × rows values. For 128 permutations, the signature takes 1.0 to 1.6 µs for up to 500
-    /// tokens, and 1.5 ns for each further one. `scratch` keeps two numbers of 64 bits for each token.
+    /// O(length + v log v) for v = bands × rows values. For 128 permutations, the signature takes 1.0 to 1.6 µs for up
+    /// to 500 tokens, and 1.5 ns for each further token. `scratch` keeps two 64-bit numbers for each token.
     ///
     /// ```
     /// use bloomline::{Key, KeyHasher};
@@ -246,10 +250,10 @@ impl Near {
         }));
     }
 
-    /// Appends a document's set of grams to `into`: their hashes, each once, in ascending order. [`jaccard`] compares two of
-    /// them. `hasher` has to be the same for both. Two different grams have one hash with a chance of 2⁻⁶⁴.
+    /// Appends a document's set of grams to `into`: the distinct hashes in ascending order. [`jaccard`] compares two
+    /// such sets, which need the same `hasher`. Two different grams have the same hash with a probability of 2⁻⁶⁴.
     ///
-    /// O(n log n) for a text of n bytes. `scratch` keeps two numbers of 64 bits for each token.
+    /// O(n log n) for a text of n bytes. `scratch` keeps two 64-bit numbers for each token.
     ///
     /// ```
     /// use bloomline::KeyHasher;
@@ -267,7 +271,7 @@ impl Near {
         into.extend_from_slice(&scratch.grams);
     }
 
-    /// Makes the scratch's grams those of a text: in the order of the text, each as often as it comes.
+    /// Sets the scratch's grams to the grams of a text, in order and with repeats.
     fn hash_grams(&self, hasher: &KeyHasher, text: &[u8], Scratch { form_scratch, tokens, grams, .. }: &mut Scratch) {
         tokens.clear();
         tokens::hashes(self.form.apply_into(text, form_scratch), hasher, tokens);
@@ -276,10 +280,10 @@ impl Near {
     }
 }
 
-/// The Jaccard index of two sets, which are in ascending order, each number once: those that both have, divided by those that at least
-/// one has. Two empty sets are equal: 1.
+/// Returns the Jaccard index of two sets, given in ascending order without repeats: the number of common elements,
+/// divided by the number of elements in at least one set. Two empty sets have the index 1.
 ///
-/// The quotient is rounded once. So it is at least 0.8 exactly where 5 × both ≥ 4 × either. O(n + m).
+/// The quotient is rounded once, so it is at least 0.8 exactly if 5 × common ≥ 4 × total. O(n + m).
 ///
 /// # Examples
 /// ```
@@ -297,7 +301,7 @@ impl Near {
 /// ```
 pub fn jaccard(a: &[u64], b: &[u64]) -> f64 {
     let (mut both, mut i, mut j) = (0, 0, 0);
-    // No branch depends on the numbers, which a processor could not foresee.
+    // No branch depends on the elements, since a processor could not predict it.
     while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
         both += usize::from(x == y);
         i += usize::from(x <= y);
@@ -307,12 +311,13 @@ pub fn jaccard(a: &[u64], b: &[u64]) -> f64 {
     if either == 0 { 1.0 } else { both as f64 / either as f64 }
 }
 
-/// The chance of at least one of `times` events of this chance, 1 - (1 - chance)^times, without loss of digits near 0.
+/// Returns the probability of at least one of `times` events of this probability, 1 - (1 - chance)^times, without
+/// cancellation near 0.
 fn at_least_one(chance: f64, times: f64) -> f64 {
     -libm::expm1(times * libm::log1p(-chance))
 }
 
-/// Memory that [`Near::hash`] and [`Near::grams`] use again. Keep one for each thread.
+/// Reusable memory for [`Near::hash`] and [`Near::grams`]. Keep one for each thread.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
     form_scratch: form::FormScratch,
@@ -321,8 +326,8 @@ pub struct Scratch {
     signature: Vec<u64>,
 }
 
-/// Whether one of a document's bands was seen: it is a near duplicate of an earlier one. Inserts nothing. `false` if there
-/// is no band.
+/// Returns true if the set has one of a document's bands, which makes it a near duplicate of an earlier document.
+/// Inserts nothing. Without bands the result is `false`.
 ///
 /// # Errors
 /// The set's own.
@@ -347,13 +352,13 @@ pub fn seen<S: Set + ?Sized>(set: &mut S, bands: &[u64]) -> Result<bool, S::Erro
     Ok(false)
 }
 
-/// Inserts the bands of a document unless one of them was [`seen`]. Returns whether it was inserted: `true` for a document to
-/// keep, `false` for a near duplicate, which leaves the set as it was. A document without bands is kept.
+/// Inserts the bands of a document unless one of them was [`seen`]. Returns `true` for a document that was inserted and
+/// is to keep, and `false` for a near duplicate, which leaves the set unchanged. A document without bands is kept.
 ///
-/// Two threads that look up documents that are alike at the same moment keep both.
+/// Two threads that look up similar documents at the same moment keep both.
 ///
 /// # Errors
-/// The set's own. If it fails as it inserts, some of the bands may be in.
+/// The set's own. If inserting fails, some of the bands may be in the set.
 ///
 /// # Examples
 /// ```
@@ -376,5 +381,5 @@ pub fn claim<S: Set + ?Sized>(set: &mut S, bands: &[u64]) -> Result<bool, S::Err
     Ok(true)
 }
 
-/// Bands that are looked up together, without memory of their own.
+/// The number of bands that are looked up together, so that the answers fit on the stack.
 const BAND_CHUNK: usize = 64;

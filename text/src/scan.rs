@@ -1,4 +1,4 @@
-//! From a text to the hashes of its tokens, and the places of its newlines.
+//! `Scan`: from a text to the hashes of its tokens and the offsets of its newlines.
 
 use crate::token::TokenHasher;
 use alloc::vec::Vec;
@@ -6,13 +6,13 @@ use alloc::vec::Vec;
 /// A newline of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Newline {
-    /// The place of its byte.
+    /// The offset in the text.
     pub(crate) at: usize,
-    /// How many tokens stand before it.
+    /// The number of tokens before the newline.
     pub(crate) tokens: usize,
 }
 
-/// A text whose tokens are found one after the other.
+/// A scan of a text, with the tokens and newlines that it found.
 pub(crate) struct Scan<'a> {
     pub(crate) text: &'a str,
     hasher: TokenHasher<'a>,
@@ -30,7 +30,7 @@ impl<'a> Scan<'a> {
         Self { text, hasher, tokens, newlines }
     }
 
-    /// All of the text: in blocks, and what follows rare rules by characters.
+    /// Scans the complete text: in blocks, and character by character where rare rules apply.
     pub(crate) fn run(mut self) {
         let mut at = 0;
         while let Some((boundary, place)) = self.scan_blocks(at) {
@@ -38,18 +38,18 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// A token in the text.
+    /// Pushes the token at these offsets.
     #[inline(always)]
     pub(crate) fn push_token(&mut self, start: usize, end: usize) {
         self.tokens.push(self.hasher.hash_range(self.text.as_bytes(), start, end));
     }
 
-    /// A newline, which comes after all tokens so far.
+    /// Pushes a newline after all tokens so far.
     pub(crate) fn push_newline(&mut self, at: usize) {
         self.push_newline_after(at, 0);
     }
 
-    /// A newline, which comes after all tokens so far and some more.
+    /// Pushes a newline after all tokens so far and `more`, which are not pushed yet.
     pub(crate) fn push_newline_after(&mut self, at: usize, more: usize) {
         self.newlines.push(Newline { at, tokens: self.tokens.len() + more });
     }

@@ -1,8 +1,8 @@
-//! Sets of grams: what a decision needs of a filter.
+//! The trait of sets of grams, which filters implement.
 
 use bloomline::{BuildError, Filter};
 
-/// A set of hashes: any [`Filter`], a shared one by reference, and sets of your own.
+/// A set of hashes: any [`Filter`], a reference to a shared one, or a set of your own.
 ///
 /// # Examples
 /// ```
@@ -37,23 +37,25 @@ use bloomline::{BuildError, Filter};
 /// # Ok::<(), Infallible>(())
 /// ```
 pub trait Set {
-    /// Why a call fails.
+    /// The error of a failed call.
     type Error;
 
-    /// Sets `found[i]` to whether `hashes[i]` is in the set. Returns how many are. Both slices have one length.
+    /// Looks up hashes. Sets `found[i]` to true if `hashes[i]` is in the set, and returns the number of these. Both
+    /// slices have the same length.
     ///
     /// # Errors
     /// The set's own.
     fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Self::Error>;
 
-    /// Inserts hashes in order, and sets `new[i]` to whether `hashes[i]` was new. Returns how many were. Both slices have one length.
+    /// Inserts hashes in order. Sets `new[i]` to true if `hashes[i]` was not in the set, and returns the number of
+    /// these. Both slices have the same length.
     ///
     /// # Errors
     /// The set's own.
     fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, Self::Error>;
 }
 
-/// Every filter of the library, and a reference to one that many threads write to.
+/// Every filter of the library, and a reference to a filter that many threads write to.
 impl<F: Filter> Set for F {
     /// Only filters that grow return errors.
     type Error = BuildError;

@@ -1,4 +1,4 @@
-//! Documents in units and grams, and what becomes of each.
+//! Documents, their units and grams, and the decision for each.
 
 use crate::masks::{self, BLOCK};
 use crate::scan::Newline;
@@ -8,11 +8,12 @@ use bloomline::KeyHasher;
 use core::ops::Range;
 use core::str::from_utf8;
 
-/// Hashes that a set is asked for at once: their cache lines are still in the cache when units insert them.
+/// The number of hashes that are looked up together, small enough that their cache lines are still in the cache when
+/// units insert them.
 const LOOKUP_BATCH: usize = 1024;
 
-/// Documents that are cut into units and grams, to be decided together. [`clear`](Self::clear) keeps its memory, so keep
-/// one for each thread.
+/// A batch of documents, divided into units and grams and decided together. [`clear`](Self::clear) keeps the memory, so
+/// keep one for each thread.
 ///
 /// # Examples
 /// ```
@@ -36,7 +37,7 @@ const LOOKUP_BATCH: usize = 1024;
 pub struct Texts {
     documents: Vec<DocumentEntry>,
     units: Vec<UnitEntry>,
-    /// What is looked up, of one unit after the other.
+    /// The hashes to look up, unit by unit.
     hashes: Vec<u64>,
     answers: Vec<bool>,
     tokens: Vec<u64>,
@@ -48,7 +49,7 @@ pub struct Texts {
 /// A document.
 #[derive(Clone, Copy, Debug)]
 struct DocumentEntry {
-    /// The end of its units.
+    /// The end of the document's units.
     units: usize,
     grams: usize,
     found: usize,
@@ -59,7 +60,7 @@ struct DocumentEntry {
 struct UnitEntry {
     start: usize,
     end: usize,
-    /// The end of its hashes.
+    /// The end of the unit's hashes.
     hashes: usize,
     grams: usize,
     found: usize,
@@ -74,9 +75,10 @@ impl Texts {
         self.hashes.clear();
     }
 
-    /// Adds a document. `hasher` is the one of the filter that [`decide`](Self::decide) will ask. O(length of the text).
+    /// Adds a document. `hasher` must be the hasher of the filter that [`decide`](Self::decide) gets. O(length of the
+    /// text).
     ///
-    /// Text that is not UTF-8 is taken as it is: each invalid sequence is a token.
+    /// The text need not be UTF-8: each invalid sequence is a token.
     pub fn push(&mut self, rules: &Rules, hasher: &KeyHasher, text: &[u8]) {
         self.tokens.clear();
         self.newlines.clear();
@@ -98,7 +100,7 @@ impl Texts {
         self.documents.push(DocumentEntry { units: self.units.len(), grams: 0, found: 0, dropped: false });
     }
 
-    /// Adds the unit from a newline to the next one.
+    /// Adds the unit from one newline to the next.
     fn push_unit(&mut self, rules: &Rules, hasher: &KeyHasher, text: &[u8], from: Newline, to: Newline) {
         let unit = &text[from.at..to.at];
         let before = self.hashes.len();
@@ -122,7 +124,7 @@ impl Texts {
         self.units.push(UnitEntry { start: from.at, end: to.at, hashes: end, grams, found: 0, cut: false });
     }
 
-    /// Adds the hash of a unit's exact text, unless it is blank. Returns how many it added.
+    /// Adds the hash of a unit's exact text, unless it is blank. Returns the number of added hashes.
     fn push_exact(&mut self, rules: &Rules, hasher: &KeyHasher, text: &[u8]) -> usize {
         let mut text = rules.form.apply_into(text, &mut self.form_scratch);
         if is_blank(text) {
@@ -143,28 +145,29 @@ impl Texts {
         1
     }
 
-    /// The number of documents.
+    /// Returns the number of documents.
     pub fn len(&self) -> usize {
         self.documents.len()
     }
 
-    /// Whether there is no document.
+    /// True if there are no documents.
     pub fn is_empty(&self) -> bool {
         self.documents.is_empty()
     }
 
-    /// The number of hashes that [`decide`](Self::decide) looks up: grams and exact texts.
+    /// Returns the number of hashes that [`decide`](Self::decide) looks up: grams and exact texts.
     pub fn grams(&self) -> usize {
         self.hashes.len()
     }
 
-    /// Decides all documents in order, unit by unit, by the rules that they were added with, and inserts what stays, unless
-    /// the rules are frozen. To be called once: a second call would find what the first inserted. O(grams). A large filter
-    /// answers some thousand grams together several times faster than those of short documents one by one.
+    /// Decides all documents in order, unit by unit, by the rules with which they were added, and inserts the kept
+    /// units unless the rules are frozen. Call it once: a second call would find the grams that the first inserted.
+    /// O(grams). For a large filter, one call with some thousand grams is several times faster than a call for each
+    /// short document.
     ///
     /// # Errors
-    /// The set's own, such as a scalable filter's that cannot grow. What is not decided by then stays, and
-    /// is not inserted.
+    /// The set's own, for example if a scalable filter cannot grow. Units that were not decided before the error are
+    /// kept and not inserted.
     pub fn decide<S: Set + ?Sized>(&mut self, rules: &Rules, set: &mut S) -> Result<(), S::Error> {
         self.answers.clear();
         self.answers.resize(self.hashes.len(), false);
@@ -184,10 +187,11 @@ impl Texts {
         Ok(())
     }
 
-    /// Each unit after the one before has inserted its grams.
+    /// Decides each unit after the previous one has inserted its grams.
     ///
-    /// But the set is asked for all grams of some units at once, so that the memory of a filter is fetched for all of them at
-    /// once. What was found then stays found. The rest of a unit is asked for again if a unit before it has inserted something.
+    /// The grams of several units are looked up together, so that the filter's memory is fetched for all of them at
+    /// once. A gram that was found stays found. A unit with missing grams is looked up again if an earlier unit has
+    /// inserted since.
     fn decide_by_unit<S: Set + ?Sized>(&mut self, rules: &Rules, set: &mut S) -> Result<(), S::Error> {
         let Self { units, hashes, answers, .. } = self;
         let (mut rest, mut start) = (&mut units[..], 0);
@@ -216,7 +220,7 @@ impl Texts {
         Ok(())
     }
 
-    /// All grams of all units in one call, in their order.
+    /// Looks up or inserts the grams of all units in one call, in order.
     fn decide_by_gram<S: Set + ?Sized>(&mut self, rules: &Rules, set: &mut S) -> Result<(), S::Error> {
         let Self { units, hashes, answers, .. } = self;
         if rules.frozen {
@@ -226,7 +230,7 @@ impl Texts {
             answers.iter_mut().for_each(|answer| *answer = !*answer);
         }
         for unit in units {
-            // Where a unit is compared as exact text, that is its last hash.
+            // If a unit is compared as exact text, the last hash is the one that counts.
             let counted = &answers[unit.hashes - unit.grams..unit.hashes];
             unit.found = counted.iter().filter(|found| **found).count();
             unit.cut = rules.is_duplicate(unit.grams, unit.found);
@@ -234,10 +238,11 @@ impl Texts {
         Ok(())
     }
 
-    /// The document that was added as number `i`, from 0, and what [`decide`](Self::decide) says of it.
+    /// Returns document number `i`, from 0 in the order of [`push`](Self::push), with the result of
+    /// [`decide`](Self::decide).
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If there is no such document.
     #[track_caller]
     pub fn document(&self, i: usize) -> Document<'_> {
         let entry = self.documents[i];
@@ -247,7 +252,7 @@ impl Texts {
     }
 }
 
-/// The newlines of a text of which no token counts.
+/// Appends the newlines of a text without counting tokens.
 fn newlines(text: &[u8], into: &mut Vec<Newline>) {
     let mut push = |at| into.push(Newline { at, tokens: 0 });
     let (blocks, rest) = text.as_chunks();
@@ -261,23 +266,23 @@ fn newlines(text: &[u8], into: &mut Vec<Newline>) {
     rest.iter().zip(BLOCK * blocks.len()..).filter(|(byte, _)| **byte == b'\n').for_each(|(_, at)| push(at));
 }
 
-/// Whether a text has nothing but white space. One that is not UTF-8 has something else.
+/// True if a text has only white space. Text that is not UTF-8 has other characters.
 fn is_blank(text: &[u8]) -> bool {
     from_utf8(text).is_ok_and(|text| text.chars().all(char::is_whitespace))
 }
 
-/// A document and what becomes of it; see [`Texts::document`].
+/// A document and its verdicts; see [`Texts::document`].
 #[derive(Clone, Copy, Debug)]
 pub struct Document<'a> {
     units: &'a [UnitEntry],
-    /// Those of all documents, and where its own begin.
+    /// The hashes of all documents, and the index of this document's first hash.
     hashes: &'a [u64],
     first_hash: usize,
     entry: DocumentEntry,
 }
 
 impl<'a> Document<'a> {
-    /// What becomes of each unit, in their order. There is at least one, and their ranges together are the text.
+    /// Returns the verdict for each unit, in order. There is at least one unit, and their ranges together are the text.
     pub fn verdicts(&self) -> impl Iterator<Item = UnitVerdict> + use<'a> {
         self.units.iter().map(|unit| UnitVerdict {
             range: unit.start..unit.end,
@@ -287,7 +292,7 @@ impl<'a> Document<'a> {
         })
     }
 
-    /// What is looked up of each unit, in their order: the hashes of its grams, or of its exact text.
+    /// Returns the hashes of each unit, in order: of its grams, or of its exact text.
     pub fn hashes(&self) -> impl Iterator<Item = &'a [u64]> + use<'a> {
         let (hashes, mut start) = (self.hashes, self.first_hash);
         self.units.iter().map(move |unit| {
@@ -297,32 +302,32 @@ impl<'a> Document<'a> {
         })
     }
 
-    /// The grams of all units.
+    /// Returns the number of grams of all units.
     pub fn grams(&self) -> usize {
         self.entry.grams
     }
 
-    /// How many of them were found.
+    /// Returns the number of grams that were found.
     pub fn found(&self) -> usize {
         self.entry.found
     }
 
-    /// Whether all of it goes, by [`Rules::drop_document`].
+    /// True if the complete document is dropped, by [`Rules::drop_document`].
     pub fn dropped(&self) -> bool {
         self.entry.dropped
     }
 }
 
-/// What becomes of a unit. By default one without bytes, which stays.
+/// The verdict for a unit. The default is a kept unit without bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnitVerdict {
-    /// Its bytes in the text.
+    /// The unit's bytes in the text.
     pub range: Range<usize>,
-    /// Its grams. A unit that is compared as exact text has one, or none if it is blank.
+    /// The number of grams. A unit that is compared as exact text has one, or none if it is blank.
     pub grams: usize,
-    /// How many of them were found.
+    /// The number of grams that were found.
     pub found: usize,
-    /// Whether it goes.
+    /// True if the unit is cut.
     pub cut: bool,
 }

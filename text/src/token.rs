@@ -2,10 +2,10 @@
 
 use bloomline::KeyHasher;
 
-/// The most bytes of a short token.
+/// The maximum number of bytes of a short token.
 const MAX_SHORT: usize = 16;
 
-/// Two words of ones, for the bytes of a short token of each length.
+/// Masks for the bytes of a short token, as two words, by its length.
 const LENGTH_MASKS: [[u64; 2]; MAX_SHORT + 1] = {
     let mut ones = [[0; 2]; MAX_SHORT + 1];
     let mut length = 1;
@@ -17,7 +17,7 @@ const LENGTH_MASKS: [[u64; 2]; MAX_SHORT + 1] = {
     ones
 };
 
-/// Hashes tokens for one filter.
+/// A hasher of tokens for one filter.
 #[derive(Clone, Copy)]
 pub(crate) struct TokenHasher<'a> {
     hasher: &'a KeyHasher,
@@ -31,7 +31,7 @@ impl<'a> TokenHasher<'a> {
         Self { hasher, secret1, secret2 }
     }
 
-    /// The hash of `text[start..end]`.
+    /// Returns the hash of `text[start..end]`.
     #[inline(always)]
     pub(crate) fn hash_range(&self, text: &[u8], start: usize, end: usize) -> u64 {
         let length = end - start;
@@ -49,7 +49,7 @@ impl<'a> TokenHasher<'a> {
     }
 }
 
-/// 16 bytes from `start` on, some of them anything where the text ends before.
+/// Loads 16 bytes from `start` on. The bytes after the end of the text have any value.
 #[inline(always)]
 fn load_16(text: &[u8], start: usize) -> u128 {
     match text[start..].first_chunk() {

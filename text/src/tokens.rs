@@ -7,9 +7,10 @@ use bloomline::KeyHasher;
 use core::str::from_utf8;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// The tokens of a text: what lies between two word boundaries of [UAX #29](https://unicode.org/reports/tr29/), without
-/// white space. A token is a word, a number, a mark of punctuation, an emoji, or a character of a script that has no spaces, with its
-/// marks: of Chinese, Japanese, Thai, Lao. But Katakana and Hangul that stand together are one word.
+/// Returns the tokens of a text: the pieces between two word boundaries of [UAX
+/// #29](https://unicode.org/reports/tr29/), without white space. A token is a word, a number, a mark of punctuation, an
+/// emoji, or a character of a script without spaces (Chinese, Japanese, Thai, Lao) with its marks. A run of Katakana or
+/// Hangul is one word.
 ///
 /// ```
 /// let words: Vec<_> = bloomline_text::words("It's 3.14, isn't it?").collect();
@@ -19,13 +20,13 @@ pub fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split_word_bounds().filter(|token| !token.chars().all(char::is_whitespace))
 }
 
-/// Adds the hash of each token of a text. Where it is not UTF-8, each valid stretch is a text of its own, and each invalid
-/// sequence is one token.
+/// Appends the hash of each token of a text. If the text is not UTF-8, each valid piece is a text of its own, and each
+/// invalid sequence is one token.
 pub(crate) fn hashes(text: &[u8], hasher: &KeyHasher, into: &mut Vec<u64>) {
     hashes_and_newlines(text, hasher, into, &mut Vec::new());
 }
 
-/// [`hashes`], and the newlines too.
+/// Appends the hashes as [`hashes`] does, and the newlines.
 pub(crate) fn hashes_and_newlines(text: &[u8], hasher: &KeyHasher, into: &mut Vec<u64>, newlines: &mut Vec<Newline>) {
     let hasher = TokenHasher::new(hasher);
     let mut rest = text;
@@ -56,8 +57,8 @@ mod tests {
     use alloc::string::String;
     use proptest::prelude::*;
 
-    /// A character of every class, the pictograms among them, and white space of every class. Then more of some, for ASCII goes
-    /// another way.
+    /// A character of every class, including pictograms, and white space of every class. More characters of some
+    /// classes follow, because ASCII is scanned by other code.
     const OF_EACH_CLASS: [char; 27] = [
         'a', 'א', '1', 'カ', '_', ':', ',', '.', '\'', '"', '🇩', ' ', '\n', '\u{301}', '\u{200D}', '\t', '!', '😀',
         'ℹ', '\u{202F}', '\r', '中', '\u{AD}', '\u{A0}', '\u{3000}', '·', 'é',
@@ -73,7 +74,7 @@ mod tests {
         KeyHasher::mix(low ^ hasher.secret()[1], high ^ hasher.secret()[2])
     }
 
-    /// The tokens of each paragraph, by the library for word boundaries alone.
+    /// Returns the tokens of each paragraph by the library for word boundaries alone.
     fn specification(text: &[u8], hasher: &KeyHasher) -> (Vec<u64>, Vec<Newline>) {
         let (mut tokens, mut newlines) = (Vec::new(), Vec::new());
         let starts: Vec<usize> = (0..text.len()).filter(|&at| at == 0 || text[at] == b'\n').collect();
@@ -99,7 +100,7 @@ mod tests {
         assert!((tokens, newlines) == specification(text, hasher), "{:?}", String::from_utf8_lossy(text));
     }
 
-    /// All strings of so many characters of `alphabet`, each after `before`.
+    /// Checks all strings of `length` characters of `alphabet`, each after `before`.
     fn check_all(alphabet: &[char], length: u32, before: &str) {
         let hasher = KeyHasher::new(0);
         for number in 0..alphabet.len().pow(length) {
@@ -136,7 +137,7 @@ mod tests {
         let hasher = KeyHasher::new(1);
         // Planes 4 to 13 have no characters.
         for c in ('\0'..='\u{3FFFF}').chain('\u{E0000}'..=char::MAX) {
-            // After and before all that tells classes apart.
+            // Between all contexts that distinguish classes.
             let text = alloc::format!(
                 "{c} {c}{c}a{c}a1{c}1 ア{c}ア א{c}א \u{200D}{c}! {c}\u{301}{c} 🇦{c}🇦\n{c}\u{301}a\u{200D}{c}_{c}.{c} א\"{c}"
             );
@@ -144,7 +145,7 @@ mod tests {
         }
     }
 
-    /// Characters by the class, ASCII more often than others, and bytes that are no characters.
+    /// Characters of each class, with more of ASCII than of others, and invalid bytes.
     fn text(pieces: core::ops::Range<usize>) -> impl Strategy<Value = Vec<u8>> {
         let each = prop::sample::select(&OF_EACH_CLASS[..]).prop_map(|c| String::from(c).into_bytes());
         let ascii = prop::collection::vec(prop::sample::select(&b"aZ09_.:,;' \n\r\t!-\""[..]), 1..40);

@@ -1,4 +1,4 @@
-//! What counts in the forms of texts, in many scripts, and what a form makes of grams, exact texts and bands.
+//! Forms of texts in many scripts, and their effect on grams, exact texts and bands.
 
 use bloomline::KeyHasher;
 use bloomline_text::near::{Near, Scratch};
@@ -29,7 +29,7 @@ fn form(names: &str) -> Form {
 
 const TEXT: &str = "nfkc,case,digits,punctuation,space";
 
-/// Pieces of many scripts, and what tells the switches apart.
+/// Pieces of many scripts, with characters for each option.
 const PIECES: [&str; 60] = [
     "Hello, World! ",
     "don't ",
@@ -93,7 +93,7 @@ const PIECES: [&str; 60] = [
     "ﹶﹽ゛か゛ｶ\u{FF9E}",
 ];
 
-/// text/FORMAT.md, step by step.
+/// Applies the definition in text/FORMAT.md step by step.
 fn specified(form: Form, text: &str) -> String {
     let mut text = text.to_owned();
     if form.crlf {
@@ -144,8 +144,8 @@ fn specified(form: Form, text: &str) -> String {
     composed(&text)
 }
 
-/// Default_Ignorable_Code_Point, as Unicode derives it: format characters and variation selectors, without those that are seen or
-/// that note something, and some others.
+/// Returns the Default_Ignorable_Code_Points as Unicode derives them: format characters and variation selectors,
+/// without those that are visible or annotate something, and some others.
 fn is_ignorable(c: char) -> bool {
     let is_seen = matches!(c, '\u{600}'..='\u{605}' | '\u{6DD}' | '\u{70F}' | '\u{890}'..='\u{891}' | '\u{8E2}'
         | '\u{110BD}' | '\u{110CD}');
@@ -193,7 +193,7 @@ proptest! {
         prop_assert_eq!(form.apply(&text), specified(form, &text));
     }
 
-    /// What is cut is a range of the text as it is, and what is compared is each unit in its form.
+    /// The ranges to cut refer to the original text, and each unit is compared in its form.
     #[test]
     fn units_are_those_of_the_text_as_it_is(
         form in any_form(),
@@ -209,7 +209,7 @@ proptest! {
         let ranges: Vec<_> = texts.document(0).verdicts().map(|unit| unit.range).collect();
         prop_assert_eq!(ranges.len(), units.len());
         prop_assert_eq!(ranges.iter().map(|range| &text[range.clone()]).collect::<String>(), &text[..]);
-        // As if the forms had been there from the start.
+        // The expected result: texts that are in the form already.
         let (mut rules, mut words) = (rules, form);
         rules.form = Form::default();
         rules.unit = Unit::Document;
@@ -269,14 +269,14 @@ fn each_switch_makes_texts_equal() {
         ("symbols,space", ["a-b\tc\u{1C}", "abc"], "a b"),
         ("ignorable", ["\u{FEFF}so\u{AD}ft می\u{200C}خواهم\u{200E}", "soft میخواهم"], "so ft می خواهم"),
         ("nfc,ignorable", ["e\u{200B}\u{301}", "é"], "e"),
-        // A family is one emoji, and its joiners count. So do flags.
+        // A family is one emoji whose joiners count, as do flags.
         (TEXT, ["👩\u{200D}👩\u{200D}👧!", "👩\u{200D}👩\u{200D}👧"], "👩👩👧"),
         (TEXT, ["🇩🇪, 🇫🇷", "🇩🇪🇫🇷"], "🇫🇷🇩🇪"),
         (TEXT, ["Ｇroß: 10 €", "gross 99 €"], "gross 100 €"),
     ] {
         let switched = form(switches);
         let of = |text| match switched.symbols {
-            // Runs of spaces are no matter for words.
+            // Runs of spaces do not change words.
             true => switched.apply(text).split_whitespace().collect::<Vec<_>>().join(" "),
             false => switched.apply(text),
         };
@@ -286,7 +286,7 @@ fn each_switch_makes_texts_equal() {
     }
 }
 
-/// Of Unicode: what a later version adds is not here.
+/// The version of Unicode is fixed: characters of later versions are not covered.
 #[test]
 fn every_digit_and_space_counts_as_unicode_says() {
     let (digits, space) = (form("digits"), form("space"));
@@ -322,7 +322,7 @@ fn words_are_those_of_the_form() {
     assert_eq!(tokens("Это — ЁЖ."), ["это", "ёж"]);
 }
 
-/// Of what the blank units of a form are, nothing is remembered.
+/// Units that are blank in their form leave nothing in the set.
 #[test]
 fn what_has_nothing_left_is_blank() {
     let mut rules = Rules::default();
@@ -332,7 +332,7 @@ fn what_has_nothing_left_is_blank() {
     assert_eq!(texts.document(0).verdicts().map(|unit| unit.grams).collect::<Vec<_>>(), [0, 0, 0, 1]);
 }
 
-/// What is no UTF-8 stays, and the rest is put into its form around it.
+/// Invalid UTF-8 is kept, and the text around it is normalized.
 #[test]
 fn invalid_bytes_count() {
     let hash = |form: Form, text: &[u8]| {

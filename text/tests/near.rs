@@ -1,6 +1,7 @@
-//! Near duplicates beside exact Jaccard similarities, the formula of the curve, and a slow specification of the hashes.
+//! Near duplicates, compared with exact Jaccard similarities, the formula of the curve, and a slow specification of the
+//! hashes.
 //!
-//! Seeds are fixed, so a test passes always or never. A bound of four standard deviations is one that a sound build passes with
+//! Seeds are fixed, so the tests are deterministic. A bound of four standard deviations holds for a correct build with
 //! all but one seed in 16,000.
 
 use bloomline::{BloomFilter, BuildError, KeyHasher};
@@ -31,7 +32,7 @@ fn hash(near: Near, hasher: &KeyHasher, text: &str) -> Vec<u64> {
     bands
 }
 
-/// Two texts of words of their own, which share `shared` of `all` words, and else have as many each.
+/// Returns two texts that share `shared` of `all` words, and have as many different words each.
 fn pair(random: &mut Random, all: usize, shared: usize) -> [String; 2] {
     let words: Vec<_> = (0..all).map(|_| format!("{:x} ", random.next())).collect();
     let (common, rest) = words.split_at(shared);
@@ -146,7 +147,7 @@ proptest! {
 
 // Signatures.
 
-/// With one row in a band, the share of equal bands is the estimate.
+/// With one row in a band, the fraction of equal bands is the estimate.
 #[test]
 fn signatures_estimate_the_similarity_without_bias() {
     const VALUES: usize = 117;
@@ -163,7 +164,8 @@ fn signatures_estimate_the_similarity_without_bias() {
             sum += error;
             squares += error * error;
         }
-        // Of independent values. Those of fast similarity sketching repel each other, so theirs is less.
+        // The variance for independent values. The values of fast similarity sketching repel each other, so their
+        // variance is smaller.
         let variance = similarity * (1.0 - similarity) / VALUES as f64;
         let trials = f64::from(trials);
         let bias = sum / trials;
@@ -194,14 +196,14 @@ fn pairs_are_found_as_often_as_the_formula_says() {
         let (found, formula, deviation) = share(all, shared, 1000);
         assert!(found < formula + 4.0 * deviation + 1e-3, "{all} {shared}: {found} {formula}");
     }
-    // Between them the curve is steeper than that of independent values, and crosses it.
+    // Between these points the curve is steeper than for independent values, and crosses it.
     let (found, formula, deviation) = share(500, 400, 2000);
     assert!((found - formula).abs() < 4.0 * deviation + 0.03, "{found} {formula}");
 }
 
 // Claims.
 
-/// The set of 5-grams of a text, sorted.
+/// Returns the set of 5-grams of a text, sorted.
 fn grams(text: &str) -> Vec<[&str; 5]> {
     let words: Vec<_> = text.split(' ').collect();
     let grams: BTreeSet<_> = words.windows(5).map(|window| window.try_into().unwrap()).collect();
@@ -219,7 +221,7 @@ fn jaccard(a: &[[&str; 5]], b: &[[&str; 5]]) -> f64 {
     both as f64 / (a.len() + b.len() - both) as f64
 }
 
-/// Documents in which some words of an earlier one are others.
+/// Documents that repeat an earlier one with some words replaced.
 fn corpus(random: &mut Random, documents: usize) -> Vec<String> {
     let mut texts: Vec<Vec<String>> = Vec::new();
     for i in 0..documents {
@@ -228,7 +230,7 @@ fn corpus(random: &mut Random, documents: usize) -> Vec<String> {
             _ => texts[random.below(i)].clone(),
         };
         if i % 4 > 0 {
-            // Each makes up to 5 of the grams others.
+            // Each replaced word changes up to 5 grams.
             for _ in 0..random.below(1 + text.len() / 25) {
                 let at = random.below(text.len());
                 text[at] = format!("{}", random.below(5000));
@@ -246,7 +248,8 @@ fn claims_of_a_corpus_agree_with_exact_similarities() {
     let grams: Vec<_> = texts.iter().map(|text| grams(text)).collect();
     let mut seen = BloomFilter::new(1200 * near.bands() as u64, 1e-9).unwrap();
     let mut kept = Vec::new();
-    // Of documents with an earlier one of at least 0.9, and with none above 0.6: how many, found, expected, and its variance.
+    // For documents with an earlier one of at least 0.9, and with none above 0.6: the count, found, expected, and its
+    // variance.
     let (mut alike, mut unlike) = ([0.0; 4], [0.0; 4]);
     for (i, text) in texts.iter().enumerate() {
         let similarities = kept.iter().map(|&earlier: &usize| jaccard(&grams[i], &grams[earlier]));
@@ -286,7 +289,7 @@ fn a_document_comes_to_its_rate_of_false_positives() {
     let mut random = Random(4);
     let mut text = || (0..8).map(|_| format!("{:x} ", random.next())).collect::<String>();
     for _ in 0..documents {
-        // All are inserted, also those that an error takes for seen.
+        // All are inserted, also the false positives.
         let bands = hash(near, seen.hasher(), &text());
         seen.insert_hashes(&bands, &mut vec![false; bands.len()]);
     }
@@ -300,7 +303,7 @@ fn a_document_comes_to_its_rate_of_false_positives() {
     assert!((0.7..1.3).contains(&measured), "{measured}");
 }
 
-/// A set that writes down what it is asked, and fails from the n-th call on.
+/// A set that records its calls, and fails from the n-th call on.
 #[derive(Default)]
 struct Recorder {
     hashes: HashSet<u64>,
@@ -343,7 +346,7 @@ fn all_bands_are_looked_up_before_one_is_inserted() {
     );
     assert_eq!(set.hashes, bands.iter().copied().collect());
 
-    // The last band alone was seen: nothing is inserted.
+    // Only the last band was seen, so nothing is inserted.
     let other: Vec<u64> = (1000..1149).chain([149]).collect();
     assert_eq!(near::claim(&mut set, &other), Ok(false));
     assert_eq!(near::seen(&mut set, &other), Ok(true));
@@ -367,7 +370,7 @@ fn a_document_without_tokens_is_kept_and_inserts_nothing() {
     assert!(set.calls.is_empty());
 }
 
-// What a document's hashes depend on.
+// The inputs that a document's hashes depend on.
 
 #[test]
 fn the_order_of_words_counts_within_grams() {
@@ -403,7 +406,7 @@ fn hashes_depend_on_the_seed_the_numbers_and_the_text_alone() {
     let hasher = KeyHasher::new(7);
     let first = hash(near, &hasher, &text);
     assert_eq!(first, hash(near, &KeyHasher::new(7), &text));
-    // With scratch memory of another document, and behind hashes that are there.
+    // With scratch memory of another document, and after hashes that `into` has already.
     let (mut scratch, mut bands) = (Scratch::default(), vec![42]);
     near.hash(&hasher, b"Another text, with other words than those.", &mut scratch, &mut bands);
     near.hash(&hasher, text.as_bytes(), &mut scratch, &mut bands);
@@ -444,7 +447,7 @@ fn huge_texts_and_texts_that_are_not_utf8_have_bands() {
 
 // The definition of the hashes.
 
-/// The bands of a text by text/FORMAT.md, as slowly as it says.
+/// Returns the bands of a text by the definition in text/FORMAT.md.
 fn specified(text: &str, seed: u64, ngram: usize, bands: usize, rows: usize) -> Vec<u64> {
     let secret = wyhash::final3::make_secret(seed);
     let random = |gram: u64, round: u64| {
@@ -490,7 +493,7 @@ pub fn specified_token(token: &str, seed: u64, secret: [u64; 4]) -> u64 {
     mum(half(0) ^ secret[1], half(8) ^ secret[2])
 }
 
-/// The hash of a gram, from those of its tokens.
+/// Returns the hash of a gram from the hashes of its tokens.
 pub fn specified_gram(tokens: &[u64], secret: [u64; 4]) -> u64 {
     let base = secret[3] / 8 * 8 + 5;
     let sum = tokens.iter().fold(0u64, |sum, token| sum.wrapping_mul(base).wrapping_add(*token));
@@ -524,7 +527,7 @@ fn hashes_are_those_of_the_specification() {
     }
 }
 
-/// One text and its hashes, as they stand in text/FORMAT.md: a saved filter finds its documents in every version.
+/// One text and its hashes in text/FORMAT.md: a saved filter finds its documents in every version.
 #[test]
 fn the_hashes_of_the_example_do_not_change() {
     let format = include_str!("../FORMAT.md");

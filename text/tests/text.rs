@@ -1,4 +1,5 @@
-//! What becomes of texts, beside a slow specification: tokens of the library for word boundaries, and sets of their sequences.
+//! Decisions about texts, compared with a slow specification: tokens of the library for word boundaries, and sets of
+//! their sequences.
 
 mod specification;
 
@@ -9,7 +10,7 @@ use proptest::prelude::*;
 use specification::{Exact, Fate, Specification, fates};
 use std::collections::HashSet;
 
-/// Text of few words, so that much of it repeats.
+/// Text of few distinct words, so that much of it repeats.
 fn text() -> impl Strategy<Value = Vec<u8>> {
     let words: &[&[u8]] = &[
         b"a ",
@@ -65,7 +66,7 @@ proptest! {
         thawed.frozen = false;
         let mut specification = Specification { rules: thawed.clone(), seen: HashSet::new() };
         let (mut texts, mut set) = (Texts::default(), Exact::default());
-        // What is there before the rules freeze.
+        // The documents that were inserted before the rules are frozen.
         for text in &before {
             specification.push(text);
             texts.push(&thawed, &hasher, text);
@@ -128,7 +129,7 @@ fn exact_text_has_the_hash_of_its_bytes() {
     assert!(filter.contains("first") && filter.contains("a line ") && !filter.contains(""));
 }
 
-/// The hashes that a document puts into an empty set.
+/// Returns the hashes that a document inserts into an empty set.
 fn inserted(rules: &Rules, hasher: &KeyHasher, text: &str) -> HashSet<u64> {
     let (mut texts, mut set) = (Texts::default(), Exact::default());
     texts.push(rules, hasher, text.as_bytes());
@@ -136,7 +137,7 @@ fn inserted(rules: &Rules, hasher: &KeyHasher, text: &str) -> HashSet<u64> {
     set.0
 }
 
-/// text/FORMAT.md, "Hashes of grams": each gram from its tokens.
+/// Returns the hashes of grams by text/FORMAT.md, "Hashes of grams": each gram from its tokens.
 #[test]
 fn grams_have_the_hashes_of_the_format() {
     for seed in [0, 1, 0x9E37_79B9_7F4A_7C15] {
@@ -160,7 +161,7 @@ fn grams_have_the_hashes_of_the_format() {
     }
 }
 
-/// What the Python of text/FORMAT.md says of some grams.
+/// The hashes that the Python of text/FORMAT.md computes for some grams.
 #[test]
 fn golden_grams_have_the_hashes_of_the_page() {
     let sixteen = "x".repeat(16);
@@ -178,7 +179,7 @@ fn golden_grams_have_the_hashes_of_the_page() {
     }
 }
 
-/// Random text of so many words, which repeat as words do: the n-th comes with a share of 1/n.
+/// Returns random text of `words` words with Zipf's distribution: the n-th word has a weight of 1/n.
 fn natural(seed: u64, words: usize) -> String {
     let mut state = seed;
     let mut random = || {
@@ -196,8 +197,8 @@ fn natural(seed: u64, words: usize) -> String {
     text
 }
 
-/// Grams are random keys to a filter: as many of new text are found as the bits and the model say, within 5 standard deviations, which
-/// a right filter passes but once in 1.7 million seeds.
+/// Grams behave as random keys: the number of false positives in new text matches the filter's bits and the model
+/// within 5 standard deviations, a bound that a correct filter exceeds for one seed in 1.7 million.
 #[test]
 fn grams_are_found_by_mistake_at_the_rate_of_the_filter() {
     let texts = [1, 2].map(|seed| natural(seed, 200_000));
@@ -208,7 +209,7 @@ fn grams_are_found_by_mistake_at_the_rate_of_the_filter() {
         let [present, fresh] = texts.each_ref().map(|text| inserted(&rules, &hasher, text));
         let present_hashes: Vec<u64> = present.iter().copied().collect();
         let absent: Vec<u64> = fresh.difference(&present).copied().collect();
-        // A byte for each key.
+        // One byte for each key.
         let builder = BloomFilter::builder().memory(present.len()).probes(4).seed(hasher.seed());
         let mut filter: BloomFilter = builder.build().unwrap();
         filter.insert_hashes(&present_hashes, &mut vec![false; present_hashes.len()]);
@@ -217,13 +218,14 @@ fn grams_are_found_by_mistake_at_the_rate_of_the_filter() {
         let (mean, deviation) = (rate * absent.len() as f64, (rate * (1.0 - rate) * absent.len() as f64).sqrt());
         assert!(mean > 100.0, "{ngram}: {mean}");
         assert!((found - mean).abs() < 5.0 * deviation, "{ngram}: {found}, {mean} ± {deviation}");
-        // The share of bits set by n random keys deviates by 0.21/√n of itself, and the rate is about its fourth power.
+        // The fraction of bits set by n random keys deviates by 0.21/√n of itself, and the rate is about its fourth
+        // power.
         let (keys, model) = (present.len() as f64, filter.expected_fpr(present.len() as u64));
         assert!((rate / model - 1.0).abs() < 5.0 * 4.0 * 0.21 / keys.sqrt(), "{ngram}: {rate}, {model}");
     }
 }
 
-/// Paragraphs in other orders and of other lengths, each of which may repeat parts of those before it.
+/// Paragraphs in various orders and lengths, each of which may repeat parts of earlier ones.
 #[test]
 fn long_texts_fare_as_specified() {
     let text = natural(5, 20_000);
@@ -281,13 +283,13 @@ fn huge_paragraphs_are_decided() {
     assert_eq!(of(1), [(text.len() - 5_000_001, tokens - 12, true), (5_000_001, 0, false)]);
 }
 
-/// A gram of so many words is one of so many characters in scripts without spaces, but for Katakana and Hangul.
+/// In scripts without spaces, a gram of n words is a gram of n characters, except for Katakana and Hangul.
 #[test]
 fn words_of_scripts_without_spaces_are_characters() {
     for (text, expected) in [
         ("我喜欢中文", &["我", "喜", "欢", "中", "文"][..]),
         ("日本語です", &["日", "本", "語", "で", "す"]),
-        // A character of Thai has its vowels above and below, and its tone.
+        // A character of Thai includes its vowels above and below, and its tone.
         ("น้ำดื่ม", &["น้", "ำ", "ดื่", "ม"]),
         ("ພາສາ", &["ພ", "າ", "ສ", "າ"]),
         ("カタカナとひらがな", &["カタカナ", "と", "ひ", "ら", "が", "な"]),

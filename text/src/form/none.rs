@@ -1,6 +1,6 @@
-//! The one form there is without the feature `forms`: a text as it is.
+//! The only form without the feature `forms`: it leaves texts unchanged.
 
-/// What of a text does not count where it is compared: nothing, since the crate is built without the feature `forms`.
+/// A normalization form. Without the feature `forms` it has no options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Form {}
@@ -19,6 +19,6 @@ impl Form {
     }
 }
 
-/// Nothing is made of a text.
+/// Memory for a form, which this one does not need.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FormScratch {}

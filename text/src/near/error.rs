@@ -1,9 +1,9 @@
-//! Why there are no such near duplicates.
+//! The error of invalid parameters for near duplicates.
 
 use super::MAX_VALUES;
 use core::fmt;
 
-/// Why a [`Near`](super::Near) cannot be made.
+/// An error from the constructors of [`Near`](super::Near).
 ///
 /// # Examples
 /// ```
@@ -17,22 +17,22 @@ use core::fmt;
 pub enum NearError {
     /// The similarity is not between 0 and 1, or is not a number.
     Similarity {
-        /// The similarity asked for.
+        /// The requested similarity.
         value: f64,
     },
-    /// Fewer than 2 permutations, or too many.
+    /// The number of permutations is below 2 or too large.
     Permutations {
-        /// The number asked for.
+        /// The requested number.
         value: usize,
     },
-    /// No band, no row, or too many values in all.
+    /// The number of bands or rows is 0, or their product is too large.
     Bands {
-        /// The number of bands asked for.
+        /// The requested number of bands.
         bands: usize,
-        /// The number of rows asked for.
+        /// The requested number of rows.
         rows: usize,
     },
-    /// Grams of 0 tokens.
+    /// The number of tokens in a gram is 0.
     Ngram,
 }
 

@@ -1,15 +1,15 @@
-//! The numbers of bands and rows for a similarity.
+//! The choice of the numbers of bands and rows for a similarity.
 
 use alloc::vec::Vec;
 
-/// Steps of each of the two sums.
+/// The number of steps of each of the two integrals.
 const STEPS: usize = 256;
 
-/// The numbers of bands b and rows r, with b·r up to `permutations`, that have the least area of errors: of the curve
-/// 1 - (1 - s^r)^b below the similarity, where it finds what it should not, and of (1 - s^r)^b above it, where it misses. They
-/// weigh alike. The rule is that of datasketch.
+/// Returns the numbers of bands b and rows r, with b·r up to `permutations`, that minimize the sum of two areas: false
+/// positives, under the curve 1 - (1 - s^r)^b below the similarity, and false negatives, under (1 - s^r)^b above it.
+/// datasketch uses the same rule.
 ///
-/// The areas are sums by Simpson's rule, of products alone. So the choice is the same on every platform.
+/// Simpson's rule takes only products and sums, so the result is the same on every platform.
 pub(super) fn optimal_params(similarity: f64, permutations: usize) -> (usize, usize) {
     let mut points = Vec::with_capacity(2 * STEPS + 2);
     for (from, to) in [(0.0, similarity), (similarity, 1.0)] {
@@ -45,7 +45,7 @@ pub(super) fn optimal_params(similarity: f64, permutations: usize) -> (usize, us
     best
 }
 
-/// A point of the sums.
+/// A point of an integral.
 struct Point {
     /// The similarity.
     s: f64,

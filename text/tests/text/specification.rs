@@ -1,4 +1,4 @@
-//! The rules once more, slowly: tokens of the library for word boundaries, and sets of their sequences.
+//! A slow specification of the rules: tokens of the library for word boundaries, and sets of their sequences.
 
 use bloomline_text::{Claim, Rules, Set, Texts, Unit, words};
 use std::collections::HashSet;
@@ -31,10 +31,10 @@ pub enum Gram {
     Text(Vec<u8>),
 }
 
-/// What becomes of a document: the range, grams, found grams and fate of each unit, and whether it is dropped.
+/// The verdict for a document: the range, grams, found grams and verdict of each unit, and true if it is dropped.
 pub type Fate = (Vec<(usize, usize, usize, usize, bool)>, bool);
 
-/// The rules, written a second time.
+/// A second implementation of the rules.
 pub struct Specification {
     pub rules: Rules,
     pub seen: HashSet<Gram>,
@@ -50,7 +50,7 @@ impl Specification {
         cuts.windows(2).map(|cut| (cut[0], cut[1])).collect()
     }
 
-    /// The tokens of a unit.
+    /// Returns the tokens of a unit.
     pub fn tokens(unit: &[u8]) -> Vec<Vec<u8>> {
         let mut tokens = Vec::new();
         for chunk in unit.utf8_chunks() {
@@ -82,7 +82,7 @@ impl Specification {
         }))
     }
 
-    /// The grams of a unit, and the exact text that it is compared by.
+    /// Returns the grams of a unit, and the exact text by which it is compared.
     fn grams(&self, unit: &[u8]) -> (Vec<Gram>, Option<Gram>) {
         let Rules { ngram, min_ngram, claim, .. } = self.rules;
         if ngram == 0 {
@@ -102,12 +102,12 @@ impl Specification {
         if self.rules.at_least { share >= self.rules.threshold } else { share > self.rules.threshold }
     }
 
-    /// Whether it was seen; claims it.
+    /// Claims a gram. Returns true if it was seen.
     fn claim(&mut self, gram: Gram) -> bool {
         if self.rules.frozen { self.seen.contains(&gram) } else { !self.seen.insert(gram) }
     }
 
-    /// What becomes of the next document.
+    /// Decides the next document.
     pub fn push(&mut self, text: &[u8]) -> Fate {
         let mut units = Vec::new();
         for (start, end) in self.units(text) {
@@ -148,7 +148,7 @@ impl Specification {
     }
 }
 
-/// What became of documents that are decided.
+/// Returns the verdicts of documents that are decided.
 pub fn fates(texts: &Texts) -> Vec<Fate> {
     let fate = |i| {
         let document = texts.document(i);
