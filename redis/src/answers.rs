@@ -7,32 +7,32 @@ use redis::{ErrorKind, RedisError, RedisResult, Value, parse_redis_value};
 use std::io;
 
 /// Arrays within arrays, at most. The deepest answer here is that to `CLUSTER SLOTS`.
-const DEPTH: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// Values of an answer, at most: those of `CLUSTER SLOTS` where each slot is a range of its own, and more.
-const VALUES: usize = 1 << 20;
+const MAX_VALUES: usize = 1 << 20;
 
 /// Bytes of a line, at most. Those that are long are errors.
-const LINE: usize = 1 << 16;
+const MAX_LINE: usize = 1 << 16;
 
 /// Bytes to read at once, at least.
-const READ: usize = 1 << 16;
+const MIN_READ: usize = 1 << 16;
 
 /// Bytes of an answer, at most. The longest that is asked for is a mebibyte of blocks.
-const ANSWER: usize = 1 << 26;
+const MAX_ANSWER: usize = 1 << 26;
 
 /// Bytes that came and were not taken.
 #[derive(Default)]
-pub(crate) struct Came {
+pub(crate) struct ReadBuffer {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
 }
 
-impl Came {
+impl ReadBuffer {
     /// Takes the next answer, if it is there as a whole.
     pub(crate) fn next(&mut self) -> RedisResult<Option<Value>> {
-        let found = first(&self.buffer[self.start..self.end])?;
+        let found = parse_answer(&self.buffer[self.start..self.end])?;
         Ok(found.map(|(answer, length)| {
             self.start += length;
             answer
@@ -46,11 +46,11 @@ impl Came {
             self.end -= self.start;
             self.start = 0;
         }
-        if self.end > ANSWER {
+        if self.end > MAX_ANSWER {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "an answer is longer than any that was asked for"));
         }
         // An answer that is long is read in ever longer pieces.
-        let wanted = (2 * self.end).max(READ);
+        let wanted = (2 * self.end).max(MIN_READ);
         if self.buffer.len() < wanted {
             self.buffer.resize(wanted, 0);
         }
@@ -64,27 +64,27 @@ impl Came {
 }
 
 /// The first answer in the bytes, and its length. `None` if it is not there as a whole.
-fn first(bytes: &[u8]) -> RedisResult<Option<(Value, usize)>> {
-    let mut rest = Rest { bytes, position: 0, values: 0 };
+fn parse_answer(bytes: &[u8]) -> RedisResult<Option<(Value, usize)>> {
+    let mut rest = AnswerParser { bytes, position: 0, values: 0 };
     Ok(rest.value(0)?.map(|value| (value, rest.position)))
 }
 
-struct Rest<'a> {
+struct AnswerParser<'a> {
     bytes: &'a [u8],
     position: usize,
     values: usize,
 }
 
-impl<'a> Rest<'a> {
+impl<'a> AnswerParser<'a> {
     fn value(&mut self, depth: usize) -> RedisResult<Option<Value>> {
         let start = self.position;
         // Each takes more memory than its bytes.
         self.values += 1;
-        if self.values > VALUES {
-            return Err(nonsense());
+        if self.values > MAX_VALUES {
+            return Err(invalid_answer());
         }
         let Some(line) = self.line()? else { return Ok(None) };
-        let (kind, text) = line.split_first().ok_or_else(nonsense)?;
+        let (kind, text) = line.split_first().ok_or_else(invalid_answer)?;
         Ok(Some(match kind {
             b':' => Value::Int(integer(text)?),
             b'$' => match length(text)? {
@@ -94,11 +94,12 @@ impl<'a> Rest<'a> {
                     None => return Ok(None),
                 },
             },
-            b'*' if depth < DEPTH => match length(text)? {
+            b'*' if depth < MAX_DEPTH => match length(text)? {
                 None => Value::Nil,
                 Some(length) => {
                     // No more than there can be in the bytes, whatever the server says.
-                    let mut values = Vec::with_capacity(length.min((self.bytes.len() - self.position) / 3).min(VALUES));
+                    let mut values =
+                        Vec::with_capacity(length.min((self.bytes.len() - self.position) / 3).min(MAX_VALUES));
                     for _ in 0..length {
                         let Some(value) = self.value(depth + 1)? else { return Ok(None) };
                         values.push(value);
@@ -108,7 +109,7 @@ impl<'a> Rest<'a> {
             },
             // Words and errors are few, and the client crate knows them.
             b'+' | b'-' => parse_redis_value(&self.bytes[start..self.position])?,
-            _ => return Err(nonsense()),
+            _ => return Err(invalid_answer()),
         }))
     }
 
@@ -116,11 +117,11 @@ impl<'a> Rest<'a> {
     fn line(&mut self) -> RedisResult<Option<&'a [u8]>> {
         let rest = &self.bytes[self.position..];
         if rest.first().is_some_and(|kind| !b":$*+-".contains(kind)) {
-            return Err(nonsense());
+            return Err(invalid_answer());
         }
-        let Some(end) = rest.iter().take(LINE).position(|&byte| byte == b'\n') else {
+        let Some(end) = rest.iter().take(MAX_LINE).position(|&byte| byte == b'\n') else {
             // Whoever sends a line without an end would fill the memory.
-            return if rest.len() < LINE { Ok(None) } else { Err(nonsense()) };
+            return if rest.len() < MAX_LINE { Ok(None) } else { Err(invalid_answer()) };
         };
         self.position += end + 1;
         Ok(Some(rest[..end].strip_suffix(b"\r").unwrap_or(&[])))
@@ -131,7 +132,7 @@ impl<'a> Rest<'a> {
         let Some((text, rest)) = self.bytes[self.position..].split_at_checked(length) else { return Ok(None) };
         let Some(end) = rest.first_chunk() else { return Ok(None) };
         self.position += length + end.len();
-        if end == b"\r\n" { Ok(Some(text)) } else { Err(nonsense()) }
+        if end == b"\r\n" { Ok(Some(text)) } else { Err(invalid_answer()) }
     }
 }
 
@@ -139,18 +140,18 @@ impl<'a> Rest<'a> {
 fn length(text: &[u8]) -> RedisResult<Option<usize>> {
     match integer(text)? {
         -1 => Ok(None),
-        length => usize::try_from(length).map(Some).map_err(|_| nonsense()),
+        length => usize::try_from(length).map(Some).map_err(|_| invalid_answer()),
     }
 }
 
 fn integer(text: &[u8]) -> RedisResult<i64> {
     match text {
         [digit @ b'0'..=b'9'] => Ok(i64::from(digit - b'0')),
-        _ => str::from_utf8(text).ok().and_then(|text| text.parse().ok()).ok_or_else(nonsense),
+        _ => str::from_utf8(text).ok().and_then(|text| text.parse().ok()).ok_or_else(invalid_answer),
     }
 }
 
-fn nonsense() -> RedisError {
+fn invalid_answer() -> RedisError {
     (ErrorKind::Parse, "the answer is not one of a Redis server").into()
 }
 
@@ -189,10 +190,10 @@ mod tests {
             let mut rest = &all[..];
             for answer in &answers {
                 for end in 0..answer.len() {
-                    prop_assert_eq!(first(&rest[..end]).unwrap(), None);
+                    prop_assert_eq!(parse_answer(&rest[..end]).unwrap(), None);
                 }
                 let expected = parse_redis_value(answer).unwrap();
-                prop_assert_eq!(first(rest).unwrap(), Some((expected, answer.len())));
+                prop_assert_eq!(parse_answer(rest).unwrap(), Some((expected, answer.len())));
                 rest = &rest[answer.len()..];
             }
         }
@@ -200,7 +201,7 @@ mod tests {
         /// What is no answer is an error or waits for more.
         #[test]
         fn any_bytes_are_read(bytes in prop::collection::vec(prop::sample::select(b"*$:+-0123489\r\nx".to_vec()), 0..60)) {
-            if let Ok(Some((value, length))) = first(&bytes) {
+            if let Ok(Some((value, length))) = parse_answer(&bytes) {
                 prop_assert_eq!(value, parse_redis_value(&bytes[..length]).unwrap());
             }
         }
@@ -208,7 +209,7 @@ mod tests {
 
     #[test]
     fn an_answer_without_an_end_does_not_fill_the_memory() {
-        let mut came = Came::default();
+        let mut came = ReadBuffer::default();
         let error = loop {
             match came.space() {
                 Ok(space) => {
@@ -216,7 +217,7 @@ mod tests {
                     let read = space.len();
                     assert!(read > 0);
                     came.filled(read);
-                    assert!(came.buffer.len() <= 4 * ANSWER, "{}", came.buffer.len());
+                    assert!(came.buffer.len() <= 4 * MAX_ANSWER, "{}", came.buffer.len());
                 }
                 Err(error) => break error,
             }
@@ -227,16 +228,16 @@ mod tests {
     #[test]
     fn nonsense_is_an_error() {
         let nested = b"*1\r\n".repeat(100_000);
-        let endless = b"-".repeat(LINE);
-        assert_eq!(first(&endless[1..]).unwrap(), None);
+        let endless = b"-".repeat(MAX_LINE);
+        assert_eq!(parse_answer(&endless[1..]).unwrap(), None);
         let lines: [&[u8]; 6] = [b"\r\n", b"H", b":x\r\n", b":\r\n", b"$-2\r\n", b"*99999999999999999999\r\n"];
         for bytes in lines.into_iter().chain([&nested[..], &endless]) {
-            assert!(first(bytes).is_err(), "{:?}", &bytes[..bytes.len().min(20)]);
+            assert!(parse_answer(bytes).is_err(), "{:?}", &bytes[..bytes.len().min(20)]);
         }
-        let many = [b"*99999999\r\n".to_vec(), b":1\r\n".repeat(VALUES)].concat();
-        assert_eq!(first(&many[..many.len() / 2]).unwrap(), None);
-        assert!(first(&many).is_err());
+        let many = [b"*99999999\r\n".to_vec(), b":1\r\n".repeat(MAX_VALUES)].concat();
+        assert_eq!(parse_answer(&many[..many.len() / 2]).unwrap(), None);
+        assert!(parse_answer(&many).is_err());
         let huge = format!("*{}\r\n:1\r\n", i64::MAX);
-        assert_eq!(first(huge.as_bytes()).unwrap(), None);
+        assert_eq!(parse_answer(huge.as_bytes()).unwrap(), None);
     }
 }

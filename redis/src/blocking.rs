@@ -1,8 +1,8 @@
-//! `Blocking`: connections that block the thread.
+//! `BlockingTransport`: connections that block the thread.
 
-use crate::exchange::{Failure, IDLE, Outcome, Parcel};
+use crate::exchange::{Failure, IDLE_LIMIT, NodeAnswers, NodeCommands};
 use crate::nodes::Transport;
-use crate::packed::Packed;
+use crate::packed::PackedCommands;
 use crate::server::RedisServer;
 use crate::topology::Node;
 use crate::wire::Wire;
@@ -13,8 +13,8 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Runs a future over [`Blocking`] to its end. No runtime is needed, and one poll is enough: a future can only pend
-/// where it awaits one that does, and those of `Blocking` do all their work, waits included, when they are polled.
+/// Runs a future over [`BlockingTransport`] to its end. No runtime is needed, and one poll is enough: a future can only pend
+/// where it awaits one that does, and those of `BlockingTransport` do all their work, waits included, when they are polled.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,
@@ -23,48 +23,48 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
 }
 
 /// At most one connection to each node.
-pub(crate) struct Blocking {
+pub(crate) struct BlockingTransport {
     server: RedisServer,
     readonly: bool,
-    open: HashMap<Node, Open>,
+    connections: HashMap<Node, OpenConnection>,
 }
 
-struct Open {
+struct OpenConnection {
     connection: Wire,
     /// When the last answer came; `None` while answers are on their way.
     idle: Option<Instant>,
 }
 
-impl Open {
+impl OpenConnection {
     /// The connection, unless it broke while it was idle.
-    fn alive(mut self) -> Option<Wire> {
-        let long = self.idle.is_some_and(|since| since.elapsed() > IDLE);
+    fn tested(mut self) -> Option<Wire> {
+        let long = self.idle.is_some_and(|since| since.elapsed() > IDLE_LIMIT);
         (!long || self.connection.ask(&cmd("PING")).is_ok()).then_some(self.connection)
     }
 }
 
-impl Transport for Blocking {
-    type Sink = Packed;
+impl Transport for BlockingTransport {
+    type Sink = PackedCommands;
 
     fn new(server: &RedisServer, readonly: bool) -> Self {
-        Self { server: server.clone(), readonly, open: HashMap::new() }
+        Self { server: server.clone(), readonly, connections: HashMap::new() }
     }
 
-    async fn exchange(&mut self, parcels: &mut [Parcel<Packed>]) -> Vec<Outcome> {
+    async fn exchange(&mut self, batches: &mut [NodeCommands<PackedCommands>]) -> Vec<NodeAnswers> {
         // All nodes get their commands before the first answer is read.
-        let sent: Vec<_> = parcels.iter().map(|parcel| self.send(parcel)).collect();
-        let receive = |(sent, parcel): (Result<(), Failure>, _)| match sent {
-            Ok(()) => self.receive(parcel),
-            Err(failure) => Outcome { answers: Vec::new(), failure: Some(failure) },
+        let sent: Vec<_> = batches.iter().map(|batch| self.send(batch)).collect();
+        let receive = |(sent, batch): (Result<(), Failure>, _)| match sent {
+            Ok(()) => self.receive(batch),
+            Err(failure) => NodeAnswers { answers: Vec::new(), failure: Some(failure) },
         };
-        sent.into_iter().zip(&*parcels).map(receive).collect()
+        sent.into_iter().zip(&*batches).map(receive).collect()
     }
 
     async fn ask(&mut self, node: &Node, command: &Cmd) -> RedisResult<Value> {
         let answer = self.connection(node)?.ask(command);
         if answer.is_err() {
-            self.open.remove(node);
-        } else if let Some(open) = self.open.get_mut(node) {
+            self.connections.remove(node);
+        } else if let Some(open) = self.connections.get_mut(node) {
             open.idle = Some(Instant::now());
         }
         answer
@@ -74,53 +74,53 @@ impl Transport for Blocking {
         thread::sleep(wait);
     }
 
-    fn forget(&mut self, node: &Node) {
-        self.open.remove(node);
+    fn disconnect(&mut self, node: &Node) {
+        self.connections.remove(node);
     }
 
     fn abandon(&mut self) {
-        self.open.clear();
+        self.connections.clear();
     }
 }
 
-impl Blocking {
-    fn send(&mut self, parcel: &Parcel<Packed>) -> Result<(), Failure> {
-        let connection = self.connection(&parcel.node).map_err(|error| Failure { error, sent: false })?;
-        connection.send(&parcel.commands.0).map_err(|error| {
-            self.open.remove(&parcel.node);
+impl BlockingTransport {
+    fn send(&mut self, batch: &NodeCommands<PackedCommands>) -> Result<(), Failure> {
+        let connection = self.connection(&batch.node).map_err(|error| Failure { error, sent: false })?;
+        connection.send(&batch.commands.0).map_err(|error| {
+            self.connections.remove(&batch.node);
             // The first of the commands may have arrived.
             Failure { error, sent: true }
         })
     }
 
-    fn receive(&mut self, parcel: &Parcel<Packed>) -> Outcome {
-        let mut answers = Vec::with_capacity(parcel.answers);
-        let error = match self.open.get_mut(&parcel.node) {
-            Some(Open { connection, idle }) => loop {
-                if answers.len() == parcel.answers {
+    fn receive(&mut self, batch: &NodeCommands<PackedCommands>) -> NodeAnswers {
+        let mut answers = Vec::with_capacity(batch.answers);
+        let error = match self.connections.get_mut(&batch.node) {
+            Some(OpenConnection { connection, idle }) => loop {
+                if answers.len() == batch.answers {
                     *idle = Some(Instant::now());
-                    return Outcome { answers, failure: None };
+                    return NodeAnswers { answers, failure: None };
                 }
                 match connection.receive() {
                     Ok(answer) => answers.push(answer),
                     Err(error) => break error,
                 }
             },
-            // The connection broke at another parcel for the same node.
+            // The connection broke at another batch for the same node.
             None => std::io::Error::from(std::io::ErrorKind::ConnectionReset).into(),
         };
         // The commands without an answer are sent again, so their answers must not come over this connection.
-        self.open.remove(&parcel.node);
-        Outcome { answers, failure: Some(Failure { error, sent: true }) }
+        self.connections.remove(&batch.node);
+        NodeAnswers { answers, failure: Some(Failure { error, sent: true }) }
     }
 
     /// The connection to a node, which has answers on their way from here on.
     fn connection(&mut self, node: &Node) -> RedisResult<&mut Wire> {
-        let connection = match self.open.remove(node).and_then(Open::alive) {
+        let connection = match self.connections.remove(node).and_then(OpenConnection::tested) {
             Some(connection) => connection,
             None => Wire::connect(&self.server, node, self.readonly)?,
         };
-        let open = Open { connection, idle: None };
-        Ok(&mut self.open.entry(node.clone()).insert_entry(open).into_mut().connection)
+        let open = OpenConnection { connection, idle: None };
+        Ok(&mut self.connections.entry(node.clone()).insert_entry(open).into_mut().connection)
     }
 }

@@ -159,9 +159,9 @@ pub enum RedisFilterError {
 }
 
 /// Writes what a server said without the characters that steer a terminal.
-struct Plain<'a, 'b>(&'a mut fmt::Formatter<'b>);
+struct EscapeControl<'a, 'b>(&'a mut fmt::Formatter<'b>);
 
-impl fmt::Write for Plain<'_, '_> {
+impl fmt::Write for EscapeControl<'_, '_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let mut write = |character: char| match character.is_control() {
             true => write!(self.0, "{}", character.escape_default()),
@@ -191,7 +191,7 @@ macro_rules! messages {
     ($Error:ident { $($kind:pat => $message:literal $(; $name:ident = $written:expr)*,)* }) => {
         impl fmt::Display for $Error {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let f = &mut Plain(f);
+                let f = &mut EscapeControl(f);
                 match self {
                     $($kind => write!(f, $message $(, $name = $written)*),)*
                 }

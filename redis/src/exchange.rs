@@ -6,8 +6,8 @@
 //! Here every command that may have been carried out without an answer is *doubted* from then on.
 
 use crate::error::RedisFilterError;
-use crate::packed::Sink;
-use crate::server::{Confirmation, RedisServer};
+use crate::packed::CommandSink;
+use crate::server::{RedisServer, ReplicaWait};
 use crate::shards::KEY_PREFIX;
 use crate::topology::{Node, Topology, refusal};
 use redis::{Arg, Cmd, ErrorKind, RedisError, ServerError, ServerErrorKind, Value};
@@ -21,7 +21,7 @@ pub(crate) trait Job {
     /// The slot of a command's key.
     fn slot(&self, i: usize) -> u16;
     /// Writes the command.
-    fn write(&self, i: usize, sink: &mut impl Sink);
+    fn write(&self, i: usize, sink: &mut impl CommandSink);
     /// Whether a replica may answer the command.
     fn may_ask_replica(&self, _i: usize) -> bool {
         false
@@ -49,25 +49,25 @@ pub(crate) struct Exchange<'a, J> {
     patience: Duration,
     replicas: bool,
     /// What was found was no replica: if it says that it is one, another server takes over.
-    primary: bool,
+    is_primary: bool,
     /// Which replicas are to have what it does.
-    confirmation: Option<Confirmation>,
+    confirmation: Option<ReplicaWait>,
     /// Commands without an answer.
-    open: Vec<Open>,
+    pending: Vec<PendingCommand>,
     /// When the last answer came, or the first command was sent.
-    heard: Instant,
+    last_answer: Instant,
     /// Rounds without an answer.
-    silent: u32,
+    silent_rounds: u32,
     /// An error that sending again does not mend.
     fatal: Option<RedisFilterError>,
     /// The last thing that went wrong.
     failure: Option<(Node, String)>,
-    round: Round,
+    round: RoundState,
 }
 
 /// What a round has shown.
 #[derive(Default)]
-struct Round {
+struct RoundState {
     answered: bool,
     /// The slots may have moved.
     refresh: bool,
@@ -75,7 +75,7 @@ struct Round {
     wait: bool,
 }
 
-struct Open {
+struct PendingCommand {
     command: usize,
     doubted: bool,
     /// The node to ask, once, while a slot moves to it.
@@ -84,7 +84,7 @@ struct Open {
 
 /// Whether enough replicas have a command.
 #[derive(Clone, Copy, PartialEq)]
-enum Confirmed {
+enum ReplicaStatus {
     Yes,
     No,
     /// The connection broke before the answer.
@@ -92,27 +92,27 @@ enum Confirmed {
 }
 
 /// Commands for one node.
-pub(crate) struct Parcel<S> {
+pub(crate) struct NodeCommands<S> {
     pub(crate) node: Node,
-    opens: Vec<Open>,
+    pending: Vec<PendingCommand>,
     /// An `ASKING` precedes each command.
     asking: bool,
     pub(crate) commands: S,
     /// How many answers to expect.
     pub(crate) answers: usize,
     /// The last command waits until replicas have the others.
-    confirmation: Option<Confirmation>,
+    confirmation: Option<ReplicaWait>,
 }
 
-impl<S> Parcel<S> {
+impl<S> NodeCommands<S> {
     /// The commands of the job in it.
     pub(crate) fn len(&self) -> usize {
-        self.opens.len()
+        self.pending.len()
     }
 }
 
-/// What came of a parcel.
-pub(crate) struct Outcome {
+/// What came of a batch.
+pub(crate) struct NodeAnswers {
     /// The answers, in order, up to the failure.
     pub(crate) answers: Vec<Value>,
     pub(crate) failure: Option<Failure>,
@@ -127,7 +127,7 @@ pub(crate) struct Failure {
 
 /// What to do after a round.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum NextStep {
     Done,
     /// Wait, ask for the slots again if told to, and do the next round.
     Again {
@@ -137,105 +137,112 @@ pub(crate) enum Next {
 }
 
 impl<'a, J: Job> Exchange<'a, J> {
-    pub(crate) fn new(job: &'a mut J, server: &RedisServer, primary: bool) -> Self {
+    pub(crate) fn new(job: &'a mut J, server: &RedisServer, is_primary: bool) -> Self {
         let RedisServer { patience, replicas, .. } = *server;
-        let open = (0..job.len()).map(|command| Open { command, doubted: false, ask: None }).collect();
+        let pending = (0..job.len()).map(|command| PendingCommand { command, doubted: false, ask: None }).collect();
         Self {
             confirmation: server.confirmation(),
             job,
             patience,
             replicas,
-            primary,
-            open,
-            heard: Instant::now(),
-            silent: 0,
+            is_primary,
+            pending,
+            last_answer: Instant::now(),
+            silent_rounds: 0,
             fatal: None,
             failure: None,
-            round: Round::default(),
+            round: RoundState::default(),
         }
     }
 
     /// The commands without an answer, by node.
-    pub(crate) fn parcels<S: Sink>(&mut self, topology: &Topology) -> Vec<Parcel<S>> {
-        self.round = Round::default();
-        let mut opens = mem::take(&mut self.open);
+    pub(crate) fn batches<S: CommandSink>(&mut self, topology: &Topology) -> Vec<NodeCommands<S>> {
+        self.round = RoundState::default();
+        let mut pending = mem::take(&mut self.pending);
         // In their order, so that of equal keys the first is claimed.
-        opens.sort_by_key(|open| open.command);
-        let mut parcels: Vec<Parcel<S>> = Vec::new();
-        for mut open in opens {
+        pending.sort_by_key(|open| open.command);
+        let mut batches: Vec<NodeCommands<S>> = Vec::new();
+        for mut open in pending {
             let slot = self.job.slot(open.command);
             let ask = open.ask.take();
             // If the replicas do not answer, the primary is asked.
-            let turn =
-                (self.replicas && self.silent == 0 && self.job.may_ask_replica(open.command)).then_some(slot.into());
+            let turn = (self.replicas && self.silent_rounds == 0 && self.job.may_ask_replica(open.command))
+                .then_some(slot.into());
             let Some(node) = ask.as_ref().or_else(|| topology.node(slot, turn)) else {
                 self.round.refresh = true;
                 self.round.wait = true;
-                self.open.push(open);
+                self.pending.push(open);
                 continue;
             };
             let asking = ask.is_some();
-            let found = parcels.iter().position(|parcel| parcel.asking == asking && parcel.node == *node);
+            let found = batches.iter().position(|batch| batch.asking == asking && batch.node == *node);
             let place = found.unwrap_or_else(|| {
                 let (node, commands) = (node.clone(), S::default());
-                parcels.push(Parcel { node, opens: Vec::new(), asking, commands, answers: 0, confirmation: None });
-                parcels.len() - 1
+                batches.push(NodeCommands {
+                    node,
+                    pending: Vec::new(),
+                    asking,
+                    commands,
+                    answers: 0,
+                    confirmation: None,
+                });
+                batches.len() - 1
             });
-            let parcel = &mut parcels[place];
+            let batch = &mut batches[place];
             if asking {
-                parcel.commands.begin(1);
-                parcel.commands.argument(b"ASKING");
+                batch.commands.begin(1);
+                batch.commands.argument(b"ASKING");
             }
-            self.job.write(open.command, &mut parcel.commands);
+            self.job.write(open.command, &mut batch.commands);
             if self.job.wants_replicas(open.command) {
-                parcel.confirmation = self.confirmation;
+                batch.confirmation = self.confirmation;
             }
-            parcel.answers += 1 + usize::from(asking);
-            parcel.opens.push(open);
+            batch.answers += 1 + usize::from(asking);
+            batch.pending.push(open);
         }
-        for Parcel { commands, answers, confirmation, .. } in &mut parcels {
-            if let Some(Confirmation { replicas, timeout }) = confirmation {
+        for NodeCommands { commands, answers, confirmation, .. } in &mut batches {
+            if let Some(ReplicaWait { replicas, timeout }) = confirmation {
                 commands.command(redis::cmd("WAIT").arg(*replicas).arg(*timeout));
                 *answers += 1;
             }
         }
-        parcels
+        batches
     }
 
-    /// Takes what came of a parcel.
-    pub(crate) fn take<S>(&mut self, parcel: Parcel<S>, outcome: Outcome) {
-        let Parcel { node, opens, asking, answers: expected, confirmation, .. } = parcel;
-        let Outcome { mut answers, failure } = outcome;
+    /// Takes what came of a batch.
+    pub(crate) fn take<S>(&mut self, batch: NodeCommands<S>, outcome: NodeAnswers) {
+        let NodeCommands { node, pending, asking, answers: expected, confirmation, .. } = batch;
+        let NodeAnswers { mut answers, failure } = outcome;
         let confirmed = match confirmation {
-            Some(Confirmation { replicas, .. }) => {
+            Some(ReplicaWait { replicas, .. }) => {
                 let answer = if answers.len() == expected { answers.pop() } else { None };
-                self.confirmed(&node, replicas, answer)
+                self.replica_status(&node, replicas, answer)
             }
-            None => Confirmed::Yes,
+            None => ReplicaStatus::Yes,
         };
         // The answer to each command comes after that to its `ASKING`.
         let (skip, step) = if asking { (1, 2) } else { (0, 1) };
         let mut answers = answers.into_iter().skip(skip).step_by(step);
         // If answers are missing without a failure, their commands may have been carried out.
         let sent = failure.as_ref().is_none_or(|failure| failure.sent);
-        for mut open in opens {
+        for mut open in pending {
             match answers.next() {
                 Some(Value::ServerError(error)) => self.refuse(&node, open, &error),
                 // Its node may have failed before any replica had it, and another one serves it.
-                Some(answer) if confirmed == Confirmed::Unknown && !self.job.holds(open.command, &answer) => {
+                Some(answer) if confirmed == ReplicaStatus::Unknown && !self.job.holds(open.command, &answer) => {
                     self.round.answered = true;
                     open.doubted = true;
-                    self.open.push(open);
+                    self.pending.push(open);
                 }
                 Some(answer) => {
-                    if confirmed == Confirmed::No && !self.job.holds(open.command, &answer) {
+                    if confirmed == ReplicaStatus::No && !self.job.holds(open.command, &answer) {
                         self.job.unconfirmed(open.command);
                     }
                     self.answer(&node, open, answer);
                 }
                 None => {
                     open.doubted |= sent;
-                    self.open.push(open);
+                    self.pending.push(open);
                 }
             }
         }
@@ -245,46 +252,46 @@ impl<'a, J: Job> Exchange<'a, J> {
     }
 
     /// What the answer to `WAIT` says.
-    fn confirmed(&mut self, node: &Node, replicas: u32, answer: Option<Value>) -> Confirmed {
+    fn replica_status(&mut self, node: &Node, replicas: u32, answer: Option<Value>) -> ReplicaStatus {
         match answer {
-            Some(Value::Int(reached)) if reached >= replicas.into() => Confirmed::Yes,
+            Some(Value::Int(reached)) if reached >= replicas.into() => ReplicaStatus::Yes,
             // It cannot tell yet, or it became a replica of the node that serves its slots.
             Some(Value::ServerError(error))
                 if matches!(error.code(), "UNBLOCKED" | "LOADING" | "BUSY" | "MASTERDOWN") || says_replica(&error) =>
             {
                 self.round.refresh = true;
                 self.round.wait = true;
-                Confirmed::Unknown
+                ReplicaStatus::Unknown
             }
             Some(Value::ServerError(error)) => {
                 self.fatal = Some(refusal(node, &error));
-                Confirmed::No
+                ReplicaStatus::No
             }
-            Some(_) => Confirmed::No,
-            None => Confirmed::Unknown,
+            Some(_) => ReplicaStatus::No,
+            None => ReplicaStatus::Unknown,
         }
     }
 
-    fn answer(&mut self, node: &Node, mut open: Open, answer: Value) {
+    fn answer(&mut self, node: &Node, mut open: PendingCommand, answer: Value) {
         self.round.answered = true;
         if self.job.take(open.command, answer, open.doubted).is_none() {
             let message = "its answer makes no sense".to_owned();
             self.fatal = Some(RedisFilterError::Refused { node: node.to_string(), message });
             // The node may have carried it out.
             open.doubted = true;
-            self.open.push(open);
+            self.pending.push(open);
         }
     }
 
     /// The node answered that it does not carry the command out.
-    fn refuse(&mut self, node: &Node, mut open: Open, error: &ServerError) {
+    fn refuse(&mut self, node: &Node, mut open: PendingCommand, error: &ServerError) {
         use ServerErrorKind::{Ask, BusyLoading, ClusterDown, MasterDown, Moved, NoPerm, ReadOnly, TryAgain};
         let message = error.to_string();
         match (error.kind(), error.code()) {
             (Some(Moved), _) => self.round.refresh = true,
             (Some(Ask), _) => {
                 let error = RedisError::from(error.clone());
-                open.ask = error.redirect_node().and_then(|(address, _)| node.named(address));
+                open.ask = error.redirect_node().and_then(|(address, _)| node.resolve(address));
             }
             // BUSY: a script runs, and nothing else is carried out meanwhile.
             (Some(TryAgain | ClusterDown | MasterDown | BusyLoading), _) | (None, "NOREPLICAS" | "BUSY") => {
@@ -292,7 +299,7 @@ impl<'a, J: Job> Exchange<'a, J> {
                 self.round.refresh = true;
             }
             // It was the primary a moment ago.
-            (Some(ReadOnly), _) if self.primary => {
+            (Some(ReadOnly), _) if self.is_primary => {
                 self.round.wait = true;
                 self.round.refresh = true;
             }
@@ -301,7 +308,7 @@ impl<'a, J: Job> Exchange<'a, J> {
             (None, "WRONGTYPE") => {
                 let mut command = Cmd::new();
                 self.job.write(open.command, &mut command);
-                let key = key_of(&command);
+                let key = first_key(&command);
                 self.fatal = Some(RedisFilterError::NotBloomline { key });
             }
             (kind, code) => {
@@ -312,7 +319,7 @@ impl<'a, J: Job> Exchange<'a, J> {
             }
         }
         self.failure = Some((node.clone(), message));
-        self.open.push(open);
+        self.pending.push(open);
     }
 
     /// The connection to the node failed.
@@ -332,30 +339,30 @@ impl<'a, J: Job> Exchange<'a, J> {
     }
 
     fn abandon(&mut self) {
-        for open in self.open.drain(..) {
+        for open in self.pending.drain(..) {
             self.job.abandon(open.command, open.doubted);
         }
     }
 
-    /// What to do after all parcels of a round were taken.
+    /// What to do after all batches of a round were taken.
     ///
     /// # Errors
     /// An error that sending again does not mend, or no answer in time. All commands without an answer are abandoned
     /// then.
-    pub(crate) fn next(&mut self) -> Result<Next, RedisFilterError> {
+    pub(crate) fn next(&mut self) -> Result<NextStep, RedisFilterError> {
         if self.round.answered {
-            self.heard = Instant::now();
-            self.silent = 0;
+            self.last_answer = Instant::now();
+            self.silent_rounds = 0;
         } else {
-            self.silent += 1;
+            self.silent_rounds += 1;
         }
-        if self.open.is_empty() && self.fatal.is_none() {
-            return Ok(Next::Done);
+        if self.pending.is_empty() && self.fatal.is_none() {
+            return Ok(NextStep::Done);
         }
-        let waited = self.heard.elapsed();
+        let waited = self.last_answer.elapsed();
         // A process that was stopped for long has not tried for long.
         let left = self.patience.checked_sub(waited).filter(|left| !left.is_zero());
-        let left = if self.silent == 1 { left.or(Some(SHORTEST_WAIT)) } else { left };
+        let left = if self.silent_rounds == 1 { left.or(Some(MIN_WAIT)) } else { left };
         let error = self.fatal.take().or_else(|| {
             let unserved = || ("the cluster".to_owned(), "no node serves one of the slots".to_owned());
             let failure = self.failure.take().map(|(node, message)| (node.to_string(), message));
@@ -367,19 +374,19 @@ impl<'a, J: Job> Exchange<'a, J> {
             return Err(error);
         }
         // A redirection needs no wait, unless nodes redirect a command to each other.
-        let wait = self.round.wait || self.silent > 2;
-        let wait = if wait { SHORTEST_WAIT * 2u32.pow(self.silent.min(7)) } else { Duration::ZERO };
-        Ok(Next::Again { wait: wait.min(left.unwrap_or(wait)), refresh: self.round.refresh })
+        let wait = self.round.wait || self.silent_rounds > 2;
+        let wait = if wait { MIN_WAIT * 2u32.pow(self.silent_rounds.min(7)) } else { Duration::ZERO };
+        Ok(NextStep::Again { wait: wait.min(left.unwrap_or(wait)), refresh: self.round.refresh })
     }
 }
 
 /// A connection that was idle for longer is tested before commands go over it. If the server had closed it, all
 /// commands would be in doubt although none has arrived.
-pub(crate) const IDLE: Duration = Duration::from_secs(1);
+pub(crate) const IDLE_LIMIT: Duration = Duration::from_secs(1);
 
 /// After the first round without an answer the wait is twice this. It doubles with each such round, up to 128 times
 /// this.
-const SHORTEST_WAIT: Duration = Duration::from_millis(8);
+const MIN_WAIT: Duration = Duration::from_millis(8);
 
 /// Whether a node answers to `WAIT` that it is a replica.
 fn says_replica(error: &ServerError) -> bool {
@@ -387,7 +394,7 @@ fn says_replica(error: &ServerError) -> bool {
 }
 
 /// The first of a command's keys.
-fn key_of(command: &Cmd) -> String {
+fn first_key(command: &Cmd) -> String {
     let arguments = command.args_iter().filter_map(|argument| match argument {
         Arg::Simple(argument) => Some(argument),
         _ => None,

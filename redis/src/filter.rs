@@ -1,16 +1,16 @@
 //! The public types: `RedisBloomFilter`, which blocks the thread, and `AsyncRedisBloomFilter`, which is awaited.
 
-use crate::blocking::{Blocking, block_on};
+use crate::blocking::{BlockingTransport, block_on};
 use crate::error::RedisFilterError;
 use crate::kinds::Stages;
-use crate::listing::{self, RedisServerStats};
-use crate::meta::Described;
+use crate::meta::FilterMeta;
 use crate::metrics::RedisFilterMetrics;
+use crate::remote_filter::RemoteFilter;
+use crate::scan::{self, RedisServerStats};
 use crate::server::RedisServer;
-use crate::shared::SharedFilter;
 use crate::stats::RedisFilterStats;
 #[cfg(feature = "tokio")]
-use crate::tokio::Tokio;
+use crate::tokio::TokioTransport;
 use bloomline::{BloomFilter, BuildError, Builder, Key, KeyHasher, Plan};
 use std::fmt;
 
@@ -51,7 +51,7 @@ use std::fmt;
 /// assert_eq!(new, [true, true, false]);
 /// # Ok::<(), bloomline_redis::RedisFilterError>(())
 /// ```
-pub struct RedisBloomFilter(SharedFilter<Blocking>);
+pub struct RedisBloomFilter(RemoteFilter<BlockingTransport>);
 
 /// [`RedisBloomFilter`] for programs on tokio: the same methods, to be awaited. Its clones share connections.
 ///
@@ -79,10 +79,10 @@ pub struct RedisBloomFilter(SharedFilter<Blocking>);
 /// # Ok(()) }
 /// ```
 #[cfg(feature = "tokio")]
-pub struct AsyncRedisBloomFilter(SharedFilter<Tokio>);
+pub struct AsyncRedisBloomFilter(RemoteFilter<TokioTransport>);
 
 /// Writes these methods for both types, since no generic can make a method `async` in one type and not in the other. In
-/// `RedisBloomFilter` an `async` method becomes one that blocks. The logic is in [`SharedFilter`].
+/// `RedisBloomFilter` an `async` method becomes one that blocks. The logic is in [`RemoteFilter`].
 macro_rules! methods {
     (
         { $($plain:tt)* }
@@ -196,7 +196,7 @@ methods! {
         name: &str,
         size: &Builder<BloomFilter>,
     ) -> Result<Self, RedisFilterError> {
-        SharedFilter::open(server, name, Some(Described::new(size)?)).await.map(Self)
+        RemoteFilter::open(server, name, Some(FilterMeta::new(size)?)).await.map(Self)
     }
 
     /// Creates a filter that grows with its keys, or that forgets them in time: see [`Stages`]. If the name has a filter that is made
@@ -209,7 +209,7 @@ methods! {
     /// # Errors
     /// Those of [`create`](Self::create).
     pub async fn create_stages(server: &RedisServer, name: &str, stages: &Stages) -> Result<Self, RedisFilterError> {
-        SharedFilter::open(server, name, Some(Described::staged(*stages)?)).await.map(Self)
+        RemoteFilter::open(server, name, Some(FilterMeta::staged(*stages)?)).await.map(Self)
     }
 
     /// Opens the filter of this name, whatever its size and seed.
@@ -218,7 +218,7 @@ methods! {
     /// [`RedisFilterError`]: [`NotFound`](RedisFilterError::NotFound), and those of [`create`](Self::create) that are
     /// not about a size.
     pub async fn open(server: &RedisServer, name: &str) -> Result<Self, RedisFilterError> {
-        SharedFilter::open(server, name, None).await.map(Self)
+        RemoteFilter::open(server, name, None).await.map(Self)
     }
 
     /// Inserts a key. Returns `true` if this call claimed it, which happens to one of all clients, or if it may have
@@ -332,8 +332,8 @@ methods! {
     /// Asks each server whether it may evict the filter when its memory is full. Returns what is to be changed, such as
     /// `10.0.0.1:6379 has maxmemory-policy allkeys-lru`. `None` if no server says so, or if the user has no right to
     /// `INFO`.
-    pub async fn evicts(&mut self) -> Option<String> {
-        self.0.evicts().await
+    pub async fn may_evict(&mut self) -> Option<String> {
+        self.0.may_evict().await
     }
 
     /// How the servers that keep the filter are: what room they have, and whether they evict. Those that do not answer, or give the
@@ -361,7 +361,7 @@ impl RedisBloomFilter {
     /// # Errors
     /// [`RedisFilterError`].
     pub fn remove(server: &RedisServer, name: &str) -> Result<bool, RedisFilterError> {
-        block_on(SharedFilter::<Blocking>::remove(server, name))
+        block_on(RemoteFilter::<BlockingTransport>::remove(server, name))
     }
 
     /// The names of the filters on a server or cluster, in their order, also of those that have lost their description or a part. What
@@ -382,7 +382,7 @@ impl RedisBloomFilter {
     /// # Ok::<(), bloomline_redis::RedisFilterError>(())
     /// ```
     pub fn list(server: &RedisServer) -> Result<Vec<String>, RedisFilterError> {
-        block_on(listing::names::<Blocking>(server))
+        block_on(scan::names::<BlockingTransport>(server))
     }
 
     /// Leaves the filter for another one of the same servers, opened as [`open`](Self::open) does, over the connections that there
@@ -408,7 +408,7 @@ impl AsyncRedisBloomFilter {
     /// # Errors
     /// [`RedisFilterError`].
     pub async fn remove(server: &RedisServer, name: &str) -> Result<bool, RedisFilterError> {
-        SharedFilter::<Tokio>::remove(server, name).await
+        RemoteFilter::<TokioTransport>::remove(server, name).await
     }
 
     /// [`RedisBloomFilter::list`].
@@ -416,7 +416,7 @@ impl AsyncRedisBloomFilter {
     /// # Errors
     /// [`RedisFilterError`].
     pub async fn list(server: &RedisServer) -> Result<Vec<String>, RedisFilterError> {
-        listing::names::<Tokio>(server).await
+        scan::names::<TokioTransport>(server).await
     }
 }
 

@@ -1,7 +1,7 @@
 //! The jobs: which commands each sends, and what their answers mean.
 
 use crate::exchange::Job;
-use crate::packed::Sink;
+use crate::packed::CommandSink;
 use crate::shards::{Key, Probes, Shards};
 use bloomline::AtomicBloomFilter;
 use redis::{Cmd, Value};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The hashes that the server is asked for: those that the mirror lacks.
-pub(crate) struct Asked<'a> {
+pub(crate) struct PendingKeys<'a> {
     shards: &'a Shards,
     mirror: Option<&'a AtomicBloomFilter>,
     hashes: &'a [u64],
@@ -18,7 +18,7 @@ pub(crate) struct Asked<'a> {
     probes: Vec<(usize, Probes)>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> PendingKeys<'a> {
     /// Those of the hashes that are `open`, by their indices.
     pub(crate) fn new(
         shards: &'a Shards,
@@ -59,15 +59,15 @@ impl<'a> Asked<'a> {
 
 /// Inserts hashes. The answers say which are new.
 pub(crate) struct Claims<'a> {
-    pub(crate) asked: Asked<'a>,
+    pub(crate) keys: PendingKeys<'a>,
     /// The marks of the shards, if they are sealed one day.
     marks: Option<Arc<[AtomicU64]>>,
     /// Indices of hashes whose claims do not count: they set bits in a shard that was sealed, or that is another by now.
     pub(crate) late: Vec<usize>,
     /// Indices of hashes that were there.
-    pub(crate) there: Vec<usize>,
+    pub(crate) seen: Vec<usize>,
     /// A shard that is another by now.
-    pub(crate) strange: Option<usize>,
+    pub(crate) foreign: Option<usize>,
     /// How many claims are in doubt.
     pub(crate) uncertain: u64,
     /// How many claims too few replicas have.
@@ -76,75 +76,75 @@ pub(crate) struct Claims<'a> {
 
 /// What the answer to a claim says.
 #[derive(PartialEq)]
-enum Claimed {
+enum ClaimResult {
     New,
     Seen,
     /// It has set bits after the seal.
     Late,
     /// The shard is not the one that was marked.
-    Strange,
+    Foreign,
 }
 
 impl<'a> Claims<'a> {
     /// The answers are `false` all over: nothing is claimed before it is answered.
-    pub(crate) fn new(asked: Asked<'a>, marks: Arc<[AtomicU64]>) -> Self {
-        let marks = asked.shards.are_sealed().then_some(marks);
-        Self { asked, marks, late: Vec::new(), there: Vec::new(), strange: None, uncertain: 0, unconfirmed: 0 }
+    pub(crate) fn new(keys: PendingKeys<'a>, marks: Arc<[AtomicU64]>) -> Self {
+        let marks = keys.shards.may_be_sealed().then_some(marks);
+        Self { keys, marks, late: Vec::new(), seen: Vec::new(), foreign: None, uncertain: 0, unconfirmed: 0 }
     }
 
-    fn read(&self, i: usize, answer: &Value) -> Option<Claimed> {
+    fn read(&self, i: usize, answer: &Value) -> Option<ClaimResult> {
         let Value::Array(parts) = answer else { return None };
-        let probes = &self.asked.probes[i].1;
+        let probes = &self.keys.probes[i].1;
         let Some(marks) = &self.marks else {
-            return Some(if probes.were_lacking(parts)? { Claimed::New } else { Claimed::Seen });
+            return Some(if probes.had_unset_bit(parts)? { ClaimResult::New } else { ClaimResult::Seen });
         };
         let (Value::Int(end), bits) = parts.split_last()? else { return None };
-        let lacking = probes.were_lacking(bits)?;
+        let lacking = probes.had_unset_bit(bits)?;
         // Relaxed: each is set once, and was before the claim was sent.
         let known = marks[probes.shard].load(Ordering::Relaxed);
         Some(match lacking {
             // The highest bit is the seal.
-            _ if end.cast_unsigned() & (u64::MAX >> 1) != known => Claimed::Strange,
-            false => Claimed::Seen,
-            true if *end < 0 => Claimed::Late,
-            true => Claimed::New,
+            _ if end.cast_unsigned() & (u64::MAX >> 1) != known => ClaimResult::Foreign,
+            false => ClaimResult::Seen,
+            true if *end < 0 => ClaimResult::Late,
+            true => ClaimResult::New,
         })
     }
 
     /// Reports a key as new that this very call may have claimed, since nobody else will be told so.
-    fn doubt(&mut self, command: usize) {
-        self.asked.answer(command, true);
+    fn mark_uncertain(&mut self, command: usize) {
+        self.keys.answer(command, true);
         self.uncertain += 1;
     }
 }
 
 impl Job for Claims<'_> {
     fn len(&self) -> usize {
-        self.asked.probes.len()
+        self.keys.probes.len()
     }
 
     fn slot(&self, i: usize) -> u16 {
-        self.asked.key(i).slot
+        self.keys.key(i).slot
     }
 
-    fn write(&self, i: usize, sink: &mut impl Sink) {
-        self.asked.probes[i].1.claim(self.asked.key(i), self.marks.is_some(), sink);
+    fn write(&self, i: usize, sink: &mut impl CommandSink) {
+        self.keys.probes[i].1.claim(self.keys.key(i), self.marks.is_some(), sink);
     }
 
     fn take(&mut self, i: usize, answer: Value, doubted: bool) -> Option<()> {
         match self.read(i, &answer)? {
-            claimed @ (Claimed::Late | Claimed::Strange) => {
-                if claimed == Claimed::Strange {
-                    self.strange = Some(self.asked.probes[i].1.shard);
+            claimed @ (ClaimResult::Late | ClaimResult::Foreign) => {
+                if claimed == ClaimResult::Foreign {
+                    self.foreign = Some(self.keys.probes[i].1.shard);
                 }
-                self.late.push(self.asked.probes[i].0);
+                self.late.push(self.keys.probes[i].0);
                 return Some(());
             }
-            Claimed::New => self.asked.answer(i, true),
-            Claimed::Seen if doubted => self.doubt(i),
-            Claimed::Seen => self.there.push(self.asked.probes[i].0),
+            ClaimResult::New => self.keys.answer(i, true),
+            ClaimResult::Seen if doubted => self.mark_uncertain(i),
+            ClaimResult::Seen => self.seen.push(self.keys.probes[i].0),
         }
-        self.asked.remember(i);
+        self.keys.remember(i);
         Some(())
     }
 
@@ -154,7 +154,7 @@ impl Job for Claims<'_> {
 
     /// Somebody acts on a key that was seen, whatever becomes of its bits. One that is late is claimed elsewhere.
     fn holds(&self, i: usize, answer: &Value) -> bool {
-        self.read(i, answer) != Some(Claimed::New)
+        self.read(i, answer) != Some(ClaimResult::New)
     }
 
     fn unconfirmed(&mut self, _: usize) {
@@ -163,29 +163,29 @@ impl Job for Claims<'_> {
 
     fn abandon(&mut self, i: usize, doubted: bool) {
         if doubted {
-            self.doubt(i);
+            self.mark_uncertain(i);
         }
     }
 }
 
 /// Looks hashes up. The answers say which are found.
 pub(crate) struct Queries<'a> {
-    pub(crate) asked: Asked<'a>,
+    pub(crate) keys: PendingKeys<'a>,
     /// Whether replicas may answer.
     pub(crate) replicas: bool,
 }
 
 impl Job for Queries<'_> {
     fn len(&self) -> usize {
-        self.asked.probes.len()
+        self.keys.probes.len()
     }
 
     fn slot(&self, i: usize) -> u16 {
-        self.asked.key(i).slot
+        self.keys.key(i).slot
     }
 
-    fn write(&self, i: usize, sink: &mut impl Sink) {
-        self.asked.probes[i].1.read(self.asked.key(i), sink);
+    fn write(&self, i: usize, sink: &mut impl CommandSink) {
+        self.keys.probes[i].1.read(self.keys.key(i), sink);
     }
 
     fn may_ask_replica(&self, _: usize) -> bool {
@@ -194,10 +194,10 @@ impl Job for Queries<'_> {
 
     fn take(&mut self, i: usize, answer: Value, _: bool) -> Option<()> {
         let Value::BulkString(block) = answer else { return None };
-        let found = self.asked.probes[i].1.are_in(&block);
-        self.asked.answer(i, found);
+        let found = self.keys.probes[i].1.all_set_in(&block);
+        self.keys.answer(i, found);
         if found {
-            self.asked.remember(i);
+            self.keys.remember(i);
         }
         Some(())
     }
@@ -233,7 +233,7 @@ impl Job for Commands {
         self.commands[i].0
     }
 
-    fn write(&self, i: usize, sink: &mut impl Sink) {
+    fn write(&self, i: usize, sink: &mut impl CommandSink) {
         sink.command(&self.commands[i].1);
     }
 

@@ -12,20 +12,20 @@ const TIGHTENING: f64 = 0.875;
 const GENERATIONS: u32 = 4;
 
 /// More of them would cost each key more reads than anybody wants.
-pub(crate) const MOST_GENERATIONS: u32 = 64;
+pub(crate) const MAX_GENERATIONS: u32 = 64;
 
 /// The fewest keys that a generation is made for. A client claims a sixteenth of them before it looks how full the generation is.
-const LEAST_KEYS: u64 = 32 * 1024;
+const MIN_KEYS: u64 = 32 * 1024;
 
 /// The share of the whole rate that a generation gets at least, so that its size stays finite.
-const LEAST_RATE: f64 = 1.0 / (1 << 20) as f64;
+const MIN_RATE_FRACTION: f64 = 1.0 / (1 << 20) as f64;
 
 /// How long a generation may take keys after its time, in seconds: clients look at the clock once a second.
-const LAG: u64 = 2;
+const ALLOWED_LATENESS: u64 = 2;
 
 /// A filter of one size, or stages.
 #[derive(Clone, Copy)]
-pub(crate) enum Kind {
+pub(crate) enum FilterKind {
     Fixed(Plan),
     Staged(Stages),
 }
@@ -105,7 +105,7 @@ impl Stages {
     /// window, and each key costs a read more. A filter that grows has none, and stays as it is.
     pub fn generations(mut self, generations: u32) -> Self {
         if self.window > 0 {
-            self.generations = generations.clamp(1, MOST_GENERATIONS);
+            self.generations = generations.clamp(1, MAX_GENERATIONS);
         }
         self
     }
@@ -144,24 +144,25 @@ impl Stages {
         let keys = 1u64.checked_shl(number).map_or(u64::MAX, |factor| self.keys.saturating_mul(factor));
         // Multiplications alone, so that it is the same number on every platform.
         let rate = (0..number.min(u64::BITS)).fold(self.rate * (1.0 - TIGHTENING), |rate, _| rate * TIGHTENING);
-        Ok((self.sized(keys, rate)?, keys))
+        Ok((self.plan_for(keys, rate)?, keys))
     }
 
     /// The size of a generation, and its keys. It gets a part of the rate that the generations which are asked beside it leave. If
     /// more keys came than planned, so that generations with this many keys were `full` before their time, it is larger.
-    pub(crate) fn generation(&self, rate_of_others: f64, full: u64) -> Result<(Plan, u64), BuildError> {
+    pub(crate) fn generation(&self, rate_of_others: f64, early_full: u64) -> Result<(Plan, u64), BuildError> {
         let generations = u64::from(self.generations);
-        let keys = self.keys.div_ceil(generations).max(full / generations);
+        let keys = self.keys.div_ceil(generations).max(early_full / generations);
         if keys == 0 {
             return Err(BuildError::NoKeys);
         }
-        let keys = keys.max(LEAST_KEYS);
-        let rate = (self.rate - rate_of_others).max(self.rate * LEAST_RATE) / (f64::from(self.generations) + 2.0);
-        Ok((self.sized(keys_with_room(keys), rate)?, keys))
+        let keys = keys.max(MIN_KEYS);
+        let rate =
+            (self.rate - rate_of_others).max(self.rate * MIN_RATE_FRACTION) / (f64::from(self.generations) + 2.0);
+        Ok((self.plan_for(keys_with_slack(keys), rate)?, keys))
     }
 
     /// The size for so many keys.
-    fn sized(&self, keys: u64, rate: f64) -> Result<Plan, BuildError> {
+    fn plan_for(&self, keys: u64, rate: f64) -> Result<Plan, BuildError> {
         // A rate of 1 and more would be one below 1 here, and be taken.
         let rate = if self.rate > 0.0 && self.rate < 1.0 { rate } else { self.rate };
         let plan = BloomFilter::builder().expected_keys(keys).false_positive_rate(rate).plan()?;
@@ -177,7 +178,7 @@ impl Stages {
     }
 
     /// So many periods after a stage was opened, each as long as a generation takes keys; `None` if time changes nothing.
-    fn after(&self, opened: u64, periods: u64) -> Option<u64> {
+    fn end_of_period(&self, opened: u64, periods: u64) -> Option<u64> {
         // There are no generations if it grows.
         let generations = u64::from(self.generations);
         (generations > 0).then(|| opened.saturating_add(self.window.div_ceil(generations).saturating_mul(periods)))
@@ -185,36 +186,37 @@ impl Stages {
 
     /// Whether a stage that was opened then takes no more keys at this time, however many it has.
     pub(crate) fn is_over(&self, opened: u64, time: u64) -> bool {
-        self.after(opened, 1).is_some_and(|end| time >= end)
+        self.end_of_period(opened, 1).is_some_and(|end| time >= end)
     }
 
     /// True if a claim in a stage that was opened then may have come so late that the key would be forgotten before the window passed:
     /// `after` the last second at which the server said that the time was `time`.
     pub(crate) fn is_late(&self, opened: u64, time: u64, after: Duration) -> bool {
-        self.after(opened, 1).is_some_and(|end| {
-            let left = end.saturating_add(LAG).saturating_sub(time);
+        self.end_of_period(opened, 1).is_some_and(|end| {
+            let left = end.saturating_add(ALLOWED_LATENESS).saturating_sub(time);
             // The server tells whole seconds.
             after.saturating_add(Duration::from_secs(1)) > Duration::from_secs(left)
         })
     }
 
     /// Whether a stage that was opened then is asked at this time.
-    pub(crate) fn is_asked(&self, opened: u64, time: u64) -> bool {
-        self.after(opened, u64::from(self.generations) + 1).is_none_or(|end| time < end.saturating_add(LAG))
+    pub(crate) fn is_queried(&self, opened: u64, time: u64) -> bool {
+        self.end_of_period(opened, u64::from(self.generations) + 1)
+            .is_none_or(|end| time < end.saturating_add(ALLOWED_LATENESS))
     }
 
     /// When the servers forget a stage that was opened then, if they do.
-    pub(crate) fn until(&self, opened: u64) -> Option<u64> {
-        self.after(opened, u64::from(self.generations) + 2).map(|end| end.saturating_add(LAG))
+    pub(crate) fn expires_at(&self, opened: u64) -> Option<u64> {
+        self.end_of_period(opened, u64::from(self.generations) + 2).map(|end| end.saturating_add(ALLOWED_LATENESS))
     }
 }
 
 /// The keys for which a generation is sized that takes this many: some come before a client finds it full.
-pub(crate) fn keys_with_room(keys: u64) -> u64 {
+pub(crate) fn keys_with_slack(keys: u64) -> u64 {
     keys.saturating_add(keys / 16)
 }
 
-impl Kind {
+impl FilterKind {
     /// What two filters of one name must have in common.
     pub(crate) fn fields(&self) -> [(&'static str, u64); 6] {
         let (stages, window, generations, keys, plan) = match self {
@@ -244,7 +246,7 @@ mod tests {
     fn a_window_of_any_length_is_no_shorter() {
         let endless = Stages::window(Duration::MAX, 1000, 0.01);
         assert_eq!(endless.forgets_after(), Some(Duration::from_secs(u64::MAX)));
-        assert!(!endless.is_over(1, 1 << 40) && endless.is_asked(1, u64::MAX - 1));
+        assert!(!endless.is_over(1, 1 << 40) && endless.is_queried(1, u64::MAX - 1));
         let rounded = Stages::window(Duration::from_millis(1001), 1000, 0.01);
         assert_eq!(rounded.forgets_after(), Some(Duration::from_secs(2)));
     }

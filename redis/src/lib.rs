@@ -20,45 +20,45 @@
 
 // A call is three hops away from the commands that are sent:
 //
-// 1. `RedisBloomFilter::insert_batch` (filter.rs) calls `SharedFilter::insert_batch` (shared.rs), which makes jobs of the
+// 1. `RedisBloomFilter::insert_batch` (filter.rs) calls `RemoteFilter::insert_batch` (remote_filter.rs), which makes jobs of the
 //    keys: `Claims` (jobs.rs).
 // 2. `Watch::run` (watch.rs) gives each job to `Nodes::run` (nodes.rs), with a look at the filter where one is due. `Exchange`
 //    (exchange.rs) tells which commands go to which node, and which to send again.
-// 3. `Nodes::run` gives the commands to `Transport::exchange` of `Blocking` (blocking.rs), which sends them.
+// 3. `Nodes::run` gives the commands to `Transport::exchange` of `BlockingTransport` (blocking.rs), which sends them.
 //
-// `AsyncRedisBloomFilter` differs in the last hop alone: its transport is `Tokio` (tokio.rs).
+// `AsyncRedisBloomFilter` differs in the last hop alone: its transport is `TokioTransport` (tokio.rs).
 //
-// Further down, `wire` is a connection that blocks, and `shared_wire` one that tasks share. For both, `greeting` has what they begin
-// with, `packed` writes commands and `answers` reads answers. `repeats` tells whether blocks are read before they are claimed. `row`
+// Further down, `wire` is a connection that blocks, and `shared_wire` one that tasks share. For both, `handshake` has what they begin
+// with, `packed` writes commands and `answers` reads answers. `duplicates` tells whether blocks are read before they are claimed. `stage_chain`
 // has the stages of a filter, and `kinds` what they are made for. `shards` knows where a block is on a server, `meta` describes a
 // filter to its server, and `watch` tells whether it is still the same filter. `server` has the addresses, `sentinel` asks for the
-// primary, and `topology` knows which node serves a slot. `listing` finds the filters of servers, `set_members` reads a set of Redis, `removal` removes one, `stats` tells
+// primary, and `topology` knows which node serves a slot. `scan` finds the filters of servers, `set_members` reads a set of Redis, `delete` removes one, `stats` tells
 // how full it is, and `metrics` what a client has met.
 mod answers;
 mod blocking;
+mod delete;
+mod duplicates;
 mod error;
 mod exchange;
 mod filter;
-mod greeting;
+mod handshake;
 mod jobs;
 mod kinds;
-mod listing;
 mod meta;
 mod metrics;
 #[cfg(test)]
 mod models;
 mod nodes;
 mod packed;
-mod removal;
-mod repeats;
-mod row;
+mod remote_filter;
+mod scan;
 mod sentinel;
 mod server;
 mod set_members;
 mod shards;
-mod shared;
 #[cfg(feature = "tokio")]
 mod shared_wire;
+mod stage_chain;
 mod stats;
 #[cfg(feature = "tokio")]
 mod tokio;
@@ -71,8 +71,8 @@ pub use error::RedisFilterError;
 pub use filter::AsyncRedisBloomFilter;
 pub use filter::RedisBloomFilter;
 pub use kinds::Stages;
-pub use listing::RedisServerStats;
 pub use metrics::RedisFilterMetrics;
+pub use scan::RedisServerStats;
 pub use server::RedisServer;
 pub use set_members::SetMembers;
 pub use stats::RedisFilterStats;

@@ -2,7 +2,7 @@
 //! stage.
 
 use crate::error::RedisFilterError;
-use crate::kinds::{Kind, MOST_GENERATIONS, Stages};
+use crate::kinds::{FilterKind, MAX_GENERATIONS, Stages};
 use crate::shards::{BLOCK_BYTES, SHARD_BYTES, check_size};
 use bloomline::{BloomFilter, BuildError, Builder, KeyHasher, Plan};
 use redis::Value;
@@ -14,20 +14,20 @@ use std::time::SystemTime;
 const VERSION: u64 = 2;
 
 /// That of filters that have stages.
-const STAGED: u64 = 3;
+const STAGED_VERSION: u64 = 3;
 
 /// `made` is below 2 to the power of this. 0 is that of a line without it.
 const MADE_BITS: u32 = 30;
 
 /// A number that nobody else has.
-pub(crate) fn unique() -> u64 {
+pub(crate) fn random_id() -> u64 {
     // The standard library's random keys are the same in parent and child after a fork. Process and time are not.
     RandomState::new().hash_one((process::id(), SystemTime::now()))
 }
 
 /// The number of a stage, of a filter with this `made`. Whoever lists the stage anew, because a server has lost that, gives it the same:
 /// its shards still are its own. With another geometry they would not be.
-pub(crate) fn made_of_stage(made: u64, number: u64, plan: Plan) -> u64 {
+pub(crate) fn stage_made(made: u64, number: u64, plan: Plan) -> u64 {
     let parts = [made, number, plan.block_count() as u64, plan.probes().into()];
     let hash = KeyHasher::new(0).bytes(&parts.map(u64::to_le_bytes).concat());
     (hash >> (64 - MADE_BITS)).max(1)
@@ -35,16 +35,16 @@ pub(crate) fn made_of_stage(made: u64, number: u64, plan: Plan) -> u64 {
 
 /// A number for a filter that is made.
 pub(crate) fn new_made() -> u64 {
-    (unique() >> (64 - MADE_BITS)).max(1)
+    (random_id() >> (64 - MADE_BITS)).max(1)
 }
 
 /// A mark for a shard of the filter with this `made`: from 2^62 to 2^63 - 1.
 pub(crate) fn new_mark(made: u64) -> u64 {
-    (1 << MADE_BITS | made) << 32 | unique() >> 32
+    (1 << MADE_BITS | made) << 32 | random_id() >> 32
 }
 
 /// Whether a mark is of the filter or the stage with this `made`.
-pub(crate) fn is_of(mark: u64, made: u64) -> bool {
+pub(crate) fn has_made(mark: u64, made: u64) -> bool {
     mark >> 32 == 1 << MADE_BITS | made
 }
 
@@ -57,35 +57,35 @@ pub(crate) fn is_marked(length: &Value, end: &Value) -> bool {
 }
 
 /// A filter: its kind, its hasher, and `made`.
-pub(crate) struct Described {
-    pub(crate) kind: Kind,
+pub(crate) struct FilterMeta {
+    pub(crate) kind: FilterKind,
     pub(crate) hasher: KeyHasher,
     pub(crate) made: u64,
 }
 
-impl Described {
+impl FilterMeta {
     /// A filter that is made for this size.
     pub(crate) fn new(size: &Builder<BloomFilter>) -> Result<Self, RedisFilterError> {
         let plan = size.plan()?;
         check_size(plan)?;
-        Ok(Self { kind: Kind::Fixed(plan), hasher: size.hasher(), made: new_made() })
+        Ok(Self { kind: FilterKind::Fixed(plan), hasher: size.hasher(), made: new_made() })
     }
 
     /// A filter that is made of stages.
     pub(crate) fn staged(stages: Stages) -> Result<Self, RedisFilterError> {
         stages.stage(0)?;
-        Ok(Self { kind: Kind::Staged(stages), hasher: stages.hasher(), made: new_made() })
+        Ok(Self { kind: FilterKind::Staged(stages), hasher: stages.hasher(), made: new_made() })
     }
 }
 
 /// The line that describes a filter.
-pub(crate) fn encode(filter: &Described) -> String {
-    let Described { kind, hasher, made } = filter;
+pub(crate) fn encode(filter: &FilterMeta) -> String {
+    let FilterMeta { kind, hasher, made } = filter;
     let (seed, golden) = (hasher.seed(), hasher.golden());
     let (version, size) = match kind {
-        Kind::Fixed(plan) => (VERSION, format!("blocks={} probes={}", plan.block_count(), plan.probes())),
-        Kind::Staged(Stages { keys, rate, window, generations, .. }) => {
-            (STAGED, format!("keys={keys} rate={rate} window={window} generations={generations}"))
+        FilterKind::Fixed(plan) => (VERSION, format!("blocks={} probes={}", plan.block_count(), plan.probes())),
+        FilterKind::Staged(Stages { keys, rate, window, generations, .. }) => {
+            (STAGED_VERSION, format!("keys={keys} rate={rate} window={window} generations={generations}"))
         }
     };
     format!(
@@ -101,13 +101,13 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    fn of(line: &'a [u8], begins: &str, key: &'a str) -> Result<Self, RedisFilterError> {
+    fn parse(line: &'a [u8], begins: &str, key: &'a str) -> Result<Self, RedisFilterError> {
         let line = str::from_utf8(line).ok().and_then(|line| line.strip_prefix(begins));
         let fields = line.map(|line| Self { line, key });
         fields.ok_or_else(|| RedisFilterError::NotBloomline { key: key.to_owned() })
     }
 
-    fn foreign(&self) -> RedisFilterError {
+    fn not_bloomline(&self) -> RedisFilterError {
         RedisFilterError::NotBloomline { key: self.key.to_owned() }
     }
 
@@ -116,49 +116,49 @@ impl<'a> Fields<'a> {
     }
 
     fn text(&self, field: &str) -> Result<&'a str, RedisFilterError> {
-        self.find(field).ok_or_else(|| self.foreign())
+        self.find(field).ok_or_else(|| self.not_bloomline())
     }
 
     fn number<N: FromStr>(&self, field: &str) -> Result<N, RedisFilterError> {
-        self.text(field)?.parse().map_err(|_| self.foreign())
+        self.text(field)?.parse().map_err(|_| self.not_bloomline())
     }
 
     /// The number that a filter or a stage has of its own.
     fn made(&self) -> Result<u64, RedisFilterError> {
         let made = if self.find("made").is_some() { self.number("made")? } else { 0 };
-        if made >> MADE_BITS == 0 { Ok(made) } else { Err(self.foreign()) }
+        if made >> MADE_BITS == 0 { Ok(made) } else { Err(self.not_bloomline()) }
     }
 
     /// The geometry of blocks and probes.
     fn plan(&self) -> Result<Plan, RedisFilterError> {
         let (blocks, probes) = (self.number::<usize>("blocks")?, self.number("probes")?);
-        let memory = blocks.checked_mul(BLOCK_BYTES).ok_or_else(|| self.foreign())?;
-        let plan = size(memory, probes, 0).plan().map_err(|_| self.foreign())?;
+        let memory = blocks.checked_mul(BLOCK_BYTES).ok_or_else(|| self.not_bloomline())?;
+        let plan = local_builder(memory, probes, 0).plan().map_err(|_| self.not_bloomline())?;
         check_size(plan)?;
         Ok(plan)
     }
 }
 
 /// The filter that a line describes.
-pub(crate) fn decode(name: &str, key: &str, line: &[u8]) -> Result<Described, RedisFilterError> {
-    let fields = Fields::of(line, "bloomline ", key)?;
+pub(crate) fn decode(name: &str, key: &str, line: &[u8]) -> Result<FilterMeta, RedisFilterError> {
+    let fields = Fields::parse(line, "bloomline ", key)?;
     // First, so that the line of a newer version is not taken for something else.
     let found = fields.number("version")?;
-    if found > STAGED {
-        return Err(RedisFilterError::NewerVersion { name: name.to_owned(), found, newest: STAGED });
+    if found > STAGED_VERSION {
+        return Err(RedisFilterError::NewerVersion { name: name.to_owned(), found, newest: STAGED_VERSION });
     }
     if found < VERSION {
         return Err(RedisFilterError::OlderVersion { name: name.to_owned(), found, oldest: VERSION });
     }
     if fields.text("layout")? != "words4" || fields.number::<usize>("shard")? != SHARD_BYTES {
-        return Err(fields.foreign());
+        return Err(fields.not_bloomline());
     }
     let hasher = KeyHasher::new(fields.number("seed")?);
     if fields.number::<u64>("golden")? != hasher.golden() {
         return Err(RedisFilterError::OtherHash { name: name.to_owned() });
     }
     let kind = if found == VERSION {
-        Kind::Fixed(fields.plan()?)
+        FilterKind::Fixed(fields.plan()?)
     } else {
         let stages = Stages {
             keys: fields.number("keys")?,
@@ -168,17 +168,17 @@ pub(crate) fn decode(name: &str, key: &str, line: &[u8]) -> Result<Described, Re
             seed: hasher.seed(),
         };
         let (window, generations) = (stages.window > 0, stages.generations);
-        if window != (generations > 0) || generations > MOST_GENERATIONS || stages.stage(0).is_err() {
-            return Err(fields.foreign());
+        if window != (generations > 0) || generations > MAX_GENERATIONS || stages.stage(0).is_err() {
+            return Err(fields.not_bloomline());
         }
-        Kind::Staged(stages)
+        FilterKind::Staged(stages)
     };
-    Ok(Described { kind, hasher, made: fields.made()? })
+    Ok(FilterMeta { kind, hasher, made: fields.made()? })
 }
 
 /// A stage, as its line describes it.
 #[derive(Clone, Copy)]
-pub(crate) struct Stage {
+pub(crate) struct StageMeta {
     pub(crate) plan: Plan,
     /// How many keys it takes.
     pub(crate) keys: u64,
@@ -188,30 +188,30 @@ pub(crate) struct Stage {
 }
 
 /// The line of a stage.
-pub(crate) fn encode_stage(stage: &Stage) -> String {
-    let Stage { plan, keys, made, opened } = stage;
+pub(crate) fn encode_stage(stage: &StageMeta) -> String {
+    let StageMeta { plan, keys, made, opened } = stage;
     format!("blocks={} probes={} keys={keys} made={made} opened={opened}", plan.block_count(), plan.probes())
 }
 
 /// The stage that a line describes.
-pub(crate) fn decode_stage(key: &str, line: &[u8]) -> Result<Stage, RedisFilterError> {
-    let fields = Fields::of(line, "", key)?;
+pub(crate) fn decode_stage(key: &str, line: &[u8]) -> Result<StageMeta, RedisFilterError> {
+    let fields = Fields::parse(line, "", key)?;
     let (keys, opened) = (fields.number("keys")?, fields.number("opened")?);
-    Ok(Stage { plan: fields.plan()?, keys, made: fields.made()?, opened })
+    Ok(StageMeta { plan: fields.plan()?, keys, made: fields.made()?, opened })
 }
 
 /// What makes the local filter that has the same bits.
-pub(crate) fn size(memory: usize, probes: u32, seed: u64) -> Builder<BloomFilter> {
+pub(crate) fn local_builder(memory: usize, probes: u32, seed: u64) -> Builder<BloomFilter> {
     BloomFilter::builder().memory(memory).probes(probes).seed(seed)
 }
 
 /// A local filter that has the same bits, empty.
-pub(crate) fn local(plan: Plan, seed: u64) -> Result<BloomFilter, BuildError> {
-    size(plan.memory_bytes(), plan.probes(), seed).build()
+pub(crate) fn local_filter(plan: Plan, seed: u64) -> Result<BloomFilter, BuildError> {
+    local_builder(plan.memory_bytes(), plan.probes(), seed).build()
 }
 
 /// Refuses a filter that is not the one that was asked for.
-pub(crate) fn check_same(name: &str, ours: &Described, theirs: &Described) -> Result<(), RedisFilterError> {
+pub(crate) fn check_same(name: &str, ours: &FilterMeta, theirs: &FilterMeta) -> Result<(), RedisFilterError> {
     let pairs = ours.kind.fields().into_iter().zip(theirs.kind.fields());
     match pairs.map(|((field, ours), (_, theirs))| (field, ours, theirs)).find(|(_, ours, theirs)| ours != theirs) {
         None if ours.hasher.seed() != theirs.hasher.seed() => Err(RedisFilterError::Seed { name: name.to_owned() }),
@@ -224,8 +224,8 @@ pub(crate) fn check_same(name: &str, ours: &Described, theirs: &Described) -> Re
 mod tests {
     use super::*;
 
-    fn filter(seed: u64) -> Described {
-        Described { made: 9, ..Described::new(&size(64_000, 8, seed)).unwrap() }
+    fn filter(seed: u64) -> FilterMeta {
+        FilterMeta { made: 9, ..FilterMeta::new(&local_builder(64_000, 8, seed)).unwrap() }
     }
 
     #[test]
@@ -278,9 +278,9 @@ mod tests {
     fn marks_are_of_one_filter_and_two_do_not_fit() {
         for made in [0, 1, 9, (1 << MADE_BITS) - 1, new_made()] {
             let marks = [new_mark(made), new_mark(made)];
-            assert!(marks.iter().all(|&mark| is_of(mark, made) && !is_of(mark, made ^ 1)), "{marks:x?}");
+            assert!(marks.iter().all(|&mark| has_made(mark, made) && !has_made(mark, made ^ 1)), "{marks:x?}");
             assert!(marks[0] != marks[1] && marks[0] + marks[1] >= 1 << 63 && marks[0] < 1 << 63, "{marks:x?}");
         }
-        assert!(!is_of(0, 0) && (0..100).all(|_| (1..1 << MADE_BITS).contains(&new_made())));
+        assert!(!has_made(0, 0) && (0..100).all(|_| (1..1 << MADE_BITS).contains(&new_made())));
     }
 }

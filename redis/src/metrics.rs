@@ -43,7 +43,7 @@ impl RedisFilterMetrics {
     }
 
     /// Counts a portion.
-    pub(crate) fn took(&mut self, time: Duration) {
+    pub(crate) fn record_batch(&mut self, time: Duration) {
         self.batches += 1;
         self.batch_time += time;
         self.slowest_batch = self.slowest_batch.max(time);
@@ -65,7 +65,7 @@ mod tests {
     fn portions_are_counted_from_call_to_call() {
         let mut metrics = RedisFilterMetrics { given_back: 3, ..Default::default() };
         assert_eq!(metrics.mean_batch_time(), None);
-        [30, 10, 20].iter().for_each(|&time| metrics.took(Duration::from_millis(time)));
+        [30, 10, 20].iter().for_each(|&time| metrics.record_batch(Duration::from_millis(time)));
         let met = metrics.take();
         assert_eq!((met.batches, met.mean_batch_time()), (3, Some(Duration::from_millis(20))));
         assert_eq!((met.slowest_batch, met.given_back), (Duration::from_millis(30), 3));

@@ -2,13 +2,13 @@
 //! carries out one command after another, in every order that few switches between clients allow.
 
 use crate::error::RedisFilterError;
-use crate::exchange::{Failure, Outcome, Parcel};
+use crate::exchange::{Failure, NodeAnswers, NodeCommands};
 use crate::kinds::Stages;
-use crate::meta::Described;
+use crate::meta::FilterMeta;
 use crate::nodes::Transport;
-use crate::packed::Sink;
+use crate::packed::CommandSink;
+use crate::remote_filter::RemoteFilter;
 use crate::server::RedisServer;
-use crate::shared::SharedFilter;
 use crate::topology::Node;
 use redis::{Cmd, RedisResult, Value, parse_redis_value};
 use std::cell::{Cell, RefCell};
@@ -26,7 +26,7 @@ type Words = Vec<Vec<u8>>;
 
 /// A server.
 #[derive(Default)]
-struct World {
+struct Server {
     strings: HashMap<Vec<u8>, Vec<u8>>,
     hashes: HashMap<Vec<u8>, BTreeMap<Vec<u8>, Vec<u8>>>,
     /// When it forgets strings.
@@ -50,7 +50,7 @@ enum Mutant {
 }
 
 thread_local! {
-    static WORLD: RefCell<World> = RefCell::default();
+    static SERVER: RefCell<Server> = RefCell::default();
     static CHOICES: RefCell<Choices> = RefCell::default();
     /// How many answers may be lost.
     static LOSSES: Cell<u32> = const { Cell::new(0) };
@@ -60,7 +60,7 @@ thread_local! {
     static TIME: Cell<u64> = const { Cell::new(0) };
 }
 
-impl World {
+impl Server {
     fn execute(&mut self, words: &[Vec<u8>]) -> Value {
         let text: Vec<&str> = words.iter().map(|word| str::from_utf8(word).unwrap()).collect();
         let key = || words[1].clone();
@@ -176,7 +176,7 @@ impl World {
 #[derive(Default)]
 struct Written(Vec<Words>);
 
-impl Sink for Written {
+impl CommandSink for Written {
     fn begin(&mut self, _: usize) {
         self.0.push(Words::new());
     }
@@ -187,15 +187,15 @@ impl Sink for Written {
 }
 
 /// Waits until it is this client's turn.
-async fn turn() {
+async fn yield_turn() {
     let mut waited = false;
     poll_fn(|_| if std::mem::replace(&mut waited, true) { Poll::Ready(()) } else { Poll::Pending }).await;
 }
 
 /// Has a command carried out, when it is this client's turn. `None` if the answer is lost.
 async fn step(words: &[Vec<u8>]) -> Option<Value> {
-    turn().await;
-    let answer = WORLD.with_borrow_mut(|world| world.execute(words));
+    yield_turn().await;
+    let answer = SERVER.with_borrow_mut(|server| server.execute(words));
     let lost = LOSSES.get() > 0 && choose(2) == 1;
     if lost {
         LOSSES.set(LOSSES.get() - 1);
@@ -212,11 +212,11 @@ impl Transport for Simulated {
         Self
     }
 
-    async fn exchange(&mut self, parcels: &mut [Parcel<Written>]) -> Vec<Outcome> {
+    async fn exchange(&mut self, batches: &mut [NodeCommands<Written>]) -> Vec<NodeAnswers> {
         let mut outcomes = Vec::new();
-        for parcel in parcels {
-            let mut outcome = Outcome { answers: Vec::new(), failure: None };
-            for words in &parcel.commands.0 {
+        for batch in batches {
+            let mut outcome = NodeAnswers { answers: Vec::new(), failure: None };
+            for words in &batch.commands.0 {
                 let Some(answer) = step(words).await else {
                     let error = io::Error::from(io::ErrorKind::ConnectionReset).into();
                     outcome.failure = Some(Failure { error, sent: true });
@@ -238,11 +238,11 @@ impl Transport for Simulated {
     async fn sleep(_: Duration) {}
 
     fn now() -> Instant {
-        let still = WORLD.with_borrow(|world| world.mutant == Mutant::Still);
+        let still = SERVER.with_borrow(|server| server.mutant == Mutant::Still);
         Instant::now() + Duration::from_secs(if still { 0 } else { TIME.get() })
     }
 
-    fn forget(&mut self, _: &Node) {}
+    fn disconnect(&mut self, _: &Node) {}
 }
 
 /// The choices of an execution: which was taken, of how many. The next one differs in the last that has another.
@@ -265,7 +265,7 @@ fn choose(options: usize) -> usize {
 }
 
 /// Goes on to the next execution, if there is one.
-fn another() -> bool {
+fn next_execution() -> bool {
     CHOICES.with_borrow_mut(|choices| {
         choices.at = 0;
         while choices.made.last().is_some_and(|(choice, options)| choice + 1 == *options) {
@@ -302,7 +302,7 @@ fn run(mut tasks: Vec<Task<'_>>, mut switches: usize) {
 }
 
 /// Runs what has nobody beside it to its end.
-fn alone<F: Future>(future: F) -> F::Output {
+fn run_alone<F: Future>(future: F) -> F::Output {
     let mut future = Box::pin(future);
     let mut context = Context::from_waker(Waker::noop());
     loop {
@@ -312,12 +312,12 @@ fn alone<F: Future>(future: F) -> F::Output {
     }
 }
 
-type Client = SharedFilter<Simulated>;
+type Client = RemoteFilter<Simulated>;
 
 /// Clients of a filter, each a process of its own that has used the first shard.
 fn clients(count: u64, stages: &Stages) -> Vec<Client> {
     let open = |i| {
-        alone(async {
+        run_alone(async {
             let mut client = open(stages).await.unwrap();
             client.insert_hashes(&[hash(1000 + i)], &mut [false]).await.unwrap();
             client
@@ -328,7 +328,7 @@ fn clients(count: u64, stages: &Stages) -> Vec<Client> {
 
 async fn open(stages: &Stages) -> Result<Client, RedisFilterError> {
     let server = RedisServer::new("redis://model:1").unwrap();
-    Client::open(&server, "f", Some(Described::staged(*stages).unwrap())).await
+    Client::open(&server, "f", Some(FilterMeta::staged(*stages).unwrap())).await
 }
 
 /// Numbers that have no bit pattern in common.
@@ -338,13 +338,13 @@ fn hash(key: u64) -> u64 {
 
 /// What a client does, or what happens beside it.
 #[derive(Clone, Copy)]
-enum Act {
+enum Action {
     /// After an error the client does nothing more.
     Insert(&'static [u64]),
     /// It finds that the first stage is full.
     Grow,
     /// A key that was inserted before it begins must be found, unless it was forgotten meanwhile.
-    Look(u64),
+    Query(u64),
     /// Seconds pass.
     Pass(u64),
     /// The server loses this many of the last stages from their list, and the seals of the last that it keeps if `true`, as a
@@ -354,7 +354,7 @@ enum Act {
 
 /// Clients that do this, of a filter.
 struct Model<'a> {
-    acts: &'a [&'a [Act]],
+    actions: &'a [&'a [Action]],
     switches: usize,
     losses: u32,
     refusals: u32,
@@ -364,16 +364,16 @@ struct Model<'a> {
 
 impl<'a> Model<'a> {
     /// Of a filter that grows, with the server as it should be.
-    fn new(acts: &'a [&'a [Act]], switches: usize) -> Self {
+    fn new(actions: &'a [&'a [Action]], switches: usize) -> Self {
         let stages = Stages::growing(1e-6).first_stage(1000);
-        Self { acts, switches, losses: 0, refusals: 0, stages, mutant: Mutant::Nothing }
+        Self { actions, switches, losses: 0, refusals: 0, stages, mutant: Mutant::Nothing }
     }
 }
 
 /// Loses stages from the list.
 fn lose(count: usize, seals: bool) {
-    WORLD.with_borrow_mut(|world| {
-        let World { strings, hashes, .. } = world;
+    SERVER.with_borrow_mut(|server| {
+        let Server { strings, hashes, .. } = server;
         let list = hashes.get_mut(&b"cbf:{f:stages}"[..]).unwrap();
         for _ in 0..count {
             list.pop_last();
@@ -391,31 +391,31 @@ fn lose(count: usize, seals: bool) {
 fn explore(model: &Model) -> Result<usize, String> {
     CHOICES.set(Choices::default());
     let window = model.stages.forgets_after().map_or(u64::MAX, |window| window.as_secs());
-    let loses = model.acts.iter().flat_map(|acts| *acts).any(|act| matches!(act, Act::Lose(..)));
+    let loses = model.actions.iter().flat_map(|actions| *actions).any(|action| matches!(action, Action::Lose(..)));
     let mut executions = 0;
     loop {
         executions += 1;
         LOSSES.set(0);
         REFUSALS.set(0);
         TIME.set(0);
-        WORLD.set(World { mutant: model.mutant, ..World::default() });
-        let mut clients = clients(model.acts.len() as u64, &model.stages);
+        SERVER.set(Server { mutant: model.mutant, ..Server::default() });
+        let mut clients = clients(model.actions.len() as u64, &model.stages);
         LOSSES.set(model.losses);
         REFUSALS.set(model.refusals);
         // The claims of keys, and when the server got the first.
         let (claims, done, uncertain) =
             (RefCell::new(BTreeMap::<u64, u64>::new()), RefCell::new(BTreeMap::<u64, u64>::new()), Cell::new(0));
         let missed = Cell::new(false);
-        let tasks = clients.iter_mut().zip(model.acts).map(|(client, acts)| {
+        let tasks = clients.iter_mut().zip(model.actions).map(|(client, actions)| {
             let (claims, done, uncertain, missed) = (&claims, &done, &uncertain, &missed);
             let task = async move {
-                for act in *acts {
-                    match act {
-                        Act::Insert(keys) => {
+                for action in *actions {
+                    match action {
+                        Action::Insert(keys) => {
                             let hashes: Vec<u64> = keys.iter().map(|&key| hash(key)).collect();
                             let mut new = vec![false; keys.len()];
                             let inserted = client.insert_hashes(&hashes, &mut new).await;
-                            let at = WORLD.with_borrow(|world| world.claimed);
+                            let at = SERVER.with_borrow(|server| server.claimed);
                             for (&key, new) in keys.iter().zip(new) {
                                 *claims.borrow_mut().entry(key).or_default() += u64::from(new);
                                 if inserted.is_ok() {
@@ -426,24 +426,24 @@ fn explore(model: &Model) -> Result<usize, String> {
                                 break;
                             }
                         }
-                        Act::Grow => {
+                        Action::Grow => {
                             if client.grow().await.is_err() {
                                 break;
                             }
                         }
-                        Act::Look(key) => {
+                        Action::Query(key) => {
                             let inserted = done.borrow().get(key).copied();
                             let mut found = [false];
                             client.contains_hashes(&[hash(*key)], &mut found).await.unwrap();
                             let must = inserted.is_some_and(|at| TIME.get() - at < window);
                             missed.set(missed.get() | (must && !found[0]));
                         }
-                        Act::Pass(seconds) => {
-                            turn().await;
+                        Action::Pass(seconds) => {
+                            yield_turn().await;
                             TIME.set(TIME.get() + seconds);
                         }
-                        Act::Lose(count, seals) => {
-                            turn().await;
+                        Action::Lose(count, seals) => {
+                            yield_turn().await;
                             lose(*count, *seals);
                         }
                     }
@@ -461,7 +461,7 @@ fn explore(model: &Model) -> Result<usize, String> {
         REFUSALS.set(0);
         let keys: Vec<u64> = claims.borrow().keys().copied().collect();
         let mut new = vec![false; keys.len()];
-        let again = alone(async {
+        let again = run_alone(async {
             let mut client = open(&model.stages).await?;
             client.insert_hashes(&keys.iter().map(|&key| hash(key)).collect::<Vec<_>>(), &mut new).await
         });
@@ -474,16 +474,16 @@ fn explore(model: &Model) -> Result<usize, String> {
         if claims.borrow().values().any(|claims| *claims == 0) || surplus > uncertain.get() || missed.get() {
             return Err(format!("{:?}, {} uncertain, missed: {}", claims.borrow(), uncertain.get(), missed.get()));
         }
-        if !another() {
+        if !next_execution() {
             return Ok(executions);
         }
     }
 }
 
-const A: Act = Act::Insert(&[1, 2]);
-const B: Act = Act::Insert(&[2, 1]);
-const ONE: Act = Act::Insert(&[1]);
-const TWO: Act = Act::Insert(&[2]);
+const A: Action = Action::Insert(&[1, 2]);
+const B: Action = Action::Insert(&[2, 1]);
+const ONE: Action = Action::Insert(&[1]);
+const TWO: Action = Action::Insert(&[2]);
 
 /// Switches between clients that are tried, or those of `BLOOMLINE_SWITCHES`.
 fn switches() -> usize {
@@ -493,13 +493,13 @@ fn switches() -> usize {
 #[test]
 fn a_key_is_claimed_once_while_the_filter_grows() {
     let mut executions = Vec::new();
-    for (acts, more) in [
-        (&[&[ONE][..], &[ONE], &[Act::Grow]][..], 1),
-        (&[&[A, Act::Grow], &[B, Act::Grow]], 1),
-        (&[&[Act::Grow, A], &[Act::Grow, B], &[ONE]], 0),
-        (&[&[ONE], &[Act::Grow, Act::Grow, ONE], &[ONE, ONE]], 0),
+    for (actions, more) in [
+        (&[&[ONE][..], &[ONE], &[Action::Grow]][..], 1),
+        (&[&[A, Action::Grow], &[B, Action::Grow]], 1),
+        (&[&[Action::Grow, A], &[Action::Grow, B], &[ONE]], 0),
+        (&[&[ONE], &[Action::Grow, Action::Grow, ONE], &[ONE, ONE]], 0),
     ] {
-        executions.push(explore(&Model::new(acts, switches() + more)).unwrap());
+        executions.push(explore(&Model::new(actions, switches() + more)).unwrap());
     }
     println!("{executions:?} executions");
     assert!(executions.iter().sum::<usize>() > 1000, "{executions:?}");
@@ -507,49 +507,51 @@ fn a_key_is_claimed_once_while_the_filter_grows() {
 
 #[test]
 fn a_key_is_found_once_it_was_inserted() {
-    for acts in [&[&[Act::Grow, ONE][..], &[Act::Look(1), Act::Look(1)]][..], &[&[ONE], &[Act::Grow], &[Act::Look(1)]]]
-    {
-        explore(&Model::new(acts, switches() + 1)).unwrap();
+    for actions in [
+        &[&[Action::Grow, ONE][..], &[Action::Query(1), Action::Query(1)]][..],
+        &[&[ONE], &[Action::Grow], &[Action::Query(1)]],
+    ] {
+        explore(&Model::new(actions, switches() + 1)).unwrap();
     }
 }
 
 #[test]
 fn lost_answers_lose_no_key_and_those_that_repeat_are_counted() {
-    for acts in [&[&[ONE][..], &[ONE], &[Act::Grow]][..], &[&[A, Act::Grow], &[B]]] {
-        explore(&Model { losses: 1, ..Model::new(acts, switches()) }).unwrap();
+    for actions in [&[&[ONE][..], &[ONE], &[Action::Grow]][..], &[&[A, Action::Grow], &[B]]] {
+        explore(&Model { losses: 1, ..Model::new(actions, switches()) }).unwrap();
     }
 }
 
 /// The model finds what is wrong.
 #[test]
 fn without_seals_a_key_is_claimed_twice() {
-    let acts: &[&[Act]] = &[&[ONE], &[Act::Grow, ONE]];
-    let error = explore(&Model { mutant: Mutant::Unsealed, ..Model::new(acts, 2) }).unwrap_err();
+    let actions: &[&[Action]] = &[&[ONE], &[Action::Grow, ONE]];
+    let error = explore(&Model { mutant: Mutant::Unsealed, ..Model::new(actions, 2) }).unwrap_err();
     assert!(error.contains("{1: 2}"), "{error}");
 }
 
 /// Claims come late in stage after stage, some of them, and the server refuses others.
 #[test]
 fn a_key_that_is_late_and_then_refused_is_not_lost() {
-    let acts: &[&[Act]] = &[&[A], &[Act::Grow, Act::Grow]];
-    let executions = explore(&Model { refusals: 1, ..Model::new(acts, switches()) }).unwrap();
+    let actions: &[&[Action]] = &[&[A], &[Action::Grow, Action::Grow]];
+    let executions = explore(&Model { refusals: 1, ..Model::new(actions, switches()) }).unwrap();
     assert!(executions > 50, "{executions}");
 }
 
 /// A server loses the end of the list, or all of it, or the end and the seals of the stage before.
 #[test]
 fn a_list_that_is_lost_doubles_no_key_without_a_word() {
-    let acts: &[&[Act]] = &[&[Act::Grow], &[ONE], &[Act::Lose(1, false)]];
-    explore(&Model::new(acts, switches())).unwrap();
+    let actions: &[&[Action]] = &[&[Action::Grow], &[ONE], &[Action::Lose(1, false)]];
+    explore(&Model::new(actions, switches())).unwrap();
     for lost in [1, 2] {
-        let acts: &[&[Act]] = &[&[Act::Grow, ONE, Act::Pass(1), ONE], &[ONE], &[Act::Lose(lost, false)]];
-        explore(&Model::new(acts, switches() - 1)).unwrap_or_else(|error| panic!("{lost}: {error}"));
+        let actions: &[&[Action]] = &[&[Action::Grow, ONE, Action::Pass(1), ONE], &[ONE], &[Action::Lose(lost, false)]];
+        explore(&Model::new(actions, switches() - 1)).unwrap_or_else(|error| panic!("{lost}: {error}"));
     }
     explore(&Model::new(LOST, switches() - 1)).unwrap();
 }
 
 /// A client goes on in a stage that is not listed any more, beside one that takes the stage before for the last.
-const LOST: &[&[Act]] = &[&[Act::Grow, TWO, Act::Lose(1, true), ONE, Act::Pass(1), ONE], &[ONE]];
+const LOST: &[&[Action]] = &[&[Action::Grow, TWO, Action::Lose(1, true), ONE, Action::Pass(1), ONE], &[ONE]];
 
 #[test]
 fn a_list_that_is_lost_doubles_keys_where_nobody_looks() {
@@ -565,15 +567,15 @@ fn window() -> Stages {
 /// Clients stand still anywhere, for less than the window and for more.
 #[test]
 fn a_key_is_found_for_the_window() {
-    let acts: &[&[Act]] = &[&[ONE], &[Act::Pass(9), Act::Pass(8), Act::Look(1)]];
-    explore(&Model { stages: window(), ..Model::new(acts, switches()) }).unwrap();
-    let error = explore(&Model { stages: window(), mutant: Mutant::Still, ..Model::new(acts, 2) }).unwrap_err();
+    let actions: &[&[Action]] = &[&[ONE], &[Action::Pass(9), Action::Pass(8), Action::Query(1)]];
+    explore(&Model { stages: window(), ..Model::new(actions, switches()) }).unwrap();
+    let error = explore(&Model { stages: window(), mutant: Mutant::Still, ..Model::new(actions, 2) }).unwrap_err();
     assert!(error.contains("{1: 2}, 0 uncertain"), "{error}");
 }
 
 #[test]
 fn a_key_is_claimed_once_while_generations_pass() {
-    for acts in [&[&[ONE][..], &[ONE], &[Act::Pass(5)]][..], &[&[A, Act::Grow], &[Act::Pass(4), B]]] {
-        explore(&Model { stages: window(), ..Model::new(acts, switches() - 1) }).unwrap();
+    for actions in [&[&[ONE][..], &[ONE], &[Action::Pass(5)]][..], &[&[A, Action::Grow], &[Action::Pass(4), B]]] {
+        explore(&Model { stages: window(), ..Model::new(actions, switches() - 1) }).unwrap();
     }
 }

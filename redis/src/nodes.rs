@@ -1,10 +1,10 @@
 //! `Nodes`: runs jobs on a server or on the nodes of a cluster, over any kind of connection.
 
 use crate::error::RedisFilterError;
-use crate::exchange::{Exchange, Job, Next, Outcome, Parcel, unanswered};
-use crate::packed::Sink;
+use crate::exchange::{Exchange, Job, NextStep, NodeAnswers, NodeCommands, unanswered};
+use crate::packed::CommandSink;
 use crate::sentinel::Sentinels;
-use crate::server::{Ending, RedisServer};
+use crate::server::{CancelToken, RedisServer};
 use crate::topology::{Node, Topology, refusal};
 use redis::{Cmd, RedisResult, Value, cmd};
 use std::time::{Duration, Instant};
@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 /// The futures of a transport that blocks are ready when they are first polled.
 pub(crate) trait Transport: Sized {
     /// What commands are written to.
-    type Sink: Sink;
+    type Sink: CommandSink;
 
     /// No connections yet. With `readonly`, each begins with `READONLY`, so that replicas answer.
     fn new(server: &RedisServer, readonly: bool) -> Self;
 
-    /// Sends each parcel to its node and then waits for all answers. Returns what came of each parcel, in their order.
+    /// Sends each batch to its node and then waits for all answers. Returns what came of each batch, in their order.
     /// Takes the commands, if it needs to.
-    async fn exchange(&mut self, parcels: &mut [Parcel<Self::Sink>]) -> Vec<Outcome>;
+    async fn exchange(&mut self, batches: &mut [NodeCommands<Self::Sink>]) -> Vec<NodeAnswers>;
 
     /// Sends one command, and does not send it again.
     async fn ask(&mut self, node: &Node, command: &Cmd) -> RedisResult<Value>;
@@ -34,7 +34,7 @@ pub(crate) trait Transport: Sized {
     }
 
     /// The next command for this node goes over a connection of its own.
-    fn forget(&mut self, node: &Node);
+    fn disconnect(&mut self, node: &Node);
 
     /// A job failed. Connections over which answers could still come must not be used for the next job.
     fn abandon(&mut self) {}
@@ -44,7 +44,7 @@ pub(crate) trait Transport: Sized {
 const BUSY_WAIT: Duration = Duration::from_millis(100);
 
 /// How long to sleep before it is asked whether the caller wants an end.
-const NAP: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The nodes that serve a filter.
 #[derive(Clone)]
@@ -52,7 +52,7 @@ pub(crate) struct Nodes<T> {
     server: RedisServer,
     topology: Topology,
     /// Whether what was found is no replica. If it says that it is one later, another has taken over.
-    primary: bool,
+    is_primary: bool,
     /// How often the nodes were asked for the topology.
     refreshes: usize,
     /// Commands that were sent again.
@@ -64,8 +64,10 @@ impl<T: Transport> Nodes<T> {
     /// Asks the given nodes for the topology, or the primary that the given Sentinels name, one after the other, until one answers.
     pub(crate) async fn connect(server: &RedisServer) -> Result<Self, RedisFilterError> {
         let mut transport = T::new(server, false);
-        let (topology, primary) = find(&mut transport, server, server.seeds().collect(), server.patience).await?;
-        let nodes = Self { server: server.clone(), topology, primary, refreshes: 0, sent_again: 0, transport };
+        let (topology, primary) =
+            find_topology(&mut transport, server, server.seeds().collect(), server.patience).await?;
+        let nodes =
+            Self { server: server.clone(), topology, is_primary: primary, refreshes: 0, sent_again: 0, transport };
         // If the node is a replica, its connection does not allow queries yet.
         Ok(if server.replicas { nodes.another() } else { nodes })
     }
@@ -74,11 +76,11 @@ impl<T: Transport> Nodes<T> {
     pub(crate) fn another(&self) -> Self {
         let readonly = self.server.replicas && matches!(self.topology, Topology::Cluster(_));
         let transport = T::new(&self.server, readonly);
-        let Self { server, topology, primary, .. } = self;
+        let Self { server, topology, is_primary: primary, .. } = self;
         Self {
             server: server.clone(),
             topology: topology.clone(),
-            primary: *primary,
+            is_primary: *primary,
             refreshes: 0,
             sent_again: 0,
             transport,
@@ -87,27 +89,27 @@ impl<T: Transport> Nodes<T> {
 
     /// Runs a job until every command has its answer, whatever breaks meanwhile. Returns whether nothing did.
     pub(crate) async fn run(&mut self, job: &mut impl Job) -> Result<bool, RedisFilterError> {
-        let mut exchange = Exchange::new(job, &self.server, self.primary);
+        let mut exchange = Exchange::new(job, &self.server, self.is_primary);
         let mut smooth = true;
         loop {
-            if self.server.ending.is_over() {
+            if self.server.cancel.is_cancelled() {
                 self.transport.abandon();
                 return Err(exchange.end());
             }
-            let mut parcels = exchange.parcels(&self.topology);
+            let mut batches = exchange.batches(&self.topology);
             if !smooth {
-                self.sent_again += parcels.iter().map(Parcel::len).sum::<usize>() as u64;
+                self.sent_again += batches.iter().map(NodeCommands::len).sum::<usize>() as u64;
             }
-            let outcomes = self.transport.exchange(&mut parcels).await;
-            for (parcel, outcome) in parcels.into_iter().zip(outcomes) {
-                exchange.take(parcel, outcome);
+            let outcomes = self.transport.exchange(&mut batches).await;
+            for (batch, outcome) in batches.into_iter().zip(outcomes) {
+                exchange.take(batch, outcome);
             }
             match exchange.next().inspect_err(|_| self.transport.abandon())? {
-                Next::Done => return Ok(smooth),
-                Next::Again { wait, refresh } => {
+                NextStep::Done => return Ok(smooth),
+                NextStep::Again { wait, refresh } => {
                     smooth = false;
-                    pause::<T>(wait, &self.server.ending).await;
-                    if refresh && !self.server.ending.is_over() {
+                    sleep_unless_cancelled::<T>(wait, &self.server.cancel).await;
+                    if refresh && !self.server.cancel.is_cancelled() {
                         self.refresh().await;
                     }
                 }
@@ -144,14 +146,14 @@ impl<T: Transport> Nodes<T> {
     async fn refresh(&mut self) {
         let Self { server, topology, refreshes, transport, .. } = self;
         *refreshes += 1;
-        if let Topology::One(node) = topology {
+        if let Topology::Single(node) = topology {
             // Its name may lead to another server meanwhile, which a connection would hide.
-            transport.forget(node);
+            transport.disconnect(node);
         }
-        let nodes = topology.to_ask(server.seeds(), *refreshes);
-        if let Ok((found, true)) = find(transport, server, nodes, Duration::ZERO).await {
+        let nodes = topology.refresh_order(server.seeds(), *refreshes);
+        if let Ok((found, true)) = find_topology(transport, server, nodes, Duration::ZERO).await {
             // A node that has left its cluster serves no part of the filter.
-            if matches!((&*topology, &found), (Topology::One(_), _) | (_, Topology::Cluster(_))) {
+            if matches!((&*topology, &found), (Topology::Single(_), _) | (_, Topology::Cluster(_))) {
                 *topology = found;
             }
         }
@@ -159,9 +161,9 @@ impl<T: Transport> Nodes<T> {
 }
 
 /// Waits, unless the caller wants an end.
-async fn pause<T: Transport>(mut wait: Duration, ending: &Ending) {
-    while !wait.is_zero() && !ending.is_over() {
-        let nap = wait.min(NAP);
+async fn sleep_unless_cancelled<T: Transport>(mut wait: Duration, cancel: &CancelToken) {
+    while !wait.is_zero() && !cancel.is_cancelled() {
+        let nap = wait.min(POLL_INTERVAL);
         T::sleep(nap).await;
         wait -= nap;
     }
@@ -169,7 +171,7 @@ async fn pause<T: Transport>(mut wait: Duration, ending: &Ending) {
 
 /// Asks nodes for the topology, or Sentinels for the primary and that for it, until one answers. Tells whether it is no replica.
 /// Where another server may be the primary, one that is a replica is passed over.
-async fn find<T: Transport>(
+async fn find_topology<T: Transport>(
     transport: &mut T,
     server: &RedisServer,
     nodes: Vec<Node>,
@@ -185,12 +187,12 @@ async fn find<T: Transport>(
             Ok(node) if met.contains(&node) => continue,
             Ok(node) => {
                 met.push(node.clone());
-                ask_patiently(transport, server, &node, patience).await
+                ask_until_ready(transport, server, &node, patience).await
             }
             Err(error) => Err(error),
         };
         match found {
-            Ok((Topology::One(node), false)) if server.has_others() => {
+            Ok((Topology::Single(node), false)) if server.has_others() => {
                 last = Some(RedisFilterError::ReadOnly { node: node.to_string() });
             }
             Ok(found) => return Ok(found),
@@ -201,7 +203,7 @@ async fn find<T: Transport>(
 }
 
 /// Waits for a server that answers that it is busy with a script.
-async fn ask_patiently<T: Transport>(
+async fn ask_until_ready<T: Transport>(
     transport: &mut T,
     server: &RedisServer,
     node: &Node,
@@ -211,7 +213,7 @@ async fn ask_patiently<T: Transport>(
     loop {
         let topology = ask_topology(transport, node).await;
         let busy = matches!(&topology, Err(RedisFilterError::Refused { message, .. }) if message.contains("BUSY"));
-        if !busy || started.elapsed() >= patience || server.ending.is_over() {
+        if !busy || started.elapsed() >= patience || server.cancel.is_cancelled() {
             return topology;
         }
         T::sleep(BUSY_WAIT).await;
@@ -226,7 +228,7 @@ async fn ask_topology(transport: &mut impl Transport, node: &Node) -> Result<(To
     let primary = match topology {
         Topology::Cluster(_) => true,
         // Every user may send it, unlike `ROLE`. A server that does not know it is taken for a primary.
-        Topology::One(_) => !says_replica(&transport.ask(node, &cmd("HELLO")).await.map_err(failed)?),
+        Topology::Single(_) => !says_replica(&transport.ask(node, &cmd("HELLO")).await.map_err(failed)?),
     };
     Ok((topology, primary))
 }

@@ -6,7 +6,7 @@
 use redis::{Arg, Cmd};
 
 /// What commands are written to, argument by argument.
-pub(crate) trait Sink: Default {
+pub(crate) trait CommandSink: Default {
     /// Begins a command of so many arguments, its name included.
     fn begin(&mut self, arguments: usize);
 
@@ -29,9 +29,9 @@ pub(crate) trait Sink: Default {
 
 /// The bytes of commands, one after another.
 #[derive(Default)]
-pub(crate) struct Packed(pub(crate) Vec<u8>);
+pub(crate) struct PackedCommands(pub(crate) Vec<u8>);
 
-impl Packed {
+impl PackedCommands {
     /// The length of what follows, as `*2` or `$3`.
     fn length(&mut self, kind: u8, length: usize) {
         self.0.push(kind);
@@ -43,7 +43,7 @@ impl Packed {
     }
 }
 
-impl Sink for Packed {
+impl CommandSink for PackedCommands {
     fn begin(&mut self, arguments: usize) {
         self.length(b'*', arguments);
     }
@@ -56,7 +56,7 @@ impl Sink for Packed {
 }
 
 /// One command.
-impl Sink for Cmd {
+impl CommandSink for Cmd {
     fn begin(&mut self, _: usize) {}
 
     fn argument(&mut self, bytes: &[u8]) {
@@ -78,7 +78,7 @@ mod tests {
                 prop::collection::vec(prop::collection::vec(any::<u8>(), 0..120), 1..40), 0..10),
             number: usize,
         ) {
-            let (mut packed, mut pipeline) = (Packed::default(), Pipeline::new());
+            let (mut packed, mut pipeline) = (PackedCommands::default(), Pipeline::new());
             for arguments in &commands {
                 let mut command = Cmd::new();
                 command.arg(arguments).arg(number);

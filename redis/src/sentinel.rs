@@ -6,7 +6,7 @@ use crate::topology::Node;
 use redis::{Cmd, ConnectionInfo, IntoConnectionInfo, Value, cmd};
 
 /// The port of a Sentinel whose URL names none.
-const PORT: u16 = 26379;
+const DEFAULT_PORT: u16 = 26379;
 
 pub(crate) struct Sentinels {
     pub(crate) addresses: Vec<ConnectionInfo>,
@@ -47,7 +47,7 @@ impl Sentinels {
         }
         let own_login = if password.is_empty() { String::new() } else { format!("{user}:{password}@") };
         let address = |login: &str, host: &str, database: &str| {
-            let port = if has_port(host) { String::new() } else { format!(":{PORT}") };
+            let port = if has_port(host) { String::new() } else { format!(":{DEFAULT_PORT}") };
             let url = format!("{scheme}://{login}{host}{port}/{database}");
             url.into_connection_info().map_err(|error| error.to_string())
         };

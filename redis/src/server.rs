@@ -37,41 +37,41 @@ pub struct RedisServer {
     pub(crate) replicas: bool,
     /// How many replicas are waited for, and how long.
     wait: (u32, Duration),
-    pub(crate) ending: Ending,
+    pub(crate) cancel: CancelToken,
     /// Who certifies the server, as text (PEM), if not those whom the system trusts.
     authority: Option<Arc<[u8]>>,
     /// What this client shows to the server.
-    identity: Option<Identity>,
+    identity: Option<ClientIdentity>,
     /// What encrypted connections begin with. It is made once, for it takes some time to read the certificates of the system.
     tls: Arc<OnceLock<Arc<ClientConfig>>>,
 }
 
 /// A certificate and its key, as text (PEM).
 #[derive(Clone)]
-struct Identity {
+struct ClientIdentity {
     certificate: Arc<[u8]>,
     key: Arc<[u8]>,
 }
 
 /// That replicas have a claim before it is believed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Confirmation {
+pub(crate) struct ReplicaWait {
     pub(crate) replicas: u32,
     /// Milliseconds, at least 1: 0 would be for ever.
     pub(crate) timeout: u32,
 }
 
 /// How long an answer may still take once the caller wants an end.
-const GRACE: Duration = Duration::from_secs(1);
+const CANCEL_GRACE: Duration = Duration::from_secs(1);
 
 /// Whether the caller wants an end.
 #[derive(Clone, Default)]
-pub(crate) struct Ending(Option<Arc<dyn Fn() -> bool + Send + Sync>>);
+pub(crate) struct CancelToken(Option<Arc<dyn Fn() -> bool + Send + Sync>>);
 
-impl Ending {
+impl CancelToken {
     /// Whether nothing may take any longer.
-    pub(crate) fn is_over(&self) -> bool {
-        self.0.as_ref().is_some_and(|is_over| is_over())
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.0.as_ref().is_some_and(|is_cancelled| is_cancelled())
     }
 }
 
@@ -123,7 +123,7 @@ impl RedisServer {
             patience: Duration::from_secs(30),
             replicas: false,
             wait: (0, Duration::ZERO),
-            ending: Ending::default(),
+            cancel: CancelToken::default(),
             authority: None,
             identity: None,
             tls: Arc::default(),
@@ -192,7 +192,7 @@ impl RedisServer {
     /// ```
     pub fn client_certificate(mut self, certificate: &[u8], key: &[u8]) -> Result<Self, RedisFilterError> {
         self.check_encrypted()?;
-        let identity = Identity { certificate: certificate.into(), key: key.into() };
+        let identity = ClientIdentity { certificate: certificate.into(), key: key.into() };
         configure(RootCertStore::empty(), Some(&identity))
             .map_err(|reason| RedisFilterError::Certificate { reason })?;
         self.identity = Some(identity);
@@ -216,11 +216,11 @@ impl RedisServer {
     pub fn end_when(self, flag: Arc<AtomicBool>) -> Self {
         let since = OnceLock::new();
         // Relaxed: nothing else is said with it.
-        self.end_if(move || flag.load(Ordering::Relaxed) && since.get_or_init(Instant::now).elapsed() >= GRACE)
+        self.end_if(move || flag.load(Ordering::Relaxed) && since.get_or_init(Instant::now).elapsed() >= CANCEL_GRACE)
     }
 
-    /// Ends calls once `is_over` returns `true`, as [`end_when`](Self::end_when) does, at once. The thread that blocks in a
-    /// call asks before it sends and before each part of an answer, and every 0.1 s while it waits; so `is_over` should take
+    /// Ends calls once `is_cancelled` returns `true`, as [`end_when`](Self::end_when) does, at once. The thread that blocks in a
+    /// call asks before it sends and before each part of an answer, and every 0.1 s while it waits; so `is_cancelled` should take
     /// no longer than looking at a clock most of the time. It must return `true` until the call has ended, and calls go
     /// on when it returns `false` again. It replaces an earlier flag or question.
     ///
@@ -233,8 +233,8 @@ impl RedisServer {
     /// let server = RedisServer::new("redis://127.0.0.1:6379")?.end_if(move || Instant::now() > end);
     /// # Ok::<(), bloomline_redis::RedisFilterError>(())
     /// ```
-    pub fn end_if(mut self, is_over: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        self.ending = Ending(Some(Arc::new(is_over)));
+    pub fn end_if(mut self, is_cancelled: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.cancel = CancelToken(Some(Arc::new(is_cancelled)));
         self
     }
 
@@ -265,12 +265,12 @@ impl RedisServer {
     }
 
     /// The replicas to wait for, if any.
-    pub(crate) fn confirmation(&self) -> Option<Confirmation> {
+    pub(crate) fn confirmation(&self) -> Option<ReplicaWait> {
         let (replicas, timeout) = self.wait;
         let timeout = timeout.min(self.response_timeout / 2).as_millis().max(1);
         // Some weeks are enough.
         let timeout = u32::try_from(timeout).unwrap_or(u32::MAX);
-        (replicas > 0).then_some(Confirmation { replicas, timeout })
+        (replicas > 0).then_some(ReplicaWait { replicas, timeout })
     }
 
     /// The nodes that the URLs name: servers, or the Sentinels that know which one to ask.
@@ -297,10 +297,8 @@ impl RedisServer {
     /// How connections are encrypted.
     pub(crate) fn tls(&self) -> Arc<ClientConfig> {
         let config = || {
-            let roots = self
-                .authority
-                .as_deref()
-                .map_or_else(roots_of_system, |pem| roots_in(pem).expect("it was read before"));
+            let roots =
+                self.authority.as_deref().map_or_else(system_roots, |pem| roots_in(pem).expect("it was read before"));
             configure(roots, self.identity.as_ref()).expect("it was read before")
         };
         Arc::clone(self.tls.get_or_init(config))
@@ -318,9 +316,11 @@ fn node(info: &ConnectionInfo) -> Node {
 }
 
 /// TLS with servers that these certify.
-fn configure(roots: RootCertStore, identity: Option<&Identity>) -> Result<Arc<ClientConfig>, String> {
+fn configure(roots: RootCertStore, identity: Option<&ClientIdentity>) -> Result<Arc<ClientConfig>, String> {
     let builder = ClientConfig::builder().with_root_certificates(roots);
-    let Some(Identity { certificate, key }) = identity else { return Ok(Arc::new(builder.with_no_client_auth())) };
+    let Some(ClientIdentity { certificate, key }) = identity else {
+        return Ok(Arc::new(builder.with_no_client_auth()));
+    };
     let chain = CertificateDer::pem_slice_iter(certificate).collect::<Result<Vec<_>, _>>();
     let chain = chain.map_err(|error| error.to_string())?;
     if chain.is_empty() {
@@ -330,7 +330,7 @@ fn configure(roots: RootCertStore, identity: Option<&Identity>) -> Result<Arc<Cl
     builder.with_client_auth_cert(chain, key).map(Arc::new).map_err(|error| error.to_string())
 }
 
-fn roots_of_system() -> RootCertStore {
+fn system_roots() -> RootCertStore {
     let mut roots = RootCertStore::empty();
     // As browsers do: those that make sense are enough.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -385,10 +385,10 @@ mod tests {
         assert_eq!(server.confirmation(), None);
         for (timeout, milliseconds) in [(Duration::ZERO, 1), (Duration::from_millis(7), 7), (Duration::MAX, 250)] {
             let confirmation = server.clone().wait_for_replicas(2, timeout).confirmation();
-            assert_eq!(confirmation, Some(Confirmation { replicas: 2, timeout: milliseconds }));
+            assert_eq!(confirmation, Some(ReplicaWait { replicas: 2, timeout: milliseconds }));
         }
         let endless = server.response_timeout(Duration::MAX).wait_for_replicas(1, Duration::MAX);
-        assert_eq!(endless.confirmation(), Some(Confirmation { replicas: 1, timeout: u32::MAX }));
+        assert_eq!(endless.confirmation(), Some(ReplicaWait { replicas: 1, timeout: u32::MAX }));
     }
 
     #[test]

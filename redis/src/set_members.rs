@@ -1,16 +1,16 @@
 //! `SetMembers`: a set of Redis, read a portion at a time, to add its members to a filter.
 
-use crate::blocking::{Blocking, block_on};
+use crate::blocking::{BlockingTransport, block_on};
 use crate::error::RedisFilterError;
 use crate::jobs::Commands;
-use crate::listing::scanned;
 use crate::nodes::Nodes;
+use crate::scan::parse_scan;
 use crate::server::RedisServer;
-use crate::shards::{Key, slot_of};
+use crate::shards::{Key, key_slot};
 use redis::Value;
 
 /// Members that a server is asked for at once. It may answer with more.
-const PORTION: usize = 4096;
+const SSCAN_COUNT: usize = 4096;
 
 /// The members of a set on a Redis or Valkey server or cluster, some thousands at a time.
 ///
@@ -32,7 +32,7 @@ const PORTION: usize = 4096;
 /// # Ok::<(), bloomline_redis::RedisFilterError>(())
 /// ```
 pub struct SetMembers {
-    nodes: Nodes<Blocking>,
+    nodes: Nodes<BlockingTransport>,
     key: Key,
     /// The place of the next portion; `None` after the last one.
     cursor: Option<String>,
@@ -45,7 +45,7 @@ impl SetMembers {
     /// [`RedisFilterError`]: the server cannot be reached or denies access.
     pub fn new(server: &RedisServer, key: &str) -> Result<Self, RedisFilterError> {
         let nodes = block_on(Nodes::connect(server))?;
-        Ok(Self { nodes, key: Key { name: key.to_owned(), slot: slot_of(key) }, cursor: Some("0".to_owned()) })
+        Ok(Self { nodes, key: Key { name: key.to_owned(), slot: key_slot(key) }, cursor: Some("0".to_owned()) })
     }
 
     /// The number of members at the moment. Takes a round trip.
@@ -68,9 +68,10 @@ impl SetMembers {
         }
     }
 
-    fn portion(&mut self, cursor: &str) -> Result<Vec<Vec<u8>>, RedisFilterError> {
-        let answer = self.ask("SSCAN", &[cursor, "COUNT", &PORTION.to_string()])?;
-        let (next, members) = scanned(answer).ok_or_else(|| self.key.refused("its answer to SSCAN makes no sense"))?;
+    fn next_members(&mut self, cursor: &str) -> Result<Vec<Vec<u8>>, RedisFilterError> {
+        let answer = self.ask("SSCAN", &[cursor, "COUNT", &SSCAN_COUNT.to_string()])?;
+        let (next, members) =
+            parse_scan(answer).ok_or_else(|| self.key.refused("its answer to SSCAN makes no sense"))?;
         self.cursor = Some(next).filter(|next| next != "0");
         Ok(members)
     }
@@ -82,6 +83,6 @@ impl Iterator for SetMembers {
     fn next(&mut self) -> Option<Self::Item> {
         // After an error there is no more.
         let cursor = self.cursor.take()?;
-        Some(self.portion(&cursor))
+        Some(self.next_members(&cursor))
     }
 }

@@ -7,7 +7,7 @@
 //! would give a string without keys its whole length otherwise.
 
 use crate::error::RedisFilterError;
-use crate::packed::Sink;
+use crate::packed::CommandSink;
 use bloomline::{BuildError, Plan};
 use redis::{Cmd, Value, cmd};
 use std::fmt::Display;
@@ -22,7 +22,7 @@ pub(crate) const SHARD_BYTES: usize = (16 << 20) - BLOCK_BYTES;
 const SHARD_BLOCKS: usize = SHARD_BYTES / BLOCK_BYTES;
 
 /// Blocks that are read or written with one command: a mebibyte, as a server does nothing else meanwhile.
-const PIECE: usize = (1 << 20) / BLOCK_BYTES;
+const CHUNK_BLOCKS: usize = (1 << 20) / BLOCK_BYTES;
 
 /// The names of all keys on a server begin with this.
 pub(crate) const KEY_PREFIX: &str = "cbf:";
@@ -40,7 +40,7 @@ const MAX_SHARDS: usize = 1 << 20;
 pub(crate) const MAX_BYTES: u64 = MAX_SHARDS as u64 * SHARD_BYTES as u64;
 
 /// The slots of a cluster.
-const SLOTS: u16 = 16384;
+const SLOT_COUNT: u16 = 16384;
 
 /// The name of a value on the server, and the slot of the cluster that has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub(crate) struct Key {
 }
 
 /// Bytes of a mark.
-const MARK: usize = 8;
+const MARK_BYTES: usize = 8;
 
 /// The name of a filter, its size and the keys of its shards.
 pub(crate) struct Shards {
@@ -75,14 +75,14 @@ pub(crate) struct Probes {
 
 impl Shards {
     pub(crate) fn new(name: &str, plan: Plan) -> Self {
-        let keys = (0..count(plan)).map(|shard| Key::new(name, shard)).collect();
+        let keys = (0..shard_count(plan)).map(|shard| Key::new(name, shard)).collect();
         Self { name: name.to_owned(), plan, keys, lead: 0, until: None }
     }
 
     /// Those of a stage.
-    pub(crate) fn of_stage(name: &str, stage: u64, plan: Plan, until: Option<u64>) -> Self {
-        let keys = (0..count(plan)).map(|shard| Key::new(name, format_args!("{stage}.{shard}"))).collect();
-        Self { name: name.to_owned(), plan, keys, lead: MARK, until }
+    pub(crate) fn for_stage(name: &str, stage: u64, plan: Plan, until: Option<u64>) -> Self {
+        let keys = (0..shard_count(plan)).map(|shard| Key::new(name, format_args!("{stage}.{shard}"))).collect();
+        Self { name: name.to_owned(), plan, keys, lead: MARK_BYTES, until }
     }
 
     /// The key of a copy of a shard, in the same slot.
@@ -98,12 +98,11 @@ impl Shards {
     }
 
     /// The blocks of a shard in pieces for a command each, and the byte of the shard at which each begins.
-    pub(crate) fn pieces(&self, shard: usize) -> impl Iterator<Item = (usize, Range<usize>)> + use<> {
+    pub(crate) fn chunks(&self, shard: usize) -> impl Iterator<Item = (usize, Range<usize>)> + use<> {
         let (blocks, lead) = (self.blocks(shard), self.lead);
-        blocks
-            .clone()
-            .step_by(PIECE)
-            .map(move |start| (lead + (start - blocks.start) * BLOCK_BYTES, start..blocks.end.min(start + PIECE)))
+        blocks.clone().step_by(CHUNK_BLOCKS).map(move |start| {
+            (lead + (start - blocks.start) * BLOCK_BYTES, start..blocks.end.min(start + CHUNK_BLOCKS))
+        })
     }
 
     /// The command that counts the bits of some blocks of a shard, of which the first is 0.
@@ -133,7 +132,7 @@ impl Shards {
     /// The command that gives a shard its whole length, and this mark if it has none. Two marks make more than 63 bits, so
     /// of two that are added, the second fails. The answer is whatever came of that, and then the mark that is there.
     pub(crate) fn mark(&self, shard: usize, mark: u64) -> (u16, Cmd) {
-        self.mark_and(shard, mark, |command| {
+        self.mark_with(shard, mark, |command| {
             // The highest bit of the mark is a seal's, and 0 is added to it.
             let last = 8 * (self.lead + self.bytes(shard)) - 1;
             if self.lead > 0 {
@@ -144,10 +143,10 @@ impl Shards {
 
     /// The command that seals a shard, which gets this mark if it has none. The answer ends in the mark that is there.
     pub(crate) fn seal(&self, shard: usize, mark: u64) -> (u16, Cmd) {
-        self.mark_and(shard, mark, |command| _ = command.arg("SET").arg("u1").arg(8 * self.mark_at(shard)).arg(1))
+        self.mark_with(shard, mark, |command| _ = command.arg("SET").arg("u1").arg(8 * self.mark_at(shard)).arg(1))
     }
 
-    fn mark_and(&self, shard: usize, mark: u64, also: impl FnOnce(&mut Cmd)) -> (u16, Cmd) {
+    fn mark_with(&self, shard: usize, mark: u64, also: impl FnOnce(&mut Cmd)) -> (u16, Cmd) {
         let (key, bit) = (&self.keys[shard], 8 * self.mark_at(shard) + 1);
         let mut command = key.command("BITFIELD");
         command.arg("OVERFLOW").arg("FAIL").arg("INCRBY").arg("u63").arg(bit).arg(mark);
@@ -158,46 +157,46 @@ impl Shards {
     /// The command that lets the server forget a shard in time, if it is to.
     pub(crate) fn expire(&self, shard: usize) -> Option<(u16, Cmd)> {
         /// The last second that a server takes, for it counts milliseconds.
-        const LAST: u64 = i64::MAX as u64 / 1000;
+        const MAX_SECOND: u64 = i64::MAX as u64 / 1000;
         let key = &self.keys[shard];
-        self.until.map(|until| (key.slot, key.command("EXPIREAT").arg(until.min(LAST)).take()))
+        self.until.map(|until| (key.slot, key.command("EXPIREAT").arg(until.min(MAX_SECOND)).take()))
     }
 
     /// The command that reads the mark of a shard: 8 bytes, the highest first, or less if it has none.
     pub(crate) fn read_mark(&self, shard: usize) -> (u16, Cmd) {
         let (key, start) = (&self.keys[shard], self.mark_at(shard));
-        (key.slot, key.command("GETRANGE").arg(start).arg(start + MARK - 1).take())
+        (key.slot, key.command("GETRANGE").arg(start).arg(start + MARK_BYTES - 1).take())
     }
 
     /// Whether shards are sealed one day, so that claims look.
-    pub(crate) fn are_sealed(&self) -> bool {
+    pub(crate) fn may_be_sealed(&self) -> bool {
         self.lead > 0
     }
 }
 
 /// The number of shards.
-fn count(plan: Plan) -> usize {
+fn shard_count(plan: Plan) -> usize {
     plan.block_count().div_ceil(SHARD_BLOCKS)
 }
 
 /// The slot of a key: of its hash tag, the text in its first braces, if it has one that is not empty (the specification of Redis
 /// Cluster).
-pub(crate) fn slot_of(key: &str) -> u16 {
+pub(crate) fn key_slot(key: &str) -> u16 {
     let tag = key.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map(|(tag, _)| tag);
     let hashed = tag.filter(|tag| !tag.is_empty()).unwrap_or(key);
-    crc16::State::<crc16::XMODEM>::calculate(hashed.as_bytes()) % SLOTS
+    crc16::State::<crc16::XMODEM>::calculate(hashed.as_bytes()) % SLOT_COUNT
 }
 
 impl Key {
     /// The key of a part of a filter: the number of a shard, or [`META`]. Each has a hash tag of its own, so that a
     /// cluster spreads the shards.
     pub(crate) fn new(name: &str, part: impl Display) -> Self {
-        Self::of(format!("{KEY_PREFIX}{{{name}:{part}}}"))
+        Self::from_name(format!("{KEY_PREFIX}{{{name}:{part}}}"))
     }
 
     /// The key of this name.
-    pub(crate) fn of(name: String) -> Self {
-        Self { slot: slot_of(&name), name }
+    pub(crate) fn from_name(name: String) -> Self {
+        Self { slot: key_slot(&name), name }
     }
 
     /// The beginning of a command about this key.
@@ -226,8 +225,8 @@ pub(crate) fn check_name(name: &str) -> Result<(), RedisFilterError> {
 impl Probes {
     /// Writes the command that sets all bits of the key at once. Its answer has what each bit was and, if the shard may be
     /// `sealed`, its seal and its mark.
-    pub(crate) fn claim(&self, key: &Key, sealed: bool, sink: &mut impl Sink) {
-        sink.begin(2 + 4 * self.count() + if sealed { 3 } else { 0 });
+    pub(crate) fn claim(&self, key: &Key, sealed: bool, sink: &mut impl CommandSink) {
+        sink.begin(2 + 4 * self.bit_count() + if sealed { 3 } else { 0 });
         sink.argument(b"BITFIELD");
         sink.argument(key.name.as_bytes());
         for bit in self.bits() {
@@ -242,7 +241,7 @@ impl Probes {
     }
 
     /// Writes the command that reads the block.
-    pub(crate) fn read(&self, key: &Key, sink: &mut impl Sink) {
+    pub(crate) fn read(&self, key: &Key, sink: &mut impl CommandSink) {
         sink.begin(4);
         sink.argument(b"GETRANGE");
         sink.argument(key.name.as_bytes());
@@ -251,21 +250,21 @@ impl Probes {
     }
 
     /// Whether the bits that a claim answers say that one was 0. `None` if they are no answer to it.
-    pub(crate) fn were_lacking(&self, bits: &[Value]) -> Option<bool> {
-        let mut lacking = false;
+    pub(crate) fn had_unset_bit(&self, bits: &[Value]) -> Option<bool> {
+        let mut unset = false;
         for bit in bits {
             match bit {
-                Value::Int(0) => lacking = true,
+                Value::Int(0) => unset = true,
                 Value::Int(1) => {}
                 _ => return None,
             }
         }
-        (bits.len() == self.count()).then_some(lacking)
+        (bits.len() == self.bit_count()).then_some(unset)
     }
 
     /// Whether a block has all bits of the key. The server leaves out the end of a block that was never written.
-    pub(crate) fn are_in(&self, block: &[u8]) -> bool {
-        let words = block.chunks(8).map(word_of).chain(std::iter::repeat(0));
+    pub(crate) fn all_set_in(&self, block: &[u8]) -> bool {
+        let words = block.chunks(8).map(word_from_le).chain(std::iter::repeat(0));
         self.mask.iter().zip(words).all(|(mask, word)| word & mask == *mask)
     }
 
@@ -282,13 +281,13 @@ impl Probes {
     }
 
     /// How many bits there are.
-    fn count(&self) -> usize {
+    fn bit_count(&self) -> usize {
         self.mask.iter().map(|mask| mask.count_ones() as usize).sum()
     }
 }
 
 /// The word that begins with these bytes. Bytes that are missing are zero.
-pub(crate) fn word_of(bytes: &[u8]) -> u64 {
+pub(crate) fn word_from_le(bytes: &[u8]) -> u64 {
     let rest = || bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
     bytes.first_chunk().map_or_else(rest, |word| u64::from_le_bytes(*word))
 }
@@ -314,12 +313,12 @@ mod tests {
             let covered: Vec<usize> = (0..shards.keys.len()).flat_map(|shard| shards.blocks(shard)).collect();
             assert!(covered.into_iter().eq(0..blocks));
             for shard in 0..shards.keys.len() {
-                let pieces: Vec<_> = shards.pieces(shard).collect();
+                let pieces: Vec<_> = shards.chunks(shard).collect();
                 let first = shards.blocks(shard).start;
                 assert!(
                     pieces
                         .iter()
-                        .all(|(offset, blocks)| *offset == 64 * (blocks.start - first) && blocks.len() <= PIECE)
+                        .all(|(offset, blocks)| *offset == 64 * (blocks.start - first) && blocks.len() <= CHUNK_BLOCKS)
                 );
                 assert!(pieces.into_iter().flat_map(|(_, blocks)| blocks).eq(shards.blocks(shard)));
             }
@@ -333,10 +332,10 @@ mod tests {
         assert_eq!(Key::new("a", META), Key { name: "cbf:{a:meta}".into(), slot: 14381 });
         for (key, hashed) in [("{user1000}.following", "user1000"), ("foo{{bar}}zap", "{bar"), ("foo{bar}{zap}", "bar")]
         {
-            assert_eq!(slot_of(key), slot_of(hashed), "{key}");
+            assert_eq!(key_slot(key), key_slot(hashed), "{key}");
         }
-        assert_ne!(slot_of("foo{}{bar}"), slot_of("bar"));
-        assert_eq!((slot_of("foo"), slot_of("somekey")), (12182, 11058));
+        assert_ne!(key_slot("foo{}{bar}"), key_slot("bar"));
+        assert_eq!((key_slot("foo"), key_slot("somekey")), (12182, 11058));
         let copy = Key { name: "cbf:{test:0}:upload:00000000000000ab".into(), slot: 14554 };
         assert_eq!(shards(1, 8).temporary(0, 0xAB), copy);
     }
@@ -360,18 +359,18 @@ mod tests {
                     string[bit / 8] |= 1 << (7 - bit % 8);
                     Value::Int(old.into())
                 }).collect();
-                prop_assert_eq!(probes.were_lacking(&old), Some(filter.insert_hash(hash)));
-                prop_assert!(probes.are_in(&string[probes.offset..probes.offset + 64]));
+                prop_assert_eq!(probes.had_unset_bit(&old), Some(filter.insert_hash(hash)));
+                prop_assert!(probes.all_set_in(&string[probes.offset..probes.offset + 64]));
             }
             let bytes: Vec<u8> = (0..blocks).flat_map(|block| filter.block_words(block)).flat_map(u64::to_le_bytes).collect();
             prop_assert_eq!(&bytes, &string);
             for hash in hashes.iter().map(|hash| hash.wrapping_mul(3)) {
                 let probes = shards.probes(hash);
                 let block = &string[probes.offset..probes.offset + 64];
-                prop_assert_eq!(probes.are_in(block), filter.contains_hash(hash));
+                prop_assert_eq!(probes.all_set_in(block), filter.contains_hash(hash));
                 // The server leaves out zeros at the end that were never written.
                 let used = block.len() - block.iter().rev().take_while(|&&byte| byte == 0).count();
-                prop_assert_eq!(probes.are_in(&block[..used]), filter.contains_hash(hash));
+                prop_assert_eq!(probes.all_set_in(&block[..used]), filter.contains_hash(hash));
             }
         }
     }
@@ -397,10 +396,10 @@ mod tests {
     fn answers_that_make_no_sense_are_told() {
         let probes = shards(1, 4).probes(1);
         let ints = |ints: &[i64]| ints.iter().copied().map(Value::Int).collect::<Vec<_>>();
-        assert_eq!(probes.were_lacking(&ints(&[1, 1, 1, 1])), Some(false));
-        assert_eq!(probes.were_lacking(&ints(&[1, 1, 0, 1])), Some(true));
-        assert_eq!(probes.were_lacking(&ints(&[1, 1, 1])), None);
-        assert_eq!(probes.were_lacking(&ints(&[1, 1, 2, 1])), None);
-        assert_eq!(probes.were_lacking(&[Value::Nil]), None);
+        assert_eq!(probes.had_unset_bit(&ints(&[1, 1, 1, 1])), Some(false));
+        assert_eq!(probes.had_unset_bit(&ints(&[1, 1, 0, 1])), Some(true));
+        assert_eq!(probes.had_unset_bit(&ints(&[1, 1, 1])), None);
+        assert_eq!(probes.had_unset_bit(&ints(&[1, 1, 2, 1])), None);
+        assert_eq!(probes.had_unset_bit(&[Value::Nil]), None);
     }
 }

@@ -4,10 +4,10 @@
 //! waits for them any more. The client crate's own keeps each command as an object, waits for all answers of a portion or none, and
 //! takes whatever a server sends into memory.
 
-use crate::answers::Came;
-use crate::exchange::{Failure, Outcome};
-use crate::greeting;
-use crate::packed::{Packed, Sink};
+use crate::answers::ReadBuffer;
+use crate::exchange::{Failure, NodeAnswers};
+use crate::handshake;
+use crate::packed::{CommandSink, PackedCommands};
 use crate::server::RedisServer;
 use crate::topology::Node;
 use crate::wire::{invalid, timed_out};
@@ -31,14 +31,14 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 /// Commands to be sent.
 struct Request {
     bytes: Vec<u8>,
-    awaited: Awaited,
+    awaited: ExpectedAnswers,
 }
 
 /// Answers to come.
-struct Awaited {
+struct ExpectedAnswers {
     answers: usize,
     until: Instant,
-    taker: oneshot::Sender<Outcome>,
+    sender: oneshot::Sender<NodeAnswers>,
 }
 
 /// Its end closes the connection, once all that was handed over is answered.
@@ -49,13 +49,13 @@ pub(crate) struct SharedWire {
 }
 
 /// What will come of commands that were handed over.
-pub(crate) struct Answering(Option<oneshot::Receiver<Outcome>>);
+pub(crate) struct PendingAnswers(Option<oneshot::Receiver<NodeAnswers>>);
 
-impl Answering {
-    pub(crate) async fn outcome(self) -> Outcome {
+impl PendingAnswers {
+    pub(crate) async fn receive(self) -> NodeAnswers {
         let gone = |sent| {
             let error = io::Error::from(io::ErrorKind::ConnectionReset).into();
-            Outcome { answers: Vec::new(), failure: Some(Failure { error, sent }) }
+            NodeAnswers { answers: Vec::new(), failure: Some(Failure { error, sent }) }
         };
         match self.0 {
             // The connection, or the runtime, ended before it told.
@@ -68,11 +68,11 @@ impl Answering {
 impl SharedWire {
     /// Connects, logs in, and makes sure that the server takes the connection.
     pub(crate) async fn connect(server: &RedisServer, node: &Node, readonly: bool) -> RedisResult<Self> {
-        let greeted = timeout(server.connect_timeout, Self::greet(server, node, readonly)).await;
-        greeted.unwrap_or_else(|_| Err(timed_out("the connection").into()))
+        let connected = timeout(server.connect_timeout, Self::connect_unbounded(server, node, readonly)).await;
+        connected.unwrap_or_else(|_| Err(timed_out("the connection").into()))
     }
 
-    async fn greet(server: &RedisServer, node: &Node, readonly: bool) -> RedisResult<Self> {
+    async fn connect_unbounded(server: &RedisServer, node: &Node, readonly: bool) -> RedisResult<Self> {
         let info = server.info(node);
         let stream: Box<dyn Stream> = match info.addr() {
             ConnectionAddr::Tcp(host, port) => Box::new(connect_tcp(host, *port).await?),
@@ -95,8 +95,8 @@ impl SharedWire {
             writer.abort();
         });
         let wire = Self { requests, timeout: server.response_timeout };
-        for (name, command) in greeting::commands(&info, readonly) {
-            greeting::check(name, wire.ask(&command).await?)?;
+        for (name, command) in handshake::commands(&info, readonly) {
+            handshake::check(name, wire.ask(&command).await?)?;
         }
         Ok(wire)
     }
@@ -107,29 +107,29 @@ impl SharedWire {
     }
 
     /// Hands commands over.
-    pub(crate) fn send(&self, bytes: Vec<u8>, answers: usize) -> Answering {
-        let (taker, receiver) = oneshot::channel();
-        let until = Instant::now() + self.timeout.min(FOREVER);
-        let request = Request { bytes, awaited: Awaited { answers, until, taker } };
-        Answering(self.requests.send(request).is_ok().then_some(receiver))
+    pub(crate) fn send(&self, bytes: Vec<u8>, answers: usize) -> PendingAnswers {
+        let (sender, receiver) = oneshot::channel();
+        let until = Instant::now() + self.timeout.min(NO_TIMEOUT);
+        let request = Request { bytes, awaited: ExpectedAnswers { answers, until, sender } };
+        PendingAnswers(self.requests.send(request).is_ok().then_some(receiver))
     }
 
     /// Sends a command and receives its answer.
     pub(crate) async fn ask(&self, command: &Cmd) -> RedisResult<Value> {
-        let mut packed = Packed::default();
+        let mut packed = PackedCommands::default();
         packed.command(command);
-        let Outcome { mut answers, failure } = self.send(packed.0, 1).outcome().await;
+        let NodeAnswers { mut answers, failure } = self.send(packed.0, 1).receive().await;
         failure.map_or_else(|| Ok(answers.remove(0)), |failure| Err(failure.error))
     }
 }
 
 /// Longer than anybody waits, and short enough to be added to a clock.
-const FOREVER: Duration = Duration::from_secs(1 << 30);
+const NO_TIMEOUT: Duration = Duration::from_secs(1 << 30);
 
 async fn write(
     mut stream: WriteHalf<Box<dyn Stream>>,
     mut requests: mpsc::UnboundedReceiver<Request>,
-    awaiting: mpsc::UnboundedSender<Awaited>,
+    awaiting: mpsc::UnboundedSender<ExpectedAnswers>,
 ) {
     while let Some(Request { bytes, awaited }) = requests.recv().await {
         // First, for the answers may come before all commands are sent.
@@ -140,16 +140,16 @@ async fn write(
 }
 
 /// Takes answers until one fails to come. What else was awaited ends then.
-async fn read(mut stream: ReadHalf<Box<dyn Stream>>, mut awaited: mpsc::UnboundedReceiver<Awaited>) {
-    let mut came = Came::default();
-    while let Some(Awaited { answers: count, until, taker }) = awaited.recv().await {
+async fn read(mut stream: ReadHalf<Box<dyn Stream>>, mut awaited: mpsc::UnboundedReceiver<ExpectedAnswers>) {
+    let mut buffer = ReadBuffer::default();
+    while let Some(ExpectedAnswers { answers: count, until, sender }) = awaited.recv().await {
         let mut answers = Vec::with_capacity(count);
-        let received = timeout_at(until, receive(&mut stream, &mut came, count, &mut answers)).await;
+        let received = timeout_at(until, receive(&mut stream, &mut buffer, count, &mut answers)).await;
         let error = received.unwrap_or_else(|_| Err(timed_out("the answer").into())).err();
         let failed = error.is_some();
         let failure = error.map(|error| Failure { error, sent: true });
         // Whoever waited may be gone.
-        _ = taker.send(Outcome { answers, failure });
+        _ = sender.send(NodeAnswers { answers, failure });
         if failed {
             return;
         }
@@ -158,16 +158,16 @@ async fn read(mut stream: ReadHalf<Box<dyn Stream>>, mut awaited: mpsc::Unbounde
 
 async fn receive(
     stream: &mut ReadHalf<Box<dyn Stream>>,
-    came: &mut Came,
+    buffer: &mut ReadBuffer,
     count: usize,
     answers: &mut Vec<Value>,
 ) -> RedisResult<()> {
     while answers.len() < count {
-        match came.next()? {
+        match buffer.next()? {
             Some(answer) => answers.push(answer),
-            None => match stream.read(came.space()?).await? {
+            None => match stream.read(buffer.space()?).await? {
                 0 => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
-                read => came.filled(read),
+                read => buffer.filled(read),
             },
         }
     }

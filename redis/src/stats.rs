@@ -3,8 +3,8 @@
 use crate::error::RedisFilterError;
 use crate::jobs::Commands;
 use crate::nodes::{Nodes, Transport};
-use crate::row::Part;
 use crate::shards::Key;
+use crate::stage_chain::OpenStage;
 use bloomline::Plan;
 use redis::Value;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub struct RedisFilterStats {
 
 impl RedisFilterStats {
     /// Of stages, from the number of bits that are set in each and the bytes that are stored.
-    pub(crate) fn of(stages: &[(Plan, u64, u64)]) -> Self {
+    pub(crate) fn from_stages(stages: &[(Plan, u64, u64)]) -> Self {
         let (mut all, mut ones) = (Self { stages: stages.len(), ..Self::default() }, 0);
         for &(plan, some, stored_bytes) in stages {
             let keys = plan.estimated_keys(some as f64 / (plan.memory_bytes() as f64 * 8.0));
@@ -49,11 +49,11 @@ impl RedisFilterStats {
 
 /// The size of a stage, the number of its bits that are set, and the bytes that are stored.
 pub(crate) async fn count<T: Transport>(
-    part: &mut Part,
+    stage: &mut OpenStage,
     nodes: &mut Nodes<T>,
 ) -> Result<(Plan, u64, u64), RedisFilterError> {
-    part.watch.check()?;
-    let shards = Arc::clone(&part.shards);
+    stage.watch.ensure_valid()?;
+    let shards = Arc::clone(&stage.shards);
     // The blocks, without the mark.
     let about = |(shard, key): (usize, &Key)| {
         [shards.count_ones(shard, 0..shards.blocks(shard).len()), (key.slot, key.command("STRLEN"))]
@@ -69,6 +69,6 @@ pub(crate) async fn count<T: Transport>(
         stored_bytes += length.cast_unsigned().min(shards.bytes(shard) as u64);
     }
     // A filter that is lost looks empty. What another filter left does not.
-    part.watch.look_at_all(nodes, true).await?;
+    stage.watch.check_all(nodes, true).await?;
     Ok((shards.plan, ones, stored_bytes))
 }

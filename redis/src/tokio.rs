@@ -1,8 +1,8 @@
-//! `Tokio`: connections that tasks share.
+//! `TokioTransport`: connections that tasks share.
 
-use crate::exchange::{Failure, IDLE, Outcome, Parcel};
+use crate::exchange::{Failure, IDLE_LIMIT, NodeAnswers, NodeCommands};
 use crate::nodes::Transport;
-use crate::packed::Packed;
+use crate::packed::PackedCommands;
 use crate::server::RedisServer;
 use crate::shared_wire::SharedWire;
 use crate::topology::Node;
@@ -14,42 +14,42 @@ use std::time::{Duration, Instant};
 
 /// At most one connection to each node.
 #[derive(Clone)]
-pub(crate) struct Tokio {
+pub(crate) struct TokioTransport {
     server: RedisServer,
     readonly: bool,
     /// Shared by all clones. The lock is never held across an `await`.
-    open: Arc<Mutex<HashMap<Node, Open>>>,
+    connections: Arc<Mutex<HashMap<Node, OpenConnection>>>,
 }
 
 #[derive(Clone)]
-struct Open {
+struct OpenConnection {
     connection: SharedWire,
     used: Instant,
 }
 
-impl Transport for Tokio {
-    type Sink = Packed;
+impl Transport for TokioTransport {
+    type Sink = PackedCommands;
 
     fn new(server: &RedisServer, readonly: bool) -> Self {
-        Self { server: server.clone(), readonly, open: Arc::default() }
+        Self { server: server.clone(), readonly, connections: Arc::default() }
     }
 
-    async fn exchange(&mut self, parcels: &mut [Parcel<Packed>]) -> Vec<Outcome> {
+    async fn exchange(&mut self, batches: &mut [NodeCommands<PackedCommands>]) -> Vec<NodeAnswers> {
         // All nodes get their commands before the first answer is awaited.
-        let mut sent = Vec::with_capacity(parcels.len());
-        for parcel in &mut *parcels {
-            let commands = mem::take(&mut parcel.commands);
-            let connection = self.connection(&parcel.node).await;
-            sent.push(connection.map(|connection| connection.send(commands.0, parcel.answers)));
+        let mut sent = Vec::with_capacity(batches.len());
+        for batch in &mut *batches {
+            let commands = mem::take(&mut batch.commands);
+            let connection = self.connection(&batch.node).await;
+            sent.push(connection.map(|connection| connection.send(commands.0, batch.answers)));
         }
-        let mut outcomes = Vec::with_capacity(parcels.len());
-        for (sent, parcel) in sent.into_iter().zip(&*parcels) {
+        let mut outcomes = Vec::with_capacity(batches.len());
+        for (sent, batch) in sent.into_iter().zip(&*batches) {
             let outcome = match sent {
-                Ok(answering) => answering.outcome().await,
-                Err(error) => Outcome { answers: Vec::new(), failure: Some(Failure { error, sent: false }) },
+                Ok(answering) => answering.receive().await,
+                Err(error) => NodeAnswers { answers: Vec::new(), failure: Some(Failure { error, sent: false }) },
             };
             if outcome.failure.is_some() {
-                self.open().remove(&parcel.node);
+                self.connections().remove(&batch.node);
             }
             outcomes.push(outcome);
         }
@@ -59,7 +59,7 @@ impl Transport for Tokio {
     async fn ask(&mut self, node: &Node, command: &Cmd) -> RedisResult<Value> {
         let answer = async { self.connection(node).await?.ask(command).await }.await;
         if answer.is_err() {
-            self.open().remove(node);
+            self.connections().remove(node);
         }
         answer
     }
@@ -68,25 +68,26 @@ impl Transport for Tokio {
         tokio::time::sleep(wait).await;
     }
 
-    fn forget(&mut self, node: &Node) {
-        self.open().remove(node);
+    fn disconnect(&mut self, node: &Node) {
+        self.connections().remove(node);
     }
 }
 
-impl Tokio {
-    fn open(&self) -> MutexGuard<'_, HashMap<Node, Open>> {
-        self.open.lock().expect("no task panics while it holds the lock")
+impl TokioTransport {
+    fn connections(&self) -> MutexGuard<'_, HashMap<Node, OpenConnection>> {
+        self.connections.lock().expect("no task panics while it holds the lock")
     }
 
     async fn connection(&self, node: &Node) -> RedisResult<SharedWire> {
-        let open = self.open().get(node).cloned().filter(|open| !open.connection.is_closed());
+        let open = self.connections().get(node).cloned().filter(|open| !open.connection.is_closed());
         let connection = match open {
-            Some(Open { connection, used }) if used.elapsed() <= IDLE => connection,
+            Some(OpenConnection { connection, used }) if used.elapsed() <= IDLE_LIMIT => connection,
             // It may have been closed since.
-            Some(Open { connection, .. }) if connection.ask(&cmd("PING")).await.is_ok() => connection,
+            Some(OpenConnection { connection, .. }) if connection.ask(&cmd("PING")).await.is_ok() => connection,
             _ => SharedWire::connect(&self.server, node, self.readonly).await?,
         };
-        self.open().insert(node.clone(), Open { connection: connection.clone(), used: Instant::now() });
+        self.connections()
+            .insert(node.clone(), OpenConnection { connection: connection.clone(), used: Instant::now() });
         Ok(connection)
     }
 }

@@ -24,7 +24,7 @@ impl Node {
     }
 
     /// The node at an address that this node gave, `host:port`. Without a host it is on this node's.
-    pub(crate) fn named(&self, address: &str) -> Option<Self> {
+    pub(crate) fn resolve(&self, address: &str) -> Option<Self> {
         let (host, port) = address.rsplit_once(':')?;
         let host = if host.is_empty() { self.host() } else { host };
         Some(Self::new(host, port.parse().ok()?))
@@ -42,13 +42,13 @@ impl fmt::Display for Node {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Topology {
     /// One server serves all.
-    One(Node),
+    Single(Node),
     /// The nodes of a cluster serve ranges of slots.
-    Cluster(Vec<Range>),
+    Cluster(Vec<SlotRange>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Range {
+pub(crate) struct SlotRange {
     slots: std::ops::RangeInclusive<u16>,
     primary: Node,
     replicas: Vec<Node>,
@@ -58,7 +58,7 @@ impl Topology {
     /// Reads a node's answer to `CLUSTER SLOTS`. A server that is in no cluster answers with an error.
     pub(crate) fn parse(answer: Value, answering: &Node) -> Result<Self, RedisFilterError> {
         match answer {
-            Value::ServerError(error) if is_no_cluster(&error) => Ok(Self::One(answering.clone())),
+            Value::ServerError(error) if is_not_clustered(&error) => Ok(Self::Single(answering.clone())),
             Value::ServerError(error) if error.details().is_some_and(|details| details.contains("unknown command")) => {
                 let message =
                     format!("{error}; let CLUSTER have its name (rename-command), which says where the shards are");
@@ -74,13 +74,13 @@ impl Topology {
     }
 
     /// The node for a slot: its primary or, with `turn`, one of its replicas. `None` if no node serves the slot.
-    pub(crate) fn node(&self, slot: u16, turn: Option<usize>) -> Option<&Node> {
+    pub(crate) fn node(&self, slot: u16, rotation: Option<usize>) -> Option<&Node> {
         match self {
-            Self::One(node) => Some(node),
+            Self::Single(node) => Some(node),
             Self::Cluster(ranges) => {
                 let range = ranges.iter().find(|range| range.slots.contains(&slot))?;
-                let replica = turn.filter(|_| !range.replicas.is_empty());
-                Some(replica.map_or(&range.primary, |turn| &range.replicas[turn % range.replicas.len()]))
+                let replica = rotation.filter(|_| !range.replicas.is_empty());
+                Some(replica.map_or(&range.primary, |rotation| &range.replicas[rotation % range.replicas.len()]))
             }
         }
     }
@@ -88,23 +88,23 @@ impl Topology {
     /// The nodes that take keys.
     pub(crate) fn primaries(&self) -> Vec<Node> {
         match self {
-            Self::One(node) => vec![node.clone()],
+            Self::Single(node) => vec![node.clone()],
             Self::Cluster(ranges) => distinct(ranges.iter().map(|range| range.primary.clone())),
         }
     }
 
     /// The nodes to ask for the topology. Another one is first each time, since a node that is cut off from the others
     /// gives an old answer.
-    pub(crate) fn to_ask(&self, seeds: impl Iterator<Item = Node>, turn: usize) -> Vec<Node> {
+    pub(crate) fn refresh_order(&self, seeds: impl Iterator<Item = Node>, rotation: usize) -> Vec<Node> {
         let known: Vec<&Node> = match self {
             // Whoever takes its place is at one of the addresses that were given.
-            Self::One(_) => Vec::new(),
+            Self::Single(_) => Vec::new(),
             Self::Cluster(ranges) => {
                 ranges.iter().flat_map(|range| iter::once(&range.primary).chain(&range.replicas)).collect()
             }
         };
         let mut nodes = distinct(known.into_iter().cloned().chain(seeds));
-        let first = turn % nodes.len().max(1);
+        let first = rotation % nodes.len().max(1);
         nodes.rotate_left(first);
         nodes
     }
@@ -116,7 +116,7 @@ fn distinct(nodes: impl Iterator<Item = Node>) -> Vec<Node> {
     nodes.filter(|node| met.insert(node.clone())).collect()
 }
 
-fn is_no_cluster(error: &ServerError) -> bool {
+fn is_not_clustered(error: &ServerError) -> bool {
     error.details().is_some_and(|details| details.contains("cluster support disabled"))
 }
 
@@ -139,7 +139,7 @@ fn refused(node: &Node) -> RedisFilterError {
 }
 
 /// A range is its first slot, its last slot and its nodes, the primary first. A node is its host, its port, and more.
-fn parse_range(range: Value, answering: &Node) -> Option<Range> {
+fn parse_range(range: Value, answering: &Node) -> Option<SlotRange> {
     let Value::Array(range) = range else { return None };
     let [Value::Int(first), Value::Int(last), nodes @ ..] = &range[..] else { return None };
     let mut nodes = nodes.iter().filter_map(|node| {
@@ -158,7 +158,7 @@ fn parse_range(range: Value, answering: &Node) -> Option<Range> {
     });
     let primary = nodes.next()?;
     let slots = u16::try_from(*first).ok()?..=u16::try_from(*last).ok()?;
-    Some(Range { slots, primary, replicas: nodes.collect() })
+    Some(SlotRange { slots, primary, replicas: nodes.collect() })
 }
 
 #[cfg(test)]
@@ -187,11 +187,13 @@ mod tests {
         assert_eq!(topology.node(200, None), None);
         // All are asked for the topology, and a seed that is not among them.
         let seeds = [asked.clone(), Node::new("c", 7002)];
-        let order = |turn| topology.to_ask(seeds.iter().cloned(), turn).iter().map(Node::port).collect::<Vec<_>>();
+        let order = |rotation| {
+            topology.refresh_order(seeds.iter().cloned(), rotation).iter().map(Node::port).collect::<Vec<_>>()
+        };
         assert_eq!([order(0), order(1)], [[7000, 7001, 7002, 7003, 1], [7001, 7002, 7003, 1, 7000]]);
-        assert_eq!(topology.to_ask([].into_iter(), 6)[0].port(), 7002);
-        assert_eq!(Topology::Cluster(Vec::new()).to_ask([].into_iter(), 1), []);
-        assert_eq!(Topology::One(Node::new("d", 1)).to_ask(seeds.iter().cloned(), 2), seeds);
+        assert_eq!(topology.refresh_order([].into_iter(), 6)[0].port(), 7002);
+        assert_eq!(Topology::Cluster(Vec::new()).refresh_order([].into_iter(), 1), []);
+        assert_eq!(Topology::Single(Node::new("d", 1)).refresh_order(seeds.iter().cloned(), 2), seeds);
         for nonsense in [Value::Nil, Value::Array(vec![Value::Int(1)]), Value::Array(vec![range(0, 1, vec![])])] {
             let message = "its answer to CLUSTER SLOTS makes no sense".into();
             let refused = RedisFilterError::Refused { node: "asked:1".into(), message };
@@ -205,7 +207,7 @@ mod tests {
             let answer = redis::parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
             Topology::parse(answer, &Node::new("n", 1))
         };
-        assert_eq!(parse("ERR This instance has cluster support disabled"), Ok(Topology::One(Node::new("n", 1))));
+        assert_eq!(parse("ERR This instance has cluster support disabled"), Ok(Topology::Single(Node::new("n", 1))));
         for line in ["NOAUTH Authentication required.", "WRONGPASS invalid password", "NOPERM no permissions"] {
             let Err(RedisFilterError::Denied { node, message }) = parse(line) else { panic!("{line}") };
             assert!(node == "n:1" && message.contains(line.split_once(' ').unwrap().1), "{node} {message}");
@@ -217,9 +219,9 @@ mod tests {
     #[test]
     fn a_node_names_another() {
         let node = Node::new("here", 7000);
-        assert_eq!(node.named("there:7001"), Some(Node::new("there", 7001)));
-        assert_eq!(node.named(":7001"), Some(Node::new("here", 7001)));
-        assert_eq!(node.named("::1:7001"), Some(Node::new("::1", 7001)));
-        assert_eq!(node.named("there"), None);
+        assert_eq!(node.resolve("there:7001"), Some(Node::new("there", 7001)));
+        assert_eq!(node.resolve(":7001"), Some(Node::new("here", 7001)));
+        assert_eq!(node.resolve("::1:7001"), Some(Node::new("::1", 7001)));
+        assert_eq!(node.resolve("there"), None);
     }
 }

@@ -9,7 +9,7 @@ use crate::exchange::Job;
 use crate::jobs::Commands;
 use crate::meta;
 use crate::nodes::{Nodes, Transport};
-use crate::packed::Sink;
+use crate::packed::CommandSink;
 use crate::shards::{Key, META, Shards};
 use redis::{Cmd, Value};
 use std::collections::BTreeSet;
@@ -18,13 +18,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a client that is in use goes without a look.
-const PERIOD: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How many shards get their length in one job. Each keeps a server busy for some 10 ms.
-const GROWING: usize = 16;
+const MARK_BATCH: usize = 16;
 
 /// How many shards are sealed in one job.
-pub(crate) const SEALED: usize = 1024;
+pub(crate) const SEAL_BATCH: usize = 1024;
 
 type Result<T> = std::result::Result<T, RedisFilterError>;
 
@@ -43,44 +43,44 @@ pub(crate) struct Watch {
     /// The shards that were used since the last look.
     used: BTreeSet<usize>,
     /// When the last look was found good. The next use looks if there was none.
-    looked: Option<Instant>,
+    checked_at: Option<Instant>,
     /// Keys that were claimed since the last look that was found good, or a few more.
     pub(crate) claims: u64,
     /// What a look found to be wrong, once and for all.
-    wrong: Option<RedisFilterError>,
+    failure: Option<RedisFilterError>,
 }
 
 impl Watch {
     pub(crate) fn new(shards: &Arc<Shards>, line: &[u8], made: u64, listed: Option<(Key, u64)>) -> Self {
         let marks = shards.keys.iter().map(|_| AtomicU64::new(0)).collect();
         let (shards, key, line) = (Arc::clone(shards), Key::new(&shards.name, META), line.into());
-        let (used, looked) = (BTreeSet::new(), Some(Instant::now()));
-        Self { shards, key, line, made, listed, marks, used, looked, claims: 0, wrong: None }
+        let (used, checked_at) = (BTreeSet::new(), Some(Instant::now()));
+        Self { shards, key, line, made, listed, marks, used, checked_at, claims: 0, failure: None }
     }
 
     /// For another client of the same filter, which has `looked` at it or has not.
-    pub(crate) fn another(&self, looked: Option<Instant>) -> Self {
-        Self { used: BTreeSet::new(), looked, claims: 0, wrong: None, ..self.clone() }
+    pub(crate) fn another(&self, checked_at: Option<Instant>) -> Self {
+        Self { used: BTreeSet::new(), checked_at, claims: 0, failure: None, ..self.clone() }
     }
 
     /// Fails if a look has found the filter to be gone or another.
-    pub(crate) fn check(&self) -> Result<()> {
-        self.wrong.clone().map_or(Ok(()), Err)
+    pub(crate) fn ensure_valid(&self) -> Result<()> {
+        self.failure.clone().map_or(Ok(()), Err)
     }
 
     /// Gives shards that are about to be written to their whole length and their mark, if they may lack it. A string that grows
     /// bit by bit is allocated with room to spare, up to a quarter of a shard.
     pub(crate) async fn mark<T: Transport>(&mut self, nodes: &mut Nodes<T>, used: &[usize]) -> Result<()> {
-        self.check()?;
-        let lacking: BTreeSet<usize> = used.iter().copied().filter(|&shard| !self.knows(shard)).collect();
+        self.ensure_valid()?;
+        let lacking: BTreeSet<usize> = used.iter().copied().filter(|&shard| !self.knows_mark(shard)).collect();
         if !lacking.is_empty() {
             // The mark of a filter that is gone would be in the way of the next one.
-            self.look_again(nodes).await?;
+            self.check_now(nodes).await?;
             // Nor does a mark tell that the description is still there.
-            self.looked = None;
+            self.checked_at = None;
         }
-        for some in Vec::from_iter(lacking).chunks(GROWING) {
-            self.mark_by(nodes, some, Shards::mark).await?;
+        for some in Vec::from_iter(lacking).chunks(MARK_BATCH) {
+            self.send_marks(nodes, some, Shards::mark).await?;
         }
         Ok(())
     }
@@ -92,43 +92,47 @@ impl Watch {
         job: &mut impl Job,
         used: &[usize],
     ) -> Result<()> {
-        self.check()?;
-        let mut look = self.look(used, T::now());
-        if nodes.run(&mut Beside { job, questions: &mut look.commands }).await.inspect_err(|_| self.doubt())? {
-            self.judge(&look)
+        self.ensure_valid()?;
+        let mut check = self.due_check(used, T::now());
+        if nodes
+            .run(&mut JobWithQuestions { job, questions: &mut check.commands })
+            .await
+            .inspect_err(|_| self.invalidate())?
+        {
+            self.evaluate(&check)
         } else {
             // Commands were sent again, perhaps to a server that came back without the filter.
-            self.look_again(nodes).await
+            self.check_now(nodes).await
         }
     }
 
     /// Looks at the description and all shards of which a mark is known, or at `every` one.
-    pub(crate) async fn look_at_all<T: Transport>(&mut self, nodes: &mut Nodes<T>, every: bool) -> Result<()> {
-        self.check()?;
-        let looked_at: Vec<usize> = (0..self.marks.len()).filter(|&shard| every || self.knows(shard)).collect();
-        self.used.extend(looked_at);
-        self.look_again(nodes).await
+    pub(crate) async fn check_all<T: Transport>(&mut self, nodes: &mut Nodes<T>, every: bool) -> Result<()> {
+        self.ensure_valid()?;
+        let to_check: Vec<usize> = (0..self.marks.len()).filter(|&shard| every || self.knows_mark(shard)).collect();
+        self.used.extend(to_check);
+        self.check_now(nodes).await
     }
 
     /// Looks at once.
-    pub(crate) async fn look_again<T: Transport>(&mut self, nodes: &mut Nodes<T>) -> Result<()> {
-        let mut look = self.look_now(T::now());
-        nodes.run(&mut look.commands).await.inspect_err(|_| self.doubt())?;
-        self.judge(&look)
+    pub(crate) async fn check_now<T: Transport>(&mut self, nodes: &mut Nodes<T>) -> Result<()> {
+        let mut check = self.new_check(T::now());
+        nodes.run(&mut check.commands).await.inspect_err(|_| self.invalidate())?;
+        self.evaluate(&check)
     }
 
     /// The look that follows the commands of a job, which use these shards. It is empty if none is due.
-    fn look(&mut self, used: &[usize], now: Instant) -> Look {
+    fn due_check(&mut self, used: &[usize], now: Instant) -> StateCheck {
         self.used.extend(used);
-        if !self.used.is_empty() && self.looked.is_none_or(|looked| now - looked >= PERIOD) {
-            self.look_now(now)
+        if !self.used.is_empty() && self.checked_at.is_none_or(|checked_at| now - checked_at >= CHECK_INTERVAL) {
+            self.new_check(now)
         } else {
-            Look { started: None, shards: Vec::new(), commands: Commands::new([]) }
+            StateCheck { started: None, shards: Vec::new(), commands: Commands::new([]) }
         }
     }
 
     /// Whether a client has met the mark of a shard.
-    fn knows(&self, shard: usize) -> bool {
+    fn knows_mark(&self, shard: usize) -> bool {
         self.marks[shard].load(Ordering::Relaxed) != 0
     }
 
@@ -139,16 +143,16 @@ impl Watch {
 
     /// Seals all shards: no claim in them counts from here on. Takes the marks that they have.
     pub(crate) async fn seal<T: Transport>(&mut self, nodes: &mut Nodes<T>) -> Result<()> {
-        self.check()?;
+        self.ensure_valid()?;
         let all: Vec<usize> = (0..self.marks.len()).collect();
-        for some in all.chunks(SEALED) {
-            self.mark_by(nodes, some, Shards::seal).await?;
+        for some in all.chunks(SEAL_BATCH) {
+            self.send_marks(nodes, some, Shards::seal).await?;
         }
         Ok(())
     }
 
     /// Sends a command for each of these shards, which gives it a mark if it has none. Takes the marks in which the answers end.
-    async fn mark_by<T: Transport>(
+    async fn send_marks<T: Transport>(
         &mut self,
         nodes: &mut Nodes<T>,
         shards: &[usize],
@@ -165,34 +169,34 @@ impl Watch {
             };
             if let Err(error) = self.compare(shard, mark.cast_unsigned()) {
                 // The description may tell more.
-                self.wrong = None;
+                self.failure = None;
                 self.used = BTreeSet::from([shard]);
-                return self.look_again(nodes).await.and(Err(error));
+                return self.check_now(nodes).await.and(Err(error));
             }
         }
         Ok(())
     }
 
     /// A look at the description and all shards that were used since the last look.
-    fn look_now(&self, now: Instant) -> Look {
-        let looked_at: Vec<(usize, bool)> = self.used.iter().map(|&shard| (shard, self.knows(shard))).collect();
-        let marks = looked_at.iter().map(|&(shard, _)| self.shards.read_mark(shard));
+    fn new_check(&self, now: Instant) -> StateCheck {
+        let to_check: Vec<(usize, bool)> = self.used.iter().map(|&shard| (shard, self.knows_mark(shard))).collect();
+        let marks = to_check.iter().map(|&(shard, _)| self.shards.read_mark(shard));
         let listed = self.listed.iter().map(|(list, number)| (list.slot, list.command("HEXISTS").arg(*number).take()));
         let commands = Commands::new(marks.chain(listed).chain([(self.key.slot, self.key.command("GET"))]));
-        Look { started: Some(now), shards: looked_at, commands }
+        StateCheck { started: Some(now), shards: to_check, commands }
     }
 
     /// Takes what a look has seen.
-    fn judge(&mut self, look: &Look) -> Result<()> {
-        let Some(started) = look.started else { return Ok(()) };
-        let (line, marks) = look.commands.answers.split_last().expect("a look is at the description, too");
+    fn evaluate(&mut self, check: &StateCheck) -> Result<()> {
+        let Some(started) = check.started else { return Ok(()) };
+        let (line, marks) = check.commands.answers.split_last().expect("a check is at the description, too");
         let same = matches!(line, Value::BulkString(line) if **line == *self.line);
         if !same && *line != Value::Nil {
             return self.fail(|name, key| RedisFilterError::Replaced { name, key }, self.key.name.clone());
         }
-        for (&(shard, known), mark) in look.shards.iter().zip(marks) {
+        for (&(shard, known), mark) in check.shards.iter().zip(marks) {
             let mark = mark_in(mark);
-            if same && !known && mark != 0 && !meta::is_of(mark, self.made) {
+            if same && !known && mark != 0 && !meta::has_made(mark, self.made) {
                 let key = self.shards.keys[shard].name.clone();
                 return self.fail(|name, key| RedisFilterError::LeftOver { name, key }, key);
             }
@@ -209,19 +213,19 @@ impl Watch {
             let key = list.name.clone();
             return self.fail(|name, key| RedisFilterError::Gone { name, key }, key);
         }
-        (self.looked, self.claims) = (Some(started), 0);
+        (self.checked_at, self.claims) = (Some(started), 0);
         self.used.clear();
         Ok(())
     }
 
     /// Connections broke, or a job failed: the next use looks.
-    fn doubt(&mut self) {
-        self.looked = None;
+    fn invalidate(&mut self) {
+        self.checked_at = None;
     }
 
     /// Compares the mark that a shard has with the one that it had. 0 is no mark.
     fn compare(&mut self, shard: usize, mark: u64) -> Result<()> {
-        if mark != 0 && !meta::is_of(mark, self.made) {
+        if mark != 0 && !meta::has_made(mark, self.made) {
             return self
                 .fail(|name, key| RedisFilterError::Replaced { name, key }, self.shards.keys[shard].name.clone());
         }
@@ -234,7 +238,7 @@ impl Watch {
 
     fn fail(&mut self, error: impl FnOnce(String, String) -> RedisFilterError, key: String) -> Result<()> {
         let error = error(self.shards.name.clone(), key);
-        self.wrong = Some(error.clone());
+        self.failure = Some(error.clone());
         Err(error)
     }
 }
@@ -246,7 +250,7 @@ pub(crate) fn mark_in(answer: &Value) -> u64 {
 }
 
 /// A look at a filter.
-struct Look {
+struct StateCheck {
     /// `None` if nothing is looked at.
     started: Option<Instant>,
     /// Each with whether its mark was known before.
@@ -255,29 +259,29 @@ struct Look {
 }
 
 /// A job and then questions. A node gets the commands of the job first, so a look sees what they met.
-pub(crate) struct Beside<'a, J> {
+pub(crate) struct JobWithQuestions<'a, J> {
     pub(crate) job: &'a mut J,
     pub(crate) questions: &'a mut Commands,
 }
 
-impl<J: Job> Beside<'_, J> {
+impl<J: Job> JobWithQuestions<'_, J> {
     /// The number of a question.
-    fn of_questions(&self, i: usize) -> Option<usize> {
+    fn question_index(&self, i: usize) -> Option<usize> {
         i.checked_sub(self.job.len())
     }
 }
 
-impl<J: Job> Job for Beside<'_, J> {
+impl<J: Job> Job for JobWithQuestions<'_, J> {
     fn len(&self) -> usize {
         self.job.len() + self.questions.len()
     }
 
     fn slot(&self, i: usize) -> u16 {
-        self.of_questions(i).map_or_else(|| self.job.slot(i), |i| self.questions.slot(i))
+        self.question_index(i).map_or_else(|| self.job.slot(i), |i| self.questions.slot(i))
     }
 
-    fn write(&self, i: usize, sink: &mut impl Sink) {
-        match self.of_questions(i) {
+    fn write(&self, i: usize, sink: &mut impl CommandSink) {
+        match self.question_index(i) {
             None => self.job.write(i, sink),
             Some(i) => self.questions.write(i, sink),
         }
@@ -285,22 +289,22 @@ impl<J: Job> Job for Beside<'_, J> {
 
     /// A replica may lack what the client has seen at another node.
     fn may_ask_replica(&self, i: usize) -> bool {
-        self.of_questions(i).is_none() && self.job.may_ask_replica(i)
+        self.question_index(i).is_none() && self.job.may_ask_replica(i)
     }
 
     fn take(&mut self, i: usize, answer: Value, doubted: bool) -> Option<()> {
-        match self.of_questions(i) {
+        match self.question_index(i) {
             None => self.job.take(i, answer, doubted),
             Some(i) => self.questions.take(i, answer, doubted),
         }
     }
 
     fn wants_replicas(&self, i: usize) -> bool {
-        self.of_questions(i).is_none() && self.job.wants_replicas(i)
+        self.question_index(i).is_none() && self.job.wants_replicas(i)
     }
 
     fn holds(&self, i: usize, answer: &Value) -> bool {
-        self.of_questions(i).is_some() || self.job.holds(i, answer)
+        self.question_index(i).is_some() || self.job.holds(i, answer)
     }
 
     fn unconfirmed(&mut self, i: usize) {
@@ -308,7 +312,7 @@ impl<J: Job> Job for Beside<'_, J> {
     }
 
     fn abandon(&mut self, i: usize, doubted: bool) {
-        if self.of_questions(i).is_none() {
+        if self.question_index(i).is_none() {
             self.job.abandon(i, doubted);
         }
     }
@@ -321,7 +325,7 @@ mod tests {
     /// A client looks at a shard before another client of the process gives it a mark, and takes the answer afterwards.
     #[test]
     fn a_mark_that_came_after_a_look_is_no_loss() {
-        let shards = Arc::new(Shards::new("f", meta::size(64, 8, 0).plan().unwrap()));
+        let shards = Arc::new(Shards::new("f", meta::local_builder(64, 8, 0).plan().unwrap()));
         let (line, made) = (&b"line"[..], meta::new_made());
         let mut first = Watch::new(&shards, line, made, None);
         let mut second = first.another(None);
@@ -329,19 +333,19 @@ mod tests {
             let mark = if mark == 0 { Vec::new() } else { mark.to_be_bytes().to_vec() };
             vec![Value::BulkString(mark), Value::BulkString(line.to_vec())]
         };
-        let mut look = second.look(&[0], Instant::now());
+        let mut check = second.due_check(&[0], Instant::now());
         let mark = meta::new_mark(made);
         assert_eq!(first.compare(0, mark), Ok(()));
-        look.commands.answers = answers(0);
-        assert_eq!(second.judge(&look), Ok(()));
+        check.commands.answers = answers(0);
+        assert_eq!(second.evaluate(&check), Ok(()));
         // The next one misses it.
-        second.doubt();
-        let mut look = second.look(&[0], Instant::now());
-        look.commands.answers = answers(mark);
-        assert_eq!(second.judge(&look), Ok(()));
-        second.doubt();
-        let mut look = second.look(&[0], Instant::now());
-        look.commands.answers = answers(0);
-        assert!(matches!(second.judge(&look), Err(RedisFilterError::Gone { .. })));
+        second.invalidate();
+        let mut check = second.due_check(&[0], Instant::now());
+        check.commands.answers = answers(mark);
+        assert_eq!(second.evaluate(&check), Ok(()));
+        second.invalidate();
+        let mut check = second.due_check(&[0], Instant::now());
+        check.commands.answers = answers(0);
+        assert!(matches!(second.evaluate(&check), Err(RedisFilterError::Gone { .. })));
     }
 }

@@ -4,10 +4,10 @@
 //! answer. A socket with a time-out is interrupted by every signal, and when a process that was stopped goes on. Its
 //! time-out also begins anew with each byte.
 
-use crate::answers::Came;
-use crate::greeting;
-use crate::packed::{Packed, Sink};
-use crate::server::{Ending, RedisServer};
+use crate::answers::ReadBuffer;
+use crate::handshake;
+use crate::packed::{CommandSink, PackedCommands};
+use crate::server::{CancelToken, RedisServer};
 use crate::topology::Node;
 use redis::{Cmd, ConnectionAddr, ErrorKind, RedisError, RedisResult, Value};
 use rustls::pki_types::ServerName;
@@ -19,7 +19,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 /// How long a system call waits. Then time is looked at, and whether the caller wants an end.
-const TICK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A socket, or TLS over one.
 trait Stream: Read + Write + Send + Sync {}
@@ -29,8 +29,8 @@ impl<S: Read + Write + Send + Sync> Stream for S {}
 pub(crate) struct Wire {
     stream: Box<dyn Stream>,
     /// What came and was not taken.
-    came: Came,
-    ending: Ending,
+    buffer: ReadBuffer,
+    cancel: CancelToken,
     timeout: Duration,
 }
 
@@ -39,7 +39,7 @@ impl Wire {
     pub(crate) fn connect(server: &RedisServer, node: &Node, readonly: bool) -> RedisResult<Self> {
         let info = server.info(node);
         let timeout = server.connect_timeout;
-        if server.ending.is_over() {
+        if server.cancel.is_cancelled() {
             return Err(timed_out("the connection").into());
         }
         let stream: Box<dyn Stream> = match info.addr() {
@@ -52,15 +52,15 @@ impl Wire {
             #[cfg(unix)]
             ConnectionAddr::Unix(path) => {
                 let stream = UnixStream::connect(path)?;
-                stream.set_read_timeout(Some(TICK))?;
-                stream.set_write_timeout(Some(TICK))?;
+                stream.set_read_timeout(Some(POLL_INTERVAL))?;
+                stream.set_write_timeout(Some(POLL_INTERVAL))?;
                 Box::new(stream)
             }
             other => return Err(invalid(&format!("no connection to {other} is possible"))),
         };
-        let mut wire = Self { stream, came: Came::default(), ending: server.ending.clone(), timeout };
-        for (name, command) in greeting::commands(&info, readonly) {
-            greeting::check(name, wire.ask(&command)?)?;
+        let mut wire = Self { stream, buffer: ReadBuffer::default(), cancel: server.cancel.clone(), timeout };
+        for (name, command) in handshake::commands(&info, readonly) {
+            handshake::check(name, wire.ask(&command)?)?;
         }
         wire.timeout = server.response_timeout;
         Ok(wire)
@@ -68,7 +68,7 @@ impl Wire {
 
     /// Sends a command and receives its answer.
     pub(crate) fn ask(&mut self, command: &Cmd) -> RedisResult<Value> {
-        let mut packed = Packed::default();
+        let mut packed = PackedCommands::default();
         packed.command(command);
         self.send(&packed.0)?;
         self.receive()
@@ -76,60 +76,60 @@ impl Wire {
 
     /// Sends commands.
     pub(crate) fn send(&mut self, mut bytes: &[u8]) -> RedisResult<()> {
-        let mut patient = Patient::new(&mut *self.stream, &self.ending, self.timeout);
+        let mut stream = DeadlineStream::new(&mut *self.stream, &self.cancel, self.timeout);
         while !bytes.is_empty() {
-            let sent = patient.wait("the command", |stream| match stream.write(bytes)? {
+            let sent = stream.wait("the command", |stream| match stream.write(bytes)? {
                 // TLS takes nothing while its buffer is full.
                 0 => Err(io::ErrorKind::WouldBlock.into()),
                 sent => Ok(sent),
             })?;
             bytes = &bytes[sent..];
             // The server takes commands, so it is there.
-            patient.spent = Duration::ZERO;
+            stream.elapsed = Duration::ZERO;
         }
-        Ok(patient.wait("the command", |stream| stream.flush())?)
+        Ok(stream.wait("the command", |stream| stream.flush())?)
     }
 
     /// Receives the next answer.
     pub(crate) fn receive(&mut self) -> RedisResult<Value> {
-        let mut patient = Patient::new(&mut *self.stream, &self.ending, self.timeout);
+        let mut stream = DeadlineStream::new(&mut *self.stream, &self.cancel, self.timeout);
         loop {
-            if let Some(answer) = self.came.next()? {
+            if let Some(answer) = self.buffer.next()? {
                 return Ok(answer);
             }
-            match patient.read(self.came.space()?)? {
+            match stream.read(self.buffer.space()?)? {
                 0 => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
-                read => self.came.filled(read),
+                read => self.buffer.filled(read),
             }
         }
     }
 }
 
 /// A stream for as long as an answer may take.
-struct Patient<'a> {
+struct DeadlineStream<'a> {
     stream: &'a mut dyn Stream,
-    ending: &'a Ending,
+    cancel: &'a CancelToken,
     limit: Duration,
-    spent: Duration,
+    elapsed: Duration,
 }
 
-impl<'a> Patient<'a> {
-    fn new(stream: &'a mut dyn Stream, ending: &'a Ending, limit: Duration) -> Self {
-        Self { stream, ending, limit, spent: Duration::ZERO }
+impl<'a> DeadlineStream<'a> {
+    fn new(stream: &'a mut dyn Stream, cancel: &'a CancelToken, limit: Duration) -> Self {
+        Self { stream, cancel, limit, elapsed: Duration::ZERO }
     }
 
     /// Does a system call until it does something.
     fn wait<T>(&mut self, what: &str, mut call: impl FnMut(&mut dyn Stream) -> io::Result<T>) -> io::Result<T> {
         loop {
-            let began = Instant::now();
+            let started = Instant::now();
             let result = call(self.stream);
             // A process that was stopped did not wait meanwhile: the answer may be there.
-            self.spent += began.elapsed().min(2 * TICK);
+            self.elapsed += started.elapsed().min(2 * POLL_INTERVAL);
             match result {
                 Err(error) if is_interruption(&error) => {}
                 result => return result,
             }
-            if self.spent >= self.limit || self.ending.is_over() {
+            if self.elapsed >= self.limit || self.cancel.is_cancelled() {
                 return Err(timed_out(what));
             }
         }
@@ -137,7 +137,7 @@ impl<'a> Patient<'a> {
 
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         // An answer whose bytes come one by one has no more time than another.
-        if self.spent >= self.limit || self.ending.is_over() {
+        if self.elapsed >= self.limit || self.cancel.is_cancelled() {
             return Err(timed_out("the answer"));
         }
         self.wait("the answer", |stream| stream.read(buffer))
@@ -164,8 +164,8 @@ fn connect_tcp(host: &str, port: u16, timeout: Duration) -> io::Result<TcpStream
         match TcpStream::connect_timeout(&address, timeout) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
-                stream.set_read_timeout(Some(TICK))?;
-                stream.set_write_timeout(Some(TICK))?;
+                stream.set_read_timeout(Some(POLL_INTERVAL))?;
+                stream.set_write_timeout(Some(POLL_INTERVAL))?;
                 return Ok(stream);
             }
             Err(error) => last = error,

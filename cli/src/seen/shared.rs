@@ -174,7 +174,7 @@ impl Shared {
 
     /// A warning for the start of the run: a server that may evict the filter.
     pub fn danger(&self) -> Option<String> {
-        let evicts = self.filter().evicts()?;
+        let evicts = self.filter().may_evict()?;
         Some(format!("{evicts}: it may evict the shared filter, and lines would be printed again; set noeviction"))
     }
 

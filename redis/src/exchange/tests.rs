@@ -1,7 +1,7 @@
 //! What is sent to which node, what is sent again, and what is doubted.
 
 use super::*;
-use crate::packed::Packed;
+use crate::packed::PackedCommands;
 use std::io;
 
 /// Commands that count how often they were carried out. The first holds only if replicas have it.
@@ -25,7 +25,7 @@ impl Job for Counting {
     fn slot(&self, i: usize) -> u16 {
         self.slots[i]
     }
-    fn write(&self, i: usize, sink: &mut impl Sink) {
+    fn write(&self, i: usize, sink: &mut impl CommandSink) {
         sink.command(redis::cmd("INCRBY").arg("cbf:{f:0}").arg(i));
     }
     fn may_ask_replica(&self, _: usize) -> bool {
@@ -74,30 +74,30 @@ fn cluster() -> Topology {
     Topology::parse(answer, &Node::new("n", 1)).unwrap()
 }
 
-fn answers(values: &[i64]) -> Outcome {
-    Outcome { answers: values.iter().copied().map(Value::Int).collect(), failure: None }
+fn answers(values: &[i64]) -> NodeAnswers {
+    NodeAnswers { answers: values.iter().copied().map(Value::Int).collect(), failure: None }
 }
 
-fn send(exchange: &mut Exchange<Counting>, topology: &Topology) -> Vec<Parcel<Packed>> {
-    exchange.parcels(topology)
+fn send(exchange: &mut Exchange<Counting>, topology: &Topology) -> Vec<NodeCommands<PackedCommands>> {
+    exchange.batches(topology)
 }
 
-fn ports(parcels: &[Parcel<Packed>]) -> Vec<u16> {
-    parcels.iter().map(|parcel| parcel.node.port()).collect()
+fn ports(batches: &[NodeCommands<PackedCommands>]) -> Vec<u16> {
+    batches.iter().map(|batch| batch.node.port()).collect()
 }
 
 #[test]
 fn commands_go_to_their_nodes_and_answers_to_their_commands() {
     let mut job = Counting::new(&[0, 100, 1, 101]);
     let mut exchange = Exchange::new(&mut job, &server(), true);
-    let parcels = send(&mut exchange, &cluster());
-    assert_eq!(ports(&parcels), [1, 2]);
+    let batches = send(&mut exchange, &cluster());
+    assert_eq!(ports(&batches), [1, 2]);
     let mut next = 10;
-    for parcel in parcels {
-        exchange.take(parcel, answers(&[next, next + 1]));
+    for batch in batches {
+        exchange.take(batch, answers(&[next, next + 1]));
         next += 10;
     }
-    assert_eq!(exchange.next(), Ok(Next::Done));
+    assert_eq!(exchange.next(), Ok(NextStep::Done));
     assert_eq!(job.answers, [10, 20, 11, 21].map(|answer| Some((answer, false))));
 }
 
@@ -105,17 +105,17 @@ fn commands_go_to_their_nodes_and_answers_to_their_commands() {
 fn what_may_have_been_carried_out_unheard_is_doubted() {
     let mut job = Counting::new(&[0, 0, 100]);
     let mut exchange = Exchange::new(&mut job, &server(), true);
-    let mut parcels = send(&mut exchange, &cluster()).into_iter();
-    let first = Outcome { answers: vec![Value::Int(1)], failure: broken(true) };
-    exchange.take(parcels.next().unwrap(), first);
+    let mut batches = send(&mut exchange, &cluster()).into_iter();
+    let first = NodeAnswers { answers: vec![Value::Int(1)], failure: broken(true) };
+    exchange.take(batches.next().unwrap(), first);
     // The other node was never reached.
-    exchange.take(parcels.next().unwrap(), Outcome { answers: vec![], failure: broken(false) });
-    assert!(matches!(exchange.next(), Ok(Next::Again { refresh: true, wait }) if !wait.is_zero()));
-    for parcel in send(&mut exchange, &cluster()) {
-        assert_eq!(parcel.answers, 1);
-        exchange.take(parcel, answers(&[2]));
+    exchange.take(batches.next().unwrap(), NodeAnswers { answers: vec![], failure: broken(false) });
+    assert!(matches!(exchange.next(), Ok(NextStep::Again { refresh: true, wait }) if !wait.is_zero()));
+    for batch in send(&mut exchange, &cluster()) {
+        assert_eq!(batch.answers, 1);
+        exchange.take(batch, answers(&[2]));
     }
-    assert_eq!(exchange.next(), Ok(Next::Done));
+    assert_eq!(exchange.next(), Ok(NextStep::Done));
     assert_eq!(job.answers, [Some((1, false)), Some((2, true)), Some((2, false))]);
 }
 
@@ -125,10 +125,10 @@ fn replicas_have_what_holds_only_with_them() {
     for (wait, unconfirmed) in [(2, &[][..]), (3, &[]), (1, &[0]), (0, &[0])] {
         let mut job = Counting::new(&[0, 1]);
         let mut exchange = Exchange::new(&mut job, &confirming(), true);
-        let parcel = send(&mut exchange, &cluster()).remove(0);
-        assert!(parcel.answers == 3 && parcel.commands.0.ends_with(b"*3\r\n$4\r\nWAIT\r\n$1\r\n2\r\n$2\r\n50\r\n"));
-        exchange.take(parcel, answers(&[7, 8, wait]));
-        assert_eq!(exchange.next(), Ok(Next::Done));
+        let batch = send(&mut exchange, &cluster()).remove(0);
+        assert!(batch.answers == 3 && batch.commands.0.ends_with(b"*3\r\n$4\r\nWAIT\r\n$1\r\n2\r\n$2\r\n50\r\n"));
+        exchange.take(batch, answers(&[7, 8, wait]));
+        assert_eq!(exchange.next(), Ok(NextStep::Done));
         assert_eq!(job.answers, [Some((7, false)), Some((8, false))]);
         assert_eq!(job.unconfirmed, unconfirmed);
     }
@@ -137,8 +137,8 @@ fn replicas_have_what_holds_only_with_them() {
 /// The node fails before it says whether replicas have the first command: that one is sent again, and doubted.
 #[test]
 fn what_replicas_may_lack_is_sent_again() {
-    let lost = Outcome { answers: vec![Value::Int(7), Value::Int(8)], failure: broken(true) };
-    let with = |answer| Outcome { answers: vec![Value::Int(7), Value::Int(8), answer], failure: None };
+    let lost = NodeAnswers { answers: vec![Value::Int(7), Value::Int(8)], failure: broken(true) };
+    let with = |answer| NodeAnswers { answers: vec![Value::Int(7), Value::Int(8), answer], failure: None };
     let unblocked = with(server_error("UNBLOCKED force unblock from blocking operation"));
     let replica = with(server_error("ERR WAIT cannot be used with replica instances."));
     let loading = with(server_error("LOADING Redis is loading the dataset in memory"));
@@ -146,13 +146,13 @@ fn what_replicas_may_lack_is_sent_again() {
     for outcome in [lost, unblocked, replica, loading, busy] {
         let mut job = Counting::new(&[0, 1]);
         let mut exchange = Exchange::new(&mut job, &confirming(), true);
-        let parcel = send(&mut exchange, &cluster()).remove(0);
-        exchange.take(parcel, outcome);
-        assert!(matches!(exchange.next(), Ok(Next::Again { refresh: true, .. })));
-        let parcel = send(&mut exchange, &cluster()).remove(0);
-        assert_eq!(parcel.answers, 2);
-        exchange.take(parcel, answers(&[9, 2]));
-        assert_eq!(exchange.next(), Ok(Next::Done));
+        let batch = send(&mut exchange, &cluster()).remove(0);
+        exchange.take(batch, outcome);
+        assert!(matches!(exchange.next(), Ok(NextStep::Again { refresh: true, .. })));
+        let batch = send(&mut exchange, &cluster()).remove(0);
+        assert_eq!(batch.answers, 2);
+        exchange.take(batch, answers(&[9, 2]));
+        assert_eq!(exchange.next(), Ok(NextStep::Done));
         assert_eq!(job.answers, [Some((9, true)), Some((8, false))]);
         assert_eq!(job.unconfirmed, []);
     }
@@ -162,9 +162,9 @@ fn what_replicas_may_lack_is_sent_again() {
 fn a_user_without_the_right_to_wait_learns_it() {
     let mut job = Counting::new(&[0, 1]);
     let mut exchange = Exchange::new(&mut job, &confirming(), true);
-    let parcel = send(&mut exchange, &cluster()).remove(0);
+    let batch = send(&mut exchange, &cluster()).remove(0);
     let answers = vec![Value::Int(7), Value::Int(8), server_error("NOPERM this user has no permissions")];
-    exchange.take(parcel, Outcome { answers, failure: None });
+    exchange.take(batch, NodeAnswers { answers, failure: None });
     assert!(matches!(exchange.next(), Err(RedisFilterError::Denied { .. })));
     assert_eq!((job.answers[0], job.unconfirmed), (Some((7, false)), vec![0]));
 }
@@ -173,17 +173,17 @@ fn a_user_without_the_right_to_wait_learns_it() {
 fn refusals_are_not_doubted_and_redirections_followed() {
     let mut job = Counting::new(&[0, 1]);
     let mut exchange = Exchange::new(&mut job, &server(), true);
-    let parcel = send(&mut exchange, &cluster()).remove(0);
+    let batch = send(&mut exchange, &cluster()).remove(0);
     let refusals = vec![server_error("ASK 0 n:7"), server_error("MOVED 1 n:2")];
-    exchange.take(parcel, Outcome { answers: refusals, failure: None });
-    assert_eq!(exchange.next(), Ok(Next::Again { wait: Duration::ZERO, refresh: true }));
-    let mut parcels = send(&mut exchange, &cluster());
-    assert_eq!(ports(&parcels), [7, 1]);
-    assert_eq!(parcels[0].answers, 2);
-    let asked = Outcome { answers: vec![Value::Okay, Value::Int(1)], failure: None };
-    exchange.take(parcels.remove(0), asked);
-    exchange.take(parcels.remove(0), answers(&[1]));
-    assert_eq!(exchange.next(), Ok(Next::Done));
+    exchange.take(batch, NodeAnswers { answers: refusals, failure: None });
+    assert_eq!(exchange.next(), Ok(NextStep::Again { wait: Duration::ZERO, refresh: true }));
+    let mut batches = send(&mut exchange, &cluster());
+    assert_eq!(ports(&batches), [7, 1]);
+    assert_eq!(batches[0].answers, 2);
+    let asked = NodeAnswers { answers: vec![Value::Okay, Value::Int(1)], failure: None };
+    exchange.take(batches.remove(0), asked);
+    exchange.take(batches.remove(0), answers(&[1]));
+    assert_eq!(exchange.next(), Ok(NextStep::Done));
     assert_eq!(job.answers, [Some((1, false)); 2]);
 }
 
@@ -191,24 +191,24 @@ fn refusals_are_not_doubted_and_redirections_followed() {
 fn a_replica_is_asked_once_and_then_the_primary() {
     let mut job = Counting::new(&[0]);
     let mut exchange = Exchange::new(&mut job, &server().read_from_replicas(), true);
-    let mut parcels = send(&mut exchange, &cluster());
-    assert_eq!(ports(&parcels), [11]);
-    exchange.take(parcels.remove(0), Outcome { answers: vec![], failure: broken(true) });
+    let mut batches = send(&mut exchange, &cluster());
+    assert_eq!(ports(&batches), [11]);
+    exchange.take(batches.remove(0), NodeAnswers { answers: vec![], failure: broken(true) });
     exchange.next().unwrap();
     assert_eq!(ports(&send(&mut exchange, &cluster())), [1]);
 }
 
 #[test]
 fn what_cannot_be_mended_ends_the_exchange() {
-    let one = Topology::One(Node::new("n", 1));
+    let one = Topology::Single(Node::new("n", 1));
     for (line, topology, expected) in [
         ("OOM command not allowed", &cluster(), RedisFilterError::OutOfMemory { node: "n:1".into() }),
         ("READONLY You can't write", &one, RedisFilterError::ReadOnly { node: "n:1".into() }),
     ] {
         let mut job = Counting::new(&[0, 0]);
         let mut exchange = Exchange::new(&mut job, &server(), false);
-        let parcel = send(&mut exchange, topology).remove(0);
-        exchange.take(parcel, Outcome { answers: vec![Value::Int(1), server_error(line)], failure: None });
+        let batch = send(&mut exchange, topology).remove(0);
+        exchange.take(batch, NodeAnswers { answers: vec![Value::Int(1), server_error(line)], failure: None });
         assert_eq!(exchange.next(), Err(expected));
         assert_eq!(job.abandoned, [(1, false)]);
     }
@@ -220,8 +220,8 @@ fn what_cannot_be_mended_ends_the_exchange() {
     ] {
         let mut job = Counting::new(&[0]);
         let mut exchange = Exchange::new(&mut job, &server(), true);
-        let parcel = send(&mut exchange, &one).remove(0);
-        exchange.take(parcel, Outcome { answers: vec![server_error(line)], failure: None });
+        let batch = send(&mut exchange, &one).remove(0);
+        exchange.take(batch, NodeAnswers { answers: vec![server_error(line)], failure: None });
         assert!(format!("{:?}", exchange.next().unwrap_err()).starts_with(name));
     }
 }
@@ -230,9 +230,9 @@ fn what_cannot_be_mended_ends_the_exchange() {
 fn an_answer_that_makes_no_sense_leaves_its_command_in_doubt() {
     let mut job = Counting::new(&[0, 0, 0]);
     let mut exchange = Exchange::new(&mut job, &server(), true);
-    let parcel = send(&mut exchange, &cluster()).remove(0);
+    let batch = send(&mut exchange, &cluster()).remove(0);
     let answers = vec![Value::Int(1), Value::Nil, server_error("LOADING")];
-    exchange.take(parcel, Outcome { answers, failure: None });
+    exchange.take(batch, NodeAnswers { answers, failure: None });
     let message = "its answer makes no sense".into();
     assert_eq!(exchange.next(), Err(RedisFilterError::Refused { node: "n:1".into(), message }));
     assert_eq!(job.abandoned, [(1, true), (2, false)]);
@@ -245,11 +245,11 @@ fn waits_are_bounded_and_end() {
     let started = Instant::now();
     let mut waits = Vec::new();
     let error = loop {
-        for parcel in send(&mut exchange, &cluster()) {
-            exchange.take(parcel, Outcome { answers: vec![server_error("CLUSTERDOWN")], failure: None });
+        for batch in send(&mut exchange, &cluster()) {
+            exchange.take(batch, NodeAnswers { answers: vec![server_error("CLUSTERDOWN")], failure: None });
         }
         match exchange.next() {
-            Ok(Next::Again { wait, refresh: true }) => waits.push(wait),
+            Ok(NextStep::Again { wait, refresh: true }) => waits.push(wait),
             Ok(next) => panic!("{next:?}"),
             Err(error) => break error,
         }

@@ -9,13 +9,13 @@ use redis::{Value, cmd};
 use std::collections::BTreeSet;
 
 /// Keys that a server looks at in one step.
-const STEP: usize = 1000;
+const SCAN_COUNT: usize = 1000;
 
 /// The names of all filters of which the servers have anything.
 pub(crate) async fn names<T: Transport>(server: &RedisServer) -> Result<Vec<String>, RedisFilterError> {
     let mut nodes = Nodes::<T>::connect(server).await?;
     let keys = scan(&mut nodes, &format!("{KEY_PREFIX}{{*}}")).await?;
-    let names: BTreeSet<String> = keys.iter().filter_map(|key| name_of(key)).collect();
+    let names: BTreeSet<String> = keys.iter().filter_map(|key| filter_name(key)).collect();
     Ok(names.into_iter().collect())
 }
 
@@ -24,7 +24,7 @@ pub(crate) async fn keys<T: Transport>(nodes: &mut Nodes<T>, name: &str) -> Resu
     let plain = |c: char| if "*?[]\\".contains(c) { format!("\\{c}") } else { c.to_string() };
     let name: String = name.chars().map(plain).collect();
     let keys = scan(nodes, &format!("{KEY_PREFIX}{{{name}:*}}*")).await?;
-    Ok(keys.into_iter().filter_map(|key| String::from_utf8(key).ok()).map(Key::of).collect())
+    Ok(keys.into_iter().filter_map(|key| String::from_utf8(key).ok()).map(Key::from_name).collect())
 }
 
 /// All keys that match a pattern.
@@ -34,12 +34,12 @@ async fn scan<T: Transport>(nodes: &mut Nodes<T>, pattern: &str) -> Result<Vec<V
         let mut cursor = "0".to_owned();
         loop {
             let mut scan = cmd("SCAN");
-            scan.arg(&cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(STEP);
+            scan.arg(&cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(SCAN_COUNT);
             let nonsense = || RedisFilterError::Refused {
                 node: node.to_string(),
                 message: "its answer to SCAN makes no sense".to_owned(),
             };
-            let (next, keys) = scanned(nodes.ask(&node, &scan).await?).ok_or_else(nonsense)?;
+            let (next, keys) = parse_scan(nodes.ask(&node, &scan).await?).ok_or_else(nonsense)?;
             found.extend(keys);
             if next == "0" {
                 break;
@@ -51,7 +51,7 @@ async fn scan<T: Transport>(nodes: &mut Nodes<T>, pattern: &str) -> Result<Vec<V
 }
 
 /// Where to go on, and the keys or members that were found: the answer to `SCAN` or `SSCAN`.
-pub(crate) fn scanned(answer: Value) -> Option<(String, Vec<Vec<u8>>)> {
+pub(crate) fn parse_scan(answer: Value) -> Option<(String, Vec<Vec<u8>>)> {
     let Value::Array(parts) = answer else { return None };
     let [Value::BulkString(next), Value::Array(keys)] = <[Value; 2]>::try_from(parts).ok()? else { return None };
     let key = |key| if let Value::BulkString(key) = key { Some(key) } else { None };
@@ -59,7 +59,7 @@ pub(crate) fn scanned(answer: Value) -> Option<(String, Vec<Vec<u8>>)> {
 }
 
 /// The filter that a key is of: its description, the list of its stages, or a shard.
-fn name_of(key: &[u8]) -> Option<String> {
+fn filter_name(key: &[u8]) -> Option<String> {
     let tag = str::from_utf8(key).ok()?.strip_prefix(KEY_PREFIX)?.strip_prefix('{')?.strip_suffix('}')?;
     let (name, part) = tag.rsplit_once(':')?;
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -86,25 +86,25 @@ pub struct RedisServerStats {
 
 impl RedisServerStats {
     /// From the answer to `INFO`.
-    pub(crate) fn of(node: &Node, answer: &Value) -> Option<Self> {
+    pub(crate) fn from_info(node: &Node, answer: &Value) -> Option<Self> {
         let Value::BulkString(info) = answer else { return None };
         let info = String::from_utf8_lossy(info);
-        let figure = |name: &str| {
+        let number = |name: &str| {
             let text = info.lines().find_map(|line| line.strip_prefix(name))?;
             text.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
         };
         Some(Self {
             node: node.to_string(),
-            used_bytes: figure("used_memory:")?,
-            max_bytes: figure("maxmemory:").filter(|&bytes| bytes > 0),
-            evicted_keys: figure("evicted_keys:").unwrap_or(0),
-            claims: figure("cmdstat_bitfield:calls=").unwrap_or(0),
+            used_bytes: number("used_memory:")?,
+            max_bytes: number("maxmemory:").filter(|&bytes| bytes > 0),
+            evicted_keys: number("evicted_keys:").unwrap_or(0),
+            claims: number("cmdstat_bitfield:calls=").unwrap_or(0),
         })
     }
 }
 
 /// The policy of a node that may evict keys which do not expire, from its answer to `INFO`.
-pub(crate) fn evicting(node: &Node, answer: &Value) -> Option<String> {
+pub(crate) fn eviction_policy(node: &Node, answer: &Value) -> Option<String> {
     let Value::BulkString(info) = answer else { return None };
     let info = String::from_utf8_lossy(info);
     let policy = info.lines().find_map(|line| line.strip_prefix("maxmemory_policy:"))?.trim();
@@ -134,18 +134,18 @@ mod tests {
             ("cbf:{a\u{1b}[2J:meta}", None),
             ("cbf:urls:meta", None),
         ] {
-            assert_eq!(name_of(key.as_bytes()).as_deref(), name, "{key}");
+            assert_eq!(filter_name(key.as_bytes()).as_deref(), name, "{key}");
         }
-        assert_eq!(name_of(b"cbf:{\xff:meta}"), None);
+        assert_eq!(filter_name(b"cbf:{\xff:meta}"), None);
     }
 
     #[test]
     fn figures_are_found_where_they_are() {
         let info =
             b"# Memory\r\nused_memory:1000\r\nmaxmemory:0\r\nevicted_keys:3\r\ncmdstat_bitfield:calls=70,usec=9\r\n";
-        let stats = RedisServerStats::of(&Node::new("n", 1), &Value::BulkString(info.to_vec())).unwrap();
+        let stats = RedisServerStats::from_info(&Node::new("n", 1), &Value::BulkString(info.to_vec())).unwrap();
         assert_eq!((&*stats.node, stats.used_bytes, stats.max_bytes), ("n:1", 1000, None));
         assert_eq!((stats.evicted_keys, stats.claims), (3, 70));
-        assert_eq!(RedisServerStats::of(&Node::new("n", 1), &Value::Nil), None);
+        assert_eq!(RedisServerStats::from_info(&Node::new("n", 1), &Value::Nil), None);
     }
 }

@@ -2,37 +2,39 @@
 
 use crate::error::RedisFilterError;
 use crate::jobs::Commands;
-use crate::kinds::Kind;
-use crate::listing;
+use crate::kinds::FilterKind;
 use crate::nodes::{Nodes, Transport};
-use crate::row;
+use crate::scan;
 use crate::shards::{Key, META, Shards};
+use crate::stage_chain;
 use redis::Value;
 
 /// Shards that are removed together.
-const REMOVED: usize = 1024;
+const DELETE_BATCH: usize = 1024;
 
 type Result<T> = std::result::Result<T, RedisFilterError>;
 
 /// Removes a filter, of this kind if that is known: its stages and their list, and its shards, as long as there are more. The
 /// description is the last: a filter of which only a part was removed can still be opened and deleted. Returns whether there was
 /// anything.
-pub(crate) async fn remove<T: Transport>(nodes: &mut Nodes<T>, name: &str, kind: Option<Kind>) -> Result<bool> {
+pub(crate) async fn remove<T: Transport>(nodes: &mut Nodes<T>, name: &str, kind: Option<FilterKind>) -> Result<bool> {
     let (mut next, mut found) = (0, false);
-    let least = match kind {
-        Some(Kind::Fixed(plan)) => Shards::new(name, plan).keys.len(),
+    let min_shards = match kind {
+        Some(FilterKind::Fixed(plan)) => Shards::new(name, plan).keys.len(),
         _ => {
-            let stages = match row::keys_of(nodes, name).await {
+            let stages = match stage_chain::stage_keys(nodes, name).await {
                 // Whoever has no right to ask for stages has made none.
                 Err(RedisFilterError::Denied { .. }) => Vec::new(),
                 stages => stages?,
             };
             let (mut number, mut missing, mut listed) = (0, 0, stages.len() > 1);
             // Those of a filter that grows have numbers from 0 on, whatever the list says.
-            if let Some(Kind::Staged(grows)) = kind.filter(|kind| matches!(kind, Kind::Staged(it) if it.window == 0)) {
+            if let Some(FilterKind::Staged(grows)) =
+                kind.filter(|kind| matches!(kind, FilterKind::Staged(it) if it.window == 0))
+            {
                 listed = true;
                 while let (Ok((plan, _)), 0..2) = (grows.stage(number), missing) {
-                    let removed = unlink(nodes, Shards::of_stage(name, number, plan, None).keys).await?;
+                    let removed = unlink(nodes, Shards::for_stage(name, number, plan, None).keys).await?;
                     (number, missing) = (number + 1, if removed { 0 } else { missing + 1 });
                     found |= removed;
                 }
@@ -40,7 +42,7 @@ pub(crate) async fn remove<T: Transport>(nodes: &mut Nodes<T>, name: &str, kind:
             found |= unlink(nodes, stages).await?;
             if !listed {
                 // Nobody knows the numbers of its stages, if it has any.
-                match listing::keys(nodes, name).await {
+                match scan::keys(nodes, name).await {
                     Err(RedisFilterError::Denied { .. }) => {}
                     keys => found |= unlink(nodes, keys?).await?,
                 }
@@ -49,11 +51,11 @@ pub(crate) async fn remove<T: Transport>(nodes: &mut Nodes<T>, name: &str, kind:
         }
     };
     loop {
-        let keys = (next..next + REMOVED).map(|shard| Key::new(name, shard));
-        next += REMOVED;
+        let keys = (next..next + DELETE_BATCH).map(|shard| Key::new(name, shard));
+        next += DELETE_BATCH;
         let removed = unlink(nodes, keys).await?;
         found |= removed;
-        if !removed && next >= least {
+        if !removed && next >= min_shards {
             break;
         }
     }

@@ -1,20 +1,20 @@
-//! `SharedFilter`: a filter on servers, over any transport. [`RedisBloomFilter`](crate::RedisBloomFilter) and
+//! `RemoteFilter`: a filter on servers, over any transport. [`RedisBloomFilter`](crate::RedisBloomFilter) and
 //! `AsyncRedisBloomFilter` document its methods.
 
+use crate::delete::{remove, unlink};
+use crate::duplicates::DuplicateTracker;
 use crate::error::RedisFilterError;
-use crate::jobs::{Asked, Claims, Commands, Queries};
-use crate::kinds::{Kind, Stages};
-use crate::listing::{RedisServerStats, evicting};
-use crate::meta::{self, Described};
+use crate::jobs::{Claims, Commands, PendingKeys, Queries};
+use crate::kinds::{FilterKind, Stages};
+use crate::meta::{self, FilterMeta};
 use crate::metrics::RedisFilterMetrics;
 use crate::nodes::{Nodes, Transport};
-use crate::removal::{remove, unlink};
-use crate::repeats::Repeats;
-use crate::row::{self, Row};
+use crate::scan::{RedisServerStats, eviction_policy};
 use crate::server::RedisServer;
-use crate::shards::{BLOCK_BYTES, Key, META, Shards, check_name, word_of};
+use crate::shards::{BLOCK_BYTES, Key, META, Shards, check_name, word_from_le};
+use crate::stage_chain::{self, StageChain};
 use crate::stats::{RedisFilterStats, count};
-use crate::watch::Beside;
+use crate::watch::JobWithQuestions;
 use bloomline::{BloomFilter, BuildError, KeyHasher, MergeError, Plan};
 use redis::{Cmd, Value};
 use std::collections::HashSet;
@@ -24,47 +24,47 @@ use std::{array, fmt, mem};
 
 /// Hashes that go to the servers together. Each is some 300 bytes on the way, and the servers keep the answers until
 /// they are fetched.
-const ROUND_TRIP: usize = 4096;
+const BATCH_KEYS: usize = 4096;
 
 /// How long the copy of a shard that is uploaded lives, in seconds, if its client dies.
-const COPY_LIFE: u64 = 600;
+const COPY_TTL_SECONDS: u64 = 600;
 
 type Result<T, E = RedisFilterError> = std::result::Result<T, E>;
 
-pub(crate) struct SharedFilter<T> {
+pub(crate) struct RemoteFilter<T> {
     pub(crate) hasher: KeyHasher,
-    row: Row,
+    chain: StageChain,
     uncertain: u64,
     pub(crate) unconfirmed: u64,
     /// The hashes that the call under way has claimed or may have. Those of a call that was dropped are left here.
     unanswered: Vec<u64>,
     /// Hashes that a dropped call may have claimed. Whoever inserts them through this client next is told that they are new.
     given_back: HashSet<u64>,
-    repeats: Repeats,
+    duplicates: DuplicateTracker,
     metrics: RedisFilterMetrics,
     nodes: Nodes<T>,
 }
 
-impl<T: Transport> SharedFilter<T> {
+impl<T: Transport> RemoteFilter<T> {
     /// Opens a filter. If there is none and one is `wanted`, creates it.
-    pub(crate) async fn open(server: &RedisServer, name: &str, wanted: Option<Described>) -> Result<Self> {
+    pub(crate) async fn open(server: &RedisServer, name: &str, wanted: Option<FilterMeta>) -> Result<Self> {
         check_name(name)?;
         let mut nodes = Nodes::connect(server).await?;
-        let (row, hasher) = Self::find(&mut nodes, name, wanted).await?;
-        Ok(Self::with(nodes, row, hasher))
+        let (chain, hasher) = Self::find(&mut nodes, name, wanted).await?;
+        Ok(Self::with(nodes, chain, hasher))
     }
 
     /// Becomes a client of another filter, with the same connections. After an error it stays what it is.
     pub(crate) async fn turn_to(&mut self, name: &str) -> Result<()> {
         check_name(name)?;
-        let (row, hasher) = Self::find(&mut self.nodes, name, None).await?;
+        let (chain, hasher) = Self::find(&mut self.nodes, name, None).await?;
         let nodes = self.nodes.another();
         let nodes = mem::replace(&mut self.nodes, nodes);
-        *self = Self::with(nodes, row, hasher);
+        *self = Self::with(nodes, chain, hasher);
         Ok(())
     }
 
-    async fn find(nodes: &mut Nodes<T>, name: &str, wanted: Option<Described>) -> Result<(Row, KeyHasher)> {
+    async fn find(nodes: &mut Nodes<T>, name: &str, wanted: Option<FilterMeta>) -> Result<(StageChain, KeyHasher)> {
         let key = Key::new(name, META);
         let first = Key::new(name, 0);
         // Reads only, for most clients open a filter that is there.
@@ -73,9 +73,9 @@ impl<T: Transport> SharedFilter<T> {
         let mut job = Commands::new(look);
         nodes.run(&mut job).await?;
         let [mut line, length, end] = <[Value; 3]>::try_from(job.answers).expect("an answer to each");
-        let staged = wanted.as_ref().is_some_and(|wanted| matches!(wanted.kind, Kind::Staged(_)));
+        let staged = wanted.as_ref().is_some_and(|wanted| matches!(wanted.kind, FilterKind::Staged(_)));
         if line == Value::Nil
-            && (meta::is_marked(&length, &end) || staged && row::keys_of(nodes, name).await?.len() > 1)
+            && (meta::is_marked(&length, &end) || staged && stage_chain::stage_keys(nodes, name).await?.len() > 1)
         {
             // Somebody may have made it in between.
             line = read(nodes, &key, None).await?;
@@ -93,16 +93,16 @@ impl<T: Transport> SharedFilter<T> {
         if let Some(wanted) = wanted {
             meta::check_same(name, &wanted, &found)?;
         }
-        let row = Row::open(nodes, name, &found, &line).await?;
-        Ok((row, found.hasher))
+        let chain = StageChain::open(nodes, name, &found, &line).await?;
+        Ok((chain, found.hasher))
     }
 
     /// A client that has claimed nothing.
-    fn with(mut nodes: Nodes<T>, row: Row, hasher: KeyHasher) -> Self {
+    fn with(mut nodes: Nodes<T>, chain: StageChain, hasher: KeyHasher) -> Self {
         nodes.sent_again = 0;
-        let (unanswered, given_back, repeats) = (Vec::new(), HashSet::new(), Repeats::new());
+        let (unanswered, given_back, duplicates) = (Vec::new(), HashSet::new(), DuplicateTracker::new());
         let metrics = RedisFilterMetrics::default();
-        Self { hasher, row, uncertain: 0, unconfirmed: 0, unanswered, given_back, repeats, metrics, nodes }
+        Self { hasher, chain, uncertain: 0, unconfirmed: 0, unanswered, given_back, duplicates, metrics, nodes }
     }
 
     /// Removes whatever the servers have of a filter. Returns whether they had anything.
@@ -120,7 +120,7 @@ impl<T: Transport> SharedFilter<T> {
 
     /// The same filter for another client. They share the mirror.
     fn with_nodes(&self, nodes: Nodes<T>) -> Self {
-        Self::with(nodes, self.row.another(), self.hasher.clone())
+        Self::with(nodes, self.chain.another(), self.hasher.clone())
     }
 
     /// The same filter for another client with connections of its own.
@@ -129,27 +129,27 @@ impl<T: Transport> SharedFilter<T> {
     }
 
     pub(crate) fn with_mirror(mut self, limit: usize) -> Result<Self, BuildError> {
-        self.row = self.row.with_mirror(limit)?;
+        self.chain = self.chain.with_mirror(limit)?;
         Ok(self)
     }
 
     pub(crate) fn name(&self) -> &str {
-        &self.row.name
+        &self.chain.name
     }
 
     pub(crate) fn stages(&self) -> Option<Stages> {
-        self.row.staged()
+        self.chain.staged()
     }
 
     pub(crate) fn plan(&self) -> Plan {
-        self.row.plan()
+        self.chain.plan()
     }
 
     /// The blocks of a filter of a fixed size.
     fn fixed(&self) -> Result<Arc<Shards>> {
-        match self.row.kind {
-            Kind::Fixed(_) => Ok(Arc::clone(&self.row.parts[0].shards)),
-            Kind::Staged(_) => Err(RedisFilterError::Stages { name: self.name().to_owned() }),
+        match self.chain.kind {
+            FilterKind::Fixed(_) => Ok(Arc::clone(&self.chain.open_stages[0].shards)),
+            FilterKind::Staged(_) => Err(RedisFilterError::Stages { name: self.name().to_owned() }),
         }
     }
 
@@ -202,24 +202,24 @@ impl<T: Transport> SharedFilter<T> {
         self.given_back.extend(self.unanswered.drain(..));
         let inserted = self.claim(hashes, new).await;
         self.unanswered.clear();
-        inserted.inspect_err(|error| self.uncertain += self.row.unlisted(error))
+        inserted.inspect_err(|error| self.uncertain += self.chain.take_unlisted_claims(error))
     }
 
     async fn claim(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize> {
         let mut done = 0;
         while done < hashes.len() {
-            self.row.keep_up(&mut self.nodes).await?;
-            let portion = done..hashes.len().min(done + ROUND_TRIP.min(self.row.room()));
-            done = portion.end;
-            let (hashes, new) = (&hashes[portion.clone()], &mut new[portion]);
+            self.chain.refresh_if_due(&mut self.nodes).await?;
+            let batch = done..hashes.len().min(done + BATCH_KEYS.min(self.chain.claim_budget()));
+            done = batch.end;
+            let (hashes, new) = (&hashes[batch.clone()], &mut new[batch]);
             let mut seen = vec![false; hashes.len()];
-            self.row.ask_mirrors(hashes, &mut seen);
+            self.chain.query_mirrors(hashes, &mut seen);
             // Of equal hashes, no other than the first can be new.
-            let mut met = HashSet::with_capacity(hashes.len());
-            let mut open: Vec<usize> = (0..hashes.len()).filter(|&i| !seen[i] && met.insert(hashes[i])).collect();
+            let mut distinct = HashSet::with_capacity(hashes.len());
+            let mut open: Vec<usize> = (0..hashes.len()).filter(|&i| !seen[i] && distinct.insert(hashes[i])).collect();
             let (keys, answered, started) = (open.len(), self.unanswered.len(), Instant::now());
             let mut late = false;
-            let claimed = self.claim_portion(hashes, &mut open, &mut late, &mut seen, new).await;
+            let claimed = self.claim_batch(hashes, &mut open, &mut late, &mut seen, new).await;
             if claimed.is_err() && late {
                 // They have set bits in a stage that counts no more, and nobody else will be told that these keys are new.
                 for i in open.into_iter().filter(|&i| !seen[i]) {
@@ -236,22 +236,22 @@ impl<T: Transport> SharedFilter<T> {
                 }
             }
             if keys > 0 {
-                self.metrics.took(started.elapsed());
+                self.metrics.record_batch(started.elapsed());
             }
             self.unanswered.extend(hashes.iter().zip(&*new).filter(|(_, new)| **new).map(|(hash, _)| hash));
-            self.row.last().watch.claims += new.iter().filter(|new| **new).count() as u64;
+            self.chain.last().watch.claims += new.iter().filter(|new| **new).count() as u64;
             claimed?;
             let claimed = new.iter().filter(|new| **new).count();
-            self.repeats.take(keys, claimed);
+            self.duplicates.record(keys, claimed);
             // If it fails, the next claims find what is to be done.
-            _ = self.row.take(&mut self.nodes, claimed).await;
+            _ = self.chain.record_claims(&mut self.nodes, claimed).await;
         }
         Ok(new.iter().filter(|new| **new).count())
     }
 
     /// Claims the hashes that are `open`. After an error these are left, and if they are `late`, those that are not seen have set
     /// bits.
-    async fn claim_portion(
+    async fn claim_batch(
         &mut self,
         hashes: &[u64],
         open: &mut Vec<usize>,
@@ -263,58 +263,59 @@ impl<T: Transport> SharedFilter<T> {
         // Up to this stage, the keys that are open were asked for or are late.
         let (mut asked, mut passes) = (None, 0);
         while !open.is_empty() {
-            let number = self.row.last().number;
+            let number = self.chain.last().number;
             // What is in a stage that takes no more keys was claimed there.
-            let mut stages = self.row.after(asked);
-            if !self.repeats.are_worth_a_read(open.len()) {
+            let mut stages = self.chain.numbers_after(asked);
+            if !self.duplicates.should_read_first(open.len()) {
                 stages.pop();
             }
             self.ask(stages, hashes, open, seen, false, &mut Commands::new([])).await?;
-            let Self { row, unanswered, nodes, .. } = self;
-            let part = row.last();
-            if part.number != number || open.is_empty() {
+            let Self { chain, unanswered, nodes, .. } = self;
+            let stage = chain.last();
+            if stage.number != number || open.is_empty() {
                 continue;
             }
-            let (shards, mirror) = (Arc::clone(&part.shards), part.mirror.clone());
-            let mut job = Claims::new(Asked::new(&shards, mirror.as_deref(), hashes, open, new), part.watch.marks());
-            let used = job.asked.used();
-            let marked = part.watch.mark(nodes, &used).await;
-            row.unless_forgotten(nodes, number, marked).await?;
-            let part = row.last();
-            if part.number != number {
+            let (shards, mirror) = (Arc::clone(&stage.shards), stage.mirror.clone());
+            let mut job =
+                Claims::new(PendingKeys::new(&shards, mirror.as_deref(), hashes, open, new), stage.watch.marks());
+            let used = job.keys.used();
+            let marked = stage.watch.mark(nodes, &used).await;
+            chain.unless_forgotten(nodes, number, marked).await?;
+            let stage = chain.last();
+            if stage.number != number {
                 continue;
             }
             unanswered.truncate(answered);
-            unanswered.extend(job.asked.claimed().chain(open.iter().map(|&i| hashes[i])));
-            let mut result = part.watch.run(nodes, &mut job, &used).await;
+            unanswered.extend(job.keys.claimed().chain(open.iter().map(|&i| hashes[i])));
+            let mut result = stage.watch.run(nodes, &mut job, &used).await;
             asked = Some(number);
-            let Claims { late: mut again, there, strange, uncertain, unconfirmed, .. } = job;
+            let Claims { late: mut again, seen: claimed_before, foreign, uncertain, unconfirmed, .. } = job;
             self.uncertain += uncertain;
             self.unconfirmed += unconfirmed;
             // The process may have stood still between the last look at the stages and the claims. Where no claim is fast enough,
             // they count.
             passes += 1;
-            let outdated = passes < 3 && row.is_outdated::<T>(number);
-            if let (Some(shard), Ok(())) = (strange, &result) {
-                let (name, key) = (row.name.to_string(), shards.keys[shard].name.clone());
+            let outdated = passes < 3 && chain.is_outdated::<T>(number);
+            if let (Some(shard), Ok(())) = (foreign, &result) {
+                let (name, key) = (chain.name.to_string(), shards.keys[shard].name.clone());
                 // What these claims have made again would stay, where another client does not find it either.
                 let expiries = used.iter().filter_map(|&shard| shards.expire(shard));
                 nodes.run(&mut Commands::new(expiries)).await?;
-                result = row.last().watch.look_again(nodes).await.and(Err(RedisFilterError::Gone { name, key }));
+                result = chain.last().watch.check_now(nodes).await.and(Err(RedisFilterError::Gone { name, key }));
             }
-            there.iter().for_each(|&i| seen[i] = true);
+            claimed_before.iter().for_each(|&i| seen[i] = true);
             let all = open.clone();
             // All that were late before are so until they are answered, whatever becomes of the others.
             if !again.is_empty() && !*late {
                 (*open, *late) = (again.clone(), true);
             }
-            row.unless_forgotten(nodes, number, result).await?;
+            chain.unless_forgotten(nodes, number, result).await?;
             if outdated {
                 *late = true;
-                row.load(nodes).await?;
+                chain.load(nodes).await?;
                 again.extend(all.iter().filter(|&&i| new[i]));
             }
-            if row.find(number).is_none() {
+            if chain.find(number).is_none() {
                 // It was not asked any more, and what it answered says nothing. Its shards may have come back by these claims.
                 all.iter().for_each(|&i| seen[i] = false);
                 again = all;
@@ -326,7 +327,7 @@ impl<T: Transport> SharedFilter<T> {
             }
             again.iter().for_each(|&i| new[i] = false);
             (*open, *late) = (again, true);
-            row.advance(nodes, number).await?;
+            chain.advance(nodes, number).await?;
         }
         Ok(())
     }
@@ -342,17 +343,17 @@ impl<T: Transport> SharedFilter<T> {
         replicas: bool,
         more: &mut Commands,
     ) -> Result<()> {
-        let Self { row, nodes, .. } = self;
+        let Self { chain, nodes, .. } = self;
         let (mut first, mut nothing) = (Some(more), Commands::new([]));
         for number in stages.into_iter().rev() {
-            let Some(part) = row.find(number).filter(|_| !open.is_empty()) else { continue };
-            let (shards, mirror) = (Arc::clone(&part.shards), part.mirror.clone());
-            let asked = Asked::new(&shards, mirror.as_deref(), hashes, open, found);
-            let used = asked.used();
+            let Some(stage) = chain.find(number).filter(|_| !open.is_empty()) else { continue };
+            let (shards, mirror) = (Arc::clone(&stage.shards), stage.mirror.clone());
+            let pending = PendingKeys::new(&shards, mirror.as_deref(), hashes, open, found);
+            let used = pending.used();
             let questions = first.take().unwrap_or(&mut nothing);
-            let mut job = Beside { job: &mut Queries { asked, replicas }, questions };
-            let result = part.watch.run(nodes, &mut job, &used).await;
-            row.unless_forgotten(nodes, number, result).await?;
+            let mut job = JobWithQuestions { job: &mut Queries { keys: pending, replicas }, questions };
+            let result = stage.watch.run(nodes, &mut job, &used).await;
+            chain.unless_forgotten(nodes, number, result).await?;
             open.retain(|&i| !found[i]);
         }
         Ok(())
@@ -360,26 +361,26 @@ impl<T: Transport> SharedFilter<T> {
 
     pub(crate) async fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize> {
         check_lengths(hashes.len(), found.len());
-        for (hashes, found) in hashes.chunks(ROUND_TRIP).zip(found.chunks_mut(ROUND_TRIP)) {
-            self.row.keep_up(&mut self.nodes).await?;
-            self.row.ask_mirrors(hashes, found);
+        for (hashes, found) in hashes.chunks(BATCH_KEYS).zip(found.chunks_mut(BATCH_KEYS)) {
+            self.chain.refresh_if_due(&mut self.nodes).await?;
+            self.chain.query_mirrors(hashes, found);
             let mut open: Vec<usize> = (0..hashes.len()).filter(|&i| !found[i]).collect();
             let (mut asked, asking, started) = (None, !open.is_empty(), Instant::now());
             while !open.is_empty() {
-                let (stages, last) = (self.row.after(asked), self.row.last().number);
-                let mut more = self.row.ask_for_more();
+                let (stages, last) = (self.chain.numbers_after(asked), self.chain.last().number);
+                let mut more = self.chain.next_stage_question();
                 self.ask(stages, hashes, &mut open, found, true, &mut more).await?;
                 if more.answers.first() == Some(&Value::Int(1)) {
-                    self.row.load(&mut self.nodes).await?;
+                    self.chain.load(&mut self.nodes).await?;
                 }
                 // What was inserted before the call is in these stages, unless there is another.
-                if self.row.last().number == last {
+                if self.chain.last().number == last {
                     break;
                 }
                 asked = Some(last);
             }
             if asking {
-                self.metrics.took(started.elapsed());
+                self.metrics.record_batch(started.elapsed());
             }
         }
         Ok(found.iter().filter(|found| **found).count())
@@ -388,61 +389,61 @@ impl<T: Transport> SharedFilter<T> {
     /// Opens another stage, as if the last one were full.
     #[cfg(test)]
     pub(crate) async fn grow(&mut self) -> Result<()> {
-        let number = self.row.last().number;
-        self.row.advance(&mut self.nodes, number).await
+        let number = self.chain.last().number;
+        self.chain.advance(&mut self.nodes, number).await
     }
 
     pub(crate) async fn check(&mut self) -> Result<()> {
-        self.look().await.inspect_err(|error| self.uncertain += self.row.unlisted(error))
+        self.check_stages().await.inspect_err(|error| self.uncertain += self.chain.take_unlisted_claims(error))
     }
 
-    async fn look(&mut self) -> Result<()> {
-        let Self { row, nodes, .. } = self;
-        if let Kind::Staged(_) = row.kind {
-            row.load(nodes).await?;
+    async fn check_stages(&mut self) -> Result<()> {
+        let Self { chain, nodes, .. } = self;
+        if let FilterKind::Staged(_) = chain.kind {
+            chain.load(nodes).await?;
         }
-        for number in row.after(None) {
-            let Some(part) = row.find(number) else { continue };
-            let looked = part.watch.look_at_all(nodes, false).await;
-            row.unless_forgotten(nodes, number, looked).await?;
+        for number in chain.numbers_after(None) {
+            let Some(stage) = chain.find(number) else { continue };
+            let checked = stage.watch.check_all(nodes, false).await;
+            chain.unless_forgotten(nodes, number, checked).await?;
         }
         Ok(())
     }
 
-    pub(crate) async fn evicts(&mut self) -> Option<String> {
+    pub(crate) async fn may_evict(&mut self) -> Option<String> {
         let answers = self.nodes.ask_each(redis::cmd("INFO").arg("memory")).await;
-        answers.into_iter().find_map(|(node, answer)| evicting(&node, &answer))
+        answers.into_iter().find_map(|(node, answer)| eviction_policy(&node, &answer))
     }
 
     pub(crate) async fn servers(&mut self) -> Vec<RedisServerStats> {
         let answers = self.nodes.ask_each(redis::cmd("INFO").arg("all")).await;
-        answers.iter().filter_map(|(node, answer)| RedisServerStats::of(node, answer)).collect()
+        answers.iter().filter_map(|(node, answer)| RedisServerStats::from_info(node, answer)).collect()
     }
 
     pub(crate) async fn stats(&mut self) -> Result<RedisFilterStats> {
-        let Self { row, nodes, .. } = self;
-        if let Kind::Staged(_) = row.kind {
-            row.load(nodes).await?;
+        let Self { chain, nodes, .. } = self;
+        if let FilterKind::Staged(_) = chain.kind {
+            chain.load(nodes).await?;
         }
         let mut stats = Vec::new();
-        for number in row.after(None) {
-            let Some(part) = row.find(number) else { continue };
-            let counted = count(part, nodes).await;
+        for number in chain.numbers_after(None) {
+            let Some(stage) = chain.find(number) else { continue };
+            let counted = count(stage, nodes).await;
             let result = counted.as_ref().map(drop).map_err(Clone::clone);
-            row.unless_forgotten(nodes, number, result).await?;
+            chain.unless_forgotten(nodes, number, result).await?;
             stats.extend(counted);
         }
-        let stats = RedisFilterStats::of(&stats);
+        let stats = RedisFilterStats::from_stages(&stats);
         self.metrics.fill_ratio = Some(stats.fill_ratio);
         Ok(stats)
     }
 
     pub(crate) async fn download(&mut self) -> Result<BloomFilter> {
         let shards = self.fixed()?;
-        self.row.last().watch.check()?;
-        let mut filter = meta::local(shards.plan, self.hasher.seed())?;
+        self.chain.last().watch.ensure_valid()?;
+        let mut filter = meta::local_filter(shards.plan, self.hasher.seed())?;
         for (shard, key) in shards.keys.iter().enumerate() {
-            for (offset, blocks) in shards.pieces(shard) {
+            for (offset, blocks) in shards.chunks(shard) {
                 let length = blocks.len() * BLOCK_BYTES;
                 let command = key.command("GETRANGE").arg(offset).arg(offset + length - 1).take();
                 let bytes = match run(&mut self.nodes, key, command).await? {
@@ -450,7 +451,7 @@ impl<T: Transport> SharedFilter<T> {
                     Value::BulkString(bytes) if bytes.len() <= length => bytes,
                     _ => return Err(key.refused("its answer makes no sense")),
                 };
-                let mut words = bytes.chunks(8).map(word_of);
+                let mut words = bytes.chunks(8).map(word_from_le);
                 for block in blocks {
                     filter.set_block_words(block, array::from_fn(|_| words.next().unwrap_or(0)));
                 }
@@ -463,10 +464,10 @@ impl<T: Transport> SharedFilter<T> {
 
     pub(crate) async fn upload(&mut self, filter: &BloomFilter) -> Result<()> {
         let shards = self.fixed()?;
-        let Self { row, hasher, nodes, .. } = self;
-        let watch = &mut row.last().watch;
+        let Self { chain, hasher, nodes, .. } = self;
+        let watch = &mut chain.last().watch;
         check_same(shards.plan, hasher, filter)?;
-        let unique = meta::unique();
+        let unique = meta::random_id();
         for (shard, key) in shards.keys.iter().enumerate() {
             let words = shards.blocks(shard).flat_map(|block| filter.block_words(block));
             let ones: i64 = words.map(|word| i64::from(word.count_ones())).sum();
@@ -476,13 +477,13 @@ impl<T: Transport> SharedFilter<T> {
             watch.mark(nodes, &[shard]).await?;
             let copy = shards.temporary(shard, unique);
             // Before the first piece: whoever dies after it leaves nothing for good.
-            run(nodes, &copy, copy.command("SET").arg("").arg("EX").arg(COPY_LIFE).take()).await?;
-            for (offset, blocks) in shards.pieces(shard) {
+            run(nodes, &copy, copy.command("SET").arg("").arg("EX").arg(COPY_TTL_SECONDS).take()).await?;
+            for (offset, blocks) in shards.chunks(shard) {
                 let bytes: Vec<u8> =
                     blocks.flat_map(|block| filter.block_words(block)).flat_map(u64::to_le_bytes).collect();
                 run(nodes, &copy, copy.command("SETRANGE").arg(offset).arg(bytes).take()).await?;
                 // After each piece: if the server lost the copy meanwhile, this piece began a copy without an end.
-                run(nodes, &copy, copy.command("EXPIRE").arg(COPY_LIFE).take()).await?;
+                run(nodes, &copy, copy.command("EXPIRE").arg(COPY_TTL_SECONDS).take()).await?;
             }
             if run(nodes, &copy, copy.command("BITCOUNT")).await? != Value::Int(ones) {
                 return Err(key.refused("the copy to merge lost a part; upload again"));
@@ -496,7 +497,7 @@ impl<T: Transport> SharedFilter<T> {
     }
 
     pub(crate) async fn delete(mut self) -> Result<()> {
-        remove(&mut self.nodes, &self.row.name, Some(self.row.kind)).await.map(drop)
+        remove(&mut self.nodes, &self.chain.name, Some(self.chain.kind)).await.map(drop)
     }
 
     /// Writes the filter as the public type of this name.
@@ -506,7 +507,7 @@ impl<T: Transport> SharedFilter<T> {
             .field("name", &self.name())
             .field("block_count", &plan.block_count())
             .field("probes", &plan.probes())
-            .field("mirror", &self.row.mirrored)
+            .field("mirror", &self.chain.mirrored)
             .field("uncertain", &self.uncertain())
             .field("unconfirmed", &self.unconfirmed)
             .finish_non_exhaustive()
@@ -531,7 +532,7 @@ fn check_same(plan: Plan, hasher: &KeyHasher, filter: &BloomFilter) -> Result<()
 }
 
 /// Shares the connections too.
-impl<T: Transport + Clone> Clone for SharedFilter<T> {
+impl<T: Transport + Clone> Clone for RemoteFilter<T> {
     fn clone(&self) -> Self {
         self.with_nodes(self.nodes.clone())
     }
