@@ -14,7 +14,7 @@ use url::Url;
 
 const PAGES: u64 = 50_000;
 
-/// What is fetched.
+/// A request.
 struct Request {
     method: &'static str,
     url: Url,
@@ -54,7 +54,7 @@ impl Key for Request {
     }
 }
 
-/// What stands in for the network: the links of a page.
+/// A stand-in for the network: the links of a page.
 fn fetch(request: &Request) -> Result<Vec<Request>, url::ParseError> {
     let page: u64 = request.url.path().trim_matches(|c: char| !c.is_ascii_digit()).parse().unwrap_or(0);
     let mut links = Vec::new();
@@ -91,7 +91,7 @@ impl Queue {
         })
     }
 
-    /// Whether anything was ever queued.
+    /// True if anything was ever queued.
     fn has_begun(&mut self) -> RedisResult<bool> {
         self.server.exists(&self.pending)
     }

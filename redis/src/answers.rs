@@ -1,27 +1,28 @@
-//! Answers as they come from a server.
+//! The parser of a server's answers (RESP2).
 //!
-//! The client crate's parser is for all protocols and for bytes that come bit by bit. This one reads what servers answer to the
-//! commands here, and begins an answer anew when more of it came. redis/DESIGN.md has what that gains.
+//! The client crate's parser covers all protocols and input of any fragmentation. This one covers the answers to the
+//! commands of this crate, and parses an incomplete answer again when more of it has arrived. redis/DESIGN.md has the
+//! gain.
 
 use redis::{ErrorKind, RedisError, RedisResult, Value, parse_redis_value};
 use std::io;
 
-/// Arrays within arrays, at most. The deepest answer here is that to `CLUSTER SLOTS`.
+/// The maximum depth of nested arrays. The deepest answer is to `CLUSTER SLOTS`.
 const MAX_DEPTH: usize = 8;
 
-/// Values of an answer, at most: those of `CLUSTER SLOTS` where each slot is a range of its own, and more.
+/// The maximum number of values in an answer: more than `CLUSTER SLOTS` returns if each slot is a range of its own.
 const MAX_VALUES: usize = 1 << 20;
 
-/// Bytes of a line, at most. Those that are long are errors.
+/// The maximum length of a line in bytes. The longest lines are errors.
 const MAX_LINE: usize = 1 << 16;
 
-/// Bytes to read at once, at least.
+/// The minimum size of a read in bytes.
 const MIN_READ: usize = 1 << 16;
 
-/// Bytes of an answer, at most. The longest that is asked for is a mebibyte of blocks.
+/// The maximum length of an answer in bytes. The longest requested answer is a mebibyte of blocks.
 const MAX_ANSWER: usize = 1 << 26;
 
-/// Bytes that came and were not taken.
+/// A buffer of received bytes that were not parsed yet.
 #[derive(Default)]
 pub(crate) struct ReadBuffer {
     buffer: Vec<u8>,
@@ -30,7 +31,7 @@ pub(crate) struct ReadBuffer {
 }
 
 impl ReadBuffer {
-    /// Takes the next answer, if it is there as a whole.
+    /// Removes and returns the next answer, if it is complete.
     pub(crate) fn next(&mut self) -> RedisResult<Option<Value>> {
         let found = parse_answer(&self.buffer[self.start..self.end])?;
         Ok(found.map(|(answer, length)| {
@@ -39,7 +40,7 @@ impl ReadBuffer {
         }))
     }
 
-    /// Where more of them go to.
+    /// Returns the space to read into.
     pub(crate) fn space(&mut self) -> io::Result<&mut [u8]> {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -49,7 +50,7 @@ impl ReadBuffer {
         if self.end > MAX_ANSWER {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "an answer is longer than any that was asked for"));
         }
-        // An answer that is long is read in ever longer pieces.
+        // A long answer is read in increasing pieces.
         let wanted = (2 * self.end).max(MIN_READ);
         if self.buffer.len() < wanted {
             self.buffer.resize(wanted, 0);
@@ -57,13 +58,13 @@ impl ReadBuffer {
         Ok(&mut self.buffer[self.end..])
     }
 
-    /// So many came.
+    /// Marks `count` bytes of the space as received.
     pub(crate) fn filled(&mut self, count: usize) {
         self.end += count;
     }
 }
 
-/// The first answer in the bytes, and its length. `None` if it is not there as a whole.
+/// Parses the first answer in the bytes. Returns it with its length, or `None` if it is incomplete.
 fn parse_answer(bytes: &[u8]) -> RedisResult<Option<(Value, usize)>> {
     let mut rest = AnswerParser { bytes, position: 0, values: 0 };
     Ok(rest.value(0)?.map(|value| (value, rest.position)))
@@ -78,7 +79,7 @@ struct AnswerParser<'a> {
 impl<'a> AnswerParser<'a> {
     fn value(&mut self, depth: usize) -> RedisResult<Option<Value>> {
         let start = self.position;
-        // Each takes more memory than its bytes.
+        // A value takes more memory than its bytes.
         self.values += 1;
         if self.values > MAX_VALUES {
             return Err(invalid_answer());
@@ -97,7 +98,7 @@ impl<'a> AnswerParser<'a> {
             b'*' if depth < MAX_DEPTH => match length(text)? {
                 None => Value::Nil,
                 Some(length) => {
-                    // No more than there can be in the bytes, whatever the server says.
+                    // The capacity is limited by the received bytes, not by the server's claim.
                     let mut values =
                         Vec::with_capacity(length.min((self.bytes.len() - self.position) / 3).min(MAX_VALUES));
                     for _ in 0..length {
@@ -107,27 +108,27 @@ impl<'a> AnswerParser<'a> {
                     Value::Array(values)
                 }
             },
-            // Words and errors are few, and the client crate knows them.
+            // Status lines and errors are rare; the client crate parses them.
             b'+' | b'-' => parse_redis_value(&self.bytes[start..self.position])?,
             _ => return Err(invalid_answer()),
         }))
     }
 
-    /// The bytes up to the end of the line, and without it.
+    /// Returns the next line without its end.
     fn line(&mut self) -> RedisResult<Option<&'a [u8]>> {
         let rest = &self.bytes[self.position..];
         if rest.first().is_some_and(|kind| !b":$*+-".contains(kind)) {
             return Err(invalid_answer());
         }
         let Some(end) = rest.iter().take(MAX_LINE).position(|&byte| byte == b'\n') else {
-            // Whoever sends a line without an end would fill the memory.
+            // A line without an end would fill the memory.
             return if rest.len() < MAX_LINE { Ok(None) } else { Err(invalid_answer()) };
         };
         self.position += end + 1;
         Ok(Some(rest[..end].strip_suffix(b"\r").unwrap_or(&[])))
     }
 
-    /// So many bytes, and the end of the line.
+    /// Returns the next `length` bytes, which a line end must follow.
     fn take(&mut self, length: usize) -> RedisResult<Option<&'a [u8]>> {
         let Some((text, rest)) = self.bytes[self.position..].split_at_checked(length) else { return Ok(None) };
         let Some(end) = rest.first_chunk() else { return Ok(None) };
@@ -136,7 +137,7 @@ impl<'a> AnswerParser<'a> {
     }
 }
 
-/// The length of a text or of an array; `None` where there is none.
+/// Parses the length of a string or an array; `None` for a null.
 fn length(text: &[u8]) -> RedisResult<Option<usize>> {
     match integer(text)? {
         -1 => Ok(None),
@@ -198,7 +199,7 @@ mod tests {
             }
         }
 
-        /// What is no answer is an error or waits for more.
+        /// Invalid answers are errors, and incomplete ones wait for more.
         #[test]
         fn any_bytes_are_read(bytes in prop::collection::vec(prop::sample::select(b"*$:+-0123489\r\nx".to_vec()), 0..60)) {
             if let Ok(Some((value, length))) = parse_answer(&bytes) {

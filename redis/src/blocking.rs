@@ -13,8 +13,8 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Runs a future over [`BlockingTransport`] to its end. No runtime is needed, and one poll is enough: a future can only pend
-/// where it awaits one that does, and those of `BlockingTransport` do all their work, waits included, when they are polled.
+/// Runs a future over [`BlockingTransport`] to its end, without a runtime. One poll is enough: the futures of
+/// `BlockingTransport` never pend, since they do all their work, waits included, when they are polled.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,
@@ -22,7 +22,7 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// At most one connection to each node.
+/// A transport with at most one connection to each node, which blocks the thread.
 pub(crate) struct BlockingTransport {
     server: RedisServer,
     readonly: bool,
@@ -31,12 +31,12 @@ pub(crate) struct BlockingTransport {
 
 struct OpenConnection {
     connection: Wire,
-    /// When the last answer came; `None` while answers are on their way.
+    /// The time of the last answer; `None` while answers are outstanding.
     idle: Option<Instant>,
 }
 
 impl OpenConnection {
-    /// The connection, unless it broke while it was idle.
+    /// Returns the connection, unless it broke while it was idle.
     fn tested(mut self) -> Option<Wire> {
         let long = self.idle.is_some_and(|since| since.elapsed() > IDLE_LIMIT);
         (!long || self.connection.ask(&cmd("PING")).is_ok()).then_some(self.connection)
@@ -114,7 +114,7 @@ impl BlockingTransport {
         NodeAnswers { answers, failure: Some(Failure { error, sent: true }) }
     }
 
-    /// The connection to a node, which has answers on their way from here on.
+    /// Returns the connection to a node, marked as having outstanding answers.
     fn connection(&mut self, node: &Node) -> RedisResult<&mut Wire> {
         let connection = match self.connections.remove(node).and_then(OpenConnection::tested) {
             Some(connection) => connection,

@@ -1,4 +1,4 @@
-//! What removes a filter from its servers.
+//! The removal of a filter from its servers.
 
 use crate::error::RedisFilterError;
 use crate::jobs::Commands;
@@ -9,26 +9,26 @@ use crate::shards::{Key, META, Shards};
 use crate::stage_chain;
 use redis::Value;
 
-/// Shards that are removed together.
+/// The number of shards that are removed in one job.
 const DELETE_BATCH: usize = 1024;
 
 type Result<T> = std::result::Result<T, RedisFilterError>;
 
-/// Removes a filter, of this kind if that is known: its stages and their list, and its shards, as long as there are more. The
-/// description is the last: a filter of which only a part was removed can still be opened and deleted. Returns whether there was
-/// anything.
+/// Removes a filter, of this kind if it is known: its stages and their list, and its shards until no more are found.
+/// The description is removed last, so that a filter that was removed in part can still be opened and deleted. Returns
+/// true if anything was removed.
 pub(crate) async fn remove<T: Transport>(nodes: &mut Nodes<T>, name: &str, kind: Option<FilterKind>) -> Result<bool> {
     let (mut next, mut found) = (0, false);
     let min_shards = match kind {
         Some(FilterKind::Fixed(plan)) => Shards::new(name, plan).keys.len(),
         _ => {
             let stages = match stage_chain::stage_keys(nodes, name).await {
-                // Whoever has no right to ask for stages has made none.
+                // A user without the right to list stages has made none.
                 Err(RedisFilterError::Denied { .. }) => Vec::new(),
                 stages => stages?,
             };
             let (mut number, mut missing, mut listed) = (0, 0, stages.len() > 1);
-            // Those of a filter that grows have numbers from 0 on, whatever the list says.
+            // The stages of a filter that grows are numbered from 0, even if the list is lost.
             if let Some(FilterKind::Staged(grows)) =
                 kind.filter(|kind| matches!(kind, FilterKind::Staged(it) if it.window == 0))
             {
@@ -41,7 +41,7 @@ pub(crate) async fn remove<T: Transport>(nodes: &mut Nodes<T>, name: &str, kind:
             }
             found |= unlink(nodes, stages).await?;
             if !listed {
-                // Nobody knows the numbers of its stages, if it has any.
+                // The numbers of its stages are unknown, if it has any.
                 match scan::keys(nodes, name).await {
                     Err(RedisFilterError::Denied { .. }) => {}
                     keys => found |= unlink(nodes, keys?).await?,
@@ -62,7 +62,7 @@ pub(crate) async fn remove<T: Transport>(nodes: &mut Nodes<T>, name: &str, kind:
     Ok(unlink(nodes, [Key::new(name, META)]).await? || found)
 }
 
-/// Removes keys. Returns whether any was there.
+/// Removes keys. Returns true if one of them existed.
 pub(crate) async fn unlink<T: Transport>(nodes: &mut Nodes<T>, keys: impl IntoIterator<Item = Key>) -> Result<bool> {
     let mut job = Commands::new(keys.into_iter().map(|key| (key.slot, key.command("UNLINK"))));
     nodes.run(&mut job).await?;

@@ -1,31 +1,31 @@
-//! `DuplicateTracker`: whether to read the blocks of keys before they are claimed.
+//! `DuplicateTracker`: the decision to read the blocks of keys before they are claimed.
 //!
-//! To read a block costs a server a part of what a claim does, and a key that is found needs no claim. A claim whose answer is
-//! lost leaves a doubt, and a read does not. So it pays to read first where many keys are there already.
+//! Reading a block costs a server a part of a claim, and a key that is found needs no claim. A claim whose answer is
+//! lost leaves a doubt, and a read does not. So reading first pays if many keys are duplicates.
 
-/// A read costs this share of a claim. redis/DESIGN.md has the measurement.
+/// The cost of a read as a fraction of a claim. redis/DESIGN.md has the measurement.
 const READ_COST: f64 = 0.2;
 
-/// Fewer keys than these are claimed sooner than another round trip is made.
+/// The minimum number of keys for a read: with fewer, claims cost less than another round trip.
 const MIN_BATCH: usize = 256;
 
 pub(crate) struct DuplicateTracker {
-    /// Of the last keys, the share that was there.
+    /// The fraction of the last keys that were duplicates.
     duplicate_share: f64,
 }
 
 impl DuplicateTracker {
-    /// Of a client that has seen no key: it begins with a read.
+    /// Creates the tracker of a new client, which begins with a read.
     pub(crate) fn new() -> Self {
         Self { duplicate_share: READ_COST }
     }
 
-    /// Whether to read the blocks of so many keys first.
+    /// True if the blocks of this many keys are worth reading first.
     pub(crate) fn should_read_first(&self, keys: usize) -> bool {
         keys >= MIN_BATCH && self.duplicate_share >= READ_COST
     }
 
-    /// Takes how many of the keys were new.
+    /// Records the number of new keys in a batch.
     pub(crate) fn record(&mut self, keys: usize, new: usize) {
         if keys >= MIN_BATCH {
             // The newest keys weigh as much as all before them.

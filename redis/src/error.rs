@@ -1,12 +1,12 @@
-//! Why a call to a shared filter fails. Each message names what was found and says what to do.
+//! The errors of a shared filter. Each message names the problem and the remedy.
 
 use bloomline::{BuildError, MergeError};
 use std::fmt::{self, Write};
 use std::time::Duration;
 
-/// Why a filter on a server cannot be reached, opened or written to.
+/// An error of reaching, opening or writing to a filter on a server.
 ///
-/// The documentation of each method says what it may have done before it failed.
+/// The documentation of each method describes its effects before a failure.
 ///
 /// # Examples
 /// ```
@@ -18,61 +18,61 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RedisFilterError {
-    /// The size that was asked for cannot be built.
+    /// The requested size cannot be built.
     Build(BuildError),
-    /// No filter can have this name.
+    /// The name is not valid for a filter.
     Name {
         /// The name.
         name: String,
     },
     /// The address of the server is not valid.
     Url {
-        /// What is wrong with the address.
+        /// The fault in the address.
         reason: String,
     },
-    /// The certificates of an authority or of the client are not valid, or the key is not.
+    /// The certificates of an authority or of the client, or the key, are not valid.
     Certificate {
-        /// What is wrong with them.
+        /// The fault in them.
         reason: String,
     },
-    /// The flag of [`RedisServer::end_when`](crate::RedisServer::end_when) was set, or
-    /// [`end_if`](crate::RedisServer::end_if) said so.
+    /// The flag of [`RedisServer::end_when`](crate::RedisServer::end_when) was set, or the function of
+    /// [`end_if`](crate::RedisServer::end_if) returned true.
     Ended,
-    /// No filter has this name.
+    /// The server has no filter of this name.
     NotFound {
         /// The name.
         name: String,
     },
-    /// The filter that this client opened is not there any more, or a part of it is not: it was deleted, evicted or lost
-    /// by a server.
+    /// The filter that this client opened, or a part of it, no longer exists: it was deleted, evicted or lost by a
+    /// server.
     Gone {
         /// The name.
         name: String,
         /// The key on the server.
         key: String,
     },
-    /// The filter of this name is not the one that this client opened: it was deleted and made anew.
+    /// The filter of this name is not the one that this client opened: it was deleted and recreated.
     Replaced {
         /// The name.
         name: String,
         /// The key on the server.
         key: String,
     },
-    /// The server has a part of a filter of this name, and not its description: a server has lost or evicted that.
+    /// The server has a part of a filter of this name without its description, which a server has lost or evicted.
     Remains {
         /// The name.
         name: String,
     },
-    /// The filter is the one that this client opened, and one of its keys is not: it was left of an earlier filter of this
-    /// name, or a client of that wrote it after its removal.
+    /// One of the keys of the filter belongs to an earlier filter of this name: it was not removed, or a client of that
+    /// filter wrote it after the removal.
     LeftOver {
         /// The name.
         name: String,
         /// The key on the server.
         key: String,
     },
-    /// The filter of this name has another seed. Which one is not said, for a seed may be a secret:
-    /// [`seed`](crate::RedisBloomFilter::seed) tells.
+    /// The filter of this name has another seed. The error does not contain it, because a seed may be a secret:
+    /// [`seed`](crate::RedisBloomFilter::seed) returns it.
     Seed {
         /// The name.
         name: String,
@@ -81,14 +81,14 @@ pub enum RedisFilterError {
     Differs {
         /// The name.
         name: String,
-        /// What differs.
+        /// The property that differs.
         field: &'static str,
-        /// The value that was asked for.
+        /// The requested value.
         ours: u64,
         /// The value that the filter has.
         theirs: u64,
     },
-    /// The filter grows or forgets: it has no single size, and is not copied.
+    /// The filter grows or forgets, so it has no single size and cannot be copied.
     Stages {
         /// The name.
         name: String,
@@ -123,11 +123,11 @@ pub enum RedisFilterError {
     },
     /// The local filter cannot be uploaded, since its geometry differs.
     Merge(MergeError),
-    /// The server wants a password or another one, or the user lacks a right.
+    /// The server requires a password or another one, or the user lacks a right.
     Denied {
         /// The server.
         node: String,
-        /// What it said.
+        /// The server's message.
         message: String,
     },
     /// The server has no memory left.
@@ -144,21 +144,21 @@ pub enum RedisFilterError {
     Refused {
         /// The server.
         node: String,
-        /// What it said.
+        /// The server's message.
         message: String,
     },
     /// The server did not answer in time, or no node serves a slot of the cluster.
     Unreachable {
         /// The server.
         node: String,
-        /// How long the call tried.
+        /// The time for which the call retried.
         waited: Duration,
-        /// What went wrong at the last attempt.
+        /// The error of the last attempt.
         message: String,
     },
 }
 
-/// Writes what a server said without the characters that steer a terminal.
+/// A writer that escapes control characters in a server's message, which could control a terminal.
 struct EscapeControl<'a, 'b>(&'a mut fmt::Formatter<'b>);
 
 impl fmt::Write for EscapeControl<'_, '_> {
@@ -171,13 +171,13 @@ impl fmt::Write for EscapeControl<'_, '_> {
     }
 }
 
-/// How long a call waited, if it did.
+/// Returns the time for which a call waited, as a part of a message, if it did.
 fn within(waited: Duration) -> String {
     let seconds = waited.as_secs_f64();
     if seconds < 0.05 { String::new() } else { format!(" within {seconds:.1} s") }
 }
 
-/// What mends a connection that failed so.
+/// Returns the remedy for a connection that failed with this message.
 fn hint(message: &str) -> &'static str {
     if message.contains("UnsupportedCertVersion") {
         "its certificate has version 1: make one of version 3, as openssl does with extensions (-extfile)"
@@ -186,7 +186,7 @@ fn hint(message: &str) -> &'static str {
     }
 }
 
-/// What an error says: a line for each of its kinds, and how a value in it is written if not as it is.
+/// Defines the message for each kind of error, and the format of values that are not written as they are.
 macro_rules! messages {
     ($Error:ident { $($kind:pat => $message:literal $(; $name:ident = $written:expr)*,)* }) => {
         impl fmt::Display for $Error {

@@ -1,9 +1,9 @@
-//! Commands on their way: what to send to which node, what the answers mean, and what to send again. Knows nothing of
-//! connections.
+//! `Exchange`: routes commands to nodes, interprets the answers, and decides which commands to send again. Independent
+//! of connections.
 //!
-//! The client crate's own cluster connection sends a command again by itself if its answer is lost. If the lost command
-//! was a claim and was carried out, the second one finds the bits of the first and is answered "seen": the key is lost.
-//! Here every command that may have been carried out without an answer is *doubted* from then on.
+//! The client crate's cluster connection sends a command again if its answer is lost. If the lost command was a claim
+//! that was carried out, the second one finds the bits of the first and is answered "seen": the key is lost. Here every
+//! command that may have been carried out without an answer is *doubted* from then on.
 
 use crate::error::RedisFilterError;
 use crate::packed::CommandSink;
@@ -14,75 +14,75 @@ use redis::{Arg, Cmd, ErrorKind, RedisError, ServerError, ServerErrorKind, Value
 use std::mem;
 use std::time::{Duration, Instant};
 
-/// Commands that may be sent together, to any nodes and in any order, and more than once.
+/// A set of commands that may be sent to any nodes, in any order, and more than once.
 pub(crate) trait Job {
-    /// The number of commands.
+    /// Returns the number of commands.
     fn len(&self) -> usize;
-    /// The slot of a command's key.
+    /// Returns the slot of a command's key.
     fn slot(&self, i: usize) -> u16;
-    /// Writes the command.
+    /// Writes a command to the sink.
     fn write(&self, i: usize, sink: &mut impl CommandSink);
-    /// Whether a replica may answer the command.
+    /// True if a replica may answer the command.
     fn may_ask_replica(&self, _i: usize) -> bool {
         false
     }
-    /// Takes the answer. Returns `None` if it makes no sense. If `doubted`, the command may have been carried out
-    /// before, and that answer was lost.
+    /// Processes an answer. Returns `None` if the answer is invalid. If `doubted`, the command may have been carried
+    /// out before with a lost answer.
     fn take(&mut self, i: usize, answer: Value, doubted: bool) -> Option<()>;
-    /// Whether replicas are to have what the command does.
+    /// True if the command's effect has to reach replicas.
     fn wants_replicas(&self, _i: usize) -> bool {
         false
     }
-    /// Whether the answer holds even if the node forgets the command.
+    /// True if the answer holds even if the node forgets the command.
     fn holds(&self, _i: usize, _answer: &Value) -> bool {
         true
     }
-    /// The command was answered, and too few replicas have it.
+    /// Records that a command was answered and too few replicas have it.
     fn unconfirmed(&mut self, _i: usize) {}
-    /// No answer will come. If `doubted`, the command may have been carried out.
+    /// Records that no answer will come. If `doubted`, the command may have been carried out.
     fn abandon(&mut self, _i: usize, _doubted: bool) {}
 }
 
-/// A job that is under way.
+/// A job in progress.
 pub(crate) struct Exchange<'a, J> {
     job: &'a mut J,
     patience: Duration,
     replicas: bool,
-    /// What was found was no replica: if it says that it is one, another server takes over.
+    /// True if the server was a primary when it was found: if it reports that it is a replica, another one takes over.
     is_primary: bool,
-    /// Which replicas are to have what it does.
+    /// The replicas to wait for.
     confirmation: Option<ReplicaWait>,
     /// Commands without an answer.
     pending: Vec<PendingCommand>,
-    /// When the last answer came, or the first command was sent.
+    /// The time of the last answer, or of the first command.
     last_answer: Instant,
-    /// Rounds without an answer.
+    /// The number of rounds without an answer.
     silent_rounds: u32,
-    /// An error that sending again does not mend.
+    /// An error that a retry does not resolve.
     fatal: Option<RedisFilterError>,
-    /// The last thing that went wrong.
+    /// The last failure.
     failure: Option<(Node, String)>,
     round: RoundState,
 }
 
-/// What a round has shown.
+/// The results of a round.
 #[derive(Default)]
 struct RoundState {
     answered: bool,
-    /// The slots may have moved.
+    /// True if slots may have moved.
     refresh: bool,
-    /// Sending again helps only after a wait. Otherwise another node has the slot.
+    /// True if a retry helps only after a wait. Otherwise another node has the slot.
     wait: bool,
 }
 
 struct PendingCommand {
     command: usize,
     doubted: bool,
-    /// The node to ask, once, while a slot moves to it.
+    /// The node to ask once, while a slot moves to it.
     ask: Option<Node>,
 }
 
-/// Whether enough replicas have a command.
+/// The answer to whether enough replicas have a command.
 #[derive(Clone, Copy, PartialEq)]
 enum ReplicaStatus {
     Yes,
@@ -95,41 +95,41 @@ enum ReplicaStatus {
 pub(crate) struct NodeCommands<S> {
     pub(crate) node: Node,
     pending: Vec<PendingCommand>,
-    /// An `ASKING` precedes each command.
+    /// True if an `ASKING` precedes each command.
     asking: bool,
     pub(crate) commands: S,
-    /// How many answers to expect.
+    /// The number of answers to expect.
     pub(crate) answers: usize,
-    /// The last command waits until replicas have the others.
+    /// The replicas that the last command waits for.
     confirmation: Option<ReplicaWait>,
 }
 
 impl<S> NodeCommands<S> {
-    /// The commands of the job in it.
+    /// Returns the number of the job's commands.
     pub(crate) fn len(&self) -> usize {
         self.pending.len()
     }
 }
 
-/// What came of a batch.
+/// The answers to a batch, up to a failure.
 pub(crate) struct NodeAnswers {
-    /// The answers, in order, up to the failure.
+    /// The answers before the failure, in order.
     pub(crate) answers: Vec<Value>,
     pub(crate) failure: Option<Failure>,
 }
 
-/// Why there are no more answers.
+/// The reason that answers are missing.
 pub(crate) struct Failure {
     pub(crate) error: RedisError,
-    /// Whether the node may have got any of the commands.
+    /// True if the node may have received any of the commands.
     pub(crate) sent: bool,
 }
 
-/// What to do after a round.
+/// The next step after a round.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NextStep {
     Done,
-    /// Wait, ask for the slots again if told to, and do the next round.
+    /// Wait, read the slots again if `refresh` is set, and do the next round.
     Again {
         wait: Duration,
         refresh: bool,
@@ -155,11 +155,11 @@ impl<'a, J: Job> Exchange<'a, J> {
         }
     }
 
-    /// The commands without an answer, by node.
+    /// Returns the commands without an answer, by node.
     pub(crate) fn batches<S: CommandSink>(&mut self, topology: &Topology) -> Vec<NodeCommands<S>> {
         self.round = RoundState::default();
         let mut pending = mem::take(&mut self.pending);
-        // In their order, so that of equal keys the first is claimed.
+        // In order, so that the first of equal keys is claimed.
         pending.sort_by_key(|open| open.command);
         let mut batches: Vec<NodeCommands<S>> = Vec::new();
         for mut open in pending {
@@ -209,7 +209,7 @@ impl<'a, J: Job> Exchange<'a, J> {
         batches
     }
 
-    /// Takes what came of a batch.
+    /// Processes the answers to a batch.
     pub(crate) fn take<S>(&mut self, batch: NodeCommands<S>, outcome: NodeAnswers) {
         let NodeCommands { node, pending, asking, answers: expected, confirmation, .. } = batch;
         let NodeAnswers { mut answers, failure } = outcome;
@@ -228,7 +228,7 @@ impl<'a, J: Job> Exchange<'a, J> {
         for mut open in pending {
             match answers.next() {
                 Some(Value::ServerError(error)) => self.refuse(&node, open, &error),
-                // Its node may have failed before any replica had it, and another one serves it.
+                // The node may have failed before any replica had the command, and another node serves its slot.
                 Some(answer) if confirmed == ReplicaStatus::Unknown && !self.job.holds(open.command, &answer) => {
                     self.round.answered = true;
                     open.doubted = true;
@@ -251,11 +251,11 @@ impl<'a, J: Job> Exchange<'a, J> {
         }
     }
 
-    /// What the answer to `WAIT` says.
+    /// Interprets the answer to `WAIT`.
     fn replica_status(&mut self, node: &Node, replicas: u32, answer: Option<Value>) -> ReplicaStatus {
         match answer {
             Some(Value::Int(reached)) if reached >= replicas.into() => ReplicaStatus::Yes,
-            // It cannot tell yet, or it became a replica of the node that serves its slots.
+            // The node cannot answer yet, or it became a replica of the node that serves its slots.
             Some(Value::ServerError(error))
                 if matches!(error.code(), "UNBLOCKED" | "LOADING" | "BUSY" | "MASTERDOWN") || says_replica(&error) =>
             {
@@ -283,7 +283,7 @@ impl<'a, J: Job> Exchange<'a, J> {
         }
     }
 
-    /// The node answered that it does not carry the command out.
+    /// Handles an answer that refuses the command.
     fn refuse(&mut self, node: &Node, mut open: PendingCommand, error: &ServerError) {
         use ServerErrorKind::{Ask, BusyLoading, ClusterDown, MasterDown, Moved, NoPerm, ReadOnly, TryAgain};
         let message = error.to_string();
@@ -322,7 +322,7 @@ impl<'a, J: Job> Exchange<'a, J> {
         self.pending.push(open);
     }
 
-    /// The connection to the node failed.
+    /// Handles a failed connection to a node.
     fn fail(&mut self, node: Node, error: &RedisError) {
         self.round.wait = true;
         self.round.refresh = true;
@@ -332,7 +332,7 @@ impl<'a, J: Job> Exchange<'a, J> {
         self.failure = Some((node, error.to_string()));
     }
 
-    /// The caller wants an end: all commands without an answer are abandoned.
+    /// Ends the job on request of the caller, and abandons all commands without an answer.
     pub(crate) fn end(&mut self) -> RedisFilterError {
         self.abandon();
         RedisFilterError::Ended
@@ -344,11 +344,10 @@ impl<'a, J: Job> Exchange<'a, J> {
         }
     }
 
-    /// What to do after all batches of a round were taken.
+    /// Returns the next step after all batches of a round were processed.
     ///
     /// # Errors
-    /// An error that sending again does not mend, or no answer in time. All commands without an answer are abandoned
-    /// then.
+    /// An error that a retry does not resolve, or no answer in time. All commands without an answer are abandoned.
     pub(crate) fn next(&mut self) -> Result<NextStep, RedisFilterError> {
         if self.round.answered {
             self.last_answer = Instant::now();
@@ -360,7 +359,7 @@ impl<'a, J: Job> Exchange<'a, J> {
             return Ok(NextStep::Done);
         }
         let waited = self.last_answer.elapsed();
-        // A process that was stopped for long has not tried for long.
+        // A process that was stopped has not retried meanwhile.
         let left = self.patience.checked_sub(waited).filter(|left| !left.is_zero());
         let left = if self.silent_rounds == 1 { left.or(Some(MIN_WAIT)) } else { left };
         let error = self.fatal.take().or_else(|| {
@@ -380,20 +379,19 @@ impl<'a, J: Job> Exchange<'a, J> {
     }
 }
 
-/// A connection that was idle for longer is tested before commands go over it. If the server had closed it, all
-/// commands would be in doubt although none has arrived.
+/// The idle time after which a connection is tested before it is used. If the server had closed it, all commands would
+/// be in doubt although none has arrived.
 pub(crate) const IDLE_LIMIT: Duration = Duration::from_secs(1);
 
-/// After the first round without an answer the wait is twice this. It doubles with each such round, up to 128 times
-/// this.
+/// Half the wait after the first round without an answer. The wait doubles with each such round, up to 128 times this.
 const MIN_WAIT: Duration = Duration::from_millis(8);
 
-/// Whether a node answers to `WAIT` that it is a replica.
+/// True if the error to `WAIT` says that the node is a replica.
 fn says_replica(error: &ServerError) -> bool {
     error.code() == "ERR" && error.details().is_some_and(|details| details.contains("replica"))
 }
 
-/// The first of a command's keys.
+/// Returns the first of a command's keys.
 fn first_key(command: &Cmd) -> String {
     let arguments = command.args_iter().filter_map(|argument| match argument {
         Arg::Simple(argument) => Some(argument),
@@ -404,7 +402,7 @@ fn first_key(command: &Cmd) -> String {
     key.map_or_else(String::new, |key| String::from_utf8_lossy(key).into_owned())
 }
 
-/// The error for a command that is sent once and was not answered.
+/// Returns the error for a command that is sent once and was not answered.
 pub(crate) fn unanswered(node: &Node, asked: Instant, error: &RedisError) -> RedisFilterError {
     fatal(node, error).unwrap_or_else(|| RedisFilterError::Unreachable {
         node: node.to_string(),
@@ -413,7 +411,7 @@ pub(crate) fn unanswered(node: &Node, asked: Instant, error: &RedisError) -> Red
     })
 }
 
-/// The error for a failed connection, if sending again does not mend it.
+/// Returns the error for a failed connection, if a retry does not resolve it.
 fn fatal(node: &Node, error: &RedisError) -> Option<RedisFilterError> {
     let (node, message) = (node.to_string(), error.to_string());
     match error.kind() {

@@ -26,11 +26,11 @@ use std::fmt;
 /// that no client inserted is reported as present, or as not new, at the false-positive rate.
 ///
 /// # Answers that are lost
-/// If a connection breaks or an answer takes too long, nobody knows whether the command was carried out. It is sent
-/// again, and if the bits are set by then, nobody can tell who set them. The key is then reported as new and counted in
-/// [`uncertain`](Self::uncertain): two clients may visit it, but it is never lost. For the same reason a call that
-/// fails reports which keys it may have claimed. After an error, act on the keys that are marked new, and insert the
-/// whole batch again.
+/// If a connection breaks or an answer takes too long, the client does not know whether the command was carried out. It
+/// is sent again, and if the bits are set by then, it is unknown who set them. The key is then reported as new and
+/// counted in [`uncertain`](Self::uncertain): two clients may visit it, but it is never lost. For the same reason a
+/// call that fails reports which keys it may have claimed. After an error, act on the keys that are marked new, and
+/// insert the whole batch again.
 ///
 /// Two events can still lose a claim or repeat one, and are not counted. A client may die after its claim and before it
 /// acts on it. A server may forget what it acknowledged, for example when a replica takes over, against which
@@ -55,11 +55,11 @@ pub struct RedisBloomFilter(RemoteFilter<BlockingTransport>);
 
 /// [`RedisBloomFilter`] for programs on tokio: the same methods, to be awaited. Its clones share connections.
 ///
-/// If a call is dropped before it ends, by a time-out or in `select!`, nobody is told which keys it has claimed. They count
-/// as [`uncertain`](Self::uncertain), and this client tells that they are new when it inserts them again. Without that
+/// If a call is dropped before it ends, by a time-out or in `select!`, its claims are not reported. They count as
+/// [`uncertain`](Self::uncertain), and this client reports these keys as new when it inserts them again. Without that
 /// they are lost, so let calls end: the time-outs of [`RedisServer`] end them. Connections belong to the runtime that
 /// opened them, so open the filter again in another runtime. The response time-out of [`RedisServer`] is for all
-/// answers to a portion of 4096 keys together.
+/// answers to a batch of 4096 keys together.
 ///
 /// # Panics
 /// All methods that are awaited panic outside of a tokio runtime with I/O and time enabled.
@@ -129,8 +129,8 @@ methods! {
             self.0.with_mirror(usize::MAX).map(Self)
         }
 
-        /// [`with_mirror`](Self::with_mirror), but only as long as that takes so many bytes at most. Of a filter that grows or
-        /// forgets, stages that do not fit are asked on the servers.
+        /// Keeps a [mirror](Self::with_mirror) if it takes at most this many bytes. In a filter that grows or forgets, stages
+        /// that do not fit are queried on the servers.
         ///
         /// # Errors
         /// [`BuildError::OutOfMemory`].
@@ -138,45 +138,46 @@ methods! {
             self.0.with_mirror(bytes).map(Self)
         }
 
-        /// The name on the server.
+        /// Returns the name on the server.
         pub fn name(&self) -> &str {
             self.0.name()
         }
 
-        /// The size, and the false-positive rates to expect: of [`Stages`], those of the one that takes keys.
+        /// Returns the size and the expected false-positive rates. For [`Stages`], they are those of the stage that
+        /// takes keys.
         pub fn plan(&self) -> Plan {
             self.0.plan()
         }
 
-        /// What it is made for, if it grows or forgets.
+        /// Returns the parameters of a filter that grows or forgets.
         pub fn stages(&self) -> Option<Stages> {
             self.0.stages()
         }
 
-        /// The seed of the hash.
+        /// Returns the seed of the hash.
         pub fn seed(&self) -> u64 {
             self.0.hasher.seed()
         }
 
-        /// The hasher in use.
+        /// Returns the hasher in use.
         pub fn hasher(&self) -> &KeyHasher {
             &self.0.hasher
         }
 
-        /// How many keys this client reported as new although another client may have reported them too, because
-        /// answers were lost. See "Answers that are lost".
+        /// Returns the number of keys that this client reported as new although another client may have reported them
+        /// too, because answers were lost. See "Answers that are lost".
         pub fn uncertain(&self) -> u64 {
             self.0.uncertain()
         }
 
-        /// How many keys this client reported as new although too few replicas had them in time: a failover would forget them.
-        /// 0 without [`wait_for_replicas`](RedisServer::wait_for_replicas).
+        /// Returns the number of keys that this client reported as new although too few replicas had them in time, so
+        /// that a failover would lose them. 0 without [`wait_for_replicas`](RedisServer::wait_for_replicas).
         pub fn unconfirmed(&self) -> u64 {
             self.0.unconfirmed
         }
 
-        /// What this client has met since it was made, and how long the servers took since the last call of this. Asks no
-        /// server.
+        /// Returns the counters of this client since it was created, and the servers' response times since the last
+        /// call. Sends nothing.
         pub fn metrics(&mut self) -> RedisFilterMetrics {
             self.0.metrics()
         }
@@ -207,12 +208,12 @@ methods! {
     /// each stage. The user needs the rights to `HGETALL`, `HSETNX`, `HEXISTS`, `HDEL`, `EXPIREAT` and `TIME` too.
     ///
     /// # Errors
-    /// Those of [`create`](Self::create).
+    /// The errors of [`create`](Self::create).
     pub async fn create_stages(server: &RedisServer, name: &str, stages: &Stages) -> Result<Self, RedisFilterError> {
         RemoteFilter::open(server, name, Some(FilterMeta::staged(*stages)?)).await.map(Self)
     }
 
-    /// Opens the filter of this name, whatever its size and seed.
+    /// Opens the filter of this name with any size and seed.
     ///
     /// # Errors
     /// [`RedisFilterError`]: [`NotFound`](RedisFilterError::NotFound), and those of [`create`](Self::create) that are
@@ -230,7 +231,7 @@ methods! {
         self.0.insert(key).await
     }
 
-    /// Whether a key may have been inserted. Takes one round trip.
+    /// Returns true if a key may have been inserted. Takes one round trip.
     ///
     /// # Errors
     /// [`RedisFilterError`].
@@ -270,7 +271,7 @@ methods! {
     /// [`insert_batch`](Self::insert_batch) for keys that were hashed elsewhere; see [`BloomFilter::insert_hash`].
     ///
     /// # Errors
-    /// Those of `insert_batch`.
+    /// The errors of `insert_batch`.
     ///
     /// # Panics
     /// If `new` is not as long as `hashes`.
@@ -281,7 +282,7 @@ methods! {
     /// [`contains_batch`](Self::contains_batch) for keys that were hashed elsewhere; see [`BloomFilter::insert_hash`].
     ///
     /// # Errors
-    /// Those of `contains_batch`.
+    /// The errors of `contains_batch`.
     ///
     /// # Panics
     /// If `found` is not as long as `hashes`.
@@ -289,7 +290,8 @@ methods! {
         self.0.contains_hashes(hashes, found).await
     }
 
-    /// How full the filter is. The servers count all its bits, which takes some milliseconds for each shard of 16 MiB.
+    /// Returns the fill of the filter. The servers count all its bits, which takes some milliseconds for each shard of
+    /// 16 MiB.
     ///
     /// # Errors
     /// [`RedisFilterError`].
@@ -329,14 +331,14 @@ methods! {
         self.0.check().await
     }
 
-    /// Asks each server whether it may evict the filter when its memory is full. Returns what is to be changed, such as
-    /// `10.0.0.1:6379 has maxmemory-policy allkeys-lru`. `None` if no server says so, or if the user has no right to
-    /// `INFO`.
+    /// Checks if a server may evict the filter when its memory is full. Returns the setting to change, such as
+    /// `10.0.0.1:6379 has maxmemory-policy allkeys-lru`, or `None` if no server has such a setting or the user has no
+    /// right to `INFO`.
     pub async fn may_evict(&mut self) -> Option<String> {
         self.0.may_evict().await
     }
 
-    /// How the servers that keep the filter are: what room they have, and whether they evict. Those that do not answer, or give the
+    /// Returns the memory and evictions of each server that keeps the filter. Servers that do not answer, or give the
     /// user no right to `INFO`, are left out.
     pub async fn servers(&mut self) -> Vec<RedisServerStats> {
         self.0.servers().await
@@ -353,10 +355,10 @@ methods! {
 }
 
 impl RedisBloomFilter {
-    /// Removes whatever the servers have of a filter of this name, even if its description is lost. Returns whether they had
-    /// anything. Without a description, or a list of the stages that it tells of, it looks for shards until 1024 in a row are
-    /// missing, and, if the user has the right to `SCAN`, among all keys of the servers. End all clients of the filter first: see
-    /// [`delete`](Self::delete).
+    /// Removes all remains of a filter of this name, even if its description is lost. Returns true if there were any.
+    /// Without a description, or the list of stages that it refers to, it looks for shards until 1024 in a row are
+    /// missing and, if the user has the right to `SCAN`, among all keys of the servers. End all clients of the filter
+    /// first: see [`delete`](Self::delete).
     ///
     /// # Errors
     /// [`RedisFilterError`].
@@ -364,9 +366,9 @@ impl RedisBloomFilter {
         block_on(RemoteFilter::<BlockingTransport>::remove(server, name))
     }
 
-    /// The names of the filters on a server or cluster, in their order, also of those that have lost their description or a part. What
-    /// is made, removed or moved meanwhile may be missing. Asks each primary for all its keys, a thousand at a time. The user needs
-    /// the right to `SCAN`.
+    /// Returns the sorted names of the filters on a server or cluster, including filters that have lost their
+    /// description or a part. Filters that are created, removed or moved meanwhile may be missing. Scans all keys of
+    /// each primary, a thousand at a time. The user needs the right to `SCAN`.
     ///
     /// # Errors
     /// [`RedisFilterError`].
@@ -385,17 +387,17 @@ impl RedisBloomFilter {
         block_on(scan::names::<BlockingTransport>(server))
     }
 
-    /// Leaves the filter for another one of the same servers, opened as [`open`](Self::open) does, over the connections that there
-    /// are. It has no mirror. After an error it is the filter that it was.
+    /// Switches to another filter of the same servers, opened as by [`open`](Self::open) over the existing connections
+    /// and without a mirror. After an error this is still the previous filter.
     ///
     /// # Errors
-    /// Those of `open`.
+    /// The errors of `open`.
     pub fn turn_to(&mut self, name: &str) -> Result<(), RedisFilterError> {
         block_on(self.0.turn_to(name))
     }
 
-    /// The same filter for another thread. It has connections of its own, which it opens when it is used, shares the
-    /// mirror, and starts to count [`uncertain`](Self::uncertain) at 0.
+    /// Returns a client of the same filter for another thread. It opens connections of its own when it is used, shares
+    /// the mirror, and starts to count [`uncertain`](Self::uncertain) at 0.
     pub fn another(&self) -> Self {
         Self(self.0.another())
     }

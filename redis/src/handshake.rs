@@ -1,9 +1,9 @@
-//! What a connection begins with: the password, the database, and whether the server takes it.
+//! The first commands of a connection: the password, the database, and a test that the server accepts it.
 
 use redis::{Cmd, ConnectionInfo, ErrorKind, RedisError, RedisResult, Value, cmd};
 use std::io;
 
-/// The commands, each with its name.
+/// Returns the commands, each with its name.
 pub(crate) fn commands(info: &ConnectionInfo, readonly: bool) -> Vec<(&'static str, Cmd)> {
     let settings = info.redis_settings();
     let mut greeting = Vec::new();
@@ -19,12 +19,12 @@ pub(crate) fn commands(info: &ConnectionInfo, readonly: bool) -> Vec<(&'static s
         // Primaries accept it too.
         greeting.push(("READONLY", cmd("READONLY")));
     }
-    // A server that has too many clients says so in the place of the first answer, and closes the connection.
+    // A server with too many clients reports that instead of the first answer, and closes the connection.
     greeting.push(("PING", cmd("PING")));
     greeting
 }
 
-/// Whether the answer to a command lets the connection be used.
+/// Fails if the answer to a command means that the connection cannot be used.
 pub(crate) fn check(name: &str, answer: Value) -> RedisResult<()> {
     let Value::ServerError(error) = answer else { return Ok(()) };
     if error.details().is_some_and(|details| details.contains("max number of clients")) {
@@ -32,9 +32,9 @@ pub(crate) fn check(name: &str, answer: Value) -> RedisResult<()> {
     }
     match name {
         "AUTH" => Err((ErrorKind::AuthenticationFailed, "Password authentication failed").into()),
-        // It would hang up in the middle of the claims, and leave them in doubt.
+        // Such a server would hang up in the middle of the claims, and leave them in doubt.
         "PING" if error.code() == "NOAUTH" => Err(RedisError::from(error)),
-        // It is there: what it refuses, it will refuse again where it matters.
+        // The server answers. If it refuses `PING`, it refuses other commands where the error matters.
         "PING" => Ok(()),
         _ => Err(RedisError::from(error)),
     }

@@ -1,4 +1,4 @@
-//! The jobs: which commands each sends, and what their answers mean.
+//! The jobs: the commands of each, and the interpretation of their answers.
 
 use crate::exchange::Job;
 use crate::packed::CommandSink;
@@ -8,7 +8,7 @@ use redis::{Cmd, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The hashes that the server is asked for: those that the mirror lacks.
+/// The hashes of a job: those that the mirror does not have.
 pub(crate) struct PendingKeys<'a> {
     shards: &'a Shards,
     mirror: Option<&'a AtomicBloomFilter>,
@@ -19,7 +19,7 @@ pub(crate) struct PendingKeys<'a> {
 }
 
 impl<'a> PendingKeys<'a> {
-    /// Those of the hashes that are `open`, by their indices.
+    /// Selects the hashes with the indices `open`.
     pub(crate) fn new(
         shards: &'a Shards,
         mirror: Option<&'a AtomicBloomFilter>,
@@ -39,17 +39,17 @@ impl<'a> PendingKeys<'a> {
         self.answers[self.probes[command].0] = answer;
     }
 
-    /// The shards of the hashes.
+    /// Returns the shards of the hashes.
     pub(crate) fn used(&self) -> Vec<usize> {
         self.probes.iter().map(|(_, probes)| probes.shard).collect()
     }
 
-    /// The hashes that are claimed so far.
+    /// Returns the hashes that are claimed so far.
     pub(crate) fn claimed(&self) -> impl Iterator<Item = u64> {
         self.hashes.iter().zip(&*self.answers).filter(|(_, answer)| **answer).map(|(hash, _)| *hash)
     }
 
-    /// Tells the mirror that the server has the hash.
+    /// Inserts a hash into the mirror, because the server has it.
     fn remember(&self, command: usize) {
         if let Some(mirror) = self.mirror {
             mirror.insert_hash(self.hashes[self.probes[command].0]);
@@ -57,36 +57,36 @@ impl<'a> PendingKeys<'a> {
     }
 }
 
-/// Inserts hashes. The answers say which are new.
+/// A job that inserts hashes. The answers are true for new hashes.
 pub(crate) struct Claims<'a> {
     pub(crate) keys: PendingKeys<'a>,
-    /// The marks of the shards, if they are sealed one day.
+    /// The marks of the shards, if they may be sealed.
     marks: Option<Arc<[AtomicU64]>>,
-    /// Indices of hashes whose claims do not count: they set bits in a shard that was sealed, or that is another by now.
+    /// Indices of hashes whose claims are void: they set bits in a shard that was sealed or replaced.
     pub(crate) late: Vec<usize>,
-    /// Indices of hashes that were there.
+    /// Indices of hashes that were in the filter.
     pub(crate) seen: Vec<usize>,
-    /// A shard that is another by now.
+    /// A shard that was replaced.
     pub(crate) foreign: Option<usize>,
-    /// How many claims are in doubt.
+    /// The number of claims in doubt.
     pub(crate) uncertain: u64,
-    /// How many claims too few replicas have.
+    /// The number of claims that too few replicas have.
     pub(crate) unconfirmed: u64,
 }
 
-/// What the answer to a claim says.
+/// The result of a claim.
 #[derive(PartialEq)]
 enum ClaimResult {
     New,
     Seen,
-    /// It has set bits after the seal.
+    /// The claim has set bits after the seal.
     Late,
-    /// The shard is not the one that was marked.
+    /// The shard has another mark than before.
     Foreign,
 }
 
 impl<'a> Claims<'a> {
-    /// The answers are `false` all over: nothing is claimed before it is answered.
+    /// Creates the job. The answers must be `false`: nothing is claimed before its answer.
     pub(crate) fn new(keys: PendingKeys<'a>, marks: Arc<[AtomicU64]>) -> Self {
         let marks = keys.shards.may_be_sealed().then_some(marks);
         Self { keys, marks, late: Vec::new(), seen: Vec::new(), foreign: None, uncertain: 0, unconfirmed: 0 }
@@ -100,7 +100,7 @@ impl<'a> Claims<'a> {
         };
         let (Value::Int(end), bits) = parts.split_last()? else { return None };
         let lacking = probes.had_unset_bit(bits)?;
-        // Relaxed: each is set once, and was before the claim was sent.
+        // Relaxed: each mark is set once, before the claim was sent.
         let known = marks[probes.shard].load(Ordering::Relaxed);
         Some(match lacking {
             // The highest bit is the seal.
@@ -111,7 +111,7 @@ impl<'a> Claims<'a> {
         })
     }
 
-    /// Reports a key as new that this very call may have claimed, since nobody else will be told so.
+    /// Reports a key as new if this call may have claimed it, since no other client is told so.
     fn mark_uncertain(&mut self, command: usize) {
         self.keys.answer(command, true);
         self.uncertain += 1;
@@ -152,7 +152,7 @@ impl Job for Claims<'_> {
         true
     }
 
-    /// Somebody acts on a key that was seen, whatever becomes of its bits. One that is late is claimed elsewhere.
+    /// A seen key was claimed by another client, whatever happens to its bits. A late key is claimed elsewhere.
     fn holds(&self, i: usize, answer: &Value) -> bool {
         self.read(i, answer) != Some(ClaimResult::New)
     }
@@ -168,10 +168,10 @@ impl Job for Claims<'_> {
     }
 }
 
-/// Looks hashes up. The answers say which are found.
+/// A job that looks up hashes. The answers are true for hashes that are found.
 pub(crate) struct Queries<'a> {
     pub(crate) keys: PendingKeys<'a>,
-    /// Whether replicas may answer.
+    /// True if replicas may answer.
     pub(crate) replicas: bool,
 }
 
@@ -203,11 +203,11 @@ impl Job for Queries<'_> {
     }
 }
 
-/// Commands with the slots of their keys. Keeps the answers.
+/// A job of arbitrary commands with the slots of their keys, which stores the answers.
 pub(crate) struct Commands {
     commands: Vec<(u16, Cmd)>,
     pub(crate) answers: Vec<Value>,
-    /// Whether replicas are to have what they do.
+    /// True if the effects have to reach replicas.
     replicas: bool,
 }
 
@@ -217,7 +217,7 @@ impl Commands {
         Self { answers: vec![Value::Nil; commands.len()], commands, replicas: false }
     }
 
-    /// Commands that are sent again if a node fails before replicas have what they did.
+    /// Makes the job repeat commands if a node fails before replicas have their effects.
     pub(crate) fn for_replicas(mut self) -> Self {
         self.replicas = true;
         self

@@ -1,26 +1,27 @@
-//! What a filter on a server is made for: one size, or stages that follow each other.
+//! The kinds of filters on a server: one size, or a sequence of stages.
 
 use crate::shards::SHARD_BYTES;
 use bloomline::{BloomFilter, BuildError, KeyHasher, Plan};
 use std::time::Duration;
 
-/// The rate of a stage is this share of that of the stage before, and the first has what is left to 1 of the whole: the sum is
-/// the rate. It is that of [`ScalableBloomFilter`](bloomline::ScalableBloomFilter).
+/// The ratio of a stage's rate to the previous stage's rate. The first stage has 1 minus this of the total rate, so
+/// that the sum over all stages is the total. [`ScalableBloomFilter`](bloomline::ScalableBloomFilter) has the same
+/// ratio.
 const TIGHTENING: f64 = 0.875;
 
-/// Generations of a window besides the one that takes keys, if not given.
+/// The default number of generations in a window, besides the one that takes keys.
 const GENERATIONS: u32 = 4;
 
-/// More of them would cost each key more reads than anybody wants.
+/// The maximum number of generations, each of which costs a read for each key.
 pub(crate) const MAX_GENERATIONS: u32 = 64;
 
-/// The fewest keys that a generation is made for. A client claims a sixteenth of them before it looks how full the generation is.
+/// The minimum number of keys in a generation. A client claims a sixteenth of them before it checks the fill.
 const MIN_KEYS: u64 = 32 * 1024;
 
-/// The share of the whole rate that a generation gets at least, so that its size stays finite.
+/// The minimum fraction of the total rate for a generation, so that its size stays finite.
 const MIN_RATE_FRACTION: f64 = 1.0 / (1 << 20) as f64;
 
-/// How long a generation may take keys after its time, in seconds: clients look at the clock once a second.
+/// The number of seconds for which a generation may take keys after its time: clients check the clock once a second.
 const ALLOWED_LATENESS: u64 = 2;
 
 /// A filter of one size, or stages.
@@ -30,18 +31,20 @@ pub(crate) enum FilterKind {
     Staged(Stages),
 }
 
-/// A filter on a server that grows as keys come, or that forgets them in time: for
+/// The parameters of a filter on a server that grows with its keys, or forgets them in time, for
 /// [`RedisBloomFilter::create_stages`](crate::RedisBloomFilter::create_stages).
 ///
-/// It is a row of filters, the *stages*. A key is new if no stage has it, and goes to the last one. When that is full, or its time is
-/// over, some client seals it and opens the next, and all others follow. A key is claimed by one client, also while that happens.
-/// The false-positive rate of all stages together stays below the one asked for, however many keys come, and when.
+/// Such a filter is a sequence of filters, the *stages*. A key is new if no stage has it, and is inserted into the last
+/// one. When the last stage is full, or its time is over, a client seals it and opens the next, and all clients follow.
+/// Each key is claimed by one client, also meanwhile. The false-positive rate of all stages together stays below the
+/// requested one, for any number of keys at any time.
 ///
 /// - **It grows** ([`growing`](Self::growing)): each stage takes twice as many keys as the one before, at 7/8 of its rate, as in a
 ///   [`ScalableBloomFilter`](bloomline::ScalableBloomFilter).
-/// - **It forgets** ([`window`](Self::window)): a generation takes keys for a part of the window, or until it is full, and is asked
-///   for the whole window after that. The servers' clock counts. A key is remembered for the window at least, and for a generation's time and some
-///   seconds more at most. What nobody uses any more, the servers forget a generation's time later, and the description stays.
+/// - **It forgets** ([`window`](Self::window)): a generation takes keys for a part of the window, or until it is full,
+///   and is queried for the complete window after that. The servers' clock counts. A key is remembered for at least the
+///   window, and at most for a generation's time and some seconds more. The servers remove an unused generation after a
+///   generation's time; the description is kept.
 ///
 /// # Examples
 /// ```no_run
@@ -66,9 +69,9 @@ pub struct Stages {
     pub(crate) keys: u64,
     /// The rate of all stages together.
     pub(crate) rate: f64,
-    /// How long keys are remembered, in seconds. 0 if the filter grows.
+    /// The number of seconds for which keys are remembered. 0 if the filter grows.
     pub(crate) window: u64,
-    /// Generations that are asked besides the one that takes keys. 0 if the filter grows.
+    /// The number of generations that are queried besides the one that takes keys. 0 if the filter grows.
     pub(crate) generations: u32,
     pub(crate) seed: u64,
 }
@@ -101,8 +104,8 @@ impl Stages {
         self
     }
 
-    /// Into how many generations the window is cut, from 1 to 64; 4 if not given. With more of them less is remembered beyond the
-    /// window, and each key costs a read more. A filter that grows has none, and stays as it is.
+    /// Sets the number of generations of the window, from 1 to 64; the default is 4. More generations remember less
+    /// beyond the window, and cost a read more for each key. Has no effect on a filter that grows.
     pub fn generations(mut self, generations: u32) -> Self {
         if self.window > 0 {
             self.generations = generations.clamp(1, MAX_GENERATIONS);
@@ -110,23 +113,23 @@ impl Stages {
         self
     }
 
-    /// The seed of the hash; 0 if not given.
+    /// Sets the seed of the hash; the default is 0.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// The keys of the first stage, or those within a window.
+    /// Returns the keys of the first stage, or within a window.
     pub fn expected_keys(&self) -> u64 {
         self.keys
     }
 
-    /// The false-positive rate of all stages together, at most.
+    /// Returns the maximum false-positive rate of all stages together.
     pub fn false_positive_rate(&self) -> f64 {
         self.rate
     }
 
-    /// For how long keys are remembered, if they are forgotten.
+    /// Returns the time for which keys are remembered, if they are forgotten.
     pub fn forgets_after(&self) -> Option<Duration> {
         (self.window > 0).then(|| Duration::from_secs(self.window))
     }
@@ -135,7 +138,7 @@ impl Stages {
         KeyHasher::new(self.seed)
     }
 
-    /// The size of a stage, and its keys: of a generation, that of the first.
+    /// Returns the size of a stage and its keys. For a generation, these are of the first one.
     pub(crate) fn stage(&self, number: u64) -> Result<(Plan, u64), BuildError> {
         if self.window > 0 {
             return self.generation(0.0, 0);
@@ -147,8 +150,9 @@ impl Stages {
         Ok((self.plan_for(keys, rate)?, keys))
     }
 
-    /// The size of a generation, and its keys. It gets a part of the rate that the generations which are asked beside it leave. If
-    /// more keys came than planned, so that generations with this many keys were `full` before their time, it is larger.
+    /// Returns the size of a generation and its keys. A generation gets a part of the rate that the other queried
+    /// generations leave. If more keys came than planned, so that generations with `early_full` keys were full before
+    /// their time, it is larger.
     pub(crate) fn generation(&self, rate_of_others: f64, early_full: u64) -> Result<(Plan, u64), BuildError> {
         let generations = u64::from(self.generations);
         let keys = self.keys.div_ceil(generations).max(early_full / generations);
@@ -161,7 +165,7 @@ impl Stages {
         Ok((self.plan_for(keys_with_slack(keys), rate)?, keys))
     }
 
-    /// The size for so many keys.
+    /// Returns the size for this many keys.
     fn plan_for(&self, keys: u64, rate: f64) -> Result<Plan, BuildError> {
         // A rate of 1 and more would be one below 1 here, and be taken.
         let rate = if self.rate > 0.0 && self.rate < 1.0 { rate } else { self.rate };
@@ -177,14 +181,15 @@ impl Stages {
         self.window > 0 || self.stage(number).is_ok_and(|(own, _)| plan.block_count() <= blocks(own))
     }
 
-    /// So many periods after a stage was opened, each as long as a generation takes keys; `None` if time changes nothing.
+    /// Returns the time at which this many periods, each as long as a generation takes keys, have passed since a stage
+    /// was opened; `None` if the filter does not forget.
     fn end_of_period(&self, opened: u64, periods: u64) -> Option<u64> {
         // There are no generations if it grows.
         let generations = u64::from(self.generations);
         (generations > 0).then(|| opened.saturating_add(self.window.div_ceil(generations).saturating_mul(periods)))
     }
 
-    /// Whether a stage that was opened then takes no more keys at this time, however many it has.
+    /// True if a stage that was opened at `opened` takes no more keys at `time`, regardless of its fill.
     pub(crate) fn is_over(&self, opened: u64, time: u64) -> bool {
         self.end_of_period(opened, 1).is_some_and(|end| time >= end)
     }
@@ -194,30 +199,31 @@ impl Stages {
     pub(crate) fn is_late(&self, opened: u64, time: u64, after: Duration) -> bool {
         self.end_of_period(opened, 1).is_some_and(|end| {
             let left = end.saturating_add(ALLOWED_LATENESS).saturating_sub(time);
-            // The server tells whole seconds.
+            // The server's time has whole seconds.
             after.saturating_add(Duration::from_secs(1)) > Duration::from_secs(left)
         })
     }
 
-    /// Whether a stage that was opened then is asked at this time.
+    /// True if a stage that was opened at `opened` is queried at `time`.
     pub(crate) fn is_queried(&self, opened: u64, time: u64) -> bool {
         self.end_of_period(opened, u64::from(self.generations) + 1)
             .is_none_or(|end| time < end.saturating_add(ALLOWED_LATENESS))
     }
 
-    /// When the servers forget a stage that was opened then, if they do.
+    /// Returns the time at which the servers remove a stage that was opened at `opened`, if they do.
     pub(crate) fn expires_at(&self, opened: u64) -> Option<u64> {
         self.end_of_period(opened, u64::from(self.generations) + 2).map(|end| end.saturating_add(ALLOWED_LATENESS))
     }
 }
 
-/// The keys for which a generation is sized that takes this many: some come before a client finds it full.
+/// Returns the number of keys for which a generation of this many keys is sized: some arrive before a client finds it
+/// full.
 pub(crate) fn keys_with_slack(keys: u64) -> u64 {
     keys.saturating_add(keys / 16)
 }
 
 impl FilterKind {
-    /// What two filters of one name must have in common.
+    /// Returns the properties in which two filters of one name must agree.
     pub(crate) fn fields(&self) -> [(&'static str, u64); 6] {
         let (stages, window, generations, keys, plan) = match self {
             Self::Fixed(plan) => (0, 0, 0, 0, Some(*plan)),

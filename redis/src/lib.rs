@@ -22,18 +22,19 @@
 //
 // 1. `RedisBloomFilter::insert_batch` (filter.rs) calls `RemoteFilter::insert_batch` (remote_filter.rs), which makes jobs of the
 //    keys: `Claims` (jobs.rs).
-// 2. `Watch::run` (watch.rs) gives each job to `Nodes::run` (nodes.rs), with a look at the filter where one is due. `Exchange`
-//    (exchange.rs) tells which commands go to which node, and which to send again.
+// 2. `Watch::run` (watch.rs) gives each job to `Nodes::run` (nodes.rs), with a check of the filter if one is due.
+//    `Exchange` (exchange.rs) routes commands to nodes, and decides which to send again.
 // 3. `Nodes::run` gives the commands to `Transport::exchange` of `BlockingTransport` (blocking.rs), which sends them.
 //
 // `AsyncRedisBloomFilter` differs in the last hop alone: its transport is `TokioTransport` (tokio.rs).
 //
-// Further down, `wire` is a connection that blocks, and `shared_wire` one that tasks share. For both, `handshake` has what they begin
-// with, `packed` writes commands and `answers` reads answers. `duplicates` tells whether blocks are read before they are claimed. `stage_chain`
-// has the stages of a filter, and `kinds` what they are made for. `shards` knows where a block is on a server, `meta` describes a
-// filter to its server, and `watch` tells whether it is still the same filter. `server` has the addresses, `sentinel` asks for the
-// primary, and `topology` knows which node serves a slot. `scan` finds the filters of servers, `set_members` reads a set of Redis, `delete` removes one, `stats` tells
-// how full it is, and `metrics` what a client has met.
+// Further down, `wire` is a connection that blocks, and `shared_wire` one that tasks share. For both, `handshake` has
+// the first commands, `packed` writes commands and `answers` parses answers. `duplicates` decides if blocks are read
+// before they are claimed. `stage_chain` has the stages of a filter, and `kinds` their parameters. `shards` locates a
+// block on a server, `meta` is the description of a filter on its server, and `watch` checks that it is still the same
+// filter. `server` has the addresses, `sentinel` asks for the primary, and `topology` maps slots to nodes. `scan` finds
+// the filters of servers, `set_members` reads a set of Redis, `delete` removes a filter, `stats` has its fill, and
+// `metrics` the counters of a client.
 mod answers;
 mod blocking;
 mod delete;

@@ -13,20 +13,21 @@ use std::time::SystemTime;
 
 const VERSION: u64 = 2;
 
-/// That of filters that have stages.
+/// The version of filters with stages.
 const STAGED_VERSION: u64 = 3;
 
-/// `made` is below 2 to the power of this. 0 is that of a line without it.
+/// The number of bits of `made`. It is 0 for a line without it.
 const MADE_BITS: u32 = 30;
 
-/// A number that nobody else has.
+/// Returns a random number that no other client draws.
 pub(crate) fn random_id() -> u64 {
     // The standard library's random keys are the same in parent and child after a fork. Process and time are not.
     RandomState::new().hash_one((process::id(), SystemTime::now()))
 }
 
-/// The number of a stage, of a filter with this `made`. Whoever lists the stage anew, because a server has lost that, gives it the same:
-/// its shards still are its own. With another geometry they would not be.
+/// Returns the `made` of a stage of a filter with this `made`. A client that lists the stage again, because a server
+/// has lost the list, computes the same number, so the shards still belong to the stage. With another geometry they do
+/// not.
 pub(crate) fn stage_made(made: u64, number: u64, plan: Plan) -> u64 {
     let parts = [made, number, plan.block_count() as u64, plan.probes().into()];
     let hash = KeyHasher::new(0).bytes(&parts.map(u64::to_le_bytes).concat());
@@ -43,20 +44,20 @@ pub(crate) fn new_mark(made: u64) -> u64 {
     (1 << MADE_BITS | made) << 32 | random_id() >> 32
 }
 
-/// Whether a mark is of the filter or the stage with this `made`.
+/// True if a mark belongs to the filter or stage with this `made`.
 pub(crate) fn has_made(mark: u64, made: u64) -> bool {
     mark >> 32 == 1 << MADE_BITS | made
 }
 
-/// Whether a string of this length that ends so is a shard with its mark. What a client leaves that has not noticed yet
-/// that its filter is gone has none, and need not be kept.
+/// True if a string with this length and end is a shard with its mark. A string without one was written by a client
+/// that has not noticed the removal of its filter, and need not be kept.
 pub(crate) fn is_marked(length: &Value, end: &Value) -> bool {
     let (Value::Int(length), Value::BulkString(end)) = (length, end) else { return false };
     let mark = end[..].try_into().map_or(0, u64::from_be_bytes);
     length % BLOCK_BYTES as i64 == 8 && mark >> 62 == 1
 }
 
-/// A filter: its kind, its hasher, and `made`.
+/// The description of a filter: its kind, its hasher, and `made`.
 pub(crate) struct FilterMeta {
     pub(crate) kind: FilterKind,
     pub(crate) hasher: KeyHasher,
@@ -142,7 +143,7 @@ impl<'a> Fields<'a> {
 /// The filter that a line describes.
 pub(crate) fn decode(name: &str, key: &str, line: &[u8]) -> Result<FilterMeta, RedisFilterError> {
     let fields = Fields::parse(line, "bloomline ", key)?;
-    // First, so that the line of a newer version is not taken for something else.
+    // The version is read first, so that the line of a newer version is not misread.
     let found = fields.number("version")?;
     if found > STAGED_VERSION {
         return Err(RedisFilterError::NewerVersion { name: name.to_owned(), found, newest: STAGED_VERSION });
@@ -180,10 +181,11 @@ pub(crate) fn decode(name: &str, key: &str, line: &[u8]) -> Result<FilterMeta, R
 #[derive(Clone, Copy)]
 pub(crate) struct StageMeta {
     pub(crate) plan: Plan,
-    /// How many keys it takes.
+    /// The number of keys that the stage takes.
     pub(crate) keys: u64,
     pub(crate) made: u64,
-    /// When it was opened, in seconds of Unix time by the clock of a server. 0 if time changes nothing.
+    /// The time at which the stage was opened, in seconds of Unix time by a server's clock. 0 if the filter does not
+    /// forget.
     pub(crate) opened: u64,
 }
 
@@ -200,17 +202,17 @@ pub(crate) fn decode_stage(key: &str, line: &[u8]) -> Result<StageMeta, RedisFil
     Ok(StageMeta { plan: fields.plan()?, keys, made: fields.made()?, opened })
 }
 
-/// What makes the local filter that has the same bits.
+/// Returns the builder of a local filter with the same bits.
 pub(crate) fn local_builder(memory: usize, probes: u32, seed: u64) -> Builder<BloomFilter> {
     BloomFilter::builder().memory(memory).probes(probes).seed(seed)
 }
 
-/// A local filter that has the same bits, empty.
+/// Returns an empty local filter of the same layout.
 pub(crate) fn local_filter(plan: Plan, seed: u64) -> Result<BloomFilter, BuildError> {
     local_builder(plan.memory_bytes(), plan.probes(), seed).build()
 }
 
-/// Refuses a filter that is not the one that was asked for.
+/// Fails if a filter differs from the requested one.
 pub(crate) fn check_same(name: &str, ours: &FilterMeta, theirs: &FilterMeta) -> Result<(), RedisFilterError> {
     let pairs = ours.kind.fields().into_iter().zip(theirs.kind.fields());
     match pairs.map(|((field, ours), (_, theirs))| (field, ours, theirs)).find(|(_, ours, theirs)| ours != theirs) {

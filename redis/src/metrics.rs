@@ -1,8 +1,8 @@
-//! What a client has met: answers that were lost, commands that were sent again, and how long it waited.
+//! The metrics of a client: lost answers, repeated commands, and response times.
 
 use std::time::Duration;
 
-/// What a client of a shared filter has met. It costs no round trip.
+/// The counters of a client of a shared filter. Reading them takes no round trip.
 ///
 /// # Examples
 /// ```no_run
@@ -21,9 +21,10 @@ pub struct RedisFilterMetrics {
     pub uncertain: u64,
     /// [`RedisBloomFilter::unconfirmed`](crate::RedisBloomFilter::unconfirmed).
     pub unconfirmed: u64,
-    /// Keys of calls that were dropped, which a later call reported as new. 0 of a client that blocks.
+    /// The number of keys of dropped calls that a later call reported as new. 0 for a client that blocks.
     pub given_back: u64,
-    /// Commands that were sent again: connections broke, slots moved, or a server was not able to carry them out.
+    /// The number of commands that were sent again: connections broke, slots moved, or a server was not able to carry
+    /// them out.
     pub sent_again: u64,
     /// The share of bits that were set, 0 to 1, when this client last called [`stats`](crate::RedisBloomFilter::stats).
     pub fill_ratio: Option<f64>,
@@ -49,7 +50,7 @@ impl RedisFilterMetrics {
         self.slowest_batch = self.slowest_batch.max(time);
     }
 
-    /// What was met so far. Portions are counted anew from here on.
+    /// Returns the counters, and resets those of batches.
     pub(crate) fn take(&mut self) -> Self {
         let met = *self;
         (self.batches, self.batch_time, self.slowest_batch) = Default::default();

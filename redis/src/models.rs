@@ -1,5 +1,5 @@
-//! Tries the interleavings of clients whose filter grows or forgets: the code of the filter itself, with a server in memory that
-//! carries out one command after another, in every order that few switches between clients allow.
+//! A model checker for clients of a filter that grows or forgets: it runs the code of the filter against a server in
+//! memory, in every order of commands that few switches between clients allow.
 
 use crate::error::RedisFilterError;
 use crate::exchange::{Failure, NodeAnswers, NodeCommands};
@@ -29,14 +29,14 @@ type Words = Vec<Vec<u8>>;
 struct Server {
     strings: HashMap<Vec<u8>, Vec<u8>>,
     hashes: HashMap<Vec<u8>, BTreeMap<Vec<u8>, Vec<u8>>>,
-    /// When it forgets strings.
+    /// The expiry times of strings.
     expiries: HashMap<Vec<u8>, u64>,
-    /// When it last carried out a claim.
+    /// The time of the last claim.
     claimed: u64,
     mutant: Mutant,
 }
 
-/// What is wrong, so that a model must fail.
+/// A deliberate fault, with which a model must fail.
 #[derive(Clone, Copy, Default, PartialEq)]
 enum Mutant {
     #[default]
@@ -52,9 +52,9 @@ enum Mutant {
 thread_local! {
     static SERVER: RefCell<Server> = RefCell::default();
     static CHOICES: RefCell<Choices> = RefCell::default();
-    /// How many answers may be lost.
+    /// The number of answers that may be lost.
     static LOSSES: Cell<u32> = const { Cell::new(0) };
-    /// How many claims may be refused.
+    /// The number of claims that may be refused.
     static REFUSALS: Cell<u32> = const { Cell::new(0) };
     /// Seconds that passed.
     static TIME: Cell<u64> = const { Cell::new(0) };
@@ -336,7 +336,7 @@ fn hash(key: u64) -> u64 {
     key.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// What a client does, or what happens beside it.
+/// An action of a client or of its environment.
 #[derive(Clone, Copy)]
 enum Action {
     /// After an error the client does nothing more.

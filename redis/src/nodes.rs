@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 ///
 /// The futures of a transport that blocks are ready when they are first polled.
 pub(crate) trait Transport: Sized {
-    /// What commands are written to.
+    /// The type that commands are written to.
     type Sink: CommandSink;
 
     /// No connections yet. With `readonly`, each begins with `READONLY`, so that replicas answer.
     fn new(server: &RedisServer, readonly: bool) -> Self;
 
-    /// Sends each batch to its node and then waits for all answers. Returns what came of each batch, in their order.
-    /// Takes the commands, if it needs to.
+    /// Sends each batch to its node, and then waits for all answers. Returns the answers to each batch, in order. May
+    /// take the commands out of the batches.
     async fn exchange(&mut self, batches: &mut [NodeCommands<Self::Sink>]) -> Vec<NodeAnswers>;
 
     /// Sends one command, and does not send it again.
@@ -40,10 +40,10 @@ pub(crate) trait Transport: Sized {
     fn abandon(&mut self) {}
 }
 
-/// How long to wait for a script before the server is asked again.
+/// The wait before a server that runs a script is asked again.
 const BUSY_WAIT: Duration = Duration::from_millis(100);
 
-/// How long to sleep before it is asked whether the caller wants an end.
+/// The longest sleep between two checks of the cancel token.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The nodes that serve a filter.
@@ -51,11 +51,12 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 pub(crate) struct Nodes<T> {
     server: RedisServer,
     topology: Topology,
-    /// Whether what was found is no replica. If it says that it is one later, another has taken over.
+    /// True if the server was a primary when it was found. If it reports later that it is a replica, another one has
+    /// taken over.
     is_primary: bool,
-    /// How often the nodes were asked for the topology.
+    /// The number of times that the topology was read again.
     refreshes: usize,
-    /// Commands that were sent again.
+    /// The number of commands that were sent again.
     pub(crate) sent_again: u64,
     transport: T,
 }
@@ -87,7 +88,7 @@ impl<T: Transport> Nodes<T> {
         }
     }
 
-    /// Runs a job until every command has its answer, whatever breaks meanwhile. Returns whether nothing did.
+    /// Runs a job until every command has its answer. Returns true if nothing failed meanwhile.
     pub(crate) async fn run(&mut self, job: &mut impl Job) -> Result<bool, RedisFilterError> {
         let mut exchange = Exchange::new(job, &self.server, self.is_primary);
         let mut smooth = true;
@@ -142,7 +143,7 @@ impl<T: Transport> Nodes<T> {
         answers
     }
 
-    /// Asks for the topology again. If nobody answers, it stays as it was.
+    /// Reads the topology again. If no node answers, it is kept.
     async fn refresh(&mut self) {
         let Self { server, topology, refreshes, transport, .. } = self;
         *refreshes += 1;
@@ -160,7 +161,7 @@ impl<T: Transport> Nodes<T> {
     }
 }
 
-/// Waits, unless the caller wants an end.
+/// Sleeps until the time is over or the caller cancels.
 async fn sleep_unless_cancelled<T: Transport>(mut wait: Duration, cancel: &CancelToken) {
     while !wait.is_zero() && !cancel.is_cancelled() {
         let nap = wait.min(POLL_INTERVAL);
@@ -169,8 +170,8 @@ async fn sleep_unless_cancelled<T: Transport>(mut wait: Duration, cancel: &Cance
     }
 }
 
-/// Asks nodes for the topology, or Sentinels for the primary and that for it, until one answers. Tells whether it is no replica.
-/// Where another server may be the primary, one that is a replica is passed over.
+/// Asks nodes for the topology, or Sentinels for the primary and then the primary, until one answers. Returns the topology
+/// with true if the node is not a replica. A replica is skipped if another server may be the primary.
 async fn find_topology<T: Transport>(
     transport: &mut T,
     server: &RedisServer,
@@ -244,7 +245,7 @@ async fn ask_sentinel(
     sentinels.primary(answer).map_err(|message| RedisFilterError::Refused { node: node.to_string(), message })
 }
 
-/// Whether an answer to `HELLO`, a list of names and values, is that of a replica.
+/// True if an answer to `HELLO`, a list of names and values, is from a replica.
 fn says_replica(answer: &Value) -> bool {
     let Value::Array(list) = answer else { return false };
     let is = |value: &Value, text: &str| match value {

@@ -1,13 +1,13 @@
-//! Commands as they go to a server: an array of texts for each.
+//! The format of commands on the wire: an array of strings for each.
 //!
 //! The client crate keeps each command as an object of its own, and copies it twice on the way. redis/DESIGN.md has what that
 //! costs.
 
 use redis::{Arg, Cmd};
 
-/// What commands are written to, argument by argument.
+/// A destination for commands, written argument by argument.
 pub(crate) trait CommandSink: Default {
-    /// Begins a command of so many arguments, its name included.
+    /// Begins a command with this number of arguments, its name included.
     fn begin(&mut self, arguments: usize);
 
     fn argument(&mut self, bytes: &[u8]);
@@ -32,7 +32,7 @@ pub(crate) trait CommandSink: Default {
 pub(crate) struct PackedCommands(pub(crate) Vec<u8>);
 
 impl PackedCommands {
-    /// The length of what follows, as `*2` or `$3`.
+    /// Writes a length, as `*2` or `$3`.
     fn length(&mut self, kind: u8, length: usize) {
         self.0.push(kind);
         match length {
@@ -71,7 +71,7 @@ mod tests {
     use redis::Pipeline;
 
     proptest! {
-        /// What the client crate would send.
+        /// The bytes match those of the client crate.
         #[test]
         fn bytes_are_those_of_the_client_crate(
             commands in prop::collection::vec(

@@ -22,11 +22,11 @@ use std::sync::Arc;
 use std::time::Instant;
 use std::{array, fmt, mem};
 
-/// Hashes that go to the servers together. Each is some 300 bytes on the way, and the servers keep the answers until
-/// they are fetched.
+/// The number of hashes that go to the servers together. Each is some 300 bytes in the commands, and the servers keep
+/// the answers until they are fetched.
 const BATCH_KEYS: usize = 4096;
 
-/// How long the copy of a shard that is uploaded lives, in seconds, if its client dies.
+/// The lifetime of an uploaded copy of a shard in seconds, if its client dies.
 const COPY_TTL_SECONDS: u64 = 600;
 
 type Result<T, E = RedisFilterError> = std::result::Result<T, E>;
@@ -36,9 +36,9 @@ pub(crate) struct RemoteFilter<T> {
     chain: StageChain,
     uncertain: u64,
     pub(crate) unconfirmed: u64,
-    /// The hashes that the call under way has claimed or may have. Those of a call that was dropped are left here.
+    /// The hashes that the call in progress has claimed or may have claimed. A dropped call leaves its hashes here.
     unanswered: Vec<u64>,
-    /// Hashes that a dropped call may have claimed. Whoever inserts them through this client next is told that they are new.
+    /// Hashes that a dropped call may have claimed. The next insert of one through this client reports it as new.
     given_back: HashSet<u64>,
     duplicates: DuplicateTracker,
     metrics: RedisFilterMetrics,
@@ -46,7 +46,7 @@ pub(crate) struct RemoteFilter<T> {
 }
 
 impl<T: Transport> RemoteFilter<T> {
-    /// Opens a filter. If there is none and one is `wanted`, creates it.
+    /// Opens a filter. If it does not exist and `wanted` is given, creates it.
     pub(crate) async fn open(server: &RedisServer, name: &str, wanted: Option<FilterMeta>) -> Result<Self> {
         check_name(name)?;
         let mut nodes = Nodes::connect(server).await?;
@@ -54,7 +54,7 @@ impl<T: Transport> RemoteFilter<T> {
         Ok(Self::with(nodes, chain, hasher))
     }
 
-    /// Becomes a client of another filter, with the same connections. After an error it stays what it is.
+    /// Switches to another filter with the same connections. After an error this is still the previous filter.
     pub(crate) async fn turn_to(&mut self, name: &str) -> Result<()> {
         check_name(name)?;
         let (chain, hasher) = Self::find(&mut self.nodes, name, None).await?;
@@ -97,7 +97,7 @@ impl<T: Transport> RemoteFilter<T> {
         Ok((chain, found.hasher))
     }
 
-    /// A client that has claimed nothing.
+    /// Creates a client that has claimed nothing.
     fn with(mut nodes: Nodes<T>, chain: StageChain, hasher: KeyHasher) -> Self {
         nodes.sent_again = 0;
         let (unanswered, given_back, duplicates) = (Vec::new(), HashSet::new(), DuplicateTracker::new());
@@ -105,7 +105,7 @@ impl<T: Transport> RemoteFilter<T> {
         Self { hasher, chain, uncertain: 0, unconfirmed: 0, unanswered, given_back, duplicates, metrics, nodes }
     }
 
-    /// Removes whatever the servers have of a filter. Returns whether they had anything.
+    /// Removes all remains of a filter. Returns true if there were any.
     pub(crate) async fn remove(server: &RedisServer, name: &str) -> Result<bool> {
         check_name(name)?;
         let mut nodes = Nodes::<T>::connect(server).await?;
@@ -118,12 +118,12 @@ impl<T: Transport> RemoteFilter<T> {
         remove(&mut nodes, name, kind).await
     }
 
-    /// The same filter for another client. They share the mirror.
+    /// Returns another client of the filter, which shares the mirror.
     fn with_nodes(&self, nodes: Nodes<T>) -> Self {
         Self::with(nodes, self.chain.another(), self.hasher.clone())
     }
 
-    /// The same filter for another client with connections of its own.
+    /// Returns another client of the filter with connections of its own.
     pub(crate) fn another(&self) -> Self {
         self.with_nodes(self.nodes.another())
     }
@@ -145,7 +145,7 @@ impl<T: Transport> RemoteFilter<T> {
         self.chain.plan()
     }
 
-    /// The blocks of a filter of a fixed size.
+    /// Returns the shards of a filter of a fixed size.
     fn fixed(&self) -> Result<Arc<Shards>> {
         match self.chain.kind {
             FilterKind::Fixed(_) => Ok(Arc::clone(&self.chain.open_stages[0].shards)),
@@ -157,7 +157,7 @@ impl<T: Transport> RemoteFilter<T> {
         let mut new = [false];
         let result = self.insert_hashes(&[key.hash_with(&self.hasher)], &mut new).await;
         if new[0] {
-            // The key is claimed whatever went wrong. If the error lasts, the next call meets it.
+            // The key is claimed in spite of the error. If the error lasts, the next call meets it.
             return Ok(true);
         }
         result.map(|_| false)
@@ -179,7 +179,7 @@ impl<T: Transport> RemoteFilter<T> {
         self.contains_hashes(&hashes, found).await
     }
 
-    /// The claims that are in doubt, those of a call that was dropped included.
+    /// Returns the number of claims in doubt, including those of a call that was dropped.
     pub(crate) fn uncertain(&self) -> u64 {
         self.uncertain + self.unanswered.len() as u64
     }
@@ -221,7 +221,7 @@ impl<T: Transport> RemoteFilter<T> {
             let mut late = false;
             let claimed = self.claim_batch(hashes, &mut open, &mut late, &mut seen, new).await;
             if claimed.is_err() && late {
-                // They have set bits in a stage that counts no more, and nobody else will be told that these keys are new.
+                // These claims have set bits in a sealed stage, and no other client will report these keys as new.
                 for i in open.into_iter().filter(|&i| !seen[i]) {
                     self.uncertain += u64::from(!new[i]);
                     new[i] = true;
@@ -249,8 +249,8 @@ impl<T: Transport> RemoteFilter<T> {
         Ok(new.iter().filter(|new| **new).count())
     }
 
-    /// Claims the hashes that are `open`. After an error these are left, and if they are `late`, those that are not seen have set
-    /// bits.
+    /// Claims the hashes with the indices `open`. After an error, `open` has the remaining ones. If `late` is set,
+    /// those of them that are not seen have set bits.
     async fn claim_batch(
         &mut self,
         hashes: &[u64],
@@ -332,8 +332,8 @@ impl<T: Transport> RemoteFilter<T> {
         Ok(())
     }
 
-    /// Asks stages for the hashes that are `open`, the newest first, and takes those from them that are found. `more` goes with the
-    /// first.
+    /// Looks up the hashes with the indices `open` in stages, from the newest on, and removes those that are found.
+    /// `more` is sent with the first query.
     async fn ask(
         &mut self,
         stages: Vec<u64>,
@@ -476,7 +476,7 @@ impl<T: Transport> RemoteFilter<T> {
             }
             watch.mark(nodes, &[shard]).await?;
             let copy = shards.temporary(shard, unique);
-            // Before the first piece: whoever dies after it leaves nothing for good.
+            // Before the first chunk, so that a client that dies leaves nothing permanent.
             run(nodes, &copy, copy.command("SET").arg("").arg("EX").arg(COPY_TTL_SECONDS).take()).await?;
             for (offset, blocks) in shards.chunks(shard) {
                 let bytes: Vec<u8> =
@@ -538,7 +538,7 @@ impl<T: Transport + Clone> Clone for RemoteFilter<T> {
     }
 }
 
-/// The line of a filter, which is set first if there is none.
+/// Reads the description of a filter. If it is missing and `line` is given, writes it first.
 async fn read<T: Transport>(nodes: &mut Nodes<T>, key: &Key, line: Option<String>) -> Result<Value> {
     let set = line.map(|line| key.command("SET").arg(line).arg("NX").take());
     let commands = set.into_iter().chain([key.command("GET")]);

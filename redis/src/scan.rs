@@ -1,4 +1,4 @@
-//! What servers have: the names of filters, and how much room is left.
+//! Scans of servers: the names of their filters, and their statistics.
 
 use crate::error::RedisFilterError;
 use crate::nodes::{Nodes, Transport};
@@ -8,10 +8,10 @@ use crate::topology::Node;
 use redis::{Value, cmd};
 use std::collections::BTreeSet;
 
-/// Keys that a server looks at in one step.
+/// The number of keys that a server examines in one step.
 const SCAN_COUNT: usize = 1000;
 
-/// The names of all filters of which the servers have anything.
+/// Returns the names of all filters that the servers have a part of.
 pub(crate) async fn names<T: Transport>(server: &RedisServer) -> Result<Vec<String>, RedisFilterError> {
     let mut nodes = Nodes::<T>::connect(server).await?;
     let keys = scan(&mut nodes, &format!("{KEY_PREFIX}{{*}}")).await?;
@@ -19,7 +19,7 @@ pub(crate) async fn names<T: Transport>(server: &RedisServer) -> Result<Vec<Stri
     Ok(names.into_iter().collect())
 }
 
-/// The keys of a filter: its description, its shards and what is uploaded to it.
+/// Returns the keys of a filter: its description, its shards and copies that are being uploaded.
 pub(crate) async fn keys<T: Transport>(nodes: &mut Nodes<T>, name: &str) -> Result<Vec<Key>, RedisFilterError> {
     let plain = |c: char| if "*?[]\\".contains(c) { format!("\\{c}") } else { c.to_string() };
     let name: String = name.chars().map(plain).collect();
@@ -27,7 +27,7 @@ pub(crate) async fn keys<T: Transport>(nodes: &mut Nodes<T>, name: &str) -> Resu
     Ok(keys.into_iter().filter_map(|key| String::from_utf8(key).ok()).map(Key::from_name).collect())
 }
 
-/// All keys that match a pattern.
+/// Returns all keys that match a pattern.
 async fn scan<T: Transport>(nodes: &mut Nodes<T>, pattern: &str) -> Result<Vec<Vec<u8>>, RedisFilterError> {
     let mut found = Vec::new();
     for node in nodes.primaries() {
@@ -50,7 +50,7 @@ async fn scan<T: Transport>(nodes: &mut Nodes<T>, pattern: &str) -> Result<Vec<V
     Ok(found)
 }
 
-/// Where to go on, and the keys or members that were found: the answer to `SCAN` or `SSCAN`.
+/// Parses an answer to `SCAN` or `SSCAN`: the next cursor, and the keys or members.
 pub(crate) fn parse_scan(answer: Value) -> Option<(String, Vec<Vec<u8>>)> {
     let Value::Array(parts) = answer else { return None };
     let [Value::BulkString(next), Value::Array(keys)] = <[Value; 2]>::try_from(parts).ok()? else { return None };
@@ -58,7 +58,7 @@ pub(crate) fn parse_scan(answer: Value) -> Option<(String, Vec<Vec<u8>>)> {
     Some((String::from_utf8(next).ok()?, keys.into_iter().map(key).collect::<Option<_>>()?))
 }
 
-/// The filter that a key is of: its description, the list of its stages, or a shard.
+/// Returns the name of the filter whose description, list of stages or shard a key is.
 fn filter_name(key: &[u8]) -> Option<String> {
     let tag = str::from_utf8(key).ok()?.strip_prefix(KEY_PREFIX)?.strip_prefix('{')?.strip_suffix('}')?;
     let (name, part) = tag.rsplit_once(':')?;
@@ -68,7 +68,7 @@ fn filter_name(key: &[u8]) -> Option<String> {
     (is_part && check_name(name).is_ok()).then(|| name.to_owned())
 }
 
-/// How a server that keeps a part of a filter is. The figures are those of the whole server, whatever else it has.
+/// The statistics of a server that keeps a part of a filter. They cover the complete server with all its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RedisServerStats {
@@ -78,14 +78,14 @@ pub struct RedisServerStats {
     pub used_bytes: u64,
     /// The bytes of memory that it may use (`maxmemory`); `None` if it has no bound.
     pub max_bytes: Option<u64>,
-    /// Keys of any kind that it removed since its start for want of memory.
+    /// The number of keys of any kind that the server evicted since its start.
     pub evicted_keys: u64,
     /// Claims that it carried out since its start, of all filters: its `BITFIELD` commands.
     pub claims: u64,
 }
 
 impl RedisServerStats {
-    /// From the answer to `INFO`.
+    /// Parses the answer to `INFO`.
     pub(crate) fn from_info(node: &Node, answer: &Value) -> Option<Self> {
         let Value::BulkString(info) = answer else { return None };
         let info = String::from_utf8_lossy(info);
@@ -103,7 +103,7 @@ impl RedisServerStats {
     }
 }
 
-/// The policy of a node that may evict keys which do not expire, from its answer to `INFO`.
+/// Returns the policy of a node that may evict keys without expiry, from its answer to `INFO`.
 pub(crate) fn eviction_policy(node: &Node, answer: &Value) -> Option<String> {
     let Value::BulkString(info) = answer else { return None };
     let info = String::from_utf8_lossy(info);

@@ -10,7 +10,7 @@ const DEFAULT_PORT: u16 = 26379;
 
 pub(crate) struct Sentinels {
     pub(crate) addresses: Vec<ConnectionInfo>,
-    /// What they call the primary.
+    /// The Sentinels' name of the primary.
     name: String,
 }
 
@@ -65,7 +65,7 @@ impl Sentinels {
     /// The primary that an answer names.
     ///
     /// # Errors
-    /// Why it names none.
+    /// The reason that the answer does not name a primary.
     pub(crate) fn primary(&self, answer: Value) -> Result<Node, String> {
         let text = |value: &Value| match value {
             Value::BulkString(text) => String::from_utf8(text.clone()).ok(),
@@ -85,7 +85,7 @@ impl Sentinels {
     }
 }
 
-/// An address of IPv6 is in brackets.
+/// True if an address has a port. IPv6 addresses are in brackets.
 fn has_port(host: &str) -> bool {
     host.rsplit_once(':').is_some_and(|(_, port)| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()))
 }

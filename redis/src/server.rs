@@ -1,4 +1,4 @@
-//! `RedisServer`: how to reach a server or a cluster.
+//! `RedisServer`: the addresses and connection options of a server or a cluster.
 
 use crate::error::RedisFilterError;
 use crate::sentinel::Sentinels;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// The address of a Redis or Valkey server, or of some nodes of a cluster, and how long to wait for it.
+/// The address of a Redis or Valkey server, or of some nodes of a cluster, with time-outs and other options.
 ///
 /// # Examples
 /// ```
@@ -29,20 +29,20 @@ use std::time::{Duration, Instant};
 pub struct RedisServer {
     /// The addresses that were given or, with Sentinels, that of a primary whose host and port are replaced.
     seeds: Vec<ConnectionInfo>,
-    /// Who knows which server is the primary.
+    /// The Sentinels that know the primary.
     pub(crate) sentinels: Option<Arc<Sentinels>>,
     pub(crate) connect_timeout: Duration,
     pub(crate) response_timeout: Duration,
     pub(crate) patience: Duration,
     pub(crate) replicas: bool,
-    /// How many replicas are waited for, and how long.
+    /// The number of replicas to wait for, and the time-out.
     wait: (u32, Duration),
     pub(crate) cancel: CancelToken,
-    /// Who certifies the server, as text (PEM), if not those whom the system trusts.
+    /// The authority that certifies the server, as text (PEM), if not those of the system.
     authority: Option<Arc<[u8]>>,
-    /// What this client shows to the server.
+    /// The client's certificate.
     identity: Option<ClientIdentity>,
-    /// What encrypted connections begin with. It is made once, for it takes some time to read the certificates of the system.
+    /// The TLS configuration. It is made once, because reading the system's certificates takes time.
     tls: Arc<OnceLock<Arc<ClientConfig>>>,
 }
 
@@ -53,7 +53,7 @@ struct ClientIdentity {
     key: Arc<[u8]>,
 }
 
-/// That replicas have a claim before it is believed.
+/// The replicas that must have a claim before it counts as confirmed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ReplicaWait {
     pub(crate) replicas: u32,
@@ -61,15 +61,15 @@ pub(crate) struct ReplicaWait {
     pub(crate) timeout: u32,
 }
 
-/// How long an answer may still take once the caller wants an end.
+/// The time that an answer may take after the flag of [`end_when`](RedisServer::end_when) was set.
 const CANCEL_GRACE: Duration = Duration::from_secs(1);
 
-/// Whether the caller wants an end.
+/// A function that returns true once the caller cancels.
 #[derive(Clone, Default)]
 pub(crate) struct CancelToken(Option<Arc<dyn Fn() -> bool + Send + Sync>>);
 
 impl CancelToken {
-    /// Whether nothing may take any longer.
+    /// True if the caller has cancelled.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.0.as_ref().is_some_and(|is_cancelled| is_cancelled())
     }
@@ -85,7 +85,7 @@ impl RedisServer {
     /// For a primary with replicas, give the URLs of all of them. The one that says that it is the primary is used. When it fails
     /// or becomes a replica, all are asked again, for as long as [`patience`](Self::patience) lasts.
     ///
-    /// Where Sentinels decide which one is the primary, name them and it:
+    /// If Sentinels decide which server is the primary, name both:
     /// `redis+sentinel://USER:PASSWORD@HOST:PORT,HOST:PORT/NAME/DATABASE`, or `rediss+sentinel://` if all connections are
     /// encrypted. The hosts are those of Sentinels, and the port is 26379 if not given. The login, which may be left out as the
     /// database may, is for the primary; write `%40` for an `@` in it, `%2F` for `/` and `%3F` for `?`. Sentinels that want one
@@ -130,22 +130,22 @@ impl RedisServer {
         })
     }
 
-    /// How long to wait for a connection. The default is 5 s.
+    /// Sets the time-out for a connection. The default is 5 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
-    /// How long to wait for an answer. The default is 10 s. The connection is closed then, so an answer that comes
+    /// Sets the time-out for an answer. The default is 10 s. The connection is then closed, so an answer that comes
     /// later is lost: see "Answers that are lost" of [`RedisBloomFilter`](crate::RedisBloomFilter).
     pub fn response_timeout(mut self, timeout: Duration) -> Self {
         self.response_timeout = timeout;
         self
     }
 
-    /// How long a call tries again while no answer comes, because connections break, servers load their data, or nobody
-    /// serves a slot until a replica takes over. The default is 30 s. The attempt that is under way at that time still
-    /// ends by its own time-outs. When `create` and `open` connect, they try each address once.
+    /// Sets the time for which a call retries while no answer comes, because connections break, servers load their
+    /// data, or no node serves a slot until a replica takes over. The default is 30 s. The attempt in progress at that
+    /// time ends by its own time-outs. When `create` and `open` connect, they try each address once.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
@@ -278,12 +278,12 @@ impl RedisServer {
         self.sentinels.as_ref().map_or(&self.seeds, |sentinels| &sentinels.addresses).iter().map(node)
     }
 
-    /// Whether another server than the first that answers may be the primary.
+    /// True if a server other than the first that answers may be the primary.
     pub(crate) fn has_others(&self) -> bool {
         self.sentinels.is_some() || self.seeds.len() > 1
     }
 
-    /// How to reach a node.
+    /// Returns the connection parameters of a node.
     pub(crate) fn info(&self, node: &Node) -> ConnectionInfo {
         let mut sentinels = self.sentinels.iter().flat_map(|sentinels| &sentinels.addresses);
         let seed = sentinels.find(|info| self::node(info) == *node).unwrap_or(&self.seeds[0]);
@@ -294,7 +294,7 @@ impl RedisServer {
         seed.clone().set_addr(addr)
     }
 
-    /// How connections are encrypted.
+    /// Returns the TLS configuration.
     pub(crate) fn tls(&self) -> Arc<ClientConfig> {
         let config = || {
             let roots =

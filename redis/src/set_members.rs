@@ -9,7 +9,7 @@ use crate::server::RedisServer;
 use crate::shards::{Key, key_slot};
 use redis::Value;
 
-/// Members that a server is asked for at once. It may answer with more.
+/// The number of members that a server is asked for at once. It may answer with more.
 const SSCAN_COUNT: usize = 4096;
 
 /// The members of a set on a Redis or Valkey server or cluster, some thousands at a time.

@@ -1,4 +1,4 @@
-//! Where a filter is on a server: which key holds a block, and at which bits.
+//! The layout of a filter on a server: the key of each block, and its bits.
 //!
 //! The blocks lie one after another in string values, the shards, of [`SHARD_BYTES`] each. As in a file, their words
 //! are little-endian. The server counts the bits of a string from the highest bit of the first byte.
@@ -33,10 +33,10 @@ pub(crate) const META: &str = "meta";
 /// The part of a filter that lists its stages, if it has any.
 pub(crate) const STAGES: &str = "stages";
 
-/// The most shards of a filter: 16 TiB. A client keeps the names of all of them.
+/// The maximum number of shards of a filter: 16 TiB. A client keeps the names of all of them.
 const MAX_SHARDS: usize = 1 << 20;
 
-/// The most bytes of a filter, of all its stages together.
+/// The maximum size of a filter in bytes, with all its stages.
 pub(crate) const MAX_BYTES: u64 = MAX_SHARDS as u64 * SHARD_BYTES as u64;
 
 /// The slots of a cluster.
@@ -49,7 +49,7 @@ pub(crate) struct Key {
     pub(crate) slot: u16,
 }
 
-/// Bytes of a mark.
+/// The size of a mark in bytes.
 const MARK_BYTES: usize = 8;
 
 /// The name of a filter, its size and the keys of its shards.
@@ -60,7 +60,7 @@ pub(crate) struct Shards {
     pub(crate) keys: Vec<Key>,
     /// The bytes before the first block of each shard.
     lead: usize,
-    /// When the server forgets them, in seconds of Unix time.
+    /// The time at which the server removes the shards, in seconds of Unix time.
     until: Option<u64>,
 }
 
@@ -79,7 +79,7 @@ impl Shards {
         Self { name: name.to_owned(), plan, keys, lead: 0, until: None }
     }
 
-    /// Those of a stage.
+    /// Creates the shards of a stage.
     pub(crate) fn for_stage(name: &str, stage: u64, plan: Plan, until: Option<u64>) -> Self {
         let keys = (0..shard_count(plan)).map(|shard| Key::new(name, format_args!("{stage}.{shard}"))).collect();
         Self { name: name.to_owned(), plan, keys, lead: MARK_BYTES, until }
@@ -105,7 +105,7 @@ impl Shards {
         })
     }
 
-    /// The command that counts the bits of some blocks of a shard, of which the first is 0.
+    /// Returns the command that counts the bits of blocks of a shard, numbered from 0.
     pub(crate) fn count_ones(&self, shard: usize, blocks: Range<usize>) -> (u16, Cmd) {
         let key = &self.keys[shard];
         let [first, end] = [blocks.start, blocks.end].map(|block| self.lead + block * BLOCK_BYTES);
@@ -168,7 +168,7 @@ impl Shards {
         (key.slot, key.command("GETRANGE").arg(start).arg(start + MARK_BYTES - 1).take())
     }
 
-    /// Whether shards are sealed one day, so that claims look.
+    /// True if shards may be sealed, so that claims read the seal.
     pub(crate) fn may_be_sealed(&self) -> bool {
         self.lead > 0
     }
@@ -204,7 +204,7 @@ impl Key {
         cmd(name).arg(&self.name).take()
     }
 
-    /// For answers that make no sense.
+    /// Returns the error for an invalid answer.
     pub(crate) fn refused(&self, message: &str) -> RedisFilterError {
         RedisFilterError::Refused { node: format!("the server of {}", self.name), message: message.to_owned() }
     }
@@ -249,7 +249,7 @@ impl Probes {
         sink.number(self.offset + BLOCK_BYTES - 1);
     }
 
-    /// Whether the bits that a claim answers say that one was 0. `None` if they are no answer to it.
+    /// Returns true if the bits in the answer to a claim include a 0. `None` if the answer is not valid.
     pub(crate) fn had_unset_bit(&self, bits: &[Value]) -> Option<bool> {
         let mut unset = false;
         for bit in bits {
@@ -262,7 +262,7 @@ impl Probes {
         (bits.len() == self.bit_count()).then_some(unset)
     }
 
-    /// Whether a block has all bits of the key. The server leaves out the end of a block that was never written.
+    /// True if a block has all bits of the key. The server leaves out the end of a block that was never written.
     pub(crate) fn all_set_in(&self, block: &[u8]) -> bool {
         let words = block.chunks(8).map(word_from_le).chain(std::iter::repeat(0));
         self.mask.iter().zip(words).all(|(mask, word)| word & mask == *mask)
@@ -280,7 +280,7 @@ impl Probes {
         })
     }
 
-    /// How many bits there are.
+    /// Returns the number of bits.
     fn bit_count(&self) -> usize {
         self.mask.iter().map(|mask| mask.count_ones() as usize).sum()
     }
@@ -341,7 +341,7 @@ mod tests {
     }
 
     proptest! {
-        /// What the commands would do to a string is what the filter does to its blocks, byte for byte.
+        /// Applied to a string, the commands have the same effect as the filter on its blocks, byte for byte.
         #[test]
         fn a_claim_sets_the_bits_of_the_local_filter(
             hashes in prop::collection::vec(any::<u64>(), 1..50),

@@ -41,14 +41,14 @@ struct ExpectedAnswers {
     sender: oneshot::Sender<NodeAnswers>,
 }
 
-/// Its end closes the connection, once all that was handed over is answered.
+/// A connection that tasks share. Dropping the last clone closes it, once all commands are answered.
 #[derive(Clone)]
 pub(crate) struct SharedWire {
     requests: mpsc::UnboundedSender<Request>,
     timeout: Duration,
 }
 
-/// What will come of commands that were handed over.
+/// The future answers to commands that were handed over.
 pub(crate) struct PendingAnswers(Option<oneshot::Receiver<NodeAnswers>>);
 
 impl PendingAnswers {
@@ -91,7 +91,7 @@ impl SharedWire {
         let writer = tokio::spawn(write(writing, sent, awaiting));
         tokio::spawn(async move {
             read(reading, awaited).await;
-            // Commands that are still on their way find nobody who takes their answers.
+            // No task takes the answers to the remaining commands.
             writer.abort();
         });
         let wire = Self { requests, timeout: server.response_timeout };
@@ -101,7 +101,7 @@ impl SharedWire {
         Ok(wire)
     }
 
-    /// Whether the connection is known to be broken.
+    /// True if the connection is known to be broken.
     pub(crate) fn is_closed(&self) -> bool {
         self.requests.is_closed()
     }
@@ -123,7 +123,7 @@ impl SharedWire {
     }
 }
 
-/// Longer than anybody waits, and short enough to be added to a clock.
+/// A time-out beyond any wait, and short enough to be added to a clock.
 const NO_TIMEOUT: Duration = Duration::from_secs(1 << 30);
 
 async fn write(
@@ -139,7 +139,7 @@ async fn write(
     }
 }
 
-/// Takes answers until one fails to come. What else was awaited ends then.
+/// Receives answers until one fails. All other expected answers then fail too.
 async fn read(mut stream: ReadHalf<Box<dyn Stream>>, mut awaited: mpsc::UnboundedReceiver<ExpectedAnswers>) {
     let mut buffer = ReadBuffer::default();
     while let Some(ExpectedAnswers { answers: count, until, sender }) = awaited.recv().await {
@@ -148,7 +148,7 @@ async fn read(mut stream: ReadHalf<Box<dyn Stream>>, mut awaited: mpsc::Unbounde
         let error = received.unwrap_or_else(|_| Err(timed_out("the answer").into())).err();
         let failed = error.is_some();
         let failure = error.map(|error| Failure { error, sent: true });
-        // Whoever waited may be gone.
+        // The receiver may have been dropped.
         _ = sender.send(NodeAnswers { answers, failure });
         if failed {
             return;

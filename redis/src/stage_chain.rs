@@ -1,9 +1,10 @@
 //! `StageChain`: the stages of a filter, as this client knows them. A filter of a fixed size is its only stage.
 //!
-//! The last stage takes keys. Whoever finds that it is full, or that its time is over, seals all its shards and adds the line of the
-//! next to a hash on the server, which only the first of several can do. A claim tells whether its shard was sealed, and then
-//! does not count. So no claim counts in a stage once there is another one after it, and whoever knows the later one sees, in the
-//! earlier, all that ever will count there. redis/DESIGN.md has the argument, and `models.rs` tries it.
+//! The last stage takes keys. A client that finds that it is full, or that its time is over, seals all its shards and
+//! adds the line of the next stage to a hash on the server, which only the first of several clients can do. The answer
+//! to a claim includes the seal of the shard, and a claim in a sealed shard is void. So no claim counts in a stage once
+//! there is a later one, and a client that knows the later stage sees all valid claims in the earlier one.
+//! redis/DESIGN.md has the argument, and `models.rs` checks it.
 
 use crate::delete::unlink;
 use crate::error::RedisFilterError;
@@ -20,16 +21,16 @@ use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a client that is in use goes without a look at the stages, if time changes them.
+/// The interval at which a client in use reads the stages, if they change with time.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// More stages than a filter has.
+/// The maximum number of stages in a list.
 const MAX_STAGES: usize = 256;
 
-/// How many keys a client claims before it looks how full the stage is, at most.
+/// The maximum number of keys that a client claims before it checks the fill of the stage.
 const CLAIMS_PER_CHECK: u64 = 1024;
 
-/// Blocks that are counted for that: of 50,000 keys or so, which tell the number of all to half a hundredth.
+/// The number of blocks in the sample for the fill: some 50,000 keys, which estimate the total to half a percent.
 const SAMPLE_BLOCKS: usize = 1024;
 
 type Result<T, E = RedisFilterError> = std::result::Result<T, E>;
@@ -43,7 +44,7 @@ pub(crate) struct OpenStage {
     meta: StageMeta,
 }
 
-/// What the clients of a process share of a stage.
+/// The state of a stage that the clients of a process share.
 struct SharedStage {
     shards: Arc<Shards>,
     mirror: Option<Arc<AtomicBloomFilter>>,
@@ -57,7 +58,7 @@ pub(crate) struct StageChain {
     /// The description, and the number in it.
     line: Arc<[u8]>,
     made: u64,
-    /// What lists the stages on the server.
+    /// The key of the list of stages on the server.
     key: Key,
     /// The oldest first; at least one.
     pub(crate) open_stages: Vec<OpenStage>,
@@ -65,11 +66,11 @@ pub(crate) struct StageChain {
     pub(crate) mirrored: bool,
     /// The bytes that all mirrors may take together.
     limit: usize,
-    /// When the stages were last read, and the server's time then, which it told later.
+    /// The time at which the stages were last read, and the server's time in the answer.
     loaded: Instant,
     time: u64,
-    /// Keys that were claimed since the last look at how full the stage is. Each client begins with a look, for there may be many of
-    /// which none claims many.
+    /// The number of keys that were claimed since the last check of the fill. Each client begins with a check, because
+    /// there may be many clients with few claims each.
     claimed: u64,
 }
 
@@ -173,7 +174,7 @@ impl StageChain {
         self.open_stages.last().expect("a filter has a stage").shards.plan
     }
 
-    /// What it is made for, if it grows or forgets.
+    /// Returns the parameters of a filter that grows or forgets.
     pub(crate) fn staged(&self) -> Option<Stages> {
         if let FilterKind::Staged(stages) = self.kind { Some(stages) } else { None }
     }
@@ -202,7 +203,7 @@ impl StageChain {
             return Ok(());
         }
         match self.advance(nodes, number).await {
-            // Whoever inserts meets it again.
+            // The next insert repeats this.
             Err(RedisFilterError::ReadOnly { .. }) => Ok(()),
             advanced => advanced,
         }
@@ -215,13 +216,13 @@ impl StageChain {
         stages.is_some_and(|(stages, opened)| stages.is_late(opened, self.time, T::now() - self.loaded))
     }
 
-    /// How many keys may be claimed before it is known whether the stage is full.
+    /// Returns the number of keys that may be claimed before the fill of the stage is checked.
     pub(crate) fn claim_budget(&self) -> usize {
         let last = self.open_stages.last().expect("a filter has a stage");
         usize::try_from(last.meta.keys / 16).unwrap_or(usize::MAX).max(1)
     }
 
-    /// Takes that so many keys were claimed. Opens the next stage if the last one is full.
+    /// Records claims. Opens the next stage if the last one is full.
     pub(crate) async fn record_claims<T: Transport>(&mut self, nodes: &mut Nodes<T>, new: usize) -> Result<()> {
         if self.staged().is_none() {
             return Ok(());
@@ -357,7 +358,8 @@ impl StageChain {
             // Keys on their way from the stage before would find their own bits there.
             return Err(RedisFilterError::Gone { name: self.name.to_string(), key: self.key.name.clone() });
         }
-        // If this fails, the servers forget the shards in time, and whoever opens the next stage removes the fields.
+        // If this fails, the servers remove the shards in time, and the client that opens the next stage removes the
+        // fields.
         let field = |(number, _): &(u64, StageMeta)| (self.key.slot, self.key.command("HDEL").arg(*number).take());
         let shards =
             gone.iter().flat_map(|(number, stage)| Shards::for_stage(&self.name, *number, stage.plan, None).keys);
@@ -365,7 +367,8 @@ impl StageChain {
         nodes.run(&mut Commands::new(removal.into_iter().chain(gone.iter().map(field)))).await.map(drop)
     }
 
-    /// Removes the shards of a stage that nobody has listed, if they are left over from an earlier filter: their bits would hide keys.
+    /// Removes the shards of a stage that is not listed yet, if an earlier filter left them: their bits would hide
+    /// keys.
     async fn remove_leftovers<T: Transport>(&self, nodes: &mut Nodes<T>, shards: &Shards, made: u64) -> Result<()> {
         let all: Vec<usize> = (0..shards.keys.len()).collect();
         for some in all.chunks(SEAL_BATCH) {
@@ -396,7 +399,8 @@ impl StageChain {
             return Err(self.key.refused(&format!("its stage {number} is not one of this filter")));
         }
         let newest = found.keys().next_back().copied();
-        // The last one stays listed, however old it is: no number is used twice. Nobody removes one that is asked.
+        // The last stage stays listed at any age, so that no number is used twice. No client removes a stage that is
+        // queried.
         let missing = |open_stage: &OpenStage| {
             newest < Some(open_stage.number)
                 || stages.is_queried(open_stage.meta.opened, time) && !found.contains_key(&open_stage.number)
@@ -433,7 +437,7 @@ impl StageChain {
         Ok(())
     }
 
-    /// A stage, of which other clients of the process have the same mirror and marks.
+    /// Creates the state of a stage, whose mirror and marks are shared by the clients of the process.
     fn stage(&self, number: u64, stage: StageMeta, shards: Shards) -> OpenStage {
         let mirrored: usize =
             self.open_stages.iter().filter(|stage| stage.mirror.is_some()).map(|stage| stage.bytes()).sum();
@@ -465,7 +469,7 @@ impl StageChain {
         }
     }
 
-    /// Sets the answers to whether a mirror has the hashes.
+    /// Sets `found[i]` to true if a mirror has `hashes[i]`.
     pub(crate) fn query_mirrors(&self, hashes: &[u64], found: &mut [bool]) {
         found.fill(false);
         let mut answers = vec![false; if self.mirrored { hashes.len() } else { 0 }];
@@ -485,7 +489,7 @@ impl StageChain {
         self.open_stages.iter_mut().find(|stage| stage.number == number)
     }
 
-    /// The error, unless it is that of a stage which is not asked any more.
+    /// Returns the error, unless it is about a stage that is no longer queried.
     pub(crate) async fn unless_forgotten<T: Transport>(
         &mut self,
         nodes: &mut Nodes<T>,

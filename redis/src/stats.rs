@@ -1,4 +1,4 @@
-//! `RedisFilterStats`: how full a filter is.
+//! `RedisFilterStats`: the fill of a filter.
 
 use crate::error::RedisFilterError;
 use crate::jobs::Commands;
@@ -9,11 +9,11 @@ use bloomline::Plan;
 use redis::Value;
 use std::sync::Arc;
 
-/// How full a filter on a server is.
+/// The fill of a filter on a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RedisFilterStats {
-    /// How many stages there are: 1, unless the filter is one of [`Stages`](crate::Stages).
+    /// The number of stages: 1, unless the filter is one of [`Stages`](crate::Stages).
     pub stages: usize,
     /// The bytes of all blocks of the filter.
     pub memory_bytes: u64,
@@ -29,7 +29,7 @@ pub struct RedisFilterStats {
 }
 
 impl RedisFilterStats {
-    /// Of stages, from the number of bits that are set in each and the bytes that are stored.
+    /// Computes the statistics from the size, the number of set bits and the stored bytes of each stage.
     pub(crate) fn from_stages(stages: &[(Plan, u64, u64)]) -> Self {
         let (mut all, mut ones) = (Self { stages: stages.len(), ..Self::default() }, 0);
         for &(plan, some, stored_bytes) in stages {

@@ -1,4 +1,4 @@
-//! Which node serves which slot.
+//! `Topology`: the node that serves each slot.
 
 use crate::error::RedisFilterError;
 use redis::{ServerError, ServerErrorKind, Value};
@@ -38,7 +38,7 @@ impl fmt::Display for Node {
     }
 }
 
-/// Which nodes serve the slots.
+/// The nodes that serve the slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Topology {
     /// One server serves all.
@@ -97,7 +97,7 @@ impl Topology {
     /// gives an old answer.
     pub(crate) fn refresh_order(&self, seeds: impl Iterator<Item = Node>, rotation: usize) -> Vec<Node> {
         let known: Vec<&Node> = match self {
-            // Whoever takes its place is at one of the addresses that were given.
+            // The server that takes its place is at one of the given addresses.
             Self::Single(_) => Vec::new(),
             Self::Cluster(ranges) => {
                 ranges.iter().flat_map(|range| iter::once(&range.primary).chain(&range.replicas)).collect()

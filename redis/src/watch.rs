@@ -1,8 +1,8 @@
-//! `Watch`: whether the filter on the servers is still the one that the client opened.
+//! `Watch`: checks that the filter on the servers is still the one that the client opened.
 //!
-//! A filter's description has a number of its own, `made`, and each shard has a mark: `made`, and a random number
-//! that the first client to use the shard drew. Whoever removes a filter or loses a shard, the next one to make it
-//! draws another number. redis/DESIGN.md says what follows.
+//! A filter's description has a random number, `made`, and each shard has a mark: `made`, and a random number that the
+//! first client of the shard drew. If a filter is removed or a shard is lost, the next client to create it draws
+//! another number. redis/DESIGN.md has the consequences.
 
 use crate::error::RedisFilterError;
 use crate::exchange::Job;
@@ -17,13 +17,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a client that is in use goes without a look.
+/// The interval at which a client in use checks the filter.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How many shards get their length in one job. Each keeps a server busy for some 10 ms.
+/// The number of shards that get their length in one job. Each keeps a server busy for some 10 ms.
 const MARK_BATCH: usize = 16;
 
-/// How many shards are sealed in one job.
+/// The number of shards that are sealed in one job.
 pub(crate) const SEAL_BATCH: usize = 1024;
 
 type Result<T> = std::result::Result<T, RedisFilterError>;
@@ -38,15 +38,15 @@ pub(crate) struct Watch {
     made: u64,
     /// The list of stages and the number in it, of a stage.
     listed: Option<(Key, u64)>,
-    /// The mark of each shard, or 0 if no client that shares them has met one. Relaxed: each is set once.
+    /// The mark of each shard, or 0 if no client that shares them has seen one. Relaxed: each is set once.
     marks: Arc<[AtomicU64]>,
-    /// The shards that were used since the last look.
+    /// The shards that were used since the last check.
     used: BTreeSet<usize>,
-    /// When the last look was found good. The next use looks if there was none.
+    /// The time of the last successful check. The next use checks if there was none.
     checked_at: Option<Instant>,
-    /// Keys that were claimed since the last look that was found good, or a few more.
+    /// The number of keys that were claimed since the last successful check, or a few more.
     pub(crate) claims: u64,
-    /// What a look found to be wrong, once and for all.
+    /// The permanent failure that a check found.
     failure: Option<RedisFilterError>,
 }
 
@@ -58,12 +58,12 @@ impl Watch {
         Self { shards, key, line, made, listed, marks, used, checked_at, claims: 0, failure: None }
     }
 
-    /// For another client of the same filter, which has `looked` at it or has not.
+    /// Returns the watch of another client of the same filter, with the time of its last check.
     pub(crate) fn another(&self, checked_at: Option<Instant>) -> Self {
         Self { used: BTreeSet::new(), checked_at, claims: 0, failure: None, ..self.clone() }
     }
 
-    /// Fails if a look has found the filter to be gone or another.
+    /// Fails if a check has found the filter to be gone or replaced.
     pub(crate) fn ensure_valid(&self) -> Result<()> {
         self.failure.clone().map_or(Ok(()), Err)
     }
@@ -76,7 +76,7 @@ impl Watch {
         if !lacking.is_empty() {
             // The mark of a filter that is gone would be in the way of the next one.
             self.check_now(nodes).await?;
-            // Nor does a mark tell that the description is still there.
+            // A mark does not show that the description still exists.
             self.checked_at = None;
         }
         for some in Vec::from_iter(lacking).chunks(MARK_BATCH) {
@@ -85,7 +85,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Runs a job that uses these shards, and looks at the filter if that is due.
+    /// Runs a job that uses these shards, and checks the filter if that is due.
     pub(crate) async fn run<T: Transport>(
         &mut self,
         nodes: &mut Nodes<T>,
@@ -106,7 +106,7 @@ impl Watch {
         }
     }
 
-    /// Looks at the description and all shards of which a mark is known, or at `every` one.
+    /// Checks the description and all shards with a known mark, or `every` shard.
     pub(crate) async fn check_all<T: Transport>(&mut self, nodes: &mut Nodes<T>, every: bool) -> Result<()> {
         self.ensure_valid()?;
         let to_check: Vec<usize> = (0..self.marks.len()).filter(|&shard| every || self.knows_mark(shard)).collect();
@@ -114,14 +114,14 @@ impl Watch {
         self.check_now(nodes).await
     }
 
-    /// Looks at once.
+    /// Checks at once.
     pub(crate) async fn check_now<T: Transport>(&mut self, nodes: &mut Nodes<T>) -> Result<()> {
         let mut check = self.new_check(T::now());
         nodes.run(&mut check.commands).await.inspect_err(|_| self.invalidate())?;
         self.evaluate(&check)
     }
 
-    /// The look that follows the commands of a job, which use these shards. It is empty if none is due.
+    /// Returns the check to run after a job that uses these shards, empty if none is due.
     fn due_check(&mut self, used: &[usize], now: Instant) -> StateCheck {
         self.used.extend(used);
         if !self.used.is_empty() && self.checked_at.is_none_or(|checked_at| now - checked_at >= CHECK_INTERVAL) {
@@ -131,7 +131,7 @@ impl Watch {
         }
     }
 
-    /// Whether a client has met the mark of a shard.
+    /// True if the mark of a shard is known.
     fn knows_mark(&self, shard: usize) -> bool {
         self.marks[shard].load(Ordering::Relaxed) != 0
     }
@@ -168,7 +168,7 @@ impl Watch {
                 return Err(self.shards.keys[shard].refused("it cannot mark a shard"));
             };
             if let Err(error) = self.compare(shard, mark.cast_unsigned()) {
-                // The description may tell more.
+                // The description may have a more precise error.
                 self.failure = None;
                 self.used = BTreeSet::from([shard]);
                 return self.check_now(nodes).await.and(Err(error));
@@ -177,7 +177,7 @@ impl Watch {
         Ok(())
     }
 
-    /// A look at the description and all shards that were used since the last look.
+    /// Creates a check of the description and all shards that were used since the last check.
     fn new_check(&self, now: Instant) -> StateCheck {
         let to_check: Vec<(usize, bool)> = self.used.iter().map(|&shard| (shard, self.knows_mark(shard))).collect();
         let marks = to_check.iter().map(|&(shard, _)| self.shards.read_mark(shard));
@@ -186,7 +186,7 @@ impl Watch {
         StateCheck { started: Some(now), shards: to_check, commands }
     }
 
-    /// Takes what a look has seen.
+    /// Evaluates a check.
     fn evaluate(&mut self, check: &StateCheck) -> Result<()> {
         let Some(started) = check.started else { return Ok(()) };
         let (line, marks) = check.commands.answers.split_last().expect("a check is at the description, too");
@@ -208,7 +208,7 @@ impl Watch {
         if !same {
             return self.fail(|name, key| RedisFilterError::Gone { name, key }, self.key.name.clone());
         }
-        // The shards are there; it is known to nobody else that they are a stage.
+        // The shards exist, but no other client knows that they are a stage.
         if let Some((list, _)) = self.listed.as_ref().filter(|_| marks.last() != Some(&Value::Int(1))) {
             let key = list.name.clone();
             return self.fail(|name, key| RedisFilterError::Gone { name, key }, key);
@@ -249,23 +249,23 @@ pub(crate) fn mark_in(answer: &Value) -> u64 {
     bytes.try_into().map_or(0, u64::from_be_bytes) & (u64::MAX >> 1)
 }
 
-/// A look at a filter.
+/// A check of a filter: its commands, and the state before it.
 struct StateCheck {
     /// `None` if nothing is looked at.
     started: Option<Instant>,
-    /// Each with whether its mark was known before.
+    /// The shards, each with true if its mark was known before.
     shards: Vec<(usize, bool)>,
     commands: Commands,
 }
 
-/// A job and then questions. A node gets the commands of the job first, so a look sees what they met.
+/// A job followed by questions. A node gets the commands of the job first, so a check sees their effects.
 pub(crate) struct JobWithQuestions<'a, J> {
     pub(crate) job: &'a mut J,
     pub(crate) questions: &'a mut Commands,
 }
 
 impl<J: Job> JobWithQuestions<'_, J> {
-    /// The number of a question.
+    /// Returns the index of a question, or `None` for a command of the job.
     fn question_index(&self, i: usize) -> Option<usize> {
         i.checked_sub(self.job.len())
     }
@@ -322,7 +322,8 @@ impl<J: Job> Job for JobWithQuestions<'_, J> {
 mod tests {
     use super::*;
 
-    /// A client looks at a shard before another client of the process gives it a mark, and takes the answer afterwards.
+    /// A client checks a shard before another client of the process gives it a mark, and evaluates the answer
+    /// afterwards.
     #[test]
     fn a_mark_that_came_after_a_look_is_no_loss() {
         let shards = Arc::new(Shards::new("f", meta::local_builder(64, 8, 0).plan().unwrap()));

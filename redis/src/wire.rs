@@ -18,7 +18,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// How long a system call waits. Then time is looked at, and whether the caller wants an end.
+/// The wait of a system call, after which the time-out and the cancel token are checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A socket, or TLS over one.
@@ -28,7 +28,7 @@ impl<S: Read + Write + Send + Sync> Stream for S {}
 
 pub(crate) struct Wire {
     stream: Box<dyn Stream>,
-    /// What came and was not taken.
+    /// Received bytes that were not parsed yet.
     buffer: ReadBuffer,
     cancel: CancelToken,
     timeout: Duration,
@@ -105,7 +105,7 @@ impl Wire {
     }
 }
 
-/// A stream for as long as an answer may take.
+/// A stream with a deadline for an answer.
 struct DeadlineStream<'a> {
     stream: &'a mut dyn Stream,
     cancel: &'a CancelToken,
@@ -118,7 +118,7 @@ impl<'a> DeadlineStream<'a> {
         Self { stream, cancel, limit, elapsed: Duration::ZERO }
     }
 
-    /// Does a system call until it does something.
+    /// Repeats a system call until it succeeds.
     fn wait<T>(&mut self, what: &str, mut call: impl FnMut(&mut dyn Stream) -> io::Result<T>) -> io::Result<T> {
         loop {
             let started = Instant::now();
@@ -144,7 +144,7 @@ impl<'a> DeadlineStream<'a> {
     }
 }
 
-/// Whether a call may do its work when it is done again.
+/// True if a failed call may succeed when it is repeated.
 fn is_interruption(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock | TimedOut)
 }
@@ -153,7 +153,7 @@ pub(crate) fn timed_out(what: &str) -> io::Error {
     io::Error::new(TimedOut, format!("{what} timed out"))
 }
 
-/// What is wrong with the address or the certificates: waiting does not mend it.
+/// Returns the error for an invalid address or certificate, which a retry does not resolve.
 pub(crate) fn invalid(error: &impl ToString) -> RedisError {
     (ErrorKind::InvalidClientConfig, "the connection is not possible", error.to_string()).into()
 }

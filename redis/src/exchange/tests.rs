@@ -1,4 +1,4 @@
-//! What is sent to which node, what is sent again, and what is doubted.
+//! Routing, retries and doubts, without connections.
 
 use super::*;
 use crate::packed::PackedCommands;

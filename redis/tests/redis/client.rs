@@ -17,7 +17,7 @@ tests! {
 
 const SERVER: &str = "../tests/data/server.py";
 
-/// What the client does and prints, asked for these keys.
+/// Runs the client with these keys, and returns its output.
 fn client(server: &Server, name: &str, call: &str, keys: &[String]) -> Output {
     let mut command = python(SERVER).unwrap_or_else(|| harness::ignored("Python with xxhash"));
     command.args([&server.port.to_string(), name, call]);
@@ -65,7 +65,7 @@ fn it_sees_the_keys_of_the_library_and_the_library_sees_its_keys() {
     }
 }
 
-/// Whoever comes first, each key is new to one client.
+/// Each key is new to exactly one client, in any order.
 fn it_claims_each_key_once_beside_the_library() {
     const KEYS: u32 = 20_000;
     let server = Server::start("");

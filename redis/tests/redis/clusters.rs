@@ -18,7 +18,7 @@ tests! {
     a_server_that_restarts_is_waited_for_with_replicas_too,
 }
 
-/// Where a shard of a filter is.
+/// Returns the node of a shard of a filter.
 fn home(cluster: &Cluster, name: &str, shard: u32) -> (u16, usize) {
     cluster.home(&format!("cbf:{{{name}:{shard}}}"))
 }
@@ -121,7 +121,7 @@ fn replicas_answer_queries_if_asked() {
         let slots = || format!("{:?}", node.tell::<redis::Value>("CLUSTER SLOTS"));
         eventually("the replica is offered", || slots().contains(&replica.port.to_string()));
     }
-    // Whichever of the two tells of the other.
+    // Either node may introduce the other.
     for url in [cluster.url(), replica.url()] {
         let calls = [primary, replica].map(|node| node.calls("getrange"));
         let moved = replica.figure("errorstat_MOVED:count");

@@ -1,4 +1,4 @@
-//! What servers refuse, and how the caller is told.
+//! Refusals of servers, and the errors that callers get.
 
 use crate::harness::tests;
 use crate::servers::{Cluster, Server, command, eventually};

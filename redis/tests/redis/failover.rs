@@ -18,7 +18,7 @@ tests! {
     a_replica_that_becomes_the_primary_is_waited_for,
 }
 
-/// What is acknowledged is in its file, as a primary needs that comes back.
+/// A server that writes to its file before it answers, as a primary must that comes back.
 const KEPT: &str = "--appendonly yes --appendfsync always";
 
 /// Three Sentinels of a primary, which know each other.

@@ -15,7 +15,7 @@ macro_rules! tests {
 }
 pub(crate) use tests;
 
-/// What ends a test that lacks a program.
+/// The panic payload that ends a test without its program.
 struct Missing(&'static str);
 
 /// Ends the test, as ignored: it needs this program, which is missing.

@@ -87,7 +87,7 @@ fn a_part_that_is_evicted_is_missed() {
         server.tell::<()>(&format!("DEL cbf:{{f:{part}}}"));
         assert_eq!(until_failure(&mut filter), gone(part));
         RedisBloomFilter::remove(&server.address(), "f").unwrap();
-        // Whoever uses it next gives it another mark: the loss is told all the same.
+        // The next client that uses the shard gives it another mark, so the loss is reported all the same.
         let mut old = client(&server);
         server.tell::<()>(&format!("DEL cbf:{{f:{part}}}"));
         let mut next = create(&server.address(), "f", &roomy());

@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     harness::run(modules.iter().flat_map(|tests| tests()).collect())
 }
 
-/// What a filter is made with.
+/// The parameters of a filter.
 type Size = bloomline::Builder<BloomFilter>;
 
 /// Room for the keys of a test without false positives, in three shards of a server.
@@ -57,9 +57,9 @@ fn small() -> Size {
     BloomFilter::builder().memory(1 << 20).probes(8).seed(6)
 }
 
-/// What all clients of a filter were told.
+/// The answers to all clients of a filter.
 struct Tally {
-    /// How often each key, a number, was said to be new.
+    /// The number of times that each key was reported as new.
     claims: Vec<AtomicU32>,
     /// Those that clients own up to, for answers or replicas that did not come.
     uncertain: AtomicU64,

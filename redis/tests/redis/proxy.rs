@@ -37,11 +37,11 @@ pub struct Proxy {
 
 struct State {
     target: AtomicU16,
-    /// Whether connections break; those that are open too.
+    /// True if connections break, including open ones.
     breaking: AtomicBool,
-    /// Whether bytes come one by one.
+    /// True if bytes arrive one by one.
     dribbling: AtomicBool,
-    /// Whether no more connections are taken.
+    /// True if no more connections are accepted.
     ended: AtomicBool,
     cuts: AtomicU64,
     random: Mutex<Random>,
@@ -93,7 +93,7 @@ impl Proxy {
         self.state.dribbling.store(true, Ordering::Relaxed);
     }
 
-    /// How many connections it broke.
+    /// Returns the number of broken connections.
     pub fn cuts(&self) -> u64 {
         self.state.cuts.load(Ordering::Relaxed)
     }

@@ -14,13 +14,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long anything may take that is sure to come, on any machine.
+/// A time-out for events that are certain to happen, on any machine.
 pub const LONG: Duration = Duration::from_secs(300);
 
 /// Slots of a cluster.
 const SLOTS: usize = 16384;
 
-/// What a test needs; without it the test is ignored, or fails where it is required.
+/// The program that a test needs; without it the test is ignored, or fails if the program is required.
 pub fn needed(program: Option<&'static str>, name: &'static str) -> &'static str {
     program.unwrap_or_else(|| {
         assert!(env::var_os("BLOOMLINE_REQUIRE_REDIS").is_none_or(|value| value != "1"), "no {name}");
@@ -187,12 +187,12 @@ impl Server {
         figure.and_then(digits).map_or(0, |digits| digits.parse().unwrap())
     }
 
-    /// How many bits are set in the first shard of the filter `f`.
+    /// Returns the number of bits that are set in the first shard of the filter `f`.
     pub fn bits(&self) -> u64 {
         self.tell("BITCOUNT cbf:{f:0}")
     }
 
-    /// How often a command was carried out.
+    /// Returns the number of times that a command was carried out.
     pub fn calls(&self, command: &str) -> u64 {
         self.figure(&format!("cmdstat_{command}:calls"))
     }
@@ -250,7 +250,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// What every node writes to its file before it answers: what a crash of the program then leaves is what was
+    /// Every node writes to its file before it answers: after a crash of the program, its data is what was
     /// acknowledged. With `everysec` an answer may go out before the command is written.
     const OPTIONS: &str = "--cluster-enabled yes --cluster-node-timeout 2000 --appendonly yes --appendfsync always";
 

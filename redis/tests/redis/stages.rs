@@ -226,7 +226,7 @@ fn clients_of_a_process_may_differ_in_their_mirrors() {
     assert_eq!((late.insert(&1), forgets.insert(&1)), (Ok(true), Ok(false)));
 }
 
-/// Whoever opens a window passes on to the generation that is due.
+/// A client that opens a window advances to the generation that is due.
 fn clients_that_live_for_moments_forget() {
     let server = Server::start("");
     let insert = |key: u64| create(&server.address(), "f", &window(400)).insert(&key).unwrap();
@@ -345,7 +345,7 @@ fn a_window_may_be_endless() {
     assert_eq!((filter.insert(&0), other.insert(&0), other.contains(&0)), (Ok(true), Ok(false), Ok(true)));
 }
 
-/// Whatever second they pass in. Each key is inserted by all clients within less than the window.
+/// Clients may pass on in any second. Each key is inserted by all clients within less than the window.
 fn clients_claim_each_key_once_while_generations_pass() {
     let server = Server::start("");
     let stages = Stages::window(Duration::from_secs(30), 1_000_000, 1e-9).generations(30);

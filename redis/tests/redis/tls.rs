@@ -59,7 +59,7 @@ fn encrypted(certificate: &Path, options: &str) -> (Server, String) {
     (server, url)
 }
 
-/// Whether the server is let in by both kinds of clients.
+/// True if both kinds of clients accept the server.
 fn is_trusted(url: &str) -> bool {
     let server = RedisServer::new(url).unwrap().patience(LONG);
     let started = Instant::now();

@@ -18,7 +18,7 @@ tests! {
 /// The first version with the form that filters have on a server: descriptions with `version=2` and `made`, and marks.
 const OLDER: &str = "fbc291b";
 
-/// What is built there: a client that prints the keys that it was told are new.
+/// The source that is built there: a client that prints the keys that were reported as new.
 const CLIENT: &str = r#"
 use bloomline_redis::{RedisBloomFilter, RedisServer};
 
