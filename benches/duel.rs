@@ -57,7 +57,8 @@ fn batch<'a, K: Key>(name: &str, filter: &'a BloomFilter, keys: &'a [K]) -> Side
     Side::passing(name, keys, move |keys| filter.contains_batch(keys, &mut found))
 }
 
-/// What leaves a shared filter at its planned load as it is: queries, and inserts of keys that it holds.
+/// Measures operations that leave a shared filter at its planned load unchanged: queries, and inserts of keys that it
+/// holds.
 fn atomic_on_load(name: &str, bytes: usize) {
     let filter = AtomicBloomFilter::from(filled(bytes, Kernel::detect()));
     let fastbloom = fastbloom_atomic(fastbloom(bytes));

@@ -20,10 +20,10 @@ pub trait Layout: Sized + Send + Sync {
     /// Inserts a hash; whether it was new.
     fn insert_hash(&mut self, hash: u64) -> bool;
 
-    /// Whether a hash is in.
+    /// True if the filter contains a hash.
     fn contains_hash(&self, hash: u64) -> bool;
 
-    /// Inserts hashes; `new[i]` = whether `hashes[i]` was new; how many were.
+    /// Inserts hashes. Sets `new[i]` to true if `hashes[i]` was new, and returns the number of these.
     fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> usize;
 
     /// `found[i]` = whether `hashes[i]` is in; how many are.

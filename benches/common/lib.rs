@@ -1,5 +1,4 @@
-//! What the benchmarks and `compare` share: sizes, pre-hashed keys, the filters that are compared, and the sides that take
-//! turns.
+//! Shared parts of the benchmarks and `compare`: sizes, pre-hashed keys, the compared filters, and interleaved rounds.
 
 pub mod filters;
 pub mod hashes;
@@ -25,7 +24,7 @@ pub const HITS: [(u64, &str); 3] = [(0, "misses"), (50, "half hits"), (100, "hit
 pub const SIZES: [(&str, usize); 5] =
     [("256 KiB", 256 << 10), ("16 MiB", 16 << 20), ("256 MiB", 256 << 20), ("1 GiB", 1 << 30), ("4 GiB", 4 << 30)];
 
-/// Whether this run only shows that the benchmark works: `cargo test --benches` runs it without `--bench`.
+/// True if this run only shows that the benchmark works: `cargo test --benches` runs it without `--bench`.
 pub fn smoke() -> bool {
     let given = |flag: &str| std::env::args().any(|argument| argument == flag);
     given("--test") || !given("--bench")
@@ -48,7 +47,7 @@ pub fn planned_keys(bytes: usize) -> u64 {
     bytes as u64 * 8 / u64::from(BITS_PER_KEY)
 }
 
-/// How many keys of [`PRESENT`] the probes hit.
+/// Returns the number of keys of [`PRESENT`] that the probes hit.
 pub fn held(bytes: usize) -> u64 {
     planned_keys(bytes).min(ROUND_KEYS as u64)
 }

@@ -4,11 +4,11 @@ use crate::smoke;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// What a side did in one round.
+/// The result of a side in one round.
 pub struct Round {
-    /// How long it took.
+    /// The duration of the round.
     pub time: Duration,
-    /// How many keys were answered with `true`: found, or new.
+    /// The number of keys with the answer `true`: found, or new.
     pub trues: usize,
 }
 

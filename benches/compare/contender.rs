@@ -1,4 +1,4 @@
-//! What is measured of every filter, whoever wrote it.
+//! `Contender`: the operations that are measured for every filter, of this library and of others.
 
 /// A filter that takes part in the comparison.
 pub trait Contender: Send + Sync {

@@ -24,9 +24,9 @@ pub struct Kind {
     pub name: &'static str,
     /// The crate of a peer; `None` for the library's layouts.
     pub peer: Option<&'static str>,
-    /// What is called, the fastest that is public.
+    /// The fastest public interface, which is measured.
     pub interface: &'static str,
-    /// How plots draw it. The hue is that of the layout; the library's lines are solid.
+    /// The stroke in plots. The hue is that of the layout; the library's lines are solid.
     pub stroke: Stroke,
     /// Of a static kind, which is built once of all keys: the memory that the build takes beside the filter.
     pub build_bytes: Option<fn(keys: u64) -> u64>,

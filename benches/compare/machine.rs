@@ -1,11 +1,11 @@
-//! What of the machine matters for speed.
+//! The properties of the machine that affect speed.
 
 use bloomline::Kernel;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::thread;
 
-/// What the system tells of it, which is less without `/proc` and `/sys`.
+/// The machine as the system describes it. Fewer properties are known without `/proc` and `/sys`.
 #[derive(Serialize, Deserialize)]
 pub struct Machine {
     pub cpu: String,

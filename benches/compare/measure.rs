@@ -14,7 +14,7 @@ use std::cell::RefCell;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// How to measure.
+/// The method of measurement.
 pub struct Method {
     pub bits_per_key: f64,
     /// Distinct keys in a round.
@@ -32,7 +32,7 @@ impl Method {
         ((bytes as f64 * 8.0 / self.bits_per_key) as u64).max(1)
     }
 
-    /// How often a round fills a small filter, to insert as many keys as other rounds do.
+    /// Returns the number of times that a round fills a small filter, to insert as many keys as other rounds do.
     fn fills(&self, bytes: usize) -> u64 {
         self.round_keys.div_ceil(self.keys(bytes))
     }

@@ -1,6 +1,6 @@
 //! Colours and dashes. Plots have CSS variables in the page, and light colours in a file.
 
-/// How a series is drawn. Each hue has its own shape of marker, so that series differ without colour too.
+/// The stroke of a series. Each hue has its own shape of marker, so that series differ without colour too.
 #[derive(Clone, Copy)]
 pub struct Stroke {
     pub hue: usize,
@@ -29,7 +29,7 @@ pub const COLOURS: [(&str, &str, &str); 12] = [
     ("background", "#ffffff", "#15181b"),
 ];
 
-/// What a plot is for.
+/// The medium of a plot.
 #[derive(Clone, Copy)]
 pub enum Medium {
     Page,

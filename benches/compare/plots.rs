@@ -12,7 +12,7 @@ pub struct Plot {
     pub name: &'static str,
     pub title: &'static str,
     panels: Vec<Panel>,
-    /// What the plot shows.
+    /// The caption, which describes the plot.
     pub caption: String,
 }
 
@@ -189,7 +189,7 @@ fn threads(comparison: &Comparison) -> Plot {
     }
 }
 
-/// How a contender is drawn in all plots. Grey if this version does not know it.
+/// Returns the stroke of a contender in all plots, grey if this version does not know it.
 fn stroke(name: &str) -> Stroke {
     KINDS.iter().find(|kind| kind.name == name).map_or(Stroke { hue: 6, dash: 2 }, |kind| kind.stroke)
 }

@@ -47,7 +47,7 @@ pub struct Entry {
     pub interface: String,
 }
 
-/// Where a contender is missing, and why.
+/// A measurement that a contender is missing from, and the reason.
 #[derive(Serialize, Deserialize)]
 pub struct LeftOut {
     pub contender: String,
@@ -56,7 +56,7 @@ pub struct LeftOut {
     pub reason: String,
 }
 
-/// What was measured of a contender at one size, at its planned load.
+/// The measurements of a contender at one size, at its planned load.
 #[derive(Serialize, Deserialize)]
 pub struct Row {
     pub contender: String,
@@ -106,7 +106,7 @@ pub struct OnThreads {
     pub time: Time,
 }
 
-/// What was measured of a load at one size.
+/// The measurements of a load at one size.
 #[derive(Serialize, Deserialize)]
 pub struct LoadRow {
     pub contender: String,

@@ -18,7 +18,7 @@ pub fn text(comparison: &Comparison) -> String {
     parts.join("\n\n")
 }
 
-/// What was measured, where and when.
+/// Returns the machine, date, version, command and duration of a comparison.
 pub fn facts(comparison: &Comparison) -> [(&'static str, String); 7] {
     let machine = &comparison.machine;
     let memory = machine.memory_bytes.map_or_else(String::new, |bytes| format!(", {}", HumanBytes(bytes)));
@@ -39,7 +39,7 @@ pub fn facts(comparison: &Comparison) -> [(&'static str, String); 7] {
     ]
 }
 
-/// How it was measured.
+/// Returns notes on the method of measurement.
 pub fn notes(comparison: &Comparison) -> Vec<String> {
     let Comparison { round_keys, rounds, bits_per_key, .. } = comparison;
     let mut notes = vec![

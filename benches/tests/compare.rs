@@ -21,7 +21,7 @@ const STATIC: &str = "binary fuse";
 /// Peers that cannot be asked for a rate.
 const RATELESS: [&str; 2] = ["sbbf-rs", "cuckoo"];
 
-/// How tables and plots call contenders.
+/// Returns the name of a contender in tables and plots.
 fn label(contender: &str) -> String {
     if contender == STATIC { "binary fuse, static".to_owned() } else { contender.to_owned() }
 }
@@ -182,7 +182,7 @@ fn check_models(models: &Value) {
     }
 }
 
-/// Where and when it was measured.
+/// Checks the command, the version, the date and the machine of a result.
 fn check_circumstances(result: &Value, line: &str) {
     assert_eq!(result["command"], format!("compare {line}"));
     assert_eq!(result["version"], env!("CARGO_PKG_VERSION"));
@@ -393,7 +393,7 @@ const root = doc.documentElement;
 document.querySelector("pre").textContent = JSON.stringify({ overflow: root.scrollWidth - root.clientWidth, plots });
 "#;
 
-/// What Chromium shows, where it can be run.
+/// Returns the properties of a page in Chromium, if it can be run.
 fn look(bench: &Bench, page: &str, width: u32) -> Option<Value> {
     let escape = |text: &str| text.replace('&', "&amp;").replace('"', "&quot;");
     let wrapper = format!(
