@@ -23,8 +23,9 @@ fn status(name: &str) -> usize {
     line.trim_matches([':', '\t', ' ', 'k', 'B']).parse::<usize>().unwrap() * 1024
 }
 
+/// Memory without the program's own pages, which are read as its code first runs.
 fn resident() -> usize {
-    status("VmRSS")
+    status("RssAnon")
 }
 
 /// A thousand keys in a gigabyte of small pages.
