@@ -6,7 +6,7 @@ mod specification;
 
 use bloomline::KeyHasher;
 use bloomline_text::near::{Near, Scratch};
-use bloomline_text::{Unit, Claim, Rules, Texts};
+use bloomline_text::{Claim, Rules, Texts, Unit};
 use libfuzzer_sys::fuzz_target;
 use specification::{Exact, Specification, fates};
 use std::collections::HashSet;
