@@ -4,7 +4,7 @@ use crate::kernel::Kernel;
 use alloc::string::String;
 use core::fmt;
 
-/// What an error says: a line for each of its kinds.
+/// Defines the messages of an error type: a line for each of its kinds.
 macro_rules! messages {
     ($Error:ident { $($kind:pat => $message:literal,)* }) => {
         impl fmt::Display for $Error {
@@ -105,7 +105,7 @@ pub enum BuildError {
 }
 
 impl BuildError {
-    /// As an error of the whole filter that was asked for at `rate`, if it is one of a part's rate.
+    /// Converts an error about a part's rate to one about the `rate` of the whole filter.
     pub(crate) fn of_whole(self, rate: f64) -> Self {
         match self {
             Self::RateUnreachable { value, floor } => {
@@ -183,7 +183,7 @@ pub enum MergeError {
         /// The most that a filter takes.
         most: usize,
     },
-    /// Another seed. Which ones is not said, for a seed may be a secret: `seed()` tells.
+    /// Another seed. The message names neither, because a seed may be a secret: see `seed()`.
     Seed,
 }
 
@@ -198,5 +198,5 @@ messages! { MergeError {
 
 impl core::error::Error for MergeError {}
 
-/// What the messages end with that are about size, probes and seed.
+/// The end of the messages about size, probes and seed.
 const BUILD_BOTH: &str = "build both with the same expected keys, rate and seed";

@@ -1,4 +1,4 @@
-//! `Frontier`: what a crawler has yet to visit, each item once.
+//! `Frontier`: the queue of a crawler, which holds each item once.
 
 use crate::error::BuildError;
 use crate::filter::atomic::AtomicBloomFilter;
@@ -7,20 +7,20 @@ use crate::sync::{AtomicU64, Ordering};
 use core::fmt;
 use crossbeam::queue::SegQueue;
 
-/// The queue of a crawler: any number of threads push what they find and pop what to visit, and no item is queued
-/// twice.
+/// The queue of a crawler (a crawl frontier): any number of threads push the items that they find and pop the next to visit,
+/// and no item is queued twice.
 ///
-/// It is an unbounded first-in, first-out queue behind an [`AtomicBloomFilter`]. The filter remembers the items that
-/// were seen, at some 10 to 40 bits each whatever their length; only those that wait are kept whole.
+/// It is an unbounded first-in, first-out queue behind an [`AtomicBloomFilter`]. The filter remembers the items that were seen,
+/// in some 10 to 40 bits each regardless of their length. Only waiting items are kept whole.
 ///
 /// # What the filter costs
-/// A false positive is an item that is taken for seen and never visited. A new item meets it at the
-/// filter's current rate, which rises from 0 to the `false_positive_rate` asked for when the expected items are in.
-/// So choose the share of a crawl that may be missed: 1e-6 takes 41 bits an item.
+/// A false positive is an item that is reported as seen and never visited. This happens to a new item at the filter's current
+/// rate, which rises from 0 to the given `false_positive_rate` by the time that the expected items are in. So choose the
+/// fraction of a crawl that may be missed: 1e-6 takes 41 bits per item.
 ///
 /// # When it is full
-/// Past the expected items the rate rises above the one asked for. [`WhenFull`] tells what happens then: by default
-/// pushes go on and a warning with the rate is logged, once; or they are refused with [`FrontierFull`].
+/// Past the expected items the rate rises above the one asked for. [`WhenFull`] decides what happens then: by default pushes
+/// succeed and one warning with the rate is logged; or they are refused with [`FrontierFull`].
 ///
 /// # Consistency
 /// What racing callers may see:
@@ -36,8 +36,8 @@ use crossbeam::queue::SegQueue;
 ///   up to `t - 1` places fewer than are left may be on offer; all are again when these pushes have returned.
 ///
 /// # When a crawl is over
-/// An empty queue is not the end: whoever visits an item may push more. The end is when as many items were visited as
-/// seen. Count an item as visited once all that it leads to was pushed, and read that count *before* `seen`:
+/// An empty queue is not the end: a thread that visits an item may push more. The crawl is over when as many items were visited
+/// as seen. Count an item as visited once all that it leads to was pushed, and read that count *before* `seen`:
 ///
 /// ```
 /// use bloomline::Frontier;
@@ -104,7 +104,7 @@ use crossbeam::queue::SegQueue;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A crawl that is killed goes on from the last save: what was visited since is visited again, and nothing is missed.
+/// A crawl that is killed resumes from the last save: items visited since are visited again, and none is missed.
 pub struct Frontier<T> {
     queue: SegQueue<T>,
     filter: AtomicBloomFilter,
@@ -118,7 +118,7 @@ pub struct Frontier<T> {
     places: AtomicU64,
 }
 
-/// What a [`Frontier`] does with new items once it has seen as many as it was made for.
+/// The treatment of new items once a [`Frontier`] has seen as many as it was made for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WhenFull {
@@ -131,10 +131,10 @@ pub enum WhenFull {
 }
 
 impl<T> Frontier<T> {
-    /// A frontier for `expected_items` distinct items, of which up to a share of `false_positive_rate` may be missed.
+    /// Creates a frontier for `expected_items` distinct items. Up to a fraction `false_positive_rate` of them may be missed.
     ///
-    /// The hash has a random seed, so that nobody can prepare items which are taken for seen. The filter takes
-    /// the memory of [`AtomicBloomFilter::new`]; see [`with_filter`](Self::with_filter) for other choices.
+    /// The hash has a random seed, so that an attacker cannot prepare items that are reported as seen. The filter takes the
+    /// memory of [`AtomicBloomFilter::new`]; see [`with_filter`](Self::with_filter) for other choices.
     ///
     /// # Errors
     /// [`BuildError`]: no items, a rate not between 0 and 1, or a size that the system does not have.
@@ -154,10 +154,11 @@ impl<T> Frontier<T> {
         Ok(Self::with_filter(filter, expected_items))
     }
 
-    /// A frontier around a filter of your own: sized in bytes, with a fixed seed, or with the items of an earlier crawl.
+    /// Creates a frontier around a filter of your own: sized in bytes, with a fixed seed, or with the items of an earlier
+    /// crawl.
     ///
-    /// `expected_items` are those to come: it counts from 0 whatever the filter holds. Items that waited when the earlier crawl ended are
-    /// in the filter too, and are queued by [`from_parts`](Self::from_parts) alone.
+    /// `expected_items` counts future items only, regardless of the filter's contents. Items that waited when the earlier crawl
+    /// ended are in the filter too, and only [`from_parts`](Self::from_parts) queues them.
     ///
     /// # Examples
     /// ```
@@ -178,10 +179,11 @@ impl<T> Frontier<T> {
         }
     }
 
-    /// A frontier that goes on with the filter and the waiting items of an earlier one. The first of `waiting` is popped first.
+    /// Creates a frontier that continues with the filter and the waiting items of an earlier one. The first of `waiting` is
+    /// popped first.
     ///
-    /// The items are queued whether the filter has them or not, and inserted into it. [`seen`](Self::seen) counts them, and
-    /// `expected_items` are they and those to come. O(length of all items).
+    /// The items are queued and inserted even if the filter has them already. Both [`seen`](Self::seen) and `expected_items`
+    /// include them. O(length of all items).
     pub fn from_parts(filter: AtomicBloomFilter, waiting: impl IntoIterator<Item = T>, expected_items: u64) -> Self
     where
         T: Key,
@@ -195,7 +197,7 @@ impl<T> Frontier<T> {
         frontier
     }
 
-    /// The filter and the items that wait, the one that waited longest first: what another run needs to go on. O(waiting items).
+    /// Returns the filter and the waiting items, oldest first, for a later run. O(waiting items).
     ///
     /// An item that was popped and is not yet visited is in neither: [`requeue`](Self::requeue) it before.
     pub fn into_parts(self) -> (AtomicBloomFilter, Vec<T>) {
@@ -221,10 +223,10 @@ impl<T> Frontier<T> {
         self
     }
 
-    /// Queues an item unless it was seen before. Returns whether it did.
+    /// Queues an item unless it was seen before. Returns true if it was queued.
     ///
-    /// `false` means seen before, being pushed by another thread, or a false positive. O(length of the item), but for
-    /// the one push that logs the warning: that is O(memory of the filter).
+    /// `false` means seen before, being pushed by another thread, or a false positive. O(length of the item), except for the
+    /// one push that logs the warning, which is O(memory of the filter).
     ///
     /// # Panics
     /// If the item is new, the frontier is full and [`WhenFull::Refuse`] was chosen: then use
@@ -240,7 +242,7 @@ impl<T> Frontier<T> {
         }
     }
 
-    /// [`push`](Self::push) that reports when the frontier is full.
+    /// Queues an item as [`push`](Self::push) does, but returns an error when the frontier is full.
     ///
     /// # Errors
     /// [`FrontierFull`] with the item, if it is new, the frontier is full and [`WhenFull::Refuse`] was chosen. The item
@@ -257,14 +259,14 @@ impl<T> Frontier<T> {
                 }
                 let before = self.places.fetch_add(1, Ordering::Relaxed);
                 self.queue.push(item);
-                // One push alone finds just the capacity taken.
+                // Only one push finds exactly the capacity taken.
                 if before == self.capacity {
                     self.warn();
                 }
                 Ok(true)
             }
             WhenFull::Refuse => {
-                // Asked first: what was seen needs no place, so it is not refused when there is none.
+                // Checked first: a seen item needs no place, so it is not refused when none is left.
                 if self.filter.contains_hash(hash) {
                     return Ok(false);
                 }
@@ -293,13 +295,13 @@ impl<T> Frontier<T> {
         );
     }
 
-    /// The next item to visit, the one that waited longest; `None` if none waits.
+    /// Removes and returns the next item to visit, the one that waited longest; `None` if none waits.
     pub fn pop(&self) -> Option<T> {
         self.queue.pop()
     }
 
-    /// Queues an item again that was popped and could not be visited. It is popped after all that wait. The number of items
-    /// [`seen`](Self::seen) stays.
+    /// Queues a popped item again, for example if it could not be visited. It is popped after all that wait. The number of
+    /// items [`seen`](Self::seen) does not change.
     ///
     /// # Examples
     /// ```
@@ -320,12 +322,12 @@ impl<T> Frontier<T> {
         self.queue.len()
     }
 
-    /// Whether no item waits.
+    /// True if no item waits.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// The number of items that were queued, whether they still wait or not.
+    /// The number of items that were queued, including those already popped.
     ///
     /// # Examples
     /// ```
@@ -341,23 +343,23 @@ impl<T> Frontier<T> {
         self.places.load(Ordering::Relaxed)
     }
 
-    /// The number of items it was made for.
+    /// The number of items that the frontier was made for.
     pub fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// How many more new items it was made for; 0 when it is full, or past that.
+    /// The number of new items left until the frontier is full; 0 if it is full, or past that.
     pub fn capacity_left(&self) -> u64 {
         self.capacity.saturating_sub(self.seen())
     }
 
-    /// The share of new items that would be taken for seen now; see [`AtomicBloomFilter::current_fpr`]. O(memory).
+    /// The fraction of new items that are reported as seen at present; see [`AtomicBloomFilter::current_fpr`]. O(memory).
     pub fn current_fpr(&self) -> f64 {
         self.filter.current_fpr()
     }
 
-    /// The filter of the items that were seen, to query, measure or save. A key that is inserted into it counts as
-    /// seen and is never queued.
+    /// The filter of the items that were seen, to query, measure or save. A key inserted into it counts as seen and is never
+    /// queued.
     pub fn filter(&self) -> &AtomicBloomFilter {
         &self.filter
     }
@@ -385,7 +387,7 @@ pub struct FrontierFull<T> {
     pub capacity: u64,
 }
 
-/// Without the item, which need not be `Debug`.
+/// Omits the item, which need not be `Debug`.
 impl<T> fmt::Debug for FrontierFull<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FrontierFull").field("capacity", &self.capacity).finish_non_exhaustive()

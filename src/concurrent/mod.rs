@@ -1,4 +1,4 @@
-//! What threads agree by that fill one filter after another.
+//! Coordination of threads that fill one filter after another.
 
 pub(crate) mod room;
 pub(crate) mod turn;

@@ -1,17 +1,17 @@
-//! `Room`: the places for keys in a filter that many threads fill, handed out so that they seldom meet.
+//! `Room`: permits for keys in a filter that many threads fill, handed out so that threads seldom contend.
 //!
-//! A key takes a place before it sets bits, so a filter never has more keys than it was sized for. One counter for all threads
-//! would be a cache line that all of them wait for. So each thread takes many places at once, the more the more are left, and
-//! keeps them in a counter of its own. What one thread does not need is there for the others in the end.
+//! A key takes a place (a permit) before it sets bits, so a filter never has more keys than it was sized for. A single counter
+//! would be a cache line for which all threads wait. So each thread takes many places at once, the more the more are left, and
+//! keeps them in a counter of its own. Unused places return to the shared pool in the end.
 
 use crate::sync::{AtomicU64, Ordering, fence};
 use core::cell::Cell;
 use std::sync::atomic::AtomicUsize;
 
-/// Counters for threads. Where more threads come, some share one.
+/// Counters for threads. If there are more threads, some share a counter.
 const STRIPES: usize = if cfg!(loom) { 1 } else { 64 };
 
-/// A thread takes at once one in so many of the places that are left, and what it needs.
+/// A thread takes at once this fraction of the places that are left, besides those that it needs.
 const SHARE: u64 = 1024;
 
 /// Bits of a counter that count places. The others have the turn, so that a thread that comes late with a place of an earlier
@@ -32,7 +32,7 @@ impl Places {
         (places == Self::of(turn, count)).then_some(count)
     }
 
-    /// Takes what `some` says of the places there are; how many.
+    /// Takes as many places as `some` returns for those there are, at most all of them, and returns their number.
     fn take(&self, turn: u64, some: impl Fn(u64) -> u64) -> u64 {
         let mut taken = 0;
         // Relaxed, as most here: a counter orders nothing but itself.
@@ -64,7 +64,7 @@ impl Places {
 
 /// Places for keys in the filter whose turn it is.
 pub(crate) struct Room {
-    /// Those that no stripe has.
+    /// The places that no stripe has.
     left: Places,
     stripes: Box<[Places]>,
 }
@@ -77,14 +77,14 @@ impl Room {
         room
     }
 
-    /// Begins a turn with so many places. What is left of the turn before is gone.
+    /// Begins a turn with so many places, and drops what is left of the turn before.
     pub(crate) fn begin(&self, turn: u64, places: u64) {
         self.stripes.iter().for_each(|stripe| stripe.set(turn, 0));
         // No memory has room for as many keys.
         self.left.set(turn, places.min((1 << PLACE_BITS) - 1));
     }
 
-    /// Takes up to `most` places, at least 1; how many. 0 if there are none, or if the turn is another one.
+    /// Takes 1 to `most` places, and returns their number: 0 if none are left, or if the turn is another one.
     #[inline]
     pub(crate) fn take(&self, turn: u64, most: usize) -> usize {
         let most = most as u64;
@@ -106,7 +106,7 @@ impl Room {
         self.stripes.iter().map(|stripe| stripe.take(turn, |_| most)).find(|&taken| taken > 0).unwrap_or(0)
     }
 
-    /// Gives places back that no key needed.
+    /// Returns places that no key needed.
     #[inline]
     pub(crate) fn put(&self, turn: u64, places: usize) {
         self.own().put(turn, places as u64);
@@ -121,7 +121,7 @@ impl Room {
         leased + self.left.count(turn)
     }
 
-    /// The calling thread's.
+    /// The calling thread's counter.
     #[inline]
     fn own(&self) -> &Places {
         static THREADS: AtomicUsize = AtomicUsize::new(0);

@@ -11,7 +11,7 @@ use crate::sync::{AtomicU64, Ordering, fence};
 pub(crate) struct Turn {
     /// Filters before this one are closed: a claim there does not count unless it was seen to count already.
     open: AtomicU64,
-    /// Where inserts begin: at most `open`.
+    /// The filter in which inserts begin: at most `open`.
     current: AtomicU64,
 }
 
@@ -27,7 +27,7 @@ impl Turn {
         self.current.load(Ordering::Acquire)
     }
 
-    /// Whether a claim counts that this thread made in the filter `turn` just now. If not, the turn has passed on.
+    /// Returns true if a claim that this thread made in the filter `turn` just now counts. Otherwise the turn has passed on.
     #[inline]
     pub(crate) fn counts(&self, turn: u64) -> bool {
         // SeqCst, with the fence in `pass_to`: either this load sees that the filter is closed, or whoever begins in a later
@@ -36,8 +36,8 @@ impl Turn {
         self.is_open(turn)
     }
 
-    /// Whether the turn had not passed on when this thread read the bits of filters, of which one may have been emptied
-    /// since.
+    /// Returns true if the turn was still `turn` when this thread read the bits of filters. Otherwise one of them may have been
+    /// emptied since, and the read is void.
     #[inline]
     pub(crate) fn stands(&self, turn: u64) -> bool {
         // Acquire: whoever read a word that was emptied sees that the turn passed on before.

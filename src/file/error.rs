@@ -1,4 +1,4 @@
-//! What is wrong with a file, and with which one.
+//! `FileError`: the fault of a file, and its path.
 
 use crate::error::messages;
 use std::error::Error;
@@ -30,19 +30,19 @@ impl FileError {
         Self { path: Some(path.to_path_buf()), kind }
     }
 
-    /// What is wrong.
+    /// The kind of the fault.
     pub fn kind(&self) -> &FileErrorKind {
         &self.kind
     }
 
-    /// The file, as the call named it; `None` where the call had a reader and no path.
+    /// The path of the file, as given to the call; `None` if the call had a reader and no path.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 }
 
-/// For functions that return [`io::Error`]: this error inside one of the system's kind, or of the kind
-/// [`InvalidData`](io::ErrorKind::InvalidData) where the file is at fault.
+/// For functions that return [`io::Error`]: this error inside an error of the system's kind, or of the kind
+/// [`InvalidData`](io::ErrorKind::InvalidData) if the file is at fault.
 impl From<FileError> for io::Error {
     fn from(error: FileError) -> Self {
         let kind = match &error.kind {
@@ -76,11 +76,11 @@ impl Error for FileError {
     }
 }
 
-/// What is wrong with a file; see [`FileError`]. docs/FORMAT.md has the terms.
+/// The fault of a file; see [`FileError`]. docs/FORMAT.md defines the terms.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FileErrorKind {
-    /// The first bytes are not those of a filter's file.
+    /// The data do not begin as a filter's file does.
     NotBloomline,
     /// The file holds a scalable filter, and another one was to be loaded.
     Scalable,
@@ -90,11 +90,12 @@ pub enum FileErrorKind {
     Rotating,
     /// The file holds a single filter, and a rotating one was to be loaded.
     NotRotating,
-    /// What is wrong with a stage of a scalable filter, or a generation of a rotating one. Its bytes are counted from the stage's start.
+    /// A fault in a stage of a scalable filter, or in a generation of a rotating one. Its bytes are counted from the stage's
+    /// start.
     Stage {
         /// The stage, counted from 0.
         stage: usize,
-        /// What is wrong.
+        /// The kind of the fault.
         kind: Box<FileErrorKind>,
     },
     /// The file is sound, and its format is newer than this version of the crate.
@@ -104,7 +105,7 @@ pub enum FileErrorKind {
         /// The newest version that can be read.
         newest: u32,
     },
-    /// The file is sound, and its format is older than those that this version of the crate reads.
+    /// The file is sound, and its format is older than any that this version of the crate reads.
     OlderVersion {
         /// The format's version.
         found: u32,
@@ -129,7 +130,7 @@ pub enum FileErrorKind {
     DamagedHeader,
     /// The blocks and their trailer do not have their checksum.
     DamagedBody,
-    /// A header that is sound has a value that no filter has: its writer does not keep to the format.
+    /// A sound header has a value that no filter has: its writer does not keep to the format.
     Field {
         /// The field's name.
         field: &'static str,
@@ -209,7 +210,7 @@ impl Error for FileErrorKind {
     }
 }
 
-/// An error that names the field, unless it is as it must be.
+/// Returns an error that names the field, unless its value is `good`.
 pub(super) fn check(field: &'static str, value: u64, good: bool, allowed: &'static str) -> Result<(), FileErrorKind> {
     if good { Ok(()) } else { Err(FileErrorKind::Field { field, value, allowed }) }
 }

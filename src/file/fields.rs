@@ -1,4 +1,4 @@
-//! The fields after a header: what a filter is made for, and whatever later versions add.
+//! The fields after a header: the purpose of the filter, and fields that later versions add.
 //!
 //! A field is a tag, a length and so many bytes. A reader skips a field whose tag it does not know, unless the tag says
 //! that no reader may.
@@ -20,7 +20,7 @@ const KEY_NAME: u16 = 3;
 /// From this tag on, a reader must know the field.
 const REQUIRED: u16 = 0x8000;
 
-/// All fields in whole blocks, or nothing where there is nothing to say.
+/// Encodes all fields in whole blocks; empty if no field is set.
 pub(super) fn encode(purpose: &Purpose) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut push = |tag: u16, value: &[u8]| {
@@ -45,7 +45,7 @@ pub(super) fn encode(purpose: &Purpose) -> Vec<u8> {
     bytes
 }
 
-/// What the fields say. Tags ascend, and zeros follow the last field.
+/// Decodes the fields. Tags ascend, and zeros follow the last field.
 pub(super) fn decode(bytes: &[u8]) -> Result<Purpose, FileErrorKind> {
     let mut purpose = Purpose::default();
     let Some((mut rest, checksum)) = bytes.split_last_chunk::<CHECKSUM_BYTES>() else {

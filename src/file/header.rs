@@ -16,7 +16,7 @@ pub(crate) const HEADER_BYTES: usize = BLOCK_BYTES;
 
 pub(crate) const TRAILER_BYTES: usize = 16;
 
-/// What a file begins with. No text starts with the first byte, and a transfer that converts line ends spoils the last two.
+/// The first bytes of a file. No text starts with the first byte, and a transfer that converts line ends spoils the last two.
 pub(crate) type Magic = [u8; 8];
 pub(super) const FILTER: Magic = *b"\x89BLOOM\r\n";
 pub(super) const SCALABLE: Magic = *b"\x89BLSER\r\n";
@@ -25,7 +25,7 @@ const VERSION: u32 = 2;
 /// Files are shorter than 2^63 bytes, as system calls count them.
 const BLOCKS_LIMIT: u64 = 1 << 57;
 
-/// The header of a filter, and the fields after it. The places are written once more, in [`decode`].
+/// Encodes the header of a filter, and the fields after it. [`decode`] repeats the positions.
 pub(crate) fn encode(format: &Format, params: &Params, hasher: &KeyHasher, purpose: &Purpose) -> Vec<u8> {
     let fields = fields::encode(purpose);
     let mut header = [0; HEADER_BYTES];
@@ -42,7 +42,7 @@ pub(crate) fn encode(format: &Format, params: &Params, hasher: &KeyHasher, purpo
     [&seal(header, FILTER), &fields[..]].concat()
 }
 
-/// A header with what every one has: magic, version and checksum.
+/// Adds the parts that every header has: magic, version and checksum.
 pub(super) fn seal(mut header: [u8; HEADER_BYTES], magic: Magic) -> [u8; HEADER_BYTES] {
     header[..8].copy_from_slice(&magic);
     header[8..12].copy_from_slice(&VERSION.to_le_bytes());
@@ -51,7 +51,7 @@ pub(super) fn seal(mut header: [u8; HEADER_BYTES], magic: Magic) -> [u8; HEADER_
     header
 }
 
-/// A header that [`seal`] made with this magic. `header` is shorter than [`HEADER_BYTES`] if the data are.
+/// Checks a header that [`seal`] made with this magic. `header` is shorter than [`HEADER_BYTES`] if the data are.
 pub(super) fn sealed(header: &[u8], wanted: Magic) -> Result<&[u8; HEADER_BYTES], FileErrorKind> {
     let starts_with = |magic: &Magic| header.iter().zip(magic).all(|(byte, expected)| byte == expected);
     if !starts_with(&wanted) {
@@ -81,7 +81,7 @@ pub(super) fn sealed(header: &[u8], wanted: Magic) -> Result<&[u8; HEADER_BYTES]
     Ok(header)
 }
 
-/// What a header says.
+/// The contents of a header.
 pub(crate) struct Head {
     pub(crate) params: Params,
     pub(crate) hasher: KeyHasher,
@@ -102,8 +102,8 @@ pub(super) fn file_bytes(fields: usize, params: &Params) -> u64 {
     (HEADER_BYTES + fields + TRAILER_BYTES) as u64 + params.blocks as u64 * BLOCK_BYTES as u64
 }
 
-/// What a header says of a filter of this layout, fit for this machine and this build. `header` is shorter than
-/// [`HEADER_BYTES`] if the data are.
+/// Decodes the header of a filter of this layout, and checks that this machine and this build can read it. `header` is shorter
+/// than [`HEADER_BYTES`] if the data are.
 pub(crate) fn decode(wanted: &'static Format, header: &[u8]) -> Result<Head, FileErrorKind> {
     let header = sealed(header, FILTER)?;
     let (layout, probes) = (u32_at(header, 12) & 0xFFFF, u32_at(header, 12) >> 16);

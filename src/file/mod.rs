@@ -35,7 +35,7 @@ pub(crate) use series::{
 };
 pub(crate) use stream::{Loaded, Parts, Trailer, copy_body, read, read_header, write};
 
-/// Loads what `read` reads from a file, or from a pipe that has a path.
+/// Loads with `read` from a file, or from a pipe that has a path.
 pub(crate) fn load<T>(
     path: &Path,
     read: impl FnOnce(&mut dyn Read, Option<u64>) -> Result<T, FileErrorKind>,
@@ -58,23 +58,23 @@ pub(crate) fn load<T>(
     load().map_err(|kind: FileErrorKind| FileError::at(path, kind))
 }
 
-/// The length of a regular file; other things have none to rely on.
+/// Returns the length of a regular file. Other kinds of files have no reliable length.
 pub(crate) fn regular_length(file: &File) -> io::Result<Option<u64>> {
     let metadata = file.metadata()?;
     Ok(metadata.is_file().then_some(metadata.len()))
 }
 
-/// What a file keeps.
+/// A filter that a file can store.
 pub(crate) trait Stored: Sized {
     fn write_to(&self, writer: impl Write) -> io::Result<()>;
 
     /// Bytes of the file.
     fn file_bytes(&self) -> usize;
 
-    /// Reads it, from a file of `length` bytes where that is known beforehand.
+    /// Reads a filter, from a file of `length` bytes if that is known beforehand.
     fn read(reader: impl Read, length: Option<u64>) -> Result<Self, FileErrorKind>;
 
-    /// Writes it to the start of a slice; its bytes.
+    /// Writes the filter to the start of a slice, and returns its bytes.
     fn write_to_slice(&self, slice: &mut [u8]) -> Result<usize, FileError> {
         let (have, want) = (slice.len(), self.file_bytes());
         let file = slice.get_mut(..want).ok_or(FileErrorKind::SliceTooShort { have, want })?;
@@ -83,7 +83,7 @@ pub(crate) trait Stored: Sized {
     }
 }
 
-/// Saves what `write` writes.
+/// Saves the bytes that `write` writes.
 pub(crate) fn save(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> Result<(), FileError> {
     save_file(path, write).map_err(|error| FileError::at(path, error.into()))
 }

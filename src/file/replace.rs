@@ -1,7 +1,7 @@
 //! A file put in the place of another one: the old or the new one is there at every moment, whole.
 //!
-//! What is written goes to a temporary file first. Its name tells whose it is, so that whoever knows that nobody writes to the
-//! target can remove what a killed process left.
+//! The data are written to a temporary file first. Its name contains the target's, so leftovers of killed processes can be
+//! removed while no process writes to the target.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, Permissions};
@@ -10,18 +10,18 @@ use std::path::{Path, PathBuf};
 use tempfile::Builder;
 use twox_hash::XxHash3_64;
 
-/// What the name of a temporary file ends with, after `RANDOM` letters and digits.
+/// The end of a temporary file's name, after `RANDOM` letters and digits.
 const SUFFIX: &str = ".tmp";
 const RANDOM: usize = 6;
 
-/// Longer names of targets are told by a hash: some file systems take names of 143 bytes.
+/// Longer names of targets are replaced by a hash: some file systems take names of 143 bytes.
 const LONGEST: usize = 100;
 
-/// Saves a file of your own as a filter's `save` does, such as one that has to go with a filter: what `write` writes is at `path`,
-/// whole, or what was there before.
+/// Saves a file of your own as a filter's `save` does, for example one that belongs to a filter: `path` has either the complete
+/// output of `write`, or its previous contents.
 ///
 /// # Errors
-/// Those of `write` and of the system, and [`InvalidInput`](io::ErrorKind::InvalidInput) for a `path` that is there but not a
+/// The errors of `write` and of the system, and [`InvalidInput`](io::ErrorKind::InvalidInput) if `path` exists and is not a
 /// regular file.
 ///
 /// # Examples
@@ -44,7 +44,7 @@ pub fn save_file(path: impl AsRef<Path>, write: impl FnOnce(&File) -> io::Result
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file: open it and use write_to"));
     }
     let (folder, prefix) = (folder(&target), prefix(&target));
-    // Before anything is replaced: it fails where the folder cannot be read.
+    // Before anything is replaced: it fails if the folder cannot be read.
     let sync = open_folder(folder)?;
     let mut builder = Builder::new();
     builder.prefix(&prefix).suffix(SUFFIX).rand_bytes(RANDOM);
@@ -65,11 +65,11 @@ pub fn save_file(path: impl AsRef<Path>, write: impl FnOnce(&File) -> io::Result
     sync.map_or(Ok(()), |folder| folder.sync_all())
 }
 
-/// The temporary files of saves to a path that are under way, or whose process was killed. Once nobody saves to it, they can be
-/// removed. O(files in the folder).
+/// Returns the temporary files of saves to a path that are under way, or whose process was killed. They can be removed once no
+/// process saves to it. O(files in the folder).
 ///
 /// # Errors
-/// Those of the system as the folder is read.
+/// The system's errors in reading the folder.
 ///
 /// # Examples
 /// ```
@@ -104,7 +104,7 @@ fn folder(target: &Path) -> &Path {
     target.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
 }
 
-/// What the names of a target's temporary files begin with.
+/// The prefix of the names of a target's temporary files.
 fn prefix(target: &Path) -> OsString {
     let name = target.file_name().unwrap_or_default();
     let mut prefix = OsString::from(".bloomline-");
@@ -117,7 +117,7 @@ fn prefix(target: &Path) -> OsString {
     prefix
 }
 
-/// Those of any new file, of which the system takes the user's mask away: temporary files are private otherwise.
+/// The permissions of any new file, from which the system removes the user's mask: temporary files are private otherwise.
 fn new_file_permissions() -> Option<Permissions> {
     #[cfg(unix)]
     return Some(std::os::unix::fs::PermissionsExt::from_mode(0o666));
@@ -129,13 +129,13 @@ fn keep_owner_and_permissions(file: &File, old: &Metadata) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::{MetadataExt, fchown};
-        // Only root may give files away: for others the file is their own, as any new file is.
+        // Only root may give files away: for other users the file is their own, as any new file is.
         let _ = fchown(file, Some(old.uid()), Some(old.gid()));
     }
     file.set_permissions(old.permissions())
 }
 
-/// The folder, where the system can sync one.
+/// Opens the folder, if the system can sync one.
 fn open_folder(folder: &Path) -> io::Result<Option<File>> {
     if cfg!(unix) { File::open(folder).map(Some) } else { Ok(None) }
 }

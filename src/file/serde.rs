@@ -8,7 +8,7 @@ use serde::ser::{Error as _, Serializer};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// A byte string, or base64 in a format for people to read.
+/// Serializes as a byte string, or as base64 in a human-readable format.
 pub(crate) fn serialize<S: Serializer>(stored: &impl Stored, serializer: S) -> Result<S::Ok, S::Error> {
     let mut bytes = Vec::new();
     stored.write_to(&mut bytes).map_err(S::Error::custom)?;
@@ -49,9 +49,9 @@ impl<'de, T: Stored> Visitor<'de> for FileVisitor<T> {
         self.visit_bytes(&STANDARD.decode(text).map_err(E::custom)?)
     }
 
-    /// Some formats know no byte strings.
+    /// For formats without byte strings.
     fn visit_seq<A: SeqAccess<'de>>(self, mut numbers: A) -> Result<T, A::Error> {
-        // Not sized by what the data claim of their length: it grows as they come.
+        // Not sized by the length that the data claim: the memory grows as they arrive.
         let mut bytes = Vec::new();
         while let Some(byte) = numbers.next_element()? {
             bytes.push(byte);

@@ -1,4 +1,4 @@
-//! Several filters on a stream: a header of its own, and every one of them as a whole filter.
+//! Several filters on a stream: a header for all, and each of them as a whole filter.
 
 use super::error::{FileErrorKind, check};
 use super::header::{self, HEADER_BYTES, Magic, ROTATING, SCALABLE, u32_at, u64_at};
@@ -10,13 +10,13 @@ use crate::rate::growth::{Growth, MAX_MERGED, MAX_STAGES};
 use crate::rate::window;
 use std::io::{self, Read, Write};
 
-/// How far a part may pass its rate: other ways to sum up the model's rate round differently.
+/// The tolerance for a part's rate: other ways to sum up the model's rate round differently.
 const ROUNDING: f64 = 1e-9;
 
-/// The least bytes of a part.
+/// The fewest bytes of a part.
 const PART_BYTES: u64 = 144;
 
-/// What the header of several filters says of them.
+/// The contents of the header of several filters.
 #[derive(Clone, Copy)]
 pub(crate) struct Series {
     /// The rate of all together.
@@ -25,9 +25,9 @@ pub(crate) struct Series {
     pub(crate) keys: u64,
     /// Keys in the last part.
     pub(crate) in_last: u64,
-    /// The first parts, that a union brought. Each tells its own keys and rate.
+    /// The number of first parts, which a union brought. Each has its own keys and rate.
     pub(crate) merged: usize,
-    /// A full generation takes more keys.
+    /// True if a full generation takes more keys.
     pub(crate) stays_when_full: bool,
 }
 
@@ -37,21 +37,21 @@ impl Series {
     }
 }
 
-/// What a series is of.
+/// The kind of a series: scalable or rotating.
 pub(crate) trait Kind {
     const MAGIC: Magic;
 
-    /// What the fields of the number of parts, and of their keys, are called.
+    /// The names of the fields for the number of parts, and for their keys.
     const PARTS: &'static str;
     const KEYS: &'static str;
 
-    /// Whether all parts have the size and the fields of the first one.
+    /// True if all parts have the size and the fields of the first one.
     const ALIKE: bool;
 
-    /// Whether so many parts can be of these values.
+    /// Returns an error if so many parts cannot have these values.
     fn check(series: &Series, parts: u32) -> Result<(), FileErrorKind>;
 
-    /// The keys of a part that is not merged, and the rate that it has with them at most.
+    /// The keys of a part that is not merged, and its highest rate with them.
     fn part(series: &Series, parts: usize, part: usize) -> (u64, f64);
 }
 
@@ -144,7 +144,7 @@ impl Header {
     }
 }
 
-/// Bytes of the file of a filter of these parts.
+/// Returns the bytes of the file of a filter of these parts.
 pub(crate) fn bytes<'a, W: 'a>(parts: impl Iterator<Item = Parts<'a, W>>) -> u64 {
     HEADER_BYTES as u64 + parts.map(|part| part.file_bytes()).sum::<u64>()
 }
@@ -163,7 +163,7 @@ pub(crate) fn write<'a, K: Kind, W: Iterator<Item = [u64; WORDS]> + 'a>(
     Ok(())
 }
 
-/// Reads them, of `length` bytes where that is known beforehand.
+/// Reads a header and its parts, of `length` bytes if that is known beforehand.
 pub(crate) fn read<K: Kind>(
     mut reader: impl Read,
     length: Option<u64>,
@@ -189,8 +189,8 @@ pub(crate) fn read<K: Kind>(
     Ok((header.series, parts))
 }
 
-/// Reads a part, whose geometry must keep what the header promises. It need not be the one that this build would
-/// choose: the format does not depend on how a size is searched for.
+/// Reads a part, whose geometry must keep the promises of the header. It may differ from the one that this build would choose:
+/// the format does not depend on the search for a size.
 fn read_part<K: Kind>(
     rest: &mut Rest<impl Read>,
     header: &Header,

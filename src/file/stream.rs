@@ -19,7 +19,7 @@ use twox_hash::XxHash3_64;
 /// Blocks that are read or written at a time: 1 MiB, which makes system calls cheap and stays in a cache.
 const CHUNK: usize = (1 << 20) / BLOCK_BYTES;
 
-/// What a file is to hold.
+/// The contents of a file to write.
 #[derive(Clone)]
 pub(crate) struct Parts<'a, W> {
     pub(crate) params: &'a Params,
@@ -36,7 +36,7 @@ impl<W> Parts<'_, W> {
     }
 }
 
-/// What a file held.
+/// The contents of a file that was read.
 pub(crate) struct Loaded {
     pub(crate) params: Params,
     pub(crate) hasher: KeyHasher,
@@ -44,7 +44,7 @@ pub(crate) struct Loaded {
     pub(crate) blocks: Blocks,
 }
 
-/// What follows the blocks: the number of bits set in them, and the checksum of the blocks and that number.
+/// The trailer after the blocks: the number of bits set in them, and the checksum of the blocks and that number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Trailer {
     pub(crate) ones: u64,
@@ -63,7 +63,7 @@ impl Trailer {
     }
 }
 
-/// The trailer in the making.
+/// Computes the trailer as blocks are written or read.
 struct Sums {
     kernel: Selected,
     ones: u64,
@@ -75,7 +75,7 @@ impl Sums {
         Self { kernel, ones: 0, hasher: XxHash3_64::new() }
     }
 
-    /// Takes in blocks, as they stand in the file.
+    /// Takes in blocks, in the byte order of the file.
     fn add(&mut self, blocks: &[u8]) {
         // The number of probes makes no difference.
         self.ones += self.kernel.run(4, CountOnes(blocks.as_chunks().0));
@@ -127,7 +127,7 @@ pub(crate) fn copy_body(
     }
 }
 
-/// Reads a filter of this layout, of `length` bytes with its header and trailer where that is known beforehand.
+/// Reads a filter of this layout, of `length` bytes with its header and trailer if that is known beforehand.
 pub(crate) fn read(
     format: &'static Format,
     mut reader: impl Read,
@@ -142,7 +142,7 @@ pub(crate) fn read(
     Ok(loaded)
 }
 
-/// Whether all bits of the last block are 0 that belong to no unit.
+/// True if each bit of the last block that belongs to no unit is 0.
 fn ends_with_units(format: &Format, units: u64, blocks: &Blocks) -> bool {
     // Bits of the last block; 0 if the units fill it.
     let used = units % (512 / format.unit_bits).max(1) * format.unit_bits;
@@ -151,7 +151,7 @@ fn ends_with_units(format: &Format, units: u64, blocks: &Blocks) -> bool {
     used == 0 || last.is_none_or(|block| block.0.iter().enumerate().all(|(i, word)| word & unused(i) == 0))
 }
 
-/// Reads what follows a header. `vouched`: the data are known to be there, all of them.
+/// Reads the blocks and the trailer. `vouched`: all of the data are known to exist.
 pub(super) fn read_body(
     rest: &mut Rest<impl Read>,
     Head { params, hasher, purpose, .. }: Head,
@@ -186,8 +186,7 @@ pub(super) fn read_body(
     Ok(Loaded { params, hasher, purpose, blocks })
 }
 
-/// Reads a header and the fields after it, of a file of `length` bytes where that is known beforehand; and how many bytes
-/// they are.
+/// Reads a header and the fields after it, of a file of `length` bytes if that is known beforehand, and returns their bytes.
 pub(crate) fn read_header(
     format: &'static Format,
     mut reader: impl Read,
@@ -211,7 +210,7 @@ pub(super) fn read_fields(rest: &mut Rest<impl Read>, head: Head) -> Result<Head
     Ok(Head { purpose: fields::decode(&bytes)?, ..head })
 }
 
-/// An error unless a file is as long as it should be.
+/// Returns an error unless a file is as long as it should be.
 pub(super) fn check_length(want: u64, have: u64) -> Result<(), FileErrorKind> {
     match have.cmp(&want) {
         Ordering::Less => Err(FileErrorKind::Truncated { have, want }),
@@ -220,7 +219,7 @@ pub(super) fn check_length(want: u64, have: u64) -> Result<(), FileErrorKind> {
     }
 }
 
-/// How many of `blocks` blocks to make room for when `filled` have come: at most one chunk more than twice as many, and
+/// Returns how many of `blocks` blocks to allocate when `filled` have arrived: at most one chunk more than twice as many, and
 /// halves of the whole, so that the last step, which doubles, ends at the filter's size.
 fn justified(blocks: usize, filled: usize) -> usize {
     let mut room = blocks;
@@ -230,10 +229,10 @@ fn justified(blocks: usize, filled: usize) -> usize {
     room
 }
 
-/// What comes after the header.
+/// The data after the header.
 pub(super) struct Rest<R> {
     pub(super) reader: R,
-    /// Bytes of the file that have come.
+    /// Bytes of the file that have arrived.
     pub(super) have: u64,
     /// Bytes of the whole file.
     pub(super) want: u64,
@@ -250,7 +249,7 @@ impl<R: Read> Rest<R> {
     }
 }
 
-/// Reads until the buffer is full or the data end; the number of bytes read.
+/// Reads until the buffer is full or the data end, and returns the number of bytes read.
 pub(super) fn read_full(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

@@ -1,9 +1,8 @@
 //! AVX-512 (F, VL, DQ).
 //!
-//! A pattern word is broadcast, each lane shifts its own 16 bits to the bottom, and a rotate of 1 makes the bit: a rotate
-//! takes its count modulo 64, so what stands above a position needs no masking. A query works on the four chosen
-//! words in 256 bits, which three vector units share on Intel's cores; an insert on the whole block in 512 bits, to
-//! write it with one store.
+//! A pattern word is broadcast, each lane shifts its own 16 bits to the bottom, and a rotate of 1 makes the bit: a rotate takes
+//! its count modulo 64, so the bits above a position need no masking. A query works on the four chosen words in 256 bits, which
+//! three vector units share on Intel's cores. An insert works on the whole block in 512 bits, to write it with one store.
 
 use super::{Isa, KeyOp, Task};
 use crate::kernel::block::{Block, Pattern};
@@ -34,7 +33,7 @@ pub(crate) unsafe fn run_single<O: KeyOp, const B: usize>(mut place: O::Place<'_
 
 /// The bits of the first pattern word that choose the lanes' words.
 const CHOICE: [i64; 4] = [1 << 15, 1 << 31, 1 << 47, 1 << 63];
-/// Where the lanes' first and second probe start in a pattern word.
+/// The offsets of the lanes' first and second probe in a pattern word.
 const PROBE: [[i64; 4]; 2] = [[0, 16, 32, 48], [6, 22, 38, 54]];
 
 #[inline]

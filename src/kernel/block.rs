@@ -52,9 +52,9 @@ pub(crate) fn locate(hash: u64, blocks: usize) -> usize {
 }
 
 impl Pattern {
-    /// From the hash alone, so that it is the same in a filter of any size. Of the keys in a block the high bits of the
-    /// hash are known, and the low ones are left for the multiplication to spread. `second` costs nothing where it is
-    /// unused, for up to 8 probes.
+    /// Computed from the hash alone, so that the pattern is the same in a filter of any size. For the keys in a block the high
+    /// bits of the hash are known, and the multiplication spreads the low ones. `second` costs nothing if it is unused, for up
+    /// to 8 probes.
     #[inline(always)]
     pub(crate) fn new(hash: u64) -> Self {
         let first = KeyHasher::mix(hash, MIX_FIRST);

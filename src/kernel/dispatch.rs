@@ -1,4 +1,4 @@
-//! The one place that chooses a kernel: once for a batch, and beforehand for single keys.
+//! Dispatch: the only code that chooses a kernel, once for a batch, and beforehand for single keys.
 
 use super::isa::{KeyOp, Task};
 use super::kind::Kernel;
@@ -8,10 +8,10 @@ use super::portable::{self, Portable};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
 
-/// This CPU, or this build, lacks the kernel.
+/// The error for a kernel that this CPU or this build lacks.
 pub(crate) struct Unavailable;
 
-/// A kernel that is known to be available: the CPU was asked, or the compiler was told of its instructions.
+/// A kernel that is known to be available: the CPU was checked, or its instructions were enabled at compile time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Selected(Kernel);
 
@@ -20,7 +20,7 @@ impl Selected {
         if kernel.is_available() { Ok(Self(kernel)) } else { Err(Unavailable) }
     }
 
-    /// The fastest one.
+    /// The fastest available kernel.
     #[cfg(feature = "file")]
     pub(crate) fn detect() -> Self {
         Self(Kernel::detect())
@@ -30,8 +30,8 @@ impl Selected {
         self.0
     }
 
-    /// The best kernel of the instructions that the compiler was told of, if it was told of more than the baseline. The whole
-    /// program may consist of them, so a single call needs no dispatch and is inlined.
+    /// The best kernel for the instructions enabled at compile time, if they exceed the baseline. The whole program may use
+    /// them, so a single call needs no dispatch and is inlined.
     pub(crate) const TOLD: Option<Self> = if cfg!(all(
         target_arch = "x86_64",
         target_feature = "avx512f",
@@ -46,7 +46,7 @@ impl Selected {
         None
     };
 
-    /// Runs a task on this kernel, with `probes` (4, 8, 12 or 16) a key. One dispatch, of two jumps.
+    /// Runs a task on this kernel, with `probes` (4, 8, 12 or 16) per key. Dispatches once, with two jumps.
     #[inline]
     pub(crate) fn run<T: Task>(self, probes: u32, task: T) -> T::Output {
         match probes {
@@ -73,13 +73,13 @@ impl Selected {
     }
 }
 
-/// The address of the operation on one key, compiled for one kernel and number of probes: one call, and nothing to decide.
+/// The address of the operation on one key, compiled for one kernel and number of probes: one call, without a branch.
 pub(crate) struct Call<O: KeyOp>(Function<O>);
 
 type Function<O> = for<'a> unsafe fn(<O as KeyOp>::Place<'a>, u64) -> bool;
 
 impl<O: KeyOp> Call<O> {
-    /// For `probes` (4, 8, 12 or 16) a key.
+    /// Selects the function for `probes` (4, 8, 12 or 16) per key.
     #[inline(always)]
     pub(crate) fn new(kernel: Selected, probes: u32) -> Self {
         match probes {
@@ -104,7 +104,7 @@ impl<O: KeyOp> Call<O> {
         Self(function)
     }
 
-    /// Runs the operation: inlined into the caller where the compiler was told of the CPU, else by the function's address.
+    /// Runs the operation: inlined into the caller if the kernel is known at compile time, else by the function's address.
     #[inline(always)]
     pub(crate) fn run(self, place: O::Place<'_>, hash: u64) -> bool {
         let call = |Self(function), place| {

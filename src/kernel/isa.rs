@@ -1,20 +1,20 @@
-//! What a kernel does, and what is compiled for each of them.
+//! The operations of a kernel, and the code that is compiled for each kernel.
 
 use super::block::{Block, Pattern};
 
-/// What a kernel does, for `B` probes in each lane; the specification is [`Pattern::word_and_mask`].
+/// The operations of a kernel, for `B` probes in each lane; the specification is [`Pattern::word_and_mask`].
 pub(crate) trait Isa: Copy {
-    /// Whether all bits of the pattern are set.
+    /// Returns true if all bits of the pattern are set.
     fn contains<const B: usize>(self, block: &Block, pattern: Pattern) -> bool;
-    /// Sets the bits of the pattern; whether one of them was lacking. It writes without a branch: in a mix of new and seen keys, a
-    /// wrong guess costs as much as several inserts. docs/DESIGN.md has the measurement.
+    /// Sets the bits of the pattern, and returns true if one of them was clear. It writes without a branch: in a mix of new and
+    /// seen keys, a misprediction costs as much as several inserts. docs/DESIGN.md has the measurement.
     fn insert<const B: usize>(self, block: &mut Block, pattern: Pattern) -> bool;
 }
 
 /// Work on many keys, to be compiled once for each kernel and number of probes.
 ///
-/// `run` and what it calls in its loop are `#[inline(always)]`: only inlined into the kernel's own function does
-/// the code get its instruction set.
+/// `run` and what it calls in its loop are `#[inline(always)]`: only code that is inlined into the kernel's own function gets
+/// its instruction set.
 pub(crate) trait Task {
     type Output;
     fn run<I: Isa, const B: usize>(self, isa: I) -> Self::Output;
@@ -25,11 +25,12 @@ pub(crate) trait Task {
 pub(crate) trait KeyOp {
     /// True if it writes to the place.
     const WRITES: bool;
-    /// What the operation reads and writes. A pair of references is passed in registers, so single keys have no more.
+    /// The memory that the operation reads and writes. A pair of references is passed in registers, so single keys have no
+    /// more.
     type Place<'a>;
-    /// The probes of a key, for which the function is chosen: 4, 8, 12 or 16.
+    /// The number of probes of a key, which selects the function: 4, 8, 12 or 16.
     fn probes(place: &Self::Place<'_>) -> u32;
-    /// Asks for the cache lines of a hash.
+    /// Prefetches the cache lines of a hash.
     fn prefetch(place: &Self::Place<'_>, hash: u64);
     /// Runs the operation for a hash. See [`Task::run`].
     fn run<I: Isa, const B: usize>(isa: I, place: &mut Self::Place<'_>, hash: u64) -> bool;

@@ -4,7 +4,7 @@ use core::fmt;
 
 /// An instruction set that filters are probed with. All set the same bits and give the same answers.
 ///
-/// A filter uses [`Kernel::detect`] unless its builder is told otherwise, which tests and benchmarks do.
+/// A filter uses [`Kernel::detect`] unless its builder names another, as tests and benchmarks do.
 ///
 /// # Examples
 /// ```
@@ -38,7 +38,7 @@ impl Kernel {
 
     /// The fastest kernel that this CPU runs.
     ///
-    /// With the feature `std` the CPU is asked at run time; without it, the features that the compiler was told of count.
+    /// With the feature `std` the CPU is checked at run time. Without it, the instructions enabled at compile time count.
     pub fn detect() -> Self {
         Self::available().next().unwrap_or(Self::Portable)
     }
@@ -48,7 +48,7 @@ impl Kernel {
         Self::ALL.iter().copied().filter(|kernel| kernel.is_available())
     }
 
-    /// Whether this CPU runs it.
+    /// Returns true if this CPU runs the kernel.
     pub fn is_available(self) -> bool {
         #[cfg(all(target_arch = "x86_64", feature = "std"))]
         macro_rules! has {

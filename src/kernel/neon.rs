@@ -1,8 +1,8 @@
 //! NEON, which AArch64 has as its baseline.
 //!
-//! A query looks at bytes and not at words. One look-up in the block, as a table of 64 bytes, has a byte for each probe, and another
-//! in a table of the powers of two has the bits. So no vector has to hold a word for each lane, of which there is room for two.
-//! An insert is that of portable code, which is as fast by the estimates of llvm-mca (benches/mca.py).
+//! A query checks bytes instead of words. One look-up in the block, as a table of 64 bytes, yields a byte for each probe, and
+//! another in a table of the powers of two yields the bits. So a vector, which has room for only two words, need not hold a
+//! word for each lane. Inserts use the portable code, which is as fast by the estimates of llvm-mca (benches/mca.py).
 
 use super::portable::Portable;
 use super::{Isa, KeyOp, Task};
@@ -44,13 +44,13 @@ fn bytes(bytes: [u8; 16]) -> uint8x16_t {
 #[target_feature(enable = "neon")]
 fn contains<const B: usize>(block: &Block, pattern: Pattern) -> bool {
     let first = vdupq_n_u64(pattern.first);
-    // The positions of the probes, a byte each: two of lane 0, two of lane 1 and so on, and then those of the second pattern word.
+    // The positions of the probes, a byte each: two of lane 0, two of lane 1 and so on, and then the second pattern word's.
     let words = vreinterpretq_u16_u64(if B > 2 { vsetq_lane_u64::<1>(pattern.second, first) } else { first });
     let both = vsliq_n_u16::<8>(words, vshrq_n_u16::<6>(words));
     let positions = vandq_u8(vreinterpretq_u8_u16(both), vdupq_n_u8(63));
     let powers = bytes([1, 2, 4, 8, 16, 32, 64, 128, 0, 0, 0, 0, 0, 0, 0, 0]);
     let bits = vqtbl1q_u8(powers, vandq_u8(positions, vdupq_n_u8(7)));
-    // Where the words begin in the block, and a byte further for each eight bits of the position.
+    // The offsets of the words in the block, and a byte further for each eight bits of the position.
     let in_upper = vreinterpretq_u8_u16(vcltzq_s16(vreinterpretq_s16_u64(first)));
     let lanes = bytes([0, 0, 8, 8, 16, 16, 24, 24, 0, 0, 8, 8, 16, 16, 24, 24]);
     let places = vorrq_u8(vandq_u8(in_upper, vdupq_n_u8(32)), lanes);

@@ -1,7 +1,7 @@
-//! From many hashes those of a range: how a thread of a bulk load finds its own.
+//! Selects the hashes of a range from many: each thread of a bulk load finds its own in this way.
 //!
-//! It picks without a branch, which would be mispredicted often. AVX-512 moves the lanes of a mask to the front; AVX2 has a table of
-//! permutations for that. What is written behind the picked hashes is overwritten by those that follow.
+//! It selects without a branch, which would be mispredicted often. AVX-512 moves the lanes of a mask to the front; AVX2 has a
+//! table of permutations for that. Data written behind the picked hashes are overwritten by the next ones.
 
 #[cfg(any(test, target_arch = "x86_64"))]
 use super::Kernel;
@@ -9,8 +9,8 @@ use super::Selected;
 #[cfg(target_arch = "x86_64")]
 use core::arch::x86_64::*;
 
-/// Copies the hashes from `least` to `most`, both included, to the start of `picked`, in order. Returns how many they are. What
-/// stands behind them in `picked` is unspecified.
+/// Copies the hashes from `least` to `most`, both included, to the start of `picked`, in order, and returns their number. The
+/// contents of `picked` behind them are unspecified.
 ///
 /// # Panics
 /// If `picked` is shorter than `hashes`.
@@ -35,7 +35,7 @@ fn portable(hashes: &[u64], least: u64, most: u64, picked: &mut [u64]) -> usize 
         unsafe { *picked.get_unchecked_mut(count) = hash };
         count += usize::from((least..=most).contains(&hash));
     };
-    // The instructions of a loop for each hash would be nearly half of all.
+    // For a loop over single hashes, the loop's own instructions would be nearly half of all.
     let (fours, rest) = hashes.as_chunks::<4>();
     fours.iter().for_each(|&four| four.into_iter().for_each(&mut pick));
     rest.iter().for_each(|&hash| pick(hash));
@@ -66,8 +66,8 @@ const HALVES: [[i32; 8]; 16] = {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn avx2(hashes: &[u64], least: u64, most: u64, picked: &mut [u64]) -> usize {
-    // A hash is in the range if it is at most `most - least` above `least`. With the sign flipped, a signed comparison is that of
-    // unsigned numbers.
+    // A hash is in the range if it is at most `most - least` above `least`. With the sign bit flipped, a signed comparison
+    // orders as an unsigned one.
     const SIGN: u64 = 1 << 63;
     let start = _mm256_set1_epi64x((least ^ SIGN) as i64);
     let length = _mm256_set1_epi64x(((most - least) ^ SIGN) as i64);

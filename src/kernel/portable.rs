@@ -1,4 +1,4 @@
-//! The kernel for any CPU, on `wide`: SSE2 or NEON where that is the baseline, AVX2 where the compiler was told so.
+//! The kernel for any CPU, on `wide`: SSE2 or NEON if that is the baseline, AVX2 if it is enabled at compile time.
 
 use super::{Isa, KeyOp};
 use crate::kernel::block::{Block, LANES, Pattern};
@@ -15,7 +15,7 @@ pub(crate) fn run_single<O: KeyOp, const B: usize>(mut place: O::Place<'_>, hash
 
 /// The words of the block that the pattern chooses, and its bits in them.
 ///
-/// The choice and the shifts are scalar: no baseline vector unit has a gather or a shift by a count of its own for each lane.
+/// The choice and the shifts are scalar: no baseline vector unit has a gather, or a shift by a different count in each lane.
 #[inline(always)]
 fn words_and_masks<const B: usize>(block: &Block, pattern: Pattern) -> ([usize; LANES], u64x4, u64x4) {
     let mut chosen = [0; LANES];
@@ -27,7 +27,8 @@ fn words_and_masks<const B: usize>(block: &Block, pattern: Pattern) -> ([usize; 
     (chosen, u64x4::new(words), u64x4::new(masks))
 }
 
-/// Whether a bit is set. Comparing vectors may look at one half and jump over the other, which is mispredicted often.
+/// Returns true if a bit is set. A comparison of vectors may test one half and branch over the other, which is mispredicted
+/// often.
 #[inline(always)]
 fn any(lanes: u64x4) -> bool {
     lanes.to_array().into_iter().fold(0, |any, lane| any | lane) != 0

@@ -1,14 +1,14 @@
-//! Asks the CPU for a cache line before it is needed.
+//! Prefetches: requests for cache lines before they are needed.
 
-/// The blocks of 32 MiB. The cache that the cores share has most lines of a filter of this size.
+/// The blocks of 32 MiB. The cores' shared cache holds most lines of a filter of this size.
 const SHARED_CACHE_BLOCKS: usize = 1 << 19;
 
-/// Asks for the cache line that `line` starts on, which is one of a filter of so many `blocks`.
+/// Prefetches the cache line that `line` starts on, in a filter of so many `blocks`.
 ///
-/// From the cores' shared cache it comes at once, and goes into the first level. From memory it goes into the second: on
-/// Intel's cores more lines can be on their way there (10.6 ns a key at 256 MiB instead of 13.2), and the probe has it from there in some
-/// cycles.
-/// The number of blocks is the same for a whole batch, so the compiler takes the choice out of the loop.
+/// From the cores' shared cache the line arrives at once, and is put into the first level. From memory it is put into the
+/// second: on Intel's cores more lines can be under way to it (10.6 ns a key at 256 MiB instead of 13.2), and the probe reads
+/// it from there in some cycles. The number of blocks is the same for a whole batch, so the compiler hoists the choice out of
+/// the loop.
 #[inline(always)]
 pub(crate) fn prefetch<T>(line: &T, blocks: usize) {
     #[cfg(target_arch = "x86_64")]

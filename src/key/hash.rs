@@ -1,9 +1,9 @@
-//! From bytes to 64 bits: wyhash with a secret of the filter's own.
+//! `KeyHasher`: hashes bytes to 64 bits by wyhash, with a secret of the filter's own.
 
 /// Hashes keys for one filter: [wyhash] (final version 3) with a secret made from the filter's seed.
 ///
-/// The result depends on the seed and the bytes alone: it is the same on every platform, in every process and in
-/// every version of this crate. The secret is never wyhash's public default, which anyone can aim keys at.
+/// The result depends only on the seed and the bytes: it is the same on every platform, in every process and in every version
+/// of this crate. The secret is never wyhash's public default, for which anyone can construct collisions.
 ///
 /// # Examples
 /// ```
@@ -36,7 +36,7 @@ impl KeyHasher {
         Self { seed, secret: make_secret(seed) }
     }
 
-    /// The seed it was made from.
+    /// The seed that the hasher was made from.
     pub fn seed(&self) -> u64 {
         self.seed
     }
@@ -80,7 +80,7 @@ impl KeyHasher {
             third = fold(&pairs[2], secret3, third);
             rest = after;
         }
-        // They cancel out where there was no block.
+        // They cancel out if there was no block.
         seed ^= second ^ third;
         while let Some((pair, after)) = rest.split_first_chunk().filter(|(_, after)| !after.is_empty()) {
             seed = fold(pair, secret1, seed);
@@ -90,7 +90,7 @@ impl KeyHasher {
         KeyHasher::mix(secret1 ^ bytes.len() as u64, fold(last, secret1, seed))
     }
 
-    /// One hash from two, for keys of several parts: the hash of their 16 bytes, so the order counts.
+    /// Combines two hashes into one, for keys of several parts: the hash of their 16 bytes, so the order counts.
     ///
     /// ```
     /// let hasher = bloomline::KeyHasher::new(0);
@@ -131,8 +131,8 @@ impl KeyHasher {
     }
 
     /// A sample of the hash under this seed: byte strings of every class of lengths, and integers, whose hashes have code of
-    /// their own. Whoever keeps blocks elsewhere keeps it with them, as files do (docs/FORMAT.md): keys are found again only by
-    /// a program that hashes all of them as the writer did, and whose sample is therefore the same.
+    /// their own. If you store blocks yourself, store it with them, as files do (docs/FORMAT.md): only a program that hashes
+    /// all of them as the writer did, and so has the same sample, finds the keys again.
     ///
     /// ```
     /// use bloomline::KeyHasher;
@@ -190,7 +190,7 @@ impl KeyHasher {
     }
 }
 
-/// Without the seed and the secret: whoever knows them can make keys that collide.
+/// Omits the seed and the secret: with them, anyone can make keys that collide.
 impl core::fmt::Debug for KeyHasher {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("KeyHasher").finish_non_exhaustive()

@@ -1,17 +1,17 @@
-//! `Keys`: many keys at once, as batches take them.
+//! `Keys`: many keys at once, for batches.
 
 use crate::key::hash::KeyHasher;
 use crate::key::single::Key;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// Many keys in order: what the batch calls of all filters take.
+/// Many keys in order: the argument of the batch calls of all filters.
 ///
 /// | implementation | the keys |
 /// |---|---|
 /// | a slice, an array, a [`Vec`] of [`Key`]s | its members |
 /// | [`Slices`] | byte strings that lie one after the other in one buffer, as in an Arrow array |
-/// | [`Hashes`] | those of which only the hashes are known |
+/// | [`Hashes`] | keys whose hashes are known |
 ///
 /// Implement it for columns of your own: [`len`](Self::len) and [`hash`](Self::hash) are enough.
 ///
@@ -42,18 +42,18 @@ pub trait Keys {
     /// The number of keys.
     fn len(&self) -> usize;
 
-    /// The hash of a key under `hasher`, as [`Key::hash_with`] has it. Equal keys must have equal hashes.
+    /// The hash of a key under `hasher`, as by [`Key::hash_with`]. Equal keys must have equal hashes.
     ///
     /// # Panics
     /// If `index` is not below [`len`](Self::len).
     fn hash(&self, index: usize, hasher: &KeyHasher) -> u64;
 
-    /// Whether there are no keys.
+    /// True if there are no keys.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Hashes as many keys as `hashes` has places, from the key `first` on.
+    /// Hashes keys from `first` on, one for each element of `hashes`.
     ///
     /// # Panics
     /// If there are fewer.
@@ -62,7 +62,7 @@ pub trait Keys {
         hashes.iter_mut().zip(first..).for_each(|(slot, index)| *slot = self.hash(index, hasher));
     }
 
-    /// The hashes, if they are in memory already: then nothing is hashed, and nothing copied.
+    /// The hashes, if they are in memory already: then nothing is hashed or copied.
     #[inline]
     fn as_hashes(&self) -> Option<&[u64]> {
         None
@@ -127,8 +127,7 @@ same_keys! {
 /// Byte strings that lie one after the other in one buffer: string `i` is `bytes[offsets[i]..offsets[i + 1]]`. These are the
 /// offsets and the values of Arrow's arrays of text and bytes, which need no `Vec` of slices.
 ///
-/// Offsets are `i32`, `i64` or another integer. There is one more of them than strings. For rows that are null see
-/// `prune_bitmap`.
+/// Offsets are `i32`, `i64` or another integer, and there is one more than there are strings. For null rows see `prune_bitmap`.
 ///
 /// # Examples
 /// ```
@@ -152,15 +151,15 @@ pub struct Slices<'a, O> {
 }
 
 impl<'a, O: Copy + TryInto<usize>> Slices<'a, O> {
-    /// The strings of these offsets; none, if there is no offset. O(1).
+    /// Wraps the strings of these offsets; no strings if there is no offset. O(1).
     pub fn new(offsets: &'a [O], bytes: &'a [u8]) -> Self {
         Self { offsets, bytes }
     }
 
-    /// A string.
+    /// Returns a string.
     ///
     /// # Panics
-    /// If there is none of this number, if its offsets do not ascend, or if they pass the end of the bytes.
+    /// If there is no string of this index, if its offsets do not ascend, or if they pass the end of the bytes.
     #[inline]
     pub fn get(&self, index: usize) -> &'a [u8] {
         let place = |offset: O| offset.try_into().unwrap_or(usize::MAX);
@@ -181,8 +180,8 @@ impl<O: Copy + TryInto<usize>> Keys for Slices<'_, O> {
     }
 }
 
-/// Keys of which the hashes are known, by a filter's `hasher()` or by a hash function of your own. All 64 bits of a hash must
-/// be well mixed, for the high ones choose the block.
+/// Keys whose hashes are known, by a filter's `hasher()` or by a hash function of your own. All 64 bits of a hash must be well
+/// mixed, because the high ones choose the block.
 ///
 /// # Examples
 /// ```

@@ -1,4 +1,4 @@
-//! What can be a key, and its hash.
+//! Types that can be keys, and their hash.
 
 pub(crate) mod hash;
 pub(crate) mod keys;

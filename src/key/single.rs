@@ -1,4 +1,4 @@
-//! What can be put into a filter.
+//! `Key`: the types that can be inserted into a filter, and their hash.
 
 use crate::key::hash::KeyHasher;
 use alloc::{borrow::Cow, borrow::ToOwned, boxed::Box, rc::Rc, string::String, sync::Arc, vec::Vec};
@@ -25,8 +25,8 @@ use core::time::Duration;
 /// | an [`Option`] | `None` the `u8` 0; `Some(key)` the pair `(1u8, key)` |
 /// | a reference, [`Box`], [`Rc`], [`Arc`], [`Cow`] | what it points to |
 ///
-/// So keys of different types can be one: a string and its UTF-8, an integer and its bytes, `(a, b, c)` and
-/// `((a, b), c)`. A sequence of `i8`, `bool` or `&u8` is no byte string. Floats are no keys; `to_bits` makes them some.
+/// So keys of different types can be equal: a string and its UTF-8, an integer and its bytes, `(a, b, c)` and `((a, b), c)`. A
+/// sequence of `i8`, `bool` or `&u8` is not a byte string. Floating-point numbers do not implement `Key`; use `to_bits()`.
 /// docs/FORMAT.md has the rules for other implementations.
 ///
 /// # Examples
@@ -69,18 +69,18 @@ use core::time::Duration;
 pub trait Key {
     /// The key's 64-bit hash under `hasher`. Equal keys must have equal hashes.
     ///
-    /// It is not called `hash`, so that `key.hash(…)` remains the standard library's wherever both traits are in scope.
+    /// It is not called `hash`, so that `key.hash(…)` remains the standard library's if both traits are in scope.
     fn hash_with(&self, hasher: &KeyHasher) -> u64;
 
-    /// The hash of a slice of such keys: the tuple of its length and all members. `u8` alone has another one, for a slice of it is a
-    /// byte string. A trait cannot have one implementation for `[u8]` and one for all other slices, but the member can tell them
-    /// apart. Implementations of your own leave it as it is.
+    /// The hash of a slice of such keys: the tuple of its length and all members. Only `u8` has another one, because a slice of
+    /// it is a byte string. A trait cannot have one implementation for `[u8]` and one for all other slices, but this method of
+    /// the member can differ. Do not override it in your own implementations.
     #[inline]
     fn hash_slice_with(keys: &[Self], hasher: &KeyHasher) -> u64
     where
         Self: Sized,
     {
-        // The length, so that ([1], [2, 3]) and ([1, 2], [3]) are two keys.
+        // The length makes ([1], [2, 3]) and ([1, 2], [3]) two keys.
         let length = hasher.u64(keys.len() as u64);
         keys.iter().fold(length, |hash, key| hasher.combine(hash, key.hash_with(hasher)))
     }
@@ -111,7 +111,7 @@ macro_rules! integer_key {
 
 integer_key!(u16, u32, u64, u128);
 
-/// Keys that are hashed as another key is.
+/// Implements [`Key`] for types that are hashed as another key.
 macro_rules! same_key {
     ($($(#[$attribute:meta])* $type:ty $(where [$($generics:tt)*])? => |$key:ident| $same:expr),* $(,)?) => {$(
         $(#[$attribute])*
@@ -155,7 +155,7 @@ macro_rules! nonzero_key {
 
 nonzero_key!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize);
 
-/// As the address that it is: an IPv4 address and the IPv6 address that it maps to are two keys.
+/// Hashed as the address that it is: an IPv4 address and the IPv6 address that it maps to are two keys.
 impl Key for IpAddr {
     #[inline]
     fn hash_with(&self, hasher: &KeyHasher) -> u64 {
@@ -166,7 +166,7 @@ impl Key for IpAddr {
     }
 }
 
-/// Of an IPv6 address without its flow label and scope, which say how it is reached.
+/// Hashes an IPv6 address without its flow label and scope, which describe the way to it.
 impl Key for SocketAddr {
     #[inline]
     fn hash_with(&self, hasher: &KeyHasher) -> u64 {
@@ -176,13 +176,13 @@ impl Key for SocketAddr {
 
 same_key! {
     SocketAddrV4 => |key| (*key.ip(), key.port()),
-    /// Without its flow label and scope, which say how it is reached.
+    /// Without its flow label and scope, which describe the way to it.
     SocketAddrV6 => |key| (*key.ip(), key.port()),
     Duration => |key| (key.as_secs(), key.subsec_nanos()),
 }
 
-/// The bytes that the system has: on Unix any, elsewhere UTF-8. A Windows name that is no Unicode text is hashed as its
-/// 16-bit units, little-endian.
+/// The system's bytes: any on Unix, UTF-8 elsewhere. A Windows name that is not valid Unicode is hashed as its 16-bit units,
+/// little-endian.
 #[cfg(feature = "std")]
 impl Key for std::ffi::OsStr {
     #[inline]
@@ -244,10 +244,10 @@ macro_rules! tuple_key {
 
 tuple_key!(A B C D E F G H I J K L);
 
-/// Makes a struct a [`Key`]: its named fields are hashed as the tuple of them. Up to twelve fields; those that are not named
-/// are no part of the key. The fields of a tuple struct are numbers.
+/// Makes a struct a [`Key`]: it is hashed as the tuple of the named fields, up to twelve. Other fields are not part of the key.
+/// The fields of a tuple struct are numbers.
 ///
-/// Equal keys must have equal hashes, and files keep what the hashes say. So name the fields that decide whether two values
+/// Equal keys must have equal hashes, and saved files depend on the hashes. So name the fields that decide whether two values
 /// are the same, and keep their order.
 ///
 /// # Examples
@@ -292,7 +292,7 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// What the hash crate's `Hasher` merges: every short string, and tuples with the same last field.
+    /// Cases that the hash crate's `Hasher` merges: every short string, and tuples with the same last field.
     #[test]
     fn short_strings_and_tuples_are_told_apart() {
         let hasher = KeyHasher::new(0);

@@ -6,10 +6,9 @@ use core::hash::{Hash, Hasher};
 
 /// Makes a key of any value that implements [`Hash`]. **The hash holds within one build of one program.**
 ///
-/// What a value feeds to the standard hash differs between platforms, and may differ with each version of the compiler and
-/// of the crate that the value comes from. So such a filter must not be saved, sent to another program or kept on a server:
-/// its keys would not be found, and nothing would say so. Where a [`Key`] is possible, take it; see
-/// [`impl_key!`](crate::impl_key).
+/// The input of the standard hash differs between platforms, and may differ with each version of the compiler and of the
+/// value's crate. So such a filter must not be saved, sent to another program or kept on a server: its keys would silently not
+/// be found. Use a [`Key`] if possible; see [`impl_key!`](crate::impl_key).
 ///
 /// `WithinBuild("a")` and `"a"` are two keys: query with the same wrapper as you inserted. Values that are equal by
 /// the standard hash, such as a `String` and its `&str`, are one key.
@@ -42,8 +41,8 @@ impl<T: Hash> Key for WithinBuild<T> {
     }
 }
 
-/// Combines the hashes of all that is written: the length of each part counts, so no two sequences of parts run into
-/// each other.
+/// Combines the hashes of all that is written. The length of each part counts, so no two sequences of parts have the same
+/// input.
 struct Parts<'a> {
     hasher: &'a KeyHasher,
     hash: u64,

@@ -15,7 +15,7 @@ const MOST_THROWS: usize = 10;
 /// Past this load every bit is set: (1 - 1/128)^10000 = 1e-34, and no layout has a cell that a key finds more rarely.
 pub(crate) const SATURATED: u64 = 10_000;
 
-/// A number for each r from 0 to the throws.
+/// A number for each r from 0 to the maximum of throws.
 pub(crate) type Terms = [f64; MOST_THROWS + 1];
 
 /// g(i) for i = 0, 1, 2, …: the false-positive rate of a block that holds `i` keys, computed once and kept.
@@ -42,7 +42,7 @@ pub(crate) struct BlockRates {
     rates: Vec<f64>,
 }
 
-/// Where a key's bits lie in its block: `throws` bits in one of the `choices` words, of `bits` bits, of each lane.
+/// The positions of a key's bits in its block: `throws` bits in one of the `choices` words, of `bits` bits, of each lane.
 #[derive(Clone, Copy)]
 pub(crate) struct Lanes {
     pub(crate) lanes: u32,
@@ -186,15 +186,15 @@ pub(crate) fn blocks_for(keys: u64, probes: u32, target: f64, limit: u64) -> Opt
     blocks_from((keys as f64 * likely_blocks(target)) as u64, keys, probes, target, limit)
 }
 
-/// About the blocks for each key that the best number of probes takes, fitted to what it does at rates down to 1e-9.
+/// Estimates the blocks per key that the best number of probes takes, fitted to its results at rates down to 1e-9.
 fn likely_blocks(target: f64) -> f64 {
     let halvings = -libm::log2(target);
     halvings * (1.45 + 0.0015 * halvings * halvings) / 512.0
 }
 
-/// The number of probes that takes the fewest blocks for a rate, and those blocks; the fewer probes of equals.
+/// The number of probes that takes the fewest blocks for a rate, and those blocks. Ties go to fewer probes.
 pub(crate) fn best_for_rate(keys: u64, target: f64, limit: u64) -> Option<(u32, u64)> {
-    // The likely best comes first. One look then tells that the others are not better.
+    // The likely best comes first. For each of the others, one check then shows that it is not better.
     let likely = (0.5 - libm::log2(target)) as u32;
     let mut order = PROBES;
     order.sort_by_key(|probes| probes.abs_diff(likely));
@@ -209,7 +209,7 @@ pub(crate) fn best_for_rate(keys: u64, target: f64, limit: u64) -> Option<(u32, 
     best
 }
 
-/// The number of probes with the lowest rate for a size; the fewer probes of equals.
+/// The number of probes with the lowest rate for a size. Ties go to fewer probes.
 pub(crate) fn best_for_size(blocks: u64, keys: u64) -> u32 {
     let rates = PROBES.map(|probes| (rate(blocks, probes, keys), probes));
     rates.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).map_or(PROBES[0], |(_, probes)| probes)
@@ -226,23 +226,23 @@ pub(crate) fn keys_for(blocks: u64, probes: u32, target: f64) -> u64 {
     })
 }
 
-/// The least number from 1 to `limit` whose rate is at most `target`, where the rate falls; tries `start` first.
+/// The least number from 1 to `limit` whose rate is at most `target`, for a falling rate; tries `start` first.
 pub(crate) fn least(start: u64, limit: u64, target: f64, rate: impl FnMut(u64) -> f64) -> Option<u64> {
     let end = limit.saturating_add(1);
     Some(first(start, end, true, target, rate)).filter(|&found| found < end)
 }
 
-/// The greatest number whose rate is at most `target`, where the rate rises; 0 if none is. Tries `start` first.
+/// The greatest number whose rate is at most `target`, for a rising rate; 0 if there is no such number. Tries `start` first.
 pub(crate) fn most(start: u64, target: f64, rate: impl FnMut(u64) -> f64) -> u64 {
     first(start, u64::MAX, false, target, rate) - 1
 }
 
-/// The first number from 1 on that keeps the target, or that first fails to; `end` if there is none below it.
+/// The first number from 1 on that keeps the target, or that first fails to; `end` if no number below it does.
 ///
-/// Rates are nearly powers of such numbers, so the line through the logarithms of the last two tries leads close to the
-/// target. Halving takes over where it does not: in the noise of rounding.
+/// Rates are nearly powers of such numbers, so the search uses the secant method on a log-log scale. Bisection takes over where
+/// that fails: in the noise of rounding.
 fn first(start: u64, end: u64, keeps: bool, target: f64, mut rate: impl FnMut(u64) -> f64) -> u64 {
-    /// Tries along the line. Most searches take half a dozen.
+    /// Steps of the secant method. Most searches take half a dozen.
     const TRIES: u32 = 20;
     let (mut low, mut high) = (0, end);
     let (mut next, mut last) = (start, None);
@@ -264,7 +264,7 @@ fn first(start: u64, end: u64, keeps: bool, target: f64, mut rate: impl FnMut(u6
             // The power is often about 4.
             None => y.abs() / if past { -4.0 } else { 4.0 },
         };
-        // At most to four times the number, or a quarter, since rates near 1 tell little.
+        // At most to four times the number, or a quarter, because rates near 1 carry little information.
         let along = libm::ceil(number as f64 * libm::exp(step.clamp(-1.4, 1.4))) as u64;
         next = if tries < TRIES { along } else { low + (high - low) / 2 };
     }
@@ -279,8 +279,8 @@ pub(crate) fn touched(blocks: u64, probes: u32) -> f64 {
     Lanes::words4(probes).touched() / blocks as f64
 }
 
-/// Distinct keys inserted, estimated from the share of bits that are set, where a key sets a given bit of the whole
-/// filter with chance `touched`.
+/// Estimates the distinct keys inserted from the fraction of bits that are set, if a key sets a given bit of the whole filter
+/// with chance `touched`.
 ///
 /// The expected share of zeros after n keys is exactly (1 - touched)^n; solved for n. (The form of Swamidass and Baldi,
 /// "Mathematical Correction for Fingerprint Similarity Measures", 2007, for these layouts.)
@@ -361,7 +361,7 @@ mod tests {
         }
     }
 
-    /// The same by halving alone, and with every number of probes looked at.
+    /// Bisection alone finds the same, with every number of probes tried.
     #[test]
     fn the_search_finds_what_halving_finds() {
         fn halved(end: u64, past: impl Fn(u64) -> bool) -> u64 {

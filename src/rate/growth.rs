@@ -1,28 +1,28 @@
-//! How a scalable filter grows: how many keys each stage takes, and at which rate.
+//! The growth of a scalable filter: the keys of each stage, and its rate.
 //!
-//! The rates are a geometric series: the stage i has p (1 - r) r^i, and all of them together, however many there will
-//! be, have p. A key that was not inserted is taken for seen if one stage takes it, so the whole stays below p.
+//! The rates are a geometric series: stage i has p (1 - r) r^i, and all stages together, of any number, have p. A key that was
+//! not inserted is reported as seen if any stage reports it, so the rate of the whole stays below p.
 //! (Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters", Information Processing Letters 101(6), 2007,
 //! section 3.)
 
-/// r: each stage's rate is this share of the rate before it. docs/DESIGN.md has what others would cost.
+/// r: the ratio of each stage's rate to the rate before it. docs/DESIGN.md has the cost of other ratios.
 const TIGHTENING: f64 = 0.875;
 
 /// More stages than any filter can have: from the 53rd on, 64-bit hashes cannot keep the stage's rate.
 #[cfg(any(feature = "std", test))]
 pub(crate) const MAX_STAGES: usize = 64;
 
-/// More stages than anybody merges: a query visits them all.
+/// More stages than a sensible merge has: a query visits them all.
 pub(crate) const MAX_MERGED: usize = 256;
 
-/// What a scalable filter is made from.
+/// The parameters of a scalable filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Growth {
     /// Keys that the first stage of its own takes, at least 1.
     pub(crate) first: u64,
     /// The rate of all stages of its own together, between 0 and 1.
     pub(crate) rate: f64,
-    /// Stages before its own, that other filters brought. They take no keys, and each tells its keys and its rate.
+    /// Stages before its own, which other filters brought. They take no keys, and each has its own keys and rate.
     pub(crate) merged: usize,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Growth {
 impl Eq for Growth {}
 
 impl Growth {
-    /// The keys that a stage of its own takes: each as many as twice those of the one before. Saturates.
+    /// The keys that a stage of its own takes: each takes twice as many as the one before. Saturates.
     pub(crate) fn capacity(&self, stage: usize) -> u64 {
         u32::try_from(stage - self.merged)
             .ok()
@@ -38,7 +38,7 @@ impl Growth {
             .map_or(u64::MAX, |factor| self.first.saturating_mul(factor))
     }
 
-    /// The rate of a stage of its own once it is full. Multiplications alone, so it is the same number on every platform.
+    /// The rate of a stage of its own once it is full. Uses only multiplications, so it is the same number on every platform.
     pub(crate) fn rate(&self, stage: usize) -> f64 {
         (self.merged..stage).fold(self.rate * (1.0 - TIGHTENING), |rate, _| rate * TIGHTENING)
     }
@@ -49,8 +49,8 @@ impl Growth {
     }
 }
 
-/// The rate of stages that have these rates, and err independently: 1 - (1 - f0) (1 - f1) …, in a form that does not
-/// lose small rates beside 1.
+/// The rate of stages that have these rates and err independently: 1 - (1 - f0) (1 - f1) …, in a form that does not lose small
+/// rates beside 1.
 pub(crate) fn combined(rates: impl Iterator<Item = f64>) -> f64 {
     rates.fold(0.0, |all, rate| all + rate * (1.0 - all))
 }
@@ -69,7 +69,7 @@ mod tests {
                 assert!(combined((0..=stage).map(|stage| growth.rate(stage))) < rate);
                 sum += growth.rate(stage);
             }
-            // What is left for the stages that never come.
+            // The share of the stages that never come.
             let rest = rate * TIGHTENING.powi(MAX_STAGES as i32);
             assert!(((sum + rest) / rate - 1.0).abs() < 1e-12, "{sum:e} {rest:e}");
         }
@@ -80,7 +80,7 @@ mod tests {
         let growth = Growth { first: 3, rate: 0.01, merged: 0 };
         assert_eq!([0, 1, 2, 10].map(|stage| growth.capacity(stage)), [3, 6, 12, 3072]);
         assert_eq!([63, 64, usize::MAX].map(|stage| growth.capacity(stage)), [u64::MAX; 3]);
-        // Those before its own count for nothing.
+        // The stages before its own count for nothing.
         let merged = Growth { merged: 4, ..growth };
         assert_eq!([4, 5, 6].map(|stage| merged.capacity(stage)), [3, 6, 12]);
         assert_eq!(merged.rate(5), growth.rate(1));

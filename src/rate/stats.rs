@@ -1,4 +1,4 @@
-//! What the bits of a filter tell about it.
+//! Statistics of a filter's bits.
 
 use crate::kernel::block::{LANES, WORDS};
 #[cfg(feature = "file")]
@@ -25,7 +25,7 @@ pub(crate) fn ones(blocks: impl Iterator<Item = [u64; WORDS]>) -> u64 {
     blocks.flatten().map(|word| u64::from(word.count_ones())).sum()
 }
 
-/// The number of bits set in the bytes of a file: a task, since most CPUs count far faster than the baseline of x86-64 knows how to.
+/// Counts the bits set in the bytes of a file. It is a task because most CPUs count far faster than the baseline of x86-64 can.
 #[cfg(feature = "file")]
 pub(crate) struct CountOnes<'a>(pub(crate) &'a [[u8; 8]]);
 

@@ -1,19 +1,19 @@
-//! How a window of keys is divided among generations that take turns.
+//! The division of a window of keys among generations that take turns.
 
-/// The most generations that are asked.
+/// The highest number of generations.
 pub(crate) const MOST: u32 = 64;
 
-/// The keys of a generation, of which so many are asked.
+/// The keys of each of `asked` generations.
 pub(crate) fn keys_of_one(window: u64, asked: u32) -> u64 {
     window.div_ceil(u64::from(asked - 1))
 }
 
-/// The rate of a generation, of which so many are asked.
+/// The rate of each of `asked` generations.
 pub(crate) fn rate_of_one(rate: f64, asked: u32) -> f64 {
     // 1 - (1 - p')^g = p, in a form that does not lose small rates beside 1.
     let all_keep = -libm::expm1(libm::log1p(-rate) / f64::from(asked));
-    // A key that a generation before takes for seen, at its rate f, takes no place there, but sets bits. That raises f to less
-    // than f + f², which is below p' for f = p' / (1 + p').
+    // A key that an earlier generation reports as seen, at its rate f, takes no place there, but sets bits. That raises f to
+    // less than f + f², which is below p' for f = p' / (1 + p').
     all_keep / (1.0 + all_keep)
 }
 
