@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicUsize;
 /// Counters for threads. If there are more threads, some share a counter.
 const STRIPES: usize = if cfg!(loom) { 1 } else { 64 };
 
-/// A thread takes at once this fraction of the places that are left, besides those that it needs.
+/// A thread takes at once one in so many of the places that are left, but at least those that it needs.
 const SHARE: u64 = 1024;
 
 /// Bits of a counter that count places. The others have the turn, so that a thread that comes late with a place of an earlier

@@ -1,7 +1,7 @@
 //! A file put in the place of another one: the old or the new one is there at every moment, whole.
 //!
-//! The data are written to a temporary file first. Its name contains the target's, so leftovers of killed processes can be
-//! removed while no process writes to the target.
+//! The data are written to a temporary file first. Its name is derived from the target's, so leftovers of killed processes can
+//! be removed while no process writes to the target.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, Permissions};
