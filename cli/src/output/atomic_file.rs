@@ -1,4 +1,4 @@
-//! A file that is written under another name, and gets its own once it is whole. So whoever sees it sees all of it.
+//! A file that is written under another name and renamed once it is whole, so readers never see an incomplete file.
 
 use crate::encode::Compression;
 use crate::files::{self, appended};
@@ -10,35 +10,33 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// The start of the name of hidden contents.
+/// The start of the name of a hidden file.
 const HIDDEN: &str = ".bloomline-";
 
 /// The end of the name of a file that is not whole.
 const PART: &str = ".part";
 
-/// A longer name is represented by a hash, as file systems take 255 bytes, or less.
+/// A longer name is replaced by its hash, because file systems limit names to 255 bytes or less.
 const LONGEST: usize = 100;
 
 /// A file by both of its names, and how it is compressed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AtomicFile {
-    /// Its name.
     pub whole: PathBuf,
     /// Its name while it is written.
     pub part: PathBuf,
-    /// How it is compressed.
     pub compression: Compression,
-    /// The mode of a new file, of which the system takes the user's mask away.
+    /// The mode of a new file, before the user's mask.
     mode: u32,
 }
 
 impl AtomicFile {
-    /// A file whose unfinished contents are kept for a run that goes on, as `NAME.part`.
+    /// A file whose unfinished contents are kept as `NAME.part`, for a run that resumes.
     pub fn resumable(whole: PathBuf, compression: Compression) -> Self {
         Self { part: appended(&whole, PART), whole, compression, mode: 0o666 }
     }
 
-    /// A file whose unfinished contents only its owner can read. Directories are read without them, as they are hidden.
+    /// A file whose unfinished contents only its owner can read. A directory is read without them, because they are hidden.
     pub fn hidden(whole: PathBuf, compression: Compression) -> Self {
         let name = whole.file_name().unwrap_or_default();
         let mut part = OsString::from(HIDDEN);
@@ -51,7 +49,7 @@ impl AtomicFile {
         Self { part: whole.with_file_name(part), whole, compression, mode: 0o600 }
     }
 
-    /// Opens the contents: new ones, or those that an earlier run left if it `goes_on`. Follows no link.
+    /// Opens the contents: new ones, or the ones that an earlier run left if `goes_on`. Follows no link.
     pub fn open(&self, goes_on: bool) -> io::Result<File> {
         let file = File::options().write(true).create_new(!goes_on).mode(self.mode).open(&self.part)?;
         if !files::is_file_itself(&self.part, &file.metadata()?) {
@@ -60,13 +58,13 @@ impl AtomicFile {
         Ok(file)
     }
 
-    /// Gives the contents, which are whole and synced, the file's name.
+    /// Renames the contents, which are whole and synced, to the file's name.
     pub fn commit(&self) -> io::Result<()> {
         fs::rename(&self.part, &self.whole)
     }
 }
 
-/// True for the path of hidden contents, which a run writes or left.
+/// True for the path of hidden contents, in progress or left over.
 pub fn is_hidden(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().as_bytes();
     name.starts_with(HIDDEN.as_bytes()) && name.ends_with(PART.as_bytes())

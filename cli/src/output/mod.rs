@@ -1,7 +1,7 @@
 //! An output: a file or standard output, compressed if its name or an option asks for it.
 //!
-//! Lines are taken in by the thread whose turn it is to gather. What is compressed in pieces goes on from there piece by piece: any
-//! thread compresses one, and they are written in their order. Nobody waits, and a lock is held for one write.
+//! Lines are taken in by the thread whose turn it is. Output that is compressed in pieces is then handled piece by piece: any
+//! thread compresses one, and they are written in order. No thread blocks on another; the lock is held only during a write.
 
 pub mod atomic_file;
 pub mod target;
@@ -19,68 +19,68 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-/// Bytes up to this number are gathered, more are written as they are.
+/// Up to this number of bytes are buffered; larger writes bypass the buffer.
 const GATHERED: usize = 1 << 16;
 
-/// Where lines go to.
+/// An output of lines.
 pub struct Output {
     name: String,
     compression: Compression,
-    /// Standard output, whose reader may leave.
+    /// True for standard output, whose reader may exit.
     standard: bool,
-    /// Where it is, if it is a regular file.
+    /// The path, if it is a regular file.
     path: Option<PathBuf>,
     gathered: Mutex<Gathered>,
-    /// True if lines were taken in, or other bytes come before. Relaxed: whoever has the turn is alone.
+    /// True if lines were taken in, or other bytes precede them. Relaxed: only the thread whose turn it is changes it.
     begun: AtomicBool,
-    /// Relaxed, for it only bounds the memory, and locks guard what is counted.
+    /// Relaxed: it only bounds the memory, and locks guard the pieces that it counts.
     under_way: AtomicUsize,
     /// Compressed pieces, and the end.
     pieces: Turns<Option<Encoded>>,
     writer: Mutex<Writer>,
 }
 
-/// What was taken in, and is not on its way.
+/// The input that was taken in and is not yet a piece.
 struct Gathered {
-    /// Less than a piece.
+    /// Bytes of an incomplete piece.
     buffer: Vec<u8>,
-    /// What is under way, if the output is one stream.
+    /// The compressor, if the output is one stream and has begun.
     stream: Option<Stream>,
     /// The number of the next piece.
     next: u64,
-    /// Nothing was taken in so far, nor is anything before it.
+    /// True if nothing was taken in and nothing precedes it.
     empty: bool,
 }
 
 struct Writer {
     /// `None` once the output is whole.
     file: Option<BufWriter<Watched>>,
-    /// As far as it is safe from a crash, or whole.
+    /// The length that is safe from a crash, or final.
     length: u64,
     /// The row groups, if it is a table.
     table: Assembly,
-    /// A table before its end was written, if a run may go on with it. Then the length is that before the end.
+    /// The state of a table before its end was written, with which a run may resume. `length` is then the length before the end.
     saved: Option<Saved>,
-    /// Whether it is a table with its end.
+    /// True if it is a table with its end.
     is_table: bool,
 }
 
-/// What is to be encoded.
+/// The contents of a piece before it is encoded.
 pub enum Load {
     Bytes(Vec<u8>),
     Rows(Selected),
 }
 
-/// What is to be written.
+/// An encoded piece.
 enum Encoded {
     Bytes(Vec<u8>),
     Group(Box<Group>),
 }
 
-/// A piece of the output with its number, to be compressed and written in its turn; `None` is the end.
+/// A piece of the output with its number, to be compressed and written in order; `None` is the end.
 pub type Piece = (u64, Option<Load>);
 
-/// What takes bytes in.
+/// A writer that takes bytes in.
 pub enum Inlet<'a> {
     Plain(&'a mut BufWriter<Watched>),
     Stream(Compression, &'a mut Option<Stream>, &'a mut BufWriter<Watched>),
@@ -114,7 +114,8 @@ impl Write for Inlet<'_> {
 }
 
 impl Output {
-    /// After the first `length` bytes of a file, or standard output if there is no path. `table` is what was written of it, if it is one.
+    /// An output after the first `length` bytes of a file, or standard output if there is no path. `table` is the table so far, if
+    /// any.
     fn new(
         file: Watched,
         name: String,
@@ -132,7 +133,7 @@ impl Output {
             begun: AtomicBool::new(length > 0),
             under_way: AtomicUsize::new(0),
             pieces: Turns::new((0, 0)),
-            // Not `Stdout`, which would look for the last newline in every write.
+            // Not `Stdout`, which would search for the last newline in every write.
             writer: Mutex::new(Writer {
                 file: Some(BufWriter::with_capacity(GATHERED, file)),
                 length,
@@ -143,19 +144,19 @@ impl Output {
         }
     }
 
-    /// True for the first lines that are printed, unless other bytes come before, as in a file that is appended to.
+    /// True for the first printed lines, unless other bytes precede them, as in a file that is appended to.
     pub fn begins(&self, prints: impl FnOnce() -> bool) -> bool {
         !self.begun.load(Relaxed) && prints() && !self.begun.swap(true, Relaxed) && !self.is_appended_to()
     }
 
-    /// True if standard output is a file that has contents before it is written to.
+    /// True if standard output is a file with contents before it is written to.
     fn is_appended_to(&self) -> bool {
         let writer = locked(&self.writer);
         let file = writer.file.as_ref().map(BufWriter::get_ref).filter(|file| self.standard && file.regular);
         file.is_some_and(|Watched { file, .. }| file.metadata().is_ok_and(|metadata| metadata.len() > 0))
     }
 
-    /// Takes in what is printed. Returns the pieces that are due with it. What needs no piece is written at once for a `live` reader.
+    /// Takes in the printed bytes. Returns the pieces that are complete. Output without pieces is flushed if `live`.
     pub fn take_in(
         &self,
         live: bool,
@@ -177,7 +178,7 @@ impl Output {
         taken.map(|()| Vec::new()).map_err(|source| self.failed(source))
     }
 
-    /// Takes in rows of a table. Returns the piece that they are.
+    /// Takes in rows of a table. Returns them as a piece.
     pub fn take_rows(&self, rows: Selected) -> Piece {
         let mut gathered = locked(&self.gathered);
         let number = gathered.next;
@@ -186,12 +187,12 @@ impl Output {
         (number, Some(Load::Rows(rows)))
     }
 
-    /// Lets a reader see what needs no piece.
+    /// Flushes bytes that were written without pieces.
     pub fn flush(&self) -> Result<(), Error> {
         locked(&self.writer).flush(false).map_err(|source| self.failed(source))
     }
 
-    /// The end of all that is taken in. Returns the pieces that are left.
+    /// Ends the output. Returns the remaining pieces.
     pub fn end(&self) -> Result<Vec<Piece>, Error> {
         let gathered = &mut *locked(&self.gathered);
         self.end_stream(gathered, true).map_err(|source| self.failed(source))?;
@@ -201,8 +202,8 @@ impl Output {
         Ok(pieces)
     }
 
-    /// Compresses a piece, and writes those whose turn it is. Returns whether the output is whole with them; it is synced then if
-    /// `sync`.
+    /// Compresses a piece, and writes the pieces whose turn it is. Returns true if the output is whole with them; it is
+    /// then synced if `sync`.
     pub fn put(&self, (number, piece): Piece, encoder: &mut Encoder, sync: bool) -> Result<bool, Error> {
         let encode = |piece| match piece {
             Load::Bytes(bytes) => {
@@ -237,7 +238,7 @@ impl Output {
         Ok(whole)
     }
 
-    /// Refuses a place where no table can begin: the first byte of the file is the first of it.
+    /// Refuses an output in which no table can begin, because it must begin at the first byte of a file.
     fn check_table(&self, Watched { file, regular, .. }: &Watched) -> Result<(), Error> {
         if file.is_terminal() {
             return Err(Error::TableTerminal { output: self.name.clone() });
@@ -246,23 +247,23 @@ impl Output {
         if length > 0 { Err(Error::TableBehind { output: self.name.clone() }) } else { Ok(()) }
     }
 
-    /// Pieces that are being compressed, or wait for their turn.
+    /// The number of pieces that are being compressed or wait for their turn.
     pub fn under_way(&self) -> usize {
         self.under_way.load(Relaxed)
     }
 
-    /// Writes all that was taken in. No thread may be at work on it.
+    /// Writes all that was taken in. No other thread may be using it.
     pub fn write_out(&self, encoder: &mut Encoder) -> Result<(), Error> {
         self.write_all(encoder, false, false)
     }
 
-    /// Writes all that was taken in and syncs a file, so that it can be read up to here whatever happens next. No thread may be at work
-    /// on it.
+    /// Writes all that was taken in and syncs a file, so that it is readable up to here after a crash. No other thread
+    /// may be using it.
     pub fn settle(&self, encoder: &mut Encoder) -> Result<(), Error> {
         self.write_all(encoder, false, true)
     }
 
-    /// The length of a file when it was last settled, or became whole.
+    /// The length of the file when it was last settled, or became whole.
     pub fn length(&self) -> u64 {
         locked(&self.writer).length
     }
@@ -274,7 +275,8 @@ impl Output {
         writer.saved.clone().map_or_else(save, |saved| Ok(Some(saved)))
     }
 
-    /// Writes all that was taken in. What is compressed has at least one piece, even if that is empty. No thread may be at work on it.
+    /// Writes all that was taken in, and the end. Compressed output has at least one piece, even if that is empty. No other thread
+    /// may be using it.
     pub fn finish(&self, encoder: &mut Encoder) -> Result<(), Error> {
         self.write_all(encoder, true, false)
     }
@@ -293,20 +295,20 @@ impl Output {
         ended.map_err(|source| self.failed(source))
     }
 
-    /// Removes a file that should be a table and has no end, as one has it that could not be written.
+    /// Deletes an incomplete table after a write error.
     pub fn remove_cut_table(&self) {
         if let Some(path) = self.path.as_ref().filter(|_| !locked(&self.writer).is_table) {
-            // The file itself, should a link lead to it. What cannot be removed is told to be cut by whoever reads it.
+            // The file itself, should a link lead to it. If it cannot be removed, readers report it as truncated.
             let _ = path.canonicalize().and_then(fs::remove_file);
         }
     }
 
-    /// Writes a text and a newline, and all that was taken in.
+    /// Writes a text and a newline, and finishes the output.
     pub fn write_line(&self, text: impl AsRef<[u8]>) -> Result<(), Error> {
         self.write_text(&[text.as_ref(), b"\n"].concat())
     }
 
-    /// Writes a text as it is, and all that was taken in.
+    /// Writes a text as it is, and finishes the output.
     pub fn write_text(&self, text: &[u8]) -> Result<(), Error> {
         let encoder = &mut Encoder::default();
         let pieces = self.take_in(true, |out| out.write_all(text))?;
@@ -314,7 +316,7 @@ impl Output {
         self.finish(encoder)
     }
 
-    /// Cuts off what makes up pieces, and at the `end` all of it.
+    /// Cuts off the complete pieces, and at the `end` the rest too.
     fn cut(&self, gathered: &mut Gathered, end: bool) -> Vec<Piece> {
         let mut pieces = Vec::new();
         if self.compression.is_in_pieces() {
@@ -340,7 +342,7 @@ impl Output {
         pieces
     }
 
-    /// Ends what is compressed as one stream. At the `end` of an output that is empty it is a stream without contents.
+    /// Ends the compressed stream. At the `end` of an empty output, the stream is written without contents.
     fn end_stream(&self, gathered: &mut Gathered, end: bool) -> io::Result<()> {
         if !self.compression.is_stream() {
             return Ok(());
@@ -364,7 +366,7 @@ impl Output {
 }
 
 impl Writer {
-    /// Writes the end of a table. A run that goes on begins before it.
+    /// Writes the end of a table, and saves the state before it, from which a run can resume.
     fn end_table(&mut self) -> io::Result<()> {
         if !self.table.is_begun() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What is opened for an output before anything is written to it.
+//! An output that is open, before anything is written to it.
 
 use crate::encode::Compression;
 use crate::error::Error;
@@ -15,13 +15,13 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Whether standard output was closed when somebody looked. Relaxed: it is set before there are threads.
+/// True if standard output was closed at the start. Relaxed: it is set before there are threads.
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// What the system says of a descriptor that is closed: EBADF.
+/// The system's error for a closed descriptor: EBADF.
 const BAD_DESCRIPTOR: i32 = 9;
 
-/// Takes note of a standard output that is closed.
+/// Records whether standard output is closed.
 pub fn look_at_standard() {
     if io::stdout().as_fd().try_clone_to_owned().is_err() {
         CLOSED.store(true, Relaxed);
@@ -36,22 +36,22 @@ fn standard() -> io::Result<File> {
     Ok(io::stdout().as_fd().try_clone_to_owned()?.into())
 }
 
-/// A file or standard output that is open. What is in it stays until [`begin`](Self::begin), so all that can fail comes before.
+/// An open file or standard output. Its contents are kept until [`begin`](Self::begin), so all that can fail is done before.
 pub struct Target {
-    /// What it is called, and which file it is.
+    /// Its name, and the identity of the file.
     pub origin: Origin,
     file: File,
     path: Option<PathBuf>,
     compression: Compression,
-    /// Its length.
+    /// The length of its present contents.
     length: u64,
-    /// There was no such file before, so it goes again if nothing begins.
+    /// The path, if this run created the file: it is removed again if nothing begins.
     made: Option<PathBuf>,
 }
 
 impl Target {
-    /// Opens `path`, or standard output, which "-" is too, to be compressed as is asked or as its name tells. Refuses a file that
-    /// is read or written besides, by this run or another, and compressed bytes for a terminal.
+    /// Opens `path`, or standard output for `None` or "-", with the compression that is asked for or that the name implies. Refuses
+    /// a file that is also read or written, by this run or another, and compressed bytes for a terminal.
     pub fn open<'a>(
         path: Option<&Path>,
         compression: Option<Compression>,
@@ -77,7 +77,7 @@ impl Target {
         target.lock()
     }
 
-    /// Opens the new contents of a file that is this run's alone, which errors call `name`; those of an earlier run if it `goes_on`.
+    /// Opens the new contents of this run's own file, or an earlier run's contents if `goes_on`. Errors call it `name`.
     pub fn of_part(file: &AtomicFile, name: String, goes_on: bool) -> Result<Self, Error> {
         let opened = file.open(goes_on).map_err(|source| Error::Create { output: name.clone(), source })?;
         let made = (!goes_on).then(|| file.part.clone());
@@ -100,12 +100,12 @@ impl Target {
     fn lock(self) -> Result<Self, Error> {
         let mut target = self;
         if let Some(path) = target.path.as_ref().filter(|_| target.origin.is_regular()) {
-            // Errors of locks tell nothing of others. A run that made the file and did not begin may have removed it since.
+            // An error of locking is not a conflict. A run that created the file and did not begin may have removed it since.
             if !try_lock(&target.file, path).unwrap_or(true) {
                 target.made = None;
                 return Err(Error::Locked { file: target.origin.name().to_owned() });
             }
-            // From the lock on it is this run's alone.
+            // Once locked, the file is this run's alone.
             let metadata = target.file.metadata();
             let metadata =
                 metadata.map_err(|source| Error::Create { output: target.origin.name().to_owned(), source })?;
@@ -114,12 +114,12 @@ impl Target {
         Ok(target)
     }
 
-    /// Whether there are bytes in a file that a run from its beginning would lose.
+    /// True if the file has bytes that a run from its start would lose.
     pub fn is_full(&self) -> bool {
         self.length > 0
     }
 
-    /// Refuses a file that is shorter than it was.
+    /// Refuses a file that is shorter than `length`.
     pub fn check_length(&self, length: u64) -> Result<(), Error> {
         if self.origin.is_regular() && self.length < length {
             let output = self.origin.name().to_owned();
@@ -128,7 +128,7 @@ impl Target {
         Ok(())
     }
 
-    /// The output after the first `length` bytes that are there. What follows them is gone. `table` is what it is, if it is one.
+    /// Starts the output after the first `length` bytes, and truncates the rest. `table` is the table so far, if any.
     pub fn begin(mut self, length: u64, table: Option<&Saved>) -> Result<Output, Error> {
         self.check_length(length)?;
         let name = self.origin.name().to_owned();
@@ -151,7 +151,7 @@ impl Drop for Target {
         if let Some(path) = &self.made
             && self.file.metadata().is_ok_and(|metadata| metadata.len() == 0)
         {
-            // Not worth a message beside the one that is on its way.
+            // Not worth a message beside the error that caused it.
             let _ = fs::remove_file(path);
         }
     }

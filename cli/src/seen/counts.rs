@@ -1,36 +1,35 @@
-//! What is counted of lines.
+//! Counts of lines.
 
 use crate::documents::UnitCounts;
 use serde::{Deserialize, Serialize};
 
-/// What was counted.
+/// Counts of lines, keys and units of documents.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counts {
     /// Lines so far.
     pub lines: u64,
     /// Lines without a key.
     pub faults: u64,
-    /// Those of them that stay.
+    /// Lines without a key that are kept.
     #[serde(default)]
     pub kept: u64,
-    /// Lines of white space that are left out.
+    /// Lines of white space that are removed.
     #[serde(default)]
     pub blank: u64,
     /// Keys that were new to the filter.
     pub inserted: u64,
-    /// Lines that stay: their keys were new, or something of their documents was.
+    /// Lines that are kept: their keys were new, or a part of their documents was.
     pub unique: u64,
-    /// The length of the lines with their ends.
+    /// The length of the lines with their line ends.
     pub bytes: u64,
-    /// Inputs that are left out, or the rest of which is.
+    /// Inputs that are skipped in whole or from some line on.
     pub left_out: u64,
-    /// Of the units of documents.
+    /// Counts of the units of documents.
     #[serde(default)]
     pub units: UnitCounts,
 }
 
 impl Counts {
-    /// Adds others.
     pub fn add(&mut self, other: &Self) {
         let Self { lines, faults, kept, blank, inserted, unique, bytes, left_out, units } = other;
         self.lines += lines;
@@ -44,12 +43,12 @@ impl Counts {
         self.units += units;
     }
 
-    /// Those that do not.
+    /// Lines that are removed as duplicates.
     pub fn dropped(&self) -> u64 {
         self.lines - self.faults - self.blank - self.unique
     }
 
-    /// Keys that the filter took for seen, and the second look did not.
+    /// Keys that the filter reported as seen and the exact check found to be new.
     pub fn rescued(&self) -> u64 {
         self.unique - self.inserted
     }

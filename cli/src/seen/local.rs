@@ -1,4 +1,4 @@
-//! A set in memory: a filter of a fixed size, one that grows, or one for an estimate, which grows when more keys come.
+//! A set in memory: a filter of a fixed size, a filter that grows, or one sized by an estimate, which grows if more keys arrive.
 
 use crate::error::Error;
 use crate::word_file::WordFile;
@@ -6,37 +6,37 @@ use bloomline::{BloomFilter, BuildError, FileErrorKind, KeyHasher, MergeError, P
 use std::io;
 use std::path::Path;
 
-/// The second filter takes this part of the first one's keys: an estimate that is a little too low costs little memory.
+/// The second filter is sized for this fraction of the first one's keys: a slightly low estimate costs little memory.
 const SECOND: u64 = 4;
 
-/// The least keys of the second filter, so that a file that grows from a few lines to millions needs few filters.
+/// The least keys of the second filter, so that a set that grows from a few lines to millions needs few filters.
 const LEAST: u64 = 1 << 14;
 
-/// A filter and those that go on after it, of which one at least is there. All together keep the rate.
+/// A first filter and the filters after it. At least one of the two exists. Together they keep the rate.
 pub struct Local {
-    /// Takes all keys, or as many as were estimated.
+    /// The filter for all keys, or for as many as were estimated.
     first: Option<First>,
-    /// Takes the keys that the first has no room for.
+    /// The filter for the keys beyond the estimate, or for all keys if there is no first filter.
     more: Option<ScalableBloomFilter>,
-    /// The hashes of all keys, as long as they are few, of a set that was begun for many.
+    /// The hashes of all keys while they are few, so that an oversized filter can be rebuilt smaller.
     few: Option<Vec<u64>>,
-    /// The hashes of all keys, if they are to be kept, from which another set can be built if the inputs cannot be read again; or
-    /// why they could not be written.
+    /// The hashes of all keys, from which another set can be built if the inputs cannot be read again, or the error of
+    /// writing them. `None` if they are not needed.
     pub spool: Option<io::Result<WordFile>>,
 }
 
 struct First {
     filter: BloomFilter,
-    /// `None` if it has a fixed size: then it takes all keys.
+    /// `None` if the size is fixed: then the filter takes all keys.
     estimate: Option<Estimate>,
 }
 
 struct Estimate {
-    /// The keys that the first filter is for.
+    /// The keys that the first filter is sized for.
     keys: u64,
-    /// New keys that it still takes.
+    /// New keys that still fit.
     room: u64,
-    /// The rate of all.
+    /// The rate of all filters together.
     rate: f64,
 }
 
@@ -53,32 +53,32 @@ impl From<ScalableBloomFilter> for Local {
 }
 
 impl Local {
-    /// The first filter's share of the rate. A filter that is sized for this share is about 1 % larger (4 % at a rate of 0.5), so a
-    /// right estimate costs next to nothing, and the rest is enough for all filters after it.
+    /// The first filter's share of the rate. A filter that is sized for this share is about 1 % larger (4 % at a rate
+    /// of 0.5), so a right estimate costs next to nothing, and the rest of the rate is enough for all filters after it.
     pub const SHARE: f64 = 0.95;
 
     /// The share of the first stage of a scalable filter.
     pub const SCALABLE_SHARE: f64 = 1.0 / 8.0;
 
-    /// The size of the first filter for an estimate, where the rate leaves something to grow with.
+    /// Plans the first filter for an estimate. Fails if the rate is too low to leave a share for growth.
     pub fn plan_estimated(keys: u64, rate: f64) -> Result<Plan, BuildError> {
         let (second, rest) = more(keys, rate);
         BloomFilter::builder().expected_keys(second).false_positive_rate(Self::SCALABLE_SHARE * rest).plan()?;
         BloomFilter::builder().expected_keys(keys).false_positive_rate(Self::SHARE * rate).plan()
     }
 
-    /// From an empty filter of the size of [`plan_estimated`](Self::plan_estimated).
+    /// Wraps an empty filter of the size of [`plan_estimated`](Self::plan_estimated).
     pub fn estimated(filter: BloomFilter, keys: u64, rate: f64) -> Self {
         let first = First { filter, estimate: Some(Estimate { keys, room: keys, rate }) };
         Self { first: Some(first), more: None, few: None, spool: None }
     }
 
-    /// From an empty filter that was begun for many keys, though nobody knows how many will come.
+    /// Wraps an empty filter that is sized for many keys because their number is unknown.
     pub fn of_unknown(filter: ScalableBloomFilter) -> Self {
         Self { few: Some(Vec::new()), ..filter.into() }
     }
 
-    /// Loads what [`save`](Self::save) saved, or the library.
+    /// Loads a file of [`save`](Self::save) or of the library.
     pub fn load(path: &Path) -> Result<Self, Error> {
         match BloomFilter::load(path) {
             Ok(filter) => Ok(filter.into()),
@@ -89,7 +89,7 @@ impl Local {
         }
     }
 
-    /// Saves it: the file is the old or the new one at every moment. No file has the filters of an estimate that was too low.
+    /// Saves the set atomically. Fails if an estimate was too low, because no file format holds its filters.
     pub fn save(&self, path: &Path) -> Result<(), Error> {
         match (&self.first, &self.more) {
             (Some(first), None) => first.filter.save(path),
@@ -99,7 +99,7 @@ impl Local {
         .map_err(|error| Error::Save { error })
     }
 
-    /// Takes the keys of another set, unless one of them grows and the other does not.
+    /// Merges another set into this one. `None` if only one of them grows.
     pub fn union(&mut self, other: &Self) -> Option<Result<(), MergeError>> {
         if let (Some(ours), Some(theirs)) = (&mut self.first, other.fixed()) {
             return Some(ours.filter.union(theirs));
@@ -107,9 +107,9 @@ impl Local {
         self.more.as_mut().zip(other.growing()).map(|(ours, theirs)| ours.union(theirs))
     }
 
-    /// The name of the keys; empty if there is none.
+    /// The name of the keys; empty if they have none.
     pub fn key_name(&self) -> &str {
-        // That of the last filter is that of the whole.
+        // The last filter has the name of the whole.
         self.stages().last().map_or("", BloomFilter::key_name)
     }
 
@@ -123,19 +123,19 @@ impl Local {
         self.more.as_ref().filter(|_| self.first.is_none())
     }
 
-    /// Whether more keys came than were estimated.
+    /// True if more keys arrived than were estimated.
     pub fn is_outgrown(&self) -> bool {
         self.first.is_some() && self.more.is_some()
     }
 
-    /// Lets it grow no more: an estimate that was not too low is a fixed size.
+    /// Makes the size fixed if it was estimated and the estimate was not too low.
     pub fn fix(&mut self) {
         if let (Some(first), None) = (&mut self.first, &self.more) {
             first.estimate = None;
         }
     }
 
-    /// Puts the few keys of a set that was begun for many into one that was begun for few, at the end.
+    /// Moves the keys of a set that was sized for many into one sized for few, if they stayed few. Called at the end.
     pub fn settle(&mut self) -> Result<(), BuildError> {
         let Some((few, begun)) = self.few.take().zip(self.growing()) else { return Ok(()) };
         let builder = ScalableBloomFilter::builder()
@@ -148,7 +148,7 @@ impl Local {
         Ok(())
     }
 
-    /// Puts it into the smallest size that keeps the rate it is made for.
+    /// Shrinks the set to the smallest size that keeps its rate.
     pub fn shrink(&mut self) -> Result<(), BuildError> {
         match (&mut self.first, &mut self.more) {
             (Some(First { filter, estimate: None }), _) => filter.shrink_to_fit(),
@@ -158,7 +158,7 @@ impl Local {
         Ok(())
     }
 
-    /// Inserts hashes in order; `new[i]` is `true` if hash i was new. Returns how many were.
+    /// Inserts hashes in order; `new[i]` is `true` if hash i was new. Returns the number of new ones.
     pub fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError> {
         let inserted = self.insert(hashes, new);
         let came = || hashes.iter().zip(&*new).filter(|(_, new)| **new).map(|(hash, _)| *hash);
@@ -169,7 +169,7 @@ impl Local {
         if let Some(Ok(spool)) = &mut self.spool
             && let Err(error) = came().try_for_each(|hash| spool.push(hash))
         {
-            // Reported when the hashes are read, which may never be.
+            // Reported when the hashes are read, if ever.
             self.spool = Some(Err(error));
         }
         inserted
@@ -212,7 +212,7 @@ impl Local {
         Ok(inserted + result?)
     }
 
-    /// `found[i]` is `true` if hash i is in one of the filters. Returns how many are.
+    /// Sets `found[i]` to `true` if hash i is in the set. Returns the number that were found.
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
         let (first, more) = match (&self.first, &self.more) {
             (Some(first), None) => return first.filter.contains_hashes(hashes, found),
@@ -231,7 +231,7 @@ impl Local {
         count + others
     }
 
-    /// The filters that make it up: each of its own size, all with one seed.
+    /// The filters of the set, each of its own size, all with one seed.
     pub fn stages(&self) -> impl Iterator<Item = &BloomFilter> {
         let more = self.more.as_ref().map_or(&[][..], ScalableBloomFilter::stages);
         self.first.iter().map(|first| &first.filter).chain(more)
@@ -242,7 +242,7 @@ impl Local {
         self.stages().next().expect("there is a filter").hasher()
     }
 
-    /// The number of keys: known if it grows, else estimated.
+    /// The number of keys: exact if the set grows, else estimated.
     pub fn keys(&self) -> f64 {
         let first = self.first.as_ref().map_or(0.0, |First { filter, estimate }| match estimate {
             Some(Estimate { keys, room, .. }) => (keys - room) as f64,
@@ -251,7 +251,7 @@ impl Local {
         first + self.more.as_ref().map_or(0, ScalableBloomFilter::keys) as f64
     }
 
-    /// The false-positive rate to expect when it had so many keys, of those that it has: of filters that grow, at their end.
+    /// The expected false-positive rate when the set had its first `keys` keys. Filters that grow count as they are now.
     pub fn expected_fpr(&self, keys: f64) -> f64 {
         let (mut in_first, mut first) = (0, 0.0);
         if let Some(First { filter, estimate }) = &self.first {
@@ -262,14 +262,14 @@ impl Local {
         first + (1.0 - first) * more.map_or(0.0, ScalableBloomFilter::estimated_fpr)
     }
 
-    /// The false-positive rate of the bits as they are. Reads all filters.
+    /// The false-positive rate of the bits that are set now. Reads all filters.
     pub fn current_fpr(&self) -> f64 {
         let first = self.first.as_ref().map_or(0.0, |first| first.filter.current_fpr());
         first + (1.0 - first) * self.more.as_ref().map_or(0.0, ScalableBloomFilter::current_fpr)
     }
 }
 
-/// The keys of the second filter, and the rate of all after the first.
+/// Returns the keys of the second filter, and the rate of all filters after the first.
 fn more(keys: u64, rate: f64) -> (u64, f64) {
     ((keys / SECOND).max(LEAST), (1.0 - Local::SHARE) * rate)
 }
@@ -317,7 +317,7 @@ mod tests {
         }
     }
 
-    /// However wrong the estimate is.
+    /// An estimate may be off by any factor.
     #[test]
     fn the_rate_stays() {
         const KEYS: u64 = 50_000;
@@ -330,7 +330,7 @@ mod tests {
             // Four standard deviations of 500 false positives.
             assert!((found as f64) < 0.01 * KEYS as f64 + 90.0, "{estimate}: {found} of {KEYS}");
             assert!(set.current_fpr() <= 0.0101, "{estimate}: {}", set.current_fpr());
-            // The rate was lower before the last key, so fewer are lost.
+            // The rate was lower before the last key, so fewer were lost.
             assert!(inserted as f64 > 0.99 * KEYS as f64 - 90.0, "{estimate}: {inserted}");
         }
     }
@@ -347,7 +347,7 @@ mod tests {
         assert!(set.more.is_some());
         let (before, after): (Vec<_>, Vec<_>) = rates.into_iter().partition(|(keys, _)| *keys <= 1000.0);
         assert!(before.iter().all(|(keys, rate)| set.expected_fpr(*keys) == *rate));
-        // Of what grows it knows the end alone.
+        // The rate of a set that grows is known only at its end.
         let end = set.expected_fpr(set.keys());
         assert!(after.iter().all(|(keys, rate)| set.expected_fpr(*keys) == end && *rate <= end));
     }
@@ -358,7 +358,7 @@ mod tests {
         let hashes: Vec<u64> = (0..100).map(hash).collect();
         let mut new = vec![false; 100];
         let mut inserted = set.insert_hashes(&hashes, &mut new).unwrap();
-        // What the filter took for seen leaves room.
+        // Keys that the filter reported as seen leave room.
         for i in 100.. {
             if inserted == 100 {
                 break;

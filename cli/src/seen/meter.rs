@@ -1,4 +1,4 @@
-//! How the servers of a shared set do, while a run goes on: told without waiting for a call that is under way.
+//! Metrics of a shared set's servers during a run, available without waiting for a call in progress.
 
 use crate::figures::{Figures, readable_count};
 use crate::locked::locked;
@@ -9,64 +9,64 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A call that takes longer is told of.
+/// The duration from which a call in progress is reported.
 const LONG: Duration = Duration::from_secs(1);
 
-/// What is known of a set and its servers.
+/// Metrics of a set and its servers.
 #[derive(Default)]
 pub struct Meter {
     met: Mutex<Met>,
-    /// Whether a report is due. Relaxed: what it tells is behind the lock.
+    /// True if a report is due. Relaxed: the metrics are behind the lock.
     due: AtomicBool,
 }
 
 #[derive(Default)]
 struct Met {
-    /// At the end of the last call.
+    /// The client's metrics at the end of the last call.
     last: RedisFilterMetrics,
-    /// Since the last report.
+    /// Batches since the last report.
     batches: u64,
     batch_time: Duration,
     slowest_batch: Duration,
-    /// As the servers told.
+    /// The fill ratio that the servers last reported.
     fill: Option<f64>,
-    /// When the call under way began.
+    /// The start of the call in progress.
     asked: Option<Instant>,
 }
 
 impl Meter {
-    /// A call begins.
+    /// Records that a call begins.
     pub fn begin(&self) {
         locked(&self.met).asked = Some(Instant::now());
     }
 
-    /// It ends, and this is what the client has met since the last one.
+    /// Records that the call ended, with the client's metrics since its start.
     pub fn end(&self, metrics: RedisFilterMetrics) {
         let mut met = locked(&self.met);
         met.asked = None;
         met.batches += metrics.batches;
         met.batch_time += metrics.batch_time;
         met.slowest_batch = met.slowest_batch.max(metrics.slowest_batch);
-        // A call that only met lines which are known took no time.
+        // A call whose keys were all in the mirror sent no batch: the last times remain.
         let last = if metrics.batches > 0 { metrics } else { met.last };
         let RedisFilterMetrics { batches, batch_time, .. } = last;
         met.last = metrics;
         (met.last.batches, met.last.batch_time) = (batches, batch_time);
     }
 
-    /// The servers told how full the set is.
+    /// Records the fill ratio that the servers reported.
     pub fn set_fill(&self, fill: f64) {
         locked(&self.met).fill = Some(fill);
     }
 
-    /// Asks how full the set is each time so much time has passed, and has it reported. Another client does it, so that no line
-    /// waits. Ends with the process.
+    /// Queries the fill ratio at this interval and makes a report due. Uses a client of its own, so that no line waits.
+    /// Ends with the process.
     pub fn ask_every(self: &Arc<Self>, every: Duration, mut filter: RedisBloomFilter) {
         let meter = Arc::downgrade(self);
         let ask = move || {
             loop {
                 thread::sleep(every);
-                // What fails is met by the run too.
+                // The run meets the same failure and reports it.
                 let fill = filter.stats().ok().map(|stats| stats.fill_ratio);
                 let Some(meter) = meter.upgrade() else { return };
                 let mut met = locked(&meter.met);
@@ -74,11 +74,11 @@ impl Meter {
                 meter.due.store(true, Relaxed);
             }
         };
-        // Without a thread there are no reports, and no line is lost.
+        // Without the thread there are no reports, and no line is lost.
         _ = thread::Builder::new().spawn(ask);
     }
 
-    /// The figures so far, if they are due.
+    /// Returns the metrics so far if a report is due.
     pub fn report(&self, counts: &Counts, elapsed: Duration) -> Option<Figures> {
         if !self.due.swap(false, Relaxed) {
             return None;
@@ -108,7 +108,7 @@ impl Meter {
         Some(figures)
     }
 
-    /// The set in a word or two, for a line that shows how far the run is.
+    /// Returns the state of the set in a word or two, for the progress line.
     pub fn word(&self) -> String {
         let met = locked(&self.met);
         match (met.asked.map(|asked| asked.elapsed()), met.fill) {
@@ -118,7 +118,7 @@ impl Meter {
         }
     }
 
-    /// More about it, where there is room.
+    /// Returns further metrics for the progress line.
     pub fn parts(&self) -> Vec<String> {
         let met = locked(&self.met);
         let RedisFilterMetrics { uncertain, unconfirmed, sent_again, batches, batch_time, .. } = met.last;

@@ -1,7 +1,7 @@
-//! What was seen: a set of keys, and the second look at what it takes for seen.
+//! The keys seen so far: a set, and an exact check of the keys that the set reports as seen.
 //!
-//! One thread at a time inserts. A batch of one writer takes a third of the time that many writers take for each key, so with few
-//! threads they wait less than they would work.
+//! One thread at a time inserts. A batch of a single writer takes a third of the time for each key that many writers
+//! take, so with few threads the wait is shorter than the work saved.
 
 pub mod counts;
 pub mod exact;
@@ -22,64 +22,64 @@ use std::env;
 use std::mem;
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// What was seen.
+/// The keys seen so far.
 pub struct Seen {
     pub set: KeySet,
-    /// The second look at keys that the set takes for seen.
+    /// The exact check of keys that the set reports as seen.
     pub exact: Option<Exact>,
-    /// New keys that still fit, where the run stops at the next one.
+    /// New keys that still fit, if the run stops at the next one.
     room: Option<u64>,
 }
 
-/// What a set said of some lines.
+/// The result of inserting the keys of some lines, or of a search for them.
 #[derive(Debug, Default)]
 pub struct Claimed {
     /// Keys that were new to the filter.
     pub inserted: u64,
-    /// Lines that stay: their keys were new, or something of their documents was. Of a search, those that are selected.
+    /// Lines that are kept: their keys were new, or a part of their documents was. For a search, the lines that are selected.
     pub unique: u64,
-    /// Of the units of documents.
+    /// Counts of the units of documents.
     pub units: UnitCounts,
-    /// Why no later line may be claimed.
+    /// The reason why no later line may be claimed.
     pub halt: Option<Halt>,
 }
 
-/// Why a run ends after some lines.
+/// The reason why a run ends after some lines.
 #[derive(Debug)]
 pub enum Halt {
     /// The next line is new, and the filter has no room for it.
     Full,
-    /// The server failed. It is known of the lines before.
+    /// The server failed. The answers to the lines before are known.
     Failed(Error),
-    /// Nothing more is wanted.
+    /// No more lines are wanted.
     Enough,
 }
 
 impl Seen {
-    /// Nothing but what the set has.
+    /// Starts with the keys of the set and without an exact check.
     pub fn new(set: KeySet) -> Self {
         Self { set, exact: None, room: None }
     }
 
-    /// Its set, which others go on with.
+    /// Takes the set out, for another `Seen`.
     pub fn take_set(&mut self) -> Result<KeySet, Error> {
         let none = KeySet::Local(BloomFilter::new(1, 0.5)?.into());
         Ok(mem::replace(&mut self.set, none))
     }
 
-    /// With a second look, for which fingerprints are kept in temporary files.
+    /// Adds an exact check, with fingerprints in temporary files.
     pub fn with_exact(self) -> Result<Self, Error> {
         let exact = Exact::new(&env::temp_dir()).map_err(|source| Error::Exact { source })?;
         Ok(Self { exact: Some(exact), ..self })
     }
 
-    /// Takes so many new keys, and refuses the next.
+    /// Limits the number of new keys: the one after `room` is refused.
     pub fn limit(&mut self, room: u64) {
         self.room = Some(room);
     }
 
-    /// Inserts hashes in order; `new[i]` is `true` if hash i was new, or if the second look says so of its fingerprint. Returns how
-    /// many are done, and what came of them. After a halt `new` tells of those before.
+    /// Inserts hashes in order; `new[i]` is `true` if hash i was new, or if the exact check of its fingerprint says so.
+    /// Returns the number of hashes that are done, and the result. After a halt only their elements of `new` are valid.
     pub fn insert(
         &mut self,
         hashes: &[u64],
@@ -90,7 +90,7 @@ impl Seen {
         let (mut done, mut claimed) = (0, Claimed::default());
         while done < hashes.len() && claimed.halt.is_none() {
             if *room == Some(0) {
-                // Repeats need no room.
+                // Duplicates need no room.
                 set.contains_hashes(&hashes[done..], &mut new[done..])?;
                 let absent = new[done..].iter().position(|found| !found);
                 let end = absent.map_or(hashes.len(), |absent| done + absent);
@@ -122,7 +122,7 @@ impl Seen {
     }
 }
 
-/// What was seen, for many threads: any number may look, or one inserts.
+/// The keys seen so far, for many threads: any number may read, or one inserts.
 #[derive(Clone)]
 pub struct SharedSeen(Arc<RwLock<Seen>>);
 
@@ -131,7 +131,7 @@ impl SharedSeen {
         Self(Arc::new(RwLock::new(seen)))
     }
 
-    /// `found[i]` is `true` if hash i is in the set, and if the second look says so of its fingerprint.
+    /// Sets `found[i]` to `true` if hash i is in the set and its fingerprint passes the exact check.
     pub fn find(&self, hashes: &[u64], fingerprints: &[u128], found: &mut [bool]) -> Result<(), Error> {
         let failed = |source| Error::Exact { source };
         let seen = self.look();
@@ -149,7 +149,7 @@ impl SharedSeen {
         reading(&self.0)
     }
 
-    /// Unless somebody inserts.
+    /// Returns `None` if a thread is inserting.
     pub fn glance(&self) -> Option<RwLockReadGuard<'_, Seen>> {
         self.0.try_read().ok()
     }

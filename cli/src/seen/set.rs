@@ -13,7 +13,7 @@ use std::path::Path;
 const SPOOL_BATCH: usize = 1 << 13;
 
 /// A set of keys.
-// There is one of it.
+// There is only one of it.
 #[expect(clippy::large_enum_variant)]
 pub enum KeySet {
     /// In this process alone.
@@ -23,7 +23,7 @@ pub enum KeySet {
 }
 
 impl KeySet {
-    /// Loads the filter of a command whose keys have this name. A filter without a name takes all.
+    /// Loads the filter of a command whose keys have this name. A filter without a name fits every command.
     pub fn load_for(path: &Path, keys: &str) -> Result<Self, Error> {
         let set = Self::Local(Local::load(path)?);
         match set.key_name() {
@@ -49,13 +49,13 @@ impl KeySet {
         }
     }
 
-    /// Saves it: the file is the old or the new one at every moment. A server keeps its own.
+    /// Saves the set atomically. A server keeps its own.
     pub fn save(&self, path: &Path) -> Result<(), Error> {
         self.local().map_or(Ok(()), |set| set.save(path))
     }
 
-    /// Inserts hashes in order. `new[i]` is `true` if hash i was new. Returns how many were. After an error of a server, `new`
-    /// tells which are claimed, and nobody else will be told.
+    /// Inserts hashes in order. `new[i]` is `true` if hash i was new. Returns the number of new ones. After a server's
+    /// error, `new` marks the keys that are claimed, which no other client will get.
     pub fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, Error> {
         match self {
             Self::Local(set) => Ok(set.insert_hashes(hashes, new)?),
@@ -63,7 +63,7 @@ impl KeySet {
         }
     }
 
-    /// `found[i]` is `true` if hash i is in the set. Returns how many are.
+    /// Sets `found[i]` to `true` if hash i is in the set. Returns the number that were found.
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Error> {
         match self {
             Self::Local(set) => Ok(set.contains_hashes(hashes, found)),
@@ -71,12 +71,12 @@ impl KeySet {
         }
     }
 
-    /// The filters that make it up: each of its own size, all with one seed. None of them is here if the set is on a server.
+    /// The filters of the set, each of its own size, all with one seed. Empty if the set is on a server.
     pub fn stages(&self) -> impl Iterator<Item = &BloomFilter> {
         self.local().into_iter().flat_map(Local::stages)
     }
 
-    /// How many filters make it up, on a server those when it was last asked.
+    /// The number of filters of the set. For a server, the number at the last query.
     pub fn filters(&self) -> usize {
         match self {
             Self::Local(_) => self.stages().count(),
@@ -84,7 +84,7 @@ impl KeySet {
         }
     }
 
-    /// The name of the keys; empty if there is none.
+    /// The name of the keys; empty if they have none.
     pub fn key_name(&self) -> &str {
         self.local().map_or("", Local::key_name)
     }
@@ -100,7 +100,7 @@ impl KeySet {
         }
     }
 
-    /// The keys and the rate that a filter of a fixed size is made for, if its file tells. Where it tells one of them, the
+    /// The keys and the rate that a filter of a fixed size is made for, if its file has either. If it has only one, the
     /// other follows from the size.
     pub fn made_for(&self) -> Option<(u64, f64)> {
         let filter = self.local()?.fixed()?;
@@ -109,7 +109,7 @@ impl KeySet {
         Some((keys, rate.unwrap_or_else(|| filter.expected_fpr(keys))))
     }
 
-    /// What a user should know about a set that surely has more keys than planned.
+    /// Returns a warning if the set surely has more keys than planned.
     pub fn excess(&self, planned: u64) -> Option<String> {
         let (keys, planned_keys) = (self.keys(), planned as f64);
         // Up to a rate of 0.2 the standard deviation of the estimate is below half the root of the keys.
@@ -121,7 +121,7 @@ impl KeySet {
         })
     }
 
-    /// Keeps the hashes of all keys that come, to build another set of them.
+    /// Starts to record the hashes of all keys, from which another set can be built.
     pub fn spool(&mut self) -> Result<(), Error> {
         if let Self::Local(set) = self {
             set.spool = Some(Ok(WordFile::new().map_err(|source| Error::Spool { source })?));
@@ -129,7 +129,7 @@ impl KeySet {
         Ok(())
     }
 
-    /// The hashes that were kept, or why they could not be.
+    /// Takes the recorded hashes, or the error of writing them.
     pub fn take_spool(&mut self) -> Option<io::Result<WordFile>> {
         match self {
             Self::Local(set) => set.spool.take(),
@@ -137,7 +137,7 @@ impl KeySet {
         }
     }
 
-    /// Inserts all of these hashes.
+    /// Inserts all of the recorded hashes.
     pub fn insert_spool(&mut self, spool: io::Result<WordFile>) -> Result<(), Error> {
         let failed = |source| Error::Spool { source };
         let (mut hashes, mut new) = (Vec::new(), Vec::new());
@@ -152,19 +152,19 @@ impl KeySet {
         }
     }
 
-    /// Whether more keys came than were expected.
+    /// True if more keys arrived than were expected.
     pub fn is_outgrown(&self) -> bool {
         self.local().is_some_and(Local::is_outgrown)
     }
 
-    /// Lets it grow no more: an estimate that was not too low is a fixed size.
+    /// Makes the size fixed if it was estimated and the estimate was not too low.
     pub fn fix(&mut self) {
         if let Self::Local(set) = self {
             set.fix();
         }
     }
 
-    /// Puts the few keys of a set that was begun for many into a small one, at the end.
+    /// Moves the keys of a set that was sized for many into a small one, if they stayed few. Called at the end.
     pub fn settle(&mut self) -> Result<(), Error> {
         match self {
             Self::Local(set) => Ok(set.settle()?),
@@ -172,7 +172,7 @@ impl KeySet {
         }
     }
 
-    /// Puts it into the smallest size that keeps the rate it is made for.
+    /// Shrinks the set to the smallest size that keeps its rate.
     pub fn shrink(&mut self) -> Result<(), Error> {
         match self {
             Self::Local(set) => Ok(set.shrink()?),
@@ -196,15 +196,15 @@ impl KeySet {
         }
     }
 
-    /// The number of bits that are set. Reads the whole filter, but none on a server.
+    /// The number of bits that are set. Reads the whole filter. 0 for a set on a server.
     pub fn ones(&self) -> u64 {
         // The share is a quotient of integers below 2^53, so the product is off by less than a half.
         let ones = |filter: &BloomFilter| (filter.fill_ratio() * filter.memory_bytes() as f64 * 8.0).round() as u64;
         self.stages().map(ones).sum()
     }
 
-    /// The share of bits that are set. Reads the whole filter. For a server that was not asked, this, the number of keys and
-    /// the rate are NaN.
+    /// The share of bits that are set. Reads the whole filter. Before the first query of a server, this, the number of
+    /// keys and the rate are NaN.
     pub fn fill_ratio(&self) -> f64 {
         match self {
             Self::Local(_) => self.ones() as f64 / (self.memory_bytes() as f64 * 8.0),
@@ -212,7 +212,7 @@ impl KeySet {
         }
     }
 
-    /// The number of keys: known if the set grows, else estimated.
+    /// The number of keys: exact if the set grows, else estimated.
     pub fn keys(&self) -> f64 {
         match self {
             Self::Local(set) => set.keys(),
@@ -220,7 +220,7 @@ impl KeySet {
         }
     }
 
-    /// The false-positive rate of the bits as they are. Reads the whole filter.
+    /// The false-positive rate of the bits that are set now. Reads the whole filter.
     pub fn current_fpr(&self) -> f64 {
         match self {
             Self::Local(set) => set.current_fpr(),
@@ -228,7 +228,7 @@ impl KeySet {
         }
     }
 
-    /// The false-positive rate to expect with so many keys. A set that grows tells that of the keys that it has.
+    /// The expected false-positive rate with this number of keys. A set that grows reports the rate of the keys that it has.
     pub fn expected_fpr(&self, keys: f64) -> f64 {
         match self {
             Self::Local(set) => set.expected_fpr(keys),
@@ -236,7 +236,7 @@ impl KeySet {
         }
     }
 
-    /// Asks a server how full the filter is; the others know.
+    /// Queries the server's statistics. Does nothing for a set in memory.
     pub fn refresh(&mut self) -> Result<(), Error> {
         match self {
             Self::Local(_) => Ok(()),

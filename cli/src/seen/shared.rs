@@ -1,4 +1,4 @@
-//! A filter on a server, which other processes use too. Beside it only `commands/redis.rs` knows of Redis.
+//! A filter on a server, shared with other processes. Only this module and `commands/redis.rs` use Redis.
 
 use crate::error::Error;
 use crate::figures::readable;
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// Where a filter is: a server or cluster, and a name on it.
+/// The location of a filter: a server or cluster, and a name on it.
 pub struct Address<'a> {
     pub server: RedisServer,
     /// The name of the filter.
@@ -21,22 +21,22 @@ pub struct Address<'a> {
 }
 
 impl<'a> Address<'a> {
-    /// The address in the options, if they have one.
+    /// Returns the address in the options, if they have one.
     pub fn of(options: &'a SharedOptions) -> Result<Option<Self>, Error> {
         Ok(server_of(&options.server)?.zip(options.name.as_deref()).map(|(server, name)| Self { server, name }))
     }
 
-    /// Opens the filter that is there.
+    /// Opens the existing filter.
     pub fn open(&self) -> Result<RedisBloomFilter, RedisFilterError> {
         RedisBloomFilter::open(&self.server, self.name)
     }
 }
 
-/// The server in the options, if they have one.
+/// Returns the server in the options, if they have one.
 pub fn server_of(options: &ServerOptions) -> Result<Option<RedisServer>, Error> {
     let Some(url) = options.redis.as_deref() else { return Ok(None) };
-    // Or a file that has it, so that a password need not be on the command line. Not read by the parser of the command
-    // line, whose errors repeat the text.
+    // The URL, or `@` and a file that has it, so that a password need not be on the command line. The file is not read
+    // by the parser of the command line, because its errors repeat the text.
     let read = |path: &str| {
         fs::read_to_string(path).map_err(|source| Error::Open { input: files::name(path.as_ref()), source })
     };
@@ -58,36 +58,37 @@ impl From<RedisFilterError> for Error {
     }
 }
 
-/// The most bytes that a mirror may come to take in each process.
+/// The largest mirror of a filter in this process, in bytes.
 const MIRRORED: usize = 1 << 30;
 
-/// How long replicas are waited for.
+/// The time to wait for replicas.
 const CONFIRMATION: Duration = Duration::from_secs(1);
 
-/// A filter on a server, and how full it was when last asked.
+/// A filter on a server, with its statistics.
 pub struct Shared {
     filter: Mutex<RedisBloomFilter>,
     /// The hasher of the keys.
     pub hasher: KeyHasher,
-    /// The size of the filter, or of the first stage that it had.
+    /// The size of the filter, or of its first stage when it was opened.
     size: Plan,
-    /// What it is made for, if it grows or forgets.
+    /// The stages' parameters, if it grows or forgets.
     pub stages: Option<Stages>,
-    /// The false-positive rate that it was made for, if that is known.
+    /// The false-positive rate that it was made for, if known.
     planned: Option<f64>,
-    /// How full it was when last asked, if it was.
+    /// The statistics of the last query, if any.
     pub stats: Option<RedisFilterStats>,
-    /// How its servers do.
+    /// Metrics of its servers.
     meter: Arc<Meter>,
 }
 
 impl Shared {
-    /// Opens a filter that is there.
+    /// Opens an existing filter.
     pub fn open(address: &Address) -> Result<Self, Error> {
         Ok(Self::new(address.open()?, None))
     }
 
-    /// Opens the filter of a command that writes to it, or creates it: with the number of keys for these, or else one that grows.
+    /// Opens or creates the filter of a command that writes to it: of a fixed size if a number of keys is given, else one that
+    /// grows.
     pub fn of_writer(address: &Address, options: &SharedWriteOptions, size: &SizeOptions) -> Result<Self, Error> {
         let (name, rate, seed) = (address.name, size.fpr(), size.seed());
         let server = address.server.clone().wait_for_replicas(options.redis_wait, CONFIRMATION);
@@ -118,17 +119,17 @@ impl Shared {
         Self { filter: Mutex::new(filter), hasher, size, stages, planned, stats: None, meter: Arc::default() }
     }
 
-    /// The size and the rates to expect, if it stays as it is.
+    /// The size and the rates to expect, unless it grows or forgets.
     pub fn plan(&self) -> Option<Plan> {
         self.stages.is_none().then_some(self.size)
     }
 
-    /// The bytes of the bits: when last asked, if it was.
+    /// The bytes of the bits at the last query, or else at opening.
     pub fn memory_bytes(&self) -> usize {
         self.stats.map_or(self.size.memory_bytes(), |stats| stats.memory_bytes as usize)
     }
 
-    /// The false-positive rate with so many keys. One that grows tells the rate that it stays below.
+    /// The expected false-positive rate with this number of keys. A filter with stages reports the rate that it stays below.
     pub fn expected_fpr(&self, keys: f64) -> f64 {
         self.stages.map_or_else(|| self.size.expected_fpr(keys as u64), |stages| stages.false_positive_rate())
     }
@@ -137,7 +138,7 @@ impl Shared {
         self.filter.lock().expect("no thread panics while it asks the server")
     }
 
-    /// Calls the servers, and takes note of how they do.
+    /// Calls the servers, and records metrics.
     fn metered<T>(&self, call: impl FnOnce(&mut RedisBloomFilter) -> T) -> T {
         let mut filter = self.filter();
         self.meter.begin();
@@ -146,7 +147,7 @@ impl Shared {
         answer
     }
 
-    /// Tells how its servers do. With an interval it asks them how full they are each time.
+    /// Returns the metrics of its servers. With an interval, the fill ratio is queried each time.
     pub fn meter(&self, every: Option<Duration>) -> Arc<Meter> {
         if let Some(every) = every {
             self.meter.ask_every(every, self.filter().another());
@@ -154,7 +155,7 @@ impl Shared {
         Arc::clone(&self.meter)
     }
 
-    /// Inserts hashes. After an error `new` still tells which are claimed.
+    /// Inserts hashes. After an error, `new` still marks the keys that are claimed.
     pub fn insert_hashes(&self, hashes: &[u64], new: &mut [bool]) -> Result<usize, Error> {
         Ok(self.metered(|filter| filter.insert_hashes(hashes, new))?)
     }
@@ -164,7 +165,7 @@ impl Shared {
         Ok(self.metered(|filter| filter.contains_hashes(hashes, found))?)
     }
 
-    /// Asks the server how full the filter is: it counts all bits.
+    /// Queries the statistics: the server counts all bits.
     pub fn refresh(&mut self) -> Result<(), Error> {
         let stats = self.metered(RedisBloomFilter::stats)?;
         self.meter.set_fill(stats.fill_ratio);
@@ -172,14 +173,14 @@ impl Shared {
         Ok(())
     }
 
-    /// A warning for the start of the run: a server that may evict the filter.
+    /// Returns a warning for the start of the run if the server may evict the filter.
     pub fn danger(&self) -> Option<String> {
         let evicts = self.filter().may_evict()?;
         Some(format!("{evicts}: it may evict the shared filter, and lines would be printed again; set noeviction"))
     }
 
-    /// Makes sure, at the end of the run, that the filter has been there all the time. All lines are done: a server that is gone
-    /// by now is no failure. Returns whether it answered.
+    /// Checks, at the end of the run, that the filter existed all the time. All lines are done, so a server that is
+    /// unreachable by now is not a failure. Returns whether it answered.
     pub fn check(&self) -> Result<bool, Error> {
         match self.filter().check() {
             Err(
@@ -210,12 +211,12 @@ impl Shared {
         warnings
     }
 
-    /// What the user should know of a filter whose false-positive rate is above the one that it was planned for.
+    /// Returns a warning if the false-positive rate is above the planned one.
     pub fn excess(&self) -> Option<String> {
-        // All lines are done: a server that is gone by now is no failure.
+        // All lines are done, so a server that is unreachable by now is not a failure.
         let rate = self.filter().stats().map_or(0.0, |stats| stats.expected_fpr);
         self.planned.filter(|planned| rate > *planned).map(|_| match self.stages {
-            // It makes room for lines, but not before it knows of them.
+            // It grows with its lines, but only after it has counted them.
             Some(_) => format!(
                 "the shared filter's false-positive rate is {}, above the one asked for: too many processes added lines at one moment",
                 readable(rate)
@@ -227,22 +228,22 @@ impl Shared {
         })
     }
 
-    /// The bytes that the server had for it when last asked.
+    /// The bytes that the server stored for it at the last query.
     pub fn stored_bytes(&self) -> u64 {
         self.stats.map_or(0, |stats| stats.stored_bytes)
     }
 
-    /// How many keys were reported as new that another process may have too.
+    /// The number of keys reported as new here and perhaps to another process too.
     pub fn uncertain(&self) -> u64 {
         self.filter().uncertain()
     }
 
-    /// How many commands were sent again.
+    /// The number of commands that were sent again.
     pub fn sent_again(&self) -> u64 {
         self.filter().metrics().sent_again
     }
 
-    /// How many keys were reported as new that fewer replicas have than were asked for.
+    /// The number of keys reported as new that fewer replicas have than were asked for.
     pub fn unconfirmed(&self) -> u64 {
         self.filter().unconfirmed()
     }

@@ -1,4 +1,4 @@
-//! The tally of a run: what was counted, when the filter is full, and what the user was told.
+//! The tally of a run: counts, the limit of the filter, and the warnings that were printed.
 
 use crate::documents::UnitCounts;
 use crate::error::{INCOMPLETE, SUCCESS};
@@ -8,36 +8,35 @@ use crate::seen::counts::Counts;
 use crate::seen::set::KeySet;
 use bloomline::Plan;
 
-/// What was counted, and what the user was told of it.
+/// Counts of a run, and a record of the warnings that were printed.
 pub struct Tally {
-    /// When the filter is full; a set that grows never is.
+    /// The limit at which the filter is full; `None` if the set grows.
     pub limit: Option<Limit>,
-    /// Keys that were in the set at the start, as far as it can tell.
+    /// Keys that were in the set at the start, exact or estimated.
     pub keys_before: f64,
-    /// The size of the set while keys go in, unless it grows.
+    /// The plan of the set, unless it grows.
     pub plan: Option<Plan>,
-    /// What was counted.
     pub counts: Counts,
-    /// What was counted when the inputs were read for the first time, if this is the second.
+    /// The counts of the first reading of the inputs, if this is the second.
     pub first: Option<First>,
-    /// The first line without a key, and why.
+    /// The first line without a key, and the reason.
     first_fault: Option<String>,
-    /// No warnings but those of lines that a full filter loses.
+    /// True if only the warning that a filter is full is printed.
     quiet: bool,
-    /// How the user is told of inputs that are left out.
+    /// Prints a message about a skipped input.
     tell: fn(&str),
-    /// Whether the user was told that the filter is full.
+    /// True if the warning that the filter is full was printed.
     told: bool,
-    /// What its keys are called.
+    /// The plural noun for keys in messages.
     keys: &'static str,
-    /// What lines with a key are called that count.
+    /// The adjective for the lines that are counted as found.
     pub found: &'static str,
-    /// What a line has to have.
+    /// The part that each line must have, such as a key.
     pub wanted: &'static str,
 }
 
 impl Tally {
-    /// Of keys that go into a set. `keys` is what they are called, and `wanted` what a line has to have.
+    /// Starts a tally of keys that are inserted into a set.
     pub fn new(set: &KeySet, limit: Option<Limit>, keys: &'static str, wanted: &'static str, quiet: bool) -> Self {
         let (keys_before, plan) = (set.keys(), set.plan());
         Self {
@@ -56,18 +55,18 @@ impl Tally {
         }
     }
 
-    /// Of a search. The user is told even if quiet of inputs that are left out, for they are errors here.
+    /// Starts a tally of a search. Skipped inputs are reported even if `quiet`, because they are errors here.
     pub fn of_search(set: &KeySet, quiet: bool) -> Self {
         Self { found: "selected", tell, ..Self::new(set, None, "lines", "key", quiet) }
     }
 
-    /// Of a search that inserts what it does not find in this set, into which this tally counted keys.
+    /// Starts a tally of a search that inserts absent keys into this set, into which this tally counted keys.
     pub fn of_search_after(&self, set: &KeySet) -> Self {
         let limit = self.limit.as_ref().zip(self.room()).map(|(limit, keys)| Limit { keys, ..*limit });
         Self { limit, told: self.told, ..Self::of_search(set, self.quiet) }
     }
 
-    /// Of the same inputs once more, after a second look that took so many bytes of disk. What the user was told is not told again.
+    /// Starts a tally of a second reading of the inputs, after an exact check that used `disk_bytes`. Repeats no message.
     pub fn again(&self, disk_bytes: u64) -> Self {
         let Self { keys_before, plan, keys, wanted, .. } = *self;
         let counts = Counts { left_out: self.counts.left_out, ..Counts::default() };
@@ -77,7 +76,7 @@ impl Tally {
         Self { limit, keys_before, plan, counts, first, first_fault, quiet, tell, told, keys, found, wanted }
     }
 
-    /// Tells the user of a filter that is too full before the first line.
+    /// Warns of a filter that is overfull before the first line.
     pub fn begin(&mut self, set: &KeySet) {
         let excess = self.limit.as_ref().and_then(|limit| set.excess(limit.planned));
         if let Some(excess) = excess.filter(|_| !self.told) {
@@ -86,7 +85,7 @@ impl Tally {
         }
     }
 
-    /// Adds what was counted of some lines. Tells the user if the filter is full with them; `fpr` is its rate.
+    /// Adds the counts of some lines. Warns if they fill the filter; `fpr` is its rate.
     pub fn count(&mut self, counts: &Counts, first_fault: Option<String>, fpr: impl FnOnce() -> f64) {
         let before = self.counts.inserted;
         self.counts.add(counts);
@@ -107,14 +106,14 @@ impl Tally {
         }
     }
 
-    /// Tells the user of lines without what is wanted of them, if there were any.
+    /// Warns of lines without the wanted part, if there were any.
     pub fn end(&self) {
         if let (false, Some(first)) = (self.quiet, &self.first_fault) {
             warn(&format!("lines without a {}: {}; the first is {first}", self.wanted, self.counts.faults));
         }
     }
 
-    /// Tells the user if more than a hundredth of the `units` that went are expected to have gone by mistake.
+    /// Warns if more than a hundredth of the removed `units` are expected to be false positives.
     pub fn tell_wrong(&self, units: &str) {
         let UnitCounts { duplicates, wrong, .. } = self.counts.units;
         if wrong >= 1.0 && wrong > 0.01 * duplicates as f64 {
@@ -125,14 +124,14 @@ impl Tally {
         }
     }
 
-    /// Tells the user of dangers that lose nothing.
+    /// Prints warnings of dangers, unless quiet.
     pub fn warn(&self, warnings: impl IntoIterator<Item = String>) {
         if !self.quiet {
             warnings.into_iter().for_each(|warning| warn(&warning));
         }
     }
 
-    /// Counts an input that is left out, or the rest of which is, and tells the user why.
+    /// Counts an input that is skipped in whole or in part, and reports the reason.
     pub fn leave_out(&mut self, why: &str) {
         if self.first.is_none() {
             self.counts.left_out += 1;
@@ -140,17 +139,17 @@ impl Tally {
         }
     }
 
-    /// What the command ends with once the inputs end.
+    /// Returns the exit code of the command once all inputs are read.
     pub fn exit_code(&self) -> u8 {
         if self.counts.left_out > 0 { INCOMPLETE } else { SUCCESS }
     }
 
-    /// New keys that still fit, where the filter is limited.
+    /// New keys that still fit, if there is a limit.
     pub fn room(&self) -> Option<u64> {
         self.limit.as_ref().map(|limit| limit.keys.saturating_sub(self.counts.inserted))
     }
 
-    /// Goes on with the room that an interrupted run had.
+    /// Continues with the room that an interrupted run had.
     pub fn resume(&mut self, room: Option<u64>) {
         if let (Some(limit), Some(room)) = (&mut self.limit, room) {
             limit.keys = room;
@@ -158,53 +157,53 @@ impl Tally {
     }
 }
 
-/// What came of reading the inputs for the first time.
+/// The result of the first reading of the inputs.
 pub struct First {
     pub counts: Counts,
-    /// What the second look had on disk.
+    /// The bytes on disk of the exact check.
     pub disk_bytes: u64,
 }
 
-/// When a filter of a fixed size is full, and what then.
+/// The limit at which a filter of a fixed size is full, and the reaction to it.
 #[derive(Debug, PartialEq)]
 pub struct Limit {
-    /// Keys that it is for.
+    /// Keys that the filter is made for.
     pub planned: u64,
     /// New keys that fit.
     pub keys: u64,
-    /// The false-positive rate once they are in.
+    /// The false-positive rate once these keys are inserted.
     pub fpr: f64,
-    /// Whether to stop there. Otherwise a warning says so, once.
+    /// True if the run stops there. Otherwise a warning is printed once.
     pub stop: bool,
 }
 
 impl Limit {
-    /// For a filter without keys.
+    /// The limit of an empty filter.
     pub fn new(keys: u64, fpr: f64, stop: bool) -> Self {
         Self { planned: keys, keys, fpr, stop }
     }
 
-    /// How full the filter is, for people.
+    /// Returns the share of the limit that is used, for the progress line.
     pub fn full(&self, counts: &Counts) -> String {
         format!("{:.0} % full", 100.0 * counts.inserted as f64 / self.keys.max(1) as f64)
     }
 
-    /// For a filter that has keys, and is full with so many in all.
+    /// The limit of a filter that has keys already and is full with `planned` in all.
     pub fn of_loaded(set: &KeySet, planned: u64, fpr: f64, stop: bool) -> Self {
         let keys = (planned as f64 - set.keys()).max(0.0) as u64;
         Self { planned, keys, fpr, stop }
     }
 }
 
-/// How many distinct keys a set was offered. One that it took for seen had all its bits set, so these are what fills it.
+/// The number of distinct keys that were offered to a set. These fill it: a key that was reported as seen had all its bits set.
 pub struct Offered(pub f64);
 
 impl Offered {
-    /// Adds keys of which so many were taken for new. Returns the mean of the `rate` at these numbers of keys, by Simpson's rule.
+    /// Adds keys, `inserted` of them reported as new. Returns the mean of the `rate` over these keys, by Simpson's rule.
     pub fn add(&mut self, inserted: u64, rate: impl Fn(f64) -> f64) -> f64 {
         let Self(keys) = *self;
         let mut mean = rate(keys);
-        // The more were offered, the higher the rate was, and so the more were taken for seen.
+        // The more keys were offered, the higher the rate, and so the more were reported as seen.
         for _ in 0..3 {
             let to = keys + inserted as f64 / (1.0 - mean).max(f64::EPSILON);
             mean = (rate(keys) + 4.0 * rate(f64::midpoint(keys, to)) + rate(to)) / 6.0;

@@ -1,15 +1,15 @@
-//! The second, exact look at what the filter calls a duplicate: a set of all fingerprints, mostly on disk.
+//! An exact check of the keys that the filter reports as seen: a set of all fingerprints, mostly on disk.
 //!
-//! New fingerprints gather in `recent`. When that is full they become a [`Run`], a sorted file. Only a suspect that is
-//! not among the recent ones is looked up in the runs. The suspects of one chunk are looked up together and in order, which
-//! costs one page of each run. The ones that are found are kept in `confirmed`, as inputs repeat some lines very often.
+//! New fingerprints are collected in `recent`. When it is full, it becomes a [`Run`], a sorted file. Only a suspect that is not in
+//! `recent` is looked up in the runs. The suspects of one chunk are looked up together and in order, which costs one page of each
+//! run. The ones that are found are cached in `confirmed`, because inputs repeat some lines very often.
 //!
 //! Runs are merged for two reasons: 16 of one size become one, which bounds their number; and all become one once
-//! looking into many has cost about as much as merging them. So an input of new lines is hardly ever merged, and one
-//! of old lines soon has a single run to look into.
+//! lookups in many have cost about as much as a merge. So an input of new lines is hardly ever merged, and an input of
+//! old lines soon has a single run.
 //!
-//! The memory is 27 MiB and 1/128 of what is on disk: 39 MiB for 100 million distinct lines. The disk holds 16 bytes
-//! for each distinct line, at most twice that during a merge.
+//! The memory is 27 MiB and 1/128 of the size on disk: 39 MiB for 100 million distinct lines. The disk holds 16 bytes
+//! for each distinct line, at most twice as much during a merge.
 
 mod recent;
 mod run;
@@ -21,16 +21,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Fingerprints merged in the time of looking into one page.
+/// Fingerprints merged in the time of reading one page.
 const MERGED_PER_LOOKUP: u64 = 16;
 
 /// The number of fingerprints whose slots are fetched from memory at once.
 const AHEAD: usize = 64;
 
-/// What makes the second hash of a fingerprint another one than the first.
+/// Changes the seed of the first hash to the seed of the second.
 const SECOND: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// What hashes keys a second time, for the fingerprints of a filter with this seed.
+/// Returns the hasher of fingerprints for a filter with this seed.
 pub fn second_hasher(seed: u64) -> KeyHasher {
     KeyHasher::new(seed ^ SECOND)
 }
@@ -42,23 +42,23 @@ pub struct Exact {
     recent: Recent,
     /// Oldest first, so that the first is about the largest.
     runs: Vec<Run>,
-    /// Fingerprints that were found in runs, each in the slot that its low bits name. 0 is none.
+    /// A cache of fingerprints that were found in runs, each in the slot that its low bits select. 0 marks a free slot.
     confirmed: Vec<u128>,
-    /// Pages looked up in other runs than the first since all were merged. Relaxed, for it only tells when that is worth its time.
+    /// Pages read in runs other than the first since the last merge of all. Relaxed: it only decides when a merge pays.
     detours: AtomicU64,
 }
 
 struct Limits {
-    /// The slots for recent fingerprints, as a power of two. Three quarters of them are filled.
+    /// The slots for recent fingerprints, as a power of two. Three quarters of them are used.
     recent_bits: u32,
-    /// As a power of two.
+    /// The slots of `confirmed`, as a power of two.
     confirmed_bits: u32,
-    /// So many runs of about one size become one.
+    /// The number of runs of about one size that become one.
     fan_in: usize,
 }
 
 impl Exact {
-    /// Remembers nothing yet. The first temporary file is made in `folder` when the memory is full. Fails if none can be made.
+    /// Creates an empty set. Its temporary files are made in `folder`. Fails if none can be made there.
     pub fn new(folder: &Path) -> io::Result<Self> {
         tempfile::tempfile_in(folder)?;
         Ok(Self::limited(folder, Limits { recent_bits: 20, confirmed_bits: 19, fan_in: 16 }))
@@ -75,17 +75,17 @@ impl Exact {
         }
     }
 
-    /// Takes the fingerprints of lines, and for each of them what the filter says: `true` if it is new, or `false` if it
-    /// may have been there. Corrects every `false` that should be `true`. Returns how many it corrected.
+    /// Corrects the filter's answers for the lines with these fingerprints: every `false` (perhaps seen) that should be
+    /// `true` (new). Returns the number of corrections.
     ///
-    /// After an error only some of the lines are remembered, and the set is of no more use.
+    /// After an error only some of the lines are recorded, and the set must not be used any more.
     pub fn correct(&mut self, fingerprints: &[u128], new: &mut [bool]) -> io::Result<usize> {
         let mut suspects = Vec::new();
         for (line, (&fingerprint, &new)) in fingerprints.iter().zip(&*new).enumerate() {
             if line % AHEAD == 0 {
                 self.recent.touch(&fingerprints[line..fingerprints.len().min(line + AHEAD)]);
             }
-            // 0 marks free slots. That it is taken for 1 matters no more than that any two lines may collide.
+            // 0 marks free slots. Treating it as 1 is as harmless as any other collision.
             let fingerprint = fingerprint.max(1);
             if new {
                 self.remember(fingerprint)?;
@@ -93,7 +93,7 @@ impl Exact {
                 suspects.push(Suspect { fingerprint, line, found: false });
             }
         }
-        // The first of equal lines decides, and the sort keeps it the first; the others remain duplicates.
+        // The first of equal lines decides, and the stable sort keeps it first; the others remain duplicates.
         suspects.sort_by_key(|suspect| suspect.fingerprint);
         suspects.dedup_by_key(|suspect| suspect.fingerprint);
         self.look(&mut suspects)?;
@@ -111,8 +111,8 @@ impl Exact {
         Ok(corrected)
     }
 
-    /// Takes the fingerprints of lines, and for each of them whether the filter has it, perhaps by mistake. Corrects every `true` that
-    /// should be `false`. Remembers nothing, so any number of threads may ask.
+    /// Corrects the filter's answers for the lines with these fingerprints: every `true` (perhaps found) that should be
+    /// `false`. Records nothing, so any number of threads may call it.
     pub fn confirm(&self, fingerprints: &[u128], found: &mut [bool]) -> io::Result<()> {
         let mut suspects = Vec::new();
         for (line, (&fingerprint, &found)) in fingerprints.iter().zip(&*found).enumerate() {
@@ -139,12 +139,12 @@ impl Exact {
         Ok(())
     }
 
-    /// Whether to look into many runs has cost about as much as to merge them.
+    /// True if lookups in many runs have cost about as much as a merge of all.
     pub fn is_untidy(&self) -> bool {
         self.detours.load(Relaxed) * MERGED_PER_LOOKUP > self.runs.iter().map(Run::entries).sum()
     }
 
-    /// Makes all runs one, if that is worth its time.
+    /// Merges all runs if that pays.
     pub fn tidy(&mut self) -> io::Result<()> {
         if self.is_untidy() {
             self.merge(0)?;
@@ -163,7 +163,7 @@ impl Exact {
         &mut self.confirmed[fingerprint as usize & mask]
     }
 
-    /// Takes a fingerprint that is in no run.
+    /// Records a fingerprint that is not in the set.
     fn remember(&mut self, fingerprint: u128) -> io::Result<()> {
         self.recent.insert(fingerprint);
         if !self.recent.is_full() {
@@ -173,7 +173,7 @@ impl Exact {
         self.recent.clear();
         let fan_in = self.limits.fan_in;
         while let Some(from) = self.runs.len().checked_sub(fan_in) {
-            // The smallest run there is has the level 0, one of `fan_in` such the level 1, and so on.
+            // The smallest run has level 0, a merge of `fan_in` runs of level 0 has level 1, and so on.
             let smallest = self.runs.iter().map(Run::entries).min().unwrap_or(1);
             let level = |run: &Run| (run.entries() / smallest).ilog(fan_in as u64);
             if level(&self.runs[from]) != level(&self.runs[self.runs.len() - 1]) {
@@ -184,7 +184,7 @@ impl Exact {
         Ok(())
     }
 
-    /// Makes the runs from this one on one.
+    /// Merges the runs from index `from` to the end.
     fn merge(&mut self, from: usize) -> io::Result<()> {
         let merged = Run::merge(&self.folder, self.runs.drain(from..))?;
         self.runs.push(merged);
@@ -259,7 +259,7 @@ mod tests {
             add(&mut exact, known.iter().copied());
             let bytes = exact.disk_bytes();
             for asked in asked.chunks(batch) {
-                // What a filter has is found, and others by mistake.
+                // The keys of the filter are found, and some others by mistake.
                 let mut found: Vec<_> = asked.iter().map(|(key, wrong)| known.contains(key) || *wrong).collect();
                 exact.confirm(&fingerprints(asked.iter().map(|(key, _)| *key)), &mut found).unwrap();
                 prop_assert!(asked.iter().zip(&found).all(|((key, _), found)| known.contains(key) == *found));
@@ -296,7 +296,7 @@ mod tests {
     fn many_lookups_merge_all_runs() {
         let mut exact = small(&temp_dir());
         add(&mut exact, 0..48 * 8);
-        // One at a time: none shares a page with another.
+        // One at a time, so that no two share a page.
         for old in fingerprints(0..48) {
             assert_eq!(exact.correct(&[old], &mut [false]).unwrap(), 0);
         }

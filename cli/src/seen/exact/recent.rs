@@ -1,14 +1,14 @@
 //! A set of fingerprints in memory, always sorted.
 //!
-//! A fingerprint is random, so its high bits tell about where in a sorted table it belongs: a lookup starts there and
-//! has few steps, and the table need not be sorted before it is written to a file. It descends, so that 0, for a free
-//! slot, ends a search as a smaller fingerprint does.
+//! A fingerprint is random, so its high bits give its approximate index in a sorted table: a lookup starts there and
+//! takes few steps, and the table need not be sorted before it is written to a file. The order is descending, so that
+//! 0, a free slot, ends a search like any smaller fingerprint.
 
 use std::hint::black_box;
 
-/// Fingerprints, none of which is 0.
+/// Fingerprints other than 0.
 pub struct Recent {
-    /// Longer than the bits tell by what was pushed over the end.
+    /// 2^`bits` slots, and the fingerprints that were pushed beyond them.
     slots: Vec<u128>,
     bits: u32,
     len: usize,
@@ -20,17 +20,16 @@ impl Recent {
         Self { slots: vec![0; 1 << bits], bits, len: 0 }
     }
 
-    /// Whether more keys would make searches slow.
+    /// True if more keys would make searches slow.
     pub fn is_full(&self) -> bool {
         self.len >= (1 << self.bits) / 4 * 3
     }
 
-    /// Has the slots of these fingerprints brought into the cache, at once rather than one after the other.
+    /// Prefetches the slots of these fingerprints, so that their cache misses overlap.
     pub fn touch(&self, fingerprints: &[u128]) {
         black_box(fingerprints.iter().fold(0, |sum, &fingerprint| sum ^ self.slots[self.start(fingerprint)]));
     }
 
-    /// Whether the fingerprint is in the set.
     pub fn contains(&self, fingerprint: u128) -> bool {
         self.slots.get(self.index(fingerprint)) == Some(&fingerprint)
     }
@@ -64,7 +63,7 @@ impl Recent {
         self.len = 0;
     }
 
-    /// Where the fingerprint is or should be.
+    /// Returns the index at which the fingerprint is, or would be inserted.
     fn index(&self, fingerprint: u128) -> usize {
         let mut index = self.start(fingerprint);
         while self.slots.get(index).is_some_and(|&slot| slot > fingerprint) {
@@ -73,7 +72,7 @@ impl Recent {
         index
     }
 
-    /// Where the search for the fingerprint starts.
+    /// Returns the index at which the search for the fingerprint starts.
     fn start(&self, fingerprint: u128) -> usize {
         (!fingerprint >> (u128::BITS - self.bits)) as usize
     }
@@ -86,7 +85,7 @@ mod tests {
 
     #[test]
     fn is_sorted_wherever_its_fingerprints_crowd() {
-        // The smallest belong at the end of the table and go over it.
+        // The smallest belong at the end of the table and are pushed beyond it.
         for spread in [1, 1 << 64, 1 << 119] {
             let mut recent = Recent::new(6);
             let mut expected = BTreeSet::new();

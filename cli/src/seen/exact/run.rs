@@ -1,4 +1,4 @@
-//! A run: sorted fingerprints in an unnamed temporary file, with the begin of each page in memory.
+//! A run: sorted fingerprints in an unnamed temporary file, with the start of each page in memory.
 
 use crate::sort::{Merge, Stretch};
 use std::fs::File;
@@ -9,19 +9,19 @@ use std::sync::Arc;
 
 /// The bytes of a fingerprint in a file.
 const ENTRY: usize = size_of::<u128>();
-/// The bytes that are read at once. Fewer take more memory for their heads, more take longer to copy.
+/// The bytes that are read at once. Smaller pages need more memory for their heads, larger ones take longer to copy.
 const PAGE: usize = 1024;
 /// The bytes that are written at once.
 const WRITTEN: usize = 1 << 16;
-/// The fingerprints of all runs that a merge has in memory.
+/// The fingerprints of all runs that a merge holds in memory.
 const MERGED: usize = 1 << 16;
 
-/// The high half of a fingerprint, nearly always enough to tell it from others.
+/// Returns the high half of a fingerprint, which is nearly always unique.
 fn head(fingerprint: u128) -> u64 {
     (fingerprint >> u64::BITS) as u64
 }
 
-/// From the words of a record, of which the first counts most.
+/// Joins the words of a record, the most significant first.
 fn fingerprint([high, low]: [u64; 2]) -> u128 {
     u128::from(high) << u64::BITS | u128::from(low)
 }
@@ -35,7 +35,7 @@ pub struct Suspect {
     pub fingerprint: u128,
     /// The line that has it.
     pub line: usize,
-    /// Whether it was found in a run.
+    /// True if it was found in a run.
     pub found: bool,
 }
 
@@ -55,7 +55,7 @@ impl Run {
         writer.finish()
     }
 
-    /// Writes the fingerprints of all the runs.
+    /// Writes the fingerprints of several runs as one.
     pub fn merge(folder: &Path, runs: impl Iterator<Item = Self>) -> io::Result<Self> {
         let mut writer = Writer::new(tempfile::tempfile_in(folder)?);
         let mut entries = 0;
@@ -95,7 +95,7 @@ impl Run {
                 let entries = bytes[..len].as_chunks().0;
                 suspect.found = entries.binary_search_by_key(&suspect.fingerprint, |&entry| decoded(entry)).is_ok();
                 page += 1;
-                // Hardly ever: what is sought may also follow an entry that begins like it.
+                // Rare: the fingerprint may also be on a later page that begins with the same head.
                 if suspect.found || self.heads.get(page) != Some(&head) {
                     break;
                 }
@@ -104,7 +104,7 @@ impl Run {
         Ok(pages)
     }
 
-    /// The last page that begins with less than this, or the first page. It is not before `from`, and likely near.
+    /// Returns the last page with a head below `head`, or the first page. It is at or after `from`, and likely near.
     fn first_page(&self, from: usize, head: u64) -> usize {
         let (mut page, mut step) = (from, 1);
         while self.heads.get(page + step).is_some_and(|&other| other < head) {
@@ -189,7 +189,7 @@ mod tests {
         // Up to the largest fingerprint there is.
         let spread = |i: u64| u128::MAX - (u128::from(270_067 - i) << 90);
         let sizes = [1, 200_000, 64, 70_000, 3];
-        // Each number belongs to one run: the first that still has room among those it is handed to in turn.
+        // Each number belongs to one run: the first in turn that has room for it.
         let mut parts = sizes.map(|_| Vec::new());
         let total: usize = sizes.iter().sum();
         let mut turn = 0;

@@ -1,4 +1,4 @@
-//! Which set a command takes: how large, and whether it grows.
+//! The choice of the set that a command uses: its size, and whether it grows.
 
 use crate::error::Error;
 use crate::figures::{readable, readable_size};
@@ -14,24 +14,24 @@ use crate::values::OnError;
 use bloomline::{BloomFilter, Builder, Plan, ScalableBloomFilter};
 use std::path::Path;
 
-/// Keys of the first filter where nothing tells how many there will be.
+/// Keys of the first filter if their number is unknown.
 const FIRST: u64 = 1 << 20;
 
 /// A set in memory that is not built yet.
 #[derive(Debug, PartialEq)]
 pub enum Choice {
-    /// One filter of this size, the keys and the rate that ask for it, and when it is full.
+    /// One filter of this size, the keys and the rate that it was chosen for, and the limit at which it is full.
     Sized { plan: Plan, keys: Option<u64>, fpr: Option<f64>, limit: Limit },
-    /// A filter for this number of keys, with this plan, and more filters if more come. Together they keep the rate.
+    /// A filter for this number of keys, with this plan, and more filters if more keys arrive. Together they keep the rate.
     Estimated { plan: Plan, keys: u64, fpr: f64 },
-    /// Filters that together keep a false-positive rate, the first of them for this number of keys. Where nothing tells a number, it is
-    /// for many.
+    /// Filters that together keep a false-positive rate, the first sized for this number of keys. `None` if the number
+    /// is unknown: the first is then sized for many.
     Scalable { keys: Option<u64>, fpr: f64 },
 }
 
-/// The set of `build`: the one that is there, or a new one for the keys that the user or the inputs tell; and whether nothing tells how
-/// many there are. One that may grow is to be built once more, of the right size. Where the inputs cannot be read again, it keeps the
-/// hashes.
+/// Returns the set of `build`: the existing one, or a new one for the keys that the user gives or the inputs suggest;
+/// its limit; and whether the number of keys is unknown. A set that may grow is built a second time in the right size.
+/// If the inputs cannot be read again, it records the hashes.
 pub fn of_build(
     options: &BuildOptions,
     key_name: &str,
@@ -60,26 +60,26 @@ pub fn of_build(
     Ok((set, limit, unknown))
 }
 
-/// The set of `build` for keys that were counted: it has room for them, and nothing is left to warn of.
+/// Returns the set of `build` for keys that were counted. It has room for all of them, so it has no limit.
 pub fn of_counted(options: &BuildOptions, key_name: &str, keys: u64) -> Result<KeySet, Error> {
     let counted = for_keys(&options.size, Ok(keys), None, false)?;
     counted.build(options.size.seed(), key_name).map(|(set, _)| set)
 }
 
-/// A set that is to be made as the options ask for it.
+/// The options for a set that is to be built.
 pub struct New<'a> {
     pub size: &'a SizeOptions,
     pub growth: &'a GrowthOptions,
-    /// Whether it outlives the run.
+    /// True if it outlives the run.
     pub keep: bool,
     pub key_name: &'a str,
-    /// What its keys are called.
+    /// The plural noun for its keys in messages.
     pub keys: &'a str,
     pub quiet: bool,
 }
 
 impl New<'_> {
-    /// Makes it for the keys of these inputs. Tells when it is full.
+    /// Builds it for the keys of these inputs. Returns the limit at which it is full, if it has one.
     pub fn of_inputs(
         &self,
         inputs: &[Input],
@@ -87,7 +87,7 @@ impl New<'_> {
         sampled: &Sampled,
     ) -> Result<(KeySet, Option<Limit>), Error> {
         let Self { size, growth, keep, .. } = *self;
-        // Where the choice does not depend on the inputs, nobody looks into them.
+        // The inputs are sampled only if the choice depends on them.
         let asked = size.expected_keys.is_none() && (growth.memory.is_none() || !keep);
         let go_on = reading.on_error != OnError::Fail;
         let keys = if asked { estimate::of_inputs(inputs, reading.end(), sampled, go_on)? } else { Err(String::new()) };
@@ -106,12 +106,12 @@ impl New<'_> {
     }
 }
 
-/// Chooses by the options, and by what the inputs tell: how many keys they have, or which of them does not tell. `keep` is whether the
-/// set outlives the run.
+/// Chooses by the options, and by the number of keys in the inputs, or the name of an input that does not tell it.
+/// `keep` is true if the set outlives the run.
 fn choose(size: &SizeOptions, growth: &GrowthOptions, keep: bool, found: Result<u64, String>) -> Result<Choice, Error> {
     let GrowthOptions { memory, max_fpr, when_full } = growth;
     let stop = *when_full == Some(WhenFull::Stop);
-    // A number of keys or of bytes is a guess, whoever tells it.
+    // A number of keys or of bytes is an estimate, even if the user gives it.
     let grows = when_full.map_or(max_fpr.is_none(), |when| when == WhenFull::Grow);
     let keys = size.expected_keys.map_or(found, Ok);
     let unknown = keys.is_err() && memory.is_none() && when_full.is_none();
@@ -121,7 +121,7 @@ fn choose(size: &SizeOptions, growth: &GrowthOptions, keep: bool, found: Result<
     check_rates(*max_fpr, Some(size.fpr()))?;
     match (*memory, grows) {
         (None, false) => for_keys(size, keys, *max_fpr, stop),
-        // A state outlives the inputs that are known, and is a file of one kind from its beginning.
+        // A state outlives the known inputs, and is a file of one kind from its start.
         (None, true) => match keys {
             Ok(keys) if !keep => for_estimate(size, keys, false),
             keys => Ok(Choice::Scalable { keys: keys.ok(), fpr: size.fpr() }),
@@ -132,9 +132,9 @@ fn choose(size: &SizeOptions, growth: &GrowthOptions, keep: bool, found: Result<
             Ok(Choice::Scalable { keys: Some(plan.capacity(first).max(1)), fpr: size.fpr() })
         }
         (Some(bytes), grows) => {
-            // The best rate for the keys, if they are known and no rate is given, or as many keys as the rate allows.
+            // The best rate for the keys, if they are known and no rate is given, or else as many keys as the rate allows.
             let builder = BloomFilter::builder().memory(bytes);
-            // What grows later has its part of the rate.
+            // Later filters need a share of the rate.
             let share = if grows { Local::SHARE } else { 1.0 };
             let (plan, keys, fpr) = match keys {
                 Ok(keys) if !keep && size.fpr.is_none() => (builder.expected_keys(keys).plan()?, Some(keys), None),
@@ -143,7 +143,7 @@ fn choose(size: &SizeOptions, growth: &GrowthOptions, keep: bool, found: Result<
             if grows {
                 let keys = keys.unwrap_or_else(|| plan.capacity(share * size.fpr()).max(1));
                 let fpr = fpr.unwrap_or(plan.expected_fpr(keys) / share);
-                // Nothing would be left of its rate for what comes after the estimate.
+                // No rate would be left for the filters after the first.
                 return if fpr < 1.0 {
                     Ok(Choice::Estimated { plan, keys, fpr })
                 } else {
@@ -157,7 +157,7 @@ fn choose(size: &SizeOptions, growth: &GrowthOptions, keep: bool, found: Result<
     }
 }
 
-/// Refuses a rate at which a filter is full before it has the rate of -p.
+/// Refuses a --max-fpr below the rate of -p.
 fn check_rates(max_fpr: Option<f64>, fpr: Option<f64>) -> Result<(), Error> {
     match max_fpr.zip(fpr).filter(|(max_fpr, fpr)| max_fpr < fpr) {
         Some((max_fpr, fpr)) => Err(Error::MaxFprBelow { max_fpr, fpr }),
@@ -165,18 +165,18 @@ fn check_rates(max_fpr: Option<f64>, fpr: Option<f64>) -> Result<(), Error> {
     }
 }
 
-/// A filter for a number of keys that may be wrong. `exact` has it the size of one that does not grow, as files that are to be merged
-/// need; should it grow, it is not saved.
+/// Chooses a filter for a number of keys that may be wrong. With `exact` it has the size of a filter that does not
+/// grow, which files need for a merge; if it does grow, it is not saved.
 fn for_estimate(size: &SizeOptions, keys: u64, exact: bool) -> Result<Choice, Error> {
     let exact = exact.then(|| BloomFilter::builder().expected_keys(keys).false_positive_rate(size.fpr()).plan());
     match Local::plan_estimated(keys, size.fpr()).and_then(|plan| exact.unwrap_or(Ok(plan))) {
         Ok(plan) => Ok(Choice::Estimated { plan, keys, fpr: size.fpr() }),
-        // A rate at the limit of what hashes can keep leaves nothing to grow with.
+        // A rate near the lowest that 64-bit hashes can keep leaves no share for growth.
         Err(_) => for_keys(size, Ok(keys), None, true),
     }
 }
 
-/// A filter for a number of keys. It is full with them, or at another rate if one is given.
+/// Chooses a filter for a number of keys. It is full with them, or at `max_fpr` if that is given.
 fn for_keys(size: &SizeOptions, keys: Result<u64, String>, max_fpr: Option<f64>, stop: bool) -> Result<Choice, Error> {
     let keys = keys.map_err(|input| Error::KeysUnknown { input })?;
     let plan = BloomFilter::builder().expected_keys(keys).false_positive_rate(size.fpr()).plan()?;
@@ -186,7 +186,7 @@ fn for_keys(size: &SizeOptions, keys: Result<u64, String>, max_fpr: Option<f64>,
 }
 
 impl Choice {
-    /// The keys that its first filter is for, and the rate of all.
+    /// Returns the keys that its first filter is for, and the rate of the whole.
     pub fn begins_for(&self) -> (u64, f64) {
         match self {
             Self::Sized { limit, .. } => (limit.keys, limit.fpr),
@@ -195,7 +195,7 @@ impl Choice {
         }
     }
 
-    /// Builds it.
+    /// Builds the set.
     pub fn build(self, seed: u64, key_name: &str) -> Result<(KeySet, Option<Limit>), Error> {
         let of_plan = |plan: &Plan| BloomFilter::builder().memory(plan.memory_bytes()).probes(plan.probes());
         let (set, limit) = match self {
@@ -219,8 +219,8 @@ impl Choice {
     }
 }
 
-/// The set on a server: with -n the one of this size, and without the one that is there, or one that grows. It is asked how full it
-/// is if `stats`.
+/// Returns the set on a server: with -n a filter of this size, otherwise the existing one, or one that grows. Queries
+/// its statistics if `stats`.
 pub fn of_server(
     options: &SizeOptions,
     writing: &SharedWriteOptions,
@@ -234,7 +234,7 @@ pub fn of_server(
     Ok(KeySet::Shared(shared.into()))
 }
 
-/// When a set that was saved is full. Refuses options that ask for another set, unless the run that shrank it is resumed.
+/// Returns the limit of a saved set. Refuses options that ask for another set, unless the run that shrank it is resumed.
 pub fn limit_of_state(
     size: &SizeOptions,
     growth: &GrowthOptions,
@@ -267,7 +267,7 @@ pub fn limit_of_state(
     if let Some((has, asked)) = rate.zip(size.fpr).filter(|(has, asked)| has != asked) {
         return refused(format!("it is made for a false-positive rate of {has}, and not {asked}"));
     }
-    // A run that shrank its state is at its end. It may be resumed, to do nothing.
+    // A run that shrank its state is at its end. Resuming it does nothing.
     let folded = |blocks: usize| {
         let folds = blocks / filter.block_count();
         resume && folds.is_power_of_two() && folds * filter.block_count() == blocks
@@ -284,7 +284,7 @@ pub fn limit_of_state(
             return refused(format!("{options} for {asked} bytes, and it has {has}"));
         }
     }
-    // What the options say goes before what the file tells. If neither tells, options that ask for a limit have the default rate.
+    // The options override the file. If neither has keys or a rate, options that ask for a limit use the default rate.
     let at_rate = |fpr| (filter.capacity(fpr), fpr);
     let limited = size.fpr.is_some() || memory.is_some() || when_full.is_some();
     let full = max_fpr.map(at_rate).or(size.expected_keys.map(|keys| (keys, size.fpr()))).or(set.made_for());

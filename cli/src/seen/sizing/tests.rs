@@ -1,4 +1,4 @@
-//! Sizes that options ask for, and what they refuse.
+//! Sizes that options ask for, and combinations that are refused.
 
 use super::*;
 use crate::options::{Cli, Command, DedupOptions};
@@ -29,21 +29,21 @@ fn keys_and_rate_decide() {
     let unknown = |fpr| Choice::Scalable { keys: None, fpr };
     let estimated = |keys, fpr| Choice::Estimated { plan: filter(keys, 0.95 * fpr).plan().unwrap(), keys, fpr };
     for (text, lines, expected) in [
-        // A number is a first size, at 1e-6 if no rate is given, unless the user asks for a fixed one.
+        // A number of keys is a first size, at 1e-6 if no rate is given, unless the user asks for a fixed one.
         ("-n 1000", None, estimated(1000, 1e-6)),
         ("-n 1000 -p 0.01", Some(500), estimated(1000, 0.01)),
         ("-n 1000 --when-full warn", None, sized(1000, 1e-6, false)),
         ("--when-full warn", Some(500), sized(500, 1e-6, false)),
         ("--when-full stop", Some(500), sized(500, 1e-6, true)),
-        // So is what the inputs tell.
+        // So is the number of keys in the inputs.
         ("", Some(500), estimated(500, 1e-6)),
         ("-p 0.01", Some(500), estimated(500, 0.01)),
         ("--when-full grow", Some(500), estimated(500, 1e-6)),
         ("-n 1000 --when-full grow", Some(500), estimated(1000, 1e-6)),
-        // Where nothing is told, it grows from what is for many keys.
+        // If the number is unknown, the set grows from a filter for many keys.
         ("", None, unknown(1e-6)),
         ("-p 0.01", None, unknown(0.01)),
-        // A state is for more than the inputs of one run, unless the user says otherwise.
+        // A state is for more than the inputs of one run, unless the options say otherwise.
         ("--state s", Some(500), scalable(500, 1e-6)),
         ("--state s", None, unknown(1e-6)),
         ("--state s -n 1000", Some(500), scalable(1000, 1e-6)),
@@ -58,7 +58,7 @@ fn keys_and_rate_decide() {
         assert!(matches!(chosen(text, None), Err(Error::KeysUnknown { input }) if input == "a pipe"), "{text}");
     }
     assert!(matches!(chosen("-p 1e-30", Some(500)), Err(Error::Build { .. })));
-    // Nothing is left to grow with, so the estimate is a limit. A lower rate yet is refused by name.
+    // No rate is left for growth, so the estimate is a limit. Still lower rates are refused.
     let low = 2.0 * 500.0 / 2f64.powi(64);
     assert!(matches!(
         chosen(&format!("-p {low}"), Some(500)).unwrap(),
@@ -66,7 +66,7 @@ fn keys_and_rate_decide() {
     ));
 }
 
-/// The first filter has the rate that leaves something to grow with, and its file tells what was asked for.
+/// The first filter's rate leaves a share for growth, and its file records the rate that was asked for.
 #[test]
 fn an_estimate_is_built_as_planned() {
     for (keys, fpr) in [(1000, 0.01), (1_000_000, 0.01), (1_000_000, 1e-3), (1_000_000, 1e-6)] {
@@ -110,7 +110,7 @@ fn memory_decides() {
         assert_eq!((plan.memory_bytes(), limit.planned, limit.stop), (1 << 20, limit.keys, false), "{text}");
         assert!((limit.fpr / fpr - 1.0).abs() < 1e-3, "{text} {lines:?}: {}", limit.fpr);
         assert!((limit.keys as f64 / keys - 1.0).abs() < 1e-3, "{text} {lines:?}: {}", limit.keys);
-        // The file tells what was given, the other follows from the size.
+        // The file records the given number, and the other follows from the size.
         let planned = limit.planned as f64;
         let (set, _) = choice.build(0, "line").unwrap();
         let (keys, rate) = set.made_for().unwrap();
@@ -119,7 +119,7 @@ fn memory_decides() {
     }
 }
 
-/// It is the first filter's, and the rate of all is that which is asked for.
+/// The memory is the first filter's, and the rate of the whole is the one asked for.
 #[test]
 fn memory_is_a_first_size() {
     for (text, lines, rate) in [("-m 1M", None, 1e-6), ("-m 1M -p 1e-4", Some(500), 1e-4)] {
@@ -127,7 +127,7 @@ fn memory_is_a_first_size() {
         assert_eq!((plan.memory_bytes(), fpr), (1 << 20, rate), "{text}");
         assert!(plan.expected_fpr(keys) <= 0.95 * rate && plan.expected_fpr(keys + 1) > 0.95 * rate, "{text}");
     }
-    // The best rate for the lines that are known, and the part of those that may come.
+    // The best rate for the known lines, and the share of the lines that may follow.
     let Choice::Estimated { plan, keys: 371_862, fpr } = chosen("-m 1M", Some(371_862)).unwrap() else {
         panic!("it grows from the lines that are known")
     };
@@ -169,7 +169,7 @@ fn a_state_is_full_where_the_options_say() {
         ("--max-fpr 0.02", limit(capacity(0.02), 0.02, false)),
         ("--when-full stop --max-fpr 0.02", limit(capacity(0.02), 0.02, true)),
     ];
-    // One whose file does not tell is full at the default rate, if the options ask for an end.
+    // A filter whose file has neither is full at the default rate, if the options ask for a limit.
     let without = [
         ("", None),
         ("--when-full stop", limit(capacity(1e-6), 1e-6, true)),
