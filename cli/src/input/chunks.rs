@@ -12,42 +12,42 @@ use std::io::{self, Read};
 use std::mem;
 use std::sync::Arc;
 
-/// A byte order mark: the first bytes of many text files in UTF-8, and no part of the text.
+/// A byte order mark: the first bytes of many text files in UTF-8, which are not part of the text.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// Whole lines in a buffer that is filled again and again.
+/// Whole lines in a buffer that is reused.
 #[derive(Default)]
 pub struct Chunk {
     buffer: Vec<u8>,
     len: usize,
-    /// Bytes that were looked at.
+    /// The number of bytes that were searched.
     searched: usize,
-    /// Whether it begins where its input does.
+    /// True if the chunk starts at the start of its input.
     first: bool,
-    /// The length of the header of the input, which it begins with.
+    /// The length of the input's header, if the chunk begins with it; else 0.
     header: usize,
-    /// Whether there may be quotes in it, and so records of CSV with several lines.
+    /// True if quotes may occur, so that CSV records may span several lines.
     pub quoted: bool,
-    /// Where they end.
+    /// The ends of the CSV records.
     records: Records,
-    /// Whether a quoted field is open at the end of its input.
+    /// True if a quoted field is open at the end of the input.
     pub open: bool,
     /// True if the last line had no end in the input.
     pub unended: bool,
 }
 
 impl Chunk {
-    /// Bytes of memory.
+    /// Returns the bytes of memory in use.
     pub fn memory(&self) -> usize {
         self.buffer.len()
     }
 
-    /// The lines, each with its end.
+    /// Returns the lines, each with its end.
     pub fn bytes(&self) -> &[u8] {
         &self.buffer[self.header..self.len]
     }
 
-    /// Calls `found` with the end of each line, past the byte that ends it.
+    /// Calls `found` with the end of each line, after the byte that ends it.
     #[inline(always)]
     pub fn each_end(&self, end: u8, mut found: impl FnMut(usize)) {
         if self.quoted {
@@ -58,17 +58,18 @@ impl Chunk {
         }
     }
 
-    /// The header of the input with its end, if the lines are the first of the input; else it is empty.
+    /// Returns the header of the input with its end, or nothing if these are not the first lines of the input.
     pub fn header(&self) -> &[u8] {
         &self.buffer[..self.header]
     }
 
-    /// Where the first line starts, after the byte order mark of the input.
+    /// Returns the start of the first line, after the input's byte order mark.
     pub fn start(&self) -> usize {
         if self.header == 0 { mark(self.first, self.bytes()) } else { 0 }
     }
 
-    /// How many of the first `filled` bytes are whole lines, if none of those was that were looked at before.
+    /// Returns the length of the whole lines in the first `filled` bytes. The bytes searched by earlier calls contain no whole
+    /// line.
     fn whole(&mut self, filled: usize, format: &LineFormat) -> usize {
         let bytes = &self.buffer[..filled];
         let searched = mem::replace(&mut self.searched, filled);
@@ -87,9 +88,9 @@ impl Chunk {
         }
     }
 
-    /// Ends the last line, and so the lines of the input.
+    /// Adds an end to the last line if the line has none.
     fn end(&mut self, filled: &mut usize, format: &LineFormat) {
-        // A byte order mark alone is no line.
+        // A lone byte order mark is not a line.
         if mark(self.first, &self.buffer[..*filled]) == *filled {
             *filled = 0;
         }
@@ -103,7 +104,8 @@ impl Chunk {
         self.records.ends.extend(self.open.then_some(*filled));
     }
 
-    /// Leaves out the last record, whose quotes do not end. It may have most lines of the input, so the input is broken there.
+    /// Removes the last record, whose quotes are not closed. Most lines of the input may be in the record, so the input is treated
+    /// as broken there.
     fn leave_out_open(&mut self, filled: &mut usize, end: u8, csv: Csv) -> Error {
         self.records.ends.pop();
         let start = self.records.ends.last().copied().unwrap_or(0);
@@ -112,7 +114,7 @@ impl Chunk {
         Error::OpenQuote { lines, fault: Fault::Quote { has_escape: csv.escape.is_some() } }
     }
 
-    /// Takes `len` bytes for lines, but for the header.
+    /// Sets the chunk to the lines in the first `len` bytes, without the header.
     fn take(&mut self, len: usize, format: &LineFormat) {
         (self.len, self.header) = (len, 0);
         if self.first && format.header {
@@ -123,57 +125,56 @@ impl Chunk {
     }
 }
 
-/// The length of a byte order mark that bytes begin with, if they are the `first` of an input.
+/// Returns the length of the byte order mark at the start of `bytes`, if `first` bytes of an input.
 fn mark(first: bool, bytes: &[u8]) -> usize {
     if first && bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 }
 }
 
-/// How to cut.
+/// The options of [`Chunks`].
 #[derive(Clone, Copy)]
 pub struct Cut {
-    /// Bytes of a chunk, at most, except for longer lines.
+    /// The maximum size of a chunk in bytes, except for longer lines.
     pub size: usize,
-    /// What a line is.
     pub format: LineFormat,
-    /// True if the piece of a line is kept that was read before an input failed, and a last record whose quotes do not end.
+    /// True if an incomplete last line before a read error is kept, and so is a last record whose quotes are not closed.
     pub keep: bool,
 }
 
 /// Cuts an input into chunks. A last line without an end gets one.
 pub struct Chunks {
     contents: Contents,
-    /// The start of the line that the chunk before was too short for.
+    /// The start of a line that did not fit into the previous chunk.
     tail: Vec<u8>,
-    /// Whether the next chunk is at the start of the input.
+    /// True if the next chunk starts at the start of the input.
     first: bool,
     cut: Cut,
-    /// The end of lines, if what is no lines is to be refused.
+    /// The end of lines, if formats without lines are refused.
     lines_end: Option<u8>,
-    /// The header of the input, with its end, as soon as a chunk was read.
+    /// The header of the input with its end, once the first chunk is read.
     header: Vec<u8>,
-    /// What the input is called, and the header that it must have.
+    /// The name of the input, and the header that the input must have.
     name: String,
     expected: Option<Arc<Expected>>,
-    /// What failed, until the lines before it have gone.
+    /// The failure, until the lines before it are returned.
     failure: Option<io::Error>,
 }
 
 enum Contents {
-    /// Not opened so far; to be read from this byte on.
+    /// An input that is not yet opened, and the byte at which reading starts.
     Waiting(Input, u64),
     Open(Opened),
     Over,
 }
 
 impl Chunks {
-    /// Begins at the byte `start` of the input's contents.
+    /// Starts at the byte `start` of the input's contents.
     pub fn new(input: Input, start: u64, cut: Cut) -> Self {
         let (lines_end, name, expected) = (input.lines_end, input.origin.name().to_owned(), input.header.clone());
         let (contents, first) = (Contents::Waiting(input, start), start == 0);
         Self { contents, tail: Vec::new(), first, cut, lines_end, header: Vec::new(), name, expected, failure: None }
     }
 
-    /// Whether the writer of a pipe may wait for what becomes of its lines.
+    /// True if the input is an open pipe, whose writer may wait until its lines are processed.
     pub fn is_live(&self) -> bool {
         matches!(&self.contents, Contents::Open(open) if !open.regular)
     }
@@ -183,18 +184,18 @@ impl Chunks {
         self.cut.format.header
     }
 
-    /// The header of the input without its end and a byte order mark, as soon as a chunk was read.
+    /// Returns the header of the input without its end and byte order mark, once the first chunk is read.
     pub fn header_text(&self) -> &[u8] {
         let header = self.header.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.header);
         header.strip_suffix(&[self.cut.format.end]).unwrap_or(header)
     }
 
-    /// Puts the next lines into `chunk`; `false` at the end of the input. After an error there are no more.
+    /// Puts the next lines into `chunk`. Returns `false` at the end of the input and after an error.
     pub fn fill(&mut self, chunk: &mut Chunk) -> io::Result<bool> {
-        // One byte stays free for the end of a last line.
+        // One byte is reserved for the missing end of a last line.
         let room = self.cut.size.max(self.tail.len() + 1) + 1;
         if chunk.buffer.len() != room {
-            // A buffer that grew for a long line is given back to the system.
+            // A buffer that grew for a long line is returned to the system.
             chunk.buffer = Vec::new();
             grow(&mut chunk.buffer, room, self.tail.len())?;
         }
@@ -205,7 +206,7 @@ impl Chunks {
         let format = self.cut.format;
         let len = loop {
             let ended = self.read(&mut chunk.buffer, &mut filled);
-            // What a pipe has, or is compressed, is known here.
+            // The format of pipes and compressed files is recognized only here.
             let lines_end = self.lines_end.filter(|_| self.first);
             if let Some(format) = lines_end.and_then(|end| foreign::of_head(&chunk.buffer[..filled], end)) {
                 (self.contents, self.failure) = (Contents::Over, Some(foreign::refused(format)));
@@ -222,7 +223,7 @@ impl Chunks {
                     self.failure = Some(io::Error::other(chunk.leave_out_open(&mut filled, format.end, csv)));
                 }
                 if self.failure.is_some() {
-                    // What comes next may need memory.
+                    // The caller may need memory.
                     chunk.buffer.truncate(room.max(filled + 1));
                     chunk.buffer.shrink_to_fit();
                 }
@@ -254,7 +255,7 @@ impl Chunks {
         }
     }
 
-    /// Reads until the buffer is full or there is nothing to read at once, or `true` until the input ends.
+    /// Reads until the buffer is full or a pipe has returned some bytes. Returns `true` at the end of the input.
     fn read(&mut self, buffer: &mut [u8], filled: &mut usize) -> bool {
         while *filled + 1 < buffer.len() {
             let open = match &mut self.contents {
@@ -275,7 +276,7 @@ impl Chunks {
                 Ok(0) => self.contents = Contents::Over,
                 Ok(n) => {
                     *filled += n;
-                    // The writer of a pipe may wait long before the next line.
+                    // The writer of a pipe may pause for long before the next line.
                     if !open.regular {
                         return false;
                     }
@@ -287,7 +288,7 @@ impl Chunks {
         matches!(self.contents, Contents::Over)
     }
 
-    /// Opens the input. If it is not read from its start, the header is read first.
+    /// Opens the input. If reading does not start at the start of the input, the header is read first.
     fn open(&mut self, input: Input, start: u64) -> io::Result<Opened> {
         if self.cut.format.header && start > 0 {
             let mut head = Self::new(input.again()?, 0, self.cut);
@@ -297,18 +298,18 @@ impl Chunks {
         input.open(start)
     }
 
-    /// The input fails.
+    /// Ends the input with an error.
     fn fail(&mut self, source: io::Error) {
         (self.contents, self.failure) = (Contents::Over, Some(source));
     }
 }
 
-/// Memory that no line may take.
+/// Memory that is left free when a line is too long.
 const LEFT: usize = 1 << 20;
 
-/// Makes a buffer larger by so many bytes, for a line that has `had` bytes and goes on.
+/// Grows a buffer by `by` bytes, for a line of more than `had` bytes.
 fn grow(buffer: &mut Vec<u8>, by: usize, had: usize) -> io::Result<()> {
-    // At twice the size it seldom moves, but less may be all there is. The rest of the work needs some too.
+    // Doubling seldom has to move the buffer, but may exceed the memory. The rest of the program needs some memory, too.
     let reserved = buffer.try_reserve(by).or_else(|_| buffer.try_reserve_exact(by));
     if reserved.and_then(|()| Vec::<u8>::new().try_reserve_exact(LEFT)).is_err() {
         return Err(io::Error::new(io::ErrorKind::OutOfMemory, Error::LongLine { bytes: had }));

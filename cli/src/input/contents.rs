@@ -11,20 +11,20 @@ use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A file that is read.
+/// A file that is being read.
 pub struct Source {
     pub file: Arc<File>,
-    /// Counts the bytes that are read.
+    /// The counter of bytes that are read.
     pub read: Arc<AtomicU64>,
-    /// Gets these bytes too, if it is there.
+    /// A copy that also receives these bytes.
     pub copy: Option<Arc<File>>,
-    /// The end of lines, if the members of a compressed file have to begin as lines do.
+    /// The end of lines, if the members of a compressed file must start as lines do.
     pub lines_end: Option<u8>,
 }
 
 impl Source {
     fn take_note(&mut self, bytes: &[u8]) -> io::Result<()> {
-        // For a display that may lag behind.
+        // Relaxed: the counter is only displayed.
         self.read.fetch_add(bytes.len() as u64, Relaxed);
         let copied = self.copy.as_mut().map_or(Ok(()), |copy| copy.write_all(bytes));
         copied.map_err(|source| io::Error::other(Error::Copy { source }))
@@ -39,18 +39,18 @@ impl Read for Source {
     }
 }
 
-/// The contents of a file, decompressed, from the byte `start` on. It is read in pieces of `buffer` bytes where it is compressed.
+/// Opens the contents of a file at the byte `start`, decompressed. A compressed file is read in pieces of `buffer` bytes.
 ///
-/// A compressed file is decompressed up to `start`, and this part is thrown away.
+/// A compressed file is decompressed up to `start`, and that part is discarded.
 pub fn open(mut file: Source, start: u64, buffer: usize) -> io::Result<Box<dyn Read + Send>> {
     let (lines_end, mut head) = (file.lines_end, Vec::new());
-    // One byte after another, for the writer of a pipe may wait after any.
+    // Byte by byte, because the writer of a pipe may wait after any byte.
     while Coding::is_open(&head) && (&*file.file).take(1).read_to_end(&mut head)? > 0 {}
     let coding = Coding::of(&head);
     if start > 0 && coding == Coding::Plain {
         check_reach(file.file.metadata()?.len(), start)?;
         file.file.seek(SeekFrom::Start(start))?;
-        // What is skipped counts as read.
+        // Skipped bytes count as read.
         file.read.fetch_add(start, Relaxed);
         return Ok(Box::new(file));
     }
@@ -69,7 +69,7 @@ pub fn open(mut file: Source, start: u64, buffer: usize) -> io::Result<Box<dyn R
     Ok(contents)
 }
 
-/// Refuses a start behind the end of contents of `have` bytes, and of the end that their last line gets.
+/// Refuses a start that lies more than one byte (the end that a last line gets) after contents of `have` bytes.
 fn check_reach(have: u64, start: u64) -> io::Result<()> {
     if start > have.saturating_add(1) {
         return Err(io::Error::new(io::ErrorKind::UnexpectedEof, Error::Short { have, want: start }));
@@ -81,7 +81,6 @@ fn check_reach(have: u64, start: u64) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Reads from the start and from the middle.
     #[test]
     fn the_bytes_of_the_file_are_counted() {
         let lines: Vec<u8> = (0..100_000).flat_map(|i| format!("line {i}\n").into_bytes()).collect();

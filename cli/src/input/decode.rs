@@ -1,4 +1,4 @@
-//! Codings: how files are compressed, known by their first bytes where they are read, and by their names where they are written.
+//! Codings: the compression formats of files, recognized by first bytes when read and by names when written.
 
 use crate::error::Error;
 use crate::files;
@@ -7,7 +7,7 @@ use std::io::{self, Seek};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// How a file is compressed.
+/// The compression format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coding {
     Plain,
@@ -18,7 +18,7 @@ pub enum Coding {
     Lz4,
 }
 
-/// What a compressed file starts with: its coding; the bytes; and which of them has four low bits that differ from file to file.
+/// The coding, its magic bytes, and the index of a byte whose four low bits differ from file to file.
 type Magic = (Coding, &'static [u8], Option<usize>);
 
 const MAGICS: [Magic; 7] = [
@@ -28,18 +28,18 @@ const MAGICS: [Magic; 7] = [
     (Coding::Zstd, b"\x50\x2A\x4D\x18", Some(0)),
     (Coding::Xz, b"\xFD7zXZ\0", None),
     (Coding::Lz4, b"\x04\x22\x4D\x18", None),
-    // The level, and a first block or the end. The level alone could be text.
+    // The level, then the magic of the first block or of the end. The level alone could be text.
     (Coding::Bzip2, b"BZh0\x31\x41\x59\x26\x53\x59", Some(3)),
     (Coding::Bzip2, b"BZh0\x17\x72\x45\x38\x50\x90", Some(3)),
 ];
 
-/// The length of the longest of them.
+/// The length of the longest magic.
 const HEAD: usize = 10;
 
-/// A file that ends inside of its magic is known by so many bytes, and is then truncated.
+/// The number of bytes that identify a file which ends inside its magic, and so is truncated.
 const ENOUGH: usize = 4;
 
-/// Endings of names, in lower case.
+/// File name extensions, in lower case.
 const ENDINGS: [(&str, Coding); 8] = [
     ("gz", Coding::Gzip),
     ("gzip", Coding::Gzip),
@@ -51,30 +51,30 @@ const ENDINGS: [(&str, Coding); 8] = [
     ("lz4", Coding::Lz4),
 ];
 
-/// Those of other compressors, and of compressed archives.
+/// The extensions of other compressors and of compressed archives.
 const FOREIGN: [&str; 15] =
     ["7z", "br", "bz", "lz", "lzma", "lzo", "rar", "snappy", "sz", "tbz2", "tgz", "txz", "tzst", "z", "zip"];
 
 impl Coding {
-    /// That of a file with these first bytes, [`HEAD`] of them if it has as many.
+    /// Returns the coding of a file with these first bytes: [`HEAD`] of them, or fewer if the file is shorter.
     pub fn of(head: &[u8]) -> Self {
         let head = &head[..head.len().min(HEAD)];
         let fits = |&&(_, magic, loose): &&Magic| head.len() >= magic.len().min(ENOUGH) && agree(head, magic, loose);
         MAGICS.iter().find(fits).map_or(Self::Plain, |(coding, ..)| *coding)
     }
 
-    /// True if a file that begins so may be compressed, and more bytes tell.
+    /// True if a file with these first bytes may be compressed, and more bytes are needed to decide.
     pub fn is_open(head: &[u8]) -> bool {
         MAGICS.iter().any(|(_, magic, loose)| head.len() < magic.len() && agree(head, magic, *loose))
     }
 
-    /// That of contents that begin so, with all of its magic: they may be text that ends soon.
+    /// Returns the coding of contents with these first bytes. The whole magic must match, because a short text may match in part.
     pub fn of_contents(head: &[u8]) -> Self {
         let fits = |&&(_, magic, loose): &&Magic| head.len() >= magic.len() && agree(head, magic, loose);
         MAGICS.iter().find(fits).map_or(Self::Plain, |(coding, ..)| *coding)
     }
 
-    /// What its format is called; `None` if it is plain.
+    /// Returns the name of the format; `None` if plain.
     pub fn name(self) -> Option<&'static str> {
         match self {
             Self::Plain => None,
@@ -86,14 +86,14 @@ impl Coding {
         }
     }
 
-    /// That of a regular file, from its position on, which stays where it is.
+    /// Returns the coding of a regular file from its current position on. The position is not changed.
     pub fn of_file(file: &File) -> io::Result<Self> {
         let mut head = [0; HEAD];
         let length = read_head(file, &mut head)?;
         Ok(Self::of(&head[..length]))
     }
 
-    /// That of a file that is written under this name.
+    /// Returns the coding of a file to be written under this name.
     pub fn of_name(path: &Path) -> Result<Self, Error> {
         let ending = path.extension().map_or_else(String::new, |ending| ending.to_string_lossy().to_ascii_lowercase());
         if FOREIGN.contains(&&*ending) {
@@ -102,7 +102,7 @@ impl Coding {
         Ok(Self::of_ending(&ending).unwrap_or(Self::Plain))
     }
 
-    /// That which an ending in lower case stands for.
+    /// Returns the coding for an extension in lower case.
     pub fn of_ending(ending: &str) -> Option<Self> {
         ENDINGS.iter().find(|(known, _)| *known == ending).map(|(_, coding)| *coding)
     }
@@ -113,7 +113,7 @@ fn agree(head: &[u8], magic: &[u8], loose: Option<usize>) -> bool {
     head.iter().zip(magic).enumerate().all(same)
 }
 
-/// The first bytes of a regular file from its position on, which stays where it is.
+/// Reads the first bytes of a regular file from its current position on. The position is not changed.
 pub fn read_head(mut file: &File, head: &mut [u8]) -> io::Result<usize> {
     let start = file.stream_position()?;
     file.read_at(head, start)

@@ -1,4 +1,4 @@
-//! How many lines inputs have, or keys of documents, from samples of them.
+//! Estimates of the number of lines or document keys in inputs, from samples.
 
 use crate::documents::Documents;
 use crate::documents::rule::DocumentRule;
@@ -14,31 +14,30 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Up to this size a file is read whole and its lines are counted. Of a compressed one this much is decompressed.
+/// Files up to this size are read whole and their lines counted. Of a compressed file this many bytes are decompressed.
 const WHOLE: usize = 1 << 20;
 
-/// A larger file is sampled in as many windows of this size as make up `WHOLE`, spread evenly. A compressed one is read in pieces of
-/// this size, so that it is known how many bytes of it the sample took.
+/// Larger files are sampled in windows of this size, evenly spread, `WHOLE` bytes in all. Compressed files are read in pieces of
+/// this size, so that the number of compressed bytes in the sample is known.
 const WINDOW: usize = 4096;
 
-/// The windows for documents, which are longer than lines are.
+/// The size of windows for documents, which are longer than lines.
 const DOCUMENTS: usize = 1 << 16;
 
-/// So many compressed files are sampled, spread evenly, and so many plain ones. The others are taken to be like them.
+/// The maximum numbers of compressed and of plain files that are sampled, evenly spread. Others are assumed to be similar.
 const COMPRESSED: usize = 64;
 const PLAIN: usize = 256;
 
-/// What is counted in samples.
+/// The unit that is counted in samples.
 pub enum Sampled {
-    /// Lines.
     Lines,
     /// The keys of documents.
     Documents(DocumentRule),
 }
 
-/// At least the number of lines or keys of all inputs, almost surely, and seldom many more; or the name of an input that does not
-/// tell. `end` ends a line. A compressed file is taken to go on as it begins. What cannot be read has none
-/// if the run is to `go_on` without it.
+/// Returns an upper bound, almost surely, of the number of lines or keys in all inputs, seldom much too high; or the name of an
+/// input that cannot be sampled. `end` ends a line. The rest of a compressed file is assumed to be like its start. With `go_on`,
+/// unreadable files count 0.
 pub fn of_inputs(inputs: &[Input], end: u8, sampled: &Sampled, go_on: bool) -> Result<Result<u64, String>, Error> {
     let compressed = inputs.iter().filter(|input| input.is_compressed()).count();
     let mut tables = 0;
@@ -65,7 +64,7 @@ pub fn of_inputs(inputs: &[Input], end: u8, sampled: &Sampled, go_on: bool) -> R
         } else if plain.wants(size) {
             match input.with_file(|file| keys(file, end, sampled, go_on)) {
                 Ok(Some(keys)) => plain.add(size, keys),
-                // Compressed standard input, from its position on.
+                // Compressed standard input.
                 Ok(None) => return Ok(Err(input.origin.name().to_owned())),
                 Err(_) if go_on => plain.leave_out(size),
                 Err(source) => return Err(failed(source)),
@@ -75,12 +74,12 @@ pub fn of_inputs(inputs: &[Input], end: u8, sampled: &Sampled, go_on: bool) -> R
     Ok(Ok((plain.keys() + compressed.keys() + tables).max(1)))
 }
 
-/// Samples of some of the files of a kind.
+/// Samples of some of the plain or of the compressed files.
 struct Samples {
-    /// Each file with a number that this divides is sampled.
+    /// Files whose number is a multiple of this are sampled.
     stride: usize,
     number: usize,
-    /// Bytes of all files, and those that the samples stand for, with their keys.
+    /// The bytes of all files, the bytes that the samples represent, and the keys in these.
     all: u64,
     seen: u64,
     found: u64,
@@ -91,7 +90,7 @@ impl Samples {
         Self { stride: files.div_ceil(sampled).max(1), number: 0, all: 0, seen: 0, found: 0 }
     }
 
-    /// Whether the next file, of so many bytes, is to be sampled.
+    /// True if the next file, of `size` bytes, is to be sampled.
     fn wants(&mut self, size: u64) -> bool {
         self.all += size;
         self.number += 1;
@@ -103,12 +102,12 @@ impl Samples {
         self.found += keys;
     }
 
-    /// Counts no keys in a file of so many bytes.
+    /// Removes the bytes of an unreadable file from the total.
     fn leave_out(&mut self, bytes: u64) {
         self.all -= bytes;
     }
 
-    /// The keys of all files. Those that were not seen are like the others up to some tenth.
+    /// Returns the number of keys in all files, with 10 % added if some files were not sampled.
     fn keys(&self) -> u64 {
         let keys = extrapolated(self.found, self.seen, self.all);
         if self.seen < self.all { (1.1 * keys as f64) as u64 } else { keys }
@@ -116,7 +115,7 @@ impl Samples {
 }
 
 impl Sampled {
-    /// The column of a table that tells how many keys there are, if it is not the number of rows.
+    /// Returns the column of a table that determines the number of keys, if it is not the number of rows.
     fn column(&self) -> Option<&[String]> {
         match self {
             Self::Lines => None,
@@ -124,7 +123,7 @@ impl Sampled {
         }
     }
 
-    /// The keys of so many rows, of whose column there are so many bytes.
+    /// Estimates the keys of so many rows with so many bytes in the column.
     fn of_rows(&self, rows: u64, bytes: u64) -> u64 {
         match self {
             Self::Lines => rows,
@@ -132,7 +131,7 @@ impl Sampled {
         }
     }
 
-    /// How much of a file is looked at in one place.
+    /// Returns the size of a window.
     fn window(&self) -> usize {
         match self {
             Self::Lines => WINDOW,
@@ -140,7 +139,7 @@ impl Sampled {
         }
     }
 
-    /// The keys in a piece of a file, `first` if the file begins with it, and `last` if it ends with it.
+    /// Counts the keys in a piece of a file. `first` and `last` are set at the start and the end of the file.
     fn count(&self, piece: &[u8], end: u8, first: bool, last: bool) -> f64 {
         let rule = match self {
             Self::Lines => {
@@ -153,27 +152,27 @@ impl Sampled {
         let stop = if last { piece.len() } else { memchr::memrchr(end, piece).map_or(start, |end| end + 1) };
         let lines = piece.get(start..stop).filter(|lines| !lines.is_empty());
         let Some(lines) = lines else {
-            // A document is longer.
+            // A document is longer than the piece.
             return rule.keys_in(piece);
         };
         let (mut documents, hasher) = (Documents::default(), KeyHasher::new(0));
         for line in lines.split(|&byte| byte == end) {
-            // A line without a document is told of when it is read.
+            // A line without a document is reported when it is read.
             let _ = documents.push(line, 0, rule, &hasher);
         }
         documents.keys() as f64 * piece.len() as f64 / lines.len() as f64
     }
 }
 
-/// The number of keys from the file's position on; `None` of a file that is compressed. Moves nothing. Of a large file, what cannot
-/// be read is left out if the run is to `go_on` without it.
+/// Estimates the number of keys from the file's position on; `None` for a compressed file. The position is not changed. With
+/// `go_on`, unreadable parts of a large file are skipped.
 fn keys(mut file: &File, end: u8, sampled: &Sampled, go_on: bool) -> io::Result<Option<u64>> {
     let start = file.stream_position()?;
     let size = file.metadata()?.len().saturating_sub(start);
     if Coding::of_file(file)? != Coding::Plain {
         return Ok(None);
     }
-    // The bytes count, not the size, which is 0 for files of the kernel.
+    // The bytes are counted, because the size of a kernel file is 0.
     let mut buffer = vec![0; WHOLE.min(size.max(WINDOW as u64) as usize)];
     if size <= WHOLE as u64 {
         let length = read_at(file, &mut buffer, start)?;
@@ -195,7 +194,8 @@ fn keys(mut file: &File, end: u8, sampled: &Sampled, go_on: bool) -> io::Result<
     Ok(Some(extrapolated(found as u64, seen as u64, size)))
 }
 
-/// How many bytes at the head of a compressed file the sample took, and the keys in it. What is broken is told when it is read.
+/// Returns the number of bytes sampled at the start of a compressed file, and the keys in them. Damage is reported when the file is
+/// read.
 fn head(file: File, size: u64, end: u8, sampled: &Sampled) -> io::Result<(u64, u64)> {
     let read = Arc::default();
     let source = Source { file: file.into(), read: Arc::clone(&read), copy: None, lines_end: None };
@@ -204,23 +204,23 @@ fn head(file: File, size: u64, end: u8, sampled: &Sampled) -> io::Result<(u64, u
     let whole = contents.take(WHOLE as u64).read_to_end(&mut buffer).is_ok();
     let ended = whole && buffer.len() < WHOLE;
     let keys = sampled.count(&buffer, end, true, ended) as u64;
-    // Some of the last piece may wait in the decoder.
+    // Part of the last piece may still be in the decoder.
     let bytes = if ended { size } else { read.load(Relaxed).saturating_sub(WINDOW as u64 / 2).max(1) };
     Ok((bytes, keys))
 }
 
-/// So many keys that were found in the `seen` bytes of a sample make how many in all bytes?
+/// Extrapolates the keys found in `seen` bytes of samples to all bytes.
 fn extrapolated(found: u64, seen: u64, all: u64) -> u64 {
     if seen >= all {
         return found;
     }
-    // Three standard deviations of a count, for chance; it matters where lines are long and few are seen. One percent
-    // more for lines that come in stretches of different lengths.
+    // Three standard deviations of a count allow for chance, which matters if lines are long and few are seen. One percent more
+    // allows for clusters of lines of different lengths.
     let found = found as f64;
     (1.01 * (found + 3.0 * found.sqrt() + 3.0) * all as f64 / seen.max(1) as f64) as u64
 }
 
-/// Fills the buffer, unless the file ends before.
+/// Fills the buffer, unless the file ends first.
 fn read_at(file: &File, buffer: &mut [u8], start: u64) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

@@ -1,4 +1,4 @@
-//! The files that the inputs stand for: lists are read, and directories are walked.
+//! The files that the inputs name: lists are read, and directories are walked.
 
 use crate::error::Error;
 use crate::files::{self, Origin};
@@ -11,40 +11,40 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use walkdir::{DirEntry, DirEntryExt, WalkDir};
 
-/// What the user names, and what to take of the directories among it.
+/// The paths that the user names, and the filters for directories among them.
 #[derive(Default)]
 pub struct Named<'a> {
     /// Files and directories. "-" is standard input.
     pub paths: &'a [PathBuf],
-    /// A file with the names of more.
+    /// A file that lists more paths.
     pub list: Option<&'a Path>,
-    /// What ends a name in it.
+    /// The byte that ends a path in the list.
     pub list_end: u8,
-    /// Which files to take, by their paths below the directory that is named.
+    /// Globs that select files by their paths below the named directory.
     pub globs: &'a [Glob],
-    /// Whether to take what begins with a dot.
+    /// True if names that begin with a dot are included.
     pub hidden: bool,
-    /// Whether to follow symbolic links.
+    /// True if symbolic links are followed.
     pub follow: bool,
-    /// What ends a line. If there is none, the bytes of all formats are lines.
+    /// The byte that ends a line. If `None`, the bytes of any format are treated as lines.
     pub lines_end: Option<u8>,
 }
 
-/// The files that the inputs stand for.
+/// The files that were found.
 pub struct Found {
     /// The files, in the order in which they are read.
     pub files: Vec<PathBuf>,
-    /// For each input that is named: the directory itself, or the folder of the file.
+    /// For each named input, the directory itself or the folder of the file.
     pub folders: Vec<PathBuf>,
-    /// What failed, and is left out.
+    /// The errors of inputs that are left out.
     pub left_out: Vec<String>,
-    /// Whether the command line names something else than one file.
+    /// True if the command line names anything other than one file.
     pub several: bool,
 }
 
 impl Named<'_> {
-    /// Finds the files. Leaves out of directories what the run itself has open or writes, which is `own`, and files that are
-    /// named besides or were found before. Fails where a directory fails, unless `go_on`.
+    /// Finds the files. In directories, skips the run's `own` files and files that are named separately or were found before. Fails
+    /// if a directory cannot be read, unless `go_on`.
     pub fn find(&self, own: &[Origin], go_on: bool) -> Result<Found, Error> {
         let (mut files, mut folders, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
         let mut named = self.paths.to_vec();
@@ -90,7 +90,7 @@ impl Named<'_> {
         Ok(Found { files, folders, left_out, several })
     }
 
-    /// The names in a list.
+    /// Returns the paths in a list.
     fn listed(&self, list: &Path) -> Result<Vec<PathBuf>, Error> {
         let name = || files::input_name(list);
         let mut bytes = Vec::new();
@@ -107,7 +107,8 @@ impl Named<'_> {
         Ok(names.map(|name| OsStr::from_bytes(name).into()).collect())
     }
 
-    /// The regular files in a directory that are not `own`, sorted by the bytes of their paths, and what failed, by path too.
+    /// Returns the regular files in a directory that are not `own`, sorted by the bytes of their paths, and the errors, also
+    /// sorted.
     fn walk(&self, folder: &Path, own: &[Origin]) -> (Vec<PathBuf>, Vec<Error>) {
         let is_taken = |entry: &DirEntry| {
             let below = entry.path().strip_prefix(folder).expect("it is in the directory");
@@ -120,7 +121,7 @@ impl Named<'_> {
         for entry in entries.into_iter().filter_entry(is_taken) {
             match entry {
                 Ok(entry) if entry.file_type().is_file() => files.push(entry.into_path()),
-                // A pipe would be waited for.
+                // Reading a pipe would block.
                 Ok(_) => {}
                 Err(error) => {
                     let input = files::name(error.path().unwrap_or(folder));
@@ -131,13 +132,13 @@ impl Named<'_> {
                 }
             }
         }
-        // Not as paths, which are compared by their parts.
+        // As bytes, because paths are compared by their components.
         files.sort_unstable_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
         (files, errors)
     }
 }
 
-/// Goes on without the input that has this error, if that is asked for.
+/// Records the error of an input that is left out, or returns it unless `go_on`.
 pub fn leave_out(left_out: &mut Vec<String>, error: Error, go_on: bool) -> Result<(), Error> {
     if !go_on {
         return Err(error);
@@ -146,7 +147,7 @@ pub fn leave_out(left_out: &mut Vec<String>, error: Error, go_on: bool) -> Resul
     Ok(())
 }
 
-/// What the system says, without the path, which is told besides.
+/// Returns the system's error, without the path, which is reported separately.
 fn own_words(error: walkdir::Error) -> io::Error {
     error.into_io_error().expect("only a loop is no error of the system")
 }

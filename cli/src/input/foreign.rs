@@ -1,4 +1,4 @@
-//! Formats whose bytes are no lines: known by what files begin with, or by their names where the bytes are no text.
+//! Formats without lines, recognized by their first bytes or, if the bytes are not text, by the file name.
 
 use crate::error::Error;
 use crate::input::decode::Coding;
@@ -6,20 +6,20 @@ use flate2::{Decompress, FlushDecompress, Status};
 use std::io;
 use std::path::Path;
 
-/// As much of a file as is looked at.
+/// The number of bytes that are examined.
 pub const HEAD: usize = 512;
 
-/// The format of tables, which some builds read from files.
+/// The format of tables, which builds with the feature `parquet` read from files.
 pub const TABLE: &str = "Parquet";
 
-/// A format, what its files have at this byte, and whether that may be text too. Then a byte that no text has must be near.
+/// A format, an offset, the bytes there, and whether these may also be text. If so, a control byte must be near.
 type Format = (&'static str, usize, &'static [u8], bool);
 
 const FORMATS: [Format; 26] = [
     (TABLE, 0, b"PAR1", true),
     (TABLE, 0, b"PARE", true),
     ("Arrow", 0, b"ARROW1\0\0", false),
-    // A stream of it.
+    // An Arrow stream.
     ("Arrow", 0, b"\xFF\xFF\xFF\xFF", false),
     ("Feather", 0, b"FEA1", true),
     ("Avro", 0, b"Obj\x01", false),
@@ -39,14 +39,14 @@ const FORMATS: [Format; 26] = [
     ("RAR", 0, b"Rar!\x1A\x07", false),
     ("a bloomline filter", 0, b"\x89BLOOM\r\n", false),
     ("a bloomline filter", 0, b"\x89BLSER\r\n", false),
-    // Its first two bytes would be those of UTF-16.
+    // Before UTF-16, because the first two bytes are the same.
     ("UTF-32", 0, b"\xFF\xFE\0\0", false),
     ("UTF-32", 0, b"\0\0\xFE\xFF", false),
     ("UTF-16", 0, b"\xFF\xFE", false),
     ("UTF-16", 0, b"\xFE\xFF", false),
 ];
 
-/// Endings of names of compressed files, in lower case. Not all of their formats have first bytes of their own.
+/// Extensions of compressed files, in lower case. Not all of their formats have a magic.
 const COMPRESSED: [(&str, &str); 11] = [
     ("br", "brotli"),
     ("bz", "bzip"),
@@ -61,7 +61,7 @@ const COMPRESSED: [(&str, &str); 11] = [
     ("zz", "zlib"),
 ];
 
-/// Endings of other names, in lower case.
+/// Other extensions, in lower case.
 const ENDINGS: [(&str, &str); 12] = [
     ("7z", "7z"),
     ("arrow", "Arrow"),
@@ -77,10 +77,10 @@ const ENDINGS: [(&str, &str); 12] = [
     ("zip", "zip"),
 ];
 
-/// What the checkpoints of a state begin with. As they are JSON, the name counts, too.
+/// The first bytes of a state's checkpoints. They are JSON, so the name is checked, too.
 const CHECKPOINTS: &[u8] = b"{\"job\":{\"inputs\":";
 
-/// The format of what begins with this, if it is none of lines that end with `end`. Contents that are compressed are such, too.
+/// Returns the format, or the coding, of contents with these first bytes, unless they are lines that end with `end`.
 pub fn of_head(head: &[u8], end: u8) -> Option<&'static str> {
     let head = &head[..head.len().min(HEAD)];
     let fits = |&&(_, at, magic, text): &&Format| {
@@ -92,8 +92,8 @@ pub fn of_head(head: &[u8], end: u8) -> Option<&'static str> {
     format.or_else(|| Coding::of_contents(head).name()).or_else(lzma).or_else(zlib)
 }
 
-/// True for the head that `xz --format=lzma` writes: the properties that all writers take, the size of a dictionary, that of the contents
-/// if it is known, and the zero that the coder of ranges begins with.
+/// True for the header that `xz --format=lzma` writes: the usual properties, the size of the dictionary, the size of the contents
+/// if known, and the first byte of the range coder, which is 0.
 fn is_lzma(head: &[u8]) -> bool {
     let Some((b"]", &[a, b, c, d, ref size @ .., 0])) = head.get(..14).and_then(|head| head.split_at_checked(1)) else {
         return false;
@@ -104,8 +104,7 @@ fn is_lzma(head: &[u8]) -> bool {
     is_size && dictionary >= 1 << 12 && (dictionary == u32::MAX || is_known(dictionary))
 }
 
-/// True for a stream of zlib, which may begin as text does: x^, or xÚ in Latin-1. So it has to inflate, to its end or as far as it is
-/// looked at.
+/// True for a zlib stream. Its header may also be text (x^, or xÚ in Latin-1), so the examined bytes must inflate.
 fn is_zlib(head: &[u8], end: u8) -> bool {
     let is_header = |method: u8, flags: u8| {
         method & 0x8F == 8 && flags & 0x20 == 0 && u16::from_be_bytes([method, flags]).is_multiple_of(31)
@@ -120,7 +119,7 @@ fn is_zlib(head: &[u8], end: u8) -> bool {
     }
 }
 
-/// The same of a file: by its name too, unless it begins as text.
+/// Returns the format of a file, also by its name if the contents are not text.
 pub fn of_file(path: &Path, head: &[u8], end: u8) -> Option<&'static str> {
     let by_name = || {
         let ending = path.extension()?.to_str()?.to_ascii_lowercase();
@@ -137,7 +136,7 @@ pub fn of_file(path: &Path, head: &[u8], end: u8) -> Option<&'static str> {
     of_head(head, end).or_else(by_name)
 }
 
-/// The failure of an input in this format.
+/// Returns the error for an input in this format.
 pub fn refused(format: &'static str) -> io::Error {
     let error = match format {
         "tar" => Error::TarInput,
@@ -149,7 +148,7 @@ pub fn refused(format: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, error)
 }
 
-/// Whether there is a byte that stands in no text.
+/// True if a byte is found that does not occur in text.
 fn is_binary(head: &[u8], end: u8) -> bool {
     head.iter().any(|&byte| byte <= 6 && byte != end)
 }
@@ -206,7 +205,7 @@ mod tests {
         }
     }
 
-    /// Lines are lines, whatever they begin with, and whatever the name of their file is.
+    /// Text is accepted whatever its first bytes and the name of its file are.
     #[test]
     fn text_is_no_format() {
         for head in [
@@ -237,7 +236,7 @@ mod tests {
                 assert_eq!(of_file(Path::new(name), head, b'\n'), None, "{head:?}");
             }
         }
-        // They have the bits of a header, and go on as other compressed data may.
+        // Text that starts with a valid zlib header.
         for text in [&b"x^2+y"[..], b"x^", b"x\xDA"] {
             assert_eq!(of_head(&[text, &[b' '; HEAD]].concat(), b'\n'), None);
             assert_eq!(of_head(&[text, &b"the words of a line\n".repeat(30)[..]].concat(), b'\n'), None);
@@ -247,7 +246,7 @@ mod tests {
         let brotli = b"\x8B\x01\x80a\nb\n\x03";
         assert_eq!(of_file(Path::new("a.br"), brotli, b'\n'), Some("brotli"));
         assert_eq!(of_file(Path::new("a.txt"), brotli, b'\n'), None);
-        // NULs end lines.
+        // Lines that end with NUL.
         assert_eq!(of_head(b"ORCHID\0PAR1\0", 0), None);
         assert_eq!(of_file(Path::new("names.tar"), b"ORCHID\0PAR1\0", 0), None);
         assert_eq!(of_file(Path::new("old.TAR"), &tar(b"\0"), b'\n'), Some("tar"));

@@ -1,9 +1,9 @@
-//! Globs by ripgrep's rules, which are those of `.gitignore` with `{a,b}`: what is taken of a directory.
+//! Globs by ripgrep's rules (those of `.gitignore`, and `{a,b}`), which select files in directories.
 
 use std::path::Path;
 use std::str::FromStr;
 
-/// A glob. What it matches is taken or, with ! before it, left out.
+/// A glob. Matching paths are selected or, if the glob begins with !, excluded.
 #[derive(Clone, Debug)]
 pub struct Glob {
     pieces: Vec<Piece>,
@@ -13,15 +13,14 @@ pub struct Glob {
 
 #[derive(Clone, Debug)]
 enum Piece {
-    /// This character.
     One(char),
     /// `?`: any character of a name.
     Any,
-    /// `[a-z]`: a character in one of the ranges or, with ! before them, in none.
+    /// `[a-z]`: a character in one of the ranges or, with ! before them, in none of them.
     Class { ranges: Vec<(char, char)>, negated: bool },
     /// `*`: any part of a name.
     Star,
-    /// `**/`: nothing, or whole folders.
+    /// `**/`: any number of folders.
     Folders,
     /// `**` at the end.
     All,
@@ -29,12 +28,12 @@ enum Piece {
     Either(Vec<Vec<Piece>>),
 }
 
-/// Whether the globs take what has this path below the directory that is named. The last one that matches counts.
+/// True if the globs select the file or folder at this path below the named directory. The last matching glob decides.
 pub fn take(globs: &[Glob], path: &Path, is_folder: bool) -> bool {
     let path: Vec<char> = path.to_string_lossy().chars().collect();
     match globs.iter().rev().find(|glob| glob.matches(&path, is_folder)) {
         Some(glob) => !glob.leaves_out,
-        // Who says what to take wants no other files. Any folder may have some.
+        // If any glob selects, other files are excluded. Folders are kept, because they may contain selected files.
         None => is_folder || globs.iter().all(|glob| glob.leaves_out),
     }
 }
@@ -47,7 +46,8 @@ impl Glob {
     }
 }
 
-/// Where in the path the pieces may end, if they begin at one of `places`. All are looked at together, so no glob takes long.
+/// Returns the positions in the path at which a match of `pieces` may end if it starts at one of `places`. All are tracked
+/// together, so the time is bounded.
 fn ends(pieces: &[Piece], path: &[char], mut places: Vec<bool>) -> Vec<bool> {
     for piece in pieces {
         if let Piece::Either(choices) = piece {
@@ -71,7 +71,7 @@ fn ends(pieces: &[Piece], path: &[char], mut places: Vec<bool>) -> Vec<bool> {
 }
 
 impl Piece {
-    /// Whether this piece, which is for one character, takes this one.
+    /// True if this piece, which matches one character, matches `character`.
     fn takes(&self, character: char) -> bool {
         match self {
             Self::One(one) => character == *one,
@@ -88,7 +88,7 @@ impl FromStr for Glob {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text.is_empty() || text.starts_with('#') {
-            // In `.gitignore` this is a comment. It leaves out nothing.
+            // A comment in `.gitignore`. As a glob it matches nothing.
             return Ok(Self { pieces: Vec::new(), leaves_out: true, only_folders: false });
         }
         let (leaves_out, text) = text.strip_prefix('!').map_or((false, text), |rest| (true, rest));
@@ -97,14 +97,14 @@ impl FromStr for Glob {
         let path: Vec<char> = text.strip_prefix('/').unwrap_or(text).chars().collect();
         let mut pieces = parse(&mut path.as_slice(), false)?;
         if !text.contains('/') {
-            // A name, in whatever folder.
+            // A name, in any folder.
             pieces.insert(0, Piece::Folders);
         }
         Ok(Self { pieces, leaves_out, only_folders })
     }
 }
 
-/// The pieces of a glob or, inside of braces, of a choice, up to what ends it.
+/// Parses a glob or, inside braces, a choice, up to its end.
 fn parse(rest: &mut &[char], in_braces: bool) -> Result<Vec<Piece>, &'static str> {
     let mut pieces = Vec::new();
     let mut before = '/';
@@ -135,7 +135,7 @@ fn parse(rest: &mut &[char], in_braces: bool) -> Result<Vec<Piece>, &'static str
     Ok(pieces)
 }
 
-/// The choices after a {, of which none is empty.
+/// Parses the choices after a {. None may be empty.
 fn either(rest: &mut &[char]) -> Result<Piece, &'static str> {
     let mut choices = Vec::new();
     loop {
@@ -149,13 +149,13 @@ fn either(rest: &mut &[char]) -> Result<Piece, &'static str> {
     }
 }
 
-/// The class after a [, and its length with the ] that ends it.
+/// Parses the class after a [. Returns the class and its length, with the closing ].
 fn class(text: &[char]) -> Option<(Piece, usize)> {
     let negated = matches!(text.first()?, '!' | '^');
     let mut at = usize::from(negated);
     let begin = at;
     let mut ranges = Vec::new();
-    // The first may be a ] itself.
+    // A ] in first position is a character.
     while at == begin || *text.get(at)? != ']' {
         let first = *text.get(at)?;
         let (last, length) = match text.get(at + 1..at + 3) {
@@ -181,7 +181,7 @@ mod tests {
         take(&globs, path.trim_end_matches('/').as_ref(), path.ends_with('/'))
     }
 
-    /// Of each glob, some files that it takes, and some that it does not. A path that ends with a slash is a folder's.
+    /// For each glob, paths that match and paths that do not. A path that ends with a slash is a folder.
     #[test]
     fn globs_match_as_those_of_ripgrep() {
         for (glob, takes, leaves) in [

@@ -1,4 +1,4 @@
-//! The headers of inputs whose lines go to one output, which has one header, or whose keys depend on the order of columns.
+//! Headers of inputs whose lines go to one output, which has one header, or whose keys depend on the order of columns.
 
 use crate::error::Error;
 use crate::input::chunks::{Chunk, Chunks, Cut};
@@ -10,30 +10,30 @@ use std::io;
 use std::mem;
 use std::sync::{Arc, OnceLock};
 
-/// Bytes of an input that are read at once for its header.
+/// The number of bytes of an input that are read at once for its header.
 const PEEK: usize = 1 << 14;
 
-/// The most characters of a header that a message has.
+/// The maximum number of characters of a header in a message.
 const SHOWN: usize = 300;
 
-/// What a message says of a key that depends on the order of columns.
+/// The end of the message for a key that depends on the order of columns.
 pub const BY_PLACE: &str = "or give all fields of the key by -f NAME: columns that move are found by their names alone";
 
-/// What it says of one output.
+/// The end of the message for one output.
 pub const ONE: &str = "for one output has one header";
 
-/// What it says of one output that is a matter of choice.
+/// The end of the message for one output, if several outputs are possible.
 pub const ONE_OR_OWN: &str =
     "for one output has one header; with --output-dir or --in-place each input keeps its own, if the key is by -f NAME";
 
-/// The header that inputs must have, as soon as one is known.
+/// The header that inputs must have, once the first is known.
 pub struct Expected {
     first: OnceLock<Header>,
-    /// What a message says of another one.
+    /// The end of the message for another header.
     remedy: &'static str,
 }
 
-/// The header of the first input that has one.
+/// The header of the first input with a header.
 #[derive(Clone)]
 struct Header {
     /// The name of the input.
@@ -42,8 +42,8 @@ struct Header {
     fields: Vec<Vec<u8>>,
 }
 
-/// Refuses inputs with different headers, or leaves them out with `go_on`. Those of files are compared at once, and those of pipes when
-/// they are read.
+/// Refuses inputs with different headers, or leaves them out with `go_on`. Headers of files are compared at once, headers of pipes
+/// when they are read.
 pub fn check_all(all: &mut [&mut Inputs], cut: Cut, remedy: &'static str, go_on: bool) -> Result<(), Error> {
     if !cut.format.header || all.iter().map(|inputs| inputs.found.len()).sum::<usize>() < 2 {
         return Ok(());
@@ -55,7 +55,7 @@ pub fn check_all(all: &mut [&mut Inputs], cut: Cut, remedy: &'static str, go_on:
     Ok(())
 }
 
-/// Does so for some of them. After a pipe, no header `is_known` to be the first.
+/// Checks the headers of some inputs. After a pipe, the first header is not known.
 fn check_each(
     inputs: &mut Inputs,
     cut: Cut,
@@ -70,7 +70,7 @@ fn check_each(
             let mut chunks = Chunks::new(input, 0, Cut { size: PEEK.min(cut.size), ..cut });
             chunks.fill(&mut Chunk::default()).map(|_| chunks.header_text().to_vec())
         };
-        // What cannot be read is told of in its turn.
+        // Unreadable files are reported when they are read.
         let header = if *is_known && !input.is_table { input.peek(peeked).unwrap_or_default() } else { Vec::new() };
         match check(expected, &header, input.origin.name(), &cut.format) {
             Ok(()) => inputs.found.push(input),
@@ -83,8 +83,8 @@ fn check_each(
     Ok(())
 }
 
-/// Refuses a header, without its end and a byte order mark, that is another one than is `expected`. Where none is, others are expected to
-/// be like it. An input without a line has none.
+/// Refuses a header, without its end and byte order mark, that differs from the `expected` one. The first header becomes the
+/// expected one. An empty input has no header.
 pub fn check(expected: &Expected, header: &[u8], name: &str, format: &LineFormat) -> io::Result<()> {
     if header.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Hints that inputs are not what the options take them for.
+//! Hints that inputs do not have the format that the options imply.
 
 use crate::error::Error;
 use crate::input::inputs::{Input, Inputs};
@@ -9,14 +9,14 @@ use crate::places::places;
 use std::io::{self, BufRead, BufReader, Read};
 use std::mem;
 
-/// So many files are looked into, and so many bytes of each.
+/// The maximum number of files that are examined, and the bytes of each.
 const FILES: usize = 16;
 const HEAD: u64 = 1 << 16;
 
-/// What a WARC begins with.
+/// The first bytes of a WARC file.
 const WARC: &[u8] = b"WARC/1.";
 
-/// Tells of the first file that does not look as the options have it, unless `quiet`.
+/// Warns of the first file that does not fit the options, unless `quiet`.
 pub fn give(all: &[&Inputs], end: u8, rule: &KeyRule, quiet: bool) {
     let files = all.iter().flat_map(|inputs| &inputs.found);
     let mut files = files.filter(|input| input.size.is_some() && !input.is_table).take(if quiet { 0 } else { FILES });
@@ -37,7 +37,7 @@ fn of_input(input: &Input, end: u8, rule: &KeyRule) -> Option<String> {
     let line = head.split(|&byte| byte == end).next()?;
     let has = |byte: u8| line.contains(&byte);
     match &rule.part {
-        // The error tells which name is missing.
+        // The error names the missing field.
         Part::Fields { picks, .. } if picks.iter().any(|pick| matches!(pick, Pick::Name(_))) => None,
         Part::Fields { split: Split::At(delimiter), .. }
             if is_named(input, "csv") && **delimiter == *b"\t" && !has(b'\t') =>
@@ -53,20 +53,20 @@ fn of_input(input: &Input, end: u8, rule: &KeyRule) -> Option<String> {
     }
 }
 
-/// Refuses to replace inputs whose lines are pieces of records: without a repeat, a record would lack a piece.
+/// Refuses to replace inputs whose lines are parts of records, because removing a repeated line would damage a record.
 pub fn check_replaced<'a>(
     inputs: impl Iterator<Item = &'a Input>,
     end: u8,
     rule: Option<&KeyRule>,
 ) -> Result<(), Error> {
     let mut files = inputs.filter(|input| input.size.is_some() && !input.is_table);
-    // A file that cannot be read is reported where it is read.
+    // A file that cannot be read is reported when it is read.
     let hint =
         files.find_map(|input| input.peek(|again| of_records(again.open(0)?.contents, input, end, rule)).ok()?);
     hint.map_or(Ok(()), |hint| Err(Error::Records { hint }))
 }
 
-/// Returns the records that the contents of an input have, if these are not lines.
+/// Returns a hint if the contents of an input are records of several lines.
 fn of_records(mut contents: impl Read, input: &Input, end: u8, rule: Option<&KeyRule>) -> io::Result<Option<String>> {
     let name = input.origin.name();
     let mut head = Vec::new();
@@ -86,7 +86,7 @@ fn of_records(mut contents: impl Read, input: &Input, end: u8, rule: Option<&Key
     Ok(is_open.then(|| format!("records of {name} seem to go on over ends of lines, in quotes; give {advice}")))
 }
 
-/// True if two lines have an odd number of quotes: with one, a quote may be text.
+/// True if two lines have an odd number of quotes. A single one may be text.
 fn has_open_lines(mut contents: impl BufRead, end: u8) -> io::Result<bool> {
     let (mut lines, mut is_open) = (0, false);
     loop {
@@ -103,7 +103,7 @@ fn has_open_lines(mut contents: impl BufRead, end: u8) -> io::Result<bool> {
     }
 }
 
-/// True if the last or the last but one of the endings of its name is this.
+/// True if one of the last two extensions of the input's name is `ending`.
 fn is_named(input: &Input, ending: &str) -> bool {
     let path = input.path.to_string_lossy().to_ascii_lowercase();
     path.split('.').rev().take(2).any(|part| part == ending)

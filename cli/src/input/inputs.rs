@@ -1,4 +1,4 @@
-//! Inputs: found, opened and checked all at once, before the first byte is read.
+//! Inputs: all are found, opened and checked before the first byte is read.
 
 use crate::error::Error;
 use crate::files::{self, Origin};
@@ -15,63 +15,63 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Bytes of a compressed file that are read at once.
+/// The number of bytes of a compressed file that are read at once.
 const BUFFER: usize = 1 << 17;
 
 /// The inputs of a run.
 #[derive(Default)]
 pub struct Inputs {
-    /// Those that can be opened, in order.
+    /// The inputs that can be opened, in order.
     pub found: Vec<Input>,
-    /// What failed of the others, which are left out.
+    /// The errors of the other inputs, which are left out.
     pub left_out: Vec<String>,
-    /// For each input that is named: the directory itself, or the folder of the file.
+    /// For each named input, the directory itself or the folder of the file.
     pub folders: Vec<PathBuf>,
-    /// Whether the command line names something else than one file.
+    /// True if the command line names anything other than one file.
     pub several: bool,
-    /// Bytes read of all of them, as they stand in the files.
+    /// The number of bytes read of all inputs, before decompression.
     pub read: Arc<AtomicU64>,
 }
 
 /// An input that could be opened.
 #[derive(Clone)]
 pub struct Input {
-    /// What it is called, and which file it is.
+    /// The input's name and the identity of its file.
     pub origin: Origin,
-    /// Its path, or "-".
+    /// The path, or "-".
     pub path: PathBuf,
-    /// A file that can be opened only once. It is read from this position on, or from where it is. A named regular file is
-    /// opened again when its turn comes, so that thousands do not use up the descriptors.
+    /// A file that can be opened only once, and the position from which it is read, or `None` for the current one. Named regular
+    /// files are reopened when they are read, so that thousands of them do not exhaust the file descriptors.
     file: Option<(Arc<File>, Option<u64>)>,
-    /// Its size in bytes, if it is a regular file, that is, one which can be read again.
+    /// The size in bytes of a regular file, which can be read again; else `None`.
     pub size: Option<u64>,
-    /// Whether it is a regular file that is compressed, as far as its first bytes tell.
+    /// True for a regular file that is compressed by its first bytes.
     compressed: bool,
-    /// Whether it is a table, and has rows where others have lines.
+    /// True for a table, which has rows instead of lines.
     pub is_table: bool,
-    /// When it was changed, since 1970, where the system tells.
+    /// The time of the last change since 1970, if the system reports it.
     pub modified: Option<Duration>,
-    /// The end of lines, if what is no lines is to be refused.
+    /// The end of lines, if formats without lines are refused.
     pub lines_end: Option<u8>,
-    /// The header that it must have, if it is not free to have another than other inputs.
+    /// The header that the input must have, if it must equal those of other inputs.
     pub header: Option<Arc<Expected>>,
-    /// Bytes read of all inputs.
+    /// The number of bytes read of all inputs.
     read: Arc<AtomicU64>,
-    /// A temporary file that gets what is read.
+    /// A temporary file that receives a copy of the bytes read.
     copy: Option<Arc<File>>,
 }
 
 /// An input that is being read.
 pub struct Opened {
-    /// Its contents, decompressed.
+    /// The contents, decompressed.
     pub contents: Box<dyn Read + Send>,
-    /// Whether it is a regular file, which never makes its reader wait for others.
+    /// True for a regular file, which never blocks its reader.
     pub regular: bool,
 }
 
 impl Inputs {
-    /// Finds the files that are named, and checks that all can be opened. Fails where one cannot, unless `go_on`. What directories
-    /// have of the run's `own` files, of standard output and of standard error is left out.
+    /// Finds the named files, and checks that each can be opened. Fails if one cannot, unless `go_on`. In directories, skips the
+    /// run's `own` files, standard output and standard error.
     pub fn check(named: &Named, own: &[PathBuf], go_on: bool) -> Result<Self, Error> {
         let standard = [io::stdout().as_fd().try_clone_to_owned(), io::stderr().as_fd().try_clone_to_owned()];
         let standard = standard.into_iter().filter_map(|file| File::from(file.ok()?).metadata().ok());
@@ -88,12 +88,13 @@ impl Inputs {
         Ok(Self { found, left_out, folders, several, read })
     }
 
-    /// The first of them that has lines, and the first that is a table.
+    /// Returns the first input with lines, and the first table.
     pub fn kinds(&self) -> (Option<&Input>, Option<&Input>) {
         (self.found.iter().find(|input| !input.is_table), self.found.iter().find(|input| input.is_table))
     }
 
-    /// These inputs, and the same once more, to be read after them. What can be read only once is copied meanwhile, as it comes.
+    /// Returns these inputs, and the same inputs to be read again after them. Inputs that can be read only once are copied as they
+    /// are read.
     pub fn twice(self) -> io::Result<(Self, Self)> {
         let Self { mut found, left_out, folders, several, read } = self;
         let again = found.iter_mut().map(|input| if input.size.is_some() { input.again() } else { input.copied() });
@@ -101,7 +102,7 @@ impl Inputs {
         Ok((Self { found, left_out, folders, several, read }, again))
     }
 
-    /// The copies are whole.
+    /// Sets the sizes of the copies, once they are complete.
     pub fn measure(&mut self) -> io::Result<()> {
         self.found.iter_mut().filter(|input| input.size.is_none()).try_for_each(|input| {
             input.size = Some(input.with_file(File::metadata)?.len());
@@ -109,7 +110,7 @@ impl Inputs {
         })
     }
 
-    /// The files among them that are named, as they were found.
+    /// Returns the stamps of the named files, as they were found.
     pub fn stamps(&self) -> Vec<Stamp> {
         let named = self.found.iter().filter(|input| input.file.is_none());
         named
@@ -117,14 +118,14 @@ impl Inputs {
             .collect()
     }
 
-    /// Those of files that can be opened.
+    /// Returns inputs for files that can be opened.
     #[cfg(test)]
     pub fn of(paths: &[PathBuf]) -> Self {
         Self::check(&Named { paths, ..Named::default() }, &[], false).unwrap()
     }
 }
 
-/// A file as it was found.
+/// The size and time of a file when it was found.
 pub struct Stamp {
     path: PathBuf,
     size: Option<u64>,
@@ -132,7 +133,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Whether somebody wrote to it since.
+    /// True if the file was changed since.
     pub fn is_old(&self) -> bool {
         let now = self.path.metadata().ok();
         let is_same = |now: &Metadata| Some(now.len()) == self.size && modified(now) == self.modified;
@@ -140,13 +141,13 @@ impl Stamp {
     }
 }
 
-/// When a file was changed, since 1970, where the system tells.
+/// Returns the time of a file's last change since 1970, if the system reports it.
 fn modified(metadata: &Metadata) -> Option<Duration> {
     metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok())
 }
 
 impl Input {
-    /// Checks that a file can be opened, is no directory, and has lines, if their end is given.
+    /// Checks that a file can be opened, is not a directory, and has lines, if their end is given.
     fn check(path: PathBuf, lines_end: Option<u8>, read: &Arc<AtomicU64>) -> Result<Self, Error> {
         let stdin = files::is_standard(&path);
         let open = || {
@@ -156,7 +157,7 @@ impl Input {
                 return Err(io::ErrorKind::IsADirectory.into());
             }
             let mut head = [0; foreign::HEAD];
-            // An error may pass until it is read.
+            // An error is reported when the file is read.
             let length = if metadata.is_file() { decode::read_head(&file, &mut head).unwrap_or(0) } else { 0 };
             let head = &head[..length];
             let coding = Coding::of(head);
@@ -179,7 +180,7 @@ impl Input {
         Ok(Self { origin, path, file, size, compressed, is_table, modified, lines_end, header, read, copy })
     }
 
-    /// The same input once more, to be read after this one. Only a regular file can be.
+    /// Returns the same input, to be read again after this one. It must be a regular file.
     pub fn again(&self) -> io::Result<Self> {
         let again = |(file, start): &(Arc<File>, Option<u64>)| {
             let start = start.map_or_else(|| file.clone().stream_position(), Ok)?;
@@ -189,7 +190,7 @@ impl Input {
         Ok(Self { file, copy: None, ..self.clone() })
     }
 
-    /// Looks at the beginning of a regular file, which is read later as if nobody had.
+    /// Reads the start of a regular file. Later reads are not affected.
     pub fn peek<T>(&self, look: impl FnOnce(Self) -> io::Result<T>) -> io::Result<T> {
         let again = Self { header: None, read: Arc::default(), ..self.again()? };
         let start = again.file.as_ref().and_then(|(_, start)| *start);
@@ -200,14 +201,14 @@ impl Input {
         looked
     }
 
-    /// A temporary file that gets what is read of this input, as the same input once more. Its size is that of what came by then.
+    /// Returns a temporary file that receives a copy of this input, as an input. Its size is not yet known.
     fn copied(&mut self) -> io::Result<Self> {
         let copy = Arc::new(tempfile::tempfile()?);
         self.copy = Some(copy.clone());
         Ok(Self { file: Some((copy, Some(0))), copy: None, ..self.clone() })
     }
 
-    /// Looks into the file.
+    /// Calls `look` with the file.
     pub fn with_file<T>(&self, look: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
         match &self.file {
             Some((file, _)) => look(file),
@@ -215,18 +216,18 @@ impl Input {
         }
     }
 
-    /// Whether it is a compressed file, whose reading takes a core. Standard input is none.
+    /// True for a compressed file, which takes a core to read. Standard input does not count.
     pub fn is_compressed(&self) -> bool {
         self.compressed && self.file.is_none()
     }
 
-    /// The file, to be read by positions, and what counts the bytes that are read.
+    /// Returns the file, to be read by position, and the counter of bytes read.
     pub fn into_file(self) -> io::Result<(Arc<File>, Arc<AtomicU64>)> {
         let file = self.file.map_or_else(|| File::open(&self.path).map(Arc::new), |(file, _)| Ok(file))?;
         Ok((file, self.read))
     }
 
-    /// Opens it at the byte `start` of its contents.
+    /// Opens the input at the byte `start` of its contents.
     pub fn open(self, start: u64) -> io::Result<Opened> {
         let file = match self.file {
             Some((mut file, position)) => {

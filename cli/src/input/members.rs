@@ -1,5 +1,4 @@
-//! The members of compressed files: what gzip calls members, zstd and lz4 frames, and xz and bzip2 streams. `cat` joins files to one that
-//! has the members of all.
+//! The members of compressed files: gzip members, zstd and lz4 frames, xz and bzip2 streams. Files joined by `cat` have several.
 
 use crate::error::Error;
 use crate::input::foreign;
@@ -11,40 +10,40 @@ use lz4_flex::frame::FrameDecoder;
 use std::io::{self, BufRead, Read};
 use zstd::stream::raw::{DParameter, Decoder, Operation};
 
-/// The decoder of a member, which reads no more bytes at its end.
+/// The decoder of a member, which reads no bytes after its end.
 pub trait Member: Read + Sized {
     type File: BufRead;
 
-    /// The file, behind the member if that has ended.
+    /// Returns the file. Once the member has ended, the position is after it.
     fn file(&mut self) -> &mut Self::File;
 
-    /// True if no member follows. This one has ended.
+    /// True if no member follows this one, which has ended.
     fn is_last(&mut self) -> io::Result<bool> {
         Ok(self.file().fill_buf()?.is_empty())
     }
 
-    /// The decoder of the member that follows.
+    /// Returns the decoder of the next member.
     fn next(self) -> io::Result<Self>;
 }
 
-/// The contents of members, one after another. A member whose contents are not lines is refused, as a file is that has such contents.
+/// The concatenated contents of members. A member whose contents are not lines is refused, like a file with such contents.
 pub struct Members<M> {
     /// `None` at the end.
     member: Option<M>,
-    /// The first contents of a member that follows another, as far as they are read.
+    /// The first contents of a later member, as far as they are read.
     head: Vec<u8>,
-    /// The end of lines, until the first member has ended, and if members are not checked.
+    /// The end of lines; `None` during the first member, and if members are not checked.
     checked: Option<u8>,
     lines_end: Option<u8>,
 }
 
 impl<M: Member> Members<M> {
-    /// Begins with the first member. Its contents are those of the file, which the reader of lines checks.
+    /// Starts with the first member. Its contents start the file's, which the reader of lines checks.
     pub fn new(first: M, lines_end: Option<u8>) -> Self {
         Self { member: Some(first), head: Vec::new(), checked: None, lines_end }
     }
 
-    /// Refuses a member by its first contents, of which these follow.
+    /// Refuses a member by its first contents, continued by `contents`.
     fn check(&mut self, contents: &[u8]) -> io::Result<()> {
         let Some(end) = self.checked.filter(|_| self.head.len() < foreign::HEAD) else { return Ok(()) };
         self.head.extend(contents.iter().take(foreign::HEAD - self.head.len()));
@@ -69,7 +68,7 @@ impl<M: Member> Read for Members<M> {
     }
 }
 
-/// Skips zeros, and returns how many there were.
+/// Skips zeros, and returns their number.
 fn skip_zeros(file: &mut impl BufRead) -> io::Result<usize> {
     let mut skipped = 0;
     while let zeros @ 1.. = file.fill_buf()?.iter().take_while(|&&byte| byte == 0).count() {
@@ -86,7 +85,7 @@ impl<R: BufRead> Member for GzDecoder<R> {
         self.get_mut()
     }
 
-    /// Zeros may follow the last one, as gzip has it: they fill the last block of a tape.
+    /// As in gzip, zeros may follow the last member: they fill the last block of a tape.
     fn is_last(&mut self) -> io::Result<bool> {
         let zeros = skip_zeros(self.file())?;
         let is_last = self.file().fill_buf()?.is_empty();
@@ -113,7 +112,7 @@ impl<R: BufRead> Member for BzDecoder<R> {
     }
 }
 
-/// The decoder keeps its memory from frame to frame.
+/// The decoder keeps its memory between frames.
 impl<R: BufRead> Member for FrameDecoder<R> {
     type File = R;
 
@@ -129,7 +128,7 @@ impl<R: BufRead> Member for FrameDecoder<R> {
 /// A frame of a zstd file.
 pub struct ZstdFrame<R> {
     file: R,
-    /// It keeps its memory from frame to frame.
+    /// The decoder, whose memory is kept between frames.
     decoder: Decoder<'static>,
     has_ended: bool,
 }
@@ -137,7 +136,7 @@ pub struct ZstdFrame<R> {
 impl<R: BufRead> ZstdFrame<R> {
     pub fn new(file: R) -> io::Result<Self> {
         let mut decoder = Decoder::new()?;
-        // The longest window there is. A frame takes the memory that its own asks for.
+        // The maximum window. A frame takes only the memory for its own window.
         decoder.set_parameter(DParameter::WindowLogMax(31))?;
         Ok(Self { file, decoder, has_ended: false })
     }
@@ -145,7 +144,7 @@ impl<R: BufRead> ZstdFrame<R> {
 
 impl<R: BufRead> Read for ZstdFrame<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // The decoder may have contents for which there was no room.
+        // The decoder may hold contents that did not fit.
         let mut is_waiting = true;
         while !self.has_ended && !buffer.is_empty() {
             let input = if is_waiting { &[] } else { self.file.fill_buf()? };
@@ -177,11 +176,11 @@ impl<R: BufRead> Member for ZstdFrame<R> {
     }
 }
 
-/// A stream of an xz file. The decoder's own `read` loses the contents that come before an error.
+/// A stream of an xz file. The decoder's own `read` loses the contents before an error.
 pub struct XzStream<R> {
     decoder: XzDecoder<R>,
     failure: Option<io::Error>,
-    /// The number of zeros behind it.
+    /// The number of zeros after the stream.
     padding: usize,
 }
 
@@ -215,7 +214,7 @@ impl<R: BufRead> Member for XzStream<R> {
         self.decoder.get_mut()
     }
 
-    /// Zeros may follow each, in fours.
+    /// Zeros may follow each stream, in multiples of four.
     fn is_last(&mut self) -> io::Result<bool> {
         self.padding += skip_zeros(self.decoder.get_mut())?;
         if !self.padding.is_multiple_of(4) {

@@ -1,4 +1,4 @@
-//! From names to numbered chunks of lines.
+//! Inputs, from names to numbered chunks of lines.
 
 pub mod chunks;
 pub mod contents;

@@ -1,4 +1,4 @@
-//! Where in an input a line is.
+//! Positions of lines in an input.
 
 use crate::input::lines::Lines;
 use std::fmt;
@@ -9,43 +9,42 @@ use std::sync::Arc;
 pub struct Position {
     /// The name of the input.
     name: Arc<str>,
-    /// Bytes of the input's contents that come before.
+    /// The bytes of the input's contents before the position.
     pub offset: u64,
-    /// Lines of the input that come before, as an editor counts them.
+    /// The lines of the input before the position, as an editor counts them.
     pub lines: u64,
-    /// What a line is called.
+    /// The word for a line in messages.
     unit: &'static str,
 }
 
 impl Position {
-    /// In the input of this name.
+    /// A position in the input of this name.
     pub fn new(name: Arc<str>, offset: u64, lines: u64) -> Self {
         Self { name, offset, lines, unit: "line" }
     }
 
-    /// In the table of this name, where rows are counted in the place of bytes too.
+    /// A position in the table of this name, where rows are counted instead of bytes.
     pub fn of_table(name: Arc<str>, rows: u64) -> Self {
         Self { name, offset: rows, lines: rows, unit: "row" }
     }
 
-    /// Goes past the first `count` of the lines that start here.
+    /// Advances by the first `count` of the lines that start here.
     pub fn advance(&mut self, lines: &Lines, count: usize) {
         self.offset += if lines.is_rows() { count } else { lines.header().len() + lines.bytes(count) } as u64;
         self.lines += lines.rows(count) as u64;
     }
 
-    /// What the line after the first `count` of those that start here is called: "FILE, line 7".
+    /// Returns the name of the line after the first `count` of those that start here: "FILE, line 7".
     pub fn line(&self, lines: &Lines, count: usize) -> String {
         format!("{}, {} {}", self.name, self.unit, self.lines + lines.rows(count) as u64 + 1)
     }
 
-    /// What the first without a key is called among the lines that passed and start here, and why it has none.
+    /// Returns the name of the first line that starts here, passed and has no required key, and the fault.
     pub fn first_fault(&self, lines: &Lines) -> Option<String> {
         lines.first_fault().map(|(line, fault)| format!("{}: {fault}", self.line(lines, line)))
     }
 }
 
-/// As in "cannot read {}".
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} after {} {}", self.name, self.unit, self.lines)

@@ -1,50 +1,50 @@
-//! What a line is, and where records of CSV end.
+//! The format of lines, and the ends of CSV records.
 
 use crate::key::fields::{Csv, QUOTE};
 use crate::places::places;
 use std::mem;
 
-/// What a line is.
+/// The format of lines.
 #[derive(Clone, Copy)]
 pub struct LineFormat {
-    /// What ends it.
+    /// The byte that ends a line.
     pub end: u8,
-    /// The dialect, if lines are records of CSV. In the quotes of a field nothing ends a record.
+    /// The dialect, if lines are CSV records. Inside quotes, nothing ends a record.
     pub csv: Option<Csv>,
-    /// Whether the first line of an input is a header, which is no line.
+    /// True if the first line of an input is a header.
     pub header: bool,
-    /// Whether lines of white space are left out.
+    /// True if lines of white space are skipped.
     pub skip_blank: bool,
 }
 
 impl LineFormat {
-    /// Lines that end so.
+    /// Lines that end with `end`.
     pub fn plain(end: u8) -> Self {
         Self { end, csv: None, header: false, skip_blank: false }
     }
 }
 
-/// Where records of CSV end, in bytes that come piece by piece. A quote opens a field at its start alone. Two quotes in a field are one
-/// that is text, and so is one behind an escape. What follows the quote that closes it is passed over up to the next delimiter.
+/// A scanner for the ends of CSV records, in bytes that arrive piece by piece. A quote opens a field only at the field's start. A
+/// doubled or escaped quote in a field is text. After the closing quote, bytes are skipped up to the next delimiter.
 #[derive(Default)]
 pub struct Records {
     end: u8,
     delimiter: u8,
     escape: Option<u8>,
-    /// How many bytes were looked at.
+    /// The number of bytes searched.
     searched: usize,
-    /// Whether a quoted field is open there.
+    /// True if a quoted field is open there.
     open: bool,
-    /// Where a quote opens a field whatever is before it: at the start of the first record, or past the quote that closed one.
+    /// The position where a quote opens a field whatever precedes it: the start of the first record, or after a closing quote.
     opens: usize,
-    /// A place where a quote or an escape is text.
+    /// The position of a quote or an escape that is text.
     escaped: usize,
-    /// The ends so far, past the byte that ends a record.
+    /// The ends so far, after the byte that ends a record.
     pub ends: Vec<usize>,
 }
 
 impl Records {
-    /// Begins anew, with bytes of which the first record starts at `start`.
+    /// Restarts with bytes whose first record starts at `start`.
     pub fn begin(&mut self, end: u8, csv: Csv, start: usize) {
         self.ends.clear();
         let ends = mem::take(&mut self.ends);
@@ -52,7 +52,7 @@ impl Records {
         *self = Self { end, delimiter, escape, searched: start, open: false, opens: start, escaped: usize::MAX, ends };
     }
 
-    /// Goes on to the end of `bytes`, which begin with those that were looked at.
+    /// Continues to the end of `bytes`, which begin with the bytes searched before.
     pub fn search(&mut self, bytes: &[u8]) {
         let start = self.searched;
         match self.escape {
@@ -69,7 +69,7 @@ impl Records {
         self.searched = bytes.len();
     }
 
-    /// Goes past an end or a quote.
+    /// Processes an end or a quote.
     #[inline(always)]
     fn take(&mut self, bytes: &[u8], place: usize) {
         let Self { end, delimiter, open, opens, ends, .. } = self;
@@ -91,7 +91,7 @@ mod tests {
     use csv_core::{ReadRecordResult, ReaderBuilder, Terminator};
     use proptest::prelude::*;
 
-    /// Where the records end, found piece by piece, and whether the last is open.
+    /// Returns the ends of the records, found piece by piece, and whether the last is open.
     fn ours(bytes: &[u8], end: u8, csv: Csv, pieces: &[usize]) -> (Vec<usize>, bool) {
         let mut records = Records::default();
         records.begin(end, csv, 0);
@@ -99,11 +99,11 @@ mod tests {
         (records.ends, records.open)
     }
 
-    /// The fields of each record, as the library reads them that reads the fields of a key. It takes an empty line for none.
+    /// Returns the fields of each record by the csv library, which ignores empty lines.
     fn theirs(bytes: &[u8], end: u8, csv: Csv) -> Vec<Vec<Vec<u8>>> {
         let mut reader = ReaderBuilder::new();
         let mut reader = reader.delimiter(csv.delimiter).escape(csv.escape).terminator(Terminator::Any(end)).build();
-        // Else it takes a byte order mark away.
+        // Otherwise the library removes a byte order mark.
         let first = [b'x', end];
         let (mut rest, mut fields, mut ends) = (bytes, vec![0; bytes.len() + 2], vec![0; bytes.len() + 2]);
         reader.read_record(&first, &mut fields, &mut ends);
@@ -147,7 +147,7 @@ mod tests {
             for (record, expected) in records.iter().zip(&whole) {
                 prop_assert_eq!(&theirs(record, end, csv), &vec![expected.clone()]);
             }
-            // What would follow the last record is a part of it, or is not.
+            // What follows the last record is part of it if it is open.
             let more = theirs(&[&bytes, &[end, b'x'][..]].concat(), end, csv);
             prop_assert_eq!(open, more.last().unwrap() != &[b"x".to_vec()]);
         }

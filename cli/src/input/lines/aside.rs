@@ -1,17 +1,17 @@
-//! Lines without a key, and why.
+//! Lines without a key, and the reasons.
 
 use crate::groups::decisions;
 use crate::key::fault::Fault;
 use crate::values::OnError;
 
-/// Why a line has no key.
+/// The reason why a line has no key.
 pub(super) enum Aside {
-    /// It is left out.
+    /// A blank line, which is skipped.
     Blank,
     Fault(Fault),
-    /// A null, and what becomes of its row.
+    /// A null in the key, and the treatment of its row.
     Null(OnError),
-    /// It has a text without anything to compare, and whether it stays.
+    /// A text without anything to compare, and whether its line is kept.
     Empty(bool),
 }
 
@@ -24,7 +24,7 @@ impl Aside {
         }
     }
 
-    /// What becomes of the line, if it is not left out, where bad input is treated so.
+    /// Returns the treatment of the line if bad input is treated as `on_error`; `None` if the line is skipped in any case.
     pub(super) fn treated(&self, on_error: OnError) -> Option<OnError> {
         match self {
             Self::Blank | Self::Empty(_) => None,
@@ -33,7 +33,7 @@ impl Aside {
         }
     }
 
-    /// What groups are told of it, where bad input is treated so.
+    /// Converts the reason for groups, if bad input is treated as `on_error`.
     pub(super) fn told(&self, on_error: OnError) -> decisions::Aside {
         match (self, self.treated(on_error)) {
             (Self::Empty(true), _) => decisions::Aside::EmptyStays,
@@ -44,7 +44,7 @@ impl Aside {
         }
     }
 
-    /// What it was that groups were told.
+    /// Converts a reason back from groups.
     pub(super) fn of(told: decisions::Aside) -> Self {
         match told {
             decisions::Aside::Blank => Self::Blank,

@@ -1,26 +1,26 @@
-//! Ends of lines of two kinds among keys.
+//! A warning if keys have two kinds of line ends.
 
 use crate::messages::warn;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-/// So many lines of a chunk are looked at, spread evenly, where keys are not looked at one by one.
+/// The number of lines of a chunk that are examined, evenly spread, if keys are not examined one by one.
 const SAMPLED: usize = 256;
 
-/// Tells once that keys end with a carriage return, and others do not.
+/// A warning, given once, if some keys end with a carriage return and others do not.
 #[derive(Default)]
 pub struct LineEnds {
-    /// The kinds so far. Relaxed: it stands alone.
+    /// The kinds so far. Relaxed: no other memory depends on it.
     seen: AtomicU8,
     is_told: bool,
 }
 
 impl LineEnds {
-    /// Tells of them unless `quiet`.
+    /// Creates a warning that is never given if `quiet`.
     pub fn new(quiet: bool) -> Self {
         Self { is_told: !quiet, ..Self::default() }
     }
 
-    /// Takes the kinds of some lines.
+    /// Adds the kinds of some lines.
     pub(super) fn take(&self, Kinds(kinds): Kinds) {
         if !self.is_told || self.seen.load(Relaxed) | kinds == self.seen.load(Relaxed) {
             return;
@@ -34,19 +34,19 @@ impl LineEnds {
     }
 }
 
-/// Which kinds of ends lines have.
+/// The kinds of line ends that lines have.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Kinds(u8);
 
 impl Kinds {
     const BOTH: u8 = 3;
 
-    /// Adds that of a key or a line without its end. An empty one tells nothing.
+    /// Adds the kind of a key or a line without its end. An empty one has no kind.
     pub(super) fn add(&mut self, line: &[u8]) {
         self.0 |= line.last().map_or(0, |&last| if last == b'\r' { 2 } else { 1 });
     }
 
-    /// Those of a sample of lines, which end there with their ends.
+    /// Returns the kinds of a sample of lines, which end with their line ends at `ends`.
     pub(super) fn of_sample(bytes: &[u8], start: usize, ends: &[usize]) -> Self {
         let (mut kinds, step) = (Self::default(), ends.len().div_ceil(SAMPLED).max(1));
         for i in (0..ends.len()).step_by(step) {

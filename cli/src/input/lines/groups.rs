@@ -1,4 +1,4 @@
-//! What groups of lines or documents need of them: what is kept of each, and what was decided.
+//! The interface of lines to groups: the records of lines or documents, and the decisions about them.
 
 use crate::error::Error;
 use crate::groups::decisions::{Decided, Verdict};
@@ -14,7 +14,7 @@ use bloomline_text::near::Near;
 use std::io;
 
 impl Lines {
-    /// Has the bands of all documents inserted that have marks, in order. `insert` returns how many were new, and tells which.
+    /// Inserts the bands of all documents with marks, in order. `insert` returns the number of new bands, and sets a flag for each.
     pub fn insert_bands(
         &mut self,
         near: &Near,
@@ -25,7 +25,7 @@ impl Lines {
         insert(bands, &mut self.new_bands)
     }
 
-    /// Marks the lines of the input with this number that are to be compared.
+    /// Marks the lines of input number `input` that are to be compared.
     pub fn want(&mut self, input: usize, collecting: &mut Collecting) {
         self.marks.clear();
         self.marks.resize(self.count, None);
@@ -34,7 +34,7 @@ impl Lines {
         self.passed = self.count;
     }
 
-    /// Makes the sets of grams of the lines that have marks.
+    /// Makes the sets of grams of the marked lines.
     pub fn make_sets(&mut self, hashing: &Hashing) {
         let Self { chunk, rows, ends, documents, marks, grams, sets, .. } = self;
         grams.clear();
@@ -59,7 +59,7 @@ impl Lines {
         }
     }
 
-    /// The sets of grams that were made, in order.
+    /// Returns the sets of grams, in order.
     pub fn sets(&self) -> impl Iterator<Item = &[u64]> {
         let mut start = 0;
         self.sets.iter().map(move |&end| {
@@ -69,7 +69,7 @@ impl Lines {
         })
     }
 
-    /// Has groups remember the lines of the input with this number that have marks, or would have them if they were not left out.
+    /// Records the lines of input number `input` that passed.
     pub fn record(&self, input: usize, on_error: OnError, records: &mut Records) -> io::Result<()> {
         records.places.take(input, !self.header().is_empty(), self.passed);
         let (mut asides, mut key) = (self.keys.asides.iter().peekable(), 0);
@@ -91,8 +91,8 @@ impl Lines {
         records.settle()
     }
 
-    /// Marks the lines of the input with this number with what was decided of each. Those that are kept without a key get the mark
-    /// `kept`. With the place of texts in `emptied`, documents that go stay without their text. Returns how many are selected.
+    /// Marks the lines of input number `input` by the decisions about them. Lines that are kept without a key get the mark `kept`.
+    /// If `emptied` points to the text, removed documents are kept without their text. Returns the number of selected lines.
     pub fn recall(
         &mut self,
         input: usize,
@@ -118,7 +118,7 @@ impl Lines {
             Verdict::Goes { .. } => {
                 marks[line] = Some(emptied.is_some());
                 let Some(pointer) = emptied else { return };
-                // It counts with the one that stays.
+                // It is counted with the document that is kept.
                 times.get_mut(line).into_iter().for_each(|times| *times = 0);
                 if is_rows {
                     without_text.push(line);
@@ -136,7 +136,7 @@ impl Lines {
                 asides.push((line, aside));
             }
         })?;
-        // Those of keys alone.
+        // Only lines with keys have counts.
         let (mut lines, mut aside) = (0.., asides.iter().peekable());
         times.retain(|_| {
             let line = lines.next();
@@ -148,8 +148,7 @@ impl Lines {
         Ok((marks.iter().filter(|mark| **mark == Some(true)).count() - kept) as u64)
     }
 
-    /// Calls `each` with each line that passed and has a document which is decided: its number from 0, the document, its text, and what
-    /// it is called.
+    /// Calls `each` for each document that passed, with the number of its line from 0, the document, its text and its id.
     pub fn each_document(
         &self,
         mut each: impl FnMut(usize, Document<'_>, &str, &str) -> io::Result<()>,

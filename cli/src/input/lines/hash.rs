@@ -8,7 +8,7 @@ use crate::table::Rows;
 use crate::values::OnError;
 
 impl Lines {
-    /// Splits the lines, and hashes nothing.
+    /// Splits the lines without hashing them.
     pub fn split(&mut self, hashing: &Hashing) {
         let Self { chunk, rows, ends, end, keys, documents, values, .. } = self;
         ends.clear();
@@ -25,7 +25,7 @@ impl Lines {
         };
     }
 
-    /// Splits the lines and hashes each. A byte order mark at the start of an input is no part of a line.
+    /// Splits the lines and hashes each. A byte order mark at the start of an input is not part of a line.
     pub fn hash(&mut self, hashing: &Hashing) {
         self.split(hashing);
         if let Some(rows) = self.rows.clone() {
@@ -42,7 +42,7 @@ impl Lines {
             line
         });
         let hasher = &hashing.hasher;
-        // A last line without an end is of no kind.
+        // A last line without an end has no kind.
         let whole = count - usize::from(chunk.unended && count > 0);
         match &hashing.what {
             What::Key(rule, None) if rule.is_line() && !skip_blank => {
@@ -99,7 +99,7 @@ impl Lines {
             }),
             What::Document(rule, on_error) => rows.each_text(|text| {
                 match text {
-                    // After a failure nothing is looked at.
+                    // After a failure, texts are skipped.
                     Some(text) if failed.is_none() || *on_error != OnError::Fail => {
                         documents.push_text(text, rule, hasher);
                         if rule.second.is_some() {
@@ -127,7 +127,7 @@ impl Lines {
     }
 }
 
-/// The fault of a record whose quoted field does not end.
+/// Returns the fault of a record whose quoted field is not closed.
 fn open_quote(hashing: &Hashing) -> Fault {
     Fault::Quote { has_escape: hashing.format.csv.is_some_and(|csv| csv.escape.is_some()) }
 }

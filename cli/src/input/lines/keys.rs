@@ -1,4 +1,4 @@
-//! The keys of lines, as far as they are hashed.
+//! The hashes of the keys of lines.
 
 use crate::documents::Documents;
 use crate::documents::rule::DocumentRule;
@@ -10,11 +10,11 @@ use bloomline::KeyHasher;
 /// The keys of lines.
 #[derive(Default)]
 pub(super) struct Keys {
-    /// The hash of each: of every line but those aside.
+    /// The hash of each key.
     pub(super) hashes: Vec<u64>,
-    /// The hash of each and a second one: 128 bits that tell keys apart for certain. Empty unless wanted.
+    /// The 128-bit fingerprint of each key: its hash and a second hash. Empty unless wanted.
     pub(super) fingerprints: Vec<u128>,
-    /// Lines without a key or a document, in order, and why.
+    /// Lines without a key or a document, in order, and the reasons.
     pub(super) asides: Vec<(usize, Aside)>,
 }
 
@@ -25,7 +25,7 @@ impl Keys {
         self.asides.clear();
     }
 
-    /// Takes the key of a line, where nulls that are no keys are treated so. Returns whether it has one.
+    /// Adds the key of a line, treating excluded nulls as `nulls`. Returns true if there is a key.
     // Inlined: a call copies the `Result`, and waits for the copy to read the key's length. It took a sixth of a run by fields.
     #[inline]
     pub(super) fn take(
@@ -51,7 +51,7 @@ impl Keys {
         false
     }
 
-    /// Takes the fingerprint of the last document, which is that of a line. Returns whether it has one.
+    /// Adds the fingerprint of the last document, which is on line `line`. Returns false if there is nothing to compare.
     pub(super) fn take_document(&mut self, line: usize, documents: &Documents, rule: &DocumentRule) -> bool {
         let Some(fingerprint) = documents.fingerprint(rule) else {
             self.asides.push((line, Aside::Empty(documents.stays_alone(rule))));

@@ -1,4 +1,4 @@
-//! The lines of a chunk, and what is found out about each.
+//! The lines of a chunk, and the results for each.
 
 mod aside;
 pub mod ends;
@@ -27,109 +27,108 @@ use std::io;
 use std::mem;
 use std::sync::Arc;
 
-/// Lines, their hashes, and a mark for each. Its memory is used again and again.
+/// Lines, their hashes, and a mark for each. The memory is reused.
 #[derive(Default)]
 pub struct Lines {
     chunk: Chunk,
-    /// The rows of a table, in the place of lines.
+    /// The rows of a table, instead of lines.
     rows: Option<Arc<Rows>>,
-    /// How many there are.
+    /// The number of lines.
     count: usize,
-    /// What the key of a line is, where the header of the input has a part in that.
+    /// The rule for keys, if it depends on the header of the input.
     rule: Option<Arc<KeyRule>>,
-    /// Where each line ends, past its end.
+    /// The end of each line, after the byte that ends it.
     ends: Vec<usize>,
-    /// The byte that ends them.
+    /// The byte that ends a line.
     end: u8,
     keys: Keys,
-    /// The documents that lines are, if that is asked for: of every line but those aside.
+    /// The documents, if wanted: one for each line that has a key.
     documents: Documents,
     /// The rows that are printed without their texts.
     without_text: Vec<usize>,
-    /// What else is read of each line with a key, if that is asked for.
+    /// The other values read of each line with a key, if wanted.
     values: Found,
-    /// What is found out about each key, in order.
+    /// The result for each key, in order.
     found: Vec<bool>,
-    /// Which bands of documents are new, if these are compared.
+    /// True for each new band of the documents, if these are compared.
     new_bands: Vec<bool>,
-    /// The sets of grams of the lines with marks, one after another, and where each ends.
+    /// The sets of grams of the marked lines, concatenated, and the end of each.
     grams: Vec<u64>,
     sets: Vec<usize>,
-    /// How often each key comes, if that is wanted.
+    /// The number of occurrences of each key, if wanted.
     times: Vec<u64>,
-    /// What is found out for each line; none for lines that are left out.
+    /// The result for each line; `None` for lines that are skipped.
     marks: Vec<Option<bool>>,
-    /// The lines up to the last one with a mark, or that would have one if it were not left out.
+    /// The number of lines up to the last one with a mark, or with a mark but for being skipped.
     passed: usize,
     scratch: Scratch,
 }
 
-/// How many lines have no key.
+/// The numbers of lines without a key.
 #[derive(Default)]
 pub struct AsideCounts {
-    /// Those that should have one, and those of them that stay.
+    /// Lines that should have a key, and those of them that are kept.
     pub faults: usize,
     pub kept: usize,
-    /// Those that are left out, for they are blank.
+    /// Blank lines, which are skipped.
     pub blank: usize,
 }
 
-/// The column of how often each row comes, and the member of lines of JSON.
+/// The column, or the JSON member, with the number of occurrences.
 pub const COUNT: &str = "count";
 
-/// What stands before a line that is printed.
+/// The prefix of a printed line.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Before {
     Nothing,
-    /// What it is, and so all lines are printed.
+    /// "new" or "dup", so all lines are printed.
     Mark,
-    /// How often it comes.
+    /// The number of occurrences.
     Count,
-    /// Nothing, for that is a member at its end.
+    /// Nothing: the number is a member at the end of the line.
     Member,
 }
 
-/// How lines are hashed.
+/// The options for hashing lines.
 #[derive(Clone)]
 pub struct Hashing {
-    /// What a line is.
     pub format: LineFormat,
     /// The filter's hasher.
     pub hasher: KeyHasher,
-    /// What of a line is hashed.
+    /// The part of a line that is hashed.
     pub what: What,
-    /// What becomes of a line whose key has a null, if nulls are no keys.
+    /// The treatment of a line with a null in its key, if nulls are excluded.
     pub nulls: OnError,
-    /// What else is read of lines.
+    /// The other values to read of lines.
     pub values: Values,
     /// The line ends of the keys, for a warning if there are two kinds.
     pub ends: Arc<LineEnds>,
 }
 
 impl Hashing {
-    /// Of keys alone.
+    /// Hashes keys and reads no other values.
     pub fn of_keys(hasher: &KeyHasher, format: LineFormat, what: What, nulls: OnError) -> Self {
         let (hasher, values, ends) = (hasher.clone(), Values::default(), Arc::default());
         Self { format, hasher, what, nulls, values, ends }
     }
 }
 
-/// What of a line is hashed.
+/// The part of a line that is hashed.
 #[derive(Clone)]
 pub enum What {
-    /// Its key, for fingerprints with a second hasher too.
+    /// The key; with a second hasher, fingerprints too.
     Key(KeyRule, Option<KeyHasher>),
-    /// What its document is looked up by. From the first line on that has none, nothing is if that is a failure.
+    /// The keys of its document. If lines without a document are failures, nothing is hashed after the first.
     Document(DocumentRule, OnError),
 }
 
 impl What {
-    /// What the key is, if it is one.
+    /// Returns the rule for keys; `None` for documents.
     pub fn rule(&self) -> Option<&KeyRule> {
         if let Self::Key(rule, _) = self { Some(rule) } else { None }
     }
 
-    /// What is read of the rows of a table for it.
+    /// Returns the parts of table rows that are read.
     pub fn of_rows(&self) -> Wanted<'_> {
         match self {
             Self::Document(rule, _) => Wanted::Text(&rule.pointer),
@@ -143,28 +142,28 @@ impl What {
 }
 
 impl Lines {
-    /// Takes the next lines; `false` if there are none.
+    /// Reads the next lines; `false` if there are none.
     pub fn fill(&mut self, chunks: &mut Chunks) -> io::Result<bool> {
         self.rows = None;
         chunks.fill(&mut self.chunk)
     }
 
-    /// Takes rows in the place of lines; `false` if there are none.
+    /// Sets rows instead of lines; `false` if there are none.
     pub fn take_rows(&mut self, rows: Option<Rows>) -> bool {
         self.rows = rows.map(Arc::new);
         self.rows.is_some()
     }
 
-    /// Takes what their keys are, where that depends on their input.
+    /// Sets the rule for keys, if it depends on the input.
     pub fn set_rule(&mut self, rule: Option<Arc<KeyRule>>) {
         self.rule = rule;
     }
 
-    /// Marks the lines with what `find` finds out about their keys, in order, from the hashes and fingerprints. `find` returns
-    /// the number of keys that it has done. The lines from the next key on get no mark.
+    /// Marks the lines by the results that `find` gives for their keys, in order, from the hashes and fingerprints. `find` returns
+    /// the number of keys that are done. Lines from the next key on get no mark.
     ///
-    /// A line without a key gets the mark `kept` if such lines are kept, and no mark if they are skipped. If they are failures,
-    /// the first of them and all lines after it get no mark. Blank lines get none.
+    /// A line without a key gets the mark `kept` if such lines are kept, and no mark if they are skipped. If they are failures, the
+    /// first of them and all lines after it get no mark. Blank lines get none.
     pub fn mark(
         &mut self,
         on_error: OnError,
@@ -195,9 +194,9 @@ impl Lines {
         Ok(())
     }
 
-    /// Marks the lines with what is decided of their documents: `true` if something of it stays, and what stays is inserted. Lines
-    /// without a document are marked as in [`mark`](Self::mark). `exact` counts mistakes, and `fpr`
-    /// tells the mean rate of the set meanwhile.
+    /// Marks the lines by the decisions about their documents: `true` if some text is kept, which is then inserted. Lines without a
+    /// document are marked as in [`mark`](Self::mark). `exact` counts mistakes, and `fpr` returns the set's mean false-positive
+    /// rate over the call.
     pub fn decide<S: Set<Error = Error>>(
         &mut self,
         rule: &DocumentRule,
@@ -215,22 +214,22 @@ impl Lines {
         decided.map(|()| counts)
     }
 
-    /// The number of lines of whose documents something stays, after [`decide`](Self::decide).
+    /// Returns the number of documents that are kept at least in part, after [`decide`](Self::decide).
     pub fn kept_documents(&self, on_error: OnError) -> u64 {
         (self.marked(true) - self.count_asides(on_error).kept) as u64
     }
 
-    /// Bytes of memory for the lines, with those that are free.
+    /// Returns the bytes of memory for the lines, with spare capacity.
     pub fn memory(&self) -> usize {
         self.rows.as_ref().map_or_else(|| self.chunk.memory(), |rows| rows.memory())
     }
 
-    /// The number of lines.
+    /// Returns the number of lines.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// How many of the lines that passed have no key, where bad input is treated so.
+    /// Counts the lines that passed without a key, if bad input is treated as `on_error`.
     pub fn count_asides(&self, on_error: OnError) -> AsideCounts {
         let mut counts = AsideCounts::default();
         for (_, aside) in self.keys.asides.iter().take_while(|(line, _)| *line < self.passed) {
@@ -242,14 +241,14 @@ impl Lines {
         counts
     }
 
-    /// The first line that passed without a key that it should have, and why it has none.
+    /// Returns the first line that passed without a required key, and the fault.
     pub fn first_fault(&self) -> Option<(usize, &Fault)> {
         let mut faults = self.keys.asides.iter().filter_map(|(line, why)| Some((*line, why.fault()?)));
-        // What becomes of nulls was chosen.
+        // The treatment of nulls was chosen by the user.
         faults.find(|(_, fault)| **fault != Fault::Null).filter(|(line, _)| *line < self.passed)
     }
 
-    /// The fault of the line at which the marks end, if it is for that.
+    /// Removes and returns the fault of the first line that did not pass, if it has one.
     pub fn take_fault(&mut self) -> Option<Fault> {
         let i = self.keys.asides.iter().position(|&(line, _)| line == self.passed)?;
         match self.keys.asides.remove(i).1 {
@@ -259,12 +258,12 @@ impl Lines {
         }
     }
 
-    /// How many lines are done: all up to the last one with a mark, or that would have one if it were not left out.
+    /// Returns the number of lines that are done: up to the last one with a mark, or with a mark but for being skipped.
     pub fn passed(&self) -> usize {
         self.passed
     }
 
-    /// The length of the first lines with their ends.
+    /// Returns the length of the first `lines` lines with their ends.
     pub fn bytes(&self, lines: usize) -> usize {
         if let Some(rows) = &self.rows {
             return rows.bytes(lines);
@@ -272,17 +271,17 @@ impl Lines {
         lines.checked_sub(1).map_or(0, |last| self.ends[last])
     }
 
-    /// The header of the input with its end, if these are its first lines.
+    /// Returns the header of the input with its end, if these are its first lines.
     pub fn header(&self) -> &[u8] {
         if self.is_rows() { &[] } else { self.chunk.header() }
     }
 
-    /// Whether they are rows of a table.
+    /// True for rows of a table.
     pub fn is_rows(&self) -> bool {
         self.rows.is_some()
     }
 
-    /// How many lines the header and the first `lines` lines are in an editor: a record of CSV may have several.
+    /// Returns the number of lines in an editor for the header and the first `lines` lines. A CSV record may span several.
     pub fn rows(&self, lines: usize) -> usize {
         let header = self.header();
         if self.is_rows() || !self.chunk.quoted {
@@ -292,14 +291,14 @@ impl Lines {
         rows(header) + rows(&self.chunk.bytes()[..self.bytes(lines)])
     }
 
-    /// Takes a mark away from the lines that have it, and returns how many there were.
+    /// Removes a mark from the lines that have it, and returns their number.
     pub fn unmark(&mut self, mark: bool) -> usize {
         let marked = self.marked(mark);
         self.marks.iter_mut().for_each(|other| *other = other.filter(|&other| other != mark));
         marked
     }
 
-    /// How many lines have the mark.
+    /// Returns the number of lines with the mark.
     pub fn marked(&self, mark: bool) -> usize {
         self.marks.iter().filter(|&&other| other == Some(mark)).count()
     }

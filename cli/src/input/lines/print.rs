@@ -1,4 +1,4 @@
-//! Lines as they are printed, with what stands before them.
+//! Printing of lines, with their prefixes.
 
 use crate::documents::MEMBER;
 use crate::input::chunks::BYTE_ORDER_MARK;
@@ -10,10 +10,10 @@ use memchr::memmem;
 use std::io::{self, Write};
 use std::ops::Range;
 
-/// How the member of counts is written, and how an escape begins that may be a part of its name.
+/// The name of the count member as it is written, and the start of an escape that the name may contain.
 const COUNT_NAMES: [&[u8]; 2] = [b"\"count\"", b"\\u00"];
 
-/// Writes a line with its end, or with another.
+/// Writes a line with its own end, or with `eol`.
 fn write_line(line: &[u8], eol: Option<LineEnd>, out: &mut impl Write) -> io::Result<()> {
     match eol {
         None => out.write_all(line),
@@ -22,12 +22,12 @@ fn write_line(line: &[u8], eol: Option<LineEnd>, out: &mut impl Write) -> io::Re
 }
 
 impl Lines {
-    /// The lines that have the mark, each with its end; neighbours are one piece.
+    /// Returns the lines with the mark, each with its end; adjacent lines are one piece.
     fn pieces(&self, mark: bool) -> impl Iterator<Item = &[u8]> {
         self.stretches(|a, b| a == b).filter_map(move |(piece, other)| (other == Some(mark)).then_some(piece))
     }
 
-    /// The rows that have the mark, with what stands before them in a column of its own.
+    /// Selects the rows with the mark, with the prefix in a column of its own.
     pub fn select(&self, before: Before, mark: bool, wish: Wish) -> Option<Selected> {
         let rows = self.rows.as_ref()?;
         let marked = |own: &Option<bool>| own.is_some_and(|own| before == Before::Mark || own == mark);
@@ -58,18 +58,18 @@ impl Lines {
         Some(Selected::new(rows.clone(), wanted, texts.or(without_text), added.or(notes), wish))
     }
 
-    /// True if some line is printed.
+    /// True if at least one line is printed.
     pub fn prints(&self, before: Before, mark: bool) -> bool {
         self.first_printed(before, mark).is_some()
     }
 
-    /// The number of the first line that is printed.
+    /// Returns the number of the first line that is printed.
     fn first_printed(&self, before: Before, mark: bool) -> Option<usize> {
         self.marks.iter().position(|own| own.is_some_and(|own| before == Before::Mark || own == mark))
     }
 
-    /// True if a byte order mark stands before what is printed at the start of an output: that of the input, before its header or first
-    /// line. A first line that begins with the same bytes gets one too, which whoever reads the output takes away.
+    /// True if the output starts with a byte order mark: the input's, before its header or first line. If the first printed line
+    /// begins with the same bytes, a mark is added too, because readers remove the first one.
     pub fn has_byte_order_mark(&self, header: bool, before: Before, mark: bool) -> bool {
         if header {
             return self.header().starts_with(BYTE_ORDER_MARK);
@@ -81,7 +81,7 @@ impl Lines {
         first.is_some_and(|line| line == 0 && self.chunk.start() > 0 || is_text(line))
     }
 
-    /// Writes the header of the input without its byte order mark, and a name for what stands before the lines. It ends as they do.
+    /// Writes the header of the input without its byte order mark, after a name for the prefix. It ends as the lines do.
     pub fn print_header(&self, before: Before, eol: Option<LineEnd>, out: &mut impl Write) -> io::Result<()> {
         let header = self.header();
         let name: &[u8] = match before {
@@ -93,7 +93,7 @@ impl Lines {
         write_line(header.strip_prefix(BYTE_ORDER_MARK).unwrap_or(header), eol, out)
     }
 
-    /// Writes the lines that have the mark, with what stands before them.
+    /// Writes the lines with the mark, with their prefixes.
     pub fn print(&self, before: Before, mark: bool, eol: Option<LineEnd>, out: &mut impl Write) -> io::Result<()> {
         match before {
             Before::Nothing if eol.is_none() => self.print_bare(mark, out),
@@ -125,7 +125,7 @@ impl Lines {
         }
     }
 
-    /// Writes all lines with a mark, each with "new" or "dup" before it.
+    /// Writes all lines that have a mark, with "new" or "dup" before each.
     fn annotate(&self, eol: Option<LineEnd>, out: &mut impl Write) -> io::Result<()> {
         self.stretches(|_, _| false).try_for_each(|(line, mark)| match mark {
             Some(new) => out.write_all(if new { b"new\t" } else { b"dup\t" }).and_then(|()| write_line(line, eol, out)),
@@ -133,8 +133,8 @@ impl Lines {
         })
     }
 
-    /// Has the lines written that have the mark, each with how often its key comes, and whether it should have one and has none. Such a
-    /// line is the only one of its kind.
+    /// Calls `write` for each line with the mark, with the number of occurrences of its key, and true if it should have a key and
+    /// has none. Such a line counts once.
     fn print_counted<W: Write>(
         &self,
         mark: bool,
@@ -150,9 +150,10 @@ impl Lines {
         })
     }
 
-    /// Writes a JSON object, which was checked before, with how often it comes as a member at its end. Another member of this name goes.
+    /// Writes a JSON object, checked before, with the number of occurrences as its last member. Other members of that name are
+    /// removed.
     fn print_with_member(&self, line: &[u8], times: u64, out: &mut impl Write) -> io::Result<()> {
-        // No part of the object is a byte order mark before it.
+        // A byte order mark before the object is not part of it.
         let (mark, line) = line.split_at(if line.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 });
         let inner = line.strip_suffix(&[self.end]).unwrap_or(line).trim_ascii_end();
         let brace = inner.len().saturating_sub(1);
@@ -169,7 +170,7 @@ impl Lines {
         out.write_all(&line[brace..])
     }
 
-    /// Writes the lines that have the mark. Of documents it leaves out what is cut, and adds notes.
+    /// Writes the lines with the mark, with cuts and notes for documents.
     fn print_bare(&self, mark: bool, out: &mut impl Write) -> io::Result<()> {
         let mut edits = self.documents.edits().iter().peekable();
         let chunk = self.chunk.bytes();
@@ -185,7 +186,7 @@ impl Lines {
         })
     }
 
-    /// Stretches of lines whose marks are the same, without the byte order mark of the input.
+    /// Groups adjacent lines with the same mark, without the byte order mark of the input.
     #[inline(always)]
     fn stretches(
         &self,
