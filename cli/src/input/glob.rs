@@ -17,7 +17,10 @@ enum Piece {
     /// `?`: any character of a name.
     Any,
     /// `[a-z]`: a character in one of the ranges or, with ! before them, in none of them.
-    Class { ranges: Vec<(char, char)>, negated: bool },
+    Class {
+        ranges: Vec<(char, char)>,
+        negated: bool,
+    },
     /// `*`: any part of a name.
     Star,
     /// `**/`: any number of folders.
