@@ -16,26 +16,27 @@ pub const PERIOD: Duration = Duration::from_millis(100);
 /// The columns of the bar and the space after it.
 const COLUMNS: usize = 11;
 
-/// How often it is drawn at the most, in a second.
+/// The maximum number of drawings per second.
 const RATE: u8 = 20;
 
-/// The bar on the screen. Whatever else goes to the screen goes through here, so that neither gets into the other's way.
+/// The bar on the screen. All other output to the screen is printed through this module, so that the two do not mix.
 static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
 /// True if a program draws the bar. Relaxed: it is set before anything begins.
 static AS_JSON: AtomicBool = AtomicBool::new(false);
 
-/// Writes the progress as lines of JSON from now on, whatever standard error is.
+/// Writes the progress as lines of JSON from this call on, even if standard error is not a terminal.
 pub fn write_json() {
     AS_JSON.store(true, Relaxed);
 }
 
-/// True if a bar would be seen: a program draws it, or standard error is a terminal that has commands and room, and lines do not go to it.
+/// True if a bar would be seen: a program draws it, or standard error is a terminal with cursor commands and enough columns, and
+/// lines do not go to it.
 pub fn is_seen(to_stdout: bool) -> bool {
     let on_terminal = || {
         io::stderr().is_terminal()
             && !(to_stdout && io::stdout().is_terminal())
-            // It could not be removed from one without commands, nor from one that is too narrow.
+            // It could not be removed from a terminal that has no commands or is too narrow.
             && env::var_os("TERM").is_none_or(|terminal| terminal != "dumb")
             && usize::from(columns()) >= COLUMNS
     };
@@ -46,14 +47,14 @@ fn bar() -> MutexGuard<'static, Option<ProgressBar>> {
     BAR.lock().expect("no thread panics while it draws")
 }
 
-/// Shows a bar of so many bytes or steps, if they are known.
+/// Shows a bar of `total` bytes or steps, or a spinner if that is unknown.
 pub fn begin(total: Option<u64>) -> ProgressBar {
-    // The message is cut where the screen ends.
+    // The message is cut at the edge of the screen.
     let (bar, style) = match total {
         Some(total) => (ProgressBar::new(total), "{bar:10} {wide_msg}"),
         None => (ProgressBar::new_spinner(), "{spinner} {wide_msg}"),
     };
-    // Every terminal has these signs.
+    // Every terminal has these characters.
     let style = ProgressStyle::with_template(style).expect("the template is right");
     let bar = bar.with_style(style.progress_chars("#>-").tick_chars("-\\|/ "));
     bar.set_draw_target(match AS_JSON.load(Relaxed) {
@@ -64,7 +65,7 @@ pub fn begin(total: Option<u64>) -> ProgressBar {
     bar
 }
 
-/// Draws it with as many of these parts as there is room for, and that far.
+/// Draws the bar at `position`, with as many of these parts as fit.
 pub fn draw(position: u64, parts: &[String]) {
     let text = fitting(parts, usize::from(columns()).saturating_sub(COLUMNS));
     if let Some(bar) = &*bar() {
@@ -80,7 +81,7 @@ pub fn draw(position: u64, parts: &[String]) {
     }
 }
 
-/// Does something without the bar on the screen.
+/// Runs `act` without the bar on the screen.
 pub fn without<T>(act: impl FnOnce() -> T) -> T {
     let bar = bar();
     SCREEN.watch(|| match &*bar {
@@ -89,7 +90,7 @@ pub fn without<T>(act: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Removes it from the screen.
+/// Removes the bar from the screen.
 pub fn end() {
     if let Some(bar) = bar().take() {
         bar.finish_and_clear();
@@ -101,8 +102,8 @@ fn columns() -> u16 {
     Screen(Term::stderr()).width()
 }
 
-/// The terminal, but for three columns at the right: when the user types ^C, that is put there, and not on another line, where
-/// it would keep the bar from being found again.
+/// The terminal without its last three columns. The echo of ^C needs them: on another line, it would keep the bar from
+/// being found again.
 #[derive(Debug)]
 struct Screen(Term);
 
@@ -148,7 +149,7 @@ impl TermLike for Screen {
     }
 }
 
-/// The first parts that fit into so many columns, two spaces apart.
+/// Returns the first parts that fit into this number of columns, two spaces apart.
 fn fitting(parts: &[String], columns: usize) -> String {
     let mut text = String::new();
     for part in parts {

@@ -1,9 +1,9 @@
-//! The formula of the classic Bloom filter, whose bits are anywhere in its memory. It is the reference that people know.
+//! The formula of the classic Bloom filter, whose bits are anywhere in its memory. It is the well-known reference.
 //!
-//! n keys with k probes in m bits have the rate (1 − e^(−k n/m))^k. Sizes are for the best of all whole numbers k.
+//! n keys with k probes in m bits have the rate (1 − e^(−k n/m))^k. Sizes are for the best whole number k.
 //!
-//! The library's `ClassicBloomFilter` does not share it. Its rate adds what the textbooks leave out, the scatter of the set
-//! bits and equal hashes, and it needs the feature `variants`, which `plan` must not.
+//! The library's `ClassicBloomFilter` has another model: its rate includes the scatter of the set bits and equal
+//! hashes, which textbooks omit, and it needs the feature `variants`, which `plan` must not need.
 
 /// No rate needs more probes, because the smallest `f64` is 2^-1074.
 const MOST_PROBES: u32 = 1074;
@@ -46,13 +46,13 @@ impl Classic {
     }
 }
 
-/// The n/m at which k probes reach a rate: the formula solved for n/m.
+/// Returns the n/m at which k probes reach a rate: the formula solved for n/m.
 fn load(probes: u32, rate: f64) -> f64 {
     let probes = f64::from(probes);
     -(-rate.powf(1.0 / probes)).ln_1p() / probes
 }
 
-/// The filter with the lowest cost, over all numbers of probes. Of equal ones it is that with fewer probes.
+/// Returns the filter with the lowest cost over all numbers of probes. Ties go to fewer probes.
 fn best(filter: impl Fn(u32) -> Classic, cost: impl Fn(&Classic) -> f64) -> Classic {
     let cheaper = |best: Classic, other: Classic| if cost(&other) < cost(&best) { other } else { best };
     (2..=MOST_PROBES).map(&filter).fold(filter(1), cheaper)
@@ -74,7 +74,7 @@ mod tests {
             assert_eq!(back.probes, probes);
             assert!((back.capacity(rate) / 1e9 - 1.0).abs() < 1e-6);
         }
-        // Rows of the table that is in every textbook.
+        // Rows of the table in every textbook.
         for (bits, probes, rate) in [(8.0, 6, 0.0216), (10.0, 7, 0.00819), (16.0, 11, 0.000459), (32.0, 22, 2.11e-7)] {
             let filter = Classic::for_size(bits * 1e6, 1_000_000);
             assert_eq!(filter.probes, probes);

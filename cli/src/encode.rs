@@ -1,8 +1,8 @@
-//! Compressing what is written.
+//! Compression of outputs.
 //!
-//! A file is made of pieces, each a member, a frame or a stream of its own, one after another: every reader takes that. So pieces
-//! can be compressed by several threads at once, and the bytes of a file do not depend on how many there are. Where matches reach
-//! back farther than a piece is worth, the file is one [`Stream`].
+//! A file consists of pieces, each a member, a frame or a stream of its own, which every reader accepts. So several
+//! threads can compress pieces at once, and the bytes of a file do not depend on the number of threads. If matches
+//! reach back farther than a piece of reasonable size, the file is one [`Stream`].
 
 use crate::error::Error;
 use crate::files;
@@ -19,9 +19,9 @@ use std::path::Path;
 use std::str::FromStr;
 use std::{fmt, mem};
 
-/// Pieces, by the levels of zstd from 1 on and of xz from 0 on: powers of two. So one stream would be at most 2 % smaller where no
-/// line comes twice. They are as long as matches reach back at the quick levels of zstd, and twice as long at the others. At levels
-/// that are `WHOLE` they reach back more than 8 MiB.
+/// Base-2 logarithms of the sizes of pieces, by the levels of zstd from 1 on and of xz from 0 on. One stream would be
+/// at most 2 % smaller if no line repeats. A piece is as long as the match window at the quick levels of zstd, and
+/// twice as long at the others. At the levels that are `WHOLE`, the window is larger than 8 MiB.
 const GZIP_PIECE: u32 = 20;
 const BZIP2_PIECE: u32 = 21;
 const ZSTD_PIECES: [u32; 22] =
@@ -29,38 +29,39 @@ const ZSTD_PIECES: [u32; 22] =
 const XZ_PIECES: [u32; 10] = [20, 21, 22, 23, 23, 24, 24, WHOLE, WHOLE, WHOLE];
 const WHOLE: u32 = u32::MAX;
 
-/// The window that zstd's own `--long` has if it tells none.
+/// The window of zstd's own `--long` without a value.
 const LONG: u32 = 27;
 
-/// How an output is compressed.
+/// The compression of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compression {
     pub coding: Coding,
     pub level: i32,
-    /// A long window of zstd: the power of two.
+    /// The long window of zstd, as a power of two.
     pub long: Option<u32>,
 }
 
 impl Compression {
-    /// At the level that the programs of this coding have by default.
+    /// The default level of this coding's own program.
     pub fn of(coding: Coding) -> Self {
         let level = match coding {
             Coding::Plain => 0,
             Coding::Gzip | Coding::Xz => 6,
             Coding::Zstd => zstd::DEFAULT_COMPRESSION_LEVEL,
             Coding::Bzip2 => 9,
-            // Its encoder has one.
+            // Its encoder has only one level.
             Coding::Lz4 => 1,
         };
         Self { coding, level, long: None }
     }
 
-    /// That of a file that is written under this name.
+    /// The compression of a file that is written under this name.
     pub fn of_name(path: &Path) -> Result<Self, Error> {
         Coding::of_name(path).map(Self::of)
     }
 
-    /// What was asked for, for a file of this name, which must not tell another coding. Without a wish the name decides.
+    /// Returns the requested compression for a file of this name, which must not imply another coding. Without a request, the name
+    /// decides.
     pub fn of_output(path: Option<&Path>, asked: Option<Self>) -> Result<Self, Error> {
         let named = path.map_or(Ok(Self::of(Coding::Plain)), Self::of_name)?;
         match (path, asked) {
@@ -71,7 +72,7 @@ impl Compression {
         }
     }
 
-    /// The ending of the names of such files, without its dot. Empty for plain ones.
+    /// The extension of the names of such files, without its dot. Empty for plain files.
     pub fn ending(self) -> &'static str {
         match self.coding {
             Coding::Plain => "",
@@ -83,7 +84,7 @@ impl Compression {
         }
     }
 
-    /// The name of the format, as it is asked for.
+    /// The name of the format, as given in the option.
     fn kind(self) -> &'static str {
         match self.coding {
             Coding::Plain => "none",
@@ -95,17 +96,17 @@ impl Compression {
         }
     }
 
-    /// Whether pieces would lose too much, or take too much memory: then an output is one stream, which one thread compresses.
+    /// True if pieces would lose too much or take too much memory: then an output is one stream, compressed by one thread.
     pub fn is_stream(self) -> bool {
         self.long.is_some() || self.piece_log() == WHOLE
     }
 
-    /// Whether it is compressed, and not as one stream.
+    /// True if the output is compressed, and not as one stream.
     pub fn is_in_pieces(self) -> bool {
         self.coding != Coding::Plain && !self.is_stream()
     }
 
-    /// The bytes that are compressed together, unless it is one stream.
+    /// The size of a piece in bytes, unless the output is one stream.
     pub fn piece(self) -> usize {
         1 << self.piece_log()
     }
@@ -120,7 +121,7 @@ impl Compression {
     }
 }
 
-/// As [`Compression::from_str`] reads it.
+/// Writes the form that [`Compression::from_str`] reads.
 impl fmt::Display for Compression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.coding {
@@ -158,7 +159,7 @@ impl FromStr for Compression {
                 Some(window) => window.strip_prefix('=').and_then(|window| window.parse().ok()),
                 None => None,
             };
-            // As many as zstd knows.
+            // The range of zstd.
             let window = window.filter(|window| coding == Coding::Zstd && (10..=31).contains(window));
             compression.long = Some(window.ok_or(
                 "after the level only zstd takes more: long, or long=N for a window of 2 to the power of N bytes, from 10 to 31",
@@ -171,10 +172,10 @@ impl FromStr for Compression {
     }
 }
 
-/// Compresses pieces, each by itself. Its memory is used again and again.
+/// Compresses pieces, each by itself, and reuses its memory.
 #[derive(Default)]
 pub struct Encoder {
-    /// For each level that was asked for.
+    /// A compressor for each level that was used.
     zstd: HashMap<i32, zstd::bulk::Compressor<'static>>,
 }
 
@@ -194,7 +195,7 @@ impl Encoder {
     }
 }
 
-/// Compresses bytes as they come, into memory.
+/// Compresses bytes as they arrive, into memory.
 pub enum Stream {
     Plain(Vec<u8>),
     Gzip(GzEncoder<Vec<u8>>),
@@ -205,7 +206,7 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// For bytes that are compressed like this.
+    /// Starts a stream with this compression.
     pub fn new(compression: Compression) -> io::Result<Self> {
         let (level, out) = (compression.level as u32, Vec::new());
         Ok(match compression.coding {
@@ -222,14 +223,14 @@ impl Stream {
             Coding::Xz => Self::Xz(XzEncoder::new_stream(out, stream::Stream::new_easy_encoder(level, Check::Crc64)?)),
             Coding::Bzip2 => Self::Bzip2(BzEncoder::new(out, bzip2::Compression::new(level))),
             Coding::Lz4 => {
-                // With a checksum, and the largest blocks, as the program `lz4` has them.
+                // With a checksum and the largest blocks, like the program `lz4`.
                 let info = FrameInfo::new().block_size(BlockSize::Max4MB).content_checksum(true);
                 Self::Lz4(FrameEncoder::with_frame_info(info, out).into())
             }
         })
     }
 
-    /// Takes bytes in.
+    /// Compresses these bytes.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Self::Plain(out) => out.write_all(bytes),
@@ -241,7 +242,7 @@ impl Stream {
         }
     }
 
-    /// What has come out since the last time.
+    /// Takes the compressed bytes since the last call.
     pub fn take(&mut self) -> Vec<u8> {
         mem::take(match self {
             Self::Plain(out) => out,
@@ -253,7 +254,7 @@ impl Stream {
         })
     }
 
-    /// Ends it. Returns the rest of what comes out.
+    /// Ends the stream. Returns the remaining compressed bytes.
     pub fn finish(self) -> io::Result<Vec<u8>> {
         match self {
             Self::Plain(out) => Ok(out),

@@ -1,11 +1,11 @@
-//! Why the command fails, or stops. Every message fits one line and names the input or output concerned.
+//! Failures of the command, and reasons to stop. Every message fits one line and names the input or output concerned.
 
 use crate::key::fault::Fault;
 use bloomline::{BuildError, FileError, MergeError};
 use std::path::PathBuf;
 use std::{fmt, io};
 
-/// Writes each failure once: its name, what it knows, and its message.
+/// Defines each failure once: its name, its fields and its message.
 macro_rules! errors {
     ($($(#[$condition:meta])? $name:ident $({ $($field:ident: $kind:ty),* })? => $($message:expr),+;)*) => {
         /// A failure of the command. Inputs and outputs are named as they are shown to the user.
@@ -137,19 +137,19 @@ errors! {
 impl std::error::Error for Error {}
 
 impl Error {
-    /// A failure of the temporary files of groups.
+    /// Wraps a failure of the temporary files of groups.
     pub fn groups(source: io::Error) -> Self {
         Self::Groups { source }
     }
 }
 
-/// The remedy of a failure: what helps against most, and the limit of open files where that is reached.
+/// Returns the remedy of a failure: `most` for most causes, and another if the limit of open files is reached.
 fn remedy<'a>(source: &io::Error, most: &'a str) -> &'a str {
     // ENFILE and EMFILE, which have these numbers on every Unix.
     if matches!(source.raw_os_error(), Some(23 | 24)) { "allow more open files with `ulimit -n`" } else { most }
 }
 
-/// The file's name as it is shown to the user: on one line, whatever is in it.
+/// The file's name as it is shown to the user: on one line, even if the name has line breaks.
 fn name(error: &FileError) -> String {
     error.path().map_or_else(String::new, |path| format!("{path:?}"))
 }
@@ -163,21 +163,21 @@ impl From<BuildError> for Error {
     }
 }
 
-/// Why the work stops before its inputs end.
+/// The reason why the work stops before its inputs end.
 #[derive(Debug)]
 pub enum Stop {
-    /// Nothing more is wanted.
+    /// No more lines are wanted.
     Enough,
-    /// The signal of this number asks for it.
+    /// The signal with this number asked to stop.
     Signal(i32),
-    /// An error, and all lines before it are done: they are worth saving.
+    /// An error. All lines before it are done and worth saving.
     After(Error),
     /// An error in the middle of the work.
     Failed(Error),
 }
 
 impl Stop {
-    /// What the command ends with.
+    /// Returns the exit code, or the error.
     pub fn end(self) -> Result<u8, Error> {
         match self {
             Self::Enough => Ok(SUCCESS),
@@ -193,16 +193,16 @@ impl From<Error> for Stop {
     }
 }
 
-/// The exit code of a run that is done.
+/// The exit code of a run that is complete.
 pub const SUCCESS: u8 = 0;
 
-/// The exit code of a run that is done, and left out an input or the rest of one.
+/// The exit code of a run that is complete except for an input that it skipped in whole or in part.
 pub const INCOMPLETE: u8 = 1;
 
 /// The exit code of a run that an error ended.
 pub const FAILED: u8 = 2;
 
-/// The exit code of a process that a signal ended, as shells tell it.
+/// The exit code for a process that a signal ended, as shells report it.
 pub fn exit_code(signal: i32) -> u8 {
     128 + signal as u8
 }

@@ -4,7 +4,7 @@ use crate::values::StatsFormat;
 use serde_json::{Map, Value};
 use std::fmt::Display;
 
-/// The layout of the library's filters, as its documentation calls it.
+/// The layout of the library's filters, by its name in the documentation.
 pub const LAYOUT: &str = "words4";
 
 /// Rows for people, fields for programs.
@@ -20,7 +20,7 @@ impl Figures {
         self.rows.push((label.to_owned(), text.to_string()));
     }
 
-    /// Adds a figure for programs. Numbers that are infinite or none at all become `null`: JSON has no other word.
+    /// Adds a figure for programs. Infinity and NaN become `null`, because JSON has no notation for them.
     pub fn field(&mut self, name: &str, value: impl Into<Value>) {
         self.fields.insert(name.to_owned(), value.into());
     }
@@ -36,7 +36,7 @@ impl Figures {
         self.both(label, value, name, value);
     }
 
-    /// Adds a count, which people see only if there is anything to count.
+    /// Adds a count, which people see only if it is not zero.
     pub fn unless_zero(&mut self, label: &str, name: &str, count: u64) {
         self.field(name, count);
         if count > 0 {
@@ -44,19 +44,18 @@ impl Figures {
         }
     }
 
-    /// A line for each figure.
+    /// Formats a line for each figure.
     pub fn text(&self) -> String {
         let width = self.rows.iter().map(|(label, _)| label.len()).max().unwrap_or(0);
         let lines: Vec<String> = self.rows.iter().map(|(label, text)| format!("{label:width$}  {text}")).collect();
         lines.join("\n")
     }
 
-    /// One JSON object on one line.
+    /// Formats one JSON object on one line.
     pub fn json(self) -> String {
         Value::Object(self.fields).to_string()
     }
 
-    /// One or the other.
     pub fn format(self, format: StatsFormat) -> String {
         match format {
             StatsFormat::Text => self.text(),
@@ -65,17 +64,17 @@ impl Figures {
     }
 }
 
-/// A rate for people to read.
+/// Formats a rate for people.
 pub fn readable(rate: f64) -> String {
     if rate < 0.001 { format!("{rate:.2e}") } else { format!("{rate:.4}") }
 }
 
-/// An estimate for people to read. A filter may have none: of the bits a key without keys, of the keys with all bits set.
+/// Formats an estimate for people. It may not be finite: bits per key of no keys, or the number of keys if all bits are set.
 pub fn estimated(value: f64, decimals: usize) -> String {
     if value.is_finite() { format!("{value:.decimals$} (estimated)") } else { "unknown".to_owned() }
 }
 
-/// A large number for people to read.
+/// Formats a large number for people.
 pub fn readable_count(count: f64) -> String {
     let units = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
     match units.into_iter().find(|(unit, _)| count >= *unit) {
@@ -84,7 +83,7 @@ pub fn readable_count(count: f64) -> String {
     }
 }
 
-/// A size for people to read.
+/// Formats a size for people.
 pub fn readable_size(bytes: usize) -> String {
     let (mut size, mut unit) = (bytes as f64, "bytes");
     for larger in ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"] {
@@ -96,7 +95,7 @@ pub fn readable_size(bytes: usize) -> String {
     if unit == "bytes" { format!("{size} {unit}") } else { format!("{size:.2} {unit}") }
 }
 
-/// Columns as wide as they need to be, all to the right as numbers are, but for the first.
+/// Formats columns of minimal width, right-aligned except for the first.
 pub fn table(rows: &[Vec<String>]) -> String {
     let mut widths = Vec::new();
     for row in rows {

@@ -1,6 +1,6 @@
 //! Advisory locks of the system on files and folders, which a crash releases too.
 //!
-//! A lock belongs to an inode, and a path may lead to another one by the time that the lock is held. So the path is checked afterwards.
+//! A lock belongs to an inode, and the path may lead to another inode once the lock is held. So the path is checked afterwards.
 
 use crate::error::Error;
 use crate::files;
@@ -34,8 +34,8 @@ impl FileLock {
         Ok(locked.then_some(Self { saves: Vec::new(), _lock_file: None, _file: file }))
     }
 
-    /// Locks a file that may not exist, and that a save replaces: the lock is on `TARGET.lock`. If another run holds it, waits for it
-    /// or fails. Removes what a killed run left.
+    /// Locks a file that may not exist and that saves replace: the lock is on `TARGET.lock`. If another run holds it,
+    /// waits or fails. Removes temporary files that a killed run left.
     pub fn beside(target: &Path, wait: bool) -> Result<Self, Error> {
         let path = files::lock_of(target);
         loop {
@@ -43,7 +43,7 @@ impl FileLock {
                 File::options().write(true).create(true).truncate(false).open(&path).map_err(files::failed(&path))?;
             let opened = file.metadata().map_err(files::failed(&path))?;
             if !opened.is_file() || opened.len() > 0 {
-                // It would be removed in the end.
+                // The run would remove it at its end.
                 return Err(Error::NotLock { filter: target.into(), path });
             }
             match lock(&file, wait).map_err(files::failed(&path))? {
@@ -61,7 +61,8 @@ impl FileLock {
         }
     }
 
-    /// Takes over the saves to another file, which nobody makes without the lock. Removes what a killed run left of them.
+    /// Takes over the saves to another file, which no run makes without the lock. Removes their temporary files that a killed run
+    /// left.
     pub fn guard(&mut self, target: &Path) {
         self.saves.push(TempFiles::of_saves(target));
     }

@@ -1,4 +1,4 @@
-//! What files are called, which of them are the same, and where filters can be saved.
+//! Names and identities of files, and checks of the files that filters are saved to.
 
 use crate::error::Error;
 use serde_json::Value;
@@ -10,28 +10,28 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{self, Component, Path, PathBuf};
 
-/// What an input or output is called, and which file it is.
+/// The name of an input or output for the user, and its identity.
 #[derive(Clone)]
 pub struct Origin {
     name: String,
-    /// Of all but devices: a terminal may well be input and output at once, and `/dev/null` anything.
+    /// `None` for devices: a terminal may be input and output at once, and so may `/dev/null`.
     identity: Option<Identity>,
     regular: bool,
 }
 
-/// What tells one file from another: device and inode.
+/// The identity of a file: device and inode.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Identity(u64, u64);
 
 impl Identity {
-    /// That of the file with this metadata.
+    /// Returns the identity of the file with this metadata.
     pub fn of(metadata: &Metadata) -> Self {
         Self(metadata.dev(), metadata.ino())
     }
 }
 
 impl Origin {
-    /// A file that is open, under the name for the user.
+    /// Describes an open file, by its name for the user.
     pub fn new(name: String, metadata: &Metadata) -> Self {
         let kind = metadata.file_type();
         let device = kind.is_char_device() || kind.is_block_device();
@@ -39,7 +39,7 @@ impl Origin {
         Self { name, identity, regular: metadata.is_file() }
     }
 
-    /// A file that is opened later, when it may not be there; "-" is standard input.
+    /// Describes a file that is opened later and may not exist; "-" is standard input.
     pub fn of(path: &Path) -> Self {
         let standard = || File::from(io::stdin().as_fd().try_clone_to_owned()?).metadata();
         match if is_standard(path) { standard() } else { fs::metadata(path) } {
@@ -48,29 +48,29 @@ impl Origin {
         }
     }
 
-    /// Whether it is what is at a path, which has this inode.
+    /// True if it is the file at a path, which has this inode.
     pub fn is_at(&self, path: &Path, inode: u64) -> bool {
         let may_be = self.identity.as_ref().is_some_and(|identity| identity.1 == inode);
         may_be && self.identity == Self::of(path).identity
     }
 
-    /// Its name for the user.
+    /// The name for the user.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What tells it from other files, unless it is a device, or not there.
+    /// The identity, unless it is a device or does not exist.
     pub fn identity(&self) -> Option<Identity> {
         self.identity
     }
 
-    /// Whether it is a regular file, which can be read again and never makes its reader wait for others.
+    /// True for a regular file, which can be read again and never makes its reader wait for a writer.
     pub fn is_regular(&self) -> bool {
         self.regular
     }
 
-    /// Refuses to write to it if it is also read, or written by another name. Pipes and sockets may be read and written at once,
-    /// but what goes into one of them from two outputs is a mixture.
+    /// Refuses to write to it if it is also read, or written under another name. Pipes and sockets may be read and
+    /// written at once, but two outputs to one of them would mix.
     pub fn check_apart<'a>(
         &self,
         read: impl IntoIterator<Item = &'a Self>,
@@ -85,24 +85,24 @@ impl Origin {
     }
 }
 
-/// Refuses a path that no filter can be saved to, or that is one of the inputs, before hours of reading are spent on it.
+/// Refuses a path to which no filter can be saved, or that is an input, before the inputs are read.
 pub fn check_target<'a>(path: &Path, inputs: impl IntoIterator<Item = &'a Origin>) -> Result<(), Error> {
     let output = name(path);
     match fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => Err(Error::NotRegular { output: output.clone() }),
         Ok(metadata) => Origin::new(output.clone(), &metadata).check_apart(inputs, []),
-        // It would be replaced by a file.
+        // The link itself would be replaced by a file.
         Err(error) if error.kind() == io::ErrorKind::NotFound && path.is_symlink() => {
             Err(Error::Dangling { output: output.clone() })
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(source) => Err(Error::Create { output: output.clone(), source }),
     }?;
-    // Saving goes through a temporary file there.
+    // A save creates a temporary file there.
     tempfile::tempfile_in(folder(&resolved(path))).map(drop).map_err(|source| Error::Create { output, source })
 }
 
-/// Makes an error of the system that of a file which cannot be written.
+/// Converts an error of the system to one about a file that cannot be written.
 pub fn failed(path: &Path) -> impl Fn(io::Error) -> Error {
     move |source| Error::Create { output: name(path), source }
 }
@@ -115,44 +115,44 @@ pub fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes the names of the files in a folder safe from a crash.
+/// Syncs a folder, which makes the names of its files safe from a crash.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// What a file is called for the user to read: on one line, whatever is in the name.
+/// Formats a file's name for the user: on one line, even if the name has line breaks.
 pub fn name(path: &Path) -> String {
     format!("{path:?}")
 }
 
-/// The same for an input.
+/// Formats the name of an input for the user.
 pub fn input_name(path: &Path) -> String {
     if is_standard(path) { "standard input".to_owned() } else { name(path) }
 }
 
-/// The bytes of a path that is not UTF-8, in hexadecimal.
+/// Returns the bytes of a path that is not UTF-8, in hexadecimal.
 pub fn hex(path: &Path) -> Option<String> {
     let bytes = path.as_os_str().as_bytes();
     path.to_str().is_none().then(|| bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The members of a JSON object that tell a file: its name and, if that is not UTF-8, its bytes.
+/// Formats the members of a JSON object that identify a file: its name and, if that is not UTF-8, its bytes.
 pub fn members(path: &Path) -> String {
     let hex = hex(path).map_or(String::new(), |hex| format!(",\"file_hex\":\"{hex}\""));
     format!("\"file\":{}{hex}", Value::from(path.to_string_lossy()))
 }
 
-/// Whether the path stands for standard input or output.
+/// True if the path stands for standard input or output.
 pub fn is_standard(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Whether a path still leads to the file that was opened by it.
+/// True if a path still leads to the file that was opened by it.
 pub fn is_named(path: &Path, opened: &Metadata) -> bool {
     fs::metadata(path).is_ok_and(|named| Identity::of(&named) == Identity::of(opened))
 }
 
-/// Whether at a path there is the regular file that was opened by it, and no link to it.
+/// True if a path still names the regular file that was opened by it, and not a link to it.
 pub fn is_file_itself(path: &Path, opened: &Metadata) -> bool {
     let there = fs::symlink_metadata(path);
     opened.is_file() && there.is_ok_and(|there| Identity::of(&there) == Identity::of(opened))
@@ -163,18 +163,18 @@ pub fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
 }
 
-/// The path with its folder in full, however that is spelled, whether the file is there or not.
+/// Resolves the folder of a path, which may not exist itself.
 pub fn whole(path: &Path) -> PathBuf {
     let folder = folder(path).canonicalize().unwrap_or_else(|_| folder(path).into());
     path.file_name().map_or_else(|| path.into(), |name| folder.join(name))
 }
 
-/// The file that a path leads to, however that is spelled, whether it is there or not.
+/// Resolves a path, which may not exist.
 pub fn resolved(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| whole(path))
 }
 
-/// A path from the root on, without `.` and `..`. Links stay as they are named.
+/// Makes a path absolute, without `.` and `..`. Links are not resolved.
 pub fn plain(path: &Path) -> PathBuf {
     let full = path::absolute(path).unwrap_or_else(|_| path.into());
     full.components().fold(PathBuf::new(), |mut plain, part| {
@@ -186,31 +186,31 @@ pub fn plain(path: &Path) -> PathBuf {
     })
 }
 
-/// Where a path leads to, whether the file and its folders are there or not.
+/// Resolves a path, as far as its folders exist.
 pub fn real(path: &Path) -> PathBuf {
     let full = plain(path);
     let of = |there: &Path| Some(there.canonicalize().ok()?.join(full.strip_prefix(there).ok()?));
     full.ancestors().find_map(of).unwrap_or_else(|| full.clone())
 }
 
-/// The path with something after it.
+/// Appends to the last component of a path.
 pub fn appended(path: &Path, end: &str) -> PathBuf {
     let mut path = OsString::from(path);
     path.push(end);
     path.into()
 }
 
-/// The file of the lock on a filter's file, however that is spelled.
+/// The lock file of a filter's file, the same for every path to it.
 pub fn lock_of(filter: &Path) -> PathBuf {
     appended(&resolved(filter), ".lock")
 }
 
-/// The file of the checkpoints of a run whose state is in this file.
+/// The file of the checkpoints of a run with this state.
 pub fn checkpoints_of(state: &Path) -> PathBuf {
     appended(state, ".resume")
 }
 
-/// A filter's file, and what may stand beside it.
+/// A filter's file, and the files that may exist beside it.
 pub fn of_filter(filter: &Path) -> [PathBuf; 3] {
     [filter.into(), lock_of(filter), checkpoints_of(filter)]
 }

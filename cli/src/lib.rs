@@ -6,24 +6,23 @@
 //! locked stall bar phase places messages values figures
 //! key/            what a line's key is
 //! error word_file sort files temp_files file_lock turns signals
-//! groups/         lines that are alike: records of the first reading, and what is decided of each by its place
-//! documents/      what is looked up of a line that is a document, and what is cut out of it
+//! groups/         equal or similar lines: records of the first reading, and the decision on each line by its ordinal
+//! documents/      the lookups of a document's text, and the cuts that follow
 //! input/          from names to numbered chunks of lines
 //! encode
-//! table/          files of Parquet: rows in the place of lines, which input/ takes from it; none.rs stands there without
-//!                 the feature
+//! table/          Parquet files: rows in place of lines, which input/ reads from it; none.rs replaces it without the feature
 //! options/        the command line, a file for each group of commands
-//! against/        the tests of --against, and what was found of them
-//! seen/           what was seen: the set, the exact second look, the tally
+//! against/        the tests of --against, and the overlaps found with them
+//! seen/           the keys seen so far: the set, the exact check, the tally
 //! output/ replace progress
-//! engine/         pass/ has what becomes of a chunk, work/ the stages from read to write
+//! engine/         pass/ has the decisions about a chunk, work/ the stages from read to write
 //! report classic
-//! commands/       where each command begins; run/ for dedup and corpus: plan.rs resolves their options, destination/ opens their
-//!                 outputs; groups.rs has what they do between two readings, scan.rs what build, check and sets share
+//! commands/       an entry point for each command; run/ for dedup and corpus: plan.rs resolves their options, destination/
+//!                 opens their outputs; groups.rs works between two readings, scan.rs is shared by build, check and sets
 //! lib             the command as a function, which main.rs and the Python module call
 //! ```
 #![forbid(unsafe_code)]
-// Without tables, what is asked of them leads nowhere.
+// Without the feature, code for tables is unused.
 #![cfg_attr(not(feature = "parquet"), allow(dead_code, unreachable_code))]
 
 #[cfg(not(unix))]
@@ -72,22 +71,22 @@ use std::ffi::OsString;
 #[cfg(feature = "parquet")]
 pub use table::hash_rows;
 
-/// Runs the command line `args`, of which the first is the program, and returns the exit code.
+/// Runs the command line `args`, whose first element is the program, and returns the exit code.
 ///
-/// It is for the main thread of a process that does nothing else. It takes over SIGINT, SIGTERM and SIGHUP. The first asks a
-/// command to end in good order, and the second ends the process.
+/// For the main thread of a process that does nothing else. It takes over SIGINT, SIGTERM and SIGHUP. The first signal
+/// asks a command to stop in good order, and the second ends the process.
 pub fn run_command_line(args: impl IntoIterator<Item = OsString>) -> u8 {
     look_at_standard_output();
     let result = match Cli::read(args) {
         Ok(cli) => signals::receive().and_then(|()| run_command(cli.command)),
         Err(help) if help.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            // Whoever gives no command has made a mistake: standard output stays empty, and a script stops.
+            // A missing command is an error: standard output stays empty, and a script stops.
             let _ = help.print();
             return FAILED;
         }
         Err(error) if error.use_stderr() => return fail(&options::explanation(&error)),
         Err(help) => {
-            // Help that nobody reads to its end is no failure.
+            // Help that is not read to its end is not a failure.
             let _ = help.print();
             return SUCCESS;
         }
@@ -95,19 +94,19 @@ pub fn run_command_line(args: impl IntoIterator<Item = OsString>) -> u8 {
     signals::give_way();
     match result {
         Ok(code) => code,
-        // The reader has enough, as `head` has.
+        // The reader has enough, like `head`.
         Err(Error::ReaderGone) => SUCCESS,
         Err(error) => fail(&error.to_string()),
     }
 }
 
-/// Makes the command write its progress to standard error as lines of JSON, for a program that draws it: an object "progress" with "parts", the
-/// texts of a line, the most important one first, and "share", from 0 to 1 or null, of the pass or phase that is under way.
+/// Makes the command write its progress to standard error as lines of JSON, for a program that draws it: an object "progress" with
+/// "parts", the texts of a line, the most important first, and "share", from 0 to 1 or null, of the current pass or phase.
 pub fn write_progress_as_json() {
     bar::write_json();
 }
 
-/// Takes note of a standard output that is closed: what is written there would be lost, or go to the next file that is opened.
+/// Records whether standard output is closed: output to it would be lost, or written to the next file that is opened.
 pub fn look_at_standard_output() {
     output::target::look_at_standard();
 }

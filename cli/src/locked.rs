@@ -1,13 +1,13 @@
-//! Locks of which a panic takes nothing: whoever panicked ends the run, and nothing of it is saved.
+//! Locks without poisoning. A panic ends the run without saving, so poisoned data is never used.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Takes a lock.
+/// Takes a mutex.
 pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes a lock to read, as others may at once.
+/// Takes a lock to read, shared with other readers.
 pub fn reading<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(PoisonError::into_inner)
 }

@@ -7,7 +7,7 @@ fn main() -> ExitCode {
     bloomline_cli::run_command_line(env::args_os()).into()
 }
 
-/// Rust's start opens `/dev/null` in the place of a standard output that is closed. Only what runs before it can tell.
+/// Rust's runtime opens `/dev/null` in place of a closed standard output. Only code that runs before it can detect that.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "the attribute is unsafe; what it names is a function as this section has them")]
 #[unsafe(link_section = ".init_array")]

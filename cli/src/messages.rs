@@ -8,12 +8,12 @@ pub fn print(text: &str) {
     bar::without(|| drop(writeln!(io::stderr(), "{text}")));
 }
 
-/// Tells the user something.
+/// Prints a message to the user.
 pub fn tell(message: &str) {
     print(&format!("bloomline: {message}"));
 }
 
-/// Warns the user of something.
+/// Prints a warning to the user.
 pub fn warn(message: &str) {
     tell(&format!("warning: {message}"));
 }

@@ -1,4 +1,4 @@
-//! Which of several readings of the inputs is under way, and what is done between them.
+//! The readings of the inputs that a run makes, and the work between them.
 
 use crate::bar;
 use crate::locked::locked;
@@ -7,60 +7,60 @@ use std::io::{self, IsTerminal};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// The steps of a phase after which the clock is looked at.
+/// The steps of a phase between two readings of the clock.
 const LOOK: u64 = 1 << 10;
 
-/// A reading of the inputs, of those that a run makes.
+/// One of the readings of the inputs.
 #[derive(Clone, Copy)]
 pub struct Pass {
     number: u32,
     of: u32,
-    /// How long it took, once it is over.
+    /// The duration of the last pass that ended.
     took: Duration,
-    /// Whether it has a bar.
+    /// True if it has a bar.
     shown: bool,
 }
 
-/// The last that began.
+/// The pass that began last.
 static PASS: Mutex<Pass> = Mutex::new(Pass { number: 0, of: 1, took: Duration::ZERO, shown: false });
 
-/// The inputs are read so often from now on.
+/// Starts to count `of` passes.
 pub fn begin_passes(of: u32) {
     *locked(&PASS) = Pass { number: 0, of, took: Duration::ZERO, shown: false };
 }
 
 impl Pass {
-    /// Begins the next one.
+    /// Begins the next pass.
     pub fn begin(shown: bool) -> Self {
         let mut pass = locked(&PASS);
         (pass.number, pass.shown) = (pass.number + 1, shown);
         *pass
     }
 
-    /// Takes note of how long it took.
+    /// Records the duration of the pass.
     pub fn end(self, took: Duration) {
         locked(&PASS).took = took;
     }
 
-    /// True if no other follows.
+    /// True if no other pass follows.
     pub fn is_last(self) -> bool {
         self.number == self.of
     }
 
-    /// Which of several it is, and what is done in it.
+    /// Formats the number of the pass and the name of its phase, if there are several passes.
     pub fn told(self, phase: &str) -> Option<String> {
         (self.of > 1).then(|| format!("pass {} of {}: {phase}", self.number, self.of))
     }
 
-    /// The time left for the run, if that of this pass is `left`, and passes to come take as long as this one in all. Phases to come are
-    /// not known.
+    /// Formats the time left for the run: `left` for this pass, and `all`, the duration of this pass, for each later
+    /// one. Later phases are not included.
     pub fn left(self, left: Duration, all: Duration) -> String {
         let later = all.saturating_mul(self.of.saturating_sub(self.number));
         format!("{:#} left", HumanDuration(left.saturating_add(later)))
     }
 }
 
-/// What is done between two readings, in steps.
+/// Work between two passes, counted in steps.
 pub struct Phase {
     bar: Option<ProgressBar>,
     name: &'static str,
@@ -71,14 +71,14 @@ pub struct Phase {
 }
 
 impl Phase {
-    /// Begins so many steps, after a reading that had a bar. Nothing is shown where they write to a terminal.
+    /// Begins a phase of `steps`, after a pass that had a bar. Shows nothing if the phase prints to a terminal.
     pub fn new(name: &'static str, steps: u64, to_stdout: bool) -> Self {
         let pass = *locked(&PASS);
         let shown = pass.shown && !(to_stdout && io::stdout().is_terminal());
         Self { bar: shown.then(|| bar::begin(Some(steps))), name, pass, steps, done: 0, drawn: Instant::now() }
     }
 
-    /// Shows how far it is after so many more steps.
+    /// Counts steps, and shows the progress.
     pub fn advance(&mut self, steps: u64) {
         let looked = self.done / LOOK;
         self.done += steps;
@@ -93,7 +93,7 @@ impl Phase {
         bar::draw(self.done, &parts);
     }
 
-    /// These items, each a step.
+    /// Counts each of these items as a step.
     pub fn of<T>(mut self, items: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
         items.inspect(move |_| self.advance(1))
     }

@@ -1,6 +1,6 @@
-//! Where some bytes are, found 64 bytes at a time: ends of lines, quotes, backslashes.
+//! A search for the positions of some bytes, 64 bytes at a time: line ends, quotes, backslashes.
 //!
-//! They lie close together. A search like memchr's, which starts again for each of them, spends most of its time on starting.
+//! They lie close together. A search that restarts for each of them, like memchr's, spends most of its time on restarts.
 
 use std::array;
 use wide::u8x16;
@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn they_are_found_wherever_they_are() {
-        // Every 7th byte of each length, so that all places of a block are met.
+        // Every 7th byte of each length, so that all positions of a block occur.
         for length in 0..500 {
             let bytes: Vec<u8> = (0..length).map(|i| if (i + length) % 7 == 0 { b'\n' } else { 0x8A }).collect();
             let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! How far a command is, on standard error.
+//! The progress of a command, on standard error.
 
 use crate::bar;
 use crate::figures::readable_count;
@@ -13,25 +13,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-/// Shows the progress where somebody sees it.
+/// Shows the progress if it can be seen.
 pub struct Progress {
     bar: Option<ProgressBar>,
     pass: Pass,
-    /// How many inputs there are.
+    /// The number of inputs.
     files: usize,
-    /// Relaxed, for it is only shown.
+    /// Bytes read. Relaxed: it is only shown.
     read: Arc<AtomicU64>,
-    /// What was read before.
+    /// The bytes that were read in earlier passes.
     before: u64,
     started: Instant,
     drawn: Instant,
-    /// Of a shared set, and how it is reported.
+    /// Metrics of a shared set, and the format of their reports.
     meter: Option<Arc<Meter>>,
     format: Option<StatsFormat>,
 }
 
 impl Progress {
-    /// Of the work on these inputs; `read` counts their bytes.
+    /// Starts the display of work on these inputs; `read` counts their bytes.
     pub fn new(inputs: &[Input], read: Arc<AtomicU64>, quiet: bool, to_stdout: bool) -> Self {
         let shown = !quiet && bar::is_seen(to_stdout);
         let bar = shown.then(|| bar::begin(inputs.iter().map(|input| input.size).sum()));
@@ -40,13 +40,13 @@ impl Progress {
         Self { bar, pass, files: inputs.len(), read, before, started: now, drawn: now, meter: None, format: None }
     }
 
-    /// With what there is to tell of a shared set, if it is one.
+    /// Adds the metrics of a shared set, if it is one.
     pub fn of_shared(mut self, meter: Option<Arc<Meter>>, format: Option<StatsFormat>) -> Self {
         (self.meter, self.format) = (meter, format);
         self
     }
 
-    /// Shows how far the work is, what else there is to tell, and how fast lines are read: as much as fits the terminal.
+    /// Shows the progress of the work, further parts, and the speed: as much as fits the terminal.
     fn show(&mut self, lines: u64, more: impl FnOnce() -> Vec<String>, last: impl FnOnce() -> Vec<String>) {
         let Some(bar) = self.bar.as_ref().filter(|_| self.drawn.elapsed() >= bar::PERIOD) else { return };
         self.drawn = Instant::now();
@@ -67,8 +67,8 @@ impl Progress {
         bar::draw(read, &parts);
     }
 
-    /// Shows how many of several files are done, how many lines were found, and how full the set is; `stages` is the number of its
-    /// filters, if somebody can tell.
+    /// Shows the number of finished files, of found lines, and the fill of the set; `stages` is the number of its
+    /// filters, unless a thread is inserting.
     pub fn show_tally(&mut self, tally: &Tally, found: u64, stages: impl FnOnce() -> Option<usize>, files: usize) {
         if let (Some(meter), Some(format)) = (&self.meter, self.format)
             && let Some(figures) = meter.report(&tally.counts, self.started.elapsed())
@@ -89,7 +89,7 @@ impl Progress {
         self.show(tally.counts.lines, more, || meter.as_ref().map_or_else(Vec::new, |meter| meter.parts()));
     }
 
-    /// Removes it from the screen.
+    /// Removes the bar from the screen.
     pub fn end(&mut self) {
         self.pass.end(self.started.elapsed());
         if self.bar.take().is_some() {

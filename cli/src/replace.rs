@@ -1,4 +1,4 @@
-//! Files that are replaced once their new contents are whole. At every moment a name has the old contents or all of the new ones.
+//! Files that are replaced once their new contents are whole: a name always has either the old or the complete new contents.
 
 use crate::encode::Compression;
 use crate::error::Error;
@@ -16,7 +16,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// The bits of a mode that give the rights of the owner or of the group to whoever runs a file.
+/// The set-user-ID and set-group-ID bits of a mode.
 const SET_ID: u32 = 0o6000;
 
 /// A file that is to be replaced, as it was when it was found. Its new contents are removed unless they are published.
@@ -28,7 +28,7 @@ pub struct Replaced {
     begun: Option<Begun>,
 }
 
-/// The values that change when somebody else writes to a file.
+/// The values that change when another process writes to a file.
 #[derive(PartialEq)]
 struct State {
     identity: Option<Identity>,
@@ -36,17 +36,17 @@ struct State {
     modified: Option<Duration>,
 }
 
-/// Dropped in this order.
+/// The new contents and the old file, dropped in this order.
 struct Begun {
     /// The new contents.
     part: TempFiles,
-    /// The old file. Its lock is held until the new one has its name.
+    /// The old file. Its lock is held until the new one has the name.
     old: File,
 }
 
 impl Replaced {
-    /// An input, by this path or another one to the same file. It stays compressed as it is, unless something else is asked that its
-    /// name does not contradict.
+    /// Prepares to replace an input, by this path or another one to the same file. Its compression is kept, unless
+    /// another is requested that its name does not contradict.
     pub fn of(path: &Path, input: &Input, asked: Option<Compression>) -> Result<Self, Error> {
         let name = name(path);
         if input.size.is_none() || files::is_standard(path) {
@@ -67,19 +67,19 @@ impl Replaced {
         &self.file.whole
     }
 
-    /// Begins the new contents, unless they are begun. Removes what a killed run left of them.
+    /// Begins the new contents, unless they are begun. Removes the unfinished contents that a killed run left.
     pub fn begin(&mut self) -> Result<Option<Output>, Error> {
         if self.begun.is_some() {
             return Ok(None);
         }
-        // Without permission to write to the file it may not be replaced.
+        // A file without write permission may not be replaced.
         let old = File::options().write(true).open(self.path()).map_err(|source| self.failed(source))?;
         if !try_lock(&old, self.path()).map_err(|source| self.failed(source))? {
             return Err(Error::Locked { file: self.name.clone() });
         }
-        // No other run has one, as this one has the lock.
+        // This run holds the lock, so no other run uses such a file.
         files::remove(&self.file.part).map_err(|source| self.failed(source))?;
-        // Before it is there, for a signal may come at once.
+        // Registered before it exists, because a signal may arrive at any time.
         let part = TempFiles::file(&self.file.part);
         let target = Target::of_part(&self.file, self.name.clone(), false)?;
         self.check()?;
@@ -87,13 +87,13 @@ impl Replaced {
         target.begin(0, None).map(Some)
     }
 
-    /// Puts the new contents, which are whole, in the place of the old ones, if they are begun.
+    /// Renames the new contents, which are whole, over the old ones, if they are begun.
     pub fn publish(mut self) -> Result<(), Error> {
         let Some(begun) = self.begun.take() else { return Ok(()) };
         let sync = || {
             let file = File::options().write(true).open(&self.file.part)?;
             keep_owner_and_mode(&file, &begun.old.metadata()?)?;
-            // Before the rename: else a crash could leave the name with a file whose bytes never reached the disk.
+            // Before the rename: otherwise a crash could leave the name with a file whose bytes never reached the disk.
             file.sync_all()
         };
         sync().map_err(|source| self.failed(source))?;
@@ -103,7 +103,7 @@ impl Replaced {
         Ok(())
     }
 
-    /// Refuses a file that somebody wrote to since it was found: its new contents are not those of its lines.
+    /// Refuses a file that was written to since it was found, because the new contents are not made of its present lines.
     fn check(&self) -> Result<(), Error> {
         let now = fs::metadata(self.path()).ok().map(|now| State {
             identity: Some(Identity::of(&now)),
@@ -197,7 +197,7 @@ mod tests {
     fn what_is_not_whole_goes() {
         let folder = tempfile::tempdir().unwrap();
         let path = file(folder.path(), "file", "old");
-        // As a killed run leaves it; nobody can open it.
+        // The state that a killed run leaves; nobody can open it.
         let left = file(folder.path(), ".bloomline-file.part", "half");
         fs::set_permissions(&left, Permissions::from_mode(0o000)).unwrap();
         let (new, output) = begun(&path);
@@ -215,7 +215,7 @@ mod tests {
         assert!(matches!(Target::open(Some(&path), None, [], []), Err(Error::Locked { .. })));
         fs::write(&path, "older and newer").unwrap();
         assert!(matches!(new.publish(), Err(Error::Disturbed { .. })));
-        // Another one in its place, of the same size.
+        // Another file under the name, of the same size.
         let mut late = replaced(&path);
         let (new, _output) = begun(&path);
         fs::rename(file(folder.path(), "other", "newer and older"), &path).unwrap();

@@ -1,4 +1,4 @@
-//! What `--stats` prints.
+//! The output of `--stats`.
 
 use crate::documents::rule::DocumentRule;
 use crate::engine::pass::Outcome;
@@ -29,7 +29,7 @@ pub fn of_run(seen: &Seen, tally: &Tally, what: &What, print: Print, outcome: &O
 
 fn of_lines(figures: &mut Figures, seen: &Seen, tally: &Tally, print: Print, repeated: Option<u64>) {
     let counts = &tally.counts;
-    // The last reading tells what was printed, and the first what was found out.
+    // The last reading has the numbers of printed lines, and the first the results.
     let (found, disk_bytes) = match &tally.first {
         Some(First { counts, disk_bytes }) => (counts, Some(*disk_bytes)),
         None => (counts, seen.exact.as_ref().map(Exact::disk_bytes)),
@@ -41,7 +41,7 @@ fn of_lines(figures: &mut Figures, seen: &Seen, tally: &Tally, print: Print, rep
         figures.same("repeated", "repeated", repeated);
     }
     figures.field("printed", printed);
-    // People see it where it is not the number of unique ones.
+    // People see it only if it is not the number of unique lines.
     if repeated.is_some() || !print.wanted || print.before == Before::Mark || counts.kept > 0 {
         figures.row("printed", printed);
     }
@@ -55,14 +55,14 @@ fn of_lines(figures: &mut Figures, seen: &Seen, tally: &Tally, print: Print, rep
         figures.both("hashes on disk", readable_size(bytes as usize), "disk_bytes", bytes);
     } else {
         let lost = wrongly_dropped(&seen.set, tally);
-        // Each new line is lost by chance, and apart from the others: a sum of rare events is Poisson's.
+        // Each new line is lost independently with a small probability, so the sum is Poisson distributed.
         let sigma = lost.sqrt();
         figures.both("wrongly dropped", format!("{lost:.3} ± {sigma:.3} expected"), "expected_wrongly_dropped", lost);
         figures.field("expected_wrongly_dropped_sigma", sigma);
     }
 }
 
-/// What became of documents, with one number of its own name among it.
+/// Adds the figures of documents, with one further number by its name.
 fn of_whole_documents(figures: &mut Figures, tally: &Tally, print: Print, name: &'static str, number: u64) {
     let counts = &tally.counts;
     let (printed, dropped) = print.numbers(counts);
@@ -74,7 +74,7 @@ fn of_whole_documents(figures: &mut Figures, tally: &Tally, print: Print, name: 
     figures.unless_zero("inputs left out", "inputs_left_out", counts.left_out);
 }
 
-/// Of documents that are decided as a whole once all are known.
+/// Adds the figures of documents that are kept or removed as a whole once all are known.
 fn of_groups(figures: &mut Figures, tally: &Tally, print: Print, repeated: Option<u64>) {
     of_whole_documents(figures, tally, print, "repeated", repeated.unwrap_or(0));
     if let Some(First { disk_bytes, .. }) = tally.first {
@@ -109,8 +109,8 @@ fn of_documents(figures: &mut Figures, tally: &Tally, rule: &DocumentRule, print
     }
 }
 
-/// The figures of a comparison: of the lines that went into the set, and of those that were looked up. What is `wanted` is in it, or is
-/// not, and is `distinct` if it was inserted then. Lines without a key may be selected too.
+/// The figures of a comparison: of OLD, whose lines were inserted, and of NEW, whose lines were looked up. `wanted` is true if
+/// lines in OLD are selected, `distinct` if lines of NEW were inserted too. Lines without a key may also be selected.
 pub fn of_sets(seen: &Seen, old: &Counts, tally: &Tally, wanted: bool, distinct: bool) -> Figures {
     let (mut figures, counts) = (Figures::default(), &tally.counts);
     figures.same("lines of OLD", "old_lines", old.lines);
@@ -123,7 +123,7 @@ pub fn of_sets(seen: &Seen, old: &Counts, tally: &Tally, wanted: bool, distinct:
     if let Some(exact) = &seen.exact {
         figures.both("hashes on disk", readable_size(exact.disk_bytes() as usize), "disk_bytes", exact.disk_bytes());
     } else {
-        // Of the lines that are not in OLD, these are what the rate leaves.
+        // Of the lines that are not in OLD, these are lost at the false-positive rate.
         let selected = counts.unique - counts.kept;
         let absent = if wanted { counts.dropped() + counts.kept } else { selected } as f64;
         let rate = seen.set.current_fpr();
@@ -134,7 +134,7 @@ pub fn of_sets(seen: &Seen, old: &Counts, tally: &Tally, wanted: bool, distinct:
     figures
 }
 
-/// The figures of `build`, which saved the filter to a file. Reads the whole filter.
+/// The figures of `build`, which has saved the filter to a file. Reads the whole filter.
 pub fn of_build(set: &KeySet, tally: &Tally, file: &Path, elapsed: Duration) -> Result<Figures, Error> {
     let keys = set.keys();
     let mut figures = Figures::default();
@@ -147,7 +147,7 @@ pub fn of_build(set: &KeySet, tally: &Tally, file: &Path, elapsed: Duration) -> 
     Ok(figures)
 }
 
-/// Adds those of the set and of the time. Reads the whole filter, and looks up `sample` keys to measure its rate.
+/// Adds the figures of the set and of the time. Reads the whole filter, and looks up `sample` keys to measure its rate.
 pub fn add_state_and_speed(
     figures: &mut Figures,
     set: &KeySet,
@@ -190,7 +190,8 @@ pub fn add_state_and_speed(
     Ok(())
 }
 
-/// How many of `sample` keys that were never inserted are in the filter, and of how many if a signal ends the search.
+/// Returns the false positives among `sample` keys that were never inserted, and the number of keys tried, which a signal cuts
+/// short.
 fn false_positives(set: &KeySet, sample: u64) -> Result<(u64, u64), Error> {
     const BATCH: u64 = 1 << 16;
     let hasher = set.hasher();
@@ -201,7 +202,7 @@ fn false_positives(set: &KeySet, sample: u64) -> Result<(u64, u64), Error> {
             return Ok((positives, start));
         }
         hashes.clear();
-        // No line has both line ends in it.
+        // No line contains two line ends.
         let key = |i: u64| [&b"\n\0never a line"[..], &i.to_le_bytes()].concat();
         hashes.extend((start..sample.min(start + BATCH)).map(|i| hasher.bytes(&key(i))));
         positives += set.contains_hashes(&hashes, &mut found[..hashes.len()])? as u64;
@@ -209,15 +210,15 @@ fn false_positives(set: &KeySet, sample: u64) -> Result<(u64, u64), Error> {
     Ok((positives, sample))
 }
 
-/// The expected number of distinct lines that were taken for repeats.
+/// The expected number of distinct lines that were reported as seen.
 fn wrongly_dropped(set: &KeySet, tally: &Tally) -> f64 {
     let (before, inserted) = (tally.keys_before, tally.counts.inserted as f64);
     match &tally.plan {
         Some(plan) if set.shared().is_some() => {
-            // Others inserted meanwhile: the lines here met all rates between the two ends alike.
+            // Others inserted meanwhile: the lines of this run are spread evenly over all rates between the two ends.
             let after = set.keys();
             if !after.is_finite() {
-                // All bits are set: the last lines were all taken for repeats.
+                // All bits are set: the last lines were all reported as seen.
                 return tally.counts.lines as f64 - inserted;
             }
             let rate = |i: u64| plan.expected_fpr(i);
@@ -227,12 +228,13 @@ fn wrongly_dropped(set: &KeySet, tally: &Tally) -> f64 {
             };
             inserted * mean
         }
-        // It is below this rate at any time.
+        // The rate was never above this one.
         None if set.shared().is_some() => inserted * set.current_fpr(),
         Some(plan) => lost_by(plan, before, inserted, tally.counts.lines as f64),
         None => {
-            // The filters one after another: each meets the rates of those before it, and its own that rises. Of the lines that those
-            // before it keep, a filter's bits count all, also those that it takes for repeats itself.
+            // The filters are filled one after another: each is met at the rates of the filters before it and at its own rising
+            // rate. A filter's bits include all lines that pass the filters before it, also the ones that it reports as seen
+            // itself.
             let (mut start, mut kept, mut stayed, mut lost) = (0.0, 1.0, 0.0, 0.0);
             for filter in set.stages() {
                 let keys = filter.estimated_keys();
@@ -243,19 +245,19 @@ fn wrongly_dropped(set: &KeySet, tally: &Tally) -> f64 {
                 kept *= 1.0 - filter.expected_fpr(keys as u64);
                 start += keys;
             }
-            // The filters estimate how many keys they hold; the count is known.
+            // The filters estimate their numbers of keys; the number of inserted keys is exact.
             if stayed > 0.0 { lost * inserted / stayed } else { 0.0 }
         }
     }
 }
 
-/// A line that is dropped had all its bits set, so the filter is the one that all distinct lines would make, the lost
-/// ones too. Of `keys` distinct lines the sum of the rates met by each is lost; the number of keys sought is the one
-/// that leaves `inserted`, found by Newton's method. It comes from below and does not overshoot, as the rate only rises. In a
-/// filter that is full no number may fit: it is at most the number of lines.
+/// A line that is wrongly dropped had all its bits set, so the bits are those of all distinct lines, lost ones
+/// included. Of `keys` distinct lines, the sum of the rates at each insertion is lost. The number of keys that leaves
+/// `inserted` is found by Newton's method, which approaches from below and does not overshoot, because the rate only
+/// rises. In a full filter there may be no solution: the number of lines is the limit.
 fn lost_by(plan: &Plan, before: f64, inserted: f64, lines: f64) -> f64 {
     if !before.is_finite() {
-        // All bits were set: every line was taken for a repeat.
+        // All bits were set: every line was reported as seen.
         return lines - inserted;
     }
     let mut keys = inserted;
@@ -270,13 +272,13 @@ fn lost_by(plan: &Plan, before: f64, inserted: f64, lines: f64) -> f64 {
     sum_of_rates(plan, before, before + keys)
 }
 
-/// The sum of `expected_fpr(i)` for i between two numbers of keys.
+/// Returns the sum of `expected_fpr(i)` for i between two numbers of keys.
 fn sum_of_rates(plan: &Plan, from: f64, to: f64) -> f64 {
     integral(from, to, |i| plan.expected_fpr(i))
 }
 
-/// The integral of a rate over numbers of keys, by Simpson's rule. The rate is smooth, at the steepest about i^16: with this
-/// many intervals the sum errs by less than 0.01 %.
+/// Returns the integral of a rate over numbers of keys, by Simpson's rule. The rate is smooth and rises at most like
+/// i^16: with this number of intervals the error is below 0.01 %.
 fn integral(from: f64, to: f64, rate: impl Fn(u64) -> f64) -> f64 {
     const INTERVALS: u64 = 64;
     let term = |j| {

@@ -1,7 +1,7 @@
 //! Signals that ask the command to end.
 //!
-//! The first asks a command that is able to end in good order. Any other ends it at once, and so does the first if there is
-//! nothing to put in order, or if the command waits for someone who does not read what it writes.
+//! The first signal asks the command to stop in good order, if it can. Any other ends it at once, and so does the first
+//! if there is nothing to put in order, or if a write waits for a reader that does not read.
 
 use crate::bar;
 use crate::error::{Error, Stop, exit_code};
@@ -16,28 +16,28 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 use std::{fs, process, thread};
 
-/// After a signal, a write that takes longer waits for nobody.
+/// The longest wait for a write, or for the last message, after a signal.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often writes are looked at after a signal.
+/// The interval of checks for such a write after a signal.
 const PERIOD: Duration = Duration::from_millis(50);
 
 type Ask = Box<dyn FnOnce(i32) + Send>;
 
-/// The first signal that came, or 0. `SeqCst` here and below, since whoever sees one of these must see those before it, and a
-/// signal is too rare to save on.
+/// The first signal, or 0. `SeqCst` here and below, because a thread that sees one of these must see the ones before
+/// it, and signals are rare.
 static FIRST: AtomicI32 = AtomicI32::new(0);
-/// Whether one has come.
+/// True once a signal has arrived.
 static CAME: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
-/// Whether the process is about to end.
+/// True if the process is about to end.
 static ENDING: AtomicBool = AtomicBool::new(false);
-/// What asks the command to end in good order.
+/// The function that asks the command to stop in good order.
 static ASK: Mutex<Option<Ask>> = Mutex::new(None);
-/// What the user has to know if the process ends before all is in order.
+/// The error to report if the process ends before all is in order.
 static UNDONE: Mutex<Option<Error>> = Mutex::new(None);
 
 const UNPOISONED: &str = "no thread panics while it sets this";
 
-/// Ends the process from now on if SIGINT, SIGTERM or SIGHUP says so. One that was ignored stays so.
+/// Starts to end the process on SIGINT, SIGTERM or SIGHUP. Signals that were ignored at the start stay ignored.
 pub fn receive() -> Result<(), Error> {
     let ignored = ignored();
     let heard = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
@@ -50,7 +50,7 @@ pub fn receive() -> Result<(), Error> {
             match ask {
                 Some(ask) => {
                     ask(signal);
-                    // If there is no thread to be had, the next signal ends the process.
+                    // If no thread can be started, the next signal ends the process.
                     let _ = spawn(move || end_if_stalled(signal));
                 }
                 None => end(signal),
@@ -59,19 +59,19 @@ pub fn receive() -> Result<(), Error> {
     })
 }
 
-/// Lets the first signal `ask` the command to end in good order. If it ends otherwise, `undone` is told.
+/// Lets the first signal `ask` the command to stop in good order. If the process ends otherwise, `undone` is reported.
 pub fn end_in_order(ask: impl FnOnce(i32) + Send + 'static, undone: Option<Error>) {
     *ASK.lock().expect(UNPOISONED) = Some(Box::new(ask));
     *UNDONE.lock().expect(UNPOISONED) = undone;
 }
 
-/// Lets the first signal end the process at once until this is dropped, since nothing is out of order.
+/// Lets the first signal end the process at once until this is dropped, because nothing is out of order.
 pub struct AtOnce {
     ask: Option<Ask>,
     undone: Option<Error>,
 }
 
-/// Begins work that leaves nothing to put in order, however long it takes. Fails if a signal came before it.
+/// Begins work that leaves nothing to put in order, even if it takes long. Fails if a signal arrived before it.
 pub fn at_once() -> Result<AtOnce, Stop> {
     let ask = ASK.lock().expect(UNPOISONED).take();
     let undone = UNDONE.lock().expect(UNPOISONED).take();
@@ -87,22 +87,22 @@ impl Drop for AtOnce {
     }
 }
 
-/// All is in order.
+/// Records that all is in order.
 pub fn in_order() {
     *UNDONE.lock().expect(UNPOISONED) = None;
 }
 
-/// The first signal that came.
+/// Returns the first signal that arrived.
 pub fn first() -> Option<i32> {
     Some(FIRST.load(SeqCst)).filter(|&signal| signal != 0)
 }
 
-/// Is set when a signal comes.
+/// Returns the flag that is set when a signal arrives.
 pub fn flag() -> Arc<AtomicBool> {
     Arc::clone(&CAME)
 }
 
-/// Leaves the end to a signal that is about to end the process: what fails now may fail because of it.
+/// Blocks if a signal is about to end the process, because a failure at this point may be due to it.
 pub fn give_way() {
     while ENDING.load(SeqCst) {
         thread::park();
@@ -116,7 +116,7 @@ fn end_if_stalled(signal: i32) {
     end(signal);
 }
 
-/// Ends the process. A terminal that is stopped does not keep it.
+/// Ends the process, even if the terminal is stopped.
 fn end(signal: i32) {
     if ENDING.swap(true, SeqCst) {
         return;
@@ -136,7 +136,7 @@ fn end(signal: i32) {
     process::exit(exit_code(signal).into());
 }
 
-/// The signals that are ignored from the start, a bit for each; Linux alone tells.
+/// Returns the signals that are ignored from the start, one bit each; only Linux reports them.
 fn ignored() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,7 +1,7 @@
 //! Sorts records that do not fit into memory.
 //!
-//! Records gather in memory. When that is full they are sorted and become a *run*: a stretch of an unnamed temporary file.
-//! All runs are in one file, so that any number of them takes one descriptor. At the end they are merged as they are read.
+//! Records are collected in memory. When it is full they are sorted and become a *run*: a section of an unnamed temporary file. All
+//! runs are in one file, so that any number of them needs one descriptor. They are merged while they are read.
 //!
 //! A record is `W` words, compared from the first to the last.
 
@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The bytes of records in memory, but for those that a merge copies.
+/// The bytes of records in memory, without the copies that a merge makes.
 const MEMORY: usize = 1 << 25;
 /// The bytes that are written at once.
 const WRITTEN: usize = 1 << 16;
@@ -24,12 +24,12 @@ pub struct Sorter<const W: usize> {
     limit: usize,
     recent: Vec<[u64; W]>,
     file: Option<BufWriter<File>>,
-    /// How many records each run has.
+    /// The number of records in each run.
     runs: Vec<u64>,
 }
 
 impl<const W: usize> Sorter<W> {
-    /// Of no records. A temporary file is made in `folder` when the memory is full.
+    /// Creates an empty sorter. A temporary file is made in `folder` when the memory is full.
     pub fn new(folder: &Path) -> Self {
         Self::limited(folder, MEMORY / (8 * W))
     }
@@ -47,7 +47,7 @@ impl<const W: usize> Sorter<W> {
         Ok(())
     }
 
-    /// All records in order. Equal ones all come.
+    /// Returns all records in order, with duplicates.
     pub fn sorted(self) -> Result<Sorted<W>, Error> {
         self.merged().map_err(Error::groups)
     }
@@ -85,13 +85,13 @@ impl<const W: usize> Sorter<W> {
     }
 }
 
-/// Records in order, each once for each time that it was added.
+/// All records in order, with duplicates.
 pub struct Sorted<const W: usize> {
     merge: Merge<W>,
     batch: Vec<[u64; W]>,
-    /// Of the batch.
+    /// The index of the next record in the batch.
     next: usize,
-    /// How many there are in all.
+    /// The number of all records.
     pub count: u64,
 }
 
@@ -114,7 +114,7 @@ impl<const W: usize> Iterator for Sorted<W> {
 /// Sorted records in a file: words with their lowest byte first.
 pub struct Stretch {
     pub file: Arc<File>,
-    /// The byte that it begins with.
+    /// The offset of its first byte.
     pub at: u64,
     pub records: u64,
 }
@@ -122,26 +122,26 @@ pub struct Stretch {
 /// Merges sorted records.
 pub struct Merge<const W: usize> {
     readers: Vec<Reader<W>>,
-    /// The records that each has in memory.
+    /// The number of records that each reader has in memory.
     share: usize,
     bytes: Vec<u8>,
 }
 
 impl<const W: usize> Merge<W> {
-    /// With about so many records in memory, and as many again that are merged.
+    /// Merges with about `in_memory` records of the stretches in memory, and as many merged ones.
     pub fn new(stretches: impl Iterator<Item = Stretch>, in_memory: usize) -> Self {
         let readers: Vec<_> = stretches.map(|rest| Reader { rest, window: Vec::new() }).collect();
         let share = (in_memory / readers.len().max(1)).max(1);
         Self { readers, share, bytes: Vec::new() }
     }
 
-    /// Puts the next records into `merged`, in the place of those that were there; none at the end.
+    /// Replaces the contents of `merged` by the next records; it is empty at the end.
     pub fn next_into(&mut self, merged: &mut Vec<[u64; W]>) -> io::Result<()> {
         merged.clear();
         for reader in &mut self.readers {
             reader.fill(self.share, &mut self.bytes)?;
         }
-        // Up to here nothing is missing that is still on disk.
+        // No record up to this one is still on disk.
         let known = self.readers.iter().filter_map(Reader::known).min();
         for reader in &mut self.readers {
             let end =
@@ -154,9 +154,9 @@ impl<const W: usize> Merge<W> {
     }
 }
 
-/// Reads a stretch from its begin to its end.
+/// Reads a stretch from start to end.
 struct Reader<const W: usize> {
-    /// What is not read.
+    /// The part that is not yet read.
     rest: Stretch,
     /// The next records.
     window: Vec<[u64; W]>,
@@ -178,7 +178,7 @@ impl<const W: usize> Reader<W> {
         Ok(())
     }
 
-    /// The last record in the window; none if no other follows.
+    /// The last record in the window, unless the rest of the stretch is empty.
     fn known(&self) -> Option<[u64; W]> {
         if self.rest.records == 0 { None } else { self.window.last().copied() }
     }

@@ -1,4 +1,4 @@
-//! Writes that may wait for somebody: a pipe's reader, or a terminal that is stopped.
+//! Writes that may block: to a pipe, or to a terminal that is stopped.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -6,20 +6,20 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
-/// The most that is written at once, so that a slow reader does not look like none.
+/// The most that is written at once, so that a slow reader is not mistaken for a stalled one.
 const PIECE: usize = 1 << 16;
 
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// A place that one thread at a time writes to: when the write that is under way began, in milliseconds from `START`, or 0.
-/// Relaxed: a time orders nothing.
+/// The start of the write in progress, in milliseconds from `START`, or 0. One thread at a time writes. Relaxed: a time
+/// orders nothing.
 #[derive(Default)]
 pub struct Watch(AtomicU64);
 
 /// Standard error, which the lock of the progress bar guards.
 pub static SCREEN: Watch = Watch(AtomicU64::new(0));
 
-/// One for each output that may wait. Several are written at once, and one that goes on must not hide another that waits.
+/// One for each output that may block. Several are written at once, and one that progresses must not hide another that blocks.
 static OUTPUTS: Mutex<Vec<Weak<Watch>>> = Mutex::new(Vec::new());
 
 fn outputs() -> MutexGuard<'static, Vec<Weak<Watch>>> {
@@ -31,7 +31,7 @@ fn now() -> u64 {
 }
 
 impl Watch {
-    /// Does a write that may wait.
+    /// Runs a write that may block.
     pub fn watch<T>(&self, write: impl FnOnce() -> T) -> T {
         self.0.store(now(), Relaxed);
         let done = write();
@@ -45,22 +45,21 @@ impl Watch {
     }
 }
 
-/// Whether a write has waited for so long.
+/// True if a write has blocked for this time.
 pub fn has_lasted(time: Duration) -> bool {
     SCREEN.has_lasted(time) || outputs().iter().filter_map(Weak::upgrade).any(|output| output.has_lasted(time))
 }
 
-/// A file, watched unless it is a regular one: a disk may be slow, but waits for nobody.
+/// A file, watched unless it is regular: a disk may be slow, but never waits for a reader.
 pub struct Watched {
-    /// The file.
     pub file: File,
-    /// Whether it is a regular one.
+    /// True for a regular file.
     pub regular: bool,
     watch: Arc<Watch>,
 }
 
 impl Watched {
-    /// Watches it from now on.
+    /// Starts to watch a file.
     pub fn new(file: File, regular: bool) -> Self {
         let watch = Arc::default();
         if !regular {

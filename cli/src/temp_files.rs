@@ -65,13 +65,13 @@ impl Drop for TempFiles {
     }
 }
 
-/// Removes all registered files, since the process ends. The last is the first to go, so a lock outlives what it guards.
+/// Removes all registered files because the process ends, in reverse order, so that a lock outlives the files that it guards.
 pub fn remove_all() {
     registered().iter().rev().for_each(|paths| paths.remove());
 }
 
 impl Paths {
-    /// A file that cannot be removed stays: it does no harm but for its size.
+    /// Removes the files. One that cannot be removed only takes space.
     fn remove(&self) {
         let paths = match self {
             Self::Saves(target) => unfinished_saves(target).unwrap_or_default(),

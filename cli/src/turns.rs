@@ -1,25 +1,25 @@
-//! Things that threads finish in any order, and that are taken in theirs by one thread at a time.
+//! An ordered queue: threads put items in any order, and one thread at a time takes them in order.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 use std::thread;
 
-/// The place of a thing in the order.
+/// The position of an item in the order.
 pub type At = (usize, u64);
 
-/// What waits for its turn. Nobody waits for it: whoever has the turn goes on with what others have left here.
+/// Items that wait for their turn. No thread waits: the thread that has the turn continues with the items that others have put.
 pub struct Turns<T> {
     state: Mutex<State<T>>,
 }
 
 struct State<T> {
-    /// Where the next thing is.
+    /// The position of the next item.
     next: At,
-    /// Whether a thread has the turn.
+    /// True if a thread has the turn.
     taken: bool,
-    /// Whether nothing is taken any more.
+    /// True once no more items are taken.
     closed: bool,
-    /// Each with the place of the one after it.
+    /// Each item with the position of the item after it.
     waiting: BTreeMap<At, (At, T)>,
 }
 
@@ -27,7 +27,7 @@ struct State<T> {
 pub struct Turn<'a, T>(&'a Turns<T>);
 
 impl<T> Turns<T> {
-    /// The first thing is at this place.
+    /// Creates a queue whose first item is at this position.
     pub fn new(next: At) -> Self {
         Self { state: Mutex::new(State { next, taken: false, closed: false, waiting: BTreeMap::new() }) }
     }
@@ -36,13 +36,13 @@ impl<T> Turns<T> {
         self.state.lock().expect("no thread panics while it has this")
     }
 
-    /// Puts a thing, which waits for those before it; `then` is the place of the one after it.
+    /// Puts an item, which waits for the ones before it; `then` is the position of the item after it.
     pub fn put(&self, at: At, then: At, thing: T) {
         self.state().waiting.insert(at, (then, thing));
     }
 
-    /// The next thing, if it is there and no other thread has the turn. A thread that has put a thing or ended a turn has to ask, or
-    /// what is due may be left behind.
+    /// Takes the next item, if it is there and no other thread has the turn. A thread must call this after it has put
+    /// an item or ended a turn, otherwise due items may remain.
     pub fn take(&self) -> Option<(Turn<'_, T>, T)> {
         let mut state = self.state();
         if state.taken || state.closed {
@@ -54,7 +54,7 @@ impl<T> Turns<T> {
         Some((Turn(self), thing))
     }
 
-    /// Lets nobody take what waits.
+    /// Stops the queue: no more items are taken.
     pub fn close(&self) {
         self.state().closed = true;
     }
@@ -64,7 +64,7 @@ impl<T> Drop for Turn<'_, T> {
     fn drop(&mut self) {
         let mut state = self.0.state();
         state.taken = false;
-        // What comes after a thing that is half done would leave a hole.
+        // After an incomplete item, later ones would leave a gap.
         state.closed |= thread::panicking();
     }
 }
@@ -88,7 +88,7 @@ mod tests {
         }
     }
 
-    /// Each takes what the others left behind, one at a time, until nothing is left.
+    /// Each thread takes the items of all, one at a time, until none is left.
     #[test]
     fn threads_take_all_in_order() {
         const EACH: u64 = 5000;

@@ -1,4 +1,4 @@
-//! Values of the command line that other parts of the command use, and how they are read.
+//! Values of the command line that other parts of the command use, and their parsers.
 
 use crate::key::Parts;
 use clap::ValueEnum;
@@ -6,11 +6,11 @@ use parse_size::{ByteSuffix, Config};
 use std::io::{self, Write};
 use std::time::Duration;
 
-/// What stands between fields.
+/// The delimiter between fields.
 #[derive(Clone)]
 pub struct Delimiter(pub Vec<u8>);
 
-/// What to do about bad input.
+/// The treatment of bad input.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OnError {
     /// End with an error; `dedup` and `check` first finish all lines before it, unless files are worked on side by side
@@ -21,7 +21,7 @@ pub enum OnError {
     Keep,
 }
 
-/// What to do with a key that has a null.
+/// The treatment of a key that has a null.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Nulls {
     /// Nulls are equal, so one row stays, as with DISTINCT
@@ -35,7 +35,7 @@ pub enum Nulls {
 }
 
 impl Nulls {
-    /// How such a row is treated, if nulls are no keys.
+    /// The treatment of such a row, if a key with a null is not a key.
     pub fn treated(self) -> OnError {
         match self {
             Self::Keep => OnError::Keep,
@@ -45,7 +45,7 @@ impl Nulls {
     }
 }
 
-/// How to print statistics.
+/// The format of statistics.
 #[derive(Clone, Copy, ValueEnum)]
 pub enum StatsFormat {
     /// A line for each figure.
@@ -54,7 +54,7 @@ pub enum StatsFormat {
     Json,
 }
 
-/// Numbers of parts of a key, or all of them.
+/// Parses the numbers of parts of a key, or `all`.
 pub fn parts(text: &str) -> Result<Parts, &'static str> {
     if text == ALL_PARTS {
         return Ok(Parts::All);
@@ -67,7 +67,7 @@ pub fn parts(text: &str) -> Result<Parts, &'static str> {
     Ok(Parts::Some(numbers))
 }
 
-/// The parts of a key that are normalized, all or some, and as what they are.
+/// Parses the parts of a key that are normalized, all or some, and their type.
 pub fn normal(text: &str) -> Result<Parts, &'static str> {
     match text.split_once(':') {
         None if text == "url" => Ok(Parts::All),
@@ -76,10 +76,10 @@ pub fn normal(text: &str) -> Result<Parts, &'static str> {
     }
 }
 
-/// The value of an option that is given without parts.
+/// The default value of an option that selects parts of the key.
 pub const ALL_PARTS: &str = "all";
 
-/// A delimiter, in which a backslash starts an escape.
+/// Parses a delimiter, in which a backslash starts an escape.
 pub fn delimiter(text: &str) -> Result<Delimiter, &'static str> {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();
@@ -107,7 +107,7 @@ pub enum LineEnd {
 }
 
 impl LineEnd {
-    /// Writes a line, which has either, with this one.
+    /// Writes a line, which may have either end, with this one.
     pub fn write(self, line: &[u8], out: &mut impl Write) -> io::Result<()> {
         let text = line.strip_suffix(b"\n").unwrap_or(line);
         out.write_all(text.strip_suffix(b"\r").unwrap_or(text))?;
@@ -115,7 +115,7 @@ impl LineEnd {
     }
 }
 
-/// What escapes quotes of CSV.
+/// Parses the character that escapes quotes in CSV.
 pub fn escape(text: &str) -> Result<u8, &'static str> {
     match text.as_bytes() {
         [b'"'] => Err("two quotes are one that is text without it"),
@@ -124,28 +124,28 @@ pub fn escape(text: &str) -> Result<u8, &'static str> {
     }
 }
 
-/// A duration that is not zero.
+/// Parses a duration that is not zero.
 pub fn duration(text: &str) -> Result<Duration, &'static str> {
-    // humantime takes M for months, which nobody means here.
+    // humantime reads M as months, which is not meant here.
     let mut units = text.split(|character: char| !character.is_alphabetic()).filter(|unit| !unit.is_empty());
     let known = units.all(|unit| ["ms", "s", "m", "min", "h", "d"].contains(&unit));
     let duration = humantime::parse_duration(text).ok().filter(|duration| known && !duration.is_zero());
     duration.ok_or("not a duration longer than zero: give a number with ms, s, m (minutes), h or d, such as 10s or 5m")
 }
 
-/// A false-positive rate.
+/// Parses a false-positive rate.
 pub fn rate(text: &str) -> Result<f64, String> {
     let rate = text.parse().map_err(|_| "not a number".to_owned())?;
     if rate > 0.0 && rate < 1.0 { Ok(rate) } else { Err("not between 0 and 1 (both excluded)".to_owned()) }
 }
 
-/// A share of all.
+/// Parses a share from 0 to 1.
 pub fn share(text: &str) -> Result<f64, String> {
     let share = text.parse().map_err(|_| "not a number".to_owned())?;
     if (0.0..=1.0).contains(&share) { Ok(share) } else { Err("not from 0 to 1".to_owned()) }
 }
 
-/// A number of keys, as they are counted: in powers of 1000.
+/// Parses a number of keys, in powers of 1000.
 pub fn count(text: &str) -> Result<u64, String> {
     let config = Config::new().with_decimal().with_byte_suffix(ByteSuffix::Deny);
     number(text, &config).filter(|&count| count > 0).ok_or_else(|| {
@@ -153,12 +153,12 @@ pub fn count(text: &str) -> Result<u64, String> {
     })
 }
 
-/// The seed of a hash.
+/// Parses the seed of a hash.
 pub fn seed(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("not a whole number from 0 to {}", u64::MAX))
 }
 
-/// A size from one block of a filter to what a process can address.
+/// Parses a size from one block of a filter to the largest that a process can address.
 pub fn size(text: &str) -> Result<usize, String> {
     const LEAST: usize = 64;
     const MOST: usize = isize::MAX as usize;
@@ -169,12 +169,12 @@ pub fn size(text: &str) -> Result<usize, String> {
     })
 }
 
-/// Memory that may be none at all.
+/// Parses a size of memory that may be 0.
 pub fn memory(text: &str) -> Result<usize, String> {
     if text == "0" { Ok(0) } else { size(text) }
 }
 
-/// A number, with a unit or without. A point without a unit may stand for thousands, and is refused.
+/// Parses a number, with a unit or without. A point without a unit may be a thousands separator, and is refused.
 fn number(text: &str, units: &Config) -> Option<u64> {
     let number = units.parse_size(text).ok()?;
     (!text.contains('.') || text.contains(char::is_alphabetic)).then_some(number)

@@ -1,4 +1,4 @@
-//! Words of 64 bits in a temporary file, with their lowest byte first.
+//! A temporary file of 64-bit words, least significant byte first.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, Write};
@@ -8,14 +8,14 @@ use std::sync::Arc;
 /// The words that are written or read at once.
 const BATCH: usize = 1 << 14;
 
-/// Words in the order in which they came.
+/// Words in the order of insertion.
 pub struct WordFile {
     file: BufWriter<Arc<File>>,
     count: u64,
 }
 
 impl WordFile {
-    /// Of no words, in the folder for temporary files.
+    /// Creates an empty file in the folder for temporary files.
     pub fn new() -> io::Result<Self> {
         let file = BufWriter::with_capacity(8 * BATCH, Arc::new(tempfile::tempfile()?));
         Ok(Self { file, count: 0 })
@@ -27,12 +27,12 @@ impl WordFile {
         self.file.write_all(&word.to_le_bytes())
     }
 
-    /// How many there are.
+    /// The number of words.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// All words, from the first to the last. None is added after that.
+    /// Returns all words in order. No word may be added after that.
     pub fn read(&mut self) -> io::Result<WordReader> {
         self.file.flush()?;
         let mut file = self.file.get_ref().clone();
@@ -40,12 +40,12 @@ impl WordFile {
         Ok(WordReader { file, left: self.count, bytes: Vec::new(), next: 0 })
     }
 
-    /// Makes all words ready for [`get`](Self::get).
+    /// Flushes the buffer, so that [`get`](Self::get) can read all words.
     pub fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
     }
 
-    /// So many words from the one with this number on. `bytes` is memory for them.
+    /// Returns `count` words from index `first` on. `bytes` is a buffer for them.
     pub fn get(&self, first: u64, count: usize, bytes: &mut Vec<u8>) -> io::Result<Vec<u64>> {
         bytes.resize(8 * count, 0);
         self.file.get_ref().read_exact_at(bytes, 8 * first)?;
@@ -56,10 +56,10 @@ impl WordFile {
 /// Reads words one after another.
 pub struct WordReader {
     file: Arc<File>,
-    /// Words that are still on disk.
+    /// Words that are not yet read from disk.
     left: u64,
     bytes: Vec<u8>,
-    /// The next byte.
+    /// The index of the next byte.
     next: usize,
 }
 
@@ -71,7 +71,7 @@ impl WordReader {
         self.file.read_exact(&mut self.bytes)
     }
 
-    /// The next words, up to so many.
+    /// Replaces the contents of `words` by the next words, up to `most`.
     pub fn next_into(&mut self, most: usize, words: &mut Vec<u64>) -> io::Result<()> {
         words.clear();
         self.by_ref().take(most).try_for_each(|word| {

@@ -1,13 +1,13 @@
-//! The positions at which an interrupted run can go on: a file beside the state, `STATE.resume`. Once a run is whole, the file has
-//! only the hashes of the jobs that ended, so that one which is resumed once more has nothing to do, and fingerprints of the states that
-//! they left, so that a copy from before them is not taken for such a state.
+//! Checkpoints from which an interrupted run can resume: a file beside the state, `STATE.resume`. After a complete run,
+//! the file has only hashes of the completed jobs, so that a job that is resumed again has nothing to do, and
+//! fingerprints of the states that they left, so that an older copy of the state is recognized as such.
 //!
-//! A checkpoint is right for one state only, the one that was saved with it, and two files cannot be replaced at once. So
-//! the file holds two checkpoints: that of the state which is about to be saved, and that of the one which is still
-//! there. Each is known by the size of its state and the number of bits set in it; bits are never cleared, so states of one
-//! size with as many bits are the same state.
+//! A checkpoint fits only the state that was saved with it, and two files cannot be replaced atomically. So the file
+//! holds two checkpoints: one for the state that is about to be saved, and one for the state that exists. Each has the
+//! size of its state and the number of set bits; bits are never cleared, so states of equal size and number are the
+//! same state.
 //!
-//! The file is a line of JSON, and a line with its checksum.
+//! The file consists of a line of JSON and a line with its checksum.
 
 use crate::error::Error;
 use crate::files::{self, name, whole};
@@ -26,57 +26,57 @@ use std::ops::Not;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where an interrupted run goes on.
+/// The point at which an interrupted run resumes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// Bits set in the state.
     pub ones: u64,
-    /// The size of its bits in bytes, which changes when it is shrunk.
+    /// The size of its bits in bytes, which changes when the state is shrunk.
     pub memory: usize,
     /// Inputs that are read to their ends.
     pub input: usize,
-    /// Bytes of the next one's contents that are read.
+    /// Bytes read of the next input's contents.
     pub offset: u64,
-    /// Lines of it, as an editor counts them.
+    /// Lines of these bytes, as an editor counts them.
     pub lines: u64,
     /// The length of the output.
     pub output: u64,
-    /// The length of the file of repeats.
+    /// The length of the file of duplicates.
     pub dupes: u64,
-    /// The output and the file of repeats, if they are tables.
+    /// The output and the file of duplicates, if they are tables.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_table: Option<Saved>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dupes_table: Option<Saved>,
-    /// New keys that still fit, where the filter is limited.
+    /// New keys that still fit, if the filter is limited.
     pub room: Option<u64>,
-    /// Inputs that are left out so far, or the rest of which is. Older files do not tell.
+    /// Inputs that are skipped so far in whole or in part. Older files lack it.
     #[serde(default)]
     pub left_out: u64,
-    /// Where each input is, if each has an output of its own.
+    /// The progress of each input, if each has an output of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shards: Vec<Mark>,
 }
 
 impl Checkpoint {
-    /// True if something of the inputs is read.
+    /// True if any input was read.
     pub fn has_begun(&self) -> bool {
         let begun = |mark: &Mark| mark.offset > 0 || mark.whole;
         self.input > 0 || self.offset > 0 || self.shards.iter().any(begun)
     }
 
-    /// Whether all of so many inputs are read, and their outputs whole.
+    /// True if all `inputs` are read, and their outputs whole.
     pub fn is_end(&self, inputs: usize) -> bool {
         if self.shards.is_empty() { self.input == inputs } else { self.shards.iter().all(|mark| mark.whole) }
     }
 }
 
-/// How far an input is that has an output of its own.
+/// The progress of an input that has an output of its own.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Mark {
-    /// Bytes of the input's contents that are read.
+    /// Bytes read of the input's contents.
     pub offset: u64,
-    /// Lines of it, as an editor counts them.
+    /// Lines of these bytes, as an editor counts them.
     #[serde(default)]
     pub lines: u64,
     /// The length of the output.
@@ -84,24 +84,23 @@ pub struct Mark {
     /// The output, if it is a table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<Saved>,
-    /// Whether that is all of it.
+    /// True if the output is complete.
     pub whole: bool,
-    /// What was counted.
     pub counts: Counts,
-    /// What failed of the input, if its rest is left out.
+    /// The failure of the input, if the rest of it is skipped.
     pub broken: Option<String>,
 }
 
-/// What has to be the same when a run goes on.
+/// The properties of a run that must be the same when it is resumed.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     /// The inputs, in order.
     inputs: Vec<JobInput>,
     /// The names of the outputs.
     outputs: Vec<String>,
-    /// What lines are kept and how they are printed.
+    /// The options that select lines and format them.
     options: String,
-    /// What happens with bad input. `None` if that ends the run: until then there was none, so the next run may choose.
+    /// The treatment of bad input. `None` if that ends the run: none was found so far, so the next run may choose.
     on_error: Option<String>,
 }
 
@@ -109,13 +108,13 @@ pub struct Job {
 struct JobInput {
     name: String,
     size: Option<u64>,
-    /// That of its contents, unless it is compressed.
+    /// The size of its contents, unless it is compressed.
     plain_size: Option<u64>,
     modified: Option<Duration>,
 }
 
 impl Job {
-    /// The job of a run with these inputs and outputs. `options` is what else must not differ.
+    /// Describes a run with these inputs and outputs. `options` has all else that must not differ.
     pub fn new<'a>(
         inputs: &[Input],
         outputs: impl Iterator<Item = &'a Path>,
@@ -140,7 +139,7 @@ impl Job {
         }
     }
 
-    /// What of a checkpoint no run of this job can have reached.
+    /// Returns the reason why no run of this job can have reached a checkpoint, if there is one.
     fn outside(&self, checkpoint: &Checkpoint) -> Option<String> {
         let Checkpoint { input, offset, lines, shards, .. } = checkpoint;
         let count = self.inputs.len();
@@ -156,7 +155,7 @@ impl Job {
             if lines > offset {
                 return beyond("the number of lines that are read", lines, offset);
             }
-            // One byte more: the end that a last line gets. Whoever decompresses an input finds out how long it is.
+            // One byte more: the line end that is added to the last line. The length of a compressed input is unknown.
             let most = self.inputs.get(i).map_or(Some(0), |input| input.plain_size.map(|size| size.saturating_add(1)));
             if let Some(most) = most.filter(|most| offset > *most) {
                 return beyond("the number of bytes that are read of an input", offset, most);
@@ -165,7 +164,7 @@ impl Job {
         None
     }
 
-    /// Why a job is not to go on with a checkpoint of this one.
+    /// Returns the reason why the job `now` must not resume from a checkpoint of this one, if there is one.
     fn difference(&self, now: &Self) -> Option<String> {
         let names = |job: &Self| job.inputs.iter().map(|input| input.name.clone()).collect::<Vec<_>>();
         let listed = |names: &[String]| if names.is_empty() { "nothing".to_owned() } else { names.join(" and ") };
@@ -190,7 +189,7 @@ impl Job {
         if self.options != now.options {
             return other("the options", &format!("{:?}", self.options), &format!("{:?}", now.options));
         }
-        // Until the end there was no bad input, so the next run may choose.
+        // No bad input was found so far, so the next run may choose.
         if self.on_error.is_some() && self.on_error != now.on_error {
             return other("--on-error", &on_error(self), &on_error(now));
         }
@@ -203,24 +202,24 @@ struct Contents {
     job: Job,
     /// The newest first.
     checkpoints: Vec<Checkpoint>,
-    /// Whether the newest is of the end.
+    /// True if the newest is of the end.
     finished: bool,
-    /// True if all of that job is done. Nothing of it is here then, but a checkpoint.
+    /// True if the job is complete. Then only a checkpoint of it is kept.
     #[serde(default, skip_serializing_if = "Not::not")]
     whole: bool,
-    /// Jobs that ended, the last ones, in order.
+    /// The last jobs that were completed, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     ended: Vec<Ended>,
 }
 
-/// A job that came to its end.
+/// A completed job.
 #[derive(Clone, Serialize, Deserialize)]
 struct Ended {
     /// A hash of the job and the name of its manifest.
     job: u64,
-    /// The names of its outputs. If another run writes to one of them, the job is not known as ended any more.
+    /// The names of its outputs. The entry is removed if another run writes to one of them.
     outputs: Vec<String>,
-    /// The number of inputs that it left out, as a whole or from a fault on.
+    /// The number of inputs that it skipped in whole or in part.
     left_out: u64,
     /// A hash of the lengths of all files that it wrote.
     lengths: u64,
@@ -229,17 +228,17 @@ struct Ended {
     state: Option<u64>,
 }
 
-/// As many jobs are known, so that a state of every day keeps the file short.
+/// The maximum number of jobs, which keeps the file short even if a state is used daily.
 const MOST: usize = 1000;
 
-/// Bytes at either end of the file of a state, which have its header and the trailer.
+/// Bytes at either end of a state's file, which contain its header and its trailer.
 const ENDS: u64 = 64;
 
-/// What the file begins with.
+/// The start of the file.
 const START: &[u8] = b"{\"job\":{";
 
 impl Contents {
-    /// Those of a file with these bytes.
+    /// Parses the bytes of a file.
     fn of(bytes: &[u8], path: &Path) -> Result<Self, Error> {
         if !bytes.starts_with(START) {
             return Err(Error::NotCheckpoints { path: path.into() });
@@ -262,8 +261,8 @@ impl Contents {
         bytes
     }
 
-    /// The number of jobs whose lines are in the state at this path, from the first one on: `load` gives its set. A state that is not as
-    /// a run left it may be a copy from before some of them, or another one.
+    /// Returns how many of the completed jobs, from the first on, have their lines in the state at this path; `load`
+    /// loads its set. A state that is not as a run left it may be a copy from before some of them, or another state.
     fn known_in<S: Borrow<KeySet>>(
         &self,
         state: &Path,
@@ -273,19 +272,19 @@ impl Contents {
         if let Some(last) = self.ended.iter().rposition(|ended| ended.state == Some(found)) {
             return Ok(last + 1);
         }
-        // A run that was interrupted knows its states by their bits.
+        // An interrupted run recognizes its states by their bits.
         let is_known = !self.whole && !self.ended.is_empty() && self.newest_of(load()?.borrow()).is_some();
         Ok(if is_known { self.ended.len() } else { 0 })
     }
 
-    /// The newest checkpoint that belongs to a state.
+    /// Returns the newest checkpoint that fits a state.
     fn newest_of(&self, state: &KeySet) -> Option<usize> {
         let (ones, memory) = (state.ones(), state.memory_bytes());
         self.checkpoints.iter().position(|checkpoint| (checkpoint.ones, checkpoint.memory) == (ones, memory))
     }
 }
 
-/// What follows the text: its checksum.
+/// Returns the end of the file after the text: its checksum.
 fn seal(text: &[u8]) -> String {
     format!("\n{:016x}\n", KeyHasher::new(0).bytes(text))
 }
@@ -293,19 +292,19 @@ fn seal(text: &[u8]) -> String {
 /// The checkpoints of a job.
 pub struct Checkpoints {
     path: PathBuf,
-    /// What was in the file.
+    /// The contents of the file at the start.
     earlier: Option<Contents>,
     state: PathBuf,
     contents: Contents,
-    /// The entry of the job once it ended, if it can be resumed.
+    /// The entry of this job for its completion, if it can be resumed.
     end: Option<Ended>,
     /// The files that the job writes.
     written: Vec<PathBuf>,
 }
 
 impl Checkpoints {
-    /// Those beside the state, none of this job so far, which writes these files. A file of that name with anything else in it is
-    /// refused. The last output of the job is a folder if it `has_folder`, perhaps with a manifest.
+    /// Reads the checkpoints beside the state, and starts with none of this job, which writes the files `written`. A file of that
+    /// name with other contents is refused. If `has_folder`, the last output of the job is a folder, perhaps with a manifest.
     pub fn new(
         state: &Path,
         job: Job,
@@ -322,7 +321,7 @@ impl Checkpoints {
         };
         let bytes = serde_json::to_vec(&(&job, manifest.map(|manifest| name(&whole(manifest)))));
         let hash = KeyHasher::new(0).bytes(&bytes.expect("all keys are strings"));
-        // Runs with one folder write different files there.
+        // Runs with a common folder write different files in it.
         let outputs = job.outputs[..job.outputs.len() - usize::from(has_folder)].to_vec();
         let same = |ended: &&Ended| ended.job == hash || ended.outputs.iter().any(|output| outputs.contains(output));
         let ended = earlier.iter().flat_map(|earlier| &earlier.ended).filter(|ended| !same(ended)).cloned().collect();
@@ -331,9 +330,9 @@ impl Checkpoints {
         Ok(Self { path, earlier, state: state.into(), contents, end, written })
     }
 
-    /// If a run of this job ended: the number of inputs that were left out, or the rest of which was, and an output that is not there any
-    /// more. Outputs of other lengths than that run left are an error, because the state knows their lines, and so is a state that does
-    /// not. `None` if the run is to begin anew with such a state, by `force`.
+    /// If a run of this job was completed, returns the number of inputs that it skipped in whole or in part, and an
+    /// output that no longer exists. If outputs have other lengths than that run left, that is an error, because the
+    /// state has their lines; so is a state that lacks them. `None` if `force` starts the run again with such a state.
     pub fn ended(&self, force: bool) -> Result<Option<(u64, Option<PathBuf>)>, Error> {
         let Self { end: Some(end), earlier: Some(earlier), state, .. } = self else { return Ok(None) };
         let mut jobs = earlier.ended.iter().enumerate();
@@ -349,14 +348,14 @@ impl Checkpoints {
         if lengths(&self.written) == ended.lengths {
             return Ok(Some((ended.left_out, None)));
         }
-        // It may have been moved to where it is wanted.
+        // It may have been moved to its destination.
         let gone = self.written.iter().find(|path| !path.exists()).cloned();
         let differs = || Error::NotAsLeft { outputs: self.contents.job.outputs.join(" and "), state };
         gone.map(|gone| Some((ended.left_out, Some(gone)))).ok_or_else(differs)
     }
 
-    /// Before outputs are emptied: jobs that wrote them are not known as ended any more, and neither are those whose lines the state
-    /// lacks, which has this set.
+    /// Removes, before outputs are emptied, the entries of jobs that wrote them, and of jobs whose lines the state
+    /// lacks. `set` is the set of the state.
     pub fn forget(&mut self, set: &KeySet) -> Result<(), Error> {
         let Some(earlier) = &mut self.earlier else { return Ok(()) };
         let lost = &earlier.ended[earlier.known_in(&self.state, || Ok(set))?..];
@@ -368,13 +367,13 @@ impl Checkpoints {
         save(&self.path, earlier)
     }
 
-    /// The checkpoint of an earlier run of the job that belongs to the state; `None` if nothing is left to go on with.
+    /// Returns the checkpoint of an earlier run of the job that fits the state; `None` if nothing is left to resume.
     pub fn find(&mut self, state: &KeySet) -> Result<Option<Checkpoint>, Error> {
         let refused = |reason: String| Error::Resume { path: self.path.clone(), reason };
         let Some(earlier) = self.earlier.as_ref().filter(|earlier| !earlier.whole) else { return Ok(None) };
         let newest = earlier.newest_of(state);
         if let Some(difference) = earlier.job.difference(&self.contents.job) {
-            // Of a run that was cut off when all of it was done, outputs may wait for their names.
+            // If a complete run was killed before it ended, outputs may still need renaming.
             let done = earlier.finished && newest == Some(0) && earlier.checkpoints[0].shards.is_empty();
             return if done { Ok(None) } else { Err(refused(difference)) };
         }
@@ -387,14 +386,14 @@ impl Checkpoints {
         Ok(Some(checkpoint))
     }
 
-    /// Whether an earlier run of the job was interrupted, before its end or before its last state was saved.
+    /// True if an earlier run of the job was interrupted, before its end or before its last state was saved.
     pub fn is_interrupted(&self, state: &KeySet) -> bool {
         let cut_off = |earlier: &Contents| !earlier.finished || earlier.newest_of(state) == Some(1);
         let same = |earlier: &Contents| earlier.job.difference(&self.contents.job).is_none();
         self.earlier.as_ref().is_some_and(|earlier| cut_off(earlier) && same(earlier))
     }
 
-    /// Adds a checkpoint, whose state must be saved next. It and the one before are kept.
+    /// Adds a checkpoint, whose state must be saved next. Keeps it and the one before.
     pub fn add(&mut self, checkpoint: Checkpoint, finished: bool) -> Result<(), Error> {
         self.contents.finished = finished;
         let checkpoints = &mut self.contents.checkpoints;
@@ -403,7 +402,7 @@ impl Checkpoints {
         save(&self.path, &self.contents)
     }
 
-    /// Takes note that the run is whole, so nothing is left to go on with. A file that would know of no job is removed.
+    /// Records that the run is complete, so nothing is left to resume. A file without any job is removed.
     pub fn end(&mut self, left_out: u64) -> Result<(), Error> {
         let Contents { job, checkpoints, whole, ended, .. } = &mut self.contents;
         ended.extend(self.end.take().map(|end| Ended { left_out, lengths: lengths(&self.written), ..end }));
@@ -426,14 +425,14 @@ impl Checkpoints {
     }
 }
 
-/// A hash of the lengths of these files. One that does not exist has a length of its own.
+/// Returns a hash of the lengths of these files. A file that does not exist counts as a length of its own.
 fn lengths(written: &[PathBuf]) -> u64 {
     let lengths = written.iter().map(|path| path.metadata().map_or(u64::MAX, |metadata| metadata.len()));
     KeyHasher::new(0).bytes(&lengths.flat_map(u64::to_le_bytes).collect::<Vec<u8>>())
 }
 
-/// What tells the file of a state from others: a hash of its length, its header and the trailer of its last filter, which have the
-/// number of its keys or bits, and a checksum. `None` if it cannot be read.
+/// Returns the fingerprint of a state's file: a hash of its length, its header and the trailer of its last filter, with
+/// the number of keys or bits and a checksum. `None` if it cannot be read.
 fn fingerprint(state: &Path) -> Option<u64> {
     let mut file = File::open(state).ok()?;
     let length = file.metadata().ok()?.len();

@@ -1,6 +1,6 @@
 //! A folder of outputs, one for each input.
 //!
-//! An output is written under another name, and gets its own once it is whole. So whoever sees it sees all of it.
+//! An output is written under another name and renamed once it is whole, so readers never see an incomplete file.
 
 use crate::encode::Compression;
 use crate::engine::checkpoint::Mark;
@@ -21,7 +21,7 @@ use std::sync::{Mutex, MutexGuard};
 /// A folder that one run at a time writes to.
 pub struct Folder {
     path: PathBuf,
-    /// Where the output of each input is, in the order of the inputs.
+    /// The output of each input, in the order of the inputs.
     pub outputs: Vec<AtomicFile>,
     /// Folders in which outputs were begun since the last `sync`.
     unsynced: Mutex<BTreeSet<PathBuf>>,
@@ -30,8 +30,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Takes a folder, which is made if it is not there. The outputs of two inputs, or an output and one of the files that the run
-    /// keeps for `own` use, must not be the same.
+    /// Locks a folder, which is created if it does not exist. The outputs of two inputs, or an output and one of the
+    /// run's `own` files, must not be the same.
     pub fn open(
         path: &Path,
         inputs: &Inputs,
@@ -41,7 +41,7 @@ impl Folder {
         let outputs = outputs(path, &inputs.found, &inputs.folders, compression)?;
         let origins: Vec<Origin> = own.iter().map(|own| Origin::of(own)).collect();
         let read = || inputs.found.iter().map(|input| &input.origin).chain(&origins);
-        // A hundred thousand outputs are not compared with as many inputs one by one.
+        // Sets of identities, because 100,000 outputs would be slow to compare with as many inputs pairwise.
         let known: HashSet<Identity> = read().filter_map(Origin::identity).collect();
         for path in outputs.iter().flat_map(|output| [&output.whole, &output.part]) {
             let same = |own: &Path| own.file_name() == path.file_name() && files::real(own) == files::real(path);
@@ -67,18 +67,18 @@ impl Folder {
         Ok(Self { path: path.to_owned(), outputs, unsynced: Mutex::default(), lock })
     }
 
-    /// Takes note of an output that was begun.
+    /// Records that an output was begun.
     pub fn begun(&self, output: &AtomicFile) {
         let folders = files::folder(&output.part).ancestors().take_while(|folder| folder.starts_with(&self.path));
         self.unsynced().extend(folders.chain([files::folder(&self.path)]).map(Path::to_owned));
     }
 
-    /// Makes the outputs that have begun safe from a crash, as far as that is up to their folders.
+    /// Syncs the folders of outputs that were begun, so that their names survive a crash.
     pub fn sync(&self) -> Result<(), Error> {
         mem::take(&mut *self.unsynced()).iter().try_for_each(|folder| sync(folder))
     }
 
-    /// Gives whole outputs their names. Those that have theirs, or were moved away since, stay as they are.
+    /// Renames whole outputs. Outputs that were renamed before, even if moved since, are left alone.
     pub fn publish<'a>(&self, whole: impl Iterator<Item = &'a AtomicFile>) -> Result<(), Error> {
         let mut changed = BTreeSet::new();
         for output in whole {
@@ -98,7 +98,7 @@ fn sync(folder: &Path) -> Result<(), Error> {
     files::sync_folder(folder).map_err(files::failed(folder))
 }
 
-/// Gives a whole output its name. False if there is nothing under its other name.
+/// Renames a whole output. False if there is no file under its temporary name.
 pub fn publish(output: &AtomicFile) -> Result<bool, Error> {
     match output.commit() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -106,7 +106,7 @@ pub fn publish(output: &AtomicFile) -> Result<bool, Error> {
     }
 }
 
-/// Refuses an output that exists, unless a run that goes on left it, or it is an empty file. `mark` says how far that run was.
+/// Refuses an output that exists, unless a resumed run left it, or it is an empty file. `mark` is the progress of that run.
 pub fn check(output: &AtomicFile, mark: &Mark, goes_on: bool, resume: &'static str) -> Result<(), Error> {
     let AtomicFile { whole, part, .. } = output;
     if !mark.whole && whole.symlink_metadata().is_ok() {
@@ -114,7 +114,7 @@ pub fn check(output: &AtomicFile, mark: &Mark, goes_on: bool, resume: &'static s
     }
     let begun = if mark.whole { 0 } else { mark.output };
     match part.symlink_metadata() {
-        // No run leaves a link.
+        // A run never leaves a link.
         Ok(there) if !there.is_file() || there.len() > 0 && !goes_on => {
             Err(Error::Begun { output: name(part), resume })
         }
@@ -125,13 +125,13 @@ pub fn check(output: &AtomicFile, mark: &Mark, goes_on: bool, resume: &'static s
     }
 }
 
-/// Removes what exists under the name of an output that is to be begun. A link is removed, and its target stays.
+/// Removes an existing file under the temporary name of an output that is to be begun. A link is removed, and its target is kept.
 pub fn clear(output: &AtomicFile, mark: &Mark) -> Result<(), Error> {
     let is_begun = mark.whole || mark.output > 0;
     if is_begun { Ok(()) } else { files::remove(&output.part).map_err(files::failed(&output.part)) }
 }
 
-/// Where the outputs are: below `path` as the inputs are below the folder that all of them share.
+/// Returns the outputs: below `path` as the inputs are below their common folder.
 pub fn outputs(
     path: &Path,
     inputs: &[Input],
@@ -181,7 +181,7 @@ pub fn outputs(
     Ok(outputs)
 }
 
-/// The longest folder that all of them are in.
+/// Returns the longest common ancestor of these folders.
 fn common(mut folders: impl Iterator<Item = PathBuf>) -> PathBuf {
     let first = folders.next().unwrap_or_default();
     folders.fold(first, |base, folder| {
@@ -212,7 +212,7 @@ mod tests {
             (&["a/x", "a/y"][..], &["a", "a"][..], &["out/x", "out/y"][..]),
             (&["a/x", "b/x"], &["a", "b"], &["out/a/x", "out/b/x"]),
             (&["a/b/x", "a/y"], &["a"], &["out/b/x", "out/y"]),
-            // A folder that is named keeps what is in it apart, whatever else there is.
+            // A named folder keeps its relative paths, even beside other inputs.
             (&["a/b/x"], &["a"], &["out/b/x"]),
             (&["a/b/../x", "a/./y"], &["a/b/..", "a/."], &["out/x", "out/y"]),
         ] {

@@ -17,25 +17,25 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-/// An input, and how far it is.
+/// An input, and its progress.
 pub struct Lane {
     pub number: usize,
     /// The number of the lane that is read after it.
     pub next: usize,
     pub input: PathBuf,
-    /// Bytes of the input as it stands in the file, if it is a regular one.
+    /// Size of the file in bytes, compressed if it is, for a regular file.
     pub size: Option<u64>,
     pub is_compressed: bool,
     pub is_table: bool,
     reader: Mutex<Reader>,
-    /// Bytes of a chunk without long lines, and of what ends a last line.
+    /// The bytes of a chunk without long lines, with room for a last line end.
     chunk_size: usize,
-    /// Whether all of it is read. Relaxed: whoever acts on it takes the lock.
+    /// True if all of it is read. Relaxed: readers that act on it take the lock.
     read: AtomicBool,
-    /// The weight of the chunks that are read and not gathered. Relaxed, for it only bounds the memory, and locks guard what is
-    /// counted.
+    /// The weight of the chunks that are read and not gathered. Relaxed: it only bounds the memory, and locks guard the
+    /// chunks.
     in_flight: AtomicUsize,
-    /// All lines before it are gathered, and none after it.
+    /// The lines that are gathered: a prefix of the input.
     pub gathered: Mutex<Gathered>,
 }
 
@@ -43,20 +43,20 @@ struct Reader {
     /// `None` once all is read.
     source: Option<Source>,
     next: u64,
-    /// What the key of a line is, where the header has a part in that.
+    /// The key rule, if it depends on the header.
     rule: Option<Arc<KeyRule>>,
 }
 
-/// Where lines come from.
+/// A source of lines.
 enum Source {
     Chunks(Chunks),
-    /// A table of which so many rows are done. It is opened when its turn comes.
+    /// A table with the number of rows that are done. It is opened when its turn comes.
     Closed(Input, u64),
     Table(TableReader),
 }
 
 impl Reader {
-    /// Puts the next lines into `lines`; `false` at the end of the input.
+    /// Reads the next lines into `lines`; `false` at the end of the input.
     fn fill(&mut self, lines: &mut Lines, Hashing { what, values, .. }: &Hashing) -> io::Result<bool> {
         if let Some(Source::Closed(..)) = &self.source
             && let Some(Source::Closed(input, done)) = self.source.take()
@@ -82,28 +82,28 @@ impl Reader {
     }
 }
 
-/// What was gathered of an input.
+/// The gathered part of an input.
 pub struct Gathered {
     pub position: Position,
     pub counts: Counts,
-    /// Whether that is all of it.
+    /// True if that is all of it.
     pub ended: bool,
-    /// What failed of the input, if its rest is left out.
+    /// The failure of the input, if the rest of it is skipped.
     pub broken: Option<String>,
 }
 
-/// What was read of a lane.
+/// A chunk of lines read from a lane.
 pub struct Chunk {
-    /// Its place, and that of the chunk after it.
+    /// The position in the order, and the position of the chunk after it.
     pub at: At,
     pub then: At,
-    /// The lines; at the end of the input there are none.
+    /// The lines; empty at the end of the input.
     pub lines: Box<Lines>,
-    /// What a set said of them.
+    /// The result of the claim.
     pub claimed: Claimed,
-    /// Its memory as a number of chunks. One that has a long line weighs more than one.
+    /// Its memory as a number of chunks, more than 1 if it has a long line.
     pub weight: usize,
-    /// Whether somebody may wait for what becomes of them.
+    /// True if a reader may be waiting for the output of these lines.
     pub live: bool,
     pub end: Option<End>,
 }
@@ -115,7 +115,7 @@ pub enum End {
 }
 
 impl Lane {
-    /// From where it was when this much of it was gathered; `next` is the lane after it.
+    /// Resumes after the `gathered` part; `next` is the lane after it.
     pub fn new(number: usize, next: usize, input: Input, gathered: Gathered, cut: Cut) -> Self {
         let (path, size, is_compressed) = (input.path.clone(), input.size, input.is_compressed());
         let is_table = input.is_table;
@@ -139,7 +139,7 @@ impl Lane {
         }
     }
 
-    /// Reads the next lines, to be hashed so. Gives their memory back if all is read.
+    /// Reads and hashes the next lines. Returns the buffer if all is read.
     pub fn read(&self, mut lines: Box<Lines>, hashing: &Hashing) -> Result<Chunk, Box<Lines>> {
         let mut reader = locked(&self.reader);
         if reader.source.is_none() {
@@ -164,17 +164,17 @@ impl Lane {
         Ok(Chunk { at, then, lines, claimed: Claimed::default(), weight, live, end })
     }
 
-    /// Whether all of it is read.
+    /// True if all of it is read.
     pub fn is_read(&self) -> bool {
         self.read.load(Relaxed)
     }
 
-    /// Whether no thread reads it at the moment.
+    /// True if no thread is reading it at the moment.
     pub fn is_free(&self) -> bool {
         self.reader.try_lock().is_ok()
     }
 
-    /// A chunk of this weight is gathered.
+    /// Records that a chunk of this weight is gathered.
     pub fn arrived(&self, weight: usize) {
         self.in_flight.fetch_sub(weight, Relaxed);
     }
@@ -185,7 +185,7 @@ impl Lane {
     }
 }
 
-/// The inputs, from where they were at a checkpoint if there is one.
+/// Returns a lane for each input, from the checkpoint on if there is one.
 pub fn lanes(inputs: Inputs, cut: Cut, start: Option<&Checkpoint>) -> Vec<Lane> {
     let nothing = Checkpoint::default();
     let Checkpoint { input: at, offset, lines, shards, .. } = start.unwrap_or(&nothing);
@@ -193,7 +193,7 @@ pub fn lanes(inputs: Inputs, cut: Cut, start: Option<&Checkpoint>) -> Vec<Lane> 
         let mark = shards.get(number).cloned().unwrap_or_default();
         let ended = mark.whole || shards.is_empty() && number < *at;
         if ended {
-            // For a display that shows how far the run is.
+            // For the progress bar.
             inputs.read.fetch_add(input.size.unwrap_or(0), Relaxed);
         }
         let (offset, lines) = if number == *at { (*offset, *lines) } else { (0, 0) };
@@ -227,7 +227,7 @@ mod tests {
     use bloomline::KeyHasher;
     use std::fs;
 
-    /// So reading ahead takes no more memory than it is given.
+    /// So reading ahead stays within the given memory.
     #[test]
     fn a_chunk_with_a_long_line_weighs_more() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The manifest: a line of JSON for each output in a folder that is whole.
+//! The manifest: a line of JSON for each whole output in a folder.
 
 use crate::documents::UnitCounts;
 use crate::engine::checkpoint::Mark;
@@ -12,10 +12,10 @@ use std::borrow::Cow;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-/// An input and its output in figures.
+/// The figures of an input and its output.
 #[derive(Serialize)]
 pub struct Summary<'a> {
-    /// Paths, with a sign in the place of what is not UTF-8. Then the bytes follow in hexadecimal.
+    /// Paths, with replacement characters for bytes that are not UTF-8. The bytes then follow in hexadecimal.
     input: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     input_hex: Option<String>,
@@ -27,17 +27,17 @@ pub struct Summary<'a> {
     dropped: u64,
     without_key: u64,
     blank: u64,
-    /// Those of the lines.
+    /// The bytes of these lines.
     bytes: u64,
     input_bytes: u64,
     output_bytes: u64,
-    /// Of documents.
+    /// Figures of documents.
     #[serde(flatten)]
     text: Option<TextSummary>,
     /// Row groups of tables.
     #[serde(flatten)]
     groups: Option<GroupSummary>,
-    /// Why the rest of the input is left out.
+    /// The reason why the rest of the input is skipped.
     fault: Option<String>,
 }
 
@@ -52,7 +52,7 @@ struct TextSummary {
     expected_wrongly_removed: f64,
 }
 
-/// What became of the row groups of an input.
+/// Counts of the row groups of an input.
 #[derive(Serialize)]
 struct GroupSummary {
     groups: u64,
@@ -81,7 +81,7 @@ impl TextSummary {
 }
 
 impl<'a> Summary<'a> {
-    /// Of an input, whose lines may be documents, and its output, which so many of them are not in.
+    /// Summarizes an input, whose lines may be documents, and its output, which lacks `dropped` of them.
     pub fn new(lane: &'a Lane, output: &'a AtomicFile, mark: &Mark, dropped: u64, documents: bool) -> Self {
         Self {
             input: lane.input.to_string_lossy(),
@@ -103,7 +103,7 @@ impl<'a> Summary<'a> {
     }
 }
 
-/// Replaces the manifest. It is the old or the new one at every moment.
+/// Replaces the manifest atomically.
 pub fn write<'a>(path: &Path, summaries: impl Iterator<Item = Summary<'a>>) -> Result<(), Error> {
     let written = bloomline::save_file(path, |file| {
         let mut writer = BufWriter::new(file);

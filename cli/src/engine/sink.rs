@@ -1,4 +1,4 @@
-//! A sink: where the lines of one input go to, or those of all.
+//! A sink: the destination of the lines of one input, or of all.
 
 use crate::encode::Encoder;
 use crate::engine::checkpoint::Mark;
@@ -22,25 +22,25 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
 
-/// What is printed of lines by their marks.
+/// The selection and the format of printed lines.
 #[derive(Clone, Copy)]
 pub struct Print {
-    /// The mark of the lines that are wanted: `true` for what is new or found.
+    /// The mark of the lines that are wanted: `true` for new or found lines.
     pub wanted: bool,
     /// The mark of lines that are kept without a key.
     pub kept: bool,
-    /// What stands before each line.
+    /// The prefix of each line.
     pub before: Before,
-    /// No line, for their number is.
+    /// True if only the number of lines is printed.
     pub total: bool,
-    /// How rows are written.
+    /// The form in which rows are written.
     pub wish: Wish,
-    /// The end of each line, if that is another one than it has.
+    /// The end of each line, if it is replaced.
     pub eol: Option<LineEnd>,
 }
 
 impl Print {
-    /// The numbers of lines that are printed and that are not, but for those that are left out.
+    /// Returns the numbers of lines that are printed and that are not, without skipped lines.
     pub fn numbers(&self, counts: &Counts) -> (u64, u64) {
         let (mut selected, mut others) = (counts.unique, counts.dropped());
         *(if self.kept { &mut selected } else { &mut others }) += counts.kept;
@@ -52,51 +52,51 @@ impl Print {
     }
 }
 
-/// Where lines go to, and the chunks that wait to be gathered there.
+/// The destination of lines, and the chunks that wait to be gathered there.
 pub struct Sink {
     pub turns: Turns<Chunk>,
     kept: OnceLock<Output>,
-    /// What is not wanted.
+    /// The output of lines that are not wanted.
     dropped: Option<Output>,
-    /// Whether the header of an input is printed. Relaxed: whoever has the turn is alone.
+    /// True if the header of an input is printed. Relaxed: only the thread that has the turn uses it.
     headed: AtomicBool,
     of: Of,
 }
 
-/// Whose lines go there.
+/// The lines that are sent to a sink.
 enum Of {
-    /// Those of all inputs.
+    /// The lines of all inputs.
     All,
-    /// Those of one, to an output in a folder, which is made when its first lines are there.
+    /// The lines of one input, to an output in a folder, which is created with the first lines.
     Own(Own),
-    /// Those of one, to its place.
+    /// The lines of one input, to replace it.
     Place(Place),
 }
 
-/// An input whose lines take its place.
+/// An input that is replaced by its lines.
 struct Place {
-    /// Whether it is written anew even if nothing is dropped.
+    /// True if it is rewritten even if nothing is dropped.
     anew: bool,
-    /// `None` if it has its new contents, or stays as it is.
+    /// `None` once it is replaced, or if it is left unchanged.
     input: Mutex<Option<Replaced>>,
 }
 
 /// The output of one input.
 pub struct Own {
     pub path: AtomicFile,
-    /// Its length at the start, and what it was if it is a table.
+    /// Its length at the start, and its state if it is a table.
     length: u64,
     table: Option<Saved>,
     /// Relaxed, as below: the checkpoint that reads them waits for the threads.
     whole: AtomicBool,
-    /// Whether it has its name.
+    /// True if `is_unnamed` has reported it as whole.
     named: AtomicBool,
 }
 
 impl Sink {
     /// For all lines, from the lane of this number on.
     pub fn new(first: usize, kept: Option<Output>, dropped: Option<Output>) -> Self {
-        // A header comes before all else that is printed.
+        // A header is printed before all else.
         let headed = AtomicBool::new(kept.as_ref().is_some_and(|kept| kept.length() > 0));
         let kept = kept.map_or_else(OnceLock::new, OnceLock::from);
         Self { turns: Turns::new((first, 0)), kept, dropped, headed, of: Of::All }
@@ -110,14 +110,14 @@ impl Sink {
         Self { turns: Turns::new((lane, 0)), kept: OnceLock::new(), dropped: None, headed, of: Of::Own(own) }
     }
 
-    /// For the lines of the lane of this number, which take the place of its input: if some are dropped, or if it is written `anew`.
+    /// For the lines of the lane of this number, to replace its input if some are dropped or it is rewritten (`anew`).
     pub fn in_place(lane: usize, input: Replaced, anew: bool) -> Self {
         let of = Of::Place(Place { anew, input: Mutex::new(Some(input)) });
         let headed = AtomicBool::new(false);
         Self { turns: Turns::new((lane, 0)), kept: OnceLock::new(), dropped: None, headed, of }
     }
 
-    /// The output of its own in a folder.
+    /// The sink's own output in a folder.
     pub fn own(&self) -> Option<&Own> {
         if let Of::Own(own) = &self.of { Some(own) } else { None }
     }
@@ -127,7 +127,7 @@ impl Sink {
         self.kept.get().into_iter().chain(&self.dropped)
     }
 
-    /// Opens the output of its own, unless it is open or whole; whether it did.
+    /// Opens the sink's own output, unless it is open or whole. Returns true if it opened one.
     pub fn begin(&self) -> Result<bool, Error> {
         let output = match &self.of {
             Of::Own(own) if !own.is_whole() && self.kept.get().is_none() => own.open()?,
@@ -139,12 +139,12 @@ impl Sink {
             }
             _ => return Ok(false),
         };
-        // Whoever has the turn is alone here.
+        // Only the thread that has the turn is here.
         let _ = self.kept.set(output);
         Ok(true)
     }
 
-    /// Lets an input stay as it is whose lines would take its place, if its rest is `broken`, or if all of them stay.
+    /// Leaves the input file unchanged if no line was removed, or if reading it failed (`broken`).
     pub fn spare(&self, broken: bool, counts: &Counts) {
         let Of::Place(Place { anew, input }) = &self.of else { return };
         let left_out = counts.blank + counts.faults - counts.kept;
@@ -154,7 +154,7 @@ impl Sink {
         }
     }
 
-    /// Prints lines, and the first header that comes. Returns the pieces that are due with them.
+    /// Prints lines, after the first header. Returns the pieces that are complete.
     pub fn print(&self, lines: &Lines, print: Print, live: bool) -> Result<Vec<(&Output, Piece)>, Error> {
         let Print { wanted, before, total, wish, eol, .. } = print;
         let mut pieces = Vec::new();
@@ -185,13 +185,13 @@ impl Sink {
         Ok(pieces)
     }
 
-    /// The end of the lines of an output of its own. Returns the pieces that are left.
+    /// Ends the sink's own output. Returns the remaining pieces.
     pub fn end(&self) -> Result<Vec<(&Output, Piece)>, Error> {
         let Some(kept) = self.kept.get().filter(|_| !self.has_all()) else { return Ok(Vec::new()) };
         Ok(kept.end()?.into_iter().map(|piece| (kept, piece)).collect())
     }
 
-    /// Takes note that its own output is whole. That gets its name at once, or by a checkpoint.
+    /// Records that the sink's own output is whole. It is renamed at once if `publish`, otherwise by a checkpoint.
     pub fn complete(&self, publish: bool) -> Result<(), Error> {
         match &self.of {
             Of::All => Ok(()),
@@ -203,73 +203,73 @@ impl Sink {
         }
     }
 
-    /// Leaves an output of its own out, if it is not begun; whether it did.
+    /// Skips the sink's own output, if it is not begun. Returns true if it is skipped.
     pub fn leave_out(&self) -> bool {
         let Some(own) = self.own().filter(|_| self.kept.get().is_none()) else { return false };
         own.whole.store(true, Relaxed);
         true
     }
 
-    /// Whether the lines of all inputs go there.
+    /// True if the lines of all inputs are sent to this sink.
     fn has_all(&self) -> bool {
         matches!(self.of, Of::All)
     }
 
-    /// Lets readers see what needs no piece.
+    /// Flushes bytes that were written without pieces.
     pub fn flush(&self) -> Result<(), Error> {
         self.outputs().try_for_each(Output::flush)
     }
 
-    /// Pieces that are being compressed.
+    /// The number of pieces that are being compressed.
     pub fn under_way(&self) -> usize {
         self.outputs().map(Output::under_way).sum()
     }
 
-    /// Writes all that was gathered. No thread may be at work on it.
+    /// Writes all that was gathered. No other thread may be using the outputs.
     pub fn write_out(&self, encoder: &mut Encoder) -> Result<(), Error> {
         self.outputs().try_for_each(|output| output.write_out(encoder))
     }
 
-    /// Writes and syncs all that was gathered. No thread may be at work on it.
+    /// Writes and syncs all that was gathered. No other thread may be using the outputs.
     pub fn settle(&self, encoder: &mut Encoder) -> Result<(), Error> {
         self.outputs().try_for_each(|output| output.settle(encoder))
     }
 
-    /// The lengths of the output and of that for what is not wanted, as far as they are settled or whole.
+    /// The lengths of the output and of the output for unwanted lines, as far as they are settled or whole.
     pub fn lengths(&self) -> (u64, u64) {
         let start = self.own().map_or(0, |own| own.length);
         (self.kept.get().map_or(start, Output::length), self.dropped.as_ref().map_or(0, Output::length))
     }
 
-    /// The output and that for what is not wanted, if they are tables.
+    /// The state of the output and of the output for unwanted lines, if they are tables.
     pub fn tables(&self) -> Result<(Option<Saved>, Option<Saved>), Error> {
         let start = self.own().and_then(|own| own.table.clone());
         let dropped = self.dropped.as_ref().map_or(Ok(None), Output::table)?;
         Ok((self.kept.get().map_or(Ok(start), Output::table)?, dropped))
     }
 
-    /// Writes what is left for outputs that have the lines of all inputs.
+    /// Writes the rest of outputs for the lines of all inputs.
     pub fn finish(&self, encoder: &mut Encoder) -> Result<(), Error> {
         if self.has_all() { self.outputs().try_for_each(|output| output.finish(encoder)) } else { Ok(()) }
     }
 
-    /// Prints a number in the place of lines.
+    /// Prints a number in place of lines.
     pub fn write_number(&self, number: u64) -> Result<(), Error> {
         self.kept.get().map_or(Ok(()), |kept| kept.write_line(number.to_string()))
     }
 
-    /// Removes outputs for the rows of all inputs that are no whole tables.
+    /// Removes outputs for the rows of all inputs that are incomplete tables.
     pub fn remove_cut_tables(&self) {
         if self.has_all() {
             self.outputs().for_each(Output::remove_cut_table);
         }
     }
 
-    /// Removes an output of its own that is not whole.
+    /// Removes the sink's own output if it is incomplete.
     pub fn abandon(&self) {
         match &self.of {
             Of::Own(own) if self.kept.get().is_some() && !own.is_whole() => {
-                // What cannot be removed is replaced by the next run.
+                // If it cannot be removed, the next run replaces it.
                 let _ = fs::remove_file(&own.path.part);
             }
             Of::Place(Place { input, .. }) => *locked(input) = None,
@@ -290,7 +290,7 @@ impl Own {
         self.whole.load(Relaxed)
     }
 
-    /// Whether it is whole since the last call.
+    /// True if it became whole since the last call.
     pub fn is_unnamed(&self) -> bool {
         self.is_whole() && !self.named.swap(true, Relaxed)
     }

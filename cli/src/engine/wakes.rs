@@ -1,4 +1,4 @@
-//! What comes to `dedup` from outside: signals that ask it to end, and the times of checkpoints.
+//! External events for `dedup`: signals that ask it to stop, and the times of checkpoints.
 
 use crate::error::Error;
 use crate::signals;
@@ -6,18 +6,18 @@ use crossbeam_channel::{Receiver, bounded, tick};
 use std::thread;
 use std::time::Duration;
 
-/// What comes from outside.
+/// An external event.
 pub enum Wake {
     /// A checkpoint is due.
     Checkpoint,
-    /// A signal asks to end; this is its number.
+    /// A signal, with its number, asks to stop.
     End(i32),
 }
 
-/// Receives from now on: the first signal, and a checkpoint each time `every` has passed. If the process ends before all is in
-/// order, `undone` is told.
+/// Starts to receive the first signal, and a checkpoint each time `every` has passed. If the process ends before all is
+/// in order, `undone` is reported.
 pub fn receive(every: Option<Duration>, undone: Option<Error>) -> Result<Receiver<Wake>, Error> {
-    // Room for one of each, so that neither waits for the other.
+    // Room for one of each, so that neither blocks the other.
     let (send, wakes) = bounded(2);
     let ends = send.clone();
     // Fails only if the command is about to end.

@@ -1,4 +1,4 @@
-//! The sets of grams of documents that may be alike are kept.
+//! A pass that collects the sets of grams of documents that may be similar.
 
 use crate::engine::pass::{Pass, Task};
 use crate::error::Error;
@@ -8,7 +8,7 @@ use crate::locked::locked;
 use crate::seen::Claimed;
 use std::sync::Mutex;
 
-/// Keeps the sets of grams of involved documents.
+/// Collects the sets of grams of involved documents.
 pub struct Collect(Mutex<Option<Collecting>>);
 
 impl Collect {
@@ -16,7 +16,7 @@ impl Collect {
         Self(Mutex::new(Some(collecting)))
     }
 
-    /// Returns the documents with their sets, once. Fails if other lines came than before.
+    /// Returns the documents with their sets, once. Fails if the lines differ from the first reading.
     pub fn end(&self) -> Result<Involved, Error> {
         locked(&self.0).take().expect("a reading ends once").end()
     }

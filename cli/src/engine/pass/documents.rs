@@ -1,4 +1,4 @@
-//! Documents are looked up unit by unit, and what is kept of them is inserted.
+//! A pass that looks documents up unit by unit, and inserts the parts that are kept.
 
 use crate::documents::exact::ExactUnits;
 use crate::documents::rule::DocumentRule;
@@ -11,7 +11,7 @@ use crate::seen::{Claimed, SharedSeen};
 use bloomline_text::Set;
 use std::sync::Mutex;
 
-/// Looks documents up, cuts what was seen out of them, and marks the lines of which something is kept.
+/// Looks documents up, cuts the parts that were seen, and marks the lines of documents that are kept in part or in whole.
 pub struct Documents {
     rule: DocumentRule,
     seen: SharedSeen,
@@ -21,7 +21,7 @@ pub struct Documents {
 }
 
 impl Documents {
-    /// With a set that has so many keys before the first line. With `counts_wrong`, units are counted that are removed by mistake.
+    /// Creates the pass for a set that has `keys_before` keys. With `counts_wrong`, units that are removed by mistake are counted.
     pub fn new(rule: DocumentRule, seen: SharedSeen, in_order: bool, keys_before: f64, counts_wrong: bool) -> Self {
         let exact = counts_wrong.then(|| Mutex::new(ExactUnits::new(rule.text.clone())));
         Self { rule, seen, in_order, offered: Mutex::new(Offered(keys_before)), exact }
@@ -48,7 +48,7 @@ impl Pass for Documents {
     }
 }
 
-/// The set that documents are looked up in. What goes in is counted.
+/// The set that documents are looked up in, with a count of the insertions.
 struct Inserting<'a> {
     seen: &'a SharedSeen,
     inserted: u64,

@@ -1,4 +1,4 @@
-//! The grams of tests go into a set.
+//! A pass that inserts the grams of tests into a set.
 
 use crate::against::Against;
 use crate::engine::pass::documents::Documents;
@@ -9,7 +9,7 @@ use crate::locked::writing;
 use crate::seen::Claimed;
 use std::sync::{Arc, RwLock};
 
-/// Inserts the grams of tests, and takes note of which has which.
+/// Inserts the grams of tests, and records which test has which gram.
 pub struct IndexTests {
     pub documents: Documents,
     pub against: Arc<RwLock<Against>>,

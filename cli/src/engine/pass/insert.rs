@@ -1,4 +1,4 @@
-//! Keys go into a set, which tells which are new.
+//! A pass that inserts keys into a set and marks new ones.
 
 use crate::engine::pass::{Pass, Task};
 use crate::error::Error;
@@ -8,7 +8,7 @@ use crate::seen::{Claimed, SharedSeen};
 /// Inserts keys, and marks the lines whose keys are new.
 pub struct Insert {
     pub seen: SharedSeen,
-    /// True if the first of equal lines is the new one, else any of them may be.
+    /// True if the first of equal lines is the new one; otherwise any of them may be.
     pub in_order: bool,
 }
 

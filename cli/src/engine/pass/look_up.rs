@@ -1,4 +1,4 @@
-//! Keys are looked up in a set.
+//! Passes that look keys up in a set.
 
 use crate::engine::pass::insert::Insert;
 use crate::engine::pass::{Pass, Task};
@@ -9,7 +9,7 @@ use crate::seen::{Claimed, Halt, SharedSeen};
 /// Looks keys up, and marks the lines whose keys are found.
 pub struct LookUp {
     pub seen: SharedSeen,
-    /// True if one line that is selected is enough.
+    /// True if one selected line is enough.
     pub any: bool,
 }
 
@@ -29,7 +29,7 @@ impl Pass for LookUp {
     }
 }
 
-/// Looks keys up, and inserts those that are not found, so that each line is selected once.
+/// Looks keys up, and inserts absent ones, so that each line is selected once.
 pub struct LookUpOnce(pub Insert);
 
 impl Pass for LookUpOnce {

@@ -1,4 +1,4 @@
-//! Passes: each decides about the lines of the inputs, chunk by chunk. The engine knows none of them.
+//! Passes: each decides about the lines of the inputs, chunk by chunk. The engine depends on none of them.
 
 pub mod collect;
 pub mod documents;
@@ -15,7 +15,7 @@ use crate::input::lines::{Hashing, Lines};
 use crate::seen::Claimed;
 use crate::values::OnError;
 
-/// The reading, hashing, marking and printing of lines, whatever the pass is.
+/// The parameters of reading, hashing, marking and printing, independent of the pass.
 pub struct Task {
     pub threads: usize,
     pub hashing: Hashing,
@@ -25,10 +25,10 @@ pub struct Task {
     pub ahead: usize,
 }
 
-/// The figures that only a pass has.
+/// The figures that only some passes have.
 #[derive(Default)]
 pub struct Outcome {
-    /// The number of keys, or of groups of them, that come more than once.
+    /// The number of keys, or of groups of them, that occur more than once.
     pub repeated: Option<u64>,
     /// Units that were removed by mistake.
     pub wrong_units: Option<u64>,
@@ -41,28 +41,28 @@ pub trait Pass: Send + Sync {
         true
     }
 
-    /// Splits a chunk into lines and hashes what is claimed of them. Many threads do so at once.
+    /// Splits a chunk into lines and hashes their keys or documents. Called by many threads at once.
     fn hash(&self, lines: &mut Lines, hashing: &Hashing) {
         lines.hash(hashing);
     }
 
-    /// Marks the lines of the input with this number. If there is an order, one thread at a time does so.
+    /// Marks the lines of the input with this number. If there is an order, called by one thread at a time.
     fn claim(&self, task: &Task, input: usize, lines: &mut Lines) -> Result<Claimed, Error>;
 
-    /// Prepares lines that are claimed for [`emitted`](Self::emitted). Many threads do so at once.
+    /// Prepares claimed lines for [`emitted`](Self::emitted). Called by many threads at once.
     fn prepare(&self, _lines: &mut Lines, _hashing: &Hashing) {}
 
-    /// Takes lines that are printed, in the order of their input, of which so many came `before`.
+    /// Receives printed lines, in the order of their input; `before` is the number of lines before them.
     fn emitted(&self, _input: usize, _before: u64, _lines: &Lines) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Fails if the inputs were not those that the pass is for. All of them are read.
+    /// Fails if the inputs were not the ones that the pass is for. Called after all of them are read.
     fn finish(&self) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Returns what is told of the pass at the end.
+    /// Returns the figures of the pass at the end.
     fn outcome(&self) -> Outcome {
         Outcome::default()
     }

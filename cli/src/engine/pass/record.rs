@@ -1,4 +1,4 @@
-//! Keys go into a set, and a record of each line is kept to find groups.
+//! A pass that inserts keys into a set and records each line to find groups.
 
 use crate::engine::pass::insert::Insert;
 use crate::engine::pass::{Pass, Task};
@@ -10,10 +10,10 @@ use crate::seen::Claimed;
 use bloomline_text::near::Near;
 use std::sync::Mutex;
 
-/// Inserts keys, or the bands of documents, and records each line with what the set said of it.
+/// Inserts keys, or the bands of documents, and records each line with the result.
 pub struct Record {
     pub insert: Insert,
-    /// The bands of documents that may be alike.
+    /// The bands of documents that may be similar.
     pub near: Option<Near>,
     pub records: Mutex<Records>,
 }
@@ -22,7 +22,7 @@ impl Pass for Record {
     fn claim(&self, task: &Task, input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
         let claimed = match &self.near {
             Some(near) => {
-                // The bands tell what is new.
+                // The bands decide, so every line is marked as new here.
                 lines.mark(task.on_error, task.print.kept, |hashes, _, new| {
                     new.fill(true);
                     Ok(hashes.len())

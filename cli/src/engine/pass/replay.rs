@@ -1,4 +1,4 @@
-//! Lines are marked with what was decided of them.
+//! A pass that marks lines with the decisions of an earlier pass.
 
 use crate::engine::pass::{Outcome, Pass, Task};
 use crate::error::Error;
@@ -10,14 +10,14 @@ use crate::locked::locked;
 use crate::seen::Claimed;
 use std::sync::Mutex;
 
-/// Marks lines that were recorded, by their places alone.
+/// Marks recorded lines by their ordinals alone.
 pub struct Replay {
     pub decided: Mutex<Decided>,
-    /// The place of texts, if documents that repeat stay without theirs.
+    /// The pointer to texts, if duplicate documents are kept with their texts emptied.
     pub emptied: Option<Pointer>,
-    /// Groups of two or more.
+    /// The number of groups of two or more.
     pub groups: u64,
-    /// The inputs that were recorded.
+    /// The state of the recorded inputs.
     pub stamps: Vec<Stamp>,
 }
 
@@ -32,7 +32,7 @@ impl Pass for Replay {
         Ok(Claimed { unique, ..Claimed::default() })
     }
 
-    /// The number of lines and the times of the last changes tell.
+    /// Compares the number of lines and the times of the last changes.
     fn finish(&self) -> Result<(), Error> {
         let is_same = locked(&self.decided).is_done() && !self.stamps.iter().any(Stamp::is_old);
         if is_same { Ok(()) } else { Err(Error::Changed) }

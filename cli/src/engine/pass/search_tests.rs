@@ -1,4 +1,4 @@
-//! Documents are searched for the grams of tests.
+//! A pass that searches documents for the grams of tests.
 
 use crate::against::Against;
 use crate::documents::rule::DocumentRule;
@@ -10,7 +10,7 @@ use crate::seen::{Claimed, SharedSeen};
 use bloomline_text::Set;
 use std::sync::{Arc, RwLock};
 
-/// Looks the grams of documents up among those of tests, cuts what is found, and marks the lines of which something is kept.
+/// Looks grams of documents up among those of tests, cuts matches, and marks the documents that are kept in part or in whole.
 pub struct SearchTests {
     pub rule: DocumentRule,
     pub seen: SharedSeen,
@@ -34,7 +34,7 @@ impl Pass for SearchTests {
     }
 }
 
-/// The grams of tests. None is found by mistake.
+/// The grams of tests, without false positives.
 struct Certain<'a> {
     seen: &'a SharedSeen,
     against: &'a RwLock<Against>,

@@ -1,4 +1,4 @@
-//! Which input a thread reads from next.
+//! The choice of the input that a thread reads from next.
 
 use crate::engine::lane::Lane;
 use crate::engine::work::Work;
@@ -7,11 +7,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::Duration;
 
-/// How long a thread waits for others to catch up where nothing else is left to do.
+/// The time that an idle thread waits for others.
 const MOMENT: Duration = Duration::from_millis(1);
 
 impl Work {
-    /// The input to read from next. Waits while there is none, and not all are at their ends.
+    /// Returns the input to read from next. Waits while there is none and some are unfinished.
     pub(super) fn choose(&self, last: Option<usize>) -> Option<usize> {
         while !self.ending.load(Relaxed) && self.unread.load(Relaxed) > 0 {
             let chosen = if self.has_order() { self.choose_in_order() } else { self.choose_any(last) };
@@ -23,12 +23,12 @@ impl Work {
         None
     }
 
-    /// Whether inputs are read one after another, as far as threads have nothing better to do.
+    /// True if inputs are read one after another, as far as possible.
     fn has_order(&self) -> bool {
         self.claims.is_some() || self.sinks.len() < self.lanes.len()
     }
 
-    /// The first input that is not read, or one after it while another thread reads that.
+    /// Returns the first input that is not read, or a later one while another thread reads that.
     fn choose_in_order(&self) -> Option<usize> {
         let mut first = self.first.load(Relaxed);
         while self.lanes.get(first)?.is_read() {
@@ -38,16 +38,16 @@ impl Work {
         if !self.has_room(first) {
             return None;
         }
-        // Only these may have been read.
+        // Only these may have been read ahead.
         let lanes = self.lanes[first..].iter().take(self.most());
         let in_flight: usize = lanes.clone().map(Lane::in_flight).sum();
         let may_wait = |lane: &&Lane| {
             let is_pipe = self.lanes[first].size.is_none();
             let most = match lane.is_compressed {
-                // Its header is compared with that of the pipe.
+                // Its header is compared with the pipe's header.
                 true if is_pipe && self.task.hashing.format.header => 0,
                 true => self.task.ahead,
-                // Whoever waits for a pipe does not look at what comes after it.
+                // A reader that waits for a pipe does not need later inputs.
                 false if is_pipe => 0,
                 false => self.most(),
             };
@@ -58,7 +58,7 @@ impl Work {
         Some(chosen.map_or(first, |lane| lane.number))
     }
 
-    /// The input that this thread stays with, the largest that nobody has begun, or one that can be helped with.
+    /// Returns the input that this thread stays with, or the largest one that is not begun, or one on which it can help.
     fn choose_any(&self, last: Option<usize>) -> Option<usize> {
         let goes_on = |&lane: &usize| !self.lanes[lane].is_read() && self.has_room(lane);
         let count = self.lanes.len();
@@ -68,7 +68,7 @@ impl Work {
             .or_else(|| (0..count).map(|i| (after + i) % count).find(goes_on))
     }
 
-    /// Chunks and pieces of one input that may be on their way.
+    /// The maximum number of chunks and pieces of one input in progress.
     fn most(&self) -> usize {
         2 * self.task.threads + 2
     }

@@ -1,4 +1,4 @@
-//! The claim of chunks, in turn where that has an order.
+//! The claim of chunks, in order if the pass has one.
 
 use crate::encode::Encoder;
 use crate::engine::lane::{Chunk, End};
@@ -9,7 +9,7 @@ use crate::turns::{Turn, Turns};
 use crate::values::OnError;
 use std::time::{Duration, Instant};
 
-/// How often the lines of a shared set are made safe from a crash of the machine.
+/// The interval at which the lines of a shared set are synced.
 const SETTLING: Duration = Duration::from_secs(1);
 
 impl Work {
@@ -34,11 +34,11 @@ impl Work {
             drop(turn);
             return self.gather(chunk, encoder);
         }
-        // No other process prints these lines. So they leave before others are claimed, and while this thread has the turn.
+        // No other process prints these lines. So they are written before others are claimed, while this thread has the turn.
         let lines = if chunk.end.is_none() { chunk.lines.marked(true) } else { 0 };
         let unprinted = |source| Stop::Failed(Error::Unprinted { lines, source: Box::new(source) });
         let sink = self.sink(chunk.at.0);
-        // What is compressed leaves as well: a run that is killed loses the lines of one chunk.
+        // Compressed bytes are written too: a run that is killed loses the lines of one chunk.
         let gathered = self.gather(chunk, encoder).and_then(|()| Ok(sink.write_out(encoder)?));
         let mut settled = locked(&self.settled);
         let settled = match settled.elapsed() < SETTLING {
@@ -54,7 +54,7 @@ impl Work {
         }
     }
 
-    /// Has the pass mark the lines of a chunk.
+    /// Lets the pass mark the lines of a chunk.
     pub(super) fn claim(&self, chunk: &mut Chunk) -> Result<(), Error> {
         if chunk.end.is_none() {
             chunk.claimed = self.pass.claim(&self.task, chunk.at.0, &mut chunk.lines)?;

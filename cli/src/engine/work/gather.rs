@@ -1,4 +1,4 @@
-//! What is printed of lines, in their order.
+//! The printing of lines, in order.
 
 use crate::encode::Encoder;
 use crate::engine::lane::{Chunk, End, Lane};
@@ -16,14 +16,14 @@ use crate::values::OnError;
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Pieces that are due, each with its output.
+/// Pieces that are complete, each with its output.
 type Due<'a> = Vec<(&'a Output, Piece)>;
 
 impl Work {
-    /// Puts a chunk where it belongs, and prints those whose turn it is.
+    /// Puts a chunk into the queue of its sink, and prints the chunks whose turn it is.
     pub(super) fn gather(&self, mut chunk: Chunk, encoder: &mut Encoder) -> Result<(), Stop> {
         if chunk.end.is_none() {
-            // No other thread waits for it.
+            // No other thread waits for this chunk yet.
             self.pass.prepare(&mut chunk.lines, &self.task.hashing);
         }
         let sink = self.sink(chunk.at.0);
@@ -53,10 +53,10 @@ impl Work {
         Ok(())
     }
 
-    /// Prints and counts lines. Returns the pieces that are due with them, and why they are the last.
+    /// Prints and counts lines. Returns the complete pieces, and the reason if these lines are the last.
     fn print<'a>(&self, lane: &Lane, sink: &'a Sink, chunk: Chunk) -> Result<(Due<'a>, Option<Stop>), Error> {
         let Chunk { mut lines, claimed: Claimed { inserted, unique, units, halt }, weight, live, .. } = chunk;
-        // After a failure of the server nobody knows about those that are not new.
+        // After a failure of the server, the lines that are not marked as new are unknown.
         let unknown = if let Some(Halt::Failed(_)) = halt { lines.unmark(false) } else { 0 };
         self.keep.begin(sink)?;
         let pieces = sink.print(&lines, self.task.print, live || self.shared)?;
@@ -78,7 +78,7 @@ impl Work {
         let mut tally = locked(&self.tally);
         let line = |lines: &Lines| gathered.position.line(lines, passed);
         let stop = match halt {
-            // What is wrong with a line after it does not matter.
+            // Faults in later lines do not matter.
             Some(Halt::Enough) => Some(Stop::Enough),
             Some(Halt::Failed(error)) => Some(Stop::After(error)),
             Some(Halt::Full) => tally
@@ -100,11 +100,11 @@ impl Work {
         Ok((pieces, stop))
     }
 
-    /// Ends an input. Returns the pieces that are left of its output, and why the run ends with it.
+    /// Ends an input. Returns the remaining pieces of its output, and the reason if the run ends with it.
     fn end<'a>(&self, lane: &Lane, sink: &'a Sink, end: End) -> Result<(Due<'a>, Option<Stop>), Error> {
         let mut gathered = locked(&lane.gathered);
         if let End::Failed(source) = end {
-            // Nothing is wrong with the input.
+            // The input itself is not at fault.
             let source = match source.downcast::<Error>() {
                 Ok(error @ Error::Copy { .. }) => return Ok((Vec::new(), Some(Stop::After(error)))),
                 Ok(error) => io::Error::other(error),
@@ -120,14 +120,14 @@ impl Work {
         }
         gathered.ended = true;
         self.whole.fetch_add(1, Relaxed);
-        // Of a table that has no rows which can be read, not even the columns may be known.
+        // If no row of a table can be read, even its columns may be unknown.
         if lane.is_table && gathered.broken.is_some() && sink.leave_out() {
             return Ok((Vec::new(), None));
         }
         sink.spare(gathered.broken.is_some(), &gathered.counts);
         self.keep.begin(sink)?;
         if self.lanes.get(lane.next).is_some_and(|next| next.size.is_none()) {
-            // Whoever waits for a pipe sees what came before it.
+            // A user who waits for a pipe sees all lines before it.
             sink.flush()?;
         }
         Ok((sink.end()?, None))

@@ -1,4 +1,4 @@
-//! The work of all threads: each takes a chunk of lines from its input to the output.
+//! The work of all threads: each carries a chunk of lines from its input to the output.
 //!
 //! ```text
 //! read      one thread at a time for each input: the next lines, split and hashed
@@ -8,10 +8,10 @@
 //! write     in the order of the pieces
 //! ```
 //!
-//! What has to wait for its turn is left behind, and goes on with whoever has the turn. So no thread waits for another but for a read,
-//! an insert or a write, and there are no threads but those that the user asks for.
+//! A chunk that must wait for its turn is left behind, and the thread that has the turn continues with it. So threads
+//! block only on reads, inserts and writes, and there are only the worker threads that the user asks for.
 //!
-//! A checkpoint is a moment when no thread is between claim and write, so all outputs, the set and the positions fit together.
+//! A checkpoint is taken when no thread is between claim and write, so all outputs, the set and the positions are consistent.
 
 mod choose;
 mod claim;
@@ -42,28 +42,28 @@ use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often the progress is shown.
+/// The interval at which the progress is shown.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// What outlives the run, beside the outputs.
+/// The results that outlive the run, beside the outputs.
 #[derive(Default)]
 pub struct Keep {
-    /// The file of the set, and that of the positions.
+    /// The file of the set, and the file of checkpoints.
     pub state: Option<PathBuf>,
     pub checkpoints: Option<Mutex<Checkpoints>>,
     /// The folder of outputs, held until the end.
     pub folder: Option<Folder>,
     pub manifest: Option<PathBuf>,
-    /// Whether the set takes the smallest size at the end.
+    /// True if the set is shrunk to the smallest size at the end.
     pub shrink: bool,
-    /// Whether nothing is saved before the end, for the set knows of lines that are not printed.
+    /// True if nothing is saved before the end, because the set has keys of lines that are not printed.
     pub at_end: bool,
-    /// Lines get so many times the time that a checkpoint takes.
+    /// The time for lines between two checkpoints, as a multiple of the time that a checkpoint takes.
     pub rest: u32,
 }
 
 impl Keep {
-    /// Opens the output of its own that lines have for the first time.
+    /// Opens the sink's own output when it gets its first lines.
     fn begin(&self, sink: &Sink) -> Result<(), Error> {
         if let (true, Some(folder), Some(own)) = (sink.begin()?, &self.folder, sink.own()) {
             folder.begun(&own.path);
@@ -72,10 +72,10 @@ impl Keep {
     }
 }
 
-/// Held by whoever takes a chunk from claim to write.
+/// Held by a thread that carries a chunk from claim to write.
 type Between<'a> = RwLockReadGuard<'a, ()>;
 
-/// The work, and how far it is.
+/// The work, and its progress.
 pub struct Work {
     task: Task,
     pub pass: Arc<dyn Pass>,
@@ -83,32 +83,32 @@ pub struct Work {
     /// One for each input, or one for all.
     sinks: Vec<Sink>,
     pub seen: SharedSeen,
-    /// Whether other processes write to the set.
+    /// True if other processes write to the set.
     shared: bool,
     pub tally: Mutex<Tally>,
     keep: Keep,
-    /// The chunks that wait to be claimed, if that has an order.
+    /// The chunks that wait to be claimed, if there is an order.
     claims: Option<Turns<Chunk>>,
-    /// Whoever takes a chunk from claim to write is one of its readers. A checkpoint has it alone.
+    /// Locked for reading by a thread that carries a chunk from claim to write, and exclusively by a checkpoint.
     between: RwLock<()>,
-    /// Inputs that nobody has begun, the largest last. Empty if they have an order.
+    /// Inputs that are not begun, the largest last. Empty if they have an order.
     fresh: Mutex<Vec<usize>>,
-    /// All inputs before this one are read. Relaxed, as the others: they only choose what is read next.
+    /// All inputs before this one are read. Relaxed, as the others: they only choose the next input.
     first: AtomicUsize,
     unread: AtomicUsize,
     whole: AtomicUsize,
-    /// Memory for chunks. It moves between threads, and is large.
+    /// Buffers for chunks, boxed because they are large and move between threads.
     #[expect(clippy::vec_box)]
     spare: Mutex<Vec<Box<Lines>>>,
-    /// No thread takes another chunk. Relaxed: whoever ends the work takes the lock `between` after that.
+    /// True once no thread takes another chunk. Relaxed: the thread that ends the work takes the lock `between` after that.
     ending: AtomicBool,
     failure: Mutex<Option<Stop>>,
-    /// When the lines of a shared set were last safe from a crash of the machine.
+    /// The time when the lines of a shared set were last synced.
     settled: Mutex<Instant>,
 }
 
 impl Work {
-    /// The work on these inputs.
+    /// Prepares the work on these inputs.
     pub fn new(
         task: Task,
         pass: Arc<dyn Pass>,
@@ -122,7 +122,7 @@ impl Work {
         let first = unread.first().copied().unwrap_or(lanes.len());
         let in_order = pass.is_in_order();
         let mut fresh = if in_order || sinks.len() < lanes.len() { Vec::new() } else { unread.clone() };
-        // Of equal ones the first comes first.
+        // Among inputs of equal size, the first is taken first.
         fresh.sort_by_key(|&i| (lanes[i].size, Reverse(i)));
         let shared = seen.look().set.shared().is_some();
         Arc::new(Self {
@@ -147,10 +147,10 @@ impl Work {
         })
     }
 
-    /// Works until the inputs end, a signal comes or something fails. Returns why it ended before the inputs did, and keeps what is
-    /// done: the outputs, the set and the positions.
+    /// Works until the inputs end, a signal arrives or an error occurs. Returns the reason if it ended before the
+    /// inputs, and keeps the work done: the outputs, the set and the positions.
     pub fn run(self: &Arc<Self>, wakes: &Receiver<Wake>, mut progress: Progress) -> Result<Option<Stop>, Error> {
-        // A thread may wait for a pipe that stays silent. So nobody waits for the threads, only for the chunks on their way.
+        // A thread may be blocked on a silent pipe. So this waits only for the chunks in progress, not for the threads.
         let (alive, over) = bounded::<()>(0);
         let (failed, failure) = bounded(1);
         for _ in 0..self.task.threads {
@@ -198,7 +198,7 @@ impl Work {
         let stop = locked(&self.failure).take().or(signal);
         let stop = stop.or_else(|| self.pass.finish().err().map(Stop::After));
         let done = match stop {
-            // Lines of later chunks may be claimed and not written. The state of the last checkpoint knows of none of them.
+            // Lines of later chunks may be claimed and not written. The state of the last checkpoint has none of them.
             Some(Stop::After(error)) if self.claims.is_none() && self.keep.folder.is_some() => Err(error),
             Some(Stop::Failed(error)) => Err(error),
             stop => self.finish(&still, stop.is_none()).map(|()| stop),
@@ -206,7 +206,7 @@ impl Work {
         if self.keep.state.is_none() && !matches!(done, Ok(None)) {
             self.sinks.iter().for_each(Sink::abandon);
         }
-        // A table that is cut is of no use but to a run that goes on with it.
+        // An incomplete table is useful only for a resumed run.
         let goes_on = self.keep.state.is_some() && !matches!(done, Ok(None));
         if !goes_on && !self.task.print.total && self.lanes.iter().any(|lane| lane.is_table) {
             self.sinks.iter().for_each(Sink::remove_cut_tables);
@@ -214,14 +214,14 @@ impl Work {
         done
     }
 
-    /// The inputs that are read to their ends, and how many lines of each are unique or selected.
+    /// Returns the inputs that are read to their ends, with the number of unique or selected lines of each.
     pub fn counted(&self) -> Vec<(PathBuf, u64)> {
         let counted = self.lanes.iter().map(|lane| (lane, locked(&lane.gathered)));
         let ended = counted.take_while(|(_, gathered)| gathered.ended);
         ended.map(|(lane, gathered)| (lane.input.clone(), gathered.counts.unique)).collect()
     }
 
-    /// Whether the rest of an input is left out that this path leads to.
+    /// True if the input at this path is skipped in part.
     pub fn is_broken(&self, path: &Path) -> bool {
         let broken = self.lanes.iter().filter(|lane| locked(&lane.gathered).broken.is_some());
         broken.map(|lane| Origin::of(&lane.input)).any(|origin| origin.identity() == Origin::of(path).identity())
@@ -237,21 +237,21 @@ impl Work {
         writing(&self.between)
     }
 
-    /// Begins to take chunks from claim to write; `false` if the work ends.
+    /// Enters the section between claim and write; `false` if the work ends.
     fn enter<'a>(&'a self, between: &mut Option<Between<'a>>) -> bool {
         between.get_or_insert_with(|| reading(&self.between));
         !self.ending.load(Relaxed)
     }
 
     fn fail(&self, why: Stop, failed: &Sender<()>) {
-        // The first failure may be the reason of those that follow.
+        // The first failure may be the cause of later ones.
         locked(&self.failure).get_or_insert(why);
         self.ending.store(true, Relaxed);
-        // One word is enough.
+        // One message is enough.
         let _ = failed.try_send(());
     }
 
-    /// A thread's life.
+    /// Runs a worker thread.
     fn live(&self, failed: &Sender<()>) {
         let (mut encoder, mut last) = (Encoder::default(), None);
         while let Some(lane) = self.choose(last) {
@@ -260,7 +260,7 @@ impl Work {
             if let Err(why) = panic::catch_unwind(step).unwrap_or_else(|_| Err(Error::Worker.into())) {
                 self.fail(why, failed);
             }
-            // What a failure left half done is no checkpoint, so nobody has the lock before the failure is known.
+            // A checkpoint must not see the incomplete work of a failure, so the lock is held until the failure is recorded.
             drop(between);
             last = Some(lane);
         }
@@ -270,11 +270,11 @@ impl Work {
         &self.sinks[lane.min(self.sinks.len() - 1)]
     }
 
-    /// Takes the next chunk of an input as far as it goes, and those that wait for it. Whatever comes of it, `between` is held on
-    /// until that is known.
+    /// Takes the next chunk of an input as far as possible, and the chunks that wait for it. `between` is held beyond
+    /// the call, until its result is recorded.
     fn step<'a>(&'a self, lane: &Lane, encoder: &mut Encoder, between: &mut Option<Between<'a>>) -> Result<(), Stop> {
-        // A chunk that others wait for, once they are claimed, must not miss a checkpoint. Where none is claimed before it, or nothing
-        // is saved, nobody waits for a pipe that stays silent.
+        // If chunks are claimed out of order and a state is saved, the lock is taken before the read: a chunk that others wait for
+        // after their claim must not miss a checkpoint. Otherwise no checkpoint waits for a silent pipe.
         let early = self.claims.is_none() && self.keep.state.is_some();
         if early && !self.enter(between) {
             return Ok(());
@@ -306,7 +306,7 @@ impl Work {
         Ok(())
     }
 
-    /// Keeps the memory of a chunk for another, unless it has grown.
+    /// Reuses the buffer of a chunk, unless it has grown.
     fn recycle(&self, lines: Box<Lines>, weight: usize) {
         if weight == 1 {
             locked(&self.spare).push(lines);

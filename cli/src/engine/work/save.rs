@@ -1,4 +1,4 @@
-//! What outlives the work: the set, the positions, the manifest.
+//! The saving of the results that outlive the work: the set, the checkpoint, the manifest.
 
 use crate::encode::Encoder;
 use crate::engine::checkpoint::{Checkpoint, Mark};
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::RwLockWriteGuard;
 
 impl Work {
-    /// Saves the outputs, the set and where all inputs are, if there is a state. Writes the manifest. Does nothing after a failure.
+    /// Saves the outputs, the set and the positions, if there is a state. Writes the manifest. Does nothing after a failure.
     pub fn checkpoint(&self, finished: bool) -> Result<(), Error> {
         let still = self.still();
         if locked(&self.failure).is_some() {
@@ -23,7 +23,7 @@ impl Work {
         self.save(&still, finished)
     }
 
-    /// Writes what is left, at the end of the inputs or before it, and saves it.
+    /// Writes the rest of the outputs, when the inputs or the work ends, and saves the results.
     pub(super) fn finish(&self, still: &RwLockWriteGuard<'_, ()>, finished: bool) -> Result<(), Error> {
         if self.task.print.total {
             let (printed, _) = self.task.print.numbers(&locked(&self.tally).counts);
@@ -34,7 +34,7 @@ impl Work {
         self.save(still, finished)
     }
 
-    /// Outputs that are whole get their names after the state, for no later run will write them anew.
+    /// Saves the results. Whole outputs are renamed after the state is saved, because no later run rewrites them.
     fn save(&self, _still: &RwLockWriteGuard<'_, ()>, finished: bool) -> Result<(), Error> {
         let Keep { state, checkpoints, folder, manifest, shrink, at_end, .. } = &self.keep;
         if let Some(state) = state.as_ref().filter(|_| finished || !at_end) {
@@ -42,7 +42,7 @@ impl Work {
             self.sinks.iter().try_for_each(|sink| sink.settle(encoder))?;
             folder.iter().try_for_each(Folder::sync)?;
             if finished {
-                // A run that goes on or is resumed needs the planned size.
+                // A run that continues or is resumed needs the planned size.
                 let set = &mut self.seen.write().set;
                 set.settle()?;
                 if *shrink {
@@ -60,7 +60,7 @@ impl Work {
             }
         }
         self.write_manifest(manifest.as_deref())?;
-        // A run that is whole leaves nothing to go on with.
+        // Nothing of a complete run is left to resume.
         let whole = checkpoints.as_ref().filter(|_| finished);
         whole.map_or(Ok(()), |checkpoints| locked(checkpoints).end(locked(&self.tally).counts.left_out))
     }
@@ -80,7 +80,7 @@ impl Work {
         )
     }
 
-    /// Where the inputs and outputs are.
+    /// Returns the positions of the inputs and outputs.
     fn position(&self) -> Result<Checkpoint, Error> {
         let ended = |lane: &&Lane| locked(&lane.gathered).ended;
         let input = self.lanes.iter().take_while(ended).count();
@@ -102,7 +102,7 @@ impl Work {
     }
 }
 
-/// How far an input is that has an output of its own.
+/// Returns the progress of an input that has an output of its own.
 fn mark(lane: &Lane, sink: &Sink) -> Result<Mark, Error> {
     let gathered = locked(&lane.gathered);
     Ok(Mark {
