@@ -29,7 +29,7 @@
 //! |---|---|---|
 //! | [`BloomFilter`] | one writer, any number of readers | |
 //! | [`AtomicBloomFilter`] | many writers and readers, one claim for each key | |
-//! | [`ScalableBloomFilter`] | a number of keys that nobody knows: it grows and keeps the rate | |
+//! | [`ScalableBloomFilter`] | an unknown number of keys: it grows and keeps the rate | |
 #![cfg_attr(feature = "std", doc = "| [`AtomicScalableBloomFilter`] | the same, filled by many threads | `std` |")]
 #![cfg_attr(feature = "std", doc = "| [`RotatingBloomFilter`] | a window of the last keys, or of a time | `std` |")]
 #![cfg_attr(
@@ -45,10 +45,11 @@
     doc = "| [`variants`] | other layouts: classic, counting, two blocks a key, Parquet's split block | `variants` |"
 )]
 //!
-//! The types have methods of the same names, and [`Filter`] is the trait for code that works with any of them. Keys are whatever
-//! implements [`Key`]: text, byte strings, integers, addresses, paths, and tuples and sequences of these. Their hashes are the same on
-//! every platform and in every version. [`impl_key!`] makes keys of your structs. Batches take [`Keys`]: slices, Arrow's offsets and
-//! bytes ([`Slices`]), or [`Hashes`]. [`Builder`] finds a size by keys and rate, by memory, or by a number of probes.
+//! The types have methods of the same names, and [`Filter`] is the trait for code that works with any of them. Any type that
+//! implements [`Key`] is a key: text, byte strings, integers, addresses, paths, and tuples and sequences of these. Their hashes
+//! are the same on every platform and in every version. [`impl_key!`] makes keys of your structs. Batches take [`Keys`]:
+//! slices, Arrow's offsets and bytes ([`Slices`]), or [`Hashes`]. [`Builder`] finds a size by keys and rate, by memory, or by a
+//! number of probes.
 //!
 //! # Features
 //! | feature | what it adds |
@@ -58,10 +59,10 @@
 //! | `variants` | other layouts |
 //! | `frontier` | `Frontier`, the queue of a crawler |
 //!
-//! Without default features the filters need `alloc` alone.
+//! Without default features the filters need only `alloc`.
 //!
-//! Two packages go on from here: [`bloomline-redis`](https://docs.rs/bloomline-redis) has one filter for many machines, and
-//! [`bloomline-text`](https://docs.rs/bloomline-text) finds duplicate paragraphs and documents.
+//! Two packages build on this one: [`bloomline-redis`](https://docs.rs/bloomline-redis) shares one filter among many machines,
+//! and [`bloomline-text`](https://docs.rs/bloomline-text) finds duplicate paragraphs and documents.
 //!
 //! # More
 //! The repository has [a guide](https://github.com/bloomline/bloomline/blob/main/docs/GUIDE.md), [the
@@ -93,10 +94,11 @@ extern crate std;
 //     variants/    other layouts (feature variants); calculator/ has the figures of docs/calculator.html
 //     frontier     Frontier, a crawler's queue (feature frontier)
 //
-// A public filter type is a struct around what does the work: `Fixed<layout, access>`, or the stages or generations of one that grows
-// or rotates. A layout implements `Shape` (its mathematics) and `Operations` for the memory of one writer, of many, or of both. The
-// macros of `filter/methods.rs` write the public methods with their documentation, so that a method has the same name, arguments and
-// words on every type. `tests/suite/pages.rs` has the table of which type has which, and why the others lack it.
+// A public filter type is a struct around its implementation: `Fixed<layout, access>`, or the stages or generations of a filter
+// that grows or rotates. A layout implements `Shape` (its mathematics) and `Operations` for the memory of one writer, of many,
+// or of both. The macros of `filter/methods.rs` write the public methods with their documentation, so that a method has the
+// same name, arguments and words on every type. `tests/suite/pages.rs` has the table of the methods of each type, and why the
+// others lack them.
 //
 // The hot path, `BloomFilter::contains_hashes`, goes through `filter/methods.rs` (the public method), `filter/fixed.rs` (lengths are
 // checked), `layout/words4.rs` (a batch that is compiled in this crate, and what a probe is), `layout/operations.rs` (a task for the
@@ -148,12 +150,12 @@ pub use key::within_build::WithinBuild;
 #[cfg(feature = "std")]
 pub use rotating::filter::RotatingBloomFilter;
 
-/// The code of the README, for the tests.
+/// The code of the README, as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}
 
-/// The code of the guide, for the tests.
+/// The code of the guide, as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/GUIDE.md")]
 mod guide {}

@@ -1,4 +1,4 @@
-//! The seam for atomics and locks: the standard library's, or loom's when a model is checked.
+//! Atomics and locks: the standard library's, or loom's when a model is checked.
 
 #[cfg(all(not(loom), feature = "std"))]
 pub(crate) use core::sync::atomic::fence;

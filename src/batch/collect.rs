@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 /// The false-positive rate of a filter that is collected from an iterator.
 pub(crate) const RATE: f64 = 0.01;
 
-/// Keys of the first stage of a scalable filter that is collected, if the iterator does not know of more: 2 KiB.
+/// Keys of the first stage of a scalable filter that is collected, unless the iterator is known to yield more: 2 KiB.
 pub(crate) const FIRST_STAGE: usize = 1000;
 
 /// Hashes that are inserted together: a few KiB, long enough for prefetches to run ahead, and on the stack.
@@ -24,7 +24,7 @@ pub(crate) fn in_batches(hashes: impl IntoIterator<Item = u64>, mut insert: impl
     }
 }
 
-/// Inserts the next `BATCH` hashes; whether there were as many.
+/// Inserts the next `BATCH` hashes, or all that are left. Returns true if there were so many.
 fn batch<const BATCH: usize>(hashes: &mut impl Iterator<Item = u64>, insert: &mut impl FnMut(&[u64])) -> bool {
     let mut gathered = [0; BATCH];
     let mut filled = 0;

@@ -7,10 +7,10 @@ use core::convert::Infallible;
 /// Keys that are hashed together, to be probed as one batch: 4 KiB of hashes.
 pub(crate) const PORTION: usize = 512;
 
-/// A call for so few keys takes less memory, for to clear that of a portion would cost more than the keys.
+/// A call for so few keys takes less memory, because clearing the memory of a portion would cost more than the keys.
 pub(crate) const FEW: usize = 16;
 
-/// Hashes `keys` portion by portion for `run`, which answers the hashes; the sum of what it returns.
+/// Hashes `keys` portion by portion for `run`, which answers the hashes, and returns the sum of its results.
 #[track_caller]
 pub(crate) fn hashed<K: Keys + ?Sized>(
     hasher: &KeyHasher,
@@ -22,7 +22,7 @@ pub(crate) fn hashed<K: Keys + ?Sized>(
     count
 }
 
-/// [`hashed`], which ends at the first error. Answers that it does not come to are `false`.
+/// As [`hashed`], but ends at the first error. The remaining answers are `false`.
 #[track_caller]
 pub(crate) fn try_hashed<K: Keys + ?Sized, E>(
     hasher: &KeyHasher,
@@ -38,7 +38,7 @@ pub(crate) fn try_hashed<K: Keys + ?Sized, E>(
     }
 }
 
-/// [`try_hashed`] with so many hashes at a time.
+/// As [`try_hashed`], with so many hashes at a time.
 fn portions<K: Keys + ?Sized, E, const PORTION: usize>(
     hasher: &KeyHasher,
     keys: &K,

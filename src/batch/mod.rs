@@ -1,4 +1,4 @@
-//! Many keys at once.
+//! Batches: many keys at once.
 
 pub(crate) mod collect;
 mod hashed;

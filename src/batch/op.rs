@@ -1,8 +1,8 @@
 //! An operation on a batch: prefetches that run ahead of the probes.
 //!
-//! A query costs one cache line, and when that line comes from memory the CPU waits for it. So a batch asks for the
-//! lines of the next [`AHEAD`] keys before it probes the first. It takes hashes from a slice, where the keys ahead can be
-//! read without being copied: the stores of a ring of copies delay the loads of blocks.
+//! A query costs one cache line, and when that line comes from memory the CPU waits for it. So a batch prefetches the lines of
+//! the next [`AHEAD`] keys before it probes the first. It takes hashes from a slice, in which the keys ahead can be read
+//! without being copied: the stores of a ring of copies delay the loads of blocks.
 //!
 //! The constants come from queries of absent keys on an Intel Xeon with AVX-512, in ns a key:
 //!
@@ -23,16 +23,16 @@ const AHEAD: usize = 64;
 /// The number of prefetches that are sent together, between as many probes.
 const BURST: usize = 4;
 
-/// Filters up to this size are probed without prefetches: they are soon in the cache that is a few cycles away, where a
-/// prefetch costs more than it gains. Larger ones may have left it between two batches: at 512 KiB prefetches cost 7 % in a warm
-/// cache, and halve the time in a cold one (7.5 ns a key to 4.0, Intel Xeon).
+/// Filters up to this size are probed without prefetches: they are soon in the cache that is a few cycles away, in which case a
+/// prefetch costs more than it gains. Larger ones may have left it between two batches: at 512 KiB prefetches cost 7 % in a
+/// warm cache, and halve the time in a cold one (7.5 ns a key to 4.0, Intel Xeon).
 pub(crate) const CACHED_BYTES: usize = 1 << 18;
 
-/// What is kept of an operation's answer: `bool` all of it, `()` nothing. Then the operation does not even find it out.
+/// The result type of an operation: `bool`, or `()` if the caller discards it, so that the test is compiled out.
 pub(crate) trait Answer: Copy {
     fn of(answer: bool) -> Self;
 
-    /// How many are `true`.
+    /// Returns how many are `true`.
     fn count(answers: &[Self]) -> usize;
 }
 
@@ -61,7 +61,7 @@ impl Answer for () {
 /// An operation on many hashes, in order: `answers[i]` is the answer for `hashes[i]`. Its output is the count of `true`.
 pub(crate) struct Batch<'p, 'a, O: KeyOp, A> {
     pub(crate) place: O::Place<'p>,
-    /// Bytes that the hashes are spread over.
+    /// The bytes over which the hashes are spread.
     pub(crate) memory_bytes: usize,
     pub(crate) hashes: &'a [u64],
     pub(crate) answers: &'a mut [A],
@@ -97,7 +97,7 @@ impl<O: KeyOp, A: Answer> Task for Batch<'_, '_, O, A> {
             done = BURST * bursts.len();
         }
         run_each::<I, B, O, A>(isa, &mut place, &hashes[done..], &mut answers[done..]);
-        // Afterwards, for the loops above have no register to spare: a count in one that goes to the stack waits there.
+        // Afterwards, because the loops above have no register to spare: a counter there would be spilled to the stack.
         A::count(answers)
     }
 }

@@ -1,10 +1,10 @@
-//! The hashes of a batch that several filters are asked for, one filter after the other.
+//! The hashes of a batch that are looked up in several filters, one filter after the other.
 
 /// The most hashes that can be [`Pending`]: their look-ups stay in the cache that is a few cycles away.
 pub(crate) const PENDING: usize = 1024;
 
-/// Hashes of a portion that several filters are asked for, one filter after the other: those that no filter had yet, in
-/// their order, and their places in the portion. On the stack, so that nothing is allocated for a batch.
+/// Hashes of a portion that are looked up in several filters, one after the other: those that no filter had yet, in their
+/// order, and their indices in the portion. On the stack, so that nothing is allocated for a batch.
 pub(crate) struct Pending {
     hashes: [u64; PENDING],
     places: [u16; PENDING],
@@ -29,12 +29,12 @@ impl Pending {
         &self.hashes[..self.len]
     }
 
-    /// The places of the hashes, in the portion.
+    /// The indices of the hashes in the portion.
     pub(crate) fn places(&self) -> impl Iterator<Item = usize> {
         self.places[..self.len].iter().map(|&place| usize::from(place))
     }
 
-    /// Drops the hashes for which `seen` answers `true`.
+    /// Drops the hashes for which `seen` returns `true`.
     pub(crate) fn drop_seen(&mut self, seen: impl FnOnce(&[u64], &mut [bool]) -> usize) {
         let Self { hashes, places, answers, len } = self;
         if seen(&hashes[..*len], &mut answers[..*len]) == 0 {
@@ -49,8 +49,8 @@ impl Pending {
         *len = kept;
     }
 
-    /// Passes the first hashes, at most `most`, to `run`, puts its answers in their places in `answers`, and drops
-    /// them; what `run` returns.
+    /// Passes the first hashes, at most `most`, to `run`, writes its answers to their indices in `answers`, and drops the
+    /// hashes. Returns the result of `run`.
     pub(crate) fn pass(
         &mut self,
         most: usize,

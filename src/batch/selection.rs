@@ -1,6 +1,6 @@
-//! Batches of which only some rows are asked for, as query engines have them: selected by a bitmap or by indices.
+//! Batches that query only some rows, as query engines do: selected by a bitmap or by indices.
 //!
-//! Each portion of the rows is gathered, asked for as a batch, and what was selected and not found is taken out.
+//! Each portion of the rows is gathered and queried as a batch, and selected rows that were not found are removed.
 
 use crate::batch::PORTION;
 
@@ -9,7 +9,7 @@ const BITS: usize = u64::BITS as usize;
 // A portion is a number of whole words.
 const _: () = assert!(PORTION.is_multiple_of(BITS));
 
-/// `bitmap` keeps the bits whose rows have hashes that `contains` finds; how many are left.
+/// Keeps the bits of `bitmap` whose rows have hashes that `contains` finds, and returns how many are left.
 #[track_caller]
 pub(crate) fn prune_bitmap(
     rows: usize,
@@ -71,7 +71,7 @@ fn packed(answers: &[bool; BITS]) -> u64 {
     u64::from_le_bytes(core::array::from_fn(|i| byte(&core::array::from_fn(|bit| answers[8 * i + bit]))))
 }
 
-/// Puts those of the indices first whose rows have hashes that `contains` finds; how many.
+/// Moves the indices whose rows have hashes that `contains` finds to the front, and returns their number.
 #[track_caller]
 pub(crate) fn prune_indices<I: Copy + TryInto<usize>>(
     rows: usize,
@@ -80,7 +80,7 @@ pub(crate) fn prune_indices<I: Copy + TryInto<usize>>(
     contains: impl Fn(&[u64], &mut [bool]) -> usize,
 ) -> usize {
     let row = |index: I| index.try_into().unwrap_or(usize::MAX);
-    // Beforehand, so that nothing is half done.
+    // Checked beforehand, so that an error changes nothing.
     if let Some(wrong) = indices.iter().map(|&index| row(index)).find(|&row| row >= rows) {
         match wrong {
             usize::MAX => panic!("an index is negative or too large: give indices below {rows}"),

@@ -1,4 +1,4 @@
-//! From the values that a filter is built from to its geometry.
+//! Builders: from the values that a filter is built from to its geometry.
 
 pub(crate) mod options;
 pub(crate) mod plan;

@@ -9,23 +9,23 @@ use alloc::string::String;
 use core::fmt;
 use core::marker::PhantomData;
 
-/// Builds a filter of type `F`: each type has one as `builder()`.
+/// Builds a filter of type `F`. Each type's `builder()` returns one.
 ///
 /// Give two of [`expected_keys`](Self::expected_keys), [`false_positive_rate`](Self::false_positive_rate) and
 /// [`memory`](Self::memory), or [`memory`](Self::memory) and [`probes`](Self::probes); the rest follows:
 ///
-/// | given | size | probes, where not given |
+/// | given | size | probes, if not given |
 /// |---|---|---|
-/// | keys and rate | the least that keeps the rate, and up to 1/128 more so that the filter [folds](crate::BloomFilter::fold) | those that need the least |
+/// | keys and rate | the smallest that keeps the rate, and up to 1/128 more so that the filter [folds](crate::BloomFilter::fold) | those with the smallest size |
 /// | keys and memory | the memory | those with the lowest rate |
 /// | rate and memory | the memory | those that take the most keys |
 /// | memory and probes | the memory | |
 ///
 /// Keys, rate and memory together are keys and rate with a limit. With the probes too, memory and probes are the size, and keys
-/// and rate only tell what the filter is for.
+/// and rate only describe the filter's purpose.
 ///
-/// A filter of several parts, such as a [`ScalableBloomFilter`](crate::ScalableBloomFilter), takes keys and rate, and finds the
-/// rest by itself. Sizes of the module `variants` neither fold nor are rounded.
+/// A filter of several parts, such as a [`ScalableBloomFilter`](crate::ScalableBloomFilter), takes keys and rate, and chooses
+/// the rest by itself. Sizes of the module `variants` neither fold nor are rounded.
 ///
 /// # Examples
 /// ```
@@ -78,44 +78,44 @@ impl<F> Builder<F> {
         }
     }
 
-    /// A builder for a part of the filter, of a size of its own.
+    /// Returns a builder for a part of the filter, with a size of its own.
     pub(crate) fn part<P>(&self, keys: u64, rate: f64) -> Builder<P> {
         let purpose = Purpose { keys: Some(keys), rate: Some(rate), ..self.purpose.clone() };
         Builder { purpose, seed: self.seed, kernel: self.kernel, pages: self.pages, ..Builder::new() }
     }
 
-    /// The number of distinct keys to plan for, at least 1.
+    /// Sets the number of distinct keys to plan for, at least 1.
     pub fn expected_keys(mut self, keys: u64) -> Self {
         self.purpose.keys = Some(keys);
         self
     }
 
-    /// The false-positive rate once the expected keys are in, between 0 and 1, both excluded: 0.01 is 1 %.
+    /// Sets the false-positive rate with the expected keys inserted, between 0 and 1, both excluded: 0.01 is 1 %.
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.purpose.rate = Some(rate);
         self
     }
 
-    /// The size in bytes, rounded down to blocks of 64; at least 64.
+    /// Sets the size in bytes, rounded down to blocks of 64; at least 64.
     pub fn memory(mut self, bytes: usize) -> Self {
         self.memory = Some(bytes);
         self
     }
 
-    /// The number of probes (bits set) for each key: 4, 8, 12 or 16. Filters of the module `variants` have other numbers.
+    /// Sets the number of probes (bits set) for each key: 4, 8, 12 or 16. Filters of the module `variants` have other numbers.
     pub fn probes(mut self, probes: u32) -> Self {
         self.probes = Some(probes);
         self
     }
 
-    /// The seed of the hash; 0 if not given. Only filters with the same seed can be merged.
+    /// Sets the seed of the hash; 0 if not called. Only filters with the same seed can be merged.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// A seed that nobody can foresee, from the system's randomness: for keys that others choose, such as URLs,
-    /// so that nobody can prepare keys which collide. A process and its forks get different ones.
+    /// Sets an unpredictable seed from the system's randomness: for keys that other parties choose, such as URLs, so that they
+    /// cannot prepare keys that collide. A process and its forks get different seeds.
     #[cfg(feature = "std")]
     pub fn random_seed(self) -> Self {
         use std::hash::{BuildHasher, RandomState};
@@ -125,8 +125,8 @@ impl<F> Builder<F> {
         self.seed(RandomState::new().hash_one(moment))
     }
 
-    /// A name for the kind of keys, such as `url` or `field 2 of a CSV line`. The filter's file keeps it, so that whoever
-    /// finds the file knows what to ask for. At most 1024 bytes, without control characters.
+    /// Sets a name for the kind of keys, such as `url` or `field 2 of a CSV line`. The filter's file keeps it, so that a reader
+    /// of the file knows which keys to query. At most 1024 bytes, without control characters.
     ///
     /// # Examples
     /// ```
@@ -143,18 +143,19 @@ impl<F> Builder<F> {
         self
     }
 
-    /// The kernel to use instead of [`Kernel::detect`]. In a program that is compiled for its CPU (`-C target-cpu`), single calls use
-    /// the kernel of that CPU all the same.
+    /// Sets the kernel to use instead of [`Kernel::detect`]. In a program that is compiled for its CPU (`-C target-cpu`),
+    /// single calls use the kernel of that CPU regardless.
     pub fn kernel(mut self, kernel: Kernel) -> Self {
         self.kernel = Some(kernel);
         self
     }
 
-    /// Whether a filter of 2 MiB and more asks Linux for pages of 2 MiB; `true` if not called. Elsewhere it changes nothing.
+    /// Sets whether a filter of 2 MiB and more asks Linux for pages of 2 MiB; `true` if not called. On other systems it has no
+    /// effect.
     ///
-    /// With huge pages, queries beyond the caches take fewer page walks. But memory is taken 2 MiB at a time: a thousand keys that
-    /// are spread over a filter of 1.9 GB take 1.2 GB, and 4 MB with small pages. Choose `false` where far fewer keys may come than
-    /// the filter is made for.
+    /// With huge pages, queries beyond the caches take fewer page walks. But memory is taken 2 MiB at a time: a thousand keys
+    /// that are spread over a filter of 1.9 GB take 1.2 GB, and 4 MB with small pages. Choose `false` if there may be far fewer
+    /// keys than the filter is made for.
     ///
     /// # Examples
     /// ```
@@ -172,11 +173,11 @@ impl<F> Builder<F> {
         self
     }
 
-    /// Builds the filter, empty.
+    /// Builds an empty filter.
     ///
-    /// Takes microseconds whatever the size: memory is claimed from the system as it is written. The search for a size takes
-    /// 1 to 10 µs, and none if memory and probes are given. A [`KeyHasher`](crate::KeyHasher::new) is made too. For many
-    /// small filters of one size, build one and clone it while it is empty.
+    /// Takes microseconds regardless of the size: memory is claimed from the system as it is written. The search for a size
+    /// takes 1 to 10 µs, and no time if memory and probes are given. A [`KeyHasher`](crate::KeyHasher::new) is made too. For
+    /// many small filters of one size, build one and clone it while it is empty.
     ///
     /// # Errors
     /// [`BuildError`] for a value out of its range, for too few values, for a size that overflows, for memory that
@@ -188,8 +189,8 @@ impl<F> Builder<F> {
         F::try_from(self)
     }
 
-    /// The hasher of the filter that [`build`](Self::build) would build, to hash keys for it before there is one, or for a filter on
-    /// another machine. Takes the time of [`KeyHasher::new`].
+    /// Returns the hasher of the filter that [`build`](Self::build) would build, to hash keys for it beforehand, or for a
+    /// filter on another machine. Takes the time of [`KeyHasher::new`].
     ///
     /// ```
     /// use bloomline::{BloomFilter, Key};
@@ -203,7 +204,7 @@ impl<F> Builder<F> {
     }
 }
 
-/// Without the seed, which may be a secret.
+/// Omits the seed, which may be a secret.
 impl<F> fmt::Debug for Builder<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
@@ -217,7 +218,7 @@ impl<F> fmt::Debug for Builder<F> {
     }
 }
 
-/// What does the work of a filter that a [`Builder`] builds.
+/// The construction of a filter's implementation from a [`Builder`].
 pub(crate) trait FromBuilder: Sized {
     fn from_builder<F>(builder: Builder<F>) -> Result<Self, BuildError>;
 }

@@ -1,12 +1,12 @@
-//! `Plan`: what a filter would be, without its memory.
+//! `Plan`: the geometry of a filter, without its memory.
 
 use crate::kernel::block::{self, BLOCK_BYTES, Pattern, WORDS};
 use crate::rate::fpr;
 
-/// The geometry of the filter that a [`Builder`](crate::Builder) would build, to know before there is memory for it:
-/// see [`Builder::plan`](crate::Builder::plan).
+/// The geometry of the filter that a [`Builder`](crate::Builder) would build, without allocating it: see
+/// [`Builder::plan`](crate::Builder::plan).
 ///
-/// It also says which bits are a hash's, for those who keep the blocks elsewhere, such as on a server:
+/// It also computes the bits of a hash, for programs that keep the blocks elsewhere, such as on a server:
 ///
 /// ```
 /// use bloomline::{BloomFilter, Key};
@@ -41,25 +41,23 @@ impl Plan {
         self.blocks * BLOCK_BYTES
     }
 
-    /// Bits set for each key: 4, 8, 12 or 16.
+    /// The number of bits set for each key: 4, 8, 12 or 16.
     pub fn probes(&self) -> u32 {
         self.probes
     }
 
-    /// The false-positive rate to expect once `keys` distinct keys are in: the model's, at any load.
+    /// The expected false-positive rate with `keys` distinct keys inserted, by the model, at any load.
     pub fn expected_fpr(&self, keys: u64) -> f64 {
         fpr::rate(self.blocks as u64, self.probes, keys)
     }
 
-    /// The most distinct keys for which [`expected_fpr`](Self::expected_fpr) stays at or below
-    /// `false_positive_rate`; 0 if one key is too many, and `u64::MAX` for a rate of 1 and more, which any number keeps.
-    /// Takes microseconds.
+    /// The most distinct keys for which [`expected_fpr`](Self::expected_fpr) is at most `false_positive_rate`; 0 if one key is
+    /// too many, and `u64::MAX` for a rate of 1 or more, which any number keeps. Takes microseconds.
     pub fn capacity(&self, false_positive_rate: f64) -> u64 {
         fpr::keys_for(self.blocks as u64, self.probes, false_positive_rate)
     }
 
-    /// The number of distinct keys at which this share of the bits is set, from 0 to 1: an estimate of how many are in. It is
-    /// infinite for 1.
+    /// Estimates the number of distinct keys inserted, from the fraction of the bits that are set, 0 to 1. Infinite for 1.
     ///
     /// ```
     /// let plan = bloomline::BloomFilter::builder().memory(1 << 20).probes(8).plan()?;

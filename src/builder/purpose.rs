@@ -1,21 +1,21 @@
-//! What a filter is made for.
+//! The purpose of a filter: its keys, its rate and the name of its keys.
 
 use crate::error::MergeError;
 use alloc::string::String;
 
-/// What a filter is made for. Its file tells it, and it decides no bit.
+/// The purpose of a filter. Its file keeps it, and no bit depends on it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Purpose {
     /// Distinct keys, at least 1.
     pub(crate) keys: Option<u64>,
     /// The false-positive rate with these keys, between 0 and 1.
     pub(crate) rate: Option<f64>,
-    /// A name for the kind of keys; empty if there is none.
+    /// A name for the kind of keys; empty if it has no name.
     pub(crate) key_name: String,
 }
 
 impl Purpose {
-    /// Whether the keys of two filters can be in one. A filter that does not name its kind of keys goes with any.
+    /// Returns an error if the keys of two filters cannot be in one. A filter that does not name its kind of keys matches any.
     pub(crate) fn check_same_keys(&self, other: &Self) -> Result<(), MergeError> {
         let (ours, theirs) = (&self.key_name, &other.key_name);
         if ours == theirs || ours.is_empty() || theirs.is_empty() {
@@ -28,7 +28,7 @@ impl Purpose {
 /// The most bytes of a name.
 pub(crate) const KEY_NAME_BYTES: usize = 1024;
 
-/// Whether a name fits a file: not too long, and one line of text.
+/// Returns true if a name fits a file: not too long, and one line of text.
 pub(crate) fn is_key_name(name: &str) -> bool {
     name.len() <= KEY_NAME_BYTES && !name.chars().any(char::is_control)
 }

@@ -1,4 +1,4 @@
-//! The size of a filter: from the values that a builder was given to the geometry, in any layout.
+//! The size of a filter: computes the geometry from the values given to a builder, in any layout.
 
 use crate::builder::options::Builder;
 use crate::builder::purpose::{self, Purpose};
@@ -12,7 +12,7 @@ use crate::layout::storage::{MAX_BLOCKS, Pages};
 use crate::rate::fpr;
 
 impl<F> Builder<F> {
-    /// The geometry that the values have in a layout.
+    /// The geometry for the values in a layout.
     pub(crate) fn params<S: Shape>(&self) -> Result<Params, BuildError> {
         let &Purpose { keys, rate, ref key_name } = &self.purpose;
         if !purpose::is_key_name(key_name) {
@@ -25,17 +25,17 @@ impl<F> Builder<F> {
         Ok(Params { pages: self.pages, ..geometry::<S>(size, self.seed, kernel) })
     }
 
-    /// The keys and the rate of a filter of several parts, which is sized by them alone.
+    /// The keys and the rate of a filter of several parts, which alone determine its sizes.
     pub(crate) fn of_parts<S: Shape>(&self) -> Result<(u64, f64), BuildError> {
         match (self.purpose.keys, self.purpose.rate, self.memory, self.probes) {
-            // Names what is wrong with the values as they were given, before they are divided among the parts.
+            // Reports errors in the values as given, before they are divided among the parts.
             (Some(keys), Some(rate), None, None) => self.params::<S>().map(|_| (keys, rate)),
             _ => Err(BuildError::NotKeysAndRate),
         }
     }
 }
 
-/// The values that a size is found by.
+/// The values that determine a size.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted {
     pub(crate) keys: Option<u64>,
@@ -46,7 +46,7 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// The size that they have in a layout, where memory has room for `room` blocks.
+    /// The size for the values in a layout, if memory has room for `room` blocks.
     pub(crate) fn size<S: Shape>(self, room: u64) -> Result<Size, BuildError> {
         let Self { keys, rate, memory, probes } = self;
         if keys == Some(0) {
@@ -78,22 +78,22 @@ impl Wanted {
     }
 }
 
-/// The least size of at most `limit` blocks that keeps a rate, rounded up so that it folds where the layout does.
+/// The smallest size of at most `limit` blocks that keeps a rate, rounded up to fold if the layout does.
 fn least<S: Shape>(keys: u64, rate: f64, probes: Option<u32>, limit: u64) -> Result<Size, BuildError> {
     let floor = fpr::collision_floor(keys);
     if rate <= floor {
         return Err(BuildError::RateUnreachable { value: rate, floor });
     }
-    // Search past the limit, to say how much would be needed.
+    // Searches past the limit, to report how much would be needed.
     let unlimited = u64::MAX / (S::FORMAT.unit_bits / 8).max(1);
     let size = S::least(keys, rate, probes, unlimited);
     let blocks = size.map_or(u64::MAX, |size| S::FORMAT.blocks(size.units));
     let size = size.filter(|_| blocks <= limit).ok_or(too_large(blocks, limit))?;
-    // Where the layout folds, a unit is a block.
+    // If the layout folds, a unit is a block.
     Ok(if S::FOLDS { Size { units: foldable(size.units).min(limit), ..size } } else { size })
 }
 
-/// So many units, at least 1, with the seed 0.
+/// The geometry of so many units, at least 1, with the seed 0.
 #[cfg(feature = "variants")]
 pub(crate) fn exact<S: Shape>(units: u64, probes: u32) -> Result<Params, BuildError> {
     check_probes::<S>(probes)?;
@@ -106,7 +106,7 @@ pub(crate) fn exact<S: Shape>(units: u64, probes: u32) -> Result<Params, BuildEr
 }
 
 fn geometry<S: Shape>(Size { units, probes }: Size, seed: u64, kernel: Selected) -> Params {
-    // At most MAX_BLOCKS, which is a usize.
+    // At most MAX_BLOCKS, which fits a usize.
     Params { blocks: S::FORMAT.blocks(units) as usize, units, probes, seed, kernel, pages: Pages::default() }
 }
 
@@ -141,7 +141,7 @@ fn too_large(blocks: u64, limit: u64) -> BuildError {
     BuildError::TooLarge { bytes: fpr::bytes(blocks), limit: fpr::bytes(limit) }
 }
 
-/// The blocks in which a size is counted that folds to between 128 and 256 blocks: at most 1/128 more than the least.
+/// Rounds a number of blocks up so that it folds to between 128 and 256 blocks: adds at most 1/128.
 fn foldable(blocks: u64) -> u64 {
     blocks.next_multiple_of(1 << (blocks / 128).max(1).ilog2())
 }
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(geometry(builder().memory(memory).expected_keys(25_000_000)).1, 4);
         assert_eq!(geometry(builder().memory(memory).expected_keys(1_600_000)).1, 16);
         assert_eq!(geometry(builder().memory(64).probes(4)), (1, 4));
-        // What the filter is for has no say in a size that is given, be it too large or too small.
+        // The purpose has no effect on a given size, be it too large or too small.
         for keys in [1, 10_000_000, 1_000_000_000] {
             let of_size = builder().memory(memory).probes(12).expected_keys(keys);
             assert_eq!(geometry(of_size.clone()), (blocks, 12));

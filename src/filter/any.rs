@@ -1,4 +1,4 @@
-//! `Filter`: what generic code can ask of any filter.
+//! `Filter`: the trait of any filter, for generic code.
 
 use crate::batch;
 use crate::error::BuildError;
@@ -6,16 +6,15 @@ use crate::key::hash::KeyHasher;
 use crate::key::keys::Keys;
 use crate::key::single::Key;
 
-/// Keeps [`Filter`] to the types of this crate, so that it can have more methods one day.
+/// Limits implementations of [`Filter`] to this crate, so that methods can be added.
 pub trait Sealed {}
 
 /// Any filter, for code that works with all of them: `fn load(seen: &mut impl Filter)`.
 ///
-/// All filter types implement it but two: Parquet's, which hashes in its own way, and
-/// `BorrowedBloomFilter`, which is only read. Inserts take `&mut self` and return an error,
-/// as the types do that ask the most. A reference to a filter that many threads write to is a filter as well, as a `&File` is a
-/// `Write`r: each thread has one of its own. The methods of a type itself, where it has one of the same name, are those that
-/// are called unless the code is generic.
+/// All filter types implement it but two: Parquet's, which hashes in its own way, and `BorrowedBloomFilter`, which is
+/// read-only. Inserts take `&mut self` and return an error, because some types need that. A reference to a filter with many
+/// writers is a filter as well, as a `&File` is a `Write`r: each thread has a reference of its own. If a type has a method of
+/// the same name itself, that method is called unless the code is generic.
 ///
 /// To build one in generic code, ask for `F: TryFrom<Builder<F>, Error = BuildError>` too: see [`Builder`](crate::Builder).
 ///
@@ -43,22 +42,22 @@ pub trait Sealed {}
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
 pub trait Filter: Sealed {
-    /// Inserts a hash of [`hasher`](Self::hasher). Returns whether it was new.
+    /// Inserts a hash of [`hasher`](Self::hasher). Returns true if it was new.
     ///
     /// # Errors
-    /// [`BuildError`], of a filter that grows and cannot. Others return none.
+    /// [`BuildError`] if a filter that grows cannot. Others return none.
     fn insert_hash(&mut self, hash: u64) -> Result<bool, BuildError>;
 
     /// Inserts many hashes in order. `new[i]` is `true` if `hashes[i]` was new. Returns how many were.
     ///
     /// # Errors
-    /// As [`insert_hash`](Self::insert_hash). Those before the error are inserted and marked.
+    /// As for [`insert_hash`](Self::insert_hash). Hashes before the error are inserted and marked.
     ///
     /// # Panics
     /// If `new` is not as long as `hashes`.
     fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError>;
 
-    /// Returns whether a hash is in, or passes for it.
+    /// Returns true if a hash may have been inserted.
     fn contains_hash(&self, hash: u64) -> bool;
 
     /// Queries many hashes. `found[i]` is `true` if `hashes[i]` is in. Returns how many are.
@@ -79,16 +78,16 @@ pub trait Filter: Sealed {
     /// The false-positive rate that it is made for, if it was made for a rate.
     fn false_positive_rate(&self) -> Option<f64>;
 
-    /// The false-positive rate of the bits as they are. O(memory).
+    /// The false-positive rate of the present bits. O(memory).
     fn current_fpr(&self) -> f64;
 
-    /// The number of distinct keys that are in, estimated from its bits. O(memory).
+    /// The number of distinct keys in the filter, estimated from its bits. O(memory).
     fn estimated_keys(&self) -> f64;
 
-    /// The name for the kind of keys; empty if there is none.
+    /// The name for the kind of keys; empty if it has no name.
     fn key_name(&self) -> &str;
 
-    /// Inserts a key. Returns whether it was new.
+    /// Inserts a key. Returns true if it was new.
     ///
     /// # Errors
     /// As [`insert_hash`](Self::insert_hash).
@@ -106,7 +105,7 @@ pub trait Filter: Sealed {
     /// As [`insert_hashes`](Self::insert_hashes).
     ///
     /// # Panics
-    /// If `new` has not as many places as there are keys.
+    /// If `new` is not as long as there are keys.
     #[track_caller]
     fn insert_batch<K: Keys + ?Sized>(&mut self, keys: &K, new: &mut [bool]) -> Result<usize, BuildError>
     where
@@ -116,7 +115,7 @@ pub trait Filter: Sealed {
         batch::try_hashed(&hasher, keys, new, |hashes, new| self.insert_hashes(hashes, new))
     }
 
-    /// Returns whether a key may have been inserted.
+    /// Returns true if a key may have been inserted.
     fn contains<K: Key + ?Sized>(&self, key: &K) -> bool
     where
         Self: Sized,
@@ -127,7 +126,7 @@ pub trait Filter: Sealed {
     /// Queries many keys. `found[i]` is `true` if the key i may have been inserted. Returns how many may.
     ///
     /// # Panics
-    /// If `found` has not as many places as there are keys.
+    /// If `found` is not as long as there are keys.
     #[track_caller]
     fn contains_batch<K: Keys + ?Sized>(&self, keys: &K, found: &mut [bool]) -> usize
     where

@@ -21,11 +21,12 @@ use crate::sync::Ordering;
 /// - **One claim for each key.** Of any number of threads that insert the same key, at most one gets `true`; exactly
 ///   one does, unless other keys set the last bits that the key lacks at that very moment, which reads like any false
 ///   positive. So `if filter.insert(url) { visit(url) }` never visits twice.
-/// - A `contains` that races with an `insert` of the same key may say either. A key of which it once said `true` stays
-///   `true`, for bits are only ever set.
-/// - `insert` and `contains` are lock-free: at most four atomic loads and four `fetch_or`s, no loop that waits for others.
-/// - [`union`](Self::union) may race with all of them: it only sets bits. [`fill_ratio`](Self::fill_ratio) and what
-///   rests on it see each word at some moment during the call.
+/// - A `contains` that races with an `insert` of the same key may return either. Once it has returned `true` for a key, it
+///   always does, because bits are only ever set.
+/// - `insert` and `contains` are lock-free: at most four atomic loads and four `fetch_or`s, and no loop that waits for other
+///   threads.
+/// - [`union`](Self::union) may race with all of them: it only sets bits. [`fill_ratio`](Self::fill_ratio) and the figures that
+///   depend on it see each word at some moment during the call.
 ///
 /// The claim in short: a key has one word in each of four lanes. `insert` reads all four; the one of the last lane that
 /// lacks bits is the *decider*. It then completes the lacking words from the first lane up, the decider last, and the
@@ -36,9 +37,9 @@ use crate::sync::Ordering;
 /// imply "all words before it are complete". A query's loads are Relaxed: an insert that the caller learned of happened
 /// before them, and coherence does the rest.
 ///
-/// A clone is made of words that are each copied at some moment during the call. A key whose insert this thread knows to have
-/// returned is in the copy, and one that races with the call may be in it with all, some or none of its bits. A comparison sees
-/// words in the same way: "equal" is certain only of filters that nobody writes to.
+/// A clone copies each word at some moment during the call. A key whose insert this thread knows to have returned is in the
+/// copy, and a key that races with the call may be in it with all, some or none of its bits. A comparison reads words in the
+/// same way: "equal" is certain only for filters that no thread writes to.
 ///
 /// # Examples
 /// ```
@@ -66,21 +67,21 @@ pub struct AtomicBloomFilter(pub(crate) Fixed<Words4, Shared>);
 
 impl AtomicBloomFilter {
     methods::building! { "bloomline::AtomicBloomFilter",
-        /// A filter for `expected_keys` distinct keys, empty; see [`BloomFilter::new`].
+        /// Creates an empty filter for `expected_keys` distinct keys; see [`BloomFilter::new`].
     }
     methods::inserting!("bloomline::AtomicBloomFilter", many_writers);
     #[cfg(feature = "rayon")]
     methods::par_inserting! { "bloomline::AtomicBloomFilter", "", [], (), "",
-        /// Inserts many [`Keys`](crate::Keys) on all cores of the current rayon pool, while other threads insert. A
-        /// [`BloomFilter`] is loaded faster, by [its own](BloomFilter::par_insert), and turns into this type without a copy.
+        /// Inserts many [`Keys`](crate::Keys) on all cores of the current rayon pool, while other threads insert. Loading a
+        /// [`BloomFilter`] by [its own method](BloomFilter::par_insert) is faster, and it converts to this type without a copy.
     }
     methods::asking!("bloomline::AtomicBloomFilter");
     methods::telling!();
     methods::sizing!();
 
-    /// Adds the keys of another filter, while other threads insert into either. Keys whose insert into `other` had
-    /// not returned before this call may be missing. O(memory). The other filter may be larger if it folds to this one's
-    /// size, as in [`BloomFilter::union`].
+    /// Adds the keys of another filter, while other threads insert into either. Keys whose insert into `other` had not returned
+    /// before this call may be missing. O(memory). The other filter may be larger if it folds to this one's size, as in
+    /// [`BloomFilter::union`].
     ///
     /// # Errors
     /// [`MergeError`] if the filters differ in probes or seed, in the name of their keys, or in size and the other does not fold
@@ -91,7 +92,7 @@ impl AtomicBloomFilter {
 
     /// Keeps the bits that both filters have; see [`BloomFilter::intersect`]. O(memory).
     ///
-    /// Takes `&mut self`: bits that vanish would break every promise to racing callers.
+    /// Takes `&mut self`, because clearing bits would break every promise to racing callers.
     ///
     /// # Errors
     /// [`MergeError`] if the filters differ in size, probes, seed or the name of their keys; nothing is changed then.

@@ -11,11 +11,11 @@ use crate::layout::params::Params;
 use crate::layout::storage::MemoryMut;
 use crate::layout::words4::Words4;
 
-/// A set of keys that takes some new keys for seen ones, at a known rate, and never a seen key for a new one.
+/// A set of keys that reports some new keys as seen, at a known rate, and never a seen key as new.
 ///
-/// Inserting needs `&mut self`; any number of threads may query a shared reference. For inserting from many threads at
-/// once there is [`AtomicBloomFilter`](crate::AtomicBloomFilter); they turn into each other with `From`, without copying.
-/// Every key sets 4, 8, 12 or 16 bits in a single block of 64 bytes, so that a query or an insert touches one cache line.
+/// Inserting needs `&mut self`; any number of threads may query a shared reference. To insert from many threads at once use
+/// [`AtomicBloomFilter`](crate::AtomicBloomFilter); `From` converts between the two without copying. Every key sets 4, 8, 12 or
+/// 16 bits in a single block of 64 bytes, so that a query or an insert touches one cache line.
 ///
 /// # Examples
 /// ```
@@ -28,7 +28,7 @@ use crate::layout::words4::Words4;
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
 ///
-/// From an iterator it is sized for as many keys as come, at a rate of 1 %:
+/// From an iterator, it is sized for as many keys as the iterator yields, at a rate of 1 %:
 ///
 /// ```
 /// let seen: bloomline::BloomFilter = ["a", "b"].into_iter().collect();
@@ -39,25 +39,25 @@ pub struct BloomFilter(pub(crate) Fixed<Words4, Exclusive>);
 
 impl BloomFilter {
     methods::building! { "bloomline::BloomFilter",
-        /// A filter for `expected_keys` distinct keys, empty.
+        /// Creates an empty filter for `expected_keys` distinct keys.
         ///
-        /// The size is the least that keeps the rate, and up to 1/128 more, so that it [folds](Self::fold). It comes from the exact
-        /// model of the layout, not from the classic formula. Takes microseconds; see [`Builder::build`].
+        /// The size is the smallest that keeps the rate, rounded up by at most 1/128 so that it [folds](Self::fold). It is
+        /// computed by the exact model of the layout, not by the classic formula. Takes microseconds; see [`Builder::build`].
     }
     methods::inserting!("bloomline::BloomFilter", one_writer);
     #[cfg(feature = "rayon")]
     methods::par_inserting! { "bloomline::BloomFilter", "mut ", [mut], (), "",
-        /// Inserts many [`Keys`](crate::Keys) on all cores of the current rayon pool. Bit by bit the same as inserting them one by
-        /// one.
+        /// Inserts many [`Keys`](crate::Keys) on all cores of the current rayon pool. The bits are the same as after inserting
+        /// them one by one.
         ///
-        /// Needs 4 MiB beside the filter for any number of keys, and 64 KiB for each thread. O(keys), and each thread passes over
+        /// Needs 4 MiB beside the filter for any number of keys, and 64 KiB per thread. O(keys), and each thread passes over
         /// all of the hashes. Fewer than 2^18 keys are inserted by one thread.
     }
     methods::asking!("bloomline::BloomFilter");
     methods::telling!();
     methods::sizing!();
 
-    /// Makes this filter hold the keys of both: the very filter that both sets of keys would have made. O(memory).
+    /// Adds the keys of another filter. The result is exactly the filter that both sets of keys would have made. O(memory).
     ///
     /// The filters may differ in size if one [folds](Self::fold) to the size of the other. The result has the smaller size.
     ///
@@ -79,8 +79,8 @@ impl BloomFilter {
         self.0.union(&other.0)
     }
 
-    /// Keeps the bits that both filters have. Keys that are in both stay. Some keys that are in only one may stay too, at a
-    /// rate somewhat above that of a filter of the common keys. O(memory).
+    /// Keeps the bits that both filters have. Keys that are in both are kept. Some keys that are in only one may be kept too,
+    /// at a rate somewhat above the rate of a filter of the common keys. O(memory).
     ///
     /// # Errors
     /// [`MergeError`] if the filters differ in size, probes, seed or the name of their keys; nothing is changed then.
@@ -95,8 +95,8 @@ impl BloomFilter {
         self.0.params.blocks
     }
 
-    /// The eight words of a block, from 0 to [`block_count`](Self::block_count) − 1: what others may keep elsewhere. The same
-    /// on every platform. [`Plan`] says which bits are a key's.
+    /// The eight words of a block, from 0 to [`block_count`](Self::block_count) − 1, for example to store them elsewhere. The
+    /// same on every platform. [`Plan`] computes the bits of a key.
     ///
     /// # Panics
     /// If there is no such block.
@@ -121,8 +121,8 @@ impl BloomFilter {
         self.0.blocks.as_slice()[block].0
     }
 
-    /// Replaces the words of a block by those of [`block_words`](Self::block_words) of a filter of the same size, probes and
-    /// seed. The keys that were in the block are removed, unless the words have their bits.
+    /// Replaces the words of a block by the [`block_words`](Self::block_words) of a filter of the same size, probes and seed.
+    /// The keys that were in the block are removed, unless the words have their bits.
     ///
     /// # Panics
     /// If there is no such block.

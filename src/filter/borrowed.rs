@@ -1,4 +1,4 @@
-//! `BorrowedBloomFilter`: a filter in memory that is not its own, such as a file's.
+//! `BorrowedBloomFilter`: a filter in borrowed memory, such as a file's.
 
 use crate::file::{self, FileError, FileErrorKind, Head, TRAILER_BYTES, Trailer};
 use crate::filter::bloom::BloomFilter;
@@ -13,22 +13,22 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A [`BloomFilter`] to read from, in memory that is not its own: a slice, a section of another file that is mapped, or a
-/// whole file (`BloomFilter::map`, feature `mmap`). Its blocks are not copied.
+/// A read-only [`BloomFilter`] in borrowed memory: a slice, a section of another file that is mapped, or a whole file
+/// (`BloomFilter::map`, feature `mmap`). Its blocks are not copied.
 ///
-/// It derefs to a `&BloomFilter`, so it answers all that one answers: [`contains`](BloomFilter::contains) and its
-/// batches, [`probes`](BloomFilter::probes), … A clone of that one is a filter of its own, in memory of its own.
+/// It derefs to a `&BloomFilter`, so it has all of its queries: [`contains`](BloomFilter::contains) and its batches,
+/// [`probes`](BloomFilter::probes), … A clone of the `BloomFilter` owns its memory.
 ///
 /// # A section of another file
-/// A file of data, such as a table of an LSM tree, can keep its filter inside. The section is what
-/// [`save`](BloomFilter::save) would write: [`file_bytes`](BloomFilter::file_bytes) tells its length beforehand, and
-/// [`write_to`](BloomFilter::write_to) or [`write_to_slice`](BloomFilter::write_to_slice) writes it, at a multiple of 64.
-/// To read it, map the file with a crate such as `memmap2`, and give [`new`](Self::new) the bytes of the mapping from the
-/// section on. examples/lsm.rs is such a table.
+/// A data file, such as a table of an LSM tree, can contain its filter. The section has the bytes that
+/// [`save`](BloomFilter::save) would write: [`file_bytes`](BloomFilter::file_bytes) returns its length beforehand, and
+/// [`write_to`](BloomFilter::write_to) or [`write_to_slice`](BloomFilter::write_to_slice) writes it, at a multiple of 64. To
+/// read it, map the file with a crate such as `memmap2`, and pass the bytes of the mapping from the section on to
+/// [`new`](Self::new). examples/lsm.rs is such a table.
 ///
 /// # Big-endian machines
-/// The words of a file are little-endian. So a big-endian machine cannot use them as they are, and makes no filter of this type:
-/// [`new`](Self::new) and `map` return an error there. It loads the same file with [`read_from`](BloomFilter::read_from).
+/// The words of a file are little-endian. A big-endian machine cannot use them in place, so [`new`](Self::new) and `map` return
+/// an error there. It loads the same file with [`read_from`](BloomFilter::read_from).
 ///
 /// # Examples
 /// ```
@@ -47,7 +47,7 @@ use std::sync::Arc;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct BorrowedBloomFilter<'a> {
-    /// Never handed out but as a shared reference: its memory is read-only, and the lender's.
+    /// Handed out only as a shared reference: its memory is read-only, and the lender's.
     filter: BloomFilter,
     trailer: Trailer,
     /// The file that [`BloomFilter::map`] mapped.
@@ -55,26 +55,26 @@ pub struct BorrowedBloomFilter<'a> {
     _lender: Lender<'a>,
 }
 
-/// What has the bytes of a filter, and keeps them where they are. Not a `Box`, which would claim them for itself alone
+/// The owner of a filter's bytes, which keeps them where they are. Not a `Box`, which would claim them for itself alone
 /// whenever it is moved.
 type Lender<'a> = Arc<dyn AsRef<[u8]> + Send + Sync + 'a>;
 
 impl<'a> BorrowedBloomFilter<'a> {
-    /// A filter in bytes that [`save`](BloomFilter::save), [`write_to`](BloomFilter::write_to) or
-    /// [`write_to_slice`](BloomFilter::write_to_slice) wrote, without a copy. They begin at a multiple of 64 in memory,
-    /// which a section of a mapped file does if it begins at one in the file. What follows the filter is left alone.
+    /// Uses bytes that [`save`](BloomFilter::save), [`write_to`](BloomFilter::write_to) or
+    /// [`write_to_slice`](BloomFilter::write_to_slice) wrote as a filter, without a copy. They begin at a multiple of 64 in
+    /// memory, as does a section of a mapped file if it begins at one in the file. Bytes after the filter are ignored.
     ///
-    /// `bytes` is a slice, or an owner of one that the filter keeps as long as it lives: then the filter is `'static` and
-    /// can stand in a struct beside other sections of the file. `bytes::Bytes` is such an owner, and so is any type that
-    /// implements `AsRef<[u8]>`; it is asked once.
+    /// `bytes` is a slice, or an owner of one that the filter keeps as long as it lives: then the filter is `'static` and can
+    /// be in a struct beside other sections of the file. `bytes::Bytes` is such an owner, and so is any type that implements
+    /// `AsRef<[u8]>`, which is called once.
     ///
-    /// The header, the length and the hash are checked, as in [`read_from`](BloomFilter::read_from); the blocks are not, for
-    /// that would read them all: [`verify`](Self::verify) does so. Takes some microseconds whatever the size, so a filter
-    /// that is asked more than once is worth keeping.
+    /// The header, the length and the hash are checked, as in [`read_from`](BloomFilter::read_from). The blocks are not,
+    /// because that would read them all: [`verify`](Self::verify) does so. Takes some microseconds regardless of the size, so
+    /// keep a filter that is queried more than once.
     ///
     /// # Errors
-    /// [`FileError`], as from [`read_from`](BloomFilter::read_from), and [`FileErrorKind::Misaligned`]. Big-endian machines
-    /// cannot use the bytes as they are: there it is an I/O error of the kind [`Unsupported`](io::ErrorKind::Unsupported).
+    /// [`FileError`], as for [`read_from`](BloomFilter::read_from), and [`FileErrorKind::Misaligned`]. On big-endian machines
+    /// always an I/O error of the kind [`Unsupported`](io::ErrorKind::Unsupported).
     ///
     /// # Examples
     /// An owner that is a section of a mapping:
@@ -111,7 +111,7 @@ impl<'a> BorrowedBloomFilter<'a> {
         Ok(Self::of(Arc::new(bytes), false)?)
     }
 
-    /// `whole`: nothing may follow.
+    /// `whole`: no bytes may follow.
     #[allow(unsafe_code)] // storage.rs has no lifetime to hold the blocks by: this type holds them.
     fn of(lender: Lender<'a>, whole: bool) -> Result<Self, FileErrorKind> {
         if cfg!(target_endian = "big") {
@@ -129,7 +129,7 @@ impl<'a> BorrowedBloomFilter<'a> {
         // The bytes are there, so all of these are numbers of bytes in memory.
         let (blocks, rest) = bytes[start as usize..].split_at(params.blocks * BLOCK_BYTES);
         let trailer = Trailer::from_bytes(core::array::from_fn::<u8, TRAILER_BYTES, _>(|i| rest[i]));
-        // What `saved_keys` rests on; the rest is for `verify`.
+        // `saved_keys` depends on this; the rest is for `verify`.
         if trailer.ones > 512 * params.blocks as u64 {
             return Err(FileErrorKind::DamagedBody);
         }
@@ -168,8 +168,8 @@ impl<'a> BorrowedBloomFilter<'a> {
         Err(FileError { path: self.path.clone(), kind })
     }
 
-    /// What [`estimated_keys`](BloomFilter::estimated_keys) says, from the number of set bits that the file's end has: O(1), where
-    /// that one reads the whole filter.
+    /// The [`estimated_keys`](BloomFilter::estimated_keys), from the number of set bits in the file's trailer: O(1), while
+    /// `estimated_keys` reads the whole filter.
     ///
     /// # Examples
     /// ```
@@ -188,7 +188,8 @@ impl<'a> BorrowedBloomFilter<'a> {
         fpr::keys_from_zeros(filled, fpr::touched(params.units, params.probes))
     }
 
-    /// The path that was given to [`BloomFilter::map`], so that another process can map the file as well. None for other bytes.
+    /// The path that was given to [`BloomFilter::map`], so that another process can map the file as well. `None` for other
+    /// bytes.
     ///
     /// # Examples
     /// ```
@@ -205,7 +206,7 @@ impl<'a> BorrowedBloomFilter<'a> {
     }
 }
 
-/// What must not compile, for the tests: a filter that outlives its bytes, and one that is written to.
+/// Code that must not compile, as tests: a filter that outlives its bytes, and one that is written to.
 ///
 /// ```compile_fail,E0597
 /// use bloomline::BorrowedBloomFilter;
@@ -232,25 +233,25 @@ struct Refused;
 
 #[cfg(feature = "mmap")]
 impl BloomFilter {
-    /// Maps a file that [`save`](Self::save) wrote: a filter to read from, ready in constant time whatever its size.
+    /// Maps a file that [`save`](Self::save) wrote: a read-only filter, ready in constant time regardless of its size.
     ///
     /// Pages come from the disk when a query first needs them, and all processes that map the file share them. They are
     /// small pages (4 KiB on most machines), so in the long run a filter that was [loaded](Self::load) answers faster.
     ///
-    /// The header, the length and the hash are checked, as in `load`; the blocks are not, for that would read them all:
-    /// [`verify`](BorrowedBloomFilter::verify) does so. A filter that is a section of another file is one for
+    /// The header, the length and the hash are checked, as in `load`. The blocks are not, because that would read them all:
+    /// [`verify`](BorrowedBloomFilter::verify) does so. For a filter in a section of another file use
     /// [`BorrowedBloomFilter::new`].
     ///
     /// # Errors
-    /// [`FileError`], as from [`load`](Self::load). Big-endian machines cannot use the file's bytes as they are: there
-    /// it is an I/O error of the kind [`Unsupported`](io::ErrorKind::Unsupported).
+    /// [`FileError`], as for [`load`](Self::load). On big-endian machines always an I/O error of the kind
+    /// [`Unsupported`](io::ErrorKind::Unsupported).
     ///
     /// # Safety
-    /// As long as the filter lives, no process may change the file or shorten it. Bytes that change under a shared
-    /// reference are undefined behaviour, and on most systems a query beyond the end of a shortened file kills the
-    /// process. [`save`](Self::save) is no such change: it puts a new file in the place of the old one, which stays as it
-    /// is for those who mapped it. Copying over the file, such as `cp` does, is one. An error of the disk, too, kills
-    /// the process on most systems, rather than being returned. Windows may refuse to save to a file that is mapped.
+    /// As long as the filter lives, no process may change the file or shorten it. Bytes that change under a shared reference
+    /// are undefined behaviour, and on most systems a query beyond the end of a shortened file kills the process.
+    /// [`save`](Self::save) is safe: it replaces the file by a new one, and processes that mapped the old one keep it
+    /// unchanged. Copying over the file, as `cp` does, is not safe. An error of the disk, too, kills the process on most
+    /// systems, rather than being returned. Windows may refuse to save to a file that is mapped.
     ///
     /// # Examples
     /// ```

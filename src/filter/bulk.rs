@@ -5,10 +5,11 @@
 //! the filter, in ranges        each thread: picks the hashes of its range, inserts them in batches
 //! ```
 //!
-//! So the blocks need no atomics, and each bit ends up as if the keys had come one by one, because an insert only sets bits. A load
-//! from a slice takes no locks; one from a parallel iterator locks a range for some thousand keys. Filters with many writers have
-//! atomics, and all of their threads write everywhere. A hash is in a range if it is between two numbers, since the block's index rises with it. So a kernel passes by the hashes
-//! of others in a fraction of a nanosecond each, and they need no sorting.
+//! So the blocks need no atomics, and the bits are the same as if the keys had been inserted one by one, because an insert only
+//! sets bits. A load from a slice takes no locks; one from a parallel iterator locks a range once for some thousand keys.
+//! Filters with many writers have atomics, and all of their threads write everywhere. A hash is in a range if it is between two
+//! numbers, since the block's index rises with it. So a kernel skips the hashes of other ranges in a fraction of a nanosecond
+//! each, and they need no sorting.
 
 use crate::batch::{self, PORTION};
 use crate::filter::fixed::Fixed;
@@ -28,16 +29,16 @@ use std::sync::Mutex;
 
 /// Keys that all threads hash before they insert them: 4 MiB of hashes, which stay in the cache that they share.
 const ROUND: usize = 1 << 19;
-/// Hashes that a thread looks at before it inserts those of its range: long enough for prefetches to run ahead.
+/// Hashes that a thread checks before it inserts those of its range: enough for prefetches to run ahead.
 const PICKED: usize = 1 << 12;
-/// Fewer keys are inserted by one thread: to wake the others may take as long.
+/// Fewer keys are inserted by one thread: waking the others may take as long.
 const FEW: usize = 1 << 18;
 /// Keys that a thread takes from a parallel iterator before it inserts them: 1 MiB of hashes.
 const TAKEN: usize = 1 << 17;
-/// The same, of threads that write to all of a filter.
+/// The same, for threads that write to all of a filter.
 pub(crate) const SHARED: usize = 1 << 12;
-/// Hashes or keys that a thread queries together: so many that prefetches run ahead of most probes, and few enough to
-/// balance the cores.
+/// Hashes or keys that a thread queries together: enough for prefetches to run ahead of most probes, and few enough to balance
+/// the cores.
 const QUERIED: usize = 1 << 14;
 
 /// A range of a filter's blocks, to be written by one thread.
@@ -71,7 +72,7 @@ fn least_hash(block: usize, blocks: usize) -> u64 {
 }
 
 impl Range<'_> {
-    /// Inserts those of the hashes whose blocks are here.
+    /// Inserts the hashes whose blocks are in this range.
     fn insert(&mut self, hashes: &[u64]) {
         let mut picked = vec![0; 2 * PICKED];
         let (least, most, mut len) = (self.least, self.most, 0);
@@ -139,12 +140,12 @@ impl<L: Operations<Shared, Memory = AtomicBlocks>> Fixed<L, Shared> {
     }
 }
 
-/// Whether one thread inserts as fast as all.
+/// Returns true if one thread inserts as fast as all.
 pub(crate) fn alone(keys: usize) -> bool {
     keys < FEW || rayon::current_num_threads() == 1
 }
 
-/// Hashes the keys of a range for `take`, portion by portion.
+/// Hashes the keys of a range, and passes them to `take` portion by portion.
 pub(crate) fn in_portions<K: Keys + ?Sized>(
     hasher: &KeyHasher,
     keys: &K,
@@ -162,7 +163,7 @@ pub(crate) fn in_portions<K: Keys + ?Sized>(
     }
 }
 
-/// Hashes keys on all cores, each portion for the thread that takes it.
+/// Hashes keys on all cores, and passes each portion to `take` on the thread that hashed it.
 pub(crate) fn par_in_portions<K: Keys + Sync + ?Sized>(hasher: &KeyHasher, keys: &K, take: impl Fn(&[u64]) + Sync) {
     let len = keys.len();
     if alone(len) {
@@ -172,7 +173,7 @@ pub(crate) fn par_in_portions<K: Keys + Sync + ?Sized>(hasher: &KeyHasher, keys:
     portions.for_each(|i| in_portions(hasher, keys, i * QUERIED..len.min((i + 1) * QUERIED), &take));
 }
 
-/// Hashes keys on all cores for `take`, which has all cores for each round of them.
+/// Hashes keys on all cores in rounds, and passes each round to `take`, which may use all cores.
 pub(crate) fn in_rounds<K: Keys + Sync + ?Sized>(hasher: &KeyHasher, keys: &K, mut take: impl FnMut(&[u64])) {
     if let Some(hashes) = keys.as_hashes() {
         return take(hashes);
@@ -213,8 +214,8 @@ pub(crate) fn par_contains<K: Keys + Sync + ?Sized>(
     batches.map(count).sum()
 }
 
-/// The insert of a hash whose block is in a range: of the filter's geometry, the number of blocks before the range, and its
-/// blocks. It prefetches as an insert into the whole filter does.
+/// The insert of a hash whose block is in a range. Its reference has the filter's geometry, the number of blocks before the
+/// range, and the range's blocks. It prefetches as an insert into the whole filter does.
 struct InsertInRange;
 
 impl KeyOp for InsertInRange {

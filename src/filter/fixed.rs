@@ -1,4 +1,4 @@
-//! `Fixed`: a filter of one size, in any layout. Each public filter type of one size is one of these, with the methods of
+//! `Fixed`: a filter of one size, in any layout. Each public filter type of one size is a struct around it, with the methods of
 //! methods.rs.
 
 use crate::batch;
@@ -14,8 +14,8 @@ use crate::layout::storage::{self, AtomicBlocks, Blocks, Memory, MemoryMut};
 use crate::rate::fpr;
 use core::fmt;
 
-/// `L` is the layout, which says where the bits of a key are. `A` is the access: one writer, who inserts with `&mut self`, or
-/// many, who insert with `&self`.
+/// `L` is the layout, which determines the bits of a key. `A` is the access: one writer, which inserts with `&mut self`, or
+/// many, which insert with `&self`.
 pub(crate) struct Fixed<L: Operations<A>, A: Access> {
     pub(crate) params: Params,
     pub(crate) hasher: KeyHasher,
@@ -26,20 +26,20 @@ pub(crate) struct Fixed<L: Operations<A>, A: Access> {
 }
 
 impl<L: Operations<A>, A: Access> Fixed<L, A> {
-    /// A filter of its parts.
+    /// Assembles a filter from its parts.
     pub(crate) fn of(params: Params, hasher: KeyHasher, purpose: Purpose, blocks: L::Memory) -> Self {
         let (kernel, probes) = (params.kernel, L::kernel_probes(params.size()));
         let (query, insert) = (Call::new(kernel, probes), Call::new(kernel, probes));
         Self { params, hasher, purpose, blocks, query, insert }
     }
 
-    /// An empty filter.
+    /// Creates an empty filter.
     pub(crate) fn from_params(params: Params, purpose: Purpose) -> Result<Self, BuildError> {
         let blocks = L::Memory::empty(Blocks::zeroed(params.blocks, params.pages)?);
         Ok(Self::of(params, KeyHasher::new(params.seed), purpose, blocks))
     }
 
-    /// An empty filter of another size, whose keys have the same hashes.
+    /// Creates an empty filter of another size, whose keys have the same hashes.
     pub(crate) fn like(&self, keys: u64, rate: f64) -> Result<Self, BuildError> {
         let purpose = Purpose { keys: Some(keys), rate: Some(rate), ..self.purpose.clone() };
         let Params { seed, kernel, pages, .. } = self.params;
@@ -59,7 +59,7 @@ impl<L: Operations<A>, A: Access> Fixed<L, A> {
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        // At most those of MAX_BLOCKS blocks, which are a usize.
+        // At most the bytes of MAX_BLOCKS blocks, which fit a usize.
         self.params.size().bytes(L::FORMAT) as usize
     }
 
@@ -123,7 +123,7 @@ impl<L: Operations<A>, A: Access> Fixed<L, A> {
         self.blocks.words()
     }
 
-    /// How often each filter folds until both are of one size.
+    /// Returns the number of folds of each filter until both have one size.
     fn folds_to_meet(&self, other: &Self) -> Result<(u32, u32), MergeError> {
         self.purpose.check_same_keys(&other.purpose)?;
         if L::FOLDS {
@@ -132,7 +132,7 @@ impl<L: Operations<A>, A: Access> Fixed<L, A> {
         self.params.check_same(&other.params).map(|()| (0, 0))
     }
 
-    /// Whether the filters have the same kind of keys in the same bits.
+    /// Returns an error unless the filters have the same kind of keys in the same bits.
     pub(crate) fn check_same(&self, other: &Self) -> Result<(), MergeError> {
         self.purpose.check_same_keys(&other.purpose)?;
         self.params.check_same(&other.params)
@@ -158,7 +158,7 @@ impl<L: Operations<Exclusive, Memory: MemoryMut>> Fixed<L, Exclusive> {
         L::insert_many(&self.params, &mut self.blocks, hashes, new)
     }
 
-    /// Inserts hashes of which nobody asks whether they were new.
+    /// Inserts hashes without answers.
     pub(crate) fn set_hashes(&mut self, hashes: &[u64]) {
         L::set_many(&self.params, &mut self.blocks, hashes);
     }
@@ -170,7 +170,7 @@ impl<L: Operations<Exclusive, Memory: MemoryMut>> Fixed<L, Exclusive> {
         Ok(())
     }
 
-    /// For a layout that [folds](crate::layout::shape::Shape::FOLDS), and a number of blocks that does.
+    /// Folds the filter. For a layout that [folds](crate::layout::shape::Shape::FOLDS), and a number of blocks that does.
     pub(crate) fn fold_times(&mut self, times: u32) {
         if times == 0 {
             return;
@@ -196,7 +196,7 @@ impl<L: Operations<Shared, Memory = AtomicBlocks>> Fixed<L, Shared> {
         L::insert_many(&self.params, &self.blocks, hashes, new)
     }
 
-    /// Inserts hashes of which nobody asks whether they were new.
+    /// Inserts hashes without answers.
     pub(crate) fn set_hashes(&self, hashes: &[u64]) {
         L::set_many(&self.params, &self.blocks, hashes);
     }
@@ -217,7 +217,7 @@ impl<L: Operations<A, Memory: Clone>, A: Access> Clone for Fixed<L, A> {
     }
 }
 
-/// Equal geometry, seed and bits. The kernel does not count, nor what the filter is made for.
+/// Compares geometry, seed and bits, but not the kernel or the purpose.
 impl<L: Operations<A, Memory: PartialEq>, A: Access> PartialEq for Fixed<L, A> {
     fn eq(&self, other: &Self) -> bool {
         self.params.check_same(&other.params).is_ok() && self.blocks == other.blocks
@@ -246,7 +246,7 @@ where
     }
 }
 
-/// Without the seed, which may be a secret.
+/// Omits the seed, which may be a secret.
 impl<L: Operations<A>, A: Access> fmt::Debug for Fixed<L, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Params { blocks, probes, kernel, .. } = self.params;

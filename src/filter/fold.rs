@@ -9,8 +9,8 @@ use crate::rate::stats;
 use alloc::vec::Vec;
 
 impl BloomFilter {
-    /// Halves the filter: bit by bit, it becomes the filter that half as many blocks would have made of the same keys. The
-    /// false-positive rate rises to that of such a filter. [`expected_keys`](Self::expected_keys) becomes what the
+    /// Halves the filter: its bits become exactly those of a filter with half as many blocks and the same keys, and its
+    /// false-positive rate rises accordingly. [`expected_keys`](Self::expected_keys) becomes the number of keys that the
     /// smaller filter takes at the rate that the filter was made for.
     ///
     /// Returns `false`, and changes nothing, if the number of blocks is odd. [`Builder`](crate::Builder) rounds the size for a
@@ -35,9 +35,9 @@ impl BloomFilter {
         even
     }
 
-    /// [Folds](Self::fold) the filter as often as [`current_fpr`](Self::current_fpr), the rate of its bits as they are, stays
-    /// at or below `false_positive_rate`. Returns how often. It reads the filter at most eight times, and needs at most half as much
-    /// memory beside it.
+    /// [Folds](Self::fold) the filter as often as [`current_fpr`](Self::current_fpr), the rate of its present bits, stays at or
+    /// below `false_positive_rate`, and returns how often. It reads the filter at most eight times, and needs at most half as
+    /// much memory beside it.
     ///
     /// # Examples
     /// ```
@@ -60,10 +60,10 @@ impl BloomFilter {
         times
     }
 
-    /// [Folds](Self::fold_to) the filter to the smallest size that keeps the rate which it was made for, with the keys that
-    /// are in it. It stays as it is if it was not made for a rate.
+    /// [Folds](Self::fold_to) the filter to the smallest size that keeps the rate it was made for, with its present keys. A
+    /// filter that was not made for a rate is unchanged.
     ///
-    /// The filter then has little room for more keys: [`expected_keys`](Self::expected_keys) tells how many there may be.
+    /// The filter then has little room for more keys: [`expected_keys`](Self::expected_keys) returns how many there may be.
     ///
     /// # Examples
     /// ```
@@ -76,8 +76,8 @@ impl BloomFilter {
     /// ```
     ///
     /// This makes a file small. It does not make a far too large filter cheap meanwhile: keys that are spread over it take a
-    /// page of memory each, of 2 MiB unless [`huge_pages`](crate::Builder::huge_pages) says otherwise. Where the number of keys is
-    /// not known, take a [`ScalableBloomFilter`](crate::ScalableBloomFilter).
+    /// page of memory each, of 2 MiB unless [`huge_pages`](crate::Builder::huge_pages) is off. If the number of keys is not
+    /// known, use a [`ScalableBloomFilter`](crate::ScalableBloomFilter).
     pub fn shrink_to_fit(&mut self) {
         self.false_positive_rate().map(|rate| self.fold_to(rate));
     }

@@ -9,7 +9,7 @@ use crate::kernel::conformance::{for_each_kernel, specified_contains, specified_
 use std::{vec, vec::Vec};
 use wyhash::final3::wyrng;
 
-/// What a filter of the specification's blocks answers, one hash at a time.
+/// The answer of a filter of the specification's blocks, for one hash.
 fn specified_hash(blocks: &mut [Block], probes: u32, hash: u64, insert: bool) -> bool {
     fn answer<const B: usize>(block: &mut Block, pattern: Pattern, insert: bool) -> bool {
         if insert { specified_insert::<B>(block, pattern) } else { specified_contains::<B>(block, pattern) }
@@ -24,10 +24,10 @@ fn specified_hash(blocks: &mut [Block], probes: u32, hash: u64, insert: bool) ->
     }
 }
 
-/// Block counts whose batches run without prefetches, and one block more than that takes.
+/// Block counts whose batches run without prefetches, and one block more than that.
 const BLOCK_COUNTS: [usize; 7] = [1, 2, 3, 7, 1000, CACHED_BYTES / BLOCK_BYTES, CACHED_BYTES / BLOCK_BYTES + 1];
 
-/// Batches of every length from 0 to 200, so shorter and longer than the prefetches run ahead, with repeats inside.
+/// Batches of every length from 0 to 200, so both shorter and longer than the prefetch distance, with repeats inside.
 fn for_each_batch(check: impl Fn(Selected, u32, usize, &[u64])) {
     for_each_kernel(|kernel, probes| {
         for blocks in BLOCK_COUNTS {
@@ -51,7 +51,7 @@ fn build(kernel: Selected, probes: u32, blocks: usize) -> BloomFilter {
 
 /// The batch's answers, and their count.
 fn answers(length: usize, batch: impl FnOnce(&mut [bool]) -> usize) -> Vec<bool> {
-    // Every answer must be written, whatever was there.
+    // Every answer must be written, regardless of its old value.
     let mut answers: Vec<bool> = (0..length).map(|i| i % 2 == 0).collect();
     let count = batch(&mut answers);
     assert_eq!(count, answers.iter().filter(|&&answer| answer).count());

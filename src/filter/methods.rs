@@ -4,17 +4,17 @@
 //! building    new, builder
 //! inserting   insert, insert_batch, their hashes; par_inserting: on all cores
 //! asking      contains, contains_batch, their hashes, prune_bitmap, prune_indices, par_contains
-//! telling     what a filter says about itself, populate, clear
+//! telling     a filter's parameters and figures, populate, clear
 //! sizing      probes, capacity and expected_fpr, of a filter of one size
 //! filing      save, load, write_to and the like; with them serde
 //! collecting  Extend, FromIterator; par_collecting: on all cores
 //! as_filter   the trait Filter, Debug, and the way from a builder
 //! ```
 //!
-//! Each type is a struct around what does the work, which has methods of the same names. tests/suite/pages.rs has the table of which
-//! type has which of them.
+//! Each type is a struct around its implementation, which has methods of the same names. tests/suite/pages.rs has the table of
+//! the methods of each type.
 
-/// `new` and `builder`. The documentation of `new` is the type's own.
+/// `new` and `builder`. Each type documents its own `new`.
 macro_rules! building {
     ($path:literal, $(#[$new:meta])*) => {
         $(#[$new])*
@@ -33,8 +33,8 @@ macro_rules! building {
             Self::builder().expected_keys(expected_keys).false_positive_rate(false_positive_rate).build()
         }
 
-        /// A [`Builder`](crate::Builder) for a filter of this type: for a size in bytes, a number of probes, a seed or a name for
-        /// the kind of keys, where the type has a use for them.
+        /// Returns a [`Builder`](crate::Builder) for a filter of this type: for a size in bytes, a number of probes, a seed or
+        /// a name for the kind of keys, if the type has a use for them.
         ///
         /// # Examples
         /// ```
@@ -49,43 +49,44 @@ macro_rules! building {
     };
 }
 
-/// `insert` and its batches: by one writer or many writers; of a filter that grows, whose inserts may fail, or does not.
+/// `insert` and its batches: by one writer or many, for a filter that grows, whose inserts may fail, or does not.
 macro_rules! inserting {
     ($path:literal, one_writer) => {
         crate::filter::methods::inserting! { @ $path, "mut ", [mut], hashed, bool, usize, "",
-            /// Inserts a key. Returns whether it was new, like `HashSet::insert`.
+            /// Inserts a key. Returns true if it was new, like `HashSet::insert`.
             ///
             /// `false` means seen before, or a false positive: all bits of the key were set already. O(length of the key).
         }
     };
     ($path:literal, one_writer that grows) => {
         crate::filter::methods::inserting! { @ $path, "mut ", [mut], try_hashed, Result<bool, crate::BuildError>, Result<usize, crate::BuildError>, "?",
-            /// Inserts a key. Returns whether it was new. O(length of the key + stages).
+            /// Inserts a key. Returns true if it was new. O(length of the key + stages).
             ///
             /// # Errors
-            /// [`BuildError`](crate::BuildError) if the key is new and needs a stage that cannot be built: the memory is at its end, or the
-            /// stage's rate below what 64-bit hashes can keep. The key is not inserted then, and the filter stays as it is. Of a
-            /// batch, the keys before that one are inserted and marked. That key and those after it are not inserted, and are
-            /// marked `false`.
+            /// [`BuildError`](crate::BuildError) if the key is new and needs a stage that cannot be built: there is no memory
+            /// for it, or its rate is below what 64-bit hashes can keep. The key is then not inserted, and the filter is
+            /// unchanged. In a batch, the keys before it are inserted and marked; this key and those after it are not inserted,
+            /// and are marked `false`.
         }
     };
     ($path:literal, many_writers) => {
         crate::filter::methods::inserting! { @ $path, "", [], hashed, bool, usize, "",
-            /// Inserts a key. Returns whether this call made it seen: the type says what racing callers are told.
+            /// Inserts a key. Returns true if this call made it seen: the type documents the answers to racing callers.
             ///
             /// `false` means seen before, being inserted by another thread, or a false positive. O(length of the key).
         }
     };
     ($path:literal, many_writers that grow) => {
         crate::filter::methods::inserting! { @ $path, "", [], try_hashed, Result<bool, crate::BuildError>, Result<usize, crate::BuildError>, "?",
-            /// Inserts a key. Returns whether this call claimed it: of all threads that insert a key, at most one gets `true`.
+            /// Inserts a key. Returns true if this call claimed it: of all threads that insert a key, at most one gets `true`.
             /// O(length of the key + stages).
             ///
             /// # Errors
-            /// [`BuildError`](crate::BuildError) if the key is new and needs a stage that cannot be built: the memory is at its end, or the stage's
-            /// rate below what 64-bit hashes can keep. The key is not inserted then. (If another thread began a stage during this
-            /// very call, the key may read as seen afterwards, and nobody has claimed it.) Of a batch, keys that were claimed by
-            /// then are marked. The others are marked `false`, and most of them are not inserted.
+            /// [`BuildError`](crate::BuildError) if the key is new and needs a stage that cannot be built: there is no memory
+            /// for it, or its rate is below what 64-bit hashes can keep. The key is then not inserted. (If another thread began
+            /// a stage during this very call, the key may read as seen afterwards, although no thread has claimed it.) In a
+            /// batch, keys that were claimed by then are marked. The others are marked `false`, and most of them are not
+            /// inserted.
         }
     };
     (@ $path:literal, $mutable:literal, [$($mut:tt)?], $hashed:ident, $Answer:ty, $Count:ty, $try:literal, $(#[$insert:meta])*) => {
@@ -104,12 +105,12 @@ macro_rules! inserting {
             self.0.insert_hash(hash)
         }
 
-        /// Inserts many [`Keys`](crate::Keys) in order: `new[i]` is what [`insert`](Self::insert) says of the key i, also where keys repeat
-        /// within the batch. Returns how many are `true`. Beyond the caches 1.5 to 5 times as fast as single calls, from some
-        /// hundred keys on. Errors are those of `insert`.
+        /// Inserts many [`Keys`](crate::Keys) in order: `new[i]` is the answer of [`insert`](Self::insert) for the key i, also
+        /// if keys repeat within the batch. Returns how many are `true`. Beyond the caches 1.5 to 5 times as fast as single
+        /// calls, from some hundred keys on. Errors are those of `insert`.
         ///
         /// # Panics
-        /// If `new` has not as many places as there are keys.
+        /// If `new` is not as long as there are keys.
         ///
         /// # Examples
         /// ```
@@ -125,8 +126,8 @@ macro_rules! inserting {
             crate::batch::$hashed(&hasher, keys, new, |hashes, new| self.0.insert_hashes(hashes, new))
         }
 
-        /// [`insert`](Self::insert) of a key that was hashed by [`hasher`](Self::hasher) or by a hash function of your own. All
-        /// 64 bits of a hash must be well mixed, for the high ones choose the block.
+        /// [`insert`](Self::insert) for a key that was hashed by [`hasher`](Self::hasher) or by a hash function of your own.
+        /// All 64 bits of a hash must be well mixed, because the high ones choose the block.
         ///
         /// # Examples
         /// ```
@@ -141,7 +142,7 @@ macro_rules! inserting {
             self.0.insert_hash(hash)
         }
 
-        /// [`insert_batch`](Self::insert_batch) of keys that were hashed elsewhere; see [`insert_hash`](Self::insert_hash).
+        /// [`insert_batch`](Self::insert_batch) for keys that were hashed elsewhere; see [`insert_hash`](Self::insert_hash).
         ///
         /// # Panics
         /// If `new` is not as long as `hashes`.
@@ -162,7 +163,7 @@ macro_rules! inserting {
     };
 }
 
-/// `par_insert`. Its documentation is the type's own.
+/// `par_insert`. Each type documents its own.
 #[cfg(feature = "rayon")]
 macro_rules! par_inserting {
     ($path:literal, $mutable:literal, [$($mut:tt)?], $Result:ty, $try:literal, $(#[$doc:meta])*) => {
@@ -182,11 +183,11 @@ macro_rules! par_inserting {
     };
 }
 
-/// Queries: of one key, in batches, of selected rows, and on all cores.
+/// Queries: for one key, in batches, for selected rows, and on all cores.
 macro_rules! asking {
     ($path:literal) => {
-        /// Returns whether a key may have been inserted: always `true` if it was, and `true` at the false-positive rate if it
-        /// was not. O(length of the key), and O(stages) in a filter that grows.
+        /// Returns true if a key may have been inserted: always if it was, and at the false-positive rate if it was not.
+        /// O(length of the key), and O(stages) in a filter that grows.
         ///
         /// # Examples
         /// ```
@@ -200,12 +201,12 @@ macro_rules! asking {
             self.0.contains_hash(key.hash_with(self.0.hasher()))
         }
 
-        /// Queries many [`Keys`](crate::Keys): `found[i]` is what [`contains`](Self::contains) says of the key i. Returns how many were
-        /// found. Beyond the caches 1.5 to 5 times as fast as single calls, for lines are prefetched. Batches of
-        /// some hundred keys and more are best.
+        /// Queries many [`Keys`](crate::Keys): `found[i]` is the answer of [`contains`](Self::contains) for the key i. Returns
+        /// how many were found. Beyond the caches 1.5 to 5 times as fast as single calls, because cache lines are prefetched.
+        /// Batches of some hundred keys and more are best.
         ///
         /// # Panics
-        /// If `found` has not as many places as there are keys.
+        /// If `found` is not as long as there are keys.
         ///
         /// # Examples
         /// ```
@@ -221,13 +222,14 @@ macro_rules! asking {
             crate::batch::hashed(self.0.hasher(), keys, found, |hashes, found| self.0.contains_hashes(hashes, found))
         }
 
-        /// [`contains`](Self::contains) of a key that was hashed elsewhere; see [`insert_hash`](Self::insert_hash).
+        /// [`contains`](Self::contains) for a key that was hashed elsewhere; see [`insert_hash`](Self::insert_hash).
         #[inline]
         pub fn contains_hash(&self, hash: u64) -> bool {
             self.0.contains_hash(hash)
         }
 
-        /// [`contains_batch`](Self::contains_batch) of keys that were hashed elsewhere; see [`insert_hash`](Self::insert_hash).
+        /// [`contains_batch`](Self::contains_batch) for keys that were hashed elsewhere; see
+        /// [`insert_hash`](Self::insert_hash).
         ///
         /// # Panics
         /// If `found` is not as long as `hashes`.
@@ -236,11 +238,11 @@ macro_rules! asking {
             self.0.contains_hashes(hashes, found)
         }
 
-        /// Queries many [`Keys`](crate::Keys) on all cores of the current rayon pool: `found[i]` is what [`contains`](Self::contains) says of
-        /// the key i. Returns how many were found. Allocates nothing for the hashes.
+        /// Queries many [`Keys`](crate::Keys) on all cores of the current rayon pool: `found[i]` is the answer of
+        /// [`contains`](Self::contains) for the key i. Returns how many were found. Allocates nothing for the hashes.
         ///
         /// # Panics
-        /// If `found` has not as many places as there are keys.
+        /// If `found` is not as long as there are keys.
         ///
         /// # Examples
         /// ```
@@ -259,13 +261,14 @@ macro_rules! asking {
             })
         }
 
-        /// Keeps the bits of a bitmap whose keys may have been inserted, and unsets the others: bit i stays if it is set and
-        /// [`contains`](Self::contains) is `true` of the key i. Returns how many are left. A row whose bit is not set is not
-        /// asked for: its key may be anything, such as what stands in the place of a null.
+        /// Keeps the bits of a bitmap whose keys may have been inserted, and clears the others: bit i is kept if it is set and
+        /// [`contains`](Self::contains) is `true` for the key i. Returns how many are left. Rows whose bit is clear are not
+        /// queried, so their key may be arbitrary, such as the placeholder of a null.
         ///
         /// Bit i is bit `i % 64`, counted from the lowest, of the word `i / 64`: on little-endian machines the order of Arrow's
-        /// bitmaps. Begin with all bits set, or with a copy of a validity bitmap, so that nulls are not found. The bitmap
-        /// may be longer than the keys need; bits beyond the last key are unset. Costs what a batch of the selected rows costs, and little more.
+        /// bitmaps. Begin with all bits set, or with a copy of a validity bitmap, so that nulls are not found. The bitmap may
+        /// be longer than the keys need; bits beyond the last key are cleared. Costs little more than a batch of the selected
+        /// rows.
         ///
         /// # Panics
         /// If `bitmap` has fewer words than the keys need.
@@ -292,12 +295,13 @@ macro_rules! asking {
             })
         }
 
-        /// Moves the indices whose keys may have been inserted to the front, in their order: `i` stays if
-        /// [`contains`](Self::contains) is `true` of the key i. Returns how many stay. What comes after them may be anything.
-        /// Query engines call such indices, of 32 bits or `usize`, a selection vector. Costs what a batch of these rows costs.
+        /// Moves the indices whose keys may have been inserted to the front, in their order: `i` is kept if
+        /// [`contains`](Self::contains) is `true` for the key i. Returns how many are kept; the rest of `indices` is
+        /// unspecified. Query engines call such indices, of 32 bits or `usize`, a selection vector. Costs as much as a batch of
+        /// these rows.
         ///
         /// # Panics
-        /// If there is no key at an index. `indices` stay as they are then.
+        /// If there is no key at an index. `indices` are then unchanged.
         ///
         /// # Examples
         /// ```
@@ -323,7 +327,7 @@ macro_rules! asking {
     };
 }
 
-/// What every filter says about itself.
+/// The parameters and figures of every filter.
 macro_rules! telling {
     () => {
         crate::filter::methods::telling!(of any hash);
@@ -339,13 +343,13 @@ macro_rules! telling {
         }
     };
     (of any hash) => {
-        /// The size of the bits in bytes. Of a filter of several parts, that of all of them.
+        /// The size of the bits in bytes, for a filter of several parts in all of them.
         pub fn memory_bytes(&self) -> usize {
             self.0.memory_bytes()
         }
 
-        /// The number of distinct keys that the filter is made for, if it was made for a number: those of the first stage where
-        /// it grows, and those of the window where it rotates. A file keeps it.
+        /// The number of distinct keys that the filter is made for, if it was made for a number: for the first stage if it
+        /// grows, and for the window if it rotates. A file keeps it.
         pub fn expected_keys(&self) -> Option<u64> {
             self.0.expected_keys()
         }
@@ -355,26 +359,26 @@ macro_rules! telling {
             self.0.false_positive_rate()
         }
 
-        /// The false-positive rate of the bits as they are: exact for keys with random hashes, whatever was inserted and however
-        /// often. While other threads insert, each word is that of some moment during the call. O(memory).
+        /// The false-positive rate of the present bits: exact for queries with random hashes, regardless of the keys inserted.
+        /// While other threads insert, each word is read at some moment during the call. O(memory).
         pub fn current_fpr(&self) -> f64 {
             self.0.current_fpr()
         }
 
-        /// The share of bits that are set, 0 to 1; of a counting filter, the share of counters that are not 0. Reads the
+        /// The fraction of bits that are set, 0 to 1; for a counting filter, the fraction of counters that are not 0. Reads the
         /// whole filter, O(memory), except in a classic filter with one writer, which counts its bits as they are set.
         pub fn fill_ratio(&self) -> f64 {
             self.0.fill_ratio()
         }
 
-        /// The number of distinct keys that were inserted, estimated from the bits that are set; infinite when all are. In a
+        /// The number of distinct keys that were inserted, estimated from the bits that are set; infinite if all are. In a
         /// `BloomFilter`, its standard deviation is below 0.2 % from a million keys on. As costly as
-        /// [`fill_ratio`](Self::fill_ratio). Of a filter that rotates, these are the keys that it remembers.
+        /// [`fill_ratio`](Self::fill_ratio). A filter that rotates counts the keys that it remembers.
         pub fn estimated_keys(&self) -> f64 {
             self.0.estimated_keys()
         }
 
-        /// The name for the kind of keys, as [`Builder::key_name`](crate::Builder::key_name) has it; empty if there is none. A
+        /// The name for the kind of keys, as set by [`Builder::key_name`](crate::Builder::key_name); empty if it has no name. A
         /// file keeps it.
         pub fn key_name(&self) -> &str {
             self.0.key_name()
@@ -385,70 +389,68 @@ macro_rules! telling {
             self.0.kernel()
         }
 
-        /// Makes the system provide all of the filter's memory at once, on all cores of the current rayon pool where the feature
-        /// `rayon` is on. No bit changes. O(memory). A filter that grows has its later stages still to come.
+        /// Makes the system provide all of the filter's memory at once, on all cores of the current rayon pool if the feature
+        /// `rayon` is on. No bit changes. O(memory). Later stages of a filter that grows are not included.
         ///
         /// A new filter takes memory as it is written to, so the first inserts pay for its pages. In a filter of 1 GiB they took
         /// 30 to 96 ns a key, and 20 to 26 later. After `populate`, which took 0.2 s, they took 19 to 23 from the first key on.
-        /// Call it where the first keys must be as fast as the others, such as in a server. It gains nothing where far fewer keys
-        /// come than the filter has pages.
+        /// Call it if the first keys must be as fast as the others, such as in a server. It gains nothing if far fewer keys
+        /// arrive than the filter has pages.
         pub fn populate(&mut self) {
             self.0.populate();
         }
 
-        /// Removes all keys; of a filter that grows, also all stages but the first. O(memory).
+        /// Removes all keys, and all stages but the first of a filter that grows. O(memory).
         pub fn clear(&mut self) {
             self.0.clear();
         }
     };
 }
 
-/// What a filter of one size says besides.
+/// Further figures of a filter of one size.
 macro_rules! sizing {
     () => {
-        /// Bits set for each key.
+        /// The number of bits set for each key.
         pub fn probes(&self) -> u32 {
             self.0.probes()
         }
 
-        /// The false-positive rate to expect once `keys` distinct keys are in: the model's, at any load.
-        /// Takes microseconds.
+        /// The expected false-positive rate with `keys` distinct keys inserted, by the model, at any load. Takes microseconds.
         pub fn expected_fpr(&self, keys: u64) -> f64 {
             self.0.expected_fpr(keys)
         }
 
-        /// The most distinct keys for which [`expected_fpr`](Self::expected_fpr) stays at or below
-        /// `false_positive_rate`; 0 if one key is too many, and `u64::MAX` for a rate of 1 and more, which any number keeps.
-        /// Takes microseconds.
+        /// The most distinct keys for which [`expected_fpr`](Self::expected_fpr) is at most `false_positive_rate`; 0 if one key
+        /// is too many, and `u64::MAX` for a rate of 1 or more, which any number keeps. Takes microseconds.
         pub fn capacity(&self, false_positive_rate: f64) -> u64 {
             self.0.capacity(false_positive_rate)
         }
     };
 }
 
-/// The filter as a file; `Serialize` and `Deserialize` as the bytes of it.
+/// The filter as a file; `Serialize` and `Deserialize` as its bytes.
 macro_rules! filing {
     ($Filter:ident, $path:literal) => {
         #[cfg(feature = "file")]
         impl $Filter {
             /// Saves the filter to a file, in the format of docs/FORMAT.md, which every later version reads.
             ///
-            /// The file at `path` is the old or the new one at every moment, whole, whatever fails: the filter goes to a
-            /// temporary file in the same folder, which is flushed to the disk and then renamed. A file that was there
-            /// before passes on its permissions (and its owner, where the system allows it). A symbolic link is
-            /// followed; one that leads nowhere is replaced. A process that is killed while saving leaves its temporary file
-            /// behind, `.bloomline-NAME-RANDOM.tmp`: the name of the file (or, if that has more than 100 bytes, a hash of it),
-            /// and six letters and digits. Once nobody saves to `path`, it can be removed.
+            /// At every moment the file at `path` is either the old or the complete new one, whatever fails: the filter is
+            /// written to a temporary file in the same folder, which is flushed to the disk and then renamed. An existing file
+            /// passes on its permissions (and its owner, if the system allows it). A symbolic link is followed; a dangling one
+            /// is replaced. A process that is killed while saving leaves its temporary file behind,
+            /// `.bloomline-NAME-RANDOM.tmp`: the name of the file (or, if that has more than 100 bytes, a hash of it), and six
+            /// letters and digits. It can be removed once no process saves to `path`.
             ///
-            /// Takes the disk's time, and 1 MiB of memory; of a filter that many threads let grow or rotate, that of a copy of
-            /// the part that takes keys too. Where other threads insert meanwhile, a key whose insert this thread knows to have returned is in. A key
-            /// that races with the call may have all, some or none of its bits in the file, and the checksum is of what was
-            /// written.
+            /// Takes the disk's time, and 1 MiB of memory; for a filter that grows or rotates under many writers, also a copy
+            /// of the part that takes keys. If other threads insert meanwhile, a key whose insert this thread knows to have
+            /// returned is saved. A key that races with the call may have all, some or none of its bits in the file. The
+            /// checksum is computed from the bytes written.
             ///
             /// # Errors
-            /// [`FileError`](crate::FileError) for what the system refuses, and for a `path` that is there but not a
-            /// regular file, such as a folder or a device: [`write_to`](Self::write_to) serves those. The old file is still there
-            /// then, but for one error: that the disk fails at the very end, as it is asked to keep the new name.
+            /// [`FileError`](crate::FileError) if the system refuses, or if `path` exists and is not a regular file, such as a
+            /// folder or a device: use [`write_to`](Self::write_to) for those. The old file is then still there, with one
+            /// exception: the disk fails at the very end, as it is asked to keep the new name.
             ///
             /// # Examples
             /// ```
@@ -468,15 +470,14 @@ macro_rules! filing {
                 crate::file::save(path.as_ref(), |file| crate::file::Stored::write_to(&self.0, file))
             }
 
-            /// Loads a filter from a file that [`save`](Self::save) or [`write_to`](Self::write_to) wrote, on whatever
-            /// machine, straight into the memory it will live in.
+            /// Loads a filter from a file that [`save`](Self::save) or [`write_to`](Self::write_to) wrote, on any machine,
+            /// straight into the memory it will live in.
             ///
             /// All of the file is checked, and no more memory is claimed than its length justifies. Takes the disk's time,
             /// and up to 8 MiB of memory besides the filter, which uses the kernel of [`Kernel::detect`](crate::Kernel::detect).
             ///
             /// # Errors
-            /// [`FileError`](crate::FileError) names the file and what is wrong with it; see
-            /// [`FileErrorKind`](crate::FileErrorKind).
+            /// [`FileError`](crate::FileError) with the file and its fault; see [`FileErrorKind`](crate::FileErrorKind).
             pub fn load(path: impl AsRef<std::path::Path>) -> Result<Self, crate::FileError> {
                 crate::file::load(path.as_ref(), |file, length| Ok(Self(crate::file::Stored::read(file, length)?)))
             }
@@ -485,7 +486,7 @@ macro_rules! filing {
             /// writer. Takes as much memory as `save`; writes are of 1 MiB, so that no buffer is needed around `writer`.
             ///
             /// # Errors
-            /// Those of the writer.
+            /// The writer's errors.
             ///
             /// # Examples
             /// ```
@@ -505,13 +506,13 @@ macro_rules! filing {
                 crate::file::Stored::write_to(&self.0, writer)
             }
 
-            /// Writes the filter as [`save`](Self::save) does, to the start of a slice, such as a section of a file that is mapped
-            /// or in the making; returns how many bytes it wrote, which is [`file_bytes`](Self::file_bytes) unless other threads
-            /// made the filter grow since. Takes as much memory as `save`; of a filter that many threads let grow, that of a whole
-            /// copy.
+            /// Writes the filter as [`save`](Self::save) does, to the start of a slice, such as a section of a file that is
+            /// mapped or in the making. Returns the number of bytes written, which is [`file_bytes`](Self::file_bytes) unless
+            /// other threads made the filter grow since. Takes as much memory as `save`; for a filter that grows under many
+            /// writers, a whole copy.
             ///
             /// # Errors
-            /// [`FileErrorKind::SliceTooShort`](crate::FileErrorKind::SliceTooShort). Nothing is written then.
+            /// [`FileErrorKind::SliceTooShort`](crate::FileErrorKind::SliceTooShort). Nothing is then written.
             ///
             /// # Examples
             /// ```
@@ -532,28 +533,27 @@ macro_rules! filing {
                 crate::file::Stored::write_to_slice(&self.0, slice)
             }
 
-            /// Bytes of the filter's file, exactly: what [`save`](Self::save) and [`write_to`](Self::write_to) write. Does not
-            /// depend on the keys that are in, unless the filter grows. O(stages).
+            /// The exact number of bytes that [`save`](Self::save) and [`write_to`](Self::write_to) write. It does not depend
+            /// on the keys, unless the filter grows. O(stages).
             pub fn file_bytes(&self) -> usize {
                 crate::file::Stored::file_bytes(&self.0)
             }
 
-            /// Reads a filter that [`save`](Self::save) or [`write_to`](Self::write_to) wrote, and not a byte more: what
-            /// follows stays in `reader`. Reads are of up to 1 MiB, so that no buffer is needed around it.
+            /// Reads a filter that [`save`](Self::save) or [`write_to`](Self::write_to) wrote, and not a byte more: later data
+            /// are left in `reader`. Reads are of up to 1 MiB, so that no buffer is needed around it.
             ///
-            /// Memory grows with the data that arrive, to the filter and 1 MiB, for a header can claim anything; in
-            /// growing, each byte is copied once on average. [`load`](Self::load) sees the length of a file and does
-            /// not copy.
+            /// Memory grows with the data that arrive, to the filter and 1 MiB, because a header can claim any size. In
+            /// growing, each byte is copied once on average. [`load`](Self::load) knows the length of a file and does not copy.
             ///
             /// # Errors
-            /// [`FileError`](crate::FileError) says what is wrong; see [`FileErrorKind`](crate::FileErrorKind).
+            /// [`FileError`](crate::FileError) with the fault; see [`FileErrorKind`](crate::FileErrorKind).
             pub fn read_from(reader: impl std::io::Read) -> Result<Self, crate::FileError> {
                 Ok(Self(crate::file::Stored::read(reader, None)?))
             }
         }
 
-        /// The contents of the filter's file: a byte string, or text of base64 in formats for people to read, such as JSON. Takes
-        /// as much memory again. Other threads may insert meanwhile, as in [`write_to`](Self::write_to).
+        /// The contents of the filter's file: a byte string, or base64 in human-readable formats, such as JSON. Takes as much
+        /// memory again. Other threads may insert meanwhile, as in [`write_to`](Self::write_to).
         #[cfg(feature = "serde")]
         impl serde::Serialize for $Filter {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -577,8 +577,8 @@ macro_rules! collecting {
         /// Inserts the keys of an iterator, in batches.
         ///
         /// # Panics
-        /// If the filter grows, and the system does not have the memory for its next stage. `insert_batch` returns that as an
-        /// error.
+        /// If the filter grows, and the system does not have the memory for its next stage. `insert_batch` returns an error
+        /// instead.
         impl<K: crate::Key> Extend<K> for $Filter {
             fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
                 let hasher = self.0.hasher().clone();
@@ -590,10 +590,10 @@ macro_rules! collecting {
     ($Filter:ident, sized) => {
         crate::filter::methods::collecting!($Filter);
 
-        /// A filter of the iterator's keys, sized for as many keys as it yields at a false-positive rate of 1 %, with seed 0.
+        /// Creates a filter of the iterator's keys, sized for their number at a false-positive rate of 1 %, with seed 0.
         ///
-        /// The hashes wait in memory until their number is known, 8 bytes a key; where it is known beforehand,
-        /// [`new`](Self::new) and [`extend`](Extend::extend) take none.
+        /// The hashes wait in memory until their number is known, 8 bytes a key. If it is known beforehand, [`new`](Self::new)
+        /// and [`extend`](Extend::extend) take no such memory.
         ///
         /// # Panics
         /// If the system does not have the memory.
@@ -611,8 +611,8 @@ macro_rules! collecting {
     ($Filter:ident, grows) => {
         crate::filter::methods::collecting!($Filter);
 
-        /// A filter of the iterator's keys at a false-positive rate of 1 %, with seed 0. It grows with the keys, so no hashes wait
-        /// in memory until their number is known.
+        /// Creates a filter of the iterator's keys at a false-positive rate of 1 %, with seed 0. It grows with the keys, so no
+        /// hashes wait in memory.
         ///
         /// # Panics
         /// If the system does not have the memory.
@@ -663,7 +663,8 @@ macro_rules! par_collecting {
     ($Filter:ident, grows) => {
         crate::filter::methods::par_collecting!($Filter);
 
-        /// As [`FromIterator`], on all cores of the current rayon pool. Which key goes to which stage is left to chance.
+        /// As [`FromIterator`], on all cores of the current rayon pool. Which key is inserted into which stage varies between
+        /// runs.
         ///
         /// # Panics
         /// If the system does not have the memory.
@@ -681,7 +682,7 @@ macro_rules! par_collecting {
     };
 }
 
-/// The way from a builder, [`Filter`](crate::Filter), `Debug`, and what a panic leaves.
+/// `TryFrom` a builder, [`Filter`](crate::Filter), `Debug`, and unwind safety.
 macro_rules! as_filter {
     ($Filter:ident, one_writer) => {
         crate::filter::methods::as_filter!(@ $Filter);
@@ -714,7 +715,7 @@ macro_rules! as_filter {
             }
         }
 
-        // A panic leaves a filter that is valid: of a key whose insert it cut off, some bits may be set.
+        // A panic leaves a valid filter: only some bits may be set of a key whose insert it interrupted.
         impl core::panic::UnwindSafe for $Filter {}
         impl core::panic::RefUnwindSafe for $Filter {}
     };

@@ -1,4 +1,4 @@
-//! Several filters in a row, as one: what all of them say alike, and whether one of them has a hash.
+//! Several filters in a row, as one: their common properties, and whether one of them has a hash.
 
 use crate::batch::{FEW, PENDING, Pending};
 use crate::filter::fixed::Fixed;
@@ -6,7 +6,7 @@ use crate::layout::access::Access;
 use crate::layout::operations::Operations;
 use crate::layout::words4::Words4;
 
-/// What any of the filters says for all of them, and what they say together.
+/// The properties that any of the filters has for all of them, and their combined figures.
 macro_rules! as_one {
     ($self:ident, any: $filter:expr, all: $filters:expr) => {
         pub(crate) fn current_fpr(&$self) -> f64 {
@@ -36,8 +36,8 @@ macro_rules! as_one {
 }
 pub(crate) use as_one;
 
-/// `found[i]` = whether a filter has `hashes[i]`; the count of `true`. The filters, of one hasher, come in the order of the
-/// search. Each gets a batch of the hashes that no filter before it has.
+/// Queries all filters: `found[i]` is true if a filter has `hashes[i]`. Returns how many are. The filters, of one hasher, are
+/// in the order of the search. Each gets a batch of the hashes that no filter before it has.
 pub(crate) fn contains_many<'a, A: Access + 'a>(
     filters: impl Iterator<Item = &'a Fixed<Words4, A>> + Clone,
     hashes: &[u64],

@@ -1,4 +1,5 @@
-//! `AtomicScalableBloomFilter`: stages that many threads fill, one claim for each key, and growth while the others go on.
+//! `AtomicScalableBloomFilter`: stages that many threads fill, with one claim for each key, and growth under concurrent
+//! inserts.
 
 #[cfg(feature = "rayon")]
 use crate::error::BuildError;
@@ -11,22 +12,22 @@ use crate::growing::shared_stages::SharedStages;
 /// # Consistency
 /// What racing callers may see:
 ///
-/// - **No false negative**, as in [`AtomicBloomFilter`](crate::AtomicBloomFilter): once `insert` has returned, `contains` is `true` in every thread that
-///   learned of it. A key of which `contains` once said `true` stays `true`.
+/// - **No false negative**, as in [`AtomicBloomFilter`](crate::AtomicBloomFilter): once `insert` has returned, `contains` is
+///   `true` in every thread that learned of it. Once `contains` has returned `true` for a key, it always does.
 /// - **One claim for each key**, also over a growth. Of any number of threads that insert the same key, at most one gets
 ///   `true`. Exactly one does, unless other keys set the bits that the key lacks, which reads like any false positive.
-/// - **The rate stays.** A key takes a place in its stage before it sets bits, so no stage has more keys than it was sized for,
-///   however many threads race.
-/// - Queries and repeats never wait. An insert waits only if its key needs a stage that another thread builds at that moment.
-///   To build one takes well under a millisecond, since memory is claimed from the system as it is written.
+/// - **The rate does not rise.** A key takes a place in its stage before it sets bits, so no stage has more keys than it was
+///   sized for, however many threads race.
+/// - Queries and repeats never wait. An insert waits only if its key needs a stage that another thread is building. Building
+///   one takes well under a millisecond, because memory is claimed from the system as it is written.
 ///
-/// A new key costs a fence more than in an [`AtomicBloomFilter`](crate::AtomicBloomFilter), and two steps on a counter that hardly any other thread uses. A
-/// batch costs them once for 512 keys, or for 1024 hashes.
+/// A new key costs one fence more than in an [`AtomicBloomFilter`](crate::AtomicBloomFilter), and two steps on a counter that
+/// hardly any other thread uses. A batch pays these costs once per 512 keys, or per 1024 hashes.
 ///
 /// A claim counts only if its stage is still open when the key's bits are set. Otherwise the insert goes on in the next stage,
 /// where threads that saw the stage closed compete for the key. docs/DESIGN.md has the proof.
 ///
-/// A clone and a comparison see words as those of an [`AtomicBloomFilter`](crate::AtomicBloomFilter) do.
+/// Clones and comparisons see words in the same way as for an [`AtomicBloomFilter`](crate::AtomicBloomFilter).
 ///
 /// # Examples
 /// ```
@@ -55,7 +56,7 @@ pub struct AtomicScalableBloomFilter(SharedStages);
 
 impl AtomicScalableBloomFilter {
     methods::building! { "bloomline::AtomicScalableBloomFilter",
-        /// A filter whose first stage is for `expected_keys` keys, empty; see [`ScalableBloomFilter::new`].
+        /// Creates an empty filter whose first stage is for `expected_keys` keys; see [`ScalableBloomFilter::new`].
     }
     methods::inserting!("bloomline::AtomicScalableBloomFilter", many_writers that grow);
     #[cfg(feature = "rayon")]
@@ -68,8 +69,8 @@ impl AtomicScalableBloomFilter {
     methods::asking!("bloomline::AtomicScalableBloomFilter");
     methods::telling!();
 
-    /// How many keys were new. It is too high by the places that threads hold, and by those that they held as a stage became
-    /// full, for each stage: 1 for a thread that inserted a key, up to 1024 for one that inserted a batch.
+    /// The number of keys that were new. It is too high by the places that threads hold, and by those that they held as a stage
+    /// became full, for each stage: 1 for a thread that inserted a key, up to 1024 for one that inserted a batch.
     ///
     /// # Examples
     /// ```
@@ -83,7 +84,7 @@ impl AtomicScalableBloomFilter {
         self.0.keys()
     }
 
-    /// The false-positive rate with the keys that are in, by the model; see [`ScalableBloomFilter::estimated_fpr`].
+    /// The false-positive rate with the present keys, by the model; see [`ScalableBloomFilter::estimated_fpr`].
     pub fn estimated_fpr(&self) -> f64 {
         self.0.estimated_fpr()
     }

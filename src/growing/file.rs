@@ -48,7 +48,7 @@ impl Stored for SharedStages {
         Stages::read(reader, length).map(Self::from)
     }
 
-    /// Of a copy, for other threads may begin a stage meanwhile.
+    /// Writes a copy, because other threads may begin a stage meanwhile.
     fn write_to_slice(&self, slice: &mut [u8]) -> Result<usize, FileError> {
         Stages::from(self.clone()).write_to_slice(slice)
     }

@@ -30,11 +30,11 @@ impl SharedStages {
 }
 
 impl Stages {
-    /// Inserts as filters that many threads write to, for a while.
+    /// Runs inserts on the stages as a filter with many writers, for a while.
     fn shared<T>(&mut self, run: impl FnOnce(&SharedStages) -> T) -> T {
         let stages = std::mem::take(&mut self.stages);
         let shared = SharedStages::from(Self { stages, ..*self });
-        // The stages come back whatever a key's code does.
+        // The stages are put back even if a key's code panics.
         let result = catch_unwind(AssertUnwindSafe(|| run(&shared)));
         *self = shared.into();
         result.unwrap_or_else(|panic| resume_unwind(panic))

@@ -1,24 +1,24 @@
-//! `ScalableBloomFilter`: for when nobody knows how many keys will come.
+//! `ScalableBloomFilter`: a filter for an unknown number of keys.
 
 use crate::error::{BuildError, MergeError};
 use crate::filter::bloom::BloomFilter;
 use crate::filter::methods;
 use crate::growing::stages::Stages;
 
-/// A filter that grows with its keys and keeps the false-positive rate, however many come.
+/// A filter that grows with its keys and keeps the false-positive rate, for any number of keys.
 ///
-/// It consists of [`BloomFilter`]s, its *stages*. Each takes twice as many keys as the one before, at 7/8 of its
-/// rate, so that all of them together stay below the rate asked for. A key is new if no stage has it, and goes to the
-/// last one; when that is full, the next new key begins another one. All use one hasher, so that a key is hashed once.
+/// It consists of [`BloomFilter`]s, its *stages*. Each takes twice as many keys as the one before, at 7/8 of its rate, so that
+/// all of them together stay below the rate asked for. A key is new if no stage has it, and is inserted into the last one. When
+/// that is full, the next new key begins another one. All use one hasher, so that a key is hashed once.
 ///
-/// Growing costs memory: at 1 %, it takes 1.5 to 1.8 times as much as one filter that was sized for the same keys. A query
-/// also reads a cache line in each stage that it visits, instead of one. Where a bound on the keys is known
-/// within some 50 %, [`BloomFilter`] is the better choice. docs/DESIGN.md has the figures, and the source of the
-/// scheme: Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters", 2007.
+/// Growing costs memory: at 1 %, it takes 1.5 to 1.8 times as much as one filter sized for the same keys. A query also reads a
+/// cache line in each stage that it visits, instead of one. If a bound on the keys is known within some 50 %, [`BloomFilter`]
+/// is the better choice. docs/DESIGN.md has the figures, and the source of the scheme: Almeida, Baquero, Preguiça and
+/// Hutchison, "Scalable Bloom Filters", 2007.
 ///
-/// A [`union`](Self::union) keeps the stages of both, and has the rates of both together. Where the keys of all filters that are to be
-/// merged have a bound, [`BloomFilter`]s of that size are better. A file cannot be mapped: the blocks of its later stages are not
-/// aligned in it.
+/// A [`union`](Self::union) keeps the stages of both, and has the combined rate of both. If the keys of all filters to be
+/// merged have a bound, [`BloomFilter`]s of that size are better. A file cannot be mapped, because the blocks of its later
+/// stages are not aligned in it.
 ///
 /// # Examples
 /// ```
@@ -38,18 +38,19 @@ pub struct ScalableBloomFilter(pub(super) Stages);
 
 impl ScalableBloomFilter {
     methods::building! { "bloomline::ScalableBloomFilter",
-        /// A filter whose first stage is for `expected_keys` keys, empty.
+        /// Creates an empty filter whose first stage is for `expected_keys` keys.
         ///
-        /// Too small a guess costs stages, one for each doubling, and too large a guess memory. Its builder takes keys and rate, and
-        /// refuses memory and probes ([`BuildError::NotKeysAndRate`]), which the stages find.
+        /// A guess that is too small costs stages, one for each doubling, and one that is too large costs memory. The builder
+        /// takes keys and rate, and refuses memory and probes ([`BuildError::NotKeysAndRate`]), which the stages choose
+        /// themselves.
     }
     methods::inserting!("bloomline::ScalableBloomFilter", one_writer that grows);
     #[cfg(feature = "rayon")]
     methods::par_inserting! { "bloomline::ScalableBloomFilter", "mut ", [mut], Result<(), BuildError>, "?",
         /// Inserts many [`Keys`](crate::Keys) on all cores of the current rayon pool. Needs 4 MiB beside the filter. O(keys × stages).
         ///
-        /// Which key goes to which stage is left to chance, and so are the false positives. The rate is the same. The number of
-        /// [`keys`](Self::keys) may be too high by up to 1024 for each thread and stage, as in an
+        /// Which key is inserted into which stage varies between runs, and so do the false positives. The rate is the same. The
+        /// number of [`keys`](Self::keys) may be too high by up to 1024 for each thread and stage, as in an
         /// [`AtomicScalableBloomFilter`](crate::AtomicScalableBloomFilter::keys).
         ///
         /// # Errors
@@ -58,13 +59,13 @@ impl ScalableBloomFilter {
     methods::asking!("bloomline::ScalableBloomFilter");
     methods::telling!();
 
-    /// How many keys were new, exactly. (Keys that were taken for seen by mistake are not among them.) After a
-    /// [`union`](Self::union) it is a bound from above, for keys that both filters had count twice.
+    /// The exact number of keys that were new, without those reported as seen by mistake. After a [`union`](Self::union) it is
+    /// an upper bound, because keys that both filters had count twice.
     pub fn keys(&self) -> u64 {
         self.0.keys()
     }
 
-    /// The false-positive rate with the keys that are in, by the model: a few microseconds a stage, where
+    /// The false-positive rate with the present keys, by the model. Takes a few microseconds per stage;
     /// [`current_fpr`](Self::current_fpr) reads the filter. At high rates it is a little low: by 3 % at 0.5, by less below.
     ///
     /// # Examples
@@ -81,15 +82,15 @@ impl ScalableBloomFilter {
         self.0.estimated_fpr()
     }
 
-    /// The stages: at least one, of which the last one takes keys. Those that a [`union`](Self::union) brought come first, and then
+    /// The stages, at least one. Only the last one takes keys. Stages that a [`union`](Self::union) brought come first, then
     /// its own, oldest first.
     pub fn stages(&self) -> &[BloomFilter] {
         &self.0.stages
     }
 
-    /// Makes this filter hold the keys of both, and go on growing as before. It takes copies of the other one's stages, so
-    /// [`false_positive_rate`](Self::false_positive_rate) becomes the rate of both together: 2 % of two filters at 1 %. A query visits
-    /// all stages. O(memory of the other filter).
+    /// Adds the keys of another filter, and grows on as before. It copies the other filter's stages, so
+    /// [`false_positive_rate`](Self::false_positive_rate) becomes the rate of both together: 2 % for two filters at 1 %. A
+    /// query visits all stages. O(memory of the other filter).
     ///
     /// # Errors
     /// [`MergeError`] if the filters differ in seed or in the name of their keys, or would have more than 256 stages. Nothing is
@@ -110,8 +111,9 @@ impl ScalableBloomFilter {
         self.0.union(&other.0)
     }
 
-    /// Puts the last stage, which may have much room, into the smallest size that keeps its rate. It then takes no more keys: new ones
-    /// go to a stage for a 64th of the keys that are in, and on from there. O(memory of the last stage).
+    /// Replaces the last stage, which may have much room, by the smallest one that keeps its rate. That stage takes no more
+    /// keys: new ones are inserted into a stage for a 64th of the present keys, and growth continues from there. O(memory of
+    /// the last stage).
     ///
     /// # Errors
     /// [`BuildError`] if the next stage cannot be built. Nothing is changed then.

@@ -1,4 +1,4 @@
-//! The stages of a filter that grows, with many writers: one of them builds a stage while the others go on.
+//! The stages of a filter that grows, with many writers: one of them builds a stage while the others continue.
 
 use super::stages::Stages;
 use crate::batch::collect::or_panic;
@@ -19,13 +19,13 @@ use std::sync::{OnceLock, PoisonError};
 
 type Stage = Fixed<Words4, Shared>;
 
-/// What does the work of an [`AtomicScalableBloomFilter`].
+/// The implementation of [`AtomicScalableBloomFilter`].
 pub(super) struct SharedStages {
     pub(super) growth: Growth,
-    /// Those up to the one whose turn it is. All before it are full.
+    /// The stages up to the current one. All before it are full.
     stages: Box<[OnceLock<Stage>]>,
     turn: Turn,
-    /// For new keys, in the stage whose turn it is.
+    /// The places for new keys in the current stage.
     room: Room,
     /// Held by the thread that builds a stage.
     growing: Mutex<()>,
@@ -61,7 +61,7 @@ impl SharedStages {
         Ok(count)
     }
 
-    /// Inserts hashes of which nobody asks whether they were new. The number of keys does.
+    /// Inserts hashes without answers. The number of keys counts the new ones.
     pub(super) fn set_hashes(&self, hashes: &[u64]) {
         or_panic(self.try_set_hashes(hashes));
     }
@@ -103,7 +103,7 @@ impl SharedStages {
         self.all().map(Stage::estimated_keys).sum()
     }
 
-    /// The name that its own stages have: one that was merged may have another.
+    /// The key name of its own stages: a merged one may have another.
     pub(super) fn key_name(&self) -> &str {
         self.stage(self.growth.merged as u64).key_name()
     }
@@ -124,29 +124,30 @@ impl SharedStages {
         self.room.begin(0, self.growth.first);
     }
 
-    /// Those there are, the newest first.
+    /// The stages there are, newest first.
     pub(super) fn all(&self) -> impl DoubleEndedIterator<Item = &Stage> + Clone {
         self.stages_from(0, self.turn.current())
     }
 
-    /// A stage up to the one whose turn it is.
+    /// Returns a stage up to the current one.
     fn stage(&self, i: u64) -> &Stage {
         self.stages[i as usize].get().expect("a stage is built before its turn")
     }
 
-    /// The stages `from` to `last`, the newest first.
+    /// The stages `from` to `last`, newest first.
     fn stages_from(&self, from: u64, last: u64) -> impl DoubleEndedIterator<Item = &Stage> + Clone {
         (from..=last).rev().map(|i| self.stage(i))
     }
 
-    /// The keys in a stage up to the one whose turn it is, as one writer would have them.
+    /// The keys in a stage up to the current one, as one writer would count them.
     fn keys_in(&self, i: u64) -> u64 {
         let Some(own) = i.checked_sub(self.growth.merged as u64) else {
             return self.stage(i).expected_keys().unwrap_or(0);
         };
-        // No places are free where the turn has passed on: such a stage is full.
+        // A stage whose turn has passed on has no free places: it is full.
         let keys = self.growth.capacity(i as usize).saturating_sub(self.room.free(i));
-        // A stage that was begun for a key whose claim another thread won in the stage before may have none: it counts as one.
+        // A stage may be begun for a key whose claim another thread then won in the stage before. It has no key, and counts as
+        // one.
         keys.max(own.min(1))
     }
 
@@ -184,12 +185,12 @@ impl SharedStages {
         }
     }
 
-    /// Inserts a portion, whose marks in `new` are `false` yet, as [`insert_from`](Self::insert_from) does one by one.
+    /// Inserts a portion, whose marks in `new` are still `false`, as [`insert_from`](Self::insert_from) does one by one.
     fn insert_pending(&self, pending: &mut Pending, new: &mut [bool]) -> Result<usize, BuildError> {
         let (mut from, mut count) = (0, 0);
         loop {
             let turn = self.turn.current();
-            // The last stage too: repeats neither take up room nor ask for the next stage.
+            // The last stage too: repeats neither take up room nor need the next stage.
             for i in (from..=turn).rev() {
                 pending.drop_seen(|hashes, seen| self.stage(i).contains_hashes(hashes, seen));
             }
@@ -275,7 +276,7 @@ impl Clone for SharedStages {
     }
 }
 
-/// Equal stages, keys and rate, each word at some moment during the call; the kernel does not count.
+/// Compares stages, keys and rate, each word at some moment during the call. The kernel does not count.
 impl PartialEq for SharedStages {
     fn eq(&self, other: &Self) -> bool {
         let last = self.turn.current();

@@ -13,11 +13,11 @@ use crate::rate::growth::{Growth, MAX_MERGED, combined};
 use alloc::vec::Vec;
 use core::fmt;
 
-/// What does the work of a [`ScalableBloomFilter`]. The kernel does not count where two are compared.
+/// The implementation of [`ScalableBloomFilter`]. A comparison ignores the kernel.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Stages {
     pub(super) growth: Growth,
-    /// At least one of its own, after those that were merged. All but the last never change, and its own are full.
+    /// At least one of its own, after the merged ones. All but the last never change, and its own among them are full.
     pub(super) stages: Vec<BloomFilter>,
     /// Keys in the last stage. Not 0, unless it is the only one of its own.
     pub(super) in_last: u64,
@@ -44,7 +44,7 @@ impl Stages {
     #[track_caller]
     pub(super) fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError> {
         batch::check_lengths(hashes.len(), new.len());
-        // A stage that is alone takes what it surely has room for straight from the slice.
+        // A single stage takes the hashes for which it certainly has room straight from the slice.
         let direct = if self.stages.len() == 1 { self.room().min(hashes.len()) } else { 0 };
         let mut count = self.insert_in_last(&hashes[..direct], &mut new[..direct]);
         let (hashes, new) = (&hashes[direct..], &mut new[direct..]);
@@ -67,7 +67,7 @@ impl Stages {
         Ok(count)
     }
 
-    /// Inserts hashes of which nobody asks whether they were new. The number of keys does.
+    /// Inserts hashes without answers. The number of keys counts the new ones.
     pub(super) fn set_hashes(&mut self, hashes: &[u64]) {
         or_panic(self.try_set_hashes(hashes));
     }
@@ -119,7 +119,7 @@ impl Stages {
         if stages > MAX_MERGED {
             return Err(MergeError::Stages { stages, most: MAX_MERGED });
         }
-        // What a stage was made for counts no more, nor one without keys.
+        // The expected keys of the other's stages no longer count, and its stages without keys are left out.
         let brought = other.stages.iter().enumerate().filter(|(i, _)| other.keys_in(*i) > 0).map(|(i, stage)| {
             let mut stage = stage.clone();
             let keys = other.keys_in(i);
@@ -141,7 +141,7 @@ impl Stages {
             merged: self.stages.len(),
         };
         let next = BloomFilter(self.last().0.like(growth.first, growth.rate(growth.merged))?);
-        // By the model, as a stage is sized: its bits may be better than what it promises.
+        // By the model, as a stage is sized: its bits may be better than the stage promises.
         let (rate, blocks, probes) = (self.growth.rate(own), self.last().block_count(), self.last().probes());
         let keeps = |times: &u32| fpr::rate((blocks >> times) as u64, probes, keys) <= rate;
         let times = (1..=blocks.trailing_zeros()).take_while(keeps).count() as u32;
@@ -171,7 +171,7 @@ impl Stages {
         self.stages.iter().map(BloomFilter::estimated_keys).sum()
     }
 
-    /// The name that its own stages have: one that was merged may have another.
+    /// The key name of its own stages: a merged one may have another.
     pub(super) fn key_name(&self) -> &str {
         self.last().key_name()
     }
@@ -199,7 +199,7 @@ impl Stages {
         &mut self.stages[last]
     }
 
-    /// New keys that the last stage still takes, as far as they can be counted in a slice.
+    /// The number of new keys that the last stage still takes, limited to `usize`.
     fn room(&self) -> usize {
         usize::try_from(self.growth.capacity(self.stages.len() - 1) - self.in_last).unwrap_or(usize::MAX)
     }
@@ -214,15 +214,15 @@ impl Stages {
         Ok(())
     }
 
-    /// At most [`room`](Self::room) hashes.
+    /// Inserts at most [`room`](Self::room) hashes into the last stage.
     fn insert_in_last(&mut self, hashes: &[u64], new: &mut [bool]) -> usize {
         let count = self.last_mut().insert_hashes(hashes, new);
         self.in_last += count as u64;
         count
     }
 
-    /// Inserts a portion, whose marks in `new` are `false` yet. Hashes that a stage has beforehand are dropped, all at
-    /// once, for inserting others does not take them away; what is left is inserted in order.
+    /// Inserts a portion, whose marks in `new` are still `false`. Hashes that a stage has beforehand are dropped together,
+    /// because inserting others does not remove them. The rest is inserted in order.
     fn insert_pending(&mut self, pending: &mut Pending, new: &mut [bool]) -> Result<usize, BuildError> {
         for stage in self.stages.iter().rev() {
             pending.drop_seen(|hashes, seen| stage.contains_hashes(hashes, seen));
@@ -233,7 +233,7 @@ impl Stages {
                 self.grow()?;
             }
             count += pending.pass(self.room(), new, |hashes, new| self.insert_in_last(hashes, new));
-            // Repeats of a key that went in just now neither take up room nor ask for the next stage.
+            // Repeats of a key that was just inserted neither take up room nor need the next stage.
             pending.drop_seen(|hashes, seen| self.last().contains_hashes(hashes, seen));
         }
         Ok(count)

@@ -1,4 +1,4 @@
-//! The access to a filter's memory: of one writer, or of many.
+//! The access to a filter's memory: by one writer, or by many.
 
 use core::ops::Deref;
 
@@ -8,12 +8,12 @@ pub(crate) struct Exclusive(());
 /// The access of filters with many writers: inserting takes `&self`, from any thread.
 pub(crate) struct Shared(());
 
-/// Who writes, and so what an insert takes of the memory.
+/// The number of writers, and so the kind of reference that an insert needs.
 pub(crate) trait Access {
     /// `&mut M` or `&M`.
     type Place<'a, M: 'a>: Deref<Target = M>;
 
-    /// The place for a shorter time, to give away.
+    /// Reborrows the reference for a shorter time.
     fn reborrow<'a, M>(place: &'a mut Self::Place<'_, M>) -> Self::Place<'a, M>;
 }
 

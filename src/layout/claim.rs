@@ -1,4 +1,4 @@
-//! The claim: inserts of many writers into a block, of which one at most makes a key seen.
+//! The claim: inserts of many writers into a block. At most one of them makes a key seen.
 
 #[cfg(test)]
 mod executions;
@@ -18,7 +18,7 @@ pub(crate) const BEFORE: Ordering = Ordering::AcqRel;
 pub(crate) const DECIDER: Ordering = Ordering::AcqRel;
 
 impl AtomicBlock {
-    /// Sets the bits of the pattern; whether this call claimed the key. See "Consistency".
+    /// Sets the bits of the pattern, and returns true if this call claimed the key. See "Consistency".
     #[inline(always)]
     pub(crate) fn insert<const B: usize>(&self, pattern: Pattern) -> bool {
         let chosen: [(usize, u64); LANES] = core::array::from_fn(|lane| pattern.word_and_mask::<B>(lane));
@@ -38,7 +38,7 @@ impl AtomicBlock {
         false
     }
 
-    /// Whether all bits of the pattern are set.
+    /// Returns true if all bits of the pattern are set.
     #[inline(always)]
     pub(crate) fn contains<const B: usize>(&self, pattern: Pattern) -> bool {
         let lacking = (0..LANES).fold(0, |lacking, lane| {

@@ -1,8 +1,8 @@
-//! The layouts by name and number, as docs/FORMAT.md lists them.
-// Without files and variants there is one layout, and few ask for its name.
+//! The layouts by name and number, as listed in docs/FORMAT.md.
+// Without files and variants there is one layout, whose name few callers use.
 #![cfg_attr(not(feature = "variants"), allow(dead_code))]
 
-/// A layout, as its files and its sizes have it.
+/// The constants of a layout, for its files and its sizes.
 #[derive(Debug)]
 pub(crate) struct Format {
     pub(crate) id: u16,
@@ -10,9 +10,9 @@ pub(crate) struct Format {
     /// The numbers of probes that it offers, ascending, and in words.
     pub(crate) probes: &'static [u32],
     pub(crate) allowed: &'static str,
-    /// Bits of the unit that its size is counted in.
+    /// Bits of the unit in which its size is counted.
     pub(crate) unit_bits: u64,
-    /// Whether files have the number of units besides that of the blocks. The field is 0 where they do not.
+    /// True if files have the number of units besides the number of blocks. Otherwise the field is 0.
     pub(crate) has_units: bool,
     /// The most units that a hash can choose among.
     pub(crate) most_units: u64,
@@ -73,7 +73,7 @@ pub(crate) const TWO_BLOCKS: Format = Format {
     most_units: u64::MAX,
 };
 
-/// All of them, by number from 1 on.
+/// All layouts, by number from 1 on.
 pub(crate) static ALL: [&Format; 6] = [&WORDS4, &CLASSIC, &COUNTING, &SPLIT_BLOCK, &REGISTER, &TWO_BLOCKS];
 
 const ONE_TO_32: [u32; 32] = [
@@ -90,7 +90,7 @@ impl Format {
         }
     }
 
-    /// The numbers of probes to choose among: the one that is given, or all.
+    /// The numbers of probes to choose among: the given one, or all.
     pub(crate) fn candidates(&self, given: Option<u32>) -> impl Iterator<Item = u32> {
         self.probes.iter().copied().filter(move |&probes| given.is_none_or(|given| given == probes))
     }

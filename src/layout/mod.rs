@@ -1,4 +1,4 @@
-//! Where the bits of a key are, and the memory that has them.
+//! The positions of a key's bits, and the memory that holds them.
 
 pub(crate) mod access;
 mod claim;

@@ -25,27 +25,27 @@ pub(crate) trait Operations<A: Access>: Shape {
     /// The filter type's name.
     const NAME: &'static str;
 
-    /// Where the bits are.
+    /// The memory of the bits.
     type Memory: Memory + Send + Sync;
 
-    /// Asks for the cache lines of a hash.
+    /// Prefetches the cache lines of a hash.
     fn prefetch(size: Size, memory: &Self::Memory, hash: u64);
 
-    /// Whether a hash is in.
+    /// Returns true if the filter has a hash.
     fn contains<I: Isa, const B: usize>(size: Size, isa: I, memory: &Self::Memory, hash: u64) -> bool;
 
-    /// Inserts a hash. Whether this call made it seen.
+    /// Inserts a hash, and returns true if this call made it seen.
     fn insert<I: Isa, const B: usize>(size: Size, isa: I, place: A::Place<'_, Self::Memory>, hash: u64) -> bool;
 
-    /// The share of bits that are set.
+    /// The fraction of bits that are set.
     fn fill(size: Size, memory: &Self::Memory) -> f64 {
         size.share(Self::FORMAT, stats::ones(memory.words()))
     }
 
     /// Queries many hashes: `found[i]` is true if `hashes[i]` is in. Returns how many are.
     ///
-    /// A layout may write out this method and the next two, as one call of [`many`] each: then they are compiled here, with this
-    /// crate's optimisations, and not in each crate that uses it.
+    /// A layout may write out this method and the next two, as one call of [`many`] each. They are then compiled in this crate,
+    /// with its optimisations, and not in each crate that uses it.
     fn contains_many(params: &Params, memory: &Self::Memory, hashes: &[u64], found: &mut [bool]) -> usize
     where
         Self: Sized,
@@ -61,7 +61,7 @@ pub(crate) trait Operations<A: Access>: Shape {
         many::<Insert<Self, A>, _>(params, (params, place), hashes, new)
     }
 
-    /// Inserts many hashes of which nobody asks whether they were new.
+    /// Inserts many hashes without answers.
     fn set_many<'a>(params: &'a Params, place: A::Place<'a, Self::Memory>, hashes: &[u64])
     where
         Self: Sized,

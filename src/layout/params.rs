@@ -5,7 +5,7 @@ use crate::kernel::Selected;
 use crate::layout::format::Format;
 use crate::layout::storage::Pages;
 
-/// A size in units of a layout, and the probes: what tells which bits are a hash's.
+/// A size in units of a layout, and the probes. Together they determine the bits of a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Size {
     pub(crate) units: u64,
@@ -15,11 +15,11 @@ pub(crate) struct Size {
 impl Size {
     /// The size of the bits in bytes.
     pub(crate) fn bytes(self, format: &Format) -> u64 {
-        // At most those of the blocks that 64 bits can address.
+        // At most the blocks that 64 bits can address.
         (u128::from(self.units) * u128::from(format.unit_bits)).div_ceil(8) as u64
     }
 
-    /// The share of all bits.
+    /// The fraction `ones` of all bits.
     pub(crate) fn share(self, format: &Format, ones: u64) -> f64 {
         ones as f64 / (self.units as f64 * format.unit_bits as f64)
     }
@@ -38,7 +38,7 @@ pub(crate) struct Params {
 }
 
 impl Params {
-    /// Of a layout whose unit is the block.
+    /// The geometry for a layout whose unit is the block.
     #[cfg(feature = "file")]
     pub(crate) fn new(blocks: usize, probes: u32, seed: u64, kernel: Selected) -> Self {
         Self { blocks, units: blocks as u64, probes, seed, kernel, pages: Pages::default() }
@@ -48,13 +48,13 @@ impl Params {
         Size { units: self.units, probes: self.probes }
     }
 
-    /// The same geometry in fewer blocks, where the unit is the block.
+    /// The same geometry in fewer blocks, for layouts whose unit is the block.
     pub(crate) fn folded(&self, times: u32) -> Self {
         let blocks = self.blocks >> times;
         Self { blocks, units: blocks as u64, ..*self }
     }
 
-    /// How often filters of these geometries fold until they are equal: ours, theirs.
+    /// Returns the number of folds of each filter until their geometries are equal: ours, theirs.
     pub(crate) fn folds_to_meet(&self, other: &Self) -> Result<(u32, u32), MergeError> {
         let times = |from: usize, to: usize| (from / to).checked_ilog2().unwrap_or(0);
         let (ours, theirs) = (times(self.blocks, other.blocks), times(other.blocks, self.blocks));

@@ -1,12 +1,12 @@
-//! What a layout is, whoever writes: its names, its sizes and its rates.
+//! The mathematics of a layout, for any access: its names, its sizes and its rates.
 
 use crate::kernel::block::WORDS;
 use crate::layout::format::Format;
 use crate::layout::params::Size;
 use crate::rate::fpr;
 
-/// What a layout is, whoever writes: its names, its sizes and its rates. Sizes count units, of which a key's bits are in
-/// one. A block holds a whole number of units, or a unit a whole number of blocks.
+/// The mathematics of a layout, for any access: its names, its sizes and its rates. Sizes count units, and a key's bits are in
+/// one unit. A block holds a whole number of units, or a unit a whole number of blocks.
 pub(crate) trait Shape {
     /// As in files: number, name, probes, unit.
     const FORMAT: &'static Format;
@@ -14,31 +14,31 @@ pub(crate) trait Shape {
     /// The model's rate, for hashes of any length.
     fn rate(size: Size, keys: u64) -> f64;
 
-    /// The rate of the bits as they are, for keys with random hashes.
+    /// The rate of the present bits, for keys with random hashes.
     fn current_fpr(size: Size, words: impl Iterator<Item = [u64; WORDS]>) -> f64;
 
     /// The chance that a key sets a given bit of the whole filter.
     fn touched(size: Size) -> f64;
 
-    /// The probes that a kernel is chosen by, where the operations have use for a kernel.
+    /// The number of probes by which a kernel is chosen, for operations that use a kernel.
     fn kernel_probes(_: Size) -> u32 {
         4
     }
 
-    /// A word that holds what two filters have in it.
+    /// Merges a word of two filters.
     fn united(ours: u64, theirs: u64) -> u64 {
         ours | theirs
     }
 
-    /// Whether a key's bits are the same in half as many blocks, and its block half of the index: see fold.rs.
+    /// True if a key's bits are the same in half as many blocks, and its block index is halved: see fold.rs.
     const FOLDS: bool = false;
 
-    /// The model's rate, with that of 64-bit hashes that are equal.
+    /// The model's rate, with the rate of equal 64-bit hashes.
     fn expected_fpr(size: Size, keys: u64) -> f64 {
         (Self::rate(size, keys) + fpr::collision_floor(keys)).min(1.0)
     }
 
-    /// The least of at most `limit` units that keeps a rate; with the probes that are given, or with those that take the fewest.
+    /// The fewest of at most `limit` units that keep a rate, with the given probes, or with those that need the fewest.
     fn least(keys: u64, rate: f64, given: Option<u32>, limit: u64) -> Option<Size> {
         let start = keys.saturating_mul(8) / Self::FORMAT.unit_bits;
         let least = |probes| {
@@ -48,7 +48,7 @@ pub(crate) trait Shape {
         Self::FORMAT.candidates(given).filter_map(least).min_by_key(|size| size.units)
     }
 
-    /// The number of probes with the lowest rate for a size; the fewer probes of equals.
+    /// The number of probes with the lowest rate for a size. Ties go to fewer probes.
     fn best_probes(units: u64, keys: u64) -> u32 {
         let rate = |&probes: &u32| Self::expected_fpr(Size { units, probes }, keys);
         let best = Self::FORMAT.candidates(None).min_by(|a, b| rate(a).total_cmp(&rate(b)));

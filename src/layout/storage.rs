@@ -1,4 +1,4 @@
-//! Memory for blocks: aligned to cache lines, in huge pages where the system grants them, zeroed lazily.
+//! Memory for blocks: aligned to cache lines, in huge pages if the system grants them, zeroed lazily.
 #![allow(unsafe_code)]
 
 use crate::error::BuildError;
@@ -8,7 +8,7 @@ use crate::sync::{AtomicU64, Ordering};
 use alloc::alloc::{Layout, alloc_zeroed, dealloc};
 use core::ptr::NonNull;
 
-/// Where a filter's bits are.
+/// The memory of a filter's bits.
 pub(crate) trait Memory: From<Blocks> + 'static {
     /// Blocks that are known to be zero.
     fn empty(blocks: Blocks) -> Self {
@@ -18,10 +18,10 @@ pub(crate) trait Memory: From<Blocks> + 'static {
     /// The words of every block.
     fn words(&self) -> impl Iterator<Item = [u64; WORDS]> + Clone;
 
-    /// Unsets all bits.
+    /// Clears all bits.
     fn clear(&mut self);
 
-    /// Makes the system provide all of it, on all cores where there is rayon.
+    /// Makes the system provide all of the memory, on all cores if there is rayon.
     fn populate(&mut self);
 }
 
@@ -30,11 +30,11 @@ const PAGE: usize = 4096 / BLOCK_BYTES;
 
 /// Memory that one owner writes.
 pub(crate) trait MemoryMut: Memory + Clone + PartialEq {
-    /// Makes of each word what `word` makes of it and the word in the same place of other memory.
+    /// Replaces each word `w` with `word(w, v)`, where `v` is the word at the same index in `theirs`.
     fn merge(&mut self, theirs: impl Iterator<Item = [u64; WORDS]>, word: impl Fn(u64, u64) -> u64);
 }
 
-/// Blocks of words that are folded so often: each is what 2^`times` neighbours have in them.
+/// Folds blocks of words `times` times: each result combines 2^`times` neighbours.
 pub(crate) fn folded(mut words: impl Iterator<Item = [u64; WORDS]>, times: u32) -> impl Iterator<Item = [u64; WORDS]> {
     core::iter::from_fn(move || {
         let first = words.next()?;
@@ -52,26 +52,26 @@ pub(crate) const MAX_BLOCKS: usize = (isize::MAX as usize - 2 * HUGE_PAGE) / BLO
 /// The pages of a filter of 2 MiB and more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Pages {
-    /// 2 MiB where the system grants them.
+    /// 2 MiB if the system grants them.
     #[default]
     Huge,
-    /// Those of the system, mostly 4 KiB.
+    /// The system's own, mostly 4 KiB.
     Small,
 }
 
 /// From this size on, memory comes from the system and not from the allocator: an allocator that has freed as much before
-/// clears it by hand, which takes milliseconds, and touches every page of it.
+/// clears it explicitly, which takes milliseconds, and touches every page of it.
 const MAPPED_BYTES: usize = 1 << 20;
 
 /// Blocks that one owner writes.
 ///
-/// The allocation is larger than the blocks by the alignment, and they start at the first aligned byte of it: asked
-/// for the alignment itself, the standard allocator clears the memory by hand, which touches every page of it.
+/// The allocation is larger than the blocks by the alignment, and they start at its first aligned byte: if asked for the
+/// alignment itself, the standard allocator clears the memory explicitly, which touches every page of it.
 pub(crate) struct Blocks {
     first: NonNull<Block>,
     len: usize,
     pages: Pages,
-    /// None where the memory is another's.
+    /// `None` if the memory is borrowed.
     _allocation: Option<Allocation>,
 }
 
@@ -81,7 +81,7 @@ struct Allocation {
 }
 
 impl Allocation {
-    /// Zero bytes, of a layout whose size is not 0.
+    /// Allocates zero bytes, for a layout whose size is not 0.
     fn zeroed(layout: Layout) -> Option<Self> {
         let base = match Self::is_mapped(layout) {
             true => map(layout.size()),
@@ -102,12 +102,12 @@ unsafe impl Send for Blocks {}
 unsafe impl Sync for Blocks {}
 
 impl Blocks {
-    /// `len` zero blocks, 1 ≤ `len` ≤ [`MAX_BLOCKS`]. Takes no time and no memory until they are written.
+    /// Allocates `len` zero blocks, 1 ≤ `len` ≤ [`MAX_BLOCKS`]. Takes no time and no memory until they are written.
     pub(crate) fn zeroed(len: usize, pages: Pages) -> Result<Self, BuildError> {
         assert!((1..=MAX_BLOCKS).contains(&len), "{len} blocks");
         let bytes = len * BLOCK_BYTES;
         let align = if bytes >= HUGE_PAGE { HUGE_PAGE } else { BLOCK_BYTES };
-        // 8 is what `calloc` aligns to everywhere.
+        // `calloc` aligns to at least 8 on all platforms.
         let layout = Layout::from_size_align(bytes + align, 8).map_err(|_| BuildError::OutOfMemory { bytes })?;
         let allocation = Allocation::zeroed(layout).ok_or(BuildError::OutOfMemory { bytes })?;
         let padding = allocation.base.align_offset(align);
@@ -120,8 +120,8 @@ impl Blocks {
         Ok(Self { first, len, pages, _allocation: Some(allocation) })
     }
 
-    /// These blocks and zero ones after them, `len` in all. Copies, so that the memory written to is at most that of
-    /// the old blocks twice.
+    /// Extends the blocks by zero ones to `len` in all. Copies, so that the memory written to is at most twice the memory of
+    /// the old blocks.
     #[cfg(feature = "file")]
     pub(crate) fn grown(self, len: usize) -> Result<Self, BuildError> {
         let mut grown = Self::zeroed(len, self.pages)?;
@@ -129,10 +129,10 @@ impl Blocks {
         Ok(grown)
     }
 
-    /// The blocks that these bytes are, one at least.
+    /// Uses these bytes as blocks, at least one.
     ///
     /// # Errors
-    /// By how many bytes they begin past a multiple of 64, if they do.
+    /// The number of bytes from a multiple of 64 to their start, unless it is 0.
     ///
     /// # Safety
     /// - As long as the result lives, the bytes stay where they are, and nobody changes them.
@@ -165,7 +165,7 @@ impl Blocks {
         unsafe { core::slice::from_raw_parts_mut(self.first.as_ptr(), self.len) }
     }
 
-    /// [`zeroed`](Self::zeroed) for callers without an error to return: does what a `Vec` does when there is no memory.
+    /// [`zeroed`](Self::zeroed) for callers that cannot return an error: aborts without memory, as a `Vec` does.
     fn zeroed_or_abort(len: usize, pages: Pages) -> Self {
         Self::zeroed(len, pages).unwrap_or_else(|_| match Layout::array::<Block>(len) {
             Ok(layout) => alloc::alloc::handle_alloc_error(layout),
@@ -189,7 +189,7 @@ impl Blocks {
         unsafe { self.as_mut_slice().get_unchecked_mut(index) }
     }
 
-    /// Asks for the cache line of a hash's block.
+    /// Prefetches the cache line of a hash's block.
     #[inline(always)]
     pub(crate) fn prefetch(&self, hash: u64) {
         prefetch(self.locate(hash), self.len);
@@ -197,7 +197,7 @@ impl Blocks {
 }
 
 impl Blocks {
-    /// `len` blocks with these words.
+    /// Makes `len` blocks with these words.
     pub(crate) fn from_words(len: usize, pages: Pages, words: impl Iterator<Item = [u64; WORDS]>) -> Self {
         let mut blocks = Self::zeroed_or_abort(len, pages);
         blocks.as_mut_slice().iter_mut().zip(words).for_each(|(block, words)| block.set(words));
@@ -206,7 +206,7 @@ impl Blocks {
 }
 
 impl Block {
-    /// Writes the words where they differ, for a page that nobody has written to is not there yet.
+    /// Writes the words only if they differ, because the system has not yet provided pages that were never written to.
     #[inline(always)]
     fn set(&mut self, words: [u64; WORDS]) {
         if self.0 != words {
@@ -215,7 +215,7 @@ impl Block {
     }
 }
 
-/// Whether no bit is set.
+/// Returns true if no bit is set.
 fn is_zero(page: &[Block]) -> bool {
     page.iter().all(|block| *block == Block::default())
 }
@@ -226,7 +226,7 @@ impl Memory for Blocks {
     }
 
     fn clear(&mut self) {
-        // Reads first: a page that nobody has written to is not there yet, and to write to it would make the system provide it.
+        // Reads first: a write to a page that was never written to would make the system provide it.
         for page in self.as_mut_slice().chunks_mut(PAGE) {
             if !is_zero(page) {
                 page.fill(Block::default());
@@ -292,7 +292,7 @@ impl Clone for Blocks {
 #[repr(C, align(64))]
 pub(crate) struct AtomicBlock(pub(crate) [AtomicU64; WORDS]);
 
-/// Blocks that many threads write: the memory of a [`Blocks`], seen through atomics until it is turned back.
+/// Blocks that many threads write: the memory of a [`Blocks`], accessed through atomics until it is converted back.
 #[cfg(not(loom))]
 pub(crate) struct AtomicBlocks(Blocks);
 
@@ -369,21 +369,21 @@ impl From<AtomicBlocks> for Blocks {
     }
 }
 
-/// Each word is that of some moment during the call.
+/// Copies each word at some moment during the call.
 impl Clone for AtomicBlocks {
     fn clone(&self) -> Self {
         Blocks::from_words(self.as_slice().len(), self.pages(), self.words()).into()
     }
 }
 
-/// Each word is that of some moment during the call.
+/// Reads each word at some moment during the call.
 impl PartialEq for AtomicBlocks {
     fn eq(&self, other: &Self) -> bool {
         self.words().eq(other.words())
     }
 }
 
-/// The words are each those of some moment during the walk.
+/// Reads each word at some moment during the walk.
 impl Memory for AtomicBlocks {
     fn words(&self) -> impl Iterator<Item = [u64; WORDS]> + Clone {
         // Relaxed: words read one by one, with no order among them to keep.
@@ -402,8 +402,8 @@ impl Memory for AtomicBlocks {
 }
 
 impl AtomicBlocks {
-    /// Unsets all bits, each at some moment during the call. To do so while others read or set them is for callers who tell
-    /// them.
+    /// Clears all bits, each at some moment during the call. It is not atomic as a whole: callers must coordinate it with
+    /// concurrent readers and writers.
     pub(crate) fn wipe(&self) {
         for word in self.as_slice().iter().flat_map(|block| &block.0) {
             // Relaxed: who tells others orders it. Reads first, as the blocks of one writer do.
@@ -427,17 +427,17 @@ impl AtomicBlocks {
         }
     }
 
-    /// Asks for the cache line of a hash's block.
+    /// Prefetches the cache line of a hash's block.
     #[inline(always)]
     pub(crate) fn prefetch(&self, hash: u64) {
         prefetch(self.locate(hash), self.as_slice().len());
     }
 }
 
-/// Whether memory can come from the system.
+/// True if memory can come from the system.
 const MAPS: bool = cfg!(all(target_os = "linux", feature = "std", not(miri)));
 
-/// As many zero bytes from the system, which provides a page when it is first written to.
+/// Maps so many zero bytes. The system provides a page when it is first written to.
 fn map(bytes: usize) -> Option<NonNull<u8>> {
     #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
     {
@@ -453,7 +453,7 @@ fn map(bytes: usize) -> Option<NonNull<u8>> {
     }
 }
 
-/// Gives a mapping back.
+/// Returns a mapping to the system.
 ///
 /// # Safety
 /// - [`map`] returned `base` for as many bytes, and nobody uses them any more.
@@ -467,7 +467,7 @@ unsafe fn unmap(base: NonNull<u8>, bytes: usize) {
     let _ = (base, bytes);
 }
 
-/// Tells Linux which pages to take. Where it refuses 2 MiB pages, they stay small and everything works, slower.
+/// Advises Linux on the size of pages. If it refuses 2 MiB pages, they are small and accesses are slower.
 fn advise(start: NonNull<u8>, bytes: usize, pages: Pages) {
     #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
     {

@@ -7,31 +7,31 @@ use std::time::Duration;
 
 /// A filter that forgets: a window of the last *n* distinct keys, or of a time, that any number of threads share.
 ///
-/// It is for a stream without an end, such as the doorkeeper of a cache, which admits a key that comes a second time, or a log
-/// whose repeats come soon. Filters take turns. The *current generation* takes keys; queries ask it and the g - 1 before it. A
-/// *rotation* begins an empty generation and forgets the oldest one. g is 2 unless [`generations`](Builder::generations) says
-/// otherwise. Each generation is made for n / (g - 1) keys, and a full one rotates.
+/// It is for an endless stream, such as the doorkeeper of a cache, which admits a key at its second occurrence, or a log whose
+/// repeats come soon. Filters take turns. The *current generation* takes keys; queries check it and the g - 1 before it. A
+/// *rotation* begins an empty generation and forgets the oldest one. g is 2 unless [`generations`](Builder::generations) sets
+/// it. Each generation is made for n / (g - 1) keys, and a full one rotates.
 ///
-/// **A key is found until g rotations came after it.** A key that comes again is as good as one that comes for the first time. So
-/// what is remembered depends on what rotates:
+/// **A key is found until g rotations came after it.** Inserting a key again renews it. So the keys that are remembered depend
+/// on the rotations:
 ///
 /// | what rotates | at least | at most |
 /// |---|---|---|
-/// | full generations alone (as built) | the last n distinct keys (of more than two generations: those after which fewer than n keys came that were new to their generation) | n · g / (g - 1) keys |
-/// | [`rotate_if_older_than`](Self::rotate_if_older_than) (T / (g - 1)) before each insert, with [`rotate_when_full(false)`](Builder::rotate_when_full) | the keys of the last T, however many | those of the last T · g / (g - 1) |
-/// | `rotate_if_older_than`(T / (g - 1)) and full generations | after a key, g - 1 generations that were full or T / (g - 1) old: with more keys than planned, the last n; with fewer, those of the last T | as above, whichever is less |
+/// | only full generations (as built) | the last n distinct keys (with more than two generations: those after which fewer than n keys came that were new to their generation) | n · g / (g - 1) keys |
+/// | [`rotate_if_older_than`](Self::rotate_if_older_than) (T / (g - 1)) before each insert, with [`rotate_when_full(false)`](Builder::rotate_when_full) | the keys of the last T, however many | the keys of the last T · g / (g - 1) |
+/// | `rotate_if_older_than`(T / (g - 1)) and full generations | after a key, g - 1 generations that were full or T / (g - 1) old: with more keys than planned, the last n; with fewer, the keys of the last T | as above, whichever is less |
 /// | [`rotate`](Self::rotate), called as you like | nothing but the sentence above | n · g / (g - 1) keys |
 ///
-/// Without a call before each insert, the time between two calls is missing from the least and is added to the most. Among threads
-/// that race, n is less by the places that others hold at that moment: 1 for an insert, up to 64 for a batch, and 1 in 1024 for a
-/// thread that fetches some.
+/// Without a call before each insert, the time between two calls is missing from the least and is added to the most. Among
+/// threads that race, n is less by the places that others hold at that moment: 1 for an insert, up to 64 for a batch, and 1 in
+/// 1024 for a thread that fetches some.
 ///
-/// - **The rate** of all full generations together is at most the one asked for, p. Each keeps p' with 1 - (1 - p')^g = p. A
-///   generation that has more keys than it is made for, because a full one does not rotate, has a higher rate:
-///   [`current_fpr`](Self::current_fpr) tells it.
-/// - **Memory** is that of g + 1 filters for n / (g - 1) keys each, as one is emptied while the others are in use. At 1 %, that is 34
-///   bits for each key of the window with two generations, 25 with three, and 21 with five. More generations forget in finer steps,
-///   and each costs a query a cache line.
+/// - **The rate** of all full generations together is at most the one asked for, p. Each keeps p' with 1 - (1 - p')^g = p. If
+///   full generations do not rotate, one with more keys than it is made for has a higher rate:
+///   [`current_fpr`](Self::current_fpr) returns it.
+/// - **Memory** is g + 1 filters for n / (g - 1) keys each, because one is emptied while the others are in use. At 1 %, that is
+///   34 bits for each key of the window with two generations, 25 with three, and 21 with five. More generations forget in finer
+///   steps, and each costs a query a cache line.
 ///
 /// # Consistency
 /// What racing callers may see:
@@ -39,15 +39,15 @@ use std::time::Duration;
 /// - **No false negative.** Once `insert` has returned, `contains` is `true` in every thread that learned of it, until g rotations
 ///   came after it.
 /// - **At most one claim in a window.** Of any number of threads that insert the same key, at most one gets `true`, also over a
-///   rotation, and none does again until g rotations came. One does, unless other keys set the bits that the key
-///   lacks. It may also be that nobody does: where two threads insert a new key as the generations rotate, or where a thread is
-///   stopped as below.
-/// - Queries do not wait. The insert that rotates empties a generation, which takes as long as to write its memory. Only a thread
-///   that needs the next rotation before that is done waits for it, and so does one while the filter is saved.
+///   rotation, and none does again until g rotations came. Exactly one does, unless other keys set the bits that the key lacks.
+///   It may also be that no thread does: if two threads insert a new key as the generations rotate, or if a thread is stopped
+///   as below.
+/// - Queries do not wait. The insert that rotates empties a generation, which takes as long as writing its memory. Only a
+///   thread that needs the next rotation before that is done waits for it, or while the filter is saved.
 /// - A thread that is stopped in the middle of an insert for as long as it takes to fill more than a generation may leave bits
 ///   in a later one: those of its key, or of up to 64 keys of its batch. They read like any false positive.
 ///
-/// There is no union, for two windows have no common order, and no copy but by its file, which keeps the whole window.
+/// There is no union, because two windows have no common order. The only copy is a file, which keeps the whole window.
 ///
 /// # A window of time
 /// Make it for the most keys that you plan for in the time T.
@@ -90,7 +90,7 @@ pub struct RotatingBloomFilter(Generations);
 
 impl RotatingBloomFilter {
     methods::building! { "bloomline::RotatingBloomFilter",
-        /// A filter for a window of the last `expected_keys` distinct keys, empty.
+        /// Creates an empty filter for a window of the last `expected_keys` distinct keys.
         ///
         /// Its builder takes keys and rate, and refuses memory and probes
         /// ([`BuildError::NotKeysAndRate`](crate::BuildError::NotKeysAndRate)).
@@ -98,14 +98,14 @@ impl RotatingBloomFilter {
     methods::inserting!("bloomline::RotatingBloomFilter", many_writers);
     #[cfg(feature = "rayon")]
     methods::par_inserting! { "bloomline::RotatingBloomFilter", "", [], (), "",
-        /// Inserts many [`Keys`](crate::Keys) on all cores of the current rayon pool, while other threads insert. Which of them are
-        /// the last ones is left to chance.
+        /// Inserts many [`Keys`](crate::Keys) on all cores of the current rayon pool, while other threads insert. Which of them
+        /// count as the last ones varies between runs.
     }
     methods::asking!("bloomline::RotatingBloomFilter");
     methods::telling!();
 
-    /// Begins an empty generation, and forgets the oldest one. Calls that race count as one. O(memory of a generation), while the
-    /// other threads go on.
+    /// Begins an empty generation, and forgets the oldest one. Calls that race count as one. O(memory of a generation), while
+    /// the other threads continue.
     ///
     /// # Examples
     /// ```
@@ -122,9 +122,9 @@ impl RotatingBloomFilter {
         self.0.rotate();
     }
 
-    /// [Rotates](Self::rotate) if the current generation began so long ago or longer, once for each `age` that has passed, and as
-    /// often as there are generations at most. Returns whether it did. Cheap enough to be called before each insert, as it should be:
-    /// some 50 ns. The age of a filter that was loaded counts from then on.
+    /// [Rotates](Self::rotate) if the current generation is at least `age` old: once for each `age` that has passed, at most as
+    /// often as there are generations. Returns true if it rotated. Cheap enough to call before each insert, as intended: some
+    /// 50 ns. The age of a loaded filter counts from the load.
     ///
     /// # Examples
     /// ```
@@ -138,7 +138,7 @@ impl RotatingBloomFilter {
         self.0.rotate_if_older_than(age)
     }
 
-    /// How often it has rotated, by itself and by calls. A file does not keep it.
+    /// The number of rotations, automatic and called. A file does not keep it.
     pub fn rotations(&self) -> u64 {
         self.0.rotations()
     }
@@ -150,16 +150,17 @@ methods::collecting!(RotatingBloomFilter);
 methods::par_collecting!(RotatingBloomFilter);
 methods::as_filter!(RotatingBloomFilter, many_writers);
 
-/// What a window has besides.
+/// The options of a window.
 impl Builder<RotatingBloomFilter> {
-    /// The generations that are asked, 2 to 64; 2 if not called. See [`RotatingBloomFilter`] for what more of them cost and give.
+    /// Sets the number of generations that are queried, 2 to 64; 2 if not called. See [`RotatingBloomFilter`] for the costs and
+    /// gains of more.
     pub fn generations(mut self, generations: u32) -> Self {
         self.generations = generations;
         self
     }
 
-    /// Whether a full generation rotates; `true` if not called. If it does, a window of time becomes shorter where more keys come
-    /// than planned, and the rate stays. If it does not, the window stays, and the rate rises.
+    /// Sets whether a full generation rotates; `true` if not called. If it does, more keys than planned shorten a window of
+    /// time, and the rate is kept. Otherwise the window is kept, and the rate rises.
     pub fn rotate_when_full(mut self, rotate: bool) -> Self {
         self.rotate_when_full = rotate;
         self

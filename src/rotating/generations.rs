@@ -1,4 +1,5 @@
-//! Filters that take turns, and the turn itself: what does the work of a [`RotatingBloomFilter`](super::filter::RotatingBloomFilter).
+//! Filters that take turns, and the turn itself: the implementation of
+//! [`RotatingBloomFilter`](super::filter::RotatingBloomFilter).
 
 use crate::batch::{self, FEW};
 use crate::builder::options::{Builder, FromBuilder};
@@ -15,7 +16,7 @@ use core::fmt;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-/// Keys of a batch that are inserted together: so many places a batch holds at most, which a generation may lack while it does.
+/// Keys of a batch that are inserted together. A batch holds at most so many places, which a generation may lack meanwhile.
 const GROUP: usize = 64;
 
 type Generation = Fixed<Words4, Shared>;
@@ -24,23 +25,23 @@ pub(super) struct Generations {
     window: u64,
     rate: f64,
     rotate_when_full: bool,
-    /// The current one, those before it that are asked, and one that is empty or being emptied.
+    /// The current one, those before it that are queried, and one that is empty or being emptied.
     all: Box<[Generation]>,
-    /// The first is the number of those that are asked, less one.
+    /// The first turn is the number of queried generations, less one.
     turn: Turn,
-    /// For keys in the current generation.
+    /// The places for keys in the current generation.
     room: Room,
     /// Held while the turn passes on.
     rotating: Mutex<()>,
     /// Held while a generation is emptied, which the next rotation waits for.
     emptying: Mutex<()>,
     made: Instant,
-    /// When the current generation began, in nanoseconds after `made`.
+    /// The start of the current generation, in nanoseconds after `made`.
     began: AtomicU64,
 }
 
 impl Generations {
-    /// Of the generations that are asked, the oldest first, and an empty one.
+    /// Makes a window of the generations that are queried, oldest first, and an empty one.
     fn of(window: u64, rate: f64, rotate_when_full: bool, all: Vec<Generation>, in_last: u64) -> Self {
         let turn = all.len() as u64 - 2;
         let room = Room::new(turn, window::keys_of_one(window, all.len() as u32 - 1).saturating_sub(in_last));
@@ -85,7 +86,7 @@ impl Generations {
         portions.map(|(hashes, new)| self.insert_portion(hashes, new)).sum()
     }
 
-    /// Inserts hashes of which nobody asks whether they were new. The room does.
+    /// Inserts hashes without answers. The room counts the new ones.
     pub(super) fn set_hashes(&self, hashes: &[u64]) {
         let mut new = [false; 16 * GROUP];
         for hashes in hashes.chunks(new.len()) {
@@ -133,8 +134,8 @@ impl Generations {
             let Some(due) = passed.checked_div(age) else {
                 return self.rotate_from(turn, now);
             };
-            // The next generation begins when this one had to end, or else each late call would lengthen the window. As many rotations
-            // as there are generations forget all keys; more would be in vain.
+            // The next generation begins when this one had to end, or else each late call would lengthen the window. As many
+            // rotations as there are generations forget all keys; more would have no effect.
             let skipped = due.saturating_sub(self.asked().into());
             rotated |= self.rotate_from(turn, began + age * (1 + skipped));
         }
@@ -156,11 +157,11 @@ impl Generations {
         self.all.iter().map(Generation::memory_bytes).sum()
     }
 
-    /// A key may be in several generations: what all of them have together is a filter of the keys that are remembered.
+    /// A key may be in several generations: their union is a filter of the keys that are remembered.
     pub(super) fn estimated_keys(&self) -> f64 {
         let mut generations = self.newest_first(self.turn.current());
         let all = generations.next().expect("there is a current one").clone();
-        // Of one size and seed.
+        // They have one size and seed.
         generations.for_each(|generation| all.blocks.unite(generation.words()));
         all.estimated_keys()
     }
@@ -180,7 +181,7 @@ impl Generations {
         self.room.begin(self.turn.current(), window::keys_of_one(self.window, self.asked()));
     }
 
-    /// The generations that are asked.
+    /// The number of generations that are queried.
     fn asked(&self) -> u32 {
         // At most window::MOST.
         self.all.len() as u32 - 1
@@ -196,8 +197,8 @@ impl Generations {
         (0..u64::from(self.asked())).map(move |age| self.generation(turn - age))
     }
 
-    /// Inserts a hash that this call has set in a generation already, in whose turn that did not count, if there is one: its
-    /// turn, and whether a generation before it had the key.
+    /// Continues an insert after a change of turn. `won` is the turn in whose generation this call set the bits without
+    /// success, and whether an older generation had the key.
     fn insert_after(&self, mut won: Option<(u64, bool)>, hash: u64) -> bool {
         loop {
             match self.insert_in(self.turn.current(), won, hash) {
@@ -207,8 +208,8 @@ impl Generations {
         }
     }
 
-    /// Inserts into the generation of `turn`: whether the key is new to the window. If the turn has passed on, what the next
-    /// attempt needs to know.
+    /// Inserts into the generation of `turn`, and returns true if the key is new to the window. If the turn has passed on, the
+    /// error is the `won` of the next attempt.
     fn insert_in(&self, turn: u64, won: Option<(u64, bool)>, hash: u64) -> Result<bool, Option<(u64, bool)>> {
         let current = self.generation(turn);
         if current.contains_hash(hash) {
@@ -216,7 +217,7 @@ impl Generations {
             return if self.turn.stands(turn) { Ok(false) } else { Err(None) };
         }
         let oldest = turn - u64::from(self.asked() - 1);
-        // The bits in a generation of the window that did not count are this call's own, and those before it were asked.
+        // The bits in a generation of the window that did not count are this call's own, and those before it were queried.
         let (from, seen) = won.filter(|&(own, _)| own >= oldest).map_or((oldest, false), |(own, seen)| (own + 1, seen));
         let seen = seen || (from..turn).rev().any(|turn| self.generation(turn).contains_hash(hash));
         let place = self.room.take(turn, 1);
@@ -250,7 +251,7 @@ impl Generations {
             return self.insert_singly(hashes, new);
         }
         let won = current.insert_hashes(hashes, new);
-        // More than lacked if the generation was emptied since, whose places are gone then.
+        // More than were lacking if the generation was emptied since. Its places are then void.
         self.room.put(turn, places.saturating_sub(won));
         let counts = self.turn.counts(turn);
         for ((&hash, new), seen) in hashes.iter().zip(&mut *new).zip(seen) {
@@ -267,7 +268,7 @@ impl Generations {
         new.iter().filter(|new| **new).count()
     }
 
-    /// Begins the generation after `turn` at the time `began`, unless another thread did. Returns whether it did.
+    /// Begins the generation after `turn` at the time `began`, unless another thread did. Returns true if it did.
     #[cold]
     fn rotate_from(&self, turn: u64, began: u64) -> bool {
         // Poisoned locks: nothing here panics between the steps.
@@ -327,7 +328,7 @@ mod as_file {
             Series { rate, keys: window, in_last, merged: 0, stays_when_full: !rotate_when_full }
         }
 
-        /// The generations that are asked, the oldest first.
+        /// The generations that are queried, oldest first.
         fn oldest_first(&self) -> impl ExactSizeIterator<Item = &Generation> + Clone {
             let (turn, asked) = (self.turn.current(), self.asked());
             (0..asked).map(move |i| self.generation(turn - u64::from(asked - 1 - i)))
@@ -390,13 +391,13 @@ mod parallel {
 mod tests {
     use super::*;
 
-    /// A filter of which so many generations are asked.
+    /// Returns a filter with so many queried generations.
     fn generations(window: u64, asked: u32, rotate_when_full: bool) -> Generations {
         let builder = Builder { generations: asked, rotate_when_full, ..Builder::<()>::new() };
         Generations::from_builder(builder.expected_keys(window).false_positive_rate(1e-9)).unwrap()
     }
 
-    /// A thread that reads the turn, sleeps through a rotation, and finds its key in what is the previous generation by then.
+    /// A thread reads the turn, sleeps through a rotation, and then finds its key in the previous generation.
     #[test]
     fn a_repeat_under_a_rotation_moves_on_to_the_current_generation() {
         let filter = generations(1000, 2, true);
@@ -409,8 +410,8 @@ mod tests {
         assert!(filter.contains_hash(1));
     }
 
-    /// Keys of the last `(asked - 1) * AGE` are found, and none that is older than `asked * AGE`, however long nobody
-    /// called, if a call comes before each insert.
+    /// Keys of the last `(asked - 1) * AGE` are found, and none that is older than `asked * AGE`, however long a pause lasts,
+    /// if a call comes before each insert.
     #[test]
     fn a_window_of_time_forgets_what_a_pause_made_old() {
         const AGE: u64 = 60;
@@ -443,7 +444,7 @@ mod tests {
         assert!(!filter.rotate_if_older_at(1_000_000_009, 10));
         assert!(filter.rotate_if_older_at(1_000_000_010, 10) && filter.rotations() == 6);
         assert!(filter.rotate_if_older_at(1_000_000_010, 0) && filter.rotations() == 7);
-        // A thread whose time is from before.
+        // A thread whose clock reading is older.
         assert!(!filter.rotate_if_older_at(5, 10) && !filter.rotate_if_older_at(u64::MAX, u64::MAX));
     }
 
@@ -452,12 +453,12 @@ mod tests {
         (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 
-    /// A thread that sets its key's bits in a generation, and finds that the turn has passed on: as often as it happens, the
-    /// bits in the generations of the window are its own.
+    /// A thread sets its key's bits in a generation, and finds that the turn has passed on: as often as this happens, the bits
+    /// in the generations of the window are its own.
     #[test]
     fn a_claim_that_is_late_again_and_again_is_one_claim() {
         for asked in [2, 3, 5] {
-            // A full generation that rotates gives no place in a turn that is over, so no bits would be set.
+            // With rotation on, a turn that is over grants no place, so no bits would be set.
             let filter = generations(1000, asked, false);
             let mut won = None;
             for _ in 0..2 * asked {

@@ -20,10 +20,10 @@ use crate::sync::Ordering;
 
 /// The Bloom filter as Bloom described it: each key sets k bits anywhere among the m bits of the filter.
 ///
-/// No layout with bits in blocks reaches its rate, (1 - (1 - 1/m)^(k n))^k for n keys, and none is slower: a key touches up
-/// to k cache lines. k is 1 to 32. (B. H. Bloom, "Space/Time Trade-offs in Hash Coding with Allowable Errors", CACM 13(7),
-/// 1970. Each probe is drawn from a mix of its own: double hashing, of Kirsch and Mitzenmacher, "Less Hashing, Same
-/// Performance", 2008, has the same rate in the limit of large filters, and more at small rates in smaller ones.)
+/// No layout with bits in blocks reaches its rate, (1 - (1 - 1/m)^(k n))^k for n keys, and none is slower: a key touches up to
+/// k cache lines. k is 1 to 32. (B. H. Bloom, "Space/Time Trade-offs in Hash Coding with Allowable Errors", CACM 13(7), 1970.
+/// Each probe is drawn from a mix of its own. Double hashing, by Kirsch and Mitzenmacher, "Less Hashing, Same Performance",
+/// 2008, has the same rate in the limit of large filters, and a higher one at small rates in smaller filters.)
 ///
 /// # Examples
 /// ```
@@ -40,17 +40,18 @@ pub struct ClassicBloomFilter(pub(super) Fixed<Classic, Exclusive>);
 
 impl ClassicBloomFilter {
     methods::building! { "bloomline::variants::ClassicBloomFilter",
-        /// A filter for `expected_keys` distinct keys, empty, of the least size that keeps the rate by the layout's model.
+        /// Creates an empty filter for `expected_keys` distinct keys, of the smallest size that keeps the rate by the layout's
+        /// model.
     }
     methods::inserting!("bloomline::variants::ClassicBloomFilter", one_writer);
     methods::asking!("bloomline::variants::ClassicBloomFilter");
     methods::telling!();
     methods::sizing!();
     uniting! { "bloomline::variants::ClassicBloomFilter", "mut ", [mut],
-        /// Makes this filter hold the keys of both: the very filter that both sets of keys would have made. O(memory).
+        /// Adds the keys of another filter. The result is exactly the filter that both sets of keys would have made. O(memory).
     }
 
-    /// A filter of exactly `bits` bits, at least 1, with `probes` probes, 1 to 32. It takes whole blocks of 64 bytes.
+    /// Creates a filter of exactly `bits` bits, at least 1, with `probes` probes, 1 to 32. It takes whole blocks of 64 bytes.
     ///
     /// # Errors
     /// [`BuildError`]: probes out of their range, or a size that the system does not have.
@@ -66,7 +67,7 @@ impl ClassicBloomFilter {
         Fixed::from_params(size::exact::<Classic>(bits, probes)?, Purpose::default()).map(Self)
     }
 
-    /// m, the number of bits.
+    /// The number of bits, m.
     pub fn bits(&self) -> u64 {
         self.0.params.units
     }
@@ -83,12 +84,12 @@ impl From<AtomicClassicBloomFilter> for ClassicBloomFilter {
     }
 }
 
-/// A [`ClassicBloomFilter`] that any number of threads insert into and query at once, without locks: the same bits, and
-/// they turn into each other with `From`, without copying.
+/// A [`ClassicBloomFilter`] that any number of threads insert into and query at once, without locks. It has the same bits, and
+/// `From` converts between the two without copying.
 ///
-/// Once `insert` has returned, `contains` is `true` in every thread that learned of it. `insert` returns whether this
-/// call set one of the key's bits. This is **not a claim**: several threads that race to insert one key may all get `true`,
-/// because each set another bit of it. At least one gets `true`, unless other keys set its bits. Where exactly one must win, use an
+/// Once `insert` has returned, `contains` is `true` in every thread that learned of it. `insert` returns true if this call set
+/// one of the key's bits. This is **not a claim**: several threads that race to insert one key may all get `true`, because each
+/// sets another bit of it. At least one gets `true`, unless other keys set its bits. If exactly one must win, use an
 /// [`AtomicBloomFilter`](crate::AtomicBloomFilter) or a [`RegisterBloomFilter`](super::RegisterBloomFilter).
 ///
 /// # Examples
@@ -107,7 +108,8 @@ pub struct AtomicClassicBloomFilter(pub(super) Fixed<Classic, Shared>);
 
 impl AtomicClassicBloomFilter {
     methods::building! { "bloomline::variants::AtomicClassicBloomFilter",
-        /// A filter for `expected_keys` distinct keys, empty, of the least size that keeps the rate by the layout's model.
+        /// Creates an empty filter for `expected_keys` distinct keys, of the smallest size that keeps the rate by the layout's
+        /// model.
     }
     methods::inserting!("bloomline::variants::AtomicClassicBloomFilter", many_writers);
     #[cfg(feature = "rayon")]
@@ -136,10 +138,10 @@ impl From<ClassicBloomFilter> for AtomicClassicBloomFilter {
     }
 }
 
-/// The layout of both.
+/// The layout of both filters.
 pub(crate) struct Classic(());
 
-/// Blocks, and how many of their bits are set.
+/// Blocks, and the number of their bits that are set.
 #[derive(Clone, PartialEq)]
 pub(crate) struct Counted {
     blocks: Blocks,
@@ -194,8 +196,8 @@ impl MemoryMut for Counted {
 
 /// The bits of a hash: block, word in the block, mask in the word.
 ///
-/// The generator wyrand, begun at the hash: numbers that do not wait for each other, each brought into range by its high
-/// bits.
+/// The generator wyrand, seeded with the hash. Its numbers do not depend on each other, and each is brought into range by its
+/// high bits.
 #[inline(always)]
 fn positions(size: Size, hash: u64) -> impl Iterator<Item = (usize, usize, u64)> {
     // wyrand's own constants.
@@ -205,7 +207,7 @@ fn positions(size: Size, hash: u64) -> impl Iterator<Item = (usize, usize, u64)>
         let state = hash.wrapping_add(STEP.wrapping_mul(i));
         let wide = u128::from(KeyHasher::mix(state, state ^ MIX)) * u128::from(size.units);
         let bit = (wide >> 64) as u64;
-        // Below the number of blocks, which is a usize.
+        // Below the number of blocks, which fits a usize.
         ((bit >> 9) as usize, (bit >> 6 & 7) as usize, 1 << (bit & 63))
     })
 }
@@ -213,14 +215,14 @@ fn positions(size: Size, hash: u64) -> impl Iterator<Item = (usize, usize, u64)>
 impl Shape for Classic {
     const FORMAT: &'static Format = &CLASSIC;
 
-    /// The mean share s of bits set gives s^k. That the share scatters adds k (k-1) / 2 · variance / s² to it, of the order
-    /// 1/m, which counts in small filters.
+    /// The mean fraction s of bits set gives s^k. The variance of the fraction adds k (k-1) / 2 · variance / s² to it, of the
+    /// order 1/m, which counts in small filters.
     fn rate(size: Size, keys: u64) -> f64 {
         let (bits, probes) = (size.units as f64, f64::from(size.probes));
         if keys == 0 {
             return 0.0;
         }
-        // Throws for each bit, and the share of zeros.
+        // Throws per bit, and the fraction of zeros.
         let load = -probes * keys as f64 * libm::log1p(-1.0 / bits);
         let (zeros, set) = (libm::exp(-load), -libm::expm1(-load));
         let variance = if load.is_finite() { zeros * (set - load * zeros) / bits } else { 0.0 };
@@ -228,7 +230,7 @@ impl Shape for Classic {
         (libm::pow(set, probes) * scatter).min(1.0)
     }
 
-    /// The share of bits set, for each probe.
+    /// The fraction of bits set, to the power of the probes.
     fn current_fpr(size: Size, words: impl Iterator<Item = [u64; WORDS]>) -> f64 {
         libm::pow(size.share(&CLASSIC, stats::ones(words)), f64::from(size.probes))
     }

@@ -17,18 +17,18 @@ use crate::rate::stats;
 
 /// Counters of 4 bits in place of bits: keys can be inserted several times, counted, and removed again.
 ///
-/// A key has k counters, k = 4, 8 or 16, one in each of k equal parts of a group of 256, so that they are never the same
-/// one. A group is two cache lines side by side: in one line there is room for 128 counters only, whose load scatters so
-/// much more that it takes 8 % more memory at a rate of 1 % and 23 % at 1e-4.
+/// A key has k counters, k = 4, 8 or 16, one in each of k equal parts of a group of 256, so that they are all different. A
+/// group is two adjacent cache lines: a single line has room for only 128 counters, and their load varies so much more that it
+/// takes 8 % more memory at a rate of 1 % and 23 % at 1e-4.
 ///
-/// A counter that has reached 15 stays there: it no longer knows its number, and counting it down could lose other keys.
-/// Of the distinct keys that a filter was sized for, at rates of 10 % and below, fewer than one counter in 10^13 gets there
-/// (loads are Poisson, with a mean of at most 0.82); of repeats, any.
-/// Keys with such counters may stay after their removal. (Fan, Cao, Almeida and Broder, "Summary Cache", IEEE/ACM
-/// Transactions on Networking 8(3), 2000, which has the argument for 4 bits.)
+/// A counter that has reached 15 keeps that value: its true number is unknown, and decrementing it could lose other keys. With
+/// the distinct keys that a filter was sized for, at rates of 10 % and below, fewer than one counter in 10^13 reaches 15 (loads
+/// are Poisson, with a mean of at most 0.82); repeats can bring any counter there. Keys with such counters may remain after
+/// their removal. (Fan, Cao, Almeida and Broder, "Summary Cache", IEEE/ACM Transactions on Networking 8(3), 2000, which has the
+/// argument for 4 bits.)
 ///
-/// **Remove only what is in.** A key that was never inserted is refused, unless it is a false positive: then its removal
-/// takes other keys' counts, and they may be lost. No filter can tell the two apart.
+/// **Remove only keys that were inserted.** A key that was never inserted is refused, unless it is a false positive: then its
+/// removal decrements other keys' counters, and they may be lost. No filter can distinguish the two cases.
 ///
 /// # Examples
 /// ```
@@ -47,23 +47,25 @@ pub struct CountingBloomFilter(pub(super) Fixed<Counting, Exclusive>);
 
 impl CountingBloomFilter {
     methods::building! { "bloomline::variants::CountingBloomFilter",
-        /// A filter for `expected_keys` distinct keys, empty, of the least size that keeps the rate by the layout's model.
+        /// Creates an empty filter for `expected_keys` distinct keys, of the smallest size that keeps the rate by the layout's
+        /// model.
     }
     methods::inserting!("bloomline::variants::CountingBloomFilter", one_writer);
     methods::asking!("bloomline::variants::CountingBloomFilter");
     methods::telling!();
     methods::sizing!();
     uniting! { "bloomline::variants::CountingBloomFilter", "mut ", [mut],
-        /// Adds up the counters, to at most 15: the very filter that both sets of keys would have made. O(memory).
+        /// Adds up the counters, to at most 15. The result is exactly the filter that both sets of keys would have made.
+        /// O(memory).
     }
 
-    /// Takes back one insert of a key. `false` if the key is not in: nothing is changed then. See the type for what must
+    /// Undoes one insert of a key. Returns `false`, and changes nothing, if the key is not in. See the type for keys that must
     /// not be removed. O(length of the key).
     pub fn remove<K: Key + ?Sized>(&mut self, key: &K) -> bool {
         self.remove_hash(key.hash_with(&self.0.hasher))
     }
 
-    /// [`remove`](Self::remove) of a key that was hashed elsewhere.
+    /// [`remove`](Self::remove) for a key that was hashed elsewhere.
     pub fn remove_hash(&mut self, hash: u64) -> bool {
         if !self.contains_hash(hash) {
             return false;
@@ -77,13 +79,13 @@ impl CountingBloomFilter {
         true
     }
 
-    /// How often a key can have been inserted and not removed: never less than it was, but that 15 stands for 15 and more.
-    /// More than it was, at about the false-positive rate. O(length of the key).
+    /// An upper bound on the inserts of a key less its removals; 15 stands for 15 and more. It exceeds their number at about
+    /// the false-positive rate. O(length of the key).
     pub fn count_at_most<K: Key + ?Sized>(&self, key: &K) -> u8 {
         self.count_hash_at_most(key.hash_with(&self.0.hasher))
     }
 
-    /// [`count_at_most`](Self::count_at_most) of a key that was hashed elsewhere.
+    /// [`count_at_most`](Self::count_at_most) for a key that was hashed elsewhere.
     pub fn count_hash_at_most(&self, hash: u64) -> u8 {
         let Size { units, probes } = self.0.params.size();
         let group = group(units, &self.0.blocks, hash);
@@ -101,7 +103,7 @@ pub(crate) struct Counting(());
 
 /// Counters in a group: 16 words of 16.
 const COUNTERS: u32 = 256;
-/// The number at which a counter stays.
+/// The value that a counter keeps once it has reached it.
 const STUCK: u64 = 15;
 
 /// Two cache lines.
@@ -111,7 +113,7 @@ fn lanes(probes: u32) -> Lanes {
     Lanes { lanes: probes, choices: 1, bits: COUNTERS / probes, throws: 1 }
 }
 
-/// Sixteen sums of 4 bits that stop at 15: every other one in a byte of its own, where bit 4 says that it is too much.
+/// Sixteen saturating sums of 4 bits: every other one in a byte of its own, in which bit 4 is the carry.
 fn add(a: u64, b: u64) -> u64 {
     const EVEN: u64 = 0x0F0F_0F0F_0F0F_0F0F;
     let sum = |a: u64, b: u64| {
@@ -128,7 +130,7 @@ fn used(word: u64) -> u32 {
     ((word | word >> 1 | word >> 2 | word >> 3) & LOW).count_ones()
 }
 
-/// The place of a counter in a group.
+/// The position of a counter in a group.
 #[derive(Clone, Copy)]
 struct Counter {
     word: usize,
@@ -147,7 +149,7 @@ impl Counter {
     }
 }
 
-/// A key's counters: of each part of the group the one that its share of the pattern's 64 bits says.
+/// A key's counters: one in each part of the group, chosen by the part's share of the pattern's 64 bits.
 #[inline(always)]
 fn counters(probes: u32, hash: u64) -> impl Iterator<Item = Counter> {
     let pattern = Pattern::new(hash).first;
@@ -160,7 +162,7 @@ fn counters(probes: u32, hash: u64) -> impl Iterator<Item = Counter> {
 
 #[inline(always)]
 fn group(units: u64, memory: &Blocks, hash: u64) -> &Group {
-    // At most MAX_BLOCKS, which is a usize.
+    // At most MAX_BLOCKS, which fits a usize.
     &memory.as_slice().as_chunks().0[block::locate(hash, units as usize)]
 }
 
@@ -179,7 +181,7 @@ impl Shape for Counting {
     fn current_fpr(size: Size, words: impl Iterator<Item = [u64; WORDS]>) -> f64 {
         let mut blocks = words;
         let groups = core::iter::from_fn(move || Some([blocks.next()?, blocks.next()?]));
-        // Words of a part, of whose counters a probe chooses one.
+        // The words of a part. A probe chooses one of their counters.
         let per_part = 16 / size.probes as usize;
         let rate = |group: [[u64; WORDS]; 2]| {
             let parts = group.as_flattened().chunks(per_part);
@@ -198,7 +200,7 @@ impl Shape for Counting {
         add(ours, theirs)
     }
 
-    /// So that `B` is k / 4, which makes it a constant.
+    /// Makes `B` k / 4, so that it is a constant.
     fn kernel_probes(size: Size) -> u32 {
         size.probes
     }
@@ -208,7 +210,7 @@ impl Operations<Exclusive> for Counting {
     const NAME: &'static str = "CountingBloomFilter";
     type Memory = Blocks;
 
-    /// The share of counters that are not 0.
+    /// The fraction of counters that are not 0.
     fn fill(size: Size, memory: &Blocks) -> f64 {
         let all: u64 = memory.words().flatten().map(|word| u64::from(used(word))).sum();
         all as f64 / (size.units as f64 * f64::from(COUNTERS))
@@ -222,7 +224,7 @@ impl Operations<Exclusive> for Counting {
     #[inline(always)]
     fn contains<I: Isa, const B: usize>(size: Size, _: I, memory: &Blocks, hash: u64) -> bool {
         let group = group(size.units, memory, hash);
-        // All of them, for a CPU cannot guess at which one a query ends.
+        // All of them, because a CPU cannot predict at which one a query ends.
         counters(4 * B as u32, hash).fold(true, |seen, counter| seen & (counter.of(group) != 0))
     }
 

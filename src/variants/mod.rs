@@ -1,17 +1,17 @@
-//! Other layouts, to choose among: each a filter of its own, with the methods of all.
+//! Other layouts: each is a filter of its own, with the methods of all.
 //!
-//! [`BloomFilter`](crate::BloomFilter) (`words4`) is the one to begin with. The others are for what it does not do:
+//! Begin with [`BloomFilter`](crate::BloomFilter) (`words4`). The others are for other needs:
 //!
 //! | type | name | a key's bits | it is for |
 //! |---|---|---|---|
-//! | [`ClassicBloomFilter`] | `classic` | anywhere | the least memory at any rate, where speed counts less |
+//! | [`ClassicBloomFilter`] | `classic` | anywhere | the least memory at any rate, if speed counts less |
 //! | [`AtomicClassicBloomFilter`] | `classic` | anywhere | the same from many threads |
 //! | [`TwoBlockBloomFilter`] | `words4x2` | in two cache lines | rates below 1e-4 in a quarter less memory than `words4` |
 //! | [`RegisterBloomFilter`] | `register` | in one word | inserts in one atomic step, high rates |
 //! | [`SplitBlockBloomFilter`] | `split block` | in half a cache line | Parquet's filters, bit by bit |
 //! | [`CountingBloomFilter`] | `counting` | counters in two lines | keys that are removed again |
 //!
-//! Bits a key for a rate, by each layout's model:
+//! Bits per key for a rate, by each layout's model:
 //!
 //! | layout | 1 % | 0.1 % | 1e-4 | 1e-6 |
 //! |---|---|---|---|---|
@@ -22,10 +22,10 @@
 //! | `split block` | 10.5 | 16.9 | 26.3 | 64.7 |
 //! | `counting` | 42.1 | 67.6 | 105 | 205 |
 //!
-//! Hashes are the crate's own, but for Parquet's.
+//! All use the crate's own hash, except Parquet's.
 //!
 //! # Examples
-//! What works for every layout:
+//! Code that works for every layout:
 //! ```
 //! use bloomline::variants::{ClassicBloomFilter, TwoBlockBloomFilter};
 //! use bloomline::{BloomFilter, BuildError, Builder, Filter};
@@ -60,7 +60,7 @@ pub use register::RegisterBloomFilter;
 pub use split_block::SplitBlockBloomFilter;
 pub use two_block::TwoBlockBloomFilter;
 
-/// `union` of filters of one size.
+/// `union` for filters of one size.
 macro_rules! uniting {
     ($path:literal, $mutable:literal, [$($mut:tt)?], $(#[$doc:meta])*) => {
         $(#[$doc])*

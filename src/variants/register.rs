@@ -20,12 +20,12 @@ use crate::sync::{AtomicU64, Ordering};
 
 /// All k bits of a key in one 64-bit word, k = 2 to 10: any number of threads insert, each by a single atomic operation.
 ///
-/// So an insert takes effect at one moment, and the filter behaves as if all calls had come one after the other
-/// (linearizable). Of racing inserts of a key **exactly one** gets `true`, unless other keys have set all its bits, which
-/// reads like any false positive; [`AtomicBloomFilter`](crate::AtomicBloomFilter) promises at most one. The price is
-/// memory, for words of 64 bits fill less evenly than blocks of 512: see the table in [`variants`](super).
-/// (Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", JEA 2009; the register-blocked filter
-/// of Lang et al., "Performance-Optimal Filtering", VLDB 2019.)
+/// So an insert takes effect at one moment, and the filter behaves as if all calls had been made one after the other
+/// (linearizable). Of racing inserts of a key **exactly one** gets `true`, unless other keys have set all its bits, which reads
+/// like any false positive; [`AtomicBloomFilter`](crate::AtomicBloomFilter) promises at most one. The price is memory, because
+/// words of 64 bits fill less evenly than blocks of 512: see the table in [`variants`](super). (Putze, Sanders and Singler,
+/// "Cache-, Hash- and Space-Efficient Bloom Filters", JEA 2009; the register-blocked filter of Lang et al.,
+/// "Performance-Optimal Filtering", VLDB 2019.)
 ///
 /// # Examples
 /// ```
@@ -47,7 +47,8 @@ pub struct RegisterBloomFilter(pub(super) Fixed<Register, Shared>);
 
 impl RegisterBloomFilter {
     methods::building! { "bloomline::variants::RegisterBloomFilter",
-        /// A filter for `expected_keys` distinct keys, empty, of the least size that keeps the rate by the layout's model.
+        /// Creates an empty filter for `expected_keys` distinct keys, of the smallest size that keeps the rate by the layout's
+        /// model.
     }
     methods::inserting!("bloomline::variants::RegisterBloomFilter", many_writers);
     #[cfg(feature = "rayon")]
@@ -76,13 +77,13 @@ fn lanes(probes: u32) -> Lanes {
     Lanes { lanes: 1, choices: 1, bits: 64, throws: probes }
 }
 
-/// The place of a hash's word, and the bits in it: 6 bits of the mixed hash for each.
+/// The index of a hash's word, and the bits in it: 6 bits of the mixed hash for each.
 #[inline(always)]
 fn place(size: Size, hash: u64) -> (usize, u64) {
-    // Below 8 × MAX_BLOCKS, which is a usize.
+    // Below 8 × MAX_BLOCKS, which fits a usize.
     let index = block::locate(hash, size.units as usize);
     let pattern = Pattern::new(hash).first;
-    // Ten shifts always, of which those beyond k shift nothing: no loop whose end a CPU must guess.
+    // Always ten shifts; those beyond k shift 0. So there is no loop whose end a CPU must predict.
     let mask = (0..10).fold(0, |mask, i| mask | u64::from(i < size.probes) << (pattern >> (6 * i) & 63));
     (index, mask)
 }

@@ -21,16 +21,16 @@ use alloc::vec::Vec;
 use core::fmt;
 use twox_hash::XxHash64;
 
-/// The split block Bloom filter of [Apache Parquet]: the bitset of a column's filter is read, asked and written as any
-/// other implementation does it.
+/// The split block Bloom filter of [Apache Parquet]: reads, queries and writes the bitset of a column's filter as any other
+/// implementation does.
 ///
-/// A key sets one bit in each of the eight 32-bit words of a block of 256 bits. Keys are byte strings, hashed by XXH64 with
-/// the seed 0: text and byte arrays as they are, an integer or a float as its little-endian bytes in the width of its column
-/// (Parquet's plain encoding, without the length before an array). A filter has 1 to 2^32 blocks; Parquet's writers use a
-/// power of two, up to 128 MiB.
+/// A key sets one bit in each of the eight 32-bit words of a block of 256 bits. Keys are byte strings, hashed by XXH64 with the
+/// seed 0: text and byte arrays as they are, an integer or a float as its little-endian bytes in the width of its column
+/// (Parquet's plain encoding, without the length before an array). A filter has 1 to 2^32 blocks; Parquet's writers use a power
+/// of two, up to 128 MiB.
 ///
-/// For filters of one's own, [`BloomFilter`](crate::BloomFilter) takes less memory at rates below 1 %.
-/// (Apple, "Split Block Bloom Filters", 2021; the block of Impala's filters.)
+/// For other purposes, [`BloomFilter`](crate::BloomFilter) takes less memory at rates below 1 %. (Apple, "Split Block Bloom
+/// Filters", 2021; the block of Impala's filters.)
 ///
 /// # Examples
 /// ```
@@ -51,14 +51,14 @@ pub struct SplitBlockBloomFilter(Fixed<SplitBlock, Exclusive>);
 
 impl SplitBlockBloomFilter {
     methods::building! { "bloomline::variants::SplitBlockBloomFilter",
-        /// A filter for `expected_keys` distinct keys, empty, of the least size that keeps the rate by the layout's model. Parquet's
-        /// writers take the next power of two: [`with_bitset_bytes`](Self::with_bitset_bytes).
+        /// Creates an empty filter for `expected_keys` distinct keys, of the smallest size that keeps the rate by the layout's
+        /// model. Parquet's writers use the next power of two: [`with_bitset_bytes`](Self::with_bitset_bytes).
     }
 
-    /// A filter with a bitset of exactly `bytes` bytes: a multiple of 32, one block.
+    /// Creates a filter with a bitset of exactly `bytes` bytes: a multiple of 32, one block.
     ///
     /// # Errors
-    /// [`BuildError`]: not a multiple of 32, none, more than 2^32 blocks, or a size that the system does not have.
+    /// [`BuildError`]: 0 or not a multiple of 32, more than 2^32 blocks, or a size that the system does not have.
     pub fn with_bitset_bytes(bytes: usize) -> Result<Self, BuildError> {
         if bytes == 0 || !bytes.is_multiple_of(BYTES) {
             return Err(BuildError::Bitset { bytes });
@@ -66,35 +66,35 @@ impl SplitBlockBloomFilter {
         Fixed::from_params(size::exact::<SplitBlock>((bytes / BYTES) as u64, 8)?, Purpose::default()).map(Self)
     }
 
-    /// The filter with this bitset, as it stands in a Parquet file after the filter's header. O(memory).
+    /// Reads a bitset in the form in which it follows the filter's header in a Parquet file. O(memory).
     ///
     /// # Errors
-    /// Those of [`with_bitset_bytes`](Self::with_bitset_bytes) for its length.
+    /// The errors of [`with_bitset_bytes`](Self::with_bitset_bytes) for its length.
     pub fn from_bitset(bitset: &[u8]) -> Result<Self, BuildError> {
         let mut filter = Self::with_bitset_bytes(bitset.len())?;
         let words = filter.0.blocks.as_mut_slice().iter_mut().flat_map(|block| &mut block.0);
-        // Two of Parquet's words, each little-endian, are one of 64 bits that is.
+        // Two of Parquet's words, each little-endian, are one little-endian word of 64 bits.
         for (word, bytes) in words.zip(bitset.as_chunks().0) {
             *word = u64::from_le_bytes(*bytes);
         }
         Ok(filter)
     }
 
-    /// The bitset as it stands in a Parquet file: 32-bit words, little-endian. O(memory), and as much memory.
+    /// Returns the bitset as in a Parquet file: 32-bit words, little-endian. O(memory), and as much memory.
     pub fn to_bitset(&self) -> Vec<u8> {
         let mut bitset: Vec<u8> = self.0.words().flatten().flat_map(u64::to_le_bytes).collect();
         bitset.truncate(self.memory_bytes());
         bitset
     }
 
-    /// Inserts a key's bytes; whether it was new. O(length of the key).
+    /// Inserts a key's bytes. Returns true if the key was new. O(length of the key).
     #[inline]
     pub fn insert<K: AsRef<[u8]> + ?Sized>(&mut self, key: &K) -> bool {
         self.insert_hash(Self::hash(key.as_ref()))
     }
 
-    /// Whether a key may have been inserted: always `true` if it was, and `true` at the false-positive rate if it was
-    /// not. O(length of the key).
+    /// Returns true if a key may have been inserted: always if it was, and at the false-positive rate if it was not. O(length
+    /// of the key).
     #[inline]
     pub fn contains<K: AsRef<[u8]> + ?Sized>(&self, key: &K) -> bool {
         self.contains_hash(Self::hash(key.as_ref()))
@@ -105,7 +105,7 @@ impl SplitBlockBloomFilter {
         XxHash64::oneshot(0, key)
     }
 
-    /// [`insert`](Self::insert) of a key of this [`hash`](Self::hash).
+    /// [`insert`](Self::insert) for a key with this [`hash`](Self::hash).
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         self.0.insert_hash(hash)
@@ -120,7 +120,7 @@ impl SplitBlockBloomFilter {
         self.0.insert_hashes(hashes, new)
     }
 
-    /// [`contains`](Self::contains) of a key of this [`hash`](Self::hash).
+    /// [`contains`](Self::contains) for a key with this [`hash`](Self::hash).
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         self.0.contains_hash(hash)
@@ -138,7 +138,7 @@ impl SplitBlockBloomFilter {
     methods::telling!(of any hash);
     methods::sizing!();
 
-    /// Makes this filter hold the keys of both: the very filter that both sets of keys would have made. O(memory).
+    /// Adds the keys of another filter. The result is exactly the filter that both sets of keys would have made. O(memory).
     ///
     /// # Errors
     /// [`MergeError`] if the filters differ in size. Nothing is changed then.
@@ -179,14 +179,14 @@ const BYTES: usize = 32;
 
 const LANES: Lanes = Lanes { lanes: 8, choices: 1, bits: 32, throws: 1 };
 
-/// Of the Parquet specification.
+/// The constants of the Parquet specification.
 const SALTS: [u32; 8] =
     [0x47B6_137B, 0x4497_4D91, 0x8824_AD5B, 0xA2B7_289D, 0x7054_95C7, 0x2DF1_424B, 0x9EFC_4947, 0x5C6B_FB31];
 
-/// The line of a hash's block, and which half of the line it is.
+/// The index of the line of a hash's block, and the half of the line.
 #[inline(always)]
 fn locate(size: Size, hash: u64) -> (usize, usize) {
-    // Below the number of blocks, twice that of the lines, which is a usize.
+    // Below the number of blocks, twice the number of lines, which fits a usize.
     let block = (((hash >> 32) * size.units) >> 32) as usize;
     (block / 2, block % 2)
 }

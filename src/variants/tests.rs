@@ -35,7 +35,7 @@ fn for_memory<S: Shape>(bytes: usize, keys: u64) -> Result<Size, BuildError> {
 }
 
 fn check<S: Shape>(layout: &str) {
-    // As many that Binomial and Poisson loads agree.
+    // So many that Binomial and Poisson loads agree.
     let keys = 1_000_000_000;
     for (probes, bits_per_key, expected) in rows("fpr_at_bits", layout) {
         let units = (keys as f64 * bits_per_key / S::FORMAT.unit_bits as f64) as u64;
@@ -44,7 +44,7 @@ fn check<S: Shape>(layout: &str) {
     }
     for (probes, bits_per_key, target) in rows("best_for_target", layout) {
         if bits_per_key * 1e8 / 8.0 > isize::MAX as f64 {
-            // A 32-bit machine has no such filter, and names the limit.
+            // A 32-bit machine cannot have such a filter, and names the limit.
             let refused = for_rate::<S>(100_000_000, target).unwrap_err();
             assert!(matches!(refused, BuildError::TooLarge { .. }), "{layout}, {target}: {refused}");
             continue;

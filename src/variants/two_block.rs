@@ -15,14 +15,13 @@ use crate::layout::storage::Blocks;
 use crate::rate::fpr::{BlockRates, Lanes};
 use crate::rate::stats;
 
-/// Half of a key's probes in one cache line and half in another, chosen independently of the first: the one for rates
-/// below 1e-4.
+/// Half of a key's probes in one cache line and half in another, chosen independently of the first: the layout for rates below
+/// 1e-4.
 ///
-/// Crowded blocks give most of the false positives of a blocked filter. Here both blocks of a key must be crowded, which
-/// is rare: at a rate of 1e-6 it takes 31.6 bits a key, where [`BloomFilter`](crate::BloomFilter) takes 41.1 and the classic
-/// filter 28.8. Each half is a key of `BloomFilter`'s layout with k/2 probes, by the same kernels. k is 8, 16, 24 or 32.
-/// (After Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", JEA 2009, whose "multi-blocking"
-/// this is.)
+/// Crowded blocks cause most of the false positives of a blocked filter. Here both blocks of a key must be crowded, which is
+/// rare: at a rate of 1e-6 it takes 31.6 bits per key, [`BloomFilter`](crate::BloomFilter) takes 41.1, and the classic filter
+/// 28.8. Each half is a key of `BloomFilter`'s layout with k/2 probes, by the same kernels. k is 8, 16, 24 or 32. (This is the
+/// "multi-blocking" of Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", JEA 2009.)
 ///
 /// # Examples
 /// ```
@@ -38,14 +37,15 @@ pub struct TwoBlockBloomFilter(pub(super) Fixed<TwoBlocks, Exclusive>);
 
 impl TwoBlockBloomFilter {
     methods::building! { "bloomline::variants::TwoBlockBloomFilter",
-        /// A filter for `expected_keys` distinct keys, empty, of the least size that keeps the rate by the layout's model.
+        /// Creates an empty filter for `expected_keys` distinct keys, of the smallest size that keeps the rate by the layout's
+        /// model.
     }
     methods::inserting!("bloomline::variants::TwoBlockBloomFilter", one_writer);
     methods::asking!("bloomline::variants::TwoBlockBloomFilter");
     methods::telling!();
     methods::sizing!();
     uniting! { "bloomline::variants::TwoBlockBloomFilter", "mut ", [mut],
-        /// Makes this filter hold the keys of both: the very filter that both sets of keys would have made. O(memory).
+        /// Adds the keys of another filter. The result is exactly the filter that both sets of keys would have made. O(memory).
     }
 }
 
@@ -56,8 +56,8 @@ methods::as_filter!(TwoBlockBloomFilter, one_writer);
 /// The layout of [`TwoBlockBloomFilter`].
 pub(crate) struct TwoBlocks(());
 
-/// The hash for the second block. The first block's index and pattern come from other products of the hash, so that
-/// nothing of one is known from the other.
+/// The hash for the second block. The first block's index and pattern come from other products of the hash, so that neither
+/// block reveals anything about the other.
 #[inline(always)]
 fn second(hash: u64) -> u64 {
     // The first 64 fractional bits of the square root of 5.
@@ -67,7 +67,7 @@ fn second(hash: u64) -> u64 {
 impl Shape for TwoBlocks {
     const FORMAT: &'static Format = &TWO_BLOCKS;
 
-    /// A block holds a half of each of its keys, so that there are twice as many to spread; and a key has two blocks.
+    /// Each key has two blocks, and each block holds half of its keys' probes, so that twice as many halves are spread.
     fn rate(size: Size, keys: u64) -> f64 {
         let rate = BlockRates::new(Lanes::words4(size.probes / 2)).mixture(size.units, keys.saturating_mul(2));
         rate * rate
@@ -101,7 +101,7 @@ impl Operations<Exclusive> for TwoBlocks {
     #[inline(always)]
     fn contains<I: Isa, const B: usize>(_: Size, isa: I, memory: &Blocks, hash: u64) -> bool {
         let half = |hash| isa.contains::<B>(memory.locate(hash), Pattern::new(hash));
-        // Both, without a branch: at half hits, a guess at the first takes longer than the second.
+        // Both, without a branch: with half of the keys found, mispredicting the first takes longer than the second.
         half(hash) & half(second(hash))
     }
 

@@ -1,5 +1,5 @@
-//! loom models of the turn: one claim for a key while its turn passes on, and the proof that the models bite: four wrong rules
-//! are caught. The filters are words, in which a key is one bit, so that loom tries every interleaving.
+//! loom models of the turn: one claim for a key while its turn passes on, and four wrong rules, which the models detect. The
+//! filters are words, in which a key is one bit, so that loom tries every interleaving.
 
 use super::Turn;
 use crate::sync::{AtomicU64, Ordering, fence};
@@ -23,7 +23,7 @@ struct Filters {
 }
 
 impl Filters {
-    /// As `AtomicScalableBloomFilter` inserts.
+    /// Inserts as `AtomicScalableBloomFilter` does.
     fn insert(&self) -> bool {
         let mut from = 0;
         loop {

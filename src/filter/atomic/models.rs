@@ -1,6 +1,5 @@
-//! loom models of the atomic filter: the real insert under every interleaving that loom tries, and the proof that the
-//! models bite: three wrong rules for the claim are caught. Run them with `RUSTFLAGS="--cfg loom"`; docs/DEVELOPMENT.md
-//! has the command and its cost.
+//! loom models of the atomic filter: the real insert under every interleaving that loom tries, and three wrong rules for the
+//! claim, which the models detect. Run them with `RUSTFLAGS="--cfg loom"`; docs/DEVELOPMENT.md has the command and its cost.
 
 use crate::filter::atomic::AtomicBloomFilter;
 use crate::filter::bloom::BloomFilter;
@@ -33,14 +32,14 @@ fn same_word_keys() -> [Pattern; 2] {
     [key([(0, 1), (0, 2), (0, 3), (0, 4)]), key([(1, 1), (0, 2), (0, 9), (0, 4)])]
 }
 
-/// Runs it under every interleaving with so many preemptions.
+/// Runs `run` under every interleaving with so many preemptions.
 fn model(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(run);
 }
 
-/// Races the inserts of `keys`, one thread each, under loom; the number of `true`s of each distinct key goes to `check`;
+/// Races the inserts of `keys`, one thread each, under loom. The number of `true`s of each distinct key is passed to `check`;
 /// the final words must hold all their bits.
 fn race(preemptions: usize, insert: Insert, keys: &[Pattern], check: fn(claims: &[usize])) {
     let keys: Vec<Pattern> = keys.to_vec();
@@ -162,7 +161,7 @@ fn the_models_catch_the_other_order_of_the_writes() {
     race(3, decider_is_written_first, &[a, a], exactly_one);
 }
 
-/// Hashes whose keys meet in one block; any do.
+/// Arbitrary hashes whose keys share one block.
 const HASHES: [u64; 3] = [0x0123_4567_89AB_CDEF, 0x9E37_79B9_7F4A_7C15, 0xC2B2_AE3D_27D4_EB4F];
 
 #[test]

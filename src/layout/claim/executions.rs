@@ -2,20 +2,20 @@
 //! Weber, "Mathematizing C++ Concurrency", POPL 2011; without fences and without SeqCst). loom cannot see them: its
 //! read-modify-writes always read the newest value, so its models pass with Relaxed everywhere.
 //!
-//! An execution is what each load reads, and the order in which each word is modified. All are enumerated. Those that the
-//! model forbids are dropped, and the others tell who claimed the key. Every write of an insert is a read-modify-write, so
-//! the release sequence of a write is all that comes after it in the word's order.
+//! An execution is the write that each load reads, and the order in which each word is modified. All are enumerated. Those that
+//! the model forbids are dropped, and the others show which thread claimed the key. Every write of an insert is a
+//! read-modify-write, so the release sequence of a write consists of all later writes in the word's order.
 //!
-//! C11 lets a load read what a later write of its own thread led to, as CPUs do that reorder the two. RC11 forbids it (Lahav,
-//! Vafeiadis, Kang, Hur, Dreyer, "Repairing Sequential Consistency in C/C++11", PLDI 2017). Two claims need just that, so under
-//! RC11 one claim holds with any orderings, and a check of them by RC11 would see nothing.
+//! C11 lets a load read a value that depends on a later write of its own thread, as on CPUs that reorder the two. RC11 forbids
+//! it (Lahav, Vafeiadis, Kang, Hur, Dreyer, "Repairing Sequential Consistency in C/C++11", PLDI 2017). Two claims need just
+//! that, so under RC11 one claim holds with any orderings, and a check of them by RC11 would detect nothing.
 
 use super::{BEFORE, DECIDER, SCAN};
 use crate::sync::Ordering::{self, AcqRel, Acquire, Relaxed, Release};
 use std::collections::BTreeSet;
 use std::{vec, vec::Vec};
 
-/// The orderings of an insert: of its loads, of its writes before the decider, of the decider.
+/// The orderings of an insert: its loads, its writes before the decider, and the decider.
 #[derive(Clone, Copy)]
 struct Orderings {
     scan: Ordering,
@@ -30,9 +30,9 @@ struct Event {
     thread: usize,
     word: usize,
     ordering: Ordering,
-    /// What a load found, as the thread that did it went on: the word lacks bits of its mask, or it does not.
+    /// The result of a load on which its thread's next steps depend: true if the word lacks bits of its mask.
     found: Option<bool>,
-    /// The place in the word's order of the write that it reads, and its own, if it writes. 0 is the initial value.
+    /// The positions in the word's order of the write that it reads, and of its own write, if any. 0 is the initial value.
     reads: usize,
     writes: Option<usize>,
 }
@@ -50,9 +50,9 @@ fn insert(thread: usize, words: usize, lacking: usize, orderings: Orderings) -> 
     events
 }
 
-/// Whether the model allows the execution. `events` are in each thread's order.
+/// Returns true if the model allows the execution. `events` are in each thread's order.
 fn allowed(events: &[Event]) -> bool {
-    // Row i has a bit for each event that comes after event i: by its thread's order, or as it synchronises with it.
+    // Row i has a bit for each event that comes after event i, by its thread's order or by synchronisation.
     let mut happens_before = vec![0u32; events.len()];
     for (i, a) in events.iter().enumerate() {
         for (j, b) in events.iter().enumerate() {
@@ -87,7 +87,7 @@ fn allowed(events: &[Event]) -> bool {
     })
 }
 
-/// Hands out every choice of one value below each limit.
+/// Enumerates every choice of one value below each limit.
 fn choices(limits: &[usize], take: &mut impl FnMut(&[usize])) {
     let mut choice = vec![0; limits.len()];
     if limits.contains(&0) {
@@ -112,7 +112,7 @@ fn permutations(of: &[usize]) -> Vec<Vec<usize>> {
     (0..of.len()).flat_map(with_first).collect()
 }
 
-/// The threads that claim their key, in every execution that is allowed. `keys[t][w]` are the bits of thread t's key in word w.
+/// The sets of threads that claim their key, in every allowed execution. `keys[t][w]` are the bits of thread t's key in word w.
 fn outcomes(keys: &[&[u8]], orderings: Orderings) -> BTreeSet<Vec<bool>> {
     let words = keys[0].len();
     let mut outcomes = BTreeSet::new();
@@ -126,7 +126,7 @@ fn outcomes(keys: &[&[u8]], orderings: Orderings) -> BTreeSet<Vec<bool>> {
             })
             .collect();
         choices(&orders.iter().map(Vec::len).collect::<Vec<_>>(), &mut |order| {
-            // What a word holds after each write.
+            // The contents of a word after each write.
             let mut values = vec![vec![0]; words];
             for word in 0..words {
                 for (place, &i) in orders[word][order[word]].iter().enumerate() {
@@ -192,12 +192,12 @@ fn one_of_three_threads_claims_a_key_of_two_words() {
 fn at_most_one_of_two_threads_claims_a_key_while_another_key_comes() {
     let other: &[u8] = &[3, 2];
     assert_eq!(claims(&[TWO, TWO, other], 2, REAL), (1, 1));
-    // All bits of the other key are bits of this one: it may complete the decider, and then nobody claims.
+    // All bits of the other key are bits of this one: it may complete the decider, and then no thread claims.
     let inside: &[u8] = &[0, 1];
     assert_eq!(claims(&[TWO, TWO, inside], 2, REAL), (1, 0));
 }
 
-/// What the proof uses: Acquire of the loads, and Release of the decider.
+/// The orderings that the proof needs: Acquire for the loads, and Release for the decider.
 const LEAST: Orderings = Orderings { scan: Acquire, before: Relaxed, decider: Release };
 
 #[test]

@@ -1,5 +1,5 @@
-//! What the page calls. Numbers go in, and a text in the memory of the module comes out.
-// The attribute that keeps a name counts as unsafe. Another library with the same name would take its place, and the page has none.
+//! The functions that the page calls. They take numbers, and return a text in the memory of the module.
+// The attribute that keeps a name counts as unsafe: a library with the same name could replace it. The page has no other.
 #![allow(unsafe_code)]
 
 use super::text;

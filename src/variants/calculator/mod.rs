@@ -1,6 +1,7 @@
-//! The figures of docs/calculator.html: what each layout takes and does, in JSON for the page's script.
+//! The figures of docs/calculator.html: the size and the rates of each layout, in JSON for the page's script.
 //!
-//! The page is compiled for 32 bits, but tells of filters as large as 64 bits can address. So it goes by sizes, and builds none.
+//! The page is compiled for 32 bits, but covers filters as large as 64 bits can address. So it computes with sizes, and builds
+//! no filter.
 
 #[cfg(calculator)]
 mod exports;
@@ -26,7 +27,7 @@ use alloc::vec::Vec;
 /// The blocks that a process of 64 bits has room for, wherever this is computed.
 const ROOM: u64 = (i64::MAX as u64 - (4 << 20)) / BLOCK_BYTES as u64;
 
-/// Rates are told from half the planned keys to four times as many, in steps of an eighth of a power of two.
+/// Rates are given from half the planned keys to four times as many, in steps of an eighth of a power of two.
 const STEPS: core::ops::RangeInclusive<i32> = -8..=16;
 
 /// A layout by its mathematics.
@@ -54,7 +55,7 @@ impl Layout {
 }
 
 const WORDS4: Layout = Layout::new::<Words4, Exclusive>(1);
-/// Those that it is compared with. A query of the classic filter reads at most a line for each probe.
+/// The layouts to compare. A query of the classic filter reads at most a line for each probe.
 const OTHERS: [Layout; 5] = [
     Layout::new::<TwoBlocks, Exclusive>(2),
     Layout::new::<SplitBlock, Exclusive>(1),
@@ -63,7 +64,7 @@ const OTHERS: [Layout; 5] = [
     Layout::new::<Counting, Exclusive>(2),
 ];
 
-/// The figures for two of keys, rate and memory in bytes, or what is wrong with them.
+/// The figures for two of keys, rate and memory in bytes, or the error in them.
 fn text(keys: Option<u64>, rate: Option<f64>, memory: Option<u64>) -> String {
     figures(Wanted { keys, rate, memory, probes: None })
         .unwrap_or_else(|error| format!("{{\"error\":{:?}}}", error.to_string()))
@@ -71,7 +72,7 @@ fn text(keys: Option<u64>, rate: Option<f64>, memory: Option<u64>) -> String {
 
 fn figures(wanted: Wanted) -> Result<String, BuildError> {
     let size = (WORDS4.size)(wanted, ROOM)?;
-    // What was not given is what this filter has.
+    // A value that was not given is taken from this filter.
     let given = wanted.rate.unwrap_or(1.0);
     let keys = wanted.keys.unwrap_or_else(|| (WORDS4.capacity)(size, given));
     let rate = wanted.rate.unwrap_or_else(|| (WORDS4.rate)(size, keys));
@@ -98,7 +99,7 @@ fn loads() -> impl Iterator<Item = f64> {
     STEPS.map(|step| libm::exp2(f64::from(step) / 8.0))
 }
 
-/// The three of which one follows from the others.
+/// The three values. Any one follows from the others.
 #[derive(Clone, Copy)]
 struct Asked {
     keys: u64,
@@ -111,7 +112,7 @@ impl Layout {
         format!("{{\"name\":{:?},\"filter\":{:?},\"error\":{:?}}}", self.format.name, self.filter, error.to_string())
     }
 
-    /// The figures of a size that keeps the rate, and what this layout makes of the same memory.
+    /// The figures of a size that keeps the rate, and this layout's figures for the same memory.
     fn json(&self, asked: Asked, size: Size) -> String {
         let Asked { keys, rate, memory } = asked;
         let rates: Vec<String> =
@@ -163,7 +164,7 @@ mod tests {
         (figure.as_f64().unwrap() / rate - 1.0).abs() < 1e-15
     }
 
-    /// The figures of one layout are those of the filters that are built.
+    /// The figures of a layout are equal to the figures of the filters that are built.
     macro_rules! check {
         ($figures:ident, $place:literal, $Filter:ident) => {{
             let (keys, rate) = ($figures["keys"].as_u64().unwrap(), $figures["rate"].as_f64().unwrap());
@@ -229,7 +230,7 @@ mod tests {
         assert_eq!(error(Some(1), None, Some(63)), BuildError::Memory { bytes: 63 }.to_string());
     }
 
-    /// All that the page is told, letter by letter, so that it is built again after any change of the model.
+    /// All of the page's text, byte for byte, so that it is built again after any change of the model.
     #[test]
     #[cfg(feature = "std")]
     #[ignore = "starts a browser"]

@@ -1,9 +1,10 @@
-//! How far single filters are from the mean rate of all. docs/FPR.md derives it.
+//! The deviation of single filters from the mean rate of all. docs/FPR.md derives it.
 
 use crate::layout::params::Size;
 use crate::rate::fpr::{BlockRates, Lanes, SATURATED, Terms, collision_floor, each_load, hit_factors, power};
 
-/// The standard deviation of the rate of one filter of the layout `words4`, as a share of the mean, of which equal hashes are a part.
+/// The standard deviation of the rate of one filter of the layout `words4`, as a fraction of the mean, which includes equal
+/// hashes.
 pub(super) fn of(size: Size, keys: u64) -> f64 {
     if keys / size.units > SATURATED {
         return 0.0;
@@ -19,7 +20,7 @@ pub(super) fn of(size: Size, keys: u64) -> f64 {
         tilt += weight * (load as f64 - average) * rate;
     });
     let (mean, squares, tilt) = (mean / weights, squares / weights, tilt / weights);
-    // The loads have a fixed sum, so that what is linear in them cancels out. One block has one load.
+    // The loads have a fixed sum, so terms that are linear in them cancel out. One block has one load.
     let linear = if size.units == 1 { 0.0 } else { tilt * tilt / (average * (1.0 - 1.0 / blocks)) };
     let variance = (squares - mean * mean - linear) / blocks;
     libm::sqrt(variance.max(0.0)) / (mean + collision_floor(keys))
@@ -27,11 +28,11 @@ pub(super) fn of(size: Size, keys: u64) -> f64 {
 
 /// The mean of the squared rate of a block that holds so many keys.
 ///
-/// The rate of a lane is (x^b + y^b) / 2, where x and y are the shares of bits that are set in its two words. Its square has the means
-/// of x^2b, that 2b positions are hit, and of x^b y^b.
+/// The rate of a lane is (x^b + y^b) / 2, where x and y are the fractions of bits set in its two words. Its square needs the
+/// mean of x^2b, the chance that 2b positions are hit, and the mean of x^b y^b.
 struct Squares {
     throws: usize,
-    /// Of h for b positions, and for 2b.
+    /// The factors of h for b positions, and for 2b.
     once: Terms,
     twice: Terms,
     /// (1 - r/64)^b: the chance that none of r bits is hit by a key in the word.
@@ -68,7 +69,7 @@ mod tests {
     use super::*;
     use crate::BloomFilter;
 
-    /// Filters as docs/FPR.md measures them, and of other probes.
+    /// The filters that docs/FPR.md measures, and filters of other probes.
     #[test]
     fn filters_deviate_as_the_model_says() {
         for (rate, keys) in [(0.1, 1000u64), (0.01, 1000), (0.01, 5000), (1e-3, 1000), (1e-4, 2000), (1e-5, 2000)] {

@@ -1,6 +1,6 @@
-//! loom models of the register's insert: under every interleaving the answers are those of some order of the calls, one
-//! after the other, in which each thread's keep theirs; and the proof that the models bite: two inserts in more than one
-//! step are caught. See src/filter/atomic/models.rs.
+//! loom models of the register's insert: under every interleaving the answers are those of some sequential order of the calls
+//! that keeps the order of each thread's. Two inserts in more than one step are wrong, and the models detect them. See
+//! src/filter/atomic/models.rs.
 
 use super::{RegisterBloomFilter, Size, locate, place};
 use crate::sync::Ordering;
@@ -28,7 +28,7 @@ fn hashes() -> [u64; 3] {
     [a, b, c]
 }
 
-/// Whether the answers of the threads' inserts are those of one order of them, of which `bits` are set already.
+/// Returns true if the answers of the threads' inserts are those of one order of them, with `bits` already set.
 fn explained(bits: u64, threads: &[&[(u64, bool)]]) -> bool {
     let next = |i: usize| {
         let Some((&(hash, new), after)) = threads[i].split_first() else { return false };
@@ -39,7 +39,7 @@ fn explained(bits: u64, threads: &[&[(u64, bool)]]) -> bool {
     threads.iter().all(|thread| thread.is_empty()) || (0..threads.len()).any(next)
 }
 
-/// Each thread inserts its hashes, by their places in [`hashes`], one after the other.
+/// Races threads, each of which inserts its hashes, by their indices in [`hashes`], one after the other.
 fn race(preemptions: usize, insert: Insert, threads: &'static [&'static [usize]]) {
     let hashes = hashes();
     let mut builder = loom::model::Builder::new();
@@ -86,7 +86,7 @@ fn two_threads_with_the_bits_of_a_third() {
     race(3, REAL, &[&[0], &[1], &[2, 2]]);
 }
 
-/// What a read found decides, and not what the write replaced.
+/// Decides by the value that was read, and not by the value that the write replaced.
 fn the_read_decides(filter: &RegisterBloomFilter, hash: u64) -> bool {
     let (word, mask) = locate(filter.0.params.size(), &filter.0.blocks, hash);
     let new = word.load(Ordering::Acquire) & mask != mask;
@@ -94,7 +94,7 @@ fn the_read_decides(filter: &RegisterBloomFilter, hash: u64) -> bool {
     new
 }
 
-/// Bit by bit, and new if any was set by this call.
+/// Sets bit by bit, and is new if this call set any.
 fn bit_by_bit(filter: &RegisterBloomFilter, hash: u64) -> bool {
     let (word, mask) = locate(filter.0.params.size(), &filter.0.blocks, hash);
     let bits = (0..64).map(|i| 1 << i).filter(|bit| mask & bit != 0);
