@@ -1,4 +1,4 @@
-//! Which one of a group stays.
+//! The choice of the member that is kept of a group.
 
 use crate::groups::score::{self, Kind, NONE};
 use crate::groups::written;
@@ -7,20 +7,20 @@ use crate::key::json::{Found, Pointer};
 use std::fmt;
 use std::str::FromStr;
 
-/// Which of equal or similar lines stays. Of several that are as good it is the first.
+/// The member of a group that is kept. Ties go to the first.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Choice {
     First,
     Last,
-    /// That with the greatest value at the pointer, or the least: of numbers, and behind these of texts.
+    /// The line with the greatest value at the pointer, or the least. Numbers rank before texts.
     Most(Pointer),
     Least(Pointer),
-    /// That whose string at the pointer comes first in the list.
+    /// The line whose string at the pointer is earliest in the list.
     Order(Pointer, Vec<String>),
 }
 
 impl Choice {
-    /// What a line is chosen by, if that is a value in it.
+    /// Returns the pointer to the value that decides, if any.
     pub fn pointer(&self) -> Option<&Pointer> {
         match self {
             Self::First | Self::Last => None,
@@ -28,7 +28,7 @@ impl Choice {
         }
     }
 
-    /// Adds the score of a value. `bytes` is memory for it.
+    /// Appends the score of a value. `bytes` is scratch memory.
     pub fn push_score(&self, value: &Value<'_>, bytes: &mut Vec<u8>, score: &mut Vec<u64>) {
         let most = matches!(self, Self::Most(_));
         bytes.clear();
@@ -50,7 +50,7 @@ impl Choice {
         }
     }
 
-    /// Adds the score of a document that was checked before. `text` and `bytes` are memory for it.
+    /// Appends the score of a document that was checked before. `text` and `bytes` are scratch memory.
     pub fn push_score_of(&self, document: &str, text: &mut String, bytes: &mut Vec<u8>, score: &mut Vec<u64>) {
         let found = self.pointer().and_then(|pointer| pointer.find(document, text).ok().flatten());
         let value = found.map_or(Value::Null, |found| match found {
@@ -60,7 +60,7 @@ impl Choice {
         self.push_score(&value, bytes, score);
     }
 
-    /// The score of the line at a place, where that is all there is to choose by.
+    /// Returns the score of the line at a place, for a choice by place alone.
     pub fn at(&self, place: u64) -> u64 {
         if *self == Self::Last { !place } else { 0 }
     }
@@ -97,7 +97,7 @@ impl fmt::Display for Choice {
     }
 }
 
-/// Where a value is: a JSON pointer, or the name of a column or a member, such as page.url.
+/// Parses the location of a value: a JSON pointer, or the name of a column or member, such as page.url.
 pub fn value_at(text: &str) -> Result<Pointer, String> {
     match text {
         "" => Err("name a value: a JSON pointer such as /score, or a column".to_owned()),

@@ -1,7 +1,7 @@
-//! Decisions: what becomes of the lines that are not the only ones of their kind.
+//! Decisions about the lines that are not unique.
 //!
-//! Whatever finds groups gives their members, sorted by group and place. Of each group one is chosen, and what becomes of each member
-//! goes into a file, sorted by place. A line without a decision stays.
+//! The input is the members of all groups, sorted by group and place. One member of each group is chosen, and the decision about
+//! each member is written to a file, sorted by place. A line without a decision is kept.
 
 use crate::error::Error;
 use crate::groups::places::{Again, Places};
@@ -14,24 +14,24 @@ use std::env;
 use std::io;
 use std::mem;
 
-/// The places of a group that memory holds.
+/// The maximum number of places of a group in memory.
 const IN_MEMORY: usize = 1 << 16;
 
-/// A line, what it is like, and a word of its score.
+/// A line with its group, and one word of its score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Equal for those that are alike.
+    /// Equal for similar lines.
     pub group: u128,
     pub place: u64,
-    /// Whether the filter had it before the run. It counts of the first of a group alone.
+    /// True if the filter had the line before the run. Only the first member of a group counts.
     pub known: bool,
-    /// The number of the word, from 0. The least score of a group is the best, and of equal ones the first.
+    /// The index of the word in the score. The least score of a group is the best, and ties go to the first.
     pub part: u64,
     pub word: u64,
 }
 
 impl Member {
-    /// As it is sorted.
+    /// Returns the words that are sorted.
     pub fn packed(&self) -> [u64; 5] {
         let Self { group, place, known, part, word } = *self;
         [(group >> u64::BITS) as u64, group as u64, place << 1 | u64::from(known), part, word]
@@ -43,7 +43,7 @@ impl Member {
     }
 }
 
-/// What becomes of the line at a place.
+/// A decision about the line at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
     pub place: u64,
@@ -52,23 +52,23 @@ pub struct Decision {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is the best of so many.
+    /// The best of `count` lines, which is kept.
     Stays { count: u64 },
-    /// The one at this place stays for it, or one of an earlier run.
+    /// Removed in favour of the line at this place, or of one from an earlier run.
     Goes { kept: Option<u64> },
-    /// It has no key.
+    /// A line without a key.
     Aside(Aside),
 }
 
-/// Why a line has no key, and what becomes of it.
+/// The reason why a line has no key, and its treatment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aside {
-    /// It is blank, and no line.
+    /// A blank line, which is skipped.
     Blank,
-    /// It should have a key. It goes, or stays.
+    /// A line that should have a key. It is removed, or kept.
     FaultGoes,
     FaultStays,
-    /// It has a text without anything to compare.
+    /// A line whose text has nothing to compare. It is removed, or kept.
     EmptyGoes,
     EmptyStays,
 }
@@ -76,20 +76,20 @@ pub enum Aside {
 impl Aside {
     const ALL: [Self; 5] = [Self::Blank, Self::FaultGoes, Self::FaultStays, Self::EmptyGoes, Self::EmptyStays];
 
-    /// The one with this number.
+    /// Returns the reason with this number.
     pub fn of(number: u128) -> Option<Self> {
         Self::ALL.get(usize::try_from(number).ok()?).copied()
     }
 }
 
-/// A decision as it is sorted and kept: its place, and two numbers.
+/// A decision as it is sorted and stored: its place, and two numbers.
 type Kept = [u64; 3];
 
-/// What stands in the first of the numbers for no place; the second is then the number of an `Aside`, or no such number.
+/// The sentinel in the first number for no place. The second number is then the number of an `Aside`, or `NO_PLACE`.
 const NO_PLACE: u64 = u64::MAX;
 
 impl Decision {
-    /// Whether another stays in its stead.
+    /// True if the line is removed in favour of another.
     pub fn goes(&self) -> bool {
         matches!(self.verdict, Verdict::Goes { .. })
     }
@@ -119,35 +119,36 @@ impl Decision {
 pub struct Chosen {
     /// Groups of two or more.
     pub groups: u64,
-    /// Groups among these that no earlier run had, so that a member of each was chosen.
+    /// Groups of which no earlier run had a line, so that a member was chosen.
     pub asked: u64,
-    /// Groups among the latter without a value to compare, and with values of both kinds.
+    /// Groups among `asked` without a value to compare, and with both numbers and texts.
     pub without: u64,
     pub mixed: u64,
-    /// Strings of one of them, the better first, whose bytes have another order than what they are written for.
+    /// Two strings of one of these groups, the better first, whose byte order differs from the order of the dates or numbers in
+    /// them.
     pub misled: Option<[Vec<u8>; 2]>,
 }
 
-/// A group, as far as its members came.
+/// The group whose members are being read.
 #[derive(Default)]
 struct Group {
     first: Option<Member>,
-    /// The places, and those that memory had no room for.
+    /// The places in memory, and those before them on disk.
     places: Vec<u64>,
     earlier: Option<WordFile>,
-    /// The place and the score of the best one before the last.
+    /// The place and the score of the best member before the last.
     best: u64,
     least: Vec<u64>,
-    /// The score of the last one so far.
+    /// The score of the last member so far.
     score: Vec<u64>,
-    /// True for each kind that a member has.
+    /// True for each kind of value that a member has.
     kinds: [bool; 2],
-    /// The first two strings whose bytes mislead, the better first.
+    /// The first two strings whose byte order misleads, the better first.
     misled: Option<[Vec<u8>; 2]>,
 }
 
 impl Group {
-    /// Begins another one with this member.
+    /// Starts another group with this member.
     fn begin(&mut self, first: Member) {
         self.first = Some(first);
         self.places.clear();
@@ -157,7 +158,7 @@ impl Group {
         self.misled = None;
     }
 
-    /// Adds a word of a member. Memory holds so many places.
+    /// Adds a word of a member. Memory holds up to `in_memory` places.
     fn add(&mut self, member: Member, in_memory: usize) -> io::Result<()> {
         if member.part == 0 {
             self.compare();
@@ -175,7 +176,7 @@ impl Group {
         Ok(())
     }
 
-    /// Compares the last member, whose score is whole, with the best one before it.
+    /// Compares the last member, whose score is complete, with the best one before it.
     fn compare(&mut self) {
         if let Some(last) = self.places.last()
             && (self.least.is_empty() || self.score < self.least)
@@ -183,7 +184,7 @@ impl Group {
             self.best = *last;
             mem::swap(&mut self.least, &mut self.score);
         }
-        // A string that should have stayed meets one that stays in its stead, so it is enough to look at those that are compared.
+        // Only compared strings are checked: a string that should have won is compared with the one that won.
         if self.misled.is_none()
             && let Some((better, worse)) = text_of(&self.least).zip(text_of(&self.score))
             && misleads(&better, &worse)
@@ -194,8 +195,8 @@ impl Group {
     }
 }
 
-/// Calls `decide` with what becomes of each of these members, which are sorted: group by group, in a group by place, and word by word.
-/// The places of a large group are on disk until all of them are known. Memory has two scores.
+/// Calls `decide` with the decision about each of the members, which are sorted by group, place and word. The places of a large
+/// group are on disk until the group is complete. Memory holds two scores.
 pub fn choose(
     members: impl IntoIterator<Item = Result<Member, Error>>,
     decide: impl FnMut(Decision) -> Result<(), Error>,
@@ -245,11 +246,10 @@ fn choose_within(
     Ok(chosen)
 }
 
-/// Takes decisions in any order.
+/// A sorter of decisions that are added in any order.
 pub struct Deciding(Sorter<3>);
 
 impl Deciding {
-    /// None so far.
     pub fn new() -> Self {
         Self(Sorter::new(&env::temp_dir()))
     }
@@ -258,7 +258,7 @@ impl Deciding {
         self.0.push(decision.kept())
     }
 
-    /// All of them, to be looked up by place. Calls `tell` with each, in the order of places, in a `phase` of so many steps.
+    /// Returns all decisions, to be read by place. Calls `tell` with each, in the order of places, in a `phase` of so many steps.
     pub fn end(
         self,
         places: Places,
@@ -280,15 +280,15 @@ impl Deciding {
     }
 }
 
-/// Which lines are printed, and what is told of them.
+/// The lines that are printed, and their counts.
 #[derive(Clone, Copy)]
 pub struct Printed {
     pub which: Which,
-    /// Whether it is told how often each comes.
+    /// True if the number of occurrences is printed.
     pub counted: bool,
 }
 
-/// Which distinct lines are selected.
+/// The distinct lines that are selected.
 #[derive(Clone, Copy, Debug)]
 pub enum Which {
     All,
@@ -297,7 +297,7 @@ pub enum Which {
 }
 
 impl Which {
-    /// Whether a line is selected that comes so often.
+    /// True if a line with `count` occurrences is selected.
     pub fn takes(self, count: u64) -> bool {
         match self {
             Self::All => true,
@@ -307,7 +307,7 @@ impl Which {
     }
 }
 
-/// What becomes of the lines of all inputs, which come again in the same order.
+/// The decisions about the lines of all inputs, which are read again in the same order.
 pub struct Decided {
     reader: WordReader,
     next: Option<Decision>,
@@ -316,7 +316,7 @@ pub struct Decided {
 }
 
 impl Decided {
-    /// Takes the next lines of an input. Calls `found` with the numbers of those that something was decided of.
+    /// Reads the next lines of an input. Calls `found` with the number of each line that has a decision.
     pub fn take(
         &mut self,
         input: usize,
@@ -332,7 +332,7 @@ impl Decided {
         Ok(())
     }
 
-    /// Whether as many lines came again.
+    /// True if the number of lines was the same again.
     pub fn is_done(&self) -> bool {
         self.again.is_done()
     }
@@ -354,7 +354,7 @@ mod tests {
     use proptest::prelude::*;
     use std::path::Path;
 
-    /// The group of a line, the value that it is chosen by, and whether the filter had it before.
+    /// The group of a line, the value that decides, and whether the filter had the line before.
     type Keyed = (u8, Option<(bool, String)>, bool);
     type Line = Result<Keyed, Aside>;
 
@@ -381,7 +381,7 @@ mod tests {
         (0..lines.len()).filter(|&i| matches!(lines[i], Ok((other, ..)) if other == group)).collect()
     }
 
-    /// What becomes of each line, by the words of the help; none for one that is alone.
+    /// Returns the decisions as the help describes them; `None` for a unique line.
     fn model(lines: &[Line]) -> Vec<Option<Verdict>> {
         let verdict = |place: usize| {
             let (group, ..) = match &lines[place] {
@@ -393,7 +393,7 @@ mod tests {
             if line(all[0]).2 {
                 return Some(Verdict::Goes { kept: None });
             }
-            // The first of those with the best value, and those without one come last.
+            // The first with the best value. Those without a value come last.
             let best = *all.iter().min_by_key(|&&i| (line(i).1.is_none(), &line(i).1)).unwrap();
             match all.len() {
                 1 => None,

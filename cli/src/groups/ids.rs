@@ -1,16 +1,16 @@
-//! What lines are called, by their places: more than memory holds.
+//! The ids of lines by place, on disk.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
 
-/// The lines of a block, which is read at once. Memory has where each block begins.
+/// The number of ids in a block, which is read at once. Memory holds the start of each block.
 const BLOCK: u64 = 32;
 
-/// The bytes that are written at once.
+/// The number of bytes that are written at once.
 const BUFFER: usize = 1 << 17;
 
-/// A temporary file with a text on a line of its own for each line.
+/// A temporary file with one id on each line.
 pub struct Ids {
     texts: BufWriter<File>,
     starts: Vec<u64>,
@@ -19,13 +19,12 @@ pub struct Ids {
 }
 
 impl Ids {
-    /// Of no lines so far.
     pub fn new() -> io::Result<Self> {
         let texts = BufWriter::with_capacity(BUFFER, tempfile::tempfile()?);
         Ok(Self { texts, starts: Vec::new(), length: 0, count: 0 })
     }
 
-    /// Adds that of the line at the next place, which is on one line.
+    /// Appends the id, on one line, of the line at the next place.
     pub fn push(&mut self, id: &str) -> io::Result<()> {
         if self.count.is_multiple_of(BLOCK) {
             self.starts.push(self.length);
@@ -36,7 +35,7 @@ impl Ids {
         self.texts.write_all(b"\n")
     }
 
-    /// All of them, to be looked up by some who each look near where they looked before.
+    /// Returns `N` readers, each with a block of its own in memory.
     pub fn read<const N: usize>(&mut self) -> io::Result<[Reader<'_>; N]> {
         self.texts.flush()?;
         let Self { texts, starts, length, .. } = self;
@@ -45,7 +44,7 @@ impl Ids {
     }
 }
 
-/// Looks lines up, block by block.
+/// A reader of ids, block by block.
 pub struct Reader<'a> {
     file: &'a File,
     starts: &'a [u64],
@@ -56,7 +55,7 @@ pub struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// What the line at a place is called.
+    /// Returns the id of the line at a place.
     pub fn get(&mut self, place: u64) -> io::Result<&str> {
         let block = (place / BLOCK) as usize;
         if self.block != Some(block) {

@@ -1,15 +1,15 @@
-//! Marks at places: a bit for each line, and how many marks come before each eighth word of bits.
+//! A set of places: a bit for each line, and the number of set bits before each eighth word.
 
-/// Words with one count.
+/// The words that share one count.
 const STRIDE: usize = 8;
 
 /// A set of places.
 #[derive(Default)]
 pub struct Marks {
     words: Vec<u64>,
-    /// The marks before every so many words.
+    /// The number of set bits before each [`STRIDE`] words.
     ranks: Vec<u64>,
-    /// How many there are, once they are counted.
+    /// The size of the set, once counted.
     pub count: u64,
 }
 
@@ -23,7 +23,7 @@ impl Marks {
         self.words[word] |= 1 << (place % 64);
     }
 
-    /// Counts the marks, to be called after the last [`insert`](Self::insert).
+    /// Counts the places. Call it after the last [`insert`](Self::insert).
     pub fn count(&mut self) {
         self.words.shrink_to_fit();
         (self.ranks, self.count) = (Vec::with_capacity(self.words.len().div_ceil(STRIDE)), 0);
@@ -37,7 +37,7 @@ impl Marks {
         self.words.get((place / 64) as usize).is_some_and(|word| word >> (place % 64) & 1 > 0)
     }
 
-    /// How many marks come before that at this place, if there is one.
+    /// Returns the number of places in the set before this one, if it is in the set.
     pub fn index(&self, place: u64) -> Option<usize> {
         let word = (place / 64) as usize;
         let before = self.words.get(word / STRIDE * STRIDE..word)?.iter().map(|word| word.count_ones()).sum::<u32>();
@@ -45,7 +45,7 @@ impl Marks {
         self.contains(place).then(|| self.ranks[word / STRIDE] as usize + (before + below) as usize)
     }
 
-    /// The first place with a mark from this one on.
+    /// Returns the first place in the set from this one on.
     pub fn next(&self, from: u64) -> Option<u64> {
         let first = (from / 64) as usize;
         let rest = self.words.get(first..)?.iter().enumerate();
@@ -54,7 +54,7 @@ impl Marks {
         rest.find(|(_, word)| *word > 0).map(|(i, word)| 64 * (first + i) as u64 + u64::from(word.trailing_zeros()))
     }
 
-    /// All places with marks, in order.
+    /// Returns all places in the set, in order.
     pub fn iter(&self) -> impl Iterator<Item = u64> {
         let mut from = Some(0);
         std::iter::from_fn(move || {

@@ -1,21 +1,21 @@
-//! Groups: lines that are alike, and what becomes of each of them, which only all of them together tell.
+//! Groups: similar lines, and the decisions about them, which require all lines of a group.
 //!
 //! ```text
-//! score       what is compared for that, in words
-//! written     dates and times in strings, and strings whose order is not that of their bytes
-//! choice      which one of a group stays
-//! values      what is read of lines beside their keys
+//! score       the values that lines are chosen by, as words
+//! written     dates and times in strings, and strings whose order is not the order of their bytes
+//! choice      the choice of the member that is kept
+//! values      the values read of lines beside their keys
 //! places      the numbers of lines in the order of the inputs
-//! ids         what lines are called, by their places
-//! suspects    what may have others of its kind
-//! marks       bits at places
-//! decisions   of each group one is chosen; what becomes of each line, by its place
+//! ids         the ids of lines, by place
+//! suspects    lines that may not be unique
+//! marks       a set of places
+//! decisions   the choice of one line of each group, and the decision about each line, by place
 //! near        the clusters of near duplicates
-//! records     the first reading: a record of each line, and which of them may have others of their kind
-//! reports     what is told of groups: pairs and clusters
+//! records     the first pass: a record of each line, and the search for records of one group
+//! reports     reports on groups: pairs and clusters
 //! ```
 //!
-//! The inputs are read twice. The second time nothing is parsed or hashed: a line is known by its place.
+//! The inputs are read twice. The second pass parses and hashes nothing: a line is identified by its place.
 
 pub mod choice;
 pub mod decisions;

@@ -1,29 +1,29 @@
-//! Places: the numbers of lines in the order of the inputs, with those that have no key.
+//! Places: the numbers of lines in the order of the inputs. Lines without a key count.
 
 use crate::files;
 use std::path::Path;
 
-/// Which places the lines of each input have.
+/// The places of the lines of each input.
 #[derive(Clone, Default)]
 pub struct Places {
-    /// The members that tell each input.
+    /// The JSON members that name each input.
     files: Vec<String>,
     starts: Vec<Start>,
-    /// How many there are so far.
+    /// The number of places so far.
     count: u64,
 }
 
-/// Where the places of an input begin.
+/// The place of the first line of an input.
 #[derive(Clone, Copy, PartialEq)]
 struct Start {
     place: u64,
     input: usize,
-    /// The header before its first line.
+    /// True if a header precedes the line.
     header: bool,
 }
 
 impl Places {
-    /// Of inputs at these paths, no lines so far.
+    /// Creates an empty list, for inputs at these paths.
     pub fn new<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Self {
         Self { files: paths.into_iter().map(files::members).collect(), ..Self::default() }
     }
@@ -38,7 +38,7 @@ impl Places {
         place
     }
 
-    /// The members of a JSON object that tell where a line is: `"file":"a","line":1`.
+    /// Returns the members of a JSON object that locate a line: `"file":"a","line":1`.
     pub fn told(&self, place: u64) -> String {
         let start = self.starts[self.starts.partition_point(|start| start.place <= place) - 1];
         let line = place - start.place + u64::from(start.header) + 1;
@@ -46,14 +46,14 @@ impl Places {
     }
 }
 
-/// The places of the same inputs once more.
+/// The places of the same inputs, read again.
 pub struct Again {
     first: Places,
     again: Places,
 }
 
 impl Again {
-    /// Of inputs that had these places. No line came again so far.
+    /// Starts again with inputs that had these places.
     pub fn new(first: Places) -> Self {
         Self { first, again: Places::default() }
     }
@@ -63,7 +63,7 @@ impl Again {
         self.again.take(input, header, lines)
     }
 
-    /// Whether the inputs had as many lines both times.
+    /// True if the inputs had the same numbers of lines both times.
     pub fn is_done(&self) -> bool {
         let Self { first, again } = self;
         first.count == again.count && first.starts == again.starts

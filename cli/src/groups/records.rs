@@ -1,7 +1,7 @@
-//! What the first reading keeps of each line: a record in a temporary file, in the order of places.
+//! The records of the first pass: one for each line, in a temporary file, in the order of places.
 //!
-//! Which records belong together is found by sorting them, and most need not be: what the filter took for seen goes into a
-//! second filter, of suspects, and only records that this one has are sorted. A mistake of either filter costs time alone.
+//! Sorting the records finds equal ones, and most need no sorting: records that the filter reports as seen go into a second filter,
+//! of suspects, and only records that match it are sorted. A false positive of either filter only costs time.
 
 use crate::error::Error;
 use crate::groups::choice::Choice;
@@ -16,35 +16,35 @@ use crate::phase::Phase;
 use crate::word_file::WordFile;
 use std::io;
 
-/// Records that are looked up at once.
+/// The number of records that are looked up at once.
 const BATCH: usize = 4096;
 
-/// Fingerprints below are no lines with a key, but tell why not.
+/// Smaller values are not fingerprints: they encode why the line has no key.
 const LEAST: u128 = 16;
 
-/// The bit of a fingerprint that tells whether the filter took it for seen.
+/// The bit of a fingerprint that is set if the filter reported it as seen.
 const SEEN: u128 = 1;
 
 /// The records of all lines.
 pub struct Records {
-    /// Of each line the low and the high half of its fingerprint.
+    /// The low and the high half of each line's fingerprint.
     words: WordFile,
-    /// The score of each, if lines are chosen by a value.
+    /// The score of each line, if lines are chosen by a value.
     scores: Option<WordFile>,
     suspects: Suspects,
-    /// The bands of documents, where those that are alike are a group.
+    /// The bands of documents, if similar documents form groups.
     pub bands: Option<Bands>,
     pub places: Places,
     choice: Choice,
     ids: Option<Ids>,
-    /// Whether the filter had keys before the first line.
+    /// True if the filter had keys before the first line.
     pub had: bool,
-    /// Lines with keys.
+    /// The number of lines with keys.
     pub keys: u64,
 }
 
 impl Records {
-    /// Of no lines so far. `had` tells whether the filter has keys of earlier runs. With `bands`, documents have so many.
+    /// Creates an empty list. `had` is set if the filter has keys of earlier runs. With `bands`, each document has that many.
     pub fn new(places: Places, choice: Choice, ids: bool, had: bool, bands: Option<usize>) -> Result<Self, Error> {
         Ok(Self {
             words: WordFile::new().map_err(Error::groups)?,
@@ -59,7 +59,7 @@ impl Records {
         })
     }
 
-    /// Adds the line at the next place, which has a key; the filter says whether that is `new`.
+    /// Adds the line at the next place, whose key is `new` to the filter.
     pub fn add(&mut self, fingerprint: u128, new: bool, score: &[u64], id: &str) -> io::Result<()> {
         self.keys += 1;
         if !new {
@@ -84,14 +84,14 @@ impl Records {
         self.ids.as_mut().map_or(Ok(()), |ids| ids.push(id))
     }
 
-    /// Takes note of the suspects among the lines that were added.
+    /// Inserts the suspects among the added lines.
     pub fn settle(&mut self) -> io::Result<()> {
         self.bands.as_mut().map_or(Ok(()), Bands::settle).map_err(io::Error::other)?;
         self.suspects.settle().map_err(io::Error::other)
     }
 
-    /// Calls `member` with each line that may have others of its kind, once for each word of its score, and `aside` with those that have
-    /// no key: in the order of places. Returns how many bytes were on disk. Documents that are alike are of the clusters' groups.
+    /// Calls `member` for each line that may not be unique, once for each word of its score, and `aside` for each line without a
+    /// key, in the order of places. Returns the number of bytes on disk. With `clusters`, these are the groups.
     pub fn each(
         &mut self,
         clusters: Option<&Clusters>,
@@ -142,13 +142,13 @@ impl Records {
         }
     }
 
-    /// What lines are called, if that was read.
+    /// Returns the ids of lines, if they were read.
     pub fn ids(&mut self) -> Option<&mut Ids> {
         self.ids.as_mut()
     }
 }
 
-/// The hash that the filter knows a fingerprint by.
+/// Returns the hash of a fingerprint in the filter.
 fn hash(fingerprint: u128) -> u64 {
     (fingerprint >> u64::BITS) as u64
 }

@@ -1,4 +1,4 @@
-//! What is told of groups: for each line that goes the one that stays in its stead, and the members of each group.
+//! Reports on groups: for each removed line the line that is kept, and the members of each group.
 
 use crate::error::Error;
 use crate::groups::decisions::{Decision, Verdict};
@@ -12,23 +12,23 @@ use std::env;
 /// Writes a piece of a report.
 pub type Write<'a> = &'a mut dyn FnMut(&str) -> Result<(), Error>;
 
-/// Tells of decisions, which come in the order of places.
+/// A writer of reports on decisions, which arrive in the order of places.
 pub struct Reports<'a> {
     places: &'a Places,
-    /// What lines are called: those that come in order, and others.
+    /// The ids of lines: a reader for lines in order, and one for others.
     ids: Option<[Reader<'a>; 2]>,
-    /// The place that stays, a number that orders the members of its group, and how many these are.
+    /// The place that is kept, a number that orders the members of its group, and the number of members.
     clusters: Option<Sorter<3>>,
 }
 
 impl<'a> Reports<'a> {
-    /// Of lines at these places, which may be called something. With `clusters`, members are kept to be told at the end.
+    /// Reports on lines at these places, with their ids if given. With `clusters`, members are stored to be reported at the end.
     pub fn new(places: &'a Places, ids: Option<&'a mut Ids>, clusters: bool) -> Result<Self, Error> {
         let ids = ids.map(Ids::read).transpose().map_err(Error::groups)?;
         Ok(Self { places, ids, clusters: clusters.then(|| Sorter::new(&env::temp_dir())) })
     }
 
-    /// Tells of a line that goes, and of one in clusters how similar it is to the one that stays.
+    /// Reports a line that is removed and, with `clusters`, its similarity to the line that is kept.
     pub fn pair(
         &mut self,
         Decision { place, verdict }: Decision,
@@ -44,7 +44,7 @@ impl<'a> Reports<'a> {
         write(&format!("{{{line},\"kept\":{{{kept}}}{similarity}}}\n"))
     }
 
-    /// Takes note of a member of a group.
+    /// Stores a member of a group.
     pub fn member(&mut self, Decision { place, verdict }: Decision) -> Result<(), Error> {
         let Some(sorter) = &mut self.clusters else { return Ok(()) };
         match verdict {
@@ -54,7 +54,7 @@ impl<'a> Reports<'a> {
         }
     }
 
-    /// Tells of all groups with their members, in the order of those that stay, which come first.
+    /// Reports all groups with their members, in the order of the lines that are kept, which come first.
     pub fn clusters(mut self, to_stdout: bool, write: Write<'_>) -> Result<(), Error> {
         let Some(sorter) = self.clusters.take() else { return Ok(()) };
         let mut clusters = 0;
@@ -74,7 +74,7 @@ impl<'a> Reports<'a> {
         if clusters > 0 { write("]}\n") } else { Ok(()) }
     }
 
-    /// Where a line is and what it is called, as members of an object.
+    /// Returns the location and the id of a line, as members of an object.
     fn line(&mut self, place: u64, in_order: bool) -> Result<String, Error> {
         let mut told = self.places.told(place);
         if let Some([ahead, apart]) = &mut self.ids {

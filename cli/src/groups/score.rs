@@ -1,16 +1,17 @@
 //! Scores: the values that lines are chosen by, as words. The least score is the best.
 //!
-//! A score has a kind and bytes in their order, seven in each word. The last byte of a word is the number of these, or tells that
-//! another word follows. So no score is the start of another one, and values of any length are compared to their ends.
+//! A score consists of a kind and the value's bytes in order, seven in each word. The last byte of a word is the number of bytes in
+//! it, or indicates that another word follows. So no score is a prefix of another, and values of any length are compared to their
+//! ends.
 
-/// The score of a line that has nothing to be chosen by: it comes after all that have.
+/// The score of a line without a value. It ranks after all others.
 pub const NONE: u64 = u64::MAX;
 
-/// The bytes of a word that are the value's, and the last byte of a word that another one follows.
+/// The number of content bytes in a word, and the last byte of a word that is followed by another.
 const CONTENT: usize = 7;
 const MORE: u8 = 8;
 
-/// A kind of values. The first is the best, whichever way values are compared.
+/// The kind of a value. The first is the best, in either order of values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     Number,
@@ -18,7 +19,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind of the value whose score begins with this word.
+    /// Returns the kind of the value whose score begins with this word.
     pub fn of(first: u64) -> Option<Self> {
         let [kind, ..] = first.to_be_bytes();
         [Self::Number, Self::Text].into_iter().find(|other| *other as u8 == kind)
@@ -30,7 +31,7 @@ pub fn has_more(word: u64) -> bool {
     [MORE, !MORE].contains(&(word as u8))
 }
 
-/// The bytes of a text, from its score.
+/// Returns the bytes of a text from its score.
 pub fn text_of(score: &[u64]) -> Option<Vec<u8>> {
     (Kind::of(*score.first()?) == Some(Kind::Text)).then_some(())?;
     let mut bytes = Vec::new();
@@ -39,14 +40,14 @@ pub fn text_of(score: &[u64]) -> Option<Vec<u8>> {
         let (mask, length) = if length > MORE { (u8::MAX, !length) } else { (0, length) };
         bytes.extend(content[..CONTENT.min(length.into())].iter().map(|byte| byte ^ mask));
     }
-    // The first one is the kind.
+    // The first byte is the kind.
     bytes.remove(0);
     Some(bytes)
 }
 
-/// Adds the score of a value with these bytes. The least bytes are the best, or the greatest if `reversed`.
+/// Appends the score of a value with these bytes. The least bytes are the best, or the greatest if `reversed`.
 pub fn push(kind: Kind, bytes: &[u8], reversed: bool, score: &mut Vec<u64>) {
-    // The order of kinds stays.
+    // The order of kinds is never reversed.
     let mut mask = if reversed { u64::MAX >> u8::BITS } else { 0 };
     let mut bytes = [kind as u8].into_iter().chain(bytes.iter().copied()).peekable();
     while bytes.peek().is_some() {
@@ -61,12 +62,12 @@ pub fn push(kind: Kind, bytes: &[u8], reversed: bool, score: &mut Vec<u64>) {
     }
 }
 
-/// The sign of a number that is not negative, and what is added to the power of ten. Beyond are infinity and zero.
+/// The sign of a number that is not negative, and the bias of the power of ten. Infinity and zero lie beyond.
 const SIGN: u16 = 1 << 15;
 const BIAS: i64 = 1 << 14;
 
-/// Adds bytes that have the order of numbers, if a JSON value is one: its sign, its power of ten, and then all of its digits, two in a
-/// byte. `false` is 0, and `true` is 1. A table has Infinity, too.
+/// Appends bytes in the order of numbers if a JSON value is a number: its sign, its power of ten, and then all digits, two in a
+/// byte. `false` is 0 and `true` is 1. Tables also have Infinity. Returns false for any other value.
 pub fn push_number(json: &str, bytes: &mut Vec<u8>) -> bool {
     let (negative, number) = json.strip_prefix('-').map_or((false, json), |number| (true, number));
     let number = match number {
@@ -101,7 +102,7 @@ pub fn push_number(json: &str, bytes: &mut Vec<u8>) -> bool {
     }
     if negative {
         bytes[start..].iter_mut().for_each(|byte| *byte = !*byte);
-        // Of two that begin alike the longer one is less.
+        // Of two negative numbers with a common prefix, the longer is less.
         bytes.push(u8::MAX);
     }
     true
@@ -116,7 +117,7 @@ mod tests {
     fn of(kind: Kind, bytes: &[u8], reversed: bool) -> Vec<u64> {
         let mut score = Vec::new();
         push(kind, bytes, reversed, &mut score);
-        // Its end can be told.
+        // The end of the score is unambiguous.
         assert!(score.iter().rev().skip(1).all(|&word| has_more(word)) && !has_more(score[score.len() - 1]));
         assert_eq!(Kind::of(score[0]), Some(kind));
         score

@@ -1,4 +1,4 @@
-//! What is read of lines beside their keys: what they are chosen by, and what they are called.
+//! The values read of lines beside their keys: the value that decides, and the id.
 
 use crate::groups::choice::Choice;
 use crate::key::json::Pointer;
@@ -6,7 +6,7 @@ use crate::key::{Value, Values};
 use serde::de::IgnoredAny;
 use std::str::from_utf8;
 
-/// What is read.
+/// The values to read.
 #[derive(Clone, Default)]
 pub struct Wanted {
     /// A choice by a value.
@@ -15,22 +15,22 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Whether nothing is.
+    /// True if no value is read.
     pub fn is_nothing(&self) -> bool {
         self.choice.is_none() && self.id.is_none()
     }
 
-    /// Where the values are.
+    /// Returns the pointers to the values.
     pub fn pointers(&self) -> Vec<Pointer> {
         let choice = self.choice.as_ref().and_then(Choice::pointer);
         choice.into_iter().chain(&self.id).cloned().collect()
     }
 }
 
-/// What was read of the lines of a chunk that have keys, in order. What is not wanted has no entries.
+/// The values read of the lines of a chunk with keys, in order. Values that are not wanted are empty.
 #[derive(Default)]
 pub struct Found {
-    /// The words of scores, and where that of each line ends.
+    /// The words of scores, and the end of each line's score.
     scores: Vec<u64>,
     score_ends: Vec<usize>,
     ids: String,
@@ -47,7 +47,7 @@ impl Found {
         self.ends.clear();
     }
 
-    /// Adds what a line has.
+    /// Adds the values of a line.
     pub fn push(&mut self, wanted: &Wanted, line: &[u8]) {
         if wanted.is_nothing() {
             return;
@@ -64,7 +64,7 @@ impl Found {
         }
     }
 
-    /// Adds what a row has: values where the pointers are.
+    /// Adds the values of a row, in the order of the pointers.
     pub fn push_row(&mut self, wanted: &Wanted, values: &impl Values) {
         let Self { scores, score_ends, ids, ends, scratch, bytes } = self;
         let mut next = 0..values.count();
@@ -81,27 +81,27 @@ impl Found {
                 Value::Null => ids.push_str("null"),
                 Value::Text(text) => ids.push_str(&serde_json::Value::from(String::from_utf8_lossy(text)).to_string()),
                 Value::Json(json) if is_json(json) => ids.push_str(json),
-                // A table has NaN and Infinity, which JSON has as strings alone.
+                // NaN and Infinity, which occur in tables, are strings in JSON.
                 Value::Json(text) => ids.push_str(&serde_json::Value::from(text).to_string()),
             }
             ends.push(ids.len());
         }
     }
 
-    /// The score of the line with this number; nothing if that is not wanted.
+    /// Returns the score of the line with this number; nothing if scores are not wanted.
     pub fn score(&self, line: usize) -> &[u64] {
         let start = line.checked_sub(1).and_then(|before| self.score_ends.get(before)).copied().unwrap_or(0);
         self.score_ends.get(line).map_or(&[], |&end| &self.scores[start..end])
     }
 
-    /// What it is called as JSON; nothing if that is not wanted.
+    /// Returns the id of the line as JSON; nothing if ids are not wanted.
     pub fn id(&self, line: usize) -> &str {
         let start = line.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
         self.ends.get(line).map_or("", |&end| &self.ids[start..end])
     }
 }
 
-/// Whether what a table has is JSON: all but some numbers are.
+/// True if a value of a table is JSON. Only some numbers are not.
 fn is_json(text: &str) -> bool {
     !text.contains(['N', 'I']) || serde_json::from_str::<IgnoredAny>(text).is_ok()
 }

@@ -1,4 +1,4 @@
-//! What strings are written for: dates, times and numbers, whose order may be another one than that of their bytes.
+//! Dates, times and numbers in strings, whose order may differ from the order of their bytes.
 
 use crate::groups::score::push_number;
 use std::cmp::Ordering;
@@ -7,8 +7,8 @@ use std::str::from_utf8;
 /// The months, by the first letters of their names.
 const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
-/// A date and time of ISO 8601 in UTC, written so that the order of bytes is that of times; `None` for any other string. One without an
-/// offset is in UTC already.
+/// Converts a date and time of ISO 8601 to UTC, written so that the order of bytes is the order of times; `None` for any other
+/// string. A time without an offset is in UTC.
 pub fn utc(text: &[u8]) -> Option<String> {
     let text = from_utf8(text).ok()?;
     let (date, rest) = text.split_at_checked(10)?;
@@ -46,7 +46,7 @@ pub fn utc(text: &[u8]) -> Option<String> {
     Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{point}{fraction}"))
 }
 
-/// Numbers of so many digits, with this byte between them.
+/// Parses numbers with these counts of digits, separated by `between`.
 fn numbers<const N: usize>(text: &str, digits: &[usize; N], between: u8) -> Option<[i32; N]> {
     let mut parts = text.split(char::from(between));
     let mut found = [0; N];
@@ -56,13 +56,13 @@ fn numbers<const N: usize>(text: &str, digits: &[usize; N], between: u8) -> Opti
     parts.next().is_none().then_some(found)
 }
 
-/// A number of so many digits, and nothing else.
+/// Parses a number with this count of digits, and nothing else.
 fn number_of(text: &str, digits: std::ops::RangeInclusive<usize>) -> Option<i32> {
     let is_number = digits.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     if is_number { text.parse().ok() } else { None }
 }
 
-/// The minutes by which a time with this offset is ahead of UTC.
+/// Returns the minutes by which this offset is ahead of UTC.
 fn minutes(offset: &str) -> Option<i32> {
     let (sign, digits) = match offset.split_at_checked(1)? {
         ("Z" | "z", "") => return Some(0),
@@ -85,7 +85,7 @@ fn days(year: i32, month: i32) -> i32 {
     }
 }
 
-/// True if two strings are numbers or dates, and the order of their bytes is not that of these.
+/// True if both strings are numbers or dates whose order differs from the order of the bytes.
 pub fn misleads(a: &[u8], b: &[u8]) -> bool {
     let (Ok(a), Ok(b)) = (from_utf8(a), from_utf8(b)) else { return false };
     let order = match (number(a), number(b)) {
@@ -95,7 +95,7 @@ pub fn misleads(a: &[u8], b: &[u8]) -> bool {
     order != Ordering::Equal && order != a.cmp(b)
 }
 
-/// Bytes that have the order of numbers, if a string is one.
+/// Returns bytes in the order of numbers, if a string is a number.
 fn number(text: &str) -> Option<Vec<u8>> {
     let text = text.trim();
     let is_number = text.parse::<f64>().is_ok() && text.bytes().all(|byte| b"0123456789+-.eE".contains(&byte));
@@ -103,8 +103,8 @@ fn number(text: &str) -> Option<Vec<u8>> {
     (is_number && push_number(text.strip_prefix('+').unwrap_or(text), &mut bytes)).then_some(bytes)
 }
 
-/// The year, month and day of a date with its year at the end, with a month by its name, or with numbers that are not filled up with
-/// zeros. Between slashes the month is before the day, unless it is none.
+/// Parses a date as year, month and day: with the year at the end, a month's name, or numbers without leading zeros. Between
+/// slashes the month comes first, unless the number is not a month.
 fn day(text: &str) -> Option<[i32; 3]> {
     let is_word = |part: &&str| !part.is_empty();
     let words: Vec<&str> = text.split(|byte: char| !byte.is_ascii_alphanumeric()).filter(is_word).collect();

@@ -1,4 +1,4 @@
-//! The bands of all documents, kept by the first reading.
+//! The bands of all documents, stored by the first pass.
 
 use crate::error::Error;
 use crate::groups::near::involved::{Involved, SEEN};
@@ -10,26 +10,26 @@ use bloomline::BuildError;
 use std::env;
 use std::io;
 
-/// Documents whose bands are looked up at once.
+/// The number of documents whose bands are looked up at once.
 const BATCH: usize = 512;
 
 /// The bands of all documents, in the order of places.
 pub struct Bands {
     words: WordFile,
-    /// The bands of a document.
+    /// The number of bands of a document.
     per: usize,
-    /// Bands that the filter took for seen.
+    /// Bands that the filter reported as seen.
     suspects: Suspects,
 }
 
 impl Bands {
-    /// Of no documents, each of which has so many bands.
+    /// Creates an empty list, for documents with `per` bands each.
     pub fn new(per: usize) -> Result<Self, Error> {
         Ok(Self { words: WordFile::new().map_err(Error::groups)?, per, suspects: Suspects::new()? })
     }
 
-    /// Adds the line at the next place: the bands of its document, and which of them are new to the filter. None if it has no
-    /// bands.
+    /// Adds the line at the next place: the bands of its document, and which of them are new to the filter. Both are empty if there
+    /// are no bands.
     pub fn add(&mut self, bands: &[u64], new: &[bool]) -> io::Result<()> {
         for (band, new) in bands.iter().zip(new) {
             if !new {
@@ -37,23 +37,24 @@ impl Bands {
             }
             self.words.push(if *new { band & !SEEN } else { band | SEEN })?;
         }
-        // 0 is no band: that another is taken for it matters no more than that two may collide.
+        // 0 means "no band". A real band that hashes to 0 is as harmless as any other collision.
         (bands.len()..self.per).try_for_each(|_| self.words.push(0))
     }
 
-    /// Takes note of the suspects among the lines that were added.
+    /// Inserts the suspects among the added lines.
     pub fn settle(&mut self) -> Result<(), BuildError> {
         self.suspects.settle()
     }
 
-    /// The documents that share a band. If the filter `had` bands before the first line, also those that have one of these.
+    /// Returns the documents that share a band. If the filter `had` bands before the first line, documents with one of these are
+    /// included.
     pub fn involved(self, had: bool) -> Result<Involved, Error> {
         let bands = self.words.count();
         let suspected = self.suspected()?;
         Involved::new(Phase::new("sorting", suspected.count, false).of(suspected), bands, had)
     }
 
-    /// The bands that may come more than once, each with the doubled place of its document and the bit [`SEEN`], in order.
+    /// Returns the bands that may repeat, in order, each with the doubled place of its document and the bit [`SEEN`].
     fn suspected(mut self) -> Result<Sorted<2>, Error> {
         self.settle()?;
         let mut sorter = Sorter::new(&env::temp_dir());

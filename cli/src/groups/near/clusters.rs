@@ -1,4 +1,4 @@
-//! What verified pairs connect.
+//! Clusters: the connected components of verified pairs.
 
 use crate::error::Error;
 use crate::groups::marks::Marks;
@@ -9,51 +9,51 @@ use crate::phase::Phase;
 use std::io;
 use std::mem;
 
-/// The bytes of sets that are not read again.
+/// The bytes of sets that are cached.
 const IN_MEMORY: usize = 1 << 24;
 
-/// The documents of a bucket that another is compared with, at the most.
+/// The maximum number of documents of a bucket that another document is compared with.
 const MOST: usize = 1 << 13;
 
 /// No slot.
 const NONE: u32 = u32::MAX;
 
-/// What became of the pairs so far.
+/// The result of the comparisons so far.
 struct Pairs {
     reader: Reader,
     threshold: f64,
-    /// The most documents of a bucket that another is compared with.
+    /// The maximum number of documents of a bucket that another document is compared with.
     most: usize,
-    /// A document that is connected with each, and not after it: itself if it is the first.
+    /// A union-find forest: for each document a connected one that is not after it, or itself if it is the first.
     firsts: Vec<u32>,
-    /// Documents whose set is that of one before them, which is in all of their buckets.
+    /// Documents with the same set as an earlier one, which is in all of their buckets.
     copies: Vec<bool>,
-    /// Documents of a bucket that others are compared with, and slots without any.
+    /// Documents of a bucket that others are compared with, and the free slots.
     slots: Vec<Slot>,
     free: Vec<u32>,
     sketches: Sketches,
-    /// Pairs that were not compared, at the most.
+    /// An upper bound of the number of pairs that were not compared.
     left_out: u64,
 }
 
-/// A document that others are compared with, in a list of those that are connected.
+/// A document that others are compared with, in a linked list of connected documents.
 #[derive(Clone, Copy)]
 struct Slot {
     document: u32,
-    /// The grams of its set.
+    /// The number of grams in its set.
     size: u32,
     has_sketch: bool,
     next: u32,
 }
 
-/// Documents of a bucket that are connected.
+/// The connected documents of a bucket.
 struct Part {
-    /// The first document that they are connected with.
+    /// The first document of their cluster.
     document: u32,
     /// The ends of the list.
     head: u32,
     tail: u32,
-    /// How many more there are that no other is compared with.
+    /// The number of further documents, which no other is compared with.
     left_out: u64,
 }
 
@@ -73,7 +73,7 @@ impl Pairs {
         }
     }
 
-    /// The first document that this one is connected with.
+    /// Returns the first document of the cluster that this document is in.
     fn first(&mut self, mut document: u32) -> u32 {
         while self.firsts[document as usize] != document {
             let next = self.firsts[document as usize];
@@ -83,16 +83,16 @@ impl Pairs {
         document
     }
 
-    /// Verifies the pairs of a bucket that are not connected.
+    /// Verifies the pairs of a bucket that are not connected yet.
     fn connect(&mut self, bucket: &mut Vec<u32>) -> io::Result<()> {
         self.reader.forget();
         (self.slots, self.free) = (Vec::new(), Vec::new());
         bucket.retain(|document| !self.copies[*document as usize]);
-        // A document that is too small for one is too small for those that follow.
+        // Sorted by size: a document too small for one is too small for all that follow.
         let sizes = &self.reader.sets.sizes;
         bucket.sort_unstable_by_key(|document| (sizes[*document as usize], *document));
         self.sketches.clear(bucket.last().map_or(0, |largest| sizes[*largest as usize]));
-        // Those that a document was connected with come last, and are compared with first.
+        // Parts that a document was connected with come last, and are compared first.
         let (mut parts, mut left_out) = (Vec::<Part>::new(), 0);
         for &document in &*bucket {
             let slot = self.hold(document);
@@ -129,8 +129,8 @@ impl Pairs {
         Ok(())
     }
 
-    /// Connects the document in a slot with others that are connected, if it is like one of them. Returns whether it is connected with
-    /// them. Removes those that are too small for it.
+    /// Connects the document in a slot with the documents of a part if it is similar to one of them. Returns true if they are
+    /// connected. Removes documents that are too small for it from the part.
     fn belongs(&mut self, slot: u32, part: &mut Part) -> io::Result<bool> {
         let Slot { document, size, .. } = self.slots[slot as usize];
         let first = self.first(document);
@@ -139,13 +139,13 @@ impl Pairs {
         }
         let (mut at, mut before) = (part.head, NONE);
         while at != NONE {
-            // What is no copy of one of them was compared with all others before.
+            // Unless a copy, it was compared with all others before.
             if self.copies[document as usize] {
                 return Ok(false);
             }
             let other = self.slots[at as usize];
             let all = u64::from(size) + u64::from(other.size);
-            // The index of two sets that have so many grams in common.
+            // Returns the Jaccard index of two sets with `both` grams in common.
             let index = |both: u64| if all == 0 { 1.0 } else { both as f64 / (all - both) as f64 };
             if index(other.size.into()) < self.threshold {
                 match self.slots.get_mut(before as usize) {
@@ -173,7 +173,7 @@ impl Pairs {
         Ok(false)
     }
 
-    /// How many grams are in one alone of the sets of a document and one before it, at the least.
+    /// Returns a lower bound of the number of grams that are in only one of the sets of a document and an earlier one.
     fn apart(&mut self, slot: u32, other: u32) -> io::Result<u64> {
         for (slot, is_other) in [(slot, false), (other, true)] {
             let Slot { document, has_sketch, .. } = &mut self.slots[slot as usize];
@@ -185,7 +185,7 @@ impl Pairs {
         Ok(self.sketches.apart(slot as usize, other as usize))
     }
 
-    /// Gives a document a slot.
+    /// Puts a document into a slot.
     fn hold(&mut self, document: u32) -> u32 {
         let size = self.reader.sets.sizes[document as usize];
         let held = Slot { document, size, has_sketch: false, next: NONE };
@@ -201,28 +201,28 @@ impl Pairs {
         }
     }
 
-    /// Removes the first of a list.
+    /// Removes the first document of a list.
     fn drop_head(&mut self, part: &mut Part) {
         self.free.push(part.head);
         part.head = self.slots[part.head as usize].next;
     }
 }
 
-/// Which documents are near duplicates.
+/// Clusters of near duplicates.
 pub struct Clusters {
     pub places: Marks,
-    /// The first documents of clusters of which one has a band of an earlier run.
+    /// The first documents of clusters in which a document has a band of an earlier run.
     known: Marks,
-    /// The first of the cluster that each is in.
+    /// The first document of the cluster of each document.
     firsts: Vec<u32>,
     reader: Reader,
-    /// Pairs that share a band and were not compared, at the most.
+    /// An upper bound of the number of pairs that share a band and were not compared.
     pub(super) left_out: u64,
 }
 
 impl Clusters {
-    /// Connects all pairs of documents that share a band and whose Jaccard index is at least the threshold, but for those of documents
-    /// that share it with more than [`MOST`].
+    /// Connects all pairs of documents that share a band and whose Jaccard index is at least the threshold. Pairs of documents that
+    /// share the band with more than [`MOST`] others may be skipped.
     pub fn verified(involved: Involved, threshold: f64) -> Result<Self, Error> {
         Self::verified_within(involved, threshold, IN_MEMORY, MOST)
     }
@@ -260,14 +260,14 @@ impl Clusters {
         }
         let Pairs { mut reader, mut firsts, left_out, .. } = pairs;
         reader.forget();
-        // Each is behind the one that leads to its first.
+        // A parent is never after its child, so its first is known.
         for document in 0..count as usize {
             firsts[document] = firsts[firsts[document] as usize];
         }
         Ok(Self { places, known: known_clusters, firsts, reader, left_out })
     }
 
-    /// What the user has to know of pairs that were not compared, if there are any.
+    /// Returns a warning if pairs were not compared.
     pub fn warning(&self) -> Option<String> {
         let left_out = self.left_out;
         (left_out > 0).then(|| {
@@ -278,14 +278,14 @@ impl Clusters {
         })
     }
 
-    /// The number of the first document of the cluster that the one at a place is in, and whether an earlier run had a band of one of
-    /// them. `None` if no document shares a band with it.
+    /// Returns the number of the first document of the cluster of the document at a place, and whether an earlier run had a band of
+    /// one of them. `None` if no document shares a band with it.
     pub fn first(&self, place: u64) -> Option<(u32, bool)> {
         let first = self.firsts[self.places.index(place)?];
         Some((first, self.known.contains(first.into())))
     }
 
-    /// The Jaccard index of the documents at two places, which share bands with others.
+    /// Returns the Jaccard index of the documents at two places. Both share bands with others.
     pub fn similarity(&mut self, place: u64, other: u64) -> Result<f64, Error> {
         let of = |place| self.places.index(place).map(|document| document as u32).ok_or(Error::Changed);
         self.reader.similarity(of(place)?, of(other)?).map_err(Error::groups)

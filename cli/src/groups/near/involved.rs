@@ -1,4 +1,4 @@
-//! Documents that share a band with others: which they are, bucket by bucket, and their sets of grams.
+//! Documents that share a band with others: their places, bucket by bucket, and their sets of grams.
 
 use crate::error::Error;
 use crate::groups::marks::Marks;
@@ -7,24 +7,24 @@ use crate::groups::places::{Again, Places};
 use crate::word_file::WordFile;
 use std::mem;
 
-/// The bit of a band, and of a place beside it, that tells whether the filter took the band for seen.
+/// The bit of a band, and of the place beside it, that is set if the filter reported the band as seen.
 pub const SEEN: u64 = 1;
 
 /// Documents that share bands with others, and their sets of grams.
 pub struct Involved {
     pub places: Marks,
-    /// Which of them have a band of an earlier run.
+    /// The documents that have a band of an earlier run.
     pub known: Marks,
-    /// Those that share a band, band by band: their places, doubled. 1 is added to that with which a bucket begins.
+    /// The doubled places of the documents that share a band, band by band. 1 is added to the first place of a bucket.
     pub buckets: WordFile,
     pub sets: Sets,
-    /// The words in the file of bands.
+    /// The number of words in the file of bands.
     bands: u64,
 }
 
 impl Involved {
-    /// Of the records of `bands` words, which are sorted: a band, and the doubled place of a document with the bit [`SEEN`]. If the filter
-    /// `had` bands before the first line, also those that have one of these.
+    /// Reads the sorted records of `bands` words: a band, and the doubled place of a document with the bit [`SEEN`]. If the filter
+    /// `had` bands before the first line, documents with one of these are included.
     pub fn new(records: impl Iterator<Item = Result<[u64; 2], Error>>, bands: u64, had: bool) -> Result<Self, Error> {
         let (buckets, sets) = (WordFile::new().map_err(Error::groups)?, Sets::new().map_err(Error::groups)?);
         let mut involved = Self { places: Marks::default(), known: Marks::default(), buckets, sets, bands };
@@ -51,7 +51,7 @@ impl Involved {
         }
     }
 
-    /// Adds a document to a bucket, which it may begin.
+    /// Adds a document to a bucket. `begins` is set for the bucket's first.
     fn add(&mut self, place: u64, begins: bool) -> Result<(), Error> {
         self.places.insert(place);
         self.buckets.push(place << 1 | u64::from(begins)).map_err(Error::groups)
@@ -62,27 +62,27 @@ impl Involved {
         self.sets.push(grams).map_err(Error::groups)
     }
 
-    /// Bytes of temporary files.
+    /// Returns the bytes of temporary files.
     pub fn disk_bytes(&self) -> u64 {
         8 * (self.bands + self.buckets.count() + self.sets.grams())
     }
 }
 
-/// A reading of the inputs for the sets of grams of involved documents.
+/// A pass over the inputs for the sets of grams of involved documents.
 pub struct Collecting {
     involved: Involved,
-    /// The place of the document that comes next.
+    /// The place of the next involved document.
     next: Option<u64>,
     again: Again,
 }
 
 impl Collecting {
-    /// Of documents that are at these places.
+    /// Collects the sets of documents at these places.
     pub fn new(involved: Involved, places: Places) -> Self {
         Self { next: involved.places.next(0), involved, again: Again::new(places) }
     }
 
-    /// Takes the next lines of an input. Calls `found` with the numbers of those whose sets are to be added.
+    /// Takes the next lines of an input. Calls `found` with the number of each line whose set is to be added.
     pub fn take(&mut self, input: usize, header: bool, lines: usize, mut found: impl FnMut(usize)) {
         let first = self.again.take(input, header, lines);
         while let Some(place) = self.next.filter(|place| *place < first + lines as u64) {
@@ -96,7 +96,7 @@ impl Collecting {
         self.involved.push(grams)
     }
 
-    /// The documents with their sets, if the same lines came again.
+    /// Returns the documents with their sets, if the lines were the same again.
     pub fn end(self) -> Result<Involved, Error> {
         if self.again.is_done() { Ok(self.involved) } else { Err(Error::Changed) }
     }

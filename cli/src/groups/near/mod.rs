@@ -1,16 +1,17 @@
-//! Groups of near duplicates: the documents that pairs connect which share a band and are verified by their Jaccard index.
+//! Groups of near duplicates: documents connected by pairs that share a band and are verified by their Jaccard index.
 //!
 //! ```text
 //! sets       sets of grams in a file
-//! sketch     what tells that two sets have little in common
-//! involved   documents that share a band: their sets are kept by a reading of the inputs
-//! bands      of all documents, kept in a file by the first reading
-//! clusters   what verified pairs connect
+//! sketch     a lower bound of the difference of two sets
+//! involved   documents that share a band, whose sets are stored by a pass over the inputs
+//! bands      the bands of all documents, stored in a file by the first pass
+//! clusters   the connected components of verified pairs
 //! ```
 //!
-//! What every document leaves is on disk, but for a bit. The memory has two bytes for each band that the filter took for seen, then
-//! some 10 bytes for each involved document, and the numbers of the documents of the largest bucket: of those that share a band. A
-//! document is compared with a bounded number of others of a bucket, so that time grows with the documents and not with their pairs.
+//! The data of all documents is on disk, except for one bit each. Memory holds two bytes for each band that the filter reported as
+//! seen, then about 10 bytes for each involved document, and the numbers of the documents of the largest bucket, which share a
+//! band. A document is compared with a bounded number of others in a bucket, so time grows with the documents and not with their
+//! pairs.
 
 pub mod bands;
 pub mod clusters;
@@ -31,14 +32,14 @@ mod tests {
 
     const BANDS: usize = 3;
 
-    /// Equal sets have equal bands, and similar ones often have one in common.
+    /// Equal sets have equal bands, and similar sets often share one.
     fn bands(grams: &[u64]) -> Vec<u64> {
         let least = |band| grams.iter().map(|gram| (gram + 1) * (2 * band + 3) % 17).min();
         (0..BANDS as u64).filter_map(|band| Some((100 * band + least(band)? + 1) << 8)).collect()
     }
 
-    /// The first document that each is connected with, over all pairs, and whether one of these was known. `None` for one that shares no band
-    /// and was not known.
+    /// Returns the first document that each is connected with over all pairs, and whether one of the connected documents was known.
+    /// `None` for a document that shares no band and was not known.
     fn expected(documents: &[Vec<u64>], known: &HashSet<u64>, threshold: f64) -> Vec<Option<(u64, bool)>> {
         let bands: Vec<HashSet<u64>> = documents.iter().map(|grams| bands(grams).into_iter().collect()).collect();
         let shares = |i: usize, j: usize| bands[i].intersection(&bands[j]).next().is_some();
@@ -62,7 +63,7 @@ mod tests {
         (0..documents.len()).map(told).collect()
     }
 
-    /// What the filter had before is `known`, and it takes what `mistakes` holds for seen.
+    /// The filter had `known` before, and reports `mistakes` as seen.
     fn involved(documents: &[Vec<u64>], known: &HashSet<u64>, mistakes: &HashSet<u64>) -> Involved {
         let (mut all, mut seen) = (Bands::new(BANDS).unwrap(), known.clone());
         for grams in documents {
@@ -79,7 +80,7 @@ mod tests {
     fn sets() -> impl Strategy<Value = Vec<Vec<u64>>> {
         let set = prop::collection::btree_set(0_u64..12, 0..9);
         let sets = prop::collection::vec(set.prop_map(|set: BTreeSet<u64>| set.into_iter().collect::<Vec<_>>()), 1..12);
-        // Most come more than once.
+        // Most sets occur more than once.
         (sets, prop::collection::vec(any::<prop::sample::Index>(), 0..60)).prop_map(|(sets, order)| {
             order.iter().map(|index: &prop::sample::Index| index.get(&sets).clone()).collect()
         })
@@ -100,7 +101,7 @@ mod tests {
                 chosen.iter().filter(|_| !all.is_empty()).map(|index| *index.get(&all)).collect()
             };
             let known = some(known);
-            // With bands of an earlier run, what the filter takes for one by mistake is one.
+            // With bands of an earlier run, a false positive counts as such a band.
             let mistakes = if known.is_empty() { some(mistakes) } else { HashSet::new() };
             let involved = involved(&documents, &known, &mistakes);
             let mut clusters = Clusters::verified_within(involved, threshold, in_memory, most).unwrap();
@@ -128,7 +129,7 @@ mod tests {
             (0..5).for_each(|gram| involved.push(&[gram]).unwrap());
             assert_eq!(Clusters::verified_within(involved, 0.5, 0, most).unwrap().left_out, left_out);
         }
-        // What is connected with the last of them is left out of no comparison.
+        // Documents that are connected with the last are not left out.
         let mut involved = Involved::new((0..9).map(|place| Ok([1 << 8, place << 1])), 9, false).unwrap();
         (0..9).for_each(|gram| involved.push(&[1, 2, 3, 4, 10 + gram]).unwrap());
         assert_eq!(Clusters::verified_within(involved, 0.5, 0, 1).unwrap().left_out, 0);

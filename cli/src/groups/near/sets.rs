@@ -1,32 +1,31 @@
-//! Sets of grams on disk, and what compares them.
+//! Sets of grams on disk, and their comparison.
 
 use crate::word_file::WordFile;
 use bloomline_text::near::jaccard;
 use std::collections::HashMap;
 use std::io;
 
-/// Sets with one start.
+/// The sets that share one start.
 const STRIDE: usize = 16;
 
-/// The words that a set in memory takes beside its grams.
+/// The overhead of a cached set, in words.
 const OVERHEAD: usize = 12;
 
 /// Sets of grams in a file, in the order of documents.
 pub struct Sets {
     grams: WordFile,
-    /// How many grams each has.
+    /// The number of grams in each set.
     pub sizes: Vec<u32>,
-    /// The grams before every so many sets.
+    /// The number of grams before each [`STRIDE`] sets.
     starts: Vec<u64>,
 }
 
 impl Sets {
-    /// None so far.
     pub fn new() -> io::Result<Self> {
         Ok(Self { grams: WordFile::new()?, sizes: Vec::new(), starts: Vec::new() })
     }
 
-    /// Adds that of the next document.
+    /// Appends the set of the next document.
     pub fn push(&mut self, grams: &[u64]) -> io::Result<()> {
         if self.sizes.len().is_multiple_of(STRIDE) {
             self.starts.push(self.grams.count());
@@ -35,7 +34,7 @@ impl Sets {
         grams.iter().try_for_each(|gram| self.grams.push(*gram))
     }
 
-    /// The grams of all.
+    /// Returns the number of grams in all sets.
     pub fn grams(&self) -> u64 {
         self.grams.count()
     }
@@ -48,11 +47,11 @@ impl Sets {
     }
 }
 
-/// Compares sets, of which it has some in memory.
+/// A reader that compares sets and caches some of them.
 pub struct Reader {
     pub sets: Sets,
     known: HashMap<u32, Vec<u64>>,
-    /// The bytes of sets in memory, and the grams that there is room for.
+    /// The bytes for cached sets, and the grams that still fit.
     memory: usize,
     room: usize,
     /// The last document that others were compared with.
@@ -61,26 +60,26 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Of sets that are complete.
+    /// Reads sets that are complete.
     pub fn new(mut sets: Sets, memory: usize) -> io::Result<Self> {
         sets.grams.flush()?;
         Ok(Self { sets, known: HashMap::new(), memory, room: 0, own: (None, Vec::new()), bytes: Vec::new() })
     }
 
-    /// Makes room for other sets.
+    /// Empties the cache.
     pub fn forget(&mut self) {
         self.known.clear();
         self.room = self.memory / 8;
     }
 
-    /// The Jaccard index of two sets.
+    /// Returns the Jaccard index of two sets.
     pub fn similarity(&mut self, document: u32, other: u32) -> io::Result<f64> {
         self.own(document)?;
         self.other(other)?;
         Ok(jaccard(&self.own.1, &self.known[&other]))
     }
 
-    /// A set that others are compared with.
+    /// Returns a set that others are compared with.
     pub fn own(&mut self, document: u32) -> io::Result<&[u64]> {
         if self.own.0 != Some(document) {
             self.own = (Some(document), self.sets.read(document, &mut self.bytes)?);
@@ -88,7 +87,7 @@ impl Reader {
         Ok(&self.own.1)
     }
 
-    /// One of those others.
+    /// Returns a set to compare with [`own`](Self::own).
     pub fn other(&mut self, other: u32) -> io::Result<&[u64]> {
         if !self.known.contains_key(&other) {
             let grams = self.sets.read(other, &mut self.bytes)?;

@@ -1,27 +1,27 @@
-//! Sketches of sets: at least how many grams two sets do not share.
+//! Sketches of sets: a lower bound of the number of grams that two sets do not share.
 //!
-//! A sketch has the parity of the number of grams in each of many cells. Where the parities of two sets differ, one of them has a gram
-//! that the other has not, so the cells that differ are at most the grams that are in one set alone.
+//! A sketch stores, for each of many cells, the parity of the number of grams in it. If the parities of two sets differ, a gram in
+//! the cell is in only one of them. So the number of cells that differ is at most the number of grams in only one set.
 
-/// The most words of a sketch: then all those of a bucket take 16 MiB.
+/// The maximum number of words of a sketch: the sketches of a bucket take at most 16 MiB.
 const MOST: usize = 1 << 8;
 
-/// Sketches of the same length, by number.
+/// Sketches of equal length, by number.
 #[derive(Default)]
 pub struct Sketches {
     words: Vec<u64>,
-    /// The words of each, a power of two.
+    /// The number of words of each, a power of two.
     each: usize,
 }
 
 impl Sketches {
-    /// Begins anew, for sets of up to so many grams: few of those that one set has alone meet in a cell.
+    /// Starts again, for sets of up to `grams` grams, with enough cells that few differences collide.
     pub fn clear(&mut self, grams: u32) {
         self.words.clear();
         self.each = (grams as usize / 32).next_power_of_two().min(MOST);
     }
 
-    /// Makes the sketch with this number that of a set.
+    /// Stores the sketch of a set under this number.
     pub fn put(&mut self, number: usize, grams: &[u64]) {
         let words = number * self.each..(number + 1) * self.each;
         self.words.resize(self.words.len().max(words.end), 0);
@@ -33,7 +33,7 @@ impl Sketches {
         }
     }
 
-    /// How many grams are in one alone of two sets, at the least.
+    /// Returns a lower bound of the number of grams in only one of two sets.
     pub fn apart(&self, number: usize, other: usize) -> u64 {
         let [a, b] = [number, other].map(|number| &self.words[number * self.each..][..self.each]);
         a.iter().zip(b).map(|(a, b)| u64::from((a ^ b).count_ones())).sum()
@@ -61,7 +61,7 @@ mod tests {
             let all = sets[0].symmetric_difference(&sets[1]).count() as u64;
             let told = sketches.apart(1, 3);
             prop_assert!(told <= all && (all - told).is_multiple_of(2));
-            // With 512 cells, each gram has one of its own.
+            // With 512 cells, each gram has a cell of its own.
             prop_assert!(grams < 200 || told == all);
         }
     }
