@@ -1,4 +1,4 @@
-//! Tests and other texts that a corpus must not have: their grams, and which documents had them.
+//! Decontamination: the grams of tests and other texts that a corpus must not contain, and the documents that contain them.
 
 use crate::documents::rule::DocumentRule;
 use crate::error::Error;
@@ -14,37 +14,38 @@ use std::fmt::Write;
 use std::io;
 use std::mem;
 
-/// The bits of a line's number in the place of a document. Those above are of its input.
+/// The number of low bits of a document's place that hold the line number. The bits above hold the number of the input.
 const LINE: u32 = 40;
 
-/// The items of tests, and what was found of them.
+/// The items of tests, and the matches.
 pub struct Against {
     rule: DocumentRule,
     hasher: KeyHasher,
     items: Items,
-    /// Each gram of the items, with the number of an item that has it, in order; and whether a document had it.
+    /// Each gram of the items with the number of an item that has it, sorted; and whether a document has the gram.
     grams: Vec<(u64, u32)>,
     found: Vec<bool>,
-    /// The inputs that are searched, once the items are complete.
+    /// The inputs that are searched, once all items are indexed.
     inputs: Vec<String>,
-    /// The item, the place of a document, its number and the gram that both have.
+    /// The item, the place of the document, its number and the gram that both have.
     hits: Sorter<4>,
-    /// What the documents are called.
+    /// The ids of the documents.
     ids: Option<Ids>,
     documents: u64,
 }
 
-/// What is known of items, by their numbers.
+/// The items, by number.
 struct Items {
     names: Vec<String>,
-    /// The input and the line of each, and whether it has fewer words than a gram.
+    /// The input and the line of each item, and true if it has fewer words than a gram.
     places: Vec<(usize, u64, bool)>,
     texts: Ids,
     ids: Option<Ids>,
 }
 
 impl Against {
-    /// Of no items so far, from inputs that these members of an object tell. With `told`, items and documents are called something.
+    /// Creates an index without items, for inputs with these members of an object as names. With `told`, items and documents have
+    /// ids.
     pub fn new(rule: DocumentRule, hasher: KeyHasher, names: Vec<String>, told: bool) -> Result<Self, Error> {
         let ids = || told.then(Ids::new).transpose();
         let items = || Ok(Items { names, places: Vec::new(), texts: Ids::new()?, ids: ids()? });
@@ -53,7 +54,7 @@ impl Against {
         Ok(Self { rule, hasher, items, grams, found, inputs: Vec::new(), hits, ids, documents: 0 })
     }
 
-    /// Takes the documents of an input for items. `before` of its lines come before.
+    /// Indexes the documents of an input as items. `before` lines of the input precede them.
     pub fn index(&mut self, input: usize, before: u64, lines: &Lines) -> Result<(), Error> {
         lines
             .each_document(|line, document, text, id| {
@@ -61,14 +62,14 @@ impl Against {
                 self.grams.extend(document.hashes().flatten().map(|hash| (*hash, item)));
                 let short = is_short(&self.rule.text, document.verdicts().map(|unit| &text[unit.range]));
                 self.items.places.push((input, number(before, line), short));
-                // JSON has it on one line.
+                // JSON puts the text on one line.
                 self.items.texts.push(&Value::from(text).to_string())?;
                 self.items.ids.as_mut().map_or(Ok(()), |ids| ids.push(id))
             })
             .map_err(Error::groups)
     }
 
-    /// All items are here, and inputs that these members tell are searched for them.
+    /// Ends the items, and starts the search in inputs with these members as names.
     pub fn begin_search(&mut self, names: Vec<String>) {
         self.grams.sort_unstable();
         self.grams.dedup();
@@ -76,7 +77,7 @@ impl Against {
         self.inputs = names;
     }
 
-    /// Takes note of what was found in the documents of an input. `before` of its lines come before.
+    /// Records the matches in the documents of an input. `before` lines of the input precede them.
     pub fn search(&mut self, input: usize, before: u64, lines: &Lines) -> Result<(), Error> {
         lines
             .each_document(|line, document, _, id| {
@@ -86,7 +87,7 @@ impl Against {
                 let place = (input as u64) << LINE | number(before, line);
                 let units = document.verdicts().zip(document.hashes()).filter(|(unit, _)| unit.found > 0);
                 let mut hashes: Vec<u64> = units.flat_map(|(_, hashes)| hashes).copied().collect();
-                // What a document repeats is told once.
+                // A repeated gram is reported once.
                 hashes.sort_unstable();
                 hashes.dedup();
                 for hash in hashes {
@@ -104,7 +105,7 @@ impl Against {
             .map_err(Error::groups)
     }
 
-    /// Returns a warning if nothing can be found, as no item has a gram.
+    /// Returns a warning if nothing can be found because no item has a gram.
     pub fn warning(&self) -> Option<String> {
         let Rules { ngram, min_ngram, .. } = self.rule.text;
         let least =
@@ -115,14 +116,14 @@ impl Against {
         self.grams.is_empty().then(warning)
     }
 
-    /// Leaves `found` only where an item has the gram. Returns how many there are.
+    /// Clears `found` unless an item has the gram. Returns the number of grams found.
     pub fn confirm(&self, hashes: &[u64], found: &mut [bool]) -> usize {
         let known = |hash: &u64| self.grams.binary_search_by_key(hash, |(gram, _)| *gram).is_ok();
         hashes.iter().zip(&mut *found).for_each(|(hash, found)| *found = *found && known(hash));
         found.iter().filter(|found| **found).count()
     }
 
-    /// Tells of each item in order, a line of JSON for each, which documents had which of its grams.
+    /// Reports each item in order, as a line of JSON, with the documents that share grams with it.
     pub fn report(&mut self, write: &mut dyn FnMut(&str) -> Result<(), Error>) -> Result<(), Error> {
         let Self { rule, hasher, items, grams, found, inputs, hits, ids, .. } = self;
         let mut counts = vec![(0u64, 0u64); items.places.len()];
@@ -174,12 +175,12 @@ impl Against {
     }
 }
 
-/// The number of a line of a chunk, from 1.
+/// Returns the number of a line of a chunk, from 1.
 fn number(before: u64, line: usize) -> u64 {
     before + line as u64 + 1
 }
 
-/// The members that tell where a line is.
+/// Returns the members that locate a line.
 fn place(file: &str, line: u64, id: Option<&str>) -> String {
     let mut told = format!("{file},\"line\":{line}");
     if let Some(id) = id {
@@ -188,21 +189,21 @@ fn place(file: &str, line: u64, id: Option<&str>) -> String {
     told
 }
 
-/// Whether no unit has as many words as a gram, though it has some.
+/// True if no unit has as many words as a gram, but at least one unit has some.
 fn is_short<'a>(rules: &Rules, units: impl Iterator<Item = &'a str>) -> bool {
     let form = word_form(rules);
     let count = |unit: &str| words(&form.apply(unit)).take(rules.ngram).count();
     rules.ngram > 0 && units.map(count).all(|count| count < rules.ngram)
 }
 
-/// The form that words are in.
+/// Returns the form of words.
 fn word_form(rules: &Rules) -> bloomline_text::Form {
     let mut form = rules.form;
     (form.space, form.crlf) = (false, false);
     form
 }
 
-/// The text of each gram of an item, in its form, and its number.
+/// Returns the text, normalized, and the position of each gram of an item.
 fn gram_texts(rules: &Rules, hasher: &KeyHasher, text: &str) -> HashMap<u64, (usize, String)> {
     let mut texts = Texts::default();
     texts.push(rules, hasher, text.as_bytes());
@@ -211,12 +212,12 @@ fn gram_texts(rules: &Rules, hasher: &KeyHasher, text: &str) -> HashMap<u64, (us
     for (unit, hashes) in document.verdicts().zip(document.hashes()) {
         let unit = &text[unit.range];
         let unit = if rules.ngram == 0 {
-            // The newline before a paragraph is no part of it.
+            // The newline before a paragraph is not part of it.
             let paragraph = Some(unit).filter(|_| rules.unit == Unit::Paragraph);
             paragraph.and_then(|unit| unit.strip_prefix('\n')).unwrap_or(unit).to_owned()
         } else {
             let formed = word_form(rules).apply(unit);
-            // A symbol leaves a space.
+            // Symbols are replaced by spaces.
             if rules.form.symbols { formed.split_whitespace().collect::<Vec<_>>().join(" ") } else { formed }
         };
         let ends: Vec<(usize, usize)> = words(&unit)

@@ -1,25 +1,25 @@
-//! All keys of a filter beside it, to count the units that it takes for duplicates by mistake.
+//! The exact keys of a filter, to count the units that it wrongly reports as duplicates.
 
 use bloomline_text::{Document, Rules};
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// The keys of the units that were decided.
+/// The keys of the units decided so far.
 pub struct ExactUnits {
     rules: Rules,
     keys: HashSet<u64, BuildHasherDefault<Same>>,
-    /// How many went by mistake.
+    /// The number of units that were removed by mistake.
     pub wrong: u64,
 }
 
 impl ExactUnits {
-    /// Of a filter without keys.
+    /// Creates an empty set, for a filter without keys.
     pub fn new(rules: Rules) -> Self {
         Self { rules, keys: HashSet::default(), wrong: 0 }
     }
 
-    /// Takes the units of a document after a filter has decided them. One that went by mistake counts once: its copies are right
-    /// to go.
+    /// Checks the units of a document after a filter decided them. A unit that was removed by mistake counts once: its copies are
+    /// rightly removed.
     pub fn check(&mut self, document: &Document) {
         for (unit, hashes) in document.verdicts().zip(document.hashes()) {
             let known = hashes.iter().filter(|hash| self.keys.contains(hash)).count();
@@ -32,7 +32,7 @@ impl ExactUnits {
     }
 }
 
-/// Keys are hashes already.
+/// A hasher for keys that are hashes already.
 #[derive(Default)]
 struct Same(u64);
 

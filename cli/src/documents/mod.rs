@@ -1,6 +1,6 @@
-//! Documents: lines of JSON with a text that is looked up unit by unit, and what is cut out of them.
+//! Documents: lines of JSON with a text that is looked up unit by unit, and the cuts in them.
 //!
-//! The bytes of a line stay as they are: a cut takes bytes out of the string as it is written, with its escapes.
+//! Uncut bytes of a line are never changed: a cut removes bytes of the string as it is written, with its escapes.
 
 pub mod exact;
 pub mod rule;
@@ -18,71 +18,71 @@ use std::mem;
 use std::ops::{AddAssign, Range};
 use std::str::from_utf8;
 
-/// Documents of a chunk of lines. Its memory is used again and again.
+/// The documents of a chunk of lines. The memory is reused.
 #[derive(Default)]
 pub struct Documents {
     located: Vec<Located>,
-    /// The texts, unescaped, one after another.
+    /// The texts, unescaped and concatenated.
     text: String,
-    /// The newlines in the chunk, as they are written, with which paragraphs after the first begin.
+    /// The ranges in the chunk of the newlines, as written, that start paragraphs.
     breaks: Vec<Range<usize>>,
     texts: Texts,
-    /// The same texts by the second hash, if there is one.
+    /// The same texts by the second hash, if any.
     seconds: Texts,
-    /// The bands of near duplicates, of all documents.
+    /// The bands of all documents, for near duplicates.
     pub bands: Vec<u64>,
-    /// Which of them are near duplicates.
+    /// True for each document that is a near duplicate.
     near: Vec<bool>,
     scratch: Scratch,
-    /// What is cut out of the chunk and what is written in its place, in order.
+    /// The ranges to be replaced in the chunk, in order.
     edits: Vec<Edit>,
-    /// Whether each has a note, and is not cut.
+    /// True if documents get notes and are not cut.
     annotated: bool,
 }
 
-/// A range of a chunk, and what is written in its place.
+/// A range of a chunk, and its replacement.
 pub type Edit = (Range<usize>, String);
 
-/// A text for each row, or none.
+/// A text or none for each row.
 pub type Column = Vec<Option<String>>;
 
-/// The member, or the column, that notes are.
+/// The member or column that holds notes.
 pub const MEMBER: &str = "bloomline";
 
-/// From this size on a text is huge, and there may be no memory for what is made of it.
+/// The size from which a text is huge: memory for processing it may be unavailable.
 const HUGE: usize = 1 << 24;
 
-/// Bytes that are made of a byte of a line, at most: a newline, whose escape has two, is the start of a paragraph.
+/// The maximum bytes of memory for a byte of a line: a newline, whose escape has two bytes, starts a paragraph.
 const COPIES: usize = 64;
 
-/// Where a document is.
+/// The position of a document.
 struct Located {
-    /// Its string between the quotes, in the chunk.
+    /// The string between its quotes, in the chunk.
     string: Range<usize>,
-    /// Where its line has room for a note: before the brace at the end. And notes that it has, each with a comma.
+    /// The position of a note, before the closing brace, and the ranges of old notes, each with a comma.
     note: usize,
     old_notes: Vec<Range<usize>>,
-    /// Ends of what belongs to it and of what belongs to those before it.
+    /// The ends of this document's text, breaks and bands in those of all documents.
     text: usize,
     breaks: usize,
     bands: usize,
 }
 
-/// What was counted of units.
+/// The statistics of units.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct UnitCounts {
-    /// Units, and those that are duplicates.
+    /// Units, and duplicates among them.
     pub units: u64,
     pub duplicates: u64,
-    /// Documents of which a part was cut.
+    /// Documents that were cut in part.
     pub shortened: u64,
     /// Grams that were looked up, and those that were found.
     pub grams: u64,
     pub found: u64,
-    /// Bytes of text, and those that are removed with units and documents.
+    /// Bytes of text, and those removed with units and documents.
     pub bytes: u64,
     pub removed: u64,
-    /// Units that were taken for duplicates by mistake, as is expected.
+    /// The expected number of units that were mistaken for duplicates.
     pub wrong: f64,
 }
 
@@ -101,11 +101,10 @@ impl AddAssign<&Self> for UnitCounts {
 }
 
 impl Located {
-    /// What is cut out of the chunk: the first `head` units, and those after them that are cut. The newlines with which units begin are at
-    /// `breaks`.
+    /// Returns the ranges to cut: the first `head` units, and later units with `cut`. `breaks` holds the newlines that start units.
     fn cuts(&self, breaks: &[Range<usize>], units: &[UnitVerdict], head: usize) -> impl Iterator<Item = Range<usize>> {
         let Range { start, end } = self.string;
-        // In the chunk a unit begins where its newline is written.
+        // In the chunk, a unit starts at its newline as written.
         let begin = move |unit: usize| unit.checked_sub(1).map_or(start, |i| breaks[i].start);
         let stop = move |unit: usize| breaks.get(unit).map_or(end, |newline| newline.start);
         let begun = head.checked_sub(1).map(|i| breaks.get(i).map_or(end, |newline| newline.end));
@@ -115,7 +114,7 @@ impl Located {
 }
 
 impl Documents {
-    /// Forgets all documents. Memory that grew for a huge one is given back to the system.
+    /// Removes all documents. Memory that grew for a huge one is returned to the system.
     pub fn clear(&mut self) {
         if self.text.capacity() > HUGE {
             *self = Self::default();
@@ -130,12 +129,12 @@ impl Documents {
         edits.clear();
     }
 
-    /// Keys of all of them.
+    /// Returns the number of keys of all documents.
     pub fn keys(&self) -> usize {
         self.texts.grams() + self.bands.len()
     }
 
-    /// Adds the document of a line that starts at this byte of the chunk.
+    /// Adds the document of a line that starts at the byte `start` of the chunk.
     pub fn push(&mut self, line: &[u8], start: usize, rule: &DocumentRule, hasher: &KeyHasher) -> Result<(), Fault> {
         if line.len() >= HUGE && Vec::<u8>::new().try_reserve_exact(line.len().saturating_mul(COPIES)).is_err() {
             return Err(Fault::Memory { bytes: line.len() });
@@ -172,7 +171,7 @@ impl Documents {
         Ok(())
     }
 
-    /// Adds a document that is a text by itself. What is cut is told as ranges of all such texts, one after another.
+    /// Adds a document that is a text by itself. Cuts are ranges of all such texts, concatenated.
     pub fn push_text(&mut self, text: &str, rule: &DocumentRule, hasher: &KeyHasher) {
         let start = self.text.len();
         self.text.push_str(text);
@@ -184,7 +183,7 @@ impl Documents {
         self.locate(start, rule, hasher, start..end, end, Vec::new());
     }
 
-    /// Hashes the text that was added last, from this byte on, and takes note of where its document is.
+    /// Hashes the last text, which starts at the byte `start`, and stores the position of its document.
     fn locate(
         &mut self,
         start: usize,
@@ -206,7 +205,7 @@ impl Documents {
         self.located.push(Located { string, note, old_notes, text, breaks, bands });
     }
 
-    /// Both hashes of the last document: 128 bits that tell texts apart for certain. `None` if its text has nothing to compare. Of near
+    /// Returns the 128-bit fingerprint of the last document, from both hashes. `None` if its text has nothing to compare. For near
     /// duplicates it is a band.
     pub fn fingerprint(&self, rule: &DocumentRule) -> Option<u128> {
         if rule.near.is_some() {
@@ -220,13 +219,14 @@ impl Documents {
         Some(hash(&self.texts)? << 64 | hash(&self.seconds)?)
     }
 
-    /// Whether the last document stays if its text has nothing to compare: that of a form may have none, and still not be blank.
+    /// True if the last document is kept if it has nothing to compare. A text may have no words in some form and still not be
+    /// blank.
     pub fn stays_alone(&self, rule: &DocumentRule) -> bool {
         let last = self.located.len().checked_sub(1);
         rule.keep_empty || last.is_some_and(|last| !self.text_of(last).trim().is_empty())
     }
 
-    /// Cuts the whole text out of the document of a line that starts at this byte of the chunk, and was checked before.
+    /// Cuts the whole text out of the document of a line that starts at the byte `start` of the chunk and was checked before.
     pub fn empty(&mut self, line: &[u8], start: usize, pointer: &Pointer) {
         let (document, before) = (from_utf8(line).unwrap_or_default(), self.text.len());
         if let Ok(Some(string)) = pointer.find_string(document, &mut self.text, |_| ()) {
@@ -236,7 +236,7 @@ impl Documents {
         self.text.truncate(before);
     }
 
-    /// Adds the set of grams of a line's document to `into`; nothing if it has none.
+    /// Appends the set of grams of a line's document to `into`, or nothing if there is no document.
     pub fn push_grams(&mut self, line: &[u8], rule: &DocumentRule, hasher: &KeyHasher, into: &mut Vec<u64>) {
         self.text.clear();
         let document = from_utf8(line).unwrap_or_default();
@@ -247,15 +247,15 @@ impl Documents {
         }
     }
 
-    /// Adds the set of grams of a text to `into`.
+    /// Appends the set of grams of a text to `into`.
     pub fn push_grams_of(&mut self, text: &str, rule: &DocumentRule, hasher: &KeyHasher, into: &mut Vec<u64>) {
         if let Some(near) = &rule.near {
             near.grams(hasher, text.as_bytes(), &mut self.scratch, into);
         }
     }
 
-    /// Looks the documents up in order, and inserts what is kept. `kept[i]` is `true` if something of document i stays. `exact` counts
-    /// mistakes, and `fpr` tells the mean rate of the set meanwhile.
+    /// Looks the documents up in order, and inserts what is kept. Sets `kept[i]` to true if part of document i is kept. `exact`
+    /// counts mistakes, and `fpr` returns the set's mean false-positive rate over the call.
     pub fn decide<S: Set>(
         &mut self,
         rule: &DocumentRule,
@@ -286,7 +286,7 @@ impl Documents {
             let mut dropped = false;
             let whole = &self.text[text..place.text];
             if let Some(near) = &rule.near {
-                // A signature is looked up as a whole, unless the text has no words.
+                // A signature is looked up as a whole. A text without words has none.
                 let (cut, grams) = (self.near[i], usize::from(place.bands > band));
                 band = place.bands;
                 let found = usize::from(cut);
@@ -306,9 +306,9 @@ impl Documents {
             }
             let cut = verdicts.iter().filter(|unit| unit.cut).count();
             let blank = |unit: &UnitVerdict| whole[unit.range.clone()].trim().is_empty();
-            // What only takes out what a filter knows leaves the rest as it is.
+            // With a frozen set, a blank text is not removed unless something was cut.
             let emptied = (cut > 0 || !rule.text.frozen) && verdicts.iter().all(|unit| unit.cut || blank(unit));
-            // Where the first paragraph is cut, nothing blank comes before the first that stays.
+            // If the first paragraph is cut, blank ones before the first that is kept are cut, too.
             let begins_cut = !rule.newline_stays && verdicts.first().is_some_and(|unit| unit.cut);
             let head = verdicts.iter().take_while(|unit| begins_cut && (unit.cut || blank(unit))).count();
             let goes = dropped || emptied && !rule.keep_empty;
@@ -336,8 +336,8 @@ impl Documents {
         Ok(counts)
     }
 
-    /// Of documents that are texts by themselves: what is left of each that is cut, or a note for each. There are `count` rows, and those
-    /// `aside` are no documents.
+    /// For documents that are texts by themselves, returns the remaining text of each that is cut, or a note for each. Of the
+    /// `count` rows, those in `aside` are not documents.
     pub fn rewritten(&self, aside: impl Iterator<Item = usize>, count: usize) -> (Option<Column>, Option<Column>) {
         let mut aside = aside.peekable();
         let mut documents = self.located.iter();
@@ -363,7 +363,7 @@ impl Documents {
         (Some((0..count).map(left).collect()), None)
     }
 
-    /// A document by its number, and its text.
+    /// Returns a document by its number, and its text.
     pub fn get(&self, number: usize) -> (Document<'_>, &str) {
         (self.texts.document(number), self.text_of(number))
     }
@@ -373,13 +373,13 @@ impl Documents {
         &self.text[start..self.located[number].text]
     }
 
-    /// What is cut out of the chunk and what is written in its place, in order.
+    /// Returns the ranges to be replaced in the chunk, in order.
     pub fn edits(&self) -> &[Edit] {
         &self.edits
     }
 }
 
-/// A member for the end of an object.
+/// Returns the member that is added at the end of an object.
 fn note(verdicts: &[UnitVerdict], grams: usize, found: usize, goes: bool) -> String {
     let mut note = format!(r#","{MEMBER}":{{"duplicate":{goes},"grams":{grams},"found":{found},"spans":["#);
     let mut comma = "";

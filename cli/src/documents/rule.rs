@@ -1,4 +1,4 @@
-//! What is looked up of a document, and what becomes of it.
+//! The rule for documents: the keys that are looked up, and the treatment of duplicates.
 
 use crate::key::json::Pointer;
 use crate::key::{KeyRule, Part, Parts};
@@ -6,38 +6,38 @@ use bloomline::KeyHasher;
 use bloomline_text::near::Near;
 use bloomline_text::{Claim, Form, Rules, Unit};
 
-/// Bytes of a short paragraph.
+/// The bytes of a short paragraph.
 const PARAGRAPH: u64 = 100;
 
-/// What is looked up of a document, and what becomes of it.
+/// The keys of documents, and the treatment of duplicates.
 #[derive(Clone)]
 pub struct DocumentRule {
-    /// Where its text is.
+    /// The location of the text.
     pub pointer: Pointer,
-    /// What a unit is, and when it is a duplicate.
+    /// The units, and the condition for a duplicate.
     pub text: Rules,
-    /// Near duplicates of whole documents instead.
+    /// Near duplicates of whole documents instead of units.
     pub near: Option<Near>,
-    /// A document of which only white space is left stays.
+    /// True if a document is kept even if only white space is left.
     pub keep_empty: bool,
-    /// Where the first paragraphs are cut, the next one keeps the newline before it.
+    /// True if the newline before the first kept paragraph stays when the paragraphs before it are cut.
     pub newline_stays: bool,
-    /// Nothing is cut, and each line tells what would be.
+    /// True if nothing is cut, and each line reports what would be.
     pub annotate: bool,
-    /// Whole texts are told apart for certain, by a second hash.
+    /// The second hasher, for fingerprints of whole texts.
     pub second: Option<KeyHasher>,
-    /// A line has to be an object, which takes a member at its end.
+    /// True if each line must be an object, to which a member can be added.
     pub object: bool,
 }
 
 impl DocumentRule {
-    /// A name for what goes into the filter.
+    /// Returns the name of the filter's keys.
     pub fn name(&self) -> String {
         let form = form_name(self.text.form, self.near.is_none() && self.text.ngram == 0);
         self.unformed_name() + &form
     }
 
-    /// A name for that without the form.
+    /// Returns the name without the form.
     fn unformed_name(&self) -> String {
         match (&self.near, self.text.ngram) {
             (Some(near), _) => {
@@ -46,7 +46,7 @@ impl DocumentRule {
             (None, 0) => {
                 let Rules { unit, trim, ignore_case, .. } = self.text;
                 let part = Part::Json(vec![self.pointer.clone()]);
-                // A whole text is the key that other commands make of it, but for the white space that is trimmed.
+                // A whole text is the same key as in other commands, except for trimmed white space.
                 let (none, ignore_case) = (Parts::None, ignore_case.into());
                 let rule = KeyRule { part, crlf: false, trim: none.clone(), url: none, ignore_case, nulls: true };
                 let name = rule.name();
@@ -58,7 +58,7 @@ impl DocumentRule {
         }
     }
 
-    /// All that decides what stays, for comparison with another run.
+    /// Describes all options that affect the result, for comparison with another run.
     pub fn description(&self) -> String {
         let Rules { unit, min_ngram, threshold, at_least, drop_document, claim, frozen, .. } = self.text;
         let unit = if unit == Unit::Paragraph { "paragraph" } else { "document" };
@@ -80,29 +80,29 @@ impl DocumentRule {
         text.into_iter().fold(name, |all, part| all + &part) + &flags.collect::<String>()
     }
 
-    /// About how many keys there are in a piece of a line of JSON.
+    /// Estimates the number of keys in a piece of a line of JSON.
     pub fn keys_in(&self, piece: &[u8]) -> f64 {
         match (&self.near, self.text.ngram, self.text.unit) {
-            // Words are some six bytes long.
+            // Words take about six bytes.
             (None, 1.., _) => piece.len() as f64 / 6.0,
             (None, 0, Unit::Paragraph) => memchr::memmem::find_iter(piece, r"\n").count() as f64,
-            // Other keys are of whole documents.
+            // The other keys are of whole documents.
             _ => 0.0,
         }
     }
 
-    /// About how many keys there are in so many texts with so many bytes.
+    /// Estimates the number of keys in so many texts with so many bytes.
     pub fn keys_of(&self, texts: u64, bytes: u64) -> u64 {
         match (&self.near, self.text.ngram, self.text.unit) {
             (Some(near), ..) => texts * near.bands() as u64,
-            // Words are some six bytes long.
+            // Words take about six bytes.
             (None, 1.., _) => texts + bytes / 6,
             (None, 0, Unit::Paragraph) => texts + bytes / PARAGRAPH,
             (None, ..) => texts,
         }
     }
 
-    /// What its units are called.
+    /// Returns the name of units.
     pub fn units(&self) -> &'static str {
         match (&self.near, self.text.unit) {
             (None, Unit::Paragraph) => "paragraphs",
@@ -110,12 +110,12 @@ impl DocumentRule {
         }
     }
 
-    /// True if paragraphs are cut out of texts, or all of a text.
+    /// True if paragraphs or whole texts are cut.
     pub fn cuts(&self) -> bool {
         (self.text.unit == Unit::Paragraph && self.near.is_none() || self.keep_empty) && !self.annotate
     }
 
-    /// What its keys are called.
+    /// Returns the name of the filter's keys in counts.
     pub fn keys(&self) -> &'static str {
         match (&self.near, self.text.ngram) {
             (Some(_), _) => "bands",
@@ -125,7 +125,7 @@ impl DocumentRule {
     }
 }
 
-/// What is said of a form where keys are named. `exact` are those of exact texts, which alone have white space.
+/// Returns the part of a key's name that describes the form. Only `exact` texts keep white space.
 fn form_name(form: Form, exact: bool) -> String {
     let switches = [
         (form.nfkc, "nfkc"),

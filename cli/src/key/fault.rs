@@ -1,47 +1,47 @@
-//! Why a line has no key.
+//! The reasons why a line has no key.
 
 use crate::key::json::Unreadable;
 use std::fmt;
 use std::str::Utf8Error;
 use url::ParseError;
 
-/// The most names of a header or of columns that a message has.
+/// The maximum number of field or column names in a message.
 const NAMES: usize = 30;
 
-/// Why a line has no key.
+/// The reason why a line has no key.
 #[derive(Debug, PartialEq)]
 pub enum Fault {
     /// Too few fields.
     Field { number: usize, fields: usize },
-    /// The header has no field of this name, but these. It is split as CSV, or as lines are.
+    /// The header has no field of this name. `names` are its fields, split as CSV or by a delimiter.
     NoName { name: String, names: Vec<String>, is_csv: bool },
-    /// The header has two of this name, with these numbers.
+    /// The header has this name twice, at these numbers.
     TwoNames { name: String, numbers: [usize; 2] },
-    /// A field of CSV goes on up to the end of the input.
+    /// A quoted CSV field is not closed before the end of the input.
     Quote { has_escape: bool },
-    /// Text comes behind the quote that closes this field of CSV.
+    /// Text follows the closing quote of this CSV field.
     BehindQuote { field: usize, has_escape: bool },
-    /// A quote stands amid this field of CSV, and a backslash before one that closes a field.
+    /// A quote is inside this CSV field, and a backslash precedes a closing quote.
     Amid { field: usize },
-    /// A record of CSV has not as many fields as the header, and a backslash stands before a quote that closes a field.
+    /// A CSV record has another number of fields than the header, and a backslash precedes a closing quote.
     Columns { fields: usize, columns: usize },
-    /// JSON and URLs are text.
+    /// Invalid UTF-8 in JSON or a URL.
     Utf8(Utf8Error),
     /// Not JSON, or a value that cannot be a key.
     Json(Unreadable),
-    /// A value is null, and nulls are no keys.
+    /// A null, and nulls are excluded.
     Null,
-    /// The document has no value there.
+    /// The document has no value at the pointer.
     NoValue { pointer: String },
-    /// A value that is no text, and so no URL.
+    /// The value is not a string, and so not a URL.
     NoString { pointer: String },
-    /// A value that is no string, and so no text.
+    /// The value is not a string, and so not a text.
     NoText { pointer: String },
-    /// No JSON object, which could tell what would be cut.
+    /// The line is not a JSON object, so it cannot hold a note.
     NoObject,
     /// Not an absolute URL.
     Url(ParseError),
-    /// A line of so many bytes, whose key cannot be made.
+    /// The line has so many bytes that there is no memory for its key.
     Memory { bytes: usize },
 }
 
@@ -96,7 +96,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// How to read quotes that are not those of RFC 4180.
+/// Returns the options for quotes that differ from RFC 4180.
 fn quotes(has_escape: bool) -> &'static str {
     match has_escape {
         true => "if quotes are text here, leave out --csv",
@@ -104,7 +104,7 @@ fn quotes(has_escape: bool) -> &'static str {
     }
 }
 
-/// Names for a message, of which there may be thousands.
+/// Lists names for a message. There may be thousands.
 pub fn shown(names: &[impl fmt::Debug]) -> String {
     let shown = names.iter().take(NAMES).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
     if names.len() > NAMES { format!("{shown} and {} more", names.len() - NAMES) } else { shown }

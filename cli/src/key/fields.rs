@@ -5,39 +5,39 @@ use memchr::{memchr, memchr_iter, memchr2, memmem};
 use std::ops::Range;
 use std::str::FromStr;
 
-/// Which fields of a line.
+/// A selection of fields of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Pick {
-    /// From one number to another, or to the last field. The first is 1.
+    /// The first field, from 1, and the last, or `None` for all that follow.
     Numbers(usize, Option<usize>),
-    /// The one that has this name in the header.
+    /// The field with this name in the header.
     Name(String),
 }
 
-/// How a line is split.
+/// The way in which a line is split into fields.
 #[derive(Clone)]
 pub enum Split {
     /// At this text, which is not empty.
     At(Vec<u8>),
-    /// As CSV. Quotes may enclose a field, and a delimiter in them is a part of it.
+    /// As CSV. A field may be in quotes, and delimiters inside are part of it.
     Csv(Csv),
 }
 
-/// What opens and closes a field of CSV in which all bytes are text.
+/// The byte that opens and closes a CSV field whose other bytes are text.
 pub const QUOTE: u8 = b'"';
 
 /// A dialect of CSV.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Csv {
-    /// It is no quote.
+    /// Never a quote.
     pub delimiter: u8,
-    /// What makes a quote text, or itself, where it stands before one in a field with quotes. There are doubled quotes as well.
+    /// A byte that makes a following quote, or itself, text in a quoted field. Doubled quotes work as well.
     pub escape: Option<u8>,
-    /// The fields of the header, where that is known.
+    /// The number of fields of the header, if known.
     pub columns: Option<usize>,
 }
 
-/// CSV that is split at this byte.
+/// CSV with this delimiter.
 impl From<u8> for Csv {
     fn from(delimiter: u8) -> Self {
         Self { delimiter, escape: None, columns: None }
@@ -47,11 +47,11 @@ impl From<u8> for Csv {
 /// Memory for the fields of lines that are split in one way.
 #[derive(Default)]
 pub struct Spans {
-    /// Whether lines are known to have no quotes.
+    /// True if lines are known to contain no quotes.
     pub plain: bool,
-    /// Where each field is, in the line or in `unquoted`.
+    /// The range of each field, in the line or in `unquoted`.
     spans: Vec<Range<usize>>,
-    /// The fields of CSV without quotes.
+    /// The fields of CSV without their quotes.
     unquoted: Vec<u8>,
 }
 
@@ -62,7 +62,7 @@ pub struct Fields<'a> {
 }
 
 impl Pick {
-    /// The number, if it is one field.
+    /// Returns the number, if a single field is selected.
     pub fn number(&self) -> Option<usize> {
         match *self {
             Self::Numbers(first, last) if last == Some(first) => Some(first),
@@ -70,7 +70,7 @@ impl Pick {
         }
     }
 
-    /// The largest number of a field, as far as that is known.
+    /// Returns the largest field number, or the maximum if it is unknown.
     pub fn most(&self) -> usize {
         match self {
             Self::Numbers(_, Some(last)) => *last,
@@ -79,7 +79,7 @@ impl Pick {
     }
 }
 
-/// As `cut` has it: numbers such as 2, 2-4, 2- and -4. All else is a name.
+/// Numbers are written as for `cut`: 2, 2-4, 2- and -4. Other texts are names.
 impl FromStr for Pick {
     type Err = &'static str;
 
@@ -105,24 +105,24 @@ impl FromStr for Pick {
 }
 
 impl<'a> Fields<'a> {
-    /// The field with this number; the first is 1.
+    /// Returns the field with this number, from 1.
     pub fn get(&self, number: usize) -> Option<&'a [u8]> {
         Some(&self.text[self.spans.get(number - 1)?.clone()])
     }
 
-    /// All of them, in order.
+    /// Returns all fields, in order.
     pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> {
         self.spans.iter().map(|span| &self.text[span.clone()])
     }
 
-    /// How many there are.
+    /// Returns the number of fields.
     pub fn count(&self) -> usize {
         self.spans.len()
     }
 }
 
 impl Split {
-    /// The fields of a line up to this number, or all if there are fewer. Fails where the quotes of CSV are not those of RFC 4180.
+    /// Splits a line into its fields, `most` at the most. Fails if the quotes of CSV do not follow RFC 4180.
     pub fn fields<'a>(&self, line: &'a [u8], most: usize, memory: &'a mut Spans) -> Result<Fields<'a>, Fault> {
         memory.spans.clear();
         let text = match *self {
@@ -134,7 +134,7 @@ impl Split {
                 line
             }
             Self::Csv(csv) => {
-                // RFC 4180 ends a line with both.
+                // RFC 4180 ends lines with CRLF.
                 let line = line.strip_suffix(b"\r").unwrap_or(line);
                 if memory.has_quotes(line) {
                     memory.unquote(line, csv)?;
@@ -149,7 +149,7 @@ impl Split {
     }
 }
 
-/// Splits a line where delimiters start, up to this number of fields.
+/// Splits a line at `starts`, the delimiters, into at most `most` fields.
 fn split(
     line: &[u8],
     delimiter: usize,
@@ -172,16 +172,16 @@ impl Spans {
         !self.plain && memchr(QUOTE, line).is_some()
     }
 
-    /// Fails where the quotes of a record are not those of RFC 4180.
+    /// Fails if the quotes of a record do not follow RFC 4180.
     pub fn check(&mut self, record: &[u8], csv: Csv) -> Result<(), Fault> {
         self.spans.clear();
         if self.has_quotes(record) { self.unquote(record, csv) } else { Ok(()) }
     }
 
-    /// Reads all fields of a record of CSV.
+    /// Reads all fields of a CSV record.
     ///
-    /// A backslash before the quote that closes a field may be text, or an escape that is not asked for. Then the field goes on, and
-    /// so there is a quote amid another field, or another number of fields than there should be.
+    /// A backslash before a closing quote may be text, or an escape although none is configured. In the second case the field
+    /// continues, which shows as a quote inside another field or as a wrong number of fields.
     fn unquote(&mut self, record: &[u8], csv: Csv) -> Result<(), Fault> {
         let Self { spans, unquoted, .. } = self;
         let Csv { delimiter, escape, columns } = csv;
@@ -209,7 +209,7 @@ impl Spans {
                         (QUOTE, _) => {
                             return Err(Fault::BehindQuote { field: spans.len() + 1, has_escape: escape.is_some() });
                         }
-                        // It escapes nothing.
+                        // This backslash escapes nothing.
                         (byte, _) => unquoted.push(byte),
                     }
                 }

@@ -1,4 +1,4 @@
-//! What the key of a line is: lines with equal keys are duplicates.
+//! The keys of lines. Lines with equal keys are duplicates.
 
 pub mod fault;
 pub mod fields;
@@ -13,24 +13,23 @@ use crate::key::url::normal_url;
 use std::mem;
 use std::str::from_utf8;
 
-/// Which parts of a line are its key, and in which form.
+/// The parts of a line that are its key, and their normalization.
 #[derive(Clone)]
 pub struct KeyRule {
-    /// The parts.
     pub part: Part,
-    /// Of the line without the carriage return at its end.
+    /// True if a carriage return at the end of the line is not part of it.
     pub crlf: bool,
-    /// The parts without the ASCII white space around them.
+    /// The parts that are trimmed of ASCII white space.
     pub trim: Parts,
-    /// The parts as URLs in their normal form.
+    /// The parts that are URLs, to be normalized.
     pub url: Parts,
-    /// The parts in lower case: of Unicode where a part is UTF-8, of ASCII where it is not.
+    /// The parts that are lowercased: by Unicode if a part is UTF-8, else by ASCII.
     pub ignore_case: Parts,
-    /// Whether a null is a value like others; else a key with one is a fault.
+    /// True if null is a value like others; otherwise a key with a null is a fault.
     pub nulls: bool,
 }
 
-/// The parts of a key that are put into a form, counted from 1 in the order of the key.
+/// The parts of a key that are normalized, numbered from 1 in the order of the key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Parts {
     #[default]
@@ -41,7 +40,7 @@ pub enum Parts {
 }
 
 impl Parts {
-    /// True if the part of this number is one of them.
+    /// True if the part of this number is included.
     fn has(&self, part: usize) -> bool {
         match self {
             Self::None => false,
@@ -50,7 +49,7 @@ impl Parts {
         }
     }
 
-    /// The largest number that is given.
+    /// Returns the largest number, if numbers are given.
     pub fn last(&self) -> Option<usize> {
         if let Self::Some(parts) = self { parts.last().copied() } else { None }
     }
@@ -62,16 +61,16 @@ impl From<bool> for Parts {
     }
 }
 
-/// From this length of a line on, memory for a key that has to be made is asked for before: the libraries that make it end the
-/// process if they get none.
+/// The length of a line from which memory for its key is requested in advance: the libraries that build keys abort the process if
+/// memory runs out.
 const LONG: usize = 1 << 24;
 
 /// Parts of a line.
 #[derive(Clone)]
 pub enum Part {
-    /// All of it, without its end.
+    /// The whole line, without its end.
     Line,
-    /// All of a record of CSV, as it stands.
+    /// The whole CSV record, as written.
     Record(Csv),
     /// All values of a row.
     Row,
@@ -81,28 +80,28 @@ pub enum Part {
     Json(Vec<Pointer>),
 }
 
-/// A value that stands by itself, in no text.
+/// A separate value, not part of a text.
 pub enum Value<'a> {
     Null,
-    /// A text or a binary.
+    /// A text or binary.
     Text(&'a [u8]),
     /// Another value, as JSON.
     Json(&'a str),
 }
 
-/// Values that a key is made of.
+/// The values of a key.
 pub trait Values {
-    /// How many there are.
+    /// Returns the number of values.
     fn count(&self) -> usize;
 
-    /// The one with this number. `json` is memory for what has to be made.
+    /// Returns the value with this number. `json` is memory for a value that has to be built.
     fn value<'a>(&'a self, part: usize, json: &'a mut String) -> Value<'a>;
 
-    /// The one with this number in a form that can be compared: dates and times are numbers.
+    /// Returns the value with this number in a form that can be compared: dates and times are numbers.
     fn sortable<'a>(&'a self, part: usize, json: &'a mut String) -> Value<'a>;
 }
 
-/// Memory for keys that have to be made, used again and again.
+/// Memory for keys that have to be built. It is reused.
 #[derive(Default)]
 pub struct Scratch {
     fields: Spans,
@@ -112,13 +111,13 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Says whether the lines that come have no quotes.
+    /// Sets whether the next lines are known to contain no quotes.
     pub fn set_plain(&mut self, plain: bool) {
         self.fields.plain = plain;
     }
 }
 
-/// Memory for the forms of a part.
+/// Memory for the normalized forms of a part.
 #[derive(Default)]
 struct Form {
     url: Vec<u8>,
@@ -126,11 +125,11 @@ struct Form {
     marked: Vec<u8>,
 }
 
-/// What the key of a JSON value starts with that is no string. No text in UTF-8 has this byte.
+/// The first byte of a key that is a JSON value but not a string. It never occurs in UTF-8.
 const NO_STRING: u8 = 0xff;
 
 impl KeyRule {
-    /// True if it depends on the order of the columns of CSV, or of other fields: it is by number, or of whole lines.
+    /// True if the key depends on the order of columns or fields: it is the whole line, or has a field by number.
     pub fn is_by_place(&self) -> bool {
         match &self.part {
             Part::Line | Part::Record(_) => true,
@@ -139,19 +138,19 @@ impl KeyRule {
         }
     }
 
-    /// Whether the key is the line as it stands.
+    /// True if the key is the unchanged line.
     pub fn is_line(&self) -> bool {
         let forms = [&self.trim, &self.url, &self.ignore_case];
         matches!(self.part, Part::Line) && !self.crlf && forms.iter().all(|parts| **parts == Parts::None)
     }
 
-    /// True if a carriage return at the end of a line may be a part of the key.
+    /// True if a carriage return at the end of a line may be part of the key.
     pub fn may_end_with_cr(&self) -> bool {
         let is_text = matches!(self.part, Part::Line | Part::Fields { split: Split::At(_), .. });
         is_text && !self.crlf && self.trim == Parts::None && self.url == Parts::None
     }
 
-    /// True if the header of an input has a part in it: a field has a name, or records of CSV have as many fields.
+    /// True if the key depends on the header of an input: a field is named, or CSV records must have as many fields.
     pub fn needs_header(&self) -> bool {
         match &self.part {
             Part::Record(_) | Part::Fields { split: Split::Csv(_), .. } => true,
@@ -160,7 +159,7 @@ impl KeyRule {
         }
     }
 
-    /// The same for lines with this header: names are numbers.
+    /// Returns the rule for lines with this header, with numbers instead of names.
     pub fn resolved(&self, header: &[u8]) -> Result<Self, Fault> {
         let (picks, mut split) = match &self.part {
             Part::Fields { picks, split } => (&picks[..], split.clone()),
@@ -193,8 +192,8 @@ impl KeyRule {
         Ok(Self { part, ..self.clone() })
     }
 
-    /// Whether there is memory for what is made of a line with so many bytes: texts that double their size as they grow, and for a
-    /// URL more of them, in which a byte takes up to three.
+    /// True if there is memory for the key of a line with so many bytes: for texts that double in size as they grow, and for
+    /// several of these if the key is a URL, where a byte may become three.
     fn has_memory(&self, bytes: usize) -> bool {
         let copies = match self.part {
             _ if self.url != Parts::None => 16,
@@ -204,8 +203,8 @@ impl KeyRule {
         Vec::<u8>::new().try_reserve_exact(bytes.saturating_mul(copies)).is_ok()
     }
 
-    /// The key of a line without its end: a part of the line where possible. Several parts stand one after another, each after
-    /// its length, so that other parts make another key.
+    /// Returns the key of a line without its end, as a slice of the line if possible. Several parts are concatenated, each after
+    /// its length, so that different parts make different keys.
     pub fn key<'a>(&self, line: &'a [u8], scratch: &'a mut Scratch) -> Result<&'a [u8], Fault> {
         if line.len() >= LONG && !self.has_memory(line.len()) {
             return Err(Fault::Memory { bytes: line.len() });
@@ -230,7 +229,7 @@ impl KeyRule {
                 }
                 let mut part = 0;
                 for pick in picks {
-                    // Names are numbers by now.
+                    // Names were resolved to numbers.
                     let &Pick::Numbers(first, last) = pick else { continue };
                     for number in first..=last.unwrap_or(fields.count().max(first)) {
                         part += 1;
@@ -251,7 +250,7 @@ impl KeyRule {
         Ok(whole)
     }
 
-    /// The key of values: that of a line of JSON that has them.
+    /// Returns the key of values, which equals the key of a line of JSON with these values.
     pub fn key_of<'a>(&self, values: &'a impl Values, scratch: &'a mut Scratch) -> Result<&'a [u8], Fault> {
         let Scratch { json, form, whole, .. } = scratch;
         if let (1, Part::Json(_)) = (values.count(), &self.part) {
@@ -264,7 +263,7 @@ impl KeyRule {
         Ok(whole)
     }
 
-    /// The key of a value. A string and another value of the same text are two keys.
+    /// Returns the key of a value. A string and another value with the same text have different keys.
     fn found<'a>(
         &self,
         part: usize,
@@ -287,13 +286,13 @@ impl KeyRule {
         Ok(&form.marked)
     }
 
-    /// The line without the carriage return at its end, if that is no part of it.
+    /// Removes the carriage return at the end of a line if it is not part of the line.
     fn without_cr<'a>(&self, line: &'a [u8]) -> &'a [u8] {
         let has_none = self.crlf || matches!(self.part, Part::Record(_));
         if has_none { line.strip_suffix(b"\r").unwrap_or(line) } else { line }
     }
 
-    /// The key of a value in a document.
+    /// Returns the key of a value in a document.
     fn value<'a>(
         &self,
         part: usize,
@@ -309,7 +308,7 @@ impl KeyRule {
         }
     }
 
-    /// The part of this number in the form that the rule wants.
+    /// Normalizes the part of this number as the rule requires.
     fn form<'a>(&self, part: usize, mut key: &'a [u8], form: &'a mut Form) -> Result<&'a [u8], Fault> {
         if self.trim.has(part) {
             key = key.trim_ascii();
@@ -326,7 +325,7 @@ impl KeyRule {
     }
 }
 
-/// Adds a part to a key of several.
+/// Appends a part to a key of several parts.
 fn push_part(key: &mut Vec<u8>, part: &[u8]) {
     key.extend_from_slice(&(part.len() as u64).to_le_bytes());
     key.extend_from_slice(part);

@@ -1,14 +1,14 @@
-//! Names for keys, which the files of filters keep.
+//! Names of keys, which filter files store.
 
 use crate::key::fields::{Csv, Pick, Split};
 use crate::key::{KeyRule, Part, Parts};
 use bloomline::KeyHasher;
 
-/// The most bytes of a name, which the files of filters have room for.
+/// The maximum bytes of a name in a filter file.
 pub const NAME_BYTES: usize = 1024;
 
 impl KeyRule {
-    /// A name for such keys. Other rules have other names. It has no control characters, and a long one ends in its hash.
+    /// Returns a name that identifies the rule. It has no control characters, and a long name is shortened and ends with its hash.
     pub fn name(&self) -> String {
         let mut name = match &self.part {
             Part::Line => "line".to_owned(),
@@ -18,7 +18,7 @@ impl KeyRule {
             Part::Json(pointers) => match &pointers[..] {
                 [pointer] if pointer.to_string().is_empty() => "value of JSON lines".to_owned(),
                 [pointer] => format!("{} of JSON lines", escaped(&pointer.to_string())),
-                // A pointer alone starts with a slash. In quotes, several cannot be taken for another one.
+                // A single pointer starts with a slash. Quotes distinguish several pointers from one.
                 several => {
                     let quoted = several.iter().map(|pointer| format!("'{}'", escaped(&pointer.to_string())));
                     format!("{} of JSON lines", quoted.collect::<Vec<_>>().join(" and "))
@@ -39,7 +39,7 @@ impl KeyRule {
         }
         if name.len() > NAME_BYTES {
             let hash = KeyHasher::new(0).bytes(name.as_bytes());
-            // Room for the three bytes of the dots, a space and the hash.
+            // 20 bytes are reserved: 3 for the ellipsis, a space and the hash.
             let cut = (0..NAME_BYTES - 20).rfind(|&cut| name.is_char_boundary(cut)).unwrap_or(0);
             name = format!("{}… {hash:016x}", &name[..cut]);
         }
@@ -47,7 +47,7 @@ impl KeyRule {
     }
 }
 
-/// A name for fields, which is the same for 1,2,3 and 1-3.
+/// Returns a name for fields. It is the same for 1,2,3 and 1-3.
 fn fields_name(picks: &[Pick], split: &Split) -> String {
     let mut runs: Vec<Pick> = Vec::new();
     for pick in picks {
@@ -75,7 +75,7 @@ fn fields_name(picks: &[Pick], split: &Split) -> String {
     format!("{fields} {} of {lines}", runs.collect::<Vec<_>>().join(","))
 }
 
-/// Nothing for CSV as RFC 4180 has it.
+/// Returns nothing for CSV by RFC 4180.
 fn escape_name(csv: Csv) -> String {
     csv.escape.map_or_else(String::new, |escape| format!(" with the escape {}", delimiter_name(&[escape])))
 }
@@ -88,7 +88,7 @@ fn delimiter_name(delimiter: &[u8]) -> String {
     }
 }
 
-/// The text on one line, with an escape for each control character, quote and backslash.
+/// Escapes each control character, quote and backslash, so that the text is on one line.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for character in text.chars() {

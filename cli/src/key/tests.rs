@@ -1,4 +1,4 @@
-//! Keys of lines, their names, and why there is none.
+//! Tests of keys, their names, and the faults of lines without a key.
 
 use super::*;
 use crate::key::name::NAME_BYTES;
@@ -20,7 +20,7 @@ fn numbered(numbers: &[RangeInclusive<usize>]) -> Vec<Pick> {
     numbers.iter().map(|numbers| Pick::Numbers(*numbers.start(), Some(*numbers.end()))).collect()
 }
 
-/// As `-f` has it.
+/// As `-f` parses it.
 fn part_picks(list: &str, split: Split) -> Part {
     Part::Fields { picks: list.split(',').map(|pick| pick.parse().unwrap()).collect(), split }
 }
@@ -169,9 +169,9 @@ fn white_space_around_the_key_goes() {
     assert_eq!(key(&rule, ""), bytes(""));
     assert_eq!(key(&rule, " \r"), bytes(""));
     assert_eq!(key(&rule, b" \xff "), bytes(b"\xff"));
-    // White space of Unicode only stays.
+    // White space outside ASCII is kept.
     assert_eq!(key(&rule, "\u{a0}a\u{3000}"), bytes("\u{a0}a\u{3000}"));
-    // The key's, not the line's.
+    // The key is trimmed, not the line.
     assert_eq!(key(&KeyRule { part: part_field(2, b","), ..rule }, "a , b ,c"), bytes("b"));
     let rule = KeyRule { part: part_json("/a"), trim: Parts::All, ..LINE };
     assert_eq!(key(&rule, r#"{"a":"\n b\t"}"#), bytes("b"));
@@ -205,7 +205,7 @@ fn json_values_are_keys() {
     assert_eq!(key(&rule, r#"{"id":1}"#), Err(Fault::NoValue { pointer: "/text".to_owned() }));
     assert!(matches!(key(&rule, ""), Err(Fault::Json(_))));
     assert!(matches!(key(&rule, r#"{"text":"a","#), Err(Fault::Json(_))));
-    // Invalid UTF-8 is no JSON, wherever it stands.
+    // Invalid UTF-8 anywhere is invalid JSON.
     for line in [&b"{\"text\":\"\xff\"}"[..], b"{\"text\":\"a\",\"b\":\"\xff\"}", b"{\"text\":\"a\"}\xff"] {
         assert!(matches!(key(&rule, line), Err(Fault::Utf8(_))));
     }
@@ -219,7 +219,7 @@ fn json_values_of_other_types_are_other_keys() {
         let texts = ["null", "true", "1", "1.0", "-0", "[]", "[1]", r#"["1"]"#, "{}", r#"{"b":1}"#];
         let values = texts.map(|text| key(&rule, format!(r#"{{"a":{text}}}"#)).unwrap());
         let strings = texts.map(|text| key(&rule, serde_json::json!({ "a": text }).to_string()).unwrap());
-        // A string has the key of a line that is its content. No line of text has the key of another value.
+        // A string has the key of a line that equals its content. No line of text has the key of another value.
         assert_eq!(strings, texts.map(|text| text.as_bytes().to_vec()));
         assert!(values.iter().all(|value| from_utf8(value).is_err()), "{values:?}");
         let all: HashSet<_> = values.iter().chain(&strings).collect();
@@ -287,7 +287,7 @@ fn quotes_may_have_an_escape() {
         (r#""a\\",b"#, &["a\\", "b"]),
         (r#""a\\\"",b"#, &["a\\\"", "b"]),
         (r#""a""b","""#, &["a\"b", ""]),
-        // Else it is text, as it is in a field without quotes.
+        // Otherwise a backslash is text, as in a field without quotes.
         (r#""C:\new",C:\new,\"#, &[r"C:\new", r"C:\new", r"\"]),
         (r#"a\"b,c"#, &[r#"a\"b"#, "c"]),
     ] {
@@ -298,7 +298,7 @@ fn quotes_may_have_an_escape() {
     }
     assert_eq!(field(1, ESCAPED, r#""a\","#), Err(Fault::Quote { has_escape: true }));
     assert_eq!(field(1, ESCAPED, r#""a"b\"","#), Err(Fault::BehindQuote { field: 1, has_escape: true }));
-    // Without it, a backslash before the quote that ends a field is text, if the rest of the record fits that.
+    // Without an escape, a backslash before a closing quote is text if the rest of the record is valid.
     let (two, any) = (Csv { columns: Some(2), ..b','.into() }, Csv::from(b','));
     for (line, fault) in [
         (r#""C:\",b"#, None),
@@ -330,7 +330,7 @@ fn all_steps_go_in_order() {
     assert_eq!(key(&rule, "1\t http://Example.org/\u{c4}/A#B \t2"), bytes("http://example.org/%c3%84/a"));
     let rule = KeyRule { part: part_json("/u"), ..rule };
     assert_eq!(key(&rule, r#"{"u":"\thttp:\/\/Example.org\/A"}"#), bytes("http://example.org/a"));
-    // What one line leaves behind is not seen by the next.
+    // No state leaks from one line to the next.
     let mut scratch = Scratch::default();
     for (line, expected) in [
         (r#"{"u":"http:\/\/a.example\/LONGER"}"#, Some("http://a.example/longer")),
@@ -437,7 +437,7 @@ fn other_rules_have_other_names() {
     });
     let all: HashSet<String> = names.collect();
     assert_eq!(all.len(), 5 * parts.len());
-    // The same fields have one name.
+    // Equal fields have the same name.
     let name = |numbers: &[RangeInclusive<usize>]| KeyRule { part: part_fields(numbers, b","), ..LINE }.name();
     assert_eq!(name(&[1..=1, 2..=2, 3..=3, 5..=5]), name(&[1..=2, 3..=3, 5..=5]));
 }
@@ -475,7 +475,7 @@ fn faults_are_told_on_one_line() {
     }
 }
 
-/// The fields of a line, found the slow way.
+/// Splits a line with a simple algorithm.
 fn split(line: &[u8], delimiter: &[u8]) -> Vec<Vec<u8>> {
     let mut fields = vec![Vec::new()];
     let mut at = 0;
@@ -491,7 +491,7 @@ fn split(line: &[u8], delimiter: &[u8]) -> Vec<Vec<u8>> {
     fields
 }
 
-/// The fields of a line of CSV, found the slow way.
+/// Splits a line of CSV with a simple algorithm.
 fn split_csv(line: &[u8], delimiter: u8) -> Result<Vec<Vec<u8>>, Fault> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let (mut fields, mut at) = (Vec::new(), 0);
@@ -525,7 +525,7 @@ fn split_csv(line: &[u8], delimiter: u8) -> Result<Vec<Vec<u8>>, Fault> {
     }
 }
 
-/// The key of each part alone, or the fault of the first part that has one.
+/// Returns the key of each part alone, or the first fault.
 fn keys(rule: &KeyRule, line: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
     let parts: Vec<Part> = match &rule.part {
         Part::Line | Part::Record(_) | Part::Row => vec![rule.part.clone()],
@@ -610,7 +610,7 @@ proptest! {
             let (trim, ignore_case) = (trim.clone(), ignore_case.clone());
             let rule = KeyRule { part, trim, ignore_case, ..LINE };
             let model = [&one, &two].map(|line| keys(&rule, line));
-            // What one line leaves behind is not seen by the next.
+            // No state leaks from one line to the next.
             let mut scratch = Scratch::default();
             let ours = [&one, &two].map(|line| rule.key(line, &mut scratch).map(<[u8]>::to_vec));
             for (model, ours) in model.iter().zip(&ours) {
@@ -625,7 +625,7 @@ proptest! {
         values in prop::array::uniform4(prop::sample::select(&["", "a", "aa", "1", "null"][..])),
         strings in any::<[bool; 4]>(),
     ) {
-        // As strings, or as they stand.
+        // As strings, or unquoted.
         let text = |i: usize| {
             let string = strings[i] || values[i].is_empty() || values[i].starts_with('a');
             if string { format!("\"{}\"", values[i]) } else { values[i].to_owned() }

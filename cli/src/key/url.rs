@@ -1,10 +1,10 @@
-//! The normal form of a URL: one text for the spellings that lead to the same place.
+//! The normal form of URLs: one text for equivalent spellings.
 
 use memchr::memchr;
 use url::{Host, ParseError, Url};
 
-/// The URL as the URL standard writes it, without its fragment and the dot that ends its host, its percent-escapes in
-/// upper case. Nothing else is changed, since some URLs would lead elsewhere: a query is neither sorted nor decoded.
+/// Normalizes a URL by the URL standard, without its fragment and the dot that ends its host, and with upper-case percent-escapes.
+/// Nothing else is changed, because the URL could lead elsewhere: a query is neither sorted nor decoded.
 pub fn normal_url(text: &str) -> Result<Vec<u8>, ParseError> {
     let mut url = Url::parse(text)?;
     url.set_fragment(None);
@@ -12,7 +12,7 @@ pub fn normal_url(text: &str) -> Result<Vec<u8>, ParseError> {
         url.set_host(Some(&host))?;
     }
     if url.scheme() == "file" {
-        // The parser drops the host before a drive letter and the host localhost, but not where it has yet to make them.
+        // The parser drops a host before a drive letter and the host localhost, but not if these result from its own changes.
         url = Url::parse(url.as_str())?;
     }
     let mut bytes = String::from(url).into_bytes();
@@ -20,14 +20,14 @@ pub fn normal_url(text: &str) -> Result<Vec<u8>, ParseError> {
     Ok(bytes)
 }
 
-/// The host, if it is a name that ends with one dot. More dots are no name of the root: they stay.
+/// Returns the host without the dot, if it is a name that ends with exactly one. More dots are invalid and are kept.
 fn host_without_dot(url: &Url) -> Option<String> {
     let Some(Host::Domain(name)) = url.host() else { return None };
     let name = name.strip_suffix('.')?;
     (!name.is_empty() && !name.ends_with('.')).then(|| name.to_owned())
 }
 
-/// Puts the digits of each percent-escape in upper case.
+/// Converts the digits of each percent-escape to upper case.
 fn upper_escapes(bytes: &mut [u8]) {
     let mut start = 0;
     while let Some(percent) = memchr(b'%', &bytes[start..]) {
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn spellings_have_one_form() {
         for (text, expected) in [
-            // What the URL standard does.
+            // Changes by the URL standard.
             ("http://example.org/", "http://example.org/"),
             ("http://example.org", "http://example.org/"),
             ("HTTP://Example.ORG/Path?Query", "http://example.org/Path?Query"),
@@ -66,18 +66,18 @@ mod tests {
             ("http://b\u{fc}cher.example/", "http://xn--bcher-kva.example/"),
             ("http://192.0.2.1./", "http://192.0.2.1/"),
             ("http://[2001:DB8::1]:80/", "http://[2001:db8::1]/"),
-            // Fragments go.
+            // Fragments are removed.
             ("http://example.org/#", "http://example.org/"),
             ("http://example.org/a?b#c?d#e", "http://example.org/a?b"),
             ("http://example.org/%23a", "http://example.org/%23a"),
             ("mailto:a@example.org#b", "mailto:a@example.org"),
-            // Escapes are in upper case, and stay.
+            // Escapes are converted to upper case and kept.
             ("http://example.org/%c3%bc%7e?q=%2f%2F", "http://example.org/%C3%BC%7E?q=%2F%2F"),
             ("http://example.org/%%2f%2", "http://example.org/%%2F%2"),
             ("http://example.org/%2%2f%g0%0g%aab%", "http://example.org/%2%2F%g0%0g%AAb%"),
             ("http://u%3a:p%3a@example.org/", "http://u%3A:p%3A@example.org/"),
             ("other://a%c3b/", "other://a%C3b/"),
-            // The dot at the end of the host goes.
+            // The dot that ends the host is removed.
             ("http://example.org./", "http://example.org/"),
             ("http://example.org.:8080/a.", "http://example.org:8080/a."),
             ("http://u:p@example.org.:80?q.", "http://u:p@example.org/?q."),
@@ -86,7 +86,7 @@ mod tests {
             ("other://example.org./", "other://example.org/"),
             ("file://localhost./a", "file:///a"),
             ("file://example.org.//C:/a", "file:///C:/a"),
-            // No name is left, or none that a dot could end.
+            // No name remains, or the name ends with several dots.
             ("http://./", "http://./"),
             ("http://../", "http://../"),
             ("http://example.org../", "http://example.org../"),
@@ -118,7 +118,7 @@ mod tests {
         }
     }
 
-    /// What URLs are made of, and what parsers stumble over.
+    /// Parts of URLs, and difficult cases for parsers.
     const PIECES: &str = "http: HTTPS: file: ftp: ws: mailto: data: javascript: Other: / // /// \\ @ : :80 :443 :8080 :0 \
         ? # . .. %2e %2E %2f %aB % %%4 %00 %25 | C: C| example Example.ORG localhost 127.1 0x7f 1 [::1] [::FFFF:1.2.3.4] \
         [ ] xn-- xn--bcher-kva b\u{fc}cher \u{3002} \u{df} \u{ad} \u{130} \u{fffd} &b=2&a=1 ' \" < ^ ` {";

@@ -1,6 +1,6 @@
-//! JSON pointers, and the key that one finds in a document.
+//! JSON pointers, and the lookup of their values in documents.
 //!
-//! The document is walked and never built: what the pointer passes by is checked and skipped.
+//! The document is never parsed into a tree: values that the pointer passes are checked and skipped.
 
 use crate::places::places;
 use memchr::memchr;
@@ -14,33 +14,33 @@ use std::iter;
 use std::ops::Range;
 use std::str::FromStr;
 
-/// Where in a document a value is (RFC 6901).
+/// A JSON pointer (RFC 6901).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pointer {
     text: String,
-    /// The names on the way, unescaped.
+    /// The reference tokens, unescaped.
     tokens: Vec<String>,
 }
 
-/// A value, as a key tells it.
+/// A value as a key represents it.
 #[derive(Debug, PartialEq)]
 pub enum Found<'a> {
     /// The content of a string.
     Text(&'a str),
-    /// The text of another scalar as it is written, the compact text of an array or object with its members sorted by name. So
-    /// the numbers 1 and 1.0 are two.
+    /// The text of another scalar as written, or the compact text of an array or object with members sorted by name. So 1 and 1.0
+    /// differ.
     Other(&'a str),
 }
 
-/// Why a text is no pointer: it starts with something else than a slash, or a tilde escapes nothing.
+/// The errors of an invalid pointer: no slash at the start, or a tilde that escapes nothing.
 const START: &str = "a JSON pointer is empty or starts with \"/\"";
 const ESCAPE: &str = "in the names of a JSON pointer, write \"~0\" for \"~\" and \"~1\" for \"/\"";
 
-/// Why a document cannot be read.
+/// The reason why a document cannot be read.
 #[derive(Debug, PartialEq)]
 pub struct Unreadable {
     message: String,
-    /// In bytes, from 1. `None` if nothing is there to point to.
+    /// The position in bytes, from 1. `None` for a blank line.
     column: Option<usize>,
 }
 
@@ -56,7 +56,7 @@ impl FromStr for Pointer {
     }
 }
 
-/// The name that a token stands for.
+/// Returns the name that a token represents.
 fn unescape(token: &str) -> Result<String, &'static str> {
     let mut parts = token.split('~');
     let mut name = parts.next().unwrap_or_default().to_owned();
@@ -86,7 +86,7 @@ impl fmt::Display for Unreadable {
 }
 
 impl Unreadable {
-    /// An error in a part of a document.
+    /// Describes an error in a part of a document.
     fn new(error: &serde_json::Error, part: &str, document: &str) -> Self {
         if document.trim_ascii().is_empty() {
             return Self { message: "the line is blank".to_owned(), column: None };
@@ -105,26 +105,26 @@ impl Unreadable {
 }
 
 impl Pointer {
-    /// To the member of these names.
+    /// Creates a pointer to the member with these names.
     pub fn of_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let tokens: Vec<String> = names.into_iter().map(str::to_owned).collect();
         let escaped = tokens.iter().map(|name| format!("/{}", name.replace('~', "~0").replace('/', "~1")));
         Self { text: escaped.collect(), tokens }
     }
 
-    /// The names on the way, unescaped.
+    /// Returns the reference tokens, unescaped.
     pub fn tokens(&self) -> &[String] {
         &self.tokens
     }
 
-    /// The value at the pointer, if there is one.
+    /// Returns the value at the pointer, if there is one.
     pub fn find<'a>(&self, document: &'a str, scratch: &'a mut String) -> Result<Option<Found<'a>>, Unreadable> {
         let Some(part) = self.find_raw(document)? else { return Ok(None) };
         content(part, scratch).map(Some).map_err(|error| Unreadable::new(&error, part, document))
     }
 
-    /// The string at the pointer between its quotes, as it is written, if there is one; `Err` of `None` if the value is no string.
-    /// Adds its content to `into`, and calls `newline` with where in it each escape for a newline is.
+    /// Returns the string at the pointer as written, without its quotes, if there is one; `Err(None)` if the value is not a string.
+    /// Appends its content to `into`, and calls `newline` with the range of each escaped newline in it.
     pub fn find_string<'a>(
         &self,
         document: &'a str,
@@ -142,7 +142,7 @@ impl Pointer {
         Ok(Some(string))
     }
 
-    /// The text of the value at the pointer on one line, if there is one.
+    /// Returns the text of the value at the pointer on one line, if there is one.
     pub fn find_compact<'a>(&self, document: &'a str) -> Result<Option<Cow<'a, str>>, Unreadable> {
         let Some(part) = self.find_raw(document)? else { return Ok(None) };
         if !part.contains(['\n', '\r']) {
@@ -152,9 +152,9 @@ impl Pointer {
         Ok(Some(value.to_string().into()))
     }
 
-    /// The text of the value at the pointer, if there is one.
+    /// Returns the text of the value at the pointer, if there is one.
     ///
-    /// All of the document is checked. If several members have one name, the last one counts.
+    /// The whole document is checked. Of several members with the same name, the last counts.
     fn find_raw<'a>(&self, document: &'a str) -> Result<Option<&'a str>, Unreadable> {
         let mut part = document;
         let mut tokens = self.tokens.iter();
@@ -162,7 +162,7 @@ impl Pointer {
             Some(token) => step(part, token),
             None => serde_json::from_str(part).map(Some),
         };
-        // The way down leads through values that are checked already, and are mostly short.
+        // The values on the path are checked already, and mostly short.
         loop {
             match found.map_err(|error| Unreadable::new(&error, part, document))? {
                 Some(value) => part = value.get(),
@@ -176,7 +176,7 @@ impl Pointer {
     }
 }
 
-/// The member or element of a value that a token names.
+/// Returns the member or element of a value that a token names.
 fn step<'a>(text: &'a str, token: &str) -> serde_json::Result<Option<&'a RawValue>> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let found = match text.trim_ascii_start().as_bytes().first() {
@@ -188,8 +188,8 @@ fn step<'a>(text: &'a str, token: &str) -> serde_json::Result<Option<&'a RawValu
     Ok(found)
 }
 
-/// What to take out of an object that was checked before, so that no member of this name is left, and the others are with their
-/// commas. Nothing if there is no other.
+/// Returns the ranges to remove from an object, checked before, so that no member has this name and the commas are right. Empty if
+/// there are no other members.
 pub fn members(object: &str, name: &str) -> Vec<Range<usize>> {
     let all = serde_json::Deserializer::from_str(object).deserialize_map(Members).unwrap_or_default();
     let place = |part: &str| part.as_ptr().addr() - object.as_ptr().addr();
@@ -211,14 +211,14 @@ pub fn members(object: &str, name: &str) -> Vec<Range<usize>> {
     if end.is_some() { ranges } else { Vec::new() }
 }
 
-/// The array index that a token is: digits without leading zeros. What no array is long enough for is none.
+/// Parses an array index: digits without leading zeros. `None` if it exceeds any array's length.
 fn index(token: &str) -> Option<usize> {
     let digits = token.bytes().all(|byte| byte.is_ascii_digit());
     let leading_zero = token.len() > 1 && token.starts_with('0');
     token.parse().ok().filter(|_| digits && !leading_zero)
 }
 
-/// What a value tells.
+/// Returns the content of a value.
 fn content<'a>(text: &'a str, scratch: &'a mut String) -> serde_json::Result<Found<'a>> {
     Ok(match text.as_bytes()[0] {
         b'"' => {
@@ -240,7 +240,8 @@ fn content<'a>(text: &'a str, scratch: &'a mut String) -> serde_json::Result<Fou
     })
 }
 
-/// What the letter after a backslash means. A table, for no branch can be foretold where texts mix newlines, tabs and quotes.
+/// The meaning of the letter after a backslash. A table, because branches are unpredictable in texts that mix newlines, tabs and
+/// quotes.
 const MEANINGS: [u8; 256] = {
     let mut meanings = [0; 256];
     let mut letter = 0;
@@ -258,14 +259,13 @@ const MEANINGS: [u8; 256] = {
     meanings
 };
 
-/// Unescapes the content of a string that was checked before, and adds it; `false` if one of its surrogates stands alone. Most
-/// texts have an escape somewhere, and serde_json would allocate for each of them. Calls `newline` with where in the content each
-/// escape for a newline is.
+/// Unescapes the content of a string, checked before, and appends it; `false` if it has a lone surrogate. Most texts contain an
+/// escape, and serde_json would allocate for each. Calls `newline` with the range of each escaped newline in the content.
 fn unescape_content(content: &str, into: &mut String, mut newline: impl FnMut(Range<usize>)) -> bool {
     let unit = |escape: &str| u32::from_str_radix(escape.strip_prefix('u')?.get(..4)?, 16).ok();
     let (mut done, mut is_whole) = (0, true);
     places(content.as_bytes(), [b'\\'], |backslash| {
-        // One before `done` is a part of the escape before it.
+        // A backslash before `done` is part of the previous escape.
         if backslash < done || !is_whole {
             return;
         }
@@ -299,7 +299,7 @@ fn unescape_content(content: &str, into: &mut String, mut newline: impl FnMut(Ra
     is_whole
 }
 
-/// Finds the last member of a name.
+/// A visitor that finds the last member with a name.
 struct Member<'t>(&'t str);
 
 impl<'de> Visitor<'de> for Member<'_> {
@@ -322,7 +322,7 @@ impl<'de> Visitor<'de> for Member<'_> {
     }
 }
 
-/// All members: names and values as they are written.
+/// A visitor that returns the names and values of all members as written.
 struct Members;
 
 impl<'de> Visitor<'de> for Members {
@@ -337,12 +337,12 @@ impl<'de> Visitor<'de> for Members {
     }
 }
 
-/// A member's name. One without escapes is not copied.
+/// A member's name. Without escapes it is not copied.
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// Finds the element of an index.
+/// A visitor that finds the element with an index.
 struct Element(Option<usize>);
 
 impl<'de> Visitor<'de> for Element {

@@ -1,9 +1,9 @@
-//! What is found in JSON, compared with a parser of all of it.
+//! Lookups in JSON, compared with a complete parser.
 
 use super::*;
 use proptest::prelude::*;
 
-/// The text of the value, and whether it is a string; `None` where there is no value.
+/// Returns the text of the value, and true for a string; `None` if there is no value.
 fn value(pointer: &str, document: &str) -> Result<Option<(String, bool)>, Unreadable> {
     let mut scratch = String::new();
     let pointer: Pointer = pointer.parse().unwrap();
@@ -15,7 +15,7 @@ fn value(pointer: &str, document: &str) -> Result<Option<(String, bool)>, Unread
     })
 }
 
-/// The text alone.
+/// Returns the text.
 fn key(pointer: &str, document: &str) -> Result<Option<String>, Unreadable> {
     value(pointer, document).map(|value| value.map(|(text, _)| text))
 }
@@ -28,7 +28,7 @@ fn some(text: &str) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// Whether the key is a part of the document itself.
+/// True if the key is a slice of the document.
 fn is_borrowed(pointer: &str, document: &str) -> bool {
     let mut scratch = String::new();
     let pointer: Pointer = pointer.parse().unwrap();
@@ -67,7 +67,7 @@ fn pointers_are_checked() {
     for text in ["/~", "/a~", "/~2", "/~a/b", "/~~0", "/b/~\u{e9}"] {
         assert_eq!(text.parse::<Pointer>(), Err(ESCAPE), "{text:?}");
     }
-    // Section 4: "~01" is "~1", for "~1" is replaced first.
+    // Section 4: "~01" is "~1", because "~1" is replaced first.
     assert_eq!(found("/~01", r#"{"/":1,"~1":2}"#), some("2"));
     assert_eq!(found("/~10~0", r#"{"/0~":1}"#), some("1"));
     assert_eq!("/a~1b".parse::<Pointer>().unwrap().to_string(), "/a~1b");
@@ -145,7 +145,7 @@ fn strings_are_unescaped() {
     assert_eq!(found("/a", text), some("\"\\/\u{8}\u{c}\n\r\t\u{e9}\u{1f600} \0"));
     assert_eq!(found("/a", r#"{"a":"\"\\\/\b\f\n\r\t\u00E9\u0000"}"#), some("\"\\/\u{8}\u{c}\n\r\t\u{e9}\0"));
     assert_eq!(found("/a", "{\"a\":\"\u{e9}\u{1f600}\"}"), some("\u{e9}\u{1f600}"));
-    // Names, too.
+    // Names are unescaped, too.
     assert_eq!(found("/\u{1f600}/b\n", r#"{"\ud83d\ude00":{"\u0062\n":"c"}}"#), some("c"));
 }
 
@@ -160,7 +160,7 @@ fn what_stands_in_the_document_is_not_copied() {
 fn the_last_of_equal_names_wins() {
     assert_eq!(found("/a", r#"{"a":1,"b":2,"a":3}"#), some("3"));
     assert_eq!(found("/a", r#"{"a":1,"\u0061":3}"#), some("3"));
-    // Even where the first only leads on.
+    // Even if only the first one has the rest of the path.
     assert_eq!(found("/a/b", r#"{"a":{"b":1},"a":{}}"#), None);
     assert_eq!(found("/a/b", r#"{"a":0,"a":{"b":1}}"#), some("1"));
     assert_eq!(found("", r#"{"a":1,"a":3}"#), some(r#"{"a":3}"#));
@@ -168,7 +168,7 @@ fn the_last_of_equal_names_wins() {
 
 #[test]
 fn the_rest_must_be_json() {
-    // Each with the column of the first byte that is wrong, or of the last where more is missing.
+    // Each with the column of the first wrong byte, or of the last byte if more is expected.
     for (document, column) in [
         (r#"{"a":1"#, 6),
         (r#"{"a":1}}"#, 8),
@@ -210,7 +210,7 @@ fn depth_is_no_danger() {
     const DEPTH: usize = 100_000;
     let deep = "[".repeat(DEPTH) + &"]".repeat(DEPTH);
     let document = format!(r#"{{"b":{deep},"a":"text","c":{deep}}}"#);
-    // What is skipped may be deep. A key may not.
+    // Skipped values may be deep, but not keys.
     assert_eq!(found("/a", &document), some("text"));
     let error = key("/b", &document).unwrap_err();
     assert!(error.to_string().contains("recursion limit"), "{error}");
@@ -315,7 +315,7 @@ proptest! {
     #[test]
     fn no_text_is_a_danger(text in any::<String>(), cut in any::<prop::sample::Index>(), document in document()) {
         let _ = key("/a", &text);
-        // A document that is cut is none, but for numbers.
+        // A truncated document is invalid, unless it is a number.
         let whole = document.to_string();
         let mut end = cut.index(whole.len());
         while !whole.is_char_boundary(end) {
