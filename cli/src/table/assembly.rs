@@ -1,6 +1,6 @@
-//! The assembly of an output: row groups one after another, and the footer that tells where they are.
+//! The assembly of an output: concatenated row groups, and the footer with their offsets.
 //!
-//! What a row group is made of was encoded before, or is copied from an input. So only places change here.
+//! Row groups are encoded before, or copied from an input. Only offsets change here.
 
 use crate::table::file::{Table, failure, start};
 use crate::table::selected::Added;
@@ -25,20 +25,20 @@ use std::sync::Arc;
 
 const MAGIC: &[u8] = b"PAR1";
 
-/// The order of a column that its type defines, in Thrift's compact protocol: a union whose first field is a struct without fields. The
+/// The column order that the type defines, in Thrift's compact protocol: a union whose first field is an empty struct. Column
 /// orders are the last field of a footer.
 const ORDER: [u8; 3] = [0x1C, 0, 0];
 
-/// What it begins with if it is the total order of IEEE 754: the second field.
+/// The first byte of the column order for IEEE 754 total order: the union's second field.
 const TOTAL_ORDER: u8 = 0x2C;
 
-/// What follows the last field of a footer: the end of the struct, its length, and the magic.
+/// The length of what follows the last field of a footer: the end of the struct, the length and the magic.
 const FOOTER_END: usize = 9;
 
-/// Where Arrow keeps the types that it had.
+/// The key of the metadata with the original Arrow types.
 const ARROW_SCHEMA: &str = "ARROW:schema";
 
-/// What all row groups of a file have in common.
+/// The properties that all row groups of a file share.
 #[derive(Clone)]
 pub struct Form {
     pub schema: SchemaDescPtr,
@@ -50,20 +50,20 @@ pub struct Form {
 pub struct Group {
     pub table: Arc<Table>,
     pub form: Form,
-    /// Whether it is one of its table, which may have none.
+    /// True for a row group of the table, which may have none.
     pub is_one: bool,
     pub contents: Contents,
 }
 
 pub enum Contents {
     Nothing,
-    /// The one of the table with this number, and the Bloom filters of its columns.
+    /// A copy of the row group with this number, and the Bloom filters of its columns.
     Copied(usize, Vec<Option<Sbbf>>),
-    /// The only one of a file in memory.
+    /// The only row group of a file in memory.
     Encoded(Bytes, Box<ParquetMetaData>),
 }
 
-/// An output so far.
+/// The output so far.
 #[derive(Default)]
 pub struct Assembly {
     form: Option<Form>,
@@ -103,7 +103,7 @@ impl PageIndexProvider for Index {
 }
 
 impl Form {
-    /// That of a table, with a column more if one is added.
+    /// Returns the form of a table, with the added column if any.
     pub fn of(table: &Table, added: Option<&Added>) -> Result<Self> {
         let file = table.metadata().file_metadata();
         let key_values = table.key_values().cloned();
@@ -122,12 +122,12 @@ impl Form {
         check_added(table, column.name())?;
         let fields = root.get_fields().iter().cloned().chain([column]).collect();
         let root = Type::group_type_builder(root.name()).with_fields(fields).build()?;
-        // Arrow's own types are those of fewer columns.
+        // The Arrow types describe fewer columns.
         let key_values = key_values.map(|pairs| pairs.into_iter().filter(|pair| pair.key != ARROW_SCHEMA).collect());
         Ok(Self { schema: Arc::new(SchemaDescriptor::new(root.into())), key_values, version: file.version() })
     }
 
-    /// Refuses other columns, which are those of a table of this name.
+    /// Refuses other columns. They belong to the table with this name.
     pub fn check(&self, other: &Self, name: &str) -> Result<()> {
         match self.difference(other) {
             Some(column) => Err(io::Error::other(format!(
@@ -137,7 +137,7 @@ impl Form {
         }
     }
 
-    /// The first column that another table has not, or has otherwise.
+    /// Returns the first column that the other table lacks or has in another form.
     fn difference(&self, other: &Self) -> Option<String> {
         let [ours, theirs] = [self, other].map(|form| form.schema.root_schema().get_fields());
         let pairs = (0..ours.len().max(theirs.len())).map(|i| (ours.get(i), theirs.get(i)));
@@ -153,7 +153,7 @@ impl Form {
         ParquetMetaDataBuilder::new(file).set_row_groups(groups).set_page_index(index).build()
     }
 
-    /// Row groups and their indexes, as a file without any bytes of them.
+    /// Returns a file with the metadata of row groups and their indexes, but without their bytes.
     fn sealed(&self, groups: Vec<RowGroupMetaData>, index: Index) -> Result<Bytes> {
         let mut sealed = Vec::new();
         let metadata = self.footer(groups, Some(Arc::new(index)));
@@ -162,7 +162,7 @@ impl Form {
     }
 }
 
-/// Refuses a table that has a column with the name of one that is added.
+/// Refuses a table that already has a column with the name of the added one.
 pub fn check_added(table: &Table, name: &str) -> Result<()> {
     let has_it = table.schema().root_schema().get_fields().iter().any(|field| field.name() == name);
     let refused = || io::Error::other(format!("it has a column {name:?} already; rename or remove that"));
@@ -170,7 +170,7 @@ pub fn check_added(table: &Table, name: &str) -> Result<()> {
 }
 
 impl Assembly {
-    /// Adds a row group, whose bytes go to `out`. All must have the columns of the first one.
+    /// Appends a row group, writing its bytes to `out`. All row groups must have the columns of the first.
     pub fn append(&mut self, group: &Group, out: &mut impl Write) -> Result<()> {
         let form = self.form.get_or_insert_with(|| group.form.clone());
         form.check(&group.form, &group.table.name)?;
@@ -256,17 +256,17 @@ impl Assembly {
         Ok(())
     }
 
-    /// Whether anything was added.
+    /// True if a row group was added.
     pub fn is_begun(&self) -> bool {
         self.form.is_some()
     }
 
-    /// The end of the file. Nothing is added after it.
+    /// Writes the end of the file. Nothing can be added after it.
     pub fn finish(&mut self, out: &mut impl Write) -> Result<()> {
         let Some(form) = self.form.take() else { return Ok(()) };
-        // An output may be kept until the end of a run, which has many.
+        // An output may be kept until the end of a run with many outputs.
         let sealed = form.sealed(mem::take(&mut self.groups), mem::take(&mut self.index))?;
-        // There, indexes have the places that they would have at the start of a file. They come after the groups.
+        // In `sealed`, indexes have the offsets of a file that starts with them. Here they follow the row groups.
         let index = |place: i64| place + self.length as i64;
         let metadata = ParquetMetaDataReader::new().parse_and_finish(&sealed)?;
         let mut end = 0;
@@ -289,7 +289,7 @@ impl Assembly {
         out.write_all(&footer)
     }
 
-    /// The table so far, if it is one.
+    /// Returns the state of an output that has row groups.
     pub fn save(&self) -> Result<Option<Saved>> {
         if self.length == 0 {
             return Ok(None);
@@ -300,7 +300,7 @@ impl Assembly {
         Ok(Some(Saved { footer, groups: self.counts }))
     }
 
-    /// Goes on with an output that has so many bytes.
+    /// Continues an output of `length` bytes.
     pub fn resumed(saved: &Saved, length: u64) -> Result<Self> {
         let sealed: Bytes = STANDARD_NO_PAD.decode(&saved.footer).map_err(io::Error::other)?.into();
         let reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Optional);
@@ -321,7 +321,7 @@ impl Assembly {
                 .map(|index| leaves().map(|leaf| index.offset_index(leaf).cloned()).collect())
                 .collect(),
         };
-        // Their places are told anew by whoever ends the file.
+        // The offsets are set when the file is finished.
         let unplaced = |column: &ColumnChunkMetaData| {
             let column = column.clone().into_builder().set_column_index_offset(None).set_column_index_length(None);
             Ok(column.set_offset_index_offset(None).set_offset_index_length(None).build()?)
@@ -335,19 +335,20 @@ impl Assembly {
     }
 }
 
-/// The library says of floats that their statistics are in the total order of IEEE 754. Readers that do not know it do without them. They
-/// are right in the order that the type defines as well, as those of copied columns are: no NaN counts, and -0.0 is below 0.0.
+/// Declares the order of each float column as defined by its type. The library declares total order, and readers that do not know
+/// it ignore the statistics. The statistics are valid in both orders, as are those of copied columns: NaN is not counted, and -0.0
+/// is below 0.0.
 fn order_floats(footer: &mut [u8], columns: usize) {
     let Some(end) = footer.len().checked_sub(FOOTER_END) else { return };
     let Some(start) = end.checked_sub(ORDER.len() * columns) else { return };
     let (orders, _) = footer[start..end].as_chunks_mut::<3>();
-    // What else stands there is none of this.
+    // Anything else is not a list of column orders.
     if orders.iter().all(|order| order[0] & 0x0F == ORDER[0] & 0x0F && order[1..] == ORDER[1..]) {
         orders.iter_mut().filter(|order| order[0] == TOTAL_ORDER).for_each(|order| *order = ORDER);
     }
 }
 
-/// The pages of a column at other places.
+/// Returns the page locations with moved offsets.
 fn shifted(index: &OffsetIndexMetaData, moved: impl Fn(i64) -> i64) -> OffsetIndexMetaData {
     let mut shifted = index.clone();
     shifted.page_locations.iter_mut().for_each(|page| page.offset = moved(page.offset));

@@ -1,4 +1,4 @@
-//! The columns of a table that keys are made of.
+//! The columns of a table that keys consist of.
 
 use crate::groups::choice::Choice;
 use crate::groups::values::Wanted as Values;
@@ -13,29 +13,29 @@ use std::io;
 use std::mem;
 use std::sync::Arc;
 
-/// Which columns of a table are read, and what of them is a part of a key.
+/// The columns of a table that are read, and the parts of keys among them.
 pub struct Columns {
     pub mask: ProjectionMask,
-    /// The leaves that keys are made of.
+    /// The leaf columns that keys consist of.
     pub leaves: Vec<usize>,
     parts: Vec<Part>,
-    /// What else is read, beside the parts of a key.
+    /// The values that are read beside the key.
     values: Vec<Part>,
-    /// For each column of the table, which one of those that are read it is, if all of it is read.
+    /// For each column of the table, its index among the columns read, if it is read whole.
     pub whole: Vec<Option<usize>>,
 }
 
 enum Part {
-    /// A column of the table, or of those that are read, and the members of structs on the way.
+    /// A column of the table, or of those that are read, and the path of struct members in it.
     Column(usize, Vec<String>),
-    /// What the path of the file tells.
+    /// A value in the path of the file.
     Constant(Option<String>),
-    /// A number in the path of the file, if numbers are compared.
+    /// A number in the path of the file, if values are compared as numbers.
     Number(String),
 }
 
 impl Part {
-    /// Takes a text of the path for the number that it is.
+    /// Converts a text of the path to a number if it is one.
     fn make_number(&mut self) {
         if let Self::Constant(Some(text)) = self
             && text.parse().is_ok_and(f64::is_finite)
@@ -46,8 +46,8 @@ impl Part {
 }
 
 impl Columns {
-    /// Those that pointers name, or all, which are refused if they are no keys, or no `texts` if these are asked for. And those that have
-    /// `values` beside the key, which are refused if they cannot be compared.
+    /// Finds the columns that pointers name, or all columns. Refuses those that cannot be keys or, if `texts`, are not texts. Also
+    /// finds the columns of `values`, and refuses those that cannot be compared.
     pub fn find(table: &Table, pointers: Option<&[Pointer]>, values: &Values, texts: bool) -> io::Result<Self> {
         let schema = table.schema();
         let roots = schema.root_schema().get_fields().len();
@@ -82,7 +82,7 @@ impl Columns {
         let leaves_of_values: Vec<usize> = roots_of_values
             .flat_map(|root| (0..schema.num_columns()).filter(move |&leaf| schema.get_column_root_idx(leaf) == root))
             .collect();
-        // Where keys have no column of the file, the smallest one tells how many rows there are.
+        // If keys have no column of the file, the smallest column is read to count the rows.
         let groups = table.metadata().row_groups();
         let size = |leaf: &usize| groups.iter().map(|group| group.column(*leaf).compressed_size()).sum::<i64>();
         let counted = if leaves.is_empty() { (0..schema.num_columns()).min_by_key(size) } else { None };
@@ -98,7 +98,7 @@ impl Columns {
                 .all(|leaf| decoded.contains(&leaf))
         };
         let whole = (0..roots).map(|root| index(root).filter(|_| is_whole(root))).collect();
-        // Of the columns that are read.
+        // Indexes among the columns that are read.
         let read_as = |part| match part {
             Part::Column(root, members) => Part::Column(index(root).expect("it is read"), members),
             constant => constant,
@@ -108,7 +108,7 @@ impl Columns {
         Ok(Self { mask, leaves, parts: read_as(parts), values: read_as(values), whole })
     }
 
-    /// The columns of the table that pointers name, and their leaves in order.
+    /// Returns the leaf columns that pointers name, in order, and the parts.
     fn parts(table: &Table, pointers: &[Pointer]) -> io::Result<(Vec<usize>, Vec<Part>)> {
         let schema = table.schema();
         let (mut leaves, mut parts) = (Vec::new(), Vec::new());
@@ -148,7 +148,7 @@ impl Columns {
         Ok((leaves, parts))
     }
 
-    /// The column of the table that the first part of a key is, if it is no part of one.
+    /// Returns the column of the table that is the first part of the key, if the part is a whole column.
     pub fn root(&self) -> Option<usize> {
         let Some(Part::Column(column, members)) = self.parts.first() else { return None };
         self.whole.iter().position(|read| *read == Some(*column)).filter(|_| members.is_empty())
@@ -160,12 +160,12 @@ impl Columns {
         self.root().map_or_else(|| Err(io::Error::other(why)), |_| Ok(()))
     }
 
-    /// The parts of the keys of rows that were read.
+    /// Returns the parts of the keys of the rows in a batch.
     pub fn of_batch(&self, batch: &RecordBatch) -> Vec<ArrayRef> {
         Self::arrays(&self.parts, batch)
     }
 
-    /// What else was read of them.
+    /// Returns the other values of the rows in a batch.
     pub fn values_of_batch(&self, batch: &RecordBatch) -> Vec<ArrayRef> {
         Self::arrays(&self.values, batch)
     }
@@ -187,7 +187,7 @@ impl Columns {
     }
 }
 
-/// A member of a struct. Where the struct is null, it is.
+/// Returns a member of a struct, which is null if the struct is.
 fn inside(array: &ArrayRef, member: &str) -> ArrayRef {
     let array = array.as_any().downcast_ref::<StructArray>().expect("members are of structs");
     let inner = array.column_by_name(member).expect("it is read").clone();
@@ -196,7 +196,7 @@ fn inside(array: &ArrayRef, member: &str) -> ArrayRef {
     arrow_array::make_array(data)
 }
 
-/// The field to which a way leads from a column through structs alone.
+/// Returns the field at a path of struct members below `field`.
 fn through_structs<'a>(field: &'a Field, path: &[String]) -> Option<&'a Field> {
     let mut at = field;
     for name in path {

@@ -1,6 +1,6 @@
-//! What a damaged file may make fail, told in one line with its place.
+//! Failures caused by damaged files, reported on one line with their location.
 //!
-//! A file may tell of anything. Memory that cannot be had ends the process, so it is asked for before the library takes it.
+//! A file may declare any size. The process aborts if memory runs out, so it is requested before the library allocates it.
 
 use parquet::errors::{ParquetError, Result};
 use std::cell::Cell;
@@ -10,7 +10,7 @@ use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
 
-/// Where in a file something is wrong.
+/// The location of damage in a file.
 pub struct Place<'a> {
     pub group: Option<usize>,
     pub column: Option<&'a str>,
@@ -25,15 +25,15 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-/// What the library says before a reason, once for each of its layers.
+/// The library's prefixes of a reason, one for each of its layers.
 const PREFIXES: [&str; 4] = ["Parquet error: ", "Parquet argument error: ", "EOF: ", "External: "];
 
 thread_local! {
-    /// Whether a panic of this thread is told by who catches it.
+    /// True if a caught panic of this thread is reported by its catcher.
     static CAUGHT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does what a damaged file may make panic: the library checks some of what it reads by assertions. None if it did.
+/// Runs `work`, which a damaged file may make panic, because the library checks some input by assertions. `None` if it panicked.
 pub fn quietly<T>(work: impl FnOnce() -> T) -> Option<T> {
     static SILENCED: Once = Once::new();
     SILENCED.call_once(|| {
@@ -50,12 +50,12 @@ pub fn quietly<T>(work: impl FnOnce() -> T) -> Option<T> {
     done
 }
 
-/// Does what a damaged file may make fail. There may be no reason to tell.
+/// Runs `work`, which may fail for a damaged file. The error has a reason unless `work` panicked.
 pub fn caught<T>(work: impl FnOnce() -> Result<T>) -> std::result::Result<T, Option<String>> {
     quietly(work).ok_or(None)?.map_err(|error| Some(short(&error)))
 }
 
-/// Does what a damaged file may make fail, and tells where that was.
+/// Runs `work`, which may fail for a damaged file, and adds the location to the error.
 pub fn in_place<T>(place: Place<'_>, work: impl FnOnce() -> Result<T>) -> io::Result<T> {
     caught(work).map_err(|why| {
         let why = why.unwrap_or_else(|| "it is damaged".to_owned());
@@ -63,7 +63,7 @@ pub fn in_place<T>(place: Place<'_>, work: impl FnOnce() -> Result<T>) -> io::Re
     })
 }
 
-/// What the library says, on one line and without its own prefixes.
+/// Returns the library's message, on one line and without its prefixes.
 pub fn short(error: &ParquetError) -> String {
     let text = match error {
         ParquetError::General(text) | ParquetError::NYI(text) | ParquetError::EOF(text) => text.clone(),
@@ -78,14 +78,14 @@ pub fn short(error: &ParquetError) -> String {
     text
 }
 
-/// Whether so many bytes of memory can be had at once.
+/// True if so many bytes of memory can be allocated at once.
 pub fn has_room(bytes: u64) -> bool {
     let mut room: Vec<u8> = Vec::new();
-    // Else the compiler leaves out what nobody uses.
+    // Otherwise the compiler removes the unused allocation.
     usize::try_from(bytes).is_ok_and(|bytes| black_box(&mut room).try_reserve_exact(bytes).is_ok())
 }
 
-/// The failure of a file that takes more memory than there is.
+/// Returns the error for a file that needs more memory than is available.
 pub fn no_room(what: &str, bytes: u64) -> ParquetError {
     ParquetError::General(format!("{what} would take {bytes} bytes of memory, which cannot be had"))
 }

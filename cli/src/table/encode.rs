@@ -1,4 +1,4 @@
-//! Row groups that are written again: each column by itself, encoded and compressed as it was.
+//! Rewritten row groups: each column by itself, encoded and compressed as before.
 
 use crate::encode::Compression as Asked;
 use crate::error::Error;
@@ -26,24 +26,24 @@ use std::io;
 use std::mem;
 use std::sync::Arc;
 
-/// The level of zstd, which no file tells.
+/// The level of zstd, which is not stored in files.
 const ZSTD_LEVEL: i32 = 3;
 
-/// A dictionary with its indices takes at most this share of the values alone.
+/// The maximum size of a dictionary with its indices, as a fraction of the plain size.
 const MOST: f64 = 0.9;
 
-/// The rate of the Bloom filters in a file.
+/// The false-positive rate of the Bloom filters in a file.
 const FILTER_FPR: f64 = 0.01;
 
 impl Wish {
-    /// Refuses what no table can be.
+    /// Refuses options that Parquet does not support.
     pub fn check(self) -> io::Result<()> {
         self.compression.map_or(Ok(()), |compression| asked(compression).map(drop))
     }
 }
 
 impl Selected {
-    /// Makes a row group of them, or none. A group that stays as it is is copied.
+    /// Makes a row group of the selected rows, or none. An unchanged group is copied.
     pub fn encode(&self) -> Result<Group, Error> {
         let failed = |source| Error::Rows { input: self.rows.table.name.to_string(), source };
         let damaged = || Err(io::Error::other(format!("row group {}: it is damaged", self.rows.group.unwrap_or(0))));
@@ -51,7 +51,7 @@ impl Selected {
     }
 }
 
-/// A row group of the rows that are selected, or none. One that stays as it is is copied.
+/// Makes a row group of the selected rows, or none. An unchanged group is copied.
 fn group(selected: &Selected) -> io::Result<Group> {
     let Selected { rows, wanted, texts, added, wish } = selected;
     let table = &rows.table;
@@ -148,7 +148,7 @@ fn encode(selected: &Selected, group: usize, kept: usize, form: &Form) -> io::Re
     Ok(Contents::Encoded(mem::take(writer.inner_mut()).into(), metadata.into()))
 }
 
-/// Refuses a row group that cannot be written as it was.
+/// Refuses a row group that cannot be rewritten as it was.
 fn check(Selected { rows, texts, wish, .. }: &Selected, group: usize) -> io::Result<()> {
     for column in rows.table.metadata().row_group(group).columns() {
         let refused = match (column.column_type(), column.compression_codec()) {
@@ -167,7 +167,7 @@ fn check(Selected { rows, texts, wish, .. }: &Selected, group: usize) -> io::Res
     if texts.is_some() { rows.columns.check_texts() } else { Ok(()) }
 }
 
-/// The Bloom filters of a row group that is copied.
+/// Returns the Bloom filters of a row group that is copied.
 fn filters(table: &Table, group: usize) -> io::Result<Vec<Option<Sbbf>>> {
     let filter = |column: &ColumnChunkMetaData| {
         let name = column.column_path().string();
@@ -177,7 +177,7 @@ fn filters(table: &Table, group: usize) -> io::Result<Vec<Option<Sbbf>>> {
     table.metadata().row_group(group).columns().iter().map(filter).collect()
 }
 
-/// Cuts marks into those of batches with so many rows.
+/// Splits marks into masks for batches with these numbers of rows.
 fn masks(wanted: &[bool], rows: impl Iterator<Item = usize>) -> Vec<BooleanArray> {
     let mut rest = wanted;
     let cut = |rows: usize| {
@@ -188,20 +188,20 @@ fn masks(wanted: &[bool], rows: impl Iterator<Item = usize>) -> Vec<BooleanArray
     rows.map(cut).collect()
 }
 
-/// Texts, some of which are replaced.
+/// Replaces some of the texts.
 fn with_texts(array: &ArrayRef, texts: &[&Option<String>]) -> ArrayRef {
     let is_text = array.data_type() == &DataType::Utf8View;
     let old = |row: usize| if array.is_null(row) { None } else { json::bytes(&**array, row) };
     let changed = texts.iter().enumerate().map(|(row, text)| text.as_deref().map(str::as_bytes).or_else(|| old(row)));
     if is_text {
-        // All of it was UTF-8, and is.
+        // The array was UTF-8, and still is.
         let texts = changed.map(|text| text.map(|text| std::str::from_utf8(text).unwrap_or_default()));
         return Arc::new(StringViewArray::from_iter(texts));
     }
     Arc::new(BinaryViewArray::from_iter(changed))
 }
 
-/// How a row group is written: column by column as it was.
+/// Returns the properties of a row group: those that each column had before.
 fn properties(
     selected: &Selected,
     group: &RowGroupMetaData,
@@ -215,7 +215,7 @@ fn properties(
     let pages = |column: &ColumnChunkMetaData| column.page_encoding_stats().cloned().unwrap_or_default();
     let second = columns().any(|(_, column)| table.has_second_pages(column));
     let version = if second { WriterVersion::PARQUET_2_0 } else { WriterVersion::PARQUET_1_0 };
-    // What is cut out of texts may change their order.
+    // Cuts in texts may change their order.
     let sorted = group.sorting_columns().filter(|sorted| {
         let root = |leaf: i32| table.schema().get_column_root_idx(leaf as usize);
         !sorted.iter().any(|column| replaced == Some(root(column.column_idx)))
@@ -271,8 +271,8 @@ fn properties(
     Ok(properties.build())
 }
 
-/// Whether a column has a dictionary that is worth its time. Where most values were too many for one, they are again. One with nearly all
-/// values in it takes as many bytes as these, for writers try one by default.
+/// True if a column has a dictionary that saves space. If most values did not fit into one, they would not again. Writers try a
+/// dictionary by default, so one may hold nearly all values and save nothing.
 fn is_worth<'a>(column: &ColumnChunkMetaData, pages: impl Iterator<Item = &'a PageEncodingStats>) -> bool {
     let (by_dictionary, others) = pages.fold((0, 0), |(dictionary, others), page| match page.encoding {
         Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY => (dictionary + page.count, others),
@@ -284,7 +284,7 @@ fn is_worth<'a>(column: &ColumnChunkMetaData, pages: impl Iterator<Item = &'a Pa
         Type::INT32 | Type::FLOAT => Some(4 * values),
         Type::INT64 | Type::DOUBLE => Some(8 * values),
         Type::FIXED_LEN_BYTE_ARRAY => Some(i64::from(column.column_descr().type_length()) * values),
-        // A length stands before each.
+        // Each value is preceded by its length.
         Type::BYTE_ARRAY => column.unencoded_byte_array_data_bytes().map(|bytes| bytes + 4 * values),
         Type::BOOLEAN | Type::INT96 => None,
     };
@@ -292,7 +292,7 @@ fn is_worth<'a>(column: &ColumnChunkMetaData, pages: impl Iterator<Item = &'a Pa
     column.dictionary_page_offset().is_some_and(|place| place > 0) && by_dictionary >= others && saves
 }
 
-/// A codec at the level that is usual.
+/// Returns the codec at its usual level.
 fn same(codec: CompressionCodec) -> Compression {
     match codec {
         CompressionCodec::UNCOMPRESSED => Compression::UNCOMPRESSED,
@@ -306,7 +306,7 @@ fn same(codec: CompressionCodec) -> Compression {
     }
 }
 
-/// The codec that is asked for.
+/// Returns the requested codec.
 fn asked(asked: Asked) -> io::Result<Compression> {
     let refused = |_| io::Error::other(format!("Parquet has no compression {asked}; choose another with --compress"));
     Ok(match asked.coding {

@@ -1,4 +1,4 @@
-//! A file of Parquet that is read: its footer, and its bytes by position.
+//! Parquet files that are read: the footer, and bytes by position.
 
 use crate::input::inputs::Input;
 use crate::table::damage::{Place, caught, has_room, no_room, short};
@@ -20,45 +20,45 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What a file begins and ends with, and what one begins with whose footer is encrypted.
+/// The first and last bytes of a file, and the first bytes of a file with an encrypted footer.
 const MAGIC: &[u8] = b"PAR1";
 const ENCRYPTED: &[u8] = b"PARE";
 
-/// A footer that takes more would not be one that somebody wrote on purpose.
+/// The maximum length of a plausible footer.
 const LONGEST_FOOTER: u64 = 1 << 30;
 
-/// Bytes of memory for a byte of a footer, at most.
+/// The maximum number of bytes of memory for a byte of a footer.
 const FOOTER_MEMORY: u64 = 40;
 
-/// The length of a footer, and the magic after it.
+/// The size of the footer's length and the magic after it.
 const END: usize = 8;
 
-/// What the header of a data page of the second version begins with: its type, in Thrift's compact protocol.
+/// The first bytes of the header of a version 2 data page: its type, in Thrift's compact protocol.
 const SECOND_PAGE: [u8; 2] = [0x15, 0x06];
 
-/// Bytes that are read at once where pages follow one another.
+/// The number of bytes that are read at once if pages are consecutive.
 const BUFFER: usize = 1 << 16;
 
-/// A file of Parquet.
+/// A Parquet file.
 pub struct Table {
-    /// What it is called.
+    /// The name in messages.
     pub name: Arc<str>,
     pub bytes: Positioned,
     pub arrow: ArrowReaderMetadata,
-    /// The columns that its path tells, such as `day=2026-11-01/`, each with its value; none is a null.
+    /// The columns in the path, such as `day=2026-11-01/`, each with its value; `None` is null.
     pub partitions: Vec<(String, Option<String>)>,
 }
 
-/// The bytes of a file. Threads that read it do not move each other.
+/// The bytes of a file, read by position, so that threads do not interfere.
 #[derive(Clone)]
 pub struct Positioned {
     file: Arc<File>,
     length: u64,
-    /// Counts the bytes that are read.
+    /// The counter of bytes that are read.
     read: Arc<AtomicU64>,
 }
 
-/// Reads on from a position.
+/// A sequential reader from a position.
 pub struct From {
     bytes: Positioned,
     position: u64,
@@ -93,12 +93,12 @@ impl Table {
         self.metadata().file_metadata().key_value_metadata()
     }
 
-    /// The rows of a row group.
+    /// Returns the number of rows in a row group.
     pub fn rows(&self, group: usize) -> usize {
         self.metadata().row_group(group).num_rows() as usize
     }
 
-    /// Whether a column of a row group has pages of the second version. Footers do not tell: some writers call them the first.
+    /// True if a column of a row group has version 2 pages. Footers do not show it: some writers always claim version 1.
     pub fn has_second_pages(&self, column: &ColumnChunkMetaData) -> bool {
         let mut start = [0; SECOND_PAGE.len()];
         let read = self.bytes.file.read_exact_at(&mut start, column.data_page_offset() as u64);
@@ -106,13 +106,13 @@ impl Table {
     }
 }
 
-/// How footers are read.
+/// Returns the options for reading footers.
 fn options() -> ArrowReaderOptions {
-    // What they say of Arrow's types is no part of the file. Nothing is lost without it, for the file's own types stay.
+    // The stored Arrow types are not part of the format. The file's own types suffice.
     ArrowReaderOptions::new().with_skip_arrow_metadata(true).with_encoding_stats_as_mask(false)
 }
 
-/// The same schema with texts and binaries as views, which are not copied while they are read.
+/// Returns the schema with texts and binaries as views, which are not copied when read.
 fn views(schema: &SchemaRef) -> SchemaRef {
     let fields: Fields = schema.fields().iter().map(viewed).collect();
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
@@ -130,7 +130,7 @@ fn viewed(field: &Arc<Field>) -> Arc<Field> {
     Arc::new(field.as_ref().clone().with_data_type(kind))
 }
 
-/// The footer of a file, without the indexes of its pages, and the types of its columns.
+/// Reads the footer of a file, without the page indexes, and the types of its columns.
 fn footer(bytes: &Positioned) -> io::Result<(ParquetMetaData, SchemaRef)> {
     let (start, length) = bytes.check_ends()?;
     let memory = length * FOOTER_MEMORY;
@@ -156,7 +156,7 @@ fn footer(bytes: &Positioned) -> io::Result<(ParquetMetaData, SchemaRef)> {
     Ok((metadata, schema))
 }
 
-/// Does what a damaged footer may make fail.
+/// Runs `work`, which may fail for a damaged footer.
 fn in_footer<T>(work: impl FnOnce() -> Result<T>) -> io::Result<T> {
     caught(work).map_err(|why| {
         let why = why.map_or(String::new(), |why| format!(": {why}"));
@@ -164,7 +164,7 @@ fn in_footer<T>(work: impl FnOnce() -> Result<T>) -> io::Result<T> {
     })
 }
 
-/// Old writers give a place of 0 to a dictionary that is not there, and the library would read it.
+/// Removes dictionary offsets of 0, with which old writers mark a missing dictionary. The library would read there.
 fn without_absent_dictionaries(metadata: &Arc<ParquetMetaData>) -> Result<Arc<ParquetMetaData>> {
     let is_absent = |column: &ColumnChunkMetaData| column.dictionary_page_offset().is_some_and(|place| place <= 0);
     if !metadata.row_groups().iter().flat_map(RowGroupMetaData::columns).any(is_absent) {
@@ -182,13 +182,13 @@ fn without_absent_dictionaries(metadata: &Arc<ParquetMetaData>) -> Result<Arc<Pa
     Ok(sound.build().into())
 }
 
-/// Where the bytes of a column of a row group start.
+/// Returns the offset of a column in a row group.
 pub fn start(column: &ColumnChunkMetaData) -> i64 {
     let data = column.data_page_offset();
     column.dictionary_page_offset().filter(|&dictionary| dictionary < data).unwrap_or(data)
 }
 
-/// The rows of a file, and the bytes of the texts of a column, or of all columns.
+/// Returns the number of rows of a file, and the bytes of a column of texts, or of all columns.
 pub fn measure(file: &File, column: Option<&[String]>) -> io::Result<(u64, u64)> {
     let bytes = Positioned::new(Arc::new(file.try_clone()?), Arc::default())?;
     let (metadata, _) = footer(&bytes)?;
@@ -198,7 +198,7 @@ pub fn measure(file: &File, column: Option<&[String]>) -> io::Result<(u64, u64)>
     };
     let mut sizes = (0u64, 0u64);
     for group in metadata.row_groups() {
-        // A row has a value in each column, be it a null. So one number alone that is wrong does no harm.
+        // Each row has a value, or a null, in each column. So a single wrong number does no harm.
         let values = group.columns().iter().map(|chunk| chunk.num_values()).max().unwrap_or(0);
         sizes.0 = sizes.0.saturating_add(group.num_rows().min(values).max(0) as u64);
         let columns = group.columns().iter();
@@ -208,7 +208,7 @@ pub fn measure(file: &File, column: Option<&[String]>) -> io::Result<(u64, u64)>
     Ok(sizes)
 }
 
-/// The failure of a write, as the system told it.
+/// Returns the system's error for a failed write.
 pub fn failure(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(source) => source.downcast().map_or_else(io::Error::other, |source| *source),
@@ -222,7 +222,7 @@ impl Positioned {
         Ok(Self { file, length, read })
     }
 
-    /// Refuses what is cut or encrypted, and a footer that has no place. Returns where it starts, and its length.
+    /// Refuses a truncated or encrypted file, and a footer that does not fit. Returns the footer's start and length.
     fn check_ends(&self) -> io::Result<(u64, u64)> {
         let cut = || io::Error::other("the file is cut: it begins as Parquet and has no end of it");
         let mut end = [0; END];
@@ -242,7 +242,7 @@ impl Positioned {
         Ok((at - length, length))
     }
 
-    /// Refuses a footer that tells of bytes which are not there.
+    /// Refuses a footer that refers to bytes outside the file.
     fn check_groups(&self, metadata: &ParquetMetaData) -> io::Result<()> {
         let damaged = |group: usize, column: String, what: &str| {
             let place = Place { group: Some(group), column: Some(&column) };
@@ -255,7 +255,7 @@ impl Positioned {
         };
         let mut indexes = Vec::new();
         for (i, group) in metadata.row_groups().iter().enumerate() {
-            // Rows without columns would be as many as the footer says.
+            // The number of rows without columns could not be checked.
             let is_empty = columns == 0 && group.num_rows() > 0;
             if group.num_rows() < 0 || group.num_columns() != columns || is_empty {
                 return Err(io::Error::other(format!("row group {i}: its footer is damaged")));
@@ -282,7 +282,7 @@ impl Positioned {
         self.check_offset_indexes(&indexes)
     }
 
-    /// Refuses indexes of pages that tell of more pages than they have bytes. They are next to one another.
+    /// Refuses page indexes that declare more pages than they have bytes. The indexes are adjacent.
     fn check_offset_indexes(&self, indexes: &[Range<u64>]) -> io::Result<()> {
         let start = indexes.iter().map(|index| index.start).min().unwrap_or(0);
         let end = indexes.iter().map(|index| index.end).max().unwrap_or(0);
@@ -294,7 +294,7 @@ impl Positioned {
         Err(io::Error::other("an index of its pages is damaged"))
     }
 
-    /// Copies bytes of the file. A failure to read them is told as that of an input.
+    /// Copies bytes of the file. A failure to read is reported as an input's.
     pub fn copy(&self, start: u64, length: u64, out: &mut impl io::Write) -> io::Result<()> {
         let mut buffer = vec![0; BUFFER.min(length as usize)];
         let (mut at, end) = (start, start + length);
@@ -321,12 +321,12 @@ impl ChunkReader for Positioned {
 
     fn get_read(&self, start: u64) -> Result<Self::T> {
         let from = From { bytes: self.clone(), position: start };
-        // The header of a page alone.
+        // Only the header of a page is read.
         Ok(BufReader::with_capacity(512, from))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
-        // A length that is wrong takes no memory.
+        // A wrong length must not allocate memory.
         if start.checked_add(length as u64).is_none_or(|end| end > self.length) {
             let message = format!("{length} bytes at {start} are beyond the end of the file");
             return Err(ParquetError::EOF(message));

@@ -1,4 +1,4 @@
-//! The values of arrays as JSON, as lines have them.
+//! The values of arrays as JSON, as in lines.
 
 use arrow_array::cast::AsArray;
 use arrow_array::temporal_conversions::{as_date, as_datetime, as_time};
@@ -10,7 +10,7 @@ use std::fmt::{Debug, Write};
 use std::ops::Add;
 use std::sync::Arc;
 
-/// The values of a dictionary, and which one of them a row has.
+/// Returns the values of a dictionary, and the index of a row's value.
 pub fn entry(array: &dyn Array, row: usize) -> Option<(&dyn Array, usize)> {
     let dictionary = array.as_any_dictionary_opt()?;
     macro_rules! key {
@@ -31,7 +31,7 @@ pub fn entry(array: &dyn Array, row: usize) -> Option<(&dyn Array, usize)> {
     Some((&**dictionary.values(), key))
 }
 
-/// The bytes of a text or a binary.
+/// Returns the bytes of a text or a binary.
 pub fn bytes(array: &dyn Array, row: usize) -> Option<&[u8]> {
     Some(match array.data_type() {
         DataType::Utf8View => array.as_string_view().value(row).as_bytes(),
@@ -45,12 +45,12 @@ pub fn bytes(array: &dyn Array, row: usize) -> Option<&[u8]> {
     })
 }
 
-/// Adds a date or a time as a text: as ISO 8601 has it, with the digits of a second that are needed. An instant has a Z.
+/// Appends a date or a time as ISO 8601 text, with as many digits of a second as needed. An instant ends with Z.
 pub fn push_time(array: &dyn Array, row: usize, out: &mut String) -> bool {
     fn write(out: &mut String, time: Option<impl Debug>, value: impl Into<i64>) {
         match time {
             Some(time) => write!(out, "{time:?}"),
-            // Beyond the years that are counted.
+            // Outside the supported years.
             None => write!(out, "{}", value.into()),
         }
         .expect("memory takes all");
@@ -82,7 +82,7 @@ pub fn push_time(array: &dyn Array, row: usize, out: &mut String) -> bool {
     true
 }
 
-/// Adds a date, a time or a duration as a number of seconds, which has an order: all of its digits, whatever its unit.
+/// Appends a date, time or duration as a number of seconds, with all digits, so that different units compare.
 pub fn push_seconds(array: &dyn Array, row: usize, out: &mut String) -> bool {
     macro_rules! of {
         ($kind:ty, $digits:expr) => {
@@ -112,7 +112,7 @@ pub fn push_seconds(array: &dyn Array, row: usize, out: &mut String) -> bool {
     true
 }
 
-/// Adds a value as compact JSON, the members of structs sorted by name.
+/// Appends a value as compact JSON, with struct members sorted by name.
 pub fn push(array: &dyn Array, row: usize, out: &mut String) {
     macro_rules! digits {
         ($kind:ty) => {
@@ -200,12 +200,12 @@ fn push_list(values: &ArrayRef, out: &mut String) {
     out.push_str(if comma == "[" { "[]" } else { "]" });
 }
 
-/// A text between quotes.
+/// Appends a text in quotes.
 fn push_text(text: &str, out: &mut String) {
     out.push_str(&serde_json::to_string(text).expect("a text is JSON"));
 }
 
-/// A binary that is no text, as an array of numbers: another binary may be any text.
+/// Appends a binary that is not UTF-8 as an array of numbers, because any text may be another binary.
 fn push_bytes(bytes: &[u8], out: &mut String) {
     for (i, byte) in bytes.iter().enumerate() {
         write!(out, "{}{byte}", if i == 0 { '[' } else { ',' }).expect("memory takes all");
@@ -213,7 +213,7 @@ fn push_bytes(bytes: &[u8], out: &mut String) {
     out.push(']');
 }
 
-/// The digits of a decimal with this scale, without zeros behind the point: equal numbers are one key.
+/// Appends a decimal with this scale, without trailing zeros after the point, so that equal numbers are the same key.
 fn push_decimal(digits: &str, scale: i64, out: &mut String) {
     let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |digits| ("-", digits));
     if digits == "0" {
@@ -239,7 +239,7 @@ fn push_decimal(digits: &str, scale: i64, out: &mut String) {
     }
 }
 
-/// As `serde_json` writes it. There is one zero, and one value that is no number.
+/// Appends a float as `serde_json` does, but with only one zero and one NaN.
 fn push_float<T: Copy + Default + Add<Output = T> + Into<f64> + Serialize>(value: T, out: &mut String) {
     match value.into() {
         f64::INFINITY => out.push_str("Infinity"),

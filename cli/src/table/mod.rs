@@ -1,50 +1,50 @@
-//! Tables: files of Parquet, whose row groups take the place of chunks of lines.
+//! Tables: Parquet files. Their row groups take the place of chunks of lines.
 //!
 //! ```text
-//! damage     what a damaged file makes fail, and where
-//! thrift     what footers and headers tell of sizes, before they are believed
-//! partitions columns that the path of a file tells
+//! damage     failures of damaged files, with their locations
+//! thrift     checks of sizes in footers and headers before the library uses them
+//! partitions columns in the path of a file
 //! file       the footer, and bytes by position
 //! pages      the pages of a row group
-//! columns    which columns are read, and what of them is a part of a key
-//! json       what a value is as JSON
-//! value      what it is as a part of a key
+//! columns    the columns that are read, and the parts of keys among them
+//! json       values as JSON
+//! value      values as parts of keys
 //! rows       the rows of a row group, with these columns
-//! selected   which of them are written
-//! assembly   puts row groups one after another, and ends the file
+//! selected   the rows that are written
+//! assembly   concatenates row groups, and ends the file
 //! encode     makes a row group of rows, or copies one
 //! ```
 
 use crate::key::json::Pointer;
 use serde::{Deserialize, Serialize};
 
-/// What is read of a row.
+/// The parts of a row that are read.
 #[derive(Clone, Copy)]
 pub enum Wanted<'a> {
-    /// All of it.
+    /// The whole row.
     Row,
     /// Values.
     Values(&'a [Pointer]),
     /// A text.
     Text(&'a Pointer),
-    /// Fields, which lines alone have.
+    /// Fields, which only lines have.
     Field,
 }
 
-/// A table so far.
+/// The state of an unfinished table.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Saved {
-    /// What a run needs that goes on with it. Empty if it is whole.
+    /// The metadata that a resumed run needs. Empty if the table is complete.
     pub footer: String,
     pub groups: GroupCounts,
 }
 
-/// What became of row groups.
+/// The numbers of row groups.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct GroupCounts {
-    /// Those of the inputs.
+    /// Row groups of the inputs.
     pub read: u64,
-    /// Those that were copied as they are, and those that were written anew.
+    /// Row groups that were copied, and those that were rewritten.
     pub copied: u64,
     pub written: u64,
 }

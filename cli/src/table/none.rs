@@ -1,4 +1,4 @@
-//! What stands in the place of tables in a build without them: nothing of these types can be there.
+//! Substitutes for tables in a build without them. Values of these types cannot exist.
 
 use crate::encode::Compression;
 use crate::error::Error;

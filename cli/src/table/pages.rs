@@ -1,4 +1,4 @@
-//! The pages of a row group. What their headers tell is checked before memory is taken for it.
+//! The pages of a row group. Sizes in their headers are checked before memory is allocated.
 
 use crate::table::damage::{has_room, no_room};
 use crate::table::file::{From, Positioned, Table};
@@ -15,7 +15,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::iter;
 use std::sync::Arc;
 
-/// Bytes that a value of a page takes: a view of a text, and two levels with those that are copied of them.
+/// The bytes that a value of a page takes: a view of a text, and two levels with their copies.
 const VALUE: u64 = 24;
 
 /// A row group that is read.
@@ -34,7 +34,7 @@ impl RowGroups for Pages<'_> {
         let bytes = Headers { bytes: self.table.bytes.clone(), codec: column.compression_codec() };
         let levels = column.column_descr();
         let levels = [levels.max_rep_level(), levels.max_def_level()];
-        // Pages follow one another, so what an index tells of their places is not asked.
+        // Pages are consecutive, so the locations in an index are not needed.
         let pages = SerializedPageReader::new(Arc::new(bytes), column, self.num_rows(), None)?;
         Ok(Box::new(Chunk(Some(Box::new(Checked { pages, levels })))))
     }
@@ -64,14 +64,14 @@ impl PageIterator for Chunk {}
 /// Pages that are checked before they are decoded.
 struct Checked {
     pages: SerializedPageReader<Headers>,
-    /// The most that their levels are.
+    /// The maximum repetition and definition levels.
     levels: [i16; 2],
 }
 
 impl Checked {
     fn check(&self, page: Option<Page>) -> Result<Option<Page>> {
         match &page {
-            // No value takes less than a byte.
+            // Each value takes at least a byte.
             Some(Page::DictionaryPage { buf, num_values, .. }) if *num_values as usize > buf.len() => {
                 return Err(damaged(format!("a dictionary tells of {num_values} values in {} bytes", buf.len())));
             }
@@ -101,7 +101,7 @@ impl Checked {
     }
 }
 
-/// Refuses more values, or lengths of texts, than there is memory for.
+/// Refuses values, or lengths of texts, that would not fit into memory.
 fn check_values<'a>(bytes: impl FnOnce() -> Option<&'a [u8]>, encoding: Encoding, values: u32) -> Result<()> {
     let memory = u64::from(values) * VALUE;
     if !has_room(memory) {
@@ -167,7 +167,7 @@ impl PageReader for Checked {
     }
 }
 
-/// The bytes of a file, where what is read and not got is the header of a page.
+/// The bytes of a file. Bytes that are read sequentially are the header of a page.
 struct Headers {
     bytes: Positioned,
     codec: CompressionCodec,
@@ -191,7 +191,7 @@ impl ChunkReader for Headers {
     }
 }
 
-/// The header of a page. It is looked at when the first byte is read: before that, nobody knows whether there is one.
+/// The header of a page. It is checked when the first byte is read: before that, it is unknown whether there is a page.
 struct Header {
     bytes: BufReader<From>,
     codec: Option<CompressionCodec>,
@@ -206,9 +206,9 @@ impl Read for Header {
     }
 }
 
-/// Refuses a page that no bytes of its compressed length become, or for which there is no memory.
+/// Refuses a page that cannot decompress to its declared size, or that does not fit into memory.
 fn check_header(header: &[u8], codec: CompressionCodec) -> io::Result<()> {
-    // The most bytes that one becomes, by the formats.
+    // The maximum expansion of a byte in each format.
     let most = match codec {
         CompressionCodec::SNAPPY => 22,
         CompressionCodec::LZ4 | CompressionCodec::LZ4_RAW => 256,
@@ -221,6 +221,6 @@ fn check_header(header: &[u8], codec: CompressionCodec) -> io::Result<()> {
         let message = format!("the header of a page is damaged: it makes {size} bytes of {compressed}");
         return Err(io::Error::other(message));
     }
-    // Some need a buffer beside.
+    // Some codecs need a second buffer.
     if !has_room(2 * size) { Err(io::Error::other(no_room("a page", 2 * size).to_string())) } else { Ok(()) }
 }

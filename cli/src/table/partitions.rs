@@ -1,9 +1,9 @@
-//! Columns that stand in no file: the folders of its path tell them, such as `day=2026-11-01/`.
+//! Columns that are not in the file but in the folders of its path, such as `day=2026-11-01/`.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
-/// The columns that the folders of a path tell, as Hive has them.
+/// Returns the columns in the folders of a path, as in Hive.
 pub fn partitions(path: &Path) -> Vec<(String, Option<String>)> {
     let folders = path.parent().into_iter().flat_map(Path::components);
     let names = folders.filter_map(|part| match part {
@@ -19,7 +19,7 @@ pub fn partitions(path: &Path) -> Vec<(String, Option<String>)> {
     pairs.collect()
 }
 
-/// A name without the escapes `%3D` for signs that no folder's name may have.
+/// Removes percent-escapes such as `%3D`, which replace characters that folder names may not have.
 fn unescaped(name: &[u8]) -> String {
     let mut bytes = Vec::new();
     let mut rest = name;

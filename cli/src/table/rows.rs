@@ -1,4 +1,4 @@
-//! The rows of a table: row group by row group, with the columns that their keys are made of.
+//! The rows of a table, by row group, with the columns that their keys consist of.
 
 use crate::groups::values::Wanted as Values;
 use crate::input::inputs::Input;
@@ -19,36 +19,36 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Rows that are decoded together.
+/// The number of rows that are decoded together.
 pub const BATCH: usize = 8192;
 
-/// Bytes of memory that are left while rows are read.
+/// The bytes of memory that are left free while rows are read.
 const MARGIN: u64 = 16 << 20;
 
-/// Reads the row groups of a table, one after another.
+/// A reader of the row groups of a table, in order.
 pub struct TableReader {
     table: Arc<Table>,
     columns: Arc<Columns>,
-    /// The next row group, and the rows of it that are done.
+    /// The next row group, and the number of its rows that are done.
     next: usize,
     done: usize,
-    /// Whether rows were given, or none because there are none.
+    /// True once rows were returned, or an empty `Rows` for a table without any.
     begun: bool,
 }
 
-/// Rows of a row group, or none of a table that has no row group.
+/// Rows of a row group, or none if the table has no row groups.
 pub struct Rows {
     pub table: Arc<Table>,
-    /// Its number, and which rows of it these are.
+    /// The number of the row group, and the range of these rows in it.
     pub group: Option<usize>,
     pub range: Range<usize>,
     pub columns: Arc<Columns>,
-    /// What was read of them.
+    /// The decoded columns of the rows.
     pub batches: Vec<RecordBatch>,
 }
 
 impl TableReader {
-    /// Opens a table, of which so many rows are done. Beside what is wanted of each, it gives `values`.
+    /// Opens a table whose first `done` rows are done. `values` are read beside what is wanted of each row.
     pub fn open(input: Input, done: u64, wanted: Wanted<'_>, values: &Values) -> io::Result<Self> {
         let table = Table::open(input)?;
         let one;
@@ -78,18 +78,18 @@ impl TableReader {
         self.columns.check_texts()
     }
 
-    /// Refuses a column with the name of one that is added.
+    /// Refuses a column with the name of the added one.
     pub fn check_added(&self, name: &str) -> io::Result<()> {
         assembly::check_added(&self.table, name)
     }
 
-    /// Refuses other columns than those of a table whose rows come before, in one output.
+    /// Refuses other columns than in a table with earlier rows in the same output.
     pub fn check_together(&self, first: &Self) -> io::Result<()> {
         let [first, form] = [first, self].map(|reader| Form::of(&reader.table, None));
         first?.check(&form?, &self.table.name)
     }
 
-    /// The next rows. They are decoded with the columns that were asked for.
+    /// Returns the next rows, with the requested columns decoded.
     pub fn next(&mut self) -> io::Result<Option<Rows>> {
         let groups = self.table.metadata().num_row_groups();
         if self.next == groups {
@@ -112,7 +112,7 @@ impl TableReader {
         Ok(Some(self.rows(Some(group), range, batches)))
     }
 
-    /// Decodes the columns of a row group, from a row on. Where that fails, one column after another tells which one it is.
+    /// Decodes the columns of a row group, from a row on. On failure, columns are decoded one by one to find the damaged one.
     fn read(&self, group: usize, from: usize) -> io::Result<Vec<RecordBatch>> {
         let all = || read(&self.table, group, self.columns.mask.clone(), from);
         in_place(Place { group: Some(group), column: None }, all).map_err(|error| {
@@ -146,12 +146,12 @@ fn read(table: &Table, group: usize, mask: ProjectionMask, from: usize) -> Resul
     Ok(batches)
 }
 
-/// The failure of a row group with more rows than are told.
+/// Returns the error for a row group with more rows than declared.
 pub fn more() -> ParquetError {
     ParquetError::General("it has more rows than its footer tells of".to_owned())
 }
 
-/// Reads columns of a row group batch by batch, from a row on.
+/// Returns a reader for columns of a row group, batch by batch, from a row on.
 pub fn reader(table: &Table, group: usize, mask: ProjectionMask, from: usize) -> Result<ParquetRecordBatchReader> {
     let levels = parquet_to_arrow_field_levels(table.schema(), mask, Some(table.arrow.schema().fields()))?;
     let after = || RowSelection::from(vec![RowSelector::skip(from), RowSelector::select(table.rows(group) - from)]);
@@ -164,19 +164,19 @@ impl Rows {
         self.range.len()
     }
 
-    /// Bytes that the first of them stand for.
+    /// Returns the bytes that the first `rows` rows represent.
     pub fn bytes(&self, rows: usize) -> usize {
         let Some(group) = self.group else { return 0 };
         let all = self.table.metadata().row_group(group).total_byte_size().max(0) as f64;
         (all * rows as f64 / self.table.rows(group).max(1) as f64) as usize
     }
 
-    /// Bytes of memory.
+    /// Returns the bytes of memory in use.
     pub fn memory(&self) -> usize {
         self.batches.iter().map(RecordBatch::get_array_memory_size).sum()
     }
 
-    /// Calls `key` with the parts of the keys of each batch, and the number of its rows.
+    /// Calls `key` with the parts of the keys in each batch, and the number of its rows.
     fn each_batch(&self, mut key: impl FnMut(&[ArrayRef], usize)) {
         self.batches.iter().for_each(|batch| key(&self.columns.of_batch(batch), batch.num_rows()));
     }
@@ -186,7 +186,7 @@ impl Rows {
         self.each_batch(|columns, rows| (0..rows).for_each(|row| found(&Row { columns, row })));
     }
 
-    /// Calls `found` with what else was read of each row, in order.
+    /// Calls `found` with the other values of each row, in order.
     pub fn each_value(&self, mut found: impl FnMut(&Row<'_>)) {
         for batch in &self.batches {
             let columns = &self.columns.values_of_batch(batch)[..];
@@ -194,7 +194,7 @@ impl Rows {
         }
     }
 
-    /// Calls `found` with the text of each row, in order. None is a null or no text.
+    /// Calls `found` with the text of each row, in order. `None` for a null or a value that is not text.
     pub fn each_text(&self, mut found: impl FnMut(Option<&str>)) {
         self.each_batch(|columns, rows| {
             let texts = &*columns[0];

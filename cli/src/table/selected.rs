@@ -1,4 +1,4 @@
-//! Rows that are written: what a row group of an output is made of.
+//! Rows that are written: the contents of a row group of an output.
 
 use crate::encode::Compression;
 use crate::table::rows::Rows;
@@ -9,32 +9,32 @@ use std::sync::Arc;
 /// Rows of a row group, some of which are written.
 pub struct Selected {
     pub rows: Arc<Rows>,
-    /// Whether each of them is.
+    /// True for each row that is written.
     pub wanted: Vec<bool>,
-    /// What takes the place of texts, where that is asked for; none stays as it is.
+    /// The replacements of texts, if any; `None` leaves a text unchanged.
     pub texts: Option<Vec<Option<String>>>,
     pub added: Option<Added>,
     pub wish: Wish,
 }
 
-/// A column that is added, with a value for each row, or none.
+/// An added column, with a value, or none, for each row.
 pub enum Added {
     Texts(&'static str, Vec<Option<String>>),
     Numbers(&'static str, Vec<u64>),
 }
 
-/// How they are written, if it is asked for.
+/// The options for writing tables.
 #[derive(Clone, Copy, Default)]
 pub struct Wish {
     pub compression: Option<Compression>,
-    /// Whether the columns of keys get a Bloom filter.
+    /// True if key columns get a Bloom filter.
     pub filter: bool,
-    /// True if texts are replaced, which is done in a whole column alone.
+    /// True if texts are replaced, which requires a whole column.
     pub cuts: bool,
 }
 
 impl Selected {
-    /// Those that are wanted of these.
+    /// Selects the wanted rows.
     pub fn new(
         rows: Arc<Rows>,
         wanted: Vec<bool>,

@@ -1,18 +1,18 @@
-//! The bytes of Thrift's compact protocol, as far as they are looked at before the library believes them.
+//! A parser of Thrift's compact protocol, for what is checked before the library parses it.
 
-/// The kinds of fields.
+/// The types of fields.
 const NUMBERS: std::ops::RangeInclusive<u8> = 4..=6;
 const NUMBER: u8 = 5;
 const LIST: u8 = 9;
 const STRUCT: u8 = 12;
 
-/// The most levels of values that are passed over.
+/// The maximum nesting of skipped values.
 const DEEPEST: usize = 32;
 
-/// The most levels of a schema. The library, and what is done with its types, goes down by calls.
+/// The maximum nesting of a schema. The library, and the code that uses its types, is recursive.
 const DEEPEST_SCHEMA: usize = 100;
 
-/// What is left of bytes. All of its methods give none where the bytes are none of the protocol.
+/// The remaining bytes. All methods return `None` for bytes that violate the protocol.
 pub struct Thrift<'a>(pub &'a [u8]);
 
 impl<'a> Thrift<'a> {
@@ -26,7 +26,7 @@ impl<'a> Thrift<'a> {
         self.take(1).map(|bytes| bytes[0])
     }
 
-    /// A number without a sign.
+    /// Reads an unsigned number.
     pub fn varint(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
@@ -39,12 +39,13 @@ impl<'a> Thrift<'a> {
         None
     }
 
-    /// A number with a sign.
+    /// Reads a signed number.
     pub fn number(&mut self) -> Option<i64> {
         self.varint().map(|number| (number >> 1) as i64 ^ -((number & 1) as i64))
     }
 
-    /// The next field of a struct after the one with the id `last`: its id, which takes that place, and its kind. The kind 0 is the end.
+    /// Reads the header of a struct's next field after the field with the id `last`. Sets `last` to its id and returns its type.
+    /// The type 0 is the end.
     fn field(&mut self, last: &mut i64) -> Option<u8> {
         let byte = self.byte()?;
         let (step, kind) = (byte >> 4, byte & 0xF);
@@ -56,14 +57,14 @@ impl<'a> Thrift<'a> {
         Some(kind)
     }
 
-    /// The start of a list: how many values it has, and their kind.
+    /// Reads the header of a list: the number of its values, and their type.
     fn list(&mut self) -> Option<(u64, u8)> {
         let byte = self.byte()?;
         let size = if byte >> 4 == 0xF { self.varint()? } else { u64::from(byte >> 4) };
         Some((size, byte & 0xF))
     }
 
-    /// Passes over a value, that of a field or of a list.
+    /// Skips the value of a field or a list.
     fn skip(&mut self, kind: u8, in_list: bool, depth: usize) -> Option<()> {
         let depth = depth.checked_sub(1)?;
         match kind {
@@ -102,8 +103,8 @@ impl<'a> Thrift<'a> {
         Some(())
     }
 
-    /// The fields of a struct of the first level, up to its end or to where `found` has enough. That gets the id and the kind of each,
-    /// and tells whether it read the value.
+    /// Reads the fields of a top-level struct, up to its end or until `found` has enough. `found` gets the id and the type of each,
+    /// and returns whether it read the value.
     fn fields(&mut self, mut found: impl FnMut(&mut Self, i64, u8) -> Option<Found>) -> Option<()> {
         let mut id = 0;
         loop {
@@ -126,7 +127,7 @@ enum Found {
     Enough,
 }
 
-/// Refuses a footer whose schema has too many levels, or is not whole.
+/// Refuses a footer whose schema is nested too deeply or incomplete.
 pub fn check_schema(footer: &[u8]) -> Result<(), String> {
     let mut deepest = 0;
     let whole = Thrift(footer).fields(|footer, id, kind| {
@@ -134,7 +135,7 @@ pub fn check_schema(footer: &[u8]) -> Result<(), String> {
             return Some(Found::Other);
         }
         let (mut left, _) = footer.list()?;
-        // For each level the columns that are to come.
+        // For each level, the number of columns left.
         let mut levels: Vec<u64> = Vec::new();
         while left > 0 {
             left -= 1;
@@ -167,7 +168,7 @@ pub fn check_schema(footer: &[u8]) -> Result<(), String> {
     }
 }
 
-/// The footer with a kind for its row groups, if it has none of them and names no kind, as fastparquet writes it. The library asks for one.
+/// Returns the footer with an element type for its empty list of row groups, which fastparquet omits and the library requires.
 pub fn typed_groups(footer: &[u8]) -> Option<Vec<u8>> {
     let mut place = None;
     Thrift(footer).fields(|rest, id, kind| {
@@ -182,7 +183,7 @@ pub fn typed_groups(footer: &[u8]) -> Option<Vec<u8>> {
     Some(typed)
 }
 
-/// Bytes of a page, and what they take in the file, from its header.
+/// Returns the uncompressed and the compressed size of a page, from its header.
 pub fn page_sizes(header: &[u8]) -> Option<(u64, u64)> {
     let (mut header, mut id) = (Thrift(header), 0);
     let mut field = |wanted| {
@@ -193,14 +194,14 @@ pub fn page_sizes(header: &[u8]) -> Option<(u64, u64)> {
     Some((u64::try_from(field(2)?).ok()?, u64::try_from(field(3)?).ok()?))
 }
 
-/// Whether an offset index tells of no more pages than it has bytes.
+/// True if an offset index declares no more pages than it has bytes.
 pub fn is_offset_index(bytes: &[u8]) -> bool {
     let (mut index, mut id) = (Thrift(bytes), 0);
     let kind = index.field(&mut id);
     (kind, id) == (Some(LIST), 1) && index.list().is_some_and(|(size, _)| size <= bytes.len() as u64)
 }
 
-/// How many numbers a run of deltas has, and what comes after it if `whole`.
+/// Returns the number of values in a delta-encoded run and, if `whole`, the bytes after the run.
 pub fn deltas(bytes: &[u8], whole: bool) -> Option<(u64, &[u8])> {
     let mut bytes = Thrift(bytes);
     let (block, parts, count) = (bytes.varint()?, bytes.varint()?, bytes.varint()?);
@@ -223,13 +224,13 @@ pub fn deltas(bytes: &[u8], whole: bool) -> Option<(u64, &[u8])> {
 mod tests {
     use super::*;
 
-    /// A column of a schema with a name of one letter, in whose place another field may come first.
+    /// Returns a column of a schema with a one-letter name. Another field precedes the name.
     fn column(children: u8) -> Vec<u8> {
-        // An i32 of the id 3, a binary of the id 4, and an i32 of the id 5.
+        // An i32 with the id 3, a binary with the id 4, and an i32 with the id 5.
         vec![0x35, 0, 0x18, 1, b'a', 0x15, 2 * children, 0]
     }
 
-    /// A footer with a schema, before which its version is.
+    /// Returns a footer with a schema, preceded by its version.
     fn footer(columns: &[u8]) -> Vec<u8> {
         let mut bytes = vec![0x15, 2, 0x19, 0xFC];
         let mut count = columns.len();
@@ -259,14 +260,14 @@ mod tests {
         }
         let whole = footer(&[2, 1, 0, 0]);
         assert!((0..whole.len()).all(|length| check_schema(&whole[..length]).is_err()));
-        // Before the schema, a map and a list of a struct that is empty.
+        // Before the schema, a map and a list of an empty struct.
         let unknown = [&[0x1B, 1, 0x85, 4, 1, b'x', 0x09, 2, 0x1C, 0, 0x09, 4][..], &footer(&[1, 0])[3..]].concat();
         check_schema(&unknown).unwrap();
     }
 
     #[test]
     fn row_groups_that_are_none_get_a_kind() {
-        // The number of rows, of the id 3, and the row groups, of the id 4.
+        // The number of rows, with the id 3, and the row groups, with the id 4.
         let with_groups = |list: u8| [footer(&[1, 0]), vec![0x16, 0, 0x19, list, 0]].concat();
         assert_eq!(typed_groups(&with_groups(0)), Some(with_groups(STRUCT)));
         for sound in [with_groups(STRUCT), with_groups(0x1C), footer(&[1, 0]), Vec::new()] {
@@ -281,7 +282,7 @@ mod tests {
         assert_eq!(page_sizes(&[0x15, 0, 0x25, 2, 0x15, 6]), None);
         assert!(is_offset_index(&[0x19, 0x1C, 0]) && is_offset_index(&[0x19, 0xFC, 5, 0, 0, 0]));
         assert!(!is_offset_index(&[0x19, 0xFC, 0x7F, 0, 0]) && !is_offset_index(&[0x29, 0x1C, 0]));
-        // 128 in 4 parts; one number, and then 34 of which the last part has two.
+        // 128 in 4 parts: one number, and then 34, two of them in the last part.
         assert_eq!(deltas(&[0x80, 1, 4, 1, 8, 7], true), Some((1, &[7][..])));
         let many = [&[0x80, 1, 4, 34, 8, 0, 1, 2, 9, 9][..], &[1; 4], &[2; 8], &[7]].concat();
         assert_eq!(deltas(&many, true), Some((34, &[7][..])));

@@ -1,4 +1,4 @@
-//! The values of arrays, as keys tell them: like the values of lines of JSON.
+//! The values of arrays as parts of keys, equal to the values of lines of JSON.
 
 use crate::key::{KeyRule, Part, Parts, Scratch, Value, Values};
 use crate::table::json::{bytes, entry, push, push_seconds, push_time};
@@ -31,7 +31,7 @@ impl Values for Row<'_> {
     }
 }
 
-/// A value, with dates and times as numbers.
+/// Returns a value, with dates and times as numbers.
 fn sortable<'a>(array: &'a dyn Array, row: usize, json: &'a mut String) -> Value<'a> {
     if array.is_valid(row) {
         if let Some((values, entry)) = entry(array, row) {
@@ -45,7 +45,7 @@ fn sortable<'a>(array: &'a dyn Array, row: usize, json: &'a mut String) -> Value
     value(array, row, json)
 }
 
-/// A value. A text or a binary is told by its bytes, and dates and times by the text that they have in JSON.
+/// Returns a value: texts and binaries as bytes, dates and times as their text in JSON.
 fn value<'a>(array: &'a dyn Array, row: usize, json: &'a mut String) -> Value<'a> {
     if array.is_null(row) {
         return Value::Null;
@@ -64,7 +64,7 @@ fn value<'a>(array: &'a dyn Array, row: usize, json: &'a mut String) -> Value<'a
     Value::Json(json)
 }
 
-/// Calls `found` with the bytes of each text or binary, in order. False, without a call, for an array of others.
+/// Calls `found` with the bytes of each text or binary, in order. Returns false, without a call, for other types.
 fn each_bytes(array: &dyn Array, mut found: impl FnMut(Option<&[u8]>)) -> bool {
     fn texts<'a>(array: impl Iterator<Item = Option<&'a str>>, mut found: impl FnMut(Option<&[u8]>)) {
         array.for_each(|text| found(text.map(str::as_bytes)));
@@ -81,16 +81,16 @@ fn each_bytes(array: &dyn Array, mut found: impl FnMut(Option<&[u8]>)) -> bool {
     true
 }
 
-/// Calls `found` with the hash of the key of each row, in order, or without one where the key has a null and these are no keys.
+/// Calls `found` with the hash of each row's key, in order, or with `None` if the key has a null and `nulls` is false.
 ///
-/// The key is the one that the command makes of a row with these values in the columns that are asked for, and of a line of JSON that has
-/// them: see "Keys of rows" in docs/FORMAT.md. So filters serve both. Time and memory are those of the values.
+/// The key is the same as the command's for a row with these values in the selected columns, and for a line of JSON with them, so
+/// filters serve both: see "Keys of rows" in docs/FORMAT.md. Time and memory are proportional to the values.
 ///
 /// # Errors
-/// If a column has a type whose values are no keys: intervals, unions and run-end encoded ones.
+/// If the values of a column cannot be keys: intervals, unions and run-end encoded arrays.
 ///
 /// # Panics
-/// If the columns have different lengths, or an array breaks its own rules.
+/// If the columns have different lengths, or an array is invalid.
 ///
 /// ```
 /// use arrow_array::{ArrayRef, StringArray};
@@ -115,19 +115,19 @@ pub fn hash_rows(
     let part = Part::Json(Vec::new());
     let rule = KeyRule { part, crlf: false, trim: Parts::None, url: Parts::None, ignore_case: Parts::None, nulls };
     let mut scratch = Scratch::default();
-    // Most keys are one text. Twice as fast as row by row.
+    // Most keys are a single text, and this is twice as fast as row by row.
     if let [column] = columns {
         let null = nulls.then(|| hasher.bytes(NULL));
         if each_bytes(column, |bytes| found(bytes.map_or(null, |bytes| Some(hasher.bytes(bytes))))) {
             return Ok(());
         }
     }
-    // Nulls are the only fault that there can be.
+    // Nulls are the only possible fault.
     (0..rows).for_each(|row| found(rule.key_of(&Row { columns, row }, &mut scratch).ok().map(|key| hasher.bytes(key))));
     Ok(())
 }
 
-/// Refuses a type whose values cannot be compared, or are no texts if these are asked for.
+/// Refuses a type whose values cannot be compared or, if `texts`, are not texts.
 pub fn check_choice(kind: &DataType, texts: bool) -> io::Result<()> {
     match kind {
         DataType::Dictionary(_, values) => check_choice(values, texts),
@@ -146,10 +146,10 @@ pub fn check_choice(kind: &DataType, texts: bool) -> io::Result<()> {
     }
 }
 
-/// Refuses a type whose values are no keys, or no texts if these are asked for.
+/// Refuses a type whose values cannot be keys or, if `texts`, are not texts.
 pub fn check(kind: &DataType, texts: bool) -> io::Result<()> {
     use DataType::*;
-    // All types by their names, so that a type of a later Arrow is not taken for one that `push` writes.
+    // All types are listed, so that a type of a later Arrow is not mistaken for one that `push` writes.
     match kind {
         Utf8View | BinaryView => Ok(()),
         _ if texts => Err(io::Error::other(format!(
@@ -196,7 +196,7 @@ mod tests {
         Arc::new(array)
     }
 
-    /// As they are told row by row.
+    /// Equal to the hashes of single rows.
     #[test]
     fn texts_are_hashed_as_other_values_are() {
         let texts = [Some("a"), None, Some(""), Some("a text that is longer than a view")];
@@ -221,7 +221,7 @@ mod tests {
         }
     }
 
-    /// What one row has as a value is what a line of JSON has for it, so one filter serves both.
+    /// A row's value equals the value in a line of JSON, so that one filter serves both.
     #[test]
     fn values_are_those_of_lines_of_json() {
         let micros = |zone: Option<&str>| {
@@ -290,7 +290,7 @@ mod tests {
             }
         }
 
-        /// Decimals are equal where their numbers are, whatever their scales are.
+        /// Decimals are equal if their numbers are, whatever their scales.
         #[test]
         fn equal_decimals_are_one_key(digits in -10_000i128..10_000, zeros in 0..4u32, scale in -2..4i8) {
             let decimal = |digits: i128, scale| array(Decimal128Array::from(vec![digits]).with_precision_and_scale(38, scale).unwrap());
