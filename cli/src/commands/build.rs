@@ -1,4 +1,4 @@
-//! `bloomline build`: a filter of lines, in a file.
+//! `bloomline build`: builds a filter of lines in a file.
 
 use crate::commands::kinds;
 use crate::commands::scan::Scan;
@@ -31,7 +31,7 @@ use std::time::Instant;
 pub fn run(options: &BuildOptions) -> Result<u8, Error> {
     let started = Instant::now();
     let reading = &options.reading;
-    // A filter that is replaced is refused as an input.
+    // An existing filter that is to be replaced is refused as an input.
     let own = files::of_filter(&options.output).into_iter().skip(usize::from(!options.append));
     let own: Vec<PathBuf> = own.chain(reading.list().map(Path::to_owned)).collect();
     let mut inputs = Inputs::check(&reading.named(), &own, reading.on_error != OnError::Fail)?;
@@ -46,7 +46,7 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
         let go_on = reading.on_error != OnError::Fail;
         header::check_all(&mut [&mut inputs], reading.cut(format), header::BY_PLACE, go_on)?;
     }
-    // A number of lines that is too low has them read again, so that the file has one filter of the right size.
+    // If the number of lines is too low, they are read again, so that the file has one filter of the right size.
     let again: io::Result<Vec<Input>> = inputs.found.iter().map(Input::again).collect();
     let again = again.map(|found| Inputs {
         found,
@@ -103,7 +103,7 @@ fn work(
     }
 }
 
-/// Saves the filter, in the smallest size if that is wanted.
+/// Saves the filter, shrunk to the smallest size unless the options keep it.
 fn save(options: &BuildOptions, work: &Work) -> Result<(), Error> {
     let set = &mut work.seen.write().set;
     set.fix();

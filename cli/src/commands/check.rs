@@ -1,4 +1,4 @@
-//! `bloomline check`: the lines that are in a filter, as grep would print them.
+//! `bloomline check`: prints the lines that are in a filter, like grep.
 
 use crate::commands::kinds;
 use crate::commands::scan::{self, Scan};

@@ -1,4 +1,4 @@
-//! What `dedup` and `corpus` share that look at groups of equal lines or documents: the decisions between the two readings, and reports.
+//! Groups of equal lines or similar documents for `dedup` and `corpus`: the decisions between two readings, and the reports.
 
 use crate::encode::Encoder;
 use crate::error::Error;
@@ -25,24 +25,24 @@ use std::path::{Path, PathBuf};
 /// Bytes of a report that are written at once.
 const BUFFER: usize = 1 << 16;
 
-/// What is asked for of groups.
+/// The options of groups.
 pub struct Grouping {
     choice: Choice,
     printed: Printed,
     id: Option<Pointer>,
     pairs: Option<PathBuf>,
     clusters: Option<PathBuf>,
-    /// Documents that are alike are groups: those of this Jaccard index that share a band.
+    /// The bands and the least Jaccard index of near duplicates, if similar documents are groups.
     near: Option<(Near, f64)>,
 }
 
-/// What became of the lines of all inputs.
+/// The decisions about the lines of all inputs.
 pub struct Grouped {
     pub decided: Decided,
-    /// The numbers of groups, and of lines whose key did not come before.
+    /// The numbers of groups, and of distinct keys.
     pub chosen: Chosen,
     pub distinct: u64,
-    /// The length of the records.
+    /// The size of the records.
     pub disk_bytes: u64,
 }
 
@@ -53,27 +53,27 @@ impl Grouping {
         Self { choice, printed, id, pairs, clusters, near }
     }
 
-    /// The Jaccard index from which on documents are alike, if those are groups.
+    /// The least Jaccard index of similar documents, if these are groups.
     pub fn threshold(&self) -> Option<f64> {
         self.near.map(|(_, threshold)| threshold)
     }
 
-    /// The bands of documents that may be alike, if those are groups.
+    /// The bands of similar documents, if these are groups.
     pub fn near(&self) -> Option<Near> {
         self.near.map(|(near, _)| near)
     }
 
-    /// Which distinct lines are printed.
+    /// The distinct lines that are printed.
     pub fn which(&self) -> Which {
         self.printed.which
     }
 
-    /// The files that tell of groups.
+    /// The files of the reports.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.pairs.iter().chain(&self.clusters).map(PathBuf::as_path)
     }
 
-    /// What decides which lines are printed, for comparison with another run.
+    /// Describes the selection of printed lines, for comparison with another run.
     pub fn description(&self) -> String {
         let Self { choice, printed: Printed { which, counted }, id, near, .. } = self;
         let id = id.as_ref().map_or(String::new(), |id| format!(", told by {id}"));
@@ -81,19 +81,19 @@ impl Grouping {
         format!(", grouped: {choice} of {which:?}{}{id}{near}", if *counted { ", counted" } else { "" })
     }
 
-    /// What is read of lines beside their keys.
+    /// The values that are read of lines beside their keys.
     pub fn values(&self) -> values::Wanted {
         let choice = Some(&self.choice).filter(|choice| choice.pointer().is_some()).cloned();
         values::Wanted { choice, id: self.id.clone() }
     }
 
-    /// What is kept of the lines of these inputs. `had` tells whether the filter has keys of earlier runs.
+    /// Creates the records of these inputs. `had` is true if the filter has keys of earlier runs.
     pub fn records(&self, inputs: &[Input], had: bool) -> Result<Records, Error> {
         let places = Places::new(inputs.iter().map(|input| &*input.path));
         Records::new(places, self.choice.clone(), self.id.is_some(), had, self.near.map(|(near, _)| near.bands()))
     }
 
-    /// Finds groups of lines that are equal, or those of the clusters, decides what becomes of each, and tells of it.
+    /// Finds groups of equal lines, or takes the clusters, decides about each line, and writes the reports.
     pub fn decide(
         &self,
         records: &mut Records,
@@ -131,7 +131,7 @@ impl Grouping {
         Ok(Grouped { decided, chosen, distinct, disk_bytes })
     }
 
-    /// Warnings, if no group had a value to choose by, some had values of both kinds, or strings were compared that mislead.
+    /// Returns warnings if no group had a value to choose by, some had values of both kinds, or misleading strings were compared.
     pub fn warnings(&self, chosen: &Chosen) -> Vec<String> {
         let (Chosen { asked, without, mixed, misled, .. }, Some(at)) = (chosen, self.choice.pointer()) else {
             return Vec::new();
@@ -155,7 +155,7 @@ impl Grouping {
         mixed.into_iter().chain(misled).collect()
     }
 
-    /// Opens the files that tell of groups. None of them may be read or written besides.
+    /// Opens the report files. None of them may also be read or written otherwise.
     pub fn targets<'a>(
         &self,
         read: impl Iterator<Item = &'a Origin>,
@@ -173,17 +173,17 @@ impl Grouping {
     }
 }
 
-/// Files that will tell of groups, as they were found.
+/// The report files, open but not emptied.
 #[derive(Default)]
 pub struct Targets {
     pairs: Option<Target>,
     clusters: Option<Target>,
-    /// That which tells of tests.
+    /// The report about tests.
     tests: Option<Target>,
 }
 
 impl Targets {
-    /// That alone which tells of tests.
+    /// The report about tests alone.
     pub fn of_tests(tests: Target) -> Self {
         Self { tests: Some(tests), ..Self::default() }
     }
@@ -192,7 +192,7 @@ impl Targets {
         self.pairs.iter().chain(&self.clusters).chain(&self.tests)
     }
 
-    /// Empties them.
+    /// Empties the files.
     pub fn begin(self) -> Result<Reported, Error> {
         let begin = |target: Option<Target>| {
             let output = target.map(|target| target.begin(0, None)).transpose()?;
@@ -203,7 +203,7 @@ impl Targets {
     }
 }
 
-/// Files that tell of groups.
+/// The reports that are being written.
 #[derive(Default)]
 pub struct Reported {
     pairs: Option<Report>,
@@ -230,7 +230,7 @@ impl Report {
         pieces.into_iter().try_for_each(|piece| output.put(piece, encoder, false).map(drop))
     }
 
-    /// Writes the rest. It is on disk before a state is that knows of the lines.
+    /// Writes the rest. It is synced before a state that has keys of these lines.
     pub fn end(mut self) -> Result<(), Error> {
         self.flush()?;
         self.output.finish(&mut self.encoder)?;

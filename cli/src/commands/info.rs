@@ -1,4 +1,4 @@
-//! `bloomline info`: what a filter is, and how full.
+//! `bloomline info`: describes a filter and its fill.
 
 use crate::error::{Error, SUCCESS};
 use crate::figures::{Figures, LAYOUT, estimated, readable, readable_size};
@@ -10,7 +10,7 @@ use crate::seen::set::KeySet;
 use bloomline::{BloomFilter, Plan};
 use serde_json::json;
 
-/// The rates at which people ask how many keys still fit.
+/// The rates for which the remaining capacity is shown.
 const RATES: [(f64, &str); 4] =
     [(1e-2, "room at 1e-2"), (1e-3, "room at 1e-3"), (1e-4, "room at 1e-4"), (1e-6, "room at 1e-6")];
 
@@ -26,7 +26,7 @@ pub fn run(options: &InfoOptions) -> Result<u8, Error> {
     Ok(SUCCESS)
 }
 
-/// Adds what there is to know about a set.
+/// Adds the description of a set.
 pub fn describe(figures: &mut Figures, set: &KeySet) {
     let (memory, keys, fill, rate) = (set.memory_bytes(), set.keys(), set.fill_ratio(), set.current_fpr());
     let seed = set.hasher().seed();
@@ -97,7 +97,7 @@ pub fn describe(figures: &mut Figures, set: &KeySet) {
     }
 }
 
-/// Adds the number of keys and the rate that a filter is made for, and which share of these keys it has.
+/// Adds the number of keys and the rate that a filter is made for, and the share of these keys that it has.
 fn purpose(figures: &mut Figures, made_for: Option<(u64, f64)>, keys: f64) {
     let (planned, rate) = made_for.unzip();
     let share = planned.map_or(f64::NAN, |planned| keys / planned as f64);
@@ -112,7 +112,7 @@ fn purpose(figures: &mut Figures, made_for: Option<(u64, f64)>, keys: f64) {
     );
 }
 
-/// Adds how many more keys fit.
+/// Adds the number of keys that still fit at each rate.
 fn capacities(figures: &mut Figures, plan: &Plan, keys: f64) {
     let mut capacities = Vec::new();
     for (rate, label) in RATES {

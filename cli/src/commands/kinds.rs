@@ -1,4 +1,4 @@
-//! Inputs of two kinds: files of lines, and tables, which have rows.
+//! Checks of the two kinds of inputs: files of lines, and tables, which have rows.
 
 use crate::error::Error;
 use crate::files;
@@ -11,12 +11,12 @@ use crate::table::{TableReader, Wanted, Wish};
 use crate::values::OnError;
 use std::path::Path;
 
-/// Endings of names that claim lines, Parquet, and other formats of tables.
+/// Extensions of names that claim lines, Parquet, and other formats of tables.
 const LINES: [&str; 6] = ["csv", "json", "jsonl", "ndjson", "tsv", "txt"];
 const TABLES: [&str; 3] = ["parq", "parquet", "pq"];
 const OTHERS: [&str; 4] = ["arrow", "avro", "feather", "orc"];
 
-/// Refuses lines and rows, which cannot stand in one output.
+/// Refuses a mixture of lines and rows, which cannot be written to one output.
 pub fn check_one(inputs: &Inputs) -> Result<(), Error> {
     match inputs.kinds() {
         (Some(lines), Some(table)) => Err(Error::Kinds { lines: name(lines), table: name(table) }),
@@ -24,7 +24,7 @@ pub fn check_one(inputs: &Inputs) -> Result<(), Error> {
     }
 }
 
-/// Refuses an output whose name claims another format than that of what goes there.
+/// Refuses an output whose name claims another format than it will have.
 pub fn check_name(output: &Path, inputs: &Inputs, total: bool) -> Result<(), Error> {
     match inputs.kinds() {
         (_, Some(_)) if !total => check_name_of_rows(output),
@@ -34,7 +34,7 @@ pub fn check_name(output: &Path, inputs: &Inputs, total: bool) -> Result<(), Err
     }
 }
 
-/// Refuses an output of rows whose name claims lines, or another compression than that of columns.
+/// Refuses an output of rows whose name claims lines, or a compression of whole files.
 fn check_name_of_rows(output: &Path) -> Result<(), Error> {
     let ending = ending(output);
     if Coding::of_name(output)? == Coding::Plain && !LINES.contains(&&*ending) && !OTHERS.contains(&&*ending) {
@@ -49,7 +49,7 @@ pub fn check_name_of_lines(output: &Path) -> Result<(), Error> {
     check_name_of(output, "lines")
 }
 
-/// Refuses an output of what is `written`, lines, whose name claims a table.
+/// Refuses an output of lines, called `written` in errors, whose name claims a table.
 fn check_name_of(output: &Path, written: &str) -> Result<(), Error> {
     let inner = if Coding::of_name(output)? == Coding::Plain {
         output
@@ -74,12 +74,12 @@ pub fn check_name_of_manifest(manifest: &Path) -> Result<(), Error> {
     Err(Error::OtherFormat { output, ending, written: "a manifest, which is plain lines,".into(), remedy })
 }
 
-/// The ending of a name in lower case, without its dot.
+/// Returns the extension of a name in lower case, without its dot.
 fn ending(path: &Path) -> String {
     path.extension().map_or_else(String::new, |ending| ending.to_string_lossy().to_ascii_lowercase())
 }
 
-/// Refuses options for lines where all inputs are tables, and options for nulls where no key can be null.
+/// Refuses options for lines if all inputs are tables, and options for nulls if no key can be null.
 pub fn check_format(all: &[&Inputs], format: LineFormat, rule: Option<&KeyRule>, crlf: bool) -> Result<(), Error> {
     let Some(table) = all.iter().find_map(|inputs| inputs.kinds().1) else {
         let has_nulls = rule.is_none_or(|rule| rule.nulls || matches!(rule.part, Part::Json(_)));
@@ -101,18 +101,18 @@ pub fn check_format(all: &[&Inputs], format: LineFormat, rule: Option<&KeyRule>,
     }
 }
 
-/// What tables have to be like, beside what is read of them.
+/// Requirements for tables, beside the columns that are read.
 #[derive(Clone, Copy, Default)]
 pub struct Demand {
     pub wish: Wish,
     /// A column that is added.
     pub added: Option<&'static str>,
-    /// Whether the rows of all of them come to one output.
+    /// True if the rows of all tables are written to one output.
     pub together: bool,
 }
 
-/// Refuses what no table can be, and tables that lack what is wanted or cannot be written so, before an output is emptied. One that
-/// cannot be read is told when its turn comes, if it may be left out.
+/// Refuses options that need tables if there are none, and tables that lack columns or cannot be written, before an
+/// output is emptied. An unreadable table is reported when its turn comes, if it may be skipped.
 pub fn check_tables(
     inputs: &Inputs,
     wanted: Wanted<'_>,
@@ -152,7 +152,7 @@ pub fn check_tables(
     Ok(())
 }
 
-/// The rule for keys of all these: that of whole rows, if they are tables and whole lines were asked for.
+/// Returns the key rule of all these inputs: if whole lines were asked for and all are tables, the rule of whole rows.
 pub fn rule(all: &[&Inputs], rule: KeyRule) -> Result<KeyRule, Error> {
     let lines = all.iter().find_map(|inputs| inputs.kinds().0);
     let table = all.iter().find_map(|inputs| inputs.kinds().1);

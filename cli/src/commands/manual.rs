@@ -1,4 +1,4 @@
-//! `bloomline completions` and `bloomline manual`: made from the command line's own description.
+//! `bloomline completions` and `bloomline manual`: generated from the definition of the command line.
 
 use crate::error::{Error, SUCCESS};
 use crate::files::name;
@@ -32,17 +32,17 @@ pub fn manual(options: &ManualOptions) -> Result<u8, Error> {
     Ok(SUCCESS)
 }
 
-/// Writes the pages of a command and of those below it.
+/// Writes the pages of a command and of its subcommands.
 fn write_pages(command: &Command, folder: &Path) -> io::Result<()> {
     command.get_subcommands().try_for_each(|command| write_pages(command, folder))?;
     write_page(command, folder)
 }
 
-/// Writes the page of a command. Examples and exit codes have lines that stay as they are, to be copied.
+/// Writes the page of a command. Lines of examples and exit codes are not reflowed, so that they can be copied.
 fn write_page(command: &Command, folder: &Path) -> io::Result<()> {
     let ends = [command.get_before_long_help(), command.get_after_long_help()].map(|end| end.map(ToString::to_string));
     let command = command.clone().after_help(Resettable::Reset).after_long_help(Resettable::Reset);
-    // The page would leave out the only line of help of an option that `-h` does not show.
+    // The page would omit the only line of help of an option that `-h` does not show.
     let page = Man::new(command.mut_args(|arg| arg.hide_short_help(false)));
     let mut text = Vec::new();
     page.render(&mut text)?;
@@ -50,14 +50,14 @@ fn write_page(command: &Command, folder: &Path) -> io::Result<()> {
     fs::write(folder.join(page.get_filename()), text)
 }
 
-/// A heading and the lines that are indented below it, in roff.
+/// Formats a heading and the indented lines below it, in roff.
 fn section(text: &str) -> String {
     let (heading, lines) = text.split_once(":\n").unwrap_or((text, ""));
     let lines: Vec<String> = lines.lines().map(|line| escaped(line.strip_prefix("  ").unwrap_or(line))).collect();
     format!(".SH \"{}\"\n.nf\n{}\n.fi\n", heading.to_uppercase(), lines.join("\n"))
 }
 
-/// A line as it is to be read and copied.
+/// Escapes a line so that it is shown and copied as it is.
 fn escaped(line: &str) -> String {
     let line = line.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
     if line.starts_with(['.', '\'']) { format!("\\&{line}") } else { line }

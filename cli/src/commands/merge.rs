@@ -1,4 +1,4 @@
-//! `bloomline merge`: one filter with the keys of several.
+//! `bloomline merge`: combines several filters into one with the keys of all.
 
 use crate::error::{Error, SUCCESS};
 use crate::file_lock::FileLock;
@@ -26,7 +26,7 @@ pub fn run(options: &MergeOptions) -> Result<u8, Error> {
             return Err(Error::MergeKeys { into: first.clone(), filter: path.clone(), ours, theirs });
         }
         if ours.is_empty() && !theirs.is_empty() {
-            // The name stays.
+            // The merged filter keeps the name.
             mem::swap(&mut merged, &mut other);
         }
         let united =
@@ -36,7 +36,7 @@ pub fn run(options: &MergeOptions) -> Result<u8, Error> {
     let grown = merged.growing().and_then(ScalableBloomFilter::false_positive_rate);
     let merged = KeySet::Local(merged);
     match (options.fpr, grown) {
-        // What the files promise, for they go on growing.
+        // The rate that the files promise, because they can grow further.
         (Some(asked), Some(rate)) if rate > asked => return Err(Error::MergeRate { rate, asked }),
         (Some(asked), None) if merged.current_fpr() > asked => {
             return Err(Error::MergeRate { rate: merged.current_fpr(), asked });

@@ -1,4 +1,4 @@
-//! The commands: each begins in its file.
+//! The commands, each in a file of its own.
 
 pub mod build;
 pub mod check;

@@ -1,4 +1,4 @@
-//! `bloomline plan`: what a filter will take and do, before it is built.
+//! `bloomline plan`: computes the size and the rates of a filter before it is built.
 
 use crate::classic::Classic;
 use crate::error::{Error, SUCCESS};
@@ -8,7 +8,7 @@ use crate::output::Output;
 use bloomline::{BloomFilter, BuildError};
 use serde_json::{Value, json};
 
-/// The loads at which rates are told, in shares of the keys planned for.
+/// The loads for which rates are shown, as shares of the planned keys.
 const LOADS: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
 
 /// Rows of the table of rates.
@@ -38,11 +38,11 @@ struct Planned {
     keys: u64,
     memory: usize,
     probes: u32,
-    /// At the [`LOADS`].
+    /// The rates at the [`LOADS`].
     rates: [f64; LOADS.len()],
 }
 
-/// The layouts, sized as the user wants.
+/// Plans a filter of each layout by the options.
 fn layouts(options: &PlanOptions) -> Result<[Planned; 2], Error> {
     let builder = BloomFilter::builder();
     let (plan, keys, classic, classic_keys) = match (options.expected_keys, options.fpr, options.memory) {
@@ -119,9 +119,9 @@ fn layouts_text(layouts: &[Planned]) -> String {
     table(&rows)
 }
 
-/// The rates of words4 with this number of bits a key, one for each of the [`PROBES`].
+/// Returns the rates of words4 with this number of bits per key, one for each of the [`PROBES`].
 fn rates(bits_per_key: usize) -> Result<[f64; PROBES.len()], BuildError> {
-    // So many that blocks are loaded as in any large filter, so few that no two are expected to share a whole hash.
+    // Enough keys for the block loads of any large filter, and few enough that no two are expected to have equal hashes.
     const KEYS: u64 = 1 << 26;
     let memory = KEYS as usize / 8 * bits_per_key;
     let mut rates = [0.0; PROBES.len()];
@@ -155,7 +155,7 @@ fn rates_json() -> Result<String, BuildError> {
     Ok(Value::from(cells).to_string())
 }
 
-/// A rate, with as many digits as tell layouts apart.
+/// Formats a rate with enough digits to distinguish layouts.
 fn digits(rate: f64) -> String {
     format!("{rate:.3e}")
 }

@@ -1,4 +1,4 @@
-//! `bloomline redis`: the filters of servers, for those who look after them.
+//! `bloomline redis`: manages the filters of servers.
 
 use crate::commands::info;
 use crate::error::{Error, SUCCESS};
@@ -38,18 +38,18 @@ pub fn run(options: &RedisOptions) -> Result<u8, Error> {
     .map(|()| SUCCESS)
 }
 
-/// Whether an error is one of the filter, and not of the server or the user.
+/// True if an error is about the filter, and not about the server or the user.
 fn is_of_filter(error: &RedisFilterError) -> bool {
     use RedisFilterError::{Denied, Ended, OutOfMemory, Refused, Unreachable};
     !matches!(error, Denied { .. } | Ended | OutOfMemory { .. } | Refused { .. } | Unreachable { .. })
 }
 
-/// The files that are read for a server.
+/// The files that are read to connect to a server.
 fn origins(server: &ServerOptions) -> Vec<Origin> {
     server.files().map(Origin::of).collect()
 }
 
-/// Opens standard output, which must not be one of the files that are read for a server.
+/// Opens standard output, which must not be one of the files that are read to connect to a server.
 fn output(server: &ServerOptions) -> Result<Output, Error> {
     Output::standard(&origins(server))
 }
@@ -60,7 +60,7 @@ fn list(options: &ListOptions) -> Result<(), Error> {
     let (mut rows, mut objects) = (Vec::new(), Vec::new());
     let mut filter: Option<RedisBloomFilter> = None;
     for name in RedisBloomFilter::list(&server)? {
-        // One connection is enough for all of them.
+        // All filters share one connection.
         let opened = match &mut filter {
             Some(filter) => filter.turn_to(&name),
             None => RedisBloomFilter::open(&server, &name).map(|opened| filter = Some(opened)),
@@ -78,7 +78,7 @@ fn list(options: &ListOptions) -> Result<(), Error> {
                     "estimated_keys": estimated_keys, "fpr": expected_fpr,
                 }));
             }
-            // One that was lost or is of another version does not hide the others.
+            // A filter that was lost or has another version does not hide the others.
             Err(error) if is_of_filter(&error) => {
                 rows.push(vec![plain(&name), error.to_string()]);
                 objects.push(json!({ "name": name, "error": error.to_string() }));
@@ -89,7 +89,7 @@ fn list(options: &ListOptions) -> Result<(), Error> {
     if options.json {
         return output.write_line(Value::from(objects).to_string());
     }
-    // What is wrong with a filter takes the place of its figures, and has no width.
+    // The error of a filter replaces its figures, and is not aligned.
     let (whole, broken): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.len() > 2);
     let head = ["name", "size", "stored", "fill", "keys", "rate now"].map(str::to_owned).to_vec();
     let mut lines = if whole.is_empty() { Vec::new() } else { vec![table(&[vec![head], whole].concat())] };
@@ -97,12 +97,12 @@ fn list(options: &ListOptions) -> Result<(), Error> {
     lines.iter().try_for_each(|line| output.write_line(line))
 }
 
-/// A name that does not steer a terminal, whoever gave it.
+/// Escapes a name, so that it cannot control the terminal.
 fn plain(name: &str) -> String {
     name.escape_debug().to_string()
 }
 
-/// The fill, the keys and the rate, for people.
+/// Formats the fill, the keys and the rate.
 fn figures(stats: &RedisFilterStats) -> [String; 3] {
     let keys = stats.estimated_keys;
     let keys = if keys.is_finite() { format!("{keys:.0}") } else { "unknown".to_owned() };
@@ -137,7 +137,7 @@ fn upload(options: &UploadOptions) -> Result<(), Error> {
     Ok(RedisBloomFilter::create(&address.server, address.name, &size)?.upload(filter)?)
 }
 
-/// Lines that are added together: as many keys as the library sends in a round trip.
+/// Lines that are inserted together: as many keys as the library sends in one round trip.
 const IMPORTED: usize = 4096;
 
 fn import(options: &ImportOptions) -> Result<(), Error> {
@@ -190,7 +190,7 @@ fn import(options: &ImportOptions) -> Result<(), Error> {
     output.write_line(format!("{} keys read, {} of them new", import.read, import.new))
 }
 
-/// The keys that came over.
+/// Counts of the imported keys.
 #[derive(Default)]
 struct Import {
     read: u64,
@@ -213,7 +213,7 @@ impl Import {
     }
 }
 
-/// The bytes that hexadecimal digits stand for.
+/// Decodes hexadecimal digits.
 fn from_hex(digits: &[u8]) -> Option<Vec<u8>> {
     let value = |digit: u8| char::from(digit).to_digit(16).map(|value| value as u8);
     let (pairs, []) = digits.as_chunks::<2>() else { return None };
@@ -228,7 +228,7 @@ fn delete(options: &DeleteOptions) -> Result<(), Error> {
     }
 }
 
-/// What was seen of a filter and its servers, and when.
+/// The state of a filter and its servers at a point in time.
 struct Look {
     at: Instant,
     stats: RedisFilterStats,
@@ -237,12 +237,12 @@ struct Look {
 
 /// The figures of a line of `watch`.
 struct Change {
-    /// Of a second, since the line before.
+    /// Per second, since the line before.
     keys: Option<f64>,
     claims: Option<f64>,
     used: u64,
     max: Option<u64>,
-    /// Keys of any kind.
+    /// The number of evicted keys of any kind.
     evicted: u64,
 }
 
@@ -255,7 +255,7 @@ impl Look {
         let sum = |look: &Self, figure: fn(&RedisServerStats) -> u64| look.servers.iter().map(figure).sum::<u64>();
         let seconds = before.map(|before| (self.at - before.at).as_secs_f64());
         let claims = |look| sum(look, |server| server.claims);
-        // A server that was started anew counts from 0.
+        // The counters of a restarted server start at 0.
         let more = before.map(|before| claims(self).saturating_sub(claims(before)) as f64);
         let keys = before.map(|before| self.stats.estimated_keys - before.stats.estimated_keys);
         let each = |count: Option<f64>| count.zip(seconds).map(|(count, seconds)| count / seconds);
@@ -301,7 +301,7 @@ impl Look {
     }
 }
 
-/// Cells below each other, as wide as they usually are.
+/// Formats cells in columns of typical widths.
 fn line(cells: &[&str; 8]) -> String {
     let widths = [8, 14, 8, 9, 11, 9, 26, 8];
     cells.iter().zip(widths).map(|(cell, width)| format!("{cell:>width$}")).collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! A pass over inputs of which at most the lines of one output are printed: that of `build`, `check` and the set operations, and of a first
+//! A pass over inputs that prints at most to one output: for `build`, `check` and the set operations, and for a first
 //! reading.
 
 use crate::engine::lane::lanes;
@@ -37,14 +37,14 @@ pub struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    /// Inserts the lines of the inputs. Returns why it ended before they did.
+    /// Inserts the lines of the inputs. Returns the reason if it ended before they did.
     pub fn insert(&self, inputs: Inputs, seen: Seen, tally: Tally) -> Result<(Arc<Work>, Option<Stop>), Error> {
         let seen = SharedSeen::new(seen);
         let pass = Insert { seen: seen.clone(), in_order: true };
         self.read(inputs, Arc::new(pass), seen, tally)
     }
 
-    /// Reads the inputs and prints nothing. Returns why it ended before they did.
+    /// Reads the inputs and prints nothing. Returns the reason if it ended before they did.
     pub fn read(
         &self,
         inputs: Inputs,
@@ -58,9 +58,9 @@ impl Scan<'_> {
         self.work(inputs, pass, seen, tally, (true, None), progress)
     }
 
-    /// Looks the lines of the inputs up, and prints those that are `wanted`: that are in the set, or that are not. Returns why it ended
-    /// before the inputs did. Without an output nothing is printed. With a tally, lines that are not in the set are inserted,
-    /// counted there, and printed once.
+    /// Looks the lines of the inputs up, and prints the ones in the set, or the others, as `wanted`. Returns the reason
+    /// if it ended before the inputs did. Without an output nothing is printed. With a tally, lines that are not in the
+    /// set are inserted, counted there, and printed once.
     pub fn select(
         &self,
         inputs: Inputs,
@@ -121,7 +121,7 @@ impl Scan<'_> {
     }
 }
 
-/// That of grep: 0 if a line is selected, and 1 if none is; 2 if inputs are left out, unless only one line was asked for.
+/// Returns grep's exit code: 0 if a line is selected, and 1 if none is; 2 if inputs are skipped, unless `any` line was found.
 pub fn exit_code(work: &Work, stop: Option<Stop>, left_out_before: u64, any: bool) -> Result<u8, Error> {
     match stop.map_or(Ok(SUCCESS), Stop::end)? {
         SUCCESS => {}

@@ -1,6 +1,7 @@
-//! `bloomline in` and `bloomline not-in`: the lines of some files that others have, or have not.
+//! `bloomline in` and `bloomline not-in`: prints the lines of some files that are, or are not, in others.
 //!
-//! A first pass puts the lines of OLD into a set in memory, as `build` does. A second one looks those of NEW up, as `check` does.
+//! A first pass inserts the lines of OLD into a set in memory, as `build` does. A second one looks up the lines of NEW, as `check`
+//! does.
 
 use crate::commands::kinds::{self, Demand};
 use crate::commands::scan::{self, Scan};
@@ -28,7 +29,8 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Runs the command, which prints the lines of NEW that are in OLD, or those that are not: each time that they come, or the first time.
+/// Runs the command, which prints the lines of NEW that are in OLD if `wanted`, otherwise the others: each time, or once if
+/// `distinct`.
 pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Error> {
     let started = Instant::now();
     let SetOptions { reading, select, key, size, growth, .. } = options;
@@ -41,7 +43,7 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
     }
     let mut own: Vec<PathBuf> = reading.list().map(Path::to_owned).into_iter().collect();
     let mut new = Inputs::check(&Named { paths: &options.new, list: None, ..reading.named() }, &own, true)?;
-    // Who compares a new file with the directory that it is in does not mean the file itself.
+    // A comparison of a new file with its own directory does not include the file itself.
     own.extend(new.found.iter().map(|input| input.path.clone()));
     let mut old = Inputs::check(&reading.named(), &own, reading.on_error != OnError::Fail)?;
     let rule = kinds::rule(&[&old, &new], key.rule())?;
@@ -94,12 +96,12 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
         return stop.end();
     }
     let (seen, of_old) = (built.seen.clone(), locked(&built.tally).counts.clone());
-    // One line that is not in OLD is enough for --any, whatever repeats.
+    // One line that is not in OLD is enough for --any, so duplicates do not matter.
     let inserting = distinct && !select.any;
     let inserting = inserting.then(|| locked(&built.tally).of_search_after(&built.seen.look().set));
     drop(built);
 
-    // An output keeps what it has until here.
+    // The output is not emptied before this point.
     let output = target.map(|target| target.begin(0, None)).transpose()?;
     let (work, stop) = scan.select(new, seen, (wanted, inserting), select, output)?;
     if options.may_lack_dashes() && !reads_terminal && !select.quiet && locked(&work.tally).counts.lines == 0 {

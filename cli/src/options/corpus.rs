@@ -1,4 +1,4 @@
-//! The options of `bloomline corpus`, and what they mean together.
+//! The options of `bloomline corpus`, and their combinations.
 
 use crate::documents::MEMBER;
 use crate::documents::rule::DocumentRule;
@@ -188,7 +188,7 @@ pub struct CorpusOptions {
     filter: Option<PathBuf>,
 }
 
-/// What stays or goes as a whole.
+/// The unit that is kept or removed as a whole.
 #[derive(Clone, Copy, ValueEnum)]
 enum Unit {
     /// All of a text
@@ -197,7 +197,7 @@ enum Unit {
     Paragraph,
 }
 
-/// What does not count.
+/// The differences that are ignored.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Normal {
     /// How characters are composed: é is one, or e and an accent
@@ -224,7 +224,7 @@ enum Normal {
     None,
 }
 
-/// Tools whose rules are known.
+/// Tools with known rules.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Like {
     /// dedup/bff of mlfoundations/dclm, as its README runs it: 13-grams. With --drop-document it is --remove-type old-both
@@ -237,14 +237,14 @@ enum Like {
     C4,
 }
 
-/// What can be done with grams when a filter is full.
+/// Parses the options for a full filter of grams.
 fn when_full() -> impl TypedValueParser<Value = WhenFull> {
     let values = [WhenFull::Warn, WhenFull::Grow].map(|when| when.to_possible_value().expect("none is skipped"));
     PossibleValuesParser::new(values).map(|text| WhenFull::from_str(&text, false).expect("it is possible"))
 }
 
 impl CorpusOptions {
-    /// Makes of the options what they mean together.
+    /// Checks the combination of the options, and resolves their defaults.
     pub fn resolve(&mut self) -> Result<(), clap::Error> {
         self.run.in_order |= self.groups.keep.is_some();
         let rule = self.rule();
@@ -310,7 +310,7 @@ impl CorpusOptions {
         if self.frozen {
             self.filter = self.run.state.take();
         }
-        // The rates of grams and of documents that may be near duplicates.
+        // The default rates for grams, and for the bands of near duplicates.
         if rule.text.ngram > 0 {
             self.size.default_fpr = Some(0.01);
         }
@@ -324,7 +324,7 @@ impl CorpusOptions {
         Ok(())
     }
 
-    /// The first option for which all documents have to be known.
+    /// Returns the first option for which all documents must be known.
     pub fn asks_for_groups(&self) -> Option<&'static str> {
         let last = (self.groups.keep == Some(Choice::Last)).then_some("--keep last");
         let options = [(self.count, "--count"), (self.exact, "--exact")];
@@ -332,7 +332,7 @@ impl CorpusOptions {
         self.groups.given().or(last).or(option)
     }
 
-    /// Refuses what has no groups.
+    /// Refuses options that do not work with groups.
     fn check_groups(&self, rule: &DocumentRule, option: &str) -> Result<(), clap::Error> {
         let conflict = |message: String| Err(clap::Error::raw(ErrorKind::ArgumentConflict, message));
         let others = [
@@ -356,12 +356,12 @@ impl CorpusOptions {
         }
     }
 
-    /// The filter that is asked, and stays as it is.
+    /// The filter of --frozen, which is only read.
     pub fn frozen(&self) -> Option<&Path> {
         self.filter.as_deref()
     }
 
-    /// What is looked up of a document, and what becomes of it.
+    /// Returns the rule for documents that the options ask for.
     pub fn rule(&self) -> DocumentRule {
         let like = self.like;
         let is = |tool| like == Some(tool);
@@ -401,12 +401,12 @@ impl CorpusOptions {
         DocumentRule { pointer, text, near, keep_empty, newline_stays, annotate: self.annotate, object, second: None }
     }
 
-    /// What of texts does not count.
+    /// Returns the normal form of texts.
     fn form(&self) -> Form {
         let against = !self.against.is_empty();
         let given = |switch| self.normalize.contains(&switch);
         let is_text = given(Normal::Text);
-        // A test that was copied seldom kept its case, its quotes and its line breaks.
+        // Copies of a test seldom keep its case, quotes and line breaks.
         let is_default = against && self.normalize.is_empty();
         let mut form = Form::default();
         form.nfkc = is_text || is_default || given(Normal::Nfkc);
@@ -415,7 +415,7 @@ impl CorpusOptions {
         form.digits = is_text || given(Normal::Digits);
         form.punctuation = is_text || given(Normal::Punctuation);
         form.symbols = is_default || given(Normal::Symbols);
-        // States record what `text` means, and --against has none.
+        // States record what `text` means, and --against has no state.
         form.ignorable = is_text && against || is_default || given(Normal::Ignorable);
         form.space = is_text || is_default || given(Normal::Space);
         form.crlf = given(Normal::Crlf);

@@ -1,4 +1,4 @@
-//! The options of `bloomline dedup`, and those that it shares with `corpus`.
+//! The options of `bloomline dedup`, and the options that it shares with `corpus`.
 
 use crate::groups::choice::Choice;
 use crate::key::Part;
@@ -108,7 +108,7 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// Refuses an interval of checkpoints beside an option that has the inputs read twice.
+    /// Refuses an interval of checkpoints beside an option for which the inputs are read twice.
     pub fn check_checkpoint(&self, option: &str) -> Result<(), Error> {
         let message = format!(
             "the argument '--checkpoint <DURATION>' cannot be used with '{option}': the inputs are read twice, and the state is saved at \
@@ -117,7 +117,7 @@ impl RunOptions {
         self.checkpoint.map_or(Ok(()), |_| Err(Error::raw(ErrorKind::ArgumentConflict, message)))
     }
 
-    /// Whether inputs are read side by side.
+    /// True if inputs are read side by side.
     pub fn is_side_by_side(&self) -> bool {
         self.output_dir.is_some() && !self.in_order
     }
@@ -222,7 +222,7 @@ pub struct DedupOptions {
 }
 
 impl DedupOptions {
-    /// The option that has the inputs read twice.
+    /// Returns the option for which the inputs are read twice.
     pub fn reads_twice(&self) -> Option<&'static str> {
         let last = self.groups.keep == Some(Choice::Last);
         let options =
@@ -230,7 +230,7 @@ impl DedupOptions {
         options.iter().find(|(given, _)| *given).map(|(_, option)| *option)
     }
 
-    /// Refuses what cannot be counted.
+    /// Refuses combinations that cannot be counted or written.
     pub fn check(&self) -> Result<(), Error> {
         let conflict = |message: String| Err(Error::raw(ErrorKind::ArgumentConflict, message));
         if let Some(option) = self.groups.given() {

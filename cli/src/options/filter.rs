@@ -1,4 +1,4 @@
-//! Options of the commands that make a filter, or ask one on a server.
+//! The options of the commands that make a filter or use one on a server.
 
 use crate::values::{count, duration, rate, seed, size};
 use clap::{Args, ValueEnum};
@@ -28,7 +28,7 @@ pub struct SizeOptions {
     #[arg(long, value_parser = seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
 
-    /// The rate where the user gives none, if it is another than that of lines.
+    /// The default rate, if it differs from the rate of lines.
     #[arg(skip)]
     pub default_fpr: Option<f64>,
 }
@@ -45,7 +45,7 @@ impl SizeOptions {
     }
 }
 
-/// How large a filter in memory is, and what becomes of it when it is full.
+/// The size of a filter in memory, and the reaction to a full one.
 #[derive(Args)]
 #[command(next_help_heading = "Filter")]
 pub struct GrowthOptions {
@@ -70,7 +70,7 @@ pub struct GrowthOptions {
     pub when_full: Option<WhenFull>,
 }
 
-/// What to do once the filter is full.
+/// The reaction to a full filter.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum WhenFull {
     /// Warn once and go on. The false-positive rate rises
@@ -81,7 +81,7 @@ pub enum WhenFull {
     Grow,
 }
 
-/// How to reach a server.
+/// The connection to a server.
 #[derive(Args)]
 #[command(next_help_heading = "Shared filter")]
 pub struct ServerOptions {
@@ -111,7 +111,7 @@ pub struct ServerOptions {
 }
 
 impl ServerOptions {
-    /// The files that are read for it.
+    /// The files that are read to connect to the server.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let url = self.redis.as_deref().and_then(|url| url.strip_prefix('@')).map(Path::new);
         let keys = [&self.redis_ca, &self.redis_cert, &self.redis_key].into_iter().flatten();
@@ -119,7 +119,7 @@ impl ServerOptions {
     }
 }
 
-/// Which filter on a server it is.
+/// A filter on a server.
 #[derive(Args)]
 #[command(next_help_heading = "Shared filter")]
 pub struct SharedOptions {
@@ -131,7 +131,7 @@ pub struct SharedOptions {
     pub name: Option<String>,
 }
 
-/// More about it, for those who write to it.
+/// Further options of a filter on a server, for the commands that write to it.
 #[derive(Args)]
 #[command(next_help_heading = "Shared filter")]
 pub struct SharedWriteOptions {

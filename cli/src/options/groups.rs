@@ -1,11 +1,11 @@
-//! Options for groups of equal lines or documents, of which one stays.
+//! The options of groups of equal lines or documents.
 
 use crate::groups::choice::{Choice, value_at};
 use crate::key::json::Pointer;
 use clap::{ArgGroup, Args};
 use std::path::PathBuf;
 
-/// What is told of groups, and which one stays.
+/// The choice of the member of each group that is kept, and the reports.
 #[derive(Args)]
 #[command(group = ArgGroup::new("reports").args(["pairs", "clusters"]).multiple(true))]
 pub struct GroupOptions {
@@ -45,7 +45,7 @@ pub struct GroupOptions {
 }
 
 impl GroupOptions {
-    /// The first option that takes more than the first or the last one of equal ones.
+    /// Returns the first option that needs more than the first or the last member of a group.
     pub fn given(&self) -> Option<&'static str> {
         let keep = match self.keep {
             None | Some(Choice::First | Choice::Last) => None,
@@ -57,7 +57,7 @@ impl GroupOptions {
         keep.or(pairs).or(self.clusters.as_ref().map(|_| "--clusters"))
     }
 
-    /// An option that names a value of lines of JSON, or a column.
+    /// Returns an option that names a value of lines of JSON, or a column.
     pub fn value(&self) -> Option<&'static str> {
         self.keep.as_ref().and_then(Choice::pointer).and_then(|_| self.given()).or(self.id.as_ref().map(|_| "--id"))
     }

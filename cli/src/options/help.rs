@@ -1,23 +1,23 @@
-//! What the help of each command begins and ends with, and which options its short form has.
+//! The parts of each command's help that are not options, and the options of its short form.
 
 use clap::Command;
 
-/// Examples come first, for most people look for one.
+/// Examples come first, because most people look for one.
 const TEMPLATE: &str = "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
 
 /// The help of a command.
 struct Help {
     command: &'static str,
-    /// The options of `-h`, by their names in the code. The others are for `--help`.
+    /// The options of `-h`, by their names in the code. `--help` has all.
     short: &'static str,
-    /// The first of them are those of `-h`. A terminal of 80 columns does not break them, so that they can be copied.
+    /// `-h` shows the first ones. They fit into 80 columns, so that they can be copied.
     examples: &'static [&'static str],
 }
 
-/// Examples that `-h` shows.
+/// The number of examples that `-h` shows.
 const FIRST: usize = 3;
 
-/// What the commands share that compare files.
+/// The options of `-h` for `bloomline in`.
 const IN_SETS: &str =
     "total any quiet field delimiter csv column normalize trim ignore_case expected_keys fpr exact output stats";
 
@@ -155,7 +155,7 @@ Exit codes:
   2      an error, or an input could not be read
   128+n  ended by the signal n, such as 130 by Ctrl-C";
 
-/// The command line with its help.
+/// Adds the help to the command line.
 pub fn with_help(cli: Command) -> Command {
     cli.mut_subcommands(|command| {
         let Some(help) = HELPS.iter().find(|help| help.command == command.get_name()) else { return command };

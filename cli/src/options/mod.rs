@@ -44,18 +44,18 @@ use std::path::PathBuf;
     after_help = "The --help of each command has examples and exit codes."
 )]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
 impl Cli {
-    /// The command line with the help of all commands.
+    /// Returns the command line with the help of all commands.
     pub fn described() -> clap::Command {
         help::with_help(Self::command())
     }
 
-    /// Reads the command line. What clap cannot tell of options that do not fit together is told here.
+    /// Parses the command line. Conflicts that clap cannot express are checked here.
     pub fn read(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         Self::read_by(&mut Self::described(), args)
     }
@@ -114,7 +114,7 @@ impl Cli {
     }
 }
 
-/// Refuses the format of statistics in the place of an input.
+/// Refuses the format of statistics in place of an input.
 fn check_format(command: &Command) -> Result<(), clap::Error> {
     let (stats, reading) = match command {
         Command::Dedup(options) => (options.run.stats, &options.reading),

@@ -7,7 +7,7 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, Error};
 
-/// An option, and options of which it needs at least one. Commands that have none of these need none.
+/// Options, each with options of which it needs at least one, if the command has any of them.
 pub const NEEDS: &[(&str, &[&str])] = &[
     ("delimiter", &["field", "csv"]),
     ("escape", &["csv"]),
@@ -37,7 +37,7 @@ pub const NEEDS: &[(&str, &[&str])] = &[
     ("forget_after", &["expected_keys"]),
 ];
 
-/// Refuses an option that needs another which is not given.
+/// Refuses an option without an option that it needs.
 pub fn check(command: &Command, matches: &ArgMatches) -> Result<(), Error> {
     if let Some((name, matches)) = matches.subcommand() {
         return command.find_subcommand(name).map_or(Ok(()), |command| check(command, matches));

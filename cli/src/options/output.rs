@@ -41,23 +41,23 @@ pub struct OutputOptions {
 }
 
 impl OutputOptions {
-    /// How the rows of tables are written.
+    /// Returns the options for the rows of tables.
     pub fn of_rows(&self) -> Wish {
         Wish { compression: self.compress, filter: self.column_filter, cuts: false }
     }
 
-    /// How files of lines are compressed, if that is asked for. Tables are compressed column by column.
+    /// Returns the compression of files of lines, if one is asked for. Tables are compressed column by column.
     pub fn of_lines(&self, inputs: &Inputs) -> Option<Compression> {
         self.compress.filter(|_| inputs.kinds().1.is_none())
     }
 
-    /// The file that lines go to; `None` is standard output.
+    /// The file of lines; `None` is standard output.
     pub fn file(&self) -> Option<&Path> {
         self.output.as_deref().filter(|path| !is_standard(path))
     }
 }
 
-/// What is printed of the lines that are looked up.
+/// The selection of printed lines, for the commands that look lines up.
 #[derive(Clone, Copy, Args)]
 pub struct SelectOptions {
     /// Print the number of selected lines instead of the lines.

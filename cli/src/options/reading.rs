@@ -1,4 +1,4 @@
-//! Options of the commands that read lines: which inputs, and what the key of a line is.
+//! The options of the commands that read lines: the inputs, and the key of a line.
 
 use crate::input::chunks::Cut;
 use crate::input::find::Named;
@@ -12,7 +12,7 @@ use clap::{Args, value_parser};
 use std::path::{Path, PathBuf};
 use std::thread;
 
-/// What is read ahead for each thread.
+/// The bytes that are read ahead for each thread.
 const AHEAD: usize = 8 << 20;
 
 /// Options of the commands that read lines. Here and below, groups with a heading come last: all that follows stands under it.
@@ -98,7 +98,7 @@ impl ReadOptions {
         self.files_from.as_deref().or(self.files0_from.as_deref())
     }
 
-    /// How many threads read and hash.
+    /// The number of threads that read and hash.
     pub fn threads(&self) -> usize {
         self.threads.map_or_else(|| thread::available_parallelism().map_or(1, usize::from), usize::from)
     }
@@ -112,23 +112,23 @@ impl ReadOptions {
         Named { paths: files, list: self.list(), list_end, globs: glob, hidden, follow, lines_end }
     }
 
-    /// How to cut the inputs into lines of this format.
+    /// Returns the parameters for cutting the inputs into lines of this format.
     pub fn cut(&self, format: LineFormat) -> Cut {
         Cut { size: self.chunk_size as usize, format, keep: self.on_error == OnError::Keep }
     }
 
-    /// Chunks of compressed inputs that may wait for those before them.
+    /// Chunks of compressed inputs that may wait for earlier inputs.
     pub fn ahead(&self) -> usize {
         self.read_ahead.unwrap_or(self.threads() * AHEAD) / self.chunk_size as usize
     }
 
-    /// What ends a line.
+    /// The byte that ends a line.
     pub fn end(&self) -> u8 {
         if self.zero_terminated { 0 } else { b'\n' }
     }
 }
 
-/// What the key of a line is.
+/// The key of a line.
 #[derive(Args)]
 #[command(next_help_heading = "Keys (default: the whole line)")]
 pub struct KeyOptions {
@@ -245,7 +245,7 @@ pub struct KeyOptions {
 }
 
 impl KeyOptions {
-    /// How lines are split into fields.
+    /// Returns the rule for splitting lines into fields.
     fn split(&self) -> Split {
         let delimiter = self.delimiter.as_ref().map(|delimiter| &delimiter.0[..]);
         match (self.csv, delimiter) {
@@ -257,7 +257,7 @@ impl KeyOptions {
         }
     }
 
-    /// What the key of a line is.
+    /// Returns the rule for the key of a line.
     pub fn rule(&self) -> KeyRule {
         let Self { field, column, normalize, trim, ignore_case, .. } = self;
         let columns = column.iter().map(|column| Pointer::of_names(column.split('.')));
@@ -270,14 +270,14 @@ impl KeyOptions {
             ([], _) => Part::Json(pointers),
             (picks, _) => Part::Fields { picks: picks.to_vec(), split: self.split() },
         };
-        // It is no part of the key of a record of CSV, nor of a value of JSON.
+        // It is never part of the key of a CSV record or of a JSON value.
         let crlf = self.crlf && !self.csv && !matches!(part, Part::Json(_));
         let nulls = self.nulls == Nulls::Equal;
         let [trim, url, ignore_case] = [trim, normalize, ignore_case].map(|parts| parts.clone().unwrap_or_default());
         KeyRule { part, crlf, trim, url, ignore_case, nulls }
     }
 
-    /// What a line is that ends so.
+    /// Returns the format of lines with this end.
     pub fn format(&self, end: u8) -> LineFormat {
         let csv = match self.split() {
             Split::Csv(csv) => Some(csv),
@@ -320,7 +320,7 @@ impl KeyOptions {
         Ok(())
     }
 
-    /// A field that has a name, where there is no header to look it up in.
+    /// Returns a field that is given by name, if there is no header to find it in.
     pub fn unknown_name(&self) -> Option<&str> {
         self.field.iter().filter(|_| !self.header).find_map(|pick| match pick {
             Pick::Name(name) => Some(&**name),

@@ -11,12 +11,12 @@ use std::time::Duration;
 #[derive(Args)]
 #[command(arg_required_else_help = true)]
 pub struct RedisOptions {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: RedisCommand,
 }
 
-/// What is done with the filters of a server.
+/// The operations on the filters of a server.
 #[derive(Subcommand)]
 pub enum RedisCommand {
     /// List the filters of a server or cluster: how large they are, and how full.

@@ -1,10 +1,10 @@
-//! Options that people may look for under another name.
+//! Advice for options and commands that are known by other names elsewhere.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
 use std::path::Path;
 
-/// A spelling, and what to give in its place.
+/// A spelling, and the advice for it.
 const RENAMED: &[(&str, &str)] = &[
     ("--filter", "the option is called -s, --state"),
     ("--invert-match", "the option is called -v, --invert"),
@@ -27,14 +27,14 @@ const RENAMED: &[(&str, &str)] = &[
     ("--exclude", "bloomline not-in prints the lines that other inputs lack, each once with its '--distinct'"),
 ];
 
-/// A program that people may look for, and the command to give in its place.
+/// A program, and the advice for the same task.
 const PROGRAMS: &[(&str, &str)] = &[
     ("uniq", "to print each distinct line once, give 'bloomline dedup'"),
     ("sort", "to print each distinct line once, in the order of the inputs, give 'bloomline dedup'"),
     ("comm", "to compare the lines of two inputs, give 'bloomline in' or 'bloomline not-in'"),
 ];
 
-/// An error that names what to give, where an option or a command has another name, an option is one of another command, and where a file
+/// Adds advice to an error if an option or a command has another name, an option belongs to another command, or a file
 /// is named without a command.
 pub fn explained(mut error: Error, cli: &Command, name: &str) -> Error {
     let has = |command: &Command, option: &str| {
@@ -50,7 +50,7 @@ pub fn explained(mut error: Error, cli: &Command, name: &str) -> Error {
     let advice = match error.kind() {
         ErrorKind::UnknownArgument => {
             let given = text(ContextKind::InvalidArg);
-            // The advice is for commands that have what it names.
+            // Only commands with the named options get the advice.
             let applies = |advice: &str| {
                 let mut options = advice.split(' ').filter(|word| word.starts_with("--"));
                 cli.find_subcommand(name).is_none_or(|command| options.all(|option| has(command, option)))
@@ -73,7 +73,7 @@ pub fn explained(mut error: Error, cli: &Command, name: &str) -> Error {
         }
         _ => None,
     };
-    // An option that is unknown here is seldom the name of a file, as clap has it.
+    // clap suggests that an unknown option may be a file name, which is seldom true.
     if let Some(ContextValue::StyledStrs(tips)) = error.remove(ContextKind::Suggested) {
         let tips = tips.into_iter().filter(|tip| !tip.to_string().starts_with("to pass ")).collect();
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));

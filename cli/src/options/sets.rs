@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 #[command(mut_arg("total", |arg| arg.conflicts_with("column_filter")))]
 #[command(mut_arg("files_from", |arg| arg.help(LIST).long_help(LIST_LONG)))]
 #[command(mut_arg("files0_from", |arg| arg.help("Read OLD from a LIST whose names end with NUL, too")))]
-// What is changed goes behind the others, and clap takes the last one for that of `--`.
+// A changed argument is moved behind the others, and clap takes the last positional one for the argument of `--`.
 #[command(mut_arg("new", |arg| arg))]
 #[command(mut_arg("output", |arg| arg.long_help(OUTPUT_LONG)))]
 pub struct SetOptions {
@@ -97,7 +97,7 @@ Parquet is not written to a name that ends in .txt, .csv, .tsv, .json, .jsonl, .
 .parquet, .parq or .pq, compressed or not, and neither to .arrow, .avro, .feather or .orc. Other names may have both.";
 
 impl SetOptions {
-    /// What was meant for an option, and stands where files do.
+    /// Returns an option that is given where only files are expected.
     pub fn option_behind(&self) -> Option<&Path> {
         let is_option = |path: &&PathBuf| path.as_os_str().as_encoded_bytes().starts_with(b"-") && !is_standard(path);
         self.new.iter().find(is_option).filter(|path| !path.exists()).map(PathBuf::as_path)
@@ -108,13 +108,13 @@ impl SetOptions {
         self.new.is_empty() && self.reading.files.len() > 1
     }
 
-    /// A hint that `--` stands before the files of NEW, after what is odd.
+    /// Formats a hint that `--` must come before the files of NEW, after the text `odd`.
     pub fn dashes(&self, odd: &str) -> String {
         let [old, .., new] = &self.reading.files[..] else { return odd.to_owned() };
         format!("{odd}; to look up the lines of {new:?}, give `--` before it: {old:?} -- {new:?}")
     }
 
-    /// Whether standard input would be read for OLD, and for NEW too.
+    /// True if standard input would be read for OLD and also for NEW.
     pub fn reads_standard_input_twice(&self) -> bool {
         let is_standard = |path: &PathBuf| is_standard(path);
         let for_old = self.reading.files.iter().any(is_standard)

@@ -1,4 +1,4 @@
-//! `bloomline corpus --against`: a first pass puts the grams of tests into a set, and the run removes what it has.
+//! `bloomline corpus --against`: a first pass inserts the grams of tests into a set, and the run removes texts with these grams.
 
 use crate::against::Against;
 use crate::commands::kinds::{self, Demand};
@@ -31,7 +31,7 @@ use std::sync::{Arc, RwLock};
 /// Tests whose texts are removed.
 pub struct Tests {
     named: Vec<PathBuf>,
-    /// The files that they are in, once these are known.
+    /// The files of the tests, once they are found.
     pub files: Vec<PathBuf>,
     pub report: Option<PathBuf>,
     pub id: Option<Pointer>,
@@ -47,7 +47,7 @@ impl Tests {
         values::Wanted { choice: None, id: self.id.clone() }
     }
 
-    /// Finds their files: those of all names, as globs are for the inputs. All of them have to be there.
+    /// Finds the files of the tests. Globs apply only to the inputs. All files must exist.
     pub fn find(&mut self, reading: &ReadOptions) -> Result<Inputs, Error> {
         let named = Named { paths: &self.named, list: None, globs: &[], ..reading.named() };
         let inputs = Inputs::check(&named, &[], false)?;
@@ -59,15 +59,15 @@ impl Tests {
 /// Tests that were read.
 pub struct Indexed {
     pub against: Arc<RwLock<Against>>,
-    /// Inputs of theirs that are left out.
+    /// The number of skipped files of the tests.
     pub left_out: u64,
     /// Signals.
     pub wakes: Receiver<Wake>,
 }
 
 impl Plan {
-    /// Puts all grams of the tests into a set, if there are any, whatever resembles each other, to search these inputs. Fails with why it
-    /// ended before.
+    /// Inserts all grams of the tests, duplicates included, into a set for the search of these inputs. `None` if there
+    /// are no tests. Fails with the reason if it ends early.
     pub(super) fn index(&self, found: Option<Inputs>, inputs: &Inputs) -> Result<Option<(KeySet, Indexed)>, Stop> {
         let (Some(tests), Some(found), What::Document(rule, _)) = (self.tests(), found, &self.keys.what) else {
             return Ok(None);
@@ -100,7 +100,7 @@ impl Plan {
     }
 }
 
-/// The members that tell each input in a report.
+/// Returns the members that identify each input in a report.
 fn names(inputs: &Inputs) -> Vec<String> {
     inputs.found.iter().map(|input: &Input| files::members(&input.path)).collect()
 }

@@ -1,4 +1,4 @@
-//! The first reading of inputs that are read twice: groups are found.
+//! The first reading of inputs that are read twice, in which groups are found.
 
 use crate::commands::groups::{Grouping, Reported};
 use crate::commands::run::plan::Plan;
@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex};
 pub(super) type Again = (Inputs, Arc<dyn Pass>, SharedSeen, Tally);
 
 impl Plan {
-    /// Reads the inputs for the first time, finds groups and tells of them. Fails with why nothing is to be printed.
+    /// Reads the inputs for the first time, finds groups and writes the reports. Fails with the reason if nothing is to be printed.
     pub(super) fn group(
         &self,
         grouping: &Grouping,

@@ -23,7 +23,7 @@ use crate::values::{LineEnd, OnError};
 use std::path::Path;
 
 impl Plan {
-    /// Locks the state and its checkpoints, which must not be read as anything else.
+    /// Locks the state and its checkpoints, which must not be inputs or other files of the run.
     pub(super) fn lock(&self, state: &State, inputs: &[Input]) -> Result<FileLock, Error> {
         let besides: Vec<Origin> = self.besides().map(Origin::of).collect();
         let checkpoints = files::checkpoints_of(&state.path);
@@ -35,7 +35,7 @@ impl Plan {
         Ok(lock)
     }
 
-    /// Returns the set that the first line meets, its tally, and records of no lines if groups are found. `set` is used if it is there.
+    /// Returns the set at the first line, its tally, and empty records if groups are to be found. `set` is used if it is given.
     pub(super) fn seen(&self, inputs: &[Input], set: Option<KeySet>) -> Result<(Seen, Tally, Option<Records>), Error> {
         let (set, limit) = set.map_or_else(|| self.set(inputs), |set| Ok((set, None)))?;
         let Keys { called, wanted, .. } = self.keys;
@@ -51,7 +51,7 @@ impl Plan {
         ))
     }
 
-    /// The set: the one on a server, that of the state, or a new one. And when it is full.
+    /// Returns the set, and its limit: the set on a server, the set of the state, or a new one.
     fn set(&self, inputs: &[Input]) -> Result<(KeySet, Option<Limit>), Error> {
         let Self { keys, memory, size, growth, reporting: Reporting { stats, quiet, .. }, .. } = self;
         match memory {
@@ -76,7 +76,7 @@ impl Plan {
         New { size, growth, keep, key_name, keys, quiet: *quiet }.of_inputs(inputs, &self.reading, &sampled)
     }
 
-    /// Returns the job, which has to be the same when the run goes on.
+    /// Returns the job, which has to be the same when the run is resumed.
     fn job(&self, inputs: &[Input]) -> Job {
         let flags = [
             (self.keys.format.end == 0, ", NUL-terminated"),
@@ -101,7 +101,7 @@ impl Plan {
         Job::new(inputs, outputs, options, self.reading.on_error)
     }
 
-    /// The checkpoints beside the state of a run with these inputs.
+    /// Returns the checkpoints beside the state of a run with these inputs.
     pub(super) fn checkpoints(&self, state: &State, inputs: &Inputs) -> Result<Checkpoints, Error> {
         let (compress, folder) = (self.destination.output.compress, self.destination.folder());
         let own = folder.map(|folder| folder::outputs(folder, &inputs.found, &inputs.folders, compress));
@@ -111,7 +111,7 @@ impl Plan {
         Checkpoints::new(&state.path, self.job(&inputs.found), written, folder.is_some(), manifest, resumable)
     }
 
-    /// The exit code of this run if it came to its end before, and nothing is left to resume.
+    /// Returns the exit code of this run if it was completed before, so that nothing is left to resume.
     pub(super) fn ended(&self, inputs: &Inputs) -> Result<Option<u8>, Error> {
         let state = self.state().filter(|state| state.resume && state.path.exists());
         let Some(state) = state else { return Ok(None) };
@@ -126,17 +126,17 @@ impl Plan {
         Ok(Some(if left_out > 0 { INCOMPLETE } else { SUCCESS }))
     }
 
-    /// Returns the state as the engine keeps it.
+    /// Returns the parts of the state that the engine keeps.
     pub(super) fn keep(&self) -> Keep {
         let Some(state) = self.state() else { return Keep::default() };
         let at_end = self.grouping.is_some();
-        // Who asks for an interval gets it, as long as lines get half of the time.
+        // An interval that was asked for is kept, as long as lines get half of the time.
         let rest = if state.checkpoint.is_some() { 1 } else { 50 };
         Keep { state: Some(state.path.clone()), shrink: state.shrink, at_end, rest, ..Keep::default() }
     }
 }
 
-/// Saves the state as it is before the first line, and that nothing is done.
+/// Saves the state before the first line, and a checkpoint at the start.
 pub(super) fn save_start(keep: &Keep, seen: &Seen, tally: &Tally, inputs: usize) -> Result<(), Error> {
     let (Some(state), Some(checkpoints)) = (&keep.state, &keep.checkpoints) else { return Ok(()) };
     let shards = if keep.folder.is_some() { vec![Mark::default(); inputs] } else { Vec::new() };

@@ -1,4 +1,4 @@
-//! `bloomline dedup` and `bloomline corpus`: what the inputs have goes through a set, and what is new to it to the outputs.
+//! `bloomline dedup` and `bloomline corpus`: the inputs are looked up in a set, and new lines or texts are printed.
 
 mod against;
 mod destination;
@@ -43,7 +43,7 @@ use std::sync::{Arc, RwLock};
 use std::time::Instant;
 
 impl Plan {
-    /// Finds the inputs, and the tests if there are any. What is hashed depends on their kind.
+    /// Finds the inputs, and the tests if there are any. Their kind decides about the key rule.
     fn find(&mut self) -> Result<(Inputs, Option<Inputs>), Error> {
         let go_on = self.reading.on_error != OnError::Fail;
         let tests = match &mut self.memory {
@@ -52,7 +52,7 @@ impl Plan {
         };
         let mut inputs = Inputs::check(&self.reading.named(), &self.no_inputs(), go_on)?;
         if matches!(self.destination.kind, DestinationKind::InPlace) {
-            // What a killed run left.
+            // Unfinished contents that a killed run left.
             inputs.found.retain(|input| !atomic_file::is_hidden(&input.path));
         }
         let has_one_output = self.has_one_output();
@@ -77,12 +77,12 @@ impl Plan {
         Ok((inputs, tests))
     }
 
-    /// True if the lines of all inputs come to one output.
+    /// True if the lines of all inputs are written to one output.
     fn has_one_output(&self) -> bool {
         matches!(self.destination.kind, DestinationKind::File { .. }) && !self.print.total
     }
 
-    /// Returns the demands on tables that are written.
+    /// Returns the requirements for tables that are written.
     fn demand(&self) -> Demand {
         let annotates = matches!(&self.keys.what, What::Document(rule, _) if rule.annotate);
         let added = match self.print.before {
@@ -108,7 +108,6 @@ impl Plan {
         }
     }
 
-    /// Runs it.
     pub fn run(mut self) -> Result<u8, Error> {
         let started = Instant::now();
         let (mut inputs, tests) = self.find()?;
@@ -157,7 +156,7 @@ impl Plan {
         let again = match grouping {
             Some((grouping, records)) => {
                 if start.is_none() {
-                    // A run that is killed begins again from here, for what it knows of groups is lost.
+                    // A run that is killed starts again from here, because its records of groups are lost.
                     save_start(&keep, &seen, &tally, inputs.found.len())?;
                 }
                 self.group(grouping, inputs, records, (seen, tally), &wakes, reports)
@@ -191,7 +190,7 @@ impl Plan {
             work.checkpoint(false)?;
         }
         let stop = work.run(&wakes, progress)?;
-        // An input is replaced after all that can fail.
+        // An input is replaced only after all else has succeeded.
         if let (None, Some(mut report), Some(against)) = (&stop, tests_report, against) {
             let _reporting = match signals::at_once() {
                 Ok(reporting) => reporting,
@@ -210,13 +209,13 @@ impl Plan {
         self.report(&work, stop, resumed, started)
     }
 
-    /// Tells what there is to know at the end. Returns the exit code.
+    /// Prints the warnings and statistics at the end. Returns the exit code.
     fn report(&self, work: &Work, stop: Option<Stop>, resumed: bool, started: Instant) -> Result<u8, Error> {
         let mut seen = work.seen.write();
-        // A server that failed would be waited for once more.
+        // A server that failed would block once more.
         let mut alive = !matches!(stop, Some(Stop::After(_)));
         let stop = match (stop, signals::first()) {
-            // A server that did not answer is not waited for then. What it left in doubt is told below.
+            // Do not wait for a server that did not answer. Its uncertain lines are reported below.
             (Some(Stop::After(Error::Shared { .. })), Some(signal)) => Some(Stop::Signal(signal)),
             (None, _) => {
                 let checked = seen.set.shared().map_or(Ok(true), |set| set.check());
@@ -236,7 +235,7 @@ impl Plan {
         }
         if let Some(format) = self.reporting.stats {
             if alive {
-                // All lines are done: a server that fails by now costs its own figures alone.
+                // All lines are done: if the server fails now, only its own figures are missing.
                 _ = seen.set.refresh();
             }
             let file = match &self.memory {

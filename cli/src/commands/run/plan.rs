@@ -43,10 +43,10 @@ pub struct Plan {
 pub struct Keys {
     /// The format of lines, and the part of a line that is hashed.
     pub format: LineFormat,
-    /// True if CR LF is taken for an end of lines, or written.
+    /// True if CR LF is accepted as a line end, or written.
     pub crlf: bool,
     pub what: What,
-    /// The name of the keys, and all that decides about them, for comparison with another run.
+    /// The name of the keys, and a description of all that decides about them, for comparison with another run.
     pub name: String,
     pub description: String,
     /// The treatment of lines whose key has a null, if nulls are not keys.
@@ -58,15 +58,15 @@ pub struct Keys {
     pub ends: Arc<LineEnds>,
 }
 
-/// The set that the first line meets.
+/// The set at the first line.
 pub enum Memory {
-    /// An empty one. With `exact`, keys that it reports as seen are looked up once more.
+    /// An empty set. With `exact`, keys that it reports as seen are checked exactly.
     Fresh { exact: bool },
-    /// A file, with which the next run goes on.
+    /// A file, with which the next run continues.
     State(State),
     /// A filter on a server.
     Server(SharedOptions, SharedWriteOptions),
-    /// A filter that is read, and not written.
+    /// A filter that is only read.
     Frozen(PathBuf),
     /// The grams of tests whose texts are removed.
     Tests(Tests),
@@ -75,11 +75,11 @@ pub enum Memory {
 /// The options of a state.
 pub struct State {
     pub path: PathBuf,
-    /// True if the set takes the smallest size at the end.
+    /// True if the set is shrunk to the smallest size at the end.
     pub shrink: bool,
     /// The interval of checkpoints, if it was asked for.
     pub checkpoint: Option<Duration>,
-    /// True if this run waits for another that holds it.
+    /// True if this run waits for another run that holds the lock.
     pub wait: bool,
     /// True if an interrupted run is continued.
     pub resume: bool,
@@ -88,9 +88,9 @@ pub struct State {
 /// The reports of a run.
 pub struct Reporting {
     pub stats: Option<StatsFormat>,
-    /// The interval at which statistics are printed meanwhile.
+    /// The interval at which statistics are printed during the run.
     pub every: Option<Duration>,
-    /// The number of keys that the rate is measured with.
+    /// The number of keys for measuring the rate.
     pub sample: Option<u64>,
     /// True if units that are removed by mistake are counted.
     pub wrong_units: bool,
@@ -98,7 +98,7 @@ pub struct Reporting {
 }
 
 impl Keys {
-    /// Returns how lines are hashed for this set. `values` are read of them, too.
+    /// Returns the parameters for hashing lines for this set. `values` are read of the lines, too.
     pub fn hashing(&self, set: &KeySet, values: Values) -> Hashing {
         let (what, ends) = (self.what.clone(), Arc::clone(&self.ends));
         Hashing { values, ends, ..Hashing::of_keys(set.hasher(), self.format, what, self.nulls) }
@@ -153,7 +153,7 @@ impl Plan {
             exact,
             ..
         } = options;
-        // Which copy of a line is the first one depends on it.
+        // It decides which copy of a line is the first.
         run.in_order |= groups.keep.is_some() || asks_for_groups;
         let grouping = asks_for_groups.then(|| Grouping::new(groups, printed, None));
         let exact = exact && grouping.is_none();
@@ -235,19 +235,19 @@ impl Plan {
         matches!(self.memory, Memory::Server(..))
     }
 
-    /// The files that are written, but for the state.
+    /// The files that are written, without the state.
     pub fn outputs(&self) -> impl Iterator<Item = &Path> {
         let outputs = [self.destination.output.file(), self.destination.dupes()].into_iter().flatten();
         outputs.chain(self.reports()).filter(|path| !is_standard(path))
     }
 
-    /// The files that tell of groups, or of tests.
+    /// The report files about groups, or about tests.
     pub fn reports(&self) -> impl Iterator<Item = &Path> {
         let of_tests = self.tests().and_then(|tests| tests.report.as_deref());
         self.grouping.iter().flat_map(Grouping::paths).chain(of_tests)
     }
 
-    /// The files that are read besides the inputs, and stay as they are.
+    /// The files that are read besides the inputs, and are not changed.
     pub fn besides(&self) -> impl Iterator<Item = &Path> {
         let of_memory: Vec<&Path> = match &self.memory {
             Memory::Fresh { .. } | Memory::State(_) => Vec::new(),
@@ -258,14 +258,15 @@ impl Plan {
         of_memory.into_iter().chain(self.reading.list())
     }
 
-    /// The files of its state, and those that are read besides the inputs.
+    /// The files of the state, and the files that are read besides the inputs.
     pub fn own(&self) -> Vec<PathBuf> {
         let state = self.state().into_iter().flat_map(|state| files::of_filter(&state.path));
         state.chain(self.besides().map(Path::to_owned)).collect()
     }
 
-    /// Returns the files of directories that are not inputs: the state, the files that are read besides, the folder of outputs, and files
-    /// that this run continues, or empties only if that is asked for. Other files that it would empty may be somebody's inputs, and are refused.
+    /// Returns files that are skipped as inputs when directories contain them: the state, other files that are read, the folder of
+    /// outputs, and files that this run continues, or empties only on request. Other files that it would empty are refused instead,
+    /// because they may be meant as inputs.
     pub fn no_inputs(&self) -> Vec<PathBuf> {
         let safe = self.destination.force || self.state().is_some_and(|state| state.resume || state.path.exists());
         let outputs = self.outputs().chain(self.destination.manifest()).filter(|_| safe);

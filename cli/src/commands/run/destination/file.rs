@@ -1,4 +1,4 @@
-//! One output for all lines, and perhaps a file for those that are dropped.
+//! The opening of one output for all lines, with an optional file for dropped lines.
 
 use crate::commands::groups::{Grouping, Targets};
 use crate::commands::kinds;
@@ -19,7 +19,7 @@ use std::sync::Mutex;
 /// The output of lines that are kept.
 enum Kept {
     Opened(Target),
-    /// An input, whose place they take.
+    /// An input that is replaced.
     Replaced(Replaced),
 }
 
@@ -36,7 +36,7 @@ impl Plan {
         let targets: Vec<&Target> = kept.opened().into_iter().chain(&dropped).chain(reports.iter()).collect();
         let full = targets.into_iter().find(|target| target.is_full());
         let full = full.map(|target| target.origin.name().to_owned()).filter(|_| !self.destination.force);
-        // Lines that this run would not print again, since they are known.
+        // Lines that this run would not print again, because their keys are known.
         let lost = |known: &str, resume| match &full {
             Some(output) => Err(Error::Emptied { output: output.clone(), known: known.to_owned(), resume }),
             None => Ok(()),
@@ -56,7 +56,7 @@ impl Plan {
                     start.as_ref().map_or_else(|| lost(&known, NOTHING_LEFT), |_| Ok(()))?;
                 }
                 (true, false) => lost(&known, if checkpoints.is_interrupted(&seen.set) { CONTINUE } else { "" })?,
-                // Without a state no checkpoint was reached, and nothing was printed.
+                // Without a state, no checkpoint was reached and nothing was printed.
                 (false, true) => {
                     if let Some(output) = full {
                         return Err(Error::NoState { state: state.path.clone(), output });
@@ -70,7 +70,7 @@ impl Plan {
         let (input, output, dupes) = start.as_ref().map_or((0, 0, 0), |at| (at.input, at.output, at.dupes));
         let tables = start.as_ref().map_or((None, None), |at| (at.output_table.as_ref(), at.dupes_table.as_ref()));
         tally.resume(start.as_ref().and_then(|start| start.room));
-        // Before anything is cut off the first.
+        // Checked before the first output is truncated.
         dropped.iter().try_for_each(|target| target.check_length(dupes))?;
         let (kept, replaced) = match kept {
             Kept::Opened(target) => (Some(target.begin(output, tables.0)?), None),
@@ -82,8 +82,8 @@ impl Plan {
         Ok(Begun { seen, tally, records, sinks, keep, start, replaced, reports })
     }
 
-    /// The output, if it is also an input: all its lines are to be read, and what stays of them takes their place. Files that are found
-    /// in directories are no outputs.
+    /// Prepares to replace an input if the output is the same file: all its lines are read before its new contents
+    /// replace it. Only an input that is named can be replaced, not one that is found in a directory.
     fn replaced(&self, inputs: &[Input], own: &[Origin]) -> Result<Option<Replaced>, Error> {
         let file = self.destination.output.file();
         let Some((path, output)) = file.map(|path| (path, Origin::of(path))) else {
@@ -91,7 +91,7 @@ impl Plan {
         };
         let is_output = |path: &&PathBuf| !is_standard(path) && Origin::of(path).identity() == output.identity();
         let named = self.reading.files.iter().filter(|_| output.is_regular()).find(is_output);
-        // Of each line a copy stays, as it is.
+        // Only if the output keeps a copy of each line, unchanged.
         let Print { wanted, before, total, .. } = self.print;
         let all = wanted && before == Before::Nothing && !total;
         let which = self.grouping.as_ref().map(Grouping::which);
@@ -101,21 +101,21 @@ impl Plan {
             return Err(Error::KnownAgain { output: files::name(path) });
         }
         output.check_apart(own, [])?;
-        // One that is left out, since it cannot be read, would be lost.
+        // An input that is skipped because it cannot be read would be lost.
         let input = inputs.iter().find(|input| input.origin.identity() == output.identity());
         let lost = || Error::Overwrite { input: files::name(named), output: files::name(path) };
         let input = input.ok_or_else(lost)?;
         Replaced::of(path, input, self.destination.output.compress.filter(|_| !input.is_table)).map(Some)
     }
 
-    /// Opens the outputs. None of them may be the state or the other one, or an input that it does not replace.
+    /// Opens the outputs. None of them may be the state, another output, or an input that it does not replace.
     fn targets(&self, dupes: Option<&Path>, all: &Inputs) -> Result<(Kept, Option<Target>, Targets), Error> {
         let Destination { output, .. } = &self.destination;
         let (inputs, compress) = (&all.found[..], output.of_lines(all));
         let own = self.origins();
         let taken = || inputs.iter().map(|input| &input.origin).chain(&own);
         let replaced = self.replaced(inputs, &own)?;
-        // One that takes the place of an input is what that is, whatever its name claims.
+        // An output that replaces an input keeps its format, even if its name claims another.
         let named = output.file().filter(|_| replaced.is_none()).into_iter().chain(dupes);
         named.into_iter().try_for_each(|named| kinds::check_name(named, all, self.print.total))?;
         let kept = match replaced {
@@ -128,7 +128,7 @@ impl Plan {
         let written: Vec<_> = written().into_iter().chain(dropped.as_ref().map(|target| &target.origin)).collect();
         let reports = self.report_targets(inputs, &written)?;
         if self.state().is_some() {
-            // A crash must not leave a state that knows of an output which the folder does not.
+            // After a crash, the folder must not lack an output if the state has keys of its lines.
             for path in self.outputs() {
                 files::sync_folder(files::folder(path)).map_err(files::failed(path))?;
             }

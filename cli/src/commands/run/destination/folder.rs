@@ -1,4 +1,4 @@
-//! An output for each input, in a folder.
+//! The opening of an output for each input, in a folder.
 
 use crate::commands::kinds;
 use crate::commands::run::destination::{Begun, CONTINUE, Destination, NOTHING_LEFT, begin_reports};
@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 impl Plan {
-    /// Nothing is lost but an output that is shorter than it was.
+    /// Opens the folder and the reports. Outputs are checked before any of them is removed.
     pub(super) fn begin_folder(&self, path: &Path, inputs: &Inputs, set: Option<KeySet>) -> Result<Begun, Error> {
         let (Destination { output, force, .. }, state) = (&self.destination, self.state());
         let manifest = self.destination.manifest();

@@ -1,4 +1,4 @@
-//! An output in the place of each input.
+//! The opening of a replacement for each input.
 
 use crate::commands::run::destination::Begun;
 use crate::commands::run::plan::Plan;
@@ -22,7 +22,7 @@ impl Plan {
         for (lane, input) in inputs.iter().enumerate() {
             let replaced = Replaced::of(&input.path, input, output.compress.filter(|_| !input.is_table))?;
             input.origin.check_apart(&besides, [])?;
-            // The second time all its lines would be repeats.
+            // The second time, all its lines would be duplicates.
             if let Some(first) = input.origin.identity().and_then(|identity| known.insert(identity, input)) {
                 let (first, second) = (first.origin.name().to_owned(), input.origin.name().to_owned());
                 return Err(Error::Same { first, second });

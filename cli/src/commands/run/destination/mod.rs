@@ -1,4 +1,4 @@
-//! The destinations of lines, opened so that nothing is lost.
+//! The destinations of lines, opened so that no lines are lost.
 
 mod file;
 mod folder;
@@ -22,7 +22,7 @@ use crate::seen::set::KeySet;
 use crate::seen::tally::Tally;
 use std::path::{Path, PathBuf};
 
-/// The remedy where the outputs of an interrupted run would be lost.
+/// The remedy if the outputs of an interrupted run would be lost.
 const CONTINUE: &str = "continue that run with --resume, ";
 
 /// The reason why nothing is resumed.
@@ -32,16 +32,16 @@ const NOTHING_LEFT: &str = "no run with this state was cut off, so if one wrote 
 pub struct Destination {
     pub kind: DestinationKind,
     pub output: OutputOptions,
-    /// True if outputs may be emptied whose lines would be lost.
+    /// True if outputs may be emptied even if their lines are lost.
     pub force: bool,
 }
 
 pub enum DestinationKind {
-    /// A file or standard output. `dupes` is the file for lines that are dropped, if they go anywhere; "-" is standard output.
+    /// A file or standard output. `dupes` is the file for dropped lines, if they are written; "-" is standard output.
     File { dupes: Option<PathBuf> },
     /// A file of its own for each input in a folder, and perhaps a manifest of them.
     Folder { path: PathBuf, manifest: Option<PathBuf>, in_order: bool },
-    /// The place of each input.
+    /// A replacement of each input.
     InPlace,
 }
 
@@ -49,20 +49,20 @@ pub enum DestinationKind {
 pub struct Begun {
     pub seen: Seen,
     pub tally: Tally,
-    /// Records of no lines, if groups are found.
+    /// Empty records, if groups are to be found.
     pub records: Option<Records>,
     pub sinks: Vec<Sink>,
     pub keep: Keep,
-    /// The checkpoint to go on at.
+    /// The checkpoint from which the run resumes.
     pub start: Option<Checkpoint>,
-    /// The new contents of the output, if that is also an input.
+    /// The replacement of an input, if the output is also an input.
     pub replaced: Option<Replaced>,
     /// The reports of groups and of tests.
     pub reports: Reported,
 }
 
 impl Destination {
-    /// Returns the destination that these options ask for, and how a set grows.
+    /// Returns the destination and the growth of a set that these options ask for.
     pub fn of(run: RunOptions, dupes: Option<PathBuf>) -> (GrowthOptions, Self) {
         let RunOptions { growth, output, output_dir, in_place, in_order, manifest, force, .. } = run;
         let kind = match output_dir {
@@ -73,7 +73,7 @@ impl Destination {
         (growth, Self { kind, output, force })
     }
 
-    /// The file for lines that are dropped.
+    /// The file for dropped lines.
     pub fn dupes(&self) -> Option<&Path> {
         if let DestinationKind::File { dupes } = &self.kind { dupes.as_deref() } else { None }
     }
@@ -88,7 +88,7 @@ impl Destination {
         if let DestinationKind::Folder { manifest, .. } = &self.kind { manifest.as_deref() } else { None }
     }
 
-    /// True if lines of an input are to take its place.
+    /// True if lines of an input are to replace it.
     pub fn replaces(&self, input: &Input) -> bool {
         let output = self.output.file().map(Origin::of);
         matches!(self.kind, DestinationKind::InPlace)
@@ -100,15 +100,15 @@ impl Destination {
         matches!(self.kind, DestinationKind::Folder { in_order: false, .. })
     }
 
-    /// True if lines go to standard output.
+    /// True if lines are written to standard output.
     pub fn is_standard_output(&self) -> bool {
         matches!(self.kind, DestinationKind::File { .. }) && self.output.file().is_none()
     }
 }
 
 impl Plan {
-    /// Opens what is written, and the set, unless it is there. All that can fail comes before an output is emptied, and before the first
-    /// line is claimed of a shared set.
+    /// Opens the outputs, and the set if none is given. All that can fail is done before an output is emptied, and
+    /// before the first line is claimed in a shared set.
     pub(super) fn begin(&self, inputs: &Inputs, set: Option<KeySet>) -> Result<Begun, Error> {
         if self.state().is_some_and(|state| state.resume) && !self.can_resume(&inputs.found) {
             return Err(Error::ResumeStream);
@@ -131,12 +131,12 @@ impl Plan {
             && self.destination.dupes().into_iter().chain(self.reports()).all(is_file)
     }
 
-    /// The files besides inputs and outputs, as they are: those of the state, those that are read besides, the manifest.
+    /// The files besides inputs and outputs: the state's files, other files that are read, and the manifest.
     fn origins(&self) -> Vec<Origin> {
         self.own().iter().map(PathBuf::as_path).chain(self.destination.manifest()).map(Origin::of).collect()
     }
 
-    /// Opens the files that tell of groups. The other outputs are open.
+    /// Opens the report files, after the other outputs.
     fn report_targets(&self, inputs: &[Input], written: &[&Origin]) -> Result<Targets, Error> {
         self.reports().try_for_each(kinds::check_name_of_lines)?;
         let (own, written) = (self.origins(), written.iter().copied());
@@ -147,7 +147,7 @@ impl Plan {
             (None, Some(grouping)) => grouping.targets(read, written),
             (None, None) => Ok(Targets::default()),
         }?;
-        // A state that is not there yet is told from the outputs by where they are.
+        // A state that does not exist yet is distinguished from the outputs by its path.
         let outputs: Vec<Origin> = self.outputs().map(Origin::of).collect();
         let state = self.state().into_iter().flat_map(|state| files::of_filter(&state.path));
         let mut saved = state.chain(self.destination.manifest().map(Path::to_owned));
@@ -156,7 +156,7 @@ impl Plan {
     }
 }
 
-/// Begins what tells of groups, unless a run did that is to go on and was cut off when all of it was done.
+/// Empties the reports, unless the run resumes at its end: then they are complete.
 fn begin_reports(reports: Targets, start: Option<&Checkpoint>, inputs: usize) -> Result<Reported, Error> {
     let is_done = start.is_some_and(|start| start.is_end(inputs));
     if is_done { Ok(Reported::default()) } else { reports.begin() }
