@@ -125,7 +125,7 @@ impl Chunk {
     }
 }
 
-/// Returns the length of the byte order mark at the start of `bytes`, if `first` bytes of an input.
+/// Returns the length of the byte order mark at the start of `bytes`, if they are the `first` of an input.
 fn mark(first: bool, bytes: &[u8]) -> usize {
     if first && bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 }
 }

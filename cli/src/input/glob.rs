@@ -13,14 +13,12 @@ pub struct Glob {
 
 #[derive(Clone, Debug)]
 enum Piece {
+    /// The given character.
     One(char),
     /// `?`: any character of a name.
     Any,
     /// `[a-z]`: a character in one of the ranges or, with ! before them, in none of them.
-    Class {
-        ranges: Vec<(char, char)>,
-        negated: bool,
-    },
+    Class { ranges: Vec<(char, char)>, negated: bool },
     /// `*`: any part of a name.
     Star,
     /// `**/`: any number of folders.

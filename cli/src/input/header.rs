@@ -55,7 +55,7 @@ pub fn check_all(all: &mut [&mut Inputs], cut: Cut, remedy: &'static str, go_on:
     Ok(())
 }
 
-/// Checks the headers of some inputs. After a pipe, the first header is not known.
+/// Checks the headers of some inputs. After a pipe, no header `is_known` to be the first.
 fn check_each(
     inputs: &mut Inputs,
     cut: Cut,
