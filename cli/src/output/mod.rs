@@ -303,12 +303,12 @@ impl Output {
         }
     }
 
-    /// Writes a text and a newline, and finishes the output.
+    /// Writes all that was taken in, then a text and a newline.
     pub fn write_line(&self, text: impl AsRef<[u8]>) -> Result<(), Error> {
         self.write_text(&[text.as_ref(), b"\n"].concat())
     }
 
-    /// Writes a text as it is, and finishes the output.
+    /// Writes all that was taken in, then a text as it is.
     pub fn write_text(&self, text: &[u8]) -> Result<(), Error> {
         let encoder = &mut Encoder::default();
         let pieces = self.take_in(true, |out| out.write_all(text))?;

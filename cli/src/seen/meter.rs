@@ -22,7 +22,7 @@ pub struct Meter {
 
 #[derive(Default)]
 struct Met {
-    /// The client's metrics at the end of the last call.
+    /// The client's counters at the end of the last call, and the times of its last batches.
     last: RedisFilterMetrics,
     /// Batches since the last report.
     batches: u64,
@@ -40,7 +40,7 @@ impl Meter {
         locked(&self.met).asked = Some(Instant::now());
     }
 
-    /// Records that the call ended, with the client's metrics since its start.
+    /// Records that the call ended, with the client's metrics. The times in them cover this call.
     pub fn end(&self, metrics: RedisFilterMetrics) {
         let mut met = locked(&self.met);
         met.asked = None;
