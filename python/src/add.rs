@@ -1,4 +1,4 @@
-//! The method `Filter.add`, as Python calls methods of one argument.
+//! The method `Filter.add`, in the form in which Python calls methods of one argument.
 //!
 //! PyO3 reads the arguments of any signature, which takes longer than the filter.
 
@@ -11,7 +11,7 @@ use pyo3::types::PyBool;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 
-/// With the signature, as Python reads it.
+/// The documentation, with the signature in Python's form.
 const DOC: &std::ffi::CStr = c"add($self, key, /)\n--\n
 Add a key. True if it is new, False if it was seen, or taken for seen.
 
@@ -22,7 +22,7 @@ True
 >>> seen.add(\"https://example.org/\")
 False";
 
-/// Gives the class the method.
+/// Adds the method to the class.
 pub(crate) fn install(py: Python<'_>) -> PyResult<()> {
     let class = py.get_type::<Filter>();
     let method = PyMethodDef {
@@ -31,7 +31,7 @@ pub(crate) fn install(py: Python<'_>) -> PyResult<()> {
         ml_flags: METH_O,
         ml_doc: DOC.as_ptr(),
     };
-    // As long as the class, and nobody knows how long that is.
+    // As long as the class, whose lifetime is unknown.
     let method = Box::leak(Box::new(method));
     // SAFETY: the method lives for ever, and is what its flags say: a function of the object and one argument.
     #[allow(unsafe_code)]

@@ -24,13 +24,13 @@ use std::fmt::Display;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Of arrays of other types.
+/// The end of errors about arrays of other types.
 const KEYS: &str = "keys are strings, binary, integers of 64 bits or less or booleans, and structs of these";
 
 /// Values that are checked before signals are handled.
 const CHECKED: usize = 1 << 16;
 
-/// Of structs that are not what they say.
+/// The error about structs with wrong contents.
 const LAWLESS: &str = "it breaks the rules of the C interface";
 
 /// Takes the keys of an object that exports Arrow arrays; `false` if it does not.
@@ -58,7 +58,7 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
     Ok(true)
 }
 
-/// The batches of a frame or a table, checked as a whole: whoever reads them may trust them.
+/// The batches of a frame or a table, completely checked, so that readers may trust them.
 pub(crate) fn record_batches(rows: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBatch>> {
     let py = rows.py();
     let known = match is_of("polars", rows)? {
@@ -96,7 +96,7 @@ pub(crate) fn record_batches(rows: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBatc
     })
 }
 
-/// Checks what [`ArrayData::validate_full`] does, and handles signals meanwhile.
+/// Makes the checks of [`ArrayData::validate_full`], and handles signals meanwhile.
 fn check_data(data: &ArrayData, signals: &mut Signals) -> PyResult<()> {
     let check = |data: &ArrayData| {
         import(|| data.validate_values()).map_err(|error| match error.to_string().contains("UTF8") {
@@ -126,7 +126,7 @@ fn refuse_objects(kind: &DataType, exporter: &Bound<'_, PyAny>, remedy: &str) ->
     }
 }
 
-/// Whether an object's class is of this package, or made from one that is.
+/// Returns true if an object's class is from this package, or derived from one that is.
 fn is_of(package: &str, object: &Bound<'_, PyAny>) -> PyResult<bool> {
     for class in object.get_type().mro() {
         let module = class.cast::<PyType>()?.module()?;
@@ -137,8 +137,8 @@ fn is_of(package: &str, object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(false)
 }
 
-/// A frame of pandas as a table of Arrow, and a column as an array. A frame's own export has most indexes as a column more, and times as they
-/// come, and pandas before 2.2 has none. Their exports of objects do not hear signals.
+/// A frame of pandas as a table of Arrow, and a column as an array. A frame's own export adds most indexes as a column and
+/// leaves times unconverted, and pandas before 2.2 has no export. Exports of objects by pandas do not handle signals.
 fn from_pandas<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let function = if object.hasattr("set_index")? {
         "table_of_pandas"
@@ -150,7 +150,7 @@ fn from_pandas<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     object.py().import("bloomline._frames")?.call_method1(function, (object,))
 }
 
-/// What pyarrow says of an object of pandas that it does not read, with what to do.
+/// The error of pyarrow for an object of pandas that it does not read, with the remedy.
 fn pandas_error(py: Python<'_>, error: PyErr) -> PyErr {
     let is_about_type = error.is_instance_of::<PyTypeError>(py)
         || error.is_instance_of::<PyValueError>(py)
@@ -164,7 +164,7 @@ fn pandas_error(py: Python<'_>, error: PyErr) -> PyErr {
     told
 }
 
-/// What `__arrow_c_array__` returned.
+/// The result of `__arrow_c_array__`.
 fn array(exported: &Bound<'_, PyAny>) -> PyResult<(FFI_ArrowSchema, FFI_ArrowArray)> {
     let pair = exported.cast::<PyTuple>()?;
     let (schema, array) = (pair.get_item(0)?, pair.get_item(1)?);
@@ -225,7 +225,7 @@ fn next_array(stream: &mut FFI_ArrowArrayStream) -> PyResult<Option<FFI_ArrowArr
     check(stream, code).map(|()| (!array.is_released()).then_some(array))
 }
 
-/// What a function of a stream answered with: 0, or there is an error that the stream may tell.
+/// Checks the result of a stream's function: 0, or there is an error, which the stream may describe.
 fn check(stream: &mut FFI_ArrowArrayStream, code: c_int) -> PyResult<()> {
     if code == 0 {
         return Ok(());
@@ -242,7 +242,7 @@ fn check(stream: &mut FFI_ArrowArrayStream, code: c_int) -> PyResult<()> {
     Err(refused(told.unwrap_or_else(|| format!("its producer failed with error {code}"))))
 }
 
-/// An array of keys, where it lies.
+/// Imports an array of keys in place.
 fn import_array(array: FFI_ArrowArray, kind: &DataType) -> PyResult<ArrayRef> {
     if !import(|| Ok(is_aligned(&array, kind)))? {
         return Err(refused(
@@ -255,8 +255,8 @@ fn import_array(array: FFI_ArrowArray, kind: &DataType) -> PyResult<ArrayRef> {
     import(|| unsafe { from_ffi_and_data_type(array, kind.clone()) }.map(make_array))
 }
 
-/// Whether Arrow's crate may read the numbers that it reads on import, which say where data end. Of what else is not aligned
-/// it makes a copy.
+/// Returns true if Arrow's crate may read the numbers that it reads on import, which are ends of data. It copies other data
+/// that are not aligned.
 fn is_aligned(array: &FFI_ArrowArray, kind: &DataType) -> bool {
     use DataType::*;
     let child_is = |child: usize, field: &Field| is_aligned(array.child(child), field.data_type());
@@ -277,7 +277,7 @@ fn is_aligned(array: &FFI_ArrowArray, kind: &DataType) -> bool {
     }
 }
 
-/// Arrow's crate panics over some structs that are not what they say.
+/// Imports with `read`. Arrow's crate panics over some structs with wrong contents.
 fn import<T>(read: impl FnOnce() -> Result<T, ArrowError>) -> PyResult<T> {
     let read = catch_unwind(AssertUnwindSafe(read)).map_err(|_| refused(LAWLESS))?;
     read.map_err(refused)
@@ -287,7 +287,7 @@ fn refused(error: impl Display) -> PyErr {
     PyValueError::new_err(format!("no Arrow array can be read: {error}"))
 }
 
-/// The type of keys that a schema says; others are an error before any key is taken.
+/// The type of keys in a schema; other types are an error before any key is taken.
 fn key_type(schema: &FFI_ArrowSchema) -> PyResult<DataType> {
     let field = import(|| Ok(Field::try_from(schema).map_err(|_| unknown(schema))))?.map_err(|format| {
         PyTypeError::new_err(format!("an Arrow array of the unknown type {format:?}: {KEYS}; cast it"))
@@ -296,13 +296,13 @@ fn key_type(schema: &FFI_ArrowSchema) -> PyResult<DataType> {
     Ok(field.data_type().clone())
 }
 
-/// The first type that is not known here, as producers write it.
+/// The first type that is unknown here, in the producer's notation.
 fn unknown(schema: &FFI_ArrowSchema) -> String {
     let column = schema.children().find(|column| DataType::try_from(*column).is_err());
     column.map_or_else(|| schema.format().to_owned(), unknown)
 }
 
-/// What an extension's values mean may not be what is stored, such as the number of a period.
+/// Checks an extension type. Its values may have another meaning than the stored ones, such as the number of a period.
 fn check_field(field: &Field) -> PyResult<()> {
     match field.extension_type_name() {
         None | Some("arrow.bool8" | "arrow.json" | "arrow.uuid") => check_type(field.data_type()),
@@ -315,7 +315,7 @@ fn check_field(field: &Field) -> PyResult<()> {
 fn check_type(found: &DataType) -> PyResult<()> {
     use DataType::*;
     match found {
-        // Without a type, as an empty list makes it; its rows are nulls.
+        // The type of an empty list, without values; its rows are nulls.
         Null => Ok(()),
         Boolean | Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | UInt64 => Ok(()),
         Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView | FixedSizeBinary(_) => Ok(()),
@@ -327,7 +327,7 @@ fn check_type(found: &DataType) -> PyResult<()> {
     }
 }
 
-/// Whether a type is of a kind, or one of its columns is.
+/// Returns true if a type is of a kind, or one of its columns is.
 fn has(found: &DataType, of_kind: fn(&DataType) -> bool) -> bool {
     match found {
         DataType::Struct(columns) => columns.iter().any(|column| has(column.data_type(), of_kind)),
@@ -335,7 +335,7 @@ fn has(found: &DataType, of_kind: fn(&DataType) -> bool) -> bool {
     }
 }
 
-/// Takes an array where it lies.
+/// Imports and takes an array in place.
 fn take_import(
     detached: Detached,
     hasher: &KeyHasher,
@@ -347,14 +347,14 @@ fn take_import(
     if array.is_empty() {
         return Ok(());
     }
-    // Not imported, for Polars' has a buffer, which none may have.
+    // Not imported, because Polars' array has a buffer, which the format does not allow.
     if has(kind, DataType::is_null) {
         return Err(null(first));
     }
     take_array(detached, hasher, &import_array(array, kind)?, first, take)
 }
 
-/// Takes an array of which row 0 is key number `first`.
+/// Takes an array whose row 0 is key number `first`.
 fn take_array(
     detached: Detached,
     hasher: &KeyHasher,
@@ -374,7 +374,7 @@ fn take_array(
     Ok(())
 }
 
-/// A null is no key, in no column.
+/// Refuses nulls, which are not keys, in any column.
 fn refuse_nulls(array: &dyn Array, first: usize) -> PyResult<()> {
     if let Some(nulls) = array.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
         let row = (0..array.len()).find(|&row| nulls.is_null(row)).unwrap_or_default();
@@ -460,7 +460,7 @@ fn hash(
                 *hash = *value.ok_or_else(|| refused("keys beyond the dictionary"))?;
             }
         }
-        // `check_type` lets no others through.
+        // `check_type` refuses all others.
         _ => {
             integers(array, rows, hashes);
             hashes.iter_mut().for_each(|hash| *hash = hash.hash_with(hasher));
@@ -490,7 +490,7 @@ fn integers(array: &dyn Array, rows: Range<usize>, integers: &mut [u64]) {
     }
 }
 
-/// Offsets are checked: the C data interface does not say that a producer did.
+/// Hashes byte strings. Offsets are checked, because the C data interface does not require a producer to do so.
 fn bytes<T: ByteArrayType>(
     hasher: &KeyHasher,
     array: &GenericByteArray<T>,

@@ -1,7 +1,7 @@
 //! Keys from the buffer protocol: integers of any width and byte order, and strings of one length, of bytes or characters.
 //!
-//! Others may write to the memory while the GIL is free. So each portion is copied to a place of our own and hashed
-//! there: what is hashed is one value, whatever happens.
+//! Other threads may write to the memory while the GIL is free. So each portion is copied to memory of our own and hashed
+//! there: the hash is always of one value.
 
 use crate::error;
 use crate::lock::detach;
@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyType};
 use std::ffi::CStr;
 
-/// Of a copy, if an item is not larger.
+/// The size of a copy, unless an item is larger.
 const BYTES: usize = 1 << 18;
 
 #[derive(Clone, Copy)]
@@ -21,13 +21,13 @@ enum Item {
     Signed,
     Unsigned,
     Bool,
-    /// Zeros at the end of a string are padding, as in NumPy.
+    /// Bytes. Zeros at the end of a string are padding, as in NumPy.
     Bytes,
-    /// Of characters, 4 bytes each.
+    /// Characters, 4 bytes each.
     Text,
 }
 
-/// Takes the keys of a buffer; `false` if `keys` has none that is read here.
+/// Takes the keys of a buffer; `false` if `keys` has no buffer of a supported format.
 pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut Take<'_>) -> PyResult<bool> {
     let Ok(buffer) = PyUntypedBuffer::get(keys) else { return Ok(false) };
     let size = buffer.item_size();
@@ -69,7 +69,7 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
     })
 }
 
-/// True for NumPy's masked arrays, and for what others make of them.
+/// True for NumPy's masked arrays, and for classes derived from them.
 fn is_masked(keys: &Bound<'_, PyAny>) -> PyResult<bool> {
     for class in keys.get_type().mro() {
         if class.cast::<PyType>()?.name()? == "MaskedArray" {
@@ -79,15 +79,15 @@ fn is_masked(keys: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(false)
 }
 
-/// Whether all items are keys, whatever they are.
+/// Returns true if all items are keys regardless of their values.
 pub(crate) fn has_keys_alone(keys: &Bound<'_, PyAny>) -> bool {
-    // A list has no buffer, and to be told so takes time.
+    // A list has no buffer, and checking for one takes time.
     let buffer = (!keys.is_instance_of::<PyList>()).then(|| PyUntypedBuffer::get(keys).ok()).flatten();
     let item = buffer.and_then(|buffer| item(buffer.format(), buffer.item_size()));
     item.is_some_and(|(item, _)| !matches!(item, Item::Text))
 }
 
-/// What a format says, and whether integers are big-endian.
+/// The kind of items in a format, and true if integers are big-endian.
 fn item(format: &CStr, size: usize) -> Option<(Item, bool)> {
     let format = format.to_bytes();
     let (big, kind) = match format {
@@ -101,13 +101,13 @@ fn item(format: &CStr, size: usize) -> Option<(Item, bool)> {
         [b'?'] if size == 1 => Some((Item::Bool, big)),
         [b'B' | b'H' | b'I' | b'L' | b'Q' | b'N'] if integer => Some((Item::Unsigned, big)),
         [digits @ .., b's'] if digits.iter().all(u8::is_ascii_digit) && size > 0 => Some((Item::Bytes, big)),
-        // Without a digit it is an array.array of characters, in which a zero is one.
+        // Without a digit it is an array.array of characters, which may contain a zero.
         [b'0'..=b'9', .., b'w'] if size > 0 => Some((Item::Text, big)),
         _ => None,
     }
 }
 
-/// Copies the items from `first` on that `copy` has room for.
+/// Copies items from `first` on, as many as fit into `copy`.
 fn copy_items(buffer: &PyUntypedBuffer, first: usize, copy: &mut [u8]) {
     let size = buffer.item_size();
     let stride = buffer.strides()[0];
@@ -143,7 +143,7 @@ fn unpadded(item: &[u8]) -> &[u8] {
     &item[..length]
 }
 
-/// Characters are hashed as their UTF-8. Row 0 is key number `first`.
+/// Hashes characters as their UTF-8. Row 0 is key number `first`.
 fn hash_text(
     hasher: &KeyHasher,
     items: &[u8],
@@ -171,7 +171,7 @@ fn hash_text(
     Ok(())
 }
 
-/// Integers of every width are hashed as 8 bytes: as Python's are.
+/// Hashes integers of every width as 8 bytes, as Python's are.
 fn hash_integers(hasher: &KeyHasher, items: &[u8], size: usize, big: bool, signed: bool, hashes: &mut [u64]) {
     macro_rules! widened {
         ($type:ty) => {

@@ -8,7 +8,7 @@ use std::collections::TryReserveError;
 use std::io;
 use std::path::Path;
 
-/// As every Unix numbers them.
+/// The numbers on every Unix.
 const EISDIR: i32 = 21;
 const EINVAL: i32 = 22;
 
@@ -39,7 +39,7 @@ pub(crate) fn file(error: FileError) -> PyErr {
     }
 }
 
-/// By its number Python finds the class of a system's error, such as FileNotFoundError.
+/// Converts an I/O error. Python finds the class of a system's error, such as FileNotFoundError, by its number.
 pub(crate) fn io(error: &io::Error, path: Option<&Path>) -> PyErr {
     let said = error.to_string();
     let Some(errno) = error.raw_os_error() else { return PyOSError::new_err(said) };

@@ -1,20 +1,20 @@
-//! The classes of what a filter on a server tells of itself.
+//! The classes of the figures of a filter on a server.
 
 use bloomline_redis::{RedisFilterMetrics as Metrics, RedisFilterStats as Stats};
 use pyo3::prelude::*;
 
-/// How full a filter on a server is: RedisBloomFilter.stats().
+/// The fill of a filter on a server: RedisBloomFilter.stats().
 #[pyclass(module = "bloomline", frozen, get_all)]
 pub(crate) struct RedisFilterStats {
-    /// How many stages there are: 1, unless the filter grows or forgets.
+    /// The number of stages: 1, unless the filter grows or forgets.
     stages: usize,
     /// The size of all bits in bytes.
     memory_bytes: u64,
-    /// The share of bits that are set, 0 to 1.
+    /// The fraction of bits that are set, 0 to 1.
     fill_ratio: f64,
-    /// The number of distinct keys, estimated from the share of bits. Infinite if all bits are set.
+    /// The number of distinct keys, estimated from the fraction of bits set. Infinite if all bits are set.
     estimated_keys: f64,
-    /// The false-positive rate to expect with that number of keys.
+    /// The expected false-positive rate with that number of keys.
     expected_fpr: f64,
     /// The bytes that the servers hold for the filter.
     stored_bytes: u64,
@@ -38,22 +38,22 @@ impl RedisFilterStats {
     }
 }
 
-/// What a client of a filter on a server has met: RedisBloomFilter.metrics().
+/// The events of a client of a filter on a server: RedisBloomFilter.metrics().
 #[pyclass(module = "bloomline", frozen, get_all)]
 pub(crate) struct RedisFilterMetrics {
-    /// Keys that were reported as new although another process may have been told so too.
+    /// Keys that were reported as new although another process may have got the same answer.
     uncertain: u64,
     /// Keys that were reported as new although too few replicas had them in time.
     unconfirmed: u64,
     /// Commands that were sent again.
     sent_again: u64,
-    /// The share of bits that were set at the last call of stats, or None.
+    /// The fraction of bits that were set at the last call of stats, or None.
     fill_ratio: Option<f64>,
-    /// Portions of up to 4096 keys for which the servers were asked since the last call of metrics.
+    /// Portions of up to 4096 keys that were sent to the servers since the last call of metrics.
     batches: u64,
-    /// The mean time that one of them took, in seconds, or None if there was none.
+    /// The mean time of a portion, in seconds, or None if there was none.
     mean_batch_seconds: Option<f64>,
-    /// The longest time that one of them took, in seconds.
+    /// The longest time of a portion, in seconds.
     slowest_batch_seconds: f64,
 }
 

@@ -1,4 +1,4 @@
-//! `Filter`, the class of what all filters do.
+//! `Filter`, the base class of all filters.
 
 use crate::buffer;
 use crate::error;
@@ -16,13 +16,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyNotImplemented, PyTuple};
 use std::path::PathBuf;
 
-/// What all filters of this module do.
+/// The base class of all filters of this module.
 ///
 /// A key is a str (hashed as its UTF-8), bytes or another buffer of bytes, an int from -2**63 to 2**64 - 1, or a tuple of
 /// these. A key has the same hash on every run and machine, and in Rust: an int is an i64 or a u64 there. So a str and its
-/// UTF-8 are one key, and -1 and 2**64 - 1 are, as are ((a, b), c) and (a, b, c).
+/// UTF-8 are the same key, as are -1 and 2**64 - 1, and ((a, b), c) and (a, b, c).
 ///
-/// Any number of threads may use a filter. What one of them does to many keys is not one step: others see some of it.
+/// Any number of threads may use a filter. Calls with many keys are not atomic: other threads see them in part.
 ///
 /// >>> from bloomline import BloomFilter, Filter
 /// >>> isinstance(BloomFilter(1000, 0.01), Filter)
@@ -31,11 +31,11 @@ use std::path::PathBuf;
 pub(crate) struct Filter {
     pub(crate) set: Set,
     hasher: KeyHasher,
-    /// Makes an object of the class that a set has.
+    /// The constructor of an object of the set's class.
     object: Object,
 }
 
-/// What makes a set an object of its class.
+/// A constructor of an object of a set's class.
 pub(crate) type Object = for<'py> fn(Python<'py>, Set) -> PyResult<Bound<'py, PyAny>>;
 
 impl Filter {
@@ -55,7 +55,7 @@ impl Filter {
         self.set.add(key.py(), self.hash(key)?)
     }
 
-    /// An answer for each key, portion by portion. After an exception, those so far.
+    /// Returns an answer for each key, portion by portion; after an exception, the answers so far.
     fn answers(
         &self,
         keys: &Bound<'_, PyAny>,
@@ -76,7 +76,7 @@ impl Filter {
         detach(py, |detached| self.set.merge(detached, &other.set, intersect))
     }
 
-    /// Both filters merged in a third one.
+    /// Merges both filters in a third one.
     fn merged<'py>(&self, py: Python<'py>, other: &Self, intersect: bool) -> PyResult<Bound<'py, PyAny>> {
         let merge = |detached| {
             let third = self.set.copy(detached)?;
@@ -95,7 +95,7 @@ impl Filter {
     }
 
     /// Add all keys of an array or another iterable; see add_many. It needs no NumPy. After an exception, keys before the one
-    /// that it is about may have been added.
+    /// that it names may have been added.
     ///
     /// >>> from bloomline import BloomFilter
     /// >>> seen = BloomFilter(1000, 0.01)
@@ -110,17 +110,17 @@ impl Filter {
         })
     }
 
-    /// Add many keys. Returns an array of bool, True for each key that is new; of equal keys only the first can be.
+    /// Add many keys. Returns an array of bool, True for each key that is new. Among equal keys only the first can be.
     ///
     /// keys is an Arrow array or stream (pyarrow, Polars, pandas, DuckDB), a buffer (NumPy, array.array, memoryview) of
-    /// integers, bytes or NumPy's text, or any iterable: of a str the characters, of bytes the ints. The data of arrays are
-    /// not copied as a whole, and the GIL is free meanwhile. Integers of every width are the keys that Python's int are,
-    /// and the zeros that pad NumPy's strings are no part of them. A table has the tuples of its columns as keys; the index
-    /// of a pandas frame is none. Floats, dates and decimals are no keys: cast them to integers or strings.
+    /// integers, bytes or NumPy's text, or any iterable: a str yields its characters, bytes their ints. The data of arrays are
+    /// not copied as a whole, and the GIL is free meanwhile. Integers of every width are the same keys as Python's int, and the
+    /// zeros that pad NumPy's strings are not part of them. A table has the tuples of its columns as keys, without the index of
+    /// a pandas frame. Floats, dates and decimals are not keys: cast them to integers or strings.
     ///
-    /// An exception about a key names the first one, and no key is added then. A null is a ValueError. An exception that comes
-    /// later (KeyboardInterrupt, MemoryError) has the answers so far in its attribute new: act on the keys that are True there,
-    /// and add all keys again.
+    /// An exception about a key names the first one, and no key is then added. A null is a ValueError. A later exception
+    /// (KeyboardInterrupt, MemoryError) has the answers so far in its attribute new: act on the keys that are True there, and
+    /// add all keys again.
     ///
     /// >>> import numpy as np
     /// >>> from bloomline import BloomFilter
@@ -131,7 +131,7 @@ impl Filter {
     fn add_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let numpy = Numpy::import(keys.py())?;
         if buffer::has_keys_alone(keys) {
-            // None is refused, so none has to wait for the others.
+            // None is refused, so no key has to wait for the others.
             return numpy.new_keys(self.answers(keys, |thread, hashes, new| self.set.add_many(thread, hashes, new)));
         }
         numpy.new_keys(keys::answers(&self.hasher, keys, |hashes, new| {
@@ -166,14 +166,14 @@ impl Filter {
 
     /// Add the rows of a frame or a table. Returns an array of bool, True for each row whose key is new.
     ///
-    /// A row has the key that the command makes of it, so a filter that `bloomline build --column` made of a file knows it, and a
-    /// line of JSON with its values has the same. It is another one than add makes of an integer or a tuple: contains_rows looks
-    /// it up. Values are of any type: dates, decimals, floats (-0.0 is 0.0, and all that is
-    /// no number is equal), lists and structs. nulls says what becomes of rows with a null in a column: "equal" takes nulls for
-    /// equal to each other, "keep" answers True for all such rows, "skip" False, and "fail" is a ValueError before any is added.
+    /// A row has the same key as in the command, so `bloomline build --column` builds a filter that knows the rows of a file,
+    /// and a line of JSON with its values has the same key. It differs from the key that add makes of an integer or a tuple:
+    /// contains_rows looks it up. Values are of any type: dates, decimals, floats (-0.0 is 0.0, and all NaNs are equal), lists
+    /// and structs. nulls decides about rows with a null in a column: with "equal" nulls are equal to each other, with "keep"
+    /// the answer is True for all such rows, with "skip" False, and with "fail" it is a ValueError before any row is added.
     ///
-    /// An exception about a row or a type comes before any key is added. One that comes later (KeyboardInterrupt, MemoryError) has the
-    /// answers so far in its attribute new, as that of add_many.
+    /// An exception about a row or a type is raised before any key is added. A later one (KeyboardInterrupt, MemoryError) has
+    /// the answers so far in its attribute new, as for add_many.
     ///
     /// >>> import pandas as pd
     /// >>> from bloomline import BloomFilter
@@ -214,7 +214,7 @@ impl Filter {
         detach(py, |detached| self.set.clear(detached))
     }
 
-    /// A filter with the same keys.
+    /// Returns a filter with the same keys.
     ///
     /// >>> from bloomline import BloomFilter
     /// >>> seen = BloomFilter(1000, 0.01)
@@ -242,7 +242,7 @@ impl Filter {
         }
     }
 
-    // What is no filter is told by PyO3, which then returns NotImplemented.
+    // PyO3 refuses objects that are not filters, and returns NotImplemented.
 
     fn __or__<'py>(&self, py: Python<'py>, other: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         self.merged(py, other.get(), false)
@@ -260,7 +260,7 @@ impl Filter {
         self.merge(py, other.get(), true)
     }
 
-    /// The number of distinct keys: those that were new to a filter that grows, or estimated_keys, rounded.
+    /// The number of distinct keys: the count of new ones in a filter that grows, or else estimated_keys, rounded.
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         let keys = detach(py, |detached| self.set.keys(detached))?.round();
         if !keys.is_finite() {
@@ -269,7 +269,7 @@ impl Filter {
         Ok(keys as usize)
     }
 
-    /// Whether any key was added.
+    /// True if any key was added.
     fn __bool__(&self, py: Python<'_>) -> bool {
         self.current_fpr(py) > 0.0
     }
@@ -300,7 +300,8 @@ impl Filter {
         Ok((slf.get_type().getattr("from_bytes")?, PyTuple::new(slf.py(), [bytes])?))
     }
 
-    /// Save to a file, which load, Rust and the command read. At every moment the old file is there or the new one, whole.
+    /// Save to a file, which load, Rust and the command read. At every moment the file is either the old or the complete new
+    /// one.
     ///
     /// >>> import os, tempfile
     /// >>> from bloomline import BloomFilter
@@ -315,7 +316,7 @@ impl Filter {
         detach(py, |detached| self.set.save(detached, &path))
     }
 
-    /// The false-positive rate to expect with so many distinct keys. Without keys: with those that the filter is made for.
+    /// The expected false-positive rate with so many distinct keys. Without keys: with the number that the filter is made for.
     ///
     /// >>> from bloomline import BloomFilter
     /// >>> BloomFilter(1000, 0.01).expected_fpr() <= 0.01
@@ -325,7 +326,8 @@ impl Filter {
         detach(py, |detached| self.set.expected_fpr(detached, keys))
     }
 
-    /// The false-positive rate with the keys that a filter that grows has counted, by the model; it takes microseconds.
+    /// The false-positive rate with the number of keys that a filter that grows has counted, by the model; it takes
+    /// microseconds.
     ///
     /// >>> from bloomline import ScalableBloomFilter
     /// >>> seen = ScalableBloomFilter(100, 0.01)
@@ -336,7 +338,7 @@ impl Filter {
         detach(py, |detached| self.set.estimated_fpr(detached))
     }
 
-    /// The false-positive rate of the bits as they are. It reads the whole filter.
+    /// The false-positive rate of the present bits. It reads the whole filter.
     fn current_fpr(&self, py: Python<'_>) -> f64 {
         detach(py, |detached| with!(&self.set, detached, filter => filter.current_fpr()))
     }
@@ -353,7 +355,7 @@ impl Filter {
         detach(py, |detached| self.set.estimated_keys(detached))
     }
 
-    /// The share of bits that are set, 0 to 1. It reads the whole filter.
+    /// The fraction of bits that are set, 0 to 1. It reads the whole filter.
     fn fill_ratio(&self, py: Python<'_>) -> f64 {
         detach(py, |detached| with!(&self.set, detached, filter => filter.fill_ratio()))
     }
@@ -386,7 +388,7 @@ impl Filter {
         with!(&self.set, py, filter => filter.false_positive_rate())
     }
 
-    /// Bits that a key sets.
+    /// The number of bits that a key sets.
     #[getter]
     fn probes(&self, py: Python<'_>) -> PyResult<u32> {
         self.set.probes(py)
@@ -398,7 +400,7 @@ impl Filter {
         with!(&self.set, py, filter => filter.seed())
     }
 
-    /// The name for the kind of keys; empty if there is none.
+    /// The name for the kind of keys; empty if it has no name.
     #[getter]
     fn key_name(&self, py: Python<'_>) -> String {
         with!(&self.set, py, filter => filter.key_name().to_owned())

@@ -1,4 +1,4 @@
-//! From one Python object to 64 bits, as the library hashes the same key in Rust.
+//! Hashes one Python object to 64 bits, as the library hashes the same key in Rust.
 
 use crate::error;
 use crate::lock::attached;
@@ -8,10 +8,10 @@ use pyo3::exceptions::{PyOverflowError, PyRecursionError, PyTypeError, PyValueEr
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyString, PyTuple};
 
-/// Tuples within tuples.
+/// The greatest depth of tuples within tuples.
 const DEEPEST: usize = 100;
 
-/// Why an object is no key.
+/// The reason why an object is not a key.
 pub(crate) enum NoKey {
     /// The name of its type.
     Type(String),
@@ -27,7 +27,7 @@ impl From<PyErr> for NoKey {
 }
 
 impl NoKey {
-    /// As an exception; `index` is the key's place in an array or an iterable.
+    /// Converts to an exception; `index` is the key's index in an array or an iterable.
     pub(crate) fn into_error(self, py: Python<'_>, index: Option<usize>) -> PyErr {
         let place = index.map(|index| format!("keys[{index}]: ")).unwrap_or_default();
         match self {
@@ -39,7 +39,7 @@ impl NoKey {
             Self::Large => PyOverflowError::new_err(format!("{place}an int as a key is from -2**63 to 2**64 - 1")),
             Self::Raised(error) => {
                 if !place.is_empty() {
-                    // It says where; that it can't be said is no reason to say less.
+                    // Adds the index. A failure to do so must not hide the error itself.
                     _ = error.value(py).call_method1("add_note", (place.trim_end_matches(": "),));
                 }
                 error
@@ -54,7 +54,7 @@ pub(crate) fn hash(hasher: &KeyHasher, key: &Bound<'_, PyAny>) -> Result<u64, No
     hash_nested(hasher, key, 0)
 }
 
-/// Text is in line, as most keys are text.
+/// Text is inlined, because most keys are text.
 #[inline(always)]
 fn hash_nested(hasher: &KeyHasher, key: &Bound<'_, PyAny>, depth: usize) -> Result<u64, NoKey> {
     match key.cast::<PyString>() {
@@ -86,7 +86,7 @@ fn hash_other(hasher: &KeyHasher, key: &Bound<'_, PyAny>, depth: usize) -> Resul
     }
 }
 
-/// An object that is an integer, or says which one it is, such as NumPy's. Of i64 and u64 the 8 bytes are hashed, so that
+/// Hashes an object that is an integer, or converts to one, such as NumPy's. The 8 bytes of an i64 or a u64 are hashed, so that
 /// -1 and 2**64 - 1 are one key, as in Rust.
 fn integer(hasher: &KeyHasher, key: &Bound<'_, PyAny>) -> Result<u64, NoKey> {
     match key.extract::<i64>() {
@@ -105,7 +105,7 @@ fn no_i64(hasher: &KeyHasher, key: &Bound<'_, PyAny>, error: PyErr) -> Result<u6
         })?;
         Ok(value.hash_with(hasher))
     } else if error.is_instance_of::<PyTypeError>(py) {
-        // NumPy's bool is no integer.
+        // NumPy's bool does not convert to an integer.
         match key.extract::<bool>() {
             Ok(value) => Ok(u64::from(value).hash_with(hasher)),
             Err(_) => Err(NoKey::Type(key.get_type().fully_qualified_name()?.to_string())),
@@ -115,7 +115,7 @@ fn no_i64(hasher: &KeyHasher, key: &Bound<'_, PyAny>, error: PyErr) -> Result<u6
     }
 }
 
-/// The bytes of a bytearray, a memoryview and the like, signed ones too. Copied, for others may write to them.
+/// Copies the bytes of a bytearray, a memoryview and the like, also signed ones, because other threads may write to them.
 fn buffer(key: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
     fn copied<T: Element + Default>(py: Python<'_>, buffer: &PyUntypedBuffer) -> PyResult<Option<Vec<T>>> {
         let Ok(buffer) = buffer.as_typed::<T>() else { return Ok(None) };
@@ -130,7 +130,7 @@ fn buffer(key: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
     }
     if buffer.format().to_bytes().ends_with(b"b") {
         let signed = copied::<i8>(key.py(), &buffer)?;
-        // In the same place.
+        // Reuses the allocation.
         Ok(signed.map(|signed| signed.into_iter().map(i8::cast_unsigned).collect()))
     } else {
         copied::<u8>(key.py(), &buffer)

@@ -1,4 +1,4 @@
-//! Many keys, portion by portion: of an Arrow array, of a buffer, or of any iterable.
+//! Many keys, portion by portion: from an Arrow array, from a buffer, or from any iterable.
 
 use crate::lock::Thread;
 use crate::portion::{PORTION, Take};
@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyList};
 
-/// Takes the hashes of all keys, in order. The GIL is free where the keys are in an array. After an error, the portions
-/// before it are taken. Signals are handled between portions.
+/// Takes the hashes of all keys, in order. The GIL is free if the keys are in an array. After an error, the portions before it
+/// are taken. Signals are handled between portions.
 pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut Take<'_>) -> PyResult<()> {
     let mut signals = Signals::after(signals::TICK);
     let take: &mut Take<'_> = &mut |thread, hashes| {
@@ -19,20 +19,20 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
         match thread {
             Thread::Attached(py) => {
                 py.check_signals()?;
-                // Python asks its own code alone for the GIL, so threads that wait for it would wait for the last key.
+                // Python requests the GIL only from its own code, so threads that wait for it would wait for the last key.
                 py.detach(|| ());
                 Ok(())
             }
             Thread::Detached(_) => signals.handle(),
         }
     };
-    // A list is asked for neither: an attribute that it lacks costs as much as twenty keys.
+    // A list is checked for neither: looking up an attribute that it lacks costs as much as twenty keys.
     let list = keys.is_instance_of::<PyList>();
     if !list && (buffer::take_all(hasher, keys, take)? || arrow::take_all(hasher, keys, take)?) {
         return Ok(());
     }
     let py = keys.py();
-    // Frames of others, such as Dask's. To iterate over them gives the names of their columns.
+    // Frames of other packages, such as Dask's. Iterating over them yields the names of their columns.
     if !list && keys.hasattr("columns")? && keys.hasattr("dtypes")? {
         let name = keys.get_type().fully_qualified_name()?;
         return Err(PyTypeError::new_err(format!(
@@ -50,8 +50,8 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
     take(py.into(), &hashes)
 }
 
-/// An answer for each key. All keys are hashed before the first is asked about, so an object that is no key has no effect.
-/// After an exception, the answers so far.
+/// Returns an answer for each key. All keys are hashed before the first is looked up, so an object that is not a key has no
+/// effect. After an exception, returns the answers so far.
 pub(crate) fn answers(
     hasher: &KeyHasher,
     keys: &Bound<'_, PyAny>,
@@ -69,7 +69,7 @@ pub(crate) fn answers(
     (answers, asked)
 }
 
-/// NumPy's arrays. Whoever will need one asks for this before anything is done.
+/// The module NumPy, for arrays. A caller that will need it gets it before it does anything else.
 pub(crate) struct Numpy<'py>(&'py Bound<'py, PyAny>);
 
 impl<'py> Numpy<'py> {
@@ -78,7 +78,7 @@ impl<'py> Numpy<'py> {
         FROM_BUFFER.import(py, "numpy", "frombuffer").map(Self)
     }
 
-    /// Which keys are new, as an array of bool. An exception has it as its attribute `new`.
+    /// Returns an array of bool, True for new keys. An exception has it as its attribute `new`.
     pub(crate) fn new_keys(self, (new, added): (Vec<bool>, PyResult<()>)) -> PyResult<Bound<'py, PyAny>> {
         let py = self.0.py();
         let new = self.array(&new)?;

@@ -7,11 +7,11 @@
 //! keys.rs    many keys, in portions: from an array of Arrow (arrow.rs), a buffer (buffer.rs), or any iterable
 //! rows.rs    rows of frames and tables as keys
 //! signals.rs Ctrl-C where the GIL is free
-//! lock.rs    who may use a filter: a lock, and when none is needed
+//! lock.rs    access to a filter: a lock, and the cases in which none is needed
 //! set.rs     the library's types behind one
-//! filter.rs  the class of what all filters do; add.rs has its method that is called most
+//! filter.rs  the base class of all filters; add.rs has its most frequent method
 //! types.rs   the class of each type
-//! redis.rs   the class of a filter on a server; figures.rs has those of what it tells of itself
+//! redis.rs   the class of a filter on a server; figures.rs has the classes of its figures
 //! ```
 //!
 //! The command is the crate in `cli/`, called by `package/bloomline/__main__.py`.
@@ -60,8 +60,8 @@ mod _bloomline {
         crate::add::install(module.py())
     }
 
-    /// Run the command with these arguments, of which the first is the program, and return the exit code. Its progress is drawn on a terminal,
-    /// or written as lines of JSON.
+    /// Run the command with these arguments, including the program as the first, and return the exit code. Its progress is
+    /// drawn on a terminal, or written as lines of JSON.
     #[pyfunction]
     #[pyo3(signature = (args, progress_as_json = false))]
     fn _run_command_line(py: Python<'_>, args: Vec<OsString>, progress_as_json: bool) -> u8 {

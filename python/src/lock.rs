@@ -11,21 +11,21 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{LockResult, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Whether one thread at a time runs Python code.
+/// True if only one thread at a time runs Python code.
 const GIL: bool = !cfg!(Py_GIL_DISABLED);
 
 /// Threads in [`detach`]. It changes and is read by attached threads alone, so the GIL orders all of that.
 static DETACHED: AtomicUsize = AtomicUsize::new(0);
 
-/// A thread that comes to a filter.
+/// A thread that accesses a filter.
 #[derive(Clone, Copy)]
 pub(crate) enum Thread<'py> {
-    /// It holds the GIL, where Python has one.
+    /// The thread holds the GIL, if Python has one.
     Attached(Python<'py>),
     Detached(Detached),
 }
 
-/// A thread that is in [`detach`], which alone makes this.
+/// Proof that a thread is in [`detach`], which alone makes this.
 #[derive(Clone, Copy)]
 pub(crate) struct Detached(());
 
@@ -41,13 +41,13 @@ impl From<Detached> for Thread<'_> {
     }
 }
 
-/// Whether no other thread can come to any filter before the attached one that asks runs Python code, or detaches.
+/// Returns true if no other thread can access any filter before the calling attached thread runs Python code, or detaches.
 #[inline]
 fn is_alone() -> bool {
     GIL && DETACHED.load(Relaxed) == 0
 }
 
-/// Works without the GIL.
+/// Runs `work` without the GIL.
 pub(crate) fn detach<T: Send>(py: Python<'_>, work: impl FnOnce(Detached) -> T + Send) -> T {
     struct Counted;
     impl Drop for Counted {
@@ -61,8 +61,8 @@ pub(crate) fn detach<T: Send>(py: Python<'_>, work: impl FnOnce(Detached) -> T +
     py.detach(|| work(Detached(())))
 }
 
-/// Tells PyO3 that the thread is attached. Where Python calls a function that is not PyO3's, PyO3 does not know. Then it keeps
-/// what is dropped until a call of which it does, and that may never come. It takes time, so it is for what is seldom.
+/// Informs PyO3 that the thread is attached, which it does not know if Python calls a function that is not PyO3's. Then it
+/// would keep dropped objects until a call that it knows of, which may never come. It takes time, so it is for rare cases.
 #[inline(never)]
 pub(crate) fn attached<T>(_: Python<'_>, work: impl FnOnce() -> T) -> T {
     // SAFETY: the thread is attached, so there is an interpreter. To ask for one would be a panic while Python ends.
@@ -82,11 +82,11 @@ pub(crate) struct Lock<F> {
 #[allow(unsafe_code)]
 unsafe impl<F: Send + Sync> Sync for Lock<F> {}
 
-/// A filter as long as it is locked, if it has to be. Whoever has it runs no Python code.
+/// A filter while it is locked, if it has to be. Its holder runs no Python code.
 pub(crate) struct Locked<F, L> {
     filter: F,
     _lock: Option<L>,
-    // So that nobody takes it into `Python::detach`.
+    // Prevents moving it into `Python::detach`.
     _attached: PhantomData<*const ()>,
 }
 
@@ -95,13 +95,13 @@ impl<F> Lock<F> {
         Self { filter: filter.into(), lock: RwLock::new(()) }
     }
 
-    /// The filter for a thread that reads, beside others that do.
+    /// Returns the filter for a thread that reads, concurrently with other readers.
     #[inline]
     pub(crate) fn read<'a>(
         &'a self,
         thread: impl Into<Thread<'a>>,
     ) -> Locked<&'a F, LockResult<RwLockReadGuard<'a, ()>>> {
-        // A panic leaves a filter whole, for bits are set one by one. So nobody asks whether the lock is poisoned.
+        // A panic leaves a filter valid, because bits are set one by one. So poisoning is ignored.
         let lock = match thread.into() {
             Thread::Attached(_) if is_alone() => None,
             Thread::Attached(py) => Some(self.lock.read_py_attached(py)),
@@ -115,7 +115,7 @@ impl<F> Lock<F> {
         Locked { filter, _lock: lock, _attached: PhantomData }
     }
 
-    /// The filter for one thread alone.
+    /// Returns the filter for exclusive access.
     #[inline]
     #[allow(clippy::mut_from_ref)] // As a lock's.
     pub(crate) fn write<'a>(

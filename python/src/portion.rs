@@ -6,5 +6,5 @@ use pyo3::prelude::*;
 /// Keys that are hashed before they are looked up together.
 pub(crate) const PORTION: usize = 512;
 
-/// What is done with the hashes of a portion.
+/// The consumer of a portion's hashes.
 pub(crate) type Take<'a> = dyn FnMut(Thread<'_>, &[u64]) -> PyResult<()> + Send + 'a;

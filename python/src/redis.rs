@@ -21,13 +21,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, mem, process};
 
-/// Keys that one thread sends before another one has its turn: what the library sends in one round trip.
+/// Keys that one thread sends before the next one has its turn: as many as the library sends in one round trip.
 const ROUND_TRIP: usize = 4096;
 
-/// How long a call waits before signals may end it: an answer that comes until then says what was claimed.
+/// The time that a call waits before signals may end it: an answer that arrives until then reports the claims.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How long replicas are waited for.
+/// The time to wait for replicas.
 const CONFIRMATION: Duration = Duration::from_secs(1);
 
 /// A BloomFilter on a Redis or Valkey server, or spread over a cluster, that any number of processes share.
@@ -68,7 +68,7 @@ const CONFIRMATION: Duration = Duration::from_secs(1);
 /// >>> seen.delete()
 #[pyclass(module = "bloomline", frozen, weakref)]
 pub(crate) struct RedisBloomFilter {
-    /// A thread that comes back within its turn finds the cell borrowed.
+    /// A thread that re-enters within its turn finds the cell borrowed.
     turn: ReentrantMutex<RefCell<Turn>>,
     watch: Arc<Mutex<Watch>>,
     name: String,
@@ -78,25 +78,25 @@ pub(crate) struct RedisBloomFilter {
     probes: u32,
 }
 
-/// What one thread has at a time.
+/// The state that only one thread has at a time.
 struct Turn {
-    /// The process that the connections belong to. A child of it has them too, and must not use them.
+    /// The process that the connections belong to. A forked child has them too, and must not use them.
     process: u32,
     /// `None` once it is deleted.
     client: Option<Client>,
 }
 
-/// Looks for signals while a call waits.
+/// Checks for signals while a call waits.
 #[derive(Default)]
 struct Watch {
-    /// `None` if they wait for the end of the call.
+    /// `None` if signals wait for the end of the call.
     signals: Option<Signals>,
-    /// What a handler raised, which ends the call.
+    /// The exception of a handler, which ends the call.
     raised: Option<PyErr>,
 }
 
 impl Watch {
-    /// What the library asks for.
+    /// Returns true if the call is to end; the library calls this.
     fn wants_end(&mut self) -> bool {
         if self.raised.is_none() {
             self.raised = self.signals.as_mut().and_then(|signals| signals.handle().err());
@@ -114,7 +114,7 @@ fn watched<T>(watch: &Mutex<Watch>, call: impl FnOnce() -> Result<T, RedisFilter
 }
 
 impl RedisBloomFilter {
-    /// Waits for its turn, in a thread that has let go of the GIL.
+    /// Runs `work` in this thread's turn. The thread has released the GIL.
     fn in_turn<T>(&self, work: impl FnOnce(&mut Turn) -> PyResult<T>) -> PyResult<T> {
         let turn = loop {
             match self.turn.try_lock_for(signals::TICK) {
@@ -131,7 +131,7 @@ impl RedisBloomFilter {
         work(&mut turn)
     }
 
-    /// The connections of this process.
+    /// Returns the connections of this process.
     fn client<'a>(&self, turn: &'a mut Turn) -> PyResult<&'a mut Client> {
         let Turn { process, client } = turn;
         let Some(client) = client else {
@@ -145,7 +145,7 @@ impl RedisBloomFilter {
         Ok(client)
     }
 
-    /// Runs a call when it is its turn, with the GIL free.
+    /// Runs a call in this thread's turn, with the GIL free.
     fn with<T: Send>(
         &self,
         py: Python<'_>,
@@ -163,7 +163,7 @@ impl RedisBloomFilter {
         key::hash(&self.hasher, key).map_err(|error| error.into_error(key.py(), None))
     }
 
-    /// An answer for each key, portion by portion. After an exception, those so far.
+    /// Returns an answer for each key, portion by portion; after an exception, the answers so far.
     fn answers<'py>(
         &self,
         keys: &Bound<'py, PyAny>,
@@ -178,7 +178,7 @@ impl RedisBloomFilter {
     }
 }
 
-/// Seconds, as Python has them.
+/// Converts Python's seconds.
 fn seconds(name: &str, value: f64) -> PyResult<Duration> {
     match Duration::try_from_secs_f64(value) {
         Ok(duration) if !duration.is_zero() => Ok(duration),
@@ -186,7 +186,7 @@ fn seconds(name: &str, value: f64) -> PyResult<Duration> {
     }
 }
 
-/// A server that is trusted by the certificates in these files, and sees those of the client.
+/// Sets the files with the certificates to trust, and with the client's own certificate and key.
 fn with_certificates(
     mut server: RedisServer,
     authority: Option<PathBuf>,
@@ -206,7 +206,7 @@ fn with_certificates(
     }
 }
 
-/// What a filter that grows or forgets is made of; `None` for one of one size. `is_fixed` says that a size of bits is given.
+/// The options of a filter that grows or forgets; `None` for one of one size. `is_fixed`: a size of bits is given.
 fn stages(
     expected_keys: Option<u64>,
     false_positive_rate: Option<f64>,
@@ -295,16 +295,16 @@ impl RedisBloomFilter {
         })
     }
 
-    /// Add a key, in one round trip. True if this call claimed it, which happens to one of all processes, or if it may have
-    /// claimed it and the answer was lost. After an exception the key is not added, but for that of a signal
-    /// (KeyboardInterrupt) while no answer comes: its attribute new is what add would have returned.
+    /// Add a key, in one round trip. True if this call claimed it, as exactly one of all processes does, or if it may have
+    /// claimed it and the answer was lost. After an exception the key is not added. The exception of a signal
+    /// (KeyboardInterrupt) while no answer arrives differs: its attribute new is the value that add would have returned.
     #[pyo3(signature = (key, /))]
     fn add(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let (py, hash) = (key.py(), self.hash(key)?);
         let mut new = [false];
         let added = self.with(py, |client| {
             match client.insert_hashes(&[hash], &mut new) {
-                // It is claimed whatever went wrong. If the error lasts, the next call meets it.
+                // It is claimed in spite of the error. If the error lasts, the next call raises it.
                 Err(error) if !new[0] => Err(error),
                 _ => Ok(new[0]),
             }
@@ -329,8 +329,8 @@ impl RedisBloomFilter {
     /// Add many keys. Returns an array of bool, True for each key that this call claimed; see BloomFilter.add_many for keys.
     /// Takes a round trip or two for each 4096 keys, so it is far faster than add. All keys are hashed before the first is sent.
     ///
-    /// An exception that comes in between has the answers so far in its attribute new. Act on the keys that are True there,
-    /// for nobody else will, and add all keys again.
+    /// An exception in between has the answers so far in its attribute new. Act on the keys that are True there, because no
+    /// other process will, and add all keys again.
     ///
     /// >>> from bloomline import RedisBloomFilter
     /// >>> seen = RedisBloomFilter("redis://127.0.0.1:6379", "many", 1_000_000, 0.001)
@@ -354,7 +354,7 @@ impl RedisBloomFilter {
         numpy.array(&found)
     }
 
-    /// How full the filter is. The servers count its bits, which takes some milliseconds for each 16 MiB.
+    /// Return the fill of the filter. The servers count its bits, which takes some milliseconds per 16 MiB.
     ///
     /// >>> from bloomline import RedisBloomFilter
     /// >>> seen = RedisBloomFilter("redis://127.0.0.1:6379", "stats", 1_000_000, 0.001)
@@ -366,7 +366,7 @@ impl RedisBloomFilter {
         self.with(py, Client::stats).map(RedisFilterStats::from)
     }
 
-    /// What this object has met in this process, and how long the servers took since the last call of this. Asks no server.
+    /// Return the events of this object in this process, and the servers' times since the last call of metrics. Sends nothing.
     ///
     /// >>> from bloomline import RedisBloomFilter
     /// >>> seen = RedisBloomFilter("redis://127.0.0.1:6379", "met", 1_000_000, 0.001)
@@ -419,7 +419,7 @@ impl RedisBloomFilter {
         })
     }
 
-    /// Keys that add or add_many reported as new although another process may have been told so too, because an answer was
+    /// Keys that add or add_many reported as new although another process may have got the same answer, because an answer was
     /// lost. Counted by this object in this process.
     #[getter]
     fn uncertain(&self, py: Python<'_>) -> PyResult<u64> {
@@ -444,7 +444,7 @@ impl RedisBloomFilter {
         self.hasher.seed()
     }
 
-    /// The arguments that make another one like it, as a dict: a size and a seed.
+    /// The arguments that make another filter like this one, as a dict: a size and a seed.
     #[getter]
     fn size<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let size = PyDict::new(py);
@@ -465,14 +465,14 @@ impl RedisBloomFilter {
         Ok(size)
     }
 
-    /// The size of the bits in bytes: of the first stage that was met, if it grows or forgets. The server allocates them as keys come
-    /// in.
+    /// The size of the bits in bytes; of the first stage found, if the filter grows or forgets. The server allocates them as
+    /// keys are added.
     #[getter]
     fn memory_bytes(&self) -> usize {
         self.memory_bytes
     }
 
-    /// Bits that a key sets, in that stage.
+    /// The number of bits that a key sets, in that stage.
     #[getter]
     fn probes(&self) -> u32 {
         self.probes

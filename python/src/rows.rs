@@ -1,6 +1,7 @@
-//! Rows of frames and tables as keys: those of the command, and so of lines of JSON.
+//! Rows of frames and tables as keys: the same keys as in the command, and so as of lines of JSON.
 //!
-//! The methods of keys take a row for the tuple of its values. Here nulls are values, and so are dates, decimals, lists and structs.
+//! The methods of keys treat a row as the tuple of its values. Here nulls are values, and so are dates, decimals, lists and
+//! structs.
 
 use crate::arrow::record_batches;
 use crate::error;
@@ -13,7 +14,7 @@ use bloomline_cli::hash_rows;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-/// What becomes of rows whose key has a null.
+/// The treatment of rows whose key has a null.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Nulls {
     Equal,
@@ -37,8 +38,8 @@ impl Nulls {
 /// Rows that are hashed before signals are handled.
 const ROWS: usize = 1 << 13;
 
-/// An answer for each row. All rows are hashed before the first is asked about, so one that is no key has no effect. After an exception, the
-/// answers so far, as no key is asked about twice: those of rows without a key are false then.
+/// Returns an answer for each row. All rows are hashed before the first is looked up, so an invalid row has no effect. After an
+/// exception, returns the answers so far, because no key is looked up twice; rows without a key are then false.
 pub(crate) fn answers(
     hasher: &KeyHasher,
     rows: &Bound<'_, PyAny>,
@@ -66,7 +67,7 @@ pub(crate) fn answers(
     (answers, answered)
 }
 
-/// The hashes of all rows with a key, and the numbers of the rows without one.
+/// Returns the hashes of all rows with a key, and the numbers of the rows without one.
 fn hash(
     hasher: &KeyHasher,
     batches: &[RecordBatch],
@@ -98,7 +99,7 @@ fn hash(
     Ok((hashes, without))
 }
 
-/// Moves answers, which are side by side, to the rows with a key, and gives those without one theirs.
+/// Moves answers, which are contiguous, to the rows with a key, and sets `answer` for those without one.
 fn spread(answers: &mut [bool], without: &[usize], answer: bool) {
     let (mut without, mut next) = (without.iter().rev().peekable(), answers.len() - without.len());
     for row in (0..answers.len()).rev() {

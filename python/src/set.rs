@@ -1,7 +1,7 @@
-//! The library's types behind one, and what some of them lack. [`with`] is for what all of them do.
+//! The library's types behind one, and functions that some of them lack. [`with`] is for functions of all of them.
 //!
-//! A lock lets threads in as the type allows. Whoever waits for it has let go of the GIL, so that the holder, who may
-//! want that back, goes on. It is held for a portion of keys at most, but where the whole filter is read.
+//! A lock admits threads as the type allows. A thread that waits for it has released the GIL, so that the holder, who may need
+//! it, continues. It is held for a portion of keys at most, unless the whole filter is read.
 
 use crate::error;
 use crate::lock::{Detached, Lock, Thread};
@@ -19,21 +19,21 @@ pub(crate) enum Set {
     Plain(Lock<BloomFilter>),
     Atomic(Lock<AtomicBloomFilter>),
     Scalable(Lock<ScalableBloomFilter>),
-    // In a box, for they want an alignment that Python's objects do not have.
+    // In a box, because they need an alignment that Python's objects do not have.
     AtomicScalable(Box<Lock<AtomicScalableBloomFilter>>),
     Rotating(Box<Lock<RotatingBloomFilter>>),
     Mapped(Unlocked),
 }
 
-// What Python's allocator gives.
+// The alignment of Python's allocator.
 const _: () = assert!(align_of::<Set>() <= 16);
 
-/// Whether the left one of two locks for one call is taken first. So it is always the same one.
+/// Returns true if the left one of two locks for one call is taken first, so that the order is always the same.
 fn is_first<F>(left: &Lock<F>, right: &Lock<F>) -> bool {
     std::ptr::from_ref(left) < std::ptr::from_ref(right)
 }
 
-/// One expression for the filters of all types, or one each for those of some.
+/// One expression for the filters of all types, or one each for some types.
 macro_rules! with {
     ($set:expr, $thread:expr, $filter:ident => $value:expr) => {
         $crate::set::with!($set, $thread,
@@ -51,7 +51,7 @@ macro_rules! with {
 }
 pub(crate) use with;
 
-/// One expression for the filters of all types that take keys: alone, or beside others.
+/// One expression for the filters of all types that take keys: exclusively, or concurrently.
 macro_rules! with_writer {
     ($set:expr, $thread:expr, $filter:ident => $value:expr) => {
         with_writer!($set, $thread, $filter => $value;
@@ -68,7 +68,7 @@ macro_rules! with_writer {
     };
 }
 
-/// A filter to read from alone, which needs no lock, and the path of its file, also where the current folder is another.
+/// A read-only filter, which needs no lock, and the absolute path of its file.
 pub(crate) struct Unlocked(pub(crate) BorrowedBloomFilter<'static>, pub(crate) PathBuf);
 
 impl Unlocked {
@@ -77,7 +77,7 @@ impl Unlocked {
     }
 }
 
-/// Bytes for which the system may have no memory; a vector would end the process.
+/// Bytes whose allocation may fail; a vector would end the process.
 struct Bytes(Vec<u8>);
 
 impl Write for Bytes {
@@ -93,7 +93,7 @@ impl Write for Bytes {
 }
 
 impl Set {
-    /// The Python class.
+    /// The name of the Python class.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Plain(_) => "BloomFilter",
@@ -136,7 +136,7 @@ impl Set {
         Ok(())
     }
 
-    /// For a copy without memory the library ends the process. So the system is asked before.
+    /// Checks that there is memory for a copy, because the library ends the process without it.
     fn ask_for_room(&self, detached: Detached) -> PyResult<()> {
         let mut room = Vec::<u8>::new();
         room.try_reserve_exact(with!(self, detached, filter => filter.memory_bytes())).map_err(error::memory)?;
@@ -144,7 +144,7 @@ impl Set {
         Ok(())
     }
 
-    /// Before a file is written, or keys are counted: many writers go on, so parts that they write to are copied.
+    /// The same before a file is written, or keys are counted: parts that many writers write to are then copied.
     fn ask_for_room_of_parts(&self, detached: Detached) -> PyResult<()> {
         if matches!(self, Self::AtomicScalable(_) | Self::Rotating(_)) { self.ask_for_room(detached) } else { Ok(()) }
     }
@@ -158,7 +158,7 @@ impl Set {
         ))
     }
 
-    /// Whether both are equal; `None` for filters of two types.
+    /// Returns true if both are equal; `None` for filters of two types.
     pub(crate) fn equals(&self, detached: Detached, other: &Self) -> Option<bool> {
         fn equal<F: PartialEq>(detached: Detached, left: &Lock<F>, right: &Lock<F>) -> bool {
             let (first, second) = if is_first(left, right) { (left, right) } else { (right, left) };
@@ -181,7 +181,7 @@ impl Set {
         }
     }
 
-    /// Merges another filter into this one: all bits, or those that both have.
+    /// Merges another filter into this one: all bits, or the common ones.
     pub(crate) fn merge(&self, detached: Detached, other: &Self, intersect: bool) -> PyResult<()> {
         fn both<F>(
             detached: Detached,
@@ -223,7 +223,7 @@ impl Set {
         .map_err(error::merge)
     }
 
-    /// Of a mapped filter; others are sound.
+    /// Verifies a mapped filter; others are sound.
     pub(crate) fn verify(&self) -> PyResult<()> {
         match self {
             Self::Mapped(filter) => filter.0.verify().map_err(error::file),
@@ -268,7 +268,7 @@ impl Set {
         Ok(bytes.0)
     }
 
-    /// Adds the bits of blocks that another filter of the same form gave.
+    /// Adds the bits of blocks from another filter of the same form.
     pub(crate) fn unite_blocks(&self, detached: Detached, first: usize, bytes: &[u8]) -> PyResult<()> {
         let Self::Plain(lock) = self else { return Err(self.lacks("takes no blocks")) };
         let mut filter = lock.write(detached);

@@ -30,7 +30,7 @@ pub(crate) fn object(py: Python<'_>, set: Set) -> PyResult<Bound<'_, PyAny>> {
     }
 }
 
-/// A builder with the options that are given, by its methods of the same names.
+/// A builder with the given options, by its methods of the same names.
 macro_rules! given {
     ($builder:expr, $($name:ident)*) => {{
         let mut builder = $builder;
@@ -42,13 +42,13 @@ macro_rules! given {
 }
 pub(crate) use given;
 
-/// The filter that a file's bytes are.
+/// Reads a filter from the bytes of its file.
 fn from_bytes<F: Into<Set> + Send>(
     data: &Bound<'_, PyAny>,
     read_from: impl FnOnce(&mut &[u8]) -> Result<F, FileError> + Send,
 ) -> PyResult<Set> {
     let py = data.py();
-    // What others may write to is copied.
+    // Memory that other threads may write to is copied.
     let data = match data.cast::<PyBytes>() {
         Ok(bytes) => bytes.clone(),
         Err(_) => {
@@ -118,12 +118,12 @@ macro_rules! class {
 }
 
 class! {
-    /// A Bloom filter: a set that may say "seen" of a key it has not seen, at a rate that you choose, and never the reverse.
+    /// A Bloom filter: a set that sometimes reports a new key as seen, at a rate that you choose, and never a seen key as new.
     ///
     /// Give two of expected_keys, false_positive_rate and memory (bytes), or memory and probes (4, 8, 12 or 16). Filters merge
-    /// if they agree in these and the seed, and are not of two key_names. If strangers choose the keys, give
-    /// seed=secrets.randbits(64). If far fewer keys may come than expected, huge_pages=False takes memory in small pages. See
-    /// Filter for keys and methods.
+    /// if they agree in these and the seed, and do not have different key_names. If strangers choose the keys, give
+    /// seed=secrets.randbits(64). If there may be far fewer keys than expected, huge_pages=False takes memory in small pages.
+    /// See Filter for keys and methods.
     ///
     /// >>> from bloomline import BloomFilter
     /// >>> seen = BloomFilter(1_000_000, 0.01)
@@ -134,10 +134,10 @@ class! {
     /// >>> seen.memory_bytes / 1e6 < 1.271
     /// True
     BloomFilter() {
-        /// Map a file: a filter to read from, ready at once. Processes that map one file share its memory.
+        /// Map a file as a read-only filter, ready at once. Processes that map one file share its memory.
         ///
-        /// As long as the filter lives, nobody may write to the file or shorten it: answers would be wrong, or the process
-        /// killed. save does neither, for it puts a file in the place of the old one.
+        /// As long as the filter lives, no process may write to the file or shorten it: answers would be wrong, or the process
+        /// killed. save is safe, because it replaces the file by a new one.
         #[staticmethod]
         #[pyo3(signature = (path, /))]
         fn map(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
@@ -149,7 +149,7 @@ class! {
             object(py, Set::Mapped(Unlocked(filter, path)))
         }
 
-        // Filters that travel in pieces, for Python's part of this package.
+        // Filters that are sent in pieces, for Python's part of this package.
 
         fn _blocks<'py>(slf: &Bound<'py, Self>, first: usize, count: usize) -> PyResult<Bound<'py, PyBytes>> {
             let filter = slf.as_super().get();
@@ -176,7 +176,7 @@ class! {
 }
 
 class! {
-    /// A filter for a number of keys that nobody knows: it grows and keeps the rate. expected_keys is that of its first stage.
+    /// A filter for an unknown number of keys: it grows and keeps the rate. expected_keys is the number for its first stage.
     ///
     /// >>> from bloomline import ScalableBloomFilter
     /// >>> seen = ScalableBloomFilter(100, 0.01)
@@ -200,9 +200,9 @@ class! {
     /// A filter that forgets: it finds the last expected_keys distinct keys, and remembers at most twice as many.
     ///
     /// Its generations take turns. A rotation begins an empty one and forgets the oldest, so a key is found until as many
-    /// rotations as there are generations came after it. A full generation rotates. With more generations (3 to 64) it
-    /// forgets in finer steps: of g, expected_keys * g / (g - 1) keys are remembered at most. A key that comes again in a
-    /// later generation counts again then, so fewer than the last expected_keys distinct keys may be found.
+    /// rotations as there are generations came after it. A full generation rotates. With more generations (3 to 64) it forgets
+    /// in finer steps: with g, at most expected_keys * g / (g - 1) keys are remembered. A key that is added again in a later
+    /// generation counts again there, so fewer than the last expected_keys distinct keys may be found.
     ///
     /// With rotate_when_full=False and rotate_if_older_than it is a window of time.
     ///
@@ -217,10 +217,10 @@ class! {
             rotating(slf, |filter| filter.rotate());
         }
 
-        /// Rotate if the current generation began so long ago or longer: seconds, or a timedelta. It rotates once for each age that
-        /// has passed. Returns whether it did. The age of a filter that was loaded counts from then on.
+        /// Rotate if the current generation is at least this old: seconds, or a timedelta. It rotates once for each age that
+        /// has passed. Returns True if it rotated. The age of a loaded filter counts from the load.
         ///
-        /// Call it before each key. Keys of the last ten minutes are found then, and none that is older than eleven:
+        /// Call it before each key. Then keys of the last ten minutes are found, and none that is older than eleven:
         ///
         /// >>> from bloomline import RotatingBloomFilter
         /// >>> seen = RotatingBloomFilter(100_000, 0.01, generations=11, rotate_when_full=False)
@@ -234,7 +234,7 @@ class! {
             Ok(rotating(slf, |filter| filter.rotate_if_older_than(age)))
         }
 
-        /// How often it has rotated, by itself and by calls. A file does not keep it.
+        /// The number of rotations, automatic and called. A file does not keep it.
         #[getter]
         fn rotations(slf: &Bound<'_, Self>) -> u64 {
             rotating(slf, |filter| filter.rotations())
@@ -242,7 +242,7 @@ class! {
     }
 }
 
-/// What a filter that rotates does, with the GIL free.
+/// Runs a method of a filter that rotates, with the GIL free.
 fn rotating<T: Send>(
     object: &Bound<'_, RotatingBloomFilter>,
     work: impl FnOnce(&bloomline::RotatingBloomFilter) -> T + Send,
@@ -262,20 +262,20 @@ fn duration(age: &Bound<'_, PyAny>) -> PyResult<Duration> {
         .map_err(|_| PyValueError::new_err(format!("an age of {seconds} seconds: give 0 or more")))
 }
 
-/// A BloomFilter in its file, to read from; BloomFilter.map(path) opens it.
+/// A read-only BloomFilter in its file; BloomFilter.map(path) opens it.
 #[pyclass(module = "bloomline", extends = Filter, frozen)]
 pub(crate) struct MappedBloomFilter;
 
 #[pymethods]
 impl MappedBloomFilter {
-    /// Check the bits against the file's checksum. It reads the whole file. A ValueError says what is wrong.
+    /// Check the bits against the file's checksum. It reads the whole file. A ValueError names the fault.
     fn verify(slf: &Bound<'_, Self>) -> PyResult<()> {
         let py = slf.py();
         let filter = slf.as_super().get();
         py.detach(|| filter.set.verify())
     }
 
-    /// It travels as the path of its file, which has to be there on the other side.
+    /// Pickles as the path of its file, which must exist on the other side.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Option<PathBuf>,))> {
         Ok((slf.py().get_type::<BloomFilter>().getattr("map")?, (slf.as_super().get().set.path(),)))
     }

@@ -1,13 +1,13 @@
-//! Bulk calls and iterators: bit by bit what inserting the keys one by one does.
+//! Bulk calls and iterators: the bits are the same as after inserting the keys one by one.
 #![cfg(feature = "rayon")]
 
 use bloomline::{BloomFilter, Hashes, Kernel};
 use rayon::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// From so many keys on all threads insert.
+/// From so many keys on, all threads insert.
 const MANY: u64 = 1 << 18;
-/// Keys that a thread looks at before it inserts those of its range.
+/// Keys that a thread checks before it inserts those of its range.
 const PICKED: u64 = 1 << 12;
 /// Keys that all threads hash before they insert them.
 const ROUND: u64 = 1 << 19;

@@ -11,7 +11,7 @@ macro_rules! bytes_of {
     }};
 }
 
-/// A file with other bytes from `place` on of the header that begins at `start`, and the checksum that belongs to it.
+/// A file with other bytes from `place` on in the header that begins at `start`, and a matching checksum.
 pub fn with_header(bytes: &[u8], start: usize, place: usize, field: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     bytes[start + place..start + place + field.len()].copy_from_slice(field);

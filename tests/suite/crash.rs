@@ -1,4 +1,4 @@
-//! Processes that are stopped while saving: the file is the old or the new one, whole.
+//! Processes that are stopped while saving: the file is either the old or the complete new one.
 #![cfg(unix)]
 
 use bloomline::{BloomFilter, FileErrorKind};
@@ -14,21 +14,21 @@ use std::time::Instant;
 
 /// The saving process is this program once more, with this test alone.
 const TEST: &str = "crash::a_killed_process_leaves_the_old_or_the_new_file";
-/// Where it saves to.
+/// The variable with the path that it saves to.
 const TARGET: &str = "BLOOMLINE_TEST_TARGET";
-/// Set if the system is to refuse that.
+/// Set if the system is to refuse the save.
 const REFUSED: &str = "BLOOMLINE_TEST_REFUSED";
 
 const ROUNDS: u32 = 50;
 
-/// What a write beyond the limit raises.
+/// The signal that a write beyond the limit raises.
 #[cfg(target_os = "linux")]
 const SIGXFSZ: i32 = 25;
 
-/// Set if a filter is to be loaded from there.
+/// Set if a filter is to be loaded from the target.
 const LOADED: &str = "BLOOMLINE_TEST_LOADED";
 
-/// Two filters that differ in nearly every block: 2 MiB each, which takes a save several writes.
+/// Two filters that differ in nearly every block: 2 MiB each, so that a save takes several writes.
 fn filters() -> [BloomFilter; 2] {
     [1, 2].map(|seed| {
         let builder = BloomFilter::builder().memory(2 << 20).probes(8).seed(seed);
@@ -38,13 +38,13 @@ fn filters() -> [BloomFilter; 2] {
     })
 }
 
-/// Temporary files in the folder.
+/// The number of temporary files in the folder.
 fn left_behind(folder: &Path) -> usize {
     let name = |entry: io::Result<fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
     fs::read_dir(folder).unwrap().map(name).filter(|name| name.starts_with(".bloomline-")).count()
 }
 
-/// What the saving process does: it saves one filter after the other until it is killed, or one that is refused.
+/// The saving process: saves one filter after the other until it is killed, or one that is refused.
 fn save_on(target: &OsStr) {
     let filters = filters();
     if env::var_os(LOADED).is_some() {
@@ -92,7 +92,7 @@ fn a_killed_process_leaves_the_old_or_the_new_file() {
     let target = folder.path().join("filter.bloom");
     let filters = filters();
 
-    // How long two saves take: the moments of the kills are spread over that.
+    // The time of two saves: the moments of the kills are spread over it.
     let mut child = saving_process("", &target).spawn().unwrap();
     wait_for_saves(&mut child, 2);
     let start = Instant::now();
@@ -102,7 +102,7 @@ fn a_killed_process_leaves_the_old_or_the_new_file() {
     child.wait().unwrap();
 
     let (mut seen, mut round) = ([0, 0], 0);
-    // Kills that do not fall into saves show nothing, and saves take longer while the machine has more to do.
+    // Kills between saves show nothing, and saves take longer while the machine is busy.
     while round < ROUNDS || left_behind(folder.path()) < 10 || seen.contains(&0) {
         assert!(round < 20 * ROUNDS, "{} of {round} kills fell into a save, {seen:?}", left_behind(folder.path()));
         filters[0].save(&target).unwrap();
@@ -118,7 +118,8 @@ fn a_killed_process_leaves_the_old_or_the_new_file() {
     }
 }
 
-/// Files are limited to 1 MiB, and the filter has 2. What the saving process says and ends with, and the files left behind.
+/// Limits files to 1 MiB, and saves a filter of 2. Returns the output and the status of the saving process, and the number of
+/// files left behind.
 fn save_beyond_the_limit(script: &str) -> (Output, usize) {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("filter.bloom");
@@ -142,7 +143,7 @@ fn a_write_that_is_refused_leaves_the_old_file_and_nothing_else() {
     assert_eq!(left_behind, 0);
 }
 
-/// With stacks for which there is no address space, no thread starts. The program runs its one test without one.
+/// With stacks too large for the address space, no thread starts. The program runs its one test without one.
 #[test]
 fn a_filter_is_loaded_where_no_thread_can_be_started() {
     let folder = tempfile::tempdir().unwrap();
@@ -174,7 +175,7 @@ fn a_bare_name_is_saved_in_the_current_folder() {
     BloomFilter::load(folder.path().join("bare.bloom")).unwrap();
 }
 
-/// A full disk in earnest, where the tests may mount one.
+/// A real full disk, if the tests may mount one.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_leaves_the_old_file() {
@@ -185,7 +186,7 @@ fn a_full_disk_leaves_the_old_file() {
         command
     };
     if !unshare("mount -t tmpfs tmpfs /tmp").status().is_ok_and(|status| status.success()) {
-        // The harness keeps what `eprintln!` says of a test that passes.
+        // The harness hides the output of `eprintln!` in a test that passes.
         _ = writeln!(io::stderr(), "skipped, and counted as passed: this machine does not let its users mount");
         return;
     }

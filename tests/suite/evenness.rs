@@ -1,4 +1,4 @@
-//! What one filter type does, the others do too: copies and equality, iterators of keys, serde.
+//! Properties that all filter types share: copies and equality, iterators of keys, serde.
 
 use bloomline::{
     AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, Hashes, RotatingBloomFilter, ScalableBloomFilter,
@@ -40,8 +40,8 @@ fn a_copy_has_every_key_whose_insert_returned() {
     });
 }
 
-/// What a copy or a file has of keys that raced with the call, it counts: otherwise it would take more keys later than it
-/// was sized for. At 1e-9 a false positive is missing in one of a thousand runs.
+/// A copy or a file counts every key that it has, also keys that raced with the call: otherwise it would later take more keys
+/// than it was sized for. At 1e-9 a false positive is missing in one of a thousand runs.
 #[test]
 fn a_copy_counts_every_key_that_it_has() {
     const KEYS: u64 = 600_000;
@@ -92,7 +92,7 @@ fn iterators_of_keys_make_what_batches_make() {
     expected.insert_batch(&keys, &mut new).unwrap();
     assert!(keys.iter().collect::<ScalableBloomFilter>() == expected);
     assert!(ScalableBloomFilter::from(keys.iter().collect::<AtomicScalableBloomFilter>()) == expected);
-    // Of an iterator that does not know how many come.
+    // From an iterator of unknown length.
     let mut expected = ScalableBloomFilter::new(1000, 0.01).unwrap();
     expected.insert_batch(&keys, &mut new).unwrap();
     assert!(keys.iter().filter(|_| true).collect::<ScalableBloomFilter>() == expected);
@@ -130,7 +130,7 @@ fn parallel_iterators_insert_every_key() {
     for filter in [by_slice, by_iterator, shared.into(), collected, keys.par_iter().collect()] {
         assert!(keys.iter().all(|key| filter.contains(key)));
         assert!(filter.current_fpr() < 0.01 && filter.estimated_fpr() < 0.01);
-        // Those that were taken for seen as they came are missing. A place that a thread held as a stage became full counts.
+        // Keys reported as seen on their first insert are missing. A place that a thread held as a stage became full counts.
         let held = (rayon::current_num_threads() * 1024 * filter.stages().len()) as u64;
         assert!((KEYS * 98 / 100..=KEYS + held).contains(&filter.keys()), "{}", filter.keys());
     }
@@ -156,7 +156,7 @@ fn parallel_queries_of_scalable_filters_answer_as_batches_do() {
     check(&|found| shared.par_contains(&Hashes(&hashes), found));
 }
 
-/// A scalable filter that can have one stage only: hashes of 64 bits cannot keep the rate of the next one.
+/// A scalable filter that can have only one stage: hashes of 64 bits cannot keep the rate of the next one.
 #[cfg(feature = "rayon")]
 #[test]
 fn a_parallel_insert_that_fails_leaves_a_sound_filter() {

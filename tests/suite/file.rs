@@ -1,4 +1,4 @@
-//! Filters as files: what is saved is loaded, and what is not sound is refused by its name.
+//! Filters as files: a saved filter is loaded again, and each fault of a file is refused by its name.
 
 use crate::bytes::{Failing, with_header};
 use bloomline::{AtomicBloomFilter, BloomFilter, BorrowedBloomFilter, FileError, FileErrorKind, ScalableBloomFilter};
@@ -33,12 +33,12 @@ fn read(bytes: &[u8]) -> Result<BloomFilter, FileError> {
     BloomFilter::read_from(bytes)
 }
 
-/// What a filter is made for: keys, rate and the name of the keys.
+/// The purpose of a filter: keys, rate and the name of the keys.
 fn purpose(filter: &BloomFilter) -> (Option<u64>, Option<f64>, &str) {
     (filter.expected_keys(), filter.false_positive_rate(), filter.key_name())
 }
 
-/// Filters with all, some and none of what they are made for.
+/// Filters with all, some and no parts of a purpose.
 fn purposes() -> [BloomFilter; 4] {
     let builder = || BloomFilter::builder().memory(640).seed(7);
     let builders = [
@@ -54,7 +54,7 @@ fn purposes() -> [BloomFilter; 4] {
     })
 }
 
-/// The error that each way to read such a file gives; they agree.
+/// The error for such a file, the same in each way to read it.
 fn refused(bytes: &[u8]) -> FileError {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("damaged.bloom");
@@ -73,13 +73,13 @@ fn refused(bytes: &[u8]) -> FileError {
     } else {
         assert_eq!(borrowed.and_then(|filter| filter.verify()).unwrap_err().to_string(), read.to_string());
     }
-    // Boxing shows that it is an error as any other.
+    // Boxing shows that it is a standard error.
     let error: Box<dyn std::error::Error + Send + Sync> = error.into();
     assert!(error.is::<FileError>());
     read
 }
 
-/// Big-endian machines borrow no bytes, whatever these are.
+/// Big-endian machines borrow no bytes, valid or not.
 #[track_caller]
 fn refused_by_big_endian(borrowed: Result<BorrowedBloomFilter, FileError>) {
     let error = borrowed.unwrap_err();
@@ -139,7 +139,7 @@ fn what_a_filter_is_made_for_is_kept() {
     }
 }
 
-/// Gives data in small and uneven parts, and is interrupted between them, as sockets are.
+/// Yields data in small and uneven parts, and is interrupted between them, as sockets are.
 struct Trickle<'a> {
     rest: &'a [u8],
     reads: usize,
@@ -166,7 +166,7 @@ fn streams_may_trickle_and_follow_one_another() {
     assert_eq!(reader.rest, b"rest");
 }
 
-/// Notes the longest read or write.
+/// Records the longest read or write.
 struct Longest<T>(T, usize);
 
 impl<R: Read> Read for Longest<R> {
@@ -202,7 +202,7 @@ fn streams_are_passed_a_mebibyte_at_a_time() {
 fn errors_of_streams_are_passed_on() {
     let filter = filter(2, 8, 0, 10);
     let bytes = bytes_of!(&filter);
-    // As many as the file has bytes: then flushing fails.
+    // With as many as the file has bytes, flushing fails.
     for limit in 0..=bytes.len() {
         let error = filter.write_to(Failing(limit)).unwrap_err();
         assert_eq!(error.to_string(), "the line is dead", "{limit}");
@@ -221,7 +221,7 @@ fn every_flipped_bit_is_noticed() {
     for bit in 0..good.len() * 8 {
         let mut bytes = good.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
-        // All ways to read for one bit of each byte: files take longer than all the rest.
+        // All ways to read for only one bit of each byte, because files take longer than all the rest.
         let error = if bit % 8 == 0 { refused(&bytes) } else { read(&bytes).unwrap_err() };
         let expected = match bit / 8 {
             0..8 => matches!(*error.kind(), FileErrorKind::NotBloomline),
@@ -333,10 +333,10 @@ fn headers_that_no_filter_has_are_named() {
     }
 }
 
-/// No system has 2^62 bytes: `OutOfMemory` would tell that they were asked for.
+/// No system has 2^62 bytes: `OutOfMemory` would show that they were requested.
 #[test]
 fn a_claim_of_many_blocks_takes_no_memory() {
-    // On 32 bits the larger ones are known to be more than the address space.
+    // On 32 bits the larger ones exceed the address space.
     for &blocks in if usize::BITS == 32 { &[4u64, 1 << 24][..] } else { &[4, 1 << 30, 1 << 40, 1 << 56] } {
         let claim = with_header(&bytes_of!(&filter(3, 8, 7, 20)), 0, 16, &blocks.to_le_bytes());
         let error = refused(&claim);
@@ -345,7 +345,7 @@ fn a_claim_of_many_blocks_takes_no_memory() {
             matches!(*error.kind(), FileErrorKind::Truncated { have, want } if have == length && want == 80 + 64 * blocks)
         );
     }
-    // The most that the format allows is more than an address space.
+    // The largest number that the format allows exceeds the address space.
     let claim = with_header(&bytes_of!(&filter(3, 8, 7, 20)), 0, 16, &((1u64 << 57) - 1).to_le_bytes());
     let error = read(&claim).unwrap_err();
     assert!(matches!(error.kind(), &FileErrorKind::OutOfMemory { bytes } if bytes == (1 << 63) - 64), "{error:?}");
@@ -379,10 +379,10 @@ fn writing_while_others_insert_keeps_what_was_in() {
     assert!(written_meanwhile > 0);
 }
 
-/// What a system says of a folder that is read as a file.
+/// The system's error for a folder that is read as a file.
 const IS_A_FOLDER: ErrorKind = if cfg!(windows) { ErrorKind::PermissionDenied } else { ErrorKind::IsADirectory };
 
-/// Which error of the system it is.
+/// Returns the kind of the system's error.
 #[track_caller]
 fn io_kind(error: &FileError) -> ErrorKind {
     match error.kind() {
@@ -412,7 +412,7 @@ fn paths_that_cannot_be_saved_to() {
     }
 }
 
-/// Bytes in memory that begin so many bytes past a multiple of 64.
+/// Bytes in memory that begin a given number of bytes past a multiple of 64.
 struct Aligned {
     bytes: Vec<u8>,
     start: usize,

@@ -1,4 +1,4 @@
-//! Folding: bit by bit the filter that fewer blocks would have made, at the rate of such a filter.
+//! Folding: the bits are exactly those of a filter with fewer blocks, and so is the rate.
 
 use bloomline::{AtomicBloomFilter, BloomFilter, MergeError};
 use proptest::prelude::*;
@@ -42,7 +42,7 @@ proptest! {
         let shared = AtomicBloomFilter::from(a.clone());
         a.union(&b).unwrap();
         prop_assert!(a == both);
-        // A filter that others write to cannot be folded.
+        // A filter with many writers cannot be folded.
         let united = shared.union(&AtomicBloomFilter::from(b));
         if ours > theirs {
             prop_assert_eq!(united, Err(MergeError::Blocks { ours: blocks << ours, theirs: blocks << theirs }));
@@ -79,7 +79,7 @@ fn folding_ends_at_the_smallest_size_that_keeps_the_rate() {
         assert_eq!(filter.memory_bytes(), before >> times);
         assert!(filter.current_fpr() <= rate);
         assert!((0..keys).all(|key| filter.contains(&key)));
-        // A folded filter is made for what it has room for, and the model agrees with the bits.
+        // A folded filter expects as many keys as it has room for, and the model agrees with the bits.
         let room = filter.expected_keys().unwrap();
         assert_eq!(room, if times == 0 { expected } else { filter.capacity(rate) });
         assert!(room as f64 > 0.97 * keys as f64, "{room}");
@@ -97,7 +97,7 @@ fn a_filter_without_a_rate_keeps_its_size() {
     assert_eq!(filter.fold_to(0.01), 10);
 }
 
-/// The rate of a folded filter, measured, is that of a filter of its size.
+/// The measured rate of a folded filter is the rate of a filter of its size.
 #[test]
 fn a_folded_filter_has_the_rate_of_its_size() {
     let keys = 2_000_000;
@@ -107,17 +107,17 @@ fn a_folded_filter_has_the_rate_of_its_size() {
         let trials: Vec<u64> = (1 << 40..(1 << 40) + 4_000_000).collect();
         let found = filter.contains_batch(&trials, &mut vec![false; trials.len()]) as f64;
         let expected = filter.expected_fpr(keys);
-        // The binomial deviation, and that of the load: six of both leave a chance of one in 10^8 for the fixed seed.
+        // The binomial deviation, and the deviation of the load: six of both leave a chance of one in 10^8 for the fixed seed.
         let sigma = (expected * (1.0 - expected) / trials.len() as f64).sqrt();
         let share = found / trials.len() as f64;
         assert!((share - expected).abs() < 6.0 * sigma + 0.003 * expected, "{share} {expected}");
     }
 }
 
-/// At most 1/128 more than the least size, and folds until fewer than 256 blocks are left.
+/// A size is at most 1/128 more than the smallest, and folds until fewer than 256 blocks are left.
 #[test]
 fn sizes_for_a_rate_fold() {
-    // A 32-bit machine has no filter for more.
+    // A 32-bit machine has no filter for more keys.
     let many = if usize::BITS == 32 { 300_000_000 } else { 3_000_000_000 };
     for keys in [1, 100, 5_000, 123_456, 10_000_000, many] {
         for rate in [0.1, 0.01, 1e-4, 1e-6] {
@@ -129,7 +129,7 @@ fn sizes_for_a_rate_fold() {
                 memory.expected_fpr(keys)
             };
             assert!(plan.expected_fpr(keys) <= rate);
-            // One part in 128 less does not keep the rate.
+            // A size 1/128 smaller does not keep the rate.
             let least = blocks - blocks / 128 - 1;
             assert!(least == 0 || fewer(least) > rate, "{keys} {rate}: {blocks}");
         }

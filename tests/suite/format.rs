@@ -1,7 +1,8 @@
 //! docs/FORMAT.md is enough for another implementation. `tests/data/format.py` was written from it alone. It writes the bytes
 //! that the library writes, gives the same answers and refuses the same files.
 //!
-//! The tests that lack Python or its module `xxhash` say so on the standard error and pass, unless `BLOOMLINE_REQUIRE_PYTHON=1`.
+//! Without Python or its module `xxhash`, the tests print a note to standard error and pass, unless
+//! `BLOOMLINE_REQUIRE_PYTHON=1`.
 
 use crate::bytes::with_header;
 use crate::python::python;
@@ -18,7 +19,7 @@ fn data(name: &str) -> String {
     format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// What format.py answers to these jobs.
+/// The answers of format.py to these jobs.
 fn ask(jobs: &[Value]) -> Option<Vec<Value>> {
     let mut python = python("tests/data/format.py")?.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut input = python.stdin.take().unwrap();
@@ -187,7 +188,7 @@ fn a_filter_folds_there_to_the_same_bytes() {
     }
 }
 
-/// How format.py names what the library names so.
+/// The name in format.py for an error of the library.
 fn reason(kind: &FileErrorKind) -> String {
     match kind {
         FileErrorKind::NotBloomline => "not a file of bloomline".to_owned(),
@@ -207,7 +208,7 @@ fn reason(kind: &FileErrorKind) -> String {
     }
 }
 
-/// Neither side reads these files, and both give the same reason.
+/// Both sides refuse these files, for the same reasons, which are returned.
 fn refused_by_both(files: &[Vec<u8>], load: impl Fn(&Path) -> FileError) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("damaged.bloom");
@@ -223,7 +224,7 @@ fn refused_by_both(files: &[Vec<u8>], load: impl Fn(&Path) -> FileError) -> Vec<
     here
 }
 
-/// Every file that lacks bytes at the end, every one with a flipped bit in a byte, and a longer one.
+/// Every truncation of a file, every file with a flipped bit in a byte, and a longer one.
 fn damaged(good: &[u8]) -> Vec<Vec<u8>> {
     let flipped = |at: usize| {
         let mut bytes = good.to_vec();
@@ -286,7 +287,7 @@ fn damaged_files_are_refused_by_both() {
     assert_eq!(refused_by_both(&files, load), names);
 }
 
-/// The files in tests/data are not the library's own.
+/// The files in tests/data are not the library's own output.
 #[test]
 fn the_golden_files_are_written_there() {
     let Some(mut python) = python("tests/data/golden.py") else { return };

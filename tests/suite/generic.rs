@@ -1,4 +1,4 @@
-//! Generic code over filters, batches of any `Keys`, and what a panic of a key's code leaves.
+//! Generic code over filters, batches of any `Keys`, and the state after a panic in a key's code.
 
 use bloomline::{
     AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, BuildError, Builder, FileErrorKind, Filter, Hashes, Key,
@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::io;
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
 
-/// Everything that the trait offers, against a set.
+/// Checks every method of the trait against a set.
 fn is_a_set(mut filter: impl Filter) {
     let (mut set, keys) = (HashSet::new(), (0..3000u64).map(|i| i * i % 1009).collect::<Vec<_>>());
     let mut new = vec![false; keys.len()];
@@ -31,7 +31,7 @@ fn is_a_set(mut filter: impl Filter) {
     assert!(filter.key_name() == "squares" && filter.current_fpr() < 1e-9 && filter.memory_bytes() > 2000);
 }
 
-/// As a program builds one whose type it does not name.
+/// Builds a filter whose type is not named, as a generic program does.
 fn built<F: TryFrom<Builder<F>, Error = BuildError>>(builder: Builder<F>) -> F {
     builder.expected_keys(2000).false_positive_rate(1e-9).key_name("squares").build().unwrap()
 }
@@ -66,7 +66,7 @@ fn filters_go_anywhere() {
 }
 
 proptest! {
-    /// Strings in one buffer are the keys that they are one by one, and so are hashes.
+    /// Strings in one buffer, and hashes, are the same keys as the strings one by one.
     #[test]
     fn all_keys_are_alike(texts in prop::collection::vec(".{0,20}", 0..1200)) {
         let mut offsets = vec![0i32];
@@ -103,7 +103,7 @@ fn no_offsets_are_no_keys_and_wrong_ones_panic() {
     }
 }
 
-/// Keys of which one panics as it is hashed.
+/// Keys. One of them panics as it is hashed.
 struct Trap(usize);
 
 impl Keys for Trap {
@@ -138,7 +138,7 @@ fn filters_of_two_kinds_of_keys_do_not_merge() {
     let error = MergeError::KeyName { ours: "url".into(), theirs: "e-mail".into() };
     assert_eq!(named("url").union(&named("e-mail")), Err(error.clone()));
     assert_eq!(named("url").intersect(&named("e-mail")), Err(error));
-    // One that does not say goes with any.
+    // A filter without a key name matches any.
     assert_eq!(named("url").union(&named("")), Ok(()));
     assert_eq!(named("").union(&named("url")), Ok(()));
 }

@@ -1,4 +1,4 @@
-//! The hashes of keys, held to docs/FORMAT.md by the crate `wyhash`; and what keys promise beside.
+//! The hashes of keys, checked against docs/FORMAT.md by the crate `wyhash`, and the other promises of keys.
 
 use bloomline::{BloomFilter, Key, KeyHasher};
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ fn hash<K: Key + ?Sized>(key: &K) -> u64 {
     key.hash_with(&HASHER)
 }
 
-/// What the function of docs/FORMAT.md makes of [`SEED`]. The crate's function makes something else on 32 bits.
+/// The secret for [`SEED`] by the function of docs/FORMAT.md. The crate's function makes another one on 32 bits.
 const SECRET: [u64; 4] = [0x6A3C_8E47_1BC5_0F33, 0xC696_B8C6_B45A_C517, 0x65E4_7463_AA74_53C3, 0x5327_CA2D_E196_7127];
 
 #[cfg(target_pointer_width = "64")]
@@ -31,7 +31,7 @@ fn h(bytes: &[u8]) -> u64 {
     wyhash::final3::wyhash(bytes, SEED, SECRET)
 }
 
-/// The one hash that two hashes make, and three and more from the left.
+/// Combines two hashes into one, and three and more from the left.
 fn chain<const N: usize>(hashes: [u64; N]) -> u64 {
     hashes.into_iter().reduce(|x, y| h(&[x.to_le_bytes(), y.to_le_bytes()].concat())).unwrap()
 }
@@ -41,7 +41,7 @@ fn n(length: u64) -> u64 {
     h(&length.to_le_bytes())
 }
 
-/// In the style that the documentation shows, with the standard trait in scope too.
+/// In the style of the documentation, with the standard trait in scope too.
 mod beside_the_standard_hash {
     use bloomline::{Key, KeyHasher};
     use std::hash::{DefaultHasher, Hash, Hasher};
@@ -70,7 +70,7 @@ mod beside_the_standard_hash {
     }
 }
 
-/// The two hashes that docs/FORMAT.md writes out.
+/// The two hashes that docs/FORMAT.md gives as examples.
 #[test]
 fn the_hashes_of_the_specification() {
     let hasher = KeyHasher::new(0);
@@ -176,7 +176,7 @@ fn sequences() {
     assert_eq!(hash(&[true]), chain([n(1), h(&[1])]));
     assert_eq!(hash(&[Some(5u8), None]), chain([n(2), chain([h(&[1]), h(&[5])]), h(&[0])]));
 
-    // What the lengths are hashed for.
+    // The reason why lengths are hashed.
     let split = |parts: [&[u32]; 2]| [hash(&(parts[0], parts[1])), hash(&parts)];
     assert_eq!(split([&[1], &[2, 3]])[1], chain([n(2), hash(&[1u32]), hash(&[2u32, 3])]));
     for (one, other) in split([&[1], &[2, 3]]).into_iter().zip(split([&[1, 2], &[3]])) {
@@ -206,7 +206,7 @@ fn paths() {
     assert_eq!(hash(&Path::new(path).components().collect::<PathBuf>()), hash(same));
 }
 
-/// A file that is written from the specification has keys of all types but those of tests/suite/file/vectors.rs.
+/// A file written from the specification has keys of all types except those of tests/suite/file/vectors.rs.
 #[test]
 fn keys_in_a_file_are_found() {
     let mut filter: BloomFilter = BloomFilter::builder().memory(40 * 64).probes(8).seed(2).build().unwrap();

@@ -1,5 +1,5 @@
-//! The library by its public interface: one program, for a program for each subject would take twice as long to build.
-//! It needs the features `std` and `file`.
+//! The library by its public interface, in one program, because one for each subject would take twice as long to build. It
+//! needs the features `std` and `file`.
 
 mod bulk;
 #[macro_use]
@@ -11,7 +11,7 @@ mod fold;
 mod format;
 mod generic;
 mod keys;
-// The benchmarks ask more of layouts.
+// The benchmarks use more of layouts.
 #[allow(dead_code)]
 #[cfg(feature = "variants")]
 #[path = "../../benches/common/layout.rs"]

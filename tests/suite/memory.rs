@@ -1,4 +1,4 @@
-//! The memory that filters and loads take. Linux tells it of a process, so each test has one.
+//! The memory that filters and loads take. Linux reports it per process, so each test has one.
 #![cfg(target_os = "linux")]
 
 use bloomline::{AtomicBloomFilter, BloomFilter};
@@ -23,7 +23,7 @@ fn status(name: &str) -> usize {
     line.trim_matches([':', '\t', ' ', 'k', 'B']).parse::<usize>().unwrap() * 1024
 }
 
-/// Memory without the program's own pages, which are read as its code first runs.
+/// The memory without the program's own pages, which are read as its code first runs.
 fn resident() -> usize {
     status("RssAnon")
 }
@@ -36,7 +36,7 @@ fn sparse() -> BloomFilter {
     filter
 }
 
-/// Four gigabytes that nobody wrote to are neither cleared nor resident.
+/// Four gigabytes that were never written to are neither cleared nor resident.
 #[cfg(target_pointer_width = "64")]
 #[test]
 fn a_large_filter_takes_no_memory_before_it_is_used() {
@@ -57,7 +57,7 @@ fn small_pages_are_taken_one_by_one() {
         let before = resident();
         let filter = sparse();
         let taken = resident() - before;
-        // Of 1000 keys in 262,144 pages few share one.
+        // Few of 1000 keys in 262,144 pages share a page.
         assert!((3 << 20..6 << 20).contains(&taken), "{taken}");
         drop(filter);
         assert!(resident() < before + (1 << 20), "it is given back");
@@ -83,7 +83,7 @@ fn copies_and_unions_of_sparse_filters_are_sparse() {
     });
 }
 
-/// An allocator that has freed as much clears by hand what it gives, which takes milliseconds; the system does not.
+/// An allocator that has freed as much clears the memory explicitly, which takes milliseconds; the system does not.
 #[test]
 fn a_filter_is_not_written_to_as_it_is_built_after_others_were_freed() {
     alone("memory::a_filter_is_not_written_to_as_it_is_built_after_others_were_freed", || {
@@ -101,7 +101,7 @@ fn a_filter_is_not_written_to_as_it_is_built_after_others_were_freed() {
     });
 }
 
-/// What the documentation of the bulk loads says of the memory that they need.
+/// The memory of the bulk loads is as documented.
 #[cfg(feature = "rayon")]
 mod bulk {
     use super::*;
@@ -114,7 +114,7 @@ mod bulk {
         BloomFilter::builder().memory(blocks * 64).probes(8).build().unwrap()
     }
 
-    /// By how many MiB the peak of a load rises above what was resident before.
+    /// Checks by how many MiB the peak of a load exceeds the memory that was resident before.
     fn check_peak(test: &str, documented: f64, load: impl FnOnce(&mut BloomFilter, &[u64]) + Send) {
         alone(&format!("memory::bulk::{test}"), || {
             let mut filter = build(1 << 16);
@@ -155,7 +155,7 @@ mod bulk {
 
     #[test]
     fn the_peak_of_populate_is_as_documented() {
-        // A new one has no memory before.
+        // A newly built filter has no memory before.
         check_peak("the_peak_of_populate_is_as_documented", 64.0, |_, _| build(1 << 20).populate());
     }
 }

@@ -26,7 +26,7 @@ enum Operation {
 
 fn operations() -> impl Strategy<Value = Vec<Operation>> {
     let key = || 0..KEYS;
-    // Longer than the prefetches run ahead at times.
+    // Some are longer than the prefetch distance.
     let keys = || prop::collection::vec(key(), 0..150);
     let operation = prop_oneof![
         4 => key().prop_map(Operation::Insert),
@@ -49,7 +49,7 @@ enum Filter {
     Atomic(AtomicBloomFilter),
 }
 
-/// Calls a method of whichever type it is.
+/// Calls a method of either type.
 macro_rules! either {
     ($filter:expr, $name:ident => $call:expr) => {
         match $filter {
@@ -79,16 +79,16 @@ fn build(kernel: Kernel, blocks: usize, probes: u32) -> BloomFilter {
     BloomFilter::builder().memory(blocks * 64).probes(probes).seed(5).kernel(kernel).build().unwrap()
 }
 
-/// The batch's answers, whose count is what it returned.
+/// The batch's answers. Checks that their count was returned.
 fn answers(length: usize, batch: impl FnOnce(&mut [bool]) -> usize) -> Vec<bool> {
-    // Every answer must be written, whatever was there.
+    // Every answer must be written, regardless of its old value.
     let mut answers: Vec<bool> = (0..length).map(|i| i % 2 == 0).collect();
     let count = batch(&mut answers);
     assert_eq!(count, answers.iter().filter(|&&answer| answer).count());
     answers
 }
 
-/// Performs the operations on a filter, and beside it in a set and by single calls on the portable kernel.
+/// Performs the operations on a filter, and also on a set and by single calls on the portable kernel.
 fn follow(operations: Vec<Operation>, mut filter: Filter, blocks: usize, probes: u32) {
     let of = |keys: &[u16]| {
         let mut other = build(Kernel::Portable, blocks, probes);
@@ -135,7 +135,7 @@ fn follow(operations: Vec<Operation>, mut filter: Filter, blocks: usize, probes:
                     Filter::Exclusive(filter) => filter.union(&other).unwrap(),
                     Filter::Atomic(filter) => filter.union(&other.into()).unwrap(),
                 }
-                // The union's bits are those of all the keys.
+                // The union has the bits of all the keys.
                 keys.iter().for_each(|key| _ = single.insert(key));
                 set.extend(keys);
             }

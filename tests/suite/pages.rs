@@ -1,4 +1,4 @@
-//! The pages of the filter types as they are without scripts: which type has which method, in which order, and why others lack it.
+//! The rendered pages of the filter types: the methods of each type, their order, and why other types lack them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -46,7 +46,7 @@ with_bitset_bytes from_bitset to_bitset hash               | .........P. | Parqu
 remove remove_hash count_at_most count_hash_at_most        | ..........N | only counters can be counted down
 ";
 
-/// The methods of a page's own, in their order: those of traits and of `Deref` come after them.
+/// The page's own methods, in their order: methods of traits and of `Deref` come after them.
 fn methods(page: &str) -> Vec<&str> {
     let own = page.split("id=\"deref-methods").next().unwrap().split("id=\"trait-implementations\"").next().unwrap();
     let ids = own.split("<section id=\"method.").skip(1);
@@ -77,7 +77,7 @@ fn every_type_has_the_methods_of_the_table() {
     for (letter, page) in &pages {
         let found = methods(page);
         assert_eq!(found.iter().copied().collect::<BTreeSet<_>>(), wanted[letter], "{letter}");
-        // What people need first comes first.
+        // The methods that readers need first come first.
         assert_eq!(found[..2], ["new", "builder"], "{letter}");
         let place = |method: &str| found.iter().position(|found| *found == method).unwrap();
         assert!(place("insert") < place("contains") && place("contains") < place("memory_bytes"), "{letter}");

@@ -1,18 +1,18 @@
 //! The rate asked for is the rate delivered: measured ÷ requested within 0.9 to 1.1.
 //!
-//! Seeds are fixed, so a test passes always or never; what is stated is how likely a sound build passes with other
-//! seeds. Two things scatter a measured rate. Hits are counted, so their relative deviation is 1 / √hits: 1.6 % for
-//! [`HITS`]. And filters differ, because crowded blocks give most of the false positives: by the deviation of the
-//! blocks' rates (a quarter of their mean at 10 %, three times their mean at 1e-5) ÷ √blocks. Each case averages over
-//! filters until that is at most 1.4 %. Together they are at most 2.1 %, so the band's 10 % are 4.8 deviations; 4.4
-//! downwards at 10,000 keys, where whole blocks take up to 2 % off the rate.
+//! Seeds are fixed, so a test passes always or never. The comments state how likely a sound build passes with other seeds. Two
+//! things scatter a measured rate. Hits are counted, so their relative deviation is 1 / √hits: 1.6 % for [`HITS`]. And filters
+//! differ, because crowded blocks cause most of the false positives: by the deviation of the blocks' rates (a quarter of their
+//! mean at 10 %, three times their mean at 1e-5) ÷ √blocks. Each case averages over filters until that is at most 1.4 %.
+//! Together they are at most 2.1 %, so the band's 10 % are 4.8 deviations; 4.4 downwards at 10,000 keys, where whole blocks
+//! take up to 2 % off the rate.
 //!
 //! The tests marked `ignore` are long: `cargo test --test suite -- rates:: --ignored`.
 
 use bloomline::{AtomicBloomFilter, BloomFilter, Kernel, Key, ScalableBloomFilter};
 use std::ops::Range;
 
-/// False positives to expect in a measurement.
+/// The expected false positives of a measurement.
 const HITS: f64 = 4000.0;
 
 /// Distinct and random: the mixer of SplitMix64, a bijection.
@@ -31,7 +31,7 @@ fn url(i: u64) -> String {
     HOMEPAGES.with(|pages| format!("{}?{i}", pages[i as usize % pages.len()]))
 }
 
-/// 56 bytes in common, and 8 that count.
+/// A key with 56 common bytes, and 8 that differ.
 fn prefixed(i: u64) -> [u8; 64] {
     let mut key = [b'/'; 64];
     key[56..].copy_from_slice(&i.to_be_bytes());
@@ -57,7 +57,7 @@ struct Case {
     filters: u64,
 }
 
-/// Seconds in all.
+/// Cases that take seconds in all.
 const FAST: [Case; 7] = [
     Case { keys: 1000, rate: 1e-3, filters: 256 },
     Case { keys: 10_000, rate: 1e-1, filters: 128 },
@@ -68,7 +68,7 @@ const FAST: [Case; 7] = [
     Case { keys: 1_000_000, rate: 1e-3, filters: 1 },
 ];
 
-/// The tests of these are ignored, for they take long.
+/// Cases whose tests are ignored, because they take long.
 const LONG: [Case; 4] = [
     Case { keys: 10_000, rate: 1e-4, filters: 128 },
     Case { keys: 1_000_000, rate: 1e-4, filters: 1 },
@@ -115,8 +115,8 @@ fn check<K: Key>(kernels: &[Kernel], case: Case, key: impl Fn(u64) -> K) {
     }
 }
 
-/// Of hashes that look random the kernels find the same, by `random_keys` and by the independent model below. So one of them tells what
-/// the hash makes of other keys, and at low rates.
+/// For hashes that look random the kernels agree, as `random_keys` and the independent model below show. So one kernel suffices
+/// to test the hash with other keys, and low rates.
 fn one_kernel() -> [Kernel; 1] {
     [Kernel::detect()]
 }
@@ -204,7 +204,7 @@ fn model_rates() -> Vec<(u32, f64, f64)> {
 /// mean in these rows, so a filter's by 1.1 %. Together that is at most 1.9 %, so 7 % are three and a half deviations.
 fn check_against_the_model(kernels: &[Kernel], rows: impl Iterator<Item = (u32, f64, f64)>) {
     for (row, (probes, bits, rate)) in rows.enumerate() {
-        // A power of two, which leaves zeros at the end of what the pattern is made from, and an odd number.
+        // A power of two, which leaves zeros at the end of the pattern's input, and an odd number.
         let blocks = [65_536, 65_539][row % 2];
         let keys = (blocks as f64 * 512.0 / bits) as u64;
         let build = |&kernel: &Kernel| {
@@ -249,7 +249,7 @@ fn the_independent_model_is_followed_at_low_rates() {
     );
 }
 
-/// Asks a filter of the keys below `keys` for keys that are absent. Of given bits only the hits are left to chance: five deviations.
+/// Queries a filter of the keys below `keys` for absent keys. With given bits only the hits vary: five deviations.
 #[track_caller]
 fn check_current(current: f64, keys: u64, mut contains: impl FnMut(&[u64], &mut [bool]) -> usize) {
     let trials = (HITS / current) as u64;
@@ -260,7 +260,7 @@ fn check_current(current: f64, keys: u64, mut contains: impl FnMut(&[u64], &mut 
     assert!((found as f64 - expected).abs() < 5.0 * deviation, "{keys} keys: {found} hits, not {expected:.0}");
 }
 
-/// The model's rate for the number of keys, the rate of the very bits, and the rate that keys meet.
+/// The model's rate for the number of keys, the rate of the very bits, and the measured rate agree.
 #[test]
 fn expected_current_and_measured_rates_agree() {
     for probes in [4, 8, 12, 16] {
@@ -284,7 +284,7 @@ fn expected_current_and_measured_rates_agree() {
     }
 }
 
-/// Of a scalable filter: the rate that it says its bits have, and the rate that keys meet.
+/// The rate that a scalable filter reports for its bits is the measured rate.
 #[test]
 fn the_current_rate_of_a_scalable_filter_is_measured() {
     let mut filter = ScalableBloomFilter::new(10_000, 0.05).unwrap();
@@ -315,8 +315,9 @@ fn estimated_keys_keep_their_deviation() {
     }
 }
 
-/// The deviation of a single filter's rate as a share of it, times the root of its blocks: what docs/FPR.md says of it. That the
-/// loads of blocks differ gives most of it (the first figure, by the model); that blocks of one load differ gives the rest.
+/// The deviation of a single filter's rate as a fraction of the rate, times the root of its blocks, is as in docs/FPR.md.
+/// Differences among the loads of blocks cause most of it (the first figure, by the model); differences among blocks of one
+/// load cause the rest.
 #[test]
 fn a_single_filter_varies_by_its_number_of_blocks() {
     println!("rate, blocks: mean ÷ asked, deviation × √blocks, least and greatest of 400 ÷ asked");

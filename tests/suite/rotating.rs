@@ -8,15 +8,15 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-/// The definition, by sets.
+/// The definition of a rotating filter, by sets.
 struct Replay {
     window: usize,
     rotates_when_full: bool,
-    /// Those that are asked, the current one first.
+    /// The generations that are queried, the current one first.
     generations: VecDeque<HashSet<u16>>,
     /// Keys that were new to their generation.
     arrivals: u64,
-    /// How many had arrived as each key came last.
+    /// The number of arrivals at each key's last insert.
     last: HashMap<u16, u64>,
 }
 
@@ -41,9 +41,9 @@ impl Replay {
             return false;
         }
         let seen = self.contains(key);
-        // As many generations as hold the window, and the current one beside them.
+        // As many full generations as hold the window, and the current one beside them.
         if self.rotates_when_full && self.generations[0].len() == self.window.div_ceil(self.generations.len() - 1) {
-            // Asked again: a rotation may forget the key.
+            // Inserted again: a rotation may forget the key.
             self.rotate();
             return self.insert(key);
         }
@@ -64,7 +64,7 @@ enum Operation {
 
 fn operations() -> impl Strategy<Value = Vec<Operation>> {
     let key = || 0..4000u16;
-    // Longer than a portion at times, and with repeats near by.
+    // Some are longer than a portion, and have repeats near by.
     let keys = prop_oneof![prop::collection::vec(0..50u16, 0..100), prop::collection::vec(key(), 0..3000)];
     let operation = prop_oneof![
         6 => key().prop_map(Operation::Insert),
@@ -79,7 +79,7 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// At a rate of 1e-12: a false positive in one of ten thousand runs of this test.
+    /// At a rate of 1e-12, there is a false positive in one of ten thousand runs of this test.
     #[test]
     fn it_remembers_what_sets_remember(
         window in prop_oneof![1u64..4, 1u64..3000],
@@ -87,7 +87,7 @@ proptest! {
         rotates_when_full in prop::bool::weighted(0.8),
         operations in operations(),
     ) {
-        // Where a full generation stays, no generation is to be full, for its rate would be higher.
+        // If full generations do not rotate, none is to be full, because its rate would be higher.
         let window = if rotates_when_full { window } else { 4000 * (asked as u64 - 1) };
         let builder = RotatingBloomFilter::builder().expected_keys(window).false_positive_rate(1e-12);
         let builder = builder.generations(asked as u32).rotate_when_full(rotates_when_full);
@@ -106,7 +106,7 @@ proptest! {
                 Operation::Rotate => {
                     filter.rotate();
                     replay.rotate();
-                    // What arrivals promise holds from here on.
+                    // The promise by arrivals holds from here on.
                     replay.last.clear();
                 }
                 Operation::SaveAndLoad => {
@@ -133,8 +133,8 @@ proptest! {
     }
 }
 
-/// What the table of the type says, for a load of half the plan to three times it: a stream of keys, one a millisecond of a clock
-/// of the test's own, asked for at every tenth. A generation by time ends when the clock says so.
+/// Checks the table of the type's documentation, for loads from half the plan to three times it: a stream of keys, one per
+/// millisecond of a simulated clock, checked at every tenth. A generation by time ends when the clock reaches its end.
 #[test]
 fn what_is_remembered_is_what_the_table_says() {
     const PLAN: u64 = 1000;
@@ -142,7 +142,7 @@ fn what_is_remembered_is_what_the_table_says() {
         for rotates_when_full in [true, false] {
             let builder = RotatingBloomFilter::builder().expected_keys(PLAN).false_positive_rate(1e-9);
             let filter = builder.generations(asked).rotate_when_full(rotates_when_full).build().unwrap();
-            // Keys in the window of time, of which a generation has its share.
+            // The keys in the window of time. A generation has its share of them.
             let a_generation = load / u64::from(asked - 1);
             let (mut began, mut rotations) = (0, 0);
             for key in 0..8 * load {
@@ -155,9 +155,9 @@ fn what_is_remembered_is_what_the_table_says() {
                 }
                 filter.insert(&key);
                 if key % 10 == 0 && key > 3 * load {
-                    // The key that came so long ago is the oldest that is found.
+                    // The key with this age is the oldest that is found.
                     let age = (0..).find(|age| !filter.contains(&(key - age))).unwrap();
-                    // A generation ends when it is full or old, whichever comes first; or when it is old, whatever the load.
+                    // A generation ends when it is full or old, whichever comes first, or only when it is old.
                     let full = PLAN.div_ceil(u64::from(asked - 1));
                     let of_one = if rotates_when_full { full.min(a_generation) } else { a_generation };
                     let (least, most) = (of_one * u64::from(asked - 1), of_one * u64::from(asked));
@@ -177,10 +177,10 @@ fn a_generation_that_is_young_is_not_rotated() {
     let hour = Duration::from_secs(3600);
     assert!(!filter.rotate_if_older_than(hour) && filter.rotations() == 0);
     assert!(filter.rotate_if_older_than(Duration::ZERO) && filter.rotations() == 1);
-    // Longer than it takes until all threads have asked.
+    // Longer than it takes until all threads have called.
     let age = Duration::from_secs(1);
     std::thread::sleep(age);
-    // Of many that see the age at once, one rotates.
+    // One of many threads that see the age at once rotates.
     let rotated = AtomicU32::new(0);
     on_threads(4, |_| _ = rotated.fetch_add(filter.rotate_if_older_than(age).into(), Ordering::Relaxed));
     assert_eq!((rotated.into_inner(), filter.rotations()), (1, 2));
@@ -194,7 +194,7 @@ fn keys_that_are_remembered_are_counted_once() {
     filter.rotate();
     // Half of them again, and as many others.
     (30_000..80_000u32).for_each(|key| _ = filter.insert(&key));
-    // Ten standard deviations, and what a rate of 1e-3 takes for seen.
+    // Ten standard deviations, and the false positives of a rate of 1e-3.
     assert!((filter.estimated_keys() / 80_000.0 - 1.0).abs() < 0.01, "{}", filter.estimated_keys());
 }
 
@@ -230,7 +230,7 @@ fn the_rate_is_the_models_and_not_above_the_one_asked_for() {
         let variance = rates.iter().map(|rate| (rate - mean) * (rate - mean)).sum::<f64>() / (count - 1.0);
         let error = (variance / count).sqrt();
         println!("{window} {rate}: measured {mean:e} ± {error:e}, model {expected:e}");
-        // A key that a generation takes for seen takes no place there, so the model is a little below what is measured.
+        // A key that a generation reports as seen takes no place there, so the model is a little below the measured rate.
         assert!(mean >= expected - 4.0 * error, "measured {mean:e} ± {error:e}, model {expected:e}");
         assert!(mean <= rate + 4.0 * error, "measured {mean:e} ± {error:e}, asked for {rate}");
         assert!(error < 0.02 * expected, "too few keys to tell: {mean:e} ± {error:e}");
@@ -245,7 +245,7 @@ fn no_key_is_claimed_twice_in_a_window() {
     const KEYS: u32 = 40_000;
     for threads in [2, 4, 8] {
         for batch in [1, 60] {
-            // Longer than what the threads are apart.
+            // Longer than the threads are apart.
             let filter = RotatingBloomFilter::new(1000, 1e-12).unwrap();
             let claims: Vec<AtomicU32> = (0..KEYS).map(|_| AtomicU32::new(0)).collect();
             let (meeting, lost) = (Barrier::new(threads as usize), AtomicU32::new(0));
@@ -269,7 +269,7 @@ fn no_key_is_claimed_twice_in_a_window() {
             assert_eq!(lost.into_inner(), 0, "keys were inserted and not there");
             let claims: Vec<u32> = claims.into_iter().map(AtomicU32::into_inner).collect();
             assert!(claims.iter().all(|&claims| claims <= 1), "a key was claimed twice");
-            // Where threads insert a key just as the generations rotate, nobody may claim it: a few for each rotation.
+            // If threads insert a key just as the generations rotate, it may remain unclaimed: a few for each rotation.
             let missing = claims.iter().filter(|&&claims| claims == 0).count() as u32;
             assert!(missing <= KEYS / 1000 * threads, "{missing} keys were claimed by nobody");
             assert!((KEYS - 1000..KEYS).all(|key| filter.contains(&key)));
@@ -277,7 +277,7 @@ fn no_key_is_claimed_twice_in_a_window() {
     }
 }
 
-/// Keys that come again and again are in the window at every moment, while it rotates under the readers.
+/// Keys that are inserted again and again are in the window at every moment, while it rotates under the readers.
 #[test]
 fn a_key_that_stays_in_the_window_is_found_at_every_moment() {
     let filter = RotatingBloomFilter::new(64, 1e-9).unwrap();
@@ -305,7 +305,7 @@ fn a_key_that_stays_in_the_window_is_found_at_every_moment() {
     assert_eq!(misses.into_inner(), 0);
 }
 
-/// Repeats ask for no places. A batch of them holds none that another thread needs.
+/// Repeats take no places. A batch of them holds none that another thread needs.
 #[test]
 fn a_batch_of_repeats_does_not_make_others_rotate() {
     const KEYS: u64 = 1900;

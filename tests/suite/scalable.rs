@@ -9,7 +9,7 @@ use std::ops::Range;
 
 mod files;
 
-/// Each stage's rate in that of the one before; docs/DESIGN.md.
+/// The ratio of each stage's rate to the rate before it; docs/DESIGN.md.
 const TIGHTENING: f64 = 0.875;
 
 fn scalable(first: u64, rate: f64, seed: u64) -> ScalableBloomFilter {
@@ -54,7 +54,7 @@ impl Replay {
 }
 
 proptest! {
-    /// Whatever is merged into what, no key is lost, and the rate stays below that which the filter tells.
+    /// After any order of unions, no key is lost, and the rate stays below the rate that the filter reports.
     #[test]
     fn a_union_has_the_keys_of_all(
         sets in prop::collection::vec((1..200u64, prop::collection::vec(any::<u16>(), 0..400), any::<bool>()), 1..6),
@@ -76,7 +76,7 @@ proptest! {
         prop_assert!(all.false_positive_rate().unwrap() <= rates);
         prop_assert!(all.keys() >= model.len() as u64);
         prop_assert!(model.iter().all(|key| all.contains(key)));
-        // It goes on as a set, and so does a copy that threads share.
+        // It continues as a set, and so does a copy that threads share.
         let shared = AtomicScalableBloomFilter::from(all.clone());
         for key in more {
             let new = model.insert(key);
@@ -105,7 +105,7 @@ fn a_union_keeps_the_rate_that_it_tells() {
     for more in [0, KEYS] {
         filter.extend(2 * KEYS..2 * KEYS + more);
         let found = (4 * KEYS..5 * KEYS).filter(|key| filter.contains(key)).count() as f64;
-        // Four standard deviations of what is found at the rate.
+        // Four standard deviations of the number found at the rate.
         let most = told * KEYS as f64;
         assert!(found < most + 4.0 * most.sqrt(), "{found} of {most}");
         assert!(filter.current_fpr() <= told && filter.estimated_fpr() <= told);
@@ -122,7 +122,7 @@ fn a_union_refuses_what_does_not_fit() {
     };
     let (mut urls, mails) = (named("url"), named("mail"));
     assert!(matches!(urls.union(&mails), Err(MergeError::KeyName { .. })));
-    // A name that the other one alone has stays its own.
+    // A name that only the other filter has is not taken over.
     let mut nameless = named("");
     urls.extend(["a"]);
     nameless.union(&urls).unwrap();
@@ -140,7 +140,7 @@ fn a_union_refuses_what_does_not_fit() {
     assert!(filter.stages().len() + before > most);
 }
 
-/// The part that is not full takes its size by what is in it, and the filter goes on.
+/// The part that is not full is resized to its contents, and the filter continues.
 #[test]
 fn what_is_shrunk_keeps_its_keys_and_its_rate() {
     for keys in [0, 1, 1000, 160_000, 260_000] {
@@ -172,7 +172,7 @@ enum Operation {
 
 fn operations() -> impl Strategy<Value = Vec<Operation>> {
     let key = || 0..6000u16;
-    // Longer than a portion at times.
+    // Some are longer than a portion.
     let keys = || prop_oneof![prop::collection::vec(key(), 0..100), prop::collection::vec(key(), 0..3000)];
     let operation = prop_oneof![
         4 => key().prop_map(Operation::Insert),
@@ -210,7 +210,7 @@ proptest! {
                 }
                 Operation::InsertBatch(ref keys) | Operation::InsertHashes(ref keys) => {
                     let hashes: Vec<u64> = keys.iter().map(|&key| key.hash_with(&hasher)).collect();
-                    // Marks that are there already are not taken for answers.
+                    // Old marks are not mistaken for answers.
                     let mut new = vec![true; keys.len()];
                     let count = match operation {
                         Operation::InsertBatch(_) => filter.insert_batch(keys, &mut new).unwrap(),
@@ -307,14 +307,14 @@ fn bad_values_are_named() {
     }
     assert!(matches!(error(1, f64::NAN), BuildError::Rate { .. }));
     assert_eq!(error(1, 1e-30), BuildError::RateUnreachable { value: 1e-30, floor: 0.5f64.powi(64) });
-    // An eighth of the rate is the first stage's: 0.1, which takes 4.8852 bits a key by tests/data/fpr.csv, and a little more
-    // where one key in 512 collides with another in all 64 bits.
+    // The first stage has an eighth of the rate: 0.1, which takes 4.8852 bits a key by tests/data/fpr.csv, and a little more
+    // because one key in 512 collides with another in all 64 bits.
     match error(1 << 55, 0.8) {
         BuildError::OutOfMemory { bytes } => {
             let bits_per_key = bytes as f64 / 2f64.powi(52);
             assert!((4.8852..4.95).contains(&bits_per_key), "{bits_per_key}");
         }
-        // There is no such filter of one stage either.
+        // A filter of one stage does not exist either.
         BuildError::TooLarge { .. } if usize::BITS == 32 => {}
         error => panic!("{error:?}"),
     }
@@ -333,7 +333,7 @@ fn bad_values_are_named() {
     }
 }
 
-/// A scalable filter that can have one stage only: hashes of 64 bits cannot keep the rate of the next one.
+/// A scalable filter that can have only one stage: hashes of 64 bits cannot keep the rate of the next one.
 #[test]
 fn keys_before_one_that_needs_an_impossible_stage_are_in() {
     const FIRST: u64 = 2000;
@@ -363,8 +363,8 @@ fn keys_before_one_that_needs_an_impossible_stage_are_in() {
     });
 }
 
-/// The mean rate of filters with seeds of their own, and its standard error: what the filters themselves scatter, which
-/// is that of their crowded blocks and that of counting.
+/// The mean rate of filters with seeds of their own, and its standard error: the deviation among the filters, which comes from
+/// their crowded blocks and from counting.
 fn measured(first: u64, rate: f64, keys: u64, filters: u64, probes: u64) -> (f64, f64, f64) {
     let mut answers = vec![false; keys.max(probes) as usize];
     let (mut rates, mut expected) = (Vec::new(), 0.0);
@@ -385,8 +385,8 @@ fn measured(first: u64, rate: f64, keys: u64, filters: u64, probes: u64) -> (f64
 fn check_rate(first: u64, rate: f64, keys: u64, filters: u64, probes: u64) {
     let (mean, error, expected) = measured(first, rate, keys, filters, probes);
     println!("{first} {rate} {keys}: measured {mean:e} ± {error:e}, model {expected:e}");
-    // Keys that are taken for seen while a stage fills up are not counted, so the keys in it have set a few bits more
-    // than as many keys would on average: docs/DESIGN.md.
+    // Keys reported as seen while a stage fills up are not counted, so the keys in it have set a few bits more than as many
+    // keys would on average: docs/DESIGN.md.
     let excess = 1.0 + rate * (1.0 - TIGHTENING);
     let sound = expected - 4.0 * error..expected * excess + 4.0 * error;
     assert!(sound.contains(&mean), "measured {mean:e} ± {error:e}, model {expected:e}");
@@ -405,7 +405,7 @@ fn the_rate_is_the_models_and_below_the_one_asked_for() {
 #[test]
 #[ignore = "long"]
 fn the_rate_after_many_stages() {
-    // A rate so high that keys which are taken for seen while a stage fills up are many; ten stages and more.
+    // A rate so high that many keys are reported as seen while a stage fills up; ten stages and more.
     check_rate(1000, 0.5, 1_000_000, 32, 100_000);
     check_rate(1, 0.1, 100_000, 64, 100_000);
     check_rate(1000, 1e-3, 2_000_000, 32, 1_000_000);

@@ -1,4 +1,4 @@
-//! `Debug` prints neither a seed nor what is made from it: whoever logs a filter does not tell strangers how to make keys
+//! `Debug` prints neither a seed nor anything derived from it, so that a log of a filter does not help strangers to make keys
 //! that collide.
 
 use bloomline::{
@@ -7,14 +7,14 @@ use bloomline::{
 };
 use std::fmt::Debug;
 
-/// All of its figures are its own.
+/// No other figure has these digits.
 const SEED: u64 = 9_876_543_210_123_456_789;
 
 fn size<F>(builder: Builder<F>) -> Builder<F> {
     builder.expected_keys(1000).false_positive_rate(0.01).seed(SEED).key_name("url")
 }
 
-/// The text, which is worth having without the secret.
+/// Checks that the text has these names, and not the secret.
 fn debug(value: impl Debug, names: &[&str]) {
     let seed = [SEED, SEED + 1];
     let secrets = seed.into_iter().chain(seed.into_iter().flat_map(wyhash::final3::make_secret));

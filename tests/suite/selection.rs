@@ -1,4 +1,4 @@
-//! Queries of selected rows: the rows that are left are those that were selected and that single calls find.
+//! Queries of selected rows: exactly the selected rows that single calls find are left.
 
 use bloomline::{
     AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, Hashes, Kernel, Key, KeyHasher, ScalableBloomFilter,
@@ -7,10 +7,10 @@ use proptest::prelude::*;
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe, catch_unwind};
 
-/// Rows that are asked for together.
+/// Rows that are queried together.
 const PORTION: usize = 512;
 
-/// Checks what a filter leaves of selected rows, by keys and by hashes, against single calls.
+/// Checks the selected rows that a filter leaves, by keys and by hashes, against single calls.
 macro_rules! check {
     ($filter:expr, $keys:expr, $bitmap:expr, $indices:expr) => {{
         let (filter, keys) = (&$filter, &$keys[..]);
@@ -91,7 +91,7 @@ proptest! {
     }
 }
 
-/// A key that must not be looked at.
+/// A key that must not be hashed.
 struct Null;
 
 impl Key for Null {
@@ -149,7 +149,7 @@ fn a_bitmap_that_is_too_short_and_an_index_without_a_row_panic() {
         assert_eq!(panics(|| _ = scalable.prune_bitmap(&Hashes(&keys), &mut bitmap)), message);
         assert!(bitmap.iter().all(|&word| word == !0));
     }
-    // The index without a row stands behind a whole portion.
+    // The index without a row is behind a whole portion.
     let mut indices = vec![0; PORTION];
     indices.extend([3, 1]);
     let before = indices.clone();
@@ -166,7 +166,7 @@ fn a_bitmap_that_is_too_short_and_an_index_without_a_row_panic() {
     assert_eq!(indices, before);
 }
 
-/// A panic names the caller's line, and not one of the library.
+/// A panic names the caller's line, not a line of the library.
 #[test]
 fn a_panic_names_the_caller() {
     thread_local!(static FILE: RefCell<String> = const { RefCell::new(String::new()) });

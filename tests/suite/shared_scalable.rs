@@ -1,4 +1,4 @@
-//! `AtomicScalableBloomFilter`: one thread makes what `ScalableBloomFilter` makes; of many threads one claims each key, over
+//! `AtomicScalableBloomFilter`: with one thread it equals `ScalableBloomFilter`. With many, one thread claims each key, over
 //! every growth, and no stage gets more keys than it takes.
 //!
 //! Which keys are false positives depends on the order of the inserts, so tests with threads can fail by chance; each says how
@@ -19,7 +19,7 @@ fn shared(first: u64, rate: f64) -> AtomicScalableBloomFilter {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Single calls and batches in any order, and the way there and back.
+    /// Single calls and batches in any order, and conversions in both directions.
     #[test]
     fn one_thread_makes_what_the_filter_of_one_writer_makes(
         first in prop_oneof![1u64..4, 1u64..3000],
@@ -28,7 +28,7 @@ proptest! {
     ) {
         let (mut sequential, mut filter) = (ScalableBloomFilter::new(first, rate).unwrap(), shared(first, rate));
         for (i, keys) in batches.iter().enumerate() {
-            // Marks that are there already are not taken for answers.
+            // Old marks are not mistaken for answers.
             let (mut expected, mut new) = (vec![true; keys.len()], vec![true; keys.len()]);
             let count = sequential.insert_batch(keys, &mut expected).unwrap();
             if i % 3 == 0 {
@@ -53,7 +53,7 @@ proptest! {
     }
 }
 
-/// Inserts the same keys from many threads; how often each was claimed.
+/// Inserts the same keys from many threads. Returns how often each was claimed.
 fn race(filter: &AtomicScalableBloomFilter, threads: u32, keys: u32, batch: usize) -> Vec<u32> {
     let claims: Vec<AtomicU32> = (0..keys).map(|_| AtomicU32::new(0)).collect();
     let (meeting, lost) = (Barrier::new(threads as usize), AtomicUsize::new(0));
@@ -115,7 +115,7 @@ fn with_false_positives_no_key_is_claimed_twice() {
     }
 }
 
-/// Threads that all insert large batches into a small stage do not overfill it: what the bits say of the rate.
+/// Threads that all insert large batches into a small stage do not overfill it, by the estimate from its bits.
 #[test]
 fn racing_batches_keep_the_rate() {
     for threads in THREADS {
@@ -162,7 +162,7 @@ fn who_learns_of_an_insert_finds_the_key_over_every_growth() {
     });
 }
 
-/// A scalable filter that can have one stage only: hashes of 64 bits cannot keep the rate of the next one.
+/// A scalable filter that can have only one stage: hashes of 64 bits cannot keep the rate of the next one.
 #[test]
 fn an_impossible_stage_is_an_error_on_every_thread() {
     const FIRST: u64 = 2000;

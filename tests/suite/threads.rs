@@ -1,4 +1,4 @@
-//! Many threads on one filter or frontier: no key is claimed twice, and the bits are those that one thread sets.
+//! Many threads on one filter or frontier: no key is claimed twice, and the bits are the same as with one thread.
 //!
 //! Which keys are false positives depends on the order of the inserts, so these tests can fail by chance; each says
 //! how rarely.
@@ -15,7 +15,7 @@ const THREADS: [u32; 3] = [2, 4, 8];
 /// Keys between two meetings of the threads: few, so that they insert the same keys at the same time.
 const STEP: usize = 500;
 
-/// How the streams of the threads overlap. Keys are 0, 1, 2, …
+/// The overlap of the threads' streams. Keys are 0, 1, 2, …
 #[derive(Clone, Copy, Debug)]
 enum Streams {
     /// All threads have all keys in the same order.
@@ -48,7 +48,7 @@ fn in_step(threads: u32, streams: Streams, keys: u32, body: impl Fn(&[u32]) + Sy
     });
 }
 
-/// Inserts from many threads; how often each key was claimed.
+/// Inserts from many threads. Returns how often each key was claimed.
 fn race(filter: &AtomicBloomFilter, threads: u32, keys: u32, streams: Streams, in_batches: bool) -> Vec<u32> {
     let claims: Vec<AtomicU32> = (0..keys).map(|_| AtomicU32::new(0)).collect();
     let [lost, miscounted] = [const { AtomicUsize::new(0) }; 2];
@@ -71,7 +71,7 @@ fn race(filter: &AtomicBloomFilter, threads: u32, keys: u32, streams: Streams, i
     claims.into_iter().map(AtomicU32::into_inner).collect()
 }
 
-/// The same keys inserted by one thread; how many were new.
+/// Inserts the same keys with one thread. Returns the filter, and how many keys were new.
 fn sequential(like: &AtomicBloomFilter, keys: Range<u32>) -> (BloomFilter, u32) {
     let builder = BloomFilter::builder().memory(like.memory_bytes()).probes(like.probes()).seed(like.seed());
     let mut filter: BloomFilter = builder.build().unwrap();
@@ -123,7 +123,7 @@ fn without_false_positives_every_key_is_claimed_once() {
     });
 }
 
-/// All keys meet in the same few words. Nothing here is left to chance.
+/// All keys share the same few words. Nothing here is random.
 #[test]
 fn in_crowded_blocks_no_key_is_claimed_twice_and_no_bit_is_lost() {
     for probes in [4, 8, 12, 16] {
@@ -142,7 +142,7 @@ fn in_crowded_blocks_no_key_is_claimed_twice_and_no_bit_is_lost() {
     }
 }
 
-/// Keys that a union brings meanwhile are claimed by nobody, none is claimed twice, and no bit is lost.
+/// While a union adds keys, its keys are not claimed, no key is claimed twice, and no bit is lost.
 #[test]
 fn a_union_races_with_inserts() {
     const KEYS: u32 = 10_000;
@@ -151,7 +151,7 @@ fn a_union_races_with_inserts() {
     let other = build();
     (KEYS / 2..2 * KEYS).for_each(|key| _ = other.insert(&key));
     let (expected, _) = sequential(&other, 0..2 * KEYS);
-    // One thread too: others would insert again what was lost.
+    // Also one thread, because others would insert again what was lost.
     for threads in [1, 2, 8] {
         for _ in 0..20 {
             let filter = build();
@@ -205,7 +205,7 @@ mod frontier {
     use std::sync::Mutex;
     use std::time::{Duration, Instant};
 
-    /// The seed is fixed, so that the order alone is left to chance.
+    /// The seed is fixed, so that only the order varies.
     fn frontier(keys: u32, fpr: f64, expected: u64) -> Frontier<u32> {
         let builder = AtomicBloomFilter::builder().expected_keys(u64::from(keys)).false_positive_rate(fpr);
         Frontier::with_filter(builder.build().unwrap(), expected)
@@ -215,7 +215,7 @@ mod frontier {
         std::iter::from_fn(|| frontier.pop()).collect()
     }
 
-    /// A crawl that is killed and goes on from its last save visits again what it visited since, and misses nothing.
+    /// A crawl that is killed and resumes from its last save visits again the pages visited since, and misses none.
     #[cfg(feature = "file")]
     #[test]
     fn a_killed_crawl_goes_on_from_its_last_save() {
@@ -268,7 +268,7 @@ mod frontier {
         assert!((0..10).all(|item| second.try_push(item) == Ok(false)));
         assert!(second.try_push(10).is_err());
         assert_eq!(drain(&second), waiting);
-        // A filter that does not know them learns them.
+        // A filter without the items gets them.
         let third = Frontier::from_parts(AtomicBloomFilter::new(100, 1e-12).unwrap(), [5, 6], 100);
         assert!(!third.push(5) && third.push(7));
         assert_eq!(drain(&third), [5, 6, 7]);
@@ -299,7 +299,7 @@ mod frontier {
         }
     }
 
-    /// With either answer to a full frontier, which it becomes with the last page.
+    /// With either choice for a full frontier, which it becomes with the last page.
     #[test]
     fn a_crawl_visits_every_page_once_and_ends() {
         const PAGES: u32 = 20_000;
@@ -362,7 +362,7 @@ mod frontier {
                 assert_eq!(frontier.seen(), queued.into_inner());
                 assert_eq!(frontier.capacity_left(), CAPACITY - frontier.seen());
 
-                // What racing pushes of the same keys may have left over is there for one thread.
+                // Places that racing pushes of the same keys may have left over are available to one thread.
                 (0..KEYS).for_each(|key| _ = frontier.try_push(key));
                 assert_eq!((frontier.seen(), frontier.capacity_left()), (CAPACITY, 0));
                 let queued = drain(&frontier);
@@ -379,7 +379,7 @@ mod frontier {
         }
     }
 
-    /// Pushes that nobody else makes give no place back, so not one is refused too early.
+    /// Pushes of distinct items return no place, so none is refused too early.
     #[test]
     fn distinct_items_fill_a_frontier_to_the_last_place() {
         for threads in THREADS {
@@ -401,7 +401,7 @@ mod frontier {
         frontier.push(2);
     }
 
-    /// Keeps what is logged.
+    /// A logger that keeps its records.
     struct Log(Mutex<Vec<String>>);
 
     static LOG: Log = Log(Mutex::new(Vec::new()));
@@ -422,7 +422,7 @@ mod frontier {
     fn past_its_capacity_a_frontier_warns_once() {
         log::set_logger(&LOG).unwrap();
         log::set_max_level(log::LevelFilter::Trace);
-        // Numbers that no other test here has, to know the warnings by.
+        // Numbers that no other test here has, to identify the warnings.
         for (threads, capacity) in THREADS.into_iter().zip([5003u64, 5004, 5005]) {
             let frontier = frontier(5000, 1e-3, capacity);
             let prefix = format!(

@@ -1,4 +1,4 @@
-//! Every layout: no key is lost, the rate is the model's, files come back.
+//! Every layout: no key is lost, the rate is the model's, and files are read again.
 
 use super::layout::Layout;
 use bloomline::variants::{
@@ -31,7 +31,7 @@ fn hashes(keys: Range<u64>) -> Vec<u64> {
     keys.map(|key| key.hash_with(&hasher)).collect()
 }
 
-/// The rate of the bits as they are is the share of random hashes that pass, whatever was inserted.
+/// The rate of the present bits is the fraction of random hashes that pass, regardless of the keys inserted.
 fn current_rate_is_the_measured<L: Layout>(bytes: usize, keys: u64) {
     let mut filter = L::for_memory(bytes, keys).unwrap();
     filter.insert_hashes(&hashes(0..keys), &mut vec![false; keys as usize]);
@@ -91,17 +91,17 @@ proptest! {
     }
 }
 
-/// Filters beyond the size from which on batches prefetch.
+/// Filters larger than the size from which on batches prefetch.
 #[test]
 fn no_key_is_lost_in_large_filters() {
     let keys: Vec<u64> = (0..20_000).map(|i| i * i % 30_011).collect();
     for_each_layout!(agrees_with_a_set, &keys, 7001, 3 << 20);
 }
 
-/// Seeds are fixed, so a test passes always or never; what is stated is how likely a sound build passes with others. The
-/// hits scatter by 1 / √hits: 1.6 % for 4000. Filters differ by the deviation of their blocks' rates ÷ √blocks, which is at
-/// most 1.1 % for a million keys by the model, and 1.9 % for counters of 128 bits a key. So the band's 10 % are 5 deviations
-/// and, for these, 4.
+/// Seeds are fixed, so a test passes always or never. The comment states how likely a sound build passes with others. The hits
+/// scatter by 1 / √hits: 1.6 % for 4000. Filters differ by the deviation of their blocks' rates ÷ √blocks, which is at most 1.1
+/// % for a million keys by the model, and 1.9 % for counters of 128 bits a key. So the band's 10 % are 5 deviations, and 4 for
+/// these counters.
 fn rate_is_the_models<L: Layout>(bits_per_key: &[usize], queries: &Range<f64>) {
     const KEYS: u64 = 1_000_000;
     const HITS: f64 = 4000.0;
@@ -128,8 +128,8 @@ fn rate_is_the_models<L: Layout>(bits_per_key: &[usize], queries: &Range<f64>) {
     }
 }
 
-/// Measures the rates that take so many queries. tests/suite/rates.rs has words4, and another test holds the atomic classic filter to
-/// the bits of the other one.
+/// Measures the rates that take so many queries. tests/suite/rates.rs has words4, and another test checks the atomic classic
+/// filter against the bits of the other one.
 fn rates_are_the_models(queries: Range<f64>, bits_per_key_of_counters: &[usize]) {
     const BITS: [usize; 4] = [8, 12, 16, 24];
     rate_is_the_models::<ClassicBloomFilter>(&BITS, &queries);
@@ -150,8 +150,8 @@ fn small_rates_are_the_models() {
     rates_are_the_models(1e7..1e9, &[64, 96, 128]);
 }
 
-/// Every number of probes, where bits alone choose among them. 2500 hits scatter by 2 %, filters by at most 2 %: the band
-/// is more than 3 deviations of each of 48 cases.
+/// Every number of probes, if only bits choose among them. 2500 hits scatter by 2 %, filters by at most 2 %: the band is more
+/// than 3 deviations for each of 48 cases.
 #[test]
 fn every_number_of_probes_has_its_rate() {
     const KEYS: u64 = 200_000;
@@ -316,7 +316,7 @@ fn a_classic_filter_knows_its_keys() {
     assert_eq!(ClassicBloomFilter::from(shared).fill_ratio(), counted);
 }
 
-/// Keys that race, and of each how many inserts were `true`.
+/// Races inserts of keys. Returns how many inserts of each key were `true`.
 fn race(keys: u32, insert: impl Fn(u32) -> bool + Sync) -> Vec<usize> {
     let wins: Vec<AtomicUsize> = (0..keys).map(|_| AtomicUsize::new(0)).collect();
     let barrier = std::sync::Barrier::new(4);
@@ -324,7 +324,7 @@ fn race(keys: u32, insert: impl Fn(u32) -> bool + Sync) -> Vec<usize> {
         for _ in 0..4 {
             scope.spawn(|| {
                 for (key, wins) in (0..keys).zip(&wins) {
-                    // Together at each key of some, so that they do race.
+                    // Threads meet at some keys, so that they do race.
                     if key % 16 == 0 {
                         barrier.wait();
                     }
@@ -340,7 +340,7 @@ fn race(keys: u32, insert: impl Fn(u32) -> bool + Sync) -> Vec<usize> {
 fn one_racing_insert_wins_a_register() {
     let keys = 5000;
     let filter = RegisterBloomFilter::new(keys.into(), 1e-7).unwrap();
-    // At this rate none of the keys passes for seen before it is inserted: once in 2000 seeds one does.
+    // At this rate no key is a false positive before it is inserted: once in 2000 seeds one is.
     assert!(race(keys, |key| filter.insert(&key)).into_iter().all(|wins| wins == 1));
     assert!((0..keys).all(|key| filter.contains(&key)));
 }
@@ -355,7 +355,7 @@ fn racing_inserts_of_the_classic_filter_lose_nothing() {
     assert!(ClassicBloomFilter::from(filter) == alone);
 }
 
-/// Columns that DuckDB wrote, another implementation: tests/data/README.md.
+/// Columns that DuckDB, another implementation, wrote: tests/data/README.md.
 #[test]
 fn the_split_block_is_that_of_other_writers() {
     let [text, numbers] =

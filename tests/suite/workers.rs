@@ -1,4 +1,4 @@
-//! Threads of a test.
+//! The worker threads of a test.
 
 use std::thread::{self, ScopedJoinHandle};
 

@@ -1,16 +1,16 @@
-//! Filters in memory that is not their own.
+//! Filters in borrowed memory.
 
 use super::*;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Of several sizes, and all that they can be made for.
+/// Filters of several sizes, and with all kinds of purposes.
 pub fn filters() -> Vec<BloomFilter> {
     let sizes = [filter(1, 4, 0, 10), filter(1000, 8, 5, 3000), filter(40_001, 12, 5, 3000)];
     sizes.into_iter().chain(purposes()).collect()
 }
 
-/// A filter in the bytes of another one answers as that does.
+/// Checks that a filter in the bytes of another one answers as that one does.
 #[track_caller]
 pub fn check_alike(borrowed: &BorrowedBloomFilter, filter: &BloomFilter) {
     borrowed.verify().unwrap();
@@ -31,13 +31,13 @@ pub fn check_alike(borrowed: &BorrowedBloomFilter, filter: &BloomFilter) {
 #[test]
 fn a_borrowed_filter_answers_as_its_own() {
     for filter in filters() {
-        // As in a stream, what follows is left alone.
+        // As in a stream, later bytes are ignored.
         let aligned = Aligned::new(&[&bytes_of!(filter), &b"rest"[..]].concat(), 0);
         check_alike(&BorrowedBloomFilter::new(aligned.as_ref()).unwrap(), &filter);
     }
 }
 
-/// Tells when it is dropped.
+/// Sets a flag when it is dropped.
 struct Owner(Aligned, Arc<AtomicBool>);
 
 impl AsRef<[u8]> for Owner {
@@ -58,7 +58,7 @@ fn an_owner_lives_as_long_as_its_filter() {
     let dropped = Arc::new(AtomicBool::new(false));
     let owner = Owner(Aligned::new(&bytes_of!(&filter), 0), dropped.clone());
     let borrowed: BorrowedBloomFilter<'static> = BorrowedBloomFilter::new(owner).unwrap();
-    // It moves, goes to other threads, and is asked by them.
+    // It is moved and sent to other threads, which query it.
     let (borrowed, copy) = std::thread::spawn(move || {
         let mut copy = BloomFilter::clone(&borrowed);
         assert!(copy.insert("key") && !borrowed.contains("key"));
@@ -71,13 +71,13 @@ fn an_owner_lives_as_long_as_its_filter() {
     drop(borrowed);
     assert!(dropped.load(Ordering::Relaxed));
     assert!(copy.contains("key") && copy.contains(&7u64));
-    // A filter that is refused keeps nothing.
+    // A refused filter keeps no owner.
     let dropped = Arc::new(AtomicBool::new(false));
     BorrowedBloomFilter::new(Owner(Aligned::new(b"#!", 0), dropped.clone())).unwrap_err();
     assert!(dropped.load(Ordering::Relaxed));
 }
 
-/// `saved_keys` rests on the trailer, which is not checked until `verify` does.
+/// `saved_keys` depends on the trailer, which is not checked until `verify` does.
 #[test]
 fn more_bits_than_there_are_cannot_be_set() {
     let mut bytes = bytes_of!(&filter(3, 8, 7, 20));

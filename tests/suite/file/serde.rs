@@ -13,7 +13,7 @@ fn a_filter_is_the_bytes_of_its_file() {
 fn is_the_bytes_of_its_file(filter: &BloomFilter) {
     let json = serde_json::to_string(filter).unwrap();
     assert_eq!(json, format!("\"{}\"", STANDARD.encode(bytes_of!(filter))));
-    // Some formats know no byte strings.
+    // Some formats have no byte strings.
     let numbers = serde_json::to_string(&bytes_of!(filter)).unwrap();
     assert!(serde_json::from_str::<BloomFilter>(&numbers).unwrap() == *filter);
     let back: BloomFilter = serde_json::from_str(&json).unwrap();

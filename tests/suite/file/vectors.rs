@@ -1,4 +1,4 @@
-//! The files in tests/data, which every later version must still read, and what is in them.
+//! The files in tests/data, which every later version must still read, and their contents.
 
 use super::*;
 use bloomline::{Key, KeyHasher};
@@ -68,7 +68,7 @@ fn version_1_is_refused_by_name() {
     assert!(matches!(*error.kind(), FileErrorKind::OlderVersion { found: 1, oldest: 2 }), "{error:?}");
     let error = BloomFilter::load(path("version1")).unwrap_err().to_string();
     assert!(error.contains("written in version 1") && error.contains("make the filter anew"), "{error}");
-    // With one block the bits are those of version 2.
+    // With one block the bits are the same as in version 2.
     assert_eq!(with_header(&old, 0, 8, &[2]), fs::read(path("example")).unwrap());
 }
 

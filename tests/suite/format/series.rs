@@ -3,7 +3,7 @@
 use super::*;
 use bloomline::{RotatingBloomFilter, ScalableBloomFilter};
 
-/// The same with the length that it has.
+/// The same file with its actual length in the header.
 fn with_length(bytes: Vec<u8>) -> Vec<u8> {
     with_header(&bytes, 0, 40, &(bytes.len() as u64).to_le_bytes())
 }

@@ -9,7 +9,7 @@ fn made(layout: &str, units: usize, probes: u32, seed: u64) -> Value {
     json!({ "layout": layout, "units": units, "probes": probes, "seed": seed })
 }
 
-/// A file without fields with more bits set in a byte, and the trailer that belongs to them.
+/// A file without fields with more bits set in a byte, and a matching trailer.
 fn with_body(bytes: &[u8], place: usize, bits: u8) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     bytes[place] |= bits;

@@ -17,7 +17,7 @@ fn bytes_of_stage(stage: &BloomFilter) -> usize {
     64 + 64 + stage.memory_bytes() + 16
 }
 
-/// The error that each way to read such a file gives; they agree.
+/// The error for such a file, the same in each way to read it.
 fn refused(bytes: &[u8]) -> FileError {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("damaged.bloom");
@@ -44,7 +44,7 @@ fn what_was_merged_or_shrunk_is_saved() {
             loaded.insert(&key).unwrap();
         }
         assert!((0..20_000u64).all(|key| loaded.contains(&key)));
-        // A stage that is merged has to tell what it is for.
+        // A merged stage must have a purpose.
         let fields = bytes.windows(4).position(|bytes| bytes == [1, 0, 8, 0]).unwrap();
         let silent = [&bytes[..fields], &[9, 0, 8, 0], &bytes[fields + 4..]].concat();
         assert!(ScalableBloomFilter::read_from(&silent[..]).is_err());
@@ -91,7 +91,7 @@ fn every_flipped_bit_is_noticed() {
     for bit in 0..good.len() * 8 {
         let mut bytes = good.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
-        // A file for one bit of each byte: files take longer than all the rest.
+        // A file for only one bit of each byte, because files take longer than all the rest.
         let error = match bit % 8 {
             0 => refused(&bytes),
             _ => ScalableBloomFilter::read_from(&bytes[..]).unwrap_err(),
@@ -149,7 +149,7 @@ fn headers_that_no_scalable_filter_has_are_named() {
     }
     let [second, last] = [1, 2].map(|stage| filter.stages()[stage].memory_bytes() as u64);
     let in_last = filter.keys() - 900;
-    // The field that is named, and its value; where something else is written, and what.
+    // The field that is named, and its value; the position of the changed bytes, and their value.
     let fields: [(&str, u64, usize, u64); 16] = [
         ("stages", 0, 8, 2),
         ("stages", 65, 8, 65 << 32 | 2),
@@ -163,7 +163,7 @@ fn headers_that_no_scalable_filter_has_are_named() {
         ("last", in_last, 24, (in_last - 1) / 4),
         ("length", 64 + 3 * 144 - 1, 40, 64 + 3 * 144 - 1),
         ("reserved", 1, 48, 1),
-        // These are seen only by a reader, for the length is wrong already.
+        // Only a reader detects these, because the length is already wrong.
         ("blocks", last / 64, 40, length - 64),
         ("blocks", second / 64, 40, length - last - 64),
         ("length", length + 1, 40, length + 1),
@@ -179,7 +179,7 @@ fn headers_that_no_scalable_filter_has_are_named() {
         let named = matches!(*kind, FileErrorKind::Field { field, value, .. } if (field, value) == (name, found));
         assert!(named, "{name}: {kind:?}");
     }
-    // Stages that are too small for what the header says of them, and stages of another hash.
+    // Stages that are too small for the header's values, and stages of another hash.
     for bytes in
         [with_header(&good, 0, 16, &0.09f64.to_bits().to_le_bytes()), with_header(&good, 0, 24, &310u64.to_le_bytes())]
     {
@@ -194,11 +194,11 @@ fn headers_that_no_scalable_filter_has_are_named() {
     assert!(matches!(**kind, FileErrorKind::Field { field: "seed", value: 8, .. }), "{kind:?}");
 }
 
-/// No system has 2^62 bytes: `OutOfMemory` would tell that they were asked for.
+/// No system has 2^62 bytes: `OutOfMemory` would show that they were requested.
 #[test]
 fn a_claim_of_many_blocks_takes_no_memory() {
     let good = bytes_of!(&filled(300, 0.1, 7, 300));
-    // On 32 bits the larger ones are known to be more than the address space.
+    // On 32 bits the larger ones exceed the address space.
     for &blocks in if usize::BITS == 32 { &[1u64 << 24][..] } else { &[1 << 30, 1 << 40, 1 << 56] } {
         let claim = with_header(&good, 64, 16, &blocks.to_le_bytes());
         let claim = with_header(&claim, 0, 40, &(64 + 64 + 80 + 64 * blocks).to_le_bytes());

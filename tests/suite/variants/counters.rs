@@ -13,7 +13,7 @@ enum Step {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Small filters with many keys, so that counters are shared, reach 15, and keys pass for others.
+    /// Small filters with many keys, so that counters are shared, reach 15, and there are false positives.
     #[test]
     fn counters_hold_a_multiset(
         steps in prop::collection::vec(prop_oneof![

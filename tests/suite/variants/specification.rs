@@ -1,8 +1,8 @@
-//! Bits, held to docs/FORMAT.md.
+//! The bits of each layout, checked against docs/FORMAT.md.
 
 use super::*;
 
-/// The layouts as docs/FORMAT.md has them, written a second time: places counted from the first bit of all blocks.
+/// The layouts of docs/FORMAT.md, written a second time: positions counted from the first bit of all blocks.
 fn places(layout: &str, hash: u64, units: u64, probes: u32) -> Vec<u64> {
     let wide = |a: u64, b: u64| u128::from(a) * u128::from(b);
     let high = |a, b| (wide(a, b) >> 64) as u64;
@@ -67,7 +67,7 @@ fn bits_are_those_of_the_specification() {
             let mut expected = vec![0; file.len() - 80];
             for place in hashes.iter().flat_map(|&hash| places(layout, hash, units, $probes)) {
                 if layout == "counting" {
-                    // None reaches 16 here, or this would overflow into the next.
+                    // No counter reaches 16 here, which would overflow into the next.
                     expected[place as usize / 2] += 1 << (place % 2 * 4);
                 } else {
                     expected[place as usize / 8] |= 1u8 << (place % 8);
