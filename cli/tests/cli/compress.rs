@@ -153,6 +153,20 @@ fn a_run_over_several_pieces_goes_on_where_it_ended() {
 }
 
 #[test]
+fn a_resumed_run_without_further_lines_adds_no_member() {
+    for (kind, name, _) in QUICK.into_iter().chain([("zstd:1:long=20", "o.zst", "zstd")]) {
+        let bench = Bench::new(&[("in", b"1\ta\n2 a\n")]);
+        let line = format!("dedup --field 2 --compress {kind} --state s -o {name} in");
+        tells(&bench.refused(&line), &["\"in\", line 2:"]);
+        let before = bench.read(name);
+        assert_eq!(decode(name, &before).0, b"1\ta\n", "{kind}");
+        bench.rewrite("in", b"1\ta\n2\ta\n");
+        assert_eq!(bench.clean(&format!("{line} --resume")), "", "{kind}");
+        assert!(bench.read(name) == before, "{kind}");
+    }
+}
+
+#[test]
 fn a_signal_leaves_whole_members() {
     for (kind, name) in [("gzip:1", "o.gz"), ("zstd:3", "o.zst"), ("zstd:1:long", "o.zst")] {
         let bench = Bench::new(&[]);

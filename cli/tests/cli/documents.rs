@@ -246,6 +246,11 @@ fn statistics_tell_what_went() {
     let bytes = |texts: &[String]| texts.iter().map(String::len).sum::<usize>() as f64;
     assert_eq!(number(&stats, "documents"), 500.0);
     assert_eq!(number(&stats, "kept"), kept.len() as f64);
+    // A document that is removed is not shortened.
+    let whole: HashSet<&String> = documents.iter().collect();
+    let shortened = kept.iter().filter(|text| !whole.contains(text)).count();
+    assert!(shortened > 0 && number(&stats, "dropped") > 0.0);
+    assert_eq!(number(&stats, "shortened"), shortened as f64);
     assert_eq!(number(&stats, "text_bytes"), bytes(&documents));
     assert_eq!(number(&stats, "removed_bytes"), bytes(&documents) - bytes(&kept));
     assert_eq!(
@@ -316,6 +321,17 @@ fn wrong_removals_are_as_many_as_is_expected() {
         assert!(measured > 100.0, "{options}: {measured}");
         let ratio = expected / measured;
         assert!((0.8..1.25).contains(&ratio), "{options}: {expected} expected, {measured} measured");
+    }
+}
+
+#[test]
+fn units_that_were_seen_are_not_counted_as_wrong() {
+    let lines: String = documents(500).iter().enumerate().map(|(i, text)| line(i, text)).collect();
+    let bench = Bench::new(&[("in", lines.as_bytes())]);
+    for options in [RULES, "--ngram 0 -p 1e-9"] {
+        let stats = stats(&bench.run(&format!("corpus {options} --verify --stats=json in")));
+        assert!(number(&stats, "duplicate_units") > 0.0, "{options}");
+        assert_eq!(number(&stats, "wrongly_removed"), 0.0, "{options}");
     }
 }
 
