@@ -32,32 +32,31 @@ const CONFIRMATION: Duration = Duration::from_secs(1);
 
 /// A BloomFilter on a Redis or Valkey server, or spread over a cluster, that any number of processes share.
 ///
-/// With a size it is created, or opened if the server has one of this name, size and seed. Without a size it is opened as
-/// it is. Give the size as for BloomFilter; the bits are the same too. With false_positive_rate alone it grows as keys come, and its
-/// rate stays below that. With expected_keys and forget_after, it forgets a key so many seconds after it was new, or up to a quarter
-/// of that later, and is for the keys within that time. The server needs no module.
+/// With a size it is created, or opened if the server has one of this name, size and seed. Without a size it is only opened.
+/// Give the size as for BloomFilter; the bits are the same too. With only false_positive_rate it grows as keys are added, and
+/// its rate stays below that. With expected_keys and forget_after, it forgets a key so many seconds after it was new, or up to
+/// a quarter of that later; expected_keys is the number of keys within that time. The server needs no module.
 ///
-/// url is redis://HOST:PORT, rediss:// for an encrypted connection, or unix://PATH. USER:PASSWORD@ may stand before the
-/// host and /DATABASE after the port. For a cluster, give the URLs of some of its nodes with commas between. Times are in
-/// seconds: connect_timeout for a connection, response_timeout for an answer, and patience for how long a call tries again
-/// while no answer comes. mirror=True keeps a copy in this process, as large as the filter, and asks the server only for
-/// keys that the copy lacks. read_from_replicas=True lets a cluster's replicas answer "in", a little late.
-/// certificate_authority is the path of a file (PEM) with the certificates to trust in the place of the system's, and
-/// client_certificate and client_key are those of files with what a server wants to see of this client. With
-/// wait_for_replicas a key is new once so many replicas of its server have it, and after a second anyway: a replica that takes
-/// over has not forgotten it.
+/// url is redis://HOST:PORT, rediss:// for an encrypted connection, or unix://PATH. USER:PASSWORD@ may precede the host, and
+/// /DATABASE may follow the port. For a cluster, give the URLs of some of its nodes, separated by commas. Times are in seconds:
+/// connect_timeout for a connection, response_timeout for an answer, and patience for how long a call retries while no answer
+/// arrives. mirror=True keeps a copy in this process, as large as the filter, and sends the server only keys that the copy
+/// lacks. read_from_replicas=True lets a cluster's replicas answer "in", a little late. certificate_authority is the path of a
+/// file (PEM) with the certificates to trust instead of the system's. client_certificate and client_key are the paths of files
+/// that identify this client. With wait_for_replicas a key is new once so many replicas of its server have it, or after a
+/// second: a replica that takes over has not forgotten it.
 ///
-/// Of all processes that add a key, one is told that it is new. If a connection breaks before the answer, the key may be
-/// reported as new twice, and is counted in uncertain; it is never lost. A server that can't be reached is a
-/// ConnectionError, one that denies access a PermissionError, another failure of it an OSError, and a name or a size that
-/// does not fit a ValueError. A filter that is removed, evicted or made anew beneath an object is missed within a second of
-/// use; all calls of the object are an OSError then.
+/// Among all processes that add a key, one gets True. If a connection breaks before the answer, the key may be reported as new
+/// twice, and is counted in uncertain; it is never lost. A server that can't be reached is a ConnectionError, one that denies
+/// access a PermissionError, another failure of it an OSError, and a name or a size that does not match a ValueError. The
+/// object detects within a second of use that its filter was removed, evicted or replaced; from then on all of its calls are an
+/// OSError.
 ///
-/// Ctrl-C ends a call whose answer takes longer than a second, but upload. A connection that is being made may take its
-/// time-out first. A signal's handler that uses the filter within a call of it gets a RuntimeError.
+/// Ctrl-C ends a call whose answer takes longer than a second, except upload. A connection that is being made may take its
+/// timeout first. A signal handler that uses the filter within a call of it gets a RuntimeError.
 ///
-/// Threads take turns, with the GIL free. A forked process opens connections of its own; fork when no other thread is
-/// within a call. It does not pickle, for the URL may hold a password.
+/// Threads take turns, with the GIL free. A forked process opens connections of its own; fork when no other thread is within a
+/// call. It does not pickle, because the URL may contain a password.
 ///
 /// >>> from bloomline import RedisBloomFilter
 /// >>> seen = RedisBloomFilter("redis://127.0.0.1:6379", "crawl", 1_000_000, 0.001)

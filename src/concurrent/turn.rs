@@ -1,9 +1,8 @@
 //! `Turn`: which of a row of filters takes keys, so that threads that race with a change agree on every claim.
 //!
-//! The filters 0, 1, 2, … take keys in turn. An insert begins with the current one. If it wins the key there, it asks whether
-//! the filter is closed by then: if so, the claim does not count, and the insert goes on in the filter that follows. Whoever
-//! begins there finds the keys whose claims do count. Nobody waits, and only a new key costs a fence. docs/DESIGN.md has the
-//! proof.
+//! The filters 0, 1, 2, … take keys in turn. An insert begins with the current one. If it wins the key there, it checks whether
+//! the filter has been closed: if so, the claim does not count, and the insert continues in the next filter. Inserts that begin
+//! there find the keys whose claims do count. No thread waits, and only a new key costs a fence. docs/DESIGN.md has the proof.
 
 use crate::sync::{AtomicU64, Ordering, fence};
 
@@ -51,7 +50,7 @@ impl Turn {
         if open == turn {
             return true;
         }
-        // The thread that closed the filter may be asleep in between; nobody waits for it.
+        // The thread that closed the filter may be suspended in between; this thread does not wait for it.
         self.pass_to(open);
         false
     }
