@@ -221,7 +221,7 @@ impl Assembly {
                     .clone()
                     .into_builder()
                     .set_data_page_offset(moved(column.data_page_offset()))
-                    .set_dictionary_page_offset(column.dictionary_page_offset().filter(|&at| at >= start).map(moved))
+                    .set_dictionary_page_offset(column.dictionary_page_offset().map(moved))
                     .set_index_page_offset(None)
                     .set_bloom_filter_offset(None)
                     .set_bloom_filter_length(None)
