@@ -132,7 +132,7 @@ def test_what_tests_have_goes_and_is_told(
         else:
             (folder / name).write_text(lines(train, 0), encoding="utf-8")
         output = ["--output-dir", "out"] if form == "folder" else ["-o", "out.parquet" if form == "table" else "out"]
-        bloomline(folder, "corpus", "--against", "tests", *options, name, *output, "--report", "report")
+        bloomline(folder, "corpus", "-q", "--against", "tests", *options, name, *output, "--report", "report")
         expected = [(number, rest) for number, text in enumerate(train) if (rest := left(text, known, rule)) is not None]
         if form == "table":
             found = [(row["id"], row["text"]) for row in pq.read_table(folder / "out.parquet").to_pylist()]

@@ -257,7 +257,7 @@ def test_a_window_of_time() -> None:
     for age in 0.05, datetime.timedelta(milliseconds=1):
         assert filter.rotate_if_older_than(age) and not filter.rotate_if_older_than(3600)
         time.sleep(0.001)
-    assert "a" not in filter and filter.rotations == 2
+    assert "a" not in filter and filter.rotations >= 2
     for age in -1, math.nan, math.inf, datetime.timedelta(seconds=-1):
         with pytest.raises(ValueError, match="give 0 or more"):
             filter.rotate_if_older_than(age)

@@ -206,17 +206,22 @@ _SLICE = 1 << 16
 
 
 def array_of_pandas(column: Any) -> Any:
-    """A column of pandas as an array of Arrow: of objects slice by slice."""
+    """A column of pandas as chunks of Arrow, which alone export a stream: of objects slice by slice."""
     pa = import_module("pyarrow")
+
+    def whole() -> Any:
+        made = pa.Array.from_pandas(column)
+        return made if isinstance(made, pa.ChunkedArray) else pa.chunked_array([made])
+
     if column.dtype != object and getattr(column.dtype, "storage", None) != "python":
-        return pa.Array.from_pandas(column)
+        return whole()
     try:
         slices = (pa.Array.from_pandas(column.iloc[start : start + _SLICE]) for start in range(0, max(len(column), 1), _SLICE))
         # A slice of nulls takes the type of the others.
         return pa.concat_tables([pa.table([part], [""]) for part in slices], promote_options="default").column(0)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         # Slices of several types may have one together.
-        return pa.Array.from_pandas(column)
+        return whole()
 
 
 _TIMES = datetime.date, datetime.time, datetime.timedelta
