@@ -324,17 +324,6 @@ fn wrong_removals_are_as_many_as_is_expected() {
     }
 }
 
-#[test]
-fn units_that_were_seen_are_not_counted_as_wrong() {
-    let lines: String = documents(500).iter().enumerate().map(|(i, text)| line(i, text)).collect();
-    let bench = Bench::new(&[("in", lines.as_bytes())]);
-    for options in [RULES, "--ngram 0 -p 1e-9"] {
-        let stats = stats(&bench.run(&format!("corpus {options} --verify --stats=json in")));
-        assert!(number(&stats, "duplicate_units") > 0.0, "{options}");
-        assert_eq!(number(&stats, "wrongly_removed"), 0.0, "{options}");
-    }
-}
-
 /// Whoever asks why the result is empty.
 #[test]
 fn a_filter_that_is_too_full_is_warned_of() {
