@@ -324,6 +324,20 @@ fn wrong_removals_are_as_many_as_is_expected() {
     }
 }
 
+/// Exact units as well: every document comes twice.
+#[test]
+fn units_that_were_seen_are_not_counted_as_wrong() {
+    let texts = documents(500);
+    let lines: String = texts.iter().chain(&texts).enumerate().map(|(i, text)| line(i, text)).collect();
+    let bench = Bench::new(&[("in", lines.as_bytes())]);
+    let units = texts.iter().map(|text| text.split('\n').count() as f64).sum::<f64>();
+    for options in [RULES, "--ngram 0 -p 1e-9"] {
+        let stats = stats(&bench.run(&format!("corpus {options} --verify --stats=json in")));
+        assert!(number(&stats, "duplicate_units") >= units, "{options}");
+        assert_eq!(number(&stats, "wrongly_removed"), 0.0, "{options}");
+    }
+}
+
 /// Whoever asks why the result is empty.
 #[test]
 fn a_filter_that_is_too_full_is_warned_of() {

@@ -319,6 +319,20 @@ fn resumed_after_a_failure() {
     }
 }
 
+/// In order, the lines before a failure are always printed.
+#[test]
+fn an_output_shorter_than_at_the_checkpoint_is_refused() {
+    let bench = Bench::new(&[("a", b"1\tx\n2\ty\nbad\n")]);
+    let line = "dedup --field 2 --in-order --state s --output-dir o a";
+    tells(&bench.refused(line), &["\"a\", line 3:"]);
+    assert_eq!(bench.read("o/a.part"), b"1\tx\n2\ty\n");
+    let told = |have| ["cannot resume: \"o/a.part\" has ", have, " bytes, and had 8 at the checkpoint"].concat();
+    bench.write("o/a.part", b"1\tx\n2\ty");
+    tells(&bench.refused(&format!("{line} --resume")), &[&told("7")]);
+    fs::remove_file(bench.path("o/a.part")).unwrap();
+    tells(&bench.refused(&format!("{line} --resume")), &[&told("0")]);
+}
+
 #[test]
 fn an_interrupted_run_is_not_begun_anew() {
     let corpus = corpus();
