@@ -76,7 +76,7 @@ fn fields_length(header: &[u8]) -> usize {
     u32::from_le_bytes(header[48..52].try_into().unwrap()) as usize
 }
 
-/// Whether a file that was read has fields that its reader does not know. They are not written again.
+/// True if a file that was read has fields that its reader does not know. They are not written again.
 fn has_unknown_fields(data: &[u8]) -> bool {
     let mut rest = &data[HEADER..HEADER + fields_length(data).saturating_sub(8)];
     while let Some((&[tag, tag_high, length, length_high], after)) = rest.split_first_chunk() {

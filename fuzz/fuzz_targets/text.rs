@@ -1,4 +1,4 @@
-//! What becomes of any documents by any rules, beside the specification.
+//! The results for any documents by any rules, compared with the specification.
 #![no_main]
 
 #[path = "../../text/tests/text/specification.rs"]

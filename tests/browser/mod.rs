@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::Command;
 
-/// What a page has written into its plain `<pre>` by the time that it is loaded, which is JSON. `None` where Chromium cannot be run and
+/// Returns the JSON that a page has written into its plain `<pre>` once it is loaded. `None` where Chromium cannot be run and
 /// `BLOOMLINE_REQUIRE_BROWSER=1` does not require it. The test is then skipped.
 pub fn report(page: &Path) -> Option<Value> {
     let profile = tempfile::tempdir().unwrap();

@@ -111,8 +111,8 @@ pub struct Demand {
     pub together: bool,
 }
 
-/// Refuses options that need tables if there are none, and tables that lack columns or cannot be written, before an
-/// output is emptied. An unreadable table is reported when its turn comes, if it may be skipped.
+/// Refuses options that need tables if no input is a table, and tables that lack columns or cannot be written, before
+/// an output is emptied. An unreadable table is reported when its turn comes, if it may be skipped.
 pub fn check_tables(
     inputs: &Inputs,
     wanted: Wanted<'_>,

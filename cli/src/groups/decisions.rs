@@ -119,7 +119,7 @@ impl Decision {
 pub struct Chosen {
     /// Groups of two or more.
     pub groups: u64,
-    /// Groups of which no earlier run had a line, so that a member was chosen.
+    /// The number of groups without a line of an earlier run, in which a member was chosen.
     pub asked: u64,
     /// Groups among `asked` without a value to compare, and with both numbers and texts.
     pub without: u64,

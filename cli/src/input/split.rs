@@ -147,7 +147,7 @@ mod tests {
             for (record, expected) in records.iter().zip(&whole) {
                 prop_assert_eq!(&theirs(record, end, csv), &vec![expected.clone()]);
             }
-            // What follows the last record is part of it if it is open.
+            // Text after an open record belongs to that record.
             let more = theirs(&[&bytes, &[end, b'x'][..]].concat(), end, csv);
             prop_assert_eq!(open, more.last().unwrap() != &[b"x".to_vec()]);
         }

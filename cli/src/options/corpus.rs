@@ -139,7 +139,7 @@ pub struct CorpusOptions {
     #[arg(long, help_heading = "Duplicates")]
     pub exact: bool,
 
-    /// Keep documents of which nothing but white space is left.
+    /// Keep documents that have only white space left.
     ///
     /// Without this option they are removed, as are those that were blank from the start, which only --frozen leaves.
     /// With it, a whole document that is a duplicate stays too, without its text. Its --count is 0, because the one that stays counts it.

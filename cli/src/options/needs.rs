@@ -7,7 +7,7 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, Error};
 
-/// Options, each with options of which it needs at least one, if the command has any of them.
+/// Options that need another: at least one of those listed, as far as the command has them.
 pub const NEEDS: &[(&str, &[&str])] = &[
     ("delimiter", &["field", "csv"]),
     ("escape", &["csv"]),

@@ -51,7 +51,7 @@ fn what_tests_have_goes_and_nothing_else() {
     );
 }
 
-/// What copies of a text change seldom counts: only with `none` does all of it, and with other values what they leave out.
+/// Changes that copies make to a text seldom count: with `none` all of them do, and with other values those that these leave out.
 #[test]
 fn copies_that_were_changed_are_found() {
     const TEST: &str =

@@ -10,7 +10,7 @@ const PAGE: &str = include_str!("../../../docs/calculator.html");
 /// Types choices into the page, and reports what it shows of each.
 const HANDS: &str = include_str!("calculator.js");
 
-/// What the page shows for choices: each has a text for two of the fields. `None` without Chromium.
+/// The page's results for choices: each has a text for two of the fields. `None` without Chromium.
 fn shown(choices: &[Value]) -> Option<Vec<Value>> {
     let bench = Bench::new(&[]);
     let (page, end) = PAGE.rsplit_once("</body>").unwrap();

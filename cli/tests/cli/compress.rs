@@ -21,7 +21,7 @@ const QUICK: [(&str, &str, &str); 5] = [
     ("lz4", "o.lz4", "lz4"),
 ];
 
-/// What the coding's own program reads, if it is here.
+/// The contents by the coding's own program, if it is installed.
 #[track_caller]
 fn read_by(program: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     let mut version = Command::new(program);

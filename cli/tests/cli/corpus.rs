@@ -93,7 +93,7 @@ pub fn encode(name: &str, bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// What stands in gzip members, of which there is one at least.
+/// The contents of one or more gzip members.
 pub fn gunzip(bytes: &[u8]) -> Vec<u8> {
     assert!(!bytes.is_empty(), "not even a member");
     let mut contents = Vec::new();
@@ -106,7 +106,7 @@ pub fn unzstd(bytes: &[u8]) -> Vec<u8> {
     zstd::decode_all(bytes).unwrap()
 }
 
-/// What bytes decode to, of any number of members, as far as the compression that a name tells lets them be read.
+/// The contents of any number of members, up to the first error. The name tells the compression.
 pub fn decode(name: &str, bytes: &[u8]) -> (Vec<u8>, io::Result<usize>) {
     let mut contents = Vec::new();
     let end = match name.rsplit_once('.') {

@@ -471,7 +471,7 @@ fn an_annotation_takes_the_place_of_another() {
     }
 }
 
-/// What does not count, in each mode. What is printed stays as it is.
+/// Differences that do not count, in each mode. The output keeps the original text.
 #[test]
 fn texts_are_compared_in_their_forms() {
     for (switches, first, second) in [

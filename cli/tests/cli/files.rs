@@ -158,7 +158,7 @@ fn any_tells_by_its_exit_code() {
     drop(feeder.join());
 }
 
-/// What is wrong with a line after it does not matter.
+/// A fault in a later line does not matter.
 #[test]
 fn the_first_line_found_is_enough() {
     let bench = Bench::new(&[("keys", b"a\tx\n"), ("found", b"b\tx\nfault\n"), ("fault", b"fault\nb\tx\n")]);

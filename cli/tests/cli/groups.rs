@@ -16,7 +16,7 @@ struct Document {
     text: Option<String>,
     score: Option<i32>,
     source: Option<char>,
-    /// What it says of how often it comes.
+    /// True if the document has a member `count` already.
     count: bool,
 }
 
@@ -54,7 +54,7 @@ impl Document {
     }
 }
 
-/// What is asked for.
+/// The options of a run.
 #[derive(Clone, Debug)]
 struct Asked {
     keep: &'static str,
@@ -69,7 +69,7 @@ fn asked() -> impl Strategy<Value = Asked> {
     parts.prop_map(|(keep, count, keep_empty, keep_faults)| Asked { keep, count, keep_empty, keep_faults })
 }
 
-/// What is expected of each input, and of the reports.
+/// The expected output for each input, and the expected reports.
 #[derive(Debug, Default, PartialEq)]
 struct Expected {
     lines: Vec<Vec<String>>,
@@ -183,7 +183,7 @@ fn lines(bytes: &[u8]) -> Vec<String> {
     text(bytes).lines().map(str::to_owned).collect()
 }
 
-/// What the last run told.
+/// Returns the given lines with the reports of the last run.
 fn told(bench: &Bench, lines: Vec<Vec<String>>) -> Expected {
     Expected { lines, pairs: values(&bench.read("pairs")), clusters: values(&bench.read("clusters")) }
 }

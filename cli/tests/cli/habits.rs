@@ -1,4 +1,4 @@
-//! What people know from other programs: the table in docs/COMMAND.md, run.
+//! The commands of other programs and ours, from the table in docs/COMMAND.md, run.
 
 use crate::common::{Bench, skipped};
 use std::process::{Command, Stdio};
@@ -22,7 +22,7 @@ fn is_here(program: &str) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-/// What a command prints or leaves in its output file, sorted: only the order may differ.
+/// The sorted lines that a command prints or leaves in its output file: only the order may differ.
 fn printed(command: &str) -> Vec<Vec<u8>> {
     let lines = |count: u32, step: u32| -> Vec<u8> {
         (0..count).flat_map(|i| format!("{},Name {},x\n", i * step % 97, i % 13).into_bytes()).collect()

@@ -13,7 +13,7 @@ fn inode(bench: &Bench, name: &str) -> u64 {
     bench.path(name).metadata().unwrap().ino()
 }
 
-/// Whether the folder has nothing but these.
+/// True if the folder has only these files.
 #[track_caller]
 fn has_only(bench: &Bench, names: &[&str]) {
     let found: HashSet<String> =
@@ -258,7 +258,7 @@ fn a_file_whose_quotes_do_not_end_stays() {
     assert_eq!((output.status.code(), text(&bench.read("open"))), (Some(0), text(&open[4..])));
 }
 
-/// Where a line is a piece of a record, a repeat is one that the record needs.
+/// If records span lines, a record may need a line that repeats.
 #[test]
 fn a_file_with_other_records_than_lines_is_not_replaced() {
     let warc: &[u8] = b"WARC/1.0\r\nWARC-Type: warcinfo\r\n\r\n";
@@ -365,7 +365,7 @@ fn a_file_that_somebody_else_writes_to_stays() {
     has_only(&bench, &["all", "fifo"]);
 }
 
-/// Where the new contents find no room.
+/// A disk without room for the new contents.
 #[test]
 fn a_full_disk_leaves_the_old_contents() {
     let lines = [numbers(0..40_000), numbers(0..40_000)].concat();

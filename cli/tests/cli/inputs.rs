@@ -1,4 +1,4 @@
-//! What lines are read from: files, pipes and standard input, compressed or not, whole or broken.
+//! Inputs: files, pipes and standard input, compressed or not, whole or broken.
 
 use crate::common::{Bench, clean, ended, failed, fed, limited, number, numbers, refused, skipped, stats, tells, text};
 use crate::corpus::{bzip2, count, gzip, large, model, xz, zstd};
@@ -62,7 +62,7 @@ fn the_longest_window_of_zstd_is_read() {
     assert_eq!(bench.clean("dedup -n 10 a"), "a\nb\n");
 }
 
-/// What a tape drive adds.
+/// Padding as a tape drive adds it.
 #[test]
 fn zeros_after_gzip_are_no_lines() {
     let padded = |zeros: usize| [&gzip(b"a\n")[..], &gzip(b"b\na\n"), &vec![0; zeros]].concat();

@@ -1,4 +1,4 @@
-//! Where lines go, and what becomes of a run whose output fails.
+//! Destinations of lines, and runs whose output fails.
 
 use crate::common::{Bench, clean, numbers, refused, skipped, tells, text};
 use crate::corpus::{gunzip, large, unzstd};
@@ -208,7 +208,7 @@ fn a_reader_of_the_repeats_that_leaves_is_an_error() {
     assert!(numbers(0..50_000).starts_with(&bench.read("out")));
 }
 
-/// Where nobody can get the lines, none is claimed.
+/// No line is claimed if the output cannot be written.
 #[test]
 fn a_closed_output_is_an_error() {
     let bench = Bench::new(&[("a", b"a\nb\n")]);

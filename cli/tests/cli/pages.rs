@@ -1,4 +1,4 @@
-//! What the pages tell people to run, run; and where they lead, looked up.
+//! Runs the commands of the pages, and follows their links.
 
 use crate::common::pages::{run, scripts};
 use std::collections::HashSet;
@@ -9,7 +9,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// Whether a script takes what this test has not: a server (see `tests/redis`), or Parquet where the command is built without it.
+/// True if a script needs what this test lacks: a server (see `tests/redis`), or Parquet where the command is built without it.
 fn is_elsewhere(script: &str) -> bool {
     let parquet = ["parquet", "fineweb"].iter().any(|word| script.contains(word));
     script.contains("--redis") || parquet && cfg!(not(feature = "parquet"))
@@ -56,7 +56,7 @@ fn anchors(page: &str) -> HashSet<String> {
     headings.map(anchor).collect()
 }
 
-/// Where the links of a page lead.
+/// The targets of the links of a page.
 fn links(page: &str) -> Vec<String> {
     let inline = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     let named = page.lines().filter_map(|line| line.strip_prefix('[')?.split_once("]: ").map(|(_, link)| link));

@@ -355,7 +355,7 @@ struct Lie {
     schema: Option<Vec<Vec<u8>>>,
     /// The index of pages, which stands behind them.
     index: Vec<u8>,
-    /// How far the place of the pages is from the right one, and their size in bytes.
+    /// The distance of the pages' place from the right one, and their size in bytes.
     away: i64,
     size: Option<i64>,
     has_columns: bool,

@@ -1,4 +1,4 @@
-//! What the file of a filter tells that it is made for, and what that refuses and warns of.
+//! The purpose that a filter's file records, and the refusals and warnings that follow from it.
 
 use crate::common::{Bench, clean, number, numbers, stats, tells, text};
 use bloomline::{BloomFilter, ScalableBloomFilter};
@@ -156,7 +156,7 @@ fn other_keys_than_those_of_the_filter_are_refused() {
     }
 }
 
-/// What ends a line is no part of its key.
+/// The end of a line is not part of its key.
 #[test]
 fn lines_that_end_in_another_byte_have_the_same_keys() {
     let bench = Bench::new(&[("lines", b"a\nb\n"), ("nul", b"b\0a\0")]);
@@ -186,7 +186,7 @@ fn filters_of_other_keys_are_not_merged() {
     assert_eq!(load(&bench, "merged").key_name(), "");
 }
 
-/// What is said of a filter in a file that has more keys than planned.
+/// The warnings about a filter in a file that has more keys than planned.
 fn excess(bench: &Bench, name: &str, planned: u64) -> String {
     let filter = load(bench, name);
     let (keys, rate) = (filter.estimated_keys(), filter.current_fpr());

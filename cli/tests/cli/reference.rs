@@ -13,10 +13,10 @@ struct Case {
     options: Vec<String>,
     /// Options of no concern to the reference.
     own: Vec<String>,
-    /// How many files the lines make, and how each is compressed.
+    /// The files that the lines are spread over, each with its compression.
     codings: Vec<usize>,
     unfinished: bool,
-    /// Whether the files start with a byte order mark.
+    /// True if the files start with a byte order mark.
     marked: bool,
     dupes: bool,
 }
@@ -146,7 +146,7 @@ fn case() -> impl Strategy<Value = Case> {
     )
 }
 
-/// Whether the reference can run. It must where `BLOOMLINE_REQUIRE_PYTHON=1` requires it.
+/// True if the reference can run. It must where `BLOOMLINE_REQUIRE_PYTHON=1` requires it.
 fn has_python() -> bool {
     let there = Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success());
     assert!(there || env::var_os("BLOOMLINE_REQUIRE_PYTHON").is_none_or(|value| value != "1"), "no python3");

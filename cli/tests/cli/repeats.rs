@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::process::Command;
 
-/// What is asked for.
+/// The options of a run.
 #[derive(Clone, Debug, Default)]
 struct Asked {
     count: bool,
@@ -31,7 +31,7 @@ impl Asked {
         options.iter().filter(|(given, _)| *given).map(|(_, option)| *option).collect()
     }
 
-    /// What is printed of each of these lines.
+    /// The output for these lines.
     fn model<'a>(&self, lines: &[&'a [u8]], key: impl Fn(&'a [u8]) -> &'a [u8], end: u8) -> Vec<Vec<u8>> {
         let mut places: HashMap<&[u8], Vec<usize>> = HashMap::new();
         for (i, &line) in lines.iter().enumerate() {
@@ -249,7 +249,7 @@ fn real_lines_are_those_of_the_model_whatever_the_threads() {
     }
 }
 
-/// Where the bytes of `uniq` are known.
+/// Cases in which the bytes of `uniq` are known.
 #[test]
 fn sorted_lines_are_those_of_uniq() {
     let version = Command::new("uniq").arg("--version").output();

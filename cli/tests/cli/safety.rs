@@ -1,4 +1,4 @@
-//! What is there stays: outputs that are one file, outputs of earlier runs, and two runs with one file.
+//! Existing files are kept: outputs that are one file, outputs of earlier runs, and two runs with one file.
 
 use crate::common::{Bench, clean, fed, numbers, refused, tells, text};
 use crate::corpus::gunzip;
@@ -245,7 +245,7 @@ fn a_folder_that_takes_no_temporary_file_is_refused_before_an_output_is_emptied(
     assert_eq!(bench.read("out"), b"precious\n");
 }
 
-/// What has the name of a begun output may be anybody's.
+/// A file with the name of a begun output may be another program's.
 #[test]
 fn a_part_that_no_run_began_stays() {
     for state in ["", "--state s ", "--state s --in-order "] {

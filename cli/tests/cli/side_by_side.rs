@@ -73,7 +73,7 @@ fn found(folder: &Path) -> BTreeSet<String> {
     names
 }
 
-/// What is in each of the files below a folder that may not be there.
+/// The contents of each file below a folder, which may not exist.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let names = if folder.exists() { found(folder) } else { BTreeSet::new() };
     names.into_iter().map(|name| (name.clone(), fs::read(folder.join(name)).unwrap())).collect()

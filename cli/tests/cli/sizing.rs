@@ -1,4 +1,4 @@
-//! How large the filter is, and what happens when it is full.
+//! Sizes of filters, and runs with a full one.
 
 use crate::common::{Bench, clean, failed, fed, number, numbers, refused, stats, tells, text};
 use crate::corpus::{count, large};

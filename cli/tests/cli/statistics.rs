@@ -1,4 +1,4 @@
-//! What a run says of itself, and what it keeps quiet.
+//! Statistics and warnings of a run, and `--quiet`.
 
 use crate::common::{Bench, blocks, ended, failed, number, numbers, ones, stats, tells, text};
 use crate::corpus::{count, gzip};

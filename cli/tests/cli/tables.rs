@@ -161,7 +161,7 @@ fn one_output_has_one_header() {
     }
 }
 
-/// Where the key is not by names alone, whatever is printed.
+/// Keys that are not by names alone, whatever is printed.
 #[test]
 fn keys_by_place_need_columns_in_one_order() {
     let files: [(&str, &[u8]); 3] = [("a", b"id,v\n1,2\n"), ("b", b"v,id\n1,2\n1,3\n"), ("c", b"\"id\",v\r\n1,2\r\n")];
@@ -430,7 +430,7 @@ fn messages_count_lines_as_an_editor_does() {
     }
 }
 
-/// What was read of a record before the input failed is left out with it, or kept.
+/// A record whose input fails within it is left out with the rest, or kept.
 #[test]
 fn a_record_that_breaks_off_is_left_out_or_kept() {
     let whole = b"x,\"\ny\"\n".repeat(2000).iter().copied().chain(*b"z,\"1\n2\n\n\n").collect::<Vec<_>>();

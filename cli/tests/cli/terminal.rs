@@ -1,4 +1,4 @@
-//! What a user sees in a terminal: tmux shows it. Skipped where that cannot be run and BLOOMLINE_REQUIRE_TERMINAL is not 1.
+//! The screen of a terminal, as tmux shows it. Skipped where that cannot be run and BLOOMLINE_REQUIRE_TERMINAL is not 1.
 
 use crate::common::{Bench, bloomline, numbers, skipped};
 use crate::corpus::gzip;

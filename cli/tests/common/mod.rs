@@ -1,4 +1,4 @@
-//! What the tests of the command share.
+//! Helpers of the tests of the command.
 // No test program uses all of it.
 #![allow(dead_code)]
 
@@ -187,7 +187,7 @@ pub fn values(lines: &[u8]) -> Vec<Value> {
     text(lines).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// What `--stats=json` says, after any warnings.
+/// The object that `--stats=json` prints after any warnings.
 #[track_caller]
 pub fn stats(output: &Output) -> Value {
     let text = text(&output.stderr);

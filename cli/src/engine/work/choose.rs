@@ -11,7 +11,7 @@ use std::time::Duration;
 const MOMENT: Duration = Duration::from_millis(1);
 
 impl Work {
-    /// Returns the input to read from next. Waits while there is none and some are unfinished.
+    /// Returns the input to read from next. Waits while no input can be read and some are unfinished.
     pub(super) fn choose(&self, last: Option<usize>) -> Option<usize> {
         while !self.ending.load(Relaxed) && self.unread.load(Relaxed) > 0 {
             let chosen = if self.has_order() { self.choose_in_order() } else { self.choose_any(last) };

@@ -142,13 +142,13 @@ impl What {
 }
 
 impl Lines {
-    /// Reads the next lines; `false` if there are none.
+    /// Reads the next lines. Returns false at the end of the input.
     pub fn fill(&mut self, chunks: &mut Chunks) -> io::Result<bool> {
         self.rows = None;
         chunks.fill(&mut self.chunk)
     }
 
-    /// Sets rows instead of lines; `false` if there are none.
+    /// Sets rows instead of lines. Returns false if `rows` is `None`.
     pub fn take_rows(&mut self, rows: Option<Rows>) -> bool {
         self.rows = rows.map(Arc::new);
         self.rows.is_some()

@@ -18,7 +18,7 @@ pub const CHECKPOINTS: &str = "state.resume";
 
 const SIGXFSZ: i32 = 25;
 
-/// What holds of a job that was interrupted and ran again.
+/// The guarantee for a job that was interrupted and ran again.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     /// It is resumed, and its files are those of a run that was not interrupted.
@@ -83,7 +83,7 @@ impl Moment {
     }
 }
 
-/// What a run that was not interrupted leaves.
+/// The files of a run that was not interrupted.
 pub struct Whole {
     pub files: BTreeMap<String, Vec<u8>>,
     /// Bytes of all files, and of the longest one.
@@ -220,7 +220,7 @@ impl Job {
         (units, end.is_ok())
     }
 
-    /// What a line of the manifest tells that does not depend on interruptions.
+    /// The members of a line of the manifest that do not depend on interruptions.
     fn figures(&self, line: &[u8]) -> Vec<u8> {
         const SAME: [&str; 8] =
             ["input", "lines", "units", "text_bytes", "unique", "shortened", "duplicate_units", "removed_bytes"];
@@ -351,7 +351,7 @@ impl Job {
         self.checkpoints().into_iter().find(|checkpoint| checkpoint["ones"] == ones).expect("one of the state")
     }
 
-    /// What a run left that was interrupted, apart from files that the next run removes.
+    /// The files of an interrupted run, apart from those that the next run removes.
     pub fn left(&self) -> BTreeMap<String, Vec<u8>> {
         let names = self.own().into_keys().filter(|name| !is_passing(name));
         names.map(|name| (name.clone(), self.bench.read(&name))).collect()

@@ -25,11 +25,11 @@ const MOMENTS: [Moment; 9] = [
     Moment::Kill(0.5),
 ];
 
-/// How often each moment was met, and missed because the run came to its end before.
+/// The counts of moments that were met, and that were missed because the run ended before.
 #[derive(Debug, Default)]
 struct Tally(BTreeMap<&'static str, [u32; 2]>);
 
-/// What is known of a job that is interrupted again and again.
+/// The state of a job that is interrupted again and again.
 #[derive(Default)]
 struct Before {
     /// The outputs that have their names.
@@ -80,7 +80,7 @@ fn is_asked(moment: Moment) -> bool {
     matches!(moment, Moment::Signal(..) | Moment::Full(_))
 }
 
-/// What an interrupted run leaves.
+/// Checks the files of an interrupted run.
 #[track_caller]
 fn check_left(job: &Job, moment: Moment, whole: &Whole, before: &mut Before) {
     let name = &job.name;
