@@ -8,6 +8,7 @@ import pty
 import subprocess
 import sys
 import types
+import unittest.mock
 from typing import Any
 
 import pytest
@@ -64,6 +65,16 @@ def test_who_sees_it(says: None, monkeypatch: pytest.MonkeyPatch) -> None:
     assert told(monkeypatch, io.StringIO(), None) == ""
     monkeypatch.setenv("TERM", "dumb")
     assert told(monkeypatch, Terminal(), None) == ""
+
+
+def test_a_terminal_that_is_gone_ends_no_call(says: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    for broken in OSError("gone"), ValueError("closed"):
+        terminal, write = Terminal(), unittest.mock.Mock(side_effect=broken)
+        monkeypatch.setattr(terminal, "write", write)
+        monkeypatch.setattr(sys, "stderr", terminal)
+        with pytest.warns(UserWarning, match="a filter is full"):
+            assert bloomline.dedup("a.jsonl", output="b.jsonl", progress=True) == {"unique": 1}
+        assert write.call_count == 1
 
 
 def test_a_call_that_is_short_shows_nothing(says: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,9 +29,7 @@ class Progress:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._drawn:
-            self._draw("")
-            sys.stderr.write("\r")
-            sys.stderr.flush()
+            self._draw("", "\r")
 
     def show(self, parts: Sequence[str], share: float | None = None) -> None:
         """Draws as many of these parts as there is room for, the most important one first, and a bar of this share."""
@@ -48,9 +46,14 @@ class Progress:
             text = longer
         self._draw(text)
 
-    def _draw(self, text: str) -> None:
-        sys.stderr.write("\r" + text.ljust(self._drawn))
-        sys.stderr.flush()
+    def _draw(self, text: str, end: str = "") -> None:
+        try:
+            sys.stderr.write("\r" + text.ljust(self._drawn) + end)
+            sys.stderr.flush()
+        except (OSError, ValueError):
+            # A terminal that is gone is no reason to lose the work.
+            self.wanted, self._drawn = False, 0
+            return
         self._drawn = len(text)
 
 
