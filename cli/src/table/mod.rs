@@ -1,5 +1,9 @@
 //! Tables: Parquet files. Their row groups take the place of chunks of lines.
 //!
+//! One thread decodes the keys of a file: if a row group is broken and the rest of the file is left out, no key of a later row
+//! group may have been inserted. The arrays of the keys stay in memory until the row group is written, because reading them
+//! twice took 1.45 times as long.
+//!
 //! ```text
 //! damage     failures of damaged files, with their locations
 //! thrift     checks of sizes in footers and headers before the library uses them

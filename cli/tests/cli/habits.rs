@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 /// The pairs of commands in the table.
 fn pairs() -> Vec<(String, String)> {
     let page = include_str!("../../../docs/COMMAND.md");
-    let section = page.split("## If you come from").nth(1).unwrap().split("\n## ").next().unwrap();
+    let section = page.split("## Migrating from").nth(1).unwrap().split("\n## ").next().unwrap();
     let rows = section.lines().filter(|line| line.starts_with("| `"));
     let command = |cell: &str| cell.trim().trim_matches('`').replace('\u{0}', "|");
     rows.map(|row| {
