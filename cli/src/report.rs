@@ -1,7 +1,6 @@
 //! The output of `--stats`.
 
 use crate::documents::rule::DocumentRule;
-use crate::engine::pass::Outcome;
 use crate::engine::sink::Print;
 use crate::error::Error;
 use crate::figures::{Figures, estimated, readable, readable_size};
@@ -16,13 +15,13 @@ use bloomline::Plan;
 use std::path::Path;
 use std::time::Duration;
 
-/// The figures of a run.
-pub fn of_run(seen: &Seen, tally: &Tally, what: &What, print: Print, outcome: &Outcome) -> Figures {
+/// The figures of a run, with the number of groups of two or more if it is known.
+pub fn of_run(seen: &Seen, tally: &Tally, what: &What, print: Print, repeated: Option<u64>) -> Figures {
     let mut figures = Figures::default();
     match what {
-        What::Key(..) => of_lines(&mut figures, seen, tally, print, outcome.repeated),
-        What::Document(rule, _) if rule.second.is_some() => of_groups(&mut figures, tally, print, outcome.repeated),
-        What::Document(rule, _) => of_documents(&mut figures, tally, rule, print, outcome.wrong_units),
+        What::Key(..) => of_lines(&mut figures, seen, tally, print, repeated),
+        What::Document(rule, _) if rule.second.is_some() => of_groups(&mut figures, tally, print, repeated),
+        What::Document(rule, _) => of_documents(&mut figures, tally, rule, print),
     }
     figures
 }
@@ -82,7 +81,7 @@ fn of_groups(figures: &mut Figures, tally: &Tally, print: Print, repeated: Optio
     }
 }
 
-fn of_documents(figures: &mut Figures, tally: &Tally, rule: &DocumentRule, print: Print, wrong: Option<u64>) {
+fn of_documents(figures: &mut Figures, tally: &Tally, rule: &DocumentRule, print: Print) {
     let units = &tally.counts.units;
     of_whole_documents(figures, tally, print, "shortened", units.shortened);
     let share = |part: u64, all: u64, what: &str| {
@@ -104,9 +103,6 @@ fn of_documents(figures: &mut Figures, tally: &Tally, rule: &DocumentRule, print
     let text = format!("{:.3} ± {sigma:.3} {} expected", units.wrong, rule.units());
     figures.both("wrongly removed", text, "expected_wrongly_removed", units.wrong);
     figures.field("expected_wrongly_removed_sigma", sigma);
-    if let Some(wrong) = wrong {
-        figures.both("measured", format!("{wrong} {}", rule.units()), "wrongly_removed", wrong);
-    }
 }
 
 /// The figures of a comparison: of OLD, whose lines were inserted, and of NEW, whose lines were looked up. `wanted` is true if

@@ -2,10 +2,8 @@
 //!
 //! Uncut bytes of a line are never changed: a cut removes bytes of the string as it is written, with its escapes.
 
-pub mod exact;
 pub mod rule;
 
-use crate::documents::exact::ExactUnits;
 use crate::documents::rule::DocumentRule;
 use crate::key::fault::Fault;
 use crate::key::json::{Pointer, members};
@@ -254,13 +252,12 @@ impl Documents {
         }
     }
 
-    /// Looks the documents up in order, and inserts what is kept. Sets `kept[i]` to true if part of document i is kept. `exact`
-    /// counts mistakes, and `fpr` returns the set's mean false-positive rate over the call.
+    /// Looks the documents up in order, and inserts what is kept. Sets `kept[i]` to true if part of document i is kept. `fpr`
+    /// returns the set's mean false-positive rate over the call.
     pub fn decide<S: Set>(
         &mut self,
         rule: &DocumentRule,
         set: &mut S,
-        mut exact: Option<&mut ExactUnits>,
         fpr: impl FnOnce(&S) -> f64,
         kept: &mut [bool],
     ) -> Result<UnitCounts, S::Error> {
@@ -300,9 +297,6 @@ impl Documents {
                 let wrong = |unit: &UnitVerdict| expected_false_removals(&rule.text, unit.grams, unit.found, fpr);
                 counts.wrong += verdicts.iter().map(wrong).sum::<f64>();
                 dropped = document.dropped();
-                if let Some(exact) = &mut exact {
-                    exact.check(&document);
-                }
             }
             let cut = verdicts.iter().filter(|unit| unit.cut).count();
             let blank = |unit: &UnitVerdict| whole[unit.range.clone()].trim().is_empty();

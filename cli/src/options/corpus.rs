@@ -159,7 +159,7 @@ pub struct CorpusOptions {
     /// them, whatever its case, punctuation, symbols and spacing are; --threshold asks for more, and --normalize for another form. Nothing
     /// goes by mistake. --by document, --threshold 0 and --min-ngram 5 are the defaults here. --glob leaves none of these files out.
     #[arg(long, value_name = "PATH", help_heading = "Duplicates")]
-    #[arg(conflicts_with_all = ["near", "like", "state", "frozen", "verify", "resume"])]
+    #[arg(conflicts_with_all = ["near", "like", "state", "frozen", "resume"])]
     #[arg(conflicts_with_all = ["expected_keys", "fpr", "memory", "max_fpr", "when_full"])]
     pub against: Vec<PathBuf>,
 
@@ -176,12 +176,6 @@ pub struct CorpusOptions {
     #[arg(conflicts_with_all = ["shrink", "checkpoint", "resume", "wait"])]
     #[arg(conflicts_with_all = ["expected_keys", "fpr", "seed", "memory", "max_fpr", "when_full"])]
     frozen: bool,
-
-    /// Count the units that went by mistake.
-    ///
-    /// All grams are then in memory, with about 20 bytes for each.
-    #[arg(long, conflicts_with_all = ["near", "frozen", "state"], help_heading = "Reporting")]
-    pub verify: bool,
 
     /// The filter of --frozen.
     #[arg(skip)]
@@ -294,11 +288,6 @@ impl CorpusOptions {
                  at most {ngram}"
             ));
         }
-        if self.verify && (self.run.is_side_by_side() || rule.text.claim == Claim::Gram) {
-            return conflict(
-                "--verify counts units in order, by all of their grams: give --in-order with --output-dir, and no --like dolma",
-            );
-        }
         if rule.text.claim == Claim::Gram && self.run.is_side_by_side() && !self.frozen {
             return conflict(
                 "--like dolma --ngram claims grams one by one, and side by side all copies of a unit could go: add --in-order",
@@ -340,7 +329,6 @@ impl CorpusOptions {
             (!self.against.is_empty(), "--against"),
             (self.annotate, "--annotate"),
             (self.drop_document, "--drop-document"),
-            (self.verify, "--verify"),
             (self.run.in_place, "--in-place"),
         ];
         match others.iter().find(|(given, _)| *given) {

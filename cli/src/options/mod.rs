@@ -5,12 +5,12 @@ mod dedup;
 mod filter;
 mod groups;
 mod help;
+mod hints;
 mod needs;
 mod others;
 mod output;
 mod reading;
 mod redis;
-mod renamed;
 mod sets;
 
 pub use corpus::CorpusOptions;
@@ -64,7 +64,7 @@ impl Cli {
         let args: Vec<OsString> = args.into_iter().collect();
         let name = args.get(1).and_then(|name| name.to_str()).unwrap_or_default().to_owned();
         let matches = command.try_get_matches_from_mut(args);
-        let matches = matches.map_err(|error| renamed::explained(error, command, &name))?;
+        let matches = matches.map_err(|error| hints::with_hint(error, command, &name))?;
         needs::check(command, &matches)?;
         let mut cli = Self::from_arg_matches(&matches)?;
         check_format(&cli.command)?;

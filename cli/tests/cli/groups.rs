@@ -498,7 +498,7 @@ fn what_has_no_groups_is_refused() {
         for mode in ["corpus", "corpus --by document", "corpus --ngram 0", "corpus --like c4"] {
             tells(&bench.refused(&format!("{mode} {option} a")), &["whole documents", "--by document --ngram 0"]);
         }
-        for other in ["--annotate", "--drop-document", "--verify --stats", "--in-place", "--frozen -s s"] {
+        for other in ["--annotate", "--drop-document", "--in-place", "--frozen -s s"] {
             let other_name = other.split(' ').next().unwrap();
             tells(
                 &bench.refused(&format!("{WHOLE} {option} {other} a")),

@@ -90,7 +90,7 @@ impl Plan {
         let hashing = Hashing { values, ..Hashing::of_keys(set.hasher(), format, what, OnError::Fail) };
         let scan = Scan { reading, hashing, quiet, wish: Wish::default(), eol: None, wakes: wakes.clone() };
         let seen = SharedSeen::new(Seen::new(set));
-        let documents = Documents::new(rule, seen.clone(), true, tally.keys_before, false);
+        let documents = Documents::new(rule, seen.clone(), true, tally.keys_before);
         let pass = IndexTests { documents, against: Arc::clone(&against) };
         let (work, stop) = scan.read(found, Arc::new(pass), seen, tally)?;
         stop.map_or(Ok(()), Err)?;

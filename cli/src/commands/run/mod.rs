@@ -103,7 +103,7 @@ impl Plan {
                 Arc::new(SearchTests { rule: rule.clone(), seen, in_order, against: Arc::clone(against) })
             }
             (What::Document(rule, _), None) => {
-                Arc::new(Documents::new(rule.clone(), seen, in_order, tally.keys_before, self.reporting.wrong_units))
+                Arc::new(Documents::new(rule.clone(), seen, in_order, tally.keys_before))
             }
         }
     }
@@ -242,7 +242,7 @@ impl Plan {
                 Memory::Frozen(file) | Memory::State(State { path: file, .. }) => Some(&**file),
                 _ => None,
             };
-            let mut figures = report::of_run(&seen, &tally, &self.keys.what, self.print, &work.pass.outcome());
+            let mut figures = report::of_run(&seen, &tally, &self.keys.what, self.print, work.pass.repeated());
             if resumed {
                 figures.both("resumed", "these are the figures since the checkpoint", "resumed", true);
             }

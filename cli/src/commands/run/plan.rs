@@ -92,8 +92,6 @@ pub struct Reporting {
     pub every: Option<Duration>,
     /// The number of keys for measuring the rate.
     pub sample: Option<u64>,
-    /// True if units that are removed by mistake are counted.
-    pub wrong_units: bool,
     pub quiet: bool,
 }
 
@@ -174,8 +172,7 @@ impl Plan {
             ends: LineEnds::new(run.quiet).into(),
         };
         let print = Print { wanted: !invert, kept: which.takes(1), before, total, wish: run.output.of_rows(), eol };
-        let reporting =
-            Reporting { stats: run.stats, every: stats_every, sample: verify, wrong_units: false, quiet: run.quiet };
+        let reporting = Reporting { stats: run.stats, every: stats_every, sample: verify, quiet: run.quiet };
         let (growth, destination) = Destination::of(run, dupes);
         Self { reading, keys, memory, size, growth, grouping, print, destination, reporting }
     }
@@ -185,7 +182,7 @@ impl Plan {
         let mut rule = options.rule();
         let frozen = options.frozen().map(Path::to_owned);
         let asks_for_groups = options.asks_for_groups().is_some();
-        let CorpusOptions { reading, size, mut run, verify, groups, count, near, against, report, .. } = options;
+        let CorpusOptions { reading, size, mut run, groups, count, near, against, report, .. } = options;
         run.in_order |= asks_for_groups;
         let memory = match frozen {
             Some(filter) => Memory::Frozen(filter),
@@ -214,8 +211,7 @@ impl Plan {
             ends: LineEnds::new(run.quiet).into(),
             what: What::Document(rule, reading.on_error),
         };
-        let reporting =
-            Reporting { stats: run.stats, every: None, sample: None, wrong_units: verify, quiet: run.quiet };
+        let reporting = Reporting { stats: run.stats, every: None, sample: None, quiet: run.quiet };
         let (growth, destination) = Destination::of(run, None);
         Self { reading, keys, memory, size, growth, grouping, print, destination, reporting }
     }

@@ -1,8 +1,7 @@
 //! A pass that looks documents up unit by unit, and inserts the parts that are kept.
 
-use crate::documents::exact::ExactUnits;
 use crate::documents::rule::DocumentRule;
-use crate::engine::pass::{Outcome, Pass, Task};
+use crate::engine::pass::{Pass, Task};
 use crate::error::Error;
 use crate::input::lines::Lines;
 use crate::locked::locked;
@@ -17,14 +16,12 @@ pub struct Documents {
     seen: SharedSeen,
     in_order: bool,
     offered: Mutex<Offered>,
-    exact: Option<Mutex<ExactUnits>>,
 }
 
 impl Documents {
-    /// Creates the pass for a set that has `keys_before` keys. With `counts_wrong`, units that are removed by mistake are counted.
-    pub fn new(rule: DocumentRule, seen: SharedSeen, in_order: bool, keys_before: f64, counts_wrong: bool) -> Self {
-        let exact = counts_wrong.then(|| Mutex::new(ExactUnits::new(rule.text.clone())));
-        Self { rule, seen, in_order, offered: Mutex::new(Offered(keys_before)), exact }
+    /// Creates the pass for a set that has `keys_before` keys.
+    pub fn new(rule: DocumentRule, seen: SharedSeen, in_order: bool, keys_before: f64) -> Self {
+        Self { rule, seen, in_order, offered: Mutex::new(Offered(keys_before)) }
     }
 }
 
@@ -35,16 +32,11 @@ impl Pass for Documents {
 
     fn claim(&self, task: &Task, _input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
         let mut set = Inserting { seen: &self.seen, inserted: 0 };
-        let mut exact = self.exact.as_ref().map(locked);
         let fpr = |set: &Inserting<'_>| {
             locked(&self.offered).add(set.inserted, |keys| self.seen.look().set.expected_fpr(keys))
         };
-        let units = lines.decide(&self.rule, task.on_error, &mut set, exact.as_deref_mut(), fpr)?;
+        let units = lines.decide(&self.rule, task.on_error, &mut set, fpr)?;
         Ok(Claimed { inserted: set.inserted, unique: lines.kept_documents(task.on_error), units, halt: None })
-    }
-
-    fn outcome(&self) -> Outcome {
-        Outcome { wrong_units: self.exact.as_ref().map(|exact| locked(exact).wrong), ..Outcome::default() }
     }
 }
 

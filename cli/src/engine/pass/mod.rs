@@ -25,15 +25,6 @@ pub struct Task {
     pub ahead: usize,
 }
 
-/// The figures that only some passes have.
-#[derive(Default)]
-pub struct Outcome {
-    /// The number of keys, or of groups of them, that occur more than once.
-    pub repeated: Option<u64>,
-    /// Units that were removed by mistake.
-    pub wrong_units: Option<u64>,
-}
-
 /// A pass over the inputs.
 pub trait Pass: Send + Sync {
     /// True if chunks are claimed in the order of the inputs.
@@ -62,8 +53,8 @@ pub trait Pass: Send + Sync {
         Ok(())
     }
 
-    /// Returns the figures of the pass at the end.
-    fn outcome(&self) -> Outcome {
-        Outcome::default()
+    /// Returns the number of groups of two or more, if the pass knows it.
+    fn repeated(&self) -> Option<u64> {
+        None
     }
 }

@@ -1,6 +1,6 @@
 //! A pass that marks lines with the decisions of an earlier pass.
 
-use crate::engine::pass::{Outcome, Pass, Task};
+use crate::engine::pass::{Pass, Task};
 use crate::error::Error;
 use crate::groups::decisions::Decided;
 use crate::input::inputs::Stamp;
@@ -38,7 +38,7 @@ impl Pass for Replay {
         if is_same { Ok(()) } else { Err(Error::Changed) }
     }
 
-    fn outcome(&self) -> Outcome {
-        Outcome { repeated: Some(self.groups), ..Outcome::default() }
+    fn repeated(&self) -> Option<u64> {
+        Some(self.groups)
     }
 }

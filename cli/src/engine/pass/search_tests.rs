@@ -25,7 +25,7 @@ impl Pass for SearchTests {
 
     fn claim(&self, task: &Task, _input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
         let mut set = Certain { seen: &self.seen, against: &self.against };
-        let units = lines.decide(&self.rule, task.on_error, &mut set, None, |_| 0.0)?;
+        let units = lines.decide(&self.rule, task.on_error, &mut set, |_| 0.0)?;
         Ok(Claimed { unique: lines.kept_documents(task.on_error), units, ..Claimed::default() })
     }
 

@@ -7,7 +7,6 @@ mod hash;
 mod keys;
 mod print;
 
-use crate::documents::exact::ExactUnits;
 use crate::documents::rule::DocumentRule;
 use crate::documents::{Documents, UnitCounts};
 use crate::error::Error;
@@ -195,19 +194,17 @@ impl Lines {
     }
 
     /// Marks the lines by the decisions about their documents: `true` if some text is kept, which is then inserted. Lines without a
-    /// document are marked as in [`mark`](Self::mark). `exact` counts mistakes, and `fpr` returns the set's mean false-positive
-    /// rate over the call.
+    /// document are marked as in [`mark`](Self::mark). `fpr` returns the set's mean false-positive rate over the call.
     pub fn decide<S: Set<Error = Error>>(
         &mut self,
         rule: &DocumentRule,
         on_error: OnError,
         set: &mut S,
-        exact: Option<&mut ExactUnits>,
         fpr: impl FnOnce(&S) -> f64,
     ) -> Result<UnitCounts, Error> {
         let (mut documents, mut counts) = (mem::take(&mut self.documents), UnitCounts::default());
         let decided = self.mark(on_error, true, |_, _, kept| {
-            counts = documents.decide(rule, set, exact, fpr, kept)?;
+            counts = documents.decide(rule, set, fpr, kept)?;
             Ok(kept.len())
         });
         self.documents = documents;
