@@ -5,7 +5,6 @@
 //! reach back farther than a piece of reasonable size, the file is one [`Stream`].
 
 use crate::error::Error;
-use crate::files;
 use crate::input::decode::Coding;
 use bzip2::write::BzEncoder;
 use flate2::write::GzEncoder;
@@ -66,7 +65,11 @@ impl Compression {
         let named = path.map_or(Ok(Self::of(Coding::Plain)), Self::of_name)?;
         match (path, asked) {
             (Some(path), Some(asked)) if ![Coding::Plain, asked.coding].contains(&named.coding) => {
-                Err(Error::OtherCoding { output: files::name(path), ending: named.ending(), asked: asked.to_string() })
+                Err(Error::new(format!(
+                    "cannot write to {path:?} with --compress {asked}: its name ends as that of a .{} file does; choose another name, \
+                     or leave out --compress",
+                    named.ending()
+                )))
             }
             (_, asked) => Ok(asked.unwrap_or(named)),
         }

@@ -44,10 +44,18 @@ impl FileLock {
             let opened = file.metadata().map_err(files::failed(&path))?;
             if !opened.is_file() || opened.len() > 0 {
                 // The run would remove it at its end.
-                return Err(Error::NotLock { filter: target.into(), path });
+                return Err(Error::new(format!(
+                    "cannot use {target:?}: its lock would be the file {path:?}, which holds something else; move that, or choose \
+                     another file"
+                )));
             }
             match lock(&file, wait).map_err(files::failed(&path))? {
-                Outcome::Busy => return Err(Error::Busy { filter: target.into() }),
+                Outcome::Busy => {
+                    return Err(Error::new(format!(
+                        "cannot use {target:?}: another run is writing to it; give --wait to wait until that ends, or choose another \
+                         file"
+                    )));
+                }
                 Outcome::Unsupported => return Ok(Self { saves: Vec::new(), _lock_file: None, _file: file }),
                 Outcome::Locked if files::is_named(&path, &opened) => {
                     let lock_file = Some(TempFiles::file(&path));
@@ -75,6 +83,13 @@ pub fn try_lock(file: &File, path: &Path) -> io::Result<bool> {
     Ok(!is_busy && files::is_named(path, &file.metadata()?))
 }
 
+/// Returns the error for a file that another run has locked.
+pub fn locked(name: &str) -> Error {
+    Error::new(format!(
+        "cannot write to {name}: another run is writing to it; wait until that ends, or choose another file"
+    ))
+}
+
 fn lock(file: &File, wait: bool) -> io::Result<Outcome> {
     match if wait { file.lock().map_err(TryLockError::Error) } else { file.try_lock() } {
         Ok(()) => Ok(Outcome::Locked),
@@ -94,6 +109,10 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
     use std::thread;
 
+    fn is_busy(path: &Path) -> bool {
+        FileLock::beside(path, false).is_err_and(|error| error.to_string().contains("another run is writing to it"))
+    }
+
     #[test]
     fn one_at_a_time_holds_it() {
         let folder = tempfile::tempdir().unwrap();
@@ -105,7 +124,7 @@ mod tests {
                     for _ in 0..200 {
                         let lock = FileLock::beside(&filter, true).unwrap();
                         assert_eq!(inside.fetch_add(1, Relaxed), 0);
-                        assert!(matches!(FileLock::beside(&filter, false), Err(Error::Busy { .. })));
+                        assert!(is_busy(&filter));
                         inside.fetch_sub(1, Relaxed);
                         entered.fetch_add(1, Relaxed);
                         drop(lock);
@@ -126,7 +145,7 @@ mod tests {
         let _lock = FileLock::beside(&path("filter"), false).unwrap();
         for name in ["link", "./filter", "../x/filter"] {
             let name = name.replace('x', folder.path().file_name().unwrap().to_str().unwrap());
-            assert!(matches!(FileLock::beside(&path(&name), false), Err(Error::Busy { .. })), "{name}");
+            assert!(is_busy(&path(&name)), "{name}");
         }
         FileLock::beside(&path("other"), false).unwrap();
     }

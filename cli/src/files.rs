@@ -79,7 +79,7 @@ impl Origin {
         let same = |other: &&Self| self.identity.is_some() && self.identity == other.identity;
         let read = read.into_iter().filter(|other| other.regular);
         match read.chain(written).find(same) {
-            Some(other) => Err(Error::Overwrite { input: other.name.clone(), output: self.name.clone() }),
+            Some(other) => Err(overwrites(&self.name, &other.name)),
             None => Ok(()),
         }
     }
@@ -89,22 +89,45 @@ impl Origin {
 pub fn check_target<'a>(path: &Path, inputs: impl IntoIterator<Item = &'a Origin>) -> Result<(), Error> {
     let output = name(path);
     match fs::metadata(path) {
-        Ok(metadata) if !metadata.is_file() => Err(Error::NotRegular { output: output.clone() }),
+        Ok(metadata) if !metadata.is_file() => Err(not_regular(&output)),
         Ok(metadata) => Origin::new(output.clone(), &metadata).check_apart(inputs, []),
         // The link itself would be replaced by a file.
-        Err(error) if error.kind() == io::ErrorKind::NotFound && path.is_symlink() => {
-            Err(Error::Dangling { output: output.clone() })
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound && path.is_symlink() => Err(Error::new(format!(
+            "cannot write to {output}: it is a link that leads to no file; remove it, or choose another output"
+        ))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(source) => Err(Error::Create { output: output.clone(), source }),
+        Err(source) => Err(cannot_write(&output)(source)),
     }?;
     // A save creates a temporary file there.
-    tempfile::tempfile_in(folder(&resolved(path))).map(drop).map_err(|source| Error::Create { output, source })
+    tempfile::tempfile_in(folder(&resolved(path))).map(drop).map_err(cannot_write(&output))
+}
+
+/// Converts an error of the system to one about an input that cannot be opened.
+pub fn cannot_open(input: &str) -> impl Fn(io::Error) -> Error {
+    move |source| Error::new(format!("cannot open {input}: {source}"))
+}
+
+/// Converts an error of the system to one about an output that cannot be opened.
+pub fn cannot_write(output: &str) -> impl Fn(io::Error) -> Error {
+    move |source| Error::new(format!("cannot open {output} for writing: {source}"))
 }
 
 /// Converts an error of the system to one about a file that cannot be written.
 pub fn failed(path: &Path) -> impl Fn(io::Error) -> Error {
-    move |source| Error::Create { output: name(path), source }
+    move |source| cannot_write(&name(path))(source)
+}
+
+/// Returns the error for an output that is also another file of the run.
+pub fn overwrites(output: &str, other: &str) -> Error {
+    Error::new(format!(
+        "cannot write to {output}: it is also an input, a test, a list, a filter or another output of this run: {other}; choose \
+         another file, or leave this one out, in a directory with --glob '!NAME'"
+    ))
+}
+
+/// Returns the error for an output that must be a regular file.
+pub fn not_regular(output: &str) -> Error {
+    Error::new(format!("cannot write to {output}: it is not a regular file; choose another output"))
 }
 
 /// Removes a file or link, if it exists.

@@ -2,8 +2,8 @@
 
 use crate::encode::Compression;
 use crate::error::Error;
-use crate::file_lock::try_lock;
-use crate::files::{self, Identity, name};
+use crate::file_lock::{self, try_lock};
+use crate::files::{self, Identity, cannot_open, cannot_write, name};
 use crate::input::decode::Coding;
 use crate::input::inputs::Input;
 use crate::output::Output;
@@ -50,15 +50,17 @@ impl Replaced {
     pub fn of(path: &Path, input: &Input, asked: Option<Compression>) -> Result<Self, Error> {
         let name = name(path);
         if input.size.is_none() || files::is_standard(path) {
-            return Err(Error::Irreplaceable { input: input.origin.name().to_owned() });
+            return Err(Error::new(format!(
+                "cannot replace {}: it is no regular file with a name; give --in-place files or directories",
+                input.origin.name()
+            )));
         }
-        let open = |source| Error::Open { input: name.clone(), source };
         let compression = match asked {
             Some(asked) => Compression::of_output(Some(path), Some(asked))?,
-            None => Compression::of(input.with_file(Coding::of_file).map_err(open)?),
+            None => Compression::of(input.with_file(Coding::of_file).map_err(cannot_open(&name))?),
         };
         let state = State { identity: input.origin.identity(), size: input.size, modified: input.modified };
-        let file = AtomicFile::hidden(path.canonicalize().map_err(open)?, compression);
+        let file = AtomicFile::hidden(path.canonicalize().map_err(cannot_open(&name))?, compression);
         Ok(Self { name, file, state, begun: None })
     }
 
@@ -73,12 +75,12 @@ impl Replaced {
             return Ok(None);
         }
         // A file without write permission may not be replaced.
-        let old = File::options().write(true).open(self.path()).map_err(|source| self.failed(source))?;
-        if !try_lock(&old, self.path()).map_err(|source| self.failed(source))? {
-            return Err(Error::Locked { file: self.name.clone() });
+        let old = File::options().write(true).open(self.path()).map_err(cannot_write(&self.name))?;
+        if !try_lock(&old, self.path()).map_err(cannot_write(&self.name))? {
+            return Err(file_lock::locked(&self.name));
         }
         // This run holds the lock, so no other run uses such a file.
-        files::remove(&self.file.part).map_err(|source| self.failed(source))?;
+        files::remove(&self.file.part).map_err(cannot_write(&self.name))?;
         // Registered before it exists, because a signal may arrive at any time.
         let part = TempFiles::file(&self.file.part);
         let target = Target::of_part(&self.file, self.name.clone(), false)?;
@@ -96,9 +98,9 @@ impl Replaced {
             // Before the rename: otherwise a crash could leave the name with a file whose bytes never reached the disk.
             file.sync_all()
         };
-        sync().map_err(|source| self.failed(source))?;
+        sync().map_err(cannot_write(&self.name))?;
         self.check()?;
-        self.file.commit().map_err(|source| self.failed(source))?;
+        self.file.commit().map_err(cannot_write(&self.name))?;
         begun.part.release();
         Ok(())
     }
@@ -110,11 +112,13 @@ impl Replaced {
             size: Some(now.len()),
             modified: now.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()),
         });
-        if now.as_ref() == Some(&self.state) { Ok(()) } else { Err(Error::Disturbed { file: self.name.clone() }) }
-    }
-
-    fn failed(&self, source: io::Error) -> Error {
-        Error::Create { output: self.name.clone(), source }
+        if now.as_ref() == Some(&self.state) {
+            return Ok(());
+        }
+        Err(Error::new(format!(
+            "cannot replace {}: somebody wrote to it since this run began; it stays as it is, so run the command again",
+            self.name
+        )))
     }
 }
 
@@ -166,6 +170,10 @@ mod tests {
         output.finish(&mut Encoder::default()).unwrap();
     }
 
+    fn fails<T>(result: Result<T, Error>, why: &str) -> bool {
+        result.is_err_and(|error| error.to_string().contains(why))
+    }
+
     #[test]
     fn a_name_has_the_old_contents_until_the_new_ones_are_whole() {
         let folder = tempfile::tempdir().unwrap();
@@ -211,16 +219,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = file(folder.path(), "file", "old");
         let (new, _output) = begun(&path);
-        assert!(matches!(replaced(&path).begin(), Err(Error::Locked { .. })));
-        assert!(matches!(Target::open(Some(&path), None, [], []), Err(Error::Locked { .. })));
+        assert!(fails(replaced(&path).begin(), "another run is writing to it"));
+        assert!(fails(Target::open(Some(&path), None, [], []), "another run is writing to it"));
         fs::write(&path, "older and newer").unwrap();
-        assert!(matches!(new.publish(), Err(Error::Disturbed { .. })));
+        assert!(fails(new.publish(), "somebody wrote to it"));
         // Another file under the name, of the same size.
         let mut late = replaced(&path);
         let (new, _output) = begun(&path);
         fs::rename(file(folder.path(), "other", "newer and older"), &path).unwrap();
-        assert!(matches!(new.publish(), Err(Error::Disturbed { .. })));
-        assert!(matches!(late.begin(), Err(Error::Disturbed { .. })));
+        assert!(fails(new.publish(), "somebody wrote to it"));
+        assert!(fails(late.begin(), "somebody wrote to it"));
         assert_eq!(
             (fs::read_to_string(&path).unwrap(), names(folder.path())),
             ("newer and older".into(), vec!["file".into()])

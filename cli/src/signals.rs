@@ -14,7 +14,7 @@ use signal_hook::iterator::Signals;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::SeqCst};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
-use std::{fs, process, thread};
+use std::{fs, io, process, thread};
 
 /// The longest wait for a write, or for the last message, after a signal.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -41,7 +41,7 @@ const UNPOISONED: &str = "no thread panics while it sets this";
 pub fn receive() -> Result<(), Error> {
     let ignored = ignored();
     let heard = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
-    let mut signals = Signals::new(heard).map_err(|source| Error::Thread { source })?;
+    let mut signals = Signals::new(heard).map_err(no_thread)?;
     spawn(move || {
         for signal in signals.forever() {
             FIRST.compare_exchange(0, signal, SeqCst, SeqCst).ok();
@@ -144,5 +144,10 @@ fn ignored() -> u64 {
 }
 
 fn spawn(work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
-    thread::Builder::new().spawn(work).map(drop).map_err(|source| Error::Thread { source })
+    thread::Builder::new().spawn(work).map(drop).map_err(no_thread)
+}
+
+/// Wraps a failure to start a thread.
+pub fn no_thread(source: io::Error) -> Error {
+    Error::new(format!("cannot start a thread: {source}; ask for fewer with -j"))
 }

@@ -70,7 +70,7 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
             work.seen.write().set = set;
         } else {
             let tally = Tally::new(&set, None, "lines", "key", true);
-            work = self::work(options, &rule, &ends, again.map_err(|source| Error::Again { source })?, set, tally)?;
+            work = self::work(options, &rule, &ends, again.map_err(unread)?, set, tally)?;
             locked(&work.tally).counts.left_out = counts.left_out;
         }
     }
@@ -81,6 +81,12 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
         print(&report::of_build(set, &tally, &options.output, started.elapsed())?.format(format));
     }
     Ok(tally.exit_code())
+}
+
+fn unread(source: io::Error) -> Error {
+    Error::new(format!(
+        "the inputs have more lines than was estimated, and cannot be read again: {source}; give the number of distinct lines with -n"
+    ))
 }
 
 /// Inserts the lines of the inputs.

@@ -1,7 +1,7 @@
 //! Checks of the two kinds of inputs: files of lines, and tables, which have rows.
 
 use crate::error::Error;
-use crate::files;
+use crate::files::cannot_open;
 use crate::groups::values::Wanted as Values;
 use crate::input::decode::Coding;
 use crate::input::inputs::{Input, Inputs};
@@ -19,7 +19,12 @@ const OTHERS: [&str; 4] = ["arrow", "avro", "feather", "orc"];
 /// Refuses a mixture of lines and rows, which cannot be written to one output.
 pub fn check_one(inputs: &Inputs) -> Result<(), Error> {
     match inputs.kinds() {
-        (Some(lines), Some(table)) => Err(Error::Kinds { lines: name(lines), table: name(table) }),
+        (Some(lines), Some(table)) => Err(Error::new(format!(
+            "cannot write the lines of {} and the rows of {} to one output; run the command for each kind, or give dedup and corpus \
+             --output-dir",
+            name(lines),
+            name(table)
+        ))),
         _ => Ok(()),
     }
 }
@@ -40,8 +45,7 @@ fn check_name_of_rows(output: &Path) -> Result<(), Error> {
     if Coding::of_name(output)? == Coding::Plain && !LINES.contains(&&*ending) && !OTHERS.contains(&&*ending) {
         return Ok(());
     }
-    let remedy = "choose one that ends in .parquet";
-    Err(Error::OtherFormat { output: files::name(output), ending, written: "Parquet".into(), remedy })
+    Err(other_format(output, "Parquet", &ending, "choose one that ends in .parquet"))
 }
 
 /// Refuses an output of lines whose name claims a table.
@@ -60,8 +64,7 @@ fn check_name_of(output: &Path, written: &str) -> Result<(), Error> {
     if !TABLES.contains(&&*ending) && !OTHERS.contains(&&*ending) {
         return Ok(());
     }
-    let remedy = "choose another, such as one that ends in .jsonl or .txt";
-    Err(Error::OtherFormat { output: files::name(output), ending, written: written.to_owned(), remedy })
+    Err(other_format(output, written, &ending, "choose another, such as one that ends in .jsonl or .txt"))
 }
 
 /// Refuses a manifest, which is not compressed, whose name claims another format.
@@ -70,8 +73,12 @@ pub fn check_name_of_manifest(manifest: &Path) -> Result<(), Error> {
     if Coding::of_name(manifest)? == Coding::Plain {
         return Ok(());
     }
-    let (output, ending, remedy) = (files::name(manifest), ending(manifest), "choose a name without it");
-    Err(Error::OtherFormat { output, ending, written: "a manifest, which is plain lines,".into(), remedy })
+    let written = "a manifest, which is plain lines,";
+    Err(other_format(manifest, written, &ending(manifest), "choose a name without it"))
+}
+
+fn other_format(output: &Path, written: &str, ending: &str, remedy: &str) -> Error {
+    Error::new(format!("cannot write {written} to {output:?}: by .{ending} its name claims another format; {remedy}"))
 }
 
 /// Returns the extension of a name in lower case, without its dot.
@@ -84,9 +91,7 @@ pub fn check_format(all: &[&Inputs], format: LineFormat, rule: Option<&KeyRule>,
     let Some(table) = all.iter().find_map(|inputs| inputs.kinds().1) else {
         let has_nulls = rule.is_none_or(|rule| rule.nulls || matches!(rule.part, Part::Json(_)));
         let lines = all.iter().find_map(|inputs| inputs.kinds().0).filter(|_| !has_nulls);
-        return lines.map_or(Ok(()), |lines| {
-            Err(Error::OfRows { option: "--nulls without --json-pointer or --column", lines: name(lines) })
-        });
+        return lines.map_or(Ok(()), |lines| Err(of_rows("--nulls without --json-pointer or --column", lines)));
     };
     let has_lines = all.iter().any(|inputs| inputs.kinds().0.is_some());
     let given = [
@@ -96,7 +101,10 @@ pub fn check_format(all: &[&Inputs], format: LineFormat, rule: Option<&KeyRule>,
         (crlf, "--eol or --crlf"),
     ];
     match given.iter().find(|(given, _)| *given && !has_lines) {
-        Some((_, option)) => Err(Error::OfLines { option, table: name(table) }),
+        Some((_, option)) => {
+            let table = name(table);
+            Err(Error::new(format!("{option} is for lines, and {table} is Parquet, which has rows; leave it out")))
+        }
         None => Ok(()),
     }
 }
@@ -123,18 +131,14 @@ pub fn check_tables(
     let Demand { wish, added, together } = demand;
     let Some(table) = inputs.kinds().1 else {
         let lines = inputs.kinds().0.filter(|_| wish.filter);
-        return lines.map_or(Ok(()), |lines| Err(Error::OfRows { option: "--column-filter", lines: name(lines) }));
+        return lines.map_or(Ok(()), |lines| Err(of_rows("--column-filter", lines)));
     };
-    let refused = |table: &Input| {
-        let input = name(table);
-        move |source| Error::Open { input, source }
-    };
-    wish.check().map_err(refused(table))?;
+    wish.check().map_err(cannot_open(name(table)))?;
     let mut first = None;
     for table in inputs.found.iter().filter(|input| input.is_table) {
         let reader = match table.again().and_then(|table| TableReader::open(table, 0, wanted, values)) {
             Ok(reader) => reader,
-            Err(source) if on_error == OnError::Fail => return Err(refused(table)(source)),
+            Err(source) if on_error == OnError::Fail => return Err(cannot_open(name(table))(source)),
             Err(_) => continue,
         };
         let checks = || {
@@ -144,7 +148,7 @@ pub fn check_tables(
             added.map_or(Ok(()), |added| reader.check_added(added))?;
             first.as_ref().map_or(Ok(()), |first| reader.check_together(first))
         };
-        checks().map_err(refused(table))?;
+        checks().map_err(cannot_open(name(table)))?;
         if together && first.is_none() {
             first = Some(reader);
         }
@@ -157,12 +161,21 @@ pub fn rule(all: &[&Inputs], rule: KeyRule) -> Result<KeyRule, Error> {
     let lines = all.iter().find_map(|inputs| inputs.kinds().0);
     let table = all.iter().find_map(|inputs| inputs.kinds().1);
     match (&rule.part, lines, table) {
-        (Part::Line, Some(lines), Some(table)) => Err(Error::WholeKinds { lines: name(lines), table: name(table) }),
+        (Part::Line, Some(lines), Some(table)) => Err(Error::new(format!(
+            "a line of {} and a row of {} are never equal as a whole; name the key with --column",
+            name(lines),
+            name(table)
+        ))),
         (Part::Line, None, Some(_)) => Ok(KeyRule { part: Part::Row, ..rule }),
         _ => Ok(rule),
     }
 }
 
-fn name(input: &Input) -> String {
-    input.origin.name().to_owned()
+/// Returns the error for an option of tables that is given for lines.
+fn of_rows(option: &str, lines: &Input) -> Error {
+    Error::new(format!("{option} is for the rows of Parquet, and {} has lines; leave it out", name(lines)))
+}
+
+fn name(input: &Input) -> &str {
+    input.origin.name()
 }

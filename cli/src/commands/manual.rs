@@ -1,7 +1,7 @@
 //! `bloomline completions` and `bloomline manual`: generated from the definition of the command line.
 
 use crate::error::{Error, SUCCESS};
-use crate::files::name;
+use crate::files;
 use crate::options::{Cli, CompletionsOptions, ManualOptions};
 use crate::output::Output;
 use clap::Command;
@@ -28,7 +28,7 @@ pub fn manual(options: &ManualOptions) -> Result<u8, Error> {
         command.build();
         write_pages(&command, folder)
     };
-    pages().map_err(|source| Error::Create { output: name(folder), source })?;
+    pages().map_err(files::failed(folder))?;
     Ok(SUCCESS)
 }
 

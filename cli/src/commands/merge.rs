@@ -22,26 +22,34 @@ pub fn run(options: &MergeOptions) -> Result<u8, Error> {
         let mut other = Local::load(path)?;
         let (ours, theirs) = (merged.key_name(), other.key_name());
         if ours != theirs && !ours.is_empty() && !theirs.is_empty() {
-            let (ours, theirs) = (ours.to_owned(), theirs.to_owned());
-            return Err(Error::MergeKeys { into: first.clone(), filter: path.clone(), ours, theirs });
+            return Err(Error::new(format!(
+                "cannot merge {path:?} into {first:?}: their keys are \"{theirs}\" and \"{ours}\"; merge only filters that were made \
+                 with the same key options"
+            )));
         }
         if ours.is_empty() && !theirs.is_empty() {
             // The merged filter keeps the name.
             mem::swap(&mut merged, &mut other);
         }
-        let united =
-            merged.union(&other).ok_or_else(|| Error::MergeKinds { into: first.clone(), filter: path.clone() })?;
-        united.map_err(|source| Error::Merge { into: first.clone(), filter: path.clone(), source })?;
+        let kinds = "one of them grows, and the other has a fixed size; merge filters of one kind";
+        let united = merged.union(&other).map_or(Err(kinds.to_owned()), |united| united.map_err(|why| why.to_string()));
+        united.map_err(|why| Error::new(format!("cannot merge {path:?} into {first:?}: {why}")))?;
     }
     let grown = merged.growing().and_then(ScalableBloomFilter::false_positive_rate);
     let merged = KeySet::Local(merged);
     match (options.fpr, grown) {
         // The rate that the files promise, because they can grow further.
-        (Some(asked), Some(rate)) if rate > asked => return Err(Error::MergeRate { rate, asked }),
+        (Some(asked), Some(rate)) if rate > asked => return Err(above(rate, asked)),
         (Some(asked), None) if merged.current_fpr() > asked => {
-            return Err(Error::MergeRate { rate: merged.current_fpr(), asked });
+            return Err(above(merged.current_fpr(), asked));
         }
-        (None, Some(rate)) if !others.is_empty() => return Err(Error::MergeGrown { rate }),
+        (None, Some(rate)) if !others.is_empty() => {
+            return Err(Error::new(format!(
+                "the merged filter has a false-positive rate of {rate:.2e}, for filters that grew keep the rates of all; give -p {:.2e} \
+                 to accept that",
+                rate * 1.005
+            )));
+        }
         (None, None) => {
             if let Some(excess) = merged.made_for().and_then(|(keys, _)| merged.excess(keys)) {
                 warn(&format!("{excess}; build the filters with -n for the keys of all, and with --no-shrink"));
@@ -51,4 +59,12 @@ pub fn run(options: &MergeOptions) -> Result<u8, Error> {
     }
     merged.save(&options.output)?;
     Ok(SUCCESS)
+}
+
+/// Returns the error for a rate above the one that is asked for.
+fn above(rate: f64, asked: f64) -> Error {
+    Error::new(format!(
+        "the merged filter has a false-positive rate of {rate:.2e}, and -p asks for {asked} at most; merge fewer filters, or give a \
+         higher -p"
+    ))
 }

@@ -59,7 +59,11 @@ fn layouts(options: &PlanOptions) -> Result<[Planned; 2], Error> {
             let classic = Classic::for_capacity(memory as f64 * 8.0, rate);
             (plan, plan.capacity(rate), classic, classic.capacity(rate) as u64)
         }
-        _ => return Err(Error::PlanOfTwo),
+        _ => {
+            return Err(Error::new(
+                "plan needs two of -n KEYS, -p RATE and --memory SIZE and computes the third; --table needs none of them",
+            ));
+        }
     };
     Ok([
         Planned {

@@ -132,7 +132,13 @@ fn upload(options: &UploadOptions) -> Result<(), Error> {
     let address = Address::of(&options.shared)?.expect("it is required");
     let path = &options.filter;
     let local = Local::load(path)?;
-    let filter = local.fixed().ok_or_else(|| Error::UploadGrown { filter: path.clone() })?;
+    let grown = || {
+        Error::new(format!(
+            "cannot upload {path:?}: it grew, and a filter on a server has a fixed size; build it with -n and --when-full warn, or \
+             insert its lines by dedup --redis"
+        ))
+    };
+    let filter = local.fixed().ok_or_else(grown)?;
     let size = BloomFilter::builder().memory(filter.memory_bytes()).probes(filter.probes()).seed(filter.seed());
     Ok(RedisBloomFilter::create(&address.server, address.name, &size)?.upload(filter)?)
 }
@@ -148,14 +154,20 @@ fn import(options: &ImportOptions) -> Result<(), Error> {
         let mut members = SetMembers::new(&address.server, set)?;
         let count = members.cardinality()?;
         if count == 0 {
-            return Err(Error::NoSet { set: set.clone() });
+            return Err(Error::new(format!(
+                "the server has no set \"{set}\", or it is empty; give the key of a set with --set"
+            )));
         }
         let shared = Shared::of_writer(&address, &options.writing, &options.size)?;
         for members in members {
             import.add(&members?, options.hex, &shared)?;
         }
         if import.read < count {
-            return Err(Error::SetCut { set: set.clone(), read: import.read, count });
+            return Err(Error::new(format!(
+                "only {} of {count} members of the set \"{set}\" were read, because another server took over or the set shrank; run \
+                 the command again",
+                import.read
+            )));
         }
         shared
     } else {
@@ -165,12 +177,12 @@ fn import(options: &ImportOptions) -> Result<(), Error> {
         let shared = Shared::of_writer(&address, &options.writing, &options.size)?;
         for input in inputs.found {
             let name = input.origin.name().to_owned();
-            let failed = |source| Error::Open { input: name.clone(), source };
-            let mut contents = BufReader::new(input.open(0).map_err(failed)?.contents);
+            let failed = files::cannot_open(&name);
+            let mut contents = BufReader::new(input.open(0).map_err(&failed)?.contents);
             let mut lines = Vec::new();
             loop {
                 let mut line = Vec::new();
-                let is_end = contents.read_until(b'\n', &mut line).map_err(failed)? == 0;
+                let is_end = contents.read_until(b'\n', &mut line).map_err(&failed)? == 0;
                 if !is_end {
                     line.truncate(line.len() - usize::from(line.ends_with(b"\n")));
                     lines.push(line);
@@ -201,8 +213,13 @@ impl Import {
     fn add(&mut self, keys: &[Vec<u8>], hex: bool, shared: &Shared) -> Result<(), Error> {
         let hash = |key: &Vec<u8>| {
             let bytes = if hex { from_hex(key) } else { Some(key.clone()) };
-            let bytes =
-                bytes.ok_or_else(|| Error::NotHex { key: String::from_utf8_lossy(key).escape_debug().to_string() })?;
+            let not_hex = || {
+                Error::new(format!(
+                    "\"{}\" is not a key in hexadecimal digits; leave out --hex, or remove it from the input",
+                    String::from_utf8_lossy(key).escape_debug()
+                ))
+            };
+            let bytes = bytes.ok_or_else(not_hex)?;
             Ok(bytes.hash_with(&shared.hasher))
         };
         let hashes = keys.iter().map(hash).collect::<Result<Vec<u64>, Error>>()?;
@@ -224,7 +241,10 @@ fn delete(options: &DeleteOptions) -> Result<(), Error> {
     let address = Address::of(&options.shared)?.expect("it is required");
     match RedisBloomFilter::remove(&address.server, address.name)? {
         true => Ok(()),
-        false => Err(Error::NothingToDelete { name: address.name.to_owned() }),
+        false => Err(Error::new(format!(
+            "the server has no filter {:?}, and nothing was removed; bloomline redis list tells which there are",
+            address.name
+        ))),
     }
 }
 

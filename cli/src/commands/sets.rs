@@ -36,10 +36,14 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
     let SetOptions { reading, select, key, size, growth, .. } = options;
     let format = key.format(reading.end());
     if let Some(option) = options.option_behind() {
-        return Err(Error::OptionBehind { option: option.into() });
+        return Err(Error::new(format!(
+            "there is no file {option:?}: what follows \"--\" are the files of NEW, so give options before it"
+        )));
     }
     if options.reads_standard_input_twice() {
-        return Err(Error::OldAndNew);
+        return Err(Error::new(
+            "standard input cannot be read for OLD and for NEW at once; name a file for one of them, such as `OLD -- NEW`",
+        ));
     }
     let mut own: Vec<PathBuf> = reading.list().map(Path::to_owned).into_iter().collect();
     let mut new = Inputs::check(&Named { paths: &options.new, list: None, ..reading.named() }, &own, true)?;

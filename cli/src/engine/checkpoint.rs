@@ -241,9 +241,11 @@ impl Contents {
     /// Parses the bytes of a file.
     fn of(bytes: &[u8], path: &Path) -> Result<Self, Error> {
         if !bytes.starts_with(START) {
-            return Err(Error::NotCheckpoints { path: path.into() });
+            return Err(Error::new(format!(
+                "cannot keep checkpoints in {path:?}: it holds something else; move it, or choose another state"
+            )));
         }
-        let damaged = |reason: &str| Error::Damaged { path: path.into(), reason: reason.to_owned() };
+        let damaged = |reason: &str| damaged(path, reason);
         let end = bytes.iter().position(|&byte| byte == b'\n').unwrap_or(bytes.len());
         let (text, rest) = bytes.split_at(end);
         if rest != seal(text).as_bytes() {
@@ -284,6 +286,14 @@ impl Contents {
     }
 }
 
+/// Returns the error for a damaged file.
+fn damaged(path: &Path, reason: &str) -> Error {
+    Error::new(format!(
+        "cannot use the checkpoints in {path:?}: {reason}, so the file is damaged; remove it to start another run with this state, and \
+         write to another file"
+    ))
+}
+
 /// Returns the end of the file after the text: its checksum.
 fn seal(text: &[u8]) -> String {
     format!("\n{:016x}\n", KeyHasher::new(0).bytes(text))
@@ -317,7 +327,7 @@ impl Checkpoints {
         let earlier = match fs::read(&path) {
             Ok(bytes) => Some(Contents::of(&bytes, &path)?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(source) => return Err(Error::Open { input: name(&path), source }),
+            Err(source) => return Err(files::cannot_open(&name(&path))(source)),
         };
         let bytes = serde_json::to_vec(&(&job, manifest.map(|manifest| name(&whole(manifest)))));
         let hash = KeyHasher::new(0).bytes(&bytes.expect("all keys are strings"));
@@ -338,11 +348,20 @@ impl Checkpoints {
         let mut jobs = earlier.ended.iter().enumerate();
         let Some((number, ended)) = jobs.find(|(_, ended)| ended.job == end.job) else { return Ok(None) };
         let known = earlier.known_in(state, || Local::load(state).map(KeySet::Local))?;
-        let state = state.clone();
         match (number < known, force) {
             (false, true) => return Ok(None),
-            (false, false) => return Err(Error::OtherState { state }),
-            (true, true) => return Err(Error::WholeByForce { state }),
+            (false, false) => {
+                return Err(Error::new(format!(
+                    "cannot resume: this run is whole, and the state {state:?} is not the one that it or a later run left, so it may \
+                     lack its lines; put that state back, or give --force to empty the outputs and run again with this state"
+                )));
+            }
+            (true, true) => {
+                return Err(Error::new(format!(
+                    "nothing is left to do: this run with the state {state:?} is whole already, and --force would lose its lines, \
+                     which this state keeps from being printed again; leave out --force, or remove the state to start over"
+                )));
+            }
             (true, false) => {}
         }
         if lengths(&self.written) == ended.lengths {
@@ -350,7 +369,13 @@ impl Checkpoints {
         }
         // It may have been moved to its destination.
         let gone = self.written.iter().find(|path| !path.exists()).cloned();
-        let differs = || Error::NotAsLeft { outputs: self.contents.job.outputs.join(" and "), state };
+        let differs = || {
+            Error::new(format!(
+                "cannot resume: this run is whole, and {} is not as it left it; put it back from a copy, or begin anew with another \
+                 state than {state:?}, which knows its lines",
+                self.contents.job.outputs.join(" and ")
+            ))
+        };
         gone.map(|gone| Some((ended.left_out, Some(gone)))).ok_or_else(differs)
     }
 
@@ -369,18 +394,23 @@ impl Checkpoints {
 
     /// Returns the checkpoint of an earlier run of the job that fits the state; `None` if nothing is left to resume.
     pub fn find(&mut self, state: &KeySet) -> Result<Option<Checkpoint>, Error> {
-        let refused = |reason: String| Error::Resume { path: self.path.clone(), reason };
+        let refused = |reason: &str| {
+            Error::new(format!(
+                "cannot resume from {:?}: {reason}; to start another run with this state, leave out --resume and write to another file",
+                self.path
+            ))
+        };
         let Some(earlier) = self.earlier.as_ref().filter(|earlier| !earlier.whole) else { return Ok(None) };
         let newest = earlier.newest_of(state);
         if let Some(difference) = earlier.job.difference(&self.contents.job) {
             // If a complete run was killed before it ended, outputs may still need renaming.
             let done = earlier.finished && newest == Some(0) && earlier.checkpoints[0].shards.is_empty();
-            return if done { Ok(None) } else { Err(refused(difference)) };
+            return if done { Ok(None) } else { Err(refused(&difference)) };
         }
-        let fitting = newest.ok_or_else(|| refused("the state was changed by another run".to_owned()))?;
+        let fitting = newest.ok_or_else(|| refused("the state was changed by another run"))?;
         let checkpoint = earlier.checkpoints[fitting].clone();
         if let Some(reason) = earlier.job.outside(&checkpoint) {
-            return Err(Error::Damaged { path: self.path.clone(), reason });
+            return Err(damaged(&self.path, &reason));
         }
         self.contents.checkpoints = vec![checkpoint.clone()];
         Ok(Some(checkpoint))

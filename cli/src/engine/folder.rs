@@ -5,11 +5,12 @@
 use crate::encode::Compression;
 use crate::engine::checkpoint::Mark;
 use crate::error::Error;
-use crate::file_lock::FileLock;
+use crate::file_lock::{self, FileLock};
 use crate::files::{self, Identity, Origin, appended, name};
 use crate::input::decode::Coding;
 use crate::input::inputs::{Input, Inputs};
 use crate::output::atomic_file::AtomicFile;
+use crate::output::target::shorter;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{self, File};
@@ -46,13 +47,13 @@ impl Folder {
         for path in outputs.iter().flat_map(|output| [&output.whole, &output.part]) {
             let same = |own: &Path| own.file_name() == path.file_name() && files::real(own) == files::real(path);
             if let Some(own) = own.iter().find(|own| same(own)) {
-                return Err(Error::Overwrite { input: name(own), output: name(path) });
+                return Err(files::overwrites(&name(path), &name(own)));
             }
             match fs::metadata(path) {
                 Ok(metadata) => {
                     let origin = Origin::new(name(path), &metadata);
                     if !origin.is_regular() {
-                        return Err(Error::NotRegular { output: name(path) });
+                        return Err(files::not_regular(&name(path)));
                     }
                     if origin.identity().is_some_and(|identity| known.contains(&identity)) {
                         origin.check_apart(read(), [])?;
@@ -63,7 +64,7 @@ impl Folder {
             }
         }
         let lock = fs::create_dir_all(path).and_then(|()| FileLock::on(File::open(path)?, path));
-        let lock = lock.map_err(files::failed(path))?.ok_or_else(|| Error::Locked { file: name(path) })?;
+        let lock = lock.map_err(files::failed(path))?.ok_or_else(|| file_lock::locked(&name(path)))?;
         Ok(Self { path: path.to_owned(), outputs, unsynced: Mutex::default(), lock })
     }
 
@@ -110,16 +111,19 @@ pub fn publish(output: &AtomicFile) -> Result<bool, Error> {
 pub fn check(output: &AtomicFile, mark: &Mark, goes_on: bool, resume: &'static str) -> Result<(), Error> {
     let AtomicFile { whole, part, .. } = output;
     if !mark.whole && whole.symlink_metadata().is_ok() {
-        return Err(Error::Existing { output: name(whole), resume });
+        return Err(Error::new(format!(
+            "refusing to overwrite {whole:?}: an earlier run wrote it; {resume}write to another folder, or give --force to lose it"
+        )));
     }
     let begun = if mark.whole { 0 } else { mark.output };
     match part.symlink_metadata() {
         // A run never leaves a link.
-        Ok(there) if !there.is_file() || there.len() > 0 && !goes_on => {
-            Err(Error::Begun { output: name(part), resume })
-        }
+        Ok(there) if !there.is_file() || there.len() > 0 && !goes_on => Err(Error::new(format!(
+            "refusing to overwrite {part:?}: it is there already, and no output that this run knows; {resume}move it, write to another \
+             folder, or give --force to lose it"
+        ))),
         there => match there.map_or(0, |there| there.len()) {
-            have if have < begun => Err(Error::Shorter { output: name(part), have, want: begun }),
+            have if have < begun => Err(shorter(&name(part), have, begun)),
             _ => Ok(()),
         },
     }
@@ -143,7 +147,10 @@ pub fn outputs(
     let mut outputs = Vec::new();
     for input in inputs {
         if input.size.is_none() || files::is_standard(&input.path) {
-            return Err(Error::Nameless { input: input.origin.name().to_owned() });
+            return Err(Error::new(format!(
+                "cannot write the lines of {} to a folder: only regular files have outputs of their own; write to one file with -o",
+                input.origin.name()
+            )));
         }
         let full = files::plain(&input.path);
         let mut whole = path.join(full.strip_prefix(&base).unwrap_or(&full));
@@ -163,9 +170,12 @@ pub fn outputs(
             match names.entry(path.clone()) {
                 Entry::Vacant(free) => _ = free.insert(input),
                 Entry::Occupied(taken) => {
-                    let first = taken.get().origin.name().to_owned();
-                    let (second, output) = (input.origin.name().to_owned(), name(&output.whole));
-                    return Err(Error::Meeting { first, second, output });
+                    let (first, second) = (taken.get().origin.name(), input.origin.name());
+                    return Err(Error::new(format!(
+                        "cannot write to {:?}: it would be the output of both {first} and {second}; name inputs whose outputs have \
+                         names of their own, or run them apart",
+                        output.whole
+                    )));
                 }
             }
         }
@@ -174,8 +184,11 @@ pub fn outputs(
     for (input, AtomicFile { whole, .. }) in inputs.iter().zip(&outputs) {
         let folders = whole.ancestors().skip(1);
         if let Some((output, first)) = folders.filter_map(|folder| names.get_key_value(folder)).next() {
-            let (first, second) = (first.origin.name().to_owned(), input.origin.name().to_owned());
-            return Err(Error::Below { first, second, output: name(output) });
+            let (first, second) = (first.origin.name(), input.origin.name());
+            return Err(Error::new(format!(
+                "cannot write to {output:?}: it would be the output of {first}, and a folder for that of {second}; name inputs whose \
+                 outputs have names of their own, or run them apart"
+            )));
         }
     }
     Ok(outputs)
@@ -233,7 +246,8 @@ mod tests {
         for (files, compression) in
             [(&["x.part/y", "x"][..], None), (&["x", "x.part/y/z"], None), (&["x.gz", "x/y"], Some(Coding::Plain))]
         {
-            assert!(matches!(placed(files, &["."], compression), Err(Error::Below { .. })), "{files:?}");
+            let error = placed(files, &["."], compression).unwrap_err().to_string();
+            assert!(error.contains("and a folder for that of"), "{files:?}: {error}");
         }
         placed(&["x.gz", "x/y", "x.parts/z"], &["."], None).unwrap();
     }
@@ -246,8 +260,10 @@ mod tests {
             (&["x.gz", "x"], Some(Coding::Gzip)),
             (&["x", "x.part"], None),
         ] {
-            assert!(matches!(placed(files, &["."], compression), Err(Error::Meeting { .. })), "{files:?}");
+            let error = placed(files, &["."], compression).unwrap_err().to_string();
+            assert!(error.contains("it would be the output of both"), "{files:?}: {error}");
         }
-        assert!(matches!(placed(&["x.zip"], &["."], None), Err(Error::ForeignOutput { .. })));
+        let error = placed(&["x.zip"], &["."], None).unwrap_err().to_string();
+        assert!(error.contains("the format of .zip is not supported"), "{error}");
     }
 }

@@ -1,7 +1,6 @@
 //! A lane: an input, read chunk by chunk by one thread at a time.
 
 use crate::engine::checkpoint::Checkpoint;
-use crate::error::Error;
 use crate::input::chunks::{Chunks, Cut};
 use crate::input::inputs::{Input, Inputs};
 use crate::input::lines::{Hashing, Lines, What};
@@ -74,7 +73,7 @@ impl Reader {
             && rule.needs_header()
         {
             let resolved = rule.resolved(chunks.header_text());
-            let rule = resolved.map_err(|fault| io::Error::other(Error::Header { fault }))?;
+            let rule = resolved.map_err(|fault| io::Error::other(fault.to_string()))?;
             self.rule = Some(Arc::new(rule));
         }
         lines.set_rule(self.rule.clone());

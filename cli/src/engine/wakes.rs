@@ -25,7 +25,7 @@ pub fn receive(every: Option<Duration>, undone: Option<Error>) -> Result<Receive
     if let Some(every) = every {
         let due = move |_: &_| !send.is_empty() || send.send(Wake::Checkpoint).is_ok();
         let ticks = thread::Builder::new().spawn(move || tick(every).into_iter().take_while(due).for_each(drop));
-        ticks.map_err(|source| Error::Thread { source })?;
+        ticks.map_err(signals::no_thread)?;
     }
     Ok(wakes)
 }

@@ -1,5 +1,6 @@
 //! Places: the numbers of lines in the order of the inputs. Lines without a key count.
 
+use crate::error::Error;
 use crate::files;
 use std::path::Path;
 
@@ -68,6 +69,14 @@ impl Again {
         let Self { first, again } = self;
         first.count == again.count && first.starts == again.starts
     }
+}
+
+/// Returns the error for inputs that differ from the first reading.
+pub fn changed() -> Error {
+    Error::new(
+        "an input changed between the two times that it was read, so what was printed may be wrong; copy the inputs first, or give \
+         them by a pipe",
+    )
 }
 
 #[cfg(test)]

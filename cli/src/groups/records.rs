@@ -118,7 +118,8 @@ impl Records {
                 score.clear();
                 if let Some(words) = &mut score_words {
                     while score.last().is_none_or(|&word| has_more(word)) {
-                        score.push(words.next().ok_or(Error::Worker)?.map_err(Error::groups)?);
+                        let word = words.next().expect("the last word of a score has no more behind it");
+                        score.push(word.map_err(Error::groups)?);
                     }
                 } else {
                     score.push(choice.at(place));

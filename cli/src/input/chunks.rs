@@ -1,6 +1,5 @@
 //! Chunks: pieces of an input that end where a line ends.
 
-use crate::error::Error;
 use crate::input::foreign;
 use crate::input::header::{self, Expected};
 use crate::input::inputs::{Input, Opened};
@@ -106,12 +105,13 @@ impl Chunk {
 
     /// Removes the last record, whose quotes are not closed. Most lines of the input may be in the record, so the input is treated
     /// as broken there.
-    fn leave_out_open(&mut self, filled: &mut usize, end: u8, csv: Csv) -> Error {
+    fn leave_out_open(&mut self, filled: &mut usize, end: u8, csv: Csv) -> io::Error {
         self.records.ends.pop();
         let start = self.records.ends.last().copied().unwrap_or(0);
         let lines = memchr::memchr_iter(end, &self.buffer[start..*filled]).count();
         (self.open, self.unended, *filled) = (false, false, start);
-        Error::OpenQuote { lines, fault: Fault::Quote { has_escape: csv.escape.is_some() } }
+        let (s, fault) = (if lines == 1 { "" } else { "s" }, Fault::Quote { has_escape: csv.escape.is_some() });
+        io::Error::other(format!("the rest, {lines} line{s}, is one record: {fault}"))
     }
 
     /// Sets the chunk to the lines in the first `len` bytes, without the header.
@@ -220,7 +220,7 @@ impl Chunks {
                 }
                 chunk.end(&mut filled, &format);
                 if let (true, false, Some(csv)) = (chunk.open, self.cut.keep, format.csv) {
-                    self.failure = Some(io::Error::other(chunk.leave_out_open(&mut filled, format.end, csv)));
+                    self.failure = Some(chunk.leave_out_open(&mut filled, format.end, csv));
                 }
                 if self.failure.is_some() {
                     // The caller may need memory.
@@ -312,7 +312,8 @@ fn grow(buffer: &mut Vec<u8>, by: usize, had: usize) -> io::Result<()> {
     // Doubling seldom has to move the buffer, but may exceed the memory. The rest of the program needs some memory, too.
     let reserved = buffer.try_reserve(by).or_else(|_| buffer.try_reserve_exact(by));
     if reserved.and_then(|()| Vec::<u8>::new().try_reserve_exact(LEFT)).is_err() {
-        return Err(io::Error::new(io::ErrorKind::OutOfMemory, Error::LongLine { bytes: had }));
+        let why = format!("the next line has more than {had} bytes, and memory for more cannot be had");
+        return Err(io::Error::new(io::ErrorKind::OutOfMemory, why));
     }
     buffer.resize(buffer.len() + by, 0);
     Ok(())

@@ -1,6 +1,6 @@
 //! The contents of files, decompressed.
 
-use crate::error::Error;
+use crate::error::{Error, TMPDIR, remedy};
 use crate::input::decode::Coding;
 use crate::input::members::{Members, XzStream, ZstdFrame};
 use bzip2::bufread::BzDecoder;
@@ -27,7 +27,14 @@ impl Source {
         // Relaxed: the counter is only displayed.
         self.read.fetch_add(bytes.len() as u64, Relaxed);
         let copied = self.copy.as_mut().map_or(Ok(()), |copy| copy.write_all(bytes));
-        copied.map_err(|source| io::Error::other(Error::Copy { source }))
+        copied.map_err(|source| {
+            // An `Error`, because the input itself is not at fault.
+            io::Error::other(Error::new(format!(
+                "cannot keep a copy of a pipe in a temporary file, to read it twice: {source}; {}, or name a file in the place of the \
+                 pipe",
+                remedy(&source, TMPDIR)
+            )))
+        })
     }
 }
 
@@ -72,7 +79,8 @@ pub fn open(mut file: Source, start: u64, buffer: usize) -> io::Result<Box<dyn R
 /// Refuses a start that lies more than one byte (the end that a last line gets) after contents of `have` bytes.
 fn check_reach(have: u64, start: u64) -> io::Result<()> {
     if start > have.saturating_add(1) {
-        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, Error::Short { have, want: start }));
+        let why = format!("its contents have {have} bytes, and the checkpoint is at {start}");
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, why));
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::documents::Documents;
 use crate::documents::rule::DocumentRule;
-use crate::error::Error;
+use crate::error::{Error, remedy};
 use crate::input::contents::{self, Source};
 use crate::input::decode::Coding;
 use crate::input::inputs::Input;
@@ -46,7 +46,11 @@ pub fn of_inputs(inputs: &[Input], end: u8, sampled: &Sampled, go_on: bool) -> R
     let mut compressed = Samples::new(compressed, COMPRESSED);
     for input in inputs {
         let Some(size) = input.size else { return Ok(Err(input.origin.name().to_owned())) };
-        let failed = |source| Error::Estimate { input: input.origin.name().to_owned(), source };
+        let failed = |source| {
+            let remedy =
+                remedy(&source, "choose with --on-error how to go on, or give the number of distinct lines with -n");
+            Error::new(format!("cannot estimate how many lines {} has: {source}; {remedy}", input.origin.name()))
+        };
         if input.is_table {
             match input.with_file(|file| table::measure(file, sampled.column())) {
                 Ok((rows, bytes)) => tables += sampled.of_rows(rows, bytes),

@@ -52,11 +52,17 @@ impl Named<'_> {
             Some(list) => {
                 let listed = self.listed(list)?;
                 if listed.is_empty() {
-                    leave_out(&mut left_out, Error::EmptyList { list: files::input_name(list) }, go_on)?;
+                    let error = format!(
+                        "no input is named in {}, the list of --files-from; name one on each line",
+                        files::input_name(list)
+                    );
+                    leave_out(&mut left_out, Error::new(error), go_on)?;
                 }
                 named.extend(listed);
                 if files::is_standard(list) && named.iter().any(|path| files::is_standard(path)) {
-                    return Err(Error::StdinTwice);
+                    return Err(Error::new(
+                        "standard input cannot be an input and the list of --files-from at once; name another file for one of them",
+                    ));
                 }
             }
             None if named.is_empty() => named.push("-".into()),
@@ -79,7 +85,11 @@ impl Named<'_> {
             folders.push(path.clone());
             let (mut found, errors) = self.walk(path, own);
             if found.is_empty() && errors.is_empty() {
-                leave_out(&mut left_out, Error::NoFile { folder: files::name(path) }, go_on)?;
+                let error = format!(
+                    "no file is found in the directory {path:?}; see --glob, --hidden and --follow for what is left out; files that \
+                     the run writes, and tests and OLD, are not inputs either"
+                );
+                leave_out(&mut left_out, Error::new(error), go_on)?;
             }
             errors.into_iter().try_for_each(|error| leave_out(&mut left_out, error, go_on))?;
             if let Some(known) = &mut known {
@@ -92,16 +102,18 @@ impl Named<'_> {
 
     /// Returns the paths in a list.
     fn listed(&self, list: &Path) -> Result<Vec<PathBuf>, Error> {
-        let name = || files::input_name(list);
+        let name = files::input_name(list);
         let mut bytes = Vec::new();
         let read = if files::is_standard(list) {
             io::stdin().lock().read_to_end(&mut bytes).map(drop)
         } else {
             fs::read(list).map(|read| bytes = read)
         };
-        read.map_err(|source| Error::Open { input: name(), source })?;
+        read.map_err(files::cannot_open(&name))?;
         if self.list_end != 0 && bytes.contains(&0) {
-            return Err(Error::ListWithNul { list: name() });
+            return Err(Error::new(format!(
+                "cannot read {name}, the list of --files-from: there are NULs in it; give --files0-from if they end names"
+            )));
         }
         let names = bytes.split(|&byte| byte == self.list_end).filter(|name| !name.is_empty());
         Ok(names.map(|name| OsStr::from_bytes(name).into()).collect())
@@ -125,9 +137,12 @@ impl Named<'_> {
                 Ok(_) => {}
                 Err(error) => {
                     let input = files::name(error.path().unwrap_or(folder));
-                    errors.push(match error.loop_ancestor().map(files::name) {
-                        Some(folder) => Error::Loop { link: input, folder },
-                        None => Error::Open { input, source: own_words(error) },
+                    errors.push(match error.loop_ancestor() {
+                        Some(folder) => Error::new(format!(
+                            "cannot follow {input}: it leads back to {folder:?}, which it is in; remove the link, or leave out \
+                             --follow"
+                        )),
+                        None => files::cannot_open(&input)(own_words(error)),
                     });
                 }
             }

@@ -1,6 +1,5 @@
 //! Formats without lines, recognized by their first bytes or, if the bytes are not text, by the file name.
 
-use crate::error::Error;
 use crate::input::decode::Coding;
 use flate2::{Decompress, FlushDecompress, Status};
 use std::io;
@@ -138,14 +137,27 @@ pub fn of_file(path: &Path, head: &[u8], end: u8) -> Option<&'static str> {
 
 /// Returns the error for an input in this format.
 pub fn refused(format: &'static str) -> io::Error {
-    let error = match format {
-        "tar" => Error::TarInput,
-        TABLE if cfg!(feature = "parquet") => Error::PipedTable,
-        TABLE => Error::NoTables,
-        "gzip" | "zstd" | "xz" | "bzip2" | "lz4" => Error::CompressedTwice { format },
-        format => Error::ForeignInput { format },
+    let why = match format {
+        "tar" => {
+            "it is an archive of tar, which has files and no lines; unpack it, or give its files on standard input by \
+             `tar -xOf FILE |`, or"
+        }
+        TABLE if cfg!(feature = "parquet") => {
+            "it is Parquet, which is read from files that are not compressed as a whole; name such a file, or"
+        }
+        TABLE => {
+            "it is Parquet, which this build does not read; build it with `cargo build --release -p bloomline-cli --features \
+             parquet`, or"
+        }
+        "gzip" | "zstd" | "xz" | "bzip2" | "lz4" => &format!(
+            "what is compressed in it is compressed once more, by {format}; undo one of the two and give the rest by a pipe, or"
+        ),
+        _ => &format!(
+            "it is in the format of {format}, which is not supported; make lines of it, plain or compressed by gzip, zstd, xz, bzip2 \
+             or lz4, or"
+        ),
     };
-    io::Error::new(io::ErrorKind::Unsupported, error)
+    io::Error::new(io::ErrorKind::Unsupported, format!("{why} give --binary to take its bytes for lines"))
 }
 
 /// True if a byte is found that does not occur in text.

@@ -1,6 +1,7 @@
 //! Headers of inputs whose lines go to one output, which has one header, or whose keys depend on the order of columns.
 
 use crate::error::Error;
+use crate::files;
 use crate::input::chunks::{Chunk, Chunks, Cut};
 use crate::input::find;
 use crate::input::inputs::Inputs;
@@ -75,7 +76,7 @@ fn check_each(
         match check(expected, &header, input.origin.name(), &cut.format) {
             Ok(()) => inputs.found.push(input),
             Err(source) => {
-                let error = Error::Open { input: input.origin.name().to_owned(), source };
+                let error = files::cannot_open(input.origin.name())(source);
                 find::leave_out(&mut inputs.left_out, error, go_on)?;
             }
         }
@@ -99,6 +100,8 @@ pub fn check(expected: &Expected, header: &[u8], name: &str, format: &LineFormat
     if header.fields == first.fields {
         return Ok(());
     }
-    let (header, first, first_header) = (header.text, first.name.clone(), first.text.clone());
-    Err(io::Error::other(Error::OtherHeader { header, first, first_header, remedy: expected.remedy }))
+    let (header, Header { name: first, text: first_header, .. }, remedy) = (header.text, first, expected.remedy);
+    Err(io::Error::other(format!(
+        "its header is {header:?}, and that of {first} is {first_header:?}: make them the same, {remedy}"
+    )))
 }

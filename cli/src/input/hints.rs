@@ -63,7 +63,8 @@ pub fn check_replaced<'a>(
     // A file that cannot be read is reported when it is read.
     let hint =
         files.find_map(|input| input.peek(|again| of_records(again.open(0)?.contents, input, end, rule)).ok()?);
-    hint.map_or(Ok(()), |hint| Err(Error::Records { hint }))
+    let refused = |hint| Err(Error::new(format!("nothing is replaced: {hint}, or write to another file with -o")));
+    hint.map_or(Ok(()), refused)
 }
 
 /// Returns a hint if the contents of an input are records of several lines.

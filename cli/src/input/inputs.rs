@@ -170,8 +170,7 @@ impl Input {
             }
             Ok((file, metadata, coding != Coding::Plain, format.is_some()))
         };
-        let (file, metadata, compressed, is_table) =
-            open().map_err(|source| Error::Open { input: files::input_name(&path), source })?;
+        let (file, metadata, compressed, is_table) = open().map_err(files::cannot_open(&files::input_name(&path)))?;
         let file = (!metadata.is_file() || stdin).then(|| (file.into(), None));
         let origin = Origin::new(files::input_name(&path), &metadata);
         let size = origin.is_regular().then_some(metadata.len());

@@ -1,6 +1,5 @@
 //! The members of compressed files: gzip members, zstd and lz4 frames, xz and bzip2 streams. Files joined by `cat` have several.
 
-use crate::error::Error;
 use crate::input::foreign;
 use bzip2::bufread::BzDecoder;
 use flate2::bufread::GzDecoder;
@@ -90,7 +89,10 @@ impl<R: BufRead> Member for GzDecoder<R> {
         let zeros = skip_zeros(self.file())?;
         let is_last = self.file().fill_buf()?.is_empty();
         if zeros > 0 && !is_last {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, Error::Padding));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "after the zeros that end a gzip file comes something else",
+            ));
         }
         Ok(is_last)
     }

@@ -241,10 +241,19 @@ impl Output {
     /// Refuses an output in which no table can begin, because it must begin at the first byte of a file.
     fn check_table(&self, Watched { file, regular, .. }: &Watched) -> Result<(), Error> {
         if file.is_terminal() {
-            return Err(Error::TableTerminal { output: self.name.clone() });
+            return Err(Error::new(format!(
+                "cannot write Parquet to {}: it is a terminal; name a file with -o",
+                self.name
+            )));
         }
         let length = if *regular { file.metadata().map_err(|source| self.failed(source))?.len() } else { 0 };
-        if length > 0 { Err(Error::TableBehind { output: self.name.clone() }) } else { Ok(()) }
+        if length == 0 {
+            return Ok(());
+        }
+        Err(Error::new(format!(
+            "cannot write Parquet to {}: something is in it already, and Parquet needs a file of its own; name one with -o",
+            self.name
+        )))
     }
 
     /// The number of pieces that are being compressed or wait for their turn.
@@ -361,7 +370,7 @@ impl Output {
         if source.kind() == io::ErrorKind::BrokenPipe && self.standard {
             return Error::ReaderGone;
         }
-        Error::Write { output: self.name.clone(), source }
+        Error::new(format!("cannot write to {}: {source}", self.name))
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::encode::Compression;
 use crate::error::Error;
-use crate::file_lock::try_lock;
-use crate::files::{self, Origin};
+use crate::file_lock::{self, try_lock};
+use crate::files::{self, Origin, cannot_write};
 use crate::input::decode::Coding;
 use crate::output::Output;
 use crate::output::atomic_file::AtomicFile;
@@ -68,18 +68,21 @@ impl Target {
             // The name of the file itself, should a link lead to it.
             Ok((file, if there { None } else { Some(path.canonicalize()?) }))
         };
-        let (file, made) = open().map_err(|source| Error::Create { output: name.clone(), source })?;
+        let (file, made) = open().map_err(cannot_write(&name))?;
         let target = Self::of_file(file, path, name, compression, made)?;
         target.origin.check_apart(read, written)?;
         if compression.coding != Coding::Plain && target.file.is_terminal() {
-            return Err(Error::Terminal { output: target.origin.name().to_owned() });
+            return Err(Error::new(format!(
+                "cannot write compressed lines to {}: it is a terminal; name a file with -o, or leave out --compress",
+                target.origin.name()
+            )));
         }
         target.lock()
     }
 
     /// Opens the new contents of this run's own file, or an earlier run's contents if `goes_on`. Errors call it `name`.
     pub fn of_part(file: &AtomicFile, name: String, goes_on: bool) -> Result<Self, Error> {
-        let opened = file.open(goes_on).map_err(|source| Error::Create { output: name.clone(), source })?;
+        let opened = file.open(goes_on).map_err(cannot_write(&name))?;
         let made = (!goes_on).then(|| file.part.clone());
         Self::of_file(opened, Some(&file.part), name, file.compression, made)?.lock()
     }
@@ -91,7 +94,7 @@ impl Target {
         compression: Compression,
         made: Option<PathBuf>,
     ) -> Result<Self, Error> {
-        let metadata = file.metadata().map_err(|source| Error::Create { output: name.clone(), source })?;
+        let metadata = file.metadata().map_err(cannot_write(&name))?;
         let origin = Origin::new(name, &metadata);
         Ok(Self { origin, file, path: path.map(Path::to_owned), compression, length: 0, made })
     }
@@ -103,12 +106,10 @@ impl Target {
             // An error of locking is not a conflict. A run that created the file and did not begin may have removed it since.
             if !try_lock(&target.file, path).unwrap_or(true) {
                 target.made = None;
-                return Err(Error::Locked { file: target.origin.name().to_owned() });
+                return Err(file_lock::locked(target.origin.name()));
             }
             // Once locked, the file is this run's alone.
-            let metadata = target.file.metadata();
-            let metadata =
-                metadata.map_err(|source| Error::Create { output: target.origin.name().to_owned(), source })?;
+            let metadata = target.file.metadata().map_err(cannot_write(target.origin.name()))?;
             target.length = metadata.len();
         }
         Ok(target)
@@ -122,8 +123,7 @@ impl Target {
     /// Refuses a file that is shorter than `length`.
     pub fn check_length(&self, length: u64) -> Result<(), Error> {
         if self.origin.is_regular() && self.length < length {
-            let output = self.origin.name().to_owned();
-            return Err(Error::Shorter { output, have: self.length, want: length });
+            return Err(shorter(self.origin.name(), self.length, length));
         }
         Ok(())
     }
@@ -132,18 +132,25 @@ impl Target {
     pub fn begin(mut self, length: u64, table: Option<&Saved>) -> Result<Output, Error> {
         self.check_length(length)?;
         let name = self.origin.name().to_owned();
-        let mut file = self.file.try_clone().map_err(|source| Error::Create { output: name.clone(), source })?;
+        let mut file = self.file.try_clone().map_err(cannot_write(&name))?;
         let regular = self.origin.is_regular();
         if self.path.is_some() && regular {
             let begun = file.set_len(length).and_then(|()| file.seek(io::SeekFrom::Start(length)));
-            begun.map_err(|source| Error::Create { output: name.clone(), source })?;
+            begun.map_err(cannot_write(&name))?;
         }
         let table = table.map_or_else(|| Ok(Assembly::default()), |saved| Assembly::resumed(saved, length));
-        let table = table.map_err(|source| Error::Create { output: name.clone(), source })?;
+        let table = table.map_err(cannot_write(&name))?;
         self.made = None;
         let path = self.path.take();
         Ok(Output::new(Watched::new(file, regular), name, self.compression, path, length, table))
     }
+}
+
+/// Returns the error for an output of `have` bytes, of which a checkpoint has `want`.
+pub fn shorter(output: &str, have: u64, want: u64) -> Error {
+    Error::new(format!(
+        "cannot resume: {output} has {have} bytes, and had {want} at the checkpoint; to start over, remove the state"
+    ))
 }
 
 impl Drop for Target {
@@ -180,8 +187,8 @@ mod tests {
             let run = || {
                 start.wait();
                 let opened = Target::open(Some(&path), None, [], []);
-                let refused = opened.as_ref().err().map(|error| matches!(error, Error::Locked { .. }));
-                assert!(refused.unwrap_or(true));
+                let is_refusal = |error: &Error| error.to_string().contains("another run is writing to it");
+                assert!(opened.as_ref().err().is_none_or(is_refusal));
                 let begun = opened.is_ok();
                 let output = opened.and_then(|target| target.begin(0, None));
                 // Locks are held until all have tried.

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::word_file::WordFile;
-use bloomline::{BloomFilter, BuildError, FileErrorKind, KeyHasher, MergeError, Plan, ScalableBloomFilter};
+use bloomline::{BloomFilter, BuildError, FileError, FileErrorKind, KeyHasher, MergeError, Plan, ScalableBloomFilter};
 use std::io;
 use std::path::Path;
 
@@ -83,10 +83,11 @@ impl Local {
         match BloomFilter::load(path) {
             Ok(filter) => Ok(filter.into()),
             Err(error) if matches!(error.kind(), FileErrorKind::Scalable) => {
-                ScalableBloomFilter::load(path).map(Self::from).map_err(|error| Error::Load { error })
+                ScalableBloomFilter::load(path).map(Self::from)
             }
-            Err(error) => Err(Error::Load { error }),
+            Err(error) => Err(error),
         }
+        .map_err(|error| Error::new(format!("cannot load the filter {}", told(&error))))
     }
 
     /// Saves the set atomically. Fails if an estimate was too low, because no file format holds its filters.
@@ -94,9 +95,14 @@ impl Local {
         match (&self.first, &self.more) {
             (Some(first), None) => first.filter.save(path),
             (None, Some(more)) => more.save(path),
-            _ => return Err(Error::Outgrown),
+            _ => {
+                return Err(Error::new(
+                    "cannot save the filter: the inputs have more lines than was estimated, and no file has several filters of an \
+                     estimate; give the number of distinct lines with -n",
+                ));
+            }
         }
-        .map_err(|error| Error::Save { error })
+        .map_err(|error| Error::new(format!("cannot save the filter {}", told(&error))))
     }
 
     /// Merges another set into this one. `None` if only one of them grows.
@@ -277,6 +283,12 @@ fn more(keys: u64, rate: f64) -> (u64, f64) {
 /// The hashes that were not found.
 fn absent(hashes: &[u64], found: &[bool]) -> Vec<u64> {
     hashes.iter().zip(found).filter(|(_, found)| !**found).map(|(hash, _)| *hash).collect()
+}
+
+/// Formats an error of a file: its name, on one line even if it has line breaks, and what is wrong with it.
+fn told(error: &FileError) -> String {
+    let name = error.path().map_or_else(String::new, |path| format!("{path:?}"));
+    format!("{name}: {}", error.kind())
 }
 
 #[cfg(test)]

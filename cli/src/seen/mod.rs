@@ -19,6 +19,7 @@ use crate::seen::exact::Exact;
 use crate::seen::set::KeySet;
 use bloomline::BloomFilter;
 use std::env;
+use std::io;
 use std::mem;
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -69,7 +70,7 @@ impl Seen {
 
     /// Adds an exact check, with fingerprints in temporary files.
     pub fn with_exact(self) -> Result<Self, Error> {
-        let exact = Exact::new(&env::temp_dir()).map_err(|source| Error::Exact { source })?;
+        let exact = Exact::new(&env::temp_dir()).map_err(not_kept)?;
         Ok(Self { exact: Some(exact), ..self })
     }
 
@@ -103,7 +104,7 @@ impl Seen {
             let end = hashes.len().min(done.saturating_add(fits));
             let inserted = match set.insert_hashes(&hashes[done..end], &mut new[done..end]) {
                 Ok(inserted) => inserted as u64,
-                Err(error @ Error::Shared { .. }) => {
+                Err(error @ Error::Shared(_)) => {
                     claimed.halt = Some(Halt::Failed(error));
                     new.iter().filter(|new| **new).count() as u64
                 }
@@ -115,11 +116,16 @@ impl Seen {
         }
         if let Some(exact) = exact {
             let corrected = exact.correct(&fingerprints[..done], &mut new[..done]);
-            claimed.unique = corrected.map_err(|source| Error::Exact { source })? as u64;
+            claimed.unique = corrected.map_err(not_kept)? as u64;
         }
         claimed.unique += claimed.inserted;
         Ok((done, claimed))
     }
+}
+
+/// Wraps a failure of the exact check.
+fn not_kept(source: io::Error) -> Error {
+    Error::temporary("the hashes of --exact", &source)
 }
 
 /// The keys seen so far, for many threads: any number may read, or one inserts.
@@ -133,14 +139,13 @@ impl SharedSeen {
 
     /// Sets `found[i]` to `true` if hash i is in the set and its fingerprint passes the exact check.
     pub fn find(&self, hashes: &[u64], fingerprints: &[u128], found: &mut [bool]) -> Result<(), Error> {
-        let failed = |source| Error::Exact { source };
         let seen = self.look();
         seen.set.contains_hashes(hashes, found)?;
         let Some(exact) = &seen.exact else { return Ok(()) };
-        exact.confirm(fingerprints, found).map_err(failed)?;
+        exact.confirm(fingerprints, found).map_err(not_kept)?;
         if exact.is_untidy() {
             drop(seen);
-            self.write().exact.iter_mut().try_for_each(Exact::tidy).map_err(failed)?;
+            self.write().exact.iter_mut().try_for_each(Exact::tidy).map_err(not_kept)?;
         }
         Ok(())
     }

@@ -29,7 +29,10 @@ impl KeySet {
         match set.key_name() {
             "" => Ok(set),
             name if name == keys => Ok(set),
-            name => Err(Error::OtherKeys { filter: path.into(), has: name.to_owned(), asked: keys.to_owned() }),
+            name => Err(Error::new(format!(
+                "cannot use the filter {path:?}: its keys are \"{name}\", and these options ask for \"{keys}\"; give the key options \
+                 that it was made with, or choose another filter"
+            ))),
         }
     }
 
@@ -124,7 +127,7 @@ impl KeySet {
     /// Starts to record the hashes of all keys, from which another set can be built.
     pub fn spool(&mut self) -> Result<(), Error> {
         if let Self::Local(set) = self {
-            set.spool = Some(Ok(WordFile::new().map_err(|source| Error::Spool { source })?));
+            set.spool = Some(Ok(WordFile::new().map_err(not_spooled)?));
         }
         Ok(())
     }
@@ -139,11 +142,10 @@ impl KeySet {
 
     /// Inserts all of the recorded hashes.
     pub fn insert_spool(&mut self, spool: io::Result<WordFile>) -> Result<(), Error> {
-        let failed = |source| Error::Spool { source };
         let (mut hashes, mut new) = (Vec::new(), Vec::new());
-        let mut reader = spool.and_then(|mut spool| spool.read()).map_err(failed)?;
+        let mut reader = spool.and_then(|mut spool| spool.read()).map_err(not_spooled)?;
         loop {
-            reader.next_into(SPOOL_BATCH, &mut hashes).map_err(failed)?;
+            reader.next_into(SPOOL_BATCH, &mut hashes).map_err(not_spooled)?;
             if hashes.is_empty() {
                 return Ok(());
             }
@@ -243,4 +245,10 @@ impl KeySet {
             Self::Shared(set) => set.refresh(),
         }
     }
+}
+
+/// Wraps a failure of the file of recorded hashes.
+fn not_spooled(source: io::Error) -> Error {
+    let error = Error::temporary("the hashes of lines that cannot be read again", &source);
+    Error::new(format!("{error}, or fix the size with -n and --when-full warn"))
 }

@@ -37,12 +37,10 @@ pub fn server_of(options: &ServerOptions) -> Result<Option<RedisServer>, Error> 
     let Some(url) = options.redis.as_deref() else { return Ok(None) };
     // The URL, or `@` and a file that has it, so that a password need not be on the command line. The file is not read
     // by the parser of the command line, because its errors repeat the text.
-    let read = |path: &str| {
-        fs::read_to_string(path).map_err(|source| Error::Open { input: files::name(path.as_ref()), source })
-    };
+    let read = |path: &str| fs::read_to_string(path).map_err(files::cannot_open(&files::name(path.as_ref())));
     let file = url.strip_prefix('@').map(read).transpose()?;
     let mut server = RedisServer::new(file.as_deref().unwrap_or(url).trim())?.end_when(signals::flag());
-    let read = |path: &Path| fs::read(path).map_err(|source| Error::Open { input: files::name(path), source });
+    let read = |path: &Path| fs::read(path).map_err(files::cannot_open(&files::name(path)));
     if let Some(authority) = &options.redis_ca {
         server = server.certificate_authority(&read(authority)?)?;
     }
@@ -54,7 +52,7 @@ pub fn server_of(options: &ServerOptions) -> Result<Option<RedisServer>, Error> 
 
 impl From<RedisFilterError> for Error {
     fn from(error: RedisFilterError) -> Self {
-        Self::Shared { error: error.into() }
+        Self::Shared(error.to_string())
     }
 }
 

@@ -45,7 +45,10 @@ impl Wish {
 impl Selected {
     /// Makes a row group of the selected rows, or none. An unchanged group is copied.
     pub fn encode(&self) -> Result<Group, Error> {
-        let failed = |source| Error::Rows { input: self.rows.table.name.to_string(), source };
+        let failed = |source| {
+            let name = &self.rows.table.name;
+            Error::new(format!("cannot read {name}: {source}; nothing more is written, so leave this file out"))
+        };
         let damaged = || Err(io::Error::other(format!("row group {}: it is damaged", self.rows.group.unwrap_or(0))));
         quietly(|| group(self)).unwrap_or_else(damaged).map_err(failed)
     }

@@ -9,7 +9,7 @@ use crate::engine::pass::insert::Insert;
 use crate::engine::pass::record::Record;
 use crate::engine::pass::replay::Replay;
 use crate::engine::wakes::Wake;
-use crate::error::{Error, Stop};
+use crate::error::{Error, Stop, remedy};
 use crate::groups::near::clusters::Clusters;
 use crate::groups::near::involved::Collecting;
 use crate::groups::records::Records;
@@ -82,5 +82,6 @@ impl Plan {
 }
 
 fn twice(source: io::Error) -> Error {
-    Error::Twice { source }
+    let remedy = remedy(&source, "what comes by a pipe is kept in a temporary file, so set TMPDIR to another folder");
+    Error::new(format!("cannot read the inputs twice: {source}; {remedy}"))
 }

@@ -94,6 +94,24 @@ impl Plan {
         Demand { wish: self.print.wish, added, together: self.has_one_output() }
     }
 
+    /// Returns the error to report if the process ends before all is saved, or printed for an `is_shared` set.
+    fn undone(&self, is_shared: bool) -> Option<Error> {
+        let unsaved = |state: &State| {
+            Error::new(format!(
+                "ended before the state {:?} was saved: it is that of the last checkpoint, so the next run may print lines twice, and \
+                 loses none",
+                state.path
+            ))
+        };
+        let unprinted = || {
+            Error::new(
+                "ended before all was printed: lines that are in the shared filter may be missing in the output, and no run will \
+                 print them",
+            )
+        };
+        self.state().map(unsaved).or_else(|| is_shared.then(unprinted))
+    }
+
     /// Returns the pass over inputs that are read once.
     fn pass(&self, seen: &SharedSeen, tally: &Tally, against: Option<&Arc<RwLock<Against>>>) -> Arc<dyn Pass> {
         let (seen, in_order) = (seen.clone(), !self.destination.is_side_by_side());
@@ -127,7 +145,12 @@ impl Plan {
             self.begin(&inputs, set)?;
         let tests_report = reports.tests.take();
         match tally.limit.as_ref().filter(|limit| limit.stop) {
-            Some(_) if self.destination.is_side_by_side() => return Err(Error::StopSideBySide),
+            Some(_) if self.destination.is_side_by_side() => {
+                return Err(Error::new(
+                    "--when-full stop needs lines in order, and --output-dir reads many files at once; add --in-order, or let the \
+                     filter grow with --when-full grow",
+                ));
+            }
             Some(limit) => seen.limit(limit.keys),
             None => {}
         }
@@ -135,8 +158,7 @@ impl Plan {
         inputs.left_out.drain(..).for_each(|why| tally.leave_out(&why));
         let left_out = start.as_ref().map_or(0, |start| start.left_out);
         tally.counts.left_out = tally.counts.left_out.max(left_out);
-        let unsaved = self.state().map(|state| Error::Unsaved { state: state.path.clone() });
-        let undone = unsaved.or(seen.set.shared().map(|_| Error::UnprintedAtEnd));
+        let undone = self.undone(seen.set.shared().is_some());
         let (wakes, against) = match indexed {
             Some(Indexed { against, left_out, wakes }) => {
                 tally.counts.left_out += left_out;
@@ -201,7 +223,10 @@ impl Plan {
         }
         if let (None, Some(replaced)) = (&stop, replaced) {
             if work.is_broken(replaced.path()) {
-                return Err(Error::Broken { file: replaced.name.clone() });
+                return Err(Error::new(format!(
+                    "cannot replace {}: its rest cannot be read; it stays as it is",
+                    replaced.name
+                )));
             }
             replaced.publish()?;
         }
@@ -216,7 +241,7 @@ impl Plan {
         let mut alive = !matches!(stop, Some(Stop::After(_)));
         let stop = match (stop, signals::first()) {
             // Do not wait for a server that did not answer. Its uncertain lines are reported below.
-            (Some(Stop::After(Error::Shared { .. })), Some(signal)) => Some(Stop::Signal(signal)),
+            (Some(Stop::After(Error::Shared(_))), Some(signal)) => Some(Stop::Signal(signal)),
             (None, _) => {
                 let checked = seen.set.shared().map_or(Ok(true), |set| set.check());
                 alive = matches!(checked, Ok(true));

@@ -3,6 +3,7 @@
 use crate::engine::pass::{Pass, Task};
 use crate::error::Error;
 use crate::groups::decisions::Decided;
+use crate::groups::places;
 use crate::input::inputs::Stamp;
 use crate::input::lines::{Hashing, Lines};
 use crate::key::json::Pointer;
@@ -35,7 +36,7 @@ impl Pass for Replay {
     /// Compares the number of lines and the times of the last changes.
     fn finish(&self) -> Result<(), Error> {
         let is_same = locked(&self.decided).is_done() && !self.stamps.iter().any(Stamp::is_old);
-        if is_same { Ok(()) } else { Err(Error::Changed) }
+        if is_same { Ok(()) } else { Err(places::changed()) }
     }
 
     fn repeated(&self) -> Option<u64> {

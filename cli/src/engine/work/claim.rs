@@ -36,7 +36,10 @@ impl Work {
         }
         // No other process prints these lines. So they are written before others are claimed, while this thread has the turn.
         let lines = if chunk.end.is_none() { chunk.lines.marked(true) } else { 0 };
-        let unprinted = |source| Stop::Failed(Error::Unprinted { lines, source: Box::new(source) });
+        let unprinted = |source: Error| {
+            let why = format!("{source}; up to {lines} new lines are in the shared filter and were not printed");
+            Stop::Failed(Error::new(why))
+        };
         let sink = self.sink(chunk.at.0);
         // Compressed bytes are written too: a run that is killed loses the lines of one chunk.
         let gathered = self.gather(chunk, encoder).and_then(|()| Ok(sink.write_out(encoder)?));

@@ -4,7 +4,7 @@ use crate::encode::Encoder;
 use crate::engine::lane::{Chunk, End, Lane};
 use crate::engine::sink::Sink;
 use crate::engine::work::Work;
-use crate::error::{Error, Stop};
+use crate::error::{Error, Stop, remedy};
 use crate::input::lines::{AsideCounts, Lines};
 use crate::key::fault::Fault;
 use crate::locked::locked;
@@ -13,7 +13,6 @@ use crate::seen::counts::Counts;
 use crate::seen::tally::Limit;
 use crate::seen::{Claimed, Halt};
 use crate::values::OnError;
-use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Pieces that are complete, each with its output.
@@ -81,16 +80,8 @@ impl Work {
             // Faults in later lines do not matter.
             Some(Halt::Enough) => Some(Stop::Enough),
             Some(Halt::Failed(error)) => Some(Stop::After(error)),
-            Some(Halt::Full) => tally
-                .limit
-                .as_ref()
-                .map(|&Limit { planned, fpr, .. }| Stop::After(Error::Full { line: line(&lines), keys: planned, fpr })),
-            None => lines.take_fault().map(|fault| {
-                Stop::After(match fault {
-                    Fault::Null => Error::NullKey { line: line(&lines) },
-                    fault => Error::NoKey { what: tally.wanted, line: line(&lines), fault },
-                })
-            }),
+            Some(Halt::Full) => tally.limit.as_ref().map(|limit| Stop::After(full(limit, &line(&lines)))),
+            None => lines.take_fault().map(|fault| Stop::After(no_key(tally.wanted, &line(&lines), &fault))),
         };
         self.pass.emitted(lane.number, gathered.position.lines, &lines)?;
         gathered.position.advance(&lines, passed);
@@ -106,15 +97,15 @@ impl Work {
         if let End::Failed(source) = end {
             // The input itself is not at fault.
             let source = match source.downcast::<Error>() {
-                Ok(error @ Error::Copy { .. }) => return Ok((Vec::new(), Some(Stop::After(error)))),
-                Ok(error) => io::Error::other(error),
+                Ok(error) => return Ok((Vec::new(), Some(Stop::After(error)))),
                 Err(source) => source,
             };
-            let position = gathered.position.to_string();
+            let why = format!("cannot read {}: {source}", gathered.position);
             if self.task.on_error == OnError::Fail {
-                return Ok((Vec::new(), Some(Stop::After(Error::Read { position, source }))));
+                let remedy = remedy(&source, "choose with --on-error how to go on");
+                return Ok((Vec::new(), Some(Stop::After(Error::new(format!("{why}; {remedy}"))))));
             }
-            let why = format!("cannot read {position}: {source}; continued without the rest of it");
+            let why = format!("{why}; continued without the rest of it");
             locked(&self.tally).leave_out(&why);
             gathered.broken = Some(why);
         }
@@ -132,4 +123,21 @@ impl Work {
         }
         Ok((sink.end()?, None))
     }
+}
+
+/// Returns the error for a new line that a full filter has no room for.
+fn full(limit: &Limit, line: &str) -> Error {
+    let Limit { planned, fpr, .. } = limit;
+    Error::new(format!(
+        "stopped at {line}: the filter is full with {planned} distinct lines, at a false-positive rate of {fpr}; make it larger with \
+         -n or --memory, or let it grow with --when-full grow; a state keeps its size, so begin another"
+    ))
+}
+
+/// Returns the error for a line without the key, or the text, that is `wanted`.
+fn no_key(wanted: &str, line: &str, fault: &Fault) -> Error {
+    Error::new(match fault {
+        Fault::Null => format!("the key has a null in {line}; choose with --nulls how to go on"),
+        fault => format!("no {wanted} in {line}: {fault}; choose with --on-error how to go on"),
+    })
 }

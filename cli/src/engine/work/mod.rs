@@ -32,6 +32,7 @@ use crate::locked::{locked, reading, writing};
 use crate::progress::Progress;
 use crate::seen::SharedSeen;
 use crate::seen::tally::Tally;
+use crate::signals;
 use crate::turns::Turns;
 use crossbeam_channel::{Receiver, Sender, bounded, never, select, tick};
 use std::cmp::Reverse;
@@ -160,7 +161,7 @@ impl Work {
                 drop(alive);
             };
             let worker = thread::Builder::new().name("worker".into()).spawn(live);
-            worker.map_err(|source| self.end_early(Error::Thread { source }))?;
+            worker.map_err(|source| self.end_early(signals::no_thread(source)))?;
         }
         drop(alive);
         let shows = tick(PERIOD);
@@ -257,7 +258,8 @@ impl Work {
         while let Some(lane) = self.choose(last) {
             let mut between = None;
             let step = AssertUnwindSafe(|| self.step(&self.lanes[lane], &mut encoder, &mut between));
-            if let Err(why) = panic::catch_unwind(step).unwrap_or_else(|_| Err(Error::Worker.into())) {
+            let ended = || Error::new("a thread that reads and writes has ended");
+            if let Err(why) = panic::catch_unwind(step).unwrap_or_else(|_| Err(ended().into())) {
                 self.fail(why, failed);
             }
             // A checkpoint must not see the incomplete work of a failure, so the lock is held until the failure is recorded.

@@ -5,6 +5,7 @@ use crate::groups::marks::Marks;
 use crate::groups::near::involved::Involved;
 use crate::groups::near::sets::Reader;
 use crate::groups::near::sketch::Sketches;
+use crate::groups::places;
 use crate::phase::Phase;
 use std::io;
 use std::mem;
@@ -236,7 +237,7 @@ impl Clusters {
         let Involved { places, known, mut buckets, sets, .. } = involved;
         let count = places.count as u32;
         if sets.sizes.len() != count as usize {
-            return Err(Error::Changed);
+            return Err(places::changed());
         }
         let reader = Reader::new(sets, in_memory).map_err(Error::groups)?;
         let mut pairs = Pairs::new(reader, threshold, most);
@@ -287,7 +288,7 @@ impl Clusters {
 
     /// Returns the Jaccard index of the documents at two places. Both share bands with others.
     pub fn similarity(&mut self, place: u64, other: u64) -> Result<f64, Error> {
-        let of = |place| self.places.index(place).map(|document| document as u32).ok_or(Error::Changed);
+        let of = |place| self.places.index(place).map(|document| document as u32).ok_or_else(places::changed);
         self.reader.similarity(of(place)?, of(other)?).map_err(Error::groups)
     }
 }

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::groups::marks::Marks;
 use crate::groups::near::sets::Sets;
-use crate::groups::places::{Again, Places};
+use crate::groups::places::{Again, Places, changed};
 use crate::word_file::WordFile;
 use std::mem;
 
@@ -46,7 +46,9 @@ impl Involved {
         }
         involved.places.count();
         match involved.places.count {
-            documents if documents > u64::from(u32::MAX) => Err(Error::Pairs { documents }),
+            documents if documents > u64::from(u32::MAX) => Err(Error::new(format!(
+                "cannot compare {documents} documents that share bands: 4294967295 are the most; compare parts of the inputs"
+            ))),
             _ => Ok(involved),
         }
     }
@@ -98,6 +100,6 @@ impl Collecting {
 
     /// Returns the documents with their sets, if the lines were the same again.
     pub fn end(self) -> Result<Involved, Error> {
-        if self.again.is_done() { Ok(self.involved) } else { Err(Error::Changed) }
+        if self.again.is_done() { Ok(self.involved) } else { Err(changed()) }
     }
 }

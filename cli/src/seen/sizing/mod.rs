@@ -116,7 +116,10 @@ fn choose(size: &SizeOptions, growth: &GrowthOptions, keep: bool, found: Result<
     let keys = size.expected_keys.map_or(found, Ok);
     let unknown = keys.is_err() && memory.is_none() && when_full.is_none();
     if let (true, Some(max_fpr)) = (grows || unknown, max_fpr) {
-        return Err(Error::NeverFull { max_fpr: *max_fpr });
+        return Err(Error::new(format!(
+            "--max-fpr {max_fpr} tells when a filter is full, and a filter that grows never is: it keeps the rate of -p; leave out \
+             --max-fpr, or fix the size by --when-full warn, and by -n for a pipe"
+        )));
     }
     check_rates(*max_fpr, Some(size.fpr()))?;
     match (*memory, grows) {
@@ -147,7 +150,10 @@ fn choose(size: &SizeOptions, growth: &GrowthOptions, keep: bool, found: Result<
                 return if fpr < 1.0 {
                     Ok(Choice::Estimated { plan, keys, fpr })
                 } else {
-                    Err(Error::TooSmall { bytes, keys })
+                    Err(Error::new(format!(
+                        "{bytes} bytes are too few for a filter of {keys} keys; give more with --memory, or a rate with -p, for which \
+                         a filter that is full takes more memory"
+                    )))
                 };
             }
             let full = fpr.or(keys.map(|keys| plan.expected_fpr(keys))).unwrap_or(size.fpr());
@@ -160,7 +166,10 @@ fn choose(size: &SizeOptions, growth: &GrowthOptions, keep: bool, found: Result<
 /// Refuses a --max-fpr below the rate of -p.
 fn check_rates(max_fpr: Option<f64>, fpr: Option<f64>) -> Result<(), Error> {
     match max_fpr.zip(fpr).filter(|(max_fpr, fpr)| max_fpr < fpr) {
-        Some((max_fpr, fpr)) => Err(Error::MaxFprBelow { max_fpr, fpr }),
+        Some((max_fpr, fpr)) => Err(Error::new(format!(
+            "--max-fpr {max_fpr} is below the rate of -p, {fpr}: the filter would be full before the lines are in that it is made for; \
+             give -p {max_fpr} or a lower rate"
+        ))),
         None => Ok(()),
     }
 }
@@ -178,7 +187,12 @@ fn for_estimate(size: &SizeOptions, keys: u64, exact: bool) -> Result<Choice, Er
 
 /// Chooses a filter for a number of keys. It is full with them, or at `max_fpr` if that is given.
 fn for_keys(size: &SizeOptions, keys: Result<u64, String>, max_fpr: Option<f64>, stop: bool) -> Result<Choice, Error> {
-    let keys = keys.map_err(|input| Error::KeysUnknown { input })?;
+    let unknown = |input| {
+        Error::new(format!(
+            "cannot tell how many lines {input} has, because it is not a file; give the number of distinct lines with -n"
+        ))
+    };
+    let keys = keys.map_err(unknown)?;
     let plan = BloomFilter::builder().expected_keys(keys).false_positive_rate(size.fpr()).plan()?;
     let full = max_fpr.map_or(keys, |fpr| plan.capacity(fpr));
     let limit = Limit::new(full, max_fpr.unwrap_or(size.fpr()), stop);
@@ -243,7 +257,11 @@ pub fn limit_of_state(
     set: &KeySet,
 ) -> Result<Option<Limit>, Error> {
     let GrowthOptions { memory, max_fpr, when_full } = growth;
-    let refused = |reason: String| Err(Error::State { path: state.into(), reason });
+    let refused = |reason: String| {
+        Err(Error::new(format!(
+            "cannot use the state {state:?}: {reason}; leave out the option that differs, or choose another state"
+        )))
+    };
     let seed = set.hasher().seed();
     if let Some(asked) = size.seed.filter(|asked| *asked != seed) {
         return refused(format!("its seed is {seed}, and not {asked}"));

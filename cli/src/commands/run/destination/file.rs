@@ -2,7 +2,7 @@
 
 use crate::commands::groups::{Grouping, Targets};
 use crate::commands::kinds;
-use crate::commands::run::destination::{Begun, CONTINUE, Destination, NOTHING_LEFT, begin_reports};
+use crate::commands::run::destination::{Begun, CONTINUE, Destination, NOTHING_LEFT, begin_reports, emptied};
 use crate::commands::run::plan::Plan;
 use crate::engine::sink::{Print, Sink};
 use crate::error::Error;
@@ -38,7 +38,7 @@ impl Plan {
         let full = full.map(|target| target.origin.name().to_owned()).filter(|_| !self.destination.force);
         // Lines that this run would not print again, because their keys are known.
         let lost = |known: &str, resume| match &full {
-            Some(output) => Err(Error::Emptied { output: output.clone(), known: known.to_owned(), resume }),
+            Some(output) => Err(emptied(output, known, resume)),
             None => Ok(()),
         };
         if self.is_shared() {
@@ -59,7 +59,11 @@ impl Plan {
                 // Without a state, no checkpoint was reached and nothing was printed.
                 (false, true) => {
                     if let Some(output) = full {
-                        return Err(Error::NoState { state: state.path.clone(), output });
+                        return Err(Error::new(format!(
+                            "cannot resume: there is no state {:?}, and {output} holds lines that a run from the beginning would \
+                             empty; check the name of the state, or give --force to lose these lines",
+                            state.path
+                        )));
                     }
                 }
                 (false, false) => lost(&known, "")?,
@@ -98,12 +102,15 @@ impl Plan {
         let all = all && which.is_none_or(|which| matches!(which, Which::All));
         let Some(named) = named.filter(|_| all) else { return Ok(None) };
         if self.state().is_some() || self.is_shared() {
-            return Err(Error::KnownAgain { output: files::name(path) });
+            return Err(Error::new(format!(
+                "cannot write to {path:?}: it is also an input, and with --state or --redis the next run would know all of its lines \
+                 and empty it; write to another file"
+            )));
         }
         output.check_apart(own, [])?;
         // An input that is skipped because it cannot be read would be lost.
         let input = inputs.iter().find(|input| input.origin.identity() == output.identity());
-        let lost = || Error::Overwrite { input: files::name(named), output: files::name(path) };
+        let lost = || files::overwrites(&files::name(path), &files::name(named));
         let input = input.ok_or_else(lost)?;
         Replaced::of(path, input, self.destination.output.compress.filter(|_| !input.is_table)).map(Some)
     }

@@ -1,7 +1,7 @@
 //! The opening of an output for each input, in a folder.
 
 use crate::commands::kinds;
-use crate::commands::run::destination::{Begun, CONTINUE, Destination, NOTHING_LEFT, begin_reports};
+use crate::commands::run::destination::{Begun, CONTINUE, Destination, NOTHING_LEFT, begin_reports, emptied};
 use crate::commands::run::plan::Plan;
 use crate::engine::checkpoint::Mark;
 use crate::engine::folder::{self, Folder};
@@ -26,12 +26,12 @@ impl Plan {
             let besides: Vec<Origin> = self.besides().map(Origin::of).collect();
             files::check_target(manifest, inputs.found.iter().map(|input| &input.origin).chain(&besides))?;
             if files::is_standard(manifest) {
-                return Err(Error::NotRegular { output: files::name(manifest) });
+                return Err(files::not_regular(&files::name(manifest)));
             }
             kinds::check_name_of_manifest(manifest)?;
             let real = files::real(manifest);
             if let Some(same) = own.iter().find(|own| files::real(own) == real) {
-                return Err(Error::Overwrite { input: files::name(same), output: files::name(manifest) });
+                return Err(files::overwrites(&files::name(manifest), &files::name(same)));
             }
             own.push(manifest.to_owned());
         }
@@ -59,9 +59,8 @@ impl Plan {
         if let Some(full) =
             reports.iter().find(|target| target.is_full() && state.is_some() && !*force && start.is_none())
         {
-            let (output, known) =
-                (full.origin.name().to_owned(), format!("the state {:?}", state.map_or(path, |state| &state.path)));
-            return Err(Error::Emptied { output, known, resume: advice });
+            let known = format!("the state {:?}", state.map_or(path, |state| &state.path));
+            return Err(emptied(full.origin.name(), &known, advice));
         }
         if !*force {
             outputs.iter().try_for_each(|(output, mark)| folder::check(output, mark, start.is_some(), advice))?;

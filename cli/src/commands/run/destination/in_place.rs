@@ -24,8 +24,12 @@ impl Plan {
             input.origin.check_apart(&besides, [])?;
             // The second time, all its lines would be duplicates.
             if let Some(first) = input.origin.identity().and_then(|identity| known.insert(identity, input)) {
-                let (first, second) = (first.origin.name().to_owned(), input.origin.name().to_owned());
-                return Err(Error::Same { first, second });
+                return Err(Error::new(format!(
+                    "cannot replace {}: it is the same file as {}, and would lose its lines to itself; name each file once, or leave \
+                     one out of a directory with --glob '!NAME'",
+                    input.origin.name(),
+                    first.origin.name()
+                )));
             }
             let anew = annotates
                 || output.compress.is_some()

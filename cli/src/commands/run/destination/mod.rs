@@ -111,7 +111,10 @@ impl Plan {
     /// before the first line is claimed in a shared set.
     pub(super) fn begin(&self, inputs: &Inputs, set: Option<KeySet>) -> Result<Begun, Error> {
         if self.state().is_some_and(|state| state.resume) && !self.can_resume(&inputs.found) {
-            return Err(Error::ResumeStream);
+            return Err(Error::new(
+                "only a run from files to files can be resumed; name the input files, and name the outputs with -o and --dupes, or \
+                 with --output-dir",
+            ));
         }
         match &self.destination.kind {
             DestinationKind::Folder { path, .. } => self.begin_folder(path, inputs, set),
@@ -154,6 +157,14 @@ impl Plan {
         saved.try_for_each(|saved| files::check_target(&saved, &outputs))?;
         Ok(targets)
     }
+}
+
+/// Returns the error for an output whose lines a run that knows them would lose. `resume` is advice about an earlier run.
+fn emptied(output: &str, known: &str, resume: &str) -> Error {
+    Error::new(format!(
+        "refusing to empty {output}: it holds lines, and a run with {known} empties no output that does; {resume}write to another file, \
+         append with >>, or give --force to lose these lines"
+    ))
 }
 
 /// Empties the reports, unless the run resumes at its end: then they are complete.
