@@ -13,7 +13,7 @@ import bloomline
 from conftest import Server
 
 HERE = pathlib.Path(__file__).parents[1]
-# The last section of a page, if it has it.
+# The section whose examples need a server, the last with examples.
 ON_A_SERVER = "## One set for many machines"
 
 
