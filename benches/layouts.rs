@@ -20,7 +20,7 @@ use bloomline_benches::hashes::probe_keys;
 use bloomline_benches::layout::Layout;
 use bloomline_benches::rivals::fresh;
 use bloomline_benches::turns::{Side, duel};
-use bloomline_benches::{HITS, ROUND_KEYS, held, planned_keys, portions, sizes};
+use bloomline_benches::{HITS, ROUND_KEYS, chunks, held, planned_keys, sizes};
 use criterion::{Criterion, SamplingMode, Throughput};
 use std::convert::identity;
 use std::time::Duration;
@@ -98,7 +98,7 @@ fn layouts(bytes: usize) -> Vec<Box<dyn Sides>> {
 
 fn at_load<L: Layout>(bytes: usize) -> L {
     let mut filter = L::for_memory(bytes, planned_keys(bytes)).unwrap();
-    portions(0, planned_keys(bytes), |hashes| {
+    chunks(0, planned_keys(bytes), |hashes| {
         filter.insert_hashes(hashes, &mut vec![false; hashes.len()]);
     });
     filter

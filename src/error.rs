@@ -106,7 +106,7 @@ pub enum BuildError {
 
 impl BuildError {
     /// Converts an error about a part's rate to one about the `rate` of the whole filter.
-    pub(crate) fn of_whole(self, rate: f64) -> Self {
+    pub(crate) fn for_whole(self, rate: f64) -> Self {
         match self {
             Self::RateUnreachable { value, floor } => {
                 Self::RateUnreachable { value: rate, floor: floor * (rate / value) }
@@ -180,8 +180,8 @@ pub enum MergeError {
     Stages {
         /// Stages of both filters.
         stages: usize,
-        /// The most that a filter takes.
-        most: usize,
+        /// The highest number that a filter takes.
+        max: usize,
     },
     /// Another seed. The message names neither, because a seed may be a secret: see `seed()`.
     Seed,
@@ -192,7 +192,7 @@ messages! { MergeError {
     Self::Units { ours, theirs } => "filters differ in size: {ours} and {theirs}; {BUILD_BOTH}",
     Self::Probes { ours, theirs } => "filters differ in probes: {ours} and {theirs}; {BUILD_BOTH}",
     Self::KeyName { ours, theirs } => "filters have different kinds of keys: `{ours}` and `{theirs}`; build both from the same kind",
-    Self::Stages { stages, most } => "the filters have {stages} stages together, and one takes {most}; build one filter for all keys",
+    Self::Stages { stages, max } => "the filters have {stages} stages together, and one takes {max}; build one filter for all keys",
     Self::Seed => "filters differ in seed; {BUILD_BOTH}",
 }}
 

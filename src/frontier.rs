@@ -31,9 +31,9 @@ use crossbeam::queue::SegQueue;
 ///   waited: another thread may be about to push.
 /// - `len` and `is_empty` are right for some moment during the call.
 /// - `seen` counts an item before it can be popped.
-/// - With [`WhenFull::Refuse`] never more than the expected items are queued. A push takes a place, which `seen` counts,
+/// - With [`WhenFull::Refuse`] never more than the expected items are queued. A push takes a permit, which `seen` counts,
 ///   before it claims its item, and returns it if another thread was faster. So while `t` threads push the same items,
-///   up to `t - 1` places fewer than are left may be on offer; all are again when these pushes have returned.
+///   up to `t - 1` permits fewer than are left may be available; all are again when these pushes have returned.
 ///
 /// # When a crawl is over
 /// An empty queue is not the end: a thread that visits an item may push more. The crawl is over when as many items were visited
@@ -110,12 +110,12 @@ pub struct Frontier<T> {
     filter: AtomicBloomFilter,
     capacity: u64,
     when_full: WhenFull,
-    /// Items claimed, and places held for claims under way.
+    /// Items claimed, and permits held for claims under way.
     ///
-    /// All of its orderings are Relaxed. That no more than `capacity` places are given out, and that one push alone
+    /// All of its orderings are Relaxed. That no more than `capacity` permits are given out, and that one push alone
     /// passes it, follows from the one order that all read-modify-writes of an atomic have. And who popped an item
     /// sees it counted, for the queue makes a push happen before its pop, and the count comes before the push.
-    places: AtomicU64,
+    claimed: AtomicU64,
 }
 
 /// The treatment of new items once a [`Frontier`] has seen as many as it was made for.
@@ -175,7 +175,7 @@ impl<T> Frontier<T> {
             filter,
             capacity: expected_items,
             when_full: WhenFull::default(),
-            places: AtomicU64::new(0),
+            claimed: AtomicU64::new(0),
         }
     }
 
@@ -193,7 +193,7 @@ impl<T> Frontier<T> {
             frontier.filter.insert(&item);
             frontier.queue.push(item);
         }
-        frontier.places = AtomicU64::new(frontier.queue.len() as u64);
+        frontier.claimed = AtomicU64::new(frontier.queue.len() as u64);
         frontier
     }
 
@@ -257,7 +257,7 @@ impl<T> Frontier<T> {
                 if !self.filter.insert_hash(hash) {
                     return Ok(false);
                 }
-                let before = self.places.fetch_add(1, Ordering::Relaxed);
+                let before = self.claimed.fetch_add(1, Ordering::Relaxed);
                 self.queue.push(item);
                 // Only one push finds exactly the capacity taken.
                 if before == self.capacity {
@@ -266,20 +266,20 @@ impl<T> Frontier<T> {
                 Ok(true)
             }
             WhenFull::Refuse => {
-                // Checked first: a seen item needs no place, so it is not refused when none is left.
+                // Checked first: a seen item needs no permit, so it is not refused when none is left.
                 if self.filter.contains_hash(hash) {
                     return Ok(false);
                 }
-                // The place comes before the claim: a refused item must leave no trace in the filter.
-                let free = |places| (places < self.capacity).then_some(places + 1);
-                if self.places.fetch_update(Ordering::Relaxed, Ordering::Relaxed, free).is_err() {
+                // The permit comes before the claim: a refused item must leave no trace in the filter.
+                let free = |claimed| (claimed < self.capacity).then_some(claimed + 1);
+                if self.claimed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, free).is_err() {
                     return Err(FrontierFull { item, capacity: self.capacity });
                 }
                 let new = self.filter.insert_hash(hash);
                 if new {
                     self.queue.push(item);
                 } else {
-                    self.places.fetch_sub(1, Ordering::Relaxed);
+                    self.claimed.fetch_sub(1, Ordering::Relaxed);
                 }
                 Ok(new)
             }
@@ -340,7 +340,7 @@ impl<T> Frontier<T> {
     /// # Ok::<(), bloomline::BuildError>(())
     /// ```
     pub fn seen(&self) -> u64 {
-        self.places.load(Ordering::Relaxed)
+        self.claimed.load(Ordering::Relaxed)
     }
 
     /// The number of items that the frontier was made for.

@@ -82,30 +82,30 @@ extern crate std;
 //     key/         what can be a key: hash single keys within_build
 //     kernel/      the operations on a block, for each instruction set: block isa prefetch portable avx2 avx512 neon kind dispatch pick
 //     error
-//     rate/        the mathematics of the false-positive rate: fpr stats growth window
-//     batch/       many keys at once: hashed op pending selection collect
-//     layout/      where the bits of a key are: format storage params shape access operations claim words4
-//     builder/     from the values that a filter is built from to its geometry: purpose options size plan
+//     rate/        the mathematics of the false-positive rate: fpr set_bits growth window
+//     batch/       many keys at once: hash_chunks op unresolved selection collect
+//     layout/      where the bits of a key are: info storage params model access ops claim sectorized
+//     builder/     from the values that a filter is built from to its geometry: spec options geometry plan
 //     file/        the format of docs/FORMAT.md (feature file)
-//     concurrent/  what threads agree by that fill one filter after another (std): turn room
-//     filter/      the filters of one size: any fixed row bulk methods bloom fold atomic borrowed
-//     growing/     filters that grow: stages shared_stages file parallel scalable atomic
+//     concurrent/  what threads agree by that fill one filter after another (std): epoch permits
+//     filter/      the filters of one size: any raw chain bulk methods bloom fold atomic borrowed
+//     growing/     filters that grow: stages shared_stages file bulk scalable atomic
 //     rotating/    filters that forget (std): generations filter
 //     variants/    other layouts (feature variants); calculator/ has the figures of docs/calculator.html
 //     frontier     Frontier, a crawler's queue (feature frontier)
 //
-// A public filter type is a struct around its implementation: `Fixed<layout, access>`, or the stages or generations of a filter
-// that grows or rotates. A layout implements `Shape` (its mathematics) and `Operations` for the memory of one writer, of many,
+// A public filter type is a struct around its implementation: `RawFilter<layout, access>`, or the stages or generations of a filter
+// that grows or rotates. A layout implements `Layout` (its mathematics) and `LayoutOps` for the memory of one writer, of many,
 // or of both. The macros of `filter/methods.rs` write the public methods with their documentation, so that a method has the
 // same name, arguments and words on every type. `tests/suite/pages.rs` has the table of the methods of each type, and why the
 // others lack them.
 //
-// The hot path, `BloomFilter::contains_hashes`, goes through `filter/methods.rs` (the public method), `filter/fixed.rs` (lengths are
-// checked), `layout/words4.rs` (a batch that is compiled in this crate, and what a probe is), `layout/operations.rs` (a task for the
-// kernel), `kernel/dispatch.rs` (one dispatch, by CPU and number of probes) and `batch/op.rs` (the loop, with prefetches ahead). All
-// below the dispatch is inlined into one function. A single key has a function of its own for each kernel, whose address the filter
-// keeps. `layout/operations.rs` lets a layout write out `contains_many` and `insert_many`, which are then compiled in this crate and
-// not in each crate that uses it.
+// The hot path, `BloomFilter::contains_hashes`, goes through `filter/methods.rs` (the public method), `filter/raw.rs` (lengths
+// are checked), `layout/sectorized.rs` (a batch that is compiled in this crate, and what a probe is), `layout/ops.rs` (a
+// `BatchOp` for the kernel), `kernel/dispatch.rs` (one dispatch, by CPU and number of probes) and `batch/op.rs` (the loop, with
+// prefetches ahead). All below the dispatch is inlined into one function. A single key has a function of its own for each
+// kernel, whose address the filter keeps. `layout/ops.rs` lets a layout write out `contains_hashes` and `insert_hashes`, which
+// are then compiled in this crate and not in each crate that uses it.
 mod batch;
 mod builder;
 #[cfg(feature = "std")]

@@ -1,7 +1,7 @@
 //! The filters that are compared, at equal memory and at their planned load, and the raw limit of the memory.
 
 use crate::hashes::hash;
-use crate::{PROBES, held, planned_keys, portions};
+use crate::{PROBES, chunks, held, planned_keys};
 use bloomline::{BloomFilter, Kernel, Key};
 
 /// All kernels. For large filters only the fastest, because a filter for each would not fit in memory.
@@ -30,7 +30,7 @@ pub fn holding<K: Key>(bytes: usize, keys: &[K]) -> BloomFilter {
 }
 
 fn fill(filter: &mut BloomFilter, from: u64, bytes: usize) {
-    portions(from, planned_keys(bytes), |hashes| {
+    chunks(from, planned_keys(bytes), |hashes| {
         filter.insert_hashes(hashes, &mut vec![false; hashes.len()]);
     });
 }
@@ -41,7 +41,7 @@ pub fn fastbloom(bytes: usize) -> fastbloom::BloomFilter {
     let rest = (planned_keys(bytes) - held(bytes)) as f64;
     let density = 1.0 - (-f64::from(PROBES) * rest / (bytes as f64 * 8.0)).exp();
     let mut filter = fastbloom::BloomFilter::from_vec(random_words(bytes, density)).hashes(PROBES);
-    portions(0, held(bytes), |hashes| hashes.iter().for_each(|&hash| _ = filter.insert_hash(hash)));
+    chunks(0, held(bytes), |hashes| hashes.iter().for_each(|&hash| _ = filter.insert_hash(hash)));
     filter
 }
 
@@ -71,7 +71,7 @@ pub fn fastbloom_atomic(filter: fastbloom::BloomFilter) -> fastbloom::AtomicBloo
 /// Filled to the planned load with [`PRESENT`](crate::hashes::PRESENT).
 pub fn sbbf(bytes: usize) -> sbbf_rs_safe::Filter {
     let mut filter = sbbf_rs_safe::Filter::new(8, bytes);
-    portions(0, planned_keys(bytes), |hashes| hashes.iter().for_each(|&hash| _ = filter.insert_hash(hash)));
+    chunks(0, planned_keys(bytes), |hashes| hashes.iter().for_each(|&hash| _ = filter.insert_hash(hash)));
     filter
 }
 
@@ -91,7 +91,7 @@ impl RawLines {
     /// Counts the bytes that are 1. There are none.
     #[allow(unsafe_code)]
     pub fn read(&self, hashes: &[u64]) -> usize {
-        const AHEAD: usize = 64;
+        const PREFETCH_DISTANCE: usize = 64;
         const BURST: usize = 4;
         let lines = self.0.len() / 64;
         let start = |hash: u64| ((u128::from(hash) * lines as u128) >> 64) as usize * 64;
@@ -104,7 +104,7 @@ impl RawLines {
             }
         };
         let read = |hash: u64| usize::from(self.0[start(hash)] == 1);
-        let (first, rest) = hashes.split_at(AHEAD);
+        let (first, rest) = hashes.split_at(PREFETCH_DISTANCE);
         first.iter().for_each(|&hash| prefetch(start(hash)));
         let mut count = 0;
         for (next, due) in rest.as_chunks::<BURST>().0.iter().zip(hashes.as_chunks::<BURST>().0) {

@@ -52,11 +52,11 @@ pub fn held(bytes: usize) -> u64 {
     planned_keys(bytes).min(ROUND_KEYS as u64)
 }
 
-/// Hands out a range of [`PRESENT`] in portions.
-pub fn portions(from: u64, to: u64, mut take: impl FnMut(&[u64])) {
-    const PORTION: u64 = 1 << 16;
-    for start in (from..to).step_by(PORTION as usize) {
-        let portion: Vec<u64> = (start..to.min(start + PORTION)).map(|i| hash(PRESENT, i)).collect();
-        take(&portion);
+/// Hands out a range of [`PRESENT`] in chunks.
+pub fn chunks(from: u64, to: u64, mut take: impl FnMut(&[u64])) {
+    const CHUNK: u64 = 1 << 16;
+    for start in (from..to).step_by(CHUNK as usize) {
+        let chunk: Vec<u64> = (start..to.min(start + CHUNK)).map(|i| hash(PRESENT, i)).collect();
+        take(&chunk);
     }
 }

@@ -77,7 +77,7 @@ pub fn best<T>(rounds: u32, mut round: impl FnMut() -> T) -> (f64, T) {
         let made = black_box(round());
         (start.elapsed().as_nanos() as f64, made)
     });
-    rounds.reduce(|(least, _), (time, made)| (time.min(least), made)).expect("at least one round")
+    rounds.reduce(|(min, _), (time, made)| (time.min(min), made)).expect("at least one round")
 }
 
 /// Plays the rounds, each side once in each.

@@ -99,8 +99,8 @@ fn measure(options: &Options) -> Result<Comparison, String> {
     sizes.dedup();
     check_memory(sizes[sizes.len() - 1], kinds.len().max(load_kinds.len()))?;
     // Powers of two, and the most.
-    let most = options.threads.map_or(machine.cores, usize::from);
-    let threads = (0..usize::BITS).map(|power| 1 << power).take_while(|&threads| threads < most).chain([most]);
+    let max = options.threads.map_or(machine.cores, usize::from);
+    let threads = (0..usize::BITS).map(|power| 1 << power).take_while(|&threads| threads < max).chain([max]);
     let pools = threads.map(|threads| ThreadPoolBuilder::new().num_threads(threads).build());
     let method = Method {
         bits_per_key: options.bits_per_key,

@@ -142,7 +142,7 @@ pub fn speeds(method: &Method, kinds: &[&Kind], bytes: usize, left_out: &mut Vec
 
     let row = |(i, Filled { kind, filter, resident, inserts }): (usize, &Filled)| {
         let side = |turn: usize| &sides[turn * filled.len() + i];
-        let query = |turn| Time::of(&side(turn).times);
+        let query = |turn| Time::from_rounds(&side(turn).times);
         Row {
             contender: kind.name.to_owned(),
             size_bytes: bytes,
@@ -153,7 +153,7 @@ pub fn speeds(method: &Method, kinds: &[&Kind], bytes: usize, left_out: &mut Vec
             probes: filter.probes(),
             modelled_fpr: filter.modelled_fpr(keys),
             measured_fpr: side(0).trues,
-            insert: Time::of(inserts),
+            insert: Time::from_rounds(inserts),
             query_0: query(0),
             query_50: query(HALF),
             query_100: query(2),
@@ -283,7 +283,8 @@ pub fn loads(method: &Method, kinds: &[&LoadKind], bytes: usize) -> Result<Vec<L
         operation: kind.operation.to_owned(),
         interface: kind.interface.to_owned(),
         size_bytes: bytes,
-        threads: method.on_threads(sides.iter().skip(i).step_by(kinds.len()).map(|side| Time::of(&side.times))),
+        threads: method
+            .on_threads(sides.iter().skip(i).step_by(kinds.len()).map(|side| Time::from_rounds(&side.times))),
     };
     Ok(kinds.iter().enumerate().map(row).collect())
 }

@@ -65,8 +65,8 @@ pub fn bloomcraft_for_memory(bytes: usize, keys: u64) -> Made {
 /// The smallest that keeps the rate by its model. Asked for the rate, the crate takes two and a half times less for
 /// granted, and then more.
 pub fn bloomcraft_for_rate(keys: u64, rate: f64) -> Made {
-    let least = (keys / 128).max(1).ilog2();
-    for power in least..least + 16 {
+    let min = (keys / 128).max(1).ilog2();
+    for power in min..min + 16 {
         let filter = bloomcraft(1 << power, keys)?;
         if filter.modelled_fpr(keys) <= rate {
             return made(filter);

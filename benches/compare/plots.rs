@@ -37,7 +37,7 @@ fn speed(comparison: &Comparison) -> Plot {
         let x = sizes(rows.iter().map(|row| row.size_bytes));
         let caches =
             comparison.machine.caches.iter().map(|cache| ((cache.bytes as f64).log2(), format!("L{}", cache.level)));
-        let of = |name: &str| {
+        let series = |name: &str| {
             let own = rows.iter().filter(|row| row.contender == name);
             let points: Vec<_> = own.map(|row| ((row.size_bytes as f64).log2(), time(row).log10())).collect();
             Series { name: comparison.label(name), stroke: stroke(name), line: points.clone(), markers: points }
@@ -46,7 +46,7 @@ fn speed(comparison: &Comparison) -> Plot {
             title,
             y: decimals(rows.iter().map(time)),
             marks: caches.filter(|(at, _)| (x.from..x.to).contains(at)).collect(),
-            series: comparison.contenders.iter().map(|entry| of(&entry.name)).collect(),
+            series: comparison.contenders.iter().map(|entry| series(&entry.name)).collect(),
             x,
         }
     };
@@ -70,9 +70,9 @@ fn speed(comparison: &Comparison) -> Plot {
 }
 
 fn rate(comparison: &Comparison) -> Plot {
-    let (least, most) = (4.0, 32.0);
-    let inside = |(x, y): &(f64, f64)| (least..=most).contains(x) && (-6.0..=0.0).contains(y);
-    let of = |name: &str| {
+    let (min, max) = (4.0, 32.0);
+    let inside = |(x, y): &(f64, f64)| (min..=max).contains(x) && (-6.0..=0.0).contains(y);
+    let series = |name: &str| {
         let models = comparison.models.iter().filter(|model| model.contender == name);
         let line = models.flat_map(|model| &model.points).map(|point| (point.bits_per_key, point.fpr.log10()));
         let asked = comparison.rates.iter().filter(|row| row.contender == name);
@@ -89,7 +89,7 @@ fn rate(comparison: &Comparison) -> Plot {
     };
     let panel = Panel {
         title: "false-positive rate",
-        x: Axis { label: "bits a key", from: least, to: most, ticks: whole((4..=32).step_by(4)) },
+        x: Axis { label: "bits a key", from: min, to: max, ticks: whole((4..=32).step_by(4)) },
         y: Axis {
             label: "",
             from: -6.0,
@@ -97,7 +97,7 @@ fn rate(comparison: &Comparison) -> Plot {
             ticks: RATES.iter().map(|(at, label)| (*at, (*label).to_owned())).collect(),
         },
         marks: Vec::new(),
-        series: comparison.contenders.iter().map(|entry| of(&entry.name)).collect(),
+        series: comparison.contenders.iter().map(|entry| series(&entry.name)).collect(),
     };
     Plot {
         name: "rate",
@@ -164,13 +164,13 @@ fn threads(comparison: &Comparison) -> Plot {
         Series { name, stroke, line: points.clone(), markers: points }
     };
     let counts: Vec<usize> = lines.first().map_or_else(Vec::new, |(_, _, at)| at.iter().map(|at| at.threads).collect());
-    let most = counts.last().map_or(0.0, |&threads| (threads as f64).log2());
+    let max = counts.last().map_or(0.0, |&threads| (threads as f64).log2());
     let panel = Panel {
         title: "million keys a second",
         x: Axis {
             label: "threads",
-            from: -0.15 * most.max(1.0),
-            to: most + 0.15 * most.max(1.0),
+            from: -0.15 * max.max(1.0),
+            to: max + 0.15 * max.max(1.0),
             ticks: counts.iter().map(|&threads| ((threads as f64).log2(), threads.to_string())).collect(),
         },
         y: decimals(lines.iter().flat_map(|(_, _, at)| at.iter().map(speed))),

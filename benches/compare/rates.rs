@@ -61,11 +61,11 @@ pub fn model(kind: &Kind) -> Model {
 
 /// The share of `count` absent keys that pass.
 fn false_positive_rate(filter: &dyn Contender, count: u64) -> f64 {
-    const PORTION: u64 = 1 << 20;
-    let mut found = vec![false; PORTION as usize];
-    let portion = |from| {
-        let hashes = range(ABSENT, from..count.min(from + PORTION));
+    const CHUNK: u64 = 1 << 20;
+    let mut found = vec![false; CHUNK as usize];
+    let chunk = |from| {
+        let hashes = range(ABSENT, from..count.min(from + CHUNK));
         filter.contains(&hashes, &mut found[..hashes.len()])
     };
-    (0..count).step_by(PORTION as usize).map(portion).sum::<usize>() as f64 / count as f64
+    (0..count).step_by(CHUNK as usize).map(chunk).sum::<usize>() as f64 / count as f64
 }

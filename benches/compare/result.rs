@@ -89,7 +89,7 @@ pub struct Time {
 
 impl Time {
     /// Of the rounds, at least one.
-    pub fn of(rounds: &[f64]) -> Self {
+    pub fn from_rounds(rounds: &[f64]) -> Self {
         let (least, most) = (f64::INFINITY, f64::NEG_INFINITY);
         Self {
             median: median(rounds.to_vec()),

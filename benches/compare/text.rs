@@ -97,9 +97,9 @@ pub fn tables(comparison: &Comparison) -> Vec<Table> {
 fn speeds(comparison: &Comparison, rows: &[Row]) -> Table {
     let mut head =
         texts(["contender", "k", "bits/key", "modelled", "measured", "query, miss", "half", "hit", "insert"]);
-    let most = rows[0].query_threads.last().map_or(1, |last| last.threads);
-    if most > 1 {
-        head.push(format!("query, {most} threads"));
+    let max = rows[0].query_threads.last().map_or(1, |last| last.threads);
+    if max > 1 {
+        head.push(format!("query, {max} threads"));
     }
     head.push("resident".to_owned());
     let row = |row: &Row| {

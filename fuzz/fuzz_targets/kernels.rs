@@ -50,7 +50,7 @@ impl Specification {
             let wide = u128::from(a) * u128::from(b);
             (wide >> 64) as u64 ^ wide as u64
         };
-        let place = u128::from(hash) * self.blocks.len() as u128;
+        let product = u128::from(hash) * self.blocks.len() as u128;
         let first = fold(hash, 0x6A09_E667_F3BC_C909);
         let second = fold(first, 0xBB67_AE85_84CA_A73B);
         let mut bits = [0; 8];
@@ -61,7 +61,7 @@ impl Specification {
                 bits[word] |= 1 << (position % 64);
             }
         }
-        (&mut self.blocks[(place >> 64) as usize], bits)
+        (&mut self.blocks[(product >> 64) as usize], bits)
     }
 
     fn contains(&mut self, hash: u64) -> bool {

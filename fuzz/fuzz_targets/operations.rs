@@ -9,7 +9,7 @@ use std::collections::HashSet;
 #[derive(Arbitrary, Debug)]
 enum Operation {
     Insert(String),
-    InsertMany(Vec<u8>),
+    InsertBatch(Vec<u8>),
     /// With a filter of these keys.
     Union(Vec<u8>),
     Intersect(Vec<u8>),
@@ -44,7 +44,7 @@ fuzz_target!(|input: Input| {
         .build()
         .unwrap();
     let keys = |bytes: &[u8]| -> Vec<[u8; 1]> { bytes.iter().map(|&byte| [byte]).collect() };
-    let of = |bytes: &[u8]| {
+    let filter_with = |bytes: &[u8]| {
         let mut filter = empty.clone();
         bytes.iter().for_each(|byte| _ = filter.insert(byte));
         filter
@@ -59,7 +59,7 @@ fuzz_target!(|input: Input| {
                 assert_eq!(new, !before.contains(&key));
                 set.insert(key.into_bytes());
             }
-            Operation::InsertMany(bytes) => {
+            Operation::InsertBatch(bytes) => {
                 let keys = keys(&bytes);
                 let mut new = vec![false; keys.len()];
                 let count = filter.insert_batch(&keys, &mut new);
@@ -74,11 +74,11 @@ fuzz_target!(|input: Input| {
                 learn(&mut set, &before, &keys, &new, count);
             }
             Operation::Union(bytes) => {
-                filter.union(&of(&bytes)).unwrap();
+                filter.union(&filter_with(&bytes)).unwrap();
                 set.extend(bytes.into_iter().map(|byte| vec![byte]));
             }
             Operation::Intersect(bytes) => {
-                filter.intersect(&of(&bytes)).unwrap();
+                filter.intersect(&filter_with(&bytes)).unwrap();
                 set.retain(|key| key.len() == 1 && bytes.contains(&key[0]));
             }
             Operation::Clear => {

@@ -1,39 +1,39 @@
 //! Filters from iterators.
 
-use crate::batch::FEW;
+use crate::batch::SMALL_BATCH;
 use crate::error::BuildError;
 use crate::key::hash::KeyHasher;
 use crate::key::single::Key;
 use alloc::vec::Vec;
 
 /// The false-positive rate of a filter that is collected from an iterator.
-pub(crate) const RATE: f64 = 0.01;
+pub(crate) const DEFAULT_RATE: f64 = 0.01;
 
 /// Keys of the first stage of a scalable filter that is collected, unless the iterator is known to yield more: 2 KiB.
-pub(crate) const FIRST_STAGE: usize = 1000;
+pub(crate) const FIRST_STAGE_KEYS: usize = 1000;
 
 /// Hashes that are inserted together: a few KiB, long enough for prefetches to run ahead, and on the stack.
-const BATCH: usize = 1024;
+const COLLECT_CHUNK: usize = 1024;
 
 /// Gathers hashes for `insert`, in batches.
 pub(crate) fn in_batches(hashes: impl IntoIterator<Item = u64>, mut insert: impl FnMut(&[u64])) {
     let mut hashes = hashes.into_iter();
     // For few keys little memory has to be cleared.
-    if batch::<FEW>(&mut hashes, &mut insert) {
-        while batch::<BATCH>(&mut hashes, &mut insert) {}
+    if insert_next::<SMALL_BATCH>(&mut hashes, &mut insert) {
+        while insert_next::<COLLECT_CHUNK>(&mut hashes, &mut insert) {}
     }
 }
 
-/// Inserts the next `BATCH` hashes, or all that are left. Returns true if there were so many.
-fn batch<const BATCH: usize>(hashes: &mut impl Iterator<Item = u64>, insert: &mut impl FnMut(&[u64])) -> bool {
-    let mut gathered = [0; BATCH];
+/// Inserts the next `N` hashes, or all that are left. Returns true if there were so many.
+fn insert_next<const N: usize>(hashes: &mut impl Iterator<Item = u64>, insert: &mut impl FnMut(&[u64])) -> bool {
+    let mut gathered = [0; N];
     let mut filled = 0;
     for (slot, hash) in gathered.iter_mut().zip(hashes) {
         *slot = hash;
         filled += 1;
     }
     insert(&gathered[..filled]);
-    filled == BATCH
+    filled == N
 }
 
 /// The hashes of keys, with the seed 0.

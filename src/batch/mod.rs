@@ -1,13 +1,13 @@
 //! Batches: many keys at once.
 
 pub(crate) mod collect;
-mod hashed;
+mod hash_chunks;
 mod op;
-mod pending;
 pub(crate) mod selection;
+mod unresolved;
 
-pub(crate) use hashed::{FEW, PORTION, check_lengths, hashed, try_hashed};
+pub(crate) use hash_chunks::{BATCH_CHUNK, SMALL_BATCH, check_lengths, hash_in_chunks, try_hash_in_chunks};
 #[cfg(test)]
 pub(crate) use op::CACHED_BYTES;
 pub(crate) use op::{Answer, Batch};
-pub(crate) use pending::{PENDING, Pending};
+pub(crate) use unresolved::{MAX_UNRESOLVED, Unresolved};

@@ -1,8 +1,8 @@
 //! An operation on a batch: prefetches that run ahead of the probes.
 //!
 //! A query costs one cache line, and when that line comes from memory the CPU waits for it. So a batch prefetches the lines of
-//! the next [`AHEAD`] keys before it probes the first. It takes hashes from a slice, in which the keys ahead can be read
-//! without being copied: the stores of a ring of copies delay the loads of blocks.
+//! the next [`PREFETCH_DISTANCE`] keys before it probes the first. It takes hashes from a slice, in which the keys ahead can be
+//! read without being copied: the stores of a ring of copies delay the loads of blocks.
 //!
 //! The constants come from queries of absent keys on an Intel Xeon with AVX-512, in ns a key:
 //!
@@ -15,10 +15,10 @@
 //! | a slice, 64 ahead, 32 at a time | 3.3 | 6.6 | 9.6 | 13.6 |
 //! | a slice, 32 ahead, four at a time | 3.5 | 6.9 | 10.0 | 12.3 |
 
-use crate::kernel::{Isa, KeyOp, Task};
+use crate::kernel::{BatchOp, Isa, KeyOp};
 
 /// The number of keys by which the prefetch runs ahead of the probe.
-const AHEAD: usize = 64;
+const PREFETCH_DISTANCE: usize = 64;
 
 /// The number of prefetches that are sent together, between as many probes.
 const BURST: usize = 4;
@@ -30,7 +30,7 @@ pub(crate) const CACHED_BYTES: usize = 1 << 18;
 
 /// The result type of an operation: `bool`, or `()` if the caller discards it, so that the test is compiled out.
 pub(crate) trait Answer: Copy {
-    fn of(answer: bool) -> Self;
+    fn from_bool(answer: bool) -> Self;
 
     /// Returns how many are `true`.
     fn count(answers: &[Self]) -> usize;
@@ -38,7 +38,7 @@ pub(crate) trait Answer: Copy {
 
 impl Answer for bool {
     #[inline(always)]
-    fn of(answer: bool) -> Self {
+    fn from_bool(answer: bool) -> Self {
         answer
     }
 
@@ -50,7 +50,7 @@ impl Answer for bool {
 
 impl Answer for () {
     #[inline(always)]
-    fn of(_: bool) {}
+    fn from_bool(_: bool) {}
 
     #[inline(always)]
     fn count(_: &[Self]) -> usize {
@@ -60,43 +60,43 @@ impl Answer for () {
 
 /// An operation on many hashes, in order: `answers[i]` is the answer for `hashes[i]`. Its output is the count of `true`.
 pub(crate) struct Batch<'p, 'a, O: KeyOp, A> {
-    pub(crate) place: O::Place<'p>,
+    pub(crate) target: O::Target<'p>,
     /// The bytes over which the hashes are spread.
     pub(crate) memory_bytes: usize,
     pub(crate) hashes: &'a [u64],
     pub(crate) answers: &'a mut [A],
 }
 
-impl<O: KeyOp, A: Answer> Task for Batch<'_, '_, O, A> {
+impl<O: KeyOp, A: Answer> BatchOp for Batch<'_, '_, O, A> {
     type Output = usize;
 
     #[inline(always)]
     fn run<I: Isa, const B: usize>(self, isa: I) -> usize {
-        let Self { mut place, memory_bytes, hashes, answers } = self;
+        let Self { mut target, memory_bytes, hashes, answers } = self;
         let mut done = 0;
         if memory_bytes > CACHED_BYTES {
-            let (first, rest) = hashes.split_at(AHEAD.min(hashes.len()));
+            let (first, rest) = hashes.split_at(PREFETCH_DISTANCE.min(hashes.len()));
             for &hash in first {
-                O::prefetch(&place, hash);
+                O::prefetch(&target, hash);
             }
             let (bursts, _) = rest.as_chunks::<BURST>();
             let due = hashes.as_chunks::<BURST>().0.iter().zip(answers.as_chunks_mut::<BURST>().0);
             for (next, (hashes, answers)) in bursts.iter().zip(due) {
                 for &hash in next {
-                    O::prefetch(&place, hash);
+                    O::prefetch(&target, hash);
                 }
-                run_each::<I, B, O, A>(isa, &mut place, hashes, answers);
+                run_each::<I, B, O, A>(isa, &mut target, hashes, answers);
             }
             done = BURST * bursts.len();
         } else if O::WRITES {
             // Bursts here too: at 256 KiB on an AMD EPYC an insert takes 2.5 ns instead of 4.5.
             let (bursts, _) = hashes.as_chunks::<BURST>();
             for (hashes, answers) in bursts.iter().zip(answers.as_chunks_mut::<BURST>().0) {
-                run_each::<I, B, O, A>(isa, &mut place, hashes, answers);
+                run_each::<I, B, O, A>(isa, &mut target, hashes, answers);
             }
             done = BURST * bursts.len();
         }
-        run_each::<I, B, O, A>(isa, &mut place, &hashes[done..], &mut answers[done..]);
+        run_each::<I, B, O, A>(isa, &mut target, &hashes[done..], &mut answers[done..]);
         // Afterwards, because the loops above have no register to spare: a counter there would be spilled to the stack.
         A::count(answers)
     }
@@ -105,11 +105,11 @@ impl<O: KeyOp, A: Answer> Task for Batch<'_, '_, O, A> {
 #[inline(always)]
 fn run_each<I: Isa, const B: usize, O: KeyOp, A: Answer>(
     isa: I,
-    place: &mut O::Place<'_>,
+    target: &mut O::Target<'_>,
     hashes: &[u64],
     answers: &mut [A],
 ) {
     for (answer, &hash) in answers.iter_mut().zip(hashes) {
-        *answer = A::of(O::run::<I, B>(isa, place, hash));
+        *answer = A::from_bool(O::run::<I, B>(isa, target, hash));
     }
 }

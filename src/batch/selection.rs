@@ -1,13 +1,13 @@
 //! Batches that query only some rows, as query engines do: selected by a bitmap or by indices.
 //!
-//! Each portion of the rows is gathered and queried as a batch, and selected rows that were not found are removed.
+//! Each chunk of the rows is gathered and queried as a batch, and selected rows that were not found are removed.
 
-use crate::batch::PORTION;
+use crate::batch::BATCH_CHUNK;
 
 /// Rows that a word of a bitmap selects.
 const BITS: usize = u64::BITS as usize;
-// A portion is a number of whole words.
-const _: () = assert!(PORTION.is_multiple_of(BITS));
+// A chunk is a number of whole words.
+const _: () = assert!(BATCH_CHUNK.is_multiple_of(BITS));
 
 /// Keeps the bits of `bitmap` whose rows have hashes that `contains` finds, and returns how many are left.
 #[track_caller]
@@ -26,17 +26,17 @@ pub(crate) fn prune_bitmap(
         // 1 to 64 of them.
         *last &= u64::MAX >> (BITS * needed - rows);
     }
-    let (mut hashes, mut found) = ([0; PORTION], [false; PORTION]);
+    let (mut hashes, mut found) = ([0; BATCH_CHUNK], [false; BATCH_CHUNK]);
     let mut count = 0;
-    for (portion, words) in bitmap.chunks_mut(PORTION / BITS).enumerate() {
+    for (chunk, words) in bitmap.chunks_mut(BATCH_CHUNK / BITS).enumerate() {
         let mut len = 0;
         for (i, &word) in words.iter().enumerate() {
-            let first = PORTION * portion + BITS * i;
+            let first = BATCH_CHUNK * chunk + BITS * i;
             let selected = word.count_ones() as usize;
-            let places = hashes[len..len + selected].iter_mut();
+            let slots = hashes[len..len + selected].iter_mut();
             match word {
-                u64::MAX => places.zip(first..).for_each(|(place, row)| *place = hash(row)),
-                _ => places.zip(ones(word)).for_each(|(place, bit)| *place = hash(first + bit)),
+                u64::MAX => slots.zip(first..).for_each(|(slot, row)| *slot = hash(row)),
+                _ => slots.zip(set_bits(word)).for_each(|(slot, bit)| *slot = hash(first + bit)),
             }
             len += selected;
         }
@@ -46,7 +46,9 @@ pub(crate) fn prune_bitmap(
             let (ours, others) = answers.split_at(word.count_ones() as usize);
             *word = match <&[bool; BITS]>::try_from(ours) {
                 Ok(all) => packed(all),
-                Err(_) => ours.iter().zip(ones(*word)).fold(0, |word, (&found, bit)| word | u64::from(found) << bit),
+                Err(_) => {
+                    ours.iter().zip(set_bits(*word)).fold(0, |word, (&found, bit)| word | u64::from(found) << bit)
+                }
             };
             answers = others;
         }
@@ -55,7 +57,7 @@ pub(crate) fn prune_bitmap(
 }
 
 /// The bits that are set, from the lowest.
-fn ones(mut word: u64) -> impl Iterator<Item = usize> {
+fn set_bits(mut word: u64) -> impl Iterator<Item = usize> {
     core::iter::from_fn(move || {
         let bit = word.trailing_zeros() as usize;
         word &= word.checked_sub(1)?;
@@ -87,10 +89,10 @@ pub(crate) fn prune_indices<I: Copy + TryInto<usize>>(
             _ => panic!("no key at index {wrong}: the batch has {rows} keys, so give indices below {rows}"),
         }
     }
-    let (mut hashes, mut found) = ([0; PORTION], [false; PORTION]);
+    let (mut hashes, mut found) = ([0; BATCH_CHUNK], [false; BATCH_CHUNK]);
     let mut kept = 0;
-    for start in (0..indices.len()).step_by(PORTION) {
-        let end = indices.len().min(start + PORTION);
+    for start in (0..indices.len()).step_by(BATCH_CHUNK) {
+        let end = indices.len().min(start + BATCH_CHUNK);
         let (hashes, found) = (&mut hashes[..end - start], &mut found[..end - start]);
         hashes.iter_mut().zip(&indices[start..end]).for_each(|(slot, &index)| *slot = hash(row(index)));
         contains(hashes, found);

@@ -1,6 +1,6 @@
 //! `Builder`: the values that a filter is built from.
 
-use crate::builder::purpose::Purpose;
+use crate::builder::spec::FilterSpec;
 use crate::error::BuildError;
 use crate::kernel::Kernel;
 use crate::key::hash::KeyHasher;
@@ -48,7 +48,7 @@ use core::marker::PhantomData;
 #[derive(Clone)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct Builder<F> {
-    pub(crate) purpose: Purpose,
+    pub(crate) spec: FilterSpec,
     pub(crate) memory: Option<usize>,
     pub(crate) probes: Option<u32>,
     pub(crate) seed: u64,
@@ -64,7 +64,7 @@ pub struct Builder<F> {
 impl<F> Builder<F> {
     pub(crate) fn new() -> Self {
         Self {
-            purpose: Purpose::default(),
+            spec: FilterSpec::default(),
             memory: None,
             probes: None,
             seed: 0,
@@ -80,19 +80,19 @@ impl<F> Builder<F> {
 
     /// Returns a builder for a part of the filter, with a size of its own.
     pub(crate) fn part<P>(&self, keys: u64, rate: f64) -> Builder<P> {
-        let purpose = Purpose { keys: Some(keys), rate: Some(rate), ..self.purpose.clone() };
-        Builder { purpose, seed: self.seed, kernel: self.kernel, pages: self.pages, ..Builder::new() }
+        let spec = FilterSpec { keys: Some(keys), rate: Some(rate), ..self.spec.clone() };
+        Builder { spec, seed: self.seed, kernel: self.kernel, pages: self.pages, ..Builder::new() }
     }
 
     /// Sets the number of distinct keys to plan for, at least 1.
     pub fn expected_keys(mut self, keys: u64) -> Self {
-        self.purpose.keys = Some(keys);
+        self.spec.keys = Some(keys);
         self
     }
 
     /// Sets the false-positive rate with the expected keys inserted, between 0 and 1, both excluded: 0.01 is 1 %.
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
-        self.purpose.rate = Some(rate);
+        self.spec.rate = Some(rate);
         self
     }
 
@@ -139,7 +139,7 @@ impl<F> Builder<F> {
     /// # Ok::<(), bloomline::BuildError>(())
     /// ```
     pub fn key_name(mut self, name: impl Into<String>) -> Self {
-        self.purpose.key_name = name.into();
+        self.spec.key_name = name.into();
         self
     }
 
@@ -208,12 +208,12 @@ impl<F> Builder<F> {
 impl<F> fmt::Debug for Builder<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
-            .field("expected_keys", &self.purpose.keys)
-            .field("false_positive_rate", &self.purpose.rate)
+            .field("expected_keys", &self.spec.keys)
+            .field("false_positive_rate", &self.spec.rate)
             .field("memory", &self.memory)
             .field("probes", &self.probes)
             .field("kernel", &self.kernel)
-            .field("key_name", &self.purpose.key_name)
+            .field("key_name", &self.spec.key_name)
             .finish_non_exhaustive()
     }
 }

@@ -65,7 +65,7 @@ impl Plan {
     /// # Ok::<(), bloomline::BuildError>(())
     /// ```
     pub fn estimated_keys(&self, fill_ratio: f64) -> f64 {
-        fpr::keys_from_zeros(fill_ratio, fpr::touched(self.blocks as u64, self.probes))
+        fpr::estimate_keys(fill_ratio, fpr::bit_probability(self.blocks as u64, self.probes))
     }
 
     /// The number of the block, from 0, that has all bits of a hash. The high half of `hash` × [`block_count`](Self::block_count).

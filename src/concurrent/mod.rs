@@ -1,4 +1,4 @@
 //! Coordination of threads that fill one filter after another.
 
-pub(crate) mod room;
-pub(crate) mod turn;
+pub(crate) mod epoch;
+pub(crate) mod permits;

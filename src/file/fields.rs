@@ -1,15 +1,15 @@
-//! The fields after a header: the purpose of the filter, and fields that later versions add.
+//! The fields after a header: the specification of the filter, and fields that later versions add.
 //!
 //! A field is a tag, a length and so many bytes. A reader skips a field whose tag it does not know, unless the tag says
 //! that no reader may.
 
 use super::error::{FileErrorKind, check};
-use crate::builder::purpose::{Purpose, is_key_name};
+use crate::builder::spec::{FilterSpec, is_key_name};
 use crate::kernel::block::BLOCK_BYTES;
 use twox_hash::XxHash3_64;
 
-/// The most bytes of all fields.
-pub(super) const MOST_BYTES: usize = 1 << 16;
+/// The highest number of bytes of all fields.
+pub(super) const MAX_BYTES: usize = 1 << 16;
 /// Bytes of the checksum at the end.
 const CHECKSUM_BYTES: usize = 8;
 
@@ -21,22 +21,22 @@ const KEY_NAME: u16 = 3;
 const REQUIRED: u16 = 0x8000;
 
 /// Encodes all fields in whole blocks; empty if no field is set.
-pub(super) fn encode(purpose: &Purpose) -> Vec<u8> {
+pub(super) fn encode(spec: &FilterSpec) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut push = |tag: u16, value: &[u8]| {
         bytes.extend(tag.to_le_bytes());
-        // At most KEY_NAME_BYTES.
+        // At most MAX_KEY_NAME_BYTES.
         bytes.extend((value.len() as u16).to_le_bytes());
         bytes.extend(value);
     };
-    if let Some(keys) = purpose.keys {
+    if let Some(keys) = spec.keys {
         push(EXPECTED_KEYS, &keys.to_le_bytes());
     }
-    if let Some(rate) = purpose.rate {
+    if let Some(rate) = spec.rate {
         push(RATE, &rate.to_le_bytes());
     }
-    if !purpose.key_name.is_empty() {
-        push(KEY_NAME, purpose.key_name.as_bytes());
+    if !spec.key_name.is_empty() {
+        push(KEY_NAME, spec.key_name.as_bytes());
     }
     if !bytes.is_empty() {
         bytes.resize((bytes.len() + CHECKSUM_BYTES).next_multiple_of(BLOCK_BYTES) - CHECKSUM_BYTES, 0);
@@ -46,10 +46,10 @@ pub(super) fn encode(purpose: &Purpose) -> Vec<u8> {
 }
 
 /// Decodes the fields. Tags ascend, and zeros follow the last field.
-pub(super) fn decode(bytes: &[u8]) -> Result<Purpose, FileErrorKind> {
-    let mut purpose = Purpose::default();
+pub(super) fn decode(bytes: &[u8]) -> Result<FilterSpec, FileErrorKind> {
+    let mut spec = FilterSpec::default();
     let Some((mut rest, checksum)) = bytes.split_last_chunk::<CHECKSUM_BYTES>() else {
-        return Ok(purpose);
+        return Ok(spec);
     };
     if XxHash3_64::oneshot(rest) != u64::from_le_bytes(*checksum) {
         return Err(FileErrorKind::DamagedHeader);
@@ -62,15 +62,15 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Purpose, FileErrorKind> {
         let (value, after) = fits.unwrap_or_default();
         let number = value.try_into().map(u64::from_le_bytes);
         match (tag, number) {
-            (EXPECTED_KEYS, Ok(keys)) if keys > 0 => purpose.keys = Some(keys),
+            (EXPECTED_KEYS, Ok(keys)) if keys > 0 => spec.keys = Some(keys),
             (RATE, Ok(rate)) if f64::from_bits(rate) > 0.0 && f64::from_bits(rate) < 1.0 => {
-                purpose.rate = Some(f64::from_bits(rate));
+                spec.rate = Some(f64::from_bits(rate));
             }
             (KEY_NAME, _) => {
                 let name = str::from_utf8(value).ok().filter(|name| !name.is_empty() && is_key_name(name));
                 let length = value.len() as u64;
                 check("key name", length, name.is_some(), "1 to 1024 bytes of UTF-8 without control characters")?;
-                purpose.key_name = name.unwrap_or_default().to_owned();
+                spec.key_name = name.unwrap_or_default().to_owned();
             }
             (EXPECTED_KEYS, _) => check("expected keys", number.unwrap_or(0), false, "8 bytes, at least 1")?,
             (RATE, _) => check("rate", number.unwrap_or(0), false, "the bits of a double between 0 and 1")?,
@@ -82,9 +82,9 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Purpose, FileErrorKind> {
     let padded = rest.iter().all(|&byte| byte == 0);
     check("padding", rest.len() as u64, padded, "zeros")?;
     let used = bytes.len() - rest.len();
-    let least = last != END && used.next_multiple_of(BLOCK_BYTES) == bytes.len();
-    check("fields", bytes.len() as u64, least, "the least multiple of 64 that has room for them")?;
-    Ok(purpose)
+    let minimal = last != END && used.next_multiple_of(BLOCK_BYTES) == bytes.len();
+    check("fields", bytes.len() as u64, minimal, "the least multiple of 64 that has room for them")?;
+    Ok(spec)
 }
 
 /// The two bytes at the front as a number, and what follows them.
@@ -96,8 +96,8 @@ fn number(bytes: &[u8]) -> Option<(u16, &[u8])> {
 mod tests {
     use super::*;
 
-    fn purpose() -> Purpose {
-        Purpose { keys: Some(1000), rate: Some(0.01), key_name: "url".to_owned() }
+    fn spec() -> FilterSpec {
+        FilterSpec { keys: Some(1000), rate: Some(0.01), key_name: "url".to_owned() }
     }
 
     /// Fields as a writer of another version may write them.
@@ -113,14 +113,14 @@ mod tests {
 
     #[test]
     fn fields_come_back() {
-        for purpose in
-            [Purpose::default(), purpose(), Purpose { keys: None, ..purpose() }, Purpose { rate: None, ..purpose() }]
+        for spec in
+            [FilterSpec::default(), spec(), FilterSpec { keys: None, ..spec() }, FilterSpec { rate: None, ..spec() }]
         {
-            let bytes = encode(&purpose);
+            let bytes = encode(&spec);
             assert_eq!(bytes.len() % 64, 0);
-            assert_eq!(decode(&bytes).unwrap(), purpose);
+            assert_eq!(decode(&bytes).unwrap(), spec);
         }
-        let longest = Purpose { key_name: "n".repeat(1024), ..purpose() };
+        let longest = FilterSpec { key_name: "n".repeat(1024), ..spec() };
         assert_eq!(decode(&encode(&longest)).unwrap(), longest);
     }
 
@@ -128,7 +128,7 @@ mod tests {
     fn unknown_fields_are_skipped_unless_they_are_required() {
         let known = (1, &1000u64.to_le_bytes()[..]);
         let read = decode(&written(&[known, (4, b"later"), (0x7FFF, b"")])).unwrap();
-        assert_eq!(read, Purpose { keys: Some(1000), ..Purpose::default() });
+        assert_eq!(read, FilterSpec { keys: Some(1000), ..FilterSpec::default() });
         let refused = decode(&written(&[known, (0x8000, b"")])).unwrap_err();
         assert!(refused.to_string().contains("tag is 32768"), "{refused}");
     }
@@ -158,7 +158,7 @@ mod tests {
         let long = [&written(&[(1, &[1; 8])])[..56], &[0; 64]].concat();
         let long = [&long[..], &XxHash3_64::oneshot(&long).to_le_bytes()].concat();
         assert!(decode(&long).unwrap_err().to_string().contains("fields is 128"));
-        let mut damaged = encode(&purpose());
+        let mut damaged = encode(&spec());
         damaged[20] ^= 1;
         assert!(matches!(decode(&damaged), Err(FileErrorKind::DamagedHeader)));
     }

@@ -2,12 +2,12 @@
 
 use super::error::{FileErrorKind, check};
 use super::fields;
-use crate::builder::purpose::Purpose;
-use crate::kernel::Selected;
+use crate::builder::spec::FilterSpec;
+use crate::kernel::AvailableKernel;
 use crate::kernel::block::BLOCK_BYTES;
 use crate::key::hash::KeyHasher;
-use crate::layout::format::{ALL, Format, SPLIT_BLOCK};
-use crate::layout::params::Params;
+use crate::layout::info::{ALL, LayoutInfo, SPLIT_BLOCK};
+use crate::layout::params::FilterParams;
 use crate::layout::storage::MAX_BLOCKS;
 use twox_hash::XxHash3_64;
 
@@ -26,24 +26,24 @@ const VERSION: u32 = 2;
 const BLOCKS_LIMIT: u64 = 1 << 57;
 
 /// Encodes the header of a filter, and the fields after it. [`decode`] repeats the positions.
-pub(crate) fn encode(format: &Format, params: &Params, hasher: &KeyHasher, purpose: &Purpose) -> Vec<u8> {
-    let fields = fields::encode(purpose);
+pub(crate) fn encode(layout: &LayoutInfo, params: &FilterParams, hasher: &KeyHasher, spec: &FilterSpec) -> Vec<u8> {
+    let fields = fields::encode(spec);
     let mut header = [0; HEADER_BYTES];
-    header[12..14].copy_from_slice(&format.id.to_le_bytes());
+    header[12..14].copy_from_slice(&layout.id.to_le_bytes());
     // At most 32.
     header[14..16].copy_from_slice(&(params.probes as u16).to_le_bytes());
     header[16..24].copy_from_slice(&(params.blocks as u64).to_le_bytes());
     header[24..32].copy_from_slice(&params.seed.to_le_bytes());
     header[32..40].copy_from_slice(&hasher.golden().to_le_bytes());
-    let units = if format.has_units { params.units } else { 0 };
+    let units = if layout.has_units { params.units } else { 0 };
     header[40..48].copy_from_slice(&units.to_le_bytes());
-    // At most MOST_BYTES.
+    // At most MAX_BYTES.
     header[48..52].copy_from_slice(&(fields.len() as u32).to_le_bytes());
-    [&seal(header, FILTER), &fields[..]].concat()
+    [&complete_header(header, FILTER), &fields[..]].concat()
 }
 
 /// Adds the parts that every header has: magic, version and checksum.
-pub(super) fn seal(mut header: [u8; HEADER_BYTES], magic: Magic) -> [u8; HEADER_BYTES] {
+pub(super) fn complete_header(mut header: [u8; HEADER_BYTES], magic: Magic) -> [u8; HEADER_BYTES] {
     header[..8].copy_from_slice(&magic);
     header[8..12].copy_from_slice(&VERSION.to_le_bytes());
     let checksum = XxHash3_64::oneshot(&header[..56]);
@@ -51,8 +51,8 @@ pub(super) fn seal(mut header: [u8; HEADER_BYTES], magic: Magic) -> [u8; HEADER_
     header
 }
 
-/// Checks a header that [`seal`] made with this magic. `header` is shorter than [`HEADER_BYTES`] if the data are.
-pub(super) fn sealed(header: &[u8], wanted: Magic) -> Result<&[u8; HEADER_BYTES], FileErrorKind> {
+/// Checks a header that [`complete_header`] made with this magic. `header` is shorter than [`HEADER_BYTES`] if the data are.
+pub(super) fn verify_header(header: &[u8], wanted: Magic) -> Result<&[u8; HEADER_BYTES], FileErrorKind> {
     let starts_with = |magic: &Magic| header.iter().zip(magic).all(|(byte, expected)| byte == expected);
     if !starts_with(&wanted) {
         return Err(match [FILTER, SCALABLE, ROTATING].into_iter().find(starts_with) {
@@ -66,7 +66,7 @@ pub(super) fn sealed(header: &[u8], wanted: Magic) -> Result<&[u8; HEADER_BYTES]
     let Ok(header) = <&[u8; HEADER_BYTES]>::try_from(header) else {
         return Err(FileErrorKind::Truncated { have: header.len() as u64, want: HEADER_BYTES as u64 });
     };
-    // The checksum comes before all else: every version has it in this place, so that a damaged version number does
+    // The checksum comes before all else: every version has it at this offset, so that a damaged version number does
     // not pass for a newer one.
     if XxHash3_64::oneshot(&header[..56]) != u64_at(header, 56) {
         return Err(FileErrorKind::DamagedHeader);
@@ -82,15 +82,15 @@ pub(super) fn sealed(header: &[u8], wanted: Magic) -> Result<&[u8; HEADER_BYTES]
 }
 
 /// The contents of a header.
-pub(crate) struct Head {
-    pub(crate) params: Params,
+pub(crate) struct FilterHeader {
+    pub(crate) params: FilterParams,
     pub(crate) hasher: KeyHasher,
-    pub(crate) purpose: Purpose,
+    pub(crate) spec: FilterSpec,
     /// Bytes of the fields after the header.
     pub(crate) fields: usize,
 }
 
-impl Head {
+impl FilterHeader {
     /// Bytes in the file of the filter.
     pub(crate) fn file_bytes(&self) -> u64 {
         file_bytes(self.fields, &self.params)
@@ -98,14 +98,14 @@ impl Head {
 }
 
 /// Bytes in the file of a filter with so many bytes of fields.
-pub(super) fn file_bytes(fields: usize, params: &Params) -> u64 {
+pub(super) fn file_bytes(fields: usize, params: &FilterParams) -> u64 {
     (HEADER_BYTES + fields + TRAILER_BYTES) as u64 + params.blocks as u64 * BLOCK_BYTES as u64
 }
 
 /// Decodes the header of a filter of this layout, and checks that this machine and this build can read it. `header` is shorter
 /// than [`HEADER_BYTES`] if the data are.
-pub(crate) fn decode(wanted: &'static Format, header: &[u8]) -> Result<Head, FileErrorKind> {
-    let header = sealed(header, FILTER)?;
+pub(crate) fn decode(wanted: &'static LayoutInfo, header: &[u8]) -> Result<FilterHeader, FileErrorKind> {
+    let header = verify_header(header, FILTER)?;
     let (layout, probes) = (u32_at(header, 12) & 0xFFFF, u32_at(header, 12) >> 16);
     let (blocks, seed) = (u64_at(header, 16), u64_at(header, 24));
     let (units, fields, reserved) = (u64_at(header, 40), u32_at(header, 48), u32_at(header, 52));
@@ -118,12 +118,12 @@ pub(crate) fn decode(wanted: &'static Format, header: &[u8]) -> Result<Head, Fil
     check("probes", probes.into(), wanted.probes.contains(&probes), wanted.allowed)?;
     check("blocks", blocks, (1..BLOCKS_LIMIT).contains(&blocks), "at least 1 and below 2^57")?;
     if wanted.has_units {
-        let good = wanted.blocks(units) == blocks && units <= wanted.most_units;
+        let good = wanted.blocks(units) == blocks && units <= wanted.max_units;
         check("units", units, good, "the number that fills the blocks, and at most 2^32 for a split block")?;
     } else {
         check("units", units, units == 0, "0")?;
     }
-    let good = fields as usize <= fields::MOST_BYTES && (fields as usize).is_multiple_of(BLOCK_BYTES);
+    let good = fields as usize <= fields::MAX_BYTES && (fields as usize).is_multiple_of(BLOCK_BYTES);
     check("fields", fields.into(), good, "a multiple of 64, at most 65536")?;
     check("reserved", reserved.into(), reserved == 0, "0")?;
     check("seed", seed, seed == 0 || wanted.id != SPLIT_BLOCK.id, "0 for a split block")?;
@@ -135,29 +135,29 @@ pub(crate) fn decode(wanted: &'static Format, header: &[u8]) -> Result<Head, Fil
     let units = if wanted.has_units { units } else { blocks };
     let blocks = usize::try_from(blocks).ok().filter(|&blocks| blocks <= MAX_BLOCKS);
     let blocks = blocks.ok_or(FileErrorKind::OutOfMemory { bytes })?;
-    let params = Params { units, ..Params::new(blocks, probes, seed, Selected::detect()) };
-    Ok(Head { params, hasher, purpose: Purpose::default(), fields: fields as usize })
+    let params = FilterParams { units, ..FilterParams::new(blocks, probes, seed, AvailableKernel::detect()) };
+    Ok(FilterHeader { params, hasher, spec: FilterSpec::default(), fields: fields as usize })
 }
 
-pub(super) fn u32_at(header: &[u8; HEADER_BYTES], place: usize) -> u32 {
-    u32::from_le_bytes(core::array::from_fn(|i| header[place + i]))
+pub(super) fn u32_at(header: &[u8; HEADER_BYTES], offset: usize) -> u32 {
+    u32::from_le_bytes(core::array::from_fn(|i| header[offset + i]))
 }
 
-pub(super) fn u64_at(header: &[u8; HEADER_BYTES], place: usize) -> u64 {
-    u64::from_le_bytes(core::array::from_fn(|i| header[place + i]))
+pub(super) fn u64_at(header: &[u8; HEADER_BYTES], offset: usize) -> u64 {
+    u64::from_le_bytes(core::array::from_fn(|i| header[offset + i]))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::format::WORDS4;
+    use crate::layout::info::SECTORIZED;
 
     #[test]
     fn another_hash_is_told() {
-        let params = Params::new(1, 8, 1, Selected::detect());
-        assert!(decode(&WORDS4, &encode(&WORDS4, &params, &KeyHasher::new(1), &Purpose::default())).is_ok());
+        let params = FilterParams::new(1, 8, 1, AvailableKernel::detect());
+        assert!(decode(&SECTORIZED, &encode(&SECTORIZED, &params, &KeyHasher::new(1), &FilterSpec::default())).is_ok());
         // A build with another hash, as seen from here.
-        let header = encode(&WORDS4, &params, &KeyHasher::new(2), &Purpose::default());
-        assert!(matches!(decode(&WORDS4, &header), Err(FileErrorKind::OtherHash)));
+        let header = encode(&SECTORIZED, &params, &KeyHasher::new(2), &FilterSpec::default());
+        assert!(matches!(decode(&SECTORIZED, &header), Err(FileErrorKind::OtherHash)));
     }
 }

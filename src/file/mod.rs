@@ -1,39 +1,37 @@
 //! Filters as files. docs/FORMAT.md specifies every byte.
 //!
 //! ```text
-//! error.rs     what can be wrong with one
-//! header.rs    64 bytes: what the filter is, and whether this build hashes as the one that wrote it
-//! fields.rs    what follows it: what the filter is made for
-//! stream.rs    header, blocks, trailer, to a `Write` and from a `Read`
-//! series.rs    a header, and after it the parts of a scalable or a rotating filter, each a whole filter
-//! serde.rs     the same bytes for serde
-//! ahead.rs     a file read by a thread of its own
-//! replace.rs   a file put in the place of another one, whole or not at all
+//! error.rs       what can be wrong with one
+//! header.rs      64 bytes: what the filter is, and whether this build hashes as the one that wrote it
+//! fields.rs      what follows it: what the filter is made for
+//! stream.rs      header, blocks, trailer, to a `Write` and from a `Read`
+//! chain.rs       a header, and after it the parts of a scalable or a rotating filter, each a whole filter
+//! serde.rs       the same bytes for serde
+//! read_ahead.rs  a file read by a thread of its own
+//! replace.rs     a file put in the place of another one, whole or not at all
 //! ```
 
-mod ahead;
+mod chain;
 mod error;
 mod fields;
 mod header;
+mod read_ahead;
 mod replace;
 #[cfg(feature = "serde")]
 mod serde;
-mod series;
 mod stream;
 
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
+pub(crate) use chain::{ChainSpec, Rotating, Scalable, bytes as chain_bytes, read as read_chain, write as write_chain};
 pub use error::{FileError, FileErrorKind};
-pub(crate) use header::{Head, TRAILER_BYTES};
+pub(crate) use header::{FilterHeader, TRAILER_BYTES};
 pub use replace::{save_file, unfinished_saves};
 #[cfg(feature = "serde")]
 pub(crate) use serde::{deserialize, serialize};
-pub(crate) use series::{
-    Rotating, Scalable, Series, bytes as series_bytes, read as read_series, write as write_series,
-};
-pub(crate) use stream::{Loaded, Parts, Trailer, copy_body, read, read_header, write};
+pub(crate) use stream::{DecodedFilter, RawParts, Trailer, copy_body, read, read_header, write};
 
 /// Loads with `read` from a file, or from a pipe that has a path.
 pub(crate) fn load<T>(
@@ -45,8 +43,8 @@ pub(crate) fn load<T>(
         let length = regular_length(&file)?;
         match length {
             // Not worth a thread.
-            Some(length) if length <= ahead::READ as u64 => read(&mut &file, Some(length)),
-            Some(_) => std::thread::scope(|scope| match ahead::Ahead::new(scope, &file) {
+            Some(length) if length <= read_ahead::READ_BYTES as u64 => read(&mut &file, Some(length)),
+            Some(_) => std::thread::scope(|scope| match read_ahead::ReadAhead::new(scope, &file) {
                 Ok(mut ahead) => read(&mut ahead, length),
                 // No thread can be had, as under a limit on processes or in WebAssembly. This thread reads by itself.
                 Err(_) => read(&mut &file, length),
@@ -65,7 +63,7 @@ pub(crate) fn regular_length(file: &File) -> io::Result<Option<u64>> {
 }
 
 /// A filter that a file can store.
-pub(crate) trait Stored: Sized {
+pub(crate) trait Persist: Sized {
     fn write_to(&self, writer: impl Write) -> io::Result<()>;
 
     /// Bytes of the file.

@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use tempfile::Builder;
 use twox_hash::XxHash3_64;
 
-/// The end of a temporary file's name, after `RANDOM` letters and digits.
+/// The end of a temporary file's name, after `RANDOM_LEN` letters and digits.
 const SUFFIX: &str = ".tmp";
-const RANDOM: usize = 6;
+const RANDOM_LEN: usize = 6;
 
 /// Longer names of targets are replaced by a hash: some file systems take names of 143 bytes.
-const LONGEST: usize = 100;
+const MAX_NAME_LEN: usize = 100;
 
 /// Saves a file of your own as a filter's `save` does, for example one that belongs to a filter: `path` has either the complete
 /// output of `write`, or its previous contents.
@@ -47,7 +47,7 @@ pub fn save_file(path: impl AsRef<Path>, write: impl FnOnce(&File) -> io::Result
     // Before anything is replaced: it fails if the folder cannot be read.
     let sync = open_folder(folder)?;
     let mut builder = Builder::new();
-    builder.prefix(&prefix).suffix(SUFFIX).rand_bytes(RANDOM);
+    builder.prefix(&prefix).suffix(SUFFIX).rand_bytes(RANDOM_LEN);
     if let Some(permissions) = new_file_permissions() {
         builder.permissions(permissions);
     }
@@ -86,7 +86,7 @@ pub fn unfinished_saves(path: impl AsRef<Path>) -> io::Result<Vec<PathBuf>> {
     let is_temporary = |name: &OsStr| {
         let rest = name.as_encoded_bytes().strip_prefix(prefix.as_encoded_bytes());
         let random = rest.and_then(|rest| rest.strip_suffix(SUFFIX.as_bytes()));
-        random.is_some_and(|random| random.len() == RANDOM && random.iter().all(u8::is_ascii_alphanumeric))
+        random.is_some_and(|random| random.len() == RANDOM_LEN && random.iter().all(u8::is_ascii_alphanumeric))
     };
     let paths = fs::read_dir(folder(&target))?.map(|entry| entry.map(|entry| entry.path()));
     paths.filter(|path| path.as_ref().map_or(true, |path| path.file_name().is_some_and(is_temporary))).collect()
@@ -108,7 +108,7 @@ fn folder(target: &Path) -> &Path {
 fn prefix(target: &Path) -> OsString {
     let name = target.file_name().unwrap_or_default();
     let mut prefix = OsString::from(".bloomline-");
-    if name.len() > LONGEST {
+    if name.len() > MAX_NAME_LEN {
         prefix.push(format!("{:016x}", XxHash3_64::oneshot(name.as_encoded_bytes())));
     } else {
         prefix.push(name);

@@ -1,6 +1,6 @@
 //! A filter for serde: the bytes of its file, which are checked like one.
 
-use super::{FileError, FileErrorKind, Stored};
+use super::{FileError, FileErrorKind, Persist};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
@@ -9,7 +9,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 /// Serializes as a byte string, or as base64 in a human-readable format.
-pub(crate) fn serialize<S: Serializer>(stored: &impl Stored, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn serialize<S: Serializer>(stored: &impl Persist, serializer: S) -> Result<S::Ok, S::Error> {
     let mut bytes = Vec::new();
     stored.write_to(&mut bytes).map_err(S::Error::custom)?;
     match serializer.is_human_readable() {
@@ -18,7 +18,7 @@ pub(crate) fn serialize<S: Serializer>(stored: &impl Stored, serializer: S) -> R
     }
 }
 
-pub(crate) fn deserialize<'de, T: Stored, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+pub(crate) fn deserialize<'de, T: Persist, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     let visitor = FileVisitor(PhantomData);
     match deserializer.is_human_readable() {
         true => deserializer.deserialize_any(visitor),
@@ -28,7 +28,7 @@ pub(crate) fn deserialize<'de, T: Stored, D: Deserializer<'de>>(deserializer: D)
 
 struct FileVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Stored> Visitor<'de> for FileVisitor<T> {
+impl<'de, T: Persist> Visitor<'de> for FileVisitor<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,15 +2,15 @@
 
 use super::error::{FileErrorKind, check};
 use super::fields;
-use super::header::{self, HEADER_BYTES, Head, TRAILER_BYTES};
-use crate::builder::purpose::Purpose;
-use crate::kernel::Selected;
+use super::header::{self, FilterHeader, HEADER_BYTES, TRAILER_BYTES};
+use crate::builder::spec::FilterSpec;
+use crate::kernel::AvailableKernel;
 use crate::kernel::block::{BLOCK_BYTES, Block, WORDS};
 use crate::key::hash::KeyHasher;
-use crate::layout::format::Format;
-use crate::layout::params::Params;
+use crate::layout::info::LayoutInfo;
+use crate::layout::params::FilterParams;
 use crate::layout::storage::{Blocks, Pages};
-use crate::rate::stats::CountOnes;
+use crate::rate::set_bits::CountOnes;
 use std::cmp::Ordering;
 use std::hash::Hasher;
 use std::io::{self, Read, Write};
@@ -21,26 +21,26 @@ const CHUNK: usize = (1 << 20) / BLOCK_BYTES;
 
 /// The contents of a file to write.
 #[derive(Clone)]
-pub(crate) struct Parts<'a, W> {
-    pub(crate) params: &'a Params,
+pub(crate) struct RawParts<'a, W> {
+    pub(crate) params: &'a FilterParams,
     pub(crate) hasher: &'a KeyHasher,
-    pub(crate) purpose: &'a Purpose,
+    pub(crate) spec: &'a FilterSpec,
     /// The blocks.
     pub(crate) words: W,
 }
 
-impl<W> Parts<'_, W> {
+impl<W> RawParts<'_, W> {
     /// Bytes of the file.
     pub(crate) fn file_bytes(&self) -> u64 {
-        header::file_bytes(fields::encode(self.purpose).len(), self.params)
+        header::file_bytes(fields::encode(self.spec).len(), self.params)
     }
 }
 
 /// The contents of a file that was read.
-pub(crate) struct Loaded {
-    pub(crate) params: Params,
+pub(crate) struct DecodedFilter {
+    pub(crate) params: FilterParams,
     pub(crate) hasher: KeyHasher,
-    pub(crate) purpose: Purpose,
+    pub(crate) spec: FilterSpec,
     pub(crate) blocks: Blocks,
 }
 
@@ -64,14 +64,14 @@ impl Trailer {
 }
 
 /// Computes the trailer as blocks are written or read.
-struct Sums {
-    kernel: Selected,
+struct TrailerBuilder {
+    kernel: AvailableKernel,
     ones: u64,
     hasher: XxHash3_64,
 }
 
-impl Sums {
-    fn new(kernel: Selected) -> Self {
+impl TrailerBuilder {
+    fn new(kernel: AvailableKernel) -> Self {
         Self { kernel, ones: 0, hasher: XxHash3_64::new() }
     }
 
@@ -90,11 +90,11 @@ impl Sums {
 
 /// Writes a filter and flushes the writer.
 pub(crate) fn write(
-    format: &Format,
-    Parts { params, hasher, purpose, words }: Parts<impl Iterator<Item = [u64; WORDS]>>,
+    layout: &LayoutInfo,
+    RawParts { params, hasher, spec, words }: RawParts<impl Iterator<Item = [u64; WORDS]>>,
     mut writer: impl Write,
 ) -> io::Result<()> {
-    writer.write_all(&header::encode(format, params, hasher, purpose))?;
+    writer.write_all(&header::encode(layout, params, hasher, spec))?;
     let trailer = copy_body(params.kernel, words, &mut writer)?;
     writer.write_all(&trailer.to_bytes())?;
     writer.flush()
@@ -105,11 +105,11 @@ pub(crate) fn write(
 /// Each word is taken from the filter once and summed up from the copy, so that the trailer fits what was written
 /// even while other threads insert.
 pub(crate) fn copy_body(
-    kernel: Selected,
+    kernel: AvailableKernel,
     mut blocks: impl Iterator<Item = [u64; WORDS]>,
     mut writer: impl Write,
 ) -> io::Result<Trailer> {
-    let mut sums = Sums::new(kernel);
+    let mut sums = TrailerBuilder::new(kernel);
     let mut chunk = vec![[[0; 8]; WORDS]; CHUNK];
     loop {
         let mut filled = 0;
@@ -129,44 +129,44 @@ pub(crate) fn copy_body(
 
 /// Reads a filter of this layout, of `length` bytes with its header and trailer if that is known beforehand.
 pub(crate) fn read(
-    format: &'static Format,
+    layout: &'static LayoutInfo,
     mut reader: impl Read,
     length: Option<u64>,
-) -> Result<Loaded, FileErrorKind> {
-    let (head, have) = read_header(format, &mut reader, length)?;
-    let mut rest = Rest { reader, have, want: head.file_bytes() };
-    let loaded = read_body(&mut rest, head, length.is_some())?;
+) -> Result<DecodedFilter, FileErrorKind> {
+    let (head, have) = read_header(layout, &mut reader, length)?;
+    let mut body = BodyReader { reader, have, want: head.file_bytes() };
+    let loaded = read_body(&mut body, head, length.is_some())?;
     let units = loaded.params.units;
-    let good = ends_with_units(format, units, &loaded.blocks);
+    let good = ends_with_units(layout, units, &loaded.blocks);
     check("units", units, good, "as many as reach to the last bit that is set")?;
     Ok(loaded)
 }
 
 /// True if each bit of the last block that belongs to no unit is 0.
-fn ends_with_units(format: &Format, units: u64, blocks: &Blocks) -> bool {
+fn ends_with_units(layout: &LayoutInfo, units: u64, blocks: &Blocks) -> bool {
     // Bits of the last block; 0 if the units fill it.
-    let used = units % (512 / format.unit_bits).max(1) * format.unit_bits;
+    let used = units % (512 / layout.unit_bits).max(1) * layout.unit_bits;
     let unused = |i: usize| u64::MAX.checked_shl(used.saturating_sub(64 * i as u64) as u32).unwrap_or(0);
     let last = blocks.as_slice().last();
     used == 0 || last.is_none_or(|block| block.0.iter().enumerate().all(|(i, word)| word & unused(i) == 0))
 }
 
-/// Reads the blocks and the trailer. `vouched`: all of the data are known to exist.
+/// Reads the blocks and the trailer. `len_verified`: all of the data are known to exist.
 pub(super) fn read_body(
-    rest: &mut Rest<impl Read>,
-    Head { params, hasher, purpose, .. }: Head,
-    vouched: bool,
-) -> Result<Loaded, FileErrorKind> {
-    let room = |filled| if vouched { params.blocks } else { justified(params.blocks, filled) };
-    let mut sums = Sums::new(params.kernel);
+    body: &mut BodyReader<impl Read>,
+    FilterHeader { params, hasher, spec, .. }: FilterHeader,
+    len_verified: bool,
+) -> Result<DecodedFilter, FileErrorKind> {
+    let capacity = |filled| if len_verified { params.blocks } else { next_capacity(params.blocks, filled) };
+    let mut sums = TrailerBuilder::new(params.kernel);
     let mut chunk = vec![[[0; 8]; WORDS]; CHUNK.min(params.blocks)];
     let out_of_memory = |_| FileErrorKind::OutOfMemory { bytes: params.blocks as u64 * BLOCK_BYTES as u64 };
-    let mut blocks = Blocks::zeroed(room(0), Pages::default()).map_err(out_of_memory)?;
+    let mut blocks = Blocks::zeroed(capacity(0), Pages::default()).map_err(out_of_memory)?;
     let mut filled = 0;
     loop {
         for blocks in blocks.as_mut_slice()[filled..].chunks_mut(CHUNK) {
             let chunk = &mut chunk[..blocks.len()];
-            rest.fill(chunk.as_flattened_mut().as_flattened_mut())?;
+            body.fill(chunk.as_flattened_mut().as_flattened_mut())?;
             sums.add(chunk.as_flattened().as_flattened());
             for (block, words) in blocks.iter_mut().zip(chunk) {
                 *block = Block(words.map(u64::from_le_bytes));
@@ -176,38 +176,38 @@ pub(super) fn read_body(
         if filled == params.blocks {
             break;
         }
-        blocks = blocks.grown(room(filled)).map_err(out_of_memory)?;
+        blocks = blocks.grown(capacity(filled)).map_err(out_of_memory)?;
     }
     let mut trailer = [0; TRAILER_BYTES];
-    rest.fill(&mut trailer)?;
+    body.fill(&mut trailer)?;
     if Trailer::from_bytes(trailer) != sums.finish() {
         return Err(FileErrorKind::DamagedBody);
     }
-    Ok(Loaded { params, hasher, purpose, blocks })
+    Ok(DecodedFilter { params, hasher, spec, blocks })
 }
 
 /// Reads a header and the fields after it, of a file of `length` bytes if that is known beforehand, and returns their bytes.
 pub(crate) fn read_header(
-    format: &'static Format,
+    layout: &'static LayoutInfo,
     mut reader: impl Read,
     length: Option<u64>,
-) -> Result<(Head, u64), FileErrorKind> {
+) -> Result<(FilterHeader, u64), FileErrorKind> {
     let mut header = [0; HEADER_BYTES];
     let have = read_full(&mut reader, &mut header)?;
-    let head = header::decode(format, &header[..have])?;
+    let head = header::decode(layout, &header[..have])?;
     if let Some(have) = length {
         check_length(head.file_bytes(), have)?;
     }
-    let mut rest = Rest { reader, have: HEADER_BYTES as u64, want: head.file_bytes() };
-    let head = read_fields(&mut rest, head)?;
-    Ok((head, rest.have))
+    let mut body = BodyReader { reader, have: HEADER_BYTES as u64, want: head.file_bytes() };
+    let head = read_fields(&mut body, head)?;
+    Ok((head, body.have))
 }
 
 /// Reads the fields after a header.
-pub(super) fn read_fields(rest: &mut Rest<impl Read>, head: Head) -> Result<Head, FileErrorKind> {
+pub(super) fn read_fields(body: &mut BodyReader<impl Read>, head: FilterHeader) -> Result<FilterHeader, FileErrorKind> {
     let mut bytes = vec![0; head.fields];
-    rest.fill(&mut bytes)?;
-    Ok(Head { purpose: fields::decode(&bytes)?, ..head })
+    body.fill(&mut bytes)?;
+    Ok(FilterHeader { spec: fields::decode(&bytes)?, ..head })
 }
 
 /// Returns an error unless a file is as long as it should be.
@@ -221,16 +221,16 @@ pub(super) fn check_length(want: u64, have: u64) -> Result<(), FileErrorKind> {
 
 /// Returns how many of `blocks` blocks to allocate when `filled` have arrived: at most one chunk more than twice as many, and
 /// halves of the whole, so that the last step, which doubles, ends at the filter's size.
-fn justified(blocks: usize, filled: usize) -> usize {
-    let mut room = blocks;
-    while room > CHUNK + 2 * filled {
-        room = room.div_ceil(2);
+fn next_capacity(blocks: usize, filled: usize) -> usize {
+    let mut capacity = blocks;
+    while capacity > CHUNK + 2 * filled {
+        capacity = capacity.div_ceil(2);
     }
-    room
+    capacity
 }
 
 /// The data after the header.
-pub(super) struct Rest<R> {
+pub(super) struct BodyReader<R> {
     pub(super) reader: R,
     /// Bytes of the file that have arrived.
     pub(super) have: u64,
@@ -238,7 +238,7 @@ pub(super) struct Rest<R> {
     pub(super) want: u64,
 }
 
-impl<R: Read> Rest<R> {
+impl<R: Read> BodyReader<R> {
     pub(super) fn fill(&mut self, bytes: &mut [u8]) -> Result<(), FileErrorKind> {
         let read = read_full(&mut self.reader, bytes)?;
         self.have += read as u64;
@@ -272,11 +272,14 @@ mod tests {
         for blocks in [1, 2, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 1, 1_000_003, usize::MAX / 128] {
             let mut filled = 0;
             while filled < blocks {
-                let room = justified(blocks, filled);
-                assert!(room > filled && room <= blocks && room <= CHUNK + 2 * filled, "{blocks} {filled} {room}");
+                let capacity = next_capacity(blocks, filled);
+                assert!(
+                    capacity > filled && capacity <= blocks && capacity <= CHUNK + 2 * filled,
+                    "{blocks} {filled} {capacity}"
+                );
                 // Old and new memory are filled at once only as far as the old one went.
-                assert!(filled == 0 || 2 * filled <= room + 64, "{blocks} {filled} {room}");
-                filled = room;
+                assert!(filled == 0 || 2 * filled <= capacity + 64, "{blocks} {filled} {capacity}");
+                filled = capacity;
             }
         }
     }

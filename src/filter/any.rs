@@ -112,7 +112,7 @@ pub trait Filter: Sealed {
         Self: Sized,
     {
         let hasher = self.hasher().clone();
-        batch::try_hashed(&hasher, keys, new, |hashes, new| self.insert_hashes(hashes, new))
+        batch::try_hash_in_chunks(&hasher, keys, new, |hashes, new| self.insert_hashes(hashes, new))
     }
 
     /// Returns true if a key may have been inserted.
@@ -132,6 +132,6 @@ pub trait Filter: Sealed {
     where
         Self: Sized,
     {
-        batch::hashed(self.hasher(), keys, found, |hashes, found| self.contains_hashes(hashes, found))
+        batch::hash_in_chunks(self.hasher(), keys, found, |hashes, found| self.contains_hashes(hashes, found))
     }
 }

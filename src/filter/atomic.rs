@@ -1,14 +1,14 @@
 //! `AtomicBloomFilter`: any number of writers and readers, and one claim for each key.
 
 #[cfg(all(test, loom))]
-mod models;
+mod loom;
 
 use crate::error::MergeError;
 use crate::filter::bloom::BloomFilter;
-use crate::filter::fixed::Fixed;
 use crate::filter::methods;
+use crate::filter::raw::RawFilter;
 use crate::layout::access::Shared;
-use crate::layout::words4::Words4;
+use crate::layout::sectorized::Sectorized;
 use crate::sync::Ordering;
 
 /// A [`BloomFilter`] that any number of threads insert into and query at once, without locks.
@@ -29,11 +29,11 @@ use crate::sync::Ordering;
 ///   depend on it see each word at some moment during the call.
 ///
 /// The claim in short: a key has one word in each of four lanes. `insert` reads all four; the one of the last lane that
-/// lacks bits is the *decider*. It then completes the lacking words from the first lane up, the decider last, and the
-/// key is new if this very `fetch_or` set a bit of the decider. Whoever sees a decider complete has all words before
-/// it complete, so no second thread can win at an earlier one. docs/DESIGN.md has the proof.
+/// lacks bits is the *linearizing word*. It then completes the lacking words from the first lane up, the linearizing word last,
+/// and the key is new if this very `fetch_or` set a bit of that word. Whoever sees a linearizing word complete has all words
+/// before it complete, so no second thread can win at an earlier one. docs/DESIGN.md has the proof.
 ///
-/// The orderings: loads are Acquire and the writes of a claim are AcqRel, which makes "sees the decider complete"
+/// The orderings: loads are Acquire and the writes of a claim are AcqRel, which makes "sees the linearizing word complete"
 /// imply "all words before it are complete". A query's loads are Relaxed: an insert that the caller learned of happened
 /// before them, and coherence does the rest.
 ///
@@ -63,21 +63,21 @@ use crate::sync::Ordering;
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
-pub struct AtomicBloomFilter(pub(crate) Fixed<Words4, Shared>);
+pub struct AtomicBloomFilter(pub(crate) RawFilter<Sectorized, Shared>);
 
 impl AtomicBloomFilter {
-    methods::building! { "bloomline::AtomicBloomFilter",
+    methods::constructors! { "bloomline::AtomicBloomFilter",
         /// Creates an empty filter for `expected_keys` distinct keys; see [`BloomFilter::new`].
     }
-    methods::inserting!("bloomline::AtomicBloomFilter", many_writers);
+    methods::insert_methods!("bloomline::AtomicBloomFilter", many_writers);
     #[cfg(feature = "rayon")]
-    methods::par_inserting! { "bloomline::AtomicBloomFilter", "", [], (), "",
+    methods::par_insert_method! { "bloomline::AtomicBloomFilter", "", [], (), "",
         /// Inserts many [`Keys`](crate::Keys) on all cores of the current rayon pool, while other threads insert. Loading a
         /// [`BloomFilter`] by [its own method](BloomFilter::par_insert) is faster, and it converts to this type without a copy.
     }
-    methods::asking!("bloomline::AtomicBloomFilter");
-    methods::telling!();
-    methods::sizing!();
+    methods::query_methods!("bloomline::AtomicBloomFilter");
+    methods::info_methods!();
+    methods::capacity_methods!();
 
     /// Adds the keys of another filter, while other threads insert into either. Keys whose insert into `other` had not returned
     /// before this call may be missing. O(memory). The other filter may be larger if it folds to this one's size, as in
@@ -111,11 +111,11 @@ impl AtomicBloomFilter {
     }
 }
 
-methods::filing!(AtomicBloomFilter, "bloomline::AtomicBloomFilter");
-methods::collecting!(AtomicBloomFilter, sized);
+methods::file_methods!(AtomicBloomFilter, "bloomline::AtomicBloomFilter");
+methods::collect_impls!(AtomicBloomFilter, sized);
 #[cfg(feature = "rayon")]
-methods::par_collecting!(AtomicBloomFilter, sized);
-methods::as_filter!(AtomicBloomFilter, many_writers);
+methods::par_collect_impls!(AtomicBloomFilter, sized);
+methods::trait_impls!(AtomicBloomFilter, many_writers);
 
 /// Shares a filter among writers, without copying.
 impl From<BloomFilter> for AtomicBloomFilter {

@@ -3,13 +3,13 @@
 use crate::builder::options::Builder;
 use crate::builder::plan::Plan;
 use crate::error::{BuildError, MergeError};
-use crate::filter::fixed::Fixed;
 use crate::filter::methods;
+use crate::filter::raw::RawFilter;
 use crate::kernel::block::WORDS;
 use crate::layout::access::Exclusive;
-use crate::layout::params::Params;
-use crate::layout::storage::MemoryMut;
-use crate::layout::words4::Words4;
+use crate::layout::params::FilterParams;
+use crate::layout::sectorized::Sectorized;
+use crate::layout::storage::BlockStoreMut;
 
 /// A set of keys that reports some new keys as seen, at a known rate, and never a seen key as new.
 ///
@@ -35,27 +35,27 @@ use crate::layout::words4::Words4;
 /// assert!(seen.contains("a"));
 /// ```
 #[derive(Clone, PartialEq, Eq)]
-pub struct BloomFilter(pub(crate) Fixed<Words4, Exclusive>);
+pub struct BloomFilter(pub(crate) RawFilter<Sectorized, Exclusive>);
 
 impl BloomFilter {
-    methods::building! { "bloomline::BloomFilter",
+    methods::constructors! { "bloomline::BloomFilter",
         /// Creates an empty filter for `expected_keys` distinct keys.
         ///
         /// The size is the smallest that keeps the rate, rounded up by at most 1/128 so that it [folds](Self::fold). It is
         /// computed by the exact model of the layout, not by the classic formula. Takes microseconds; see [`Builder::build`].
     }
-    methods::inserting!("bloomline::BloomFilter", one_writer);
+    methods::insert_methods!("bloomline::BloomFilter", one_writer);
     #[cfg(feature = "rayon")]
-    methods::par_inserting! { "bloomline::BloomFilter", "mut ", [mut], (), "",
+    methods::par_insert_method! { "bloomline::BloomFilter", "mut ", [mut], (), "",
         /// Inserts many [`Keys`](crate::Keys) on all cores of the current rayon pool. The bits are the same as after inserting
         /// them one by one.
         ///
         /// Needs 4 MiB beside the filter for any number of keys, and 64 KiB per thread. O(keys), and each thread passes over
         /// all of the hashes. Fewer than 2^18 keys are inserted by one thread.
     }
-    methods::asking!("bloomline::BloomFilter");
-    methods::telling!();
-    methods::sizing!();
+    methods::query_methods!("bloomline::BloomFilter");
+    methods::info_methods!();
+    methods::capacity_methods!();
 
     /// Adds the keys of another filter. The result is exactly the filter that both sets of keys would have made. O(memory).
     ///
@@ -133,11 +133,11 @@ impl BloomFilter {
     }
 }
 
-methods::filing!(BloomFilter, "bloomline::BloomFilter");
-methods::collecting!(BloomFilter, sized);
+methods::file_methods!(BloomFilter, "bloomline::BloomFilter");
+methods::collect_impls!(BloomFilter, sized);
 #[cfg(feature = "rayon")]
-methods::par_collecting!(BloomFilter, sized);
-methods::as_filter!(BloomFilter, one_writer);
+methods::par_collect_impls!(BloomFilter, sized);
+methods::trait_impls!(BloomFilter, one_writer);
 
 impl Builder<BloomFilter> {
     /// Returns what [`build`](Self::build) would build, without allocating it. Use it for a filter on another machine, or to
@@ -155,7 +155,7 @@ impl Builder<BloomFilter> {
     /// # Ok::<(), bloomline::BuildError>(())
     /// ```
     pub fn plan(&self) -> Result<Plan, BuildError> {
-        let Params { blocks, probes, .. } = self.params::<Words4>()?;
+        let FilterParams { blocks, probes, .. } = self.params::<Sectorized>()?;
         Ok(Plan { blocks, probes })
     }
 }

@@ -1,10 +1,10 @@
 //! `BorrowedBloomFilter`: a filter in borrowed memory, such as a file's.
 
-use crate::file::{self, FileError, FileErrorKind, Head, TRAILER_BYTES, Trailer};
+use crate::file::{self, FileError, FileErrorKind, FilterHeader, TRAILER_BYTES, Trailer};
 use crate::filter::bloom::BloomFilter;
-use crate::filter::fixed::Fixed;
+use crate::filter::raw::RawFilter;
 use crate::kernel::block::BLOCK_BYTES;
-use crate::layout::format::WORDS4;
+use crate::layout::info::SECTORIZED;
 use crate::layout::storage::Blocks;
 use crate::rate::fpr;
 use std::fmt;
@@ -120,12 +120,12 @@ impl<'a> BorrowedBloomFilter<'a> {
         }
         let bytes = (*lender).as_ref();
         let have = bytes.len() as u64;
-        let (head, start) = file::read_header(&WORDS4, bytes, whole.then_some(have))?;
+        let (head, start) = file::read_header(&SECTORIZED, bytes, whole.then_some(have))?;
         let want = head.file_bytes();
         if have < want {
             return Err(FileErrorKind::Truncated { have, want });
         }
-        let Head { params, hasher, purpose, .. } = head;
+        let FilterHeader { params, hasher, spec, .. } = head;
         // The bytes are there, so all of these are numbers of bytes in memory.
         let (blocks, rest) = bytes[start as usize..].split_at(params.blocks * BLOCK_BYTES);
         let trailer = Trailer::from_bytes(core::array::from_fn::<u8, TRAILER_BYTES, _>(|i| rest[i]));
@@ -137,7 +137,7 @@ impl<'a> BorrowedBloomFilter<'a> {
         // so these stay as they are; its lifetime is this type's. The type hands out shared references only.
         let blocks = unsafe { Blocks::borrowed(blocks) };
         let blocks = blocks.map_err(|remainder| FileErrorKind::Misaligned { remainder, alignment: BLOCK_BYTES })?;
-        let filter = BloomFilter(Fixed::of(params, hasher, purpose, blocks));
+        let filter = BloomFilter(RawFilter::new(params, hasher, spec, blocks));
         Ok(Self { filter, trailer, path: None, _lender: lender })
     }
 
@@ -184,8 +184,8 @@ impl<'a> BorrowedBloomFilter<'a> {
     /// ```
     pub fn saved_keys(&self) -> f64 {
         let params = self.filter.0.params;
-        let filled = params.size().share(&WORDS4, self.trailer.ones);
-        fpr::keys_from_zeros(filled, fpr::touched(params.units, params.probes))
+        let filled = params.geometry().fraction(&SECTORIZED, self.trailer.ones);
+        fpr::estimate_keys(filled, fpr::bit_probability(params.units, params.probes))
     }
 
     /// The path that was given to [`BloomFilter::map`], so that another process can map the file as well. `None` for other

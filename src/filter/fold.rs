@@ -5,7 +5,7 @@
 
 use crate::filter::bloom::BloomFilter;
 use crate::layout::storage;
-use crate::rate::stats;
+use crate::rate::set_bits;
 use alloc::vec::Vec;
 
 impl BloomFilter {
@@ -30,7 +30,7 @@ impl BloomFilter {
     pub fn fold(&mut self) -> bool {
         let even = self.block_count().is_multiple_of(2);
         if even {
-            self.0.fold_times(1);
+            self.0.fold_levels(1);
         }
         even
     }
@@ -49,15 +49,15 @@ impl BloomFilter {
     /// # Ok::<(), bloomline::BuildError>(())
     /// ```
     pub fn fold_to(&mut self, false_positive_rate: f64) -> u32 {
-        let fits = |times: &u32| {
-            let words = storage::folded(self.0.words(), *times);
-            stats::current_rate(words, self.0.params.probes) <= false_positive_rate
+        let fits = |levels: &u32| {
+            let words = storage::folded(self.0.words(), *levels);
+            set_bits::current_fpr(words, self.0.params.probes) <= false_positive_rate
         };
         // The rate rises with every fold.
         let candidates: Vec<u32> = (1..=self.block_count().trailing_zeros()).collect();
-        let times = candidates.partition_point(fits) as u32;
-        self.0.fold_times(times);
-        times
+        let levels = candidates.partition_point(fits) as u32;
+        self.0.fold_levels(levels);
+        levels
     }
 
     /// [Folds](Self::fold_to) the filter to the smallest size that keeps the rate it was made for, with its present keys. A

@@ -3,7 +3,7 @@
 use crate::batch::CACHED_BYTES;
 use crate::filter::atomic::AtomicBloomFilter;
 use crate::filter::bloom::BloomFilter;
-use crate::kernel::Selected;
+use crate::kernel::AvailableKernel;
 use crate::kernel::block::{self, BLOCK_BYTES, Block, Pattern};
 use crate::kernel::conformance::{for_each_kernel, specified_contains, specified_insert};
 use std::{vec, vec::Vec};
@@ -28,7 +28,7 @@ fn specified_hash(blocks: &mut [Block], probes: u32, hash: u64, insert: bool) ->
 const BLOCK_COUNTS: [usize; 7] = [1, 2, 3, 7, 1000, CACHED_BYTES / BLOCK_BYTES, CACHED_BYTES / BLOCK_BYTES + 1];
 
 /// Batches of every length from 0 to 200, so both shorter and longer than the prefetch distance, with repeats inside.
-fn for_each_batch(check: impl Fn(Selected, u32, usize, &[u64])) {
+fn for_each_batch(check: impl Fn(AvailableKernel, u32, usize, &[u64])) {
     for_each_kernel(|kernel, probes| {
         for blocks in BLOCK_COUNTS {
             let mut state = blocks as u64;
@@ -45,7 +45,7 @@ fn for_each_batch(check: impl Fn(Selected, u32, usize, &[u64])) {
     });
 }
 
-fn build(kernel: Selected, probes: u32, blocks: usize) -> BloomFilter {
+fn build(kernel: AvailableKernel, probes: u32, blocks: usize) -> BloomFilter {
     BloomFilter::builder().memory(blocks * BLOCK_BYTES).probes(probes).kernel(kernel.kernel()).build().unwrap()
 }
 

@@ -1,21 +1,21 @@
 //! The methods of the filter types, written once for all of them.
 //!
 //! ```text
-//! building    new, builder
-//! inserting   insert, insert_batch, their hashes; par_inserting: on all cores
-//! asking      contains, contains_batch, their hashes, prune_bitmap, prune_indices, par_contains
-//! telling     a filter's parameters and figures, populate, clear
-//! sizing      probes, capacity and expected_fpr, of a filter of one size
-//! filing      save, load, write_to and the like; with them serde
-//! collecting  Extend, FromIterator; par_collecting: on all cores
-//! as_filter   the trait Filter, Debug, and the way from a builder
+//! constructors      new, builder
+//! insert_methods    insert, insert_batch, their hashes; par_insert_method: on all cores
+//! query_methods     contains, contains_batch, their hashes, prune_bitmap, prune_indices, par_contains
+//! info_methods      a filter's parameters and figures, populate, clear
+//! capacity_methods  probes, capacity and expected_fpr, of a filter of one size
+//! file_methods      save, load, write_to and the like; with them serde
+//! collect_impls     Extend, FromIterator; par_collect_impls: on all cores
+//! trait_impls       the trait Filter, Debug, and the way from a builder
 //! ```
 //!
 //! Each type is a struct around its implementation, which has methods of the same names. tests/suite/pages.rs has the table of
 //! the methods of each type.
 
 /// `new` and `builder`. Each type documents its own `new`.
-macro_rules! building {
+macro_rules! constructors {
     ($path:literal, $(#[$new:meta])*) => {
         $(#[$new])*
         ///
@@ -50,16 +50,16 @@ macro_rules! building {
 }
 
 /// `insert` and its batches: by one writer or many, for a filter that grows, whose inserts may fail, or does not.
-macro_rules! inserting {
+macro_rules! insert_methods {
     ($path:literal, one_writer) => {
-        crate::filter::methods::inserting! { @ $path, "mut ", [mut], hashed, bool, usize, "",
+        crate::filter::methods::insert_methods! { @ $path, "mut ", [mut], hash_in_chunks, bool, usize, "",
             /// Inserts a key. Returns true if it was new, like `HashSet::insert`.
             ///
             /// `false` means seen before, or a false positive: all bits of the key were set already. O(length of the key).
         }
     };
     ($path:literal, one_writer that grows) => {
-        crate::filter::methods::inserting! { @ $path, "mut ", [mut], try_hashed, Result<bool, crate::BuildError>, Result<usize, crate::BuildError>, "?",
+        crate::filter::methods::insert_methods! { @ $path, "mut ", [mut], try_hash_in_chunks, Result<bool, crate::BuildError>, Result<usize, crate::BuildError>, "?",
             /// Inserts a key. Returns true if it was new. O(length of the key + stages).
             ///
             /// # Errors
@@ -70,14 +70,14 @@ macro_rules! inserting {
         }
     };
     ($path:literal, many_writers) => {
-        crate::filter::methods::inserting! { @ $path, "", [], hashed, bool, usize, "",
+        crate::filter::methods::insert_methods! { @ $path, "", [], hash_in_chunks, bool, usize, "",
             /// Inserts a key. Returns true if this call made it seen: the type documents the answers to racing callers.
             ///
             /// `false` means seen before, being inserted by another thread, or a false positive. O(length of the key).
         }
     };
     ($path:literal, many_writers that grow) => {
-        crate::filter::methods::inserting! { @ $path, "", [], try_hashed, Result<bool, crate::BuildError>, Result<usize, crate::BuildError>, "?",
+        crate::filter::methods::insert_methods! { @ $path, "", [], try_hash_in_chunks, Result<bool, crate::BuildError>, Result<usize, crate::BuildError>, "?",
             /// Inserts a key. Returns true if this call claimed it: of all threads that insert a key, at most one gets `true`.
             /// O(length of the key + stages).
             ///
@@ -89,7 +89,7 @@ macro_rules! inserting {
             /// inserted.
         }
     };
-    (@ $path:literal, $mutable:literal, [$($mut:tt)?], $hashed:ident, $Answer:ty, $Count:ty, $try:literal, $(#[$insert:meta])*) => {
+    (@ $path:literal, $mutable:literal, [$($mut:tt)?], $hash_in_chunks:ident, $Answer:ty, $Count:ty, $try:literal, $(#[$insert:meta])*) => {
         $(#[$insert])*
         ///
         /// # Examples
@@ -123,7 +123,7 @@ macro_rules! inserting {
         #[track_caller]
         pub fn insert_batch<K: crate::Keys + ?Sized>(&$($mut)? self, keys: &K, new: &mut [bool]) -> $Count {
             let hasher = self.0.hasher().clone();
-            crate::batch::$hashed(&hasher, keys, new, |hashes, new| self.0.insert_hashes(hashes, new))
+            crate::batch::$hash_in_chunks(&hasher, keys, new, |hashes, new| self.0.insert_hashes(hashes, new))
         }
 
         /// [`insert`](Self::insert) for a key that was hashed by [`hasher`](Self::hasher) or by a hash function of your own.
@@ -165,7 +165,7 @@ macro_rules! inserting {
 
 /// `par_insert`. Each type documents its own.
 #[cfg(feature = "rayon")]
-macro_rules! par_inserting {
+macro_rules! par_insert_method {
     ($path:literal, $mutable:literal, [$($mut:tt)?], $Result:ty, $try:literal, $(#[$doc:meta])*) => {
         $(#[$doc])*
         ///
@@ -184,7 +184,7 @@ macro_rules! par_inserting {
 }
 
 /// Queries: for one key, in batches, for selected rows, and on all cores.
-macro_rules! asking {
+macro_rules! query_methods {
     ($path:literal) => {
         /// Returns true if a key may have been inserted: always if it was, and at the false-positive rate if it was not.
         /// O(length of the key), and O(stages) in a filter that grows.
@@ -219,7 +219,9 @@ macro_rules! asking {
         /// ```
         #[track_caller]
         pub fn contains_batch<K: crate::Keys + ?Sized>(&self, keys: &K, found: &mut [bool]) -> usize {
-            crate::batch::hashed(self.0.hasher(), keys, found, |hashes, found| self.0.contains_hashes(hashes, found))
+            crate::batch::hash_in_chunks(self.0.hasher(), keys, found, |hashes, found| {
+                self.0.contains_hashes(hashes, found)
+            })
         }
 
         /// [`contains`](Self::contains) for a key that was hashed elsewhere; see [`insert_hash`](Self::insert_hash).
@@ -328,9 +330,9 @@ macro_rules! asking {
 }
 
 /// The parameters and figures of every filter.
-macro_rules! telling {
+macro_rules! info_methods {
     () => {
-        crate::filter::methods::telling!(of any hash);
+        crate::filter::methods::info_methods!(of any hash);
 
         /// The seed of the hash. A file keeps it.
         pub fn seed(&self) -> u64 {
@@ -408,7 +410,7 @@ macro_rules! telling {
 }
 
 /// Further figures of a filter of one size.
-macro_rules! sizing {
+macro_rules! capacity_methods {
     () => {
         /// The number of bits set for each key.
         pub fn probes(&self) -> u32 {
@@ -429,7 +431,7 @@ macro_rules! sizing {
 }
 
 /// The filter as a file; `Serialize` and `Deserialize` as its bytes.
-macro_rules! filing {
+macro_rules! file_methods {
     ($Filter:ident, $path:literal) => {
         #[cfg(feature = "file")]
         impl $Filter {
@@ -467,7 +469,7 @@ macro_rules! filing {
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             pub fn save(&self, path: impl AsRef<std::path::Path>) -> Result<(), crate::FileError> {
-                crate::file::save(path.as_ref(), |file| crate::file::Stored::write_to(&self.0, file))
+                crate::file::save(path.as_ref(), |file| crate::file::Persist::write_to(&self.0, file))
             }
 
             /// Loads a filter from a file that [`save`](Self::save) or [`write_to`](Self::write_to) wrote, on any machine,
@@ -479,7 +481,7 @@ macro_rules! filing {
             /// # Errors
             /// [`FileError`](crate::FileError) with the file and its fault; see [`FileErrorKind`](crate::FileErrorKind).
             pub fn load(path: impl AsRef<std::path::Path>) -> Result<Self, crate::FileError> {
-                crate::file::load(path.as_ref(), |file, length| Ok(Self(crate::file::Stored::read(file, length)?)))
+                crate::file::load(path.as_ref(), |file, length| Ok(Self(crate::file::Persist::read(file, length)?)))
             }
 
             /// Writes the filter as [`save`](Self::save) does, to a pipe, a socket or an object store, and flushes the
@@ -503,7 +505,7 @@ macro_rules! filing {
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             pub fn write_to(&self, writer: impl std::io::Write) -> std::io::Result<()> {
-                crate::file::Stored::write_to(&self.0, writer)
+                crate::file::Persist::write_to(&self.0, writer)
             }
 
             /// Writes the filter as [`save`](Self::save) does, to the start of a slice, such as a section of a file that is
@@ -530,13 +532,13 @@ macro_rules! filing {
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             pub fn write_to_slice(&self, slice: &mut [u8]) -> Result<usize, crate::FileError> {
-                crate::file::Stored::write_to_slice(&self.0, slice)
+                crate::file::Persist::write_to_slice(&self.0, slice)
             }
 
             /// The exact number of bytes that [`save`](Self::save) and [`write_to`](Self::write_to) write. It does not depend
             /// on the keys, unless the filter grows. O(stages).
             pub fn file_bytes(&self) -> usize {
-                crate::file::Stored::file_bytes(&self.0)
+                crate::file::Persist::file_bytes(&self.0)
             }
 
             /// Reads a filter that [`save`](Self::save) or [`write_to`](Self::write_to) wrote, and not a byte more: later data
@@ -548,7 +550,7 @@ macro_rules! filing {
             /// # Errors
             /// [`FileError`](crate::FileError) with the fault; see [`FileErrorKind`](crate::FileErrorKind).
             pub fn read_from(reader: impl std::io::Read) -> Result<Self, crate::FileError> {
-                Ok(Self(crate::file::Stored::read(reader, None)?))
+                Ok(Self(crate::file::Persist::read(reader, None)?))
             }
         }
 
@@ -572,7 +574,7 @@ macro_rules! filing {
 }
 
 /// `Extend`; `FromIterator` for `sized` filters, whose iterator is counted first, and for filters that `grow`.
-macro_rules! collecting {
+macro_rules! collect_impls {
     ($Filter:ident) => {
         /// Inserts the keys of an iterator, in batches.
         ///
@@ -588,7 +590,7 @@ macro_rules! collecting {
         }
     };
     ($Filter:ident, sized) => {
-        crate::filter::methods::collecting!($Filter);
+        crate::filter::methods::collect_impls!($Filter);
 
         /// Creates a filter of the iterator's keys, sized for their number at a false-positive rate of 1 %, with seed 0.
         ///
@@ -601,15 +603,17 @@ macro_rules! collecting {
             fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> Self {
                 let hashes = crate::batch::collect::hashes(keys);
                 #[allow(unused_mut)] // of a filter that many threads write to
-                let mut filter =
-                    crate::batch::collect::or_panic(Self::new(hashes.len().max(1) as u64, crate::batch::collect::RATE));
+                let mut filter = crate::batch::collect::or_panic(Self::new(
+                    hashes.len().max(1) as u64,
+                    crate::batch::collect::DEFAULT_RATE,
+                ));
                 filter.0.set_hashes(&hashes);
                 filter
             }
         }
     };
     ($Filter:ident, grows) => {
-        crate::filter::methods::collecting!($Filter);
+        crate::filter::methods::collect_impls!($Filter);
 
         /// Creates a filter of the iterator's keys at a false-positive rate of 1 %, with seed 0. It grows with the keys, so no
         /// hashes wait in memory.
@@ -619,8 +623,8 @@ macro_rules! collecting {
         impl<K: crate::Key> FromIterator<K> for $Filter {
             fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> Self {
                 let keys = keys.into_iter();
-                let first = keys.size_hint().0.max(crate::batch::collect::FIRST_STAGE) as u64;
-                let mut filter = crate::batch::collect::or_panic(Self::new(first, crate::batch::collect::RATE));
+                let first = keys.size_hint().0.max(crate::batch::collect::FIRST_STAGE_KEYS) as u64;
+                let mut filter = crate::batch::collect::or_panic(Self::new(first, crate::batch::collect::DEFAULT_RATE));
                 filter.extend(keys);
                 filter
             }
@@ -630,7 +634,7 @@ macro_rules! collecting {
 
 /// `ParallelExtend`; `FromParallelIterator` for `sized` filters and for filters that `grow`.
 #[cfg(feature = "rayon")]
-macro_rules! par_collecting {
+macro_rules! par_collect_impls {
     ($Filter:ident) => {
         /// Inserts the keys of a parallel iterator, on all cores of the current rayon pool.
         ///
@@ -643,7 +647,7 @@ macro_rules! par_collecting {
         }
     };
     ($Filter:ident, sized) => {
-        crate::filter::methods::par_collecting!($Filter);
+        crate::filter::methods::par_collect_impls!($Filter);
 
         /// As [`FromIterator`], on all cores of the current rayon pool.
         ///
@@ -653,15 +657,17 @@ macro_rules! par_collecting {
             fn from_par_iter<I: rayon::iter::IntoParallelIterator<Item = K>>(keys: I) -> Self {
                 let hashes = crate::filter::bulk::hashes(keys);
                 #[allow(unused_mut)] // of a filter that many threads write to
-                let mut filter =
-                    crate::batch::collect::or_panic(Self::new(hashes.len().max(1) as u64, crate::batch::collect::RATE));
+                let mut filter = crate::batch::collect::or_panic(Self::new(
+                    hashes.len().max(1) as u64,
+                    crate::batch::collect::DEFAULT_RATE,
+                ));
                 filter.0.par_insert(&crate::Hashes(&hashes));
                 filter
             }
         }
     };
     ($Filter:ident, grows) => {
-        crate::filter::methods::par_collecting!($Filter);
+        crate::filter::methods::par_collect_impls!($Filter);
 
         /// As [`FromIterator`], on all cores of the current rayon pool. Which key is inserted into which stage varies between
         /// runs.
@@ -671,10 +677,12 @@ macro_rules! par_collecting {
         impl<K: crate::Key + Send> rayon::iter::FromParallelIterator<K> for $Filter {
             fn from_par_iter<I: rayon::iter::IntoParallelIterator<Item = K>>(keys: I) -> Self {
                 let keys = rayon::iter::IntoParallelIterator::into_par_iter(keys);
-                let first =
-                    rayon::iter::ParallelIterator::opt_len(&keys).unwrap_or(0).max(crate::batch::collect::FIRST_STAGE);
+                let first = rayon::iter::ParallelIterator::opt_len(&keys)
+                    .unwrap_or(0)
+                    .max(crate::batch::collect::FIRST_STAGE_KEYS);
                 #[allow(unused_mut)] // of a filter that many threads write to
-                let mut filter = crate::batch::collect::or_panic(Self::new(first as u64, crate::batch::collect::RATE));
+                let mut filter =
+                    crate::batch::collect::or_panic(Self::new(first as u64, crate::batch::collect::DEFAULT_RATE));
                 filter.0.par_extend(keys);
                 filter
             }
@@ -683,22 +691,22 @@ macro_rules! par_collecting {
 }
 
 /// `TryFrom` a builder, [`Filter`](crate::Filter), `Debug`, and unwind safety.
-macro_rules! as_filter {
+macro_rules! trait_impls {
     ($Filter:ident, one_writer) => {
-        crate::filter::methods::as_filter!(@ $Filter);
-        crate::filter::methods::as_filter!(@ $Filter, [] $Filter, [Ok]);
+        crate::filter::methods::trait_impls!(@ $Filter);
+        crate::filter::methods::trait_impls!(@ $Filter, [] $Filter, [Ok]);
     };
     ($Filter:ident, one_writer that grows) => {
-        crate::filter::methods::as_filter!(@ $Filter);
-        crate::filter::methods::as_filter!(@ $Filter, [] $Filter, []);
+        crate::filter::methods::trait_impls!(@ $Filter);
+        crate::filter::methods::trait_impls!(@ $Filter, [] $Filter, []);
     };
     ($Filter:ident, many_writers) => {
-        crate::filter::methods::as_filter!($Filter, one_writer);
-        crate::filter::methods::as_filter!(@ $Filter, [] &$Filter, [Ok]);
+        crate::filter::methods::trait_impls!($Filter, one_writer);
+        crate::filter::methods::trait_impls!(@ $Filter, [] &$Filter, [Ok]);
     };
     ($Filter:ident, many_writers that grow) => {
-        crate::filter::methods::as_filter!($Filter, one_writer that grows);
-        crate::filter::methods::as_filter!(@ $Filter, [] &$Filter, []);
+        crate::filter::methods::trait_impls!($Filter, one_writer that grows);
+        crate::filter::methods::trait_impls!(@ $Filter, [] &$Filter, []);
     };
     (@ $Filter:ident) => {
         impl TryFrom<crate::Builder<$Filter>> for $Filter {
@@ -774,6 +782,9 @@ macro_rules! as_filter {
     };
 }
 
-pub(crate) use {as_filter, asking, building, collecting, filing, inserting, sizing, telling};
+pub(crate) use {
+    capacity_methods, collect_impls, constructors, file_methods, info_methods, insert_methods, query_methods,
+    trait_impls,
+};
 #[cfg(feature = "rayon")]
-pub(crate) use {par_collecting, par_inserting};
+pub(crate) use {par_collect_impls, par_insert_method};

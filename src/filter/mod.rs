@@ -7,9 +7,9 @@ pub(crate) mod bloom;
 pub(crate) mod borrowed;
 #[cfg(feature = "rayon")]
 pub(crate) mod bulk;
-pub(crate) mod fixed;
+pub(crate) mod chain;
 mod fold;
 #[cfg(test)]
 mod kernels;
 pub(crate) mod methods;
-pub(crate) mod row;
+pub(crate) mod raw;

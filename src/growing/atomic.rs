@@ -16,7 +16,7 @@ use crate::growing::shared_stages::SharedStages;
 ///   `true` in every thread that learned of it. Once `contains` has returned `true` for a key, it always does.
 /// - **One claim for each key**, also over a growth. Of any number of threads that insert the same key, at most one gets
 ///   `true`. Exactly one does, unless other keys set the bits that the key lacks, which reads like any false positive.
-/// - **The rate does not rise.** A key takes a place in its stage before it sets bits, so no stage has more keys than it was
+/// - **The rate does not rise.** A key takes a permit of its stage before it sets bits, so no stage has more keys than it was
 ///   sized for, however many threads race.
 /// - Queries and repeats never wait. An insert waits only if its key needs a stage that another thread is building. Building
 ///   one takes well under a millisecond, because memory is claimed from the system as it is written.
@@ -55,21 +55,21 @@ use crate::growing::shared_stages::SharedStages;
 pub struct AtomicScalableBloomFilter(SharedStages);
 
 impl AtomicScalableBloomFilter {
-    methods::building! { "bloomline::AtomicScalableBloomFilter",
+    methods::constructors! { "bloomline::AtomicScalableBloomFilter",
         /// Creates an empty filter whose first stage is for `expected_keys` keys; see [`ScalableBloomFilter::new`].
     }
-    methods::inserting!("bloomline::AtomicScalableBloomFilter", many_writers that grow);
+    methods::insert_methods!("bloomline::AtomicScalableBloomFilter", many_writers that grow);
     #[cfg(feature = "rayon")]
-    methods::par_inserting! { "bloomline::AtomicScalableBloomFilter", "", [], Result<(), BuildError>, "?",
+    methods::par_insert_method! { "bloomline::AtomicScalableBloomFilter", "", [], Result<(), BuildError>, "?",
         /// Inserts many [`Keys`](crate::Keys) on all cores of the current rayon pool, while other threads insert. O(keys × stages).
         ///
         /// # Errors
         /// As [`insert`](Self::insert). Some of the keys are inserted then.
     }
-    methods::asking!("bloomline::AtomicScalableBloomFilter");
-    methods::telling!();
+    methods::query_methods!("bloomline::AtomicScalableBloomFilter");
+    methods::info_methods!();
 
-    /// The number of keys that were new. It is too high by the places that threads hold, and by those that they held as a stage
+    /// The number of keys that were new. It is too high by the permits that threads hold, and by those that they held as a stage
     /// became full, for each stage: 1 for a thread that inserted a key, up to 1024 for one that inserted a batch.
     ///
     /// # Examples
@@ -90,11 +90,11 @@ impl AtomicScalableBloomFilter {
     }
 }
 
-methods::filing!(AtomicScalableBloomFilter, "bloomline::AtomicScalableBloomFilter");
-methods::collecting!(AtomicScalableBloomFilter, grows);
+methods::file_methods!(AtomicScalableBloomFilter, "bloomline::AtomicScalableBloomFilter");
+methods::collect_impls!(AtomicScalableBloomFilter, grows);
 #[cfg(feature = "rayon")]
-methods::par_collecting!(AtomicScalableBloomFilter, grows);
-methods::as_filter!(AtomicScalableBloomFilter, many_writers that grow);
+methods::par_collect_impls!(AtomicScalableBloomFilter, grows);
+methods::trait_impls!(AtomicScalableBloomFilter, many_writers that grow);
 
 /// Shares a filter among writers, without copying.
 impl From<ScalableBloomFilter> for AtomicScalableBloomFilter {

@@ -2,46 +2,46 @@
 
 use super::shared_stages::SharedStages;
 use super::stages::Stages;
-use crate::file::{self, FileError, FileErrorKind, Scalable, Series, Stored};
+use crate::file::{self, ChainSpec, FileError, FileErrorKind, Persist, Scalable};
 use crate::filter::bloom::BloomFilter;
-use crate::filter::fixed::Fixed;
-use crate::rate::growth::Growth;
+use crate::filter::raw::RawFilter;
+use crate::rate::growth::GrowthPolicy;
 use std::io::{self, Read, Write};
 
-impl Stored for Stages {
+impl Persist for Stages {
     fn write_to(&self, writer: impl Write) -> io::Result<()> {
-        let stages = self.stages.iter().map(|stage| stage.0.parts());
-        file::write_series::<Scalable, _>(series(self.growth, self.in_last), stages, writer)
+        let stages = self.stages.iter().map(|stage| stage.0.raw_parts());
+        file::write_chain::<Scalable, _>(chain_spec(self.growth, self.last_len), stages, writer)
     }
 
     fn file_bytes(&self) -> usize {
         // Little more than the blocks, which are in memory.
-        file::series_bytes(self.stages.iter().map(|stage| stage.0.parts())) as usize
+        file::chain_bytes(self.stages.iter().map(|stage| stage.0.raw_parts())) as usize
     }
 
     fn read(reader: impl Read, length: Option<u64>) -> Result<Self, FileErrorKind> {
-        let (Series { rate, keys, in_last, merged, .. }, stages) = file::read_series::<Scalable>(reader, length)?;
-        let growth = Growth { first: keys, rate, merged };
-        Ok(Self { growth, in_last, stages: stages.into_iter().map(|stage| BloomFilter(stage.into())).collect() })
+        let (ChainSpec { rate, keys, last_len, merged, .. }, stages) = file::read_chain::<Scalable>(reader, length)?;
+        let growth = GrowthPolicy { first_keys: keys, rate, merged };
+        Ok(Self { growth, last_len, stages: stages.into_iter().map(|stage| BloomFilter(stage.into())).collect() })
     }
 }
 
-fn series(Growth { first, rate, merged }: Growth, in_last: u64) -> Series {
-    Series { rate, keys: first, in_last, merged, stays_when_full: false }
+fn chain_spec(GrowthPolicy { first_keys, rate, merged }: GrowthPolicy, last_len: u64) -> ChainSpec {
+    ChainSpec { rate, keys: first_keys, last_len, merged, rotate_when_full: true }
 }
 
 /// The same files, of one format.
-impl Stored for SharedStages {
+impl Persist for SharedStages {
     fn write_to(&self, writer: impl Write) -> io::Result<()> {
-        let (mut stages, last, in_last) = self.snapshot();
+        let (mut stages, last, last_len) = self.snapshot();
         stages.push(&last);
-        let stages = stages.into_iter().map(Fixed::parts);
-        file::write_series::<Scalable, _>(series(self.growth, in_last), stages, writer)
+        let stages = stages.into_iter().map(RawFilter::raw_parts);
+        file::write_chain::<Scalable, _>(chain_spec(self.growth, last_len), stages, writer)
     }
 
     fn file_bytes(&self) -> usize {
         // Little more than the blocks, which are in memory.
-        file::series_bytes(self.all().map(Fixed::parts)) as usize
+        file::chain_bytes(self.newest_first().map(RawFilter::raw_parts)) as usize
     }
 
     fn read(reader: impl Read, length: Option<u64>) -> Result<Self, FileErrorKind> {

@@ -2,12 +2,12 @@
 
 #[cfg(feature = "std")]
 pub(crate) mod atomic;
+#[cfg(feature = "rayon")]
+mod bulk;
 #[cfg(feature = "file")]
 mod file;
 #[cfg(all(test, loom))]
-mod models;
-#[cfg(feature = "rayon")]
-mod parallel;
+mod loom;
 pub(crate) mod scalable;
 #[cfg(feature = "std")]
 mod shared_stages;

@@ -37,16 +37,16 @@ use crate::growing::stages::Stages;
 pub struct ScalableBloomFilter(pub(super) Stages);
 
 impl ScalableBloomFilter {
-    methods::building! { "bloomline::ScalableBloomFilter",
+    methods::constructors! { "bloomline::ScalableBloomFilter",
         /// Creates an empty filter whose first stage is for `expected_keys` keys.
         ///
         /// A guess that is too small costs stages, one for each doubling, and one that is too large costs memory. The builder
         /// takes keys and rate, and refuses memory and probes ([`BuildError::NotKeysAndRate`]), which the stages choose
         /// themselves.
     }
-    methods::inserting!("bloomline::ScalableBloomFilter", one_writer that grows);
+    methods::insert_methods!("bloomline::ScalableBloomFilter", one_writer that grows);
     #[cfg(feature = "rayon")]
-    methods::par_inserting! { "bloomline::ScalableBloomFilter", "mut ", [mut], Result<(), BuildError>, "?",
+    methods::par_insert_method! { "bloomline::ScalableBloomFilter", "mut ", [mut], Result<(), BuildError>, "?",
         /// Inserts many [`Keys`](crate::Keys) on all cores of the current rayon pool. Needs 4 MiB beside the filter. O(keys × stages).
         ///
         /// Which key is inserted into which stage varies between runs, and so do the false positives. The rate is the same. The
@@ -56,8 +56,8 @@ impl ScalableBloomFilter {
         /// # Errors
         /// As [`insert`](Self::insert). Some of the keys are inserted then.
     }
-    methods::asking!("bloomline::ScalableBloomFilter");
-    methods::telling!();
+    methods::query_methods!("bloomline::ScalableBloomFilter");
+    methods::info_methods!();
 
     /// The exact number of keys that were new, without those reported as seen by mistake. After a [`union`](Self::union) it is
     /// an upper bound, because keys that both filters had count twice.
@@ -131,8 +131,8 @@ impl ScalableBloomFilter {
     }
 }
 
-methods::filing!(ScalableBloomFilter, "bloomline::ScalableBloomFilter");
-methods::collecting!(ScalableBloomFilter, grows);
+methods::file_methods!(ScalableBloomFilter, "bloomline::ScalableBloomFilter");
+methods::collect_impls!(ScalableBloomFilter, grows);
 #[cfg(feature = "rayon")]
-methods::par_collecting!(ScalableBloomFilter, grows);
-methods::as_filter!(ScalableBloomFilter, one_writer that grows);
+methods::par_collect_impls!(ScalableBloomFilter, grows);
+methods::trait_impls!(ScalableBloomFilter, one_writer that grows);

@@ -1,26 +1,26 @@
 //! The stages of a filter that grows, with one writer.
 
 use crate::batch::collect::or_panic;
-use crate::batch::{self, FEW, PENDING, Pending};
+use crate::batch::{self, MAX_UNRESOLVED, SMALL_BATCH, Unresolved};
 use crate::builder::options::{Builder, FromBuilder};
 use crate::error::{BuildError, MergeError};
 use crate::filter::bloom::BloomFilter;
-use crate::filter::row;
+use crate::filter::chain;
 use crate::kernel::block::BLOCK_BYTES;
-use crate::layout::words4::Words4;
+use crate::layout::sectorized::Sectorized;
 use crate::rate::fpr;
-use crate::rate::growth::{Growth, MAX_MERGED, combined};
+use crate::rate::growth::{GrowthPolicy, MAX_MERGED, combined};
 use alloc::vec::Vec;
 use core::fmt;
 
 /// The implementation of [`ScalableBloomFilter`]. A comparison ignores the kernel.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Stages {
-    pub(super) growth: Growth,
+    pub(super) growth: GrowthPolicy,
     /// At least one of its own, after the merged ones. All but the last never change, and its own among them are full.
     pub(super) stages: Vec<BloomFilter>,
     /// Keys in the last stage. Not 0, unless it is the only one of its own.
-    pub(super) in_last: u64,
+    pub(super) last_len: u64,
 }
 
 impl Stages {
@@ -28,11 +28,11 @@ impl Stages {
         if self.contains_hash(hash) {
             return Ok(false);
         }
-        if self.room() == 0 {
+        if self.capacity_left() == 0 {
             self.grow()?;
         }
         let new = self.last_mut().insert_hash(hash);
-        self.in_last += u64::from(new);
+        self.last_len += u64::from(new);
         Ok(new)
     }
 
@@ -45,24 +45,24 @@ impl Stages {
     pub(super) fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError> {
         batch::check_lengths(hashes.len(), new.len());
         // A single stage takes the hashes for which it certainly has room straight from the slice.
-        let direct = if self.stages.len() == 1 { self.room().min(hashes.len()) } else { 0 };
+        let direct = if self.stages.len() == 1 { self.capacity_left().min(hashes.len()) } else { 0 };
         let mut count = self.insert_in_last(&hashes[..direct], &mut new[..direct]);
         let (hashes, new) = (&hashes[direct..], &mut new[direct..]);
         if hashes.is_empty() {
             return Ok(count);
         }
         new.fill(false);
-        if hashes.len() <= FEW {
+        if hashes.len() <= SMALL_BATCH {
             for (&hash, new) in hashes.iter().zip(new) {
                 *new = self.insert_hash(hash)?;
                 count += usize::from(*new);
             }
             return Ok(count);
         }
-        let mut pending = Pending::new();
-        for (hashes, new) in hashes.chunks(PENDING).zip(new.chunks_mut(PENDING)) {
-            pending.take(hashes);
-            count += self.insert_pending(&mut pending, new)?;
+        let mut unresolved = Unresolved::new();
+        for (hashes, new) in hashes.chunks(MAX_UNRESOLVED).zip(new.chunks_mut(MAX_UNRESOLVED)) {
+            unresolved.reset(hashes);
+            count += self.insert_unresolved(&mut unresolved, new)?;
         }
         Ok(count)
     }
@@ -73,14 +73,16 @@ impl Stages {
     }
 
     pub(super) fn try_set_hashes(&mut self, hashes: &[u64]) -> Result<(), BuildError> {
-        let mut new = [false; PENDING];
-        hashes.chunks(PENDING).try_for_each(|hashes| self.insert_hashes(hashes, &mut new[..hashes.len()]).map(drop))
+        let mut new = [false; MAX_UNRESOLVED];
+        hashes
+            .chunks(MAX_UNRESOLVED)
+            .try_for_each(|hashes| self.insert_hashes(hashes, &mut new[..hashes.len()]).map(drop))
     }
 
     #[track_caller]
     pub(super) fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
         batch::check_lengths(hashes.len(), found.len());
-        row::contains_many(self.stages.iter().rev().map(|stage| &stage.0), hashes, found)
+        chain::contains_hashes(self.stages.iter().rev().map(|stage| &stage.0), hashes, found)
     }
 
     pub(super) fn keys(&self) -> u64 {
@@ -88,7 +90,7 @@ impl Stages {
     }
 
     pub(super) fn expected_keys(&self) -> Option<u64> {
-        Some(self.growth.first)
+        Some(self.growth.first_keys)
     }
 
     pub(super) fn false_positive_rate(&self) -> Option<f64> {
@@ -104,27 +106,27 @@ impl Stages {
     fn keys_in(&self, stage: usize) -> u64 {
         match stage {
             _ if stage < self.growth.merged => self.stages[stage].expected_keys().unwrap_or(0),
-            _ if stage == self.stages.len() - 1 => self.in_last,
+            _ if stage == self.stages.len() - 1 => self.last_len,
             _ => self.growth.capacity(stage),
         }
     }
 
     pub(super) fn union(&mut self, other: &Self) -> Result<(), MergeError> {
         let (ours, theirs) = (&self.last().0, &other.last().0);
-        ours.purpose.check_same_keys(&theirs.purpose)?;
+        ours.spec.check_same_keys(&theirs.spec)?;
         if ours.params.seed != theirs.params.seed {
             return Err(MergeError::Seed);
         }
         let stages = self.stages.len() + other.stages.len();
         if stages > MAX_MERGED {
-            return Err(MergeError::Stages { stages, most: MAX_MERGED });
+            return Err(MergeError::Stages { stages, max: MAX_MERGED });
         }
         // The expected keys of the other's stages no longer count, and its stages without keys are left out.
         let brought = other.stages.iter().enumerate().filter(|(i, _)| other.keys_in(*i) > 0).map(|(i, stage)| {
             let mut stage = stage.clone();
             let keys = other.keys_in(i);
-            stage.0.purpose.keys = Some(keys);
-            stage.0.purpose.rate = Some(stage.expected_fpr(keys));
+            stage.0.spec.keys = Some(keys);
+            stage.0.spec.rate = Some(stage.expected_fpr(keys));
             stage
         });
         let brought: Vec<BloomFilter> = brought.collect();
@@ -134,31 +136,31 @@ impl Stages {
     }
 
     pub(super) fn shrink_to_fit(&mut self) -> Result<(), BuildError> {
-        let (own, keys) = (self.stages.len() - 1, self.in_last);
-        let growth = Growth {
-            first: (self.keys() / 64).max(64),
-            rate: self.growth.rest(self.stages.len()),
+        let (own, keys) = (self.stages.len() - 1, self.last_len);
+        let growth = GrowthPolicy {
+            first_keys: (self.keys() / 64).max(64),
+            rate: self.growth.rate_from(self.stages.len()),
             merged: self.stages.len(),
         };
-        let next = BloomFilter(self.last().0.like(growth.first, growth.rate(growth.merged))?);
+        let next = BloomFilter(self.last().0.empty_with_size(growth.first_keys, growth.rate(growth.merged))?);
         // By the model, as a stage is sized: its bits may be better than the stage promises.
         let (rate, blocks, probes) = (self.growth.rate(own), self.last().block_count(), self.last().probes());
-        let keeps = |times: &u32| fpr::rate((blocks >> times) as u64, probes, keys) <= rate;
-        let times = (1..=blocks.trailing_zeros()).take_while(keeps).count() as u32;
-        if keys == 0 || (blocks - (blocks >> times)) * BLOCK_BYTES <= next.memory_bytes() {
+        let keeps = |levels: &u32| fpr::rate((blocks >> levels) as u64, probes, keys) <= rate;
+        let levels = (1..=blocks.trailing_zeros()).take_while(keeps).count() as u32;
+        if keys == 0 || (blocks - (blocks >> levels)) * BLOCK_BYTES <= next.memory_bytes() {
             return Ok(());
         }
         for stage in self.growth.merged..own {
-            let purpose = (self.growth.capacity(stage), self.growth.rate(stage));
-            let stage = &mut self.stages[stage].0.purpose;
-            (stage.keys, stage.rate) = (Some(purpose.0), Some(purpose.1));
+            let own = (self.growth.capacity(stage), self.growth.rate(stage));
+            let stage = &mut self.stages[stage].0.spec;
+            (stage.keys, stage.rate) = (Some(own.0), Some(own.1));
         }
         let last = self.last_mut();
-        last.0.fold_times(times);
-        last.0.purpose.keys = Some(keys);
-        last.0.purpose.rate = Some(last.expected_fpr(keys));
+        last.0.fold_levels(levels);
+        last.0.spec.keys = Some(keys);
+        last.0.spec.rate = Some(last.expected_fpr(keys));
         self.stages.push(next);
-        (self.growth, self.in_last) = (growth, 0);
+        (self.growth, self.last_len) = (growth, 0);
         Ok(())
     }
 
@@ -176,7 +178,7 @@ impl Stages {
         self.last().key_name()
     }
 
-    row::as_one!(self, any: self.last(), all: self.stages.iter());
+    chain::aggregate_methods!(self, any: self.last(), all: self.stages.iter());
 
     pub(super) fn populate(&mut self) {
         self.last_mut().populate();
@@ -187,7 +189,7 @@ impl Stages {
         self.growth.merged = 0;
         self.stages.truncate(1);
         self.last_mut().clear();
-        self.in_last = 0;
+        self.last_len = 0;
     }
 
     fn last(&self) -> &BloomFilter {
@@ -200,41 +202,41 @@ impl Stages {
     }
 
     /// The number of new keys that the last stage still takes, limited to `usize`.
-    fn room(&self) -> usize {
-        usize::try_from(self.growth.capacity(self.stages.len() - 1) - self.in_last).unwrap_or(usize::MAX)
+    fn capacity_left(&self) -> usize {
+        usize::try_from(self.growth.capacity(self.stages.len() - 1) - self.last_len).unwrap_or(usize::MAX)
     }
 
     /// Begins the next stage.
     fn grow(&mut self) -> Result<(), BuildError> {
         let (keys, rate) = (self.growth.capacity(self.stages.len()), self.growth.rate(self.stages.len()));
-        let stage = BloomFilter(self.last().0.like(keys, rate)?);
+        let stage = BloomFilter(self.last().0.empty_with_size(keys, rate)?);
         self.stages.try_reserve(1).map_err(|_| BuildError::OutOfMemory { bytes: stage.memory_bytes() })?;
         self.stages.push(stage);
-        self.in_last = 0;
+        self.last_len = 0;
         Ok(())
     }
 
-    /// Inserts at most [`room`](Self::room) hashes into the last stage.
+    /// Inserts at most [`capacity_left`](Self::capacity_left) hashes into the last stage.
     fn insert_in_last(&mut self, hashes: &[u64], new: &mut [bool]) -> usize {
         let count = self.last_mut().insert_hashes(hashes, new);
-        self.in_last += count as u64;
+        self.last_len += count as u64;
         count
     }
 
-    /// Inserts a portion, whose marks in `new` are still `false`. Hashes that a stage has beforehand are dropped together,
+    /// Inserts a chunk, whose answers in `new` are still `false`. Hashes that a stage has beforehand are dropped together,
     /// because inserting others does not remove them. The rest is inserted in order.
-    fn insert_pending(&mut self, pending: &mut Pending, new: &mut [bool]) -> Result<usize, BuildError> {
+    fn insert_unresolved(&mut self, unresolved: &mut Unresolved, new: &mut [bool]) -> Result<usize, BuildError> {
         for stage in self.stages.iter().rev() {
-            pending.drop_seen(|hashes, seen| stage.contains_hashes(hashes, seen));
+            unresolved.retain_absent(|hashes, seen| stage.contains_hashes(hashes, seen));
         }
         let mut count = 0;
-        while !pending.hashes().is_empty() {
-            if self.room() == 0 {
+        while !unresolved.hashes().is_empty() {
+            if self.capacity_left() == 0 {
                 self.grow()?;
             }
-            count += pending.pass(self.room(), new, |hashes, new| self.insert_in_last(hashes, new));
-            // Repeats of a key that was just inserted neither take up room nor need the next stage.
-            pending.drop_seen(|hashes, seen| self.last().contains_hashes(hashes, seen));
+            count += unresolved.take_front(self.capacity_left(), new, |hashes, new| self.insert_in_last(hashes, new));
+            // Repeats of a key that was just inserted neither take up capacity nor need the next stage.
+            unresolved.retain_absent(|hashes, seen| self.last().contains_hashes(hashes, seen));
         }
         Ok(count)
     }
@@ -242,10 +244,11 @@ impl Stages {
 
 impl FromBuilder for Stages {
     fn from_builder<F>(builder: Builder<F>) -> Result<Self, BuildError> {
-        let (first, rate) = builder.of_parts::<Words4>()?;
-        let growth = Growth { first, rate, merged: 0 };
-        let stage = builder.part(first, growth.rate(0)).build().map_err(|error: BuildError| error.of_whole(rate))?;
-        Ok(Self { growth, stages: alloc::vec![stage], in_last: 0 })
+        let (first_keys, rate) = builder.keys_and_rate::<Sectorized>()?;
+        let growth = GrowthPolicy { first_keys, rate, merged: 0 };
+        let stage =
+            builder.part(first_keys, growth.rate(0)).build().map_err(|error: BuildError| error.for_whole(rate))?;
+        Ok(Self { growth, stages: alloc::vec![stage], last_len: 0 })
     }
 }
 

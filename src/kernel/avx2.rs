@@ -3,7 +3,7 @@
 //! A pattern word is broadcast, each lane shifts its own 16 bits to the bottom, and a shift of 1 makes the bit. The
 //! choice of the words is shifted to the sign bits, which steer a blend of the block's two halves.
 
-use super::{Isa, KeyOp, Task};
+use super::{BatchOp, Isa, KeyOp};
 use crate::kernel::block::{Block, Pattern};
 use core::arch::x86_64::*;
 
@@ -11,12 +11,12 @@ use core::arch::x86_64::*;
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2(());
 
-/// Runs the task compiled for AVX2.
+/// Runs the operation compiled for AVX2.
 ///
 /// # Safety
 /// - The CPU must have AVX2 and BMI2.
 #[target_feature(enable = "avx2,bmi2")]
-pub(crate) unsafe fn run<T: Task, const B: usize>(task: T) -> T::Output {
+pub(crate) unsafe fn run<T: BatchOp, const B: usize>(task: T) -> T::Output {
     task.run::<Avx2, B>(Avx2(()))
 }
 
@@ -26,8 +26,8 @@ pub(crate) unsafe fn run<T: Task, const B: usize>(task: T) -> T::Output {
 /// - The CPU must have AVX2 and BMI2.
 #[inline]
 #[target_feature(enable = "avx2,bmi2")]
-pub(crate) unsafe fn run_single<O: KeyOp, const B: usize>(mut place: O::Place<'_>, hash: u64) -> bool {
-    O::run::<Avx2, B>(Avx2(()), &mut place, hash)
+pub(crate) unsafe fn run_single<O: KeyOp, const B: usize>(mut target: O::Target<'_>, hash: u64) -> bool {
+    O::run::<Avx2, B>(Avx2(()), &mut target, hash)
 }
 
 /// The choice of the words in the sign bits of the lanes, and the bits of the pattern in each lane.

@@ -4,7 +4,7 @@
 //! its count modulo 64, so the bits above a position need no masking. A query works on the four chosen words in 256 bits, which
 //! three vector units share on Intel's cores. An insert works on the whole block in 512 bits, to write it with one store.
 
-use super::{Isa, KeyOp, Task};
+use super::{BatchOp, Isa, KeyOp};
 use crate::kernel::block::{Block, Pattern};
 use core::arch::x86_64::*;
 
@@ -12,12 +12,12 @@ use core::arch::x86_64::*;
 #[derive(Clone, Copy)]
 pub(crate) struct Avx512(());
 
-/// Runs the task compiled for AVX-512.
+/// Runs the operation compiled for AVX-512.
 ///
 /// # Safety
 /// - The CPU must have AVX-512 F, VL and DQ, and BMI2.
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,bmi2")]
-pub(crate) unsafe fn run<T: Task, const B: usize>(task: T) -> T::Output {
+pub(crate) unsafe fn run<T: BatchOp, const B: usize>(task: T) -> T::Output {
     task.run::<Avx512, B>(Avx512(()))
 }
 
@@ -27,8 +27,8 @@ pub(crate) unsafe fn run<T: Task, const B: usize>(task: T) -> T::Output {
 /// - The CPU must have AVX-512 F, VL and DQ, and BMI2.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,bmi2")]
-pub(crate) unsafe fn run_single<O: KeyOp, const B: usize>(mut place: O::Place<'_>, hash: u64) -> bool {
-    O::run::<Avx512, B>(Avx512(()), &mut place, hash)
+pub(crate) unsafe fn run_single<O: KeyOp, const B: usize>(mut target: O::Target<'_>, hash: u64) -> bool {
+    O::run::<Avx512, B>(Avx512(()), &mut target, hash)
 }
 
 /// The bits of the first pattern word that choose the lanes' words.

@@ -1,6 +1,6 @@
 //! Every kernel against the specification, [`Pattern::word_and_mask`]: one function for each operation.
 
-use super::{Isa, Kernel, Selected, Task};
+use super::{AvailableKernel, BatchOp, Isa, Kernel};
 use crate::kernel::block::{Block, LANES, PROBES, Pattern, WORDS};
 use std::io::Write;
 use std::vec::Vec;
@@ -23,9 +23,9 @@ pub(crate) fn specified_insert<const B: usize>(block: &mut Block, pattern: Patte
 }
 
 /// Runs a check with every kernel and number of probes.
-pub(crate) fn for_each_kernel(check: impl Fn(Selected, u32)) {
+pub(crate) fn for_each_kernel(check: impl Fn(AvailableKernel, u32)) {
     for &kernel in Kernel::ALL {
-        match Selected::new(kernel) {
+        match AvailableKernel::new(kernel) {
             Ok(selected) => PROBES.into_iter().for_each(|probes| check(selected, probes)),
             // Not `eprintln!`, which the test harness hides when the test passes.
             Err(_) => writeln!(std::io::stderr(), "skipped: kernel {kernel} is not available").unwrap(),
@@ -63,7 +63,7 @@ fn cases<const B: usize>() -> Vec<(Block, Pattern)> {
 
 struct Contains;
 
-impl Task for Contains {
+impl BatchOp for Contains {
     type Output = ();
     #[inline(always)]
     fn run<I: Isa, const B: usize>(self, isa: I) {
@@ -76,7 +76,7 @@ impl Task for Contains {
 
 struct Insert;
 
-impl Task for Insert {
+impl BatchOp for Insert {
     type Output = ();
     #[inline(always)]
     fn run<I: Isa, const B: usize>(self, isa: I) {

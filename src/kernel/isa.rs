@@ -15,23 +15,23 @@ pub(crate) trait Isa: Copy {
 ///
 /// `run` and what it calls in its loop are `#[inline(always)]`: only code that is inlined into the kernel's own function gets
 /// its instruction set.
-pub(crate) trait Task {
+pub(crate) trait BatchOp {
     type Output;
     fn run<I: Isa, const B: usize>(self, isa: I) -> Self::Output;
 }
 
 /// An operation on a key, such as a query. It is compiled once for each kernel and number of probes: as a function of its own for
-/// single keys ([`Call`]), and into the loop of a batch (batch/op.rs).
+/// single keys ([`KernelFn`]), and into the loop of a batch (batch/op.rs).
 pub(crate) trait KeyOp {
-    /// True if it writes to the place.
+    /// True if it writes to the target.
     const WRITES: bool;
     /// The memory that the operation reads and writes. A pair of references is passed in registers, so single keys have no
     /// more.
-    type Place<'a>;
+    type Target<'a>;
     /// The number of probes of a key, which selects the function: 4, 8, 12 or 16.
-    fn probes(place: &Self::Place<'_>) -> u32;
+    fn probes(target: &Self::Target<'_>) -> u32;
     /// Prefetches the cache lines of a hash.
-    fn prefetch(place: &Self::Place<'_>, hash: u64);
-    /// Runs the operation for a hash. See [`Task::run`].
-    fn run<I: Isa, const B: usize>(isa: I, place: &mut Self::Place<'_>, hash: u64) -> bool;
+    fn prefetch(target: &Self::Target<'_>, hash: u64);
+    /// Runs the operation for a hash. See [`BatchOp::run`].
+    fn run<I: Isa, const B: usize>(isa: I, target: &mut Self::Target<'_>, hash: u64) -> bool;
 }

@@ -1,9 +1,9 @@
 //! Kernels: the same two operations on one block, once for each instruction set; and the one place that chooses.
 //!
 //! A kernel file holds a token type that implements [`Isa`], and (if the instruction set is not the baseline) a function `run`
-//! compiled for it. A whole batch is a [`Task`]: [`Selected::run`] dispatches once, and everything below is inlined into code
-//! for that instruction set. A token exists only after the CPU was checked, so holding one is the proof that its instructions
-//! may run.
+//! compiled for it. A whole batch is a [`BatchOp`]: [`AvailableKernel::run`] dispatches once, and everything below is inlined
+//! into code for that instruction set. A token exists only after the CPU was checked, so holding one is the proof that its
+//! instructions may run.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
@@ -24,8 +24,8 @@ mod pick;
 mod portable;
 mod prefetch;
 
-pub(crate) use dispatch::{Call, Selected};
-pub(crate) use isa::{Isa, KeyOp, Task};
+pub(crate) use dispatch::{AvailableKernel, KernelFn};
+pub(crate) use isa::{BatchOp, Isa, KeyOp};
 pub use kind::Kernel;
 #[cfg(feature = "rayon")]
 pub(crate) use pick::pick;

@@ -5,7 +5,7 @@
 //! word for each lane. Inserts use the portable code, which is as fast by the estimates of llvm-mca (benches/mca.py).
 
 use super::portable::Portable;
-use super::{Isa, KeyOp, Task};
+use super::{BatchOp, Isa, KeyOp};
 use crate::kernel::block::{Block, Pattern};
 use core::arch::aarch64::*;
 
@@ -13,12 +13,12 @@ use core::arch::aarch64::*;
 #[derive(Clone, Copy)]
 pub(crate) struct Neon(());
 
-/// Runs the task compiled for NEON.
+/// Runs the operation compiled for NEON.
 ///
 /// # Safety
 /// - The CPU must have NEON.
 #[target_feature(enable = "neon")]
-pub(crate) unsafe fn run<T: Task, const B: usize>(task: T) -> T::Output {
+pub(crate) unsafe fn run<T: BatchOp, const B: usize>(task: T) -> T::Output {
     task.run::<Neon, B>(Neon(()))
 }
 
@@ -28,8 +28,8 @@ pub(crate) unsafe fn run<T: Task, const B: usize>(task: T) -> T::Output {
 /// - The CPU must have NEON.
 #[inline]
 #[target_feature(enable = "neon")]
-pub(crate) unsafe fn run_single<O: KeyOp, const B: usize>(mut place: O::Place<'_>, hash: u64) -> bool {
-    O::run::<Neon, B>(Neon(()), &mut place, hash)
+pub(crate) unsafe fn run_single<O: KeyOp, const B: usize>(mut target: O::Target<'_>, hash: u64) -> bool {
+    O::run::<Neon, B>(Neon(()), &mut target, hash)
 }
 
 /// A vector of constant bytes.
@@ -53,11 +53,11 @@ fn contains<const B: usize>(block: &Block, pattern: Pattern) -> bool {
     // The offsets of the words in the block, and a byte further for each eight bits of the position.
     let in_upper = vreinterpretq_u8_u16(vcltzq_s16(vreinterpretq_s16_u64(first)));
     let lanes = bytes([0, 0, 8, 8, 16, 16, 24, 24, 0, 0, 8, 8, 16, 16, 24, 24]);
-    let places = vorrq_u8(vandq_u8(in_upper, vdupq_n_u8(32)), lanes);
-    let places = vsraq_n_u8::<3>(places, positions);
+    let offsets = vorrq_u8(vandq_u8(in_upper, vdupq_n_u8(32)), lanes);
+    let offsets = vsraq_n_u8::<3>(offsets, positions);
     // SAFETY: a block is 64 bytes.
     let block = unsafe { vld1q_u8_x4(block.0.as_ptr().cast()) };
-    let lacking = vreinterpretq_u64_u8(vbicq_u8(bits, vqtbl4q_u8(block, places)));
+    let lacking = vreinterpretq_u64_u8(vbicq_u8(bits, vqtbl4q_u8(block, offsets)));
     let (first, second) = (vgetq_lane_u64::<0>(lacking), vgetq_lane_u64::<1>(lacking));
     const ONE_A_LANE: u64 = 0x00FF_00FF_00FF_00FF;
     0 == match B {

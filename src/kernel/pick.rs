@@ -3,37 +3,37 @@
 //! It selects without a branch, which would be mispredicted often. AVX-512 moves the lanes of a mask to the front; AVX2 has a
 //! table of permutations for that. Data written behind the picked hashes are overwritten by the next ones.
 
+use super::AvailableKernel;
 #[cfg(any(test, target_arch = "x86_64"))]
 use super::Kernel;
-use super::Selected;
 #[cfg(target_arch = "x86_64")]
 use core::arch::x86_64::*;
 
-/// Copies the hashes from `least` to `most`, both included, to the start of `picked`, in order, and returns their number. The
+/// Copies the hashes from `min` to `max`, both included, to the start of `picked`, in order, and returns their number. The
 /// contents of `picked` behind them are unspecified.
 ///
 /// # Panics
 /// If `picked` is shorter than `hashes`.
-pub(crate) fn pick(kernel: Selected, hashes: &[u64], least: u64, most: u64, picked: &mut [u64]) -> usize {
+pub(crate) fn pick(kernel: AvailableKernel, hashes: &[u64], min: u64, max: u64, picked: &mut [u64]) -> usize {
     let picked = &mut picked[..hashes.len()];
     match kernel.kernel() {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a `Selected` exists only for a kernel that is available.
-        Kernel::Avx2 => unsafe { avx2(hashes, least, most, picked) },
+        // SAFETY: an `AvailableKernel` exists only for a kernel that is available.
+        Kernel::Avx2 => unsafe { avx2(hashes, min, max, picked) },
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a `Selected` exists only for a kernel that is available.
-        Kernel::Avx512 => unsafe { avx512(hashes, least, most, picked) },
-        _ => portable(hashes, least, most, picked),
+        // SAFETY: an `AvailableKernel` exists only for a kernel that is available.
+        Kernel::Avx512 => unsafe { avx512(hashes, min, max, picked) },
+        _ => portable(hashes, min, max, picked),
     }
 }
 
-fn portable(hashes: &[u64], least: u64, most: u64, picked: &mut [u64]) -> usize {
+fn portable(hashes: &[u64], min: u64, max: u64, picked: &mut [u64]) -> usize {
     let picked = &mut picked[..hashes.len()];
     let mut count = 0;
     let mut pick = |hash| {
         // SAFETY: at most as many were picked as hashes came before this one, and `picked` is as long as `hashes`.
         unsafe { *picked.get_unchecked_mut(count) = hash };
-        count += usize::from((least..=most).contains(&hash));
+        count += usize::from((min..=max).contains(&hash));
     };
     // For a loop over single hashes, the loop's own instructions would be nearly half of all.
     let (fours, rest) = hashes.as_chunks::<4>();
@@ -65,12 +65,12 @@ const HALVES: [[i32; 8]; 16] = {
 /// `picked` is as long as `hashes`.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn avx2(hashes: &[u64], least: u64, most: u64, picked: &mut [u64]) -> usize {
-    // A hash is in the range if it is at most `most - least` above `least`. With the sign bit flipped, a signed comparison
+fn avx2(hashes: &[u64], min: u64, max: u64, picked: &mut [u64]) -> usize {
+    // A hash is in the range if it is at most `max - min` above `min`. With the sign bit flipped, a signed comparison
     // orders as an unsigned one.
     const SIGN: u64 = 1 << 63;
-    let start = _mm256_set1_epi64x((least ^ SIGN) as i64);
-    let length = _mm256_set1_epi64x(((most - least) ^ SIGN) as i64);
+    let start = _mm256_set1_epi64x((min ^ SIGN) as i64);
+    let length = _mm256_set1_epi64x(((max - min) ^ SIGN) as i64);
     let (fours, rest) = hashes.as_chunks::<4>();
     let mut count = 0;
     for four in fours {
@@ -85,14 +85,14 @@ fn avx2(hashes: &[u64], least: u64, most: u64, picked: &mut [u64]) -> usize {
         unsafe { _mm256_storeu_si256(picked.as_mut_ptr().add(count).cast(), chosen) };
         count += here.count_ones() as usize;
     }
-    count + portable(rest, least, most, &mut picked[count..])
+    count + portable(rest, min, max, &mut picked[count..])
 }
 
 /// `picked` is as long as `hashes`.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-fn avx512(hashes: &[u64], least: u64, most: u64, picked: &mut [u64]) -> usize {
-    let (start, end) = (_mm512_set1_epi64(least as i64), _mm512_set1_epi64(most as i64));
+fn avx512(hashes: &[u64], min: u64, max: u64, picked: &mut [u64]) -> usize {
+    let (start, end) = (_mm512_set1_epi64(min as i64), _mm512_set1_epi64(max as i64));
     let (eights, rest) = hashes.as_chunks::<8>();
     let mut count = 0;
     for eight in eights {
@@ -103,7 +103,7 @@ fn avx512(hashes: &[u64], least: u64, most: u64, picked: &mut [u64]) -> usize {
         unsafe { _mm512_storeu_si512(picked.as_mut_ptr().add(count).cast(), _mm512_maskz_compress_epi64(here, eight)) };
         count += here.count_ones() as usize;
     }
-    count + portable(rest, least, most, &mut picked[count..])
+    count + portable(rest, min, max, &mut picked[count..])
 }
 
 #[cfg(test)]
@@ -115,29 +115,29 @@ mod tests {
     #[test]
     fn it_picks_what_a_filter_keeps() {
         for kernel in Kernel::available() {
-            let Ok(kernel) = Selected::new(kernel) else { panic!("{kernel} is available") };
+            let Ok(kernel) = AvailableKernel::new(kernel) else { panic!("{kernel} is available") };
             let mut state = 1;
             for length in (0..=40).chain([1000, 4096]) {
                 let (one, other) = (wyrng(&mut state), wyrng(&mut state));
-                let (least, most) = (one.min(other), one.max(other));
-                for (least, most) in [(least, most), (0, most), (least, u64::MAX), (0, u64::MAX), (one, one), (0, 0)] {
-                    check(kernel, length, least, most, &mut state);
+                let (min, max) = (one.min(other), one.max(other));
+                for (min, max) in [(min, max), (0, max), (min, u64::MAX), (0, u64::MAX), (one, one), (0, 0)] {
+                    check(kernel, length, min, max, &mut state);
                 }
             }
         }
     }
 
-    fn check(kernel: Selected, length: usize, least: u64, most: u64, state: &mut u64) {
+    fn check(kernel: AvailableKernel, length: usize, min: u64, max: u64, state: &mut u64) {
         // Half of them are at the ends of the range or beside them.
-        let near = [least, least.wrapping_sub(1), most, most.wrapping_add(1)];
+        let near = [min, min.wrapping_sub(1), max, max.wrapping_add(1)];
         let hash =
             |random: u64| if random.is_multiple_of(2) { random.rotate_left(32) } else { near[random as usize / 2 % 4] };
         let hashes: Vec<u64> = (0..length).map(|_| hash(wyrng(state))).collect();
-        let expected: Vec<u64> = hashes.iter().copied().filter(|hash| (least..=most).contains(hash)).collect();
-        // As much room as it needs at most, and a place that it must leave alone.
+        let expected: Vec<u64> = hashes.iter().copied().filter(|hash| (min..=max).contains(hash)).collect();
+        // As much room as it needs at most, and a slot that it must leave alone.
         let mut picked = vec![7; length + 1];
-        let count = pick(kernel, &hashes, least, most, &mut picked);
-        assert_eq!(picked[..count], expected, "{kernel:?}, {length} hashes, {least:x} to {most:x}");
-        assert_eq!(picked[length], 7, "{kernel:?}, {length} hashes, {least:x} to {most:x}");
+        let count = pick(kernel, &hashes, min, max, &mut picked);
+        assert_eq!(picked[..count], expected, "{kernel:?}, {length} hashes, {min:x} to {max:x}");
+        assert_eq!(picked[length], 7, "{kernel:?}, {length} hashes, {min:x} to {max:x}");
     }
 }

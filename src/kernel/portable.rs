@@ -9,8 +9,8 @@ pub(crate) struct Portable;
 
 /// Runs the operation on one key.
 #[inline]
-pub(crate) fn run_single<O: KeyOp, const B: usize>(mut place: O::Place<'_>, hash: u64) -> bool {
-    O::run::<Portable, B>(Portable, &mut place, hash)
+pub(crate) fn run_single<O: KeyOp, const B: usize>(mut target: O::Target<'_>, hash: u64) -> bool {
+    O::run::<Portable, B>(Portable, &mut target, hash)
 }
 
 /// The words of the block that the pattern chooses, and its bits in them.

@@ -87,7 +87,7 @@ impl<K: Key> Keys for [K] {
     }
 }
 
-macro_rules! same_keys {
+macro_rules! delegate_keys {
     ($([$($generics:tt)*] $Type:ty => |$keys:ident| $same:expr),* $(,)?) => {$(
         impl<$($generics)*> Keys for $Type {
             #[inline]
@@ -117,7 +117,7 @@ macro_rules! same_keys {
     )*};
 }
 
-same_keys! {
+delegate_keys! {
     [K: Key, const N: usize] [K; N] => |keys| &keys[..],
     [K: Key] Vec<K> => |keys| &keys[..],
     [K: Keys + ?Sized] &K => |keys| *keys,
@@ -162,8 +162,8 @@ impl<'a, O: Copy + TryInto<usize>> Slices<'a, O> {
     /// If there is no string of this index, if its offsets do not ascend, or if they pass the end of the bytes.
     #[inline]
     pub fn get(&self, index: usize) -> &'a [u8] {
-        let place = |offset: O| offset.try_into().unwrap_or(usize::MAX);
-        let (start, end) = (place(self.offsets[index]), place(self.offsets[index + 1]));
+        let to_index = |offset: O| offset.try_into().unwrap_or(usize::MAX);
+        let (start, end) = (to_index(self.offsets[index]), to_index(self.offsets[index + 1]));
         &self.bytes[start..end]
     }
 }

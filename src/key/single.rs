@@ -112,7 +112,7 @@ macro_rules! integer_key {
 integer_key!(u16, u32, u64, u128);
 
 /// Implements [`Key`] for types that are hashed as another key.
-macro_rules! same_key {
+macro_rules! delegate_key {
     ($($(#[$attribute:meta])* $type:ty $(where [$($generics:tt)*])? => |$key:ident| $same:expr),* $(,)?) => {$(
         $(#[$attribute])*
         impl$(<$($generics)*>)? Key for $type {
@@ -125,7 +125,7 @@ macro_rules! same_key {
     )*};
 }
 
-same_key! {
+delegate_key! {
     i8 => |key| (*key as u8),
     i16 => |key| (*key as u16),
     i32 => |key| (*key as u32),
@@ -150,7 +150,7 @@ same_key! {
 }
 
 macro_rules! nonzero_key {
-    ($($type:ident),*) => { same_key! { $(NonZero<$type> => |key| key.get()),* } };
+    ($($type:ident),*) => { delegate_key! { $(NonZero<$type> => |key| key.get()),* } };
 }
 
 nonzero_key!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize);
@@ -174,7 +174,7 @@ impl Key for SocketAddr {
     }
 }
 
-same_key! {
+delegate_key! {
     SocketAddrV4 => |key| (*key.ip(), key.port()),
     /// Without its flow label and scope, which describe the way to it.
     SocketAddrV6 => |key| (*key.ip(), key.port()),
@@ -199,7 +199,7 @@ impl Key for std::ffi::OsStr {
 }
 
 #[cfg(feature = "std")]
-same_key! {
+delegate_key! {
     std::ffi::OsString => |key| key.as_os_str(),
     /// The path as it is written: `a/b` and `a//b` are equal as `Path`s, but two keys. `path.components().collect()` writes
     /// both in one way. `canonicalize` follows links too.

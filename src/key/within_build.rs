@@ -35,20 +35,20 @@ pub struct WithinBuild<T>(pub T);
 impl<T: Hash> Key for WithinBuild<T> {
     #[inline]
     fn hash_with(&self, hasher: &KeyHasher) -> u64 {
-        let mut parts = Parts { hasher, hash: 0 };
-        self.0.hash(&mut parts);
-        parts.hash
+        let mut combined = CombiningHasher { hasher, hash: 0 };
+        self.0.hash(&mut combined);
+        combined.hash
     }
 }
 
 /// Combines the hashes of all that is written. The length of each part counts, so no two sequences of parts have the same
 /// input.
-struct Parts<'a> {
+struct CombiningHasher<'a> {
     hasher: &'a KeyHasher,
     hash: u64,
 }
 
-impl Hasher for Parts<'_> {
+impl Hasher for CombiningHasher<'_> {
     #[inline]
     fn write(&mut self, bytes: &[u8]) {
         self.hash = self.hasher.combine(self.hash, self.hasher.bytes(bytes));

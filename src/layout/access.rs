@@ -11,26 +11,26 @@ pub(crate) struct Shared(());
 /// The number of writers, and so the kind of reference that an insert needs.
 pub(crate) trait Access {
     /// `&mut M` or `&M`.
-    type Place<'a, M: 'a>: Deref<Target = M>;
+    type Ref<'a, M: 'a>: Deref<Target = M>;
 
     /// Reborrows the reference for a shorter time.
-    fn reborrow<'a, M>(place: &'a mut Self::Place<'_, M>) -> Self::Place<'a, M>;
+    fn reborrow<'a, M>(reference: &'a mut Self::Ref<'_, M>) -> Self::Ref<'a, M>;
 }
 
 impl Access for Exclusive {
-    type Place<'a, M: 'a> = &'a mut M;
+    type Ref<'a, M: 'a> = &'a mut M;
 
     #[inline(always)]
-    fn reborrow<'a, M>(place: &'a mut &mut M) -> &'a mut M {
-        place
+    fn reborrow<'a, M>(reference: &'a mut &mut M) -> &'a mut M {
+        reference
     }
 }
 
 impl Access for Shared {
-    type Place<'a, M: 'a> = &'a M;
+    type Ref<'a, M: 'a> = &'a M;
 
     #[inline(always)]
-    fn reborrow<'a, M>(place: &'a mut &M) -> &'a M {
-        place
+    fn reborrow<'a, M>(reference: &'a mut &M) -> &'a M {
+        reference
     }
 }

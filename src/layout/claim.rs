@@ -1,7 +1,7 @@
-//! The claim: inserts of many writers into a block. At most one of them makes a key seen.
+//! Inserts of many writers into a block. A *claim* is an insert that returned true: of all inserts of a key, at most one does.
 
 #[cfg(test)]
-mod executions;
+mod memory_model;
 
 use crate::kernel::block::{LANES, Pattern};
 use crate::layout::storage::AtomicBlock;
@@ -9,13 +9,13 @@ use crate::sync::Ordering;
 
 /// The ordering of an insert's loads. Acquire: whoever reads a word as complete that another thread's claim completed has
 /// that thread's earlier words complete before its own writes.
-pub(crate) const SCAN: Ordering = Ordering::Acquire;
-/// The ordering of its writes before the decider. Relaxed would do, as the decider's Release covers them. AcqRel costs the same
-/// on x86-64, and keeps each word readable as "complete" by itself.
-pub(crate) const BEFORE: Ordering = Ordering::AcqRel;
-/// The ordering of the decider. Release: the words before it are complete for whoever reads this one. Acquire: who loses here
-/// has the winner's words before its return.
-pub(crate) const DECIDER: Ordering = Ordering::AcqRel;
+pub(crate) const SCAN_ORDERING: Ordering = Ordering::Acquire;
+/// The ordering of its writes before the linearizing one. Relaxed would do, because the latter's Release covers them. AcqRel costs
+/// the same on x86-64, and keeps each word readable as "complete" by itself.
+pub(crate) const PRECEDING_ORDERING: Ordering = Ordering::AcqRel;
+/// The ordering of the write to the linearizing word, which decides the claim. Release: the words before it are complete for
+/// whoever reads this one. Acquire: who loses here has the winner's words before its return.
+pub(crate) const LINEARIZING_ORDERING: Ordering = Ordering::AcqRel;
 
 impl AtomicBlock {
     /// Sets the bits of the pattern, and returns true if this call claimed the key. See "Consistency".
@@ -25,13 +25,13 @@ impl AtomicBlock {
         // A bit for each word that lacks some. All loads come before the first write, in any order.
         let mut lacking = 0u32;
         for (lane, &(word, mask)) in chosen.iter().enumerate() {
-            lacking |= u32::from(self.0[word].load(SCAN) & mask != mask) << lane;
+            lacking |= u32::from(self.0[word].load(SCAN_ORDERING) & mask != mask) << lane;
         }
         for (lane, &(word, mask)) in chosen.iter().enumerate() {
             match lacking >> lane {
-                // The last one that lacks bits: the decider.
-                1 => return self.0[word].fetch_or(mask, DECIDER) & mask != mask,
-                rest if rest & 1 == 1 => _ = self.0[word].fetch_or(mask, BEFORE),
+                // The last one that lacks bits: the linearizing word.
+                1 => return self.0[word].fetch_or(mask, LINEARIZING_ORDERING) & mask != mask,
+                rest if rest & 1 == 1 => _ = self.0[word].fetch_or(mask, PRECEDING_ORDERING),
                 _ => {}
             }
         }

@@ -2,9 +2,9 @@
 
 pub(crate) mod access;
 mod claim;
-pub(crate) mod format;
-pub(crate) mod operations;
+pub(crate) mod info;
+pub(crate) mod model;
+pub(crate) mod ops;
 pub(crate) mod params;
-pub(crate) mod shape;
+pub(crate) mod sectorized;
 pub(crate) mod storage;
-pub(crate) mod words4;

@@ -1,63 +1,63 @@
-//! The validated geometry of a filter.
+//! The validated parameters of a filter.
 
 use crate::error::MergeError;
-use crate::kernel::Selected;
-use crate::layout::format::Format;
+use crate::kernel::AvailableKernel;
+use crate::layout::info::LayoutInfo;
 use crate::layout::storage::Pages;
 
 /// A size in units of a layout, and the probes. Together they determine the bits of a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Size {
+pub(crate) struct Geometry {
     pub(crate) units: u64,
     pub(crate) probes: u32,
 }
 
-impl Size {
+impl Geometry {
     /// The size of the bits in bytes.
-    pub(crate) fn bytes(self, format: &Format) -> u64 {
+    pub(crate) fn bytes(self, format: &LayoutInfo) -> u64 {
         // At most the blocks that 64 bits can address.
         (u128::from(self.units) * u128::from(format.unit_bits)).div_ceil(8) as u64
     }
 
     /// The fraction `ones` of all bits.
-    pub(crate) fn share(self, format: &Format, ones: u64) -> f64 {
+    pub(crate) fn fraction(self, format: &LayoutInfo, ones: u64) -> f64 {
         ones as f64 / (self.units as f64 * format.unit_bits as f64)
     }
 }
 
-/// The geometry of a filter. Filters of equal blocks, units, probes and seed put a key in the same bits.
+/// The parameters of a filter. Filters of equal blocks, units, probes and seed put a key in the same bits.
 #[derive(Clone, Copy)]
 #[cfg_attr(test, derive(Debug))] // It has the seed, which no program is to print.
-pub(crate) struct Params {
+pub(crate) struct FilterParams {
     pub(crate) blocks: usize,
     pub(crate) units: u64,
     pub(crate) probes: u32,
     pub(crate) seed: u64,
-    pub(crate) kernel: Selected,
+    pub(crate) kernel: AvailableKernel,
     pub(crate) pages: Pages,
 }
 
-impl Params {
-    /// The geometry for a layout whose unit is the block.
+impl FilterParams {
+    /// The parameters for a layout whose unit is the block.
     #[cfg(feature = "file")]
-    pub(crate) fn new(blocks: usize, probes: u32, seed: u64, kernel: Selected) -> Self {
+    pub(crate) fn new(blocks: usize, probes: u32, seed: u64, kernel: AvailableKernel) -> Self {
         Self { blocks, units: blocks as u64, probes, seed, kernel, pages: Pages::default() }
     }
 
-    pub(crate) fn size(&self) -> Size {
-        Size { units: self.units, probes: self.probes }
+    pub(crate) fn geometry(&self) -> Geometry {
+        Geometry { units: self.units, probes: self.probes }
     }
 
-    /// The same geometry in fewer blocks, for layouts whose unit is the block.
-    pub(crate) fn folded(&self, times: u32) -> Self {
-        let blocks = self.blocks >> times;
+    /// The same parameters with fewer blocks, for layouts whose unit is the block.
+    pub(crate) fn folded(&self, levels: u32) -> Self {
+        let blocks = self.blocks >> levels;
         Self { blocks, units: blocks as u64, ..*self }
     }
 
-    /// Returns the number of folds of each filter until their geometries are equal: ours, theirs.
-    pub(crate) fn folds_to_meet(&self, other: &Self) -> Result<(u32, u32), MergeError> {
-        let times = |from: usize, to: usize| (from / to).checked_ilog2().unwrap_or(0);
-        let (ours, theirs) = (times(self.blocks, other.blocks), times(other.blocks, self.blocks));
+    /// Returns the number of folds of each filter until their parameters are equal: ours, theirs.
+    pub(crate) fn folds_needed(&self, other: &Self) -> Result<(u32, u32), MergeError> {
+        let levels = |from: usize, to: usize| (from / to).checked_ilog2().unwrap_or(0);
+        let (ours, theirs) = (levels(self.blocks, other.blocks), levels(other.blocks, self.blocks));
         if self.blocks << theirs != other.blocks << ours {
             return Err(MergeError::Blocks { ours: self.blocks, theirs: other.blocks });
         }

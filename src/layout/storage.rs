@@ -9,7 +9,7 @@ use alloc::alloc::{Layout, alloc_zeroed, dealloc};
 use core::ptr::NonNull;
 
 /// The memory of a filter's bits.
-pub(crate) trait Memory: From<Blocks> + 'static {
+pub(crate) trait BlockStore: From<Blocks> + 'static {
     /// Blocks that are known to be zero.
     fn empty(blocks: Blocks) -> Self {
         blocks.into()
@@ -29,16 +29,16 @@ pub(crate) trait Memory: From<Blocks> + 'static {
 const PAGE: usize = 4096 / BLOCK_BYTES;
 
 /// Memory that one owner writes.
-pub(crate) trait MemoryMut: Memory + Clone + PartialEq {
+pub(crate) trait BlockStoreMut: BlockStore + Clone + PartialEq {
     /// Replaces each word `w` with `word(w, v)`, where `v` is the word at the same index in `theirs`.
     fn merge(&mut self, theirs: impl Iterator<Item = [u64; WORDS]>, word: impl Fn(u64, u64) -> u64);
 }
 
-/// Folds blocks of words `times` times: each result combines 2^`times` neighbours.
-pub(crate) fn folded(mut words: impl Iterator<Item = [u64; WORDS]>, times: u32) -> impl Iterator<Item = [u64; WORDS]> {
+/// Folds blocks of words `levels` times: each result combines 2^`levels` neighbours.
+pub(crate) fn folded(mut words: impl Iterator<Item = [u64; WORDS]>, levels: u32) -> impl Iterator<Item = [u64; WORDS]> {
     core::iter::from_fn(move || {
         let first = words.next()?;
-        let others = words.by_ref().take((1 << times) - 1);
+        let others = words.by_ref().take((1 << levels) - 1);
         Some(others.fold(first, |block, other| core::array::from_fn(|i| block[i] | other[i])))
     })
 }
@@ -92,7 +92,7 @@ impl Allocation {
     }
 
     fn is_mapped(layout: Layout) -> bool {
-        MAPS && layout.size() >= MAPPED_BYTES
+        CAN_MAP && layout.size() >= MAPPED_BYTES
     }
 }
 
@@ -220,7 +220,7 @@ fn is_zero(page: &[Block]) -> bool {
     page.iter().all(|block| *block == Block::default())
 }
 
-impl Memory for Blocks {
+impl BlockStore for Blocks {
     fn words(&self) -> impl Iterator<Item = [u64; WORDS]> + Clone {
         self.as_slice().iter().map(|block| block.0)
     }
@@ -251,7 +251,7 @@ impl Memory for Blocks {
     }
 }
 
-impl MemoryMut for Blocks {
+impl BlockStoreMut for Blocks {
     fn merge(&mut self, theirs: impl Iterator<Item = [u64; WORDS]>, word: impl Fn(u64, u64) -> u64) {
         for (ours, theirs) in self.as_mut_slice().iter_mut().zip(theirs) {
             ours.set(core::array::from_fn(|i| word(ours.0[i], theirs[i])));
@@ -384,14 +384,14 @@ impl PartialEq for AtomicBlocks {
 }
 
 /// Reads each word at some moment during the walk.
-impl Memory for AtomicBlocks {
+impl BlockStore for AtomicBlocks {
     fn words(&self) -> impl Iterator<Item = [u64; WORDS]> + Clone {
         // Relaxed: words read one by one, with no order among them to keep.
         self.as_slice().iter().map(|block| core::array::from_fn(|i| block.0[i].load(Ordering::Relaxed)))
     }
 
     fn clear(&mut self) {
-        self.wipe();
+        self.clear_relaxed();
     }
 
     fn populate(&mut self) {
@@ -404,7 +404,7 @@ impl Memory for AtomicBlocks {
 impl AtomicBlocks {
     /// Clears all bits, each at some moment during the call. It is not atomic as a whole: callers must coordinate it with
     /// concurrent readers and writers.
-    pub(crate) fn wipe(&self) {
+    pub(crate) fn clear_relaxed(&self) {
         for word in self.as_slice().iter().flat_map(|block| &block.0) {
             // Relaxed: who tells others orders it. Reads first, as the blocks of one writer do.
             if word.load(Ordering::Relaxed) != 0 {
@@ -414,12 +414,12 @@ impl AtomicBlocks {
     }
 
     /// Sets the bits that are set in `theirs`, while other threads write to both.
-    pub(crate) fn unite(&self, theirs: impl Iterator<Item = [u64; WORDS]>) {
+    pub(crate) fn or_assign(&self, theirs: impl Iterator<Item = [u64; WORDS]>) {
         for (ours, theirs) in self.as_slice().iter().zip(theirs) {
             for (ours, theirs) in ours.0.iter().zip(theirs) {
                 // Relaxed suffices to read: it only saves the write.
                 if theirs & !ours.load(Ordering::Relaxed) != 0 {
-                    // AcqRel, as in an insert: must not break the chain that a decider's readers rely on. A
+                    // AcqRel, as in an insert: must not break the chain that readers of a linearizing word rely on. A
                     // read-modify-write of any ordering would continue it; this one also keeps the rule simple.
                     ours.fetch_or(theirs, Ordering::AcqRel);
                 }
@@ -435,7 +435,7 @@ impl AtomicBlocks {
 }
 
 /// True if memory can come from the system.
-const MAPS: bool = cfg!(all(target_os = "linux", feature = "std", not(miri)));
+const CAN_MAP: bool = cfg!(all(target_os = "linux", feature = "std", not(miri)));
 
 /// Maps so many zero bytes. The system provides a page when it is first written to.
 fn map(bytes: usize) -> Option<NonNull<u8>> {

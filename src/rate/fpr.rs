@@ -9,14 +9,14 @@
 use crate::kernel::block::{BLOCK_BYTES, LANES, PROBES};
 use alloc::vec::Vec;
 
-/// The most bits that a key throws into one word, in all layouts.
-const MOST_THROWS: usize = 10;
+/// The highest number of bits that a key throws into one word, in all layouts.
+const MAX_THROWS: usize = 10;
 
 /// Past this load every bit is set: (1 - 1/128)^10000 = 1e-34, and no layout has a cell that a key finds more rarely.
 pub(crate) const SATURATED: u64 = 10_000;
 
 /// A number for each r from 0 to the maximum of throws.
-pub(crate) type Terms = [f64; MOST_THROWS + 1];
+pub(crate) type Terms = [f64; MAX_THROWS + 1];
 
 /// g(i) for i = 0, 1, 2, …: the false-positive rate of a block that holds `i` keys, computed once and kept.
 ///
@@ -52,12 +52,12 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    pub(crate) fn words4(probes: u32) -> Self {
+    pub(crate) fn sectorized(probes: u32) -> Self {
         Self { lanes: LANES as u32, choices: 2, bits: 64, throws: probes / LANES as u32 }
     }
 
     /// The chance that a key sets a given bit of its block.
-    pub(crate) fn touched(self) -> f64 {
+    pub(crate) fn bit_probability(self) -> f64 {
         (1.0 - libm::pow(1.0 - 1.0 / f64::from(self.bits), f64::from(self.throws))) / f64::from(self.choices)
     }
 }
@@ -98,7 +98,7 @@ impl BlockRates {
             return 1.0;
         }
         let (mut weights, mut rate) = (0.0, 0.0);
-        each_load(blocks, keys, |load, weight| {
+        for_each_load(blocks, keys, |load, weight| {
             weights += weight;
             rate += weight * self.get(load);
         });
@@ -140,7 +140,7 @@ pub(crate) fn power(x: f64, n: usize) -> f64 {
 /// The Binomial weights are walked from the mode in both directions by their ratios: no factorials, no underflow, for one
 /// block and for a billion alike.
 #[inline]
-pub(crate) fn each_load(blocks: u64, keys: u64, mut each: impl FnMut(u64, f64)) {
+pub(crate) fn for_each_load(blocks: u64, keys: u64, mut each: impl FnMut(u64, f64)) {
     // The weight relative to the mode at which the walk ends: below any rate asked for.
     const NEGLIGIBLE: f64 = 1e-30;
 
@@ -172,13 +172,13 @@ pub(crate) fn collision_floor(keys: u64) -> f64 {
 
 /// The false-positive rate of `blocks` blocks with `probes` probes a key that hold `keys` distinct keys.
 pub(crate) fn rate(blocks: u64, probes: u32, keys: u64) -> f64 {
-    (BlockRates::new(Lanes::words4(probes)).mixture(blocks, keys) + collision_floor(keys)).min(1.0)
+    (BlockRates::new(Lanes::sectorized(probes)).mixture(blocks, keys) + collision_floor(keys)).min(1.0)
 }
 
 /// The fewest blocks, up to `limit`, at which `keys` keys with `probes` probes stay at or below `target`; tries `start` first.
 fn blocks_from(start: u64, keys: u64, probes: u32, target: f64, limit: u64) -> Option<u64> {
-    let mut rates = BlockRates::new(Lanes::words4(probes));
-    least(start, limit, target - collision_floor(keys), |blocks| rates.mixture(blocks, keys))
+    let mut rates = BlockRates::new(Lanes::sectorized(probes));
+    find_min(start, limit, target - collision_floor(keys), |blocks| rates.mixture(blocks, keys))
 }
 
 /// The fewest blocks, up to `limit`, at which `keys` keys with `probes` probes stay at or below `target`.
@@ -220,28 +220,28 @@ pub(crate) fn keys_for(blocks: u64, probes: u32, target: f64) -> u64 {
     if target >= 1.0 {
         return u64::MAX;
     }
-    let mut rates = BlockRates::new(Lanes::words4(probes));
-    most((blocks as f64 / likely_blocks(target)) as u64, target, |keys| {
+    let mut rates = BlockRates::new(Lanes::sectorized(probes));
+    find_max((blocks as f64 / likely_blocks(target)) as u64, target, |keys| {
         rates.mixture(blocks, keys) + collision_floor(keys)
     })
 }
 
 /// The least number from 1 to `limit` whose rate is at most `target`, for a falling rate; tries `start` first.
-pub(crate) fn least(start: u64, limit: u64, target: f64, rate: impl FnMut(u64) -> f64) -> Option<u64> {
+pub(crate) fn find_min(start: u64, limit: u64, target: f64, rate: impl FnMut(u64) -> f64) -> Option<u64> {
     let end = limit.saturating_add(1);
-    Some(first(start, end, true, target, rate)).filter(|&found| found < end)
+    Some(find_first(start, end, true, target, rate)).filter(|&found| found < end)
 }
 
 /// The greatest number whose rate is at most `target`, for a rising rate; 0 if there is no such number. Tries `start` first.
-pub(crate) fn most(start: u64, target: f64, rate: impl FnMut(u64) -> f64) -> u64 {
-    first(start, u64::MAX, false, target, rate) - 1
+pub(crate) fn find_max(start: u64, target: f64, rate: impl FnMut(u64) -> f64) -> u64 {
+    find_first(start, u64::MAX, false, target, rate) - 1
 }
 
 /// The first number from 1 on that keeps the target, or that first fails to; `end` if no number below it does.
 ///
 /// Rates are nearly powers of such numbers, so the search uses the secant method on a log-log scale. Bisection takes over where
 /// that fails: in the noise of rounding.
-fn first(start: u64, end: u64, keeps: bool, target: f64, mut rate: impl FnMut(u64) -> f64) -> u64 {
+fn find_first(start: u64, end: u64, keeps: bool, target: f64, mut rate: impl FnMut(u64) -> f64) -> u64 {
     /// Steps of the secant method. Most searches take half a dozen.
     const TRIES: u32 = 20;
     let (mut low, mut high) = (0, end);
@@ -275,21 +275,21 @@ fn first(start: u64, end: u64, keeps: bool, target: f64, mut rate: impl FnMut(u6
 ///
 /// A key leaves a given bit of its block alone with chance 1 - q, where q = (1 - (63/64)^b) / 2, and finds the bit's block
 /// with chance 1/B.
-pub(crate) fn touched(blocks: u64, probes: u32) -> f64 {
-    Lanes::words4(probes).touched() / blocks as f64
+pub(crate) fn bit_probability(blocks: u64, probes: u32) -> f64 {
+    Lanes::sectorized(probes).bit_probability() / blocks as f64
 }
 
 /// Estimates the distinct keys inserted from the fraction of bits that are set, if a key sets a given bit of the whole filter
-/// with chance `touched`.
+/// with chance `bit_probability`.
 ///
 /// The expected share of zeros after n keys is exactly (1 - touched)^n; solved for n. (The form of Swamidass and Baldi,
 /// "Mathematical Correction for Fingerprint Similarity Measures", 2007, for these layouts.)
-pub(crate) fn keys_from_zeros(fill: f64, touched: f64) -> f64 {
-    libm::log1p(-fill) / libm::log1p(-touched)
+pub(crate) fn estimate_keys(fill_ratio: f64, bit_probability: f64) -> f64 {
+    libm::log1p(-fill_ratio) / libm::log1p(-bit_probability)
 }
 
 /// Bytes of so many blocks, saturating.
-pub(crate) fn bytes(blocks: u64) -> u64 {
+pub(crate) fn block_bytes(blocks: u64) -> u64 {
     blocks.saturating_mul(BLOCK_BYTES as u64)
 }
 
@@ -318,7 +318,7 @@ mod tests {
             // A billion keys: Binomial and Poisson agree to 1e-8.
             let keys = 1_000_000_000u64;
             let blocks = (keys as f64 * bits_per_key / 512.0) as u64;
-            let got = BlockRates::new(Lanes::words4(probes)).mixture(blocks, keys);
+            let got = BlockRates::new(Lanes::sectorized(probes)).mixture(blocks, keys);
             assert!(
                 (got / expected - 1.0).abs() < 1e-5,
                 "k {probes}, {bits_per_key} bits: {got:e}, model {expected:e}"
@@ -353,9 +353,9 @@ mod tests {
                     let blocks = blocks_for(keys, probes, target, 1 << 50).unwrap();
                     assert!(rate(blocks, probes, keys) <= target);
                     assert!(blocks == 1 || rate(blocks - 1, probes, keys) > target, "{keys} {target} {probes}");
-                    let most = keys_for(blocks, probes, target);
-                    assert!(most >= keys);
-                    assert!(rate(blocks, probes, most + 1) > target);
+                    let max = keys_for(blocks, probes, target);
+                    assert!(max >= keys);
+                    assert!(rate(blocks, probes, max + 1) > target);
                 }
             }
         }
@@ -395,7 +395,7 @@ mod tests {
     fn few_blocks_follow_the_binomial() {
         for (blocks, keys) in [(2u64, 30u64), (5, 100), (10, 400)] {
             for probes in PROBES {
-                let mut rates = BlockRates::new(Lanes::words4(probes));
+                let mut rates = BlockRates::new(Lanes::sectorized(probes));
                 let p = 1.0 / blocks as f64;
                 let mut expected = 0.0;
                 let mut choose = 1.0;
@@ -427,10 +427,10 @@ mod tests {
         for probes in PROBES {
             // One key in one block: 4 words of 8, b throws in each.
             let b = probes as i32 / 4;
-            let fill = (1.0 - (63.0f64 / 64.0).powi(b)) / 2.0;
-            assert!((keys_from_zeros(fill, touched(1, probes)) - 1.0).abs() < 1e-12);
+            let fill_ratio = (1.0 - (63.0f64 / 64.0).powi(b)) / 2.0;
+            assert!((estimate_keys(fill_ratio, bit_probability(1, probes)) - 1.0).abs() < 1e-12);
         }
-        assert_eq!(keys_from_zeros(0.0, touched(10, 8)), 0.0);
-        assert_eq!(keys_from_zeros(1.0, touched(10, 8)), f64::INFINITY);
+        assert_eq!(estimate_keys(0.0, bit_probability(10, 8)), 0.0);
+        assert_eq!(estimate_keys(1.0, bit_probability(10, 8)), f64::INFINITY);
     }
 }

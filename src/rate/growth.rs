@@ -17,9 +17,9 @@ pub(crate) const MAX_MERGED: usize = 256;
 
 /// The parameters of a scalable filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Growth {
+pub(crate) struct GrowthPolicy {
     /// Keys that the first stage of its own takes, at least 1.
-    pub(crate) first: u64,
+    pub(crate) first_keys: u64,
     /// The rate of all stages of its own together, between 0 and 1.
     pub(crate) rate: f64,
     /// Stages before its own, which other filters brought. They take no keys, and each has its own keys and rate.
@@ -27,15 +27,15 @@ pub(crate) struct Growth {
 }
 
 // A rate is a number.
-impl Eq for Growth {}
+impl Eq for GrowthPolicy {}
 
-impl Growth {
+impl GrowthPolicy {
     /// The keys that a stage of its own takes: each takes twice as many as the one before. Saturates.
     pub(crate) fn capacity(&self, stage: usize) -> u64 {
         u32::try_from(stage - self.merged)
             .ok()
             .and_then(|stage| 1u64.checked_shl(stage))
-            .map_or(u64::MAX, |factor| self.first.saturating_mul(factor))
+            .map_or(u64::MAX, |factor| self.first_keys.saturating_mul(factor))
     }
 
     /// The rate of a stage of its own once it is full. Uses only multiplications, so it is the same number on every platform.
@@ -44,7 +44,7 @@ impl Growth {
     }
 
     /// The rate of all stages that there may be from this one on.
-    pub(crate) fn rest(&self, from: usize) -> f64 {
+    pub(crate) fn rate_from(&self, from: usize) -> f64 {
         self.rate(from) / (1.0 - TIGHTENING)
     }
 }
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn all_stages_together_keep_the_rate() {
         for rate in [0.5, 0.01, 1e-6, 1e-12] {
-            let growth = Growth { first: 1, rate, merged: 0 };
+            let growth = GrowthPolicy { first_keys: 1, rate, merged: 0 };
             let mut sum = 0.0;
             for stage in 0..MAX_STAGES {
                 assert!(combined((0..=stage).map(|stage| growth.rate(stage))) < rate);
@@ -77,18 +77,18 @@ mod tests {
 
     #[test]
     fn capacities_double_and_saturate() {
-        let growth = Growth { first: 3, rate: 0.01, merged: 0 };
+        let growth = GrowthPolicy { first_keys: 3, rate: 0.01, merged: 0 };
         assert_eq!([0, 1, 2, 10].map(|stage| growth.capacity(stage)), [3, 6, 12, 3072]);
         assert_eq!([63, 64, usize::MAX].map(|stage| growth.capacity(stage)), [u64::MAX; 3]);
         // The stages before its own count for nothing.
-        let merged = Growth { merged: 4, ..growth };
+        let merged = GrowthPolicy { merged: 4, ..growth };
         assert_eq!([4, 5, 6].map(|stage| merged.capacity(stage)), [3, 6, 12]);
         assert_eq!(merged.rate(5), growth.rate(1));
     }
 
     #[test]
     fn no_filter_has_the_most_stages() {
-        let growth = Growth { first: 1, rate: 1.0, merged: 0 };
+        let growth = GrowthPolicy { first_keys: 1, rate: 1.0, merged: 0 };
         assert!(fpr::collision_floor(growth.capacity(51)) < growth.rate(51));
         assert!(fpr::collision_floor(growth.capacity(52)) >= growth.rate(52));
     }

@@ -2,6 +2,6 @@
 
 pub(crate) mod fpr;
 pub(crate) mod growth;
-pub(crate) mod stats;
+pub(crate) mod set_bits;
 #[cfg(feature = "std")]
 pub(crate) mod window;

@@ -1,4 +1,4 @@
-//! `RotatingBloomFilter`: a window of the last keys, by filters that take turns.
+//! `RotatingBloomFilter`: a window of the last keys, by generations of filters.
 
 use super::generations::Generations;
 use crate::builder::options::Builder;
@@ -8,9 +8,9 @@ use std::time::Duration;
 /// A filter that forgets: a window of the last *n* distinct keys, or of a time, that any number of threads share.
 ///
 /// It is for an endless stream, such as the doorkeeper of a cache, which admits a key at its second occurrence, or a log whose
-/// repeats come soon. Filters take turns. The *current generation* takes keys; queries check it and the g - 1 before it. A
-/// *rotation* begins an empty generation and forgets the oldest one. g is 2 unless [`generations`](Builder::generations) sets
-/// it. Each generation is made for n / (g - 1) keys, and a full one rotates.
+/// repeats come soon. It consists of generations, each of them a filter. The *current generation* takes keys; queries check it
+/// and the g - 1 before it. A *rotation* begins an empty generation and forgets the oldest one. g is 2 unless
+/// [`generations`](Builder::generations) sets it. Each generation is made for n / (g - 1) keys, and a full one rotates.
 ///
 /// **A key is found until g rotations came after it.** Inserting a key again renews it. So the keys that are remembered depend
 /// on the rotations:
@@ -23,7 +23,7 @@ use std::time::Duration;
 /// | [`rotate`](Self::rotate), called as you like | nothing but the sentence above | n · g / (g - 1) keys |
 ///
 /// Without a call before each insert, the time between two calls is missing from the least and is added to the most. Among
-/// threads that race, n is less by the places that others hold at that moment: 1 for an insert, up to 64 for a batch, and 1 in
+/// threads that race, n is less by the permits that others hold at that moment: 1 for an insert, up to 64 for a batch, and 1 in
 /// 1024 for a thread that fetches some.
 ///
 /// - **The rate** of all full generations together is at most the one asked for, p. Each keeps p' with 1 - (1 - p')^g = p. If
@@ -89,20 +89,20 @@ use std::time::Duration;
 pub struct RotatingBloomFilter(Generations);
 
 impl RotatingBloomFilter {
-    methods::building! { "bloomline::RotatingBloomFilter",
+    methods::constructors! { "bloomline::RotatingBloomFilter",
         /// Creates an empty filter for a window of the last `expected_keys` distinct keys.
         ///
         /// Its builder takes keys and rate, and refuses memory and probes
         /// ([`BuildError::NotKeysAndRate`](crate::BuildError::NotKeysAndRate)).
     }
-    methods::inserting!("bloomline::RotatingBloomFilter", many_writers);
+    methods::insert_methods!("bloomline::RotatingBloomFilter", many_writers);
     #[cfg(feature = "rayon")]
-    methods::par_inserting! { "bloomline::RotatingBloomFilter", "", [], (), "",
+    methods::par_insert_method! { "bloomline::RotatingBloomFilter", "", [], (), "",
         /// Inserts many [`Keys`](crate::Keys) on all cores of the current rayon pool, while other threads insert. Which of them
         /// count as the last ones varies between runs.
     }
-    methods::asking!("bloomline::RotatingBloomFilter");
-    methods::telling!();
+    methods::query_methods!("bloomline::RotatingBloomFilter");
+    methods::info_methods!();
 
     /// Begins an empty generation, and forgets the oldest one. Calls that race count as one. O(memory of a generation), while
     /// the other threads continue.
@@ -144,11 +144,11 @@ impl RotatingBloomFilter {
     }
 }
 
-methods::filing!(RotatingBloomFilter, "bloomline::RotatingBloomFilter");
-methods::collecting!(RotatingBloomFilter);
+methods::file_methods!(RotatingBloomFilter, "bloomline::RotatingBloomFilter");
+methods::collect_impls!(RotatingBloomFilter);
 #[cfg(feature = "rayon")]
-methods::par_collecting!(RotatingBloomFilter);
-methods::as_filter!(RotatingBloomFilter, many_writers);
+methods::par_collect_impls!(RotatingBloomFilter);
+methods::trait_impls!(RotatingBloomFilter, many_writers);
 
 /// The options of a window.
 impl Builder<RotatingBloomFilter> {

@@ -1,61 +1,62 @@
-//! Filters that take turns, and the turn itself: the implementation of
+//! The generations of a window, and their rotation: the implementation of
 //! [`RotatingBloomFilter`](super::filter::RotatingBloomFilter).
 
-use crate::batch::{self, FEW};
+use crate::batch::{self, SMALL_BATCH};
 use crate::builder::options::{Builder, FromBuilder};
-use crate::concurrent::room::Room;
-use crate::concurrent::turn::Turn;
+use crate::concurrent::epoch::EpochCounter;
+use crate::concurrent::permits::Permits;
 use crate::error::BuildError;
-use crate::filter::fixed::Fixed;
-use crate::filter::row;
+use crate::filter::chain;
+use crate::filter::raw::RawFilter;
 use crate::layout::access::Shared;
-use crate::layout::words4::Words4;
+use crate::layout::sectorized::Sectorized;
 use crate::rate::window;
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use core::fmt;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-/// Keys of a batch that are inserted together. A batch holds at most so many places, which a generation may lack meanwhile.
-const GROUP: usize = 64;
+/// Keys of a batch that are inserted together. A batch holds at most so many permits, which a generation may lack meanwhile.
+const INSERT_CHUNK: usize = 64;
 
-type Generation = Fixed<Words4, Shared>;
+type Generation = RawFilter<Sectorized, Shared>;
 
 pub(super) struct Generations {
     window: u64,
     rate: f64,
     rotate_when_full: bool,
     /// The current one, those before it that are queried, and one that is empty or being emptied.
-    all: Box<[Generation]>,
-    /// The first turn is the number of queried generations, less one.
-    turn: Turn,
-    /// The places for keys in the current generation.
-    room: Room,
-    /// Held while the turn passes on.
+    ring: Box<[Generation]>,
+    /// The first epoch is the number of queried generations, less one.
+    epoch: EpochCounter,
+    /// The permits for keys in the current generation.
+    permits: Permits,
+    /// Held while the epoch advances.
     rotating: Mutex<()>,
     /// Held while a generation is emptied, which the next rotation waits for.
-    emptying: Mutex<()>,
-    made: Instant,
-    /// The start of the current generation, in nanoseconds after `made`.
-    began: AtomicU64,
+    clearing: Mutex<()>,
+    created: Instant,
+    /// The start of the current generation, in nanoseconds after `created`.
+    started: AtomicU64,
 }
 
 impl Generations {
     /// Makes a window of the generations that are queried, oldest first, and an empty one.
-    fn of(window: u64, rate: f64, rotate_when_full: bool, all: Vec<Generation>, in_last: u64) -> Self {
-        let turn = all.len() as u64 - 2;
-        let room = Room::new(turn, window::keys_of_one(window, all.len() as u32 - 1).saturating_sub(in_last));
+    fn new(window: u64, rate: f64, rotate_when_full: bool, ring: Vec<Generation>, last_len: u64) -> Self {
+        let epoch = ring.len() as u64 - 2;
+        let permits =
+            Permits::new(epoch, window::keys_per_generation(window, ring.len() as u32 - 1).saturating_sub(last_len));
         Self {
             window,
             rate,
             rotate_when_full,
-            all: all.into(),
-            turn: Turn::new(turn),
-            room,
+            ring: ring.into(),
+            epoch: EpochCounter::new(epoch),
+            permits,
             rotating: Mutex::new(()),
-            emptying: Mutex::new(()),
-            made: Instant::now(),
-            began: AtomicU64::new(0),
+            clearing: Mutex::new(()),
+            created: Instant::now(),
+            started: AtomicU64::new(0),
         }
     }
 
@@ -65,12 +66,12 @@ impl Generations {
 
     pub(super) fn contains_hash(&self, hash: u64) -> bool {
         loop {
-            let turn = self.turn.current();
-            if self.newest_first(turn).any(|generation| generation.contains_hash(hash)) {
+            let epoch = self.epoch.current();
+            if self.newest_first(epoch).any(|generation| generation.contains_hash(hash)) {
                 return true;
             }
             // Otherwise the oldest generation may have been emptied meanwhile, and the key moved on.
-            if self.turn.stands(turn) {
+            if self.epoch.validate_read(epoch) {
                 return false;
             }
         }
@@ -79,16 +80,16 @@ impl Generations {
     #[track_caller]
     pub(super) fn insert_hashes(&self, hashes: &[u64], new: &mut [bool]) -> usize {
         batch::check_lengths(hashes.len(), new.len());
-        if hashes.len() <= FEW {
-            return self.insert_singly(hashes, new);
+        if hashes.len() <= SMALL_BATCH {
+            return self.insert_one_by_one(hashes, new);
         }
-        let portions = hashes.chunks(GROUP).zip(new.chunks_mut(GROUP));
-        portions.map(|(hashes, new)| self.insert_portion(hashes, new)).sum()
+        let chunks = hashes.chunks(INSERT_CHUNK).zip(new.chunks_mut(INSERT_CHUNK));
+        chunks.map(|(hashes, new)| self.insert_chunk(hashes, new)).sum()
     }
 
-    /// Inserts hashes without answers. The room counts the new ones.
+    /// Inserts hashes without answers. The permits count the new ones.
     pub(super) fn set_hashes(&self, hashes: &[u64]) {
-        let mut new = [false; 16 * GROUP];
+        let mut new = [false; 16 * INSERT_CHUNK];
         for hashes in hashes.chunks(new.len()) {
             self.insert_hashes(hashes, &mut new[..hashes.len()]);
         }
@@ -98,17 +99,17 @@ impl Generations {
     pub(super) fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
         batch::check_lengths(hashes.len(), found.len());
         loop {
-            let turn = self.turn.current();
-            let count = row::contains_many(self.newest_first(turn), hashes, found);
+            let epoch = self.epoch.current();
+            let count = chain::contains_hashes(self.newest_first(epoch), hashes, found);
             // As in `contains_hash`.
-            if count == hashes.len() || self.turn.stands(turn) {
+            if count == hashes.len() || self.epoch.validate_read(epoch) {
                 return count;
             }
         }
     }
 
     pub(super) fn rotate(&self) {
-        self.rotate_from(self.turn.current(), self.now());
+        self.rotate_from(self.epoch.current(), self.now());
     }
 
     pub(super) fn rotate_if_older_than(&self, age: Duration) -> bool {
@@ -117,32 +118,32 @@ impl Generations {
 
     /// Nanoseconds since the filter was made; they last for 584 years.
     fn now(&self) -> u64 {
-        self.made.elapsed().as_nanos() as u64
+        self.created.elapsed().as_nanos() as u64
     }
 
     /// [`rotate_if_older_than`](Self::rotate_if_older_than) at the time `now`.
     fn rotate_if_older_at(&self, now: u64, age: u64) -> bool {
         let mut rotated = false;
         loop {
-            let turn = self.turn.current();
-            // Relaxed: the turn was passed on after this was written, and was read before.
-            let began = self.began.load(Ordering::Relaxed);
-            let passed = now.saturating_sub(began);
+            let epoch = self.epoch.current();
+            // Relaxed: the epoch advanced after this was written, and was read before.
+            let started = self.started.load(Ordering::Relaxed);
+            let passed = now.saturating_sub(started);
             if passed < age {
                 return rotated;
             }
             let Some(due) = passed.checked_div(age) else {
-                return self.rotate_from(turn, now);
+                return self.rotate_from(epoch, now);
             };
             // The next generation begins when this one had to end, or else each late call would lengthen the window. As many
             // rotations as there are generations forget all keys; more would have no effect.
-            let skipped = due.saturating_sub(self.asked().into());
-            rotated |= self.rotate_from(turn, began + age * (1 + skipped));
+            let skipped = due.saturating_sub(self.generation_count().into());
+            rotated |= self.rotate_from(epoch, started + age * (1 + skipped));
         }
     }
 
     pub(super) fn rotations(&self) -> u64 {
-        self.turn.current() - u64::from(self.asked() - 1)
+        self.epoch.current() - u64::from(self.generation_count() - 1)
     }
 
     pub(super) fn expected_keys(&self) -> Option<u64> {
@@ -154,151 +155,155 @@ impl Generations {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.all.iter().map(Generation::memory_bytes).sum()
+        self.ring.iter().map(Generation::memory_bytes).sum()
     }
 
     /// A key may be in several generations: their union is a filter of the keys that are remembered.
     pub(super) fn estimated_keys(&self) -> f64 {
-        let mut generations = self.newest_first(self.turn.current());
-        let all = generations.next().expect("there is a current one").clone();
+        let mut generations = self.newest_first(self.epoch.current());
+        let ring = generations.next().expect("there is a current one").clone();
         // They have one size and seed.
-        generations.for_each(|generation| all.blocks.unite(generation.words()));
-        all.estimated_keys()
+        generations.for_each(|generation| ring.blocks.or_assign(generation.words()));
+        ring.estimated_keys()
     }
 
     pub(super) fn key_name(&self) -> &str {
-        self.all[0].key_name()
+        self.ring[0].key_name()
     }
 
-    row::as_one!(self, any: self.all[0], all: self.newest_first(self.turn.current()));
+    chain::aggregate_methods!(self, any: self.ring[0], all: self.newest_first(self.epoch.current()));
 
     pub(super) fn populate(&mut self) {
-        self.all.iter_mut().for_each(Generation::populate);
+        self.ring.iter_mut().for_each(Generation::populate);
     }
 
     pub(super) fn clear(&mut self) {
-        self.all.iter_mut().for_each(Generation::clear);
-        self.room.begin(self.turn.current(), window::keys_of_one(self.window, self.asked()));
+        self.ring.iter_mut().for_each(Generation::clear);
+        self.permits.reset(self.epoch.current(), window::keys_per_generation(self.window, self.generation_count()));
     }
 
     /// The number of generations that are queried.
-    fn asked(&self) -> u32 {
-        // At most window::MOST.
-        self.all.len() as u32 - 1
+    fn generation_count(&self) -> u32 {
+        // At most window::MAX_GENERATIONS.
+        self.ring.len() as u32 - 1
     }
 
-    fn generation(&self, turn: u64) -> &Generation {
+    fn generation(&self, epoch: u64) -> &Generation {
         // Below their number.
-        &self.all[(turn % self.all.len() as u64) as usize]
+        &self.ring[(epoch % self.ring.len() as u64) as usize]
     }
 
     /// The generations of the window.
-    fn newest_first(&self, turn: u64) -> impl Iterator<Item = &Generation> + Clone {
-        (0..u64::from(self.asked())).map(move |age| self.generation(turn - age))
+    fn newest_first(&self, epoch: u64) -> impl Iterator<Item = &Generation> + Clone {
+        (0..u64::from(self.generation_count())).map(move |age| self.generation(epoch - age))
     }
 
-    /// Continues an insert after a change of turn. `won` is the turn in whose generation this call set the bits without
+    /// Continues an insert after a change of epoch. `voided` is the epoch in whose generation this call set the bits without
     /// success, and whether an older generation had the key.
-    fn insert_after(&self, mut won: Option<(u64, bool)>, hash: u64) -> bool {
+    fn insert_after(&self, mut voided: Option<(u64, bool)>, hash: u64) -> bool {
         loop {
-            match self.insert_in(self.turn.current(), won, hash) {
+            match self.insert_in(self.epoch.current(), voided, hash) {
                 Ok(new) => return new,
-                Err(set) => won = set,
+                Err(set) => voided = set,
             }
         }
     }
 
-    /// Inserts into the generation of `turn`, and returns true if the key is new to the window. If the turn has passed on, the
-    /// error is the `won` of the next attempt.
-    fn insert_in(&self, turn: u64, won: Option<(u64, bool)>, hash: u64) -> Result<bool, Option<(u64, bool)>> {
-        let current = self.generation(turn);
+    /// Inserts into the generation of `epoch`, and returns true if the key is new to the window. If the epoch has advanced, the
+    /// error is the `voided` of the next attempt.
+    fn insert_in(&self, epoch: u64, voided: Option<(u64, bool)>, hash: u64) -> Result<bool, Option<(u64, bool)>> {
+        let current = self.generation(epoch);
         if current.contains_hash(hash) {
             // In a generation that is not the current one any more, the key would leave the window too soon.
-            return if self.turn.stands(turn) { Ok(false) } else { Err(None) };
+            return if self.epoch.validate_read(epoch) { Ok(false) } else { Err(None) };
         }
-        let oldest = turn - u64::from(self.asked() - 1);
+        let oldest = epoch - u64::from(self.generation_count() - 1);
         // The bits in a generation of the window that did not count are this call's own, and those before it were queried.
-        let (from, seen) = won.filter(|&(own, _)| own >= oldest).map_or((oldest, false), |(own, seen)| (own + 1, seen));
-        let seen = seen || (from..turn).rev().any(|turn| self.generation(turn).contains_hash(hash));
-        let place = self.room.take(turn, 1);
-        if place == 0 && self.rotate_when_full {
-            self.rotate_from(turn, self.now());
-            return Err(won);
+        let (from, seen) =
+            voided.filter(|&(own, _)| own >= oldest).map_or((oldest, false), |(own, seen)| (own + 1, seen));
+        let seen = seen || (from..epoch).rev().any(|epoch| self.generation(epoch).contains_hash(hash));
+        let permit = self.permits.acquire(epoch, 1);
+        if permit == 0 && self.rotate_when_full {
+            self.rotate_from(epoch, self.now());
+            return Err(voided);
         }
         let new = current.insert_hash(hash);
         if !new {
-            self.room.put(turn, place);
+            self.permits.release(epoch, permit);
         }
-        if self.turn.counts(turn) { Ok(new && !seen) } else { Err(new.then_some((turn, seen))) }
+        if self.epoch.validate_claim(epoch) { Ok(new && !seen) } else { Err(new.then_some((epoch, seen))) }
     }
 
-    /// Inserts at most [`GROUP`] hashes, as single calls would.
-    fn insert_portion(&self, hashes: &[u64], new: &mut [bool]) -> usize {
-        let turn = self.turn.current();
-        let current = self.generation(turn);
-        // Repeats need no places.
+    /// Inserts at most [`INSERT_CHUNK`] hashes, as single calls would.
+    fn insert_chunk(&self, hashes: &[u64], new: &mut [bool]) -> usize {
+        let epoch = self.epoch.current();
+        let current = self.generation(epoch);
+        // Repeats need no permits.
         let lacking = hashes.len() - current.contains_hashes(hashes, new);
-        if lacking == 0 && self.turn.stands(turn) {
+        if lacking == 0 && self.epoch.validate_read(epoch) {
             new.fill(false);
             return 0;
         }
-        let mut seen = [false; GROUP];
-        let before = self.newest_first(turn).skip(1);
-        row::contains_many(before, hashes, &mut seen[..hashes.len()]);
-        let places = self.room.take(turn, lacking);
-        if places < lacking && self.rotate_when_full {
-            self.room.put(turn, places);
-            return self.insert_singly(hashes, new);
+        let mut seen = [false; INSERT_CHUNK];
+        let before = self.newest_first(epoch).skip(1);
+        chain::contains_hashes(before, hashes, &mut seen[..hashes.len()]);
+        let permits = self.permits.acquire(epoch, lacking);
+        if permits < lacking && self.rotate_when_full {
+            self.permits.release(epoch, permits);
+            return self.insert_one_by_one(hashes, new);
         }
-        let won = current.insert_hashes(hashes, new);
-        // More than were lacking if the generation was emptied since. Its places are then void.
-        self.room.put(turn, places.saturating_sub(won));
-        let counts = self.turn.counts(turn);
+        let voided = current.insert_hashes(hashes, new);
+        // More than were lacking if the generation was emptied since. Its permits are then void.
+        self.permits.release(epoch, permits.saturating_sub(voided));
+        let valid = self.epoch.validate_claim(epoch);
         for ((&hash, new), seen) in hashes.iter().zip(&mut *new).zip(seen) {
-            *new = match counts {
+            *new = match valid {
                 true => *new && !seen,
-                false => self.insert_after(new.then_some((turn, seen)), hash),
+                false => self.insert_after(new.then_some((epoch, seen)), hash),
             };
         }
         new.iter().filter(|new| **new).count()
     }
 
-    fn insert_singly(&self, hashes: &[u64], new: &mut [bool]) -> usize {
+    fn insert_one_by_one(&self, hashes: &[u64], new: &mut [bool]) -> usize {
         hashes.iter().zip(&mut *new).for_each(|(&hash, new)| *new = self.insert_hash(hash));
         new.iter().filter(|new| **new).count()
     }
 
-    /// Begins the generation after `turn` at the time `began`, unless another thread did. Returns true if it did.
+    /// Begins the generation after `epoch` at the time `started`, unless another thread did. Returns true if it did.
     #[cold]
-    fn rotate_from(&self, turn: u64, began: u64) -> bool {
+    fn rotate_from(&self, epoch: u64, started: u64) -> bool {
         // Poisoned locks: nothing here panics between the steps.
         let rotating = self.rotating.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.turn.current() != turn {
+        if self.epoch.current() != epoch {
             return false;
         }
-        let _emptying = self.emptying.lock().unwrap_or_else(PoisonError::into_inner);
-        self.room.begin(turn + 1, window::keys_of_one(self.window, self.asked()));
-        // Relaxed: the turn that passes on publishes it.
-        self.began.store(began, Ordering::Relaxed);
-        self.turn.pass_to(turn + 1);
+        let _emptying = self.clearing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.permits.reset(epoch + 1, window::keys_per_generation(self.window, self.generation_count()));
+        // Relaxed: the epoch that advances publishes it.
+        self.started.store(started, Ordering::Relaxed);
+        self.epoch.advance_to(epoch + 1);
         drop(rotating);
         // The oldest one is in no window from here on. It is the next to take keys.
-        self.generation(turn + 2).blocks.wipe();
+        self.generation(epoch + 2).blocks.clear_relaxed();
         true
     }
 }
 
 impl FromBuilder for Generations {
     fn from_builder<F>(builder: Builder<F>) -> Result<Self, BuildError> {
-        let (window, rate) = builder.of_parts::<Words4>()?;
-        let asked = builder.generations;
-        if !(2..=window::MOST).contains(&asked) {
-            return Err(BuildError::Generations { value: asked });
+        let (window, rate) = builder.keys_and_rate::<Sectorized>()?;
+        let generation_count = builder.generations;
+        if !(2..=window::MAX_GENERATIONS).contains(&generation_count) {
+            return Err(BuildError::Generations { value: generation_count });
         }
-        let (keys, of_one) = (window::keys_of_one(window, asked), window::rate_of_one(rate, asked));
-        let generation = |_| Generation::from_builder(builder.part::<F>(keys, of_one));
-        let all: Result<Vec<_>, BuildError> = (0..=asked).map(generation).collect();
-        Ok(Self::of(window, rate, builder.rotate_when_full, all.map_err(|error| error.of_whole(rate))?, 0))
+        let (keys, rate_of_each) = (
+            window::keys_per_generation(window, generation_count),
+            window::rate_per_generation(rate, generation_count),
+        );
+        let generation = |_| Generation::from_builder(builder.part::<F>(keys, rate_of_each));
+        let ring: Result<Vec<_>, BuildError> = (0..=generation_count).map(generation).collect();
+        Ok(Self::new(window, rate, builder.rotate_when_full, ring.map_err(|error| error.for_whole(rate))?, 0))
     }
 }
 
@@ -307,7 +312,7 @@ impl fmt::Debug for Generations {
         f.debug_struct("RotatingBloomFilter")
             .field("window", &self.window)
             .field("false_positive_rate", &self.rate)
-            .field("generations", &self.asked())
+            .field("generations", &self.generation_count())
             .field("rotations", &self.rotations())
             .field("memory_bytes", &self.memory_bytes())
             .finish_non_exhaustive()
@@ -318,71 +323,72 @@ impl fmt::Debug for Generations {
 #[cfg(feature = "file")]
 mod as_file {
     use super::*;
-    use crate::file::{self, FileErrorKind, Rotating, Series, Stored};
+    use crate::file::{self, ChainSpec, FileErrorKind, Persist, Rotating};
     use crate::sync::fence;
     use std::io::{self, Read, Write};
 
     impl Generations {
-        fn series(&self, in_last: u64) -> Series {
+        fn chain_spec(&self, last_len: u64) -> ChainSpec {
             let Self { window, rate, rotate_when_full, .. } = *self;
-            Series { rate, keys: window, in_last, merged: 0, stays_when_full: !rotate_when_full }
+            ChainSpec { rate, keys: window, last_len, merged: 0, rotate_when_full }
         }
 
         /// The generations that are queried, oldest first.
         fn oldest_first(&self) -> impl ExactSizeIterator<Item = &Generation> + Clone {
-            let (turn, asked) = (self.turn.current(), self.asked());
-            (0..asked).map(move |i| self.generation(turn - u64::from(asked - 1 - i)))
+            let (epoch, generation_count) = (self.epoch.current(), self.generation_count());
+            (0..generation_count).map(move |i| self.generation(epoch - u64::from(generation_count - 1 - i)))
         }
     }
 
-    impl Stored for Generations {
+    impl Persist for Generations {
         fn write_to(&self, writer: impl Write) -> io::Result<()> {
             // Nothing is forgotten meanwhile: who needs the next rotation waits.
             let _rotating = self.rotating.lock().unwrap_or_else(PoisonError::into_inner);
-            let turn = self.turn.current();
+            let epoch = self.epoch.current();
             // A copy, and the count after it: what the copy has of a key, the count has too.
-            let last = self.generation(turn).clone();
+            let last = self.generation(epoch).clone();
             fence(Ordering::Acquire);
-            let in_last = window::keys_of_one(self.window, self.asked()).saturating_sub(self.room.free(turn));
+            let last_len = window::keys_per_generation(self.window, self.generation_count())
+                .saturating_sub(self.permits.available(epoch));
             let mut generations: Vec<_> = self.oldest_first().collect();
             generations.pop();
             generations.push(&last);
-            let generations = generations.into_iter().map(Fixed::parts);
-            file::write_series::<Rotating, _>(self.series(in_last), generations, writer)
+            let generations = generations.into_iter().map(RawFilter::raw_parts);
+            file::write_chain::<Rotating, _>(self.chain_spec(last_len), generations, writer)
         }
 
         fn file_bytes(&self) -> usize {
             // Little more than the blocks, which are in memory.
-            file::series_bytes(self.oldest_first().map(Fixed::parts)) as usize
+            file::chain_bytes(self.oldest_first().map(RawFilter::raw_parts)) as usize
         }
 
         fn read(reader: impl Read, length: Option<u64>) -> Result<Self, FileErrorKind> {
-            let (Series { rate, keys, in_last, stays_when_full, .. }, parts) =
-                file::read_series::<Rotating>(reader, length)?;
-            let mut all: Vec<Generation> = parts.into_iter().map(Fixed::from).collect();
-            let out_of_memory = |_| FileErrorKind::OutOfMemory { bytes: all[0].memory_bytes() as u64 };
-            let empty = Fixed::from_params(all[0].params, all[0].purpose.clone()).map_err(out_of_memory)?;
-            all.push(empty);
-            Ok(Self::of(keys, rate, !stays_when_full, all, in_last))
+            let (ChainSpec { rate, keys, last_len, rotate_when_full, .. }, parts) =
+                file::read_chain::<Rotating>(reader, length)?;
+            let mut ring: Vec<Generation> = parts.into_iter().map(RawFilter::from).collect();
+            let out_of_memory = |_| FileErrorKind::OutOfMemory { bytes: ring[0].memory_bytes() as u64 };
+            let empty = RawFilter::from_params(ring[0].params, ring[0].spec.clone()).map_err(out_of_memory)?;
+            ring.push(empty);
+            Ok(Self::new(keys, rate, rotate_when_full, ring, last_len))
         }
     }
 }
 
 #[cfg(feature = "rayon")]
-mod parallel {
+mod bulk {
     use super::*;
-    use crate::filter::bulk::{self, SHARED};
+    use crate::filter::bulk::{self, SHARED_CHUNK};
     use crate::key::keys::Keys;
     use crate::key::single::Key;
     use rayon::iter::IntoParallelIterator;
 
     impl Generations {
         pub(in super::super) fn par_insert<K: Keys + Sync + ?Sized>(&self, keys: &K) {
-            bulk::par_in_portions(self.hasher(), keys, |hashes| self.set_hashes(hashes));
+            bulk::par_in_chunks(self.hasher(), keys, |hashes| self.set_hashes(hashes));
         }
 
         pub(in super::super) fn par_extend<K: Key + Send>(&self, keys: impl IntoParallelIterator<Item = K>) {
-            bulk::par_in_batches(self.hasher(), keys, SHARED, |hashes| self.set_hashes(hashes));
+            bulk::par_in_batches(self.hasher(), keys, SHARED_CHUNK, |hashes| self.set_hashes(hashes));
         }
     }
 }
@@ -392,32 +398,32 @@ mod tests {
     use super::*;
 
     /// Returns a filter with so many queried generations.
-    fn generations(window: u64, asked: u32, rotate_when_full: bool) -> Generations {
-        let builder = Builder { generations: asked, rotate_when_full, ..Builder::<()>::new() };
+    fn generations(window: u64, generation_count: u32, rotate_when_full: bool) -> Generations {
+        let builder = Builder { generations: generation_count, rotate_when_full, ..Builder::<()>::new() };
         Generations::from_builder(builder.expected_keys(window).false_positive_rate(1e-9)).unwrap()
     }
 
-    /// A thread reads the turn, sleeps through a rotation, and then finds its key in the previous generation.
+    /// A thread reads the epoch, sleeps through a rotation, and then finds its key in the previous generation.
     #[test]
     fn a_repeat_under_a_rotation_moves_on_to_the_current_generation() {
         let filter = generations(1000, 2, true);
         filter.insert_hash(1);
-        let turn = filter.turn.current();
+        let epoch = filter.epoch.current();
         filter.rotate();
-        let won = filter.insert_in(turn, None, 1).unwrap_err();
-        assert!(!filter.insert_after(won, 1));
+        let voided = filter.insert_in(epoch, None, 1).unwrap_err();
+        assert!(!filter.insert_after(voided, 1));
         filter.rotate();
         assert!(filter.contains_hash(1));
     }
 
-    /// Keys of the last `(asked - 1) * AGE` are found, and none that is older than `asked * AGE`, however long a pause lasts,
-    /// if a call comes before each insert.
+    /// Keys of the last `(generation_count - 1) * AGE` are found, and none that is older than `generation_count * AGE`, however
+    /// long a pause lasts, if a call comes before each insert.
     #[test]
     fn a_window_of_time_forgets_what_a_pause_made_old() {
         const AGE: u64 = 60;
-        for asked in [2u64, 3, 11] {
+        for generation_count in [2u64, 3, 11] {
             for pause in (0..15 * AGE).step_by(37) {
-                let filter = generations(10_000, asked as u32, false);
+                let filter = generations(10_000, generation_count as u32, false);
                 // A key at each moment, then a pause, and a call at each moment again.
                 let last = 13 * AGE + 31;
                 for now in 0..=last {
@@ -429,8 +435,11 @@ mod tests {
                     for inserted in (0..=last).step_by(11) {
                         let found = filter.contains_hash(bits(inserted));
                         let old = now - inserted;
-                        assert!(found || old >= (asked - 1) * AGE, "{asked} {pause}: {old} is forgotten");
-                        assert!(!found || old < asked * AGE, "{asked} {pause}: {old} is found");
+                        assert!(
+                            found || old >= (generation_count - 1) * AGE,
+                            "{generation_count} {pause}: {old} is forgotten"
+                        );
+                        assert!(!found || old < generation_count * AGE, "{generation_count} {pause}: {old} is found");
                     }
                 }
             }
@@ -453,21 +462,21 @@ mod tests {
         (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 
-    /// A thread sets its key's bits in a generation, and finds that the turn has passed on: as often as this happens, the bits
+    /// A thread sets its key's bits in a generation, and finds that the epoch has advanced: as often as this happens, the bits
     /// in the generations of the window are its own.
     #[test]
     fn a_claim_that_is_late_again_and_again_is_one_claim() {
-        for asked in [2, 3, 5] {
-            // With rotation on, a turn that is over grants no place, so no bits would be set.
-            let filter = generations(1000, asked, false);
-            let mut won = None;
-            for _ in 0..2 * asked {
-                let turn = filter.turn.current();
+        for generation_count in [2, 3, 5] {
+            // With rotation on, an epoch that is over grants no permit, so no bits would be set.
+            let filter = generations(1000, generation_count, false);
+            let mut voided = None;
+            for _ in 0..2 * generation_count {
+                let epoch = filter.epoch.current();
                 filter.rotate();
-                won = filter.insert_in(turn, won, 1).unwrap_err();
-                assert_eq!(won, Some((turn, false)));
+                voided = filter.insert_in(epoch, voided, 1).unwrap_err();
+                assert_eq!(voided, Some((epoch, false)));
             }
-            assert!(filter.insert_after(won, 1) && !filter.insert_hash(1));
+            assert!(filter.insert_after(voided, 1) && !filter.insert_hash(1));
         }
     }
 }

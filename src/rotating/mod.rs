@@ -3,4 +3,4 @@
 pub(crate) mod filter;
 mod generations;
 #[cfg(all(test, loom))]
-mod models;
+mod loom;

@@ -1,21 +1,21 @@
 //! `ClassicBloomFilter` and `AtomicClassicBloomFilter`: k bits anywhere in the memory.
 
-use super::uniting;
-use crate::builder::purpose::Purpose;
-use crate::builder::size;
+use super::union_method;
+use crate::builder::geometry;
+use crate::builder::spec::FilterSpec;
 use crate::error::BuildError;
-use crate::filter::fixed::Fixed;
 use crate::filter::methods;
+use crate::filter::raw::RawFilter;
 use crate::kernel::block::WORDS;
 use crate::kernel::{Isa, prefetch};
 use crate::key::hash::KeyHasher;
 use crate::layout::access::{Exclusive, Shared};
-use crate::layout::format::{CLASSIC, Format};
-use crate::layout::operations::Operations;
-use crate::layout::params::Size;
-use crate::layout::shape::Shape;
-use crate::layout::storage::{AtomicBlocks, Blocks, Memory, MemoryMut};
-use crate::rate::stats;
+use crate::layout::info::{CLASSIC, LayoutInfo};
+use crate::layout::model::Layout;
+use crate::layout::ops::LayoutOps;
+use crate::layout::params::Geometry;
+use crate::layout::storage::{AtomicBlocks, BlockStore, BlockStoreMut, Blocks};
+use crate::rate::set_bits;
 use crate::sync::Ordering;
 
 /// The Bloom filter as Bloom described it: each key sets k bits anywhere among the m bits of the filter.
@@ -36,18 +36,18 @@ use crate::sync::Ordering;
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
-pub struct ClassicBloomFilter(pub(super) Fixed<Classic, Exclusive>);
+pub struct ClassicBloomFilter(pub(super) RawFilter<Classic, Exclusive>);
 
 impl ClassicBloomFilter {
-    methods::building! { "bloomline::variants::ClassicBloomFilter",
+    methods::constructors! { "bloomline::variants::ClassicBloomFilter",
         /// Creates an empty filter for `expected_keys` distinct keys, of the smallest size that keeps the rate by the layout's
         /// model.
     }
-    methods::inserting!("bloomline::variants::ClassicBloomFilter", one_writer);
-    methods::asking!("bloomline::variants::ClassicBloomFilter");
-    methods::telling!();
-    methods::sizing!();
-    uniting! { "bloomline::variants::ClassicBloomFilter", "mut ", [mut],
+    methods::insert_methods!("bloomline::variants::ClassicBloomFilter", one_writer);
+    methods::query_methods!("bloomline::variants::ClassicBloomFilter");
+    methods::info_methods!();
+    methods::capacity_methods!();
+    union_method! { "bloomline::variants::ClassicBloomFilter", "mut ", [mut],
         /// Adds the keys of another filter. The result is exactly the filter that both sets of keys would have made. O(memory).
     }
 
@@ -64,7 +64,7 @@ impl ClassicBloomFilter {
     /// # Ok::<(), bloomline::BuildError>(())
     /// ```
     pub fn with_bits(bits: u64, probes: u32) -> Result<Self, BuildError> {
-        Fixed::from_params(size::exact::<Classic>(bits, probes)?, Purpose::default()).map(Self)
+        RawFilter::from_params(geometry::exact_params::<Classic>(bits, probes)?, FilterSpec::default()).map(Self)
     }
 
     /// The number of bits, m.
@@ -73,9 +73,9 @@ impl ClassicBloomFilter {
     }
 }
 
-methods::filing!(ClassicBloomFilter, "bloomline::variants::ClassicBloomFilter");
-methods::collecting!(ClassicBloomFilter, sized);
-methods::as_filter!(ClassicBloomFilter, one_writer);
+methods::file_methods!(ClassicBloomFilter, "bloomline::variants::ClassicBloomFilter");
+methods::collect_impls!(ClassicBloomFilter, sized);
+methods::trait_impls!(ClassicBloomFilter, one_writer);
 
 /// Freezes a shared filter without copying, and counts its bits, O(memory). Owning it proves that every insert has finished.
 impl From<AtomicClassicBloomFilter> for ClassicBloomFilter {
@@ -104,32 +104,32 @@ impl From<AtomicClassicBloomFilter> for ClassicBloomFilter {
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
-pub struct AtomicClassicBloomFilter(pub(super) Fixed<Classic, Shared>);
+pub struct AtomicClassicBloomFilter(pub(super) RawFilter<Classic, Shared>);
 
 impl AtomicClassicBloomFilter {
-    methods::building! { "bloomline::variants::AtomicClassicBloomFilter",
+    methods::constructors! { "bloomline::variants::AtomicClassicBloomFilter",
         /// Creates an empty filter for `expected_keys` distinct keys, of the smallest size that keeps the rate by the layout's
         /// model.
     }
-    methods::inserting!("bloomline::variants::AtomicClassicBloomFilter", many_writers);
+    methods::insert_methods!("bloomline::variants::AtomicClassicBloomFilter", many_writers);
     #[cfg(feature = "rayon")]
-    methods::par_inserting! { "bloomline::variants::AtomicClassicBloomFilter", "", [], (), "",
+    methods::par_insert_method! { "bloomline::variants::AtomicClassicBloomFilter", "", [], (), "",
         /// Inserts many [`Keys`](crate::Keys) on all cores of the current rayon pool, while other threads insert.
     }
-    methods::asking!("bloomline::variants::AtomicClassicBloomFilter");
-    methods::telling!();
-    methods::sizing!();
-    uniting! { "bloomline::variants::AtomicClassicBloomFilter", "", [],
+    methods::query_methods!("bloomline::variants::AtomicClassicBloomFilter");
+    methods::info_methods!();
+    methods::capacity_methods!();
+    union_method! { "bloomline::variants::AtomicClassicBloomFilter", "", [],
         /// Adds the keys of another filter, while other threads insert into either. Keys whose insert into `other` had
         /// not returned before this call may be missing. O(memory).
     }
 }
 
-methods::filing!(AtomicClassicBloomFilter, "bloomline::variants::AtomicClassicBloomFilter");
-methods::collecting!(AtomicClassicBloomFilter, sized);
+methods::file_methods!(AtomicClassicBloomFilter, "bloomline::variants::AtomicClassicBloomFilter");
+methods::collect_impls!(AtomicClassicBloomFilter, sized);
 #[cfg(feature = "rayon")]
-methods::par_collecting!(AtomicClassicBloomFilter, sized);
-methods::as_filter!(AtomicClassicBloomFilter, many_writers);
+methods::par_collect_impls!(AtomicClassicBloomFilter, sized);
+methods::trait_impls!(AtomicClassicBloomFilter, many_writers);
 
 /// Shares a filter among writers, without copying.
 impl From<ClassicBloomFilter> for AtomicClassicBloomFilter {
@@ -143,12 +143,12 @@ pub(crate) struct Classic(());
 
 /// Blocks, and the number of their bits that are set.
 #[derive(Clone, PartialEq)]
-pub(crate) struct Counted {
+pub(crate) struct CountedBlocks {
     blocks: Blocks,
     ones: u64,
 }
 
-impl From<Blocks> for Counted {
+impl From<Blocks> for CountedBlocks {
     fn from(blocks: Blocks) -> Self {
         let mut counted = Self { blocks, ones: 0 };
         counted.count();
@@ -156,19 +156,19 @@ impl From<Blocks> for Counted {
     }
 }
 
-impl From<Counted> for Blocks {
-    fn from(counted: Counted) -> Self {
+impl From<CountedBlocks> for Blocks {
+    fn from(counted: CountedBlocks) -> Self {
         counted.blocks
     }
 }
 
-impl Counted {
+impl CountedBlocks {
     fn count(&mut self) {
-        self.ones = stats::ones(self.words());
+        self.ones = set_bits::count_ones(self.words());
     }
 }
 
-impl Memory for Counted {
+impl BlockStore for CountedBlocks {
     fn empty(blocks: Blocks) -> Self {
         Self { blocks, ones: 0 }
     }
@@ -187,7 +187,7 @@ impl Memory for Counted {
     }
 }
 
-impl MemoryMut for Counted {
+impl BlockStoreMut for CountedBlocks {
     fn merge(&mut self, theirs: impl Iterator<Item = [u64; WORDS]>, word: impl Fn(u64, u64) -> u64) {
         self.blocks.merge(theirs, word);
         self.count();
@@ -199,26 +199,26 @@ impl MemoryMut for Counted {
 /// The generator wyrand, seeded with the hash. Its numbers do not depend on each other, and each is brought into range by its
 /// high bits.
 #[inline(always)]
-fn positions(size: Size, hash: u64) -> impl Iterator<Item = (usize, usize, u64)> {
+fn positions(geometry: Geometry, hash: u64) -> impl Iterator<Item = (usize, usize, u64)> {
     // wyrand's own constants.
     const STEP: u64 = 0xA076_1D64_78BD_642F;
     const MIX: u64 = 0xE703_7ED1_A0B4_28DB;
-    (1..=u64::from(size.probes)).map(move |i| {
+    (1..=u64::from(geometry.probes)).map(move |i| {
         let state = hash.wrapping_add(STEP.wrapping_mul(i));
-        let wide = u128::from(KeyHasher::mix(state, state ^ MIX)) * u128::from(size.units);
+        let wide = u128::from(KeyHasher::mix(state, state ^ MIX)) * u128::from(geometry.units);
         let bit = (wide >> 64) as u64;
         // Below the number of blocks, which fits a usize.
         ((bit >> 9) as usize, (bit >> 6 & 7) as usize, 1 << (bit & 63))
     })
 }
 
-impl Shape for Classic {
-    const FORMAT: &'static Format = &CLASSIC;
+impl Layout for Classic {
+    const INFO: &'static LayoutInfo = &CLASSIC;
 
     /// The mean fraction s of bits set gives s^k. The variance of the fraction adds k (k-1) / 2 · variance / s² to it, of the
     /// order 1/m, which counts in small filters.
-    fn rate(size: Size, keys: u64) -> f64 {
-        let (bits, probes) = (size.units as f64, f64::from(size.probes));
+    fn rate(geometry: Geometry, keys: u64) -> f64 {
+        let (bits, probes) = (geometry.units as f64, f64::from(geometry.probes));
         if keys == 0 {
             return 0.0;
         }
@@ -231,69 +231,69 @@ impl Shape for Classic {
     }
 
     /// The fraction of bits set, to the power of the probes.
-    fn current_fpr(size: Size, words: impl Iterator<Item = [u64; WORDS]>) -> f64 {
-        libm::pow(size.share(&CLASSIC, stats::ones(words)), f64::from(size.probes))
+    fn current_fpr(geometry: Geometry, words: impl Iterator<Item = [u64; WORDS]>) -> f64 {
+        libm::pow(geometry.fraction(&CLASSIC, set_bits::count_ones(words)), f64::from(geometry.probes))
     }
 
-    fn touched(size: Size) -> f64 {
-        -libm::expm1(f64::from(size.probes) * libm::log1p(-1.0 / size.units as f64))
+    fn bit_probability(geometry: Geometry) -> f64 {
+        -libm::expm1(f64::from(geometry.probes) * libm::log1p(-1.0 / geometry.units as f64))
     }
 }
 
-impl Operations<Exclusive> for Classic {
+impl LayoutOps<Exclusive> for Classic {
     const NAME: &'static str = "ClassicBloomFilter";
-    type Memory = Counted;
+    type Store = CountedBlocks;
 
-    fn fill(size: Size, memory: &Counted) -> f64 {
-        size.share(&CLASSIC, memory.ones)
+    fn fill_ratio(geometry: Geometry, store: &CountedBlocks) -> f64 {
+        geometry.fraction(&CLASSIC, store.ones)
     }
 
     #[inline(always)]
-    fn prefetch(size: Size, memory: &Counted, hash: u64) {
-        let blocks = memory.blocks.as_slice();
-        positions(size, hash).for_each(|(block, ..)| prefetch(&blocks[block], blocks.len()));
+    fn prefetch(geometry: Geometry, store: &CountedBlocks, hash: u64) {
+        let blocks = store.blocks.as_slice();
+        positions(geometry, hash).for_each(|(block, ..)| prefetch(&blocks[block], blocks.len()));
     }
 
     #[inline(always)]
-    fn contains<I: Isa, const B: usize>(size: Size, _: I, memory: &Counted, hash: u64) -> bool {
-        let blocks = memory.blocks.as_slice();
-        positions(size, hash).all(|(block, word, mask)| blocks[block].0[word] & mask != 0)
+    fn contains<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &CountedBlocks, hash: u64) -> bool {
+        let blocks = store.blocks.as_slice();
+        positions(geometry, hash).all(|(block, word, mask)| blocks[block].0[word] & mask != 0)
     }
 
     #[inline(always)]
-    fn insert<I: Isa, const B: usize>(size: Size, _: I, memory: &mut Counted, hash: u64) -> bool {
-        let blocks = memory.blocks.as_mut_slice();
-        let before = memory.ones;
-        for (block, word, mask) in positions(size, hash) {
+    fn insert<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &mut CountedBlocks, hash: u64) -> bool {
+        let blocks = store.blocks.as_mut_slice();
+        let before = store.ones;
+        for (block, word, mask) in positions(geometry, hash) {
             let word = &mut blocks[block].0[word];
-            memory.ones += u64::from(*word & mask == 0);
+            store.ones += u64::from(*word & mask == 0);
             *word |= mask;
         }
-        memory.ones != before
+        store.ones != before
     }
 }
 
-impl Operations<Shared> for Classic {
+impl LayoutOps<Shared> for Classic {
     const NAME: &'static str = "AtomicClassicBloomFilter";
-    type Memory = AtomicBlocks;
+    type Store = AtomicBlocks;
 
     #[inline(always)]
-    fn prefetch(size: Size, memory: &AtomicBlocks, hash: u64) {
-        let blocks = memory.as_slice();
-        positions(size, hash).for_each(|(block, ..)| prefetch(&blocks[block], blocks.len()));
+    fn prefetch(geometry: Geometry, store: &AtomicBlocks, hash: u64) {
+        let blocks = store.as_slice();
+        positions(geometry, hash).for_each(|(block, ..)| prefetch(&blocks[block], blocks.len()));
     }
 
     #[inline(always)]
-    fn contains<I: Isa, const B: usize>(size: Size, _: I, memory: &AtomicBlocks, hash: u64) -> bool {
-        let blocks = memory.as_slice();
+    fn contains<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &AtomicBlocks, hash: u64) -> bool {
+        let blocks = store.as_slice();
         // Relaxed: an insert that the caller knows of happened before this load, so by coherence it is seen.
-        positions(size, hash).all(|(block, word, mask)| blocks[block].0[word].load(Ordering::Relaxed) & mask != 0)
+        positions(geometry, hash).all(|(block, word, mask)| blocks[block].0[word].load(Ordering::Relaxed) & mask != 0)
     }
 
     #[inline(always)]
-    fn insert<I: Isa, const B: usize>(size: Size, _: I, memory: &AtomicBlocks, hash: u64) -> bool {
-        let blocks = memory.as_slice();
-        positions(size, hash).fold(false, |new, (block, word, mask)| {
+    fn insert<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &AtomicBlocks, hash: u64) -> bool {
+        let blocks = store.as_slice();
+        positions(geometry, hash).fold(false, |new, (block, word, mask)| {
             let word = &blocks[block].0[word];
             // Acquire and AcqRel: who reads a bit that another call set has that call's bits before it.
             let lacking = word.load(Ordering::Acquire) & mask == 0;

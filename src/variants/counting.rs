@@ -1,19 +1,19 @@
 //! `CountingBloomFilter`: counters in place of bits, so that keys can be removed.
 
-use super::uniting;
-use crate::filter::fixed::Fixed;
+use super::union_method;
 use crate::filter::methods;
+use crate::filter::raw::RawFilter;
 use crate::kernel::block::{self, Block, Pattern, WORDS};
 use crate::kernel::{Isa, prefetch};
 use crate::key::single::Key;
 use crate::layout::access::Exclusive;
-use crate::layout::format::{COUNTING, Format};
-use crate::layout::operations::Operations;
-use crate::layout::params::Size;
-use crate::layout::shape::Shape;
-use crate::layout::storage::{Blocks, Memory};
+use crate::layout::info::{COUNTING, LayoutInfo};
+use crate::layout::model::Layout;
+use crate::layout::ops::LayoutOps;
+use crate::layout::params::Geometry;
+use crate::layout::storage::{BlockStore, Blocks};
 use crate::rate::fpr::{BlockRates, Lanes};
-use crate::rate::stats;
+use crate::rate::set_bits;
 
 /// Counters of 4 bits in place of bits: keys can be inserted several times, counted, and removed again.
 ///
@@ -36,25 +36,25 @@ use crate::rate::stats;
 /// let mut open = CountingBloomFilter::new(1000, 0.001)?;
 /// open.insert("a");
 /// open.insert("a");
-/// assert_eq!(open.count_at_most("a"), 2);
+/// assert_eq!(open.count_upper_bound("a"), 2);
 /// assert!(open.remove("a") && open.contains("a"));
 /// assert!(open.remove("a") && !open.contains("a"));
 /// assert!(!open.remove("a")); // is not in: refused
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
-pub struct CountingBloomFilter(pub(super) Fixed<Counting, Exclusive>);
+pub struct CountingBloomFilter(pub(super) RawFilter<Counting, Exclusive>);
 
 impl CountingBloomFilter {
-    methods::building! { "bloomline::variants::CountingBloomFilter",
+    methods::constructors! { "bloomline::variants::CountingBloomFilter",
         /// Creates an empty filter for `expected_keys` distinct keys, of the smallest size that keeps the rate by the layout's
         /// model.
     }
-    methods::inserting!("bloomline::variants::CountingBloomFilter", one_writer);
-    methods::asking!("bloomline::variants::CountingBloomFilter");
-    methods::telling!();
-    methods::sizing!();
-    uniting! { "bloomline::variants::CountingBloomFilter", "mut ", [mut],
+    methods::insert_methods!("bloomline::variants::CountingBloomFilter", one_writer);
+    methods::query_methods!("bloomline::variants::CountingBloomFilter");
+    methods::info_methods!();
+    methods::capacity_methods!();
+    union_method! { "bloomline::variants::CountingBloomFilter", "mut ", [mut],
         /// Adds up the counters, to at most 15. The result is exactly the filter that both sets of keys would have made.
         /// O(memory).
     }
@@ -70,10 +70,10 @@ impl CountingBloomFilter {
         if !self.contains_hash(hash) {
             return false;
         }
-        let Size { units, probes } = self.0.params.size();
+        let Geometry { units, probes } = self.0.params.geometry();
         let group = group_mut(units, &mut self.0.blocks, hash);
         for counter in counters(probes, hash) {
-            let one = u64::from(counter.of(group) < STUCK);
+            let one = u64::from(counter.get(group) < MAX_COUNT);
             *counter.word(group) -= one << counter.shift;
         }
         true
@@ -81,22 +81,22 @@ impl CountingBloomFilter {
 
     /// An upper bound on the inserts of a key less its removals; 15 stands for 15 and more. It exceeds their number at about
     /// the false-positive rate. O(length of the key).
-    pub fn count_at_most<K: Key + ?Sized>(&self, key: &K) -> u8 {
-        self.count_hash_at_most(key.hash_with(&self.0.hasher))
+    pub fn count_upper_bound<K: Key + ?Sized>(&self, key: &K) -> u8 {
+        self.count_upper_bound_hash(key.hash_with(&self.0.hasher))
     }
 
-    /// [`count_at_most`](Self::count_at_most) for a key that was hashed elsewhere.
-    pub fn count_hash_at_most(&self, hash: u64) -> u8 {
-        let Size { units, probes } = self.0.params.size();
+    /// [`count_upper_bound`](Self::count_upper_bound) for a key that was hashed elsewhere.
+    pub fn count_upper_bound_hash(&self, hash: u64) -> u8 {
+        let Geometry { units, probes } = self.0.params.geometry();
         let group = group(units, &self.0.blocks, hash);
         // At most 15.
-        counters(probes, hash).map(|counter| counter.of(group)).min().unwrap_or(0) as u8
+        counters(probes, hash).map(|counter| counter.get(group)).min().unwrap_or(0) as u8
     }
 }
 
-methods::filing!(CountingBloomFilter, "bloomline::variants::CountingBloomFilter");
-methods::collecting!(CountingBloomFilter, sized);
-methods::as_filter!(CountingBloomFilter, one_writer);
+methods::file_methods!(CountingBloomFilter, "bloomline::variants::CountingBloomFilter");
+methods::collect_impls!(CountingBloomFilter, sized);
+methods::trait_impls!(CountingBloomFilter, one_writer);
 
 /// The layout of [`CountingBloomFilter`].
 pub(crate) struct Counting(());
@@ -104,7 +104,7 @@ pub(crate) struct Counting(());
 /// Counters in a group: 16 words of 16.
 const COUNTERS: u32 = 256;
 /// The value that a counter keeps once it has reached it.
-const STUCK: u64 = 15;
+const MAX_COUNT: u64 = 15;
 
 /// Two cache lines.
 type Group = [Block; 2];
@@ -118,7 +118,7 @@ fn add(a: u64, b: u64) -> u64 {
     const EVEN: u64 = 0x0F0F_0F0F_0F0F_0F0F;
     let sum = |a: u64, b: u64| {
         let sum = (a & EVEN) + (b & EVEN);
-        let full = (sum >> 4 & EVEN) * STUCK;
+        let full = (sum >> 4 & EVEN) * MAX_COUNT;
         (sum | full) & EVEN
     };
     sum(a, b) | sum(a >> 4, b >> 4) << 4
@@ -139,7 +139,7 @@ struct Counter {
 
 impl Counter {
     #[inline(always)]
-    fn of(self, group: &Group) -> u64 {
+    fn get(self, group: &Group) -> u64 {
         group[self.word / 8].0[self.word % 8] >> self.shift & 15
     }
 
@@ -161,79 +161,79 @@ fn counters(probes: u32, hash: u64) -> impl Iterator<Item = Counter> {
 }
 
 #[inline(always)]
-fn group(units: u64, memory: &Blocks, hash: u64) -> &Group {
+fn group(units: u64, store: &Blocks, hash: u64) -> &Group {
     // At most MAX_BLOCKS, which fits a usize.
-    &memory.as_slice().as_chunks().0[block::locate(hash, units as usize)]
+    &store.as_slice().as_chunks().0[block::locate(hash, units as usize)]
 }
 
 #[inline(always)]
-fn group_mut(units: u64, memory: &mut Blocks, hash: u64) -> &mut Group {
-    &mut memory.as_mut_slice().as_chunks_mut().0[block::locate(hash, units as usize)]
+fn group_mut(units: u64, store: &mut Blocks, hash: u64) -> &mut Group {
+    &mut store.as_mut_slice().as_chunks_mut().0[block::locate(hash, units as usize)]
 }
 
-impl Shape for Counting {
-    const FORMAT: &'static Format = &COUNTING;
+impl Layout for Counting {
+    const INFO: &'static LayoutInfo = &COUNTING;
 
-    fn rate(size: Size, keys: u64) -> f64 {
-        BlockRates::new(lanes(size.probes)).mixture(size.units, keys)
+    fn rate(geometry: Geometry, keys: u64) -> f64 {
+        BlockRates::new(lanes(geometry.probes)).mixture(geometry.units, keys)
     }
 
-    fn current_fpr(size: Size, words: impl Iterator<Item = [u64; WORDS]>) -> f64 {
+    fn current_fpr(geometry: Geometry, words: impl Iterator<Item = [u64; WORDS]>) -> f64 {
         let mut blocks = words;
         let groups = core::iter::from_fn(move || Some([blocks.next()?, blocks.next()?]));
         // The words of a part. A probe chooses one of their counters.
-        let per_part = 16 / size.probes as usize;
+        let per_part = 16 / geometry.probes as usize;
         let rate = |group: [[u64; WORDS]; 2]| {
             let parts = group.as_flattened().chunks(per_part);
             parts
                 .map(|part| part.iter().map(|&word| f64::from(used(word))).sum::<f64>() / (16.0 * part.len() as f64))
                 .product()
         };
-        stats::mean(groups.map(rate))
+        set_bits::mean(groups.map(rate))
     }
 
-    fn touched(size: Size) -> f64 {
-        lanes(size.probes).touched() / size.units as f64
+    fn bit_probability(geometry: Geometry) -> f64 {
+        lanes(geometry.probes).bit_probability() / geometry.units as f64
     }
 
-    fn united(ours: u64, theirs: u64) -> u64 {
+    fn merge_words(ours: u64, theirs: u64) -> u64 {
         add(ours, theirs)
     }
 
     /// Makes `B` k / 4, so that it is a constant.
-    fn kernel_probes(size: Size) -> u32 {
-        size.probes
+    fn dispatch_probes(geometry: Geometry) -> u32 {
+        geometry.probes
     }
 }
 
-impl Operations<Exclusive> for Counting {
+impl LayoutOps<Exclusive> for Counting {
     const NAME: &'static str = "CountingBloomFilter";
-    type Memory = Blocks;
+    type Store = Blocks;
 
     /// The fraction of counters that are not 0.
-    fn fill(size: Size, memory: &Blocks) -> f64 {
-        let all: u64 = memory.words().flatten().map(|word| u64::from(used(word))).sum();
-        all as f64 / (size.units as f64 * f64::from(COUNTERS))
+    fn fill_ratio(geometry: Geometry, store: &Blocks) -> f64 {
+        let all: u64 = store.words().flatten().map(|word| u64::from(used(word))).sum();
+        all as f64 / (geometry.units as f64 * f64::from(COUNTERS))
     }
 
     #[inline(always)]
-    fn prefetch(size: Size, memory: &Blocks, hash: u64) {
-        group(size.units, memory, hash).iter().for_each(|block| prefetch(block, memory.len()));
+    fn prefetch(geometry: Geometry, store: &Blocks, hash: u64) {
+        group(geometry.units, store, hash).iter().for_each(|block| prefetch(block, store.len()));
     }
 
     #[inline(always)]
-    fn contains<I: Isa, const B: usize>(size: Size, _: I, memory: &Blocks, hash: u64) -> bool {
-        let group = group(size.units, memory, hash);
+    fn contains<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &Blocks, hash: u64) -> bool {
+        let group = group(geometry.units, store, hash);
         // All of them, because a CPU cannot predict at which one a query ends.
-        counters(4 * B as u32, hash).fold(true, |seen, counter| seen & (counter.of(group) != 0))
+        counters(4 * B as u32, hash).fold(true, |seen, counter| seen & (counter.get(group) != 0))
     }
 
     #[inline(always)]
-    fn insert<I: Isa, const B: usize>(size: Size, _: I, memory: &mut Blocks, hash: u64) -> bool {
-        let group = group_mut(size.units, memory, hash);
+    fn insert<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &mut Blocks, hash: u64) -> bool {
+        let group = group_mut(geometry.units, store, hash);
         counters(4 * B as u32, hash).fold(false, |new, counter| {
-            let count = counter.of(group);
-            *counter.word(group) += u64::from(count < STUCK) << counter.shift;
+            let count = counter.get(group);
+            *counter.word(group) += u64::from(count < MAX_COUNT) << counter.shift;
             new | (count == 0)
         })
     }

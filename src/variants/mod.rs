@@ -61,7 +61,7 @@ pub use split_block::SplitBlockBloomFilter;
 pub use two_block::TwoBlockBloomFilter;
 
 /// `union` for filters of one size.
-macro_rules! uniting {
+macro_rules! union_method {
     ($path:literal, $mutable:literal, [$($mut:tt)?], $(#[$doc:meta])*) => {
         $(#[$doc])*
         ///
@@ -82,4 +82,4 @@ macro_rules! uniting {
         }
     };
 }
-use uniting;
+use union_method;

@@ -1,21 +1,21 @@
 //! `RegisterBloomFilter`: all bits of a key in one word.
 
 #[cfg(all(test, loom))]
-mod models;
+mod loom;
 
-use super::uniting;
-use crate::filter::fixed::Fixed;
+use super::union_method;
 use crate::filter::methods;
+use crate::filter::raw::RawFilter;
 use crate::kernel::block::{self, Pattern, WORDS};
 use crate::kernel::{Isa, prefetch};
 use crate::layout::access::Shared;
-use crate::layout::format::{Format, REGISTER};
-use crate::layout::operations::Operations;
-use crate::layout::params::Size;
-use crate::layout::shape::Shape;
+use crate::layout::info::{LayoutInfo, REGISTER};
+use crate::layout::model::Layout;
+use crate::layout::ops::LayoutOps;
+use crate::layout::params::Geometry;
 use crate::layout::storage::AtomicBlocks;
 use crate::rate::fpr::{BlockRates, Lanes};
-use crate::rate::stats;
+use crate::rate::set_bits;
 use crate::sync::{AtomicU64, Ordering};
 
 /// All k bits of a key in one 64-bit word, k = 2 to 10: any number of threads insert, each by a single atomic operation.
@@ -43,32 +43,32 @@ use crate::sync::{AtomicU64, Ordering};
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
-pub struct RegisterBloomFilter(pub(super) Fixed<Register, Shared>);
+pub struct RegisterBloomFilter(pub(super) RawFilter<Register, Shared>);
 
 impl RegisterBloomFilter {
-    methods::building! { "bloomline::variants::RegisterBloomFilter",
+    methods::constructors! { "bloomline::variants::RegisterBloomFilter",
         /// Creates an empty filter for `expected_keys` distinct keys, of the smallest size that keeps the rate by the layout's
         /// model.
     }
-    methods::inserting!("bloomline::variants::RegisterBloomFilter", many_writers);
+    methods::insert_methods!("bloomline::variants::RegisterBloomFilter", many_writers);
     #[cfg(feature = "rayon")]
-    methods::par_inserting! { "bloomline::variants::RegisterBloomFilter", "", [], (), "",
+    methods::par_insert_method! { "bloomline::variants::RegisterBloomFilter", "", [], (), "",
         /// Inserts many [`Keys`](crate::Keys) on all cores of the current rayon pool, while other threads insert.
     }
-    methods::asking!("bloomline::variants::RegisterBloomFilter");
-    methods::telling!();
-    methods::sizing!();
-    uniting! { "bloomline::variants::RegisterBloomFilter", "", [],
+    methods::query_methods!("bloomline::variants::RegisterBloomFilter");
+    methods::info_methods!();
+    methods::capacity_methods!();
+    union_method! { "bloomline::variants::RegisterBloomFilter", "", [],
         /// Adds the keys of another filter, while other threads insert into either. Keys whose insert into `other` had
         /// not returned before this call may be missing. O(memory).
     }
 }
 
-methods::filing!(RegisterBloomFilter, "bloomline::variants::RegisterBloomFilter");
-methods::collecting!(RegisterBloomFilter, sized);
+methods::file_methods!(RegisterBloomFilter, "bloomline::variants::RegisterBloomFilter");
+methods::collect_impls!(RegisterBloomFilter, sized);
 #[cfg(feature = "rayon")]
-methods::par_collecting!(RegisterBloomFilter, sized);
-methods::as_filter!(RegisterBloomFilter, many_writers);
+methods::par_collect_impls!(RegisterBloomFilter, sized);
+methods::trait_impls!(RegisterBloomFilter, many_writers);
 
 /// The layout of [`RegisterBloomFilter`].
 pub(crate) struct Register(());
@@ -79,58 +79,58 @@ fn lanes(probes: u32) -> Lanes {
 
 /// The index of a hash's word, and the bits in it: 6 bits of the mixed hash for each.
 #[inline(always)]
-fn place(size: Size, hash: u64) -> (usize, u64) {
+fn word_and_mask(geometry: Geometry, hash: u64) -> (usize, u64) {
     // Below 8 × MAX_BLOCKS, which fits a usize.
-    let index = block::locate(hash, size.units as usize);
+    let index = block::locate(hash, geometry.units as usize);
     let pattern = Pattern::new(hash).first;
     // Always ten shifts; those beyond k shift 0. So there is no loop whose end a CPU must predict.
-    let mask = (0..10).fold(0, |mask, i| mask | u64::from(i < size.probes) << (pattern >> (6 * i) & 63));
+    let mask = (0..10).fold(0, |mask, i| mask | u64::from(i < geometry.probes) << (pattern >> (6 * i) & 63));
     (index, mask)
 }
 
 /// The word of a hash, and the bits in it.
 #[inline(always)]
-fn locate(size: Size, memory: &AtomicBlocks, hash: u64) -> (&AtomicU64, u64) {
-    let (index, mask) = place(size, hash);
-    (&memory.as_slice()[index / WORDS].0[index % WORDS], mask)
+fn locate(geometry: Geometry, store: &AtomicBlocks, hash: u64) -> (&AtomicU64, u64) {
+    let (index, mask) = word_and_mask(geometry, hash);
+    (&store.as_slice()[index / WORDS].0[index % WORDS], mask)
 }
 
-impl Shape for Register {
-    const FORMAT: &'static Format = &REGISTER;
+impl Layout for Register {
+    const INFO: &'static LayoutInfo = &REGISTER;
 
-    fn rate(size: Size, keys: u64) -> f64 {
-        BlockRates::new(lanes(size.probes)).mixture(size.units, keys)
+    fn rate(geometry: Geometry, keys: u64) -> f64 {
+        BlockRates::new(lanes(geometry.probes)).mixture(geometry.units, keys)
     }
 
-    fn current_fpr(size: Size, words: impl Iterator<Item = [u64; WORDS]>) -> f64 {
-        let words = words.flatten().take(size.units as usize);
-        stats::mean(words.map(|word| libm::pow(f64::from(word.count_ones()) / 64.0, f64::from(size.probes))))
+    fn current_fpr(geometry: Geometry, words: impl Iterator<Item = [u64; WORDS]>) -> f64 {
+        let words = words.flatten().take(geometry.units as usize);
+        set_bits::mean(words.map(|word| libm::pow(f64::from(word.count_ones()) / 64.0, f64::from(geometry.probes))))
     }
 
-    fn touched(size: Size) -> f64 {
-        lanes(size.probes).touched() / size.units as f64
+    fn bit_probability(geometry: Geometry) -> f64 {
+        lanes(geometry.probes).bit_probability() / geometry.units as f64
     }
 }
 
-impl Operations<Shared> for Register {
+impl LayoutOps<Shared> for Register {
     const NAME: &'static str = "RegisterBloomFilter";
-    type Memory = AtomicBlocks;
+    type Store = AtomicBlocks;
 
     #[inline(always)]
-    fn prefetch(size: Size, memory: &AtomicBlocks, hash: u64) {
-        prefetch(locate(size, memory, hash).0, memory.as_slice().len());
+    fn prefetch(geometry: Geometry, store: &AtomicBlocks, hash: u64) {
+        prefetch(locate(geometry, store, hash).0, store.as_slice().len());
     }
 
     #[inline(always)]
-    fn contains<I: Isa, const B: usize>(size: Size, _: I, memory: &AtomicBlocks, hash: u64) -> bool {
-        let (word, mask) = locate(size, memory, hash);
+    fn contains<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &AtomicBlocks, hash: u64) -> bool {
+        let (word, mask) = locate(geometry, store, hash);
         // Acquire: a key that is seen has with it what its inserter did before.
         word.load(Ordering::Acquire) & mask == mask
     }
 
     #[inline(always)]
-    fn insert<I: Isa, const B: usize>(size: Size, _: I, memory: &AtomicBlocks, hash: u64) -> bool {
-        let (word, mask) = locate(size, memory, hash);
+    fn insert<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &AtomicBlocks, hash: u64) -> bool {
+        let (word, mask) = locate(geometry, store, hash);
         // Reading first spares the line's owner a repeat. Bits are only ever set, so what is complete stays so.
         word.load(Ordering::Acquire) & mask != mask && word.fetch_or(mask, Ordering::AcqRel) & mask != mask
     }

@@ -1,22 +1,22 @@
 //! `SplitBlockBloomFilter`: the filter of Apache Parquet, bit by bit.
 
 use crate::batch::collect;
+use crate::builder::geometry;
 use crate::builder::options::{Builder, FromBuilder};
-use crate::builder::purpose::Purpose;
-use crate::builder::size;
+use crate::builder::spec::FilterSpec;
 use crate::error::{BuildError, MergeError};
-use crate::filter::fixed::Fixed;
 use crate::filter::methods;
+use crate::filter::raw::RawFilter;
 use crate::kernel::block::WORDS;
 use crate::kernel::{Isa, prefetch};
 use crate::layout::access::Exclusive;
-use crate::layout::format::{Format, SPLIT_BLOCK};
-use crate::layout::operations::Operations;
-use crate::layout::params::Size;
-use crate::layout::shape::Shape;
+use crate::layout::info::{LayoutInfo, SPLIT_BLOCK};
+use crate::layout::model::Layout;
+use crate::layout::ops::LayoutOps;
+use crate::layout::params::Geometry;
 use crate::layout::storage::Blocks;
 use crate::rate::fpr::{BlockRates, Lanes};
-use crate::rate::stats;
+use crate::rate::set_bits;
 use alloc::vec::Vec;
 use core::fmt;
 use twox_hash::XxHash64;
@@ -47,10 +47,10 @@ use twox_hash::XxHash64;
 ///
 /// [Apache Parquet]: https://github.com/apache/parquet-format/blob/master/BloomFilter.md
 #[derive(Clone, PartialEq, Eq)]
-pub struct SplitBlockBloomFilter(Fixed<SplitBlock, Exclusive>);
+pub struct SplitBlockBloomFilter(RawFilter<SplitBlock, Exclusive>);
 
 impl SplitBlockBloomFilter {
-    methods::building! { "bloomline::variants::SplitBlockBloomFilter",
+    methods::constructors! { "bloomline::variants::SplitBlockBloomFilter",
         /// Creates an empty filter for `expected_keys` distinct keys, of the smallest size that keeps the rate by the layout's
         /// model. Parquet's writers use the next power of two: [`with_bitset_bytes`](Self::with_bitset_bytes).
     }
@@ -63,7 +63,8 @@ impl SplitBlockBloomFilter {
         if bytes == 0 || !bytes.is_multiple_of(BYTES) {
             return Err(BuildError::Bitset { bytes });
         }
-        Fixed::from_params(size::exact::<SplitBlock>((bytes / BYTES) as u64, 8)?, Purpose::default()).map(Self)
+        RawFilter::from_params(geometry::exact_params::<SplitBlock>((bytes / BYTES) as u64, 8)?, FilterSpec::default())
+            .map(Self)
     }
 
     /// Reads a bitset in the form in which it follows the filter's header in a Parquet file. O(memory).
@@ -135,8 +136,8 @@ impl SplitBlockBloomFilter {
         self.0.contains_hashes(hashes, found)
     }
 
-    methods::telling!(of any hash);
-    methods::sizing!();
+    methods::info_methods!(of any hash);
+    methods::capacity_methods!();
 
     /// Adds the keys of another filter. The result is exactly the filter that both sets of keys would have made. O(memory).
     ///
@@ -147,7 +148,7 @@ impl SplitBlockBloomFilter {
     }
 }
 
-methods::filing!(SplitBlockBloomFilter, "bloomline::variants::SplitBlockBloomFilter");
+methods::file_methods!(SplitBlockBloomFilter, "bloomline::variants::SplitBlockBloomFilter");
 
 /// Inserts the bytes of the keys of an iterator, in batches.
 impl<K: AsRef<[u8]>> Extend<K> for SplitBlockBloomFilter {
@@ -161,7 +162,7 @@ impl TryFrom<Builder<Self>> for SplitBlockBloomFilter {
     type Error = BuildError;
 
     fn try_from(builder: Builder<Self>) -> Result<Self, BuildError> {
-        Fixed::from_builder(builder).map(Self)
+        RawFilter::from_builder(builder).map(Self)
     }
 }
 
@@ -185,9 +186,9 @@ const SALTS: [u32; 8] =
 
 /// The index of the line of a hash's block, and the half of the line.
 #[inline(always)]
-fn locate(size: Size, hash: u64) -> (usize, usize) {
+fn locate(geometry: Geometry, hash: u64) -> (usize, usize) {
     // Below the number of blocks, twice the number of lines, which fits a usize.
-    let block = (((hash >> 32) * size.units) >> 32) as usize;
+    let block = (((hash >> 32) * geometry.units) >> 32) as usize;
     (block / 2, block % 2)
 }
 
@@ -198,47 +199,47 @@ fn mask(hash: u64) -> [u64; 4] {
     core::array::from_fn(|i| u64::from(bits[2 * i]) | u64::from(bits[2 * i + 1]) << 32)
 }
 
-impl Shape for SplitBlock {
-    const FORMAT: &'static Format = &SPLIT_BLOCK;
+impl Layout for SplitBlock {
+    const INFO: &'static LayoutInfo = &SPLIT_BLOCK;
 
-    fn rate(size: Size, keys: u64) -> f64 {
-        BlockRates::new(LANES).mixture(size.units, keys)
+    fn rate(geometry: Geometry, keys: u64) -> f64 {
+        BlockRates::new(LANES).mixture(geometry.units, keys)
     }
 
-    fn current_fpr(size: Size, words: impl Iterator<Item = [u64; WORDS]>) -> f64 {
+    fn current_fpr(geometry: Geometry, words: impl Iterator<Item = [u64; WORDS]>) -> f64 {
         let halves = words.flat_map(|[a, b, c, d, e, f, g, h]| [[a, b, c, d], [e, f, g, h]]);
-        let share = |half: u64| f64::from((half as u32).count_ones()) / 32.0;
-        let rate = |words: [u64; 4]| words.map(|word| share(word) * share(word >> 32)).into_iter().product();
-        stats::mean(halves.take(size.units as usize).map(rate))
+        let fraction = |half: u64| f64::from((half as u32).count_ones()) / 32.0;
+        let rate = |words: [u64; 4]| words.map(|word| fraction(word) * fraction(word >> 32)).into_iter().product();
+        set_bits::mean(halves.take(geometry.units as usize).map(rate))
     }
 
-    fn touched(size: Size) -> f64 {
-        LANES.touched() / size.units as f64
+    fn bit_probability(geometry: Geometry) -> f64 {
+        LANES.bit_probability() / geometry.units as f64
     }
 }
 
-impl Operations<Exclusive> for SplitBlock {
+impl LayoutOps<Exclusive> for SplitBlock {
     const NAME: &'static str = "SplitBlockBloomFilter";
-    type Memory = Blocks;
+    type Store = Blocks;
 
     #[inline(always)]
-    fn prefetch(size: Size, memory: &Blocks, hash: u64) {
-        let blocks = memory.as_slice();
-        prefetch(&blocks[locate(size, hash).0], blocks.len());
+    fn prefetch(geometry: Geometry, store: &Blocks, hash: u64) {
+        let blocks = store.as_slice();
+        prefetch(&blocks[locate(geometry, hash).0], blocks.len());
     }
 
     #[inline(always)]
-    fn contains<I: Isa, const B: usize>(size: Size, _: I, memory: &Blocks, hash: u64) -> bool {
-        let (line, half) = locate(size, hash);
-        let words = memory.as_slice()[line].0.as_chunks::<4>().0[half];
+    fn contains<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &Blocks, hash: u64) -> bool {
+        let (line, half) = locate(geometry, hash);
+        let words = store.as_slice()[line].0.as_chunks::<4>().0[half];
         let mask = mask(hash);
         (0..4).fold(0, |lacking, i| lacking | mask[i] & !words[i]) == 0
     }
 
     #[inline(always)]
-    fn insert<I: Isa, const B: usize>(size: Size, _: I, memory: &mut Blocks, hash: u64) -> bool {
-        let (line, half) = locate(size, hash);
-        let words = &mut memory.as_mut_slice()[line].0.as_chunks_mut::<4>().0[half];
+    fn insert<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &mut Blocks, hash: u64) -> bool {
+        let (line, half) = locate(geometry, hash);
+        let words = &mut store.as_mut_slice()[line].0.as_chunks_mut::<4>().0[half];
         let mask = mask(hash);
         let lacking = (0..4).fold(0, |lacking, i| lacking | mask[i] & !words[i]) != 0;
         if lacking {

@@ -1,19 +1,19 @@
 //! `TwoBlockBloomFilter`: `words4` in each of two blocks.
 
-use super::uniting;
-use crate::filter::fixed::Fixed;
+use super::union_method;
 use crate::filter::methods;
+use crate::filter::raw::RawFilter;
 use crate::kernel::Isa;
 use crate::kernel::block::{Pattern, WORDS};
 use crate::key::hash::KeyHasher;
 use crate::layout::access::Exclusive;
-use crate::layout::format::{Format, TWO_BLOCKS};
-use crate::layout::operations::Operations;
-use crate::layout::params::Size;
-use crate::layout::shape::Shape;
+use crate::layout::info::{LayoutInfo, TWO_BLOCKS};
+use crate::layout::model::Layout;
+use crate::layout::ops::LayoutOps;
+use crate::layout::params::Geometry;
 use crate::layout::storage::Blocks;
 use crate::rate::fpr::{BlockRates, Lanes};
-use crate::rate::stats;
+use crate::rate::set_bits;
 
 /// Half of a key's probes in one cache line and half in another, chosen independently of the first: the layout for rates below
 /// 1e-4.
@@ -33,25 +33,25 @@ use crate::rate::stats;
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
-pub struct TwoBlockBloomFilter(pub(super) Fixed<TwoBlocks, Exclusive>);
+pub struct TwoBlockBloomFilter(pub(super) RawFilter<TwoBlocks, Exclusive>);
 
 impl TwoBlockBloomFilter {
-    methods::building! { "bloomline::variants::TwoBlockBloomFilter",
+    methods::constructors! { "bloomline::variants::TwoBlockBloomFilter",
         /// Creates an empty filter for `expected_keys` distinct keys, of the smallest size that keeps the rate by the layout's
         /// model.
     }
-    methods::inserting!("bloomline::variants::TwoBlockBloomFilter", one_writer);
-    methods::asking!("bloomline::variants::TwoBlockBloomFilter");
-    methods::telling!();
-    methods::sizing!();
-    uniting! { "bloomline::variants::TwoBlockBloomFilter", "mut ", [mut],
+    methods::insert_methods!("bloomline::variants::TwoBlockBloomFilter", one_writer);
+    methods::query_methods!("bloomline::variants::TwoBlockBloomFilter");
+    methods::info_methods!();
+    methods::capacity_methods!();
+    union_method! { "bloomline::variants::TwoBlockBloomFilter", "mut ", [mut],
         /// Adds the keys of another filter. The result is exactly the filter that both sets of keys would have made. O(memory).
     }
 }
 
-methods::filing!(TwoBlockBloomFilter, "bloomline::variants::TwoBlockBloomFilter");
-methods::collecting!(TwoBlockBloomFilter, sized);
-methods::as_filter!(TwoBlockBloomFilter, one_writer);
+methods::file_methods!(TwoBlockBloomFilter, "bloomline::variants::TwoBlockBloomFilter");
+methods::collect_impls!(TwoBlockBloomFilter, sized);
+methods::trait_impls!(TwoBlockBloomFilter, one_writer);
 
 /// The layout of [`TwoBlockBloomFilter`].
 pub(crate) struct TwoBlocks(());
@@ -59,56 +59,57 @@ pub(crate) struct TwoBlocks(());
 /// The hash for the second block. The first block's index and pattern come from other products of the hash, so that neither
 /// block reveals anything about the other.
 #[inline(always)]
-fn second(hash: u64) -> u64 {
+fn second_hash(hash: u64) -> u64 {
     // The first 64 fractional bits of the square root of 5.
     KeyHasher::mix(hash, 0x3C6E_F372_FE94_F82B)
 }
 
-impl Shape for TwoBlocks {
-    const FORMAT: &'static Format = &TWO_BLOCKS;
+impl Layout for TwoBlocks {
+    const INFO: &'static LayoutInfo = &TWO_BLOCKS;
 
     /// Each key has two blocks, and each block holds half of its keys' probes, so that twice as many halves are spread.
-    fn rate(size: Size, keys: u64) -> f64 {
-        let rate = BlockRates::new(Lanes::words4(size.probes / 2)).mixture(size.units, keys.saturating_mul(2));
+    fn rate(geometry: Geometry, keys: u64) -> f64 {
+        let rate =
+            BlockRates::new(Lanes::sectorized(geometry.probes / 2)).mixture(geometry.units, keys.saturating_mul(2));
         rate * rate
     }
 
-    fn current_fpr(size: Size, words: impl Iterator<Item = [u64; WORDS]>) -> f64 {
-        let half = stats::current_rate(words, size.probes / 2);
+    fn current_fpr(geometry: Geometry, words: impl Iterator<Item = [u64; WORDS]>) -> f64 {
+        let half = set_bits::current_fpr(words, geometry.probes / 2);
         half * half
     }
 
-    fn touched(size: Size) -> f64 {
-        let half = Lanes::words4(size.probes / 2).touched() / size.units as f64;
+    fn bit_probability(geometry: Geometry) -> f64 {
+        let half = Lanes::sectorized(geometry.probes / 2).bit_probability() / geometry.units as f64;
         half * (2.0 - half)
     }
 
-    fn kernel_probes(size: Size) -> u32 {
-        size.probes / 2
+    fn dispatch_probes(geometry: Geometry) -> u32 {
+        geometry.probes / 2
     }
 }
 
-impl Operations<Exclusive> for TwoBlocks {
+impl LayoutOps<Exclusive> for TwoBlocks {
     const NAME: &'static str = "TwoBlockBloomFilter";
-    type Memory = Blocks;
+    type Store = Blocks;
 
     #[inline(always)]
-    fn prefetch(_: Size, memory: &Blocks, hash: u64) {
-        memory.prefetch(hash);
-        memory.prefetch(second(hash));
+    fn prefetch(_: Geometry, store: &Blocks, hash: u64) {
+        store.prefetch(hash);
+        store.prefetch(second_hash(hash));
     }
 
     #[inline(always)]
-    fn contains<I: Isa, const B: usize>(_: Size, isa: I, memory: &Blocks, hash: u64) -> bool {
-        let half = |hash| isa.contains::<B>(memory.locate(hash), Pattern::new(hash));
+    fn contains<I: Isa, const B: usize>(_: Geometry, isa: I, store: &Blocks, hash: u64) -> bool {
+        let half = |hash| isa.contains::<B>(store.locate(hash), Pattern::new(hash));
         // Both, without a branch: with half of the keys found, mispredicting the first takes longer than the second.
-        half(hash) & half(second(hash))
+        half(hash) & half(second_hash(hash))
     }
 
     #[inline(always)]
-    fn insert<I: Isa, const B: usize>(_: Size, isa: I, memory: &mut Blocks, hash: u64) -> bool {
-        [hash, second(hash)]
+    fn insert<I: Isa, const B: usize>(_: Geometry, isa: I, store: &mut Blocks, hash: u64) -> bool {
+        [hash, second_hash(hash)]
             .into_iter()
-            .fold(false, |new, hash| new | isa.insert::<B>(memory.locate_mut(hash), Pattern::new(hash)))
+            .fold(false, |new, hash| new | isa.insert::<B>(store.locate_mut(hash), Pattern::new(hash)))
     }
 }

@@ -11,10 +11,10 @@ macro_rules! bytes_of {
     }};
 }
 
-/// A file with other bytes from `place` on in the header that begins at `start`, and a matching checksum.
-pub fn with_header(bytes: &[u8], start: usize, place: usize, field: &[u8]) -> Vec<u8> {
+/// A file with other bytes from `offset` on in the header that begins at `start`, and a matching checksum.
+pub fn with_header(bytes: &[u8], start: usize, offset: usize, field: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
-    bytes[start + place..start + place + field.len()].copy_from_slice(field);
+    bytes[start + offset..start + offset + field.len()].copy_from_slice(field);
     let checksum = XxHash3_64::oneshot(&bytes[start..start + 56]);
     bytes[start + 56..start + 64].copy_from_slice(&checksum.to_le_bytes());
     bytes

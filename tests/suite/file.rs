@@ -34,12 +34,12 @@ fn read(bytes: &[u8]) -> Result<BloomFilter, FileError> {
 }
 
 /// The purpose of a filter: keys, rate and the name of the keys.
-fn purpose(filter: &BloomFilter) -> (Option<u64>, Option<f64>, &str) {
+fn spec(filter: &BloomFilter) -> (Option<u64>, Option<f64>, &str) {
     (filter.expected_keys(), filter.false_positive_rate(), filter.key_name())
 }
 
 /// Filters with all, some and no parts of a purpose.
-fn purposes() -> [BloomFilter; 4] {
+fn specs() -> [BloomFilter; 4] {
     let builder = || BloomFilter::builder().memory(640).seed(7);
     let builders = [
         builder().expected_keys(100).false_positive_rate(0.01).key_name("url"),
@@ -120,7 +120,7 @@ fn what_a_filter_is_made_for_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("filter.bloom");
     // A field has 4 bytes before its value, and the checksum has 8.
-    for (filter, fields) in purposes().iter().zip([64, 64, 1088, 0]) {
+    for (filter, fields) in specs().iter().zip([64, 64, 1088, 0]) {
         filter.save(&path).unwrap();
         let bytes = fs::read(&path).unwrap();
         assert_eq!(bytes.len(), HEADER + fields + filter.memory_bytes() + TRAILER);
@@ -133,7 +133,7 @@ fn what_a_filter_is_made_for_is_kept() {
             filter.clone(),
         ] {
             assert!(again == *filter);
-            assert_eq!(purpose(&again), purpose(filter));
+            assert_eq!(spec(&again), spec(filter));
             assert_eq!(bytes_of!(&again), bytes);
         }
     }
@@ -256,7 +256,7 @@ fn every_truncation_is_noticed() {
 
 #[test]
 fn damaged_fields_are_noticed() {
-    let good = bytes_of!(&purposes()[0]);
+    let good = bytes_of!(&specs()[0]);
     for bit in 8 * HEADER..8 * (HEADER + 64) {
         let mut bytes = good.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
@@ -324,8 +324,8 @@ fn headers_that_no_filter_has_are_named() {
         ("reserved", 52, &[1], 1),
         ("reserved", 55, &[1], 1 << 24),
     ];
-    for (name, place, bytes, expected) in fields {
-        let error = refused(&with_header(&good, 0, place, bytes));
+    for (name, offset, bytes, expected) in fields {
+        let error = refused(&with_header(&good, 0, offset, bytes));
         assert!(
             matches!(*error.kind(), FileErrorKind::Field { field, value, .. } if (field, value) == (name, expected)),
             "{name}: {error:?}"
@@ -439,7 +439,7 @@ impl AsRef<[u8]> for Aligned {
 fn big_endian_machines_load_what_they_refuse_to_borrow_and_to_map() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("filter.bloom");
-    for filter in [&[filter(3, 8, 7, 20)][..], &purposes()].concat() {
+    for filter in [&[filter(3, 8, 7, 20)][..], &specs()].concat() {
         let bytes = Aligned::new(&bytes_of!(&filter), 0);
         refused_by_big_endian(BorrowedBloomFilter::new(bytes.as_ref()));
         assert!(read(bytes.as_ref()).unwrap() == filter);
@@ -475,7 +475,7 @@ fn a_file_has_the_bytes_that_it_says_and_goes_into_a_slice() {
             assert!(slice.iter().all(|&byte| byte == 0xA5), "it wrote to a slice that is too short");
         }
     };
-    for filter in [filter(1, 4, 0, 10), filter(CHUNK + 1, 12, 5, 3000)].into_iter().chain(purposes()) {
+    for filter in [filter(1, 4, 0, 10), filter(CHUNK + 1, 12, 5, 3000)].into_iter().chain(specs()) {
         let bytes = bytes_of!(&filter);
         written(&bytes, filter.file_bytes(), &|slice| filter.write_to_slice(slice));
         let atomic = AtomicBloomFilter::from(filter);

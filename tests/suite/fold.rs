@@ -35,10 +35,10 @@ proptest! {
         theirs in 0u32..4,
         (first, second) in (prop::collection::vec(any::<u64>(), 0..200), prop::collection::vec(any::<u64>(), 0..200)),
     ) {
-        let least = ours.min(theirs);
+        let levels = ours.min(theirs);
         let mut a = filter(blocks << ours, 8, first.iter().copied());
         let b = filter(blocks << theirs, 8, second.iter().copied());
-        let both = filter(blocks << least, 8, first.iter().chain(&second).copied());
+        let both = filter(blocks << levels, 8, first.iter().chain(&second).copied());
         let shared = AtomicBloomFilter::from(a.clone());
         a.union(&b).unwrap();
         prop_assert!(a == both);
@@ -130,8 +130,8 @@ fn sizes_for_a_rate_fold() {
             };
             assert!(plan.expected_fpr(keys) <= rate);
             // A size 1/128 smaller does not keep the rate.
-            let least = blocks - blocks / 128 - 1;
-            assert!(least == 0 || fewer(least) > rate, "{keys} {rate}: {blocks}");
+            let min = blocks - blocks / 128 - 1;
+            assert!(min == 0 || fewer(min) > rate, "{keys} {rate}: {blocks}");
         }
     }
 }

@@ -62,22 +62,22 @@ macro_rules! both_agree {
         let empty = bytes_of!(filter);
         // One key so often that no counter counts it all.
         let inserted = [keys(0..300), vec![b"often".to_vec(); 20]].concat();
-        let asked = keys(0..700);
+        let queried = keys(0..700);
         let new: Vec<bool> = inserted.iter().map(|key| filter.insert(&key[..])).collect();
-        let contains: Vec<bool> = asked.iter().map(|key| filter.contains(&key[..])).collect();
+        let contains: Vec<bool> = queried.iter().map(|key| filter.contains(&key[..])).collect();
         assert!(contains[..300].iter().all(|found| *found));
         let bytes = bytes_of!(filter);
         let jobs = [
-            json!({ "filter": $made, "insert": hex_of_all(&inserted), "contains": hex_of_all(&asked) }),
-            json!({ "read": hex(&empty), "insert": hex_of_all(&inserted), "contains": hex_of_all(&asked) }),
-            json!({ "read": hex(&bytes), "contains": hex_of_all(&asked) }),
+            json!({ "filter": $made, "insert": hex_of_all(&inserted), "contains": hex_of_all(&queried) }),
+            json!({ "read": hex(&empty), "insert": hex_of_all(&inserted), "contains": hex_of_all(&queried) }),
+            json!({ "read": hex(&bytes), "contains": hex_of_all(&queried) }),
         ];
         let Some(replies) = ask(&jobs) else { return };
         for reply in &replies {
             assert_eq!(reply["contains"], json!(contains), "{}", $made);
             assert!(file(reply) == bytes, "{}", $made);
             let read = <$type>::read_from(&file(reply)[..]).unwrap();
-            assert!(asked.iter().zip(&contains).all(|(key, found)| read.contains(&key[..]) == *found), "{}", $made);
+            assert!(queried.iter().zip(&contains).all(|(key, found)| read.contains(&key[..]) == *found), "{}", $made);
         }
         assert_eq!((&replies[0]["new"], &replies[1]["new"]), (&json!(new), &json!(new)), "{}", $made);
     }};
@@ -92,7 +92,7 @@ fn words4_is_the_same_there() {
     }
 }
 
-mod series;
+mod chain;
 #[cfg(feature = "variants")]
 mod variants;
 
@@ -129,8 +129,8 @@ fn fields_go_both_ways() {
                 (read.expected_keys(), read.false_positive_rate(), read.key_name()),
                 (keys, rate, filter.key_name())
             );
-            let told = reply["rate"].as_str().map(|rate| rate.parse().unwrap());
-            assert_eq!((&reply["expected_keys"], told, &reply["key_name"]), (&json!(keys), rate, &json!(name)));
+            let found_rate = reply["rate"].as_str().map(|rate| rate.parse().unwrap());
+            assert_eq!((&reply["expected_keys"], found_rate, &reply["key_name"]), (&json!(keys), rate, &json!(name)));
         }
     }
 }

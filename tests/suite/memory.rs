@@ -12,8 +12,8 @@ fn alone(test: &str, part: impl FnOnce()) {
     }
     let mut command = Command::new(std::env::current_exe().unwrap());
     let output = command.args([test, "--exact", "--nocapture"]).env(ALONE, "1").output().unwrap();
-    let told = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-    assert!(output.status.success() && told.contains(" 1 passed"), "{told}");
+    let output_text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    assert!(output.status.success() && output_text.contains(" 1 passed"), "{output_text}");
 }
 
 /// A line of /proc/self/status, in bytes.

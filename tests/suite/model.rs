@@ -90,13 +90,13 @@ fn answers(length: usize, batch: impl FnOnce(&mut [bool]) -> usize) -> Vec<bool>
 
 /// Performs the operations on a filter, and also on a set and by single calls on the portable kernel.
 fn follow(operations: Vec<Operation>, mut filter: Filter, blocks: usize, probes: u32) {
-    let of = |keys: &[u16]| {
+    let filter_with = |keys: &[u16]| {
         let mut other = build(Kernel::Portable, blocks, probes);
         keys.iter().for_each(|key| _ = other.insert(key));
         other
     };
     let mut set = HashSet::new();
-    let mut single = of(&[]);
+    let mut single = filter_with(&[]);
     let hashes = |single: &BloomFilter, keys: &[u16]| -> Vec<u64> {
         keys.iter().map(|key| key.hash_with(single.hasher())).collect()
     };
@@ -130,7 +130,7 @@ fn follow(operations: Vec<Operation>, mut filter: Filter, blocks: usize, probes:
                 assert_eq!(found, hashes.iter().map(|&hash| single.contains_hash(hash)).collect::<Vec<_>>());
             }
             Operation::Union(keys) => {
-                let other = of(&keys);
+                let other = filter_with(&keys);
                 match &mut filter {
                     Filter::Exclusive(filter) => filter.union(&other).unwrap(),
                     Filter::Atomic(filter) => filter.union(&other.into()).unwrap(),
@@ -140,7 +140,7 @@ fn follow(operations: Vec<Operation>, mut filter: Filter, blocks: usize, probes:
                 set.extend(keys);
             }
             Operation::Intersect(keys) => {
-                let other = of(&keys);
+                let other = filter_with(&keys);
                 match &mut filter {
                     Filter::Exclusive(filter) => filter.intersect(&other).unwrap(),
                     Filter::Atomic(filter) => filter.intersect(&other.clone().into()).unwrap(),
@@ -155,7 +155,7 @@ fn follow(operations: Vec<Operation>, mut filter: Filter, blocks: usize, probes:
             }
             Operation::Clear => {
                 either!(&mut filter, f => f.clear());
-                single = of(&[]);
+                single = filter_with(&[]);
                 set.clear();
             }
             Operation::Convert => filter = filter.convert(),

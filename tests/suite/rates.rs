@@ -106,11 +106,11 @@ fn check<K: Key>(kernels: &[Kernel], case: Case, key: impl Fn(u64) -> K) {
     }
     // Below a hundred blocks whole blocks round the size up, by up to 0.51 bits a key in the one case here. By tests/data/fpr.csv
     // two bits more take half off the rate at 14 bits a key, so this takes off up to 17 %.
-    let least = if blocks < 100 { 0.9 * 0.83 } else { 0.9 };
+    let min = if blocks < 100 { 0.9 * 0.83 } else { 0.9 };
     for (kernel, found) in kernels.iter().zip(found) {
         for (found, filter) in found.into_iter().zip(["exclusive", "atomic"]) {
             let ratio = found as f64 / (probes * filters) as f64 / rate;
-            assert!((least..=1.1).contains(&ratio), "{kernel}, {filter}: {ratio:.3} times the rate of {case:?}");
+            assert!((min..=1.1).contains(&ratio), "{kernel}, {filter}: {ratio:.3} times the rate of {case:?}");
         }
     }
 }
@@ -321,7 +321,8 @@ fn estimated_keys_keep_their_deviation() {
 #[test]
 fn a_single_filter_varies_by_its_number_of_blocks() {
     println!("rate, blocks: mean ÷ asked, deviation × √blocks, least and greatest of 400 ÷ asked");
-    for (rate, of_loads, whole) in [(0.1, 0.024, 0.16), (0.01, 0.233, 0.33), (1e-3, 0.528, 0.62), (1e-4, 1.543, 1.6)] {
+    for (rate, from_loads, whole) in [(0.1, 0.024, 0.16), (0.01, 0.233, 0.33), (1e-3, 0.528, 0.62), (1e-4, 1.543, 1.6)]
+    {
         for keys in [1000, 10_000] {
             let rates: Vec<f64> = (0..400)
                 .map(|seed| {
@@ -335,10 +336,10 @@ fn a_single_filter_varies_by_its_number_of_blocks() {
             let mean = rates.iter().sum::<f64>() / 400.0;
             let variance = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / 399.0;
             let scaled = variance.sqrt() / mean * blocks.sqrt();
-            let (least, most) = rates.iter().fold((f64::MAX, 0f64), |(a, b), &rate| (a.min(rate), b.max(rate)));
-            println!("{rate}, {blocks}: {mean:.3}, {scaled:.3}, {least:.3} to {most:.3}");
+            let (min, max) = rates.iter().fold((f64::MAX, 0f64), |(a, b), &rate| (a.min(rate), b.max(rate)));
+            println!("{rate}, {blocks}: {mean:.3}, {scaled:.3}, {min:.3} to {max:.3}");
             // The deviation of a deviation of 400 is 3.5 %; five of them.
-            assert!(scaled > of_loads * 0.825 && scaled < whole * 1.175, "{rate} {blocks}: {scaled}");
+            assert!(scaled > from_loads * 0.825 && scaled < whole * 1.175, "{rate} {blocks}: {scaled}");
         }
     }
 }

@@ -21,8 +21,8 @@ struct Replay {
 }
 
 impl Replay {
-    fn new(window: u64, asked: usize, rotates_when_full: bool) -> Self {
-        let generations = vec![HashSet::new(); asked].into();
+    fn new(window: u64, generation_count: usize, rotates_when_full: bool) -> Self {
+        let generations = vec![HashSet::new(); generation_count].into();
         Self { window: window as usize, rotates_when_full, generations, arrivals: 0, last: HashMap::new() }
     }
 
@@ -83,16 +83,16 @@ proptest! {
     #[test]
     fn it_remembers_what_sets_remember(
         window in prop_oneof![1u64..4, 1u64..3000],
-        asked in prop_oneof![Just(2), 2..7usize],
+        generation_count in prop_oneof![Just(2), 2..7usize],
         rotates_when_full in prop::bool::weighted(0.8),
         operations in operations(),
     ) {
         // If full generations do not rotate, none is to be full, because its rate would be higher.
-        let window = if rotates_when_full { window } else { 4000 * (asked as u64 - 1) };
+        let window = if rotates_when_full { window } else { 4000 * (generation_count as u64 - 1) };
         let builder = RotatingBloomFilter::builder().expected_keys(window).false_positive_rate(1e-12);
-        let builder = builder.generations(asked as u32).rotate_when_full(rotates_when_full);
+        let builder = builder.generations(generation_count as u32).rotate_when_full(rotates_when_full);
         let mut filter = builder.build().unwrap();
-        let mut replay = Replay::new(window, asked, rotates_when_full);
+        let mut replay = Replay::new(window, generation_count, rotates_when_full);
         for operation in operations {
             match operation {
                 Operation::Insert(key) => prop_assert_eq!(filter.insert(&key), replay.insert(key)),
@@ -117,14 +117,14 @@ proptest! {
                 }
                 Operation::Clear => {
                     filter.clear();
-                    replay = Replay::new(window, asked, rotates_when_full);
+                    replay = Replay::new(window, generation_count, rotates_when_full);
                 }
             }
             let all: Vec<u16> = (0..5000).collect();
             let mut found = vec![false; all.len()];
             let count = filter.contains_batch(&all, &mut found);
-            let most = asked as u64 * window.div_ceil(asked as u64 - 1);
-            prop_assert!(count as u64 <= most || !rotates_when_full, "more is remembered than all generations take");
+            let max = generation_count as u64 * window.div_ceil(generation_count as u64 - 1);
+            prop_assert!(count as u64 <= max || !rotates_when_full, "more is remembered than all generations take");
             prop_assert!(all.iter().zip(&found).all(|(&key, &found)| found == replay.contains(key)));
             prop_assert!(all.iter().zip(found).all(|(key, found)| filter.contains(key) == found));
             let mut last = replay.last.iter().filter(|(_, came)| replay.arrivals - *came < window);
@@ -138,12 +138,14 @@ proptest! {
 #[test]
 fn what_is_remembered_is_what_the_table_says() {
     const PLAN: u64 = 1000;
-    for (load, asked) in [(500, 2), (500, 5), (1000, 2), (1010, 2), (1000, 5), (1500, 3), (3000, 2), (3000, 5)] {
+    for (load, generation_count) in
+        [(500, 2), (500, 5), (1000, 2), (1010, 2), (1000, 5), (1500, 3), (3000, 2), (3000, 5)]
+    {
         for rotates_when_full in [true, false] {
             let builder = RotatingBloomFilter::builder().expected_keys(PLAN).false_positive_rate(1e-9);
-            let filter = builder.generations(asked).rotate_when_full(rotates_when_full).build().unwrap();
+            let filter = builder.generations(generation_count).rotate_when_full(rotates_when_full).build().unwrap();
             // The keys in the window of time. A generation has its share of them.
-            let a_generation = load / u64::from(asked - 1);
+            let a_generation = load / u64::from(generation_count - 1);
             let (mut began, mut rotations) = (0, 0);
             for key in 0..8 * load {
                 if filter.rotations() > rotations {
@@ -158,12 +160,15 @@ fn what_is_remembered_is_what_the_table_says() {
                     // The key with this age is the oldest that is found.
                     let age = (0..).find(|age| !filter.contains(&(key - age))).unwrap();
                     // A generation ends when it is full or old, whichever comes first, or only when it is old.
-                    let full = PLAN.div_ceil(u64::from(asked - 1));
-                    let of_one = if rotates_when_full { full.min(a_generation) } else { a_generation };
-                    let (least, most) = (of_one * u64::from(asked - 1), of_one * u64::from(asked));
+                    let full = PLAN.div_ceil(u64::from(generation_count - 1));
+                    let per_generation = if rotates_when_full { full.min(a_generation) } else { a_generation };
+                    let (min, max) = (
+                        per_generation * u64::from(generation_count - 1),
+                        per_generation * u64::from(generation_count),
+                    );
                     assert!(
-                        (least..=most).contains(&age),
-                        "{load} {asked} {rotates_when_full}: {age}, {least} to {most}"
+                        (min..=max).contains(&age),
+                        "{load} {generation_count} {rotates_when_full}: {age}, {min} to {max}"
                     );
                 }
             }

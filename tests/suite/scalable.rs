@@ -100,15 +100,15 @@ fn a_union_keeps_the_rate_that_it_tells() {
     let mut other = scalable(30_000, 0.02, 1);
     other.extend(KEYS..2 * KEYS);
     filter.union(&other).unwrap();
-    let told = filter.false_positive_rate().unwrap();
-    assert!((0.01..0.03).contains(&told), "{told}");
+    let rate = filter.false_positive_rate().unwrap();
+    assert!((0.01..0.03).contains(&rate), "{rate}");
     for more in [0, KEYS] {
         filter.extend(2 * KEYS..2 * KEYS + more);
         let found = (4 * KEYS..5 * KEYS).filter(|key| filter.contains(key)).count() as f64;
         // Four standard deviations of the number found at the rate.
-        let most = told * KEYS as f64;
-        assert!(found < most + 4.0 * most.sqrt(), "{found} of {most}");
-        assert!(filter.current_fpr() <= told && filter.estimated_fpr() <= told);
+        let max = rate * KEYS as f64;
+        assert!(found < max + 4.0 * max.sqrt(), "{found} of {max}");
+        assert!(filter.current_fpr() <= rate && filter.estimated_fpr() <= rate);
     }
 }
 
@@ -135,9 +135,9 @@ fn a_union_refuses_what_does_not_fit() {
     for _ in 0..100 {
         refused = refused.or(filter.union(&other).err());
     }
-    let most = 256;
-    assert!(matches!(refused, Some(MergeError::Stages { stages, most: 256 }) if stages > most));
-    assert!(filter.stages().len() + before > most);
+    let max = 256;
+    assert!(matches!(refused, Some(MergeError::Stages { stages, max: 256 }) if stages > max));
+    assert!(filter.stages().len() + before > max);
 }
 
 /// The part that is not full is resized to its contents, and the filter continues.
@@ -155,8 +155,8 @@ fn what_is_shrunk_keeps_its_keys_and_its_rate() {
         assert!((0..keys).all(|key| filter.contains(&key)));
         filter.extend(keys..4 * keys + 5000);
         assert!((0..4 * keys + 5000).all(|key| filter.contains(&key)), "{keys}");
-        let told = filter.false_positive_rate().unwrap();
-        assert!(told <= 0.01 * (1.0 + 1e-9) && filter.current_fpr() <= told, "{keys}: {told}");
+        let rate = filter.false_positive_rate().unwrap();
+        assert!(rate <= 0.01 * (1.0 + 1e-9) && filter.current_fpr() <= rate, "{keys}: {rate}");
     }
 }
 
@@ -371,10 +371,10 @@ fn measured(first: u64, rate: f64, keys: u64, filters: u64, probes: u64) -> (f64
     for seed in 0..filters {
         let mut filter = scalable(first, rate, seed);
         let hasher = KeyHasher::new(seed);
-        let hashes_of = |range: Range<u64>| -> Vec<u64> { range.map(|key| key.hash_with(&hasher)).collect() };
-        filter.insert_hashes(&hashes_of(0..keys), &mut answers[..keys as usize]).unwrap();
+        let hashes_in = |range: Range<u64>| -> Vec<u64> { range.map(|key| key.hash_with(&hasher)).collect() };
+        filter.insert_hashes(&hashes_in(0..keys), &mut answers[..keys as usize]).unwrap();
         expected += filter.estimated_fpr() / filters as f64;
-        let found = filter.contains_hashes(&hashes_of(keys..keys + probes), &mut answers[..probes as usize]);
+        let found = filter.contains_hashes(&hashes_in(keys..keys + probes), &mut answers[..probes as usize]);
         rates.push(found as f64 / probes as f64);
     }
     let mean = rates.iter().sum::<f64>() / filters as f64;

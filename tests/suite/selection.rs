@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe, catch_unwind};
 
 /// Rows that are queried together.
-const PORTION: usize = 512;
+const BATCH_CHUNK: usize = 512;
 
 /// Checks the selected rows that a filter leaves, by keys and by hashes, against single calls.
 macro_rules! check {
@@ -50,7 +50,7 @@ fn words() -> impl Strategy<Value = u64> {
 
 /// The rows of a batch, a bitmap of them, and indices: in any order, and some of them twice.
 fn batches() -> impl Strategy<Value = (Vec<u64>, Vec<u64>, Vec<u32>)> {
-    let rows = prop_oneof![8 => 0..300usize, 1 => PORTION - 1..=PORTION + 1, 1 => 2 * PORTION..2 * PORTION + 100];
+    let rows = prop_oneof![8 => 0..300usize, 1 => BATCH_CHUNK - 1..=BATCH_CHUNK + 1, 1 => 2 * BATCH_CHUNK..2 * BATCH_CHUNK + 100];
     rows.prop_flat_map(|rows| {
         let index = any::<prop::sample::Index>().prop_map(move |index| index.index(rows.max(1)) as u32);
         let indices = prop_oneof![Just((0..rows as u32).collect()), prop::collection::vec(index, 0..=2 * rows)];
@@ -150,7 +150,7 @@ fn a_bitmap_that_is_too_short_and_an_index_without_a_row_panic() {
         assert!(bitmap.iter().all(|&word| word == !0));
     }
     // The index without a row is behind a whole portion.
-    let mut indices = vec![0; PORTION];
+    let mut indices = vec![0; BATCH_CHUNK];
     indices.extend([3, 1]);
     let before = indices.clone();
     let message = "no key at index 3: the batch has 3 keys, so give indices below 3";
@@ -172,7 +172,7 @@ fn a_panic_names_the_caller() {
     thread_local!(static FILE: RefCell<String> = const { RefCell::new(String::new()) });
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
-        FILE.set(info.location().map(|place| place.file().to_owned()).unwrap_or_default());
+        FILE.set(info.location().map(|location| location.file().to_owned()).unwrap_or_default());
         usual(info);
     }));
     let filter = BloomFilter::new(1000, 0.01).unwrap();

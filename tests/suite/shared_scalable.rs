@@ -95,11 +95,8 @@ fn every_key_is_claimed_once_over_every_growth() {
                 // A place that a thread held as a stage became full counts, whether or not its key's claim did.
                 let (held, full) = (u64::from(threads) * batch as u64, frozen.stages().len() - 1);
                 let twice: u64 = (0..full).map(|stage| held.min(first << stage)).sum();
-                let (keys, least) = (frozen.keys(), u64::from(KEYS));
-                assert!(
-                    (least..=least + twice).contains(&keys),
-                    "{keys}, {threads} threads, batches of {batch}, {first}"
-                );
+                let (keys, min) = (frozen.keys(), u64::from(KEYS));
+                assert!((min..=min + twice).contains(&keys), "{keys}, {threads} threads, batches of {batch}, {first}");
             }
         }
     }

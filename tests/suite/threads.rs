@@ -27,7 +27,7 @@ enum Streams {
 impl Streams {
     const ALL: [Self; 2] = [Self::Equal, Self::Shifted];
 
-    fn of(self, thread: u32, threads: u32, keys: u32) -> Vec<u32> {
+    fn for_thread(self, thread: u32, threads: u32, keys: u32) -> Vec<u32> {
         let (start, length) = match self {
             Self::Equal => (0, keys),
             Self::Shifted => (thread * (keys / threads), keys / 4 * 3),
@@ -41,7 +41,7 @@ impl Streams {
 fn in_step(threads: u32, streams: Streams, keys: u32, body: impl Fn(&[u32]) + Sync) {
     let meeting = Barrier::new(threads as usize);
     on_threads(threads, |thread| {
-        for keys in streams.of(thread, threads, keys).chunks(STEP) {
+        for keys in streams.for_thread(thread, threads, keys).chunks(STEP) {
             meeting.wait();
             body(keys);
         }

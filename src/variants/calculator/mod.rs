@@ -12,84 +12,84 @@ use super::counting::Counting;
 use super::register::Register;
 use super::split_block::SplitBlock;
 use super::two_block::TwoBlocks;
-use crate::builder::size::Wanted;
+use crate::builder::geometry::SizeRequest;
 use crate::error::BuildError;
 use crate::kernel::block::BLOCK_BYTES;
 use crate::layout::access::{Access, Exclusive, Shared};
-use crate::layout::format::Format;
-use crate::layout::operations::Operations;
-use crate::layout::params::Size;
-use crate::layout::words4::Words4;
+use crate::layout::info::LayoutInfo;
+use crate::layout::ops::LayoutOps;
+use crate::layout::params::Geometry;
+use crate::layout::sectorized::Sectorized;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 /// The blocks that a process of 64 bits has room for, wherever this is computed.
-const ROOM: u64 = (i64::MAX as u64 - (4 << 20)) / BLOCK_BYTES as u64;
+const MAX_BLOCKS_64: u64 = (i64::MAX as u64 - (4 << 20)) / BLOCK_BYTES as u64;
 
 /// Rates are given from half the planned keys to four times as many, in steps of an eighth of a power of two.
 const STEPS: core::ops::RangeInclusive<i32> = -8..=16;
 
 /// A layout by its mathematics.
-struct Layout {
-    format: &'static Format,
+struct LayoutFigures {
+    info: &'static LayoutInfo,
     filter: &'static str,
     /// The cache lines that a query reads, at most.
     lines: u64,
-    size: fn(Wanted, u64) -> Result<Size, BuildError>,
-    rate: fn(Size, u64) -> f64,
-    capacity: fn(Size, f64) -> u64,
+    geometry: fn(SizeRequest, u64) -> Result<Geometry, BuildError>,
+    rate: fn(Geometry, u64) -> f64,
+    capacity: fn(Geometry, f64) -> u64,
 }
 
-impl Layout {
-    const fn new<S: Operations<A>, A: Access>(lines: u64) -> Self {
+impl LayoutFigures {
+    const fn new<L: LayoutOps<A>, A: Access>(lines: u64) -> Self {
         Self {
-            format: S::FORMAT,
-            filter: S::NAME,
+            info: L::INFO,
+            filter: L::NAME,
             lines,
-            size: Wanted::size::<S>,
-            rate: S::expected_fpr,
-            capacity: S::capacity,
+            geometry: SizeRequest::geometry::<L>,
+            rate: L::expected_fpr,
+            capacity: L::capacity,
         }
     }
 }
 
-const WORDS4: Layout = Layout::new::<Words4, Exclusive>(1);
+const SECTORIZED: LayoutFigures = LayoutFigures::new::<Sectorized, Exclusive>(1);
 /// The layouts to compare. A query of the classic filter reads at most a line for each probe.
-const OTHERS: [Layout; 5] = [
-    Layout::new::<TwoBlocks, Exclusive>(2),
-    Layout::new::<SplitBlock, Exclusive>(1),
-    Layout::new::<Classic, Exclusive>(u64::MAX),
-    Layout::new::<Register, Shared>(1),
-    Layout::new::<Counting, Exclusive>(2),
+const VARIANTS: [LayoutFigures; 5] = [
+    LayoutFigures::new::<TwoBlocks, Exclusive>(2),
+    LayoutFigures::new::<SplitBlock, Exclusive>(1),
+    LayoutFigures::new::<Classic, Exclusive>(u64::MAX),
+    LayoutFigures::new::<Register, Shared>(1),
+    LayoutFigures::new::<Counting, Exclusive>(2),
 ];
 
 /// The figures for two of keys, rate and memory in bytes, or the error in them.
 fn text(keys: Option<u64>, rate: Option<f64>, memory: Option<u64>) -> String {
-    figures(Wanted { keys, rate, memory, probes: None })
+    figures(SizeRequest { keys, rate, memory, probes: None })
         .unwrap_or_else(|error| format!("{{\"error\":{:?}}}", error.to_string()))
 }
 
-fn figures(wanted: Wanted) -> Result<String, BuildError> {
-    let size = (WORDS4.size)(wanted, ROOM)?;
+fn figures(request: SizeRequest) -> Result<String, BuildError> {
+    let geometry = (SECTORIZED.geometry)(request, MAX_BLOCKS_64)?;
     // A value that was not given is taken from this filter.
-    let given = wanted.rate.unwrap_or(1.0);
-    let keys = wanted.keys.unwrap_or_else(|| (WORDS4.capacity)(size, given));
-    let rate = wanted.rate.unwrap_or_else(|| (WORDS4.rate)(size, keys));
-    let memory = size.bytes(WORDS4.format);
-    let asked = Asked { keys, rate, memory };
-    let mut layouts = [WORDS4.json(asked, size)].to_vec();
-    layouts.extend(OTHERS.iter().map(|layout| {
-        let by_rate = Wanted { keys: Some(keys), rate: Some(rate), memory: None, probes: None };
-        match (layout.size)(by_rate, ROOM) {
-            Ok(size) => layout.json(asked, size),
+    let given = request.rate.unwrap_or(1.0);
+    let keys = request.keys.unwrap_or_else(|| (SECTORIZED.capacity)(geometry, given));
+    let rate = request.rate.unwrap_or_else(|| (SECTORIZED.rate)(geometry, keys));
+    let memory = geometry.bytes(SECTORIZED.info);
+    let request = ResolvedRequest { keys, rate, memory };
+    let mut layouts = [SECTORIZED.json(request, geometry)].to_vec();
+    layouts.extend(VARIANTS.iter().map(|layout| {
+        let by_rate = SizeRequest { keys: Some(keys), rate: Some(rate), memory: None, probes: None };
+        match (layout.geometry)(by_rate, MAX_BLOCKS_64) {
+            Ok(geometry) => layout.json(request, geometry),
             Err(error) => layout.refusal(error),
         }
     }));
     let loads: Vec<String> = loads().map(|load| load.to_string()).collect();
     Ok(format!(
         "{{\"keys\":{keys},\"rate\":{rate:e},\"memory\":{memory},\"spread\":{:e},\"loads\":[{}],\"layouts\":[{}]}}",
-        spread::of(size, keys),
+        spread::relative_deviation(geometry, keys),
         loads.join(","),
         layouts.join(",")
     ))
@@ -101,34 +101,36 @@ fn loads() -> impl Iterator<Item = f64> {
 
 /// The three values. Any one follows from the others.
 #[derive(Clone, Copy)]
-struct Asked {
+struct ResolvedRequest {
     keys: u64,
     rate: f64,
     memory: u64,
 }
 
-impl Layout {
+impl LayoutFigures {
     fn refusal(&self, error: BuildError) -> String {
-        format!("{{\"name\":{:?},\"filter\":{:?},\"error\":{:?}}}", self.format.name, self.filter, error.to_string())
+        format!("{{\"name\":{:?},\"filter\":{:?},\"error\":{:?}}}", self.info.name, self.filter, error.to_string())
     }
 
     /// The figures of a size that keeps the rate, and this layout's figures for the same memory.
-    fn json(&self, asked: Asked, size: Size) -> String {
-        let Asked { keys, rate, memory } = asked;
+    fn json(&self, request: ResolvedRequest, geometry: Geometry) -> String {
+        let ResolvedRequest { keys, rate, memory } = request;
         let rates: Vec<String> =
-            loads().map(|load| format!("{:e}", (self.rate)(size, (keys as f64 * load) as u64))).collect();
-        let in_memory = |keys, rate| (self.size)(Wanted { keys, rate, memory: Some(memory), probes: None }, ROOM).ok();
+            loads().map(|load| format!("{:e}", (self.rate)(geometry, (keys as f64 * load) as u64))).collect();
+        let in_memory = |keys, rate| {
+            (self.geometry)(SizeRequest { keys, rate, memory: Some(memory), probes: None }, MAX_BLOCKS_64).ok()
+        };
         let or_null = |text: Option<String>| text.unwrap_or("null".to_string());
-        let rate_in_memory = in_memory(Some(keys), None).map(|size| format!("{:e}", (self.rate)(size, keys)));
-        let keys_in_memory = in_memory(None, Some(rate)).map(|size| (self.capacity)(size, rate).to_string());
+        let rate_in_memory = in_memory(Some(keys), None).map(|geometry| format!("{:e}", (self.rate)(geometry, keys)));
+        let keys_in_memory = in_memory(None, Some(rate)).map(|geometry| (self.capacity)(geometry, rate).to_string());
         format!(
             "{{\"name\":{:?},\"filter\":{:?},\"probes\":{},\"lines\":{},\"memory\":{},\"rates\":[{}],\
              \"rate_in_memory\":{},\"keys_in_memory\":{}}}",
-            self.format.name,
+            self.info.name,
             self.filter,
-            size.probes,
-            self.lines.min(size.probes.into()).min(self.format.blocks(size.units)),
-            size.bytes(self.format),
+            geometry.probes,
+            self.lines.min(geometry.probes.into()).min(self.info.blocks(geometry.units)),
+            geometry.bytes(self.info),
             rates.join(","),
             or_null(rate_in_memory),
             or_null(keys_in_memory)
@@ -156,7 +158,7 @@ mod tests {
     #[test]
     #[cfg(target_pointer_width = "64")]
     fn room_is_that_of_a_process() {
-        assert_eq!(ROOM, crate::layout::storage::MAX_BLOCKS as u64);
+        assert_eq!(MAX_BLOCKS_64, crate::layout::storage::MAX_BLOCKS as u64);
     }
 
     /// The parser may be off by the last bit.

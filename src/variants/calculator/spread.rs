@@ -1,18 +1,18 @@
 //! The deviation of single filters from the mean rate of all. docs/FPR.md derives it.
 
-use crate::layout::params::Size;
-use crate::rate::fpr::{BlockRates, Lanes, SATURATED, Terms, collision_floor, each_load, hit_factors, power};
+use crate::layout::params::Geometry;
+use crate::rate::fpr::{BlockRates, Lanes, SATURATED, Terms, collision_floor, for_each_load, hit_factors, power};
 
 /// The standard deviation of the rate of one filter of the layout `words4`, as a fraction of the mean, which includes equal
 /// hashes.
-pub(super) fn of(size: Size, keys: u64) -> f64 {
-    if keys / size.units > SATURATED {
+pub(super) fn relative_deviation(geometry: Geometry, keys: u64) -> f64 {
+    if keys / geometry.units > SATURATED {
         return 0.0;
     }
-    let (mut rates, block) = (BlockRates::new(Lanes::words4(size.probes)), Squares::new(size.probes));
-    let (blocks, average) = (size.units as f64, keys as f64 / size.units as f64);
+    let (mut rates, block) = (BlockRates::new(Lanes::sectorized(geometry.probes)), Squares::new(geometry.probes));
+    let (blocks, average) = (geometry.units as f64, keys as f64 / geometry.units as f64);
     let (mut weights, mut mean, mut squares, mut tilt) = (0.0, 0.0, 0.0, 0.0);
-    each_load(size.units, keys, |load, weight| {
+    for_each_load(geometry.units, keys, |load, weight| {
         let rate = rates.get(load);
         weights += weight;
         mean += weight * rate;
@@ -21,7 +21,7 @@ pub(super) fn of(size: Size, keys: u64) -> f64 {
     });
     let (mean, squares, tilt) = (mean / weights, squares / weights, tilt / weights);
     // The loads have a fixed sum, so terms that are linear in them cancel out. One block has one load.
-    let linear = if size.units == 1 { 0.0 } else { tilt * tilt / (average * (1.0 - 1.0 / blocks)) };
+    let linear = if geometry.units == 1 { 0.0 } else { tilt * tilt / (average * (1.0 - 1.0 / blocks)) };
     let variance = (squares - mean * mean - linear) / blocks;
     libm::sqrt(variance.max(0.0)) / (mean + collision_floor(keys))
 }
@@ -41,7 +41,7 @@ struct Squares {
 
 impl Squares {
     fn new(probes: u32) -> Self {
-        let throws = Lanes::words4(probes).throws as usize;
+        let throws = Lanes::sectorized(probes).throws as usize;
         Self {
             throws,
             once: hit_factors(throws, 64.0),
@@ -75,7 +75,7 @@ mod tests {
         for (rate, keys) in [(0.1, 1000u64), (0.01, 1000), (0.01, 5000), (1e-3, 1000), (1e-4, 2000), (1e-5, 2000)] {
             let sized = BloomFilter::builder().expected_keys(keys).false_positive_rate(rate);
             let plan = sized.plan().unwrap();
-            let size = Size { units: plan.block_count() as u64, probes: plan.probes() };
+            let geometry = Geometry { units: plan.block_count() as u64, probes: plan.probes() };
             let rates: Vec<f64> = (0..400)
                 .map(|seed| {
                     let mut filter = sized.clone().seed(seed).build().unwrap();
@@ -86,7 +86,7 @@ mod tests {
             let mean = rates.iter().sum::<f64>() / 400.0;
             let measured = (rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / 399.0).sqrt() / mean;
             // The deviation of a deviation of 400 is 3.5 %; five of them.
-            let model = of(size, keys);
+            let model = relative_deviation(geometry, keys);
             assert!((measured / model - 1.0).abs() < 0.175, "{rate}, {keys} keys: {measured}, model {model}");
         }
     }
@@ -94,11 +94,11 @@ mod tests {
     /// One word of a lane has all b bits of its key, or fewer where they coincide; the other has none.
     #[test]
     fn one_key_in_one_block() {
-        let size = Size { units: 1, probes: 4 };
+        let geometry = Geometry { units: 1, probes: 4 };
         // With one probe a lane the fill of a block is the same for all keys: 1/128 for each lane.
-        assert!(of(size, 1) < 1e-6, "{}", of(size, 1));
-        assert_eq!(of(size, 1 << 40), 0.0);
+        assert!(relative_deviation(geometry, 1) < 1e-6, "{}", relative_deviation(geometry, 1));
+        assert_eq!(relative_deviation(geometry, 1 << 40), 0.0);
         // In so much memory nearly all false positives are equal hashes, which every filter has.
-        assert!(of(Size { units: 1 << 34, probes: 16 }, 1000) < 1e-9);
+        assert!(relative_deviation(Geometry { units: 1 << 34, probes: 16 }, 1000) < 1e-9);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 /// Filters of several sizes, and with all kinds of purposes.
 pub fn filters() -> Vec<BloomFilter> {
     let sizes = [filter(1, 4, 0, 10), filter(1000, 8, 5, 3000), filter(40_001, 12, 5, 3000)];
-    sizes.into_iter().chain(purposes()).collect()
+    sizes.into_iter().chain(specs()).collect()
 }
 
 /// Checks that a filter in the bytes of another one answers as that one does.
@@ -15,7 +15,7 @@ pub fn filters() -> Vec<BloomFilter> {
 pub fn check_alike(borrowed: &BorrowedBloomFilter, filter: &BloomFilter) {
     borrowed.verify().unwrap();
     assert!(**borrowed == *filter);
-    assert_eq!(purpose(borrowed), purpose(filter));
+    assert_eq!(spec(borrowed), spec(filter));
     assert_eq!(borrowed.fill_ratio(), filter.fill_ratio());
     assert_eq!(borrowed.estimated_keys(), filter.estimated_keys());
     let keys: Vec<u64> = (0..20_000).collect();
@@ -94,7 +94,7 @@ fn more_bits_than_there_are_cannot_be_set() {
 
 #[test]
 fn a_place_that_blocks_cannot_have_is_named() {
-    for filter in purposes() {
+    for filter in specs() {
         let bytes = bytes_of!(&filter);
         for past in 0..64 {
             let aligned = Aligned::new(&bytes, past);

@@ -36,7 +36,7 @@ fn unsound_files_are_refused_or_found_by_verify() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("filter.bloom");
     // With fields.
-    let good = bytes_of!(&purposes()[0]);
+    let good = bytes_of!(&specs()[0]);
     for byte in 0..good.len() {
         let mut bytes = good.clone();
         bytes[byte] ^= 1 << (byte % 8);

@@ -5,7 +5,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 
 #[test]
 fn a_filter_is_the_bytes_of_its_file() {
-    for filter in [&[filter(3, 8, 7, 20)][..], &purposes()].concat() {
+    for filter in [&[filter(3, 8, 7, 20)][..], &specs()].concat() {
         is_the_bytes_of_its_file(&filter);
     }
 }
@@ -18,7 +18,7 @@ fn is_the_bytes_of_its_file(filter: &BloomFilter) {
     assert!(serde_json::from_str::<BloomFilter>(&numbers).unwrap() == *filter);
     let back: BloomFilter = serde_json::from_str(&json).unwrap();
     assert!(back == *filter);
-    assert_eq!(purpose(&back), purpose(filter));
+    assert_eq!(spec(&back), spec(filter));
 
     let atomic: AtomicBloomFilter = serde_json::from_str(&json).unwrap();
     assert_eq!(serde_json::to_string(&atomic).unwrap(), json);
@@ -32,9 +32,9 @@ fn unsound_bytes_are_refused() {
         let json = serde_json::to_string(bytes).unwrap();
         serde_json::from_str::<BloomFilter>(&json).unwrap_err().to_string()
     };
-    for place in [0, 20, 100, good.len() - 1] {
+    for offset in [0, 20, 100, good.len() - 1] {
         let mut bytes = good.clone();
-        bytes[place] ^= 1;
+        bytes[offset] ^= 1;
         assert!(error(&bytes).starts_with(&read(&bytes).unwrap_err().to_string()), "{}", error(&bytes));
     }
     assert!(error(&good[..100]).starts_with("truncated: 100 bytes of 272"), "{}", error(&good[..100]));

@@ -50,7 +50,7 @@ fn files_are_read_and_written_again() {
 #[test]
 fn fields_are_read_and_written_again() {
     let loaded = BloomFilter::load(path("fields")).unwrap();
-    assert_eq!(purpose(&loaded), (Some(1000), Some(0.01), "url"));
+    assert_eq!(spec(&loaded), (Some(1000), Some(0.01), "url"));
     let builder = BloomFilter::builder().expected_keys(1000).false_positive_rate(0.01).key_name("url");
     let mut built: BloomFilter = builder.build().unwrap();
     assert_eq!((built.block_count(), built.probes()), (20, 8));
@@ -82,9 +82,9 @@ fn the_documented_example_is_what_it_says() {
     let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/FORMAT.md")).unwrap();
     let mut documented = Vec::new();
     for line in text.lines() {
-        if let Some((place, bytes)) = line.split_once("  ")
-            && usize::from_str_radix(place, 16) == Ok(documented.len())
-            && place.len() == 8
+        if let Some((offset, bytes)) = line.split_once("  ")
+            && usize::from_str_radix(offset, 16) == Ok(documented.len())
+            && offset.len() == 8
         {
             let bytes = bytes.split_whitespace().take(16);
             documented.extend(bytes.map(|byte| u8::from_str_radix(byte, 16).unwrap()));

@@ -10,9 +10,9 @@ fn made(layout: &str, units: usize, probes: u32, seed: u64) -> Value {
 }
 
 /// A file without fields with more bits set in a byte, and a matching trailer.
-fn with_body(bytes: &[u8], place: usize, bits: u8) -> Vec<u8> {
+fn with_body(bytes: &[u8], offset: usize, bits: u8) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
-    bytes[place] |= bits;
+    bytes[offset] |= bits;
     let (trailer, end) = (bytes.len() - 16, bytes.len() - 8);
     let ones: u32 = bytes[64..trailer].iter().map(|byte| byte.count_ones()).sum();
     bytes[trailer..end].copy_from_slice(&u64::from(ones).to_le_bytes());

@@ -38,8 +38,8 @@ fn what_was_merged_or_shrunk_is_saved() {
         let bytes = bytes_of!(&filter);
         let mut loaded = ScalableBloomFilter::read_from(&bytes[..]).unwrap();
         assert!(loaded == filter);
-        let told = |filter: &ScalableBloomFilter| (filter.keys(), filter.false_positive_rate());
-        assert_eq!(told(&loaded), told(&filter));
+        let figures = |filter: &ScalableBloomFilter| (filter.keys(), filter.false_positive_rate());
+        assert_eq!(figures(&loaded), figures(&filter));
         for key in 0..20_000u64 {
             loaded.insert(&key).unwrap();
         }
@@ -169,8 +169,8 @@ fn headers_that_no_scalable_filter_has_are_named() {
         ("length", length + 1, 40, length + 1),
         ("length", length, 8, 2 << 32 | 2),
     ];
-    for (name, found, place, value) in fields {
-        let bytes = with_header(&good, 0, place, &value.to_le_bytes());
+    for (name, found, offset, value) in fields {
+        let bytes = with_header(&good, 0, offset, &value.to_le_bytes());
         let error = ScalableBloomFilter::read_from(&bytes[..]).unwrap_err();
         let kind = match error.kind() {
             FileErrorKind::Stage { kind, .. } => kind,

@@ -48,10 +48,10 @@ proptest! {
                 },
             }
             for (key, &count) in &counts {
-                let most = filter.count_at_most(key);
-                stuck |= most == 15;
-                prop_assert!(u32::from(most) >= count.min(15));
-                prop_assert!(filter.contains(key) == (most > 0) && (most > 0 || count == 0));
+                let bound = filter.count_upper_bound(key);
+                stuck |= bound == 15;
+                prop_assert!(u32::from(bound) >= count.min(15));
+                prop_assert!(filter.contains(key) == (bound > 0) && (bound > 0 || count == 0));
             }
         }
         // One counter of a key may be stuck and another not, which the least of them does not show.
@@ -67,20 +67,20 @@ proptest! {
 fn counters_stay_at_fifteen() {
     let mut filter = CountingBloomFilter::builder().memory(1 << 16).probes(8).build().unwrap();
     (0..14).for_each(|_| _ = filter.insert("a"));
-    assert_eq!(filter.count_at_most("a"), 14);
+    assert_eq!(filter.count_upper_bound("a"), 14);
     (0..14).for_each(|_| assert!(filter.remove("a")));
-    assert_eq!((filter.count_at_most("a"), filter.fill_ratio()), (0, 0.0));
+    assert_eq!((filter.count_upper_bound("a"), filter.fill_ratio()), (0, 0.0));
     (0..40).for_each(|_| _ = filter.insert("a"));
-    assert_eq!(filter.count_at_most("a"), 15);
+    assert_eq!(filter.count_upper_bound("a"), 15);
     (0..40).for_each(|_| assert!(filter.remove("a")));
-    assert_eq!(filter.count_at_most("a"), 15);
+    assert_eq!(filter.count_upper_bound("a"), 15);
     // Sums stop there too.
     let [mut ours, mut theirs] =
         [(); 2].map(|()| CountingBloomFilter::builder().memory(1 << 16).probes(8).build().unwrap());
     (0..7).for_each(|_| _ = ours.insert("a"));
     (0..8).for_each(|_| _ = theirs.insert("a"));
     ours.union(&theirs).unwrap();
-    assert_eq!(ours.count_at_most("a"), 15);
+    assert_eq!(ours.count_upper_bound("a"), 15);
     ours.union(&theirs).unwrap();
-    assert!(ours.count_at_most("a") == 15 && ours.count_at_most("b") == 0);
+    assert!(ours.count_upper_bound("a") == 15 && ours.count_upper_bound("b") == 0);
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 /// The layouts of docs/FORMAT.md, written a second time: positions counted from the first bit of all blocks.
-fn places(layout: &str, hash: u64, units: u64, probes: u32) -> Vec<u64> {
+fn positions(layout: &str, hash: u64, units: u64, probes: u32) -> Vec<u64> {
     let wide = |a: u64, b: u64| u128::from(a) * u128::from(b);
     let high = |a, b| (wide(a, b) >> 64) as u64;
     let fold = |a, b| high(a, b) ^ wide(a, b) as u64;
@@ -65,12 +65,12 @@ fn bits_are_those_of_the_specification() {
             let units = u64::from_le_bytes(*file[40..].first_chunk().unwrap());
             let layout = name(&filter);
             let mut expected = vec![0; file.len() - 80];
-            for place in hashes.iter().flat_map(|&hash| places(layout, hash, units, $probes)) {
+            for position in hashes.iter().flat_map(|&hash| positions(layout, hash, units, $probes)) {
                 if layout == "counting" {
                     // No counter reaches 16 here, which would overflow into the next.
-                    expected[place as usize / 2] += 1 << (place % 2 * 4);
+                    expected[position as usize / 2] += 1 << (position % 2 * 4);
                 } else {
-                    expected[place as usize / 8] |= 1u8 << (place % 8);
+                    expected[position as usize / 8] |= 1u8 << (position % 8);
                 }
             }
             assert!(file[64..file.len() - 16] == expected, "{layout}, {} probes", $probes);

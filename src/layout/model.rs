@@ -1,32 +1,32 @@
 //! The mathematics of a layout, for any access: its names, its sizes and its rates.
 
 use crate::kernel::block::WORDS;
-use crate::layout::format::Format;
-use crate::layout::params::Size;
+use crate::layout::info::LayoutInfo;
+use crate::layout::params::Geometry;
 use crate::rate::fpr;
 
 /// The mathematics of a layout, for any access: its names, its sizes and its rates. Sizes count units, and a key's bits are in
 /// one unit. A block holds a whole number of units, or a unit a whole number of blocks.
-pub(crate) trait Shape {
+pub(crate) trait Layout {
     /// As in files: number, name, probes, unit.
-    const FORMAT: &'static Format;
+    const INFO: &'static LayoutInfo;
 
     /// The model's rate, for hashes of any length.
-    fn rate(size: Size, keys: u64) -> f64;
+    fn rate(geometry: Geometry, keys: u64) -> f64;
 
     /// The rate of the present bits, for keys with random hashes.
-    fn current_fpr(size: Size, words: impl Iterator<Item = [u64; WORDS]>) -> f64;
+    fn current_fpr(geometry: Geometry, words: impl Iterator<Item = [u64; WORDS]>) -> f64;
 
     /// The chance that a key sets a given bit of the whole filter.
-    fn touched(size: Size) -> f64;
+    fn bit_probability(geometry: Geometry) -> f64;
 
     /// The number of probes by which a kernel is chosen, for operations that use a kernel.
-    fn kernel_probes(_: Size) -> u32 {
+    fn dispatch_probes(_: Geometry) -> u32 {
         4
     }
 
     /// Merges a word of two filters.
-    fn united(ours: u64, theirs: u64) -> u64 {
+    fn merge_words(ours: u64, theirs: u64) -> u64 {
         ours | theirs
     }
 
@@ -34,29 +34,29 @@ pub(crate) trait Shape {
     const FOLDS: bool = false;
 
     /// The model's rate, with the rate of equal 64-bit hashes.
-    fn expected_fpr(size: Size, keys: u64) -> f64 {
-        (Self::rate(size, keys) + fpr::collision_floor(keys)).min(1.0)
+    fn expected_fpr(geometry: Geometry, keys: u64) -> f64 {
+        (Self::rate(geometry, keys) + fpr::collision_floor(keys)).min(1.0)
     }
 
     /// The fewest of at most `limit` units that keep a rate, with the given probes, or with those that need the fewest.
-    fn least(keys: u64, rate: f64, given: Option<u32>, limit: u64) -> Option<Size> {
-        let start = keys.saturating_mul(8) / Self::FORMAT.unit_bits;
-        let least = |probes| {
-            let rate_of = |units| Self::expected_fpr(Size { units, probes }, keys);
-            Some(Size { units: fpr::least(start, limit, rate, rate_of)?, probes })
+    fn min_geometry(keys: u64, rate: f64, given: Option<u32>, limit: u64) -> Option<Geometry> {
+        let start = keys.saturating_mul(8) / Self::INFO.unit_bits;
+        let with_probes = |probes| {
+            let rate_with = |units| Self::expected_fpr(Geometry { units, probes }, keys);
+            Some(Geometry { units: fpr::find_min(start, limit, rate, rate_with)?, probes })
         };
-        Self::FORMAT.candidates(given).filter_map(least).min_by_key(|size| size.units)
+        Self::INFO.candidates(given).filter_map(with_probes).min_by_key(|geometry| geometry.units)
     }
 
     /// The number of probes with the lowest rate for a size. Ties go to fewer probes.
     fn best_probes(units: u64, keys: u64) -> u32 {
-        let rate = |&probes: &u32| Self::expected_fpr(Size { units, probes }, keys);
-        let best = Self::FORMAT.candidates(None).min_by(|a, b| rate(a).total_cmp(&rate(b)));
+        let rate = |&probes: &u32| Self::expected_fpr(Geometry { units, probes }, keys);
+        let best = Self::INFO.candidates(None).min_by(|a, b| rate(a).total_cmp(&rate(b)));
         best.expect("a layout offers probes")
     }
 
     /// The most keys that keep a rate.
-    fn capacity(size: Size, rate: f64) -> u64 {
-        fpr::most(size.units, rate, |keys| Self::expected_fpr(size, keys))
+    fn capacity(geometry: Geometry, rate: f64) -> u64 {
+        fpr::find_max(geometry.units, rate, |keys| Self::expected_fpr(geometry, keys))
     }
 }

@@ -4,7 +4,7 @@ use super::shared_stages::SharedStages;
 use super::stages::Stages;
 use crate::batch::collect::or_panic;
 use crate::error::BuildError;
-use crate::filter::bulk::{self, SHARED, par_in_batches};
+use crate::filter::bulk::{self, SHARED_CHUNK, par_in_batches};
 use crate::key::keys::Keys;
 use crate::key::single::Key;
 use rayon::prelude::*;
@@ -15,9 +15,9 @@ impl SharedStages {
         let mut result = Ok(());
         bulk::in_rounds(self.hasher(), keys, |hashes| {
             if result.is_ok() {
-                result = match bulk::alone(hashes.len()) {
+                result = match bulk::single_threaded(hashes.len()) {
                     true => self.try_set_hashes(hashes),
-                    false => hashes.par_chunks(SHARED).try_for_each(|hashes| self.try_set_hashes(hashes)),
+                    false => hashes.par_chunks(SHARED_CHUNK).try_for_each(|hashes| self.try_set_hashes(hashes)),
                 };
             }
         });
@@ -25,7 +25,7 @@ impl SharedStages {
     }
 
     pub(super) fn par_extend<K: Key + Send>(&self, keys: impl IntoParallelIterator<Item = K>) {
-        par_in_batches(self.hasher(), keys, SHARED, |hashes| or_panic(self.try_set_hashes(hashes)));
+        par_in_batches(self.hasher(), keys, SHARED_CHUNK, |hashes| or_panic(self.try_set_hashes(hashes)));
     }
 }
 
@@ -41,11 +41,11 @@ impl Stages {
     }
 
     pub(super) fn par_insert<K: Keys + Sync + ?Sized>(&mut self, keys: &K) -> Result<(), BuildError> {
-        if !bulk::alone(keys.len()) {
+        if !bulk::single_threaded(keys.len()) {
             return self.shared(|shared| shared.par_insert(keys));
         }
         let (hasher, mut result) = (self.hasher().clone(), Ok(()));
-        bulk::in_portions(&hasher, keys, 0..keys.len(), |hashes| {
+        bulk::in_chunks(&hasher, keys, 0..keys.len(), |hashes| {
             if result.is_ok() {
                 result = self.try_set_hashes(hashes);
             }

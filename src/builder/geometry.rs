@@ -1,43 +1,43 @@
-//! The size of a filter: computes the geometry from the values given to a builder, in any layout.
+//! The geometry of a filter: computed from the values given to a builder, in any layout.
 
 use crate::builder::options::Builder;
-use crate::builder::purpose::{self, Purpose};
+use crate::builder::spec::{self, FilterSpec};
 use crate::error::BuildError;
 use crate::kernel::block::BLOCK_BYTES;
-use crate::kernel::{Kernel, Selected};
-use crate::layout::format::WORDS4;
-use crate::layout::params::{Params, Size};
-use crate::layout::shape::Shape;
+use crate::kernel::{AvailableKernel, Kernel};
+use crate::layout::info::SECTORIZED;
+use crate::layout::model::Layout;
+use crate::layout::params::{FilterParams, Geometry};
 use crate::layout::storage::{MAX_BLOCKS, Pages};
 use crate::rate::fpr;
 
 impl<F> Builder<F> {
-    /// The geometry for the values in a layout.
-    pub(crate) fn params<S: Shape>(&self) -> Result<Params, BuildError> {
-        let &Purpose { keys, rate, ref key_name } = &self.purpose;
-        if !purpose::is_key_name(key_name) {
+    /// The parameters for the values in a layout.
+    pub(crate) fn params<L: Layout>(&self) -> Result<FilterParams, BuildError> {
+        let &FilterSpec { keys, rate, ref key_name } = &self.spec;
+        if !spec::is_key_name(key_name) {
             return Err(BuildError::KeyName { bytes: key_name.len() });
         }
         let kernel = self.kernel.unwrap_or_else(Kernel::detect);
-        let kernel = Selected::new(kernel).map_err(|_| BuildError::KernelUnavailable { kernel })?;
+        let kernel = AvailableKernel::new(kernel).map_err(|_| BuildError::KernelUnavailable { kernel })?;
         let memory = self.memory.map(|bytes| bytes as u64);
-        let size = Wanted { keys, rate, memory, probes: self.probes }.size::<S>(MAX_BLOCKS as u64)?;
-        Ok(Params { pages: self.pages, ..geometry::<S>(size, self.seed, kernel) })
+        let geometry = SizeRequest { keys, rate, memory, probes: self.probes }.geometry::<L>(MAX_BLOCKS as u64)?;
+        Ok(FilterParams { pages: self.pages, ..params_for::<L>(geometry, self.seed, kernel) })
     }
 
     /// The keys and the rate of a filter of several parts, which alone determine its sizes.
-    pub(crate) fn of_parts<S: Shape>(&self) -> Result<(u64, f64), BuildError> {
-        match (self.purpose.keys, self.purpose.rate, self.memory, self.probes) {
+    pub(crate) fn keys_and_rate<L: Layout>(&self) -> Result<(u64, f64), BuildError> {
+        match (self.spec.keys, self.spec.rate, self.memory, self.probes) {
             // Reports errors in the values as given, before they are divided among the parts.
-            (Some(keys), Some(rate), None, None) => self.params::<S>().map(|_| (keys, rate)),
+            (Some(keys), Some(rate), None, None) => self.params::<L>().map(|_| (keys, rate)),
             _ => Err(BuildError::NotKeysAndRate),
         }
     }
 }
 
-/// The values that determine a size.
+/// The values that determine a geometry.
 #[derive(Clone, Copy)]
-pub(crate) struct Wanted {
+pub(crate) struct SizeRequest {
     pub(crate) keys: Option<u64>,
     pub(crate) rate: Option<f64>,
     /// Bytes.
@@ -45,9 +45,9 @@ pub(crate) struct Wanted {
     pub(crate) probes: Option<u32>,
 }
 
-impl Wanted {
-    /// The size for the values in a layout, if memory has room for `room` blocks.
-    pub(crate) fn size<S: Shape>(self, room: u64) -> Result<Size, BuildError> {
+impl SizeRequest {
+    /// The geometry for the values in a layout, if memory has room for `memory_blocks` blocks.
+    pub(crate) fn geometry<L: Layout>(self, memory_blocks: u64) -> Result<Geometry, BuildError> {
         let Self { keys, rate, memory, probes } = self;
         if keys == Some(0) {
             return Err(BuildError::NoKeys);
@@ -57,88 +57,88 @@ impl Wanted {
         {
             return Err(BuildError::Rate { value });
         }
-        probes.map_or(Ok(()), check_probes::<S>)?;
-        let most = most_blocks::<S>(room);
-        let units = memory.map(|bytes| units::<S>(bytes, most)).transpose()?;
+        probes.map_or(Ok(()), check_probes::<L>)?;
+        let max = max_blocks::<L>(memory_blocks);
+        let units = memory.map(|bytes| units::<L>(bytes, max)).transpose()?;
         Ok(match (keys, rate, units, probes) {
             (None, Some(rate), Some(units), given) => {
-                let capacity = |probes| (S::capacity(Size { units, probes }, rate), probes);
-                match S::FORMAT.candidates(given).map(capacity).max() {
-                    Some((1.., probes)) => Size { units, probes },
-                    _ => least::<S>(1, rate, given, S::FORMAT.blocks(units))?,
+                let capacity = |probes| (L::capacity(Geometry { units, probes }, rate), probes);
+                match L::INFO.candidates(given).map(capacity).max() {
+                    Some((1.., probes)) => Geometry { units, probes },
+                    _ => min_geometry::<L>(1, rate, given, L::INFO.blocks(units))?,
                 }
             }
-            (_, _, Some(units), Some(probes)) => Size { units, probes },
+            (_, _, Some(units), Some(probes)) => Geometry { units, probes },
             (Some(keys), Some(rate), ..) => {
-                least::<S>(keys, rate, probes, units.map_or(most, |units| S::FORMAT.blocks(units)))?
+                min_geometry::<L>(keys, rate, probes, units.map_or(max, |units| L::INFO.blocks(units)))?
             }
-            (Some(keys), None, Some(units), None) => Size { units, probes: S::best_probes(units, keys) },
+            (Some(keys), None, Some(units), None) => Geometry { units, probes: L::best_probes(units, keys) },
             _ => return Err(BuildError::Underspecified),
         })
     }
 }
 
-/// The smallest size of at most `limit` blocks that keeps a rate, rounded up to fold if the layout does.
-fn least<S: Shape>(keys: u64, rate: f64, probes: Option<u32>, limit: u64) -> Result<Size, BuildError> {
+/// The smallest geometry of at most `limit` blocks that keeps a rate, rounded up to fold if the layout does.
+fn min_geometry<L: Layout>(keys: u64, rate: f64, probes: Option<u32>, limit: u64) -> Result<Geometry, BuildError> {
     let floor = fpr::collision_floor(keys);
     if rate <= floor {
         return Err(BuildError::RateUnreachable { value: rate, floor });
     }
     // Searches past the limit, to report how much would be needed.
-    let unlimited = u64::MAX / (S::FORMAT.unit_bits / 8).max(1);
-    let size = S::least(keys, rate, probes, unlimited);
-    let blocks = size.map_or(u64::MAX, |size| S::FORMAT.blocks(size.units));
-    let size = size.filter(|_| blocks <= limit).ok_or(too_large(blocks, limit))?;
+    let unlimited = u64::MAX / (L::INFO.unit_bits / 8).max(1);
+    let geometry = L::min_geometry(keys, rate, probes, unlimited);
+    let blocks = geometry.map_or(u64::MAX, |geometry| L::INFO.blocks(geometry.units));
+    let geometry = geometry.filter(|_| blocks <= limit).ok_or(too_large(blocks, limit))?;
     // If the layout folds, a unit is a block.
-    Ok(if S::FOLDS { Size { units: foldable(size.units).min(limit), ..size } } else { size })
+    Ok(if L::FOLDS { Geometry { units: foldable(geometry.units).min(limit), ..geometry } } else { geometry })
 }
 
-/// The geometry of so many units, at least 1, with the seed 0.
+/// The parameters of so many units, at least 1, with the seed 0.
 #[cfg(feature = "variants")]
-pub(crate) fn exact<S: Shape>(units: u64, probes: u32) -> Result<Params, BuildError> {
-    check_probes::<S>(probes)?;
-    let (blocks, limit) = (S::FORMAT.blocks(units), most_blocks::<S>(MAX_BLOCKS as u64));
+pub(crate) fn exact_params<L: Layout>(units: u64, probes: u32) -> Result<FilterParams, BuildError> {
+    check_probes::<L>(probes)?;
+    let (blocks, limit) = (L::INFO.blocks(units), max_blocks::<L>(MAX_BLOCKS as u64));
     match units {
         0 => Err(BuildError::Memory { bytes: 0 }),
         _ if blocks > limit => Err(too_large(blocks, limit)),
-        _ => Ok(geometry::<S>(Size { units, probes }, 0, Selected::detect())),
+        _ => Ok(params_for::<L>(Geometry { units, probes }, 0, AvailableKernel::detect())),
     }
 }
 
-fn geometry<S: Shape>(Size { units, probes }: Size, seed: u64, kernel: Selected) -> Params {
+fn params_for<L: Layout>(Geometry { units, probes }: Geometry, seed: u64, kernel: AvailableKernel) -> FilterParams {
     // At most MAX_BLOCKS, which fits a usize.
-    Params { blocks: S::FORMAT.blocks(units) as usize, units, probes, seed, kernel, pages: Pages::default() }
+    FilterParams { blocks: L::INFO.blocks(units) as usize, units, probes, seed, kernel, pages: Pages::default() }
 }
 
-fn check_probes<S: Shape>(value: u32) -> Result<(), BuildError> {
-    let format = S::FORMAT;
-    match format.probes.contains(&value) {
+fn check_probes<L: Layout>(value: u32) -> Result<(), BuildError> {
+    let info = L::INFO;
+    match info.probes.contains(&value) {
         true => Ok(()),
-        false if format.id == WORDS4.id => Err(BuildError::Probes { value }),
-        false => Err(BuildError::LayoutProbes { layout: format.name, value, allowed: format.allowed }),
+        false if info.id == SECTORIZED.id => Err(BuildError::Probes { value }),
+        false => Err(BuildError::LayoutProbes { layout: info.name, value, allowed: info.allowed }),
     }
 }
 
 /// The whole units in the whole blocks, at most `limit`, of so many bytes.
-fn units<S: Shape>(bytes: u64, limit: u64) -> Result<u64, BuildError> {
+fn units<L: Layout>(bytes: u64, limit: u64) -> Result<u64, BuildError> {
     let blocks = bytes / BLOCK_BYTES as u64;
     if blocks > limit {
-        return Err(BuildError::TooLarge { bytes, limit: fpr::bytes(limit) });
+        return Err(BuildError::TooLarge { bytes, limit: fpr::block_bytes(limit) });
     }
     // Below 2^58 blocks.
-    match (u128::from(blocks) * 512 / u128::from(S::FORMAT.unit_bits)) as u64 {
+    match (u128::from(blocks) * 512 / u128::from(L::INFO.unit_bits)) as u64 {
         // Less than one unit.
         0 => Err(BuildError::Memory { bytes: bytes as usize }),
         units => Ok(units),
     }
 }
 
-fn most_blocks<S: Shape>(room: u64) -> u64 {
-    S::FORMAT.blocks(S::FORMAT.most_units).min(room)
+fn max_blocks<L: Layout>(memory_blocks: u64) -> u64 {
+    L::INFO.blocks(L::INFO.max_units).min(memory_blocks)
 }
 
 fn too_large(blocks: u64, limit: u64) -> BuildError {
-    BuildError::TooLarge { bytes: fpr::bytes(blocks), limit: fpr::bytes(limit) }
+    BuildError::TooLarge { bytes: fpr::block_bytes(blocks), limit: fpr::block_bytes(limit) }
 }
 
 /// Rounds a number of blocks up so that it folds to between 128 and 256 blocks: adds at most 1/128.
@@ -149,14 +149,14 @@ fn foldable(blocks: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::words4::Words4;
+    use crate::layout::sectorized::Sectorized;
 
     fn builder() -> Builder<()> {
         Builder::new()
     }
 
     fn geometry(builder: Builder<()>) -> (usize, u32) {
-        let params = builder.params::<Words4>().unwrap();
+        let params = builder.params::<Sectorized>().unwrap();
         (params.blocks, params.probes)
     }
 
@@ -165,9 +165,9 @@ mod tests {
         // 10.1138 bits a key by the independent model's table.
         let (blocks, probes) = geometry(builder().expected_keys(10_000_000).false_positive_rate(0.01));
         assert_eq!(probes, 8);
-        // The least, rounded up so that it folds ten times.
-        let least = 10.1138 * 1e7 / 512.0;
-        assert!(blocks % 1024 == 0 && (blocks as f64) > 0.9999 * least && (blocks as f64) < least + 1024.0, "{blocks}");
+        // The minimum, rounded up so that it folds ten times.
+        let min = 10.1138 * 1e7 / 512.0;
+        assert!(blocks % 1024 == 0 && (blocks as f64) > 0.9999 * min && (blocks as f64) < min + 1024.0, "{blocks}");
 
         let memory = blocks * 64;
         assert_eq!(geometry(builder().memory(memory).false_positive_rate(0.01)), (blocks, 8));
@@ -177,17 +177,17 @@ mod tests {
         assert_eq!(geometry(builder().memory(memory).expected_keys(25_000_000)).1, 4);
         assert_eq!(geometry(builder().memory(memory).expected_keys(1_600_000)).1, 16);
         assert_eq!(geometry(builder().memory(64).probes(4)), (1, 4));
-        // The purpose has no effect on a given size, be it too large or too small.
+        // The specification has no effect on a given size, be it too large or too small.
         for keys in [1, 10_000_000, 1_000_000_000] {
-            let of_size = builder().memory(memory).probes(12).expected_keys(keys);
-            assert_eq!(geometry(of_size.clone()), (blocks, 12));
-            assert_eq!(geometry(of_size.false_positive_rate(1e-6)), (blocks, 12));
+            let sized = builder().memory(memory).probes(12).expected_keys(keys);
+            assert_eq!(geometry(sized.clone()), (blocks, 12));
+            assert_eq!(geometry(sized.false_positive_rate(1e-6)), (blocks, 12));
         }
     }
 
     #[test]
     fn bad_values_are_named() {
-        let error = |builder: Builder<()>| builder.params::<Words4>().unwrap_err();
+        let error = |builder: Builder<()>| builder.params::<Sectorized>().unwrap_err();
         assert_eq!(error(builder()), BuildError::Underspecified);
         assert_eq!(error(builder().expected_keys(1)), BuildError::Underspecified);
         assert_eq!(error(builder().false_positive_rate(0.5)), BuildError::Underspecified);
@@ -211,26 +211,26 @@ mod tests {
         );
         assert!(matches!(
             error(builder().expected_keys(1 << 62).false_positive_rate(0.25 + 1e-10)),
-            BuildError::TooLarge { limit, .. } if limit == fpr::bytes(MAX_BLOCKS as u64)
+            BuildError::TooLarge { limit, .. } if limit == fpr::block_bytes(MAX_BLOCKS as u64)
         ));
     }
 
     #[test]
     fn a_memory_limit_says_what_would_be_needed() {
         let sized = builder().expected_keys(1000).false_positive_rate(0.01);
-        let needed = sized.params::<Words4>().unwrap().blocks * 64;
-        assert!(sized.clone().memory(needed).params::<Words4>().is_ok());
+        let needed = sized.params::<Sectorized>().unwrap().blocks * 64;
+        assert!(sized.clone().memory(needed).params::<Sectorized>().is_ok());
         let limit = needed as u64 - 64;
         assert_eq!(
-            sized.memory(limit as usize).params::<Words4>().unwrap_err(),
+            sized.memory(limit as usize).params::<Sectorized>().unwrap_err(),
             BuildError::TooLarge { bytes: needed as u64, limit }
         );
         assert!(matches!(
-            builder().memory(64).false_positive_rate(1e-30).params::<Words4>(),
+            builder().memory(64).false_positive_rate(1e-30).params::<Sectorized>(),
             Err(BuildError::RateUnreachable { .. })
         ));
         assert!(matches!(
-            builder().memory(64).false_positive_rate(1e-12).probes(4).params::<Words4>(),
+            builder().memory(64).false_positive_rate(1e-12).probes(4).params::<Sectorized>(),
             Err(BuildError::TooLarge { limit: 64, .. })
         ));
     }

@@ -1,4 +1,4 @@
-//! Filters in a row: scalable and rotating ones.
+//! Chains of filters: scalable and rotating ones.
 
 use super::*;
 use bloomline::{RotatingBloomFilter, ScalableBloomFilter};
@@ -16,7 +16,7 @@ fn scalable_filters_that_were_merged_are_the_same_there() {
         keys.iter().for_each(|key| _ = filter.insert(&key[..]).unwrap());
         filter
     };
-    let (after, asked) = (keys(90..300), keys(0..700));
+    let (after, queried) = (keys(90..300), keys(0..700));
     let mut merged = filled(10, &keys(0..70));
     merged.union(&filled(3, &keys(50..90))).unwrap();
     let mut shrunk = filled(100_000, &keys(0..90));
@@ -24,10 +24,10 @@ fn scalable_filters_that_were_merged_are_the_same_there() {
     for mut filter in [merged, shrunk] {
         let bytes = bytes_of!(filter);
         after.iter().for_each(|key| _ = filter.insert(&key[..]).unwrap());
-        let contains: Vec<bool> = asked.iter().map(|key| filter.contains(&key[..])).collect();
+        let contains: Vec<bool> = queried.iter().map(|key| filter.contains(&key[..])).collect();
         let jobs = [
             json!({ "read": hex(&bytes) }),
-            json!({ "read": hex(&bytes), "insert": hex_of_all(&after), "contains": hex_of_all(&asked) }),
+            json!({ "read": hex(&bytes), "insert": hex_of_all(&after), "contains": hex_of_all(&queried) }),
         ];
         let Some(replies) = ask(&jobs) else { return };
         assert!(file(&replies[0]) == bytes);
@@ -45,15 +45,15 @@ fn scalable_filters_are_the_same_there() {
         let mut new: Vec<bool> = before.iter().map(|key| filter.insert(&key[..]).unwrap()).collect();
         let bytes = bytes_of!(filter);
         new.extend(after.iter().map(|key| filter.insert(&key[..]).unwrap()));
-        let asked = keys(0..700);
-        let contains: Vec<bool> = asked.iter().map(|key| filter.contains(&key[..])).collect();
+        let queried = keys(0..700);
+        let contains: Vec<bool> = queried.iter().map(|key| filter.contains(&key[..])).collect();
         let all = [&before[..], &after].concat();
         let name = Some(filter.key_name()).filter(|name| !name.is_empty());
         let made = json!({ "first": first, "rate": rate, "seed": seed, "key_name": name });
         let jobs = [
             json!({ "read": hex(&bytes) }),
-            json!({ "read": hex(&bytes), "insert": hex_of_all(&after), "contains": hex_of_all(&asked) }),
-            json!({ "scalable": made, "insert": hex_of_all(&all), "contains": hex_of_all(&asked) }),
+            json!({ "read": hex(&bytes), "insert": hex_of_all(&after), "contains": hex_of_all(&queried) }),
+            json!({ "scalable": made, "insert": hex_of_all(&all), "contains": hex_of_all(&queried) }),
         ];
         let Some(replies) = ask(&jobs) else { return };
         assert!(file(&replies[0]) == bytes);
@@ -111,18 +111,18 @@ fn rotating_filters_are_the_same_there() {
         let builder = builder.generations(generations).rotate_when_full(rotates).key_name("url");
         let filter = builder.build().unwrap();
         let empty = bytes_of!(filter);
-        let (inserted, asked) = (keys(0..count), keys(0..700));
+        let (inserted, queried) = (keys(0..count), keys(0..700));
         let new: Vec<bool> = inserted.iter().map(|key| filter.insert(&key[..])).collect();
-        let contains: Vec<bool> = asked.iter().map(|key| filter.contains(&key[..])).collect();
+        let contains: Vec<bool> = queried.iter().map(|key| filter.contains(&key[..])).collect();
         let bytes = bytes_of!(filter);
         let made = json!({
             "window": window, "rate": 0.01, "generations": generations, "seed": window, "key_name": "url",
             "rotate_when_full": rotates,
         });
         let jobs = [
-            json!({ "read": hex(&bytes), "contains": hex_of_all(&asked) }),
-            json!({ "read": hex(&empty), "insert": hex_of_all(&inserted), "contains": hex_of_all(&asked) }),
-            json!({ "rotating": made, "insert": hex_of_all(&inserted), "contains": hex_of_all(&asked) }),
+            json!({ "read": hex(&bytes), "contains": hex_of_all(&queried) }),
+            json!({ "read": hex(&empty), "insert": hex_of_all(&inserted), "contains": hex_of_all(&queried) }),
+            json!({ "rotating": made, "insert": hex_of_all(&inserted), "contains": hex_of_all(&queried) }),
         ];
         let Some(replies) = ask(&jobs) else { return };
         for reply in &replies {

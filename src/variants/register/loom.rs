@@ -1,8 +1,8 @@
 //! loom models of the register's insert: under every interleaving the answers are those of some sequential order of the calls
 //! that keeps the order of each thread's. Two inserts in more than one step are wrong, and the models detect them. See
-//! src/filter/atomic/models.rs.
+//! src/filter/atomic/loom.rs.
 
-use super::{RegisterBloomFilter, Size, locate, place};
+use super::{Geometry, RegisterBloomFilter, locate, word_and_mask};
 use crate::sync::Ordering;
 use loom::sync::Arc;
 use loom::thread;
@@ -12,29 +12,30 @@ type Insert = fn(&RegisterBloomFilter, u64) -> bool;
 
 const REAL: Insert = RegisterBloomFilter::insert_hash;
 
-const SIZE: Size = Size { units: 8, probes: 2 };
+const SIZE: Geometry = Geometry { units: 8, probes: 2 };
 
 fn mask(hash: u64) -> u64 {
-    place(SIZE, hash).1
+    word_and_mask(SIZE, hash).1
 }
 
 /// Hashes of one word, two bits each: a, b, and one whose bits are one of a's and one of b's.
 fn hashes() -> [u64; 3] {
-    let mut in_word = (1u64..).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).filter(|&hash| place(SIZE, hash).0 == 0);
+    let mut in_word =
+        (1u64..).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).filter(|&hash| word_and_mask(SIZE, hash).0 == 0);
     let a = in_word.by_ref().find(|&hash| mask(hash).count_ones() == 2).unwrap();
     let b = in_word.by_ref().find(|&hash| (mask(hash) | mask(a)).count_ones() == 4).unwrap();
-    let shares = |hash, of| (mask(hash) & mask(of)).count_ones() == 1;
+    let shares = |hash, other| (mask(hash) & mask(other)).count_ones() == 1;
     let c = in_word.find(|&hash| shares(hash, a) && shares(hash, b)).unwrap();
     [a, b, c]
 }
 
 /// Returns true if the answers of the threads' inserts are those of one order of them, with `bits` already set.
-fn explained(bits: u64, threads: &[&[(u64, bool)]]) -> bool {
+fn is_linearizable(bits: u64, threads: &[&[(u64, bool)]]) -> bool {
     let next = |i: usize| {
         let Some((&(hash, new), after)) = threads[i].split_first() else { return false };
         let mut rest = threads.to_vec();
         rest[i] = after;
-        (bits & mask(hash) != mask(hash)) == new && explained(bits | mask(hash), &rest)
+        (bits & mask(hash) != mask(hash)) == new && is_linearizable(bits | mask(hash), &rest)
     };
     threads.iter().all(|thread| thread.is_empty()) || (0..threads.len()).any(next)
 }
@@ -59,7 +60,7 @@ fn race(preemptions: usize, insert: Insert, threads: &'static [&'static [usize]]
         let mut answers = std::vec![run(&filter, threads[0])];
         answers.extend(others.into_iter().map(|thread| thread.join().unwrap()));
         let answers: Vec<&[(u64, bool)]> = answers.iter().map(Vec::as_slice).collect();
-        assert!(explained(0, &answers), "no order explains {answers:x?}");
+        assert!(is_linearizable(0, &answers), "no order explains {answers:x?}");
         let inserted = answers.iter().copied().flatten().fold(0, |bits, &(hash, _)| bits | mask(hash));
         let (word, _) = locate(SIZE, &filter.0.blocks, hashes[0]);
         assert_eq!(word.load(Ordering::Relaxed), inserted, "a bit was lost");
@@ -88,7 +89,7 @@ fn two_threads_with_the_bits_of_a_third() {
 
 /// Decides by the value that was read, and not by the value that the write replaced.
 fn the_read_decides(filter: &RegisterBloomFilter, hash: u64) -> bool {
-    let (word, mask) = locate(filter.0.params.size(), &filter.0.blocks, hash);
+    let (word, mask) = locate(filter.0.params.geometry(), &filter.0.blocks, hash);
     let new = word.load(Ordering::Acquire) & mask != mask;
     word.fetch_or(mask, Ordering::AcqRel);
     new
@@ -96,7 +97,7 @@ fn the_read_decides(filter: &RegisterBloomFilter, hash: u64) -> bool {
 
 /// Sets bit by bit, and is new if this call set any.
 fn bit_by_bit(filter: &RegisterBloomFilter, hash: u64) -> bool {
-    let (word, mask) = locate(filter.0.params.size(), &filter.0.blocks, hash);
+    let (word, mask) = locate(filter.0.params.geometry(), &filter.0.blocks, hash);
     let bits = (0..64).map(|i| 1 << i).filter(|bit| mask & bit != 0);
     bits.fold(false, |new, bit| word.fetch_or(bit, Ordering::AcqRel) & bit == 0 || new)
 }

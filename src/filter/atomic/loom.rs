@@ -21,9 +21,9 @@ fn filter() -> AtomicBloomFilter {
 }
 
 /// A key by its four (word, position) pairs.
-fn key(places: [(usize, u64); LANES]) -> Pattern {
+fn key(lanes: [(usize, u64); LANES]) -> Pattern {
     let lane = |(upper, position): (usize, u64)| (upper as u64) << 15 | position;
-    let first = (0..LANES).fold(0, |first, g| first | lane(places[g]) << (16 * g));
+    let first = (0..LANES).fold(0, |first, g| first | lane(lanes[g]) << (16 * g));
     Pattern { first, second: 0 }
 }
 
@@ -127,7 +127,7 @@ fn first_lacking_word_decides(block: &AtomicBlock, pattern: Pattern) -> bool {
     claimed.unwrap_or(false)
 }
 
-/// The real decider, but written before the words below it.
+/// The real linearizing word, but written before the words below it.
 fn decider_is_written_first(block: &AtomicBlock, pattern: Pattern) -> bool {
     let chosen: [(usize, u64); LANES] = core::array::from_fn(|lane| pattern.word_and_mask::<1>(lane));
     let lacking = chosen.map(|(word, mask)| block.0[word].load(Ordering::Acquire) & mask != mask);
@@ -169,7 +169,7 @@ fn an_insert_that_was_told_of_is_seen() {
     model(4, || {
         let filter = Arc::new(filter());
         let (tell, told) = loom::sync::mpsc::channel();
-        let inserting = {
+        let insert_methods = {
             let filter = Arc::clone(&filter);
             thread::spawn(move || {
                 filter.insert_hash(HASHES[0]);
@@ -179,7 +179,7 @@ fn an_insert_that_was_told_of_is_seen() {
         filter.insert_hash(HASHES[1]);
         told.recv().unwrap();
         assert!(filter.contains_hash(HASHES[0]));
-        inserting.join().unwrap();
+        insert_methods.join().unwrap();
     });
 }
 
@@ -187,14 +187,14 @@ fn an_insert_that_was_told_of_is_seen() {
 fn what_a_query_saw_stays_seen() {
     model(4, || {
         let filter = Arc::new(filter());
-        let inserting = {
+        let insert_methods = {
             let filter = Arc::clone(&filter);
             thread::spawn(move || filter.insert_hash(HASHES[0]))
         };
         let first = filter.contains_hash(HASHES[0]);
         let second = filter.contains_hash(HASHES[0]);
         assert!(second || !first);
-        inserting.join().unwrap();
+        insert_methods.join().unwrap();
     });
 }
 

@@ -1,8 +1,8 @@
-//! Statistics of a filter's bits.
+//! Counts and rates of the bits that are set.
 
 use crate::kernel::block::{LANES, WORDS};
 #[cfg(feature = "file")]
-use crate::kernel::{Isa, Task};
+use crate::kernel::{BatchOp, Isa};
 
 /// The mean of rates.
 pub(crate) fn mean(rates: impl Iterator<Item = f64>) -> f64 {
@@ -12,7 +12,7 @@ pub(crate) fn mean(rates: impl Iterator<Item = f64>) -> f64 {
 
 /// The exact chance that a key with a random hash finds all its bits set in these very blocks: for each lane the mean
 /// over its two words of (set / 64)^b, multiplied over the lanes, averaged over the blocks.
-pub(crate) fn current_rate(blocks: impl Iterator<Item = [u64; WORDS]>, probes: u32) -> f64 {
+pub(crate) fn current_fpr(blocks: impl Iterator<Item = [u64; WORDS]>, probes: u32) -> f64 {
     let b = probes as usize / LANES;
     // (set / 64)^b / 2 for every count of set bits.
     let half: [f64; 65] = core::array::from_fn(|set| (0..b).fold(0.5, |product, _| product * set as f64 / 64.0));
@@ -21,16 +21,17 @@ pub(crate) fn current_rate(blocks: impl Iterator<Item = [u64; WORDS]>, probes: u
 }
 
 /// The number of bits set.
-pub(crate) fn ones(blocks: impl Iterator<Item = [u64; WORDS]>) -> u64 {
+pub(crate) fn count_ones(blocks: impl Iterator<Item = [u64; WORDS]>) -> u64 {
     blocks.flatten().map(|word| u64::from(word.count_ones())).sum()
 }
 
-/// Counts the bits set in the bytes of a file. It is a task because most CPUs count far faster than the baseline of x86-64 can.
+/// Counts the bits set in the bytes of a file. It is a [`BatchOp`] because most CPUs count far faster than the baseline of
+/// x86-64 can.
 #[cfg(feature = "file")]
 pub(crate) struct CountOnes<'a>(pub(crate) &'a [[u8; 8]]);
 
 #[cfg(feature = "file")]
-impl Task for CountOnes<'_> {
+impl BatchOp for CountOnes<'_> {
     type Output = u64;
     #[inline(always)]
     fn run<I: Isa, const B: usize>(self, _: I) -> u64 {
@@ -58,7 +59,7 @@ mod tests {
             };
             hits += u32::from((0..LANES).all(set));
         }
-        let rate = current_rate([words].into_iter(), 8);
+        let rate = current_fpr([words].into_iter(), 8);
         let sigma = (rate * (1.0 - rate) / f64::from(trials)).sqrt();
         let measured = f64::from(hits) / f64::from(trials);
         // Five sigma: a sound build fails once in two million seeds, and the seed is fixed.

@@ -10,20 +10,21 @@
 //! it (Lahav, Vafeiadis, Kang, Hur, Dreyer, "Repairing Sequential Consistency in C/C++11", PLDI 2017). Two claims need just
 //! that, so under RC11 one claim holds with any orderings, and a check of them by RC11 would detect nothing.
 
-use super::{BEFORE, DECIDER, SCAN};
+use super::{LINEARIZING_ORDERING, PRECEDING_ORDERING, SCAN_ORDERING};
 use crate::sync::Ordering::{self, AcqRel, Acquire, Relaxed, Release};
 use std::collections::BTreeSet;
 use std::{vec, vec::Vec};
 
-/// The orderings of an insert: its loads, its writes before the decider, and the decider.
+/// The orderings of an insert: its loads, its writes before the linearizing one, and the linearizing write.
 #[derive(Clone, Copy)]
 struct Orderings {
     scan: Ordering,
-    before: Ordering,
-    decider: Ordering,
+    preceding: Ordering,
+    linearizing: Ordering,
 }
 
-const REAL: Orderings = Orderings { scan: SCAN, before: BEFORE, decider: DECIDER };
+const REAL: Orderings =
+    Orderings { scan: SCAN_ORDERING, preceding: PRECEDING_ORDERING, linearizing: LINEARIZING_ORDERING };
 
 #[derive(Clone, Copy)]
 struct Event {
@@ -44,7 +45,7 @@ fn insert(thread: usize, words: usize, lacking: usize, orderings: Orderings) -> 
         (0..words).map(|word| Event { word, found: Some(lacking >> word & 1 == 1), ..event }).collect();
     let lacks: Vec<_> = (0..words).filter(|word| lacking >> word & 1 == 1).collect();
     events.extend(lacks.iter().enumerate().map(|(i, &word)| {
-        let ordering = if i + 1 == lacks.len() { orderings.decider } else { orderings.before };
+        let ordering = if i + 1 == lacks.len() { orderings.linearizing } else { orderings.preceding };
         Event { word, ordering, writes: Some(0), ..event }
     }));
     events
@@ -63,7 +64,7 @@ fn allowed(events: &[Event]) -> bool {
                 && a.word == b.word
                 && releases
                 && acquires
-                && a.writes.is_some_and(|place| place <= b.reads);
+                && a.writes.is_some_and(|position| position <= b.reads);
             happens_before[i] |= u32::from(in_order || synchronises) << j;
         }
     }
@@ -77,12 +78,13 @@ fn allowed(events: &[Event]) -> bool {
     if (0..events.len()).any(|i| happens_before[i] >> i & 1 == 1) {
         return false;
     }
-    // Coherence: what happens later sees and makes no earlier place in a word's order.
+    // Coherence: what happens later sees and makes no earlier position in a word's order.
     events.iter().enumerate().all(|(i, a)| {
         let later = events.iter().enumerate().filter(|(j, b)| happens_before[i] >> j & 1 == 1 && a.word == b.word);
         later.into_iter().all(|(_, b)| {
             a.writes.unwrap_or(a.reads) <= b.reads
-                && b.writes.is_none_or(|place| a.writes.is_none_or(|earlier| earlier < place) && a.reads < place)
+                && b.writes
+                    .is_none_or(|position| a.writes.is_none_or(|earlier| earlier < position) && a.reads < position)
         })
     })
 }
@@ -95,21 +97,21 @@ fn choices(limits: &[usize], take: &mut impl FnMut(&[usize])) {
     }
     loop {
         take(&choice);
-        let Some(place) = (0..limits.len()).find(|&i| choice[i] + 1 < limits[i]) else { return };
-        choice[..place].fill(0);
-        choice[place] += 1;
+        let Some(position) = (0..limits.len()).find(|&i| choice[i] + 1 < limits[i]) else { return };
+        choice[..position].fill(0);
+        choice[position] += 1;
     }
 }
 
-fn permutations(of: &[usize]) -> Vec<Vec<usize>> {
-    if of.is_empty() {
+fn permutations(items: &[usize]) -> Vec<Vec<usize>> {
+    if items.is_empty() {
         return vec![vec![]];
     }
     let with_first = |i: usize| {
-        let rest: Vec<_> = [&of[..i], &of[i + 1..]].concat();
-        permutations(&rest).into_iter().map(move |rest| [vec![of[i]], rest].concat())
+        let rest: Vec<_> = [&items[..i], &items[i + 1..]].concat();
+        permutations(&rest).into_iter().map(move |rest| [vec![items[i]], rest].concat())
     };
-    (0..of.len()).flat_map(with_first).collect()
+    (0..items.len()).flat_map(with_first).collect()
 }
 
 /// The sets of threads that claim their key, in every allowed execution. `keys[t][w]` are the bits of thread t's key in word w.
@@ -129,26 +131,26 @@ fn outcomes(keys: &[&[u8]], orderings: Orderings) -> BTreeSet<Vec<bool>> {
             // The contents of a word after each write.
             let mut values = vec![vec![0]; words];
             for word in 0..words {
-                for (place, &i) in orders[word][order[word]].iter().enumerate() {
-                    (events[i].reads, events[i].writes) = (place, Some(place + 1));
-                    let value = values[word][place] | keys[events[i].thread][word];
+                for (position, &i) in orders[word][order[word]].iter().enumerate() {
+                    (events[i].reads, events[i].writes) = (position, Some(position + 1));
+                    let value = values[word][position] | keys[events[i].thread][word];
                     values[word].push(value);
                 }
             }
-            let lacks = |event: &Event, place: usize| {
+            let lacks = |event: &Event, position: usize| {
                 let mask = keys[event.thread][event.word];
-                values[event.word][place] & mask != mask
+                values[event.word][position] & mask != mask
             };
             let loads: Vec<usize> = (0..events.len()).filter(|&i| events[i].found.is_some()).collect();
             let sources: Vec<Vec<usize>> = loads
                 .iter()
                 .map(|&i| {
                     let found = events[i].found.expect("a load");
-                    (0..values[events[i].word].len()).filter(|&place| lacks(&events[i], place) == found).collect()
+                    (0..values[events[i].word].len()).filter(|&position| lacks(&events[i], position) == found).collect()
                 })
                 .collect();
             let claims = |thread: usize| {
-                // The last event of a thread that writes is its decider's.
+                // The last event of a thread that writes is its linearizing write.
                 let last = events.iter().rfind(|event| event.thread == thread).expect("loads at least");
                 last.writes.is_some() && lacks(last, last.reads)
             };
@@ -167,7 +169,7 @@ fn outcomes(keys: &[&[u8]], orderings: Orderings) -> BTreeSet<Vec<bool>> {
     outcomes
 }
 
-/// The most threads, and the least, that claim the key of the first `rivals` threads.
+/// The highest and the lowest number of threads that claim the key of the first `rivals` threads.
 fn claims(keys: &[&[u8]], rivals: usize, orderings: Orderings) -> (usize, usize) {
     let outcomes = outcomes(keys, orderings);
     let counts = || outcomes.iter().map(|claims| claims[..rivals].iter().filter(|&&won| won).count());
@@ -192,18 +194,18 @@ fn one_of_three_threads_claims_a_key_of_two_words() {
 fn at_most_one_of_two_threads_claims_a_key_while_another_key_comes() {
     let other: &[u8] = &[3, 2];
     assert_eq!(claims(&[TWO, TWO, other], 2, REAL), (1, 1));
-    // All bits of the other key are bits of this one: it may complete the decider, and then no thread claims.
+    // All bits of the other key are bits of this one: it may complete the linearizing word, and then no thread claims.
     let inside: &[u8] = &[0, 1];
     assert_eq!(claims(&[TWO, TWO, inside], 2, REAL), (1, 0));
 }
 
-/// The orderings that the proof needs: Acquire for the loads, and Release for the decider.
-const LEAST: Orderings = Orderings { scan: Acquire, before: Relaxed, decider: Release };
+/// The orderings that the proof needs: Acquire for the loads, and Release for the linearizing write.
+const WEAKEST: Orderings = Orderings { scan: Acquire, preceding: Relaxed, linearizing: Release };
 
 #[test]
 fn no_ordering_is_needed_but_those_of_the_proof() {
-    assert_eq!(claims(&[FOUR; 2], 2, LEAST), (1, 1));
-    assert_eq!(claims(&[TWO; 3], 3, LEAST), (1, 1));
+    assert_eq!(claims(&[FOUR; 2], 2, WEAKEST), (1, 1));
+    assert_eq!(claims(&[TWO; 3], 3, WEAKEST), (1, 1));
 }
 
 #[test]
@@ -211,11 +213,11 @@ fn each_ordering_of_the_proof_is_needed() {
     let weakened = |orderings| {
         [
             Orderings { scan: Relaxed, ..orderings },
-            Orderings { decider: Relaxed, ..orderings },
-            Orderings { decider: Acquire, ..orderings },
+            Orderings { linearizing: Relaxed, ..orderings },
+            Orderings { linearizing: Acquire, ..orderings },
         ]
     };
-    for orderings in [weakened(LEAST), weakened(REAL)].concat() {
+    for orderings in [weakened(WEAKEST), weakened(REAL)].concat() {
         assert_eq!(claims(&[FOUR; 2], 2, orderings).0, 2);
         assert_eq!(claims(&[TWO; 3], 3, orderings).0, 2);
     }

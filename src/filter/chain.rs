@@ -1,13 +1,13 @@
-//! Several filters in a row, as one: their common properties, and whether one of them has a hash.
+//! A chain of filters that are asked one after another, as one: their common properties, and whether one of them has a hash.
 
-use crate::batch::{FEW, PENDING, Pending};
-use crate::filter::fixed::Fixed;
+use crate::batch::{MAX_UNRESOLVED, SMALL_BATCH, Unresolved};
+use crate::filter::raw::RawFilter;
 use crate::layout::access::Access;
-use crate::layout::operations::Operations;
-use crate::layout::words4::Words4;
+use crate::layout::ops::LayoutOps;
+use crate::layout::sectorized::Sectorized;
 
 /// The properties that any of the filters has for all of them, and their combined figures.
-macro_rules! as_one {
+macro_rules! aggregate_methods {
     ($self:ident, any: $filter:expr, all: $filters:expr) => {
         pub(crate) fn current_fpr(&$self) -> f64 {
             crate::rate::growth::combined($filters.map(|filter| filter.current_fpr()))
@@ -34,37 +34,37 @@ macro_rules! as_one {
         }
     };
 }
-pub(crate) use as_one;
+pub(crate) use aggregate_methods;
 
 /// Queries all filters: `found[i]` is true if a filter has `hashes[i]`. Returns how many are. The filters, of one hasher, are
 /// in the order of the search. Each gets a batch of the hashes that no filter before it has.
-pub(crate) fn contains_many<'a, A: Access + 'a>(
-    filters: impl Iterator<Item = &'a Fixed<Words4, A>> + Clone,
+pub(crate) fn contains_hashes<'a, A: Access + 'a>(
+    filters: impl Iterator<Item = &'a RawFilter<Sectorized, A>> + Clone,
     hashes: &[u64],
     found: &mut [bool],
 ) -> usize
 where
-    Words4: Operations<A>,
+    Sectorized: LayoutOps<A>,
 {
     let mut others = filters.clone();
     if let (Some(only), None) = (others.next(), others.next()) {
         return only.contains_hashes(hashes, found);
     }
-    if hashes.len() <= FEW {
+    if hashes.len() <= SMALL_BATCH {
         let contains = |hash| filters.clone().any(|filter| filter.contains_hash(hash));
         hashes.iter().zip(&mut *found).for_each(|(&hash, found)| *found = contains(hash));
         return found.iter().filter(|found| **found).count();
     }
-    let mut pending = Pending::new();
+    let mut unresolved = Unresolved::new();
     let mut count = 0;
-    for (hashes, found) in hashes.chunks(PENDING).zip(found.chunks_mut(PENDING)) {
-        pending.take(hashes);
+    for (hashes, found) in hashes.chunks(MAX_UNRESOLVED).zip(found.chunks_mut(MAX_UNRESOLVED)) {
+        unresolved.reset(hashes);
         for filter in filters.clone() {
-            pending.drop_seen(|hashes, seen| filter.contains_hashes(hashes, seen));
+            unresolved.retain_absent(|hashes, seen| filter.contains_hashes(hashes, seen));
         }
         found.fill(true);
-        pending.places().for_each(|place| found[place] = false);
-        count += hashes.len() - pending.hashes().len();
+        unresolved.indices().for_each(|index| found[index] = false);
+        count += hashes.len() - unresolved.hashes().len();
     }
     count
 }

@@ -4,7 +4,7 @@
 
 /// The constants of a layout, for its files and its sizes.
 #[derive(Debug)]
-pub(crate) struct Format {
+pub(crate) struct LayoutInfo {
     pub(crate) id: u16,
     pub(crate) name: &'static str,
     /// The numbers of probes that it offers, ascending, and in words.
@@ -15,73 +15,73 @@ pub(crate) struct Format {
     /// True if files have the number of units besides the number of blocks. Otherwise the field is 0.
     pub(crate) has_units: bool,
     /// The most units that a hash can choose among.
-    pub(crate) most_units: u64,
+    pub(crate) max_units: u64,
 }
 
-pub(crate) const WORDS4: Format = Format {
+pub(crate) const SECTORIZED: LayoutInfo = LayoutInfo {
     id: 1,
     name: "words4",
     probes: &crate::kernel::block::PROBES,
     allowed: "4, 8, 12 or 16",
     unit_bits: 512,
     has_units: false,
-    most_units: u64::MAX,
+    max_units: u64::MAX,
 };
-pub(crate) const CLASSIC: Format = Format {
+pub(crate) const CLASSIC: LayoutInfo = LayoutInfo {
     id: 2,
     name: "classic",
     probes: &ONE_TO_32,
     allowed: "1 to 32",
     unit_bits: 1,
     has_units: true,
-    most_units: u64::MAX,
+    max_units: u64::MAX,
 };
-pub(crate) const COUNTING: Format = Format {
+pub(crate) const COUNTING: LayoutInfo = LayoutInfo {
     id: 3,
     name: "counting",
     probes: &[4, 8, 16],
     allowed: "4, 8 or 16",
     unit_bits: 1024,
     has_units: true,
-    most_units: u64::MAX,
+    max_units: u64::MAX,
 };
-pub(crate) const SPLIT_BLOCK: Format = Format {
+pub(crate) const SPLIT_BLOCK: LayoutInfo = LayoutInfo {
     id: 4,
     name: "split block",
     probes: &[8],
     allowed: "8",
     unit_bits: 256,
     has_units: true,
-    most_units: 1 << 32,
+    max_units: 1 << 32,
 };
-pub(crate) const REGISTER: Format = Format {
+pub(crate) const REGISTER: LayoutInfo = LayoutInfo {
     id: 5,
     name: "register",
     probes: &[2, 3, 4, 5, 6, 7, 8, 9, 10],
     allowed: "2 to 10",
     unit_bits: 64,
     has_units: true,
-    most_units: u64::MAX,
+    max_units: u64::MAX,
 };
-pub(crate) const TWO_BLOCKS: Format = Format {
+pub(crate) const TWO_BLOCKS: LayoutInfo = LayoutInfo {
     id: 6,
     name: "words4x2",
     probes: &[8, 16, 24, 32],
     allowed: "8, 16, 24 or 32",
     unit_bits: 512,
     has_units: true,
-    most_units: u64::MAX,
+    max_units: u64::MAX,
 };
 
 /// All layouts, by number from 1 on.
-pub(crate) static ALL: [&Format; 6] = [&WORDS4, &CLASSIC, &COUNTING, &SPLIT_BLOCK, &REGISTER, &TWO_BLOCKS];
+pub(crate) static ALL: [&LayoutInfo; 6] = [&SECTORIZED, &CLASSIC, &COUNTING, &SPLIT_BLOCK, &REGISTER, &TWO_BLOCKS];
 
 const ONE_TO_32: [u32; 32] = [
     1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31,
     32,
 ];
 
-impl Format {
+impl LayoutInfo {
     /// The blocks of 64 bytes that so many units take.
     pub(crate) fn blocks(&self, units: u64) -> u64 {
         match self.unit_bits {
@@ -102,9 +102,9 @@ mod tests {
 
     #[test]
     fn numbers_are_places() {
-        for (i, format) in ALL.into_iter().enumerate() {
-            assert_eq!(usize::from(format.id), i + 1);
-            assert!(format.probes.is_sorted());
+        for (i, info) in ALL.into_iter().enumerate() {
+            assert_eq!(usize::from(info.id), i + 1);
+            assert!(info.probes.is_sorted());
         }
     }
 
