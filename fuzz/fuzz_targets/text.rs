@@ -6,13 +6,13 @@ mod specification;
 
 use bloomline::KeyHasher;
 use bloomline_text::near::{Near, Scratch};
-use bloomline_text::{Claim, Rules, Texts, Unit};
+use bloomline_text::{Rules, Texts, Unit};
 use libfuzzer_sys::fuzz_target;
 use specification::{Exact, Specification, fates};
 use std::collections::HashSet;
 
-fuzz_target!(|input: ([bool; 7], u8, u8, u8, Vec<Vec<u8>>)| {
-    let ([document, at_least, drop_document, trim, ignore_case, gram, frozen], ngram, min_ngram, share, documents) =
+fuzz_target!(|input: ([bool; 6], u8, u8, u8, Vec<Vec<u8>>)| {
+    let ([document, at_least, drop_document, trim, ignore_case, frozen], ngram, min_ngram, share, documents) =
         input;
     let mut rules = Rules::default();
     rules.unit = if document { Unit::Document } else { Unit::Paragraph };
@@ -20,7 +20,6 @@ fuzz_target!(|input: ([bool; 7], u8, u8, u8, Vec<Vec<u8>>)| {
     rules.threshold = f64::from(share % 11) / 10.0;
     (rules.at_least, rules.drop_document, rules.frozen) = (at_least, drop_document, frozen);
     (rules.trim, rules.ignore_case) = (trim, ignore_case);
-    rules.claim = if gram { Claim::Gram } else { Claim::Unit };
     let hasher = KeyHasher::new(0);
     let (mut texts, mut set) = (Texts::default(), Exact::default());
     documents.iter().for_each(|text| texts.push(&rules, &hasher, text));

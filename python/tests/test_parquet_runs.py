@@ -321,8 +321,6 @@ CORPUS = {
     "keep-empty": ["--keep-empty"],
     "drop-document": ["--drop-document"],
     "near": ["--near", "0.8"],
-    "dclm": ["--like", "dclm"],
-    "c4": ["--like", "c4"],
     "annotate": ["--annotate"],
     "annotate-documents": ["--annotate", "--by", "document"],
 }

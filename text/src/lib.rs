@@ -68,20 +68,10 @@ pub enum Unit {
     Paragraph,
 }
 
-/// The item that a claim covers: of equal items, only the first is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Claim {
-    /// The unit: all its grams are looked up before one is inserted, and the grams of a cut unit are not inserted. A
-    /// gram that occurs several times in a unit counts each time. Two threads that look up equal units at the same
-    /// moment keep both.
-    Unit,
-    /// Each gram: it counts as found if it was claimed before, also by its own unit, and it is inserted even if the
-    /// unit is cut. A unit with fewer than two grams is compared as exact text only.
-    Gram,
-}
-
 /// The rules for dividing texts into units and grams, and for cutting units.
+///
+/// All grams of a unit are looked up before one is inserted, and the grams of a cut unit are not inserted. A gram that
+/// occurs several times in a unit counts each time. Two threads that look up equal units at the same moment keep both.
 ///
 /// # Examples
 /// ```
@@ -103,7 +93,7 @@ pub struct Rules {
     /// that begins it, or no gram if the text has only white space.
     pub ngram: usize,
     /// The minimum number of tokens of a unit with fewer than `ngram` tokens, 13 by default. These tokens are one gram.
-    /// A shorter unit has no grams: it is kept and inserts nothing. Ignored if `ngram` is 0 and with [`Claim::Gram`].
+    /// A shorter unit has no grams: it is kept and inserts nothing. Ignored if `ngram` is 0.
     pub min_ngram: usize,
     /// The fraction of found grams, from 0 to 1, above which a unit is cut; 0.8 by default. If `ngram` is 0, a unit is
     /// cut if its exact text was found.
@@ -121,8 +111,6 @@ pub struct Rules {
     /// The normalization before texts are compared, by default none. A unit with only white space in its form has no
     /// exact text.
     pub form: Form,
-    /// The item that a thread claims, by default the unit.
-    pub claim: Claim,
     /// True if nothing is inserted.
     pub frozen: bool,
 }
@@ -161,7 +149,6 @@ impl Default for Rules {
             trim: false,
             ignore_case: false,
             form: Form::default(),
-            claim: Claim::Unit,
             frozen: false,
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::masks::{self, BLOCK};
 use crate::scan::Newline;
-use crate::{Claim, Rules, Set, Unit, form, grams, tokens};
+use crate::{Rules, Set, Unit, form, grams, tokens};
 use alloc::vec::Vec;
 use bloomline::KeyHasher;
 use core::ops::Range;
@@ -105,7 +105,6 @@ impl Texts {
         let unit = &text[from.at..to.at];
         let before = self.hashes.len();
         if rules.ngram > 0 {
-            let min_ngram = if rules.claim == Claim::Gram { usize::MAX } else { rules.min_ngram };
             let mut tokens = from.tokens..to.tokens;
             if !rules.form.is_plain() {
                 self.tokens.clear();
@@ -113,22 +112,20 @@ impl Texts {
                 tokens::hashes(formed, hasher, &mut self.tokens);
                 tokens = 0..self.tokens.len();
             }
-            grams::hashes(&self.tokens[tokens], rules.ngram, min_ngram, hasher, &mut self.hashes);
-        }
-        let mut grams = self.hashes.len() - before;
-        if rules.ngram == 0 || rules.claim == Claim::Gram && grams < 2 {
+            grams::hashes(&self.tokens[tokens], rules.ngram, rules.min_ngram, hasher, &mut self.hashes);
+        } else {
             let newline = rules.unit == Unit::Paragraph && unit.first() == Some(&b'\n');
-            grams = self.push_exact(rules, hasher, &unit[usize::from(newline)..]);
+            self.push_exact(rules, hasher, &unit[usize::from(newline)..]);
         }
-        let end = self.hashes.len();
-        self.units.push(UnitEntry { start: from.at, end: to.at, hashes: end, grams, found: 0, cut: false });
+        let hashes = self.hashes.len();
+        self.units.push(UnitEntry { start: from.at, end: to.at, hashes, grams: hashes - before, found: 0, cut: false });
     }
 
-    /// Adds the hash of a unit's exact text, unless it is blank. Returns the number of added hashes.
-    fn push_exact(&mut self, rules: &Rules, hasher: &KeyHasher, text: &[u8]) -> usize {
+    /// Adds the hash of a unit's exact text, unless it is blank.
+    fn push_exact(&mut self, rules: &Rules, hasher: &KeyHasher, text: &[u8]) {
         let mut text = rules.form.apply_into(text, &mut self.form_scratch);
         if is_blank(text) {
-            return 0;
+            return;
         }
         if rules.trim {
             text = from_utf8(text).map_or_else(|_| text.trim_ascii(), |text| text.trim().as_bytes());
@@ -142,7 +139,6 @@ impl Texts {
             text = &self.lower;
         }
         self.hashes.push(hasher.bytes(text));
-        1
     }
 
     /// Returns the number of documents.
@@ -171,10 +167,10 @@ impl Texts {
     pub fn decide<S: Set + ?Sized>(&mut self, rules: &Rules, set: &mut S) -> Result<(), S::Error> {
         self.answers.clear();
         self.answers.resize(self.hashes.len(), false);
-        if rules.claim == Claim::Unit && rules.ngram > 0 {
-            self.decide_by_unit(rules, set)?;
+        if rules.ngram > 0 {
+            self.decide_grams(rules, set)?;
         } else {
-            self.decide_by_gram(rules, set)?;
+            self.decide_exact(rules, set)?;
         }
         let mut start = 0;
         for document in &mut self.documents {
@@ -192,7 +188,7 @@ impl Texts {
     /// The grams of several units are looked up together, so that the filter's memory is fetched for all of them at
     /// once. A gram that was found stays found. A unit with missing grams is looked up again if an earlier unit has
     /// inserted since.
-    fn decide_by_unit<S: Set + ?Sized>(&mut self, rules: &Rules, set: &mut S) -> Result<(), S::Error> {
+    fn decide_grams<S: Set + ?Sized>(&mut self, rules: &Rules, set: &mut S) -> Result<(), S::Error> {
         let Self { units, hashes, answers, .. } = self;
         let (mut rest, mut start) = (&mut units[..], 0);
         while let Some(first) = rest.first() {
@@ -220,8 +216,8 @@ impl Texts {
         Ok(())
     }
 
-    /// Looks up or inserts the grams of all units in one call, in order.
-    fn decide_by_gram<S: Set + ?Sized>(&mut self, rules: &Rules, set: &mut S) -> Result<(), S::Error> {
+    /// Looks up or inserts the exact texts of all units in one call, in order.
+    fn decide_exact<S: Set + ?Sized>(&mut self, rules: &Rules, set: &mut S) -> Result<(), S::Error> {
         let Self { units, hashes, answers, .. } = self;
         if rules.frozen {
             set.contains_hashes(hashes, answers)?;
@@ -230,9 +226,7 @@ impl Texts {
             answers.iter_mut().for_each(|answer| *answer = !*answer);
         }
         for unit in units {
-            // If a unit is compared as exact text, the last hash is the one that counts.
-            let counted = &answers[unit.hashes - unit.grams..unit.hashes];
-            unit.found = counted.iter().filter(|found| **found).count();
+            unit.found = usize::from(unit.grams > 0 && answers[unit.hashes - 1]);
             unit.cut = rules.is_duplicate(unit.grams, unit.found);
         }
         Ok(())

@@ -5,7 +5,7 @@ mod specification;
 
 use crate::near::{specified_gram, specified_token};
 use bloomline::{AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, KeyHasher, ScalableBloomFilter};
-use bloomline_text::{Claim, Rules, Texts, Unit, words};
+use bloomline_text::{Rules, Texts, Unit, words};
 use proptest::prelude::*;
 use specification::{Exact, Fate, Specification, fates};
 use std::collections::HashSet;
@@ -39,12 +39,11 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
 
 fn rules() -> impl Strategy<Value = Rules> {
     let numbers = (0..5usize, 0..5usize, prop::sample::select(&[0.0, 0.25, 1.0 / 3.0, 0.5, 0.8, 1.0][..]));
-    (any::<[bool; 7]>(), numbers).prop_map(|(flags, (ngram, min_ngram, threshold))| {
-        let [document, at_least, drop_document, trim, ignore_case, gram, frozen] = flags;
+    (any::<[bool; 6]>(), numbers).prop_map(|(flags, (ngram, min_ngram, threshold))| {
+        let [document, at_least, drop_document, trim, ignore_case, frozen] = flags;
         let by = if document { Unit::Document } else { Unit::Paragraph };
-        let claim = if gram { Claim::Gram } else { Claim::Unit };
         let mut rules = Rules::default();
-        (rules.unit, rules.claim, rules.frozen, rules.drop_document) = (by, claim, frozen, drop_document);
+        (rules.unit, rules.frozen, rules.drop_document) = (by, frozen, drop_document);
         (rules.ngram, rules.min_ngram, rules.threshold, rules.at_least) = (ngram, min_ngram, threshold, at_least);
         (rules.trim, rules.ignore_case) = (trim, ignore_case);
         rules
@@ -96,8 +95,8 @@ fn every_filter_is_a_set() {
     let shared = AtomicBloomFilter::new(10_000, 1e-9).unwrap();
     let mut scalable = ScalableBloomFilter::new(10, 1e-9).unwrap();
     let shared_scalable = AtomicScalableBloomFilter::new(10, 1e-9).unwrap();
-    for claim in [Claim::Unit, Claim::Gram] {
-        rules.claim = claim;
+    for (ngram, expected_cuts) in [(2, [false, false, true, true, true]), (0, [false, false, true, false, true])] {
+        rules.ngram = ngram;
         let fate = |decide: &mut dyn FnMut(&mut Texts)| {
             let mut texts = Texts::default();
             texts.push(&rules, &hasher, text);
@@ -109,8 +108,7 @@ fn every_filter_is_a_set() {
         assert_eq!(fate(&mut |texts| texts.decide(&rules, &mut scalable).unwrap()), expected);
         assert_eq!(fate(&mut |texts| texts.decide(&rules, &mut (&shared_scalable)).unwrap()), expected);
         let cuts: Vec<bool> = expected[0].0.iter().map(|unit| unit.4).collect();
-        let by_unit = [false, false, true, true, true];
-        assert_eq!(cuts, if claim == Claim::Unit { by_unit } else { [true; 5] });
+        assert_eq!(cuts, expected_cuts);
     }
 }
 

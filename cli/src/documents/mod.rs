@@ -303,7 +303,7 @@ impl Documents {
             // With a frozen set, a blank text is not removed unless something was cut.
             let emptied = (cut > 0 || !rule.text.frozen) && verdicts.iter().all(|unit| unit.cut || blank(unit));
             // If the first paragraph is cut, blank ones before the first that is kept are cut, too.
-            let begins_cut = !rule.newline_stays && verdicts.first().is_some_and(|unit| unit.cut);
+            let begins_cut = verdicts.first().is_some_and(|unit| unit.cut);
             let head = verdicts.iter().take_while(|unit| begins_cut && (unit.cut || blank(unit))).count();
             let goes = dropped || emptied && !rule.keep_empty;
             let grams: usize = verdicts.iter().map(|unit| unit.grams).sum();

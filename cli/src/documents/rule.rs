@@ -4,7 +4,7 @@ use crate::key::json::Pointer;
 use crate::key::{KeyRule, Part, Parts};
 use bloomline::KeyHasher;
 use bloomline_text::near::Near;
-use bloomline_text::{Claim, Form, Rules, Unit};
+use bloomline_text::{Form, Rules, Unit};
 
 /// The bytes of a short paragraph.
 const PARAGRAPH: u64 = 100;
@@ -20,8 +20,6 @@ pub struct DocumentRule {
     pub near: Option<Near>,
     /// True if a document is kept even if only white space is left.
     pub keep_empty: bool,
-    /// True if the newline before the first kept paragraph stays when the paragraphs before it are cut.
-    pub newline_stays: bool,
     /// True if nothing is cut, and each line reports what would be.
     pub annotate: bool,
     /// The second hasher, for fingerprints of whole texts.
@@ -60,7 +58,7 @@ impl DocumentRule {
 
     /// Describes all options that affect the result, for comparison with another run.
     pub fn description(&self) -> String {
-        let Rules { unit, min_ngram, threshold, at_least, drop_document, claim, frozen, .. } = self.text;
+        let Rules { unit, min_ngram, threshold, at_least, drop_document, frozen, .. } = self.text;
         let unit = if unit == Unit::Paragraph { "paragraph" } else { "document" };
         let threshold = format!(", {} {threshold}", if at_least { "from" } else { "above" });
         let text = self.near.is_none().then(|| {
@@ -69,10 +67,8 @@ impl DocumentRule {
         });
         let flags = [
             (drop_document, ", documents dropped"),
-            (claim == Claim::Gram, ", grams claimed"),
             (frozen, ", frozen"),
             (self.keep_empty, ", empty ones kept"),
-            (self.newline_stays, ", newlines at the start kept"),
             (self.annotate, ", annotated"),
         ];
         let flags = flags.iter().filter(|(given, _)| *given).map(|(_, name)| *name);

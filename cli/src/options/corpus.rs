@@ -12,7 +12,7 @@ use crate::options::groups::GroupOptions;
 use crate::options::reading::ReadOptions;
 use crate::values::{rate, share};
 use bloomline_text::near::Near;
-use bloomline_text::{Claim, Form, Rules};
+use bloomline_text::{Form, Rules};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, ValueEnum};
@@ -107,9 +107,9 @@ pub struct CorpusOptions {
     #[arg(conflicts_with_all = ["by", "ngram", "min_ngram", "threshold", "at_least", "trim", "ignore_case", "like"])]
     pub near: Option<f64>,
 
-    /// Follow another tool's rules.
+    /// Set the options of another tool's rules.
     ///
-    /// Options on the command line override these rules.
+    /// Options on the command line override them.
     #[arg(long, value_name = "TOOL", help_heading = "Duplicates")]
     like: Option<Like>,
 
@@ -221,14 +221,50 @@ enum Normal {
 /// Tools with known rules.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Like {
-    /// dedup/bff of mlfoundations/dclm, as its README runs it: 13-grams. With --drop-document it is --remove-type old-both
+    /// dedup/bff of mlfoundations/dclm, as its README runs it: the defaults. With --drop-document it is --remove-type old-both
     Dclm,
-    /// allenai/bff: 13-grams, of at least 5 words. Empty documents stay
+    /// allenai/bff: --min-ngram 5 --keep-empty
     Bff,
-    /// allenai/dolma: exact paragraphs; with --ngram each gram is claimed at once, and the share of 1 is enough
+    /// allenai/dolma, without its n-grams: --ngram 0 --keep-empty
     Dolma,
-    /// C4: exact lines without white space around them and without case
+    /// C4, whose paragraphs are lines: --ngram 0 --trim --ignore-case
     C4,
+}
+
+/// The values of options that are not given.
+struct Preset {
+    by: Unit,
+    ngram: usize,
+    min_ngram: usize,
+    threshold: f64,
+    trim: bool,
+    ignore_case: bool,
+    keep_empty: bool,
+}
+
+impl Preset {
+    const DEFAULT: Self = Self {
+        by: Unit::Paragraph,
+        ngram: 13,
+        min_ngram: 13,
+        threshold: 0.8,
+        trim: false,
+        ignore_case: false,
+        keep_empty: false,
+    };
+
+    /// The values with --against.
+    const AGAINST: Self = Self { by: Unit::Document, min_ngram: 5, threshold: 0.0, ..Self::DEFAULT };
+
+    /// Returns the values with --like.
+    const fn of(like: Like) -> Self {
+        match like {
+            Like::Dclm => Self::DEFAULT,
+            Like::Bff => Self { min_ngram: 5, keep_empty: true, ..Self::DEFAULT },
+            Like::Dolma => Self { ngram: 0, keep_empty: true, ..Self::DEFAULT },
+            Like::C4 => Self { ngram: 0, trim: true, ignore_case: true, ..Self::DEFAULT },
+        }
+    }
 }
 
 /// Parses the options for a full filter of grams.
@@ -271,9 +307,11 @@ impl CorpusOptions {
                 "--count replaces the member {COUNT:?}, and the text is in it: name another --json-pointer, or rename the member"
             ));
         }
-        let counts_words = rule.text.ngram > 0 && rule.text.claim == Claim::Unit;
-        if self.min_ngram.is_some() && !counts_words {
-            return conflict("--min-ngram plays no part with --ngram 0 and with --like dolma: leave it out");
+        if matches!(self.like, Some(Like::Dolma | Like::C4)) && rule.text.ngram > 0 {
+            return conflict("--like dolma and c4 compare exact texts: leave out --ngram, or leave out --like");
+        }
+        if self.min_ngram.is_some() && rule.text.ngram == 0 {
+            return conflict("--min-ngram plays no part with --ngram 0: leave it out");
         }
         if rule.text.ngram == 0 && !self.drop_document && (self.threshold.is_some() || self.at_least) {
             return conflict(
@@ -287,11 +325,6 @@ impl CorpusOptions {
                 "--min-ngram {min_ngram} is above --ngram {ngram}, and units of fewer words would be kept whatever their grams are: give \
                  at most {ngram}"
             ));
-        }
-        if rule.text.claim == Claim::Gram && self.run.is_side_by_side() && !self.frozen {
-            return conflict(
-                "--like dolma --ngram claims grams one by one, and side by side all copies of a unit could go: add --in-order",
-            );
         }
         if let Some(option) = self.asks_for_groups() {
             self.check_groups(&rule, option)?;
@@ -351,42 +384,29 @@ impl CorpusOptions {
 
     /// Returns the rule for documents that the options ask for.
     pub fn rule(&self) -> DocumentRule {
-        let like = self.like;
-        let is = |tool| like == Some(tool);
-        let exact = is(Like::Dolma) || is(Like::C4);
-        let ngram = self.ngram.unwrap_or(if exact { 0 } else { 13 });
-        let claims_grams = is(Like::Dolma) && ngram > 0;
-        let mut text = Rules::default();
         let against = !self.against.is_empty();
-        text.unit = match self.by {
-            Some(Unit::Document) => bloomline_text::Unit::Document,
-            None if against => bloomline_text::Unit::Document,
-            _ => bloomline_text::Unit::Paragraph,
+        let preset = if against { Preset::AGAINST } else { self.like.map_or(Preset::DEFAULT, Preset::of) };
+        let mut text = Rules::default();
+        text.unit = match self.by.unwrap_or(preset.by) {
+            Unit::Document => bloomline_text::Unit::Document,
+            Unit::Paragraph => bloomline_text::Unit::Paragraph,
         };
-        text.ngram = ngram;
-        text.min_ngram = self.min_ngram.unwrap_or(if is(Like::Bff) || against { 5 } else { 13 }.min(ngram));
-        text.threshold = self.threshold.unwrap_or(if claims_grams {
-            1.0
-        } else if against {
-            0.0
-        } else {
-            0.8
-        });
-        text.at_least = self.at_least || claims_grams;
+        text.ngram = self.ngram.unwrap_or(preset.ngram);
+        text.min_ngram = self.min_ngram.unwrap_or(preset.min_ngram.min(text.ngram));
+        text.threshold = self.threshold.unwrap_or(preset.threshold);
+        text.at_least = self.at_least;
         text.drop_document = self.drop_document;
-        text.trim = self.trim || is(Like::C4) && ngram == 0;
-        text.ignore_case = self.ignore_case || is(Like::C4) && ngram == 0;
-        text.claim = if claims_grams { Claim::Gram } else { Claim::Unit };
+        text.trim = self.trim || preset.trim;
+        text.ignore_case = self.ignore_case || preset.ignore_case;
         text.frozen = self.frozen || against;
         text.form = self.form();
         let near = |similarity| Near::new(similarity).expect("it is between 0 and 1").with_form(text.form);
         let near = self.near.map(near);
-        let keep_empty = self.keep_empty || is(Like::Bff) || is(Like::Dolma);
-        let newline_stays = like.is_some();
+        let keep_empty = self.keep_empty || preset.keep_empty;
         let column = self.column.as_ref().map(|column| Pointer::of_names(column.split('.')));
         let pointer = column.unwrap_or_else(|| self.json_pointer.clone());
         let object = self.annotate || self.count;
-        DocumentRule { pointer, text, near, keep_empty, newline_stays, annotate: self.annotate, object, second: None }
+        DocumentRule { pointer, text, near, keep_empty, annotate: self.annotate, object, second: None }
     }
 
     /// Returns the normal form of texts.

@@ -116,11 +116,6 @@ impl RunOptions {
         );
         self.checkpoint.map_or(Ok(()), |_| Err(Error::raw(ErrorKind::ArgumentConflict, message)))
     }
-
-    /// True if inputs are read side by side.
-    pub fn is_side_by_side(&self) -> bool {
-        self.output_dir.is_some() && !self.in_order
-    }
 }
 
 /// Options of `bloomline dedup`.

@@ -54,8 +54,6 @@ fn what_is_empty_goes_unless_it_is_kept() {
     // What the filter does not know stays.
     clean(bench.run("corpus --state s in"));
     assert_eq!(texts(&clean(bench.run("corpus --frozen --state s in"))), ["", " \n "]);
-    assert_eq!(texts(&clean(bench.run("corpus --like dclm in"))), [LONG]);
-    assert_eq!(texts(&clean(bench.run("corpus --like bff in"))), [LONG, "\n \n\t", "", "", " \n "]);
 }
 
 #[test]
@@ -206,8 +204,6 @@ fn a_frozen_filter_stays_as_it_is() {
     // What is not in the filter stays each time that it comes.
     assert_eq!(texts(&clean(bench.run("corpus --frozen --state t --min-ngram 5 train train"))).len(), 4);
     assert!(bench.read("t") == state);
-    // Nothing is claimed, so side by side each copy is decided alike.
-    assert_eq!(bench.clean("corpus --frozen --like dolma --ngram 13 --state t --output-dir o train"), "");
     // No output is written over it, and no directory reads it.
     for options in ["-o t train", "--manifest t --output-dir o train", "-o t --force train"] {
         let message = bench.refused(&format!("corpus --frozen --state t {options}"));
@@ -293,9 +289,6 @@ fn side_by_side_every_text_stays_and_copies_are_counted() {
     assert_eq!(kept("--ngram 0"), 0);
     assert_eq!(kept("--in-order"), 0);
     println!("{} copies too many stayed of {COUNT} documents", kept("--threshold 0.8"));
-    // Where grams are claimed one by one, all copies could go.
-    let message = bench.refused("corpus --like dolma --ngram 5 --output-dir o a b");
-    tells(&message, &["--like dolma", "--in-order"]);
 }
 
 /// A filter that is much too small.
@@ -382,7 +375,8 @@ fn options_that_do_not_fit_are_refused() {
         ("--ngram 0 --threshold 0.5", ["--threshold", "--ngram 0"]),
         ("--like c4 --at-least", ["--at-least", "--drop-document"]),
         ("--ngram 0 --drop-document --min-ngram 5", ["--min-ngram", "leave it out"]),
-        ("--like dolma --ngram 5 --min-ngram 5", ["--min-ngram", "leave it out"]),
+        ("--like dolma --min-ngram 5", ["--min-ngram", "leave it out"]),
+        ("--like dolma --ngram 5", ["--like dolma", "--ngram"]),
         ("--frozen --state s -p 0.1", ["--frozen", "--fpr"]),
         ("--frozen --state s --seed 1", ["--frozen", "--seed"]),
         ("--frozen --state s --when-full grow", ["--frozen", "--when-full"]),
@@ -407,9 +401,6 @@ fn a_text_whose_beginning_is_cut_begins_with_a_paragraph() {
         let removed = 2 * (LONG.len() + 1) + 2 + 2 + LONG.len() + 1 + LONG.len() + 1;
         assert_eq!(number(&stats(&output), "removed_bytes"), removed as f64);
     }
-    // Other tools leave the newline.
-    let like = texts(&clean(bench.run("corpus --like dclm in")));
-    assert_eq!(like[3], "\nhex");
 }
 
 #[test]

@@ -9,7 +9,7 @@ const DOCUMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/like/do
 const RESULTS: &str = include_str!("../data/like/results.jsonl");
 
 /// The options for each of the modes.
-const MODES: [(&str, &str); 19] = [
+const MODES: [(&str, &str); 16] = [
     ("dclm-paragraph-20", "--like dclm --ngram 20 --min-ngram 20"),
     ("dclm-paragraph-13", "--like dclm"),
     ("dclm-paragraph-5-13-half", "--like dclm --min-ngram 5 --threshold 0.5"),
@@ -24,9 +24,6 @@ const MODES: [(&str, &str); 19] = [
     ("bff-document", "--like bff --by document"),
     ("bff-whole-paragraph", "--like bff --ngram 1000000000"),
     ("dolma-paragraph", "--like dolma"),
-    ("dolma-ngram-13-0.8", "--like dolma --ngram 13 --threshold 0.8"),
-    ("dolma-ngram-5-0.5", "--like dolma --ngram 5 --threshold 0.5"),
-    ("dolma-ngram-13-1.0", "--like dolma --ngram 13"),
     ("dolma-document", "--like dolma --by document"),
     ("c4-line", "--like c4"),
 ];
@@ -63,7 +60,7 @@ fn as_other_tools_do() {
         assert_eq!((ours.len(), theirs.len()), (texts.len(), texts.len()), "{mode}");
         // Something is removed, and something stays.
         assert!(
-            theirs.iter().flatten().flatten().count() + theirs.iter().filter(|cut| cut.is_none()).count() > 20,
+            theirs.iter().flatten().flatten().count() + theirs.iter().filter(|cut| cut.is_none()).count() > 10,
             "{mode}"
         );
         let wrong = (0..texts.len()).filter(|&i| ours[i] != theirs[i]);

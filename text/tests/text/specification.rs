@@ -1,6 +1,6 @@
 //! A slow specification of the rules: tokens of the library for word boundaries, and sets of their sequences.
 
-use bloomline_text::{Claim, Rules, Set, Texts, Unit, words};
+use bloomline_text::{Rules, Set, Texts, Unit, words};
 use std::collections::HashSet;
 use std::convert::Infallible;
 
@@ -82,19 +82,18 @@ impl Specification {
         }))
     }
 
-    /// Returns the grams of a unit, and the exact text by which it is compared.
-    fn grams(&self, unit: &[u8]) -> (Vec<Gram>, Option<Gram>) {
-        let Rules { ngram, min_ngram, claim, .. } = self.rules;
+    /// Returns the grams of a unit, or its exact text.
+    fn grams(&self, unit: &[u8]) -> Vec<Gram> {
+        let Rules { ngram, min_ngram, .. } = self.rules;
         if ngram == 0 {
-            return (Vec::new(), self.exact(unit));
+            return self.exact(unit).into_iter().collect();
         }
         let tokens = Self::tokens(unit);
         let mut grams: Vec<Gram> = tokens.windows(ngram).map(|tokens| Gram::Tokens(tokens.to_vec())).collect();
-        if claim == Claim::Unit && grams.is_empty() && !tokens.is_empty() && tokens.len() >= min_ngram {
+        if grams.is_empty() && !tokens.is_empty() && tokens.len() >= min_ngram {
             grams.push(Gram::Tokens(tokens));
         }
-        let exact = if claim == Claim::Gram && grams.len() < 2 { self.exact(unit) } else { None };
-        (grams, exact)
+        grams
     }
 
     fn enough(&self, found: usize, grams: usize) -> bool {
@@ -102,44 +101,16 @@ impl Specification {
         if self.rules.at_least { share >= self.rules.threshold } else { share > self.rules.threshold }
     }
 
-    /// Claims a gram. Returns true if it was seen.
-    fn claim(&mut self, gram: Gram) -> bool {
-        if self.rules.frozen { self.seen.contains(&gram) } else { !self.seen.insert(gram) }
-    }
-
     /// Decides the next document.
     pub fn push(&mut self, text: &[u8]) -> Fate {
         let mut units = Vec::new();
         for (start, end) in self.units(text) {
-            let (grams, exact) = self.grams(&text[start..end]);
-            let (count, found, cut) = match (self.rules.ngram, self.rules.claim) {
-                (0, _) => {
-                    let (count, found) = (usize::from(exact.is_some()), exact.is_some_and(|gram| self.claim(gram)));
-                    (count, usize::from(found), found)
-                }
-                (_, Claim::Unit) => {
-                    let found = grams.iter().filter(|gram| self.seen.contains(gram)).count();
-                    let cut = self.enough(found, grams.len());
-                    let count = grams.len();
-                    if !cut && !self.rules.frozen {
-                        self.seen.extend(grams);
-                    }
-                    (count, found, cut)
-                }
-                (_, Claim::Gram) => {
-                    let short = grams.len() < 2;
-                    let (mut count, mut found) = (grams.len(), 0);
-                    for gram in grams {
-                        found += usize::from(self.claim(gram));
-                    }
-                    if short {
-                        count = usize::from(exact.is_some());
-                        found = usize::from(exact.is_some_and(|gram| self.claim(gram)));
-                    }
-                    (count, found, self.enough(found, count))
-                }
-                (_, claim) => unreachable!("not specified: {claim:?}"),
-            };
+            let grams = self.grams(&text[start..end]);
+            let (count, found) = (grams.len(), grams.iter().filter(|gram| self.seen.contains(gram)).count());
+            let cut = if self.rules.ngram == 0 { found > 0 } else { self.enough(found, count) };
+            if !cut && !self.rules.frozen {
+                self.seen.extend(grams);
+            }
             units.push((start, end, count, found, cut));
         }
         let sum = |of: fn(&(usize, usize, usize, usize, bool)) -> usize| units.iter().map(of).sum::<usize>();

@@ -1,183 +1,17 @@
 #!/usr/bin/env python3
-"""Makes documents.jsonl, and with the tools at hand results.jsonl: what each of them removed. README.md says what is in them.
+"""Makes results.jsonl with the tools: what each of them removed from documents.jsonl. README.md says what is in them.
 
-    make.py documents
-    make.py results DCLM BFF DOLMA     # paths of the tools' binaries
+    make.py DCLM BFF DOLMA     # paths of the tools' binaries
 """
 import gzip
 import json
 import os
-import random
 import subprocess
 import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DOCUMENTS = os.path.join(HERE, "documents.jsonl")
-
-ENGLISH = """the a this that every some no other first last old new small large quiet green cold early river mountain garden window
-letter kitchen station bridge engine market harbour village teacher doctor captain neighbour daughter machine paper lamp
-morning evening winter summer road field stone water fire bread salt sugar coffee music answer question story number city
-writes reads opens closes carries finds loses remembers forgets builds repairs measures counts sells buys paints follows
-leaves meets asks tells brings keeps breaks slowly quickly often never always perhaps again today tomorrow outside below
-above between without before after because while although and or but if when where with under over near it's don't o'clock
-well-known twenty-one e-mail U.S. Mr. Dr. 3.14 1,234,567 42 2024-05-01 10:30 $9.99 50% #7 C++ a/b x_1 foo_bar ~ © 1st""".split()
-SCRIPTS = {
-    "chinese": "春天 的 河水 慢慢 流 过 村庄 。 老人 在 桥 上 等待 朋友 ， 孩子们 写 信 给 远方 的 城市 ！ 一 二 三 北京 上海".split(),
-    "japanese": "今日 は とても 静か な 朝 です 。 カタカナ コーヒー を 飲みながら 手紙 を 書く 、 東京 の 駅 へ 行く ｶﾅ ー 々".split(),
-    "thai": "วันนี้ อากาศ ดี มาก แม่น้ำ ไหล ผ่าน หมู่บ้าน เด็ก เขียน จดหมาย ถึง เพื่อน ที่ กรุงเทพฯ ๑๒๓".split(),
-    "arabic": "كان الصباح هادئًا جدًّا والنهر يجري قرب القرية ، كتب الولد رسالةً إلى صديقه ؟ ١٢٣ اَلْعَرَبِيَّةُ لـ".split(),
-    "hindi": "नदी गाँव के पास बहती है और बच्चा मित्र को पत्र लिखता है । हिन्दी क्षेत्र १२३".split(),
-    "korean": "오늘 아침 강물 이 마을 옆 을 흐른다 . 아이 는 친구 에게 편지 를 쓴다 한국어 ㄱㄴ".split(),
-    "hebrew": "הנהר זורם ליד הכפר צה\"ל ג'ירפה והילד כותב מכתב לחבר ירושלים א'".split(),
-    "accents": "café naïve Straße ÉCOLE über Ærø İstanbul ıssız ΟΔΟΣ λόγος Ёлка e\u0301te\u0301 n\u0303 a\u0308 ﬁn Å Å ǅ x\u0323\u0307".split(),
-    "emoji": "👩‍👩‍👧 🇩🇪🇫🇷 🇯🇵 👍🏽 ❤️ ☕ 🏳️‍🌈 1️⃣ 🧑🏿‍🚀 😀 ©️ → ∞ ½ №".split(),
-    "signs": "\u200b a\u200bb \ufeff \u00ad so\u00adft \u2060 \u200d \u200f “quoted” ‘single’ ’tis don’t … — – « » ¿ a.b a..b 1.a 3,x , ,, a:b a·b 1٫5 \\ \" / </b> {} []".split(),
-}
-
-
-def sentence(rng, length):
-    kind = rng.choice(sorted(SCRIPTS)) if rng.random() < 0.22 else None
-    pool = SCRIPTS[kind] if kind else ENGLISH
-    out = [rng.choice(pool if rng.random() < 0.93 else ENGLISH) for _ in range(length)]
-    if not kind:
-        out[0] = out[0].capitalize()
-        out[-1] += rng.choice([".", ".", ".", "?", "!", '."', "…"])
-        if length > 6:
-            out[length // 2] += rng.choice([",", ",", ";", "", "", ":"])
-    # Between these words stands no white space in their own script.
-    gap = "" if kind in ("chinese", "japanese", "thai") and rng.random() < 0.8 else " "
-    return gap.join(out)
-
-
-def paragraph(rng):
-    kind = rng.random()
-    if kind < 0.07:
-        return rng.choice(["", " ", "\t", "\r", " \u00a0 ", "\u3000", "   \t", "\u2028", "\u0085"])
-    if kind < 0.20:
-        return sentence(rng, rng.randint(1, 6))
-    if kind < 0.24:
-        # The same gram many times in one paragraph.
-        return " ".join([rng.choice(ENGLISH)] * rng.randint(3, 40))
-    text = " ".join(sentence(rng, rng.randint(4, 14)) for _ in range(rng.choice([1, 1, 2, 2, 3])))
-    if rng.random() < 0.1:
-        text = text.replace(" ", rng.choice(["  ", "\t", " \t ", "\u00a0", "\u3000", "\u2003", "\r", "\u2029"]), rng.randint(1, 4))
-    if rng.random() < 0.05:
-        text += rng.choice(["\r", " ", "\t", "\u00a0", "\x00", "\x7f", "\u0085"])
-    return text
-
-
-def words(rng, count):
-    """`count` plain words that make `count` tokens, and hardly ever the same twice."""
-    return [rng.choice("bcdfghklmnprstvw") + rng.choice("aeiou") + rng.choice("bdgklmnprst") + str(rng.randint(10, 99)) for _ in range(count)]
-
-
-def variant(rng, text):
-    """The same as people repeat it: exactly, in other case or white space, with a few words changed, cut or continued."""
-    kind = rng.random()
-    if kind < 0.35:
-        return text
-    if kind < 0.45:
-        return rng.choice([text.upper(), text.lower(), text.swapcase()])
-    if kind < 0.55:
-        return rng.choice([" " + text, text + " ", "\t" + text + "\r", text.replace(" ", "  ", 3), "\u3000" + text])
-    parts = text.split(" ")
-    for _ in range(rng.choice([1, 1, 1, 2, 3])):
-        at = rng.randrange(len(parts))
-        if kind < 0.75:
-            parts[at] = rng.choice(ENGLISH)
-        elif kind < 0.85:
-            parts.insert(at, rng.choice(ENGLISH))
-        elif len(parts) > 1:
-            del parts[at]
-    if kind > 0.95:
-        parts += words(rng, rng.randint(1, 8))
-    return " ".join(parts)
-
-
-def on_the_edge(rng, texts):
-    """Units of which exactly 0.8 or 0.5 of the grams were seen, and those one gram beside it."""
-    for n in (5, 13, 20):
-        for grams in (2, 4, 5, 10, 15):
-            for share in (0.5, 0.8):
-                found = round(grams * share)
-                for more in (-1, 0, 1):
-                    if not 0 < found + more < grams:
-                        continue
-                    first = words(rng, n + grams - 1)
-                    second = first[: n - 1 + found + more] + words(rng, grams - found - more)
-                    texts.append(" ".join(first))
-                    # As a paragraph of a text of its own, and between other paragraphs.
-                    texts.append(" ".join(second) if rng.random() < 0.5 else "\n".join([" ".join(words(rng, 3)), " ".join(second), ""]))
-    # Whole texts: their paragraphs stay below the share or go above it, all together are on it.
-    for pattern in ((5, 5, 5, 5, 0), (5, 4, 4, 4, 3), (5, 5, 5, 5, 1), (4, 4, 4, 4, 4), (5, 5, 0, 0), (5, 5, 5, 0), (5, 5, 5, 5, 5, 0)):
-        first = [words(rng, 17) for _ in pattern]
-        second = [p[: 12 + found] + words(rng, 5 - found) for p, found in zip(first, pattern)]
-        texts.append("\n".join(map(" ".join, first)))
-        texts.append("\n".join(map(" ".join, second)))
-        texts.append("\n".join(map(" ".join, second[::-1])))
-
-
-def texts(rng):
-    # Repeats of a paragraph within a document, the first of a corpus, and the blanks that some tools compare.
-    out = ["First.\n\nFirst.\n \nFirst.", "", "\n", "\n\n", " ", "\r\n", " \n\t\n", ""]
-    on_the_edge(rng, out)
-    seen = []
-    while len(out) < 560:
-        if out and rng.random() < 0.07:
-            out.append(rng.choice(out) if rng.random() < 0.6 else variant(rng, rng.choice(out)))
-            continue
-        parts = []
-        for _ in range(rng.choice([1, 1, 2, 2, 3, 4, 5, 7])):
-            if seen and rng.random() < 0.38:
-                parts.append(variant(rng, rng.choice(seen)))
-            else:
-                parts.append(paragraph(rng))
-                seen.append(parts[-1])
-        out.append(rng.choice(["\n", "\n", "\n", "\r\n", "\n\n"]).join(parts) + rng.choice(["", "", "", "\n", "\r\n", "\n\n\n"]))
-    tail = out[190:]
-    rng.shuffle(tail)
-    return out[:190] + tail
-
-
-def encode(rng, text):
-    """A JSON string of the text, in one of the ways in which it can be written."""
-    style = rng.random()
-    out = json.dumps(text, ensure_ascii=style < 0.35)
-    if style < 0.1:
-        out = out.replace("/", "\\/")
-    elif style > 0.97:
-        out = '"' + "".join("\\u%04X" % ord(c) if c.isascii() else c for c in text) + '"'
-    elif style > 0.94:
-        out = out.replace("\\n", "\\u000a").replace(" ", "\\u0020", 2)
-    return out
-
-
-def line(rng, number, text):
-    members = [
-        ('"id"', str(number) if rng.random() < 0.3 else json.dumps(f"doc-{number:03}")),
-        ('"text"', encode(rng, text)),
-    ]
-    for member in (
-        ('"n"', "12345678901234567890123"),
-        ('"score"', rng.choice(["1e5", "0.10", "-0", "1.0000000000000000001", "3E-7"])),
-        ('"meta"', '{"text":"not this one","a":[1,{"text":"nor\\nthis"}],"é":null}'),
-        ('"te\\"xt"', '"a quote in its name"'),
-        ('"url"', '"https:\\/\\/example.org\\/\\u00e9"'),
-        ('"texts"', "[true,false,[]]"),
-    ):
-        if rng.random() < 0.18:
-            members.append(member)
-    rng.shuffle(members)
-    comma, colon = rng.choice([(",", ":"), (", ", ": "), (" , ", " : "), (",\t", ":")])
-    return "{" + comma.join(name + colon + value for name, value in members) + "}"
-
-
-def documents():
-    rng = random.Random(20240501)
-    with open(DOCUMENTS, "w", encoding="utf-8", newline="\n") as out:
-        for number, text in enumerate(texts(rng)):
-            out.write(line(rng, number, text) + "\n")
 
 
 def paragraphs(text):
@@ -302,9 +136,6 @@ def c4(docs):
     return out
 
 
-NGRAM = ("--dedupe.paragraphs.attribute_name", "x", "--dedupe.paragraphs.by_ngram.stride", "1")
-
-
 def results(dclm_tool, bff_tool, dolma_tool):
     thirteen = ("--min-ngram-size", "13", "--max-ngram-size", "13")
     modes = {}
@@ -317,9 +148,6 @@ def results(dclm_tool, bff_tool, dolma_tool):
     modes["bff-document"] = (bff, bff_tool, "--whole-document")
     modes["bff-whole-paragraph"] = (bff, bff_tool, "--whole-paragraphs")
     modes["dolma-paragraph"] = (dolma, dolma_tool, "--dedupe.paragraphs.attribute_name", "x")
-    for n, threshold in ((13, "0.8"), (5, "0.5"), (13, "1.0")):
-        modes[f"dolma-ngram-{n}-{threshold}"] = (dolma, dolma_tool, *NGRAM, "--dedupe.paragraphs.by_ngram.ngram_length", str(n),
-                                                "--dedupe.paragraphs.by_ngram.overlap_threshold", threshold)
     modes["dolma-document"] = (dolma, dolma_tool, "--dedupe.documents.attribute_name", "x", "--dedupe.documents.key", "$.text")
     docs = [d["text"] for d in lines_of(DOCUMENTS)]
     modes["c4-line"] = (lambda _, docs, *__: c4(docs), None)
@@ -332,4 +160,4 @@ def results(dclm_tool, bff_tool, dolma_tool):
 
 
 if __name__ == "__main__":
-    {"documents": documents, "results": results}[sys.argv[1]](*sys.argv[2:])
+    results(*sys.argv[1:])
