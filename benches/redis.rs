@@ -55,13 +55,12 @@ fn speed(server: &Server) {
                     hashes
                         .iter()
                         .filter(|&&key| {
-                            let places: Vec<u64> = places(key, bits).collect();
-                            let get = |&place: &u64| {
-                                cmd("GETBIT").arg("naive").arg(place).query::<u8>(&mut one_by_one).unwrap()
-                            };
-                            let new = places.iter().map(get).fold(1, |seen, bit| seen & bit) == 0;
-                            for place in places {
-                                cmd("SETBIT").arg("naive").arg(place).arg(1).exec(&mut one_by_one).unwrap();
+                            let bit_positions: Vec<u64> = bit_positions(key, bits).collect();
+                            let get =
+                                |&bit: &u64| cmd("GETBIT").arg("naive").arg(bit).query::<u8>(&mut one_by_one).unwrap();
+                            let new = bit_positions.iter().map(get).fold(1, |seen, bit| seen & bit) == 0;
+                            for bit in bit_positions {
+                                cmd("SETBIT").arg("naive").arg(bit).arg(1).exec(&mut one_by_one).unwrap();
                             }
                             new
                         })
@@ -76,9 +75,9 @@ fn speed(server: &Server) {
                         .map(|hashes| {
                             let mut get = Pipeline::with_capacity(6 * BATCH);
                             let mut set = Pipeline::with_capacity(6 * BATCH);
-                            for place in hashes.iter().flat_map(|&key| places(key, bits)) {
-                                get.cmd("GETBIT").arg("pipelined").arg(place);
-                                set.cmd("SETBIT").arg("pipelined").arg(place).arg(1).ignore();
+                            for bit in hashes.iter().flat_map(|&key| bit_positions(key, bits)) {
+                                get.cmd("GETBIT").arg("pipelined").arg(bit);
+                                set.cmd("SETBIT").arg("pipelined").arg(bit).arg(1).ignore();
                             }
                             let bits: Vec<u8> = get.query(&mut pipelined).unwrap();
                             set.exec(&mut pipelined).unwrap();
@@ -92,7 +91,7 @@ fn speed(server: &Server) {
 }
 
 /// The bits of the usual filter: six hashes with six seeds.
-fn places(key: u64, bits: u64) -> impl Iterator<Item = u64> {
+fn bit_positions(key: u64, bits: u64) -> impl Iterator<Item = u64> {
     (0..6).map(move |seed| hash(seed, key & 0xFF_FFFF_FFFF) % bits)
 }
 

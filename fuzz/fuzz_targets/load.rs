@@ -99,7 +99,7 @@ fn golden_hash(seed: u64) -> u64 {
 }
 
 /// The data as each part of a scalable or rotating filter, with a header that is sound where `keys` and `last` are.
-fn series(magic: &[u8; 8], parts: u32, part: &[u8], keys: u8, last: u8) -> Vec<u8> {
+fn chain(magic: &[u8; 8], parts: u32, part: &[u8], keys: u8, last: u8) -> Vec<u8> {
     let mut bytes = magic.to_vec();
     bytes.extend(2u32.to_le_bytes());
     bytes.extend(parts.to_le_bytes());
@@ -121,7 +121,7 @@ fn check_scalable(data: &[u8]) {
         let mut written = Vec::new();
         filter.write_to(&mut written).unwrap();
         assert!(ScalableBloomFilter::read_from(&written[..]).unwrap() == filter);
-        // No input that passes has other stages than those of `series`.
+        // No input that passes has other stages than those of `chain`.
         if !has_unknown_fields(&data[HEADER..]) {
             assert_eq!(written, data[..data.len() - rest.len()]);
         }
@@ -162,8 +162,8 @@ fuzz_target!(|input: (u8, u16, &[u8])| {
     let mut data = data.to_vec();
     repair(&mut data, repairs);
     let [keys, last] = part.to_le_bytes();
-    check_scalable(&series(b"\x89BLSER\r\n", 1, &data, keys, last));
-    check_rotating(&series(b"\x89BLROT\r\n", 2, &data, keys, last));
+    check_scalable(&chain(b"\x89BLSER\r\n", 1, &data, keys, last));
+    check_rotating(&chain(b"\x89BLROT\r\n", 2, &data, keys, last));
     let mut rest = &data[..];
     let read = BloomFilter::read_from(&mut rest);
     check_borrowed(&data, &read);

@@ -1,7 +1,7 @@
 //! Several filters on a stream: a header for all, and each of them as a whole filter.
 
 use super::error::{FileErrorKind, check};
-use super::header::{self, HEADER_BYTES, Magic, ROTATING, SCALABLE, u32_at, u64_at};
+use super::header::{self, HEADER_BYTES, Magic, ROTATING_MAGIC, SCALABLE_MAGIC, u32_at, u64_at};
 use super::stream::{self, BodyReader, DecodedFilter, RawParts};
 use crate::kernel::block::WORDS;
 use crate::layout::info::SECTORIZED;
@@ -42,11 +42,11 @@ pub(crate) trait ChainKind {
     const MAGIC: Magic;
 
     /// The names of the fields for the number of parts, and for their keys.
-    const PARTS: &'static str;
-    const KEYS: &'static str;
+    const PARTS_FIELD: &'static str;
+    const KEYS_FIELD: &'static str;
 
     /// True if all parts have the size and the fields of the first one.
-    const ALIKE: bool;
+    const EQUAL_PARTS: bool;
 
     /// Returns an error if so many parts cannot have these values.
     fn check(chain: &ChainSpec, parts: u32) -> Result<(), FileErrorKind>;
@@ -59,16 +59,16 @@ pub(crate) trait ChainKind {
 pub(crate) struct Scalable;
 
 impl ChainKind for Scalable {
-    const MAGIC: Magic = SCALABLE;
-    const PARTS: &'static str = "stages";
-    const KEYS: &'static str = "first";
-    const ALIKE: bool = false;
+    const MAGIC: Magic = SCALABLE_MAGIC;
+    const PARTS_FIELD: &'static str = "stages";
+    const KEYS_FIELD: &'static str = "first";
+    const EQUAL_PARTS: bool = false;
 
     fn check(chain: &ChainSpec, parts: u32) -> Result<(), FileErrorKind> {
         let merged = chain.merged as u64;
         check("merged", merged, merged < MAX_MERGED as u64, "0 to 255")?;
         let own = u64::from(parts).checked_sub(merged).filter(|own| (1..=MAX_STAGES as u64).contains(own));
-        check(Self::PARTS, parts.into(), own.is_some(), "1 to 64 and those that are merged")?;
+        check(Self::PARTS_FIELD, parts.into(), own.is_some(), "1 to 64 and those that are merged")?;
         // A stage is only begun for a key.
         let keys = u64::from(own > Some(1))..=chain.growth().capacity(parts as usize - 1);
         let good = keys.contains(&chain.last_len);
@@ -85,21 +85,21 @@ impl ChainKind for Scalable {
 pub(crate) struct Rotating;
 
 impl ChainKind for Rotating {
-    const MAGIC: Magic = ROTATING;
-    const PARTS: &'static str = "generations";
-    const KEYS: &'static str = "window";
-    const ALIKE: bool = true;
+    const MAGIC: Magic = ROTATING_MAGIC;
+    const PARTS_FIELD: &'static str = "generations";
+    const KEYS_FIELD: &'static str = "window";
+    const EQUAL_PARTS: bool = true;
 
     fn check(chain: &ChainSpec, parts: u32) -> Result<(), FileErrorKind> {
-        check(Self::PARTS, parts.into(), (2..=window::MAX_GENERATIONS).contains(&parts), "2 to 64")?;
+        check(Self::PARTS_FIELD, parts.into(), (2..=window::MAX_GENERATIONS).contains(&parts), "2 to 64")?;
         let max = window::keys_per_generation(chain.keys, parts);
         check("last", chain.last_len, chain.last_len <= max, "0 to what a generation takes")?;
         check("reserved", chain.merged as u64, chain.merged == 0, "0")
     }
 
     fn part(chain: &ChainSpec, parts: usize, _: usize) -> (u64, f64) {
-        let asked = parts as u32;
-        (window::keys_per_generation(chain.keys, asked), window::rate_per_generation(chain.rate, asked))
+        let generations = parts as u32;
+        (window::keys_per_generation(chain.keys, generations), window::rate_per_generation(chain.rate, generations))
     }
 }
 
@@ -135,7 +135,7 @@ impl ChainHeader {
         let merged = merged as usize;
         let chain = ChainSpec { rate: f64::from_bits(rate), keys, last_len, merged, rotate_when_full: when_full == 0 };
         check("rate", rate, chain.rate > 0.0 && chain.rate < 1.0, "the bits of a double between 0 and 1")?;
-        check(K::KEYS, keys, keys > 0, "at least 1")?;
+        check(K::KEYS_FIELD, keys, keys > 0, "at least 1")?;
         K::check(&chain, parts)?;
         let parts = parts as usize;
         let min_length = HEADER_BYTES as u64 + PART_BYTES * parts as u64;
@@ -177,13 +177,13 @@ pub(crate) fn read<K: ChainKind>(
     let mut body = BodyReader { reader, have: HEADER_BYTES as u64, want: header.length };
     let mut parts: Vec<DecodedFilter> = Vec::new();
     for part in 0..header.parts {
-        let loaded =
+        let decoded =
             read_part::<K>(&mut body, &header, part, parts.first(), length.is_some()).map_err(|kind| match kind {
                 // These are about the whole file.
                 FileErrorKind::Truncated { .. } | FileErrorKind::Io(_) => kind,
                 kind => FileErrorKind::Stage { stage: part, kind: Box::new(kind) },
             })?;
-        parts.push(loaded);
+        parts.push(decoded);
     }
     check("length", header.length, body.have == header.length, "that of the header and all parts")?;
     Ok((header.chain, parts))
@@ -206,13 +206,13 @@ fn read_part<K: ChainKind>(
     let of_first = first.map_or(*params, |first| first.params);
     check("seed", params.seed, params.seed == of_first.seed, "that of the first part")?;
     let same = (params.blocks, params.probes) == (of_first.blocks, of_first.probes);
-    check("blocks", blocks, same || !K::ALIKE, "those of the first part, with as many probes")?;
+    check("blocks", blocks, same || !K::EQUAL_PARTS, "those of the first part, with as many probes")?;
     let after = part_header.file_bytes() - HEADER_BYTES as u64 + PART_BYTES * (header.parts - 1 - part) as u64;
     check("blocks", blocks, after <= body.want.saturating_sub(body.have), "as many as the length has room for")?;
     let probes = params.probes;
     let part_header = stream::read_fields(body, part_header)?;
     let same = first.is_none_or(|first| first.spec == part_header.spec);
-    check("fields", part_header.fields as u64, same || !K::ALIKE, "those of the first part")?;
+    check("fields", part_header.fields as u64, same || !K::EQUAL_PARTS, "those of the first part")?;
     let (keys, max) = match part.checked_sub(header.chain.merged) {
         Some(_) => K::part(&header.chain, header.parts, part),
         None => {

@@ -9,7 +9,7 @@ use crate::kernel::block::BLOCK_BYTES;
 use twox_hash::XxHash3_64;
 
 /// The highest number of bytes of all fields.
-pub(super) const MAX_BYTES: usize = 1 << 16;
+pub(super) const MAX_FIELD_BYTES: usize = 1 << 16;
 /// Bytes of the checksum at the end.
 const CHECKSUM_BYTES: usize = 8;
 

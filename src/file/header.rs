@@ -18,9 +18,9 @@ pub(crate) const TRAILER_BYTES: usize = 16;
 
 /// The first bytes of a file. No text starts with the first byte, and a transfer that converts line ends spoils the last two.
 pub(crate) type Magic = [u8; 8];
-pub(super) const FILTER: Magic = *b"\x89BLOOM\r\n";
-pub(super) const SCALABLE: Magic = *b"\x89BLSER\r\n";
-pub(super) const ROTATING: Magic = *b"\x89BLROT\r\n";
+pub(super) const FILTER_MAGIC: Magic = *b"\x89BLOOM\r\n";
+pub(super) const SCALABLE_MAGIC: Magic = *b"\x89BLSER\r\n";
+pub(super) const ROTATING_MAGIC: Magic = *b"\x89BLROT\r\n";
 const VERSION: u32 = 2;
 /// Files are shorter than 2^63 bytes, as system calls count them.
 const BLOCKS_LIMIT: u64 = 1 << 57;
@@ -37,9 +37,9 @@ pub(crate) fn encode(layout: &LayoutInfo, params: &FilterParams, hasher: &KeyHas
     header[32..40].copy_from_slice(&hasher.golden().to_le_bytes());
     let units = if layout.has_units { params.units } else { 0 };
     header[40..48].copy_from_slice(&units.to_le_bytes());
-    // At most MAX_BYTES.
+    // At most MAX_FIELD_BYTES.
     header[48..52].copy_from_slice(&(fields.len() as u32).to_le_bytes());
-    [&complete_header(header, FILTER), &fields[..]].concat()
+    [&complete_header(header, FILTER_MAGIC), &fields[..]].concat()
 }
 
 /// Adds the parts that every header has: magic, version and checksum.
@@ -55,10 +55,10 @@ pub(super) fn complete_header(mut header: [u8; HEADER_BYTES], magic: Magic) -> [
 pub(super) fn verify_header(header: &[u8], wanted: Magic) -> Result<&[u8; HEADER_BYTES], FileErrorKind> {
     let starts_with = |magic: &Magic| header.iter().zip(magic).all(|(byte, expected)| byte == expected);
     if !starts_with(&wanted) {
-        return Err(match [FILTER, SCALABLE, ROTATING].into_iter().find(starts_with) {
-            Some(SCALABLE) => FileErrorKind::Scalable,
-            Some(ROTATING) => FileErrorKind::Rotating,
-            Some(_) if wanted == ROTATING => FileErrorKind::NotRotating,
+        return Err(match [FILTER_MAGIC, SCALABLE_MAGIC, ROTATING_MAGIC].into_iter().find(starts_with) {
+            Some(SCALABLE_MAGIC) => FileErrorKind::Scalable,
+            Some(ROTATING_MAGIC) => FileErrorKind::Rotating,
+            Some(_) if wanted == ROTATING_MAGIC => FileErrorKind::NotRotating,
             Some(_) => FileErrorKind::NotScalable,
             None => FileErrorKind::NotBloomline,
         });
@@ -105,7 +105,7 @@ pub(super) fn file_bytes(fields: usize, params: &FilterParams) -> u64 {
 /// Decodes the header of a filter of this layout, and checks that this machine and this build can read it. `header` is shorter
 /// than [`HEADER_BYTES`] if the data are.
 pub(crate) fn decode(wanted: &'static LayoutInfo, header: &[u8]) -> Result<FilterHeader, FileErrorKind> {
-    let header = verify_header(header, FILTER)?;
+    let header = verify_header(header, FILTER_MAGIC)?;
     let (layout, probes) = (u32_at(header, 12) & 0xFFFF, u32_at(header, 12) >> 16);
     let (blocks, seed) = (u64_at(header, 16), u64_at(header, 24));
     let (units, fields, reserved) = (u64_at(header, 40), u32_at(header, 48), u32_at(header, 52));
@@ -123,7 +123,7 @@ pub(crate) fn decode(wanted: &'static LayoutInfo, header: &[u8]) -> Result<Filte
     } else {
         check("units", units, units == 0, "0")?;
     }
-    let good = fields as usize <= fields::MAX_BYTES && (fields as usize).is_multiple_of(BLOCK_BYTES);
+    let good = fields as usize <= fields::MAX_FIELD_BYTES && (fields as usize).is_multiple_of(BLOCK_BYTES);
     check("fields", fields.into(), good, "a multiple of 64, at most 65536")?;
     check("reserved", reserved.into(), reserved == 0, "0")?;
     check("seed", seed, seed == 0 || wanted.id != SPLIT_BLOCK.id, "0 for a split block")?;
@@ -153,7 +153,7 @@ mod tests {
     use crate::layout::info::SECTORIZED;
 
     #[test]
-    fn another_hash_is_told() {
+    fn another_hash_is_reported() {
         let params = FilterParams::new(1, 8, 1, AvailableKernel::detect());
         assert!(decode(&SECTORIZED, &encode(&SECTORIZED, &params, &KeyHasher::new(1), &FilterSpec::default())).is_ok());
         // A build with another hash, as seen from here.

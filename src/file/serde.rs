@@ -9,9 +9,9 @@ use std::fmt;
 use std::marker::PhantomData;
 
 /// Serializes as a byte string, or as base64 in a human-readable format.
-pub(crate) fn serialize<S: Serializer>(stored: &impl Persist, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn serialize<S: Serializer>(filter: &impl Persist, serializer: S) -> Result<S::Ok, S::Error> {
     let mut bytes = Vec::new();
-    stored.write_to(&mut bytes).map_err(S::Error::custom)?;
+    filter.write_to(&mut bytes).map_err(S::Error::custom)?;
     match serializer.is_human_readable() {
         true => serializer.serialize_str(&STANDARD.encode(bytes)),
         false => serializer.serialize_bytes(&bytes),
@@ -37,12 +37,12 @@ impl<'de, T: Persist> Visitor<'de> for FileVisitor<T> {
 
     fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<T, E> {
         let mut rest = bytes;
-        let stored = T::read(&mut rest, None).map_err(|kind| E::custom(FileError::from(kind)))?;
+        let filter = T::read(&mut rest, None).map_err(|kind| E::custom(FileError::from(kind)))?;
         if !rest.is_empty() {
             let (have, want) = (bytes.len() as u64, (bytes.len() - rest.len()) as u64);
             return Err(E::custom(FileError::from(FileErrorKind::TooLong { have, want })));
         }
-        Ok(stored)
+        Ok(filter)
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {

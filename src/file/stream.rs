@@ -17,7 +17,7 @@ use std::io::{self, Read, Write};
 use twox_hash::XxHash3_64;
 
 /// Blocks that are read or written at a time: 1 MiB, which makes system calls cheap and stays in a cache.
-const CHUNK: usize = (1 << 20) / BLOCK_BYTES;
+const CHUNK_BLOCKS: usize = (1 << 20) / BLOCK_BYTES;
 
 /// The contents of a file to write.
 #[derive(Clone)]
@@ -109,8 +109,8 @@ pub(crate) fn copy_body(
     mut blocks: impl Iterator<Item = [u64; WORDS]>,
     mut writer: impl Write,
 ) -> io::Result<Trailer> {
-    let mut sums = TrailerBuilder::new(kernel);
-    let mut chunk = vec![[[0; 8]; WORDS]; CHUNK];
+    let mut builder = TrailerBuilder::new(kernel);
+    let mut chunk = vec![[[0; 8]; WORDS]; CHUNK_BLOCKS];
     loop {
         let mut filled = 0;
         // The chunk comes first in the zip: at its end no block is taken from the other side and lost.
@@ -119,10 +119,10 @@ pub(crate) fn copy_body(
             filled += 1;
         }
         let bytes = chunk[..filled].as_flattened().as_flattened();
-        sums.add(bytes);
+        builder.add(bytes);
         writer.write_all(bytes)?;
-        if filled < CHUNK {
-            return Ok(sums.finish());
+        if filled < CHUNK_BLOCKS {
+            return Ok(builder.finish());
         }
     }
 }
@@ -133,13 +133,13 @@ pub(crate) fn read(
     mut reader: impl Read,
     length: Option<u64>,
 ) -> Result<DecodedFilter, FileErrorKind> {
-    let (head, have) = read_header(layout, &mut reader, length)?;
-    let mut body = BodyReader { reader, have, want: head.file_bytes() };
-    let loaded = read_body(&mut body, head, length.is_some())?;
-    let units = loaded.params.units;
-    let good = ends_with_units(layout, units, &loaded.blocks);
+    let (header, have) = read_header(layout, &mut reader, length)?;
+    let mut body = BodyReader { reader, have, want: header.file_bytes() };
+    let decoded = read_body(&mut body, header, length.is_some())?;
+    let units = decoded.params.units;
+    let good = ends_with_units(layout, units, &decoded.blocks);
     check("units", units, good, "as many as reach to the last bit that is set")?;
-    Ok(loaded)
+    Ok(decoded)
 }
 
 /// True if each bit of the last block that belongs to no unit is 0.
@@ -158,16 +158,16 @@ pub(super) fn read_body(
     len_verified: bool,
 ) -> Result<DecodedFilter, FileErrorKind> {
     let capacity = |filled| if len_verified { params.blocks } else { next_capacity(params.blocks, filled) };
-    let mut sums = TrailerBuilder::new(params.kernel);
-    let mut chunk = vec![[[0; 8]; WORDS]; CHUNK.min(params.blocks)];
+    let mut builder = TrailerBuilder::new(params.kernel);
+    let mut chunk = vec![[[0; 8]; WORDS]; CHUNK_BLOCKS.min(params.blocks)];
     let out_of_memory = |_| FileErrorKind::OutOfMemory { bytes: params.blocks as u64 * BLOCK_BYTES as u64 };
     let mut blocks = Blocks::zeroed(capacity(0), Pages::default()).map_err(out_of_memory)?;
     let mut filled = 0;
     loop {
-        for blocks in blocks.as_mut_slice()[filled..].chunks_mut(CHUNK) {
+        for blocks in blocks.as_mut_slice()[filled..].chunks_mut(CHUNK_BLOCKS) {
             let chunk = &mut chunk[..blocks.len()];
             body.fill(chunk.as_flattened_mut().as_flattened_mut())?;
-            sums.add(chunk.as_flattened().as_flattened());
+            builder.add(chunk.as_flattened().as_flattened());
             for (block, words) in blocks.iter_mut().zip(chunk) {
                 *block = Block(words.map(u64::from_le_bytes));
             }
@@ -180,7 +180,7 @@ pub(super) fn read_body(
     }
     let mut trailer = [0; TRAILER_BYTES];
     body.fill(&mut trailer)?;
-    if Trailer::from_bytes(trailer) != sums.finish() {
+    if Trailer::from_bytes(trailer) != builder.finish() {
         return Err(FileErrorKind::DamagedBody);
     }
     Ok(DecodedFilter { params, hasher, spec, blocks })
@@ -192,22 +192,25 @@ pub(crate) fn read_header(
     mut reader: impl Read,
     length: Option<u64>,
 ) -> Result<(FilterHeader, u64), FileErrorKind> {
-    let mut header = [0; HEADER_BYTES];
-    let have = read_full(&mut reader, &mut header)?;
-    let head = header::decode(layout, &header[..have])?;
+    let mut bytes = [0; HEADER_BYTES];
+    let have = read_full(&mut reader, &mut bytes)?;
+    let header = header::decode(layout, &bytes[..have])?;
     if let Some(have) = length {
-        check_length(head.file_bytes(), have)?;
+        check_length(header.file_bytes(), have)?;
     }
-    let mut body = BodyReader { reader, have: HEADER_BYTES as u64, want: head.file_bytes() };
-    let head = read_fields(&mut body, head)?;
-    Ok((head, body.have))
+    let mut body = BodyReader { reader, have: HEADER_BYTES as u64, want: header.file_bytes() };
+    let header = read_fields(&mut body, header)?;
+    Ok((header, body.have))
 }
 
 /// Reads the fields after a header.
-pub(super) fn read_fields(body: &mut BodyReader<impl Read>, head: FilterHeader) -> Result<FilterHeader, FileErrorKind> {
-    let mut bytes = vec![0; head.fields];
+pub(super) fn read_fields(
+    body: &mut BodyReader<impl Read>,
+    header: FilterHeader,
+) -> Result<FilterHeader, FileErrorKind> {
+    let mut bytes = vec![0; header.fields];
     body.fill(&mut bytes)?;
-    Ok(FilterHeader { spec: fields::decode(&bytes)?, ..head })
+    Ok(FilterHeader { spec: fields::decode(&bytes)?, ..header })
 }
 
 /// Returns an error unless a file is as long as it should be.
@@ -223,7 +226,7 @@ pub(super) fn check_length(want: u64, have: u64) -> Result<(), FileErrorKind> {
 /// halves of the whole, so that the last step, which doubles, ends at the filter's size.
 fn next_capacity(blocks: usize, filled: usize) -> usize {
     let mut capacity = blocks;
-    while capacity > CHUNK + 2 * filled {
+    while capacity > CHUNK_BLOCKS + 2 * filled {
         capacity = capacity.div_ceil(2);
     }
     capacity
@@ -268,13 +271,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_grows_with_the_data_and_ends_at_the_filter() {
-        for blocks in [1, 2, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 1, 1_000_003, usize::MAX / 128] {
+    fn capacity_grows_with_the_data_and_ends_at_the_filter() {
+        for blocks in
+            [1, 2, CHUNK_BLOCKS - 1, CHUNK_BLOCKS, CHUNK_BLOCKS + 1, 2 * CHUNK_BLOCKS + 1, 1_000_003, usize::MAX / 128]
+        {
             let mut filled = 0;
             while filled < blocks {
                 let capacity = next_capacity(blocks, filled);
                 assert!(
-                    capacity > filled && capacity <= blocks && capacity <= CHUNK + 2 * filled,
+                    capacity > filled && capacity <= blocks && capacity <= CHUNK_BLOCKS + 2 * filled,
                     "{blocks} {filled} {capacity}"
                 );
                 // Old and new memory are filled at once only as far as the old one went.

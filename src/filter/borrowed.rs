@@ -108,24 +108,24 @@ impl<'a> BorrowedBloomFilter<'a> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn new(bytes: impl AsRef<[u8]> + Send + Sync + 'a) -> Result<Self, FileError> {
-        Ok(Self::of(Arc::new(bytes), false)?)
+        Ok(Self::from_lender(Arc::new(bytes), false)?)
     }
 
     /// `whole`: no bytes may follow.
     #[allow(unsafe_code)] // storage.rs has no lifetime to hold the blocks by: this type holds them.
-    fn of(lender: Lender<'a>, whole: bool) -> Result<Self, FileErrorKind> {
+    fn from_lender(lender: Lender<'a>, whole: bool) -> Result<Self, FileErrorKind> {
         if cfg!(target_endian = "big") {
             let error = io::Error::new(io::ErrorKind::Unsupported, "big-endian machines must load filters");
             return Err(error.into());
         }
         let bytes = (*lender).as_ref();
         let have = bytes.len() as u64;
-        let (head, start) = file::read_header(&SECTORIZED, bytes, whole.then_some(have))?;
-        let want = head.file_bytes();
+        let (header, start) = file::read_header(&SECTORIZED, bytes, whole.then_some(have))?;
+        let want = header.file_bytes();
         if have < want {
             return Err(FileErrorKind::Truncated { have, want });
         }
-        let FilterHeader { params, hasher, spec, .. } = head;
+        let FilterHeader { params, hasher, spec, .. } = header;
         // The bytes are there, so all of these are numbers of bytes in memory.
         let (blocks, rest) = bytes[start as usize..].split_at(params.blocks * BLOCK_BYTES);
         let trailer = Trailer::from_bytes(core::array::from_fn::<u8, TRAILER_BYTES, _>(|i| rest[i]));
@@ -281,7 +281,7 @@ impl BloomFilter {
             }
             // SAFETY: the caller keeps the file as it is.
             let mapping = unsafe { memmap2::Mmap::map(&file)? };
-            let filter = BorrowedBloomFilter::of(Arc::new(mapping), true)?;
+            let filter = BorrowedBloomFilter::from_lender(Arc::new(mapping), true)?;
             Ok(BorrowedBloomFilter { path: Some(path.to_path_buf()), ..filter })
         };
         map().map_err(|kind| FileError::at(path, kind))

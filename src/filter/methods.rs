@@ -332,7 +332,7 @@ macro_rules! query_methods {
 /// The parameters and figures of every filter.
 macro_rules! info_methods {
     () => {
-        crate::filter::methods::info_methods!(of any hash);
+        crate::filter::methods::info_methods!(any_hash);
 
         /// The seed of the hash. A file keeps it.
         pub fn seed(&self) -> u64 {
@@ -344,7 +344,7 @@ macro_rules! info_methods {
             self.0.hasher()
         }
     };
-    (of any hash) => {
+    (any_hash) => {
         /// The size of the bits in bytes, for a filter of several parts in all of them.
         pub fn memory_bytes(&self) -> usize {
             self.0.memory_bytes()

@@ -16,8 +16,8 @@ pub(crate) struct Avx2(());
 /// # Safety
 /// - The CPU must have AVX2 and BMI2.
 #[target_feature(enable = "avx2,bmi2")]
-pub(crate) unsafe fn run<T: BatchOp, const B: usize>(task: T) -> T::Output {
-    task.run::<Avx2, B>(Avx2(()))
+pub(crate) unsafe fn run<T: BatchOp, const B: usize>(op: T) -> T::Output {
+    op.run::<Avx2, B>(Avx2(()))
 }
 
 /// Runs the operation on one key, compiled for AVX2.

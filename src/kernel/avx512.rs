@@ -17,8 +17,8 @@ pub(crate) struct Avx512(());
 /// # Safety
 /// - The CPU must have AVX-512 F, VL and DQ, and BMI2.
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,bmi2")]
-pub(crate) unsafe fn run<T: BatchOp, const B: usize>(task: T) -> T::Output {
-    task.run::<Avx512, B>(Avx512(()))
+pub(crate) unsafe fn run<T: BatchOp, const B: usize>(op: T) -> T::Output {
+    op.run::<Avx512, B>(Avx512(()))
 }
 
 /// Runs the operation on one key, compiled for AVX-512.

@@ -61,9 +61,9 @@ fn cases<const B: usize>() -> Vec<(Block, Pattern)> {
     cases
 }
 
-struct Contains;
+struct CheckContains;
 
-impl BatchOp for Contains {
+impl BatchOp for CheckContains {
     type Output = ();
     #[inline(always)]
     fn run<I: Isa, const B: usize>(self, isa: I) {
@@ -74,9 +74,9 @@ impl BatchOp for Contains {
     }
 }
 
-struct Insert;
+struct CheckInsert;
 
-impl BatchOp for Insert {
+impl BatchOp for CheckInsert {
     type Output = ();
     #[inline(always)]
     fn run<I: Isa, const B: usize>(self, isa: I) {
@@ -91,10 +91,10 @@ impl BatchOp for Insert {
 
 #[test]
 fn contains_follows_the_specification() {
-    for_each_kernel(|kernel, probes| kernel.run(probes, Contains));
+    for_each_kernel(|kernel, probes| kernel.run(probes, CheckContains));
 }
 
 #[test]
 fn insert_follows_the_specification() {
-    for_each_kernel(|kernel, probes| kernel.run(probes, Insert));
+    for_each_kernel(|kernel, probes| kernel.run(probes, CheckInsert));
 }

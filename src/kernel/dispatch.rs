@@ -48,27 +48,27 @@ impl AvailableKernel {
 
     /// Runs an operation on this kernel, with `probes` (4, 8, 12 or 16) per key. Dispatches once, with two jumps.
     #[inline]
-    pub(crate) fn run<T: BatchOp>(self, probes: u32, task: T) -> T::Output {
+    pub(crate) fn run<T: BatchOp>(self, probes: u32, op: T) -> T::Output {
         match probes {
-            4 => self.run_lanes::<T, 1>(task),
-            8 => self.run_lanes::<T, 2>(task),
-            12 => self.run_lanes::<T, 3>(task),
-            _ => self.run_lanes::<T, 4>(task),
+            4 => self.run_lanes::<T, 1>(op),
+            8 => self.run_lanes::<T, 2>(op),
+            12 => self.run_lanes::<T, 3>(op),
+            _ => self.run_lanes::<T, 4>(op),
         }
     }
 
-    fn run_lanes<T: BatchOp, const B: usize>(self, task: T) -> T::Output {
+    fn run_lanes<T: BatchOp, const B: usize>(self, op: T) -> T::Output {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: an `AvailableKernel` exists only for a kernel that is available.
-            Kernel::Avx2 => unsafe { avx2::run::<T, B>(task) },
+            Kernel::Avx2 => unsafe { avx2::run::<T, B>(op) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: an `AvailableKernel` exists only for a kernel that is available.
-            Kernel::Avx512 => unsafe { avx512::run::<T, B>(task) },
+            Kernel::Avx512 => unsafe { avx512::run::<T, B>(op) },
             #[cfg(all(target_arch = "aarch64", target_endian = "little", target_feature = "neon"))]
             // SAFETY: an `AvailableKernel` exists only for a kernel that is available.
-            Kernel::Neon => unsafe { neon::run::<T, B>(task) },
-            _ => task.run::<Portable, B>(Portable),
+            Kernel::Neon => unsafe { neon::run::<T, B>(op) },
+            _ => op.run::<Portable, B>(Portable),
         }
     }
 }

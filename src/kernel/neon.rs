@@ -18,8 +18,8 @@ pub(crate) struct Neon(());
 /// # Safety
 /// - The CPU must have NEON.
 #[target_feature(enable = "neon")]
-pub(crate) unsafe fn run<T: BatchOp, const B: usize>(task: T) -> T::Output {
-    task.run::<Neon, B>(Neon(()))
+pub(crate) unsafe fn run<T: BatchOp, const B: usize>(op: T) -> T::Output {
+    op.run::<Neon, B>(Neon(()))
 }
 
 /// Runs the operation on one key, compiled for NEON.

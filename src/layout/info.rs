@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_places() {
+    fn numbers_are_positions() {
         for (i, info) in ALL.into_iter().enumerate() {
             assert_eq!(usize::from(info.id), i + 1);
             assert!(info.probes.is_sorted());

@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_that_are_none_have_capacities() {
+    fn invalid_rates_have_capacities() {
         for probes in [4, 16] {
             assert_eq!([1.0, 7.0, f64::INFINITY].map(|rate| keys_for(3, probes, rate)), [u64::MAX; 3]);
             assert_eq!([0.0, -1.0, f64::NAN].map(|rate| keys_for(3, probes, rate)), [0; 3]);
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_is_the_least_and_the_capacity_the_most() {
+    fn the_size_is_minimal_and_the_capacity_maximal() {
         for keys in [1, 2, 63, 1000, 12_345, 1_000_000] {
             for target in [0.5, 0.1, 0.01, 1e-4, 1e-6, 1e-9] {
                 for probes in PROBES {

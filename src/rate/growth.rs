@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn no_filter_has_the_most_stages() {
+    fn no_filter_has_the_maximum_of_stages() {
         let growth = GrowthPolicy { first_keys: 1, rate: 1.0, merged: 0 };
         assert!(fpr::collision_floor(growth.capacity(51)) < growth.rate(51));
         assert!(fpr::collision_floor(growth.capacity(52)) >= growth.rate(52));

@@ -70,7 +70,7 @@ methods::collect_impls!(RegisterBloomFilter, sized);
 methods::par_collect_impls!(RegisterBloomFilter, sized);
 methods::trait_impls!(RegisterBloomFilter, many_writers);
 
-/// The layout of [`RegisterBloomFilter`].
+/// The layout of [`RegisterBloomFilter`]: register-blocked.
 pub(crate) struct Register(());
 
 fn lanes(probes: u32) -> Lanes {

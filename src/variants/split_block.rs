@@ -60,11 +60,14 @@ impl SplitBlockBloomFilter {
     /// # Errors
     /// [`BuildError`]: 0 or not a multiple of 32, more than 2^32 blocks, or a size that the system does not have.
     pub fn with_bitset_bytes(bytes: usize) -> Result<Self, BuildError> {
-        if bytes == 0 || !bytes.is_multiple_of(BYTES) {
+        if bytes == 0 || !bytes.is_multiple_of(SPLIT_BLOCK_BYTES) {
             return Err(BuildError::Bitset { bytes });
         }
-        RawFilter::from_params(geometry::exact_params::<SplitBlock>((bytes / BYTES) as u64, 8)?, FilterSpec::default())
-            .map(Self)
+        RawFilter::from_params(
+            geometry::exact_params::<SplitBlock>((bytes / SPLIT_BLOCK_BYTES) as u64, 8)?,
+            FilterSpec::default(),
+        )
+        .map(Self)
     }
 
     /// Reads a bitset in the form in which it follows the filter's header in a Parquet file. O(memory).
@@ -136,7 +139,7 @@ impl SplitBlockBloomFilter {
         self.0.contains_hashes(hashes, found)
     }
 
-    methods::info_methods!(of any hash);
+    methods::info_methods!(any_hash);
     methods::capacity_methods!();
 
     /// Adds the keys of another filter. The result is exactly the filter that both sets of keys would have made. O(memory).
@@ -176,9 +179,9 @@ impl fmt::Debug for SplitBlockBloomFilter {
 pub(crate) struct SplitBlock(());
 
 /// Bytes of a block.
-const BYTES: usize = 32;
+const SPLIT_BLOCK_BYTES: usize = 32;
 
-const LANES: Lanes = Lanes { lanes: 8, choices: 1, bits: 32, throws: 1 };
+const SPLIT_BLOCK_LANES: Lanes = Lanes { lanes: 8, choices: 1, bits: 32, throws: 1 };
 
 /// The constants of the Parquet specification.
 const SALTS: [u32; 8] =
@@ -203,7 +206,7 @@ impl Layout for SplitBlock {
     const INFO: &'static LayoutInfo = &SPLIT_BLOCK;
 
     fn rate(geometry: Geometry, keys: u64) -> f64 {
-        BlockRates::new(LANES).mixture(geometry.units, keys)
+        BlockRates::new(SPLIT_BLOCK_LANES).mixture(geometry.units, keys)
     }
 
     fn current_fpr(geometry: Geometry, words: impl Iterator<Item = [u64; WORDS]>) -> f64 {
@@ -214,7 +217,7 @@ impl Layout for SplitBlock {
     }
 
     fn bit_probability(geometry: Geometry) -> f64 {
-        LANES.bit_probability() / geometry.units as f64
+        SPLIT_BLOCK_LANES.bit_probability() / geometry.units as f64
     }
 }
 

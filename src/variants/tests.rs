@@ -77,7 +77,7 @@ fn is_min<L: Layout>() {
 }
 
 #[test]
-fn a_size_is_the_least() {
+fn a_size_is_minimal() {
     is_min::<Classic>();
     is_min::<SplitBlock>();
     is_min::<Register>();

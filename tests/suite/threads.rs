@@ -381,7 +381,7 @@ mod frontier {
 
     /// Pushes of distinct items return no place, so none is refused too early.
     #[test]
-    fn distinct_items_fill_a_frontier_to_the_last_place() {
+    fn distinct_items_fill_a_frontier_to_its_capacity() {
         for threads in THREADS {
             // Once in fifty million runs a false positive holds a place for a moment.
             let frontier = frontier(20_000, 1e-12, 10_000).when_full(WhenFull::Refuse);

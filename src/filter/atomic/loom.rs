@@ -11,9 +11,9 @@ use loom::thread;
 use std::vec::Vec;
 
 /// The claim rule under test.
-type Insert = fn(&AtomicBlock, Pattern) -> bool;
+type InsertFn = fn(&AtomicBlock, Pattern) -> bool;
 
-const REAL: Insert = AtomicBlock::insert::<1>;
+const REAL: InsertFn = AtomicBlock::insert::<1>;
 
 /// A filter of one block with 4 probes: a key is one bit in each lane.
 fn filter() -> AtomicBloomFilter {
@@ -41,7 +41,7 @@ fn model(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
 
 /// Races the inserts of `keys`, one thread each, under loom. The number of `true`s of each distinct key is passed to `check`;
 /// the final words must hold all their bits.
-fn race(preemptions: usize, insert: Insert, keys: &[Pattern], check: fn(claims: &[usize])) {
+fn race(preemptions: usize, insert: InsertFn, keys: &[Pattern], check: fn(claims: &[usize])) {
     let keys: Vec<Pattern> = keys.to_vec();
     model(preemptions, move || {
         let filter = Arc::new(filter());
@@ -128,7 +128,7 @@ fn first_lacking_word_decides(block: &AtomicBlock, pattern: Pattern) -> bool {
 }
 
 /// The real linearizing word, but written before the words below it.
-fn decider_is_written_first(block: &AtomicBlock, pattern: Pattern) -> bool {
+fn linearizing_word_is_written_first(block: &AtomicBlock, pattern: Pattern) -> bool {
     let chosen: [(usize, u64); LANES] = core::array::from_fn(|lane| pattern.word_and_mask::<1>(lane));
     let lacking = chosen.map(|(word, mask)| block.0[word].load(Ordering::Acquire) & mask != mask);
     let Some(decider) = lacking.iter().rposition(|&lacking| lacking) else { return false };
@@ -158,17 +158,17 @@ fn the_models_catch_the_other_order_of_the_scan() {
 #[should_panic = "claims: [2]"]
 fn the_models_catch_the_other_order_of_the_writes() {
     let [a, _] = same_word_keys();
-    race(3, decider_is_written_first, &[a, a], exactly_one);
+    race(3, linearizing_word_is_written_first, &[a, a], exactly_one);
 }
 
 /// Arbitrary hashes whose keys share one block.
 const HASHES: [u64; 3] = [0x0123_4567_89AB_CDEF, 0x9E37_79B9_7F4A_7C15, 0xC2B2_AE3D_27D4_EB4F];
 
 #[test]
-fn an_insert_that_was_told_of_is_seen() {
+fn an_insert_that_a_thread_learned_of_is_seen() {
     model(4, || {
         let filter = Arc::new(filter());
-        let (tell, told) = loom::sync::mpsc::channel();
+        let (tell, received) = loom::sync::mpsc::channel();
         let insert_methods = {
             let filter = Arc::clone(&filter);
             thread::spawn(move || {
@@ -177,7 +177,7 @@ fn an_insert_that_was_told_of_is_seen() {
             })
         };
         filter.insert_hash(HASHES[1]);
-        told.recv().unwrap();
+        received.recv().unwrap();
         assert!(filter.contains_hash(HASHES[0]));
         insert_methods.join().unwrap();
     });

@@ -176,27 +176,27 @@ fn claims(keys: &[&[u8]], rivals: usize, orderings: Orderings) -> (usize, usize)
     (counts().max().expect("an execution"), counts().min().expect("an execution"))
 }
 
-const FOUR: &[u8] = &[1; 4];
-const TWO: &[u8] = &[1; 2];
+const FOUR_WORDS: &[u8] = &[1; 4];
+const TWO_WORDS: &[u8] = &[1; 2];
 
 #[test]
 fn one_of_two_threads_claims_a_key_of_four_words() {
-    assert_eq!(claims(&[FOUR; 2], 2, REAL), (1, 1));
+    assert_eq!(claims(&[FOUR_WORDS; 2], 2, REAL), (1, 1));
 }
 
 #[test]
 fn one_of_three_threads_claims_a_key_of_two_words() {
-    assert_eq!(claims(&[TWO; 3], 3, REAL), (1, 1));
+    assert_eq!(claims(&[TWO_WORDS; 3], 3, REAL), (1, 1));
 }
 
 /// The other key has a bit of the first word and another one beside it, and one of its own in the second.
 #[test]
-fn at_most_one_of_two_threads_claims_a_key_while_another_key_comes() {
+fn at_most_one_of_two_threads_claims_a_key_beside_another_key() {
     let other: &[u8] = &[3, 2];
-    assert_eq!(claims(&[TWO, TWO, other], 2, REAL), (1, 1));
+    assert_eq!(claims(&[TWO_WORDS, TWO_WORDS, other], 2, REAL), (1, 1));
     // All bits of the other key are bits of this one: it may complete the linearizing word, and then no thread claims.
     let inside: &[u8] = &[0, 1];
-    assert_eq!(claims(&[TWO, TWO, inside], 2, REAL), (1, 0));
+    assert_eq!(claims(&[TWO_WORDS, TWO_WORDS, inside], 2, REAL), (1, 0));
 }
 
 /// The orderings that the proof needs: Acquire for the loads, and Release for the linearizing write.
@@ -204,8 +204,8 @@ const WEAKEST: Orderings = Orderings { scan: Acquire, preceding: Relaxed, linear
 
 #[test]
 fn no_ordering_is_needed_but_those_of_the_proof() {
-    assert_eq!(claims(&[FOUR; 2], 2, WEAKEST), (1, 1));
-    assert_eq!(claims(&[TWO; 3], 3, WEAKEST), (1, 1));
+    assert_eq!(claims(&[FOUR_WORDS; 2], 2, WEAKEST), (1, 1));
+    assert_eq!(claims(&[TWO_WORDS; 3], 3, WEAKEST), (1, 1));
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn each_ordering_of_the_proof_is_needed() {
         ]
     };
     for orderings in [weakened(WEAKEST), weakened(REAL)].concat() {
-        assert_eq!(claims(&[FOUR; 2], 2, orderings).0, 2);
-        assert_eq!(claims(&[TWO; 3], 3, orderings).0, 2);
+        assert_eq!(claims(&[FOUR_WORDS; 2], 2, orderings).0, 2);
+        assert_eq!(claims(&[TWO_WORDS; 3], 3, orderings).0, 2);
     }
 }

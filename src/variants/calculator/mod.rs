@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     #[cfg(target_pointer_width = "64")]
-    fn room_is_that_of_a_process() {
+    fn the_maximum_of_blocks_is_that_of_a_process() {
         assert_eq!(MAX_BLOCKS_64, crate::layout::storage::MAX_BLOCKS as u64);
     }
 
@@ -168,10 +168,10 @@ mod tests {
 
     /// The figures of a layout are equal to the figures of the filters that are built.
     macro_rules! check {
-        ($figures:ident, $place:literal, $Filter:ident) => {{
+        ($figures:ident, $index:literal, $Filter:ident) => {{
             let (keys, rate) = ($figures["keys"].as_u64().unwrap(), $figures["rate"].as_f64().unwrap());
             let memory = $figures["memory"].as_u64().unwrap() as usize;
-            let layout = &$figures["layouts"][$place];
+            let layout = &$figures["layouts"][$index];
             let by_rate = $Filter::new(keys, rate).unwrap();
             assert_eq!(layout["filter"], stringify!($Filter));
             assert_eq!(layout["memory"], by_rate.memory_bytes(), "{layout}");
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn errors_are_reported() {
         let error = |keys, rate, memory| parsed(keys, rate, memory)["error"].as_str().unwrap().to_owned();
         assert_eq!(error(Some(1), Some(1.5), None), BuildError::Rate { value: 1.5 }.to_string());
         assert_eq!(error(Some(0), Some(0.5), None), BuildError::NoKeys.to_string());
@@ -256,13 +256,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("page.html");
         std::fs::write(&path, page).unwrap();
-        let Some(told) = super::browser::report(&path) else { return };
+        let Some(reported) = super::browser::report(&path) else { return };
         for (i, choice) in choices.into_iter().enumerate() {
             let ours = text(choice.0, choice.1, choice.2);
             assert!(
-                told[i] == *ours,
+                reported[i] == *ours,
                 "docs/calculator.html is older than the model: run docs/calculator/build.sh\n{choice:?}\n{ours}\n{}",
-                told[i]
+                reported[i]
             );
         }
     }

@@ -8,20 +8,20 @@ use loom::sync::Arc;
 use loom::thread;
 use std::vec::Vec;
 
-type Insert = fn(&RegisterBloomFilter, u64) -> bool;
+type InsertFn = fn(&RegisterBloomFilter, u64) -> bool;
 
-const REAL: Insert = RegisterBloomFilter::insert_hash;
+const REAL: InsertFn = RegisterBloomFilter::insert_hash;
 
-const SIZE: Geometry = Geometry { units: 8, probes: 2 };
+const GEOMETRY: Geometry = Geometry { units: 8, probes: 2 };
 
 fn mask(hash: u64) -> u64 {
-    word_and_mask(SIZE, hash).1
+    word_and_mask(GEOMETRY, hash).1
 }
 
 /// Hashes of one word, two bits each: a, b, and one whose bits are one of a's and one of b's.
 fn hashes() -> [u64; 3] {
     let mut in_word =
-        (1u64..).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).filter(|&hash| word_and_mask(SIZE, hash).0 == 0);
+        (1u64..).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).filter(|&hash| word_and_mask(GEOMETRY, hash).0 == 0);
     let a = in_word.by_ref().find(|&hash| mask(hash).count_ones() == 2).unwrap();
     let b = in_word.by_ref().find(|&hash| (mask(hash) | mask(a)).count_ones() == 4).unwrap();
     let shares = |hash, other| (mask(hash) & mask(other)).count_ones() == 1;
@@ -41,7 +41,7 @@ fn is_linearizable(bits: u64, threads: &[&[(u64, bool)]]) -> bool {
 }
 
 /// Races threads, each of which inserts its hashes, by their indices in [`hashes`], one after the other.
-fn race(preemptions: usize, insert: Insert, threads: &'static [&'static [usize]]) {
+fn race(preemptions: usize, insert: InsertFn, threads: &'static [&'static [usize]]) {
     let hashes = hashes();
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
@@ -62,7 +62,7 @@ fn race(preemptions: usize, insert: Insert, threads: &'static [&'static [usize]]
         let answers: Vec<&[(u64, bool)]> = answers.iter().map(Vec::as_slice).collect();
         assert!(is_linearizable(0, &answers), "no order explains {answers:x?}");
         let inserted = answers.iter().copied().flatten().fold(0, |bits, &(hash, _)| bits | mask(hash));
-        let (word, _) = locate(SIZE, &filter.0.blocks, hashes[0]);
+        let (word, _) = locate(GEOMETRY, &filter.0.blocks, hashes[0]);
         assert_eq!(word.load(Ordering::Relaxed), inserted, "a bit was lost");
     });
 }

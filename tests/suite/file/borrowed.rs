@@ -93,7 +93,7 @@ fn more_bits_than_there_are_cannot_be_set() {
 }
 
 #[test]
-fn a_place_that_blocks_cannot_have_is_named() {
+fn a_misaligned_address_is_named() {
     for filter in specs() {
         let bytes = bytes_of!(&filter);
         for past in 0..64 {
