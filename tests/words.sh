@@ -2,7 +2,7 @@
 # Fails if a doc comment begins with a question word: a type gets a noun phrase, a function a verb, a bool "True if".
 set -euo pipefail
 cd "$(dirname "$0")/.."
-covered=(benches cli/src/*.rs cli/src/{against,commands,documents,engine,groups,input,key,output,seen,table} cli/tests fuzz/fuzz_targets python/src redis src tests text)
+covered=(benches cli/src/*.rs cli/src/{against,commands,documents,engine,groups,input,key,output,seen} cli/tests fuzz/fuzz_targets python/src redis src tables tests text)
 [[ $# == 0 ]] || covered=("$@")
 find "${covered[@]}" -name '*.rs' -print0 | xargs -0 awk '
     /^[ \t]*\/\/[\/!]/ {

@@ -4,8 +4,8 @@
 //! threads can compress pieces at once, and the bytes of a file do not depend on the number of threads. If matches
 //! reach back farther than a piece of reasonable size, the file is one [`Stream`].
 
+use crate::coding::Coding;
 use crate::error::Error;
-use crate::input::decode::Coding;
 use bzip2::write::BzEncoder;
 use flate2::write::GzEncoder;
 use liblzma::stream::{self, Check};

@@ -6,11 +6,10 @@
 //! locked stall bar phase places messages values figures
 //! key/            what a line's key is
 //! error word_file sort files temp_files file_lock turns signals
+//! coding encode
 //! groups/         equal or similar lines: records of the first reading, and the decision on each line by its ordinal
 //! documents/      the lookups of a document's text, and the cuts that follow
-//! input/          from names to numbered chunks of lines
-//! encode
-//! table/          Parquet files: rows in place of lines, which input/ reads from it; none.rs replaces it without the feature
+//! input/          from names to numbered chunks of lines; table.rs is the interface of tables, whose rows take the place of lines
 //! options/        the command line, a file for each group of commands
 //! against/        the tests of --against, and the overlaps found with them
 //! seen/           the keys seen so far: the set, the exact check, the tally
@@ -22,8 +21,6 @@
 //! lib             the command as a function, which main.rs and the Python module call
 //! ```
 #![forbid(unsafe_code)]
-// Without the feature, code for tables is unused.
-#![cfg_attr(not(feature = "parquet"), allow(dead_code, unreachable_code))]
 
 #[cfg(not(unix))]
 compile_error!("the command needs Unix: it reads files by descriptor and position");
@@ -31,6 +28,7 @@ compile_error!("the command needs Unix: it reads files by descriptor and positio
 mod against;
 mod bar;
 mod classic;
+mod coding;
 mod commands;
 mod documents;
 mod encode;
@@ -55,7 +53,6 @@ mod seen;
 mod signals;
 mod sort;
 mod stall;
-mod table;
 mod temp_files;
 mod turns;
 mod values;
@@ -67,9 +64,6 @@ use commands::{build, check, info, manual, merge, plan, redis, sets};
 use error::{Error, FAILED, SUCCESS};
 use options::{Cli, Command};
 use std::ffi::OsString;
-
-#[cfg(feature = "parquet")]
-pub use table::hash_rows;
 
 /// Runs the command line `args`, whose first element is the program, and returns the exit code.
 ///

@@ -1,10 +1,10 @@
 //! Files that are replaced once their new contents are whole: a name always has either the old or the complete new contents.
 
+use crate::coding::Coding;
 use crate::encode::Compression;
 use crate::error::Error;
 use crate::file_lock::{self, try_lock};
 use crate::files::{self, Identity, cannot_open, cannot_write, name};
-use crate::input::decode::Coding;
 use crate::input::inputs::Input;
 use crate::output::Output;
 use crate::output::atomic_file::AtomicFile;

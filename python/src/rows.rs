@@ -10,7 +10,7 @@ use crate::portion::PORTION;
 use crate::signals::{self, Signals};
 use arrow_array::RecordBatch;
 use bloomline::KeyHasher;
-use bloomline_cli::hash_rows;
+use bloomline_tables::hash_rows;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 

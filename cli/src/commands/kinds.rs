@@ -1,13 +1,14 @@
 //! Checks of the two kinds of inputs: files of lines, and tables, which have rows.
 
+use crate::coding::Coding;
 use crate::error::Error;
 use crate::files::cannot_open;
 use crate::groups::values::Wanted as Values;
-use crate::input::decode::Coding;
 use crate::input::inputs::{Input, Inputs};
+use crate::input::lines::What;
 use crate::input::split::LineFormat;
+use crate::input::table::Wish;
 use crate::key::{KeyRule, Part};
-use crate::table::{TableReader, Wanted, Wish};
 use crate::values::OnError;
 use std::path::Path;
 
@@ -123,7 +124,7 @@ pub struct Demand {
 /// an output is emptied. An unreadable table is reported when its turn comes, if it may be skipped.
 pub fn check_tables(
     inputs: &Inputs,
-    wanted: Wanted<'_>,
+    what: &What,
     values: &Values,
     demand: Demand,
     on_error: OnError,
@@ -133,10 +134,12 @@ pub fn check_tables(
         let lines = inputs.kinds().0.filter(|_| wish.filter);
         return lines.map_or(Ok(()), |lines| Err(of_rows("--column-filter", lines)));
     };
-    wish.check().map_err(cannot_open(name(table)))?;
+    if let (Some(format), Some(compression)) = (table.table, wish.compression) {
+        format.check(compression).map_err(cannot_open(name(table)))?;
+    }
     let mut first = None;
-    for table in inputs.found.iter().filter(|input| input.is_table) {
-        let reader = match table.again().and_then(|table| TableReader::open(table, 0, wanted, values)) {
+    for (table, format) in inputs.found.iter().filter_map(|input| Some((input, input.table?))) {
+        let reader = match format.open(table, 0, what, values) {
             Ok(reader) => reader,
             Err(source) if on_error == OnError::Fail => return Err(cannot_open(name(table))(source)),
             Err(_) => continue,
@@ -146,7 +149,7 @@ pub fn check_tables(
                 reader.check_texts()?;
             }
             added.map_or(Ok(()), |added| reader.check_added(added))?;
-            first.as_ref().map_or(Ok(()), |first| reader.check_together(first))
+            first.as_deref().map_or(Ok(()), |first| reader.check_together(first))
         };
         checks().map_err(cannot_open(name(table)))?;
         if together && first.is_none() {

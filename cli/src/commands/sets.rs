@@ -69,9 +69,9 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
     }
     let second = options.exact.then(|| exact::second_hasher(size.seed()));
     let (key_name, what) = (&rule.name(), What::Key(rule, second));
-    kinds::check_tables(&old, what.of_rows(), &Values::default(), Demand::default(), reading.on_error)?;
+    kinds::check_tables(&old, &what, &Values::default(), Demand::default(), reading.on_error)?;
     let demand = Demand { wish: options.output.of_rows(), added: None, together: prints };
-    kinds::check_tables(&new, what.of_rows(), &Values::default(), demand, reading.on_error)?;
+    kinds::check_tables(&new, &what, &Values::default(), demand, reading.on_error)?;
     let list = reading.list().map(Origin::of);
     let origins = || old.found.iter().chain(&new.found).map(|input| &input.origin).chain(&list);
     let open = || {

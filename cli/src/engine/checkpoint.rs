@@ -12,10 +12,10 @@
 use crate::error::Error;
 use crate::files::{self, name, whole};
 use crate::input::inputs::Input;
+use crate::input::table::Saved;
 use crate::seen::counts::Counts;
 use crate::seen::local::Local;
 use crate::seen::set::KeySet;
-use crate::table::Saved;
 use crate::values::OnError;
 use bloomline::KeyHasher;
 use serde::{Deserialize, Serialize};
@@ -124,7 +124,7 @@ impl Job {
         let of_input = |input: &Input| JobInput {
             name: name(&whole(&input.path)),
             size: input.size,
-            plain_size: input.size.filter(|_| !input.is_compressed() && !input.is_table),
+            plain_size: input.size.filter(|_| !input.is_compressed() && !input.is_table()),
             modified: input.modified,
         };
         Self {

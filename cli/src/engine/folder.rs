@@ -2,12 +2,12 @@
 //!
 //! An output is written under another name and renamed once it is whole, so readers never see an incomplete file.
 
+use crate::coding::Coding;
 use crate::encode::Compression;
 use crate::engine::checkpoint::Mark;
 use crate::error::Error;
 use crate::file_lock::{self, FileLock};
 use crate::files::{self, Identity, Origin, appended, name};
-use crate::input::decode::Coding;
 use crate::input::inputs::{Input, Inputs};
 use crate::output::atomic_file::AtomicFile;
 use crate::output::target::shorter;
@@ -156,7 +156,7 @@ pub fn outputs(
         let mut whole = path.join(full.strip_prefix(&base).unwrap_or(&full));
         let of_name = Compression::of_name(&whole)?;
         // A table is compressed column by column.
-        let compression = compression.filter(|_| !input.is_table).unwrap_or(of_name);
+        let compression = compression.filter(|_| !input.is_table()).unwrap_or(of_name);
         if compression.coding != of_name.coding {
             if of_name.coding != Coding::Plain {
                 whole.set_extension("");

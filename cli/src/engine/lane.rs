@@ -5,11 +5,11 @@ use crate::input::chunks::{Chunks, Cut};
 use crate::input::inputs::{Input, Inputs};
 use crate::input::lines::{Hashing, Lines, What};
 use crate::input::position::Position;
+use crate::input::table::{Format, Table};
 use crate::key::KeyRule;
 use crate::locked::locked;
 use crate::seen::Claimed;
 use crate::seen::counts::Counts;
-use crate::table::TableReader;
 use crate::turns::At;
 use std::io;
 use std::path::PathBuf;
@@ -50,17 +50,15 @@ struct Reader {
 enum Source {
     Chunks(Chunks),
     /// A table with the number of rows that are done. It is opened when its turn comes.
-    Closed(Input, u64),
-    Table(TableReader),
+    Closed(&'static dyn Format, Input, u64),
+    Table(Box<dyn Table>),
 }
 
 impl Reader {
     /// Reads the next lines into `lines`; `false` at the end of the input.
     fn fill(&mut self, lines: &mut Lines, Hashing { what, values, .. }: &Hashing) -> io::Result<bool> {
-        if let Some(Source::Closed(..)) = &self.source
-            && let Some(Source::Closed(input, done)) = self.source.take()
-        {
-            self.source = Some(Source::Table(TableReader::open(input, done, what.of_rows(), values)?));
+        if let Some(Source::Closed(format, input, done)) = &self.source {
+            self.source = Some(Source::Table(format.open(input, *done, what, values)?));
         }
         let chunks = match &mut self.source {
             Some(Source::Chunks(chunks)) => chunks,
@@ -117,10 +115,11 @@ impl Lane {
     /// Resumes after the `gathered` part; `next` is the lane after it.
     pub fn new(number: usize, next: usize, input: Input, gathered: Gathered, cut: Cut) -> Self {
         let (path, size, is_compressed) = (input.path.clone(), input.size, input.is_compressed());
-        let is_table = input.is_table;
+        let is_table = input.is_table();
         let offset = gathered.position.offset;
-        let open = || {
-            if is_table { Source::Closed(input, offset) } else { Source::Chunks(Chunks::new(input, offset, cut)) }
+        let open = || match input.table {
+            Some(format) => Source::Closed(format, input, offset),
+            None => Source::Chunks(Chunks::new(input, offset, cut)),
         };
         let source = (!gathered.ended).then(open);
         Self {
@@ -199,7 +198,7 @@ pub fn lanes(inputs: Inputs, cut: Cut, start: Option<&Checkpoint>) -> Vec<Lane> 
         let (offset, lines) = (offset.max(mark.offset), lines.max(mark.lines).max(mark.counts.lines));
         let name = input.origin.name().into();
         let position =
-            if input.is_table { Position::of_table(name, offset) } else { Position::new(name, offset, lines) };
+            if input.is_table() { Position::of_table(name, offset) } else { Position::new(name, offset, lines) };
         Gathered { position, counts: mark.counts, ended, broken: mark.broken }
     };
     let gathered: Vec<Gathered> = inputs.found.iter().enumerate().map(gathered).collect();

@@ -19,12 +19,6 @@ impl Wanted {
     pub fn is_nothing(&self) -> bool {
         self.choice.is_none() && self.id.is_none()
     }
-
-    /// Returns the pointers to the values.
-    pub fn pointers(&self) -> Vec<Pointer> {
-        let choice = self.choice.as_ref().and_then(Choice::pointer);
-        choice.into_iter().chain(&self.id).cloned().collect()
-    }
 }
 
 /// The values read of the lines of a chunk with keys, in order. Values that are not wanted are empty.
@@ -64,8 +58,8 @@ impl Found {
         }
     }
 
-    /// Adds the values of a row, in the order of the pointers.
-    pub fn push_row(&mut self, wanted: &Wanted, values: &impl Values) {
+    /// Adds the values of a row: the value that decides and the id, if wanted.
+    pub fn push_row(&mut self, wanted: &Wanted, values: &dyn Values) {
         let Self { scores, score_ends, ids, ends, scratch, bytes } = self;
         let mut next = 0..values.count();
         if let Some(choice) = &wanted.choice {

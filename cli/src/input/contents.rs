@@ -1,7 +1,7 @@
 //! The contents of files, decompressed.
 
+use crate::coding::Coding;
 use crate::error::{Error, TMPDIR, remedy};
-use crate::input::decode::Coding;
 use crate::input::members::{Members, XzStream, ZstdFrame};
 use bzip2::bufread::BzDecoder;
 use flate2::bufread::GzDecoder;

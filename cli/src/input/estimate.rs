@@ -1,12 +1,11 @@
 //! Estimates of the number of lines or document keys in inputs, from samples.
 
+use crate::coding::Coding;
 use crate::documents::Documents;
 use crate::documents::rule::DocumentRule;
 use crate::error::{Error, remedy};
 use crate::input::contents::{self, Source};
-use crate::input::decode::Coding;
 use crate::input::inputs::Input;
-use crate::table;
 use bloomline::KeyHasher;
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -41,7 +40,7 @@ pub enum Sampled {
 pub fn of_inputs(inputs: &[Input], end: u8, sampled: &Sampled, go_on: bool) -> Result<Result<u64, String>, Error> {
     let compressed = inputs.iter().filter(|input| input.is_compressed()).count();
     let mut tables = 0;
-    let plain = inputs.iter().filter(|input| !input.is_compressed() && !input.is_table).count();
+    let plain = inputs.iter().filter(|input| !input.is_compressed() && !input.is_table()).count();
     let mut plain = Samples::new(plain, PLAIN);
     let mut compressed = Samples::new(compressed, COMPRESSED);
     for input in inputs {
@@ -51,8 +50,8 @@ pub fn of_inputs(inputs: &[Input], end: u8, sampled: &Sampled, go_on: bool) -> R
                 remedy(&source, "choose with --on-error how to go on, or give the number of distinct lines with -n");
             Error::new(format!("cannot estimate how many lines {} has: {source}; {remedy}", input.origin.name()))
         };
-        if input.is_table {
-            match input.with_file(|file| table::measure(file, sampled.column())) {
+        if let Some(table) = input.table {
+            match input.with_file(|file| table.measure(file, sampled.column())) {
                 Ok((rows, bytes)) => tables += sampled.of_rows(rows, bytes),
                 Err(_) if go_on => {}
                 Err(source) => return Err(failed(source)),

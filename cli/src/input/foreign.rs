@@ -1,6 +1,7 @@
 //! Formats without lines, recognized by their first bytes or, if the bytes are not text, by the file name.
 
-use crate::input::decode::Coding;
+use crate::coding::Coding;
+use crate::input::table;
 use flate2::{Decompress, FlushDecompress, Status};
 use std::io;
 use std::path::Path;
@@ -142,7 +143,7 @@ pub fn refused(format: &'static str) -> io::Error {
             "it is an archive of tar, which has files and no lines; unpack it, or give its files on standard input by \
              `tar -xOf FILE |`, or"
         }
-        TABLE if cfg!(feature = "parquet") => {
+        TABLE if table::FORMAT.is_some() => {
             "it is Parquet, which is read from files that are not compressed as a whole; name such a file, or"
         }
         TABLE => {

@@ -72,7 +72,7 @@ fn check_each(
             chunks.fill(&mut Chunk::default()).map(|_| chunks.header_text().to_vec())
         };
         // Unreadable files are reported when they are read.
-        let header = if *is_known && !input.is_table { input.peek(peeked).unwrap_or_default() } else { Vec::new() };
+        let header = if *is_known && !input.is_table() { input.peek(peeked).unwrap_or_default() } else { Vec::new() };
         match check(expected, &header, input.origin.name(), &cut.format) {
             Ok(()) => inputs.found.push(input),
             Err(source) => {

@@ -1,12 +1,13 @@
 //! Inputs: all are found, opened and checked before the first byte is read.
 
+use crate::coding::{self, Coding};
 use crate::error::Error;
 use crate::files::{self, Origin};
 use crate::input::contents::{self, Source};
-use crate::input::decode::{self, Coding};
 use crate::input::find::{self, Found, Named};
 use crate::input::foreign;
 use crate::input::header::Expected;
+use crate::input::table::{self, Format};
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
@@ -47,8 +48,8 @@ pub struct Input {
     pub size: Option<u64>,
     /// True for a regular file that is compressed by its first bytes.
     compressed: bool,
-    /// True for a table, which has rows instead of lines.
-    pub is_table: bool,
+    /// The format of a table, which has rows instead of lines.
+    pub table: Option<&'static dyn Format>,
     /// The time of the last change since 1970, if the system reports it.
     pub modified: Option<Duration>,
     /// The end of lines, if formats without lines are refused.
@@ -56,7 +57,7 @@ pub struct Input {
     /// The header that the input must have, if it must equal those of other inputs.
     pub header: Option<Arc<Expected>>,
     /// The number of bytes read of all inputs.
-    read: Arc<AtomicU64>,
+    pub read: Arc<AtomicU64>,
     /// A temporary file that receives a copy of the bytes read.
     copy: Option<Arc<File>>,
 }
@@ -90,7 +91,7 @@ impl Inputs {
 
     /// Returns the first input with lines, and the first table.
     pub fn kinds(&self) -> (Option<&Input>, Option<&Input>) {
-        (self.found.iter().find(|input| !input.is_table), self.found.iter().find(|input| input.is_table))
+        (self.found.iter().find(|input| !input.is_table()), self.found.iter().find(|input| input.is_table()))
     }
 
     /// Returns these inputs, and the same inputs to be read again after them. Inputs that can be read only once are copied as they
@@ -158,25 +159,24 @@ impl Input {
             }
             let mut head = [0; foreign::HEAD];
             // An error is reported when the file is read.
-            let length = if metadata.is_file() { decode::read_head(&file, &mut head).unwrap_or(0) } else { 0 };
+            let length = if metadata.is_file() { coding::read_head(&file, &mut head).unwrap_or(0) } else { 0 };
             let head = &head[..length];
             let coding = Coding::of(head);
             let plain_end = lines_end.filter(|_| coding == Coding::Plain);
             let format = plain_end.and_then(|end| foreign::of_file(&path, head, end));
-            match format {
-                Some(foreign::TABLE) if cfg!(feature = "parquet") => {}
-                Some(format) => return Err(foreign::refused(format)),
-                None => {}
+            let table = table::FORMAT.filter(|_| format == Some(foreign::TABLE));
+            if let (None, Some(format)) = (table, format) {
+                return Err(foreign::refused(format));
             }
-            Ok((file, metadata, coding != Coding::Plain, format.is_some()))
+            Ok((file, metadata, coding != Coding::Plain, table))
         };
-        let (file, metadata, compressed, is_table) = open().map_err(files::cannot_open(&files::input_name(&path)))?;
+        let (file, metadata, compressed, table) = open().map_err(files::cannot_open(&files::input_name(&path)))?;
         let file = (!metadata.is_file() || stdin).then(|| (file.into(), None));
         let origin = Origin::new(files::input_name(&path), &metadata);
         let size = origin.is_regular().then_some(metadata.len());
         let modified = modified(&metadata);
         let (header, copy, read) = (None, None, read.clone());
-        Ok(Self { origin, path, file, size, compressed, is_table, modified, lines_end, header, read, copy })
+        Ok(Self { origin, path, file, size, compressed, table, modified, lines_end, header, read, copy })
     }
 
     /// Returns the same input, to be read again after this one. It must be a regular file.
@@ -220,10 +220,9 @@ impl Input {
         self.compressed && self.file.is_none()
     }
 
-    /// Returns the file, to be read by position, and the counter of bytes read.
-    pub fn into_file(self) -> io::Result<(Arc<File>, Arc<AtomicU64>)> {
-        let file = self.file.map_or_else(|| File::open(&self.path).map(Arc::new), |(file, _)| Ok(file))?;
-        Ok((file, self.read))
+    /// True for a table, which has rows instead of lines.
+    pub fn is_table(&self) -> bool {
+        self.table.is_some()
     }
 
     /// Opens the input at the byte `start` of its contents.

@@ -2,7 +2,6 @@
 
 pub mod chunks;
 pub mod contents;
-pub mod decode;
 pub mod estimate;
 pub mod find;
 pub mod foreign;
@@ -12,5 +11,8 @@ pub mod hints;
 pub mod inputs;
 pub mod lines;
 pub mod members;
+#[cfg(feature = "parquet")]
+mod parquet;
 pub mod position;
 pub mod split;
+pub mod table;

@@ -3,7 +3,7 @@
 use crate::encode::Compression;
 use crate::files::is_standard;
 use crate::input::inputs::Inputs;
-use crate::table::Wish;
+use crate::input::table::Wish;
 use crate::values::LineEnd;
 use clap::Args;
 use std::path::{Path, PathBuf};

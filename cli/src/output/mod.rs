@@ -8,9 +8,9 @@ pub mod target;
 
 use crate::encode::{Compression, Encoder, Stream};
 use crate::error::Error;
+use crate::input::table::{Assembly, Group, Saved, Selected};
 use crate::locked::locked;
 use crate::stall::Watched;
-use crate::table::{Assembly, Group, Saved, Selected};
 use crate::turns::Turns;
 use std::fs;
 use std::io::{self, BufWriter, IsTerminal, Seek, Write};
@@ -58,7 +58,7 @@ struct Writer {
     /// The length that is safe from a crash, or final.
     length: u64,
     /// The row groups, if it is a table.
-    table: Assembly,
+    table: Option<Box<dyn Assembly>>,
     /// The state of a table before its end was written, with which a run may resume. `length` is then the length before the end.
     saved: Option<Saved>,
     /// True if it is a table with its end.
@@ -74,7 +74,7 @@ pub enum Load {
 /// An encoded piece.
 enum Encoded {
     Bytes(Vec<u8>),
-    Group(Box<Group>),
+    Group(Box<dyn Group>),
 }
 
 /// A piece of the output with its number, to be compressed and written in order; `None` is the end.
@@ -122,7 +122,7 @@ impl Output {
         compression: Compression,
         path: Option<PathBuf>,
         length: u64,
-        table: Assembly,
+        table: Option<Box<dyn Assembly>>,
     ) -> Self {
         Self {
             name,
@@ -209,7 +209,7 @@ impl Output {
             Load::Bytes(bytes) => {
                 encoder.encode(self.compression, &bytes).map(Encoded::Bytes).map_err(|source| self.failed(source))
             }
-            Load::Rows(rows) => rows.encode().map(|group| Encoded::Group(group.into())),
+            Load::Rows(rows) => rows.encode().map(Encoded::Group),
         };
         self.pieces.put((0, number), (0, number + 1), piece.map(encode).transpose()?);
         let mut whole = false;
@@ -221,12 +221,12 @@ impl Output {
             let written = match (&piece, file) {
                 (Some(Encoded::Bytes(bytes)), Some(file)) => file.write_all(bytes),
                 (Some(Encoded::Group(group)), Some(file)) => {
-                    if !table.is_begun() {
+                    if table.is_none() {
                         self.check_table(file.get_ref())?;
                     }
-                    table.append(group, file)
+                    group.append(table, file)
                 }
-                (None, Some(file)) => table.finish(file),
+                (None, Some(file)) => table.as_mut().map_or(Ok(()), |table| table.finish(file)),
                 (_, None) => Ok(()),
             };
             let written = written.and_then(|()| writer.flush(sync && whole)).inspect_err(|_| self.pieces.close());
@@ -280,7 +280,7 @@ impl Output {
     /// The table so far, if it is one.
     pub fn table(&self) -> Result<Option<Saved>, Error> {
         let writer = locked(&self.writer);
-        let save = || writer.table.save().map_err(|source| self.failed(source));
+        let save = || writer.table.as_ref().map(|table| table.save().map_err(|source| self.failed(source))).transpose();
         writer.saved.clone().map_or_else(save, |saved| Ok(Some(saved)))
     }
 
@@ -298,7 +298,7 @@ impl Output {
         }
         let ended = self.end_stream(gathered, end);
         let writer = &mut *locked(&self.writer);
-        let is_table = end && writer.table.is_begun();
+        let is_table = end && writer.table.is_some();
         let ended = ended.and_then(|()| if end { writer.end_table() } else { Ok(()) });
         let ended = ended.and_then(|()| writer.flush(sync)).inspect(|()| writer.is_table |= is_table);
         ended.map_err(|source| self.failed(source))
@@ -377,12 +377,13 @@ impl Output {
 impl Writer {
     /// Writes the end of a table, and saves the state before it, from which a run can resume.
     fn end_table(&mut self) -> io::Result<()> {
-        if !self.table.is_begun() {
+        if self.table.is_none() || self.saved.is_some() {
             return Ok(());
         }
         self.flush(false)?;
-        self.saved = self.table.save()?;
-        self.file.as_mut().map_or(Ok(()), |file| self.table.finish(file))
+        let Self { file, table: Some(table), saved, .. } = self else { return Ok(()) };
+        *saved = Some(table.save()?);
+        file.as_mut().map_or(Ok(()), |file| table.finish(file))
     }
 
     fn flush(&mut self, sync: bool) -> io::Result<()> {

@@ -1,14 +1,14 @@
 //! An output that is open, before anything is written to it.
 
+use crate::coding::Coding;
 use crate::encode::Compression;
 use crate::error::Error;
 use crate::file_lock::{self, try_lock};
 use crate::files::{self, Origin, cannot_write};
-use crate::input::decode::Coding;
+use crate::input::table::{self, Saved};
 use crate::output::Output;
 use crate::output::atomic_file::AtomicFile;
 use crate::stall::Watched;
-use crate::table::{Assembly, Saved};
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Seek};
 use std::os::fd::AsFd;
@@ -138,7 +138,7 @@ impl Target {
             let begun = file.set_len(length).and_then(|()| file.seek(io::SeekFrom::Start(length)));
             begun.map_err(cannot_write(&name))?;
         }
-        let table = table.map_or_else(|| Ok(Assembly::default()), |saved| Assembly::resumed(saved, length));
+        let table = table.zip(table::FORMAT).map(|(saved, format)| format.resume(saved, length)).transpose();
         let table = table.map_err(cannot_write(&name))?;
         self.made = None;
         let path = self.path.take();

@@ -131,7 +131,7 @@ impl Plan {
         let (mut inputs, tests) = self.find()?;
         let of_tests = self.tests().map_or_else(Values::default, Tests::values);
         let values = self.grouping.as_ref().map_or_else(|| of_tests.clone(), Grouping::values);
-        kinds::check_tables(&inputs, self.keys.what.of_rows(), &values, self.demand(), self.reading.on_error)?;
+        kinds::check_tables(&inputs, &self.keys.what, &values, self.demand(), self.reading.on_error)?;
         let _lock = self.state().map(|state| self.lock(state, &inputs.found)).transpose()?;
         if let Some(code) = self.ended(&inputs)? {
             return Ok(code);

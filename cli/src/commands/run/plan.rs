@@ -10,12 +10,12 @@ use crate::groups::values::Wanted as Values;
 use crate::input::lines::ends::LineEnds;
 use crate::input::lines::{Before, Hashing, What};
 use crate::input::split::LineFormat;
+use crate::input::table::Wish;
 use crate::options::{
     CorpusOptions, DedupOptions, GrowthOptions, ReadOptions, RunOptions, SharedOptions, SharedWriteOptions, SizeOptions,
 };
 use crate::seen::exact;
 use crate::seen::set::KeySet;
-use crate::table::Wish;
 use crate::values::{OnError, StatsFormat};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

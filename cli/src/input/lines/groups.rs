@@ -42,7 +42,7 @@ impl Lines {
         let What::Document(rule, _) = &hashing.what else { return };
         let mut wanted = marks.iter().map(Option::is_some);
         if let Some(rows) = rows {
-            return rows.each_text(|text| {
+            return rows.each_text(&mut |text| {
                 if let (Some(true), Some(text)) = (wanted.next(), text) {
                     documents.push_grams_of(text, rule, &hashing.hasher, grams);
                     sets.push(grams.len());

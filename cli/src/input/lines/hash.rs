@@ -3,8 +3,8 @@
 use crate::input::lines::aside::Aside;
 use crate::input::lines::ends::Kinds;
 use crate::input::lines::{Hashing, Lines, What};
+use crate::input::table::Rows;
 use crate::key::fault::Fault;
-use crate::table::Rows;
 use crate::values::OnError;
 
 impl Lines {
@@ -29,7 +29,7 @@ impl Lines {
     pub fn hash(&mut self, hashing: &Hashing) {
         self.split(hashing);
         if let Some(rows) = self.rows.clone() {
-            return self.hash_rows(&rows, hashing);
+            return self.hash_rows(&*rows, hashing);
         }
         let Self { chunk, rule: own_rule, count, ends, end, keys, documents, values, scratch, .. } = self;
         let (skip_blank, count) = (hashing.format.skip_blank, *count);
@@ -89,15 +89,15 @@ impl Lines {
     }
 
     /// Hashes each row.
-    fn hash_rows(&mut self, rows: &Rows, hashing: &Hashing) {
+    fn hash_rows(&mut self, rows: &dyn Rows, hashing: &Hashing) {
         let Self { keys, documents, values: found, scratch, .. } = self;
         let (hasher, mut row, mut failed) = (&hashing.hasher, 0, None);
         match &hashing.what {
-            What::Key(rule, second) => rows.each_row(|values| {
+            What::Key(rule, second) => rows.each_key(&mut |values| {
                 keys.take(row, rule.key_of(values, scratch), hasher, second.as_ref(), hashing.nulls);
                 row += 1;
             }),
-            What::Document(rule, on_error) => rows.each_text(|text| {
+            What::Document(rule, on_error) => rows.each_text(&mut |text| {
                 match text {
                     // After a failure, texts are skipped.
                     Some(text) if failed.is_none() || *on_error != OnError::Fail => {
@@ -118,7 +118,7 @@ impl Lines {
             return;
         }
         let (mut row, mut aside) = (0, keys.asides.iter().peekable());
-        rows.each_value(|values| {
+        rows.each_value(&mut |values| {
             if aside.next_if(|(aside, _)| *aside == row).is_none() {
                 found.push_row(&hashing.values, values);
             }

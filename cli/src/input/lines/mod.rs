@@ -16,9 +16,9 @@ use crate::input::lines::aside::Aside;
 use crate::input::lines::ends::LineEnds;
 use crate::input::lines::keys::Keys;
 use crate::input::split::LineFormat;
+use crate::input::table::Rows;
 use crate::key::fault::Fault;
-use crate::key::{KeyRule, Part, Scratch};
-use crate::table::{Rows, Wanted};
+use crate::key::{KeyRule, Scratch};
 use crate::values::OnError;
 use bloomline::KeyHasher;
 use bloomline_text::Set;
@@ -31,7 +31,7 @@ use std::sync::Arc;
 pub struct Lines {
     chunk: Chunk,
     /// The rows of a table, instead of lines.
-    rows: Option<Arc<Rows>>,
+    rows: Option<Arc<dyn Rows>>,
     /// The number of lines.
     count: usize,
     /// The rule for keys, if it depends on the header of the input.
@@ -126,18 +126,6 @@ impl What {
     pub fn rule(&self) -> Option<&KeyRule> {
         if let Self::Key(rule, _) = self { Some(rule) } else { None }
     }
-
-    /// Returns the parts of table rows that are read.
-    pub fn of_rows(&self) -> Wanted<'_> {
-        match self {
-            Self::Document(rule, _) => Wanted::Text(&rule.pointer),
-            Self::Key(rule, _) => match &rule.part {
-                Part::Line | Part::Row => Wanted::Row,
-                Part::Json(pointers) => Wanted::Values(pointers),
-                Part::Record(_) | Part::Fields { .. } => Wanted::Field,
-            },
-        }
-    }
 }
 
 impl Lines {
@@ -148,8 +136,8 @@ impl Lines {
     }
 
     /// Sets rows instead of lines. Returns false if `rows` is `None`.
-    pub fn take_rows(&mut self, rows: Option<Rows>) -> bool {
-        self.rows = rows.map(Arc::new);
+    pub fn take_rows(&mut self, rows: Option<Arc<dyn Rows>>) -> bool {
+        self.rows = rows;
         self.rows.is_some()
     }
 

@@ -1,10 +1,9 @@
 //! Printing of lines, with their prefixes.
 
-use crate::documents::MEMBER;
 use crate::input::chunks::BYTE_ORDER_MARK;
 use crate::input::lines::{Before, COUNT, Lines};
+use crate::input::table::{Selected, Wish};
 use crate::key::json::members;
-use crate::table::{Added, Selected, Wish};
 use crate::values::LineEnd;
 use memchr::memmem;
 use std::io::{self, Write};
@@ -33,11 +32,13 @@ impl Lines {
         let marked = |own: &Option<bool>| own.is_some_and(|own| before == Before::Mark || own == mark);
         let mut wanted: Vec<bool> = self.marks.iter().map(marked).collect();
         wanted.resize(self.count, false);
-        let added = match before {
-            Before::Nothing => None,
+        let (texts, mut notes) = self.documents.rewritten(self.keys.asides.iter().map(|(row, _)| *row), self.count);
+        let mut counts = None;
+        match before {
+            Before::Nothing => {}
             Before::Mark => {
                 let text = |mark: &Option<bool>| mark.map(|new| if new { "new" } else { "dup" }.to_owned());
-                Some(Added::Texts(MEMBER, self.marks.iter().map(text).collect()))
+                notes = Some(self.marks.iter().map(text).collect());
             }
             Before::Count | Before::Member => {
                 let (mut times, mut asides) = (self.times.iter(), self.keys.asides.iter().peekable());
@@ -45,17 +46,15 @@ impl Lines {
                     let aside = asides.next_if(|(other, _)| *other == row).is_some();
                     if aside { 1 } else { times.next().copied().unwrap_or(1) }
                 };
-                Some(Added::Numbers(COUNT, (0..self.count).map(count).collect()))
+                counts = Some((0..self.count).map(count).collect());
             }
-        };
-        let (texts, notes) = self.documents.rewritten(self.keys.asides.iter().map(|(row, _)| *row), self.count);
-        let notes = notes.map(|notes| Added::Texts(MEMBER, notes));
+        }
         let without_text = (!self.without_text.is_empty()).then(|| {
             let mut texts = vec![None; self.count];
             self.without_text.iter().for_each(|&row| texts[row] = Some(String::new()));
             texts
         });
-        Some(Selected::new(rows.clone(), wanted, texts.or(without_text), added.or(notes), wish))
+        Some(Selected { rows: rows.clone(), wanted, texts: texts.or(without_text), notes, counts, wish })
     }
 
     /// True if at least one line is printed.

@@ -20,7 +20,7 @@ impl Plan {
         let output = &self.destination.output;
         let annotates = matches!(&self.keys.what, What::Document(rule, _) if rule.annotate);
         for (lane, input) in inputs.iter().enumerate() {
-            let replaced = Replaced::of(&input.path, input, output.compress.filter(|_| !input.is_table))?;
+            let replaced = Replaced::of(&input.path, input, output.compress.filter(|_| !input.is_table()))?;
             input.origin.check_apart(&besides, [])?;
             // The second time, all its lines would be duplicates.
             if let Some(first) = input.origin.identity().and_then(|identity| known.insert(identity, input)) {
@@ -34,7 +34,7 @@ impl Plan {
             let anew = annotates
                 || output.compress.is_some()
                 || self.print.eol.is_some()
-                || input.is_table && output.column_filter;
+                || input.is_table() && output.column_filter;
             sinks.push(Sink::in_place(lane, replaced, anew));
         }
         let reports = self.report_targets(inputs, &[])?;

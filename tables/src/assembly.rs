@@ -2,22 +2,19 @@
 //!
 //! Row groups are encoded before, or copied from an input. Only offsets change here.
 
-use crate::table::file::{Table, failure, start};
-use crate::table::selected::Added;
-use crate::table::{GroupCounts, Saved};
+use crate::file::{Table, failure, start};
+use crate::form::Form;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bytes::Bytes;
-use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::bloom_filter::Sbbf;
 use parquet::file::metadata::page_index::PageIndexProvider;
 use parquet::file::metadata::{
-    ColumnChunkMetaData, FileMetaData, KeyValue, PageIndexPolicy, ParquetMetaData, ParquetMetaDataBuilder,
-    ParquetMetaDataReader, ParquetMetaDataWriter, RowGroupMetaData,
+    ColumnChunkMetaData, PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader, ParquetMetaDataWriter,
+    RowGroupMetaData,
 };
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::page_index::offset_index::OffsetIndexMetaData;
-use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor, Type, TypePtr};
 use std::any::Any;
 use std::io::{self, Result, Write};
 use std::mem;
@@ -35,24 +32,13 @@ const TOTAL_ORDER: u8 = 0x2C;
 /// The length of what follows the last field of a footer: the end of the struct, the length and the magic.
 const FOOTER_END: usize = 9;
 
-/// The key of the metadata with the original Arrow types.
-const ARROW_SCHEMA: &str = "ARROW:schema";
-
-/// The properties that all row groups of a file share.
-#[derive(Clone)]
-pub struct Form {
-    pub schema: SchemaDescPtr,
-    key_values: Option<Vec<KeyValue>>,
-    version: i32,
-}
-
 /// A row group for an output.
 pub struct Group {
-    pub table: Arc<Table>,
-    pub form: Form,
+    pub(crate) table: Arc<Table>,
+    pub(crate) form: Form,
     /// True for a row group of the table, which may have none.
-    pub is_one: bool,
-    pub contents: Contents,
+    pub(crate) is_one: bool,
+    pub(crate) contents: Contents,
 }
 
 pub enum Contents {
@@ -63,7 +49,18 @@ pub enum Contents {
     Encoded(Bytes, Box<ParquetMetaData>),
 }
 
-/// The output so far.
+/// The numbers of row groups of an output.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GroupCounts {
+    /// Row groups of the inputs.
+    pub read: u64,
+    /// Row groups that were copied.
+    pub copied: u64,
+    /// Row groups that were rewritten.
+    pub written: u64,
+}
+
+/// A file that is written: concatenated row groups, and their metadata at its end.
 #[derive(Default)]
 pub struct Assembly {
     form: Option<Form>,
@@ -102,75 +99,11 @@ impl PageIndexProvider for Index {
     }
 }
 
-impl Form {
-    /// Returns the form of a table, with the added column if any.
-    pub fn of(table: &Table, added: Option<&Added>) -> Result<Self> {
-        let file = table.metadata().file_metadata();
-        let key_values = table.key_values().cloned();
-        let Some(added) = added else {
-            return Ok(Self { schema: file.schema_descr_ptr(), key_values, version: file.version() });
-        };
-        let field = added.field();
-        let column = match added {
-            Added::Texts(..) => Type::primitive_type_builder(field.name(), Physical::BYTE_ARRAY)
-                .with_logical_type(Some(LogicalType::String)),
-            Added::Numbers(..) => Type::primitive_type_builder(field.name(), Physical::INT64),
-        };
-        let repetition = if field.is_nullable() { Repetition::OPTIONAL } else { Repetition::REQUIRED };
-        let column: TypePtr = column.with_repetition(repetition).build()?.into();
-        let root = file.schema();
-        check_added(table, column.name())?;
-        let fields = root.get_fields().iter().cloned().chain([column]).collect();
-        let root = Type::group_type_builder(root.name()).with_fields(fields).build()?;
-        // The Arrow types describe fewer columns.
-        let key_values = key_values.map(|pairs| pairs.into_iter().filter(|pair| pair.key != ARROW_SCHEMA).collect());
-        Ok(Self { schema: Arc::new(SchemaDescriptor::new(root.into())), key_values, version: file.version() })
-    }
-
-    /// Refuses other columns. They belong to the table with this name.
-    pub fn check(&self, other: &Self, name: &str) -> Result<()> {
-        match self.difference(other) {
-            Some(column) => Err(io::Error::other(format!(
-                "the column {column:?} of {name} is another one than in the inputs before it; give --output-dir, or inputs of one schema"
-            ))),
-            None => Ok(()),
-        }
-    }
-
-    /// Returns the first column that the other table lacks or has in another form.
-    fn difference(&self, other: &Self) -> Option<String> {
-        let [ours, theirs] = [self, other].map(|form| form.schema.root_schema().get_fields());
-        let pairs = (0..ours.len().max(theirs.len())).map(|i| (ours.get(i), theirs.get(i)));
-        let mut other = pairs.filter(|(ours, theirs)| ours != theirs);
-        other.next().map(|(ours, theirs)| ours.or(theirs).expect("one of them is there").name().to_owned())
-    }
-
-    fn footer(&self, groups: Vec<RowGroupMetaData>, index: Option<Arc<dyn PageIndexProvider>>) -> ParquetMetaData {
-        let rows = groups.iter().map(RowGroupMetaData::num_rows).sum();
-        let created_by = Some(concat!("bloomline version ", env!("CARGO_PKG_VERSION")).to_owned());
-        let file =
-            FileMetaData::new(self.version, rows, created_by, self.key_values.clone(), self.schema.clone(), None);
-        ParquetMetaDataBuilder::new(file).set_row_groups(groups).set_page_index(index).build()
-    }
-
-    /// Returns a file with the metadata of row groups and their indexes, but without their bytes.
-    fn sealed(&self, groups: Vec<RowGroupMetaData>, index: Index) -> Result<Bytes> {
-        let mut sealed = Vec::new();
-        let metadata = self.footer(groups, Some(Arc::new(index)));
-        ParquetMetaDataWriter::new(&mut sealed, &metadata).finish()?;
-        Ok(sealed.into())
-    }
-}
-
-/// Refuses a table that already has a column with the name of the added one.
-pub fn check_added(table: &Table, name: &str) -> Result<()> {
-    let has_it = table.schema().root_schema().get_fields().iter().any(|field| field.name() == name);
-    let refused = || io::Error::other(format!("it has a column {name:?} already; rename or remove that"));
-    if has_it { Err(refused()) } else { Ok(()) }
-}
-
 impl Assembly {
     /// Appends a row group, writing its bytes to `out`. All row groups must have the columns of the first.
+    ///
+    /// # Errors
+    /// If the columns differ, bytes that are copied cannot be read, or `out` fails.
     pub fn append(&mut self, group: &Group, out: &mut impl Write) -> Result<()> {
         let form = self.form.get_or_insert_with(|| group.form.clone());
         form.check(&group.form, &group.table.name)?;
@@ -256,16 +189,14 @@ impl Assembly {
         Ok(())
     }
 
-    /// True if a row group was added.
-    pub fn is_begun(&self) -> bool {
-        self.form.is_some()
-    }
-
     /// Writes the end of the file. Nothing can be added after it.
+    ///
+    /// # Errors
+    /// If `out` fails.
     pub fn finish(&mut self, out: &mut impl Write) -> Result<()> {
         let Some(form) = self.form.take() else { return Ok(()) };
         // An output may be kept until the end of a run with many outputs.
-        let sealed = form.sealed(mem::take(&mut self.groups), mem::take(&mut self.index))?;
+        let sealed = form.sealed(mem::take(&mut self.groups), Arc::new(mem::take(&mut self.index)))?;
         // In `sealed`, indexes have the offsets of a file that starts with them. Here they follow the row groups.
         let index = |place: i64| place + self.length as i64;
         let metadata = ParquetMetaDataReader::new().parse_and_finish(&sealed)?;
@@ -289,20 +220,27 @@ impl Assembly {
         out.write_all(&footer)
     }
 
-    /// Returns the state of an output that has row groups.
-    pub fn save(&self) -> Result<Option<Saved>> {
-        if self.length == 0 {
-            return Ok(None);
-        }
-        let sealed = |form: &Form| form.sealed(self.groups.clone(), self.index.clone());
-        let sealed = self.form.as_ref().map(sealed).transpose()?;
-        let footer = sealed.map_or_else(String::new, |sealed| STANDARD_NO_PAD.encode(sealed));
-        Ok(Some(Saved { footer, groups: self.counts }))
+    /// Returns the numbers of row groups so far.
+    pub fn counts(&self) -> GroupCounts {
+        self.counts
     }
 
-    /// Continues an output of `length` bytes.
-    pub fn resumed(saved: &Saved, length: u64) -> Result<Self> {
-        let sealed: Bytes = STANDARD_NO_PAD.decode(&saved.footer).map_err(io::Error::other)?.into();
+    /// Returns the metadata that [`resumed`](Self::resumed) needs, as text. Empty if the file is finished.
+    ///
+    /// # Errors
+    /// If the metadata is too large for the format.
+    pub fn save(&self) -> Result<String> {
+        let sealed = |form: &Form| form.sealed(self.groups.clone(), Arc::new(self.index.clone()));
+        let sealed = self.form.as_ref().map(sealed).transpose()?;
+        Ok(sealed.map_or_else(String::new, |sealed| STANDARD_NO_PAD.encode(sealed)))
+    }
+
+    /// Continues a file of `length` bytes with this metadata and these row groups.
+    ///
+    /// # Errors
+    /// If the metadata is damaged.
+    pub fn resumed(saved: &str, counts: GroupCounts, length: u64) -> Result<Self> {
+        let sealed: Bytes = STANDARD_NO_PAD.decode(saved).map_err(io::Error::other)?.into();
         let reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Optional);
         let metadata = reader.parse_and_finish(&sealed)?;
         let file = metadata.file_metadata();
@@ -331,7 +269,7 @@ impl Assembly {
             Ok(group.clone().into_builder().set_column_metadata(columns).build()?)
         };
         let groups = metadata.row_groups().iter().map(group).collect::<Result<_>>()?;
-        Ok(Self { form: Some(form), groups, index, length, counts: saved.groups })
+        Ok(Self { form: Some(form), groups, index, length, counts })
     }
 }
 

@@ -1,8 +1,8 @@
 //! The pages of a row group. Sizes in their headers are checked before memory is allocated.
 
-use crate::table::damage::{has_room, no_room};
-use crate::table::file::{From, Positioned, Table};
-use crate::table::thrift::{deltas, page_sizes};
+use crate::damage::{has_room, no_room};
+use crate::file::{From, Positioned, Table};
+use crate::thrift::{deltas, page_sizes};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::RowGroups;
 use parquet::basic::{CompressionCodec, Encoding};

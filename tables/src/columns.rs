@@ -1,17 +1,38 @@
 //! The columns of a table that keys consist of.
 
-use crate::groups::choice::Choice;
-use crate::groups::values::Wanted as Values;
-use crate::key::fault::shown;
-use crate::key::json::Pointer;
-use crate::table::file::Table;
-use crate::table::value::{self, check_choice};
+use crate::file::Table;
+use crate::value::{self, check_compared};
 use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, RecordBatch, StringViewArray, StructArray};
 use arrow_schema::{DataType, Field};
 use parquet::arrow::ProjectionMask;
 use std::io;
 use std::mem;
 use std::sync::Arc;
+
+/// The columns to read. Each is a name, or the names on the path to a member of structs.
+#[derive(Default)]
+pub struct Wanted<'a> {
+    /// The columns of keys, or of a text; all columns if `None`.
+    pub keys: Option<Vec<&'a [String]>>,
+    /// True if the only column of keys has texts.
+    pub texts: bool,
+    /// Other columns.
+    pub values: Vec<&'a [String]>,
+    /// The comparison of the first of the other columns, if it is compared.
+    pub compared: Option<Compared>,
+}
+
+/// The values that a comparison is made for. Others come last.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Compared {
+    /// Numbers, times and texts.
+    All,
+    /// Texts.
+    Texts,
+}
+
+/// The maximum number of column names in a message.
+const NAMES: usize = 30;
 
 /// The columns of a table that are read, and the parts of keys among them.
 pub struct Columns {
@@ -46,18 +67,18 @@ impl Part {
 }
 
 impl Columns {
-    /// Finds the columns that pointers name, or all columns. Refuses those that cannot be keys or, if `texts`, are not texts. Also
-    /// finds the columns of `values`, and refuses those that cannot be compared.
-    pub fn find(table: &Table, pointers: Option<&[Pointer]>, values: &Values, texts: bool) -> io::Result<Self> {
+    /// Finds the wanted columns. Refuses those that cannot be keys, texts or compared.
+    pub fn find(table: &Table, wanted: &Wanted<'_>) -> io::Result<Self> {
+        let &Wanted { ref keys, texts, ref values, compared } = wanted;
         let schema = table.schema();
         let roots = schema.root_schema().get_fields().len();
-        let (choice, (_, mut values)) = (&values.choice, Self::parts(table, &values.pointers())?);
-        match (choice, values.first_mut()) {
-            (Some(choice), Some(Part::Column(root, members))) => {
+        let (_, mut values) = Self::parts(table, values)?;
+        match (compared, values.first_mut()) {
+            (Some(compared), Some(Part::Column(root, members))) => {
                 let field = through_structs(table.arrow.schema().field(*root), members).expect("it was found");
-                check_choice(field.data_type(), matches!(choice, Choice::Order(..)))?;
+                check_compared(field.data_type(), compared == Compared::Texts)?;
             }
-            (Some(Choice::Most(_) | Choice::Least(_)), Some(value)) => value.make_number(),
+            (Some(Compared::All), Some(value)) => value.make_number(),
             _ => {}
         }
         let check = |part: &Part, texts: bool| match part {
@@ -68,14 +89,14 @@ impl Columns {
             Part::Constant(_) | Part::Number(_) => Ok(()),
         };
         values.iter().try_for_each(|part| check(part, false))?;
-        let Some(pointers) = pointers else {
+        let Some(keys) = keys else {
             let parts: Vec<Part> = (0..roots).map(|root| Part::Column(root, Vec::new())).collect();
             parts.iter().try_for_each(|part| check(part, texts))?;
             let leaves = (0..schema.num_columns()).collect();
             let whole = (0..roots).map(Some).collect();
             return Ok(Self { mask: ProjectionMask::all(), leaves, parts, values, whole });
         };
-        let (leaves, parts) = Self::parts(table, pointers)?;
+        let (leaves, parts) = Self::parts(table, keys)?;
         parts.iter().try_for_each(|part| check(part, texts))?;
         let roots_of_values =
             values.iter().filter_map(|part| if let Part::Column(root, _) = part { Some(*root) } else { None });
@@ -108,28 +129,24 @@ impl Columns {
         Ok(Self { mask, leaves, parts: read_as(parts), values: read_as(values), whole })
     }
 
-    /// Returns the leaf columns that pointers name, in order, and the parts.
-    fn parts(table: &Table, pointers: &[Pointer]) -> io::Result<(Vec<usize>, Vec<Part>)> {
+    /// Returns the leaf columns at these paths, in order, and the parts.
+    fn parts(table: &Table, paths: &[&[String]]) -> io::Result<(Vec<usize>, Vec<Part>)> {
         let schema = table.schema();
         let (mut leaves, mut parts) = (Vec::new(), Vec::new());
-        for pointer in pointers {
-            let literal = [pointer.tokens().join(".")];
+        for &path in paths {
+            let literal = [path.join(".")];
             let beneath = |path: &[String]| -> Vec<usize> {
                 let columns = schema.columns().iter().enumerate();
                 columns.filter(|(_, column)| column.path().parts().starts_with(path)).map(|(leaf, _)| leaf).collect()
             };
             let by_name = beneath(&literal);
-            let (path, own) = if by_name.is_empty() {
-                (pointer.tokens(), beneath(pointer.tokens()))
-            } else {
-                (&literal[..], by_name)
-            };
-            let Some((&first, (_, members))) = own.first().zip(path.split_first()) else {
-                let partition = match pointer.tokens() {
+            let (found, own) = if by_name.is_empty() { (path, beneath(path)) } else { (&literal[..], by_name) };
+            let Some((&first, (_, members))) = own.first().zip(found.split_first()) else {
+                let partition = match path {
                     [name] => table.partitions.iter().rfind(|(partition, _)| partition == name),
                     _ => None,
                 };
-                let (_, value) = partition.ok_or_else(|| unknown(table, pointer))?;
+                let (_, value) = partition.ok_or_else(|| unknown(table, path))?;
                 parts.push(Part::Constant(value.clone()));
                 continue;
             };
@@ -206,10 +223,16 @@ fn through_structs<'a>(field: &'a Field, path: &[String]) -> Option<&'a Field> {
     Some(at)
 }
 
-fn unknown(table: &Table, pointer: &Pointer) -> io::Error {
+fn unknown(table: &Table, path: &[String]) -> io::Error {
     let schema = table.arrow.schema();
     let partitions = table.partitions.iter().map(|(name, _)| name);
     let names: Vec<&String> = schema.fields().iter().map(|field| field.name()).chain(partitions).collect();
     let shown = if names.is_empty() { "none".to_owned() } else { shown(&names) };
-    io::Error::other(format!("it has no column {:?}, but {shown}; name one of these", pointer.tokens().join(".")))
+    io::Error::other(format!("it has no column {:?}, but {shown}; name one of these", path.join(".")))
+}
+
+/// Lists names for a message. There may be thousands.
+fn shown(names: &[&String]) -> String {
+    let shown = names.iter().take(NAMES).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+    if names.len() > NAMES { format!("{shown} and {} more", names.len() - NAMES) } else { shown }
 }

@@ -1,16 +1,12 @@
 //! The rows of a table, by row group, with the columns that their keys consist of.
 
-use crate::groups::values::Wanted as Values;
-use crate::input::inputs::Input;
-use crate::key::json::Pointer;
-use crate::table::Wanted;
-use crate::table::assembly::{self, Form};
-use crate::table::columns::Columns;
-use crate::table::damage::{Place, has_room, in_place};
-use crate::table::file::Table;
-use crate::table::json;
-use crate::table::pages::Pages;
-use crate::table::value::Row;
+use crate::columns::{Columns, Wanted};
+use crate::damage::{Place, has_room, in_place};
+use crate::file::{Source, Table};
+use crate::form::{self, Form};
+use crate::json;
+use crate::pages::Pages;
+use crate::value::Row;
 use arrow_array::{ArrayRef, RecordBatch};
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowSelection, RowSelector};
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
@@ -38,33 +34,23 @@ pub struct TableReader {
 
 /// Rows of a row group, or none if the table has no row groups.
 pub struct Rows {
-    pub table: Arc<Table>,
+    pub(crate) table: Arc<Table>,
     /// The number of the row group, and the range of these rows in it.
-    pub group: Option<usize>,
-    pub range: Range<usize>,
-    pub columns: Arc<Columns>,
+    pub(crate) group: Option<usize>,
+    pub(crate) range: Range<usize>,
+    pub(crate) columns: Arc<Columns>,
     /// The decoded columns of the rows.
-    pub batches: Vec<RecordBatch>,
+    pub(crate) batches: Vec<RecordBatch>,
 }
 
 impl TableReader {
-    /// Opens a table whose first `done` rows are done. `values` are read beside what is wanted of each row.
-    pub fn open(input: Input, done: u64, wanted: Wanted<'_>, values: &Values) -> io::Result<Self> {
-        let table = Table::open(input)?;
-        let one;
-        let pointers: Option<&[Pointer]> = match wanted {
-            Wanted::Row => None,
-            Wanted::Values(pointers) => Some(pointers),
-            Wanted::Text(pointer) => {
-                one = [pointer.clone()];
-                Some(&one)
-            }
-            Wanted::Field => {
-                let message = "it is Parquet, and has columns where lines have fields; give --column";
-                return Err(io::Error::other(message));
-            }
-        };
-        let columns = Columns::find(&table, pointers, values, matches!(wanted, Wanted::Text(_)))?;
+    /// Opens a table whose first `done` rows are done.
+    ///
+    /// # Errors
+    /// If the file is not a sound Parquet file, or has no such columns.
+    pub fn open(source: Source, done: u64, wanted: &Wanted<'_>) -> io::Result<Self> {
+        let table = Table::open(source)?;
+        let columns = Columns::find(&table, wanted)?;
         let (mut next, mut left) = (0, done as usize);
         while next < table.metadata().num_row_groups() && left >= table.rows(next).max(1) {
             left -= table.rows(next);
@@ -74,22 +60,35 @@ impl TableReader {
     }
 
     /// Refuses texts that cannot be replaced.
+    ///
+    /// # Errors
+    /// If the texts are a part of a column.
     pub fn check_texts(&self) -> io::Result<()> {
         self.columns.check_texts()
     }
 
     /// Refuses a column with the name of the added one.
+    ///
+    /// # Errors
+    /// If there is one.
     pub fn check_added(&self, name: &str) -> io::Result<()> {
-        assembly::check_added(&self.table, name)
+        form::check_added(&self.table, name)
     }
 
     /// Refuses other columns than in a table with earlier rows in the same output.
+    ///
+    /// # Errors
+    /// If a column differs.
     pub fn check_together(&self, first: &Self) -> io::Result<()> {
         let [first, form] = [first, self].map(|reader| Form::of(&reader.table, None));
         first?.check(&form?, &self.table.name)
     }
 
-    /// Returns the next rows, with the requested columns decoded.
+    /// Returns the next rows, with the wanted columns decoded.
+    ///
+    /// # Errors
+    /// If they are damaged or cannot be read.
+    #[allow(clippy::should_implement_trait, reason = "after a failure there are no more rows")]
     pub fn next(&mut self) -> io::Result<Option<Rows>> {
         let groups = self.table.metadata().num_row_groups();
         if self.next == groups {
@@ -160,6 +159,12 @@ pub fn reader(table: &Table, group: usize, mask: ProjectionMask, from: usize) ->
 }
 
 impl Rows {
+    /// Returns the name of the table.
+    pub fn name(&self) -> &str {
+        &self.table.name
+    }
+
+    /// Returns the number of rows.
     pub fn count(&self) -> usize {
         self.range.len()
     }
@@ -181,8 +186,8 @@ impl Rows {
         self.batches.iter().for_each(|batch| key(&self.columns.of_batch(batch), batch.num_rows()));
     }
 
-    /// Calls `found` with the values of each row, in order.
-    pub fn each_row(&self, mut found: impl FnMut(&Row<'_>)) {
+    /// Calls `found` with the values of each row's key, in order.
+    pub fn each_key(&self, mut found: impl FnMut(&Row<'_>)) {
         self.each_batch(|columns, rows| (0..rows).for_each(|row| found(&Row { columns, row })));
     }
 

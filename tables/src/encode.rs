@@ -1,14 +1,11 @@
 //! Rewritten row groups: each column by itself, encoded and compressed as before.
 
-use crate::encode::Compression as Asked;
-use crate::error::Error;
-use crate::input::decode::Coding;
-use crate::table::assembly::{Contents, Form, Group};
-use crate::table::damage::{Place, in_place, quietly};
-use crate::table::file::Table;
-use crate::table::json;
-use crate::table::rows::{more, reader};
-use crate::table::selected::{Selected, Wish};
+use crate::assembly::{Contents, Group};
+use crate::damage::{Place, in_place, quietly};
+use crate::file::Table;
+use crate::form::{Added, Form};
+use crate::json;
+use crate::rows::{Rows, more, reader};
 use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray, StringViewArray};
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::filter::filter;
@@ -35,28 +32,36 @@ const MOST: f64 = 0.9;
 /// The false-positive rate of the Bloom filters in a file.
 const FILTER_FPR: f64 = 0.01;
 
-impl Wish {
-    /// Refuses options that Parquet does not support.
-    pub fn check(self) -> io::Result<()> {
-        self.compression.map_or(Ok(()), |compression| asked(compression).map(drop))
-    }
+/// Rows of a row group, some of which are written.
+pub struct Selected<'a> {
+    /// The rows.
+    pub rows: &'a Rows,
+    /// True for each row that is written.
+    pub wanted: &'a [bool],
+    /// The replacements of texts, if any; `None` leaves a text unchanged.
+    pub texts: Option<Vec<Option<String>>>,
+    /// An added column.
+    pub added: Option<Added>,
+    /// Another compression than before.
+    pub compression: Option<Compression>,
+    /// True if key columns get a Bloom filter.
+    pub filter: bool,
 }
 
-impl Selected {
+impl Selected<'_> {
     /// Makes a row group of the selected rows, or none. An unchanged group is copied.
-    pub fn encode(&self) -> Result<Group, Error> {
-        let failed = |source| {
-            let name = &self.rows.table.name;
-            Error::new(format!("cannot read {name}: {source}; nothing more is written, so leave this file out"))
-        };
+    ///
+    /// # Errors
+    /// If the group is damaged, or has values that are not written.
+    pub fn encode(&self) -> io::Result<Group> {
         let damaged = || Err(io::Error::other(format!("row group {}: it is damaged", self.rows.group.unwrap_or(0))));
-        quietly(|| group(self)).unwrap_or_else(damaged).map_err(failed)
+        quietly(|| group(self)).unwrap_or_else(damaged)
     }
 }
 
 /// Makes a row group of the selected rows, or none. An unchanged group is copied.
-fn group(selected: &Selected) -> io::Result<Group> {
-    let Selected { rows, wanted, texts, added, wish } = selected;
+fn group(selected: &Selected<'_>) -> io::Result<Group> {
+    let Selected { rows, wanted, texts, added, compression, filter } = selected;
     let table = &rows.table;
     let form = Form::of(table, added.as_ref())?;
     let kept = wanted.iter().filter(|wanted| **wanted).count();
@@ -65,10 +70,10 @@ fn group(selected: &Selected) -> io::Result<Group> {
     let Some(group) = rows.group.filter(|_| kept > 0) else { return Ok(nothing()) };
     let metadata = table.metadata().row_group(group);
     let changes =
-        texts.as_ref().is_some_and(|texts| texts.iter().zip(wanted).any(|(text, wanted)| *wanted && text.is_some()));
+        texts.as_ref().is_some_and(|texts| texts.iter().zip(*wanted).any(|(text, wanted)| *wanted && text.is_some()));
     let is_filtered = || rows.columns.leaves.iter().all(|&leaf| metadata.column(leaf).bloom_filter_offset().is_some());
-    let stays = kept == table.rows(group) && !changes && added.is_none() && wish.compression.is_none();
-    let contents = if stays && (!wish.filter || is_filtered()) {
+    let stays = kept == table.rows(group) && !changes && added.is_none() && compression.is_none();
+    let contents = if stays && (!filter || is_filtered()) {
         Contents::Copied(group, filters(table, group)?)
     } else {
         encode(selected, group, kept, &form)?
@@ -76,14 +81,14 @@ fn group(selected: &Selected) -> io::Result<Group> {
     Ok(Group { table: table.clone(), form, is_one, contents })
 }
 
-fn encode(selected: &Selected, group: usize, kept: usize, form: &Form) -> io::Result<Contents> {
+fn encode(selected: &Selected<'_>, group: usize, kept: usize, form: &Form) -> io::Result<Contents> {
     let Selected { rows, wanted, texts, added, .. } = selected;
     let (table, metadata) = (&*rows.table, rows.table.metadata().row_group(group));
     let schema = table.schema();
 
     check(selected, group)?;
     let replaced = texts.as_ref().and_then(|_| rows.columns.root());
-    let properties = properties(selected, metadata, kept as u64, replaced)?;
+    let properties = properties(selected, metadata, kept as u64, replaced);
     let whole = |error: ParquetError| io::Error::other(format!("row group {group}: {error}"));
     let mut writer =
         SerializedFileWriter::new(Vec::new(), form.schema.root_schema_ptr(), properties.into()).map_err(whole)?;
@@ -126,7 +131,7 @@ fn encode(selected: &Selected, group: usize, kept: usize, form: &Form) -> io::Re
                     }
                 }
                 (None, Some(added)) if root == schema.root_schema().get_fields().len() => {
-                    write(&added.array(), &BooleanArray::from(wanted.clone()))?;
+                    write(&added.array(), &BooleanArray::from(wanted.to_vec()))?;
                 }
                 (None, _) => {
                     let mask = ProjectionMask::roots(schema, [root]);
@@ -152,14 +157,14 @@ fn encode(selected: &Selected, group: usize, kept: usize, form: &Form) -> io::Re
 }
 
 /// Refuses a row group that cannot be rewritten as it was.
-fn check(Selected { rows, texts, wish, .. }: &Selected, group: usize) -> io::Result<()> {
+fn check(Selected { rows, texts, compression, .. }: &Selected<'_>, group: usize) -> io::Result<()> {
     for column in rows.table.metadata().row_group(group).columns() {
         let refused = match (column.column_type(), column.compression_codec()) {
             (Type::INT96, _) => "its values are of the old type INT96, which is not written; make timestamps of them",
             _ if column.column_descr().converted_type() == ConvertedType::INTERVAL => {
                 "its values are intervals, which are written without their months; make texts or numbers of them"
             }
-            (_, CompressionCodec::LZO) if wish.compression.is_none() => {
+            (_, CompressionCodec::LZO) if compression.is_none() => {
                 "it is compressed by LZO, which is not written; give --compress"
             }
             _ => continue,
@@ -206,12 +211,13 @@ fn with_texts(array: &ArrayRef, texts: &[&Option<String>]) -> ArrayRef {
 
 /// Returns the properties of a row group: those that each column had before.
 fn properties(
-    selected: &Selected,
+    selected: &Selected<'_>,
     group: &RowGroupMetaData,
     kept: u64,
     replaced: Option<usize>,
-) -> io::Result<WriterProperties> {
-    let (rows, table, wish) = (&selected.rows, &*selected.rows.table, selected.wish);
+) -> WriterProperties {
+    let Selected { rows, compression, filter, .. } = *selected;
+    let table = &*rows.table;
     let number = rows.group.unwrap_or(0);
     let index = table.metadata().page_index_for_row_group(number);
     let columns = || group.columns().iter().enumerate();
@@ -228,8 +234,8 @@ fn properties(
         .set_max_row_group_row_count(None)
         .set_sorting_columns(sorted.cloned())
         .set_offset_index_disabled(columns().all(|(leaf, _)| index.offset_index(leaf).is_none()));
-    if let Some(asked) = wish.compression {
-        properties = properties.set_compression(self::asked(asked)?);
+    if let Some(compression) = compression {
+        properties = properties.set_compression(compression);
     }
     for (leaf, column) in columns() {
         let path = column.column_path().clone();
@@ -260,10 +266,10 @@ fn properties(
             .set_column_dictionary_enabled(path.clone(), dictionary)
             .set_column_encoding(path.clone(), encoding)
             .set_column_statistics_enabled(path.clone(), statistics);
-        if wish.compression.is_none() {
+        if compression.is_none() {
             properties = properties.set_column_compression(path.clone(), same(column.compression_codec()));
         }
-        let asked = wish.filter && rows.columns.leaves.contains(&leaf) && column.column_type() != Type::BOOLEAN;
+        let asked = filter && rows.columns.leaves.contains(&leaf) && column.column_type() != Type::BOOLEAN;
         if asked || column.bloom_filter_offset().is_some() {
             properties = properties
                 .set_column_bloom_filter_enabled(path.clone(), true)
@@ -271,7 +277,7 @@ fn properties(
                 .set_column_bloom_filter_max_ndv(path, kept);
         }
     }
-    Ok(properties.build())
+    properties.build()
 }
 
 /// True if a column has a dictionary that saves space. If most values did not fit into one, they would not again. Writers try a
@@ -307,20 +313,4 @@ fn same(codec: CompressionCodec) -> Compression {
         CompressionCodec::ZSTD => Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL).expect("there is such a level")),
         CompressionCodec::LZ4_RAW => Compression::LZ4_RAW,
     }
-}
-
-/// Returns the requested codec.
-fn asked(asked: Asked) -> io::Result<Compression> {
-    let refused = |_| io::Error::other(format!("Parquet has no compression {asked}; choose another with --compress"));
-    Ok(match asked.coding {
-        Coding::Plain => Compression::UNCOMPRESSED,
-        Coding::Gzip => Compression::GZIP(GzipLevel::try_new(asked.level as u32).map_err(refused)?),
-        Coding::Zstd => Compression::ZSTD(ZstdLevel::try_new(asked.level).map_err(refused)?),
-        Coding::Lz4 => Compression::LZ4_RAW,
-        Coding::Xz | Coding::Bzip2 => {
-            return Err(io::Error::other(format!(
-                "Parquet has no compression {asked}; choose zstd, gzip, lz4 or none"
-            )));
-        }
-    })
 }

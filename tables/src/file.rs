@@ -1,9 +1,8 @@
 //! Parquet files that are read: the footer, and bytes by position.
 
-use crate::input::inputs::Input;
-use crate::table::damage::{Place, caught, has_room, no_room, short};
-use crate::table::partitions::partitions;
-use crate::table::thrift::{check_schema, is_offset_index, typed_groups};
+use crate::damage::{Place, caught, has_room, no_room, short};
+use crate::partitions::partitions;
+use crate::thrift::{check_schema, is_offset_index, typed_groups};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
@@ -17,6 +16,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -39,10 +39,22 @@ const SECOND_PAGE: [u8; 2] = [0x15, 0x06];
 /// The number of bytes that are read at once if pages are consecutive.
 const BUFFER: usize = 1 << 16;
 
+/// A file to read as a table.
+pub struct Source {
+    /// The name in messages.
+    pub name: String,
+    /// The path, whose folders may name columns, such as `day=2026-11-01/`.
+    pub path: PathBuf,
+    /// The file, which is read by position.
+    pub file: File,
+    /// The counter of bytes that are read.
+    pub read: Arc<AtomicU64>,
+}
+
 /// A Parquet file.
 pub struct Table {
     /// The name in messages.
-    pub name: Arc<str>,
+    pub name: String,
     pub bytes: Positioned,
     pub arrow: ArrowReaderMetadata,
     /// The columns in the path, such as `day=2026-11-01/`, each with its value; `None` is null.
@@ -65,12 +77,10 @@ pub struct From {
 }
 
 impl Table {
-    /// Reads the footer of an input.
-    pub fn open(input: Input) -> io::Result<Self> {
-        let name: Arc<str> = input.origin.name().into();
-        let partitions = partitions(&input.path);
-        let (file, read) = input.into_file()?;
-        let bytes = Positioned::new(file, read)?;
+    /// Reads the footer of a file.
+    pub fn open(Source { name, path, file, read }: Source) -> io::Result<Self> {
+        let partitions = partitions(&path);
+        let bytes = Positioned::new(file.into(), read)?;
         let (metadata, schema) = footer(&bytes)?;
         let arrow = in_footer(|| {
             let mut reader = ParquetMetaDataReader::new_with_metadata(metadata);
@@ -189,6 +199,9 @@ pub fn start(column: &ColumnChunkMetaData) -> i64 {
 }
 
 /// Returns the number of rows of a file, and the bytes of a column of texts, or of all columns.
+///
+/// # Errors
+/// If the footer is damaged or cannot be read.
 pub fn measure(file: &File, column: Option<&[String]>) -> io::Result<(u64, u64)> {
     let bytes = Positioned::new(Arc::new(file.try_clone()?), Arc::default())?;
     let (metadata, _) = footer(&bytes)?;

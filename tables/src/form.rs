@@ -1,0 +1,119 @@
+//! The properties that all row groups of a file share.
+
+use crate::file::Table;
+use arrow_array::{ArrayRef, Int64Array, StringArray};
+use arrow_schema::{DataType, Field};
+use bytes::Bytes;
+use parquet::basic::{LogicalType, Repetition, Type as Physical};
+use parquet::file::metadata::page_index::PageIndexProvider;
+use parquet::file::metadata::{
+    FileMetaData, KeyValue, ParquetMetaData, ParquetMetaDataBuilder, ParquetMetaDataWriter, RowGroupMetaData,
+};
+use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor, Type, TypePtr};
+use std::io::{self, Result};
+use std::sync::Arc;
+
+/// The key of the metadata with the original Arrow types.
+const ARROW_SCHEMA: &str = "ARROW:schema";
+
+/// An added column: its name, and a value for each row.
+pub enum Added {
+    /// Texts, or nulls.
+    Texts(&'static str, Vec<Option<String>>),
+    /// Numbers, none of which is null.
+    Numbers(&'static str, Vec<u64>),
+}
+
+/// The properties that all row groups of a file share.
+#[derive(Clone)]
+pub struct Form {
+    pub schema: SchemaDescPtr,
+    pub key_values: Option<Vec<KeyValue>>,
+    pub version: i32,
+}
+
+impl Added {
+    pub(crate) fn field(&self) -> Field {
+        match self {
+            Self::Texts(name, _) => Field::new(*name, DataType::Utf8, true),
+            Self::Numbers(name, _) => Field::new(*name, DataType::Int64, false),
+        }
+    }
+
+    pub(crate) fn array(&self) -> ArrayRef {
+        match self {
+            Self::Texts(_, texts) => Arc::new(StringArray::from_iter(texts)),
+            Self::Numbers(_, numbers) => {
+                Arc::new(Int64Array::from_iter_values(numbers.iter().map(|&number| number as i64)))
+            }
+        }
+    }
+}
+
+impl Form {
+    /// Returns the form of a table, with the added column if any.
+    pub fn of(table: &Table, added: Option<&Added>) -> Result<Self> {
+        let file = table.metadata().file_metadata();
+        let key_values = table.key_values().cloned();
+        let Some(added) = added else {
+            return Ok(Self { schema: file.schema_descr_ptr(), key_values, version: file.version() });
+        };
+        let field = added.field();
+        let column = match added {
+            Added::Texts(..) => Type::primitive_type_builder(field.name(), Physical::BYTE_ARRAY)
+                .with_logical_type(Some(LogicalType::String)),
+            Added::Numbers(..) => Type::primitive_type_builder(field.name(), Physical::INT64),
+        };
+        let repetition = if field.is_nullable() { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+        let column: TypePtr = column.with_repetition(repetition).build()?.into();
+        let root = file.schema();
+        check_added(table, column.name())?;
+        let fields = root.get_fields().iter().cloned().chain([column]).collect();
+        let root = Type::group_type_builder(root.name()).with_fields(fields).build()?;
+        // The Arrow types describe fewer columns.
+        let key_values = key_values.map(|pairs| pairs.into_iter().filter(|pair| pair.key != ARROW_SCHEMA).collect());
+        Ok(Self { schema: Arc::new(SchemaDescriptor::new(root.into())), key_values, version: file.version() })
+    }
+
+    /// Refuses other columns. They belong to the table with this name.
+    pub fn check(&self, other: &Self, name: &str) -> Result<()> {
+        match self.difference(other) {
+            Some(column) => Err(io::Error::other(format!(
+                "the column {column:?} of {name} is another one than in the inputs before it; give --output-dir, or inputs of one schema"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the first column that the other table lacks or has in another form.
+    fn difference(&self, other: &Self) -> Option<String> {
+        let [ours, theirs] = [self, other].map(|form| form.schema.root_schema().get_fields());
+        let pairs = (0..ours.len().max(theirs.len())).map(|i| (ours.get(i), theirs.get(i)));
+        let mut other = pairs.filter(|(ours, theirs)| ours != theirs);
+        other.next().map(|(ours, theirs)| ours.or(theirs).expect("one of them is there").name().to_owned())
+    }
+
+    /// Returns the footer of a file with these row groups.
+    pub fn footer(&self, groups: Vec<RowGroupMetaData>, index: Option<Arc<dyn PageIndexProvider>>) -> ParquetMetaData {
+        let rows = groups.iter().map(RowGroupMetaData::num_rows).sum();
+        let created_by = Some(concat!("bloomline version ", env!("CARGO_PKG_VERSION")).to_owned());
+        let file =
+            FileMetaData::new(self.version, rows, created_by, self.key_values.clone(), self.schema.clone(), None);
+        ParquetMetaDataBuilder::new(file).set_row_groups(groups).set_page_index(index).build()
+    }
+
+    /// Returns a file with the metadata of row groups and their indexes, but without their bytes.
+    pub fn sealed(&self, groups: Vec<RowGroupMetaData>, index: Arc<dyn PageIndexProvider>) -> Result<Bytes> {
+        let mut sealed = Vec::new();
+        let metadata = self.footer(groups, Some(index));
+        ParquetMetaDataWriter::new(&mut sealed, &metadata).finish()?;
+        Ok(sealed.into())
+    }
+}
+
+/// Refuses a table that already has a column with the name of the added one.
+pub fn check_added(table: &Table, name: &str) -> Result<()> {
+    let has_it = table.schema().root_schema().get_fields().iter().any(|field| field.name() == name);
+    let refused = || io::Error::other(format!("it has a column {name:?} already; rename or remove that"));
+    if has_it { Err(refused()) } else { Ok(()) }
+}

@@ -1,0 +1,44 @@
+//! Tables for the command and the Python module: the keys of their rows, and Parquet files that are read, and written again without
+//! some of their rows. Only Unix.
+//!
+//! A [`TableReader`] returns the [`Rows`] of one row group after the other, with the columns that are [`Wanted`]. A [`Selected`]
+//! makes a row group of some of them, and an [`Assembly`] concatenates these. [`hash_rows`] hashes rows of arrays.
+//!
+//! Messages name options of the command, and the interface may change with it in any version.
+#![forbid(unsafe_code)]
+
+// Imports run from the lower of these rows to the upper ones:
+//
+//     damage     failures of damaged files, with their locations
+//     thrift     checks of sizes in footers and headers before the library uses them
+//     partitions columns in the path of a file
+//     file       the footer, and bytes by position
+//     form       the properties that all row groups of a file share
+//     pages      the pages of a row group
+//     json       values as JSON
+//     value      values as parts of keys
+//     columns    the columns that are read, and the parts of keys among them
+//     rows       the rows of a row group, with these columns
+//     assembly   concatenates row groups, and ends the file
+//     encode     makes a row group of rows, or copies one
+mod assembly;
+mod columns;
+mod damage;
+mod encode;
+mod file;
+mod form;
+mod json;
+mod pages;
+mod partitions;
+mod rows;
+mod thrift;
+mod value;
+
+pub use assembly::{Assembly, Group, GroupCounts};
+pub use columns::{Compared, Wanted};
+pub use encode::Selected;
+pub use file::{Source, measure};
+pub use form::Added;
+pub use parquet::basic::{Compression, GzipLevel, ZstdLevel};
+pub use rows::{Rows, TableReader};
+pub use value::{Row, Value, hash_rows};
