@@ -56,36 +56,17 @@ pub enum Verdict {
     Stays { count: u64 },
     /// Removed in favour of the line at this place, or of one from an earlier run.
     Goes { kept: Option<u64> },
-    /// A line without a key.
-    Aside(Aside),
+    /// A line without a key, and the code of the reason, which is below [`CODES`].
+    Aside(u8),
 }
 
-/// The reason why a line has no key, and its treatment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Aside {
-    /// A blank line, which is skipped.
-    Blank,
-    /// A line that should have a key. It is removed, or kept.
-    FaultGoes,
-    FaultStays,
-    /// A line whose text has nothing to compare. It is removed, or kept.
-    EmptyGoes,
-    EmptyStays,
-}
-
-impl Aside {
-    const ALL: [Self; 5] = [Self::Blank, Self::FaultGoes, Self::FaultStays, Self::EmptyGoes, Self::EmptyStays];
-
-    /// Returns the reason with this number.
-    pub fn of(number: u128) -> Option<Self> {
-        Self::ALL.get(usize::try_from(number).ok()?).copied()
-    }
-}
+/// The number of codes of the reasons why a line has no key.
+pub const CODES: u8 = 16;
 
 /// A decision as it is sorted and stored: its place, and two numbers.
 type Kept = [u64; 3];
 
-/// The sentinel in the first number for no place. The second number is then the number of an `Aside`, or `NO_PLACE`.
+/// The sentinel in the first number for no place. The second number is then the code of a reason, or `NO_PLACE`.
 const NO_PLACE: u64 = u64::MAX;
 
 impl Decision {
@@ -99,14 +80,13 @@ impl Decision {
             Verdict::Stays { count } => [self.place, self.place, count],
             Verdict::Goes { kept: Some(kept) } => [self.place, kept, 0],
             Verdict::Goes { kept: None } => [self.place, NO_PLACE, NO_PLACE],
-            Verdict::Aside(aside) => [self.place, NO_PLACE, aside as u64],
+            Verdict::Aside(code) => [self.place, NO_PLACE, code.into()],
         }
     }
 
     fn of([place, kept, number]: Kept) -> Self {
-        let verdict = match Aside::of(number.into()) {
-            Some(aside) if kept == NO_PLACE => Verdict::Aside(aside),
-            _ if kept == NO_PLACE => Verdict::Goes { kept: None },
+        let verdict = match kept {
+            NO_PLACE => u8::try_from(number).map_or(Verdict::Goes { kept: None }, Verdict::Aside),
             _ if kept == place => Verdict::Stays { count: number },
             _ => Verdict::Goes { kept: Some(kept) },
         };
@@ -356,13 +336,12 @@ mod tests {
 
     /// The group of a line, the value that decides, and whether the filter had the line before.
     type Keyed = (u8, Option<(bool, String)>, bool);
-    type Line = Result<Keyed, Aside>;
+    type Line = Result<Keyed, u8>;
 
     fn line() -> impl Strategy<Value = Line> {
-        let aside = prop::sample::select(&Aside::ALL[..]);
         let value =
             prop_oneof![1 => Just(None), 6 => (prop::bool::weighted(0.8), "[ab]{0,2}(a{7}){0,2}").prop_map(Some)];
-        prop_oneof![8 => (0..12u8, value, prop::bool::weighted(0.2)).prop_map(Ok), 1 => aside.prop_map(Err)]
+        prop_oneof![8 => (0..12u8, value, prop::bool::weighted(0.2)).prop_map(Ok), 1 => (0..CODES).prop_map(Err)]
     }
 
     fn words(value: Option<&(bool, String)>) -> Vec<u64> {

@@ -5,7 +5,7 @@
 
 use crate::error::Error;
 use crate::groups::choice::Choice;
-use crate::groups::decisions::{Aside, Decision, Member, Verdict};
+use crate::groups::decisions::{CODES, Decision, Member, Verdict};
 use crate::groups::ids::Ids;
 use crate::groups::near::bands::Bands;
 use crate::groups::near::clusters::Clusters;
@@ -19,8 +19,8 @@ use std::io;
 /// The number of records that are looked up at once.
 const BATCH: usize = 4096;
 
-/// Smaller values are not fingerprints: they encode why the line has no key.
-const LEAST: u128 = 16;
+/// Smaller values are not fingerprints, but codes of the reason why the line has no key.
+const LEAST: u128 = CODES as u128;
 
 /// The bit of a fingerprint that is set if the filter reported it as seen.
 const SEEN: u128 = 1;
@@ -69,10 +69,10 @@ impl Records {
         self.push(fingerprint, score, id)
     }
 
-    /// Adds the line at the next place, which has no key.
-    pub fn add_aside(&mut self, aside: Aside) -> io::Result<()> {
+    /// Adds the line at the next place, which has no key, with the code of the reason.
+    pub fn add_aside(&mut self, code: u8) -> io::Result<()> {
         self.bands.as_mut().map_or(Ok(()), |all| all.add(&[], &[]))?;
-        self.push(aside as u128, &[NONE], "null")
+        self.push(code.into(), &[NONE], "null")
     }
 
     fn push(&mut self, fingerprint: u128, score: &[u64], id: &str) -> io::Result<()> {
@@ -128,8 +128,8 @@ impl Records {
                     let mut words = score.iter().zip(0..);
                     words.try_for_each(|(&word, part)| member(Member { group, place, known, part, word }))
                 };
-                if let Some(kind) = Aside::of(fingerprint) {
-                    aside(Decision { place, verdict: Verdict::Aside(kind) })?;
+                if fingerprint < LEAST {
+                    aside(Decision { place, verdict: Verdict::Aside(fingerprint as u8) })?;
                 } else if let Some(clusters) = clusters {
                     if let Some((first, known)) = clusters.first(place) {
                         each_word(first.into(), known)?;

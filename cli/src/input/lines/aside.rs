@@ -1,6 +1,5 @@
 //! Lines without a key, and the reasons.
 
-use crate::groups::decisions;
 use crate::key::fault::Fault;
 use crate::values::OnError;
 
@@ -33,25 +32,22 @@ impl Aside {
         }
     }
 
-    /// Converts the reason for groups, if bad input is treated as `on_error`.
-    pub(super) fn told(&self, on_error: OnError) -> decisions::Aside {
+    /// Returns the code of the reason for groups, if bad input is treated as `on_error`.
+    pub(super) fn code(&self, on_error: OnError) -> u8 {
         match (self, self.treated(on_error)) {
-            (Self::Empty(true), _) => decisions::Aside::EmptyStays,
-            (Self::Empty(false), _) => decisions::Aside::EmptyGoes,
-            (_, None) => decisions::Aside::Blank,
-            (_, Some(OnError::Keep)) => decisions::Aside::FaultStays,
-            (_, Some(_)) => decisions::Aside::FaultGoes,
+            (Self::Empty(stays), _) => 3 + u8::from(*stays),
+            (_, None) => 0,
+            (_, Some(treated)) => 1 + u8::from(treated == OnError::Keep),
         }
     }
 
-    /// Converts a reason back from groups.
-    pub(super) fn of(told: decisions::Aside) -> Self {
-        match told {
-            decisions::Aside::Blank => Self::Blank,
-            decisions::Aside::FaultGoes => Self::Null(OnError::Skip),
-            decisions::Aside::FaultStays => Self::Null(OnError::Keep),
-            decisions::Aside::EmptyGoes => Self::Empty(false),
-            decisions::Aside::EmptyStays => Self::Empty(true),
+    /// Returns a reason with this code.
+    pub(super) fn of(code: u8) -> Self {
+        match code {
+            0 => Self::Blank,
+            1 => Self::Null(OnError::Skip),
+            2 => Self::Null(OnError::Keep),
+            code => Self::Empty(code > 3),
         }
     }
 }

@@ -76,7 +76,7 @@ impl Lines {
         let per = self.new_bands.len() / self.found.len().max(1);
         for line in 0..self.passed {
             match asides.next_if(|(aside, _)| *aside == line) {
-                Some((_, why)) => records.add_aside(why.told(on_error))?,
+                Some((_, why)) => records.add_aside(why.code(on_error))?,
                 None => {
                     let (score, id) = (self.values.score(key), self.values.id(key));
                     records.add(self.keys.fingerprints[key], self.found[key], score, id)?;
@@ -127,8 +127,8 @@ impl Lines {
                     documents.empty(&chunk.bytes()[start..ends[line] - 1], start, pointer);
                 }
             }
-            Verdict::Aside(told) => {
-                let aside = Aside::of(told);
+            Verdict::Aside(code) => {
+                let aside = Aside::of(code);
                 marks[line] = match &aside {
                     Aside::Empty(stays) => Some(*stays),
                     aside => (aside.treated(OnError::Fail) == Some(OnError::Keep)).then_some(kept),
