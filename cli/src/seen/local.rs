@@ -229,11 +229,7 @@ impl Local {
         let absent = absent(hashes, found);
         let mut marks = vec![false; absent.len()];
         let others = more.contains_hashes(&absent, &mut marks);
-        let mut marks = marks.into_iter();
-        found
-            .iter_mut()
-            .filter(|found| !**found)
-            .for_each(|found| *found = marks.next().expect("each that is absent has a mark"));
+        found.iter_mut().filter(|found| !**found).zip(marks).for_each(|(found, mark)| *found = mark);
         count + others
     }
 
