@@ -29,11 +29,15 @@ pub struct Documents {
     seconds: Texts,
     /// The bands of all documents, for near duplicates.
     pub bands: Vec<u64>,
+    /// True for each band that is new, if documents are compared.
+    pub new_bands: Vec<bool>,
     /// True for each document that is a near duplicate.
     near: Vec<bool>,
     scratch: Scratch,
     /// The ranges to be replaced in the chunk, in order.
     edits: Vec<Edit>,
+    /// The rows that lose their texts.
+    emptied: Vec<usize>,
     /// True if documents get notes and are not cut.
     annotated: bool,
 }
@@ -117,7 +121,7 @@ impl Documents {
         if self.text.capacity() > HUGE {
             *self = Self::default();
         }
-        let Self { located, text, breaks, texts, seconds, bands, near: _, scratch: _, edits, annotated: _ } = self;
+        let Self { located, text, breaks, texts, seconds, bands, edits, emptied, .. } = self;
         located.clear();
         text.clear();
         breaks.clear();
@@ -125,6 +129,7 @@ impl Documents {
         seconds.clear();
         bands.clear();
         edits.clear();
+        emptied.clear();
     }
 
     /// Returns the number of keys of all documents.
@@ -234,6 +239,11 @@ impl Documents {
         self.text.truncate(before);
     }
 
+    /// Cuts the whole text out of the row of this number.
+    pub fn empty_row(&mut self, row: usize) {
+        self.emptied.push(row);
+    }
+
     /// Appends the set of grams of a line's document to `into`, or nothing if there is no document.
     pub fn push_grams(&mut self, line: &[u8], rule: &DocumentRule, hasher: &KeyHasher, into: &mut Vec<u64>) {
         self.text.clear();
@@ -333,6 +343,11 @@ impl Documents {
     /// For documents that are texts by themselves, returns the remaining text of each that is cut, or a note for each. Of the
     /// `count` rows, those in `aside` are not documents.
     pub fn rewritten(&self, aside: impl Iterator<Item = usize>, count: usize) -> (Option<Column>, Option<Column>) {
+        if !self.emptied.is_empty() {
+            let mut texts = vec![None; count];
+            self.emptied.iter().for_each(|&row| texts[row] = Some(String::new()));
+            return (Some(texts), None);
+        }
         let mut aside = aside.peekable();
         let mut documents = self.located.iter();
         let mut next = |row: usize| if aside.next_if_eq(&row).is_some() { None } else { documents.next() };

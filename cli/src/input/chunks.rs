@@ -9,6 +9,7 @@ use crate::key::fields::{Csv, QUOTE};
 use crate::places::places;
 use std::io::{self, Read};
 use std::mem;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A byte order mark: the first bytes of many text files in UTF-8, which are not part of the text.
@@ -33,6 +34,9 @@ pub struct Chunk {
     pub open: bool,
     /// True if the last line had no end in the input.
     pub unended: bool,
+    /// The byte that ends a line, and the end of each line after that byte, once they are split.
+    pub end: u8,
+    ends: Vec<usize>,
 }
 
 impl Chunk {
@@ -48,13 +52,37 @@ impl Chunk {
 
     /// Calls `found` with the end of each line, after the byte that ends it.
     #[inline(always)]
-    pub fn each_end(&self, end: u8, mut found: impl FnMut(usize)) {
+    fn each_end(&self, end: u8, mut found: impl FnMut(usize)) {
         if self.quoted {
             let ends = self.records.ends.iter().skip(usize::from(self.header > 0));
             ends.for_each(|end| found(end - self.header));
         } else {
             places(self.bytes(), [end], |end| found(end + 1));
         }
+    }
+
+    /// Finds the ends of the lines, each of which ends with the byte `end`.
+    pub fn split(&mut self, end: u8) {
+        let mut ends = mem::take(&mut self.ends);
+        ends.clear();
+        self.each_end(end, |end| ends.push(end));
+        (self.end, self.ends) = (end, ends);
+    }
+
+    /// Returns the number of lines, once they are split.
+    pub fn count(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Returns the lines, once they are split: the range of each in the bytes, without its end.
+    pub fn lines(&self) -> impl Iterator<Item = Range<usize>> {
+        let mut start = self.start();
+        self.ends.iter().map(move |&end| mem::replace(&mut start, end)..end - 1)
+    }
+
+    /// Returns the start of the line of this number, or the end of all lines.
+    pub fn start_of(&self, line: usize) -> usize {
+        line.checked_sub(1).map_or_else(|| self.start(), |before| self.ends[before])
     }
 
     /// Returns the header of the input with its end, or nothing if these are not the first lines of the input.
@@ -88,7 +116,7 @@ impl Chunk {
     }
 
     /// Adds an end to the last line if the line has none.
-    fn end(&mut self, filled: &mut usize, format: &LineFormat) {
+    fn end_last(&mut self, filled: &mut usize, format: &LineFormat) {
         // A lone byte order mark is not a line.
         if mark(self.first, &self.buffer[..*filled]) == *filled {
             *filled = 0;
@@ -218,7 +246,7 @@ impl Chunks {
                 if self.failure.is_some() && !self.cut.keep {
                     filled = whole;
                 }
-                chunk.end(&mut filled, &format);
+                chunk.end_last(&mut filled, &format);
                 if let (true, false, Some(csv)) = (chunk.open, self.cut.keep, format.csv) {
                     self.failure = Some(chunk.leave_out_open(&mut filled, format.end, csv));
                 }

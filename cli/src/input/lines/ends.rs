@@ -1,5 +1,6 @@
 //! A warning if keys have two kinds of line ends.
 
+use crate::input::chunks::Chunk;
 use crate::messages::warn;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
@@ -46,12 +47,11 @@ impl Kinds {
         self.0 |= line.last().map_or(0, |&last| if last == b'\r' { 2 } else { 1 });
     }
 
-    /// Returns the kinds of a sample of lines, which end with their line ends at `ends`.
-    pub(super) fn of_sample(bytes: &[u8], start: usize, ends: &[usize]) -> Self {
-        let (mut kinds, step) = (Self::default(), ends.len().div_ceil(SAMPLED).max(1));
-        for i in (0..ends.len()).step_by(step) {
-            let start = i.checked_sub(1).map_or(start, |before| ends[before]);
-            kinds.add(&bytes[start..ends[i] - 1]);
+    /// Returns the kinds of a sample of the first `count` lines.
+    pub(super) fn of_sample(chunk: &Chunk, count: usize) -> Self {
+        let (mut kinds, step) = (Self::default(), count.div_ceil(SAMPLED).max(1));
+        for line in (0..count).step_by(step) {
+            kinds.add(&chunk.bytes()[chunk.start_of(line)..chunk.start_of(line + 1) - 1]);
         }
         kinds
     }

@@ -1,5 +1,6 @@
 //! The interface of lines to groups: the records of lines or documents, and the decisions about them.
 
+use crate::documents::Documents;
 use crate::error::Error;
 use crate::groups::decisions::{Decided, Verdict};
 use crate::groups::near::involved::Collecting;
@@ -12,6 +13,14 @@ use crate::values::OnError;
 use bloomline_text::Document;
 use bloomline_text::near::Near;
 use std::io;
+use std::mem;
+
+/// Sets of grams, concatenated, and the end of each.
+#[derive(Default)]
+pub(super) struct Sets {
+    grams: Vec<u64>,
+    ends: Vec<usize>,
+}
 
 impl Lines {
     /// Inserts the bands of all documents with marks, in order. `insert` returns the number of new bands, and sets a flag for each.
@@ -20,60 +29,55 @@ impl Lines {
         near: &Near,
         insert: impl FnOnce(&[u64], &mut [bool]) -> Result<usize, Error>,
     ) -> Result<usize, Error> {
-        let bands = &self.documents.bands[..near.bands() * self.found.len()];
-        self.new_bands.resize(bands.len(), false);
-        insert(bands, &mut self.new_bands)
+        let Documents { bands, new_bands, .. } = &mut self.documents;
+        let bands = &bands[..near.bands() * self.found.len()];
+        new_bands.resize(bands.len(), false);
+        insert(bands, new_bands)
     }
 
     /// Marks the lines of input number `input` that are to be compared.
     pub fn want(&mut self, input: usize, collecting: &mut Collecting) {
         self.marks.clear();
-        self.marks.resize(self.count, None);
+        let count = self.count();
+        self.marks.resize(count, None);
         let header = !self.header().is_empty();
-        collecting.take(input, header, self.count, |line| self.marks[line] = Some(true));
-        self.passed = self.count;
+        collecting.take(input, header, count, |line| self.marks[line] = Some(true));
+        self.passed = count;
     }
 
     /// Makes the sets of grams of the marked lines.
     pub fn make_sets(&mut self, hashing: &Hashing) {
-        let Self { chunk, rows, ends, documents, marks, grams, sets, .. } = self;
+        let Self { chunk, rows, documents, marks, sets: Sets { grams, ends }, .. } = self;
         grams.clear();
-        sets.clear();
+        ends.clear();
         let What::Document(rule, _) = &hashing.what else { return };
         let mut wanted = marks.iter().map(Option::is_some);
         if let Some(rows) = rows {
             return rows.each_text(&mut |text| {
                 if let (Some(true), Some(text)) = (wanted.next(), text) {
                     documents.push_grams_of(text, rule, &hashing.hasher, grams);
-                    sets.push(grams.len());
+                    ends.push(grams.len());
                 }
             });
         }
-        let mut start = chunk.start();
-        for (&end, wanted) in ends.iter().zip(wanted) {
-            if wanted {
-                documents.push_grams(&chunk.bytes()[start..end - 1], rule, &hashing.hasher, grams);
-                sets.push(grams.len());
-            }
-            start = end;
+        for (line, _) in chunk.lines().zip(wanted).filter(|(_, wanted)| *wanted) {
+            documents.push_grams(&chunk.bytes()[line], rule, &hashing.hasher, grams);
+            ends.push(grams.len());
         }
     }
 
     /// Returns the sets of grams, in order.
     pub fn sets(&self) -> impl Iterator<Item = &[u64]> {
-        let mut start = 0;
-        self.sets.iter().map(move |&end| {
-            let set = &self.grams[start..end];
-            start = end;
-            set
-        })
+        let (Sets { grams, ends }, mut start) = (&self.sets, 0);
+        ends.iter().map(move |&end| &grams[mem::replace(&mut start, end)..end])
     }
 
     /// Records the lines of input number `input` that passed.
     pub fn record(&self, input: usize, on_error: OnError, records: &mut Records) -> io::Result<()> {
         records.places.take(input, !self.header().is_empty(), self.passed);
         let (mut asides, mut key) = (self.keys.asides.iter().peekable(), 0);
-        let per = self.new_bands.len() / self.found.len().max(1);
+        let Documents { bands, new_bands, .. } = &self.documents;
+        let per = new_bands.len() / self.found.len().max(1);
         for line in 0..self.passed {
             match asides.next_if(|(aside, _)| *aside == line) {
                 Some((_, why)) => records.add_aside(why.code(on_error))?,
@@ -81,8 +85,8 @@ impl Lines {
                     let (score, id) = (self.values.score(key), self.values.id(key));
                     records.add(self.keys.fingerprints[key], self.found[key], score, id)?;
                     if let Some(all) = &mut records.bands {
-                        let bands = per * key..per * (key + 1);
-                        all.add(&self.documents.bands[bands.clone()], &self.new_bands[bands])?;
+                        let own = per * key..per * (key + 1);
+                        all.add(&bands[own.clone()], &new_bands[own])?;
                     }
                     key += 1;
                 }
@@ -101,16 +105,15 @@ impl Lines {
         decided: &mut Decided,
     ) -> io::Result<u64> {
         let (header, which) = (!self.header().is_empty(), decided.print.which);
-        let is_rows = self.is_rows();
-        let Self { count, marks, times, keys: Keys { asides, .. }, chunk, ends, documents, without_text, .. } = self;
-        without_text.clear();
+        let (is_rows, count) = (self.is_rows(), self.count());
+        let Self { marks, times, keys: Keys { asides, .. }, chunk, documents, .. } = self;
         marks.clear();
-        marks.resize(*count, Some(which.takes(1)));
+        marks.resize(count, Some(which.takes(1)));
         times.clear();
         if decided.print.counted {
-            times.resize(*count, 1);
+            times.resize(count, 1);
         }
-        decided.take(input, header, *count, |line, verdict| match verdict {
+        decided.take(input, header, count, |line, verdict| match verdict {
             Verdict::Stays { count } => {
                 marks[line] = Some(which.takes(count));
                 times.get_mut(line).into_iter().for_each(|times| *times = count);
@@ -121,10 +124,10 @@ impl Lines {
                 // It is counted with the document that is kept.
                 times.get_mut(line).into_iter().for_each(|times| *times = 0);
                 if is_rows {
-                    without_text.push(line);
+                    documents.empty_row(line);
                 } else {
-                    let start = line.checked_sub(1).map_or(chunk.start(), |before| ends[before]);
-                    documents.empty(&chunk.bytes()[start..ends[line] - 1], start, pointer);
+                    let start = chunk.start_of(line);
+                    documents.empty(&chunk.bytes()[start..chunk.start_of(line + 1) - 1], start, pointer);
                 }
             }
             Verdict::Aside(code) => {
@@ -142,7 +145,7 @@ impl Lines {
             let line = lines.next();
             aside.next_if(|(aside, _)| Some(*aside) == line).is_none()
         });
-        self.passed = self.count;
+        self.passed = count;
         let stay = asides.iter().filter(|(line, _)| marks[*line] == Some(true));
         let kept = stay.filter(|(_, why)| !matches!(why, Aside::Empty(_))).count();
         Ok((marks.iter().filter(|mark| **mark == Some(true)).count() - kept) as u64)

@@ -10,19 +10,12 @@ use crate::values::OnError;
 impl Lines {
     /// Splits the lines without hashing them.
     pub fn split(&mut self, hashing: &Hashing) {
-        let Self { chunk, rows, ends, end, keys, documents, values, .. } = self;
-        ends.clear();
-        keys.clear();
-        documents.clear();
-        values.clear();
-        *end = hashing.format.end;
-        self.count = match rows {
-            Some(rows) => rows.count(),
-            None => {
-                chunk.each_end(*end, |end| ends.push(end));
-                ends.len()
-            }
-        };
+        self.keys.clear();
+        self.documents.clear();
+        self.values.clear();
+        if !self.is_rows() {
+            self.chunk.split(hashing.format.end);
+        }
     }
 
     /// Splits the lines and hashes each. A byte order mark at the start of an input is not part of a line.
@@ -31,29 +24,23 @@ impl Lines {
         if let Some(rows) = self.rows.clone() {
             return self.hash_rows(&*rows, hashing);
         }
-        let Self { chunk, rule: own_rule, count, ends, end, keys, documents, values, scratch, .. } = self;
-        let (skip_blank, count) = (hashing.format.skip_blank, *count);
+        let Self { chunk, rule: own_rule, keys, documents, values, scratch, .. } = self;
+        let (skip_blank, count, bytes) = (hashing.format.skip_blank, chunk.count(), chunk.bytes());
         scratch.set_plain(!chunk.quoted);
-        let (bytes, first) = (chunk.bytes(), chunk.start());
-        let mut start = first;
-        let lines = ends.iter().map(|&end| {
-            let line = start..end - 1;
-            start = end;
-            line
-        });
+        let lines = chunk.lines();
         let hasher = &hashing.hasher;
         // A last line without an end has no kind.
         let whole = count - usize::from(chunk.unended && count > 0);
         match &hashing.what {
             What::Key(rule, None) if rule.is_line() && !skip_blank => {
-                if *end == b'\n' {
-                    hashing.ends.take(Kinds::of_sample(bytes, first, &ends[..whole]));
+                if chunk.end == b'\n' {
+                    hashing.ends.take(Kinds::of_sample(chunk, whole));
                 }
                 keys.hashes.extend(lines.map(|line| hasher.bytes(&bytes[line])));
             }
             What::Key(rule, second) => {
                 let rule = own_rule.as_deref().unwrap_or(rule);
-                let (has_cr, mut kinds) = (*end == b'\n' && rule.may_end_with_cr(), Kinds::default());
+                let (has_cr, mut kinds) = (chunk.end == b'\n' && rule.may_end_with_cr(), Kinds::default());
                 for (i, line) in lines.enumerate() {
                     let line = &bytes[line];
                     if skip_blank && line.trim_ascii_start().is_empty() {

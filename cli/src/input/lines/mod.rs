@@ -14,6 +14,7 @@ use crate::groups::values::{Found, Wanted as Values};
 use crate::input::chunks::{Chunk, Chunks};
 use crate::input::lines::aside::Aside;
 use crate::input::lines::ends::LineEnds;
+use crate::input::lines::groups::Sets;
 use crate::input::lines::keys::Keys;
 use crate::input::split::LineFormat;
 use crate::input::table::Rows;
@@ -32,28 +33,17 @@ pub struct Lines {
     chunk: Chunk,
     /// The rows of a table, instead of lines.
     rows: Option<Arc<dyn Rows>>,
-    /// The number of lines.
-    count: usize,
     /// The rule for keys, if it depends on the header of the input.
     rule: Option<Arc<KeyRule>>,
-    /// The end of each line, after the byte that ends it.
-    ends: Vec<usize>,
-    /// The byte that ends a line.
-    end: u8,
     keys: Keys,
     /// The documents, if wanted: one for each line that has a key.
     documents: Documents,
-    /// The rows that are printed without their texts.
-    without_text: Vec<usize>,
     /// The other values read of each line with a key, if wanted.
     values: Found,
     /// The result for each key, in order.
     found: Vec<bool>,
-    /// True for each new band of the documents, if these are compared.
-    new_bands: Vec<bool>,
-    /// The sets of grams of the marked lines, concatenated, and the end of each.
-    grams: Vec<u64>,
-    sets: Vec<usize>,
+    /// The sets of grams of the marked lines.
+    sets: Sets,
     /// The number of occurrences of each key, if wanted.
     times: Vec<u64>,
     /// The result for each line; `None` for lines that are skipped.
@@ -158,7 +148,7 @@ impl Lines {
         find: impl FnOnce(&[u64], &[u128], &mut [bool]) -> Result<usize, Error>,
     ) -> Result<(), Error> {
         let failed = self.keys.asides.iter().find(|(_, aside)| aside.treated(on_error) == Some(OnError::Fail));
-        let end = failed.map_or(self.count, |(line, _)| *line);
+        let end = failed.map_or(self.count(), |(line, _)| *line);
         let asides = &self.keys.asides[..self.keys.asides.partition_point(|(line, _)| *line < end)];
         let keys = end - asides.len();
         self.found.resize(keys, false);
@@ -177,7 +167,7 @@ impl Lines {
         }
         self.marks.extend(found);
         self.passed = self.marks.len();
-        self.marks.resize(self.count, None);
+        self.marks.resize(self.count(), None);
         Ok(())
     }
 
@@ -211,7 +201,7 @@ impl Lines {
 
     /// Returns the number of lines.
     pub fn count(&self) -> usize {
-        self.count
+        self.rows.as_ref().map_or_else(|| self.chunk.count(), |rows| rows.count())
     }
 
     /// Counts the lines that passed without a key, if bad input is treated as `on_error`.
@@ -250,10 +240,11 @@ impl Lines {
 
     /// Returns the length of the first `lines` lines with their ends.
     pub fn bytes(&self, lines: usize) -> usize {
-        if let Some(rows) = &self.rows {
-            return rows.bytes(lines);
+        match &self.rows {
+            Some(rows) => rows.bytes(lines),
+            None if lines == 0 => 0,
+            None => self.chunk.start_of(lines),
         }
-        lines.checked_sub(1).map_or(0, |last| self.ends[last])
     }
 
     /// Returns the header of the input with its end, if these are its first lines.
@@ -272,7 +263,7 @@ impl Lines {
         if self.is_rows() || !self.chunk.quoted {
             return lines + usize::from(!header.is_empty());
         }
-        let rows = |bytes| memchr::memchr_iter(self.end, bytes).count();
+        let rows = |bytes| memchr::memchr_iter(self.chunk.end, bytes).count();
         rows(header) + rows(&self.chunk.bytes()[..self.bytes(lines)])
     }
 

@@ -7,6 +7,7 @@ use crate::key::json::members;
 use crate::values::LineEnd;
 use memchr::memmem;
 use std::io::{self, Write};
+use std::mem;
 use std::ops::Range;
 
 /// The name of the count member as it is written, and the start of an escape that the name may contain.
@@ -31,8 +32,8 @@ impl Lines {
         let rows = self.rows.as_ref()?;
         let marked = |own: &Option<bool>| own.is_some_and(|own| before == Before::Mark || own == mark);
         let mut wanted: Vec<bool> = self.marks.iter().map(marked).collect();
-        wanted.resize(self.count, false);
-        let (texts, mut notes) = self.documents.rewritten(self.keys.asides.iter().map(|(row, _)| *row), self.count);
+        wanted.resize(self.count(), false);
+        let (texts, mut notes) = self.documents.rewritten(self.keys.asides.iter().map(|(row, _)| *row), self.count());
         let mut counts = None;
         match before {
             Before::Nothing => {}
@@ -46,15 +47,10 @@ impl Lines {
                     let aside = asides.next_if(|(other, _)| *other == row).is_some();
                     if aside { 1 } else { times.next().copied().unwrap_or(1) }
                 };
-                counts = Some((0..self.count).map(count).collect());
+                counts = Some((0..self.count()).map(count).collect());
             }
         }
-        let without_text = (!self.without_text.is_empty()).then(|| {
-            let mut texts = vec![None; self.count];
-            self.without_text.iter().for_each(|&row| texts[row] = Some(String::new()));
-            texts
-        });
-        Some(Selected { rows: rows.clone(), wanted, texts: texts.or(without_text), notes, counts, wish })
+        Some(Selected { rows: rows.clone(), wanted, texts, notes, counts, wish })
     }
 
     /// True if at least one line is printed.
@@ -74,9 +70,8 @@ impl Lines {
             return self.header().starts_with(BYTE_ORDER_MARK);
         }
         let first = self.first_printed(before, mark);
-        let start = |line: usize| line.checked_sub(1).map_or(self.chunk.start(), |last| self.ends[last]);
-        let is_text =
-            |line| before == Before::Nothing && self.chunk.bytes()[start(line)..].starts_with(BYTE_ORDER_MARK);
+        let starts_with_one = |line| self.chunk.bytes()[self.chunk.start_of(line)..].starts_with(BYTE_ORDER_MARK);
+        let is_text = |line| before == Before::Nothing && starts_with_one(line);
         first.is_some_and(|line| line == 0 && self.chunk.start() > 0 || is_text(line))
     }
 
@@ -154,7 +149,7 @@ impl Lines {
     fn print_with_member(&self, line: &[u8], times: u64, out: &mut impl Write) -> io::Result<()> {
         // A byte order mark before the object is not part of it.
         let (mark, line) = line.split_at(if line.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 });
-        let inner = line.strip_suffix(&[self.end]).unwrap_or(line).trim_ascii_end();
+        let inner = line.strip_suffix(&[self.chunk.end]).unwrap_or(line).trim_ascii_end();
         let brace = inner.len().saturating_sub(1);
         let has_one = COUNT_NAMES.iter().any(|name| memmem::find(inner, name).is_some());
         let old = if has_one { members(std::str::from_utf8(inner).unwrap_or_default(), COUNT) } else { Vec::new() };
@@ -191,12 +186,11 @@ impl Lines {
         &self,
         same: impl Fn(&Option<bool>, &Option<bool>) -> bool,
     ) -> impl Iterator<Item = (&[u8], Option<bool>)> {
-        let (mut lines, mut start) = (0, self.chunk.start());
+        let (chunk, mut lines, mut start) = (&self.chunk, 0, self.chunk.start());
         self.marks.chunk_by(same).map(move |run| {
             lines += run.len();
-            let piece = &self.chunk.bytes()[start..self.ends[lines - 1]];
-            start = self.ends[lines - 1];
-            (piece, run[0])
+            let end = chunk.start_of(lines);
+            (&chunk.bytes()[mem::replace(&mut start, end)..end], run[0])
         })
     }
 }
