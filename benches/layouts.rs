@@ -1,4 +1,4 @@
-//! The layouts beside the classic one, by size and share of hits: through the trait `Layout`, as `compare` has them.
+//! The layouts beside the classic one, by size and share of hits: through the trait `LayoutFilter`, as `compare` has them.
 //!
 //! ```text
 //! cargo bench -p bloomline-benches --bench layouts -- --quick              256 KiB, 16 MiB and 256 MiB (two minutes, 5 GiB)
@@ -17,7 +17,7 @@ use bloomline::variants::{
 use bloomline::{AtomicBloomFilter, BloomFilter, Kernel};
 use bloomline_benches::filters::filled;
 use bloomline_benches::hashes::probe_keys;
-use bloomline_benches::layout::Layout;
+use bloomline_benches::layout::LayoutFilter;
 use bloomline_benches::rivals::fresh;
 use bloomline_benches::turns::{Side, duel};
 use bloomline_benches::{HITS, ROUND_KEYS, chunks, held, planned_keys, sizes};
@@ -69,7 +69,7 @@ fn compare(criterion: &mut Criterion, title: &str, mut sides: Vec<Side>) {
 
 /// All layouts at their planned load, the classic one first.
 fn layouts(bytes: usize) -> Vec<Box<dyn Sides>> {
-    fn alone<L: Layout + Clone + 'static>(filter: L) -> Box<dyn Sides> {
+    fn alone<L: LayoutFilter + Clone + 'static>(filter: L) -> Box<dyn Sides> {
         Box::new(Filled { name: L::NAME, filter, save: identity, make: identity })
     }
     let classic: ClassicBloomFilter = at_load(bytes);
@@ -96,7 +96,7 @@ fn layouts(bytes: usize) -> Vec<Box<dyn Sides>> {
     ]
 }
 
-fn at_load<L: Layout>(bytes: usize) -> L {
+fn at_load<L: LayoutFilter>(bytes: usize) -> L {
     let mut filter = L::for_memory(bytes, planned_keys(bytes)).unwrap();
     chunks(0, planned_keys(bytes), |hashes| {
         filter.insert_hashes(hashes, &mut vec![false; hashes.len()]);
@@ -127,7 +127,7 @@ struct Filled<L, S> {
     make: fn(S) -> L,
 }
 
-impl<L: Layout + 'static, S: Clone + 'static> Sides for Filled<L, S> {
+impl<L: LayoutFilter + 'static, S: Clone + 'static> Sides for Filled<L, S> {
     fn queries<'a>(&'a self, hashes: &'a [u64]) -> Side<'a> {
         let mut found = vec![false; hashes.len()];
         Side::passing(self.name, hashes, move |hashes| self.filter.contains_hashes(hashes, &mut found))

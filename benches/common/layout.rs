@@ -1,4 +1,4 @@
-//! `Layout`: what comparisons of layouts ask of every one, that of Parquet too, which hashes keys in its own way.
+//! `LayoutFilter`: what comparisons of layouts ask of every one, that of Parquet too, which hashes keys in its own way.
 
 use bloomline::variants::{
     AtomicClassicBloomFilter, ClassicBloomFilter, CountingBloomFilter, RegisterBloomFilter, SplitBlockBloomFilter,
@@ -7,7 +7,7 @@ use bloomline::variants::{
 use bloomline::{BloomFilter, BuildError};
 
 /// A filter of one size, by hashes.
-pub trait Layout: Sized + Send + Sync {
+pub trait LayoutFilter: Sized + Send + Sync {
     /// The layout's name, as in the tables.
     const NAME: &'static str;
 
@@ -44,7 +44,7 @@ pub trait Layout: Sized + Send + Sync {
 
 macro_rules! layouts {
     ($($Filter:ident = $name:literal),* $(,)?) => {$(
-        impl Layout for $Filter {
+        impl LayoutFilter for $Filter {
             const NAME: &'static str = $name;
 
             fn for_rate(keys: u64, rate: f64) -> Result<Self, BuildError> {

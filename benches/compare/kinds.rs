@@ -11,7 +11,7 @@ use bloomline::variants::{
     ClassicBloomFilter, CountingBloomFilter, RegisterBloomFilter, SplitBlockBloomFilter, TwoBlockBloomFilter,
 };
 use bloomline::{BloomFilter, BuildError};
-use bloomline_benches::layout::Layout;
+use bloomline_benches::layout::LayoutFilter;
 use fastbloom::BloomFilter as Fastbloom;
 
 /// The seeds of peers are fixed, so that the same keys get the same bits in every run.
@@ -37,7 +37,7 @@ pub struct Kind {
 }
 
 impl Kind {
-    const fn layout<L: Layout + 'static>(hue: usize) -> Self {
+    const fn layout<L: LayoutFilter + 'static>(hue: usize) -> Self {
         Self {
             name: L::NAME,
             peer: None,
@@ -137,11 +137,11 @@ pub const KINDS: &[Kind] = &[
 /// A layout of the library. The wrapper lets peers implement [`Contender`] themselves.
 struct Ours<L>(L);
 
-fn ours(filter: Result<impl Layout + 'static, BuildError>) -> Made {
+fn ours(filter: Result<impl LayoutFilter + 'static, BuildError>) -> Made {
     filter.map_or_else(|error| Err(error.to_string()), |filter| made(Ours(filter)))
 }
 
-impl<L: Layout> Contender for Ours<L> {
+impl<L: LayoutFilter> Contender for Ours<L> {
     fn insert(&mut self, hashes: &[u64], new: &mut [bool]) -> usize {
         self.0.insert_hashes(hashes, new)
     }

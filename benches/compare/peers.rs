@@ -6,7 +6,7 @@ use bloomcraft::core::BloomFilter as _;
 use bloomcraft::filters::RegisterBlockedBloomFilter;
 use bloomfilter::Bloom;
 use bloomline::variants::SplitBlockBloomFilter;
-use bloomline_benches::layout::Layout;
+use bloomline_benches::layout::LayoutFilter;
 use std::f64::consts::LN_2;
 
 contender! { fastbloom::BloomFilter, |filter, hash, keys|

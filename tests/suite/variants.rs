@@ -1,6 +1,6 @@
 //! Every layout: no key is lost, the rate is the model's, and files are read again.
 
-use super::layout::Layout;
+use super::layout::LayoutFilter;
 use bloomline::variants::{
     AtomicClassicBloomFilter, ClassicBloomFilter, CountingBloomFilter, RegisterBloomFilter, SplitBlockBloomFilter,
     TwoBlockBloomFilter,
@@ -32,7 +32,7 @@ fn hashes(keys: Range<u64>) -> Vec<u64> {
 }
 
 /// The rate of the present bits is the fraction of random hashes that pass, regardless of the keys inserted.
-fn current_rate_is_the_measured<L: Layout>(bytes: usize, keys: u64) {
+fn current_rate_is_the_measured<L: LayoutFilter>(bytes: usize, keys: u64) {
     let mut filter = L::for_memory(bytes, keys).unwrap();
     filter.insert_hashes(&hashes(0..keys), &mut vec![false; keys as usize]);
     let others = hashes(1 << 32..(1 << 32) + 400_000);
@@ -53,7 +53,7 @@ fn the_current_rate_is_the_measured_one() {
 
 /// Inserts the hashes in batches cut at `cut`, and one by one into a second filter: answers and bits agree with each
 /// other and with a set.
-fn agrees_with_a_set<L: Layout>(keys: &[u64], cut: usize, bytes: usize) {
+fn agrees_with_a_set<L: LayoutFilter>(keys: &[u64], cut: usize, bytes: usize) {
     let name = L::NAME;
     let hasher = KeyHasher::new(0);
     let hashes: Vec<u64> = keys.iter().map(|key| key.hash_with(&hasher)).collect();
@@ -102,7 +102,7 @@ fn no_key_is_lost_in_large_filters() {
 /// scatter by 1 / √hits: 1.6 % for 4000. Filters differ by the deviation of their blocks' rates ÷ √blocks, which is at most 1.1
 /// % for a million keys by the model, and 1.9 % for counters of 128 bits a key. So the band's 10 % are 5 deviations, and 4 for
 /// these counters.
-fn rate_is_the_models<L: Layout>(bits_per_key: &[usize], queries: &Range<f64>) {
+fn rate_is_the_models<L: LayoutFilter>(bits_per_key: &[usize], queries: &Range<f64>) {
     const KEYS: u64 = 1_000_000;
     const HITS: f64 = 4000.0;
     for &bits in bits_per_key {
@@ -155,7 +155,7 @@ fn small_rates_are_the_models() {
 #[test]
 fn every_number_of_probes_has_its_rate() {
     const KEYS: u64 = 200_000;
-    fn check<L: Layout>(mut filter: L) {
+    fn check<L: LayoutFilter>(mut filter: L) {
         let expected = filter.expected_fpr(KEYS);
         let queries = (2500.0 / expected) as u64;
         let mut answers = vec![false; KEYS.max(queries) as usize];
@@ -199,7 +199,7 @@ fn files_come_back_whole_or_not_at_all() {
         ($filter:ident) => {
             let mut filter = $filter::new(100, 0.01).unwrap();
             let keys = hashes(0..100);
-            Layout::insert_hashes(&mut filter, &keys, &mut [false; 100]);
+            LayoutFilter::insert_hashes(&mut filter, &keys, &mut [false; 100]);
             filter.save(&path).unwrap();
             let bytes = std::fs::read(&path).unwrap();
             let loaded = $filter::load(&path).unwrap();
@@ -280,10 +280,10 @@ fn a_union_has_the_keys_of_both() {
             let [mut a, mut b, mut both] = [(); 3].map(|()| $filter::new(2000, 0.01).unwrap());
             let (left, right) = (hashes(0..1000), hashes(500..1500));
             let mut new = [false; 1000];
-            Layout::insert_hashes(&mut a, &left, &mut new);
-            Layout::insert_hashes(&mut b, &right, &mut new);
-            Layout::insert_hashes(&mut both, &left, &mut new);
-            Layout::insert_hashes(&mut both, &right, &mut new);
+            LayoutFilter::insert_hashes(&mut a, &left, &mut new);
+            LayoutFilter::insert_hashes(&mut b, &right, &mut new);
+            LayoutFilter::insert_hashes(&mut both, &left, &mut new);
+            LayoutFilter::insert_hashes(&mut both, &right, &mut new);
             a.union(&b).unwrap();
             assert_eq!(bytes_of!(a), bytes_of!(both));
             assert_eq!(a.fill_ratio(), both.fill_ratio());

@@ -50,7 +50,7 @@ fn positions(layout: &str, hash: u64, units: u64, probes: u32) -> Vec<u64> {
     }
 }
 
-fn name<L: Layout>(_: &L) -> &'static str {
+fn name<L: LayoutFilter>(_: &L) -> &'static str {
     L::NAME
 }
 
@@ -60,7 +60,7 @@ fn bits_are_those_of_the_specification() {
         ($filter:expr, $probes:expr) => {
             let mut filter = $filter.unwrap();
             let hashes = hashes(0..50);
-            Layout::insert_hashes(&mut filter, &hashes, &mut [false; 50]);
+            LayoutFilter::insert_hashes(&mut filter, &hashes, &mut [false; 50]);
             let file = bytes_of!(filter);
             let units = u64::from_le_bytes(*file[40..].first_chunk().unwrap());
             let layout = name(&filter);
