@@ -187,6 +187,14 @@ fn what_is_there_stays() {
         tells(&bench.refused(&format!("dedup --output-dir o2 {line}")), parts);
         assert!(!bench.path("o2").exists() || found(&bench.path("o2")).is_empty(), "{line}");
     }
+    // A begun output is lost only to a run that writes.
+    fs::create_dir_all(bench.path("o2")).unwrap();
+    bench.write("o2/a.part", b"begun\n");
+    tells(
+        &bench.refused("dedup --output-dir o2 --force --when-full stop -n 100 a"),
+        &["--when-full stop", "--in-order"],
+    );
+    assert_eq!(bench.read("o2/a.part"), b"begun\n");
     // By another name it is the state.
     fs::create_dir(bench.path("real")).unwrap();
     symlink("real", bench.path("link")).unwrap();

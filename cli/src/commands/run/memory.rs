@@ -38,6 +38,12 @@ impl Plan {
     /// Returns the set at the first line, its tally, and empty records if groups are to be found. `set` is used if it is given.
     pub(super) fn seen(&self, inputs: &[Input], set: Option<KeySet>) -> Result<(Seen, Tally, Option<Records>), Error> {
         let (set, limit) = set.map_or_else(|| self.set(inputs), |set| Ok((set, None)))?;
+        if self.destination.is_side_by_side() && limit.as_ref().is_some_and(|limit| limit.stop) {
+            return Err(Error::new(
+                "--when-full stop needs lines in order, and --output-dir reads many files at once; add --in-order, or let the filter \
+                 grow with --when-full grow",
+            ));
+        }
         let Keys { called, wanted, .. } = self.keys;
         let tally = Tally::new(&set, limit, called, wanted, self.reporting.quiet);
         tally.warn(set.shared().and_then(|set| set.danger()));

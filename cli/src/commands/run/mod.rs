@@ -144,15 +144,8 @@ impl Plan {
         let Begun { mut seen, mut tally, records, sinks, keep, start, replaced, mut reports } =
             self.begin(&inputs, set)?;
         let tests_report = reports.tests.take();
-        match tally.limit.as_ref().filter(|limit| limit.stop) {
-            Some(_) if self.destination.is_side_by_side() => {
-                return Err(Error::new(
-                    "--when-full stop needs lines in order, and --output-dir reads many files at once; add --in-order, or let the \
-                     filter grow with --when-full grow",
-                ));
-            }
-            Some(limit) => seen.limit(limit.keys),
-            None => {}
+        if let Some(limit) = tally.limit.as_ref().filter(|limit| limit.stop) {
+            seen.limit(limit.keys);
         }
         tally.begin(&seen.set);
         inputs.left_out.drain(..).for_each(|why| tally.leave_out(&why));
