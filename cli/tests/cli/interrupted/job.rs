@@ -222,8 +222,19 @@ impl Job {
 
     /// The members of a line of the manifest that do not depend on interruptions.
     fn figures(&self, line: &[u8]) -> Vec<u8> {
-        const SAME: [&str; 8] =
-            ["input", "lines", "units", "text_bytes", "unique", "shortened", "duplicate_units", "removed_bytes"];
+        const SAME: [&str; 11] = [
+            "input",
+            "lines",
+            "units",
+            "text_bytes",
+            "unique",
+            "shortened",
+            "duplicate_units",
+            "removed_bytes",
+            "groups",
+            "groups_copied",
+            "groups_written",
+        ];
         let file: Value = serde_json::from_slice(line).unwrap();
         let names = if self.kind == Kind::Spread { &SAME[..4] } else { &SAME };
         names.iter().map(|name| format!("{name} {} ", file[name])).collect::<String>().into_bytes()

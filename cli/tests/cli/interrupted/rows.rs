@@ -356,7 +356,7 @@ pub fn tables() -> Vec<Job> {
         resumed("rows", "-o out.parquet --dupes dupes.parquet"),
         resumed("rows with marks", "-o out.parquet --annotate"),
         folder("rows, a folder", "", Kind::Spread),
-        folder("rows, a folder in order", "--in-order", Kind::Same),
+        folder("rows, a folder in order", "--in-order --manifest manifest", Kind::Same),
         stateless("rows in place", "dedup --column url -j 2 -p 1e-9 --in-place", Kind::InPlace),
         stateless("rows in an input", "dedup --column url -j 2 -p 1e-9 -o b.parquet", Kind::InPlace),
         stateless("rows without a state", "dedup --column url -p 1e-9 -o out.parquet", Kind::Anew),
