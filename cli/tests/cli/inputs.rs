@@ -329,6 +329,9 @@ fn a_line_that_is_larger_than_the_memory_is_told() {
         tells(&message, &["cannot read \"long\" after line 0: ", why[0], why[1]]);
         let bytes = message.split_once(why[0]).unwrap().1.split_once(' ').unwrap().0.parse::<u64>().unwrap();
         assert!((30 << 20..u64::from(LIMIT) << 10).contains(&bytes), "{message}");
+        if !options.contains("field") {
+            continue;
+        }
 
         let output = run("skip");
         assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), "a\nb\nc\n"));
@@ -367,7 +370,7 @@ fn a_quote_that_is_never_closed_takes_no_more_than_the_memory() {
 fn a_line_that_is_left_out_gives_its_memory_back() {
     let bench = Bench::new(&[("last", b"c\n")]);
     File::create(bench.path("long")).unwrap().set_len(400 << 20).unwrap();
-    for kibibytes in (100_000..200_000).step_by(10_000) {
+    for kibibytes in (100_000..200_000).step_by(20_000) {
         let output = run_within(&bench, kibibytes, "dedup -j 1 -n 100 --on-error skip long last");
         let said = text(&output.stderr);
         assert_eq!(

@@ -39,5 +39,8 @@ pub fn test(path: &str, test: fn(), ignored: &str) -> Trial {
 
 /// Runs those that the arguments of the process name.
 pub fn run(tests: Vec<Trial>) -> ExitCode {
-    libtest_mimic::run(&Arguments::from_args(), tests).exit_code()
+    let mut arguments = Arguments::from_args();
+    // More than there are cores, because these tests wait for servers and clocks.
+    arguments.test_threads.get_or_insert(4);
+    libtest_mimic::run(&arguments, tests).exit_code()
 }
