@@ -61,6 +61,11 @@ impl Chunk {
         }
     }
 
+    /// Removes the lines and the header.
+    pub fn clear(&mut self) {
+        (self.len, self.header, self.quoted) = (0, 0, false);
+    }
+
     /// Finds the ends of the lines, each of which ends with the byte `end`.
     pub fn split(&mut self, end: u8) {
         let mut ends = mem::take(&mut self.ends);

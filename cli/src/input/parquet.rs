@@ -1,13 +1,13 @@
 //! Parquet files as tables.
 
 use crate::coding::Coding;
-use crate::documents::Column;
+use crate::documents::{Column, MEMBER};
 use crate::encode::Compression;
 use crate::error::Error;
 use crate::groups::choice::Choice;
 use crate::groups::values::Wanted as Values;
 use crate::input::inputs::Input;
-use crate::input::lines::What;
+use crate::input::lines::{COUNT, What};
 use crate::input::table::{Assembly, Format, Group, GroupCounts, Rows, Saved, Table};
 use crate::key::json::Pointer;
 use crate::key::{Part, Value, Values as KeyValues};
@@ -129,13 +129,13 @@ impl Rows for tables::Rows {
         &self,
         wanted: &[bool],
         texts: Option<Column>,
-        notes: Option<(&'static str, Column)>,
-        counts: Option<(&'static str, Vec<u64>)>,
+        notes: Option<Column>,
+        counts: Option<Vec<u64>>,
         compression: Option<Compression>,
         filter: bool,
     ) -> Result<Box<dyn Group>, Error> {
-        let counts = counts.map(|(name, counts)| Added::Numbers(name, counts));
-        let added = counts.or_else(|| notes.map(|(name, notes)| Added::Texts(name, notes)));
+        let counts = counts.map(|counts| Added::Numbers(COUNT, counts));
+        let added = counts.or_else(|| notes.map(|notes| Added::Texts(MEMBER, notes)));
         let encode = || {
             let compression = compression.map(codec).transpose()?;
             Selected { rows: self, wanted, texts, added, compression, filter }.encode()

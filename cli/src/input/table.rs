@@ -4,12 +4,12 @@
 //! group may have been inserted. The arrays of the keys stay in memory until the row group is written, because reading them
 //! twice took 1.45 times as long.
 
-use crate::documents::{Column, MEMBER};
+use crate::documents::Column;
 use crate::encode::Compression;
 use crate::error::Error;
 use crate::groups::values::Wanted as Values;
 use crate::input::inputs::Input;
-use crate::input::lines::{COUNT, What};
+use crate::input::lines::What;
 #[cfg(feature = "parquet")]
 use crate::input::parquet::Parquet;
 use crate::key::Values as Row;
@@ -74,13 +74,13 @@ pub trait Rows: Send + Sync {
     /// Calls `found` with the text of each row, in order. `None` for a null or a value that is not text.
     fn each_text(&self, found: &mut dyn FnMut(Option<&str>));
 
-    /// Makes a row group of the `wanted` rows. `texts` replace others, and the added columns have these names.
+    /// Makes a row group of the `wanted` rows, as [`Selected`] describes them.
     fn encode(
         &self,
         wanted: &[bool],
         texts: Option<Column>,
-        notes: Option<(&'static str, Column)>,
-        counts: Option<(&'static str, Vec<u64>)>,
+        notes: Option<Column>,
+        counts: Option<Vec<u64>>,
         compression: Option<Compression>,
         filter: bool,
     ) -> Result<Box<dyn Group>, Error>;
@@ -145,7 +145,6 @@ impl Selected {
     /// Makes a row group of the selected rows. An unchanged group is copied.
     pub fn encode(self) -> Result<Box<dyn Group>, Error> {
         let Self { rows, wanted, texts, notes, counts, wish } = self;
-        let (notes, counts) = (notes.map(|notes| (MEMBER, notes)), counts.map(|counts| (COUNT, counts)));
         rows.encode(&wanted, texts, notes, counts, wish.compression, wish.filter)
     }
 }

@@ -13,9 +13,7 @@ impl Lines {
         self.keys.clear();
         self.documents.clear();
         self.values.clear();
-        if !self.is_rows() {
-            self.chunk.split(hashing.format.end);
-        }
+        self.chunk.split(hashing.format.end);
     }
 
     /// Splits the lines and hashes each. A byte order mark at the start of an input is not part of a line.

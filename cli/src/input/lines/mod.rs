@@ -127,8 +127,9 @@ impl Lines {
 
     /// Sets rows instead of lines. Returns false if `rows` is `None`.
     pub fn take_rows(&mut self, rows: Option<Arc<dyn Rows>>) -> bool {
+        self.chunk.clear();
         self.rows = rows;
-        self.rows.is_some()
+        self.is_rows()
     }
 
     /// Sets the rule for keys, if it depends on the input.
@@ -249,7 +250,7 @@ impl Lines {
 
     /// Returns the header of the input with its end, if these are its first lines.
     pub fn header(&self) -> &[u8] {
-        if self.is_rows() { &[] } else { self.chunk.header() }
+        self.chunk.header()
     }
 
     /// True for rows of a table.
@@ -260,7 +261,7 @@ impl Lines {
     /// Returns the number of lines in an editor for the header and the first `lines` lines. A CSV record may span several.
     pub fn rows(&self, lines: usize) -> usize {
         let header = self.header();
-        if self.is_rows() || !self.chunk.quoted {
+        if !self.chunk.quoted {
             return lines + usize::from(!header.is_empty());
         }
         let rows = |bytes| memchr::memchr_iter(self.chunk.end, bytes).count();
