@@ -59,27 +59,17 @@ impl TableReader {
         Ok(Self { table: table.into(), columns: columns.into(), next, done: left, begun: done > 0 })
     }
 
-    /// Refuses texts that cannot be replaced.
+    /// Refuses texts that cannot be replaced, if `texts` are, a column with the name of the `added` one, and other columns than in
+    /// the `first` table of the same output.
     ///
     /// # Errors
-    /// If the texts are a part of a column.
-    pub fn check_texts(&self) -> io::Result<()> {
-        self.columns.check_texts()
-    }
-
-    /// Refuses a column with the name of the added one.
-    ///
-    /// # Errors
-    /// If there is one.
-    pub fn check_added(&self, name: &str) -> io::Result<()> {
-        form::check_added(&self.table, name)
-    }
-
-    /// Refuses other columns than in a table with earlier rows in the same output.
-    ///
-    /// # Errors
-    /// If a column differs.
-    pub fn check_together(&self, first: &Self) -> io::Result<()> {
+    /// If something is refused.
+    pub fn check(&self, texts: bool, added: Option<&str>, first: Option<&Self>) -> io::Result<()> {
+        if texts {
+            self.columns.check_texts()?;
+        }
+        added.map_or(Ok(()), |name| form::check_added(&self.table, name))?;
+        let Some(first) = first else { return Ok(()) };
         let [first, form] = [first, self].map(|reader| Form::of(&reader.table, None));
         first?.check(&form?, &self.table.name)
     }

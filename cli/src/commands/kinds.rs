@@ -144,14 +144,7 @@ pub fn check_tables(
             Err(source) if on_error == OnError::Fail => return Err(cannot_open(name(table))(source)),
             Err(_) => continue,
         };
-        let checks = || {
-            if wish.cuts {
-                reader.check_texts()?;
-            }
-            added.map_or(Ok(()), |added| reader.check_added(added))?;
-            first.as_deref().map_or(Ok(()), |first| reader.check_together(first))
-        };
-        checks().map_err(cannot_open(name(table)))?;
+        reader.check(wish.cuts, added, first.as_deref()).map_err(cannot_open(name(table)))?;
         if together && first.is_none() {
             first = Some(reader);
         }

@@ -8,7 +8,7 @@ use crate::groups::choice::Choice;
 use crate::groups::values::Wanted as Values;
 use crate::input::inputs::Input;
 use crate::input::lines::{COUNT, What};
-use crate::input::table::{Assembly, Format, Group, GroupCounts, Rows, Saved, Table};
+use crate::input::table::{Assembly, Format, Group, GroupCounts, Rows, Saved, Table, Wish};
 use crate::key::json::Pointer;
 use crate::key::{Part, Value, Values as KeyValues};
 use bloomline_tables::{self as tables, Added, Compared, GzipLevel, Selected, Source, Wanted, ZstdLevel};
@@ -82,17 +82,9 @@ fn codec(asked: Compression) -> io::Result<tables::Compression> {
 }
 
 impl Table for tables::TableReader {
-    fn check_texts(&self) -> io::Result<()> {
-        self.check_texts()
-    }
-
-    fn check_added(&self, name: &str) -> io::Result<()> {
-        self.check_added(name)
-    }
-
-    fn check_together(&self, first: &dyn Table) -> io::Result<()> {
-        let first: &dyn Any = first;
-        self.check_together(first.downcast_ref().expect("there is one format"))
+    fn check(&self, texts: bool, added: Option<&str>, first: Option<&dyn Table>) -> io::Result<()> {
+        let first = first.map(|first| (first as &dyn Any).downcast_ref().expect("there is one format"));
+        self.check(texts, added, first)
     }
 
     fn next(&mut self) -> io::Result<Option<Arc<dyn Rows>>> {
@@ -131,14 +123,13 @@ impl Rows for tables::Rows {
         texts: Option<Column>,
         notes: Option<Column>,
         counts: Option<Vec<u64>>,
-        compression: Option<Compression>,
-        filter: bool,
+        wish: Wish,
     ) -> Result<Box<dyn Group>, Error> {
         let counts = counts.map(|counts| Added::Numbers(COUNT, counts));
         let added = counts.or_else(|| notes.map(|notes| Added::Texts(MEMBER, notes)));
         let encode = || {
-            let compression = compression.map(codec).transpose()?;
-            Selected { rows: self, wanted, texts, added, compression, filter }.encode()
+            let compression = wish.compression.map(codec).transpose()?;
+            Selected { rows: self, wanted, texts, added, compression, filter: wish.filter }.encode()
         };
         let failed = |source| {
             let name = self.name();

@@ -42,14 +42,9 @@ pub trait Format: Sync {
 
 /// A table that is read.
 pub trait Table: Any + Send {
-    /// Refuses texts that cannot be replaced.
-    fn check_texts(&self) -> io::Result<()>;
-
-    /// Refuses a column with the name of an added one.
-    fn check_added(&self, name: &str) -> io::Result<()>;
-
-    /// Refuses other columns than in a table with earlier rows in the same output.
-    fn check_together(&self, first: &dyn Table) -> io::Result<()>;
+    /// Refuses texts that cannot be replaced, if `texts` are, a column with the name of the `added` one, and other columns than in
+    /// the `first` table of the same output.
+    fn check(&self, texts: bool, added: Option<&str>, first: Option<&dyn Table>) -> io::Result<()>;
 
     /// Returns the next rows.
     fn next(&mut self) -> io::Result<Option<Arc<dyn Rows>>>;
@@ -74,17 +69,20 @@ pub trait Rows: Send + Sync {
     /// Calls `found` with the text of each row, in order. `None` for a null or a value that is not text.
     fn each_text(&self, found: &mut dyn FnMut(Option<&str>));
 
-    /// Makes a row group of the `wanted` rows, as [`Selected`] describes them.
+    /// Makes a row group of the `wanted` rows. An unchanged group is copied. `texts` replace those of some rows, and `notes` or
+    /// `counts`, the numbers of occurrences, are a column that is added.
     fn encode(
         &self,
         wanted: &[bool],
         texts: Option<Column>,
         notes: Option<Column>,
         counts: Option<Vec<u64>>,
-        compression: Option<Compression>,
-        filter: bool,
+        wish: Wish,
     ) -> Result<Box<dyn Group>, Error>;
 }
+
+/// The encoding of selected rows, for any thread.
+pub type Encode = Box<dyn FnOnce() -> Result<Box<dyn Group>, Error> + Send>;
 
 /// A row group for an output.
 pub trait Group: Send {
@@ -126,25 +124,4 @@ pub struct Wish {
     pub filter: bool,
     /// True if texts are replaced, which requires a whole column.
     pub cuts: bool,
-}
-
-/// Rows of a row group, some of which are written.
-pub struct Selected {
-    pub rows: Arc<dyn Rows>,
-    /// True for each row that is written.
-    pub wanted: Vec<bool>,
-    /// The replacements of texts, if any; `None` leaves a text unchanged.
-    pub texts: Option<Column>,
-    /// An added column, of notes or of the numbers of occurrences.
-    pub notes: Option<Column>,
-    pub counts: Option<Vec<u64>>,
-    pub wish: Wish,
-}
-
-impl Selected {
-    /// Makes a row group of the selected rows. An unchanged group is copied.
-    pub fn encode(self) -> Result<Box<dyn Group>, Error> {
-        let Self { rows, wanted, texts, notes, counts, wish } = self;
-        rows.encode(&wanted, texts, notes, counts, wish.compression, wish.filter)
-    }
 }

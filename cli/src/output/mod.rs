@@ -8,7 +8,7 @@ pub mod target;
 
 use crate::encode::{Compression, Encoder, Stream};
 use crate::error::Error;
-use crate::input::table::{Assembly, Group, Saved, Selected};
+use crate::input::table::{Assembly, Encode, Group, Saved};
 use crate::locked::locked;
 use crate::stall::Watched;
 use crate::turns::Turns;
@@ -68,7 +68,7 @@ struct Writer {
 /// The contents of a piece before it is encoded.
 pub enum Load {
     Bytes(Vec<u8>),
-    Rows(Selected),
+    Rows(Encode),
 }
 
 /// An encoded piece.
@@ -179,7 +179,7 @@ impl Output {
     }
 
     /// Takes in rows of a table. Returns them as a piece.
-    pub fn take_rows(&self, rows: Selected) -> Piece {
+    pub fn take_rows(&self, rows: Encode) -> Piece {
         let mut gathered = locked(&self.gathered);
         let number = gathered.next;
         gathered.next += 1;
@@ -209,7 +209,7 @@ impl Output {
             Load::Bytes(bytes) => {
                 encoder.encode(self.compression, &bytes).map(Encoded::Bytes).map_err(|source| self.failed(source))
             }
-            Load::Rows(rows) => rows.encode().map(Encoded::Group),
+            Load::Rows(encode) => encode().map(Encoded::Group),
         };
         self.pieces.put((0, number), (0, number + 1), piece.map(encode).transpose()?);
         let mut whole = false;

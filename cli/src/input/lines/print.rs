@@ -2,7 +2,7 @@
 
 use crate::input::chunks::BYTE_ORDER_MARK;
 use crate::input::lines::{Before, COUNT, Lines};
-use crate::input::table::{Selected, Wish};
+use crate::input::table::{Encode, Wish};
 use crate::key::json::members;
 use crate::values::LineEnd;
 use memchr::memmem;
@@ -27,9 +27,9 @@ impl Lines {
         self.stretches(|a, b| a == b).filter_map(move |(piece, other)| (other == Some(mark)).then_some(piece))
     }
 
-    /// Selects the rows with the mark, with the prefix in a column of its own.
-    pub fn select(&self, before: Before, mark: bool, wish: Wish) -> Option<Selected> {
-        let rows = self.rows.as_ref()?;
+    /// Selects the rows with the mark, with the prefix in a column of its own, if these are rows.
+    pub fn select(&self, before: Before, mark: bool, wish: Wish) -> Option<Encode> {
+        let rows = self.rows.clone()?;
         let marked = |own: &Option<bool>| own.is_some_and(|own| before == Before::Mark || own == mark);
         let mut wanted: Vec<bool> = self.marks.iter().map(marked).collect();
         wanted.resize(self.count(), false);
@@ -50,7 +50,7 @@ impl Lines {
                 counts = Some((0..self.count()).map(count).collect());
             }
         }
-        Some(Selected { rows: rows.clone(), wanted, texts, notes, counts, wish })
+        Some(Box::new(move || rows.encode(&wanted, texts, notes, counts, wish)))
     }
 
     /// True if at least one line is printed.
