@@ -73,7 +73,7 @@ fn random(state: &mut u64) -> usize {
     (*state >> 33) as usize
 }
 
-/// About so many bytes: paragraphs of some 40 words, of which `share` in a hundred are of the script and the rest is English.
+/// Paragraphs of some 40 words, about this number of bytes: `share` percent of the words are of the script, the others are English.
 fn text(script: &Script, share: usize, bytes: usize) -> String {
     let lists = [&ENGLISH, script].map(|script| (script, script.words.split_whitespace().collect::<Vec<_>>()));
     let (mut text, mut state) = (String::new(), 1);

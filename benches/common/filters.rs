@@ -48,7 +48,7 @@ pub fn fastbloom(bytes: usize) -> fastbloom::BloomFilter {
 /// The stream of random words.
 const NOISE: u64 = 4;
 
-/// Words of random bits, of which the share `density` is set.
+/// Words of random bits, set with the probability `density`.
 fn random_words(bytes: usize, density: f64) -> Vec<u64> {
     const DIGITS: u64 = 16;
     let density = (density * f64::from(1 << DIGITS)) as u64;

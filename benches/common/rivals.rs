@@ -53,7 +53,7 @@ impl Rivals {
         sides
     }
 
-    /// Inserts of keys of which `seen` percent are in. Takes the filters, so that memory holds them once.
+    /// Inserts of keys; `seen` percent of them are present. Takes the filters, so that memory holds them once.
     pub fn inserts(self, seen: u64) -> Vec<Side<'static>> {
         let Self { bytes, ours, fastbloom, sbbf, raw } = self;
         drop(raw);
@@ -115,7 +115,7 @@ pub fn fresh<S: Clone + 'static, F: 'static>(
     inserts(0, name, bytes, loaded, make, insert)
 }
 
-/// Inserts keys of which `seen` percent are in and the others fresh, different ones each round, into what `make` makes of a
+/// Inserts keys, `seen` percent present and the others fresh, different ones each round, into what `make` makes of a
 /// filter at its planned load. Once they are an eighth of that load, they go into a new copy, so that the load stays near
 /// the planned one.
 pub fn inserts<S: Clone + 'static, F: 'static>(

@@ -19,7 +19,7 @@ pub trait Contender: Send + Sync {
     fn modelled_fpr(&self, keys: u64) -> f64;
 }
 
-/// A filter, or the reason why there is none.
+/// A filter, or the reason why it cannot be built.
 pub type Made = Result<Box<dyn Contender>, String>;
 
 pub fn made(contender: impl Contender + 'static) -> Made {

@@ -89,7 +89,7 @@ contender! { qfilter::Filter, |filter, hash, keys|
     rate: quotient_rate(1 << (u32::from(filter.fingerprint_size()) - filter.probes()), filter.probes(), keys)
 }
 
-/// The most bits of a remainder that fit. Slots are a power of two, of which 95 % are used at most.
+/// The most bits of a remainder that fit. The number of slots is a power of two, and at most 95 % of them are used.
 pub fn quotient_for_memory(bytes: usize, keys: u64) -> Made {
     let size = |bits| qfilter::filter_specs(keys, two_to_minus(bits)).ok().map(|specs| specs.memory_bytes_max);
     match (1..64).rev().find(|&bits| size(bits).is_some_and(|size| size <= bytes)) {

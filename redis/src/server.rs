@@ -155,7 +155,7 @@ impl RedisServer {
     /// in the files that `redis-cli --cacert` takes.
     ///
     /// # Errors
-    /// [`RedisFilterError::Certificate`] if there is none in it, or one that is not valid. [`RedisFilterError::Url`] if the
+    /// [`RedisFilterError::Certificate`] if it contains no certificate or an invalid one. [`RedisFilterError::Url`] if the
     /// connection is not encrypted.
     ///
     /// # Examples

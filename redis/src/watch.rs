@@ -243,7 +243,7 @@ impl Watch {
     }
 }
 
-/// The mark in an answer to the command that reads it, without the seal, which is its highest bit; 0 if there is none.
+/// The mark in an answer to the command that reads it, without the seal, which is its highest bit; 0 without a mark.
 pub(crate) fn mark_in(answer: &Value) -> u64 {
     let bytes = if let Value::BulkString(bytes) = answer { &bytes[..] } else { &[] };
     bytes.try_into().map_or(0, u64::from_be_bytes) & (u64::MAX >> 1)

@@ -4,7 +4,7 @@ use std::env;
 use std::io::{self, Write};
 use std::process::Command;
 
-/// A Python that has the module `xxhash`: the first one, or that of the system. `None` where there is none and
+/// A Python that has the module `xxhash`: the first one, or that of the system. `None` without one, and
 /// `BLOOMLINE_REQUIRE_PYTHON=1` does not require one. The test is then skipped.
 pub fn python(program: &str) -> Option<Command> {
     let has_module = |python: &&str| {

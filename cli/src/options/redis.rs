@@ -46,7 +46,7 @@ pub enum RedisCommand {
     Download(DownloadOptions),
     /// Add the keys of a file to a filter.
     ///
-    /// Where there is none, it is made with the size and the seed of the file. Else both must be those of the file. Runs may go on
+    /// A missing filter is created with the size and the seed of the file. An existing one must have the same size and seed. Runs may go on
     /// meanwhile.
     #[command(after_long_help = CODES)]
     Upload(UploadOptions),

@@ -146,7 +146,7 @@ impl Target {
     }
 }
 
-/// Returns the error for an output of `have` bytes, of which a checkpoint has `want`.
+/// Returns the error for an output of `have` bytes whose checkpoint is at `want`.
 pub fn shorter(output: &str, have: u64, want: u64) -> Error {
     Error::new(format!(
         "cannot resume: {output} has {have} bytes, and had {want} at the checkpoint; to start over, remove the state"

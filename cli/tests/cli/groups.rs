@@ -10,7 +10,7 @@ use std::io::Write;
 
 const WHOLE: &str = "corpus --by document --ngram 0";
 
-/// A document, or a line that is none.
+/// A document, or a line that is not a document.
 #[derive(Clone, Debug)]
 struct Document {
     text: Option<String>,
@@ -163,7 +163,7 @@ impl Asked {
     }
 }
 
-/// Inputs of which some are compressed; ids are places.
+/// Inputs. Some are compressed, and ids are the numbers of lines.
 fn write(bench: &Bench, inputs: &[Vec<Document>]) -> Vec<(String, Vec<Document>)> {
     let mut place = 0;
     let mut write = |(number, documents): (usize, &Vec<Document>)| {

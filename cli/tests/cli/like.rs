@@ -46,7 +46,7 @@ fn as_other_tools_do() {
     for result in &results {
         let mode = result["mode"].as_str().unwrap();
         let options = MODES.iter().find(|(known, _)| *known == mode).unwrap().1;
-        // So few false positives that there are none.
+        // A rate so low that no false positive occurs.
         let mut command = bloomline();
         command.args(["corpus", "--annotate", "-n", "1000000", "-p", "1e-12", DOCUMENTS]).args(options.split(' '));
         let printed = values(&clean(command.output().unwrap()));

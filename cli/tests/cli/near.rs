@@ -8,7 +8,7 @@ use std::fs;
 
 const NEAR: &str = "corpus --near 0.8 --exact";
 
-/// Texts of which three in four are an earlier one with some other words, or without them.
+/// Texts. Three in four are an earlier text with some words replaced or removed.
 fn texts(count: usize) -> Vec<String> {
     let mut state = 7_u64;
     let mut below = |bound: usize| {
@@ -98,7 +98,7 @@ fn pairs_are_verified_and_told_with_their_similarity() {
     assert!(pairs.is_empty() && far > 0);
 }
 
-/// Sets of which one is a part of the other are as alike as their sizes.
+/// The similarity of a set and its subset is the ratio of their sizes.
 #[test]
 fn texts_of_other_lengths_are_compared() {
     let text = |words: usize| (0..words).map(|i| format!("w{i} ")).collect::<String>();

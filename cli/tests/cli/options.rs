@@ -53,7 +53,7 @@ fn numbers_of_keys_have_units() {
         ("7K", 7000),
         ("2g", 2_000_000_000),
         ("1T", 1_000_000_000_000),
-        // A whole number is none that a float has.
+        // No float is equal to this whole number.
         ("1234567890123457", 1_234_567_890_123_457),
         ("1.234567890123457e15", 1_234_567_890_123_457),
     ] {

@@ -82,7 +82,7 @@ pub fn units(bytes: &[u8]) -> Units {
     (read_with_marks(bytes.to_vec()).iter().map(|row| format!("{row:?}").into_bytes()).collect(), true)
 }
 
-/// Files of each kind, by their names. The third has row groups of which nothing stays and, at its end, all.
+/// Files of each kind, by their names. The third has row groups that lose all of their rows and, at its end, one that loses no row.
 pub fn crawl(names: &[&str]) -> Vec<(String, Vec<u8>)> {
     let mut random = Random(names.len() as u64);
     let mut first = Vec::new();

@@ -156,7 +156,7 @@ fn has_python() -> bool {
     there
 }
 
-/// The header of a file, whose names have quotes in some files of CSV, and which has several lines there. Empty if there is none.
+/// The header of a file, whose names have quotes in some files of CSV, and which has several lines there. Empty if the file has no header.
 fn header(options: &[String], file: usize, end: u8) -> Vec<u8> {
     let has = |name: &str| options.iter().any(|option| option == name);
     if !has("--header") {
@@ -187,7 +187,7 @@ fn both(case: &Case, keys: Option<&[u8]>) -> [(Option<i32>, Vec<u8>, Vec<u8>); 2
         let mut bytes = if case.marked { "\u{feff}".into() } else { Vec::new() };
         bytes.extend(header(&case.options, i, end));
         bytes.extend(lines.iter().flat_map(|line| [line, &[end][..]].concat()));
-        // A last line that is empty is none without its end.
+        // An empty last line without its end does not count.
         if case.unfinished && lines.last().is_some_and(|line| !line.is_empty()) {
             bytes.pop();
         }

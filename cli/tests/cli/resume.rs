@@ -485,7 +485,7 @@ fn a_state_is_shrunk_at_the_end_alone() {
     let bench = Bench::new(&[("a", b"1\ta\nno tab\n")]);
     bench.refused("dedup -n 250000 --when-full warn --shrink --field 2 --state s -o o a");
     assert_eq!(blocks(&bench.read("s")).len(), planned);
-    // A state of another run that is smaller is none to go on with.
+    // A smaller state of another run is not resumed.
     bench.write("b", b"1\tb\n1\tc\n");
     bench.clean("dedup -n 250000 --when-full warn --shrink --field 2 --state t -o p b");
     fs::copy(bench.path("t"), bench.path("s")).unwrap();

@@ -161,7 +161,7 @@ fn one_run_at_a_time_writes_to_a_filter() {
         let live = running(&bench, line);
         wait_for(|| bench.path(&format!("{file}.lock")).exists());
         for other in ["dedup --state", "build --append -o", "merge f -o"] {
-            // The target of a merge is none of its inputs.
+            // The target of a merge is not one of its inputs.
             if (other, file) != ("merge f -o", "f") {
                 let message =
                     bench.refused(&format!("{other} {file}{}", if other.starts_with('m') { "" } else { " a" }));

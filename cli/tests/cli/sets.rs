@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::process::Command;
 
-/// A file of these lines, of which some have many repeats.
+/// A file of these lines. Some of them have many repeats.
 fn file(lines: &[u8]) -> Vec<u8> {
     lines
         .iter()

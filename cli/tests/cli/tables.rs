@@ -296,7 +296,7 @@ fn filters_know_fields_by_their_names() {
     assert_eq!(bench.clean(&format!("{check} empty.csv b.csv")), format!("{header}\"u2\",\"a \"\"b\"\"\n\",4\n"));
     assert_eq!(bench.clean(&format!("{check} -v b.csv")), format!("{header}u3,,5\n"));
     assert_eq!(bench.clean(&format!("{check} --total b.csv c.csv a.csv")), "b.csv:1\nc.csv:0\na.csv:3\n");
-    // The header is printed where no line is selected, and is none.
+    // The header is printed even if no line is selected, and does not count as a line.
     assert_eq!(ended(bench.run(&format!("{check} c.csv")), 1), "title,url\n");
     assert_eq!(ended(bench.run(&format!("{check} --any c.csv")), 1), "");
     tells(&bench.refused("check --csv --header -f id -s f a.csv"), &["field 'url' of", "field 'id' of"]);
@@ -381,7 +381,7 @@ fn quotes_behind_a_backslash_have_an_option_and_else_no_key() {
         &failed(&bench.run("dedup --csv --header -f 1 many")),
         &["line 2: it has 4 fields, and the header has 2", "--escape"],
     );
-    // A record that is short or long is none the worse for it.
+    // A short or long record is read like any other.
     bench.write("ragged", b"a,b\n\"1\",2,3\n2\n\"C:\\\",4\n");
     assert_eq!(bench.clean("dedup --csv --header -f a ragged").as_bytes(), bench.read("ragged"));
     // Filters know of it.

@@ -31,13 +31,13 @@ pub fn run(script: &str) {
     }
 }
 
-/// As many lines, of which some come again in the next file.
+/// As many lines. The next file repeats some of them.
 fn lines(file: usize) -> Vec<u8> {
     let line = |i: usize| format!("https://example.org/{0}?page={0}\n", (i + 30 * file) % 200);
     (0..60).map(line).collect::<String>().into_bytes()
 }
 
-/// Documents, of which some come again in the next file.
+/// Documents. The next file repeats some of them.
 fn documents(file: usize) -> Vec<u8> {
     let document = |i: usize| {
         let id = (i + 10 * file) % 50;

@@ -148,7 +148,7 @@ fn replicas_are_waited_for_if_asked() {
     let mut filter = create(&primary.address().wait_for_replicas(1, wait), "f", &roomy());
     let keys: Vec<u64> = (0..3000).collect();
     let (alone, together) = keys.split_at(1000);
-    // There is none: the keys are claimed, and it says so. The marks of the shards wait, too.
+    // Without a replica, keys are claimed and counted as unconfirmed. The marks of the shards wait, too.
     let started = Instant::now();
     assert_eq!(filter.insert_batch(alone, &mut [false; 1000]), Ok(1000));
     assert!(started.elapsed() >= wait);

@@ -109,7 +109,7 @@ impl Drop for Proxy {
 
 impl State {
     /// Forwards in threads until either side is done, or so many bytes went one way. Mostly these are answers, whose commands the
-    /// server carries out unheard. Else they are commands, of which the last is incomplete then.
+    /// server carries out unheard. Otherwise they are commands, and the last one is incomplete then.
     fn forward(self: &Arc<Self>, client: TcpStream, server: TcpStream) {
         let (commands, answers) = {
             let mut random = self.random.lock().unwrap();

@@ -577,7 +577,7 @@ fn lost_stages_are_missed() {
     let gone = failed(filter.check(), &["cbf:{g:stages}", "start again"]);
     assert!(matches!(gone, Gone { .. }), "{gone:?}");
     assert!(filter.uncertain() > 0, "keys that a newcomer may have claimed too");
-    // Whoever finds a list without a description makes no other filter of it, and a line that is none of its own is refused.
+    // Whoever finds a list without a description makes no other filter of it, and a line of another filter is refused.
     drop(grown("i"));
     server.tell::<u64>("DEL cbf:{i:meta}");
     let remains = failed(RedisBloomFilter::create_stages(&server.address(), "i", &tiny().seed(9)), &["redis delete"]);

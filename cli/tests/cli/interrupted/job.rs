@@ -45,7 +45,7 @@ pub struct Job {
     pub before: Option<Vec<u8>>,
     /// The message of the error with which the job ends, if it does.
     pub failure: Option<&'static str>,
-    /// The part of a unit of which one stays.
+    /// The part of a unit that equal units share: one of these units is kept.
     pub key: fn(&[u8]) -> Vec<u8>,
     /// True if paragraphs of texts are kept and dropped, and not lines.
     pub by_paragraph: bool,

@@ -50,7 +50,7 @@ pub fn mix(number: u64) -> u64 {
     number ^ number >> 31
 }
 
-/// So many lines without their ends, of which about half repeat one before.
+/// This number of lines without their ends. About half of them repeat an earlier line.
 pub fn lines(seed: u64, count: u64) -> Vec<String> {
     let mut random = Random(seed);
     let mut next = |i| {
