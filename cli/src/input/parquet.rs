@@ -7,10 +7,12 @@ use crate::error::Error;
 use crate::groups::choice::Choice;
 use crate::groups::values::Wanted as Values;
 use crate::input::inputs::Input;
-use crate::input::lines::{COUNT, What};
+use crate::input::lines::keys::Keys;
+use crate::input::lines::{COUNT, Hashing, What};
 use crate::input::table::{Assembly, Format, Group, GroupCounts, Rows, Saved, Table, Wish};
 use crate::key::json::Pointer;
-use crate::key::{Part, Value, Values as KeyValues};
+use crate::key::{KeyRule, Part, Scratch, Value, Values as KeyValues};
+use bloomline::KeyHasher;
 use bloomline_tables::{self as tables, Added, Compared, GzipLevel, Selected, Source, Wanted, ZstdLevel};
 use std::any::Any;
 use std::fs::File;
@@ -105,8 +107,19 @@ impl Rows for tables::Rows {
         self.memory()
     }
 
-    fn each_key(&self, found: &mut dyn FnMut(&dyn KeyValues)) {
-        self.each_key(|row| found(row));
+    fn hash(
+        &self,
+        rule: &KeyRule,
+        second: Option<&KeyHasher>,
+        hashing: &Hashing,
+        scratch: &mut Scratch,
+        keys: &mut Keys,
+    ) {
+        let mut row = 0;
+        self.each_key(|values| {
+            keys.take(row, rule.key_of(values, scratch), &hashing.hasher, second, hashing.nulls);
+            row += 1;
+        });
     }
 
     fn each_value(&self, found: &mut dyn FnMut(&dyn KeyValues)) {
@@ -184,11 +197,10 @@ impl Assembly for tables::Assembly {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::{KeyRule, Parts, Scratch};
+    use crate::key::Parts;
     use arrow_array::types::*;
     use arrow_array::*;
     use arrow_schema::{DataType, Field};
-    use bloomline::KeyHasher;
     use bloomline_tables::hash_rows;
     use proptest::prelude::*;
 

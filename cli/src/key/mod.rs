@@ -251,7 +251,8 @@ impl KeyRule {
     }
 
     /// Returns the key of values, which equals the key of a line of JSON with these values.
-    pub fn key_of<'a>(&self, values: &'a dyn Values, scratch: &'a mut Scratch) -> Result<&'a [u8], Fault> {
+    #[cfg(feature = "parquet")]
+    pub fn key_of<'a>(&self, values: &'a impl Values, scratch: &'a mut Scratch) -> Result<&'a [u8], Fault> {
         let Scratch { json, form, whole, .. } = scratch;
         if let (1, Part::Json(_)) = (values.count(), &self.part) {
             return self.found(1, values.value(0, json), form, String::new);

@@ -78,10 +78,7 @@ impl Lines {
         let Self { keys, documents, values: found, scratch, .. } = self;
         let (hasher, mut row, mut failed) = (&hashing.hasher, 0, None);
         match &hashing.what {
-            What::Key(rule, second) => rows.each_key(&mut |values| {
-                keys.take(row, rule.key_of(values, scratch), hasher, second.as_ref(), hashing.nulls);
-                row += 1;
-            }),
+            What::Key(rule, second) => rows.hash(rule, second.as_ref(), hashing, scratch, keys),
             What::Document(rule, on_error) => rows.each_text(&mut |text| {
                 match text {
                     // After a failure, texts are skipped.

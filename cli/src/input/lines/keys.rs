@@ -9,7 +9,7 @@ use bloomline::KeyHasher;
 
 /// The keys of lines.
 #[derive(Default)]
-pub(super) struct Keys {
+pub struct Keys {
     /// The hash of each key.
     pub(super) hashes: Vec<u64>,
     /// The 128-bit fingerprint of each key: its hash and a second hash. Empty unless wanted.
@@ -28,7 +28,7 @@ impl Keys {
     /// Adds the key of a line, treating excluded nulls as `nulls`. Returns true if there is a key.
     // Inlined: a call copies the `Result`, and waits for the copy to read the key's length. It took a sixth of a run by fields.
     #[inline]
-    pub(super) fn take(
+    pub fn take(
         &mut self,
         line: usize,
         key: Result<&[u8], Fault>,

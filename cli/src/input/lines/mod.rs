@@ -4,7 +4,7 @@ mod aside;
 pub mod ends;
 mod groups;
 mod hash;
-mod keys;
+pub mod keys;
 mod print;
 
 use crate::documents::rule::DocumentRule;
