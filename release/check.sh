@@ -45,7 +45,7 @@ sums() {
 # Each has its licences, nothing large and nothing unexpected. `.ci/run nightly` does this too.
 crates() {
     local crate name large expected
-    expected='(src|examples)/.*\.rs|docs/[A-Z]+\.md|(README|CHANGELOG|DESIGN|FORMAT|PROTOCOL)\.md|LICENSE-(MIT|APACHE)|tests/data/fpr\.csv'
+    expected='(src|examples)/.*\.rs|docs/[A-Z]+\.md|(README|CHANGELOG|DESIGN|FORMAT|PROTOCOL)\.md|LICENSE-(MIT|APACHE)|tests/(data/fpr\.csv|browser/mod\.rs)'
     expected+='|Cargo\.(toml|toml\.orig|lock)|\.cargo_vcs_info\.json'
     for crate in "$out"/*.crate; do
         name=$(basename "$crate" .crate)
@@ -60,7 +60,8 @@ crates() {
 # The library's unit tests have what they need.
 crate_tests() {
     tar --extract --file "$(echo "$out"/bloomline-[0-9]*.crate)" --directory "$work"
-    CARGO_TARGET_DIR=$PWD/target/check cargo test --quiet --manifest-path "$(echo "$work"/bloomline-[0-9]*/Cargo.toml)" --lib
+    CARGO_TARGET_DIR=$PWD/target/check cargo test --quiet --manifest-path "$(echo "$work"/bloomline-[0-9]*/Cargo.toml)" \
+        --lib --all-features
 }
 
 # Licences, sources and known vulnerabilities of all dependencies.

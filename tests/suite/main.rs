@@ -18,6 +18,7 @@ mod keys;
 mod layout;
 mod memory;
 mod model;
+mod package;
 #[cfg(feature = "variants")]
 mod pages;
 #[path = "../python/mod.rs"]
