@@ -61,14 +61,14 @@ impl SizeRequest {
         let max = max_blocks::<L>(memory_blocks);
         let units = memory.map(|bytes| units::<L>(bytes, max)).transpose()?;
         Ok(match (keys, rate, units, probes) {
-            (None, Some(rate), Some(units), given) => {
+            (_, _, Some(units), Some(probes)) => Geometry { units, probes },
+            (None, Some(rate), Some(units), None) => {
                 let capacity = |probes| (L::capacity(Geometry { units, probes }, rate), probes);
-                match L::INFO.candidates(given).map(capacity).max() {
+                match L::INFO.candidates(None).map(capacity).max() {
                     Some((1.., probes)) => Geometry { units, probes },
-                    _ => min_geometry::<L>(1, rate, given, L::INFO.blocks(units))?,
+                    _ => min_geometry::<L>(1, rate, None, L::INFO.blocks(units))?,
                 }
             }
-            (_, _, Some(units), Some(probes)) => Geometry { units, probes },
             (Some(keys), Some(rate), ..) => {
                 min_geometry::<L>(keys, rate, probes, units.map_or(max, |units| L::INFO.blocks(units)))?
             }
@@ -178,6 +178,7 @@ mod tests {
         assert_eq!(geometry(builder().memory(memory).expected_keys(1_600_000)).1, 16);
         assert_eq!(geometry(builder().memory(64).probes(4)), (1, 4));
         // The specification has no effect on a given size, be it too large or too small.
+        assert_eq!(geometry(builder().memory(64).probes(4).false_positive_rate(1e-9)), (1, 4));
         for keys in [1, 10_000_000, 1_000_000_000] {
             let sized = builder().memory(memory).probes(12).expected_keys(keys);
             assert_eq!(geometry(sized.clone()), (blocks, 12));
@@ -228,10 +229,6 @@ mod tests {
         assert!(matches!(
             builder().memory(64).false_positive_rate(1e-30).params::<Sectorized>(),
             Err(BuildError::RateUnreachable { .. })
-        ));
-        assert!(matches!(
-            builder().memory(64).false_positive_rate(1e-12).probes(4).params::<Sectorized>(),
-            Err(BuildError::TooLarge { limit: 64, .. })
         ));
     }
 }

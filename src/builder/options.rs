@@ -21,8 +21,8 @@ use core::marker::PhantomData;
 /// | rate and memory | the memory | those that take the most keys |
 /// | memory and probes | the memory | |
 ///
-/// Keys, rate and memory together are keys and rate with a limit. With the probes too, memory and probes are the size, and keys
-/// and rate only describe the filter's purpose.
+/// Keys, rate and memory together are keys and rate with a limit. If memory and probes are both given, they are the size, and
+/// keys and rate only describe the filter's purpose.
 ///
 /// A filter of several parts, such as a [`ScalableBloomFilter`](crate::ScalableBloomFilter), takes keys and rate, and chooses
 /// the rest by itself. Sizes of the module `variants` neither fold nor are rounded.
