@@ -12,9 +12,9 @@ pub trait Sealed {}
 /// Any filter, for code that works with all of them: `fn load(seen: &mut impl Filter)`.
 ///
 /// All filter types implement it but two: Parquet's, which hashes in its own way, and `BorrowedBloomFilter`, which is
-/// read-only. Inserts take `&mut self` and return an error, because some types need that. A reference to a filter with many
-/// writers is a filter as well, as a `&File` is a `Write`r: each thread has a reference of its own. If a type has a method of
-/// the same name itself, that method is called unless the code is generic.
+/// read-only. Inserts take `&mut self` and return an error, because some types need that; their names begin with `try_`, so
+/// that they are not mistaken for the methods of the types. A reference to a filter with many writers is a filter as well, as a
+/// `&File` is a `Write`r: each thread has a reference of its own.
 ///
 /// To build one in generic code, ask for `F: TryFrom<Builder<F>, Error = BuildError>` too: see [`Builder`](crate::Builder).
 ///
@@ -25,7 +25,7 @@ pub trait Sealed {}
 /// /// Inserts lines, and counts those that were there already.
 /// fn repeats(lines: &[&str], mut seen: impl Filter) -> Result<usize, BuildError> {
 ///     let mut new = vec![false; lines.len()];
-///     Ok(lines.len() - seen.insert_batch(lines, &mut new)?)
+///     Ok(lines.len() - seen.try_insert_batch(lines, &mut new)?)
 /// }
 ///
 /// assert_eq!(repeats(&["a", "b", "a"], ScalableBloomFilter::new(1000, 1e-6)?)?, 1);
@@ -41,21 +41,32 @@ pub trait Sealed {}
 /// assert_eq!(repeats, 1); // one of the threads claimed "b"
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
+///
+/// With the trait in scope, each type's own methods are called as before, through any reference:
+/// ```
+/// use bloomline::{AtomicBloomFilter, Filter};
+///
+/// fn is_new(seen: &mut AtomicBloomFilter, key: &str) -> bool {
+///     seen.insert(key)
+/// }
+/// # assert!(is_new(&mut AtomicBloomFilter::new(1000, 1e-6)?, "a"));
+/// # Ok::<(), bloomline::BuildError>(())
+/// ```
 pub trait Filter: Sealed {
     /// Inserts a hash of [`hasher`](Self::hasher). Returns true if it was new.
     ///
     /// # Errors
     /// [`BuildError`] if a filter that grows cannot. Others return none.
-    fn insert_hash(&mut self, hash: u64) -> Result<bool, BuildError>;
+    fn try_insert_hash(&mut self, hash: u64) -> Result<bool, BuildError>;
 
     /// Inserts many hashes in order. `new[i]` is `true` if `hashes[i]` was new. Returns how many were.
     ///
     /// # Errors
-    /// As for [`insert_hash`](Self::insert_hash). Hashes before the error are inserted and marked.
+    /// As for [`try_insert_hash`](Self::try_insert_hash). Hashes before the error are inserted and marked.
     ///
     /// # Panics
     /// If `new` is not as long as `hashes`.
-    fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError>;
+    fn try_insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError>;
 
     /// Returns true if a hash may have been inserted.
     fn contains_hash(&self, hash: u64) -> bool;
@@ -90,29 +101,29 @@ pub trait Filter: Sealed {
     /// Inserts a key. Returns true if it was new.
     ///
     /// # Errors
-    /// As [`insert_hash`](Self::insert_hash).
-    fn insert<K: Key + ?Sized>(&mut self, key: &K) -> Result<bool, BuildError>
+    /// As [`try_insert_hash`](Self::try_insert_hash).
+    fn try_insert<K: Key + ?Sized>(&mut self, key: &K) -> Result<bool, BuildError>
     where
         Self: Sized,
     {
         let hash = key.hash_with(self.hasher());
-        self.insert_hash(hash)
+        self.try_insert_hash(hash)
     }
 
     /// Inserts many keys in order. `new[i]` is `true` if the key i was new. Returns how many were.
     ///
     /// # Errors
-    /// As [`insert_hashes`](Self::insert_hashes).
+    /// As [`try_insert_hashes`](Self::try_insert_hashes).
     ///
     /// # Panics
     /// If `new` is not as long as there are keys.
     #[track_caller]
-    fn insert_batch<K: Keys + ?Sized>(&mut self, keys: &K, new: &mut [bool]) -> Result<usize, BuildError>
+    fn try_insert_batch<K: Keys + ?Sized>(&mut self, keys: &K, new: &mut [bool]) -> Result<usize, BuildError>
     where
         Self: Sized,
     {
         let hasher = self.hasher().clone();
-        batch::try_hash_in_chunks(&hasher, keys, new, |hashes, new| self.insert_hashes(hashes, new))
+        batch::try_hash_in_chunks(&hasher, keys, new, |hashes, new| self.try_insert_hashes(hashes, new))
     }
 
     /// Returns true if a key may have been inserted.

@@ -10,6 +10,7 @@ use crate::rate::fpr;
 use std::fmt;
 use std::io;
 use std::ops::Deref;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -295,6 +296,10 @@ impl Deref for BorrowedBloomFilter<'_> {
         &self.filter
     }
 }
+
+// Its memory never changes, and the lender is only kept, so a panic cannot leave either half changed.
+impl UnwindSafe for BorrowedBloomFilter<'_> {}
+impl RefUnwindSafe for BorrowedBloomFilter<'_> {}
 
 impl fmt::Debug for BorrowedBloomFilter<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -291,7 +291,7 @@ macro_rules! query_methods {
         /// ```
         #[track_caller]
         pub fn prune_bitmap<K: crate::Keys + ?Sized>(&self, keys: &K, bitmap: &mut [u64]) -> usize {
-            let hash = |row: usize| keys.hash(row, self.0.hasher());
+            let hash = |row: usize| keys.hash_at(row, self.0.hasher());
             crate::batch::selection::prune_bitmap(keys.len(), bitmap, hash, |hashes, found| {
                 self.0.contains_hashes(hashes, found)
             })
@@ -321,7 +321,7 @@ macro_rules! query_methods {
             keys: &K,
             indices: &mut [I],
         ) -> usize {
-            let hash = |row: usize| keys.hash(row, self.0.hasher());
+            let hash = |row: usize| keys.hash_at(row, self.0.hasher());
             crate::batch::selection::prune_indices(keys.len(), indices, hash, |hashes, found| {
                 self.0.contains_hashes(hashes, found)
             })
@@ -732,12 +732,12 @@ macro_rules! trait_impls {
 
         impl crate::Filter for $Self {
             #[inline]
-            fn insert_hash(&mut self, hash: u64) -> Result<bool, crate::BuildError> {
+            fn try_insert_hash(&mut self, hash: u64) -> Result<bool, crate::BuildError> {
                 $($Ok)? (self.0.insert_hash(hash))
             }
 
             #[track_caller]
-            fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, crate::BuildError> {
+            fn try_insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, crate::BuildError> {
                 $($Ok)? (self.0.insert_hashes(hashes, new))
             }
 

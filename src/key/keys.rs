@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 /// | [`Slices`] | byte strings that lie one after the other in one buffer, as in an Arrow array |
 /// | [`Hashes`] | keys whose hashes are known |
 ///
-/// Implement it for columns of your own: [`len`](Self::len) and [`hash`](Self::hash) are enough.
+/// Implement it for columns of your own: [`len`](Self::len) and [`hash_at`](Self::hash_at) are enough.
 ///
 /// # Examples
 /// ```
@@ -27,7 +27,7 @@ use alloc::vec::Vec;
 ///         self.0.len() / 16
 ///     }
 ///
-///     fn hash(&self, row: usize, hasher: &KeyHasher) -> u64 {
+///     fn hash_at(&self, row: usize, hasher: &KeyHasher) -> u64 {
 ///         hasher.bytes(&self.0[16 * row..][..16])
 ///     }
 /// }
@@ -46,7 +46,19 @@ pub trait Keys {
     ///
     /// # Panics
     /// If `index` is not below [`len`](Self::len).
-    fn hash(&self, index: usize, hasher: &KeyHasher) -> u64;
+    ///
+    /// # Examples
+    /// Slices and arrays have this method beside the standard library's `hash`:
+    /// ```
+    /// use bloomline::{KeyHasher, Keys};
+    /// use std::hash::{DefaultHasher, Hash};
+    ///
+    /// let hasher = KeyHasher::new(0);
+    /// assert_eq!(["a", "b"].hash_at(1, &hasher), hasher.bytes(b"b"));
+    /// ["a", "b"].hash(&mut DefaultHasher::new());
+    /// vec!["a", "b"].hash(&mut DefaultHasher::new());
+    /// ```
+    fn hash_at(&self, index: usize, hasher: &KeyHasher) -> u64;
 
     /// True if there are no keys.
     fn is_empty(&self) -> bool {
@@ -59,7 +71,7 @@ pub trait Keys {
     /// If there are fewer.
     #[inline]
     fn hash_from(&self, first: usize, hasher: &KeyHasher, hashes: &mut [u64]) {
-        hashes.iter_mut().zip(first..).for_each(|(slot, index)| *slot = self.hash(index, hasher));
+        hashes.iter_mut().zip(first..).for_each(|(slot, index)| *slot = self.hash_at(index, hasher));
     }
 
     /// The hashes, if they are in memory already: then nothing is hashed or copied.
@@ -76,7 +88,7 @@ impl<K: Key> Keys for [K] {
     }
 
     #[inline]
-    fn hash(&self, index: usize, hasher: &KeyHasher) -> u64 {
+    fn hash_at(&self, index: usize, hasher: &KeyHasher) -> u64 {
         self[index].hash_with(hasher)
     }
 
@@ -97,9 +109,9 @@ macro_rules! delegate_keys {
             }
 
             #[inline]
-            fn hash(&self, index: usize, hasher: &KeyHasher) -> u64 {
+            fn hash_at(&self, index: usize, hasher: &KeyHasher) -> u64 {
                 let $keys = self;
-                Keys::hash($same, index, hasher)
+                $same.hash_at(index, hasher)
             }
 
             #[inline]
@@ -175,7 +187,7 @@ impl<O: Copy + TryInto<usize>> Keys for Slices<'_, O> {
     }
 
     #[inline]
-    fn hash(&self, index: usize, hasher: &KeyHasher) -> u64 {
+    fn hash_at(&self, index: usize, hasher: &KeyHasher) -> u64 {
         hasher.bytes(self.get(index))
     }
 }
@@ -202,7 +214,7 @@ impl Keys for Hashes<'_> {
     }
 
     #[inline]
-    fn hash(&self, index: usize, _: &KeyHasher) -> u64 {
+    fn hash_at(&self, index: usize, _: &KeyHasher) -> u64 {
         self.0[index]
     }
 

@@ -1,8 +1,9 @@
 //! Generic code over filters, batches of any `Keys`, and the state after a panic in a key's code.
 
 use bloomline::{
-    AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, BuildError, Builder, FileErrorKind, Filter, Hashes, Key,
-    KeyHasher, Keys, MergeError, RotatingBloomFilter, ScalableBloomFilter, Slices,
+    AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, BorrowedBloomFilter, BuildError, Builder, FileError,
+    FileErrorKind, Filter, Hashes, Kernel, Key, KeyHasher, Keys, MergeError, Plan, RotatingBloomFilter,
+    ScalableBloomFilter, Slices, WithinBuild,
 };
 use proptest::prelude::*;
 use std::collections::HashSet;
@@ -15,9 +16,9 @@ fn is_a_set(mut filter: impl Filter) {
     let mut new = vec![false; keys.len()];
     let (single, batch) = keys.split_at(100);
     for (key, new) in single.iter().zip(&mut new) {
-        *new = filter.insert(key).unwrap();
+        *new = filter.try_insert(key).unwrap();
     }
-    let count = filter.insert_batch(batch, &mut new[100..]).unwrap();
+    let count = filter.try_insert_batch(batch, &mut new[100..]).unwrap();
     assert_eq!(count, new[100..].iter().filter(|new| **new).count());
     assert!(keys.iter().zip(new).all(|(key, new)| set.insert(*key) == new));
     let all: Vec<u64> = (0..1009).collect();
@@ -25,7 +26,7 @@ fn is_a_set(mut filter: impl Filter) {
     filter.contains_batch(&all, &mut found);
     assert!(all.iter().zip(found).all(|(key, found)| found == set.contains(key) && found == filter.contains(key)));
     let hash = 7u64.hash_with(filter.hasher());
-    assert_eq!((filter.insert_hash(hash).unwrap(), filter.contains_hash(hash)), (!set.contains(&7), true));
+    assert_eq!((filter.try_insert_hash(hash).unwrap(), filter.contains_hash(hash)), (!set.contains(&7), true));
     assert!((filter.estimated_keys() / set.len() as f64 - 1.0).abs() < 0.1, "{}", filter.estimated_keys());
     assert_eq!((filter.expected_keys(), filter.false_positive_rate()), (Some(2000), Some(1e-9)));
     assert!(filter.key_name() == "squares" && filter.current_fpr() < 1e-9 && filter.memory_bytes() > 2000);
@@ -55,14 +56,45 @@ fn every_filter_is_one_to_generic_code() {
     }
 }
 
+/// Every public type can be sent, shared and used behind `catch_unwind`.
 #[test]
-fn filters_go_anywhere() {
-    fn goes<F: Send + Sync + Unpin + UnwindSafe + RefUnwindSafe + 'static>() {}
+fn types_go_anywhere() {
+    fn goes<T: Send + Sync + Unpin + UnwindSafe + RefUnwindSafe + 'static>() {}
     goes::<BloomFilter>();
     goes::<AtomicBloomFilter>();
     goes::<ScalableBloomFilter>();
     goes::<AtomicScalableBloomFilter>();
     goes::<RotatingBloomFilter>();
+    goes::<BorrowedBloomFilter>();
+    goes::<Builder<BloomFilter>>();
+    goes::<Plan>();
+    goes::<Kernel>();
+    goes::<KeyHasher>();
+    goes::<Hashes>();
+    goes::<Slices<i32>>();
+    goes::<WithinBuild<u64>>();
+    goes::<BuildError>();
+    goes::<MergeError>();
+    #[cfg(feature = "frontier")]
+    {
+        goes::<bloomline::Frontier<String>>();
+        goes::<bloomline::FrontierFull<String>>();
+        goes::<bloomline::WhenFull>();
+    }
+    #[cfg(feature = "variants")]
+    {
+        use bloomline::variants::*;
+        goes::<ClassicBloomFilter>();
+        goes::<AtomicClassicBloomFilter>();
+        goes::<TwoBlockBloomFilter>();
+        goes::<RegisterBloomFilter>();
+        goes::<SplitBlockBloomFilter>();
+        goes::<CountingBloomFilter>();
+    }
+    // As an `io::Error`, which they may contain, these are not `UnwindSafe`.
+    fn is_sent<T: Send + Sync + Unpin + 'static>() {}
+    is_sent::<FileError>();
+    is_sent::<FileErrorKind>();
 }
 
 proptest! {
@@ -111,7 +143,7 @@ impl Keys for Trap {
         self.0
     }
 
-    fn hash(&self, index: usize, hasher: &KeyHasher) -> u64 {
+    fn hash_at(&self, index: usize, hasher: &KeyHasher) -> u64 {
         assert!(index < self.0 / 2, "a key's own panic");
         (index as u64).hash_with(hasher)
     }

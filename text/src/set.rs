@@ -65,6 +65,6 @@ impl<F: Filter> Set for F {
     }
 
     fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError> {
-        Filter::insert_hashes(self, hashes, new)
+        self.try_insert_hashes(hashes, new)
     }
 }
