@@ -63,7 +63,7 @@ pub trait Rows: Send + Sync {
     fn memory(&self) -> usize;
 
     /// Adds the key of each row by `rule` to `keys`, in order.
-    // Not a closure for each key: through a call it would take 30 instructions more.
+    // Not a closure for each key, whose call takes 14 instructions.
     fn hash(
         &self,
         rule: &KeyRule,
