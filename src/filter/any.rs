@@ -71,6 +71,10 @@ pub trait Filter: Sealed {
     /// Returns true if a hash may have been inserted.
     fn contains_hash(&self, hash: u64) -> bool;
 
+    /// Requests the cache lines of a hash for a later call, in a loop of your own; see
+    /// [`BloomFilter::prefetch_hash`](crate::BloomFilter::prefetch_hash).
+    fn prefetch_hash(&self, hash: u64);
+
     /// Queries many hashes. `found[i]` is `true` if `hashes[i]` is in. Returns how many are.
     ///
     /// # Panics

@@ -36,6 +36,17 @@ macro_rules! aggregate_methods {
 }
 pub(crate) use aggregate_methods;
 
+/// Prefetches the cache lines of a hash in all filters, because the query of an absent key and the insert of a new one read them
+/// all. With five stages of 256 MiB together, absent keys took ×1.4 of the time in a batch, with a prefetch in the newest stage
+/// alone ×2.5, and without one ×2.6 (Intel Xeon).
+#[inline]
+pub(crate) fn prefetch_hash<'a, A: Access + 'a>(filters: impl Iterator<Item = &'a RawFilter<Sectorized, A>>, hash: u64)
+where
+    Sectorized: LayoutOps<A>,
+{
+    filters.for_each(|filter| filter.prefetch_hash(hash));
+}
+
 /// Queries all filters: `found[i]` is true if a filter has `hashes[i]`. Returns how many are. The filters, of one hasher, are
 /// in the order of the search. Each gets a batch of the hashes that no filter before it has.
 pub(crate) fn contains_hashes<'a, A: Access + 'a>(

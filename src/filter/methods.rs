@@ -3,7 +3,7 @@
 //! ```text
 //! constructors      new, builder
 //! insert_methods    insert, insert_batch, their hashes; par_insert_method: on all cores
-//! query_methods     contains, contains_batch, their hashes, prune_bitmap, prune_indices, par_contains
+//! query_methods     contains, contains_batch, their hashes, prefetch_hash, prune_bitmap, prune_indices, par_contains
 //! info_methods      a filter's parameters and figures, populate, clear
 //! capacity_methods  probes, capacity and expected_fpr, of a filter of one size
 //! file_methods      save, load, write_to and the like; with them serde
@@ -183,6 +183,43 @@ macro_rules! par_insert_method {
     };
 }
 
+/// `prefetch_hash`, for hashes that `$hash` makes of a number.
+macro_rules! prefetch_method {
+    ($path:literal, $hash:literal) => {
+        /// Requests the cache lines of a hash, so that a later query or insert of it need not wait for the memory. It changes
+        /// no answer.
+        ///
+        /// In a loop of your own, such as a join's, call it for the key that comes 16 to 64 keys after the one that is queried:
+        /// beyond the caches the loop is then nearly as fast as a batch. A filter of a few hundred KiB gains nothing. A filter of
+        /// several parts prefetches in all of them, because an absent key is looked up in each. O(cache lines of a key).
+        ///
+        /// Pages of a mapped file that are not in memory are not read. The scheme is software-pipelined prefetching (Chen,
+        /// Ailamaki, Gibbons and Mowry, "Improving Hash Join Performance through Prefetching", ICDE 2004).
+        ///
+        /// # Examples
+        /// ```
+        #[doc = concat!("let mut seen = ", $path, "::new(1000, 1e-6)?;")]
+        #[doc = concat!("let hashes: Vec<u64> = (0..1000u64).map(|key| ", $hash, ").collect();")]
+        /// for &hash in &hashes[..100] {
+        ///     _ = seen.insert_hash(hash);
+        /// }
+        /// let mut found = 0;
+        /// for (i, &hash) in hashes.iter().enumerate() {
+        ///     if let Some(&ahead) = hashes.get(i + 32) {
+        ///         seen.prefetch_hash(ahead);
+        ///     }
+        ///     found += u32::from(seen.contains_hash(hash));
+        /// }
+        /// assert_eq!(found, 100);
+        /// # Ok::<(), bloomline::BuildError>(())
+        /// ```
+        #[inline]
+        pub fn prefetch_hash(&self, hash: u64) {
+            self.0.prefetch_hash(hash);
+        }
+    };
+}
+
 /// Queries: for one key, in batches, for selected rows, and on all cores.
 macro_rules! query_methods {
     ($path:literal) => {
@@ -229,6 +266,8 @@ macro_rules! query_methods {
         pub fn contains_hash(&self, hash: u64) -> bool {
             self.0.contains_hash(hash)
         }
+
+        crate::filter::methods::prefetch_method!($path, "seen.hasher().bytes(&key.to_le_bytes())");
 
         /// [`contains_batch`](Self::contains_batch) for keys that were hashed elsewhere; see
         /// [`insert_hash`](Self::insert_hash).
@@ -746,6 +785,11 @@ macro_rules! trait_impls {
                 self.0.contains_hash(hash)
             }
 
+            #[inline]
+            fn prefetch_hash(&self, hash: u64) {
+                self.0.prefetch_hash(hash);
+            }
+
             #[track_caller]
             fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
                 self.0.contains_hashes(hashes, found)
@@ -783,8 +827,8 @@ macro_rules! trait_impls {
 }
 
 pub(crate) use {
-    capacity_methods, collect_impls, constructors, file_methods, info_methods, insert_methods, query_methods,
-    trait_impls,
+    capacity_methods, collect_impls, constructors, file_methods, info_methods, insert_methods, prefetch_method,
+    query_methods, trait_impls,
 };
 #[cfg(feature = "rayon")]
 pub(crate) use {par_collect_impls, par_insert_method};

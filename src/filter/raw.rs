@@ -58,6 +58,11 @@ impl<L: LayoutOps<A>, A: Access> RawFilter<L, A> {
         L::contains_hashes(&self.params, &self.blocks, hashes, found)
     }
 
+    #[inline]
+    pub(crate) fn prefetch_hash(&self, hash: u64) {
+        L::prefetch(self.params.geometry(), &self.blocks, hash);
+    }
+
     pub(crate) fn memory_bytes(&self) -> usize {
         // At most the bytes of MAX_BLOCKS blocks, which fit a usize.
         self.params.geometry().bytes(L::INFO) as usize

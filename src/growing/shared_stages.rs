@@ -41,6 +41,11 @@ impl SharedStages {
         self.newest_first().any(|stage| stage.contains_hash(hash))
     }
 
+    #[inline]
+    pub(super) fn prefetch_hash(&self, hash: u64) {
+        chain::prefetch_hash(self.newest_first(), hash);
+    }
+
     #[track_caller]
     pub(super) fn insert_hashes(&self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError> {
         batch::check_lengths(hashes.len(), new.len());

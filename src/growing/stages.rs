@@ -41,6 +41,11 @@ impl Stages {
         self.stages.iter().rev().any(|stage| stage.contains_hash(hash))
     }
 
+    #[inline]
+    pub(super) fn prefetch_hash(&self, hash: u64) {
+        chain::prefetch_hash(self.stages.iter().map(|stage| &stage.0), hash);
+    }
+
     #[track_caller]
     pub(super) fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError> {
         batch::check_lengths(hashes.len(), new.len());

@@ -77,6 +77,11 @@ impl Generations {
         }
     }
 
+    #[inline]
+    pub(super) fn prefetch_hash(&self, hash: u64) {
+        chain::prefetch_hash(self.newest_first(self.epoch.current()), hash);
+    }
+
     #[track_caller]
     pub(super) fn insert_hashes(&self, hashes: &[u64], new: &mut [bool]) -> usize {
         batch::check_lengths(hashes.len(), new.len());

@@ -130,6 +130,11 @@ impl SplitBlockBloomFilter {
         self.0.contains_hash(hash)
     }
 
+    methods::prefetch_method!(
+        "bloomline::variants::SplitBlockBloomFilter",
+        "bloomline::variants::SplitBlockBloomFilter::hash(&key.to_le_bytes())"
+    );
+
     /// Queries many hashes. `found[i]` is `true` if `hashes[i]` may be in. Returns how many may.
     ///
     /// # Panics

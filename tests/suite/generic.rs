@@ -21,6 +21,11 @@ fn is_a_set(mut filter: impl Filter) {
     let count = filter.try_insert_batch(batch, &mut new[100..]).unwrap();
     assert_eq!(count, new[100..].iter().filter(|new| **new).count());
     assert!(keys.iter().zip(new).all(|(key, new)| set.insert(*key) == new));
+    // A prefetch changes nothing, whatever the block.
+    keys.iter()
+        .map(|key| key.hash_with(filter.hasher()))
+        .chain([0, u64::MAX])
+        .for_each(|hash| filter.prefetch_hash(hash));
     let all: Vec<u64> = (0..1009).collect();
     let mut found = vec![false; all.len()];
     filter.contains_batch(&all, &mut found);

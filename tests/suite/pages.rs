@@ -25,7 +25,7 @@ new builder                                                | bastrCATRPN |
 insert insert_hash insert_hashes                           | bastrCATRPN |
 insert_batch                                               | bastrCATR.N | Parquet hashes byte strings in its own way, and no Keys
 par_insert                                                 | bastr.A.R.. | only words4 is divided into ranges that threads write alone; an atomic type is loaded by all cores
-contains contains_hash contains_hashes                     | bastrCATRPN |
+contains contains_hash contains_hashes prefetch_hash       | bastrCATRPN |
 contains_batch par_contains prune_bitmap prune_indices     | bastrCATR.N | as insert_batch
 memory_bytes expected_keys false_positive_rate             | bastrCATRPN |
 current_fpr fill_ratio estimated_keys key_name             | bastrCATRPN |
