@@ -5,6 +5,7 @@ use crate::error::BuildError;
 use crate::key::hash::KeyHasher;
 use crate::key::keys::Keys;
 use crate::key::single::Key;
+use alloc::boxed::Box;
 
 /// Limits implementations of [`Filter`] to this crate, so that methods can be added.
 pub trait Sealed {}
@@ -14,7 +15,8 @@ pub trait Sealed {}
 /// All filter types implement it but two: Parquet's, which hashes in its own way, and `BorrowedBloomFilter`, which is
 /// read-only. Inserts take `&mut self` and return an error, because some types need that; their names begin with `try_`, so
 /// that they are not mistaken for the methods of the types. A reference to a filter with many writers is a filter as well, as a
-/// `&File` is a `Write`r: each thread has a reference of its own.
+/// `&File` is a `Write`r: each thread has a reference of its own. So are a `&mut F` and a `Box<F>` of any filter, also of a
+/// `dyn Filter`, whose type is chosen at run time.
 ///
 /// To build one in generic code, ask for `F: TryFrom<Builder<F>, Error = BuildError>` too: see [`Builder`](crate::Builder).
 ///
@@ -29,6 +31,14 @@ pub trait Sealed {}
 /// }
 ///
 /// assert_eq!(repeats(&["a", "b", "a"], ScalableBloomFilter::new(1000, 1e-6)?)?, 1);
+///
+/// let grows = true; // an option of the program
+/// let mut seen: Box<dyn Filter> = match grows {
+///     true => Box::new(ScalableBloomFilter::new(1000, 1e-6)?),
+///     false => Box::new(AtomicBloomFilter::new(1000, 1e-6)?),
+/// };
+/// assert_eq!(repeats(&["a", "b", "a"], &mut seen)?, 1);
+/// assert!(seen.contains("b"));
 ///
 /// let shared = AtomicBloomFilter::new(1000, 1e-6)?;
 /// let repeats = std::thread::scope(|threads| {
@@ -150,3 +160,66 @@ pub trait Filter: Sealed {
         batch::hash_in_chunks(self.hasher(), keys, found, |hashes, found| self.contains_hashes(hashes, found))
     }
 }
+
+macro_rules! delegate_filter {
+    ($($Pointer:ty),* $(,)?) => {$(
+        impl<F: Filter + ?Sized> Sealed for $Pointer {}
+
+        impl<F: Filter + ?Sized> Filter for $Pointer {
+            #[inline]
+            fn try_insert_hash(&mut self, hash: u64) -> Result<bool, BuildError> {
+                (**self).try_insert_hash(hash)
+            }
+
+            #[track_caller]
+            fn try_insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError> {
+                (**self).try_insert_hashes(hashes, new)
+            }
+
+            #[inline]
+            fn contains_hash(&self, hash: u64) -> bool {
+                (**self).contains_hash(hash)
+            }
+
+            #[inline]
+            fn prefetch_hash(&self, hash: u64) {
+                (**self).prefetch_hash(hash);
+            }
+
+            #[track_caller]
+            fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
+                (**self).contains_hashes(hashes, found)
+            }
+
+            fn hasher(&self) -> &KeyHasher {
+                (**self).hasher()
+            }
+
+            fn memory_bytes(&self) -> usize {
+                (**self).memory_bytes()
+            }
+
+            fn expected_keys(&self) -> Option<u64> {
+                (**self).expected_keys()
+            }
+
+            fn false_positive_rate(&self) -> Option<f64> {
+                (**self).false_positive_rate()
+            }
+
+            fn current_fpr(&self) -> f64 {
+                (**self).current_fpr()
+            }
+
+            fn estimated_keys(&self) -> f64 {
+                (**self).estimated_keys()
+            }
+
+            fn key_name(&self) -> &str {
+                (**self).key_name()
+            }
+        }
+    )*};
+}
+
+delegate_filter!(&mut F, Box<F>);

@@ -48,6 +48,11 @@ fn every_filter_is_one_to_generic_code() {
     is_a_set(built(AtomicBloomFilter::builder()));
     is_a_set(&built(AtomicBloomFilter::builder()));
     is_a_set(built(ScalableBloomFilter::builder()));
+    is_a_set(&mut built(ScalableBloomFilter::builder()));
+    let chosen: Box<dyn Filter + Send + Sync> = Box::new(built(ScalableBloomFilter::builder()));
+    is_a_set(chosen);
+    let chosen: &mut dyn Filter = &mut built(BloomFilter::builder());
+    is_a_set(chosen);
     is_a_set(built(AtomicScalableBloomFilter::builder()));
     is_a_set(&built(AtomicScalableBloomFilter::builder()));
     is_a_set(built(RotatingBloomFilter::builder()));
