@@ -116,11 +116,11 @@ impl Set {
     }
 
     pub(crate) fn add(&self, py: Python<'_>, hash: u64) -> PyResult<bool> {
-        with_writer!(self, py, filter => Filter::insert_hash(filter, hash)).map_err(error::build)
+        with_writer!(self, py, filter => Filter::try_insert_hash(filter, hash)).map_err(error::build)
     }
 
     pub(crate) fn add_many(&self, thread: Thread<'_>, hashes: &[u64], new: &mut [bool]) -> PyResult<()> {
-        with_writer!(self, thread, filter => Filter::insert_hashes(filter, hashes, new)).map_err(error::build)?;
+        with_writer!(self, thread, filter => Filter::try_insert_hashes(filter, hashes, new)).map_err(error::build)?;
         Ok(())
     }
 
