@@ -58,12 +58,19 @@ impl EpochCounter {
 
     /// Closes the filters before `epoch`, which is ready to take keys. Any number of threads may do so at once.
     pub(crate) fn advance_to(&self, epoch: u64) {
-        // Release: the filter is ready for whoever reads this. `max`, for a thread that is late must not set it back.
-        self.open.fetch_max(epoch, Ordering::AcqRel);
+        raise(&self.open, epoch);
         // Between the two: see `validate_claim`.
         fence(Ordering::SeqCst);
-        self.current.fetch_max(epoch, Ordering::AcqRel);
+        raise(&self.current, epoch);
     }
+}
+
+/// Raises a number to `epoch`, unless it is as high already, because a thread that is late must not set it back.
+fn raise(number: &AtomicU64, epoch: u64) {
+    // Release: the filter is ready for whoever reads this. Acquire, also of a number that is as high: what another thread
+    // published with it happens before the fence, as if this thread had written it. Not `fetch_max`, which ThreadSanitizer does
+    // not see.
+    _ = number.fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| (now < epoch).then_some(epoch));
 }
 
 #[cfg(all(test, loom))]

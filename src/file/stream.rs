@@ -5,7 +5,7 @@ use super::fields;
 use super::header::{self, FilterHeader, HEADER_BYTES, TRAILER_BYTES};
 use crate::builder::spec::FilterSpec;
 use crate::kernel::AvailableKernel;
-use crate::kernel::block::{BLOCK_BYTES, Block, WORDS};
+use crate::kernel::block::{BLOCK_BYTES, WORDS};
 use crate::key::hash::KeyHasher;
 use crate::layout::info::LayoutInfo;
 use crate::layout::params::FilterParams;
@@ -164,15 +164,14 @@ pub(super) fn read_body(
     let mut blocks = Blocks::zeroed(capacity(0), Pages::default()).map_err(out_of_memory)?;
     let mut filled = 0;
     loop {
-        for blocks in blocks.as_mut_slice()[filled..].chunks_mut(CHUNK_BLOCKS) {
-            let chunk = &mut chunk[..blocks.len()];
+        while filled < blocks.len() {
+            let next = (blocks.len() - filled).min(CHUNK_BLOCKS);
+            let chunk = &mut chunk[..next];
             body.fill(chunk.as_flattened_mut().as_flattened_mut())?;
             builder.add(chunk.as_flattened().as_flattened());
-            for (block, words) in blocks.iter_mut().zip(chunk) {
-                *block = Block(words.map(u64::from_le_bytes));
-            }
+            blocks.read_from_bytes(filled, chunk);
+            filled += next;
         }
-        filled = blocks.len();
         if filled == params.blocks {
             break;
         }

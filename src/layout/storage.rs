@@ -120,12 +120,33 @@ impl Blocks {
         Ok(Self { first, len, pages, _allocation: Some(allocation) })
     }
 
+    /// Copies blocks to the first of these, which are zero. Pages without a set bit are not written to.
+    fn copy_pages(&mut self, other: &Self) {
+        for (copy, page) in self.as_mut_slice().chunks_mut(PAGE).zip(other.as_slice().chunks(PAGE)) {
+            if !is_zero(page) {
+                copy[..page.len()].copy_from_slice(page);
+            }
+        }
+    }
+
+    /// Sets the blocks from `first` on, which are zero, to blocks in the byte order of files. Pages without a set bit are not
+    /// written to.
+    #[cfg(feature = "file")]
+    pub(crate) fn read_from_bytes(&mut self, first: usize, bytes: &[[[u8; 8]; WORDS]]) {
+        let blocks = &mut self.as_mut_slice()[first..][..bytes.len()];
+        for (page, bytes) in blocks.chunks_mut(PAGE).zip(bytes.chunks(PAGE)) {
+            if bytes.iter().any(|block| *block != [[0; 8]; WORDS]) {
+                page.iter_mut().zip(bytes).for_each(|(block, words)| *block = Block(words.map(u64::from_le_bytes)));
+            }
+        }
+    }
+
     /// Extends the blocks by zero ones to `len` in all. Copies, so that the memory written to is at most twice the memory of
     /// the old blocks.
     #[cfg(feature = "file")]
     pub(crate) fn grown(self, len: usize) -> Result<Self, BuildError> {
         let mut grown = Self::zeroed(len, self.pages)?;
-        grown.as_mut_slice()[..self.len].copy_from_slice(self.as_slice());
+        grown.copy_pages(&self);
         Ok(grown)
     }
 
@@ -279,11 +300,7 @@ impl Drop for Allocation {
 impl Clone for Blocks {
     fn clone(&self) -> Self {
         let mut copy = Self::zeroed_or_abort(self.len, self.pages);
-        for (copy, page) in copy.as_mut_slice().chunks_mut(PAGE).zip(self.as_slice().chunks(PAGE)) {
-            if !is_zero(page) {
-                copy.copy_from_slice(page);
-            }
-        }
+        copy.copy_pages(self);
         copy
     }
 }

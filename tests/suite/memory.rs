@@ -83,6 +83,26 @@ fn copies_and_unions_of_sparse_filters_are_sparse() {
     });
 }
 
+/// Pages that are zero in a file stay the system's, whether its length is known beforehand or not.
+#[test]
+fn loads_of_sparse_filters_are_sparse() {
+    alone("memory::loads_of_sparse_filters_are_sparse", || {
+        let builder = BloomFilter::builder().memory(64 << 20).probes(8);
+        let mut filter: BloomFilter = builder.build().unwrap();
+        filter.extend(["a", "b", "c"]);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sparse");
+        filter.save(&path).unwrap();
+        let before = resident();
+        let loaded = BloomFilter::load(&path).unwrap();
+        let read = BloomFilter::read_from(std::fs::File::open(&path).unwrap()).unwrap();
+        let taken = resident() - before;
+        // Six pages, which may be huge ones, and none of 64 MiB.
+        assert!(taken < 24 << 20, "{taken}");
+        assert!(loaded == filter && read == filter);
+    });
+}
+
 /// An allocator that has freed as much clears the memory explicitly, which takes milliseconds; the system does not.
 #[test]
 fn a_filter_is_not_written_to_as_it_is_built_after_others_were_freed() {

@@ -1,7 +1,7 @@
 //! loom models of the epoch: one claim for a key while the epoch advances, and four wrong rules, which the models detect. The
 //! filters are words, in which a key is one bit, so that loom tries every interleaving.
 
-use super::EpochCounter;
+use super::{EpochCounter, raise};
 use crate::sync::{AtomicU64, Ordering, fence};
 use loom::sync::Arc;
 use loom::thread;
@@ -97,14 +97,14 @@ fn validates_without_a_fence(epoch: &EpochCounter, own: u64) -> bool {
 }
 
 fn advances_without_a_fence(epoch: &EpochCounter, to: u64) {
-    epoch.open.fetch_max(to, Ordering::AcqRel);
-    epoch.current.fetch_max(to, Ordering::AcqRel);
+    raise(&epoch.open, to);
+    raise(&epoch.current, to);
 }
 
 fn advances_before_it_closes(epoch: &EpochCounter, to: u64) {
-    epoch.current.fetch_max(to, Ordering::AcqRel);
+    raise(&epoch.current, to);
     fence(Ordering::SeqCst);
-    epoch.open.fetch_max(to, Ordering::AcqRel);
+    raise(&epoch.open, to);
 }
 
 #[test]
