@@ -89,7 +89,7 @@ extern crate std;
 //     file/        the format of docs/FORMAT.md (feature file)
 //     concurrent/  what threads agree by that fill one filter after another (std): epoch permits
 //     filter/      the filters of one size: any raw chain bulk methods bloom fold atomic borrowed
-//     growing/     filters that grow: stages shared_stages file bulk scalable atomic
+//     growing/     filters that grow: stages stage_list shared_stages file bulk scalable atomic
 //     rotating/    filters that forget (std): generations filter
 //     variants/    other layouts (feature variants); calculator/ has the figures of docs/calculator.html
 //     frontier     Frontier, a crawler's queue (feature frontier)

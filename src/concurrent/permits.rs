@@ -6,6 +6,7 @@
 
 use crate::sync::{AtomicU64, Ordering, fence};
 use core::cell::Cell;
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicUsize;
 
 /// Counters for threads. If there are more threads, some share a counter.
@@ -13,6 +14,10 @@ const STRIPES: usize = if cfg!(loom) { 1 } else { 64 };
 
 /// A thread takes at once one in so many of the permits that are left, but at least those that it needs.
 const LEASE_DIVISOR: u64 = 1024;
+
+/// The fewest permits of an epoch for which threads have counters of their own: below, a lease would save little, and the counters
+/// would take more memory than the filter.
+const MIN_STRIPED: u64 = if cfg!(loom) { 0 } else { 8 * LEASE_DIVISOR };
 
 /// Bits of a counter that count permits. The others have the epoch, so that a thread that comes late with a permit of an earlier
 /// epoch leaves this one's as they are.
@@ -23,6 +28,10 @@ const COUNT_BITS: u32 = 48;
 struct PermitCounter(AtomicU64);
 
 impl PermitCounter {
+    fn new(epoch: u64) -> Self {
+        Self(AtomicU64::new(Self::pack(epoch, 0)))
+    }
+
     fn pack(epoch: u64, count: u64) -> u64 {
         epoch << COUNT_BITS | count
     }
@@ -66,20 +75,23 @@ impl PermitCounter {
 pub(crate) struct Permits {
     /// The permits that no stripe has.
     pool: PermitCounter,
-    stripes: Box<[PermitCounter]>,
+    /// Made for the first epoch of [`MIN_STRIPED`] permits. Before, all permits are in the pool.
+    stripes: OnceLock<Box<[PermitCounter]>>,
 }
 
 impl Permits {
     pub(crate) fn new(epoch: u64, count: u64) -> Self {
-        let counter = || PermitCounter(AtomicU64::new(0));
-        let permits = Self { pool: counter(), stripes: (0..STRIPES).map(|_| counter()).collect() };
+        let permits = Self { pool: PermitCounter::new(epoch), stripes: OnceLock::new() };
         permits.reset(epoch, count);
         permits
     }
 
     /// Begins an epoch with so many permits, and drops what is left of the epoch before.
     pub(crate) fn reset(&self, epoch: u64, count: u64) {
-        self.stripes.iter().for_each(|stripe| stripe.set(epoch, 0));
+        if count >= MIN_STRIPED {
+            self.stripes.get_or_init(|| (0..STRIPES).map(|_| PermitCounter::new(epoch)).collect());
+        }
+        self.stripes().iter().for_each(|stripe| stripe.set(epoch, 0));
         // No memory has room for as many keys.
         self.pool.set(epoch, count.min((1 << COUNT_BITS) - 1));
     }
@@ -103,7 +115,7 @@ impl Permits {
             self.local().release(epoch, lease - taken);
             return taken;
         }
-        self.stripes.iter().map(|stripe| stripe.acquire(epoch, |_| max)).find(|&taken| taken > 0).unwrap_or(0)
+        self.stripes().iter().map(|stripe| stripe.acquire(epoch, |_| max)).find(|&taken| taken > 0).unwrap_or(0)
     }
 
     /// Returns permits that no key needed.
@@ -115,10 +127,14 @@ impl Permits {
     /// Permits that are not taken. While threads take leases, it is rather too low, and too high only by permits that come back
     /// unused.
     pub(crate) fn available(&self, epoch: u64) -> u64 {
-        let leased: u64 = self.stripes.iter().map(|stripe| stripe.count(epoch)).sum();
+        let leased: u64 = self.stripes().iter().map(|stripe| stripe.count(epoch)).sum();
         // Acquire, and after the stripes: what was counted there is seen to have left here. No lease counts twice.
         fence(Ordering::Acquire);
         leased + self.pool.count(epoch)
+    }
+
+    fn stripes(&self) -> &[PermitCounter] {
+        self.stripes.get().map_or(&[], |stripes| stripes)
     }
 
     /// The calling thread's counter.
@@ -128,6 +144,7 @@ impl Permits {
         thread_local! {
             static STRIPE: Cell<usize> = const { Cell::new(usize::MAX) };
         }
+        let Some(stripes) = self.stripes.get() else { return &self.pool };
         let stripe = STRIPE.with(|stripe| match stripe.get() {
             usize::MAX => {
                 stripe.set(THREADS.fetch_add(1, Ordering::Relaxed) % STRIPES);
@@ -135,7 +152,7 @@ impl Permits {
             }
             known => known,
         });
-        &self.stripes[stripe]
+        &stripes[stripe]
     }
 }
 

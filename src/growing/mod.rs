@@ -11,4 +11,6 @@ mod loom;
 pub(crate) mod scalable;
 #[cfg(feature = "std")]
 mod shared_stages;
+#[cfg(feature = "std")]
+mod stage_list;
 mod stages;

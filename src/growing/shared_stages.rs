@@ -1,5 +1,6 @@
 //! The stages of a filter that grows, with many writers: one of them builds a stage while the others continue.
 
+use super::stage_list::StageList;
 use super::stages::Stages;
 use crate::batch::collect::or_panic;
 use crate::batch::{self, MAX_UNRESOLVED, SMALL_BATCH, Unresolved};
@@ -12,10 +13,10 @@ use crate::filter::chain;
 use crate::filter::raw::RawFilter;
 use crate::layout::access::Shared;
 use crate::layout::sectorized::Sectorized;
-use crate::rate::growth::{GrowthPolicy, MAX_STAGES, combined};
+use crate::rate::growth::{GrowthPolicy, combined};
 use crate::sync::{Mutex, Ordering, fence};
 use core::fmt;
-use std::sync::{OnceLock, PoisonError};
+use std::sync::PoisonError;
 
 type Stage = RawFilter<Sectorized, Shared>;
 
@@ -23,7 +24,7 @@ type Stage = RawFilter<Sectorized, Shared>;
 pub(super) struct SharedStages {
     pub(super) growth: GrowthPolicy,
     /// The stages up to the current one. All before it are full.
-    stages: Box<[OnceLock<Stage>]>,
+    stages: StageList<Stage>,
     epoch: EpochCounter,
     /// The permits for new keys in the current stage.
     permits: Permits,
@@ -118,15 +119,14 @@ impl SharedStages {
     chain::aggregate_methods!(self, any: self.stage(0), all: self.newest_first().rev());
 
     pub(super) fn populate(&mut self) {
-        self.stages.iter_mut().filter_map(OnceLock::get_mut).for_each(Stage::populate);
+        self.stages.iter_mut().for_each(Stage::populate);
     }
 
     pub(super) fn clear(&mut self) {
-        // Its own stages come to the front.
-        self.stages.rotate_left(self.growth.merged);
+        let stages = core::mem::replace(&mut self.stages, StageList::from_iter([]));
+        self.stages = stages.into_stages().skip(self.growth.merged).take(1).collect();
+        self.stages.iter_mut().for_each(Stage::clear);
         self.growth.merged = 0;
-        self.stages[1..].iter_mut().for_each(|stage| _ = stage.take());
-        self.stages[0].get_mut().expect("it has a first stage").clear();
         self.epoch = EpochCounter::new(0);
         self.permits.reset(0, self.growth.first_keys);
     }
@@ -138,7 +138,7 @@ impl SharedStages {
 
     /// Returns a stage up to the current one.
     fn stage(&self, i: u64) -> &Stage {
-        self.stages[i as usize].get().expect("a stage is built before its epoch")
+        self.stages.get(i).expect("a stage is built before its epoch")
     }
 
     /// The stages `from` to `last`, newest first.
@@ -241,7 +241,7 @@ impl SharedStages {
         let next = full + 1;
         let (keys, rate) = (self.growth.capacity(next as usize), self.growth.rate(next as usize));
         let stage = self.stage(full).empty_with_size(keys, rate)?;
-        self.stages[next as usize].get_or_init(|| stage);
+        self.stages.set(next, stage);
         self.permits.reset(next, self.growth.capacity(next as usize));
         self.epoch.advance_to(next);
         Ok(())
@@ -258,12 +258,9 @@ impl From<Stages> for SharedStages {
     fn from(Stages { growth, stages, last_len }: Stages) -> Self {
         let last = stages.len() - 1;
         let permits = Permits::new(last as u64, growth.capacity(last) - last_len);
-        let mut stages = stages.into_iter();
-        let stages = (0..growth.merged + MAX_STAGES)
-            .map(|_| stages.next().map(|stage| Stage::from(stage.0)).map_or_else(OnceLock::new, OnceLock::from));
         Self {
             growth,
-            stages: stages.collect(),
+            stages: stages.into_iter().map(|stage| Stage::from(stage.0)).collect(),
             epoch: EpochCounter::new(last as u64),
             permits,
             growing: Mutex::new(()),
@@ -275,7 +272,7 @@ impl From<Stages> for SharedStages {
 impl From<SharedStages> for Stages {
     fn from(shared: SharedStages) -> Self {
         let last_len = shared.keys_in(shared.epoch.current());
-        let stages = shared.stages.into_iter().map_while(OnceLock::into_inner);
+        let stages = shared.stages.into_stages();
         Self { growth: shared.growth, stages: stages.map(|stage| BloomFilter(stage.into())).collect(), last_len }
     }
 }

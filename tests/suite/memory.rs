@@ -1,7 +1,7 @@
 //! The memory that filters and loads take. Linux reports it per process, so each test has one.
 #![cfg(target_os = "linux")]
 
-use bloomline::{AtomicBloomFilter, BloomFilter};
+use bloomline::{AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, RotatingBloomFilter};
 use std::process::Command;
 
 /// Runs a part of a test in a process of its own.
@@ -80,6 +80,29 @@ fn copies_and_unions_of_sparse_filters_are_sparse() {
         // Three copies of some 4 MB each, and none of a gigabyte.
         assert!(taken < 24 << 20, "{taken}");
         assert!(copy == filter);
+    });
+}
+
+/// One for each of many hosts: two kilobytes beside the bits.
+#[test]
+fn small_filters_for_many_writers_take_little_memory() {
+    alone("memory::small_filters_for_many_writers_take_little_memory", || {
+        const FILTERS: usize = 5000;
+        let per_filter = |taken: usize| taken / FILTERS;
+        let before = resident();
+        let grow: Vec<_> = (0..FILTERS).map(|_| AtomicScalableBloomFilter::new(10, 0.01).unwrap()).collect();
+        let taken = per_filter(resident() - before);
+        assert!(taken < 1500, "{taken} bytes each");
+        // Four stages.
+        grow.iter().for_each(|filter| (0..100u32).for_each(|key| _ = filter.insert(&key).unwrap()));
+        let bits: usize = grow.iter().map(AtomicScalableBloomFilter::memory_bytes).sum();
+        let taken = per_filter(resident() - before - bits);
+        assert!(taken < 3500, "{taken} bytes each beside {bits} in all");
+        let before = resident();
+        let rotate: Vec<_> = (0..FILTERS).map(|_| RotatingBloomFilter::new(10, 0.01).unwrap()).collect();
+        let taken = per_filter(resident() - before);
+        assert!(taken < 2000, "{taken} bytes each");
+        drop((grow, rotate));
     });
 }
 
