@@ -48,7 +48,7 @@
 //! The types have methods of the same names, and [`Filter`] is the trait for code that works with any of them. Any type that
 //! implements [`Key`] is a key: text, byte strings, integers, addresses, paths, and tuples and sequences of these. Their hashes
 //! are the same on every platform and in every version. [`impl_key!`] makes keys of your structs. Batches take [`Keys`]:
-//! slices, Arrow's offsets and bytes ([`Slices`]), or [`Hashes`]. [`Builder`] finds a size by keys and rate, by memory, or by a
+//! slices, Arrow's offsets and bytes ([`Slices`]), [`Hashes`], tuples of columns, or [`Selected`] rows of these. [`Builder`] finds a size by keys and rate, by memory, or by a
 //! number of probes.
 //!
 //! # Features
@@ -144,7 +144,7 @@ pub use growing::atomic::AtomicScalableBloomFilter;
 pub use growing::scalable::ScalableBloomFilter;
 pub use kernel::Kernel;
 pub use key::hash::KeyHasher;
-pub use key::keys::{Hashes, Keys, Slices};
+pub use key::keys::{Hashes, Keys, Selected, Slices};
 pub use key::single::Key;
 pub use key::within_build::WithinBuild;
 #[cfg(feature = "std")]

@@ -12,10 +12,24 @@ use alloc::vec::Vec;
 /// | a slice, an array, a [`Vec`] of [`Key`]s | its members |
 /// | [`Slices`] | byte strings that lie one after the other in one buffer, as in an Arrow array |
 /// | [`Hashes`] | keys whose hashes are known |
+/// | a tuple of 2 to 12 [`Keys`] | columns of one length, whose rows are composite keys: row i is hashed as the tuple of its members |
+/// | [`Selected`] | some rows of other keys |
 ///
 /// Implement it for columns of your own: [`len`](Self::len) and [`hash_at`](Self::hash_at) are enough.
 ///
 /// # Examples
+/// Composite keys of two columns:
+/// ```
+/// use bloomline::BloomFilter;
+///
+/// let (hosts, ports) = (["a", "b", "a"], [80u16, 80, 443]);
+/// let mut seen = BloomFilter::new(1000, 1e-6)?;
+/// assert_eq!(seen.insert_batch(&(hosts, ports), &mut [false; 3]), 3);
+/// assert!(seen.contains(&("a", 443u16)) && !seen.contains(&("b", 443u16)));
+/// # Ok::<(), bloomline::BuildError>(())
+/// ```
+///
+/// Columns of your own:
 /// ```
 /// use bloomline::{BloomFilter, Key, KeyHasher, Keys};
 ///
@@ -226,5 +240,85 @@ impl Keys for Hashes<'_> {
     #[inline]
     fn as_hashes(&self) -> Option<&[u64]> {
         Some(self.0)
+    }
+}
+
+macro_rules! tuple_keys {
+    ($First:ident $($Next:ident)+) => {
+        impl<$First: Keys, $($Next: Keys),+> Keys for ($First, $($Next),+) {
+            /// # Panics
+            /// If the columns differ in length.
+            #[inline]
+            #[track_caller]
+            #[allow(non_snake_case)]
+            fn len(&self) -> usize {
+                let ($First, $($Next),+) = self;
+                let len = $First.len();
+                $(check_column(len, $Next.len());)+
+                len
+            }
+
+            #[inline]
+            #[allow(non_snake_case)]
+            fn hash_at(&self, index: usize, hasher: &KeyHasher) -> u64 {
+                let ($First, $($Next),+) = self;
+                let hash = $First.hash_at(index, hasher);
+                $(let hash = hasher.combine(hash, $Next.hash_at(index, hasher));)+
+                hash
+            }
+
+            #[inline]
+            #[allow(non_snake_case)]
+            fn hash_from(&self, first: usize, hasher: &KeyHasher, hashes: &mut [u64]) {
+                let ($First, $($Next),+) = self;
+                $First.hash_from(first, hasher, hashes);
+                $(
+                    let slots = hashes.iter_mut().zip(first..);
+                    slots.for_each(|(slot, index)| *slot = hasher.combine(*slot, $Next.hash_at(index, hasher)));
+                )+
+            }
+        }
+        tuple_keys!($($Next)+);
+    };
+    ($Last:ident) => {};
+}
+
+tuple_keys!(A B C D E F G H I J K L);
+
+#[track_caller]
+fn check_column(first: usize, next: usize) {
+    assert!(first == next, "the columns of composite keys need one length, not {first} and {next}");
+}
+
+/// Some rows of other [`Keys`]: those of the indices in the second field, in their order. With it, inserts and queries leave out
+/// rows such as nulls. Indices are of 32 bits, `usize` or another integer.
+///
+/// # Examples
+/// ```
+/// use bloomline::{BloomFilter, Selected};
+///
+/// let column = [10u64, 0, 30]; // row 1 is null
+/// let rows = [0u32, 2];
+/// let mut seen = BloomFilter::new(1000, 1e-6)?;
+/// let mut new = [false; 2];
+/// assert_eq!(seen.insert_batch(&Selected(&column, &rows), &mut new), 2);
+/// assert!(seen.contains(&30u64) && !seen.contains(&0u64));
+/// # Ok::<(), bloomline::BuildError>(())
+/// ```
+///
+/// # Panics
+/// A call panics when it reaches an index at which there is no key.
+#[derive(Clone, Copy, Debug)]
+pub struct Selected<'a, K, I>(pub K, pub &'a [I]);
+
+impl<K: Keys, I: Copy + TryInto<usize>> Keys for Selected<'_, K, I> {
+    #[inline]
+    fn len(&self) -> usize {
+        self.1.len()
+    }
+
+    #[inline]
+    fn hash_at(&self, index: usize, hasher: &KeyHasher) -> u64 {
+        self.0.hash_at(self.1[index].try_into().unwrap_or(usize::MAX), hasher)
     }
 }

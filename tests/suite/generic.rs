@@ -3,7 +3,7 @@
 use bloomline::{
     AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, BorrowedBloomFilter, BuildError, Builder, FileError,
     FileErrorKind, Filter, Hashes, Kernel, Key, KeyHasher, Keys, MergeError, Plan, RotatingBloomFilter,
-    ScalableBloomFilter, Slices, WithinBuild,
+    ScalableBloomFilter, Selected, Slices, WithinBuild,
 };
 use proptest::prelude::*;
 use std::collections::HashSet;
@@ -133,6 +133,45 @@ proptest! {
         let mut bitmap = vec![!0; texts.len().div_ceil(64)];
         prop_assert_eq!(expected.0.prune_bitmap(&Slices::new(&offsets, &bytes), &mut bitmap), texts.len());
     }
+}
+
+proptest! {
+    /// Rows of several columns are tuples, and selected rows are the keys at their indices.
+    #[test]
+    fn columns_and_selected_rows_are_the_keys_of_their_rows(
+        rows in prop::collection::vec((".{0,9}", any::<u16>(), any::<[u8; 3]>()), 1..1200),
+        picks in prop::collection::vec(any::<prop::sample::Index>(), 0..1200),
+    ) {
+        let hasher = KeyHasher::new(7);
+        let texts: Vec<&str> = rows.iter().map(|row| row.0.as_str()).collect();
+        let numbers: Vec<u16> = rows.iter().map(|row| row.1).collect();
+        let bytes: Vec<u8> = rows.iter().flat_map(|row| row.2).collect();
+        let offsets: Vec<u32> = (0..=rows.len() as u32).map(|row| 3 * row).collect();
+        let columns = (&texts, &numbers[..], Slices::new(&offsets, &bytes));
+        let hashes = |keys: &dyn Keys| {
+            let mut hashes = vec![0; keys.len()];
+            keys.hash_from(0, &hasher, &mut hashes);
+            assert!(hashes.iter().enumerate().all(|(i, &hash)| hash == keys.hash_at(i, &hasher)));
+            hashes
+        };
+        let wanted: Vec<u64> = rows.iter().map(|row| row.hash_with(&hasher)).collect();
+        prop_assert_eq!(hashes(&columns), &wanted[..]);
+        let picks: Vec<i64> = picks.iter().map(|pick| pick.index(rows.len()) as i64).collect();
+        let picked: Vec<u64> = picks.iter().map(|&pick| wanted[pick as usize]).collect();
+        prop_assert_eq!(hashes(&Selected(&columns, &picks)), picked);
+    }
+}
+
+#[test]
+fn columns_of_two_lengths_and_rows_without_a_key_panic() {
+    let filter = BloomFilter::new(10, 0.1).unwrap();
+    let panics = |keys: &(dyn Keys + std::panic::RefUnwindSafe), rows: usize| {
+        catch_unwind(|| filter.contains_batch(keys, &mut vec![false; rows])).is_err()
+    };
+    assert!(!panics(&([1u8; 3], ["a"; 3], [true; 3]), 3));
+    assert!(panics(&([1u8; 3], ["a"; 3], [true; 2]), 3) && panics(&([1u8; 2], ["a"; 3]), 2));
+    assert!(!panics(&Selected([1u8, 2], &[1, 0, 1]), 3));
+    assert!(panics(&Selected([1u8, 2], &[2]), 1) && panics(&Selected([1u8, 2], &[-1]), 1));
 }
 
 #[test]
