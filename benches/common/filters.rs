@@ -88,7 +88,7 @@ impl RawLines {
         Self(map)
     }
 
-    /// Counts the bytes that are 1. There are none.
+    /// Counts the bytes that are 1: zero.
     #[allow(unsafe_code)]
     pub fn read(&self, hashes: &[u64]) -> usize {
         const PREFETCH_DISTANCE: usize = 64;

@@ -1,6 +1,6 @@
 //! The progress bar: the last line on the screen, on standard error; or lines of JSON there, for a program that draws it.
 
-use crate::stall::SCREEN;
+use crate::write_watchdog::SCREEN;
 use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 use serde_json::json;
@@ -59,7 +59,7 @@ pub fn begin(total: Option<u64>) -> ProgressBar {
     let bar = bar.with_style(style.progress_chars("#>-").tick_chars("-\\|/ "));
     bar.set_draw_target(match AS_JSON.load(Relaxed) {
         true => ProgressDrawTarget::hidden(),
-        false => ProgressDrawTarget::term_like_with_hz(Box::new(Screen(Term::buffered_stderr())), RATE),
+        false => ProgressDrawTarget::term_like_with_hz(Box::new(ProgressTerminal(Term::buffered_stderr())), RATE),
     });
     *self::bar() = Some(bar.clone());
     bar
@@ -99,15 +99,15 @@ pub fn end() {
 
 /// The columns that a bar may take.
 fn columns() -> u16 {
-    Screen(Term::stderr()).width()
+    ProgressTerminal(Term::stderr()).width()
 }
 
 /// The terminal without its last three columns. The echo of ^C needs them: on another line, it would keep the bar from
 /// being found again.
 #[derive(Debug)]
-struct Screen(Term);
+struct ProgressTerminal(Term);
 
-impl TermLike for Screen {
+impl TermLike for ProgressTerminal {
     fn width(&self) -> u16 {
         self.0.width().saturating_sub(3)
     }

@@ -56,7 +56,7 @@ const FOREIGN: [&str; 15] =
 
 impl Coding {
     /// Returns the coding of a file with these first bytes: [`HEAD`] of them, or fewer if the file is shorter.
-    pub fn of(head: &[u8]) -> Self {
+    pub fn from_head(head: &[u8]) -> Self {
         let head = &head[..head.len().min(HEAD)];
         let fits = |&&(_, magic, loose): &&Magic| head.len() >= magic.len().min(ENOUGH) && agree(head, magic, loose);
         MAGICS.iter().find(fits).map_or(Self::Plain, |(coding, ..)| *coding)
@@ -68,7 +68,7 @@ impl Coding {
     }
 
     /// Returns the coding of contents with these first bytes. The whole magic must match, because a short text may match in part.
-    pub fn of_contents(head: &[u8]) -> Self {
+    pub fn from_contents(head: &[u8]) -> Self {
         let fits = |&&(_, magic, loose): &&Magic| head.len() >= magic.len() && agree(head, magic, loose);
         MAGICS.iter().find(fits).map_or(Self::Plain, |(coding, ..)| *coding)
     }
@@ -86,14 +86,14 @@ impl Coding {
     }
 
     /// Returns the coding of a regular file from its current position on. The position is not changed.
-    pub fn of_file(file: &File) -> io::Result<Self> {
+    pub fn from_file(file: &File) -> io::Result<Self> {
         let mut head = [0; HEAD];
         let length = read_head(file, &mut head)?;
-        Ok(Self::of(&head[..length]))
+        Ok(Self::from_head(&head[..length]))
     }
 
     /// Returns the coding of a file to be written under this name.
-    pub fn of_name(path: &Path) -> Result<Self, Error> {
+    pub fn from_name(path: &Path) -> Result<Self, Error> {
         let ending = path.extension().map_or_else(String::new, |ending| ending.to_string_lossy().to_ascii_lowercase());
         if FOREIGN.contains(&&*ending) {
             return Err(Error::new(format!(
@@ -101,11 +101,11 @@ impl Coding {
                  ending for plain lines"
             )));
         }
-        Ok(Self::of_ending(&ending).unwrap_or(Self::Plain))
+        Ok(Self::from_ending(&ending).unwrap_or(Self::Plain))
     }
 
     /// Returns the coding for an extension in lower case.
-    pub fn of_ending(ending: &str) -> Option<Self> {
+    pub fn from_ending(ending: &str) -> Option<Self> {
         ENDINGS.iter().find(|(known, _)| *known == ending).map(|(_, coding)| *coding)
     }
 }
@@ -148,7 +148,7 @@ mod tests {
             (b"PK\n", Coding::Plain),
             (b"7z is", Coding::Plain),
         ] {
-            assert!(Coding::of(head) == expected, "{head:?}");
+            assert!(Coding::from_head(head) == expected, "{head:?}");
         }
     }
 
@@ -168,10 +168,10 @@ mod tests {
             ("a.bz2", Coding::Bzip2),
             ("a.LZ4", Coding::Lz4),
         ] {
-            assert!(Coding::of_name(Path::new(name)).is_ok_and(|coding| coding == expected), "{name}");
+            assert!(Coding::from_name(Path::new(name)).is_ok_and(|coding| coding == expected), "{name}");
         }
         for name in ["a.zip", "a.Z", "a.tgz", "a.br", "a.lzma", "a.7z"] {
-            let error = Coding::of_name(Path::new(name)).err().expect(name).to_string();
+            let error = Coding::from_name(Path::new(name)).err().expect(name).to_string();
             assert!(error.contains("is not supported"), "{error}");
         }
     }

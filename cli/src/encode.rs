@@ -42,7 +42,7 @@ pub struct Compression {
 
 impl Compression {
     /// The default level of this coding's own program.
-    pub fn of(coding: Coding) -> Self {
+    pub fn new(coding: Coding) -> Self {
         let level = match coding {
             Coding::Plain => 0,
             Coding::Gzip | Coding::Xz => 6,
@@ -55,14 +55,14 @@ impl Compression {
     }
 
     /// The compression of a file that is written under this name.
-    pub fn of_name(path: &Path) -> Result<Self, Error> {
-        Coding::of_name(path).map(Self::of)
+    pub fn from_name(path: &Path) -> Result<Self, Error> {
+        Coding::from_name(path).map(Self::new)
     }
 
     /// Returns the requested compression for a file of this name, which must not imply another coding. Without a request, the name
     /// decides.
-    pub fn of_output(path: Option<&Path>, asked: Option<Self>) -> Result<Self, Error> {
-        let named = path.map_or(Ok(Self::of(Coding::Plain)), Self::of_name)?;
+    pub fn for_output(path: Option<&Path>, asked: Option<Self>) -> Result<Self, Error> {
+        let named = path.map_or(Ok(Self::new(Coding::Plain)), Self::from_name)?;
         match (path, asked) {
             (Some(path), Some(asked)) if ![Coding::Plain, asked.coding].contains(&named.coding) => {
                 Err(Error::new(format!(
@@ -142,9 +142,9 @@ impl FromStr for Compression {
     fn from_str(text: &str) -> Result<Self, String> {
         let mut parts = text.split(':').peekable();
         let kind = parts.next().unwrap_or_default();
-        let coding = if kind == "none" { Some(Coding::Plain) } else { Coding::of_ending(kind) };
+        let coding = if kind == "none" { Some(Coding::Plain) } else { Coding::from_ending(kind) };
         let coding = coding.ok_or("not a kind of compression: give gzip, zstd, xz, bzip2, lz4 or none")?;
-        let mut compression = Self::of(coding);
+        let mut compression = Self::new(coding);
         if let Some(level) = parts.next_if(|part| !part.starts_with("long")) {
             let levels = match coding {
                 Coding::Plain | Coding::Lz4 => return Err(format!("{kind} has no level")),

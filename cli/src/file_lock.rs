@@ -19,7 +19,7 @@ pub struct FileLock {
     _file: File,
 }
 
-enum Outcome {
+enum LockOutcome {
     Locked,
     /// Another process holds the lock.
     Busy,
@@ -28,7 +28,8 @@ enum Outcome {
 }
 
 impl FileLock {
-    /// Locks a file or folder that was opened at `path`. `None` if another process holds the lock, or the path leads elsewhere by now.
+    /// Locks a file or folder that was opened at `path`. `None` if another process holds the lock, or the path leads elsewhere by
+    /// now.
     pub fn on(file: File, path: &Path) -> io::Result<Option<Self>> {
         let locked = try_lock(&file, path)?;
         Ok(locked.then_some(Self { saves: Vec::new(), _lock_file: None, _file: file }))
@@ -50,21 +51,21 @@ impl FileLock {
                 )));
             }
             match lock(&file, wait).map_err(files::failed(&path))? {
-                Outcome::Busy => {
+                LockOutcome::Busy => {
                     return Err(Error::new(format!(
                         "cannot use {target:?}: another run is writing to it; give --wait to wait until that ends, or choose another \
                          file"
                     )));
                 }
-                Outcome::Unsupported => return Ok(Self { saves: Vec::new(), _lock_file: None, _file: file }),
-                Outcome::Locked if files::is_named(&path, &opened) => {
+                LockOutcome::Unsupported => return Ok(Self { saves: Vec::new(), _lock_file: None, _file: file }),
+                LockOutcome::Locked if files::is_named(&path, &opened) => {
                     let lock_file = Some(TempFiles::file(&path));
                     let mut lock = Self { saves: Vec::new(), _lock_file: lock_file, _file: file };
                     lock.guard(target);
                     return Ok(lock);
                 }
                 // The run that held the lock removed its file after it was opened here.
-                Outcome::Locked => {}
+                LockOutcome::Locked => {}
             }
         }
     }
@@ -72,14 +73,14 @@ impl FileLock {
     /// Takes over the saves to another file, which no run makes without the lock. Removes their temporary files that a killed run
     /// left.
     pub fn guard(&mut self, target: &Path) {
-        self.saves.push(TempFiles::of_saves(target));
+        self.saves.push(TempFiles::for_target(target));
     }
 }
 
-/// Locks a file that was opened at `path`, until its last descriptor is closed. False if another process holds the lock, or the path
-/// leads elsewhere by now.
+/// Locks a file that was opened at `path`, until its last descriptor is closed. False if another process holds the lock, or the
+/// path leads elsewhere by now.
 pub fn try_lock(file: &File, path: &Path) -> io::Result<bool> {
-    let is_busy = matches!(lock(file, false)?, Outcome::Busy);
+    let is_busy = matches!(lock(file, false)?, LockOutcome::Busy);
     Ok(!is_busy && files::is_named(path, &file.metadata()?))
 }
 
@@ -90,13 +91,13 @@ pub fn locked(name: &str) -> Error {
     ))
 }
 
-fn lock(file: &File, wait: bool) -> io::Result<Outcome> {
+fn lock(file: &File, wait: bool) -> io::Result<LockOutcome> {
     match if wait { file.lock().map_err(TryLockError::Error) } else { file.try_lock() } {
-        Ok(()) => Ok(Outcome::Locked),
-        Err(TryLockError::WouldBlock) => Ok(Outcome::Busy),
+        Ok(()) => Ok(LockOutcome::Locked),
+        Err(TryLockError::WouldBlock) => Ok(LockOutcome::Busy),
         Err(TryLockError::Error(error)) => match error.kind() {
             io::ErrorKind::Interrupted => lock(file, wait),
-            io::ErrorKind::Unsupported => Ok(Outcome::Unsupported),
+            io::ErrorKind::Unsupported => Ok(LockOutcome::Unsupported),
             _ => Err(error),
         },
     }

@@ -12,35 +12,35 @@ use std::path::{self, Component, Path, PathBuf};
 
 /// The name of an input or output for the user, and its identity.
 #[derive(Clone)]
-pub struct Origin {
+pub struct NamedFile {
     name: String,
     /// `None` for devices: a terminal may be input and output at once, and so may `/dev/null`.
-    identity: Option<Identity>,
+    identity: Option<FileId>,
     regular: bool,
 }
 
 /// The identity of a file: device and inode.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Identity(u64, u64);
+pub struct FileId(u64, u64);
 
-impl Identity {
+impl FileId {
     /// Returns the identity of the file with this metadata.
-    pub fn of(metadata: &Metadata) -> Self {
+    pub fn from_metadata(metadata: &Metadata) -> Self {
         Self(metadata.dev(), metadata.ino())
     }
 }
 
-impl Origin {
+impl NamedFile {
     /// Describes an open file, by its name for the user.
     pub fn new(name: String, metadata: &Metadata) -> Self {
         let kind = metadata.file_type();
         let device = kind.is_char_device() || kind.is_block_device();
-        let identity = (!device).then(|| Identity::of(metadata));
+        let identity = (!device).then(|| FileId::from_metadata(metadata));
         Self { name, identity, regular: metadata.is_file() }
     }
 
     /// Describes a file that is opened later and may not exist; "-" is standard input.
-    pub fn of(path: &Path) -> Self {
+    pub fn from_path(path: &Path) -> Self {
         let standard = || File::from(io::stdin().as_fd().try_clone_to_owned()?).metadata();
         match if is_standard(path) { standard() } else { fs::metadata(path) } {
             Ok(metadata) => Self::new(input_name(path), &metadata),
@@ -51,7 +51,7 @@ impl Origin {
     /// True if it is the file at a path, which has this inode.
     pub fn is_at(&self, path: &Path, inode: u64) -> bool {
         let may_be = self.identity.as_ref().is_some_and(|identity| identity.1 == inode);
-        may_be && self.identity == Self::of(path).identity
+        may_be && self.identity == Self::from_path(path).identity
     }
 
     /// The name for the user.
@@ -60,7 +60,7 @@ impl Origin {
     }
 
     /// The identity, unless it is a device or does not exist.
-    pub fn identity(&self) -> Option<Identity> {
+    pub fn identity(&self) -> Option<FileId> {
         self.identity
     }
 
@@ -86,11 +86,11 @@ impl Origin {
 }
 
 /// Refuses a path to which no filter can be saved, or that is an input, before the inputs are read.
-pub fn check_target<'a>(path: &Path, inputs: impl IntoIterator<Item = &'a Origin>) -> Result<(), Error> {
+pub fn check_target<'a>(path: &Path, inputs: impl IntoIterator<Item = &'a NamedFile>) -> Result<(), Error> {
     let output = name(path);
     match fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => Err(not_regular(&output)),
-        Ok(metadata) => Origin::new(output.clone(), &metadata).check_apart(inputs, []),
+        Ok(metadata) => NamedFile::new(output.clone(), &metadata).check_apart(inputs, []),
         // The link itself would be replaced by a file.
         Err(error) if error.kind() == io::ErrorKind::NotFound && path.is_symlink() => Err(Error::new(format!(
             "cannot write to {output}: it is a link that leads to no file; remove it, or choose another output"
@@ -172,13 +172,13 @@ pub fn is_standard(path: &Path) -> bool {
 
 /// True if a path still leads to the file that was opened by it.
 pub fn is_named(path: &Path, opened: &Metadata) -> bool {
-    fs::metadata(path).is_ok_and(|named| Identity::of(&named) == Identity::of(opened))
+    fs::metadata(path).is_ok_and(|named| FileId::from_metadata(&named) == FileId::from_metadata(opened))
 }
 
 /// True if a path still names the regular file that was opened by it, and not a link to it.
 pub fn is_file_itself(path: &Path, opened: &Metadata) -> bool {
     let there = fs::symlink_metadata(path);
-    opened.is_file() && there.is_ok_and(|there| Identity::of(&there) == Identity::of(opened))
+    opened.is_file() && there.is_ok_and(|there| FileId::from_metadata(&there) == FileId::from_metadata(opened))
 }
 
 /// The folder that a file is in.

@@ -3,16 +3,16 @@
 //! Imports run from the lower of these rows to the upper ones:
 //!
 //! ```text
-//! locked stall bar phase places messages values figures
+//! unpoisoned write_watchdog bar phase byte_scan messages values figures
 //! key/            what a line's key is
-//! error word_file sort files temp_files file_lock turns signals
+//! error u64_file external_sort files temp_files file_lock reorder_buffer signals
 //! coding encode
 //! groups/         equal or similar lines: records of the first reading, and the decision on each line by its ordinal
 //! documents/      the lookups of a document's text, and the cuts that follow
 //! input/          from names to numbered chunks of lines; table.rs is the interface of tables, whose rows take the place of lines
 //! options/        the command line, a file for each group of commands
-//! against/        the tests of --against, and the overlaps found with them
-//! seen/           the keys seen so far: the set, the exact check, the tally
+//! decontaminate/  the tests of --against, and the overlaps found with them
+//! seen/           the keys seen so far: the set, the exact check, the statistics of a run
 //! output/ replace progress
 //! engine/         pass/ has the decisions about a chunk, work/ the stages from read to write
 //! report classic
@@ -25,38 +25,38 @@
 #[cfg(not(unix))]
 compile_error!("the command needs Unix: it reads files by descriptor and position");
 
-mod against;
 mod bar;
+mod byte_scan;
 mod classic;
 mod coding;
 mod commands;
+mod decontaminate;
 mod documents;
 mod encode;
 mod engine;
 mod error;
+mod external_sort;
 mod figures;
 mod file_lock;
 mod files;
 mod groups;
 mod input;
 mod key;
-mod locked;
 mod messages;
 mod options;
 mod output;
 mod phase;
-mod places;
 mod progress;
+mod reorder_buffer;
 mod replace;
 mod report;
 mod seen;
 mod signals;
-mod sort;
-mod stall;
 mod temp_files;
-mod turns;
+mod u64_file;
+mod unpoisoned;
 mod values;
-mod word_file;
+mod write_watchdog;
 
 use clap::error::ErrorKind;
 use commands::run::plan::Plan;
@@ -85,7 +85,7 @@ pub fn run_command_line(args: impl IntoIterator<Item = OsString>) -> u8 {
             return SUCCESS;
         }
     };
-    signals::give_way();
+    signals::defer_to_signal();
     match result {
         Ok(code) => code,
         // The reader has enough, like `head`.
@@ -107,8 +107,8 @@ pub fn look_at_standard_output() {
 
 fn run_command(command: Command) -> Result<u8, Error> {
     match command {
-        Command::Dedup(options) => Plan::of_dedup(*options).run(),
-        Command::Corpus(options) => Plan::of_corpus(*options).run(),
+        Command::Dedup(options) => Plan::from_dedup(*options).run(),
+        Command::Corpus(options) => Plan::from_corpus(*options).run(),
         Command::Build(options) => build::run(&options),
         Command::Check(options) => check::run(&options),
         Command::In(options) => sets::run(&options, true, false),

@@ -1,7 +1,7 @@
 //! The readings of the inputs that a run makes, and the work between them.
 
 use crate::bar;
-use crate::locked::locked;
+use crate::unpoisoned::locked;
 use indicatif::{HumanDuration, ProgressBar};
 use std::io::{self, IsTerminal};
 use std::sync::Mutex;
@@ -12,7 +12,7 @@ const LOOK: u64 = 1 << 10;
 
 /// One of the readings of the inputs.
 #[derive(Clone, Copy)]
-pub struct Pass {
+pub struct Reading {
     number: u32,
     of: u32,
     /// The duration of the last pass that ended.
@@ -22,14 +22,14 @@ pub struct Pass {
 }
 
 /// The pass that began last.
-static PASS: Mutex<Pass> = Mutex::new(Pass { number: 0, of: 1, took: Duration::ZERO, shown: false });
+static PASS: Mutex<Reading> = Mutex::new(Reading { number: 0, of: 1, took: Duration::ZERO, shown: false });
 
 /// Starts to count `of` passes.
 pub fn begin_passes(of: u32) {
-    *locked(&PASS) = Pass { number: 0, of, took: Duration::ZERO, shown: false };
+    *locked(&PASS) = Reading { number: 0, of, took: Duration::ZERO, shown: false };
 }
 
-impl Pass {
+impl Reading {
     /// Begins the next pass.
     pub fn begin(shown: bool) -> Self {
         let mut pass = locked(&PASS);
@@ -64,7 +64,7 @@ impl Pass {
 pub struct Phase {
     bar: Option<ProgressBar>,
     name: &'static str,
-    pass: Pass,
+    pass: Reading,
     steps: u64,
     done: u64,
     drawn: Instant,

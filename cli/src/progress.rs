@@ -4,9 +4,9 @@ use crate::bar;
 use crate::figures::readable_count;
 use crate::input::inputs::Input;
 use crate::messages::print;
-use crate::phase::Pass;
-use crate::seen::meter::Meter;
-use crate::seen::tally::Tally;
+use crate::phase::Reading;
+use crate::seen::remote_stats::RemoteStats;
+use crate::seen::run_stats::RunStats;
 use crate::values::StatsFormat;
 use indicatif::{HumanBytes, HumanDuration, ProgressBar};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use std::time::Instant;
 /// Shows the progress if it can be seen.
 pub struct Progress {
     bar: Option<ProgressBar>,
-    pass: Pass,
+    pass: Reading,
     /// The number of inputs.
     files: usize,
     /// Bytes read. Relaxed: it is only shown.
@@ -26,7 +26,7 @@ pub struct Progress {
     started: Instant,
     drawn: Instant,
     /// Metrics of a shared set, and the format of their reports.
-    meter: Option<Arc<Meter>>,
+    remote: Option<Arc<RemoteStats>>,
     format: Option<StatsFormat>,
 }
 
@@ -35,14 +35,14 @@ impl Progress {
     pub fn new(inputs: &[Input], read: Arc<AtomicU64>, quiet: bool, to_stdout: bool) -> Self {
         let shown = !quiet && bar::is_seen(to_stdout);
         let bar = shown.then(|| bar::begin(inputs.iter().map(|input| input.size).sum()));
-        let (pass, now) = (Pass::begin(shown), Instant::now());
+        let (pass, now) = (Reading::begin(shown), Instant::now());
         let before = read.load(Relaxed);
-        Self { bar, pass, files: inputs.len(), read, before, started: now, drawn: now, meter: None, format: None }
+        Self { bar, pass, files: inputs.len(), read, before, started: now, drawn: now, remote: None, format: None }
     }
 
     /// Adds the metrics of a shared set, if it is one.
-    pub fn of_shared(mut self, meter: Option<Arc<Meter>>, format: Option<StatsFormat>) -> Self {
-        (self.meter, self.format) = (meter, format);
+    pub fn of_shared(mut self, remote: Option<Arc<RemoteStats>>, format: Option<StatsFormat>) -> Self {
+        (self.remote, self.format) = (remote, format);
         self
     }
 
@@ -69,24 +69,24 @@ impl Progress {
 
     /// Shows the number of finished files, of found lines, and the fill of the set; `stages` is the number of its
     /// filters, unless a thread is inserting.
-    pub fn show_tally(&mut self, tally: &Tally, found: u64, stages: impl FnOnce() -> Option<usize>, files: usize) {
-        if let (Some(meter), Some(format)) = (&self.meter, self.format)
-            && let Some(figures) = meter.report(&tally.counts, self.started.elapsed())
+    pub fn show_tally(&mut self, stats: &RunStats, found: u64, stages: impl FnOnce() -> Option<usize>, files: usize) {
+        if let (Some(remote), Some(format)) = (&self.remote, self.format)
+            && let Some(figures) = remote.report(&stats.counts, self.started.elapsed())
         {
             print(&figures.format(format));
         }
-        let (all, meter) = (self.files, self.meter.clone());
+        let (all, remote) = (self.files, self.remote.clone());
         let more = || {
             let files = (all > 1).then(|| format!("{files} of {all} files"));
-            let found = format!("{} {}", readable_count(found as f64), tally.found);
-            let full = match (&tally.limit, &meter) {
-                (Some(limit), _) => Some(limit.full(&tally.counts)),
-                (None, Some(meter)) => Some(meter.word()),
+            let found = format!("{} {}", readable_count(found as f64), stats.found);
+            let full = match (&stats.limit, &remote) {
+                (Some(limit), _) => Some(limit.full(&stats.counts)),
+                (None, Some(remote)) => Some(remote.word()),
                 (None, None) => stages().map(|stages| format!("filter {stages}")),
             };
             [files, Some(found), full].into_iter().flatten().collect()
         };
-        self.show(tally.counts.lines, more, || meter.as_ref().map_or_else(Vec::new, |meter| meter.parts()));
+        self.show(stats.counts.lines, more, || remote.as_ref().map_or_else(Vec::new, |remote| remote.parts()));
     }
 
     /// Removes the bar from the screen.

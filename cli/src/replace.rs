@@ -4,11 +4,11 @@ use crate::coding::Coding;
 use crate::encode::Compression;
 use crate::error::Error;
 use crate::file_lock::{self, try_lock};
-use crate::files::{self, Identity, cannot_open, cannot_write, name};
+use crate::files::{self, FileId, cannot_open, cannot_write, name};
 use crate::input::inputs::Input;
 use crate::output::Output;
 use crate::output::atomic_file::AtomicFile;
-use crate::output::target::Target;
+use crate::output::target::OutputTarget;
 use crate::temp_files::TempFiles;
 use std::fs::{self, File, Metadata, Permissions};
 use std::io;
@@ -20,34 +20,34 @@ use std::time::{Duration, UNIX_EPOCH};
 const SET_ID: u32 = 0o6000;
 
 /// A file that is to be replaced, as it was when it was found. Its new contents are removed unless they are published.
-pub struct Replaced {
+pub struct ReplacedFile {
     /// The name for the user. A link may lead from it to the file.
     pub name: String,
     file: AtomicFile,
-    state: State,
-    begun: Option<Begun>,
+    state: FileVersion,
+    pending: Option<PendingReplace>,
 }
 
 /// The values that change when another process writes to a file.
 #[derive(PartialEq)]
-struct State {
-    identity: Option<Identity>,
+struct FileVersion {
+    identity: Option<FileId>,
     size: Option<u64>,
     modified: Option<Duration>,
 }
 
 /// The new contents and the old file, dropped in this order.
-struct Begun {
+struct PendingReplace {
     /// The new contents.
     part: TempFiles,
     /// The old file. Its lock is held until the new one has the name.
     old: File,
 }
 
-impl Replaced {
+impl ReplacedFile {
     /// Prepares to replace an input, by this path or another one to the same file. Its compression is kept, unless
     /// another is requested that its name does not contradict.
-    pub fn of(path: &Path, input: &Input, asked: Option<Compression>) -> Result<Self, Error> {
+    pub fn new(path: &Path, input: &Input, asked: Option<Compression>) -> Result<Self, Error> {
         let name = name(path);
         if input.size.is_none() || files::is_standard(path) {
             return Err(Error::new(format!(
@@ -56,12 +56,12 @@ impl Replaced {
             )));
         }
         let compression = match asked {
-            Some(asked) => Compression::of_output(Some(path), Some(asked))?,
-            None => Compression::of(input.with_file(Coding::of_file).map_err(cannot_open(&name))?),
+            Some(asked) => Compression::for_output(Some(path), Some(asked))?,
+            None => Compression::new(input.with_file(Coding::from_file).map_err(cannot_open(&name))?),
         };
-        let state = State { identity: input.origin.identity(), size: input.size, modified: input.modified };
+        let state = FileVersion { identity: input.origin.identity(), size: input.size, modified: input.modified };
         let file = AtomicFile::hidden(path.canonicalize().map_err(cannot_open(&name))?, compression);
-        Ok(Self { name, file, state, begun: None })
+        Ok(Self { name, file, state, pending: None })
     }
 
     /// The file itself, should a link lead to it.
@@ -71,7 +71,7 @@ impl Replaced {
 
     /// Begins the new contents, unless they are begun. Removes the unfinished contents that a killed run left.
     pub fn begin(&mut self) -> Result<Option<Output>, Error> {
-        if self.begun.is_some() {
+        if self.pending.is_some() {
             return Ok(None);
         }
         // A file without write permission may not be replaced.
@@ -83,32 +83,32 @@ impl Replaced {
         files::remove(&self.file.part).map_err(cannot_write(&self.name))?;
         // Registered before it exists, because a signal may arrive at any time.
         let part = TempFiles::file(&self.file.part);
-        let target = Target::of_part(&self.file, self.name.clone(), false)?;
+        let target = OutputTarget::open_part(&self.file, self.name.clone(), false)?;
         self.check()?;
-        self.begun = Some(Begun { part, old });
+        self.pending = Some(PendingReplace { part, old });
         target.begin(0, None).map(Some)
     }
 
     /// Renames the new contents, which are whole, over the old ones, if they are begun.
     pub fn publish(mut self) -> Result<(), Error> {
-        let Some(begun) = self.begun.take() else { return Ok(()) };
+        let Some(pending) = self.pending.take() else { return Ok(()) };
         let sync = || {
             let file = File::options().write(true).open(&self.file.part)?;
-            keep_owner_and_mode(&file, &begun.old.metadata()?)?;
+            keep_owner_and_mode(&file, &pending.old.metadata()?)?;
             // Before the rename: otherwise a crash could leave the name with a file whose bytes never reached the disk.
             file.sync_all()
         };
         sync().map_err(cannot_write(&self.name))?;
         self.check()?;
         self.file.commit().map_err(cannot_write(&self.name))?;
-        begun.part.release();
+        pending.part.release();
         Ok(())
     }
 
     /// Refuses a file that was written to since it was found, because the new contents are not made of its present lines.
     fn check(&self) -> Result<(), Error> {
-        let now = fs::metadata(self.path()).ok().map(|now| State {
-            identity: Some(Identity::of(&now)),
+        let now = fs::metadata(self.path()).ok().map(|now| FileVersion {
+            identity: Some(FileId::from_metadata(&now)),
             size: Some(now.len()),
             modified: now.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()),
         });
@@ -139,11 +139,11 @@ mod tests {
     use std::os::unix::fs::{chown, symlink};
     use std::path::PathBuf;
 
-    fn replaced(path: &Path) -> Replaced {
-        Replaced::of(path, &Inputs::of(&[path.to_owned()]).found[0], None).unwrap()
+    fn replaced(path: &Path) -> ReplacedFile {
+        ReplacedFile::new(path, &Inputs::from_paths(&[path.to_owned()]).found[0], None).unwrap()
     }
 
-    fn begun(path: &Path) -> (Replaced, Output) {
+    fn pending(path: &Path) -> (ReplacedFile, Output) {
         let mut replaced = replaced(path);
         let output = replaced.begin().unwrap().unwrap();
         assert!(replaced.begin().unwrap().is_none());
@@ -184,7 +184,7 @@ mod tests {
             eprintln!("SKIPPED: who is not root gives no files away");
         }
         let before = path.metadata().unwrap();
-        let (new, output) = begun(&link);
+        let (new, output) = pending(&link);
         write(&output, "new");
         assert_eq!(fs::read_to_string(&path).unwrap(), "old");
         let part = folder.path().join(".bloomline-file.part");
@@ -208,7 +208,7 @@ mod tests {
         // The state that a killed run leaves; nobody can open it.
         let left = file(folder.path(), ".bloomline-file.part", "half");
         fs::set_permissions(&left, Permissions::from_mode(0o000)).unwrap();
-        let (new, output) = begun(&path);
+        let (new, output) = pending(&path);
         write(&output, "new");
         drop(new);
         assert_eq!((fs::read_to_string(&path).unwrap(), names(folder.path())), ("old".into(), vec!["file".into()]));
@@ -218,14 +218,14 @@ mod tests {
     fn a_file_that_somebody_else_writes_to_stays() {
         let folder = tempfile::tempdir().unwrap();
         let path = file(folder.path(), "file", "old");
-        let (new, _output) = begun(&path);
+        let (new, _output) = pending(&path);
         assert!(fails(replaced(&path).begin(), "another run is writing to it"));
-        assert!(fails(Target::open(Some(&path), None, [], []), "another run is writing to it"));
+        assert!(fails(OutputTarget::open(Some(&path), None, [], []), "another run is writing to it"));
         fs::write(&path, "older and newer").unwrap();
         assert!(fails(new.publish(), "somebody wrote to it"));
         // Another file under the name, of the same size.
         let mut late = replaced(&path);
-        let (new, _output) = begun(&path);
+        let (new, _output) = pending(&path);
         fs::rename(file(folder.path(), "other", "newer and older"), &path).unwrap();
         assert!(fails(new.publish(), "somebody wrote to it"));
         assert!(fails(late.begin(), "somebody wrote to it"));
@@ -239,7 +239,7 @@ mod tests {
     fn long_names_have_short_parts() {
         let folder = tempfile::tempdir().unwrap();
         let path = file(folder.path(), &"x".repeat(255), "old");
-        let (new, output) = begun(&path);
+        let (new, output) = pending(&path);
         write(&output, "new");
         new.publish().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");

@@ -1,36 +1,42 @@
 //! The output of `--stats`.
 
 use crate::documents::rule::DocumentRule;
-use crate::engine::sink::Print;
+use crate::engine::sink::PrintOptions;
 use crate::error::Error;
 use crate::figures::{Figures, estimated, readable, readable_size};
-use crate::input::lines::{Before, What};
-use crate::seen::Seen;
-use crate::seen::counts::Counts;
+use crate::input::lines::{KeySource, Prefix};
+use crate::seen::SeenKeys;
+use crate::seen::counts::LineCounts;
 use crate::seen::exact::Exact;
+use crate::seen::run_stats::{FirstReading, RunStats};
 use crate::seen::set::KeySet;
-use crate::seen::tally::{First, Tally};
 use crate::signals;
 use bloomline::Plan;
 use std::path::Path;
 use std::time::Duration;
 
 /// The figures of a run, with the number of groups of two or more if it is known.
-pub fn of_run(seen: &Seen, tally: &Tally, what: &What, print: Print, repeated: Option<u64>) -> Figures {
+pub fn run_figures(
+    seen: &SeenKeys,
+    stats: &RunStats,
+    what: &KeySource,
+    print: PrintOptions,
+    repeated: Option<u64>,
+) -> Figures {
     let mut figures = Figures::default();
     match what {
-        What::Key(..) => of_lines(&mut figures, seen, tally, print, repeated),
-        What::Document(rule, _) if rule.second.is_some() => of_groups(&mut figures, tally, print, repeated),
-        What::Document(rule, _) => of_documents(&mut figures, tally, rule, print),
+        KeySource::Key(..) => line_figures(&mut figures, seen, stats, print, repeated),
+        KeySource::Document(rule, _) if rule.second.is_some() => group_figures(&mut figures, stats, print, repeated),
+        KeySource::Document(rule, _) => unit_figures(&mut figures, stats, rule, print),
     }
     figures
 }
 
-fn of_lines(figures: &mut Figures, seen: &Seen, tally: &Tally, print: Print, repeated: Option<u64>) {
-    let counts = &tally.counts;
+fn line_figures(figures: &mut Figures, seen: &SeenKeys, stats: &RunStats, print: PrintOptions, repeated: Option<u64>) {
+    let counts = &stats.counts;
     // The last reading has the numbers of printed lines, and the first the results.
-    let (found, disk_bytes) = match &tally.first {
-        Some(First { counts, disk_bytes }) => (counts, Some(*disk_bytes)),
+    let (found, disk_bytes) = match &stats.first {
+        Some(FirstReading { counts, disk_bytes }) => (counts, Some(*disk_bytes)),
         None => (counts, seen.exact.as_ref().map(Exact::disk_bytes)),
     };
     figures.same("lines read", "lines", counts.lines);
@@ -41,7 +47,7 @@ fn of_lines(figures: &mut Figures, seen: &Seen, tally: &Tally, print: Print, rep
     }
     figures.field("printed", printed);
     // People see it only if it is not the number of unique lines.
-    if repeated.is_some() || !print.wanted || print.before == Before::Mark || counts.kept > 0 {
+    if repeated.is_some() || !print.wanted || print.before == Prefix::Mark || counts.kept > 0 {
         figures.row("printed", printed);
     }
     figures.same("dropped", "dropped", dropped);
@@ -53,7 +59,7 @@ fn of_lines(figures: &mut Figures, seen: &Seen, tally: &Tally, print: Print, rep
         figures.both("taken back", format!("{rescued} that the filter took for repeats"), "taken_back", rescued);
         figures.both("hashes on disk", readable_size(bytes as usize), "disk_bytes", bytes);
     } else {
-        let lost = wrongly_dropped(&seen.set, tally);
+        let lost = wrongly_dropped(&seen.set, stats);
         // Each new line is lost independently with a small probability, so the sum is Poisson distributed.
         let sigma = lost.sqrt();
         figures.both("wrongly dropped", format!("{lost:.3} ± {sigma:.3} expected"), "expected_wrongly_dropped", lost);
@@ -62,8 +68,8 @@ fn of_lines(figures: &mut Figures, seen: &Seen, tally: &Tally, print: Print, rep
 }
 
 /// Adds the figures of documents, with one further number by its name.
-fn of_whole_documents(figures: &mut Figures, tally: &Tally, print: Print, name: &'static str, number: u64) {
-    let counts = &tally.counts;
+fn document_figures(figures: &mut Figures, stats: &RunStats, print: PrintOptions, name: &'static str, number: u64) {
+    let counts = &stats.counts;
     let (printed, dropped) = print.numbers(counts);
     figures.same("documents", "documents", counts.lines);
     figures.same("kept", "kept", printed);
@@ -74,16 +80,16 @@ fn of_whole_documents(figures: &mut Figures, tally: &Tally, print: Print, name: 
 }
 
 /// Adds the figures of documents that are kept or removed as a whole once all are known.
-fn of_groups(figures: &mut Figures, tally: &Tally, print: Print, repeated: Option<u64>) {
-    of_whole_documents(figures, tally, print, "repeated", repeated.unwrap_or(0));
-    if let Some(First { disk_bytes, .. }) = tally.first {
+fn group_figures(figures: &mut Figures, stats: &RunStats, print: PrintOptions, repeated: Option<u64>) {
+    document_figures(figures, stats, print, "repeated", repeated.unwrap_or(0));
+    if let Some(FirstReading { disk_bytes, .. }) = stats.first {
         figures.both("records on disk", readable_size(disk_bytes as usize), "disk_bytes", disk_bytes);
     }
 }
 
-fn of_documents(figures: &mut Figures, tally: &Tally, rule: &DocumentRule, print: Print) {
-    let units = &tally.counts.units;
-    of_whole_documents(figures, tally, print, "shortened", units.shortened);
+fn unit_figures(figures: &mut Figures, stats: &RunStats, rule: &DocumentRule, print: PrintOptions) {
+    let units = &stats.counts.units;
+    document_figures(figures, stats, print, "shortened", units.shortened);
     let share = |part: u64, all: u64, what: &str| {
         format!("{part} of {all}{what} ({:.2} %)", 100.0 * part as f64 / all.max(1) as f64)
     };
@@ -107,8 +113,8 @@ fn of_documents(figures: &mut Figures, tally: &Tally, rule: &DocumentRule, print
 
 /// The figures of a comparison: of OLD, whose lines were inserted, and of NEW, whose lines were looked up. `wanted` is true if
 /// lines in OLD are selected, `distinct` if lines of NEW were inserted too. Lines without a key may also be selected.
-pub fn of_sets(seen: &Seen, old: &Counts, tally: &Tally, wanted: bool, distinct: bool) -> Figures {
-    let (mut figures, counts) = (Figures::default(), &tally.counts);
+pub fn set_figures(seen: &SeenKeys, old: &LineCounts, stats: &RunStats, wanted: bool, distinct: bool) -> Figures {
+    let (mut figures, counts) = (Figures::default(), &stats.counts);
     figures.same("lines of OLD", "old_lines", old.lines);
     figures.same("distinct", "old_distinct", old.unique);
     figures.same("lines of NEW", "new_lines", counts.lines);
@@ -123,7 +129,7 @@ pub fn of_sets(seen: &Seen, old: &Counts, tally: &Tally, wanted: bool, distinct:
         let selected = counts.unique - counts.kept;
         let absent = if wanted { counts.dropped() + counts.kept } else { selected } as f64;
         let rate = seen.set.current_fpr();
-        let wrong = if distinct { wrongly_dropped(&seen.set, tally) } else { absent * rate / (1.0 - rate) };
+        let wrong = if distinct { wrongly_dropped(&seen.set, stats) } else { absent * rate / (1.0 - rate) };
         let label = if wanted { "wrongly selected" } else { "wrongly left out" };
         figures.both(label, format!("{wrong:.3} ± {:.3} expected", wrong.sqrt()), "expected_wrong", wrong);
     }
@@ -131,15 +137,15 @@ pub fn of_sets(seen: &Seen, old: &Counts, tally: &Tally, wanted: bool, distinct:
 }
 
 /// The figures of `build`, which has saved the filter to a file. Reads the whole filter.
-pub fn of_build(set: &KeySet, tally: &Tally, file: &Path, elapsed: Duration) -> Result<Figures, Error> {
+pub fn build_figures(set: &KeySet, stats: &RunStats, file: &Path, elapsed: Duration) -> Result<Figures, Error> {
     let keys = set.keys();
     let mut figures = Figures::default();
-    figures.same("lines read", "lines", tally.counts.lines);
-    figures.same("new", "new", tally.counts.inserted);
-    figures.unless_zero("blank", "blank", tally.counts.blank);
+    figures.same("lines read", "lines", stats.counts.lines);
+    figures.same("new", "new", stats.counts.inserted);
+    figures.unless_zero("blank", "blank", stats.counts.blank);
     figures.both("keys in all", estimated(keys, 0), "estimated_keys", keys);
-    figures.unless_zero("inputs left out", "inputs_left_out", tally.counts.left_out);
-    add_state_and_speed(&mut figures, set, tally, None, Some(file), elapsed)?;
+    figures.unless_zero("inputs left out", "inputs_left_out", stats.counts.left_out);
+    add_state_and_speed(&mut figures, set, stats, None, Some(file), elapsed)?;
     Ok(figures)
 }
 
@@ -147,15 +153,15 @@ pub fn of_build(set: &KeySet, tally: &Tally, file: &Path, elapsed: Duration) -> 
 pub fn add_state_and_speed(
     figures: &mut Figures,
     set: &KeySet,
-    tally: &Tally,
+    stats: &RunStats,
     sample: Option<u64>,
     file: Option<&Path>,
     elapsed: Duration,
 ) -> Result<(), Error> {
     let (fill, fpr) = (set.fill_ratio(), set.current_fpr());
-    let memory = tally.plan.map_or(set.memory_bytes(), |plan| plan.memory_bytes());
+    let memory = stats.plan.map_or(set.memory_bytes(), |plan| plan.memory_bytes());
     let seconds = elapsed.as_secs_f64();
-    let speed = tally.counts.bytes as f64 / 1e6 / seconds;
+    let speed = stats.counts.bytes as f64 / 1e6 / seconds;
     figures.both("fill", format!("{:.2} %", 100.0 * fill), "fill", fill);
     figures.both("rate now", readable(fpr), "fpr", fpr);
     let measured = sample.map_or(Ok((0, 0)), |sample| false_positives(set, sample))?;
@@ -180,7 +186,7 @@ pub fn add_state_and_speed(
     if filters > 1 || set.local().is_some_and(|set| set.growing().is_some()) {
         figures.same("filters", "filters", filters);
     }
-    figures.field("bytes", tally.counts.bytes);
+    figures.field("bytes", stats.counts.bytes);
     figures.both("time", format!("{seconds:.3} s"), "seconds", seconds);
     figures.both("speed", format!("{speed:.1} MB/s"), "mb_per_second", speed);
     Ok(())
@@ -207,15 +213,15 @@ fn false_positives(set: &KeySet, sample: u64) -> Result<(u64, u64), Error> {
 }
 
 /// The expected number of distinct lines that were reported as seen.
-fn wrongly_dropped(set: &KeySet, tally: &Tally) -> f64 {
-    let (before, inserted) = (tally.keys_before, tally.counts.inserted as f64);
-    match &tally.plan {
+fn wrongly_dropped(set: &KeySet, stats: &RunStats) -> f64 {
+    let (before, inserted) = (stats.keys_before, stats.counts.inserted as f64);
+    match &stats.plan {
         Some(plan) if set.shared().is_some() => {
             // Others inserted meanwhile: the lines of this run are spread evenly over all rates between the two ends.
             let after = set.keys();
             if !after.is_finite() {
                 // All bits are set: the last lines were all reported as seen.
-                return tally.counts.lines as f64 - inserted;
+                return stats.counts.lines as f64 - inserted;
             }
             let rate = |i: u64| plan.expected_fpr(i);
             let mean = match after - before {
@@ -226,7 +232,7 @@ fn wrongly_dropped(set: &KeySet, tally: &Tally) -> f64 {
         }
         // The rate was never above this one.
         None if set.shared().is_some() => inserted * set.current_fpr(),
-        Some(plan) => lost_by(plan, before, inserted, tally.counts.lines as f64),
+        Some(plan) => lost_by(plan, before, inserted, stats.counts.lines as f64),
         None => {
             // The filters are filled one after another: each is met at the rates of the filters before it and at its own rising
             // rate. A filter's bits include all lines that pass the filters before it, also the ones that it reports as seen

@@ -6,8 +6,8 @@
 use crate::bar;
 use crate::error::{Error, Stop, exit_code};
 use crate::messages::tell;
-use crate::stall;
 use crate::temp_files;
+use crate::write_watchdog;
 use crossbeam_channel::bounded;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -66,22 +66,22 @@ pub fn end_in_order(ask: impl FnOnce(i32) + Send + 'static, undone: Option<Error
 }
 
 /// Lets the first signal end the process at once until this is dropped, because nothing is out of order.
-pub struct AtOnce {
+pub struct ImmediateExit {
     ask: Option<Ask>,
     undone: Option<Error>,
 }
 
 /// Begins work that leaves nothing to put in order, even if it takes long. Fails if a signal arrived before it.
-pub fn at_once() -> Result<AtOnce, Stop> {
+pub fn at_once() -> Result<ImmediateExit, Stop> {
     let ask = ASK.lock().expect(UNPOISONED).take();
     let undone = UNDONE.lock().expect(UNPOISONED).take();
-    let begun = AtOnce { ask, undone };
+    let begun = ImmediateExit { ask, undone };
     first().map_or(Ok(begun), |signal| Err(Stop::Signal(signal)))
 }
 
-impl Drop for AtOnce {
+impl Drop for ImmediateExit {
     fn drop(&mut self) {
-        give_way();
+        defer_to_signal();
         *ASK.lock().expect(UNPOISONED) = self.ask.take();
         *UNDONE.lock().expect(UNPOISONED) = self.undone.take();
     }
@@ -103,14 +103,14 @@ pub fn flag() -> Arc<AtomicBool> {
 }
 
 /// Blocks if a signal is about to end the process, because a failure at this point may be due to it.
-pub fn give_way() {
+pub fn defer_to_signal() {
     while ENDING.load(SeqCst) {
         thread::park();
     }
 }
 
 fn end_if_stalled(signal: i32) {
-    while !stall::has_lasted(PATIENCE) {
+    while !write_watchdog::has_lasted(PATIENCE) {
         thread::sleep(PERIOD);
     }
     end(signal);

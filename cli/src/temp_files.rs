@@ -34,8 +34,9 @@ impl TempFiles {
         Self::register(Paths::File(path.to_owned()), true)
     }
 
-    /// Registers the temporary files of saves to `target`, to which no other process saves. Removes those that a killed process left.
-    pub fn of_saves(target: &Path) -> Self {
+    /// Registers the temporary files of saves to `target`, to which no other process saves. Removes those that a killed process
+    /// left.
+    pub fn for_target(target: &Path) -> Self {
         let paths = Paths::Saves(target.to_owned());
         paths.remove();
         // A save removes its own.

@@ -1,6 +1,6 @@
 //! Values of the command line that other parts of the command use, and their parsers.
 
-use crate::key::Parts;
+use crate::key::PartNumbers;
 use clap::ValueEnum;
 use parse_size::{ByteSuffix, Config};
 use std::io::{self, Write};
@@ -36,7 +36,7 @@ pub enum Nulls {
 
 impl Nulls {
     /// The treatment of such a row, if a key with a null is not a key.
-    pub fn treated(self) -> OnError {
+    pub fn policy(self) -> OnError {
         match self {
             Self::Keep => OnError::Keep,
             Self::Skip => OnError::Skip,
@@ -55,22 +55,22 @@ pub enum StatsFormat {
 }
 
 /// Parses the numbers of parts of a key, or `all`.
-pub fn parts(text: &str) -> Result<Parts, &'static str> {
+pub fn parts(text: &str) -> Result<PartNumbers, &'static str> {
     if text == ALL_PARTS {
-        return Ok(Parts::All);
+        return Ok(PartNumbers::All);
     }
     let numbers = text.split(',').map(|number| number.parse().ok().filter(|number| *number > 0));
     let mut numbers: Vec<usize> =
         numbers.collect::<Option<_>>().ok_or("give the numbers of parts of the key, from 1 on, such as 1 or 1,3")?;
     numbers.sort_unstable();
     numbers.dedup();
-    Ok(Parts::Some(numbers))
+    Ok(PartNumbers::Some(numbers))
 }
 
 /// Parses the parts of a key that are normalized, all or some, and their type.
-pub fn normal(text: &str) -> Result<Parts, &'static str> {
+pub fn normal(text: &str) -> Result<PartNumbers, &'static str> {
     match text.split_once(':') {
-        None if text == "url" => Ok(Parts::All),
+        None if text == "url" => Ok(PartNumbers::All),
         Some(("url", numbers)) => parts(numbers),
         _ => Err("give url, or url:1 for the first part of the key"),
     }

@@ -68,7 +68,7 @@ const CONFIRMATION: Duration = Duration::from_secs(1);
 #[pyclass(module = "bloomline", frozen, weakref)]
 pub(crate) struct RedisBloomFilter {
     /// A thread that re-enters within its turn finds the cell borrowed.
-    turn: ReentrantMutex<RefCell<Turn>>,
+    turn: ReentrantMutex<RefCell<Connected>>,
     watch: Arc<Mutex<Watch>>,
     name: String,
     hasher: KeyHasher,
@@ -78,7 +78,7 @@ pub(crate) struct RedisBloomFilter {
 }
 
 /// The state that only one thread has at a time.
-struct Turn {
+struct Connected {
     /// The process that the connections belong to. A forked child has them too, and must not use them.
     process: u32,
     /// `None` once it is deleted.
@@ -114,7 +114,7 @@ fn watched<T>(watch: &Mutex<Watch>, call: impl FnOnce() -> Result<T, RedisFilter
 
 impl RedisBloomFilter {
     /// Runs `work` in this thread's turn. The thread has released the GIL.
-    fn in_turn<T>(&self, work: impl FnOnce(&mut Turn) -> PyResult<T>) -> PyResult<T> {
+    fn in_turn<T>(&self, work: impl FnOnce(&mut Connected) -> PyResult<T>) -> PyResult<T> {
         let turn = loop {
             match self.turn.try_lock_for(signals::TICK) {
                 Some(turn) => break turn,
@@ -131,8 +131,8 @@ impl RedisBloomFilter {
     }
 
     /// Returns the connections of this process.
-    fn client<'a>(&self, turn: &'a mut Turn) -> PyResult<&'a mut Client> {
-        let Turn { process, client } = turn;
+    fn client<'a>(&self, turn: &'a mut Connected) -> PyResult<&'a mut Client> {
+        let Connected { process, client } = turn;
         let Some(client) = client else {
             let error = format!("the filter {:?} was deleted: open it again", self.name);
             return Err(PyValueError::new_err(error));
@@ -289,7 +289,7 @@ impl RedisBloomFilter {
             hasher: client.hasher().clone(),
             memory_bytes: plan.memory_bytes(),
             probes: plan.probes(),
-            turn: ReentrantMutex::new(RefCell::new(Turn { process: process::id(), client: Some(client) })),
+            turn: ReentrantMutex::new(RefCell::new(Connected { process: process::id(), client: Some(client) })),
             watch,
         })
     }

@@ -3,7 +3,7 @@
 //! Row groups are encoded before, or copied from an input. Only offsets change here.
 
 use crate::file::{Table, failure, start};
-use crate::form::Form;
+use crate::form::FileSchema;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bytes::Bytes;
@@ -35,13 +35,13 @@ const FOOTER_END: usize = 9;
 /// A row group for an output.
 pub struct Group {
     pub(crate) table: Arc<Table>,
-    pub(crate) form: Form,
+    pub(crate) form: FileSchema,
     /// True for a row group of the table, which may have none.
     pub(crate) is_one: bool,
-    pub(crate) contents: Contents,
+    pub(crate) contents: GroupContents,
 }
 
-pub enum Contents {
+pub enum GroupContents {
     Nothing,
     /// A copy of the row group with this number, and the Bloom filters of its columns.
     Copied(usize, Vec<Option<Sbbf>>),
@@ -63,21 +63,21 @@ pub struct GroupCounts {
 /// A file that is written: concatenated row groups, and their metadata at its end.
 #[derive(Default)]
 pub struct Assembly {
-    form: Option<Form>,
+    form: Option<FileSchema>,
     groups: Vec<RowGroupMetaData>,
-    index: Index,
+    index: PageIndexes,
     length: u64,
     counts: GroupCounts,
 }
 
 /// The page indexes of an output.
 #[derive(Clone, Debug, Default)]
-struct Index {
+struct PageIndexes {
     columns: Vec<Vec<Option<ColumnIndexMetaData>>>,
     offsets: Vec<Vec<Option<OffsetIndexMetaData>>>,
 }
 
-impl PageIndexProvider for Index {
+impl PageIndexProvider for PageIndexes {
     fn has_offset_indexes(&self) -> bool {
         self.offsets.iter().flatten().any(Option::is_some)
     }
@@ -113,17 +113,17 @@ impl Assembly {
         }
         self.counts.read += u64::from(group.is_one);
         match &group.contents {
-            Contents::Copied(..) => self.counts.copied += 1,
-            Contents::Encoded(..) => self.counts.written += 1,
-            Contents::Nothing => {}
+            GroupContents::Copied(..) => self.counts.copied += 1,
+            GroupContents::Encoded(..) => self.counts.written += 1,
+            GroupContents::Nothing => {}
         }
         match &group.contents {
-            Contents::Nothing => Ok(()),
-            Contents::Copied(number, filters) => {
+            GroupContents::Nothing => Ok(()),
+            GroupContents::Copied(number, filters) => {
                 let copy = |start, length, out: &mut _| group.table.bytes.copy(start, length, out);
                 self.add(group.table.metadata(), *number, filters, copy, out)
             }
-            Contents::Encoded(bytes, metadata) => {
+            GroupContents::Encoded(bytes, metadata) => {
                 let copy =
                     |start, length, out: &mut _| Write::write_all(out, &bytes[start as usize..][..length as usize]);
                 let columns = metadata.row_group(0).columns().iter();
@@ -230,7 +230,7 @@ impl Assembly {
     /// # Errors
     /// If the metadata is too large for the format.
     pub fn save(&self) -> Result<String> {
-        let sealed = |form: &Form| form.sealed(self.groups.clone(), Arc::new(self.index.clone()));
+        let sealed = |form: &FileSchema| form.sealed(self.groups.clone(), Arc::new(self.index.clone()));
         let sealed = self.form.as_ref().map(sealed).transpose()?;
         Ok(sealed.map_or_else(String::new, |sealed| STANDARD_NO_PAD.encode(sealed)))
     }
@@ -245,11 +245,11 @@ impl Assembly {
         let metadata = reader.parse_and_finish(&sealed)?;
         let file = metadata.file_metadata();
         let (schema, key_values) = (file.schema_descr_ptr(), file.key_value_metadata().cloned());
-        let form = Form { schema, key_values, version: file.version() };
+        let form = FileSchema { schema, key_values, version: file.version() };
         let numbers = 0..metadata.num_row_groups();
         let indexes: Vec<_> = numbers.map(|group| metadata.page_index_for_row_group(group)).collect();
         let leaves = || 0..file.schema_descr().num_columns();
-        let index = Index {
+        let index = PageIndexes {
             columns: indexes
                 .iter()
                 .map(|index| leaves().map(|leaf| index.column_index(leaf).cloned()).collect())

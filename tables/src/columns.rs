@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// The columns to read. Each is a name, or the names on the path to a member of structs.
 #[derive(Default)]
-pub struct Wanted<'a> {
+pub struct RowProjection<'a> {
     /// The columns of keys, or of a text; all columns if `None`.
     pub keys: Option<Vec<&'a [String]>>,
     /// True if the only column of keys has texts.
@@ -39,14 +39,14 @@ pub struct Columns {
     pub mask: ProjectionMask,
     /// The leaf columns that keys consist of.
     pub leaves: Vec<usize>,
-    parts: Vec<Part>,
+    parts: Vec<ColumnPart>,
     /// The values that are read beside the key.
-    values: Vec<Part>,
+    values: Vec<ColumnPart>,
     /// For each column of the table, its index among the columns read, if it is read whole.
     pub whole: Vec<Option<usize>>,
 }
 
-enum Part {
+enum ColumnPart {
     /// A column of the table, or of those that are read, and the path of struct members in it.
     Column(usize, Vec<String>),
     /// A value in the path of the file.
@@ -55,7 +55,7 @@ enum Part {
     Number(String),
 }
 
-impl Part {
+impl ColumnPart {
     /// Converts a text of the path to a number if it is one.
     fn make_number(&mut self) {
         if let Self::Constant(Some(text)) = self
@@ -68,29 +68,29 @@ impl Part {
 
 impl Columns {
     /// Finds the wanted columns. Refuses those that cannot be keys, texts or compared.
-    pub fn find(table: &Table, wanted: &Wanted<'_>) -> io::Result<Self> {
-        let &Wanted { ref keys, texts, ref values, compared } = wanted;
+    pub fn find(table: &Table, wanted: &RowProjection<'_>) -> io::Result<Self> {
+        let &RowProjection { ref keys, texts, ref values, compared } = wanted;
         let schema = table.schema();
         let roots = schema.root_schema().get_fields().len();
         let (_, mut values) = Self::parts(table, values)?;
         match (compared, values.first_mut()) {
-            (Some(compared), Some(Part::Column(root, members))) => {
+            (Some(compared), Some(ColumnPart::Column(root, members))) => {
                 let field = through_structs(table.arrow.schema().field(*root), members).expect("it was found");
                 check_compared(field.data_type(), compared == Compared::Texts)?;
             }
             (Some(Compared::All), Some(value)) => value.make_number(),
             _ => {}
         }
-        let check = |part: &Part, texts: bool| match part {
-            Part::Column(root, members) => {
+        let check = |part: &ColumnPart, texts: bool| match part {
+            ColumnPart::Column(root, members) => {
                 let field = through_structs(table.arrow.schema().field(*root), members).expect("it was found");
                 value::check(field.data_type(), texts)
             }
-            Part::Constant(_) | Part::Number(_) => Ok(()),
+            ColumnPart::Constant(_) | ColumnPart::Number(_) => Ok(()),
         };
         values.iter().try_for_each(|part| check(part, false))?;
         let Some(keys) = keys else {
-            let parts: Vec<Part> = (0..roots).map(|root| Part::Column(root, Vec::new())).collect();
+            let parts: Vec<ColumnPart> = (0..roots).map(|root| ColumnPart::Column(root, Vec::new())).collect();
             parts.iter().try_for_each(|part| check(part, texts))?;
             let leaves = (0..schema.num_columns()).collect();
             let whole = (0..roots).map(Some).collect();
@@ -99,7 +99,7 @@ impl Columns {
         let (leaves, parts) = Self::parts(table, keys)?;
         parts.iter().try_for_each(|part| check(part, texts))?;
         let roots_of_values =
-            values.iter().filter_map(|part| if let Part::Column(root, _) = part { Some(*root) } else { None });
+            values.iter().filter_map(|part| if let ColumnPart::Column(root, _) = part { Some(*root) } else { None });
         let leaves_of_values: Vec<usize> = roots_of_values
             .flat_map(|root| (0..schema.num_columns()).filter(move |&leaf| schema.get_column_root_idx(leaf) == root))
             .collect();
@@ -121,16 +121,16 @@ impl Columns {
         let whole = (0..roots).map(|root| index(root).filter(|_| is_whole(root))).collect();
         // Indexes among the columns that are read.
         let read_as = |part| match part {
-            Part::Column(root, members) => Part::Column(index(root).expect("it is read"), members),
+            ColumnPart::Column(root, members) => ColumnPart::Column(index(root).expect("it is read"), members),
             constant => constant,
         };
-        let read_as = |parts: Vec<Part>| parts.into_iter().map(read_as).collect();
+        let read_as = |parts: Vec<ColumnPart>| parts.into_iter().map(read_as).collect();
         let mask = ProjectionMask::leaves(schema, decoded);
         Ok(Self { mask, leaves, parts: read_as(parts), values: read_as(values), whole })
     }
 
     /// Returns the leaf columns at these paths, in order, and the parts.
-    fn parts(table: &Table, paths: &[&[String]]) -> io::Result<(Vec<usize>, Vec<Part>)> {
+    fn parts(table: &Table, paths: &[&[String]]) -> io::Result<(Vec<usize>, Vec<ColumnPart>)> {
         let schema = table.schema();
         let (mut leaves, mut parts) = (Vec::new(), Vec::new());
         for &path in paths {
@@ -147,7 +147,7 @@ impl Columns {
                     _ => None,
                 };
                 let (_, value) = partition.ok_or_else(|| unknown(table, path))?;
-                parts.push(Part::Constant(value.clone()));
+                parts.push(ColumnPart::Constant(value.clone()));
                 continue;
             };
             let root = schema.get_column_root_idx(first);
@@ -157,7 +157,7 @@ impl Columns {
             through_structs(table.arrow.schema().field(root), members).ok_or_else(|| {
                 io::Error::other(format!("the column {:?} is in a list; give the column of the list", literal[0]))
             })?;
-            parts.push(Part::Column(root, members.to_vec()));
+            parts.push(ColumnPart::Column(root, members.to_vec()));
             leaves.extend(own);
         }
         leaves.sort_unstable();
@@ -167,7 +167,7 @@ impl Columns {
 
     /// Returns the column of the table that is the first part of the key, if the part is a whole column.
     pub fn root(&self) -> Option<usize> {
-        let Some(Part::Column(column, members)) = self.parts.first() else { return None };
+        let Some(ColumnPart::Column(column, members)) = self.parts.first() else { return None };
         self.whole.iter().position(|read| *read == Some(*column)).filter(|_| members.is_empty())
     }
 
@@ -187,16 +187,16 @@ impl Columns {
         Self::arrays(&self.values, batch)
     }
 
-    fn arrays(parts: &[Part], batch: &RecordBatch) -> Vec<ArrayRef> {
-        let part = |part: &Part| match part {
-            Part::Constant(value) => {
+    fn arrays(parts: &[ColumnPart], batch: &RecordBatch) -> Vec<ArrayRef> {
+        let part = |part: &ColumnPart| match part {
+            ColumnPart::Constant(value) => {
                 Arc::new(StringViewArray::from_iter((0..batch.num_rows()).map(|_| value.as_deref()))) as ArrayRef
             }
-            Part::Number(text) => match text.parse() {
+            ColumnPart::Number(text) => match text.parse() {
                 Ok(whole) => Arc::new(Int64Array::from_value(whole, batch.num_rows())) as ArrayRef,
                 Err(_) => Arc::new(Float64Array::from_value(text.parse().unwrap_or(f64::NAN), batch.num_rows())),
             },
-            Part::Column(column, members) => {
+            ColumnPart::Column(column, members) => {
                 members.iter().fold(batch.column(*column).clone(), |array, member| inside(&array, member))
             }
         };

@@ -11,12 +11,12 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
 
 /// The location of damage in a file.
-pub struct Place<'a> {
+pub struct Location<'a> {
     pub group: Option<usize>,
     pub column: Option<&'a str>,
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for Location<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(group) = self.group {
             write!(f, "row group {group}")?;
@@ -56,7 +56,7 @@ pub fn caught<T>(work: impl FnOnce() -> Result<T>) -> std::result::Result<T, Opt
 }
 
 /// Runs `work`, which may fail for a damaged file, and adds the location to the error.
-pub fn in_place<T>(place: Place<'_>, work: impl FnOnce() -> Result<T>) -> io::Result<T> {
+pub fn in_place<T>(place: Location<'_>, work: impl FnOnce() -> Result<T>) -> io::Result<T> {
     caught(work).map_err(|why| {
         let why = why.unwrap_or_else(|| "it is damaged".to_owned());
         io::Error::other(format!("{place}: {why}"))
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn panics_and_failures_are_told_with_their_place() {
-        let place = || Place { group: Some(3), column: Some("a") };
+        let place = || Location { group: Some(3), column: Some("a") };
         let failed = |work: fn() -> Result<()>| in_place(place(), work).unwrap_err().to_string();
         assert_eq!(failed(|| panic!("of the library")), "row group 3, column \"a\": it is damaged");
         assert_eq!(failed(|| Err(ParquetError::EOF("a\n  b".into()))), "row group 3, column \"a\": a b");

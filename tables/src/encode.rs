@@ -1,9 +1,9 @@
 //! Rewritten row groups: each column by itself, encoded and compressed as before.
 
-use crate::assembly::{Contents, Group};
-use crate::damage::{Place, in_place, quietly};
+use crate::assembly::{Group, GroupContents};
+use crate::damage::{Location, in_place, quietly};
 use crate::file::Table;
-use crate::form::{Added, Form};
+use crate::form::{Added, FileSchema};
 use crate::json;
 use crate::rows::{Rows, more, reader};
 use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray, StringViewArray};
@@ -33,7 +33,7 @@ const MOST: f64 = 0.9;
 const FILTER_FPR: f64 = 0.01;
 
 /// Rows of a row group, some of which are written.
-pub struct Selected<'a> {
+pub struct SelectedRows<'a> {
     /// The rows.
     pub rows: &'a Rows,
     /// True for each row that is written.
@@ -48,7 +48,7 @@ pub struct Selected<'a> {
     pub filter: bool,
 }
 
-impl Selected<'_> {
+impl SelectedRows<'_> {
     /// Makes a row group of the selected rows, or none. An unchanged group is copied.
     ///
     /// # Errors
@@ -60,13 +60,13 @@ impl Selected<'_> {
 }
 
 /// Makes a row group of the selected rows, or none. An unchanged group is copied.
-fn group(selected: &Selected<'_>) -> io::Result<Group> {
-    let Selected { rows, wanted, texts, added, compression, filter } = selected;
+fn group(selected: &SelectedRows<'_>) -> io::Result<Group> {
+    let SelectedRows { rows, wanted, texts, added, compression, filter } = selected;
     let table = &rows.table;
-    let form = Form::of(table, added.as_ref())?;
+    let form = FileSchema::of(table, added.as_ref())?;
     let kept = wanted.iter().filter(|wanted| **wanted).count();
     let is_one = rows.group.is_some();
-    let nothing = || Group { table: table.clone(), form: form.clone(), is_one, contents: Contents::Nothing };
+    let nothing = || Group { table: table.clone(), form: form.clone(), is_one, contents: GroupContents::Nothing };
     let Some(group) = rows.group.filter(|_| kept > 0) else { return Ok(nothing()) };
     let metadata = table.metadata().row_group(group);
     let changes =
@@ -74,15 +74,15 @@ fn group(selected: &Selected<'_>) -> io::Result<Group> {
     let is_filtered = || rows.columns.leaves.iter().all(|&leaf| metadata.column(leaf).bloom_filter_offset().is_some());
     let stays = kept == table.rows(group) && !changes && added.is_none() && compression.is_none();
     let contents = if stays && (!filter || is_filtered()) {
-        Contents::Copied(group, filters(table, group)?)
+        GroupContents::Copied(group, filters(table, group)?)
     } else {
         encode(selected, group, kept, &form)?
     };
     Ok(Group { table: table.clone(), form, is_one, contents })
 }
 
-fn encode(selected: &Selected<'_>, group: usize, kept: usize, form: &Form) -> io::Result<Contents> {
-    let Selected { rows, wanted, texts, added, .. } = selected;
+fn encode(selected: &SelectedRows<'_>, group: usize, kept: usize, form: &FileSchema) -> io::Result<GroupContents> {
+    let SelectedRows { rows, wanted, texts, added, .. } = selected;
     let (table, metadata) = (&*rows.table, rows.table.metadata().row_group(group));
     let schema = table.schema();
 
@@ -106,7 +106,7 @@ fn encode(selected: &Selected<'_>, group: usize, kept: usize, form: &Form) -> io
     for (root, field) in fields.iter().enumerate() {
         let leaves = leaves.get(root).copied().unwrap_or(1);
         let mut writers: Vec<ArrowColumnWriter> = writers.by_ref().take(leaves).collect();
-        let place = Place { group: Some(group), column: Some(field.name()) };
+        let place = Location { group: Some(group), column: Some(field.name()) };
         in_place(place, || {
             let mut write = |array: &ArrayRef, mask: &BooleanArray| {
                 let array = match mask.true_count() {
@@ -153,11 +153,11 @@ fn encode(selected: &Selected<'_>, group: usize, kept: usize, form: &Form) -> io
     }
     row_group.close().map_err(whole)?;
     let metadata = writer.finish().map_err(whole)?;
-    Ok(Contents::Encoded(mem::take(writer.inner_mut()).into(), metadata.into()))
+    Ok(GroupContents::Encoded(mem::take(writer.inner_mut()).into(), metadata.into()))
 }
 
 /// Refuses a row group that cannot be rewritten as it was.
-fn check(Selected { rows, texts, compression, .. }: &Selected<'_>, group: usize) -> io::Result<()> {
+fn check(SelectedRows { rows, texts, compression, .. }: &SelectedRows<'_>, group: usize) -> io::Result<()> {
     for column in rows.table.metadata().row_group(group).columns() {
         let refused = match (column.column_type(), column.compression_codec()) {
             (Type::INT96, _) => "its values are of the old type INT96, which is not written; make timestamps of them",
@@ -169,7 +169,7 @@ fn check(Selected { rows, texts, compression, .. }: &Selected<'_>, group: usize)
             }
             _ => continue,
         };
-        let place = Place { group: Some(group), column: Some(&column.column_path().string()) };
+        let place = Location { group: Some(group), column: Some(&column.column_path().string()) };
         return Err(io::Error::other(format!("{place}: {refused}")));
     }
     if texts.is_some() { rows.columns.check_texts() } else { Ok(()) }
@@ -179,7 +179,7 @@ fn check(Selected { rows, texts, compression, .. }: &Selected<'_>, group: usize)
 fn filters(table: &Table, group: usize) -> io::Result<Vec<Option<Sbbf>>> {
     let filter = |column: &ColumnChunkMetaData| {
         let name = column.column_path().string();
-        let place = Place { group: Some(group), column: Some(&name) };
+        let place = Location { group: Some(group), column: Some(&name) };
         in_place(place, || Sbbf::read_from_column_chunk(column, &table.bytes))
     };
     table.metadata().row_group(group).columns().iter().map(filter).collect()
@@ -211,12 +211,12 @@ fn with_texts(array: &ArrayRef, texts: &[&Option<String>]) -> ArrayRef {
 
 /// Returns the properties of a row group: those that each column had before.
 fn properties(
-    selected: &Selected<'_>,
+    selected: &SelectedRows<'_>,
     group: &RowGroupMetaData,
     kept: u64,
     replaced: Option<usize>,
 ) -> WriterProperties {
-    let Selected { rows, compression, filter, .. } = *selected;
+    let SelectedRows { rows, compression, filter, .. } = *selected;
     let table = &*rows.table;
     let number = rows.group.unwrap_or(0);
     let index = table.metadata().page_index_for_row_group(number);

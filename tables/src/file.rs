@@ -1,6 +1,6 @@
 //! Parquet files that are read: the footer, and bytes by position.
 
-use crate::damage::{Place, caught, has_room, no_room, short};
+use crate::damage::{Location, caught, has_room, no_room, short};
 use crate::partitions::partitions;
 use crate::thrift::{check_schema, is_offset_index, typed_groups};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
@@ -55,7 +55,7 @@ pub struct Source {
 pub struct Table {
     /// The name in messages.
     pub name: String,
-    pub bytes: Positioned,
+    pub bytes: PositionedFile,
     pub arrow: ArrowReaderMetadata,
     /// The columns in the path, such as `day=2026-11-01/`, each with its value; `None` is null.
     pub partitions: Vec<(String, Option<String>)>,
@@ -63,7 +63,7 @@ pub struct Table {
 
 /// The bytes of a file, read by position, so that threads do not interfere.
 #[derive(Clone)]
-pub struct Positioned {
+pub struct PositionedFile {
     file: Arc<File>,
     length: u64,
     /// The counter of bytes that are read.
@@ -71,8 +71,8 @@ pub struct Positioned {
 }
 
 /// A sequential reader from a position.
-pub struct From {
-    bytes: Positioned,
+pub struct PositionedReader {
+    bytes: PositionedFile,
     position: u64,
 }
 
@@ -80,7 +80,7 @@ impl Table {
     /// Reads the footer of a file.
     pub fn open(Source { name, path, file, read }: Source) -> io::Result<Self> {
         let partitions = partitions(&path);
-        let bytes = Positioned::new(file.into(), read)?;
+        let bytes = PositionedFile::new(file.into(), read)?;
         let (metadata, schema) = footer(&bytes)?;
         let arrow = in_footer(|| {
             let mut reader = ParquetMetaDataReader::new_with_metadata(metadata);
@@ -141,7 +141,7 @@ fn viewed(field: &Arc<Field>) -> Arc<Field> {
 }
 
 /// Reads the footer of a file, without the page indexes, and the types of its columns.
-fn footer(bytes: &Positioned) -> io::Result<(ParquetMetaData, SchemaRef)> {
+fn footer(bytes: &PositionedFile) -> io::Result<(ParquetMetaData, SchemaRef)> {
     let (start, length) = bytes.check_ends()?;
     let memory = length * FOOTER_MEMORY;
     if !has_room(memory) {
@@ -203,7 +203,7 @@ pub fn start(column: &ColumnChunkMetaData) -> i64 {
 /// # Errors
 /// If the footer is damaged or cannot be read.
 pub fn measure(file: &File, column: Option<&[String]>) -> io::Result<(u64, u64)> {
-    let bytes = Positioned::new(Arc::new(file.try_clone()?), Arc::default())?;
+    let bytes = PositionedFile::new(Arc::new(file.try_clone()?), Arc::default())?;
     let (metadata, _) = footer(&bytes)?;
     let literal = column.map(|path| [path.join(".")]);
     let is_wanted = |path: &[String]| {
@@ -229,7 +229,7 @@ pub fn failure(error: ParquetError) -> io::Error {
     }
 }
 
-impl Positioned {
+impl PositionedFile {
     fn new(file: Arc<File>, read: Arc<AtomicU64>) -> io::Result<Self> {
         let length = file.metadata()?.len();
         Ok(Self { file, length, read })
@@ -258,7 +258,7 @@ impl Positioned {
     /// Refuses a footer that refers to bytes outside the file.
     fn check_groups(&self, metadata: &ParquetMetaData) -> io::Result<()> {
         let damaged = |group: usize, column: String, what: &str| {
-            let place = Place { group: Some(group), column: Some(&column) };
+            let place = Location { group: Some(group), column: Some(&column) };
             Err(io::Error::other(format!("{place}: {what}")))
         };
         let columns = metadata.file_metadata().schema_descr().num_columns();
@@ -323,17 +323,17 @@ impl Positioned {
     }
 }
 
-impl Length for Positioned {
+impl Length for PositionedFile {
     fn len(&self) -> u64 {
         self.length
     }
 }
 
-impl ChunkReader for Positioned {
-    type T = BufReader<From>;
+impl ChunkReader for PositionedFile {
+    type T = BufReader<PositionedReader>;
 
     fn get_read(&self, start: u64) -> Result<Self::T> {
-        let from = From { bytes: self.clone(), position: start };
+        let from = PositionedReader { bytes: self.clone(), position: start };
         // Only the header of a page is read.
         Ok(BufReader::with_capacity(512, from))
     }
@@ -351,7 +351,7 @@ impl ChunkReader for Positioned {
     }
 }
 
-impl Read for From {
+impl Read for PositionedReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.bytes.file.read_at(buffer, self.position)?;
         self.position += read as u64;

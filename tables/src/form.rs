@@ -26,7 +26,7 @@ pub enum Added {
 
 /// The properties that all row groups of a file share.
 #[derive(Clone)]
-pub struct Form {
+pub struct FileSchema {
     pub schema: SchemaDescPtr,
     pub key_values: Option<Vec<KeyValue>>,
     pub version: i32,
@@ -50,7 +50,7 @@ impl Added {
     }
 }
 
-impl Form {
+impl FileSchema {
     /// Returns the form of a table, with the added column if any.
     pub fn of(table: &Table, added: Option<&Added>) -> Result<Self> {
         let file = table.metadata().file_metadata();

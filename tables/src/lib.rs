@@ -1,7 +1,7 @@
 //! Tables for the command and the Python module: the keys of their rows, and Parquet files that are read, and written again without
 //! some of their rows. Only Unix.
 //!
-//! A [`TableReader`] returns the [`Rows`] of one row group after the other, with the columns that are [`Wanted`]. A [`Selected`]
+//! A [`TableReader`] returns the [`Rows`] of one row group after the other, with the columns that are [`RowProjection`]. A [`SelectedRows`]
 //! makes a row group of some of them, and an [`Assembly`] concatenates these. [`hash_rows`] hashes rows of arrays.
 //!
 //! Messages name options of the command, and the interface may change with it in any version.
@@ -35,8 +35,8 @@ mod thrift;
 mod value;
 
 pub use assembly::{Assembly, Group, GroupCounts};
-pub use columns::{Compared, Wanted};
-pub use encode::Selected;
+pub use columns::{Compared, RowProjection};
+pub use encode::SelectedRows;
 pub use file::{Source, measure};
 pub use form::Added;
 pub use parquet::basic::{Compression, GzipLevel, ZstdLevel};

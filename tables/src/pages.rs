@@ -1,7 +1,7 @@
 //! The pages of a row group. Sizes in their headers are checked before memory is allocated.
 
 use crate::damage::{has_room, no_room};
-use crate::file::{From, Positioned, Table};
+use crate::file::{PositionedFile, PositionedReader, Table};
 use crate::thrift::{deltas, page_sizes};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::RowGroups;
@@ -31,12 +31,12 @@ impl RowGroups for Pages<'_> {
 
     fn column_chunks(&self, leaf: usize) -> Result<Box<dyn PageIterator>> {
         let column = self.table.metadata().row_group(self.group).column(leaf);
-        let bytes = Headers { bytes: self.table.bytes.clone(), codec: column.compression_codec() };
+        let bytes = PageHeaders { bytes: self.table.bytes.clone(), codec: column.compression_codec() };
         let levels = column.column_descr();
         let levels = [levels.max_rep_level(), levels.max_def_level()];
         // Pages are consecutive, so the locations in an index are not needed.
         let pages = SerializedPageReader::new(Arc::new(bytes), column, self.num_rows(), None)?;
-        Ok(Box::new(Chunk(Some(Box::new(Checked { pages, levels })))))
+        Ok(Box::new(ColumnChunk(Some(Box::new(CheckedPages { pages, levels })))))
     }
 
     fn row_groups(&self) -> Box<dyn Iterator<Item = &RowGroupMetaData> + '_> {
@@ -49,9 +49,9 @@ impl RowGroups for Pages<'_> {
 }
 
 /// The only column chunk.
-struct Chunk(Option<Box<dyn PageReader>>);
+struct ColumnChunk(Option<Box<dyn PageReader>>);
 
-impl Iterator for Chunk {
+impl Iterator for ColumnChunk {
     type Item = Result<Box<dyn PageReader>>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -59,16 +59,16 @@ impl Iterator for Chunk {
     }
 }
 
-impl PageIterator for Chunk {}
+impl PageIterator for ColumnChunk {}
 
 /// Pages that are checked before they are decoded.
-struct Checked {
-    pages: SerializedPageReader<Headers>,
+struct CheckedPages {
+    pages: SerializedPageReader<PageHeaders>,
     /// The maximum repetition and definition levels.
     levels: [i16; 2],
 }
 
-impl Checked {
+impl CheckedPages {
     fn check(&self, page: Option<Page>) -> Result<Option<Page>> {
         match &page {
             // Each value takes at least a byte.
@@ -131,7 +131,7 @@ fn damaged(what: String) -> ParquetError {
     ParquetError::General(format!("it is damaged: {what}"))
 }
 
-impl Iterator for Checked {
+impl Iterator for CheckedPages {
     type Item = Result<Page>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -139,7 +139,7 @@ impl Iterator for Checked {
     }
 }
 
-impl PageReader for Checked {
+impl PageReader for CheckedPages {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         let page = self.pages.get_next_page()?;
         self.check(page)
@@ -168,22 +168,22 @@ impl PageReader for Checked {
 }
 
 /// The bytes of a file. Bytes that are read sequentially are the header of a page.
-struct Headers {
-    bytes: Positioned,
+struct PageHeaders {
+    bytes: PositionedFile,
     codec: CompressionCodec,
 }
 
-impl Length for Headers {
+impl Length for PageHeaders {
     fn len(&self) -> u64 {
         self.bytes.len()
     }
 }
 
-impl ChunkReader for Headers {
-    type T = Header;
+impl ChunkReader for PageHeaders {
+    type T = PageHeader;
 
-    fn get_read(&self, start: u64) -> Result<Header> {
-        Ok(Header { bytes: self.bytes.get_read(start)?, codec: Some(self.codec) })
+    fn get_read(&self, start: u64) -> Result<PageHeader> {
+        Ok(PageHeader { bytes: self.bytes.get_read(start)?, codec: Some(self.codec) })
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
@@ -192,12 +192,12 @@ impl ChunkReader for Headers {
 }
 
 /// The header of a page. It is checked when the first byte is read: before that, it is unknown whether there is a page.
-struct Header {
-    bytes: BufReader<From>,
+struct PageHeader {
+    bytes: BufReader<PositionedReader>,
     codec: Option<CompressionCodec>,
 }
 
-impl Read for Header {
+impl Read for PageHeader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if let Some(codec) = self.codec.take() {
             check_header(self.bytes.fill_buf()?, codec)?;

@@ -1,9 +1,9 @@
 //! The rows of a table, by row group, with the columns that their keys consist of.
 
-use crate::columns::{Columns, Wanted};
-use crate::damage::{Place, has_room, in_place};
+use crate::columns::{Columns, RowProjection};
+use crate::damage::{Location, has_room, in_place};
 use crate::file::{Source, Table};
-use crate::form::{self, Form};
+use crate::form::{self, FileSchema};
 use crate::json;
 use crate::pages::Pages;
 use crate::value::Row;
@@ -48,7 +48,7 @@ impl TableReader {
     ///
     /// # Errors
     /// If the file is not a sound Parquet file, or has no such columns.
-    pub fn open(source: Source, done: u64, wanted: &Wanted<'_>) -> io::Result<Self> {
+    pub fn open(source: Source, done: u64, wanted: &RowProjection<'_>) -> io::Result<Self> {
         let table = Table::open(source)?;
         let columns = Columns::find(&table, wanted)?;
         let (mut next, mut left) = (0, done as usize);
@@ -70,7 +70,7 @@ impl TableReader {
         }
         added.map_or(Ok(()), |name| form::check_added(&self.table, name))?;
         let Some(first) = first else { return Ok(()) };
-        let [first, form] = [first, self].map(|reader| Form::of(&reader.table, None));
+        let [first, form] = [first, self].map(|reader| FileSchema::of(&reader.table, None));
         first?.check(&form?, &self.table.name)
     }
 
@@ -92,7 +92,7 @@ impl TableReader {
         let batches = self.read(group, start)?;
         let read: usize = batches.iter().map(RecordBatch::num_rows).sum();
         if read != range.len() {
-            let place = Place { group: Some(group), column: None };
+            let place = Location { group: Some(group), column: None };
             return Err(io::Error::other(format!(
                 "{place}: {read} rows are there, and its footer tells of {}",
                 range.len()
@@ -104,11 +104,11 @@ impl TableReader {
     /// Decodes the columns of a row group, from a row on. On failure, columns are decoded one by one to find the damaged one.
     fn read(&self, group: usize, from: usize) -> io::Result<Vec<RecordBatch>> {
         let all = || read(&self.table, group, self.columns.mask.clone(), from);
-        in_place(Place { group: Some(group), column: None }, all).map_err(|error| {
+        in_place(Location { group: Some(group), column: None }, all).map_err(|error| {
             let schema = self.table.schema();
             let alone = |&leaf: &usize| {
                 let path = schema.column(leaf).path().string();
-                let place = Place { group: Some(group), column: Some(&path) };
+                let place = Location { group: Some(group), column: Some(&path) };
                 in_place(place, || read(&self.table, group, ProjectionMask::leaves(schema, [leaf]), from)).err()
             };
             self.columns.leaves.iter().find_map(alone).unwrap_or(error)

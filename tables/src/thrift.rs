@@ -105,7 +105,7 @@ impl<'a> Thrift<'a> {
 
     /// Reads the fields of a top-level struct, up to its end or until `found` has enough. `found` gets the id and the type of each,
     /// and returns whether it read the value.
-    fn fields(&mut self, mut found: impl FnMut(&mut Self, i64, u8) -> Option<Found>) -> Option<()> {
+    fn fields(&mut self, mut found: impl FnMut(&mut Self, i64, u8) -> Option<ThriftValue>) -> Option<()> {
         let mut id = 0;
         loop {
             let kind = self.field(&mut id)?;
@@ -113,15 +113,15 @@ impl<'a> Thrift<'a> {
                 return Some(());
             }
             match found(self, id, kind)? {
-                Found::Read => {}
-                Found::Other => self.skip(kind, false, DEEPEST)?,
-                Found::Enough => return Some(()),
+                ThriftValue::Read => {}
+                ThriftValue::Other => self.skip(kind, false, DEEPEST)?,
+                ThriftValue::Enough => return Some(()),
             }
         }
     }
 }
 
-enum Found {
+enum ThriftValue {
     Read,
     Other,
     Enough,
@@ -132,7 +132,7 @@ pub fn check_schema(footer: &[u8]) -> Result<(), String> {
     let mut deepest = 0;
     let whole = Thrift(footer).fields(|footer, id, kind| {
         if (id, kind) != (2, LIST) {
-            return Some(Found::Other);
+            return Some(ThriftValue::Other);
         }
         let (mut left, _) = footer.list()?;
         // For each level, the number of columns left.
@@ -142,10 +142,10 @@ pub fn check_schema(footer: &[u8]) -> Result<(), String> {
             let mut children = 0;
             footer.fields(|column, id, kind| {
                 if (id, kind) != (5, NUMBER) {
-                    return Some(Found::Other);
+                    return Some(ThriftValue::Other);
                 }
                 children = u64::try_from(column.number()?).ok()?;
-                Some(Found::Read)
+                Some(ThriftValue::Read)
             })?;
             (children <= left).then_some(())?;
             if let Some(level) = levels.last_mut() {
@@ -157,7 +157,7 @@ pub fn check_schema(footer: &[u8]) -> Result<(), String> {
                 levels.pop();
             }
         }
-        Some(Found::Enough)
+        Some(ThriftValue::Enough)
     });
     match whole {
         None => Err("its footer is damaged: the schema is cut".to_owned()),
@@ -173,10 +173,10 @@ pub fn typed_groups(footer: &[u8]) -> Option<Vec<u8>> {
     let mut place = None;
     Thrift(footer).fields(|rest, id, kind| {
         if (id, kind) != (4, LIST) {
-            return Some(Found::Other);
+            return Some(ThriftValue::Other);
         }
         place = Some(footer.len() - rest.0.len()).filter(|_| rest.0.first() == Some(&0));
-        Some(Found::Enough)
+        Some(ThriftValue::Enough)
     })?;
     let mut typed = footer.to_vec();
     typed[place?] = STRUCT;

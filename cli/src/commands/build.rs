@@ -1,25 +1,25 @@
 //! `bloomline build`: builds a filter of lines in a file.
 
-use crate::commands::kinds;
-use crate::commands::scan::Scan;
+use crate::commands::input_kinds;
+use crate::commands::scan::ScanOptions;
 use crate::engine::work::Work;
 use crate::error::{Error, Stop};
 use crate::file_lock::FileLock;
-use crate::files::{self, Origin};
+use crate::files::{self, NamedFile};
 use crate::input::header;
 use crate::input::hints;
 use crate::input::inputs::{Input, Inputs};
 use crate::input::lines::ends::LineEnds;
-use crate::input::lines::{Hashing, What};
-use crate::input::table::Wish;
+use crate::input::lines::{HashOptions, KeySource};
+use crate::input::table::TableOptions;
 use crate::key::KeyRule;
-use crate::locked::locked;
 use crate::messages::print;
 use crate::options::BuildOptions;
 use crate::report;
+use crate::seen::run_stats::RunStats;
 use crate::seen::set::KeySet;
-use crate::seen::tally::Tally;
-use crate::seen::{Seen, sizing};
+use crate::seen::{SeenKeys, sizing};
+use crate::unpoisoned::locked;
 use crate::values::OnError;
 use crossbeam_channel::never;
 use std::io;
@@ -35,12 +35,12 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
     let own = files::of_filter(&options.output).into_iter().skip(usize::from(!options.append));
     let own: Vec<PathBuf> = own.chain(reading.list().map(Path::to_owned)).collect();
     let mut inputs = Inputs::check(&reading.named(), &own, reading.on_error != OnError::Fail)?;
-    let list = reading.list().map(Origin::of);
+    let list = reading.list().map(NamedFile::from_path);
     files::check_target(&options.output, inputs.found.iter().map(|input| &input.origin).chain(&list))?;
     let _lock = FileLock::beside(&options.output, options.wait)?;
-    let rule = kinds::rule(&[&inputs], options.key.rule())?;
+    let rule = input_kinds::rule(&[&inputs], options.key.rule())?;
     let format = options.key.format(reading.end());
-    kinds::check_format(&[&inputs], format, Some(&rule), options.key.crlf)?;
+    input_kinds::check_format(&[&inputs], format, Some(&rule), options.key.crlf)?;
     hints::give(&[&inputs], reading.end(), &rule, options.quiet);
     if rule.is_by_place() {
         let go_on = reading.on_error != OnError::Fail;
@@ -57,30 +57,30 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
     });
     let ends = Arc::new(LineEnds::new(options.quiet));
     let key_name = rule.name();
-    let (set, limit, unknown) = sizing::of_build(options, &key_name, &inputs.found)?;
-    let mut tally = Tally::new(&set, limit, "lines", "key", options.quiet);
-    tally.begin(&set);
-    let mut work = work(options, &rule, &ends, inputs, set, tally)?;
+    let (set, limit, unknown) = sizing::set_for_build(options, &key_name, &inputs.found)?;
+    let mut stats = RunStats::new(&set, limit, "lines", "key", options.quiet);
+    stats.begin(&set);
+    let mut work = work(options, &rule, &ends, inputs, set, stats)?;
     if unknown || work.seen.look().set.is_outgrown() {
-        let counts = locked(&work.tally).counts.clone();
-        let mut set = sizing::of_counted(options, &key_name, counts.inserted.max(1))?;
+        let counts = locked(&work.stats).counts.clone();
+        let mut set = sizing::set_for_count(options, &key_name, counts.inserted.max(1))?;
         let spool = work.seen.write().set.take_spool();
         if let Some(spool) = spool {
             set.insert_spool(spool)?;
             work.seen.write().set = set;
         } else {
-            let tally = Tally::new(&set, None, "lines", "key", true);
-            work = self::work(options, &rule, &ends, again.map_err(unread)?, set, tally)?;
-            locked(&work.tally).counts.left_out = counts.left_out;
+            let stats = RunStats::new(&set, None, "lines", "key", true);
+            work = self::work(options, &rule, &ends, again.map_err(unread)?, set, stats)?;
+            locked(&work.stats).counts.left_out = counts.left_out;
         }
     }
     save(options, &work)?;
-    let tally = locked(&work.tally);
+    let stats = locked(&work.stats);
     if let Some(format) = options.stats {
         let set = &work.seen.look().set;
-        print(&report::of_build(set, &tally, &options.output, started.elapsed())?.format(format));
+        print(&report::build_figures(set, &stats, &options.output, started.elapsed())?.format(format));
     }
-    Ok(tally.exit_code())
+    Ok(stats.exit_code())
 }
 
 fn unread(source: io::Error) -> Error {
@@ -96,14 +96,21 @@ fn work(
     ends: &Arc<LineEnds>,
     inputs: Inputs,
     set: KeySet,
-    tally: Tally,
+    stats: RunStats,
 ) -> Result<Arc<Work>, Error> {
     let BuildOptions { reading, key, quiet, .. } = options;
-    let what = What::Key(rule.clone(), None);
-    let hashing = Hashing::of_keys(set.hasher(), key.format(reading.end()), what, key.nulls.treated());
-    let hashing = Hashing { ends: Arc::clone(ends), ..hashing };
-    let scan = Scan { reading, hashing, quiet: *quiet, wish: Wish::default(), eol: None, wakes: never() };
-    match scan.insert(inputs, Seen::new(set), tally)? {
+    let what = KeySource::Key(rule.clone(), None);
+    let hashing = HashOptions::for_keys(set.hasher(), key.format(reading.end()), what, key.nulls.policy());
+    let hashing = HashOptions { ends: Arc::clone(ends), ..hashing };
+    let scan = ScanOptions {
+        reading,
+        hashing,
+        quiet: *quiet,
+        write_options: TableOptions::default(),
+        eol: None,
+        events: never(),
+    };
+    match scan.insert(inputs, SeenKeys::new(set), stats)? {
         (_, Some(Stop::After(error))) => Err(error),
         (work, _) => Ok(work),
     }
@@ -113,7 +120,7 @@ fn work(
 fn save(options: &BuildOptions, work: &Work) -> Result<(), Error> {
     let set = &mut work.seen.write().set;
     set.fix();
-    let plan = &mut locked(&work.tally).plan;
+    let plan = &mut locked(&work.stats).plan;
     *plan = plan.or(set.plan());
     if !options.append && !options.no_shrink {
         set.shrink()?;

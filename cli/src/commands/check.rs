@@ -1,21 +1,21 @@
 //! `bloomline check`: prints the lines that are in a filter, like grep.
 
-use crate::commands::kinds;
-use crate::commands::scan::{self, Scan};
+use crate::commands::input_kinds;
+use crate::commands::scan::{self, ScanOptions};
 use crate::error::Error;
-use crate::files::{self, Origin};
+use crate::files::{self, NamedFile};
 use crate::input::header;
 use crate::input::hints;
 use crate::input::inputs::Inputs;
 use crate::input::lines::ends::LineEnds;
-use crate::input::lines::{Hashing, What};
-use crate::input::table::Wish;
+use crate::input::lines::{HashOptions, KeySource};
+use crate::input::table::TableOptions;
 use crate::messages::warn;
 use crate::options::CheckOptions;
 use crate::output::Output;
+use crate::seen::remote_set::{Address, RemoteSet};
 use crate::seen::set::KeySet;
-use crate::seen::shared::{Address, Shared};
-use crate::seen::{Seen, SharedSeen};
+use crate::seen::{SeenKeys, SharedSeenKeys};
 use crate::values::OnError;
 use crossbeam_channel::never;
 use std::path::{Path, PathBuf};
@@ -28,36 +28,44 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
     let of_state = options.state.iter().flat_map(|state| files::of_filter(state));
     let own: Vec<PathBuf> = of_state.chain(besides().map(Path::to_owned)).collect();
     let mut inputs = Inputs::check(&reading.named(), &own, true)?;
-    let rule = kinds::rule(&[&inputs], key.rule())?;
-    kinds::check_format(&[&inputs], format, Some(&rule), key.crlf)?;
+    let rule = input_kinds::rule(&[&inputs], key.rule())?;
+    input_kinds::check_format(&[&inputs], format, Some(&rule), key.crlf)?;
     hints::give(&[&inputs], reading.end(), &rule, select.quiet);
     let prints = !select.any && !select.total;
     if prints {
-        kinds::check_one(&inputs)?;
+        input_kinds::check_one(&inputs)?;
     }
     if prints || rule.is_by_place() {
         let remedy = if prints { header::ONE } else { header::BY_PLACE };
         header::check_all(&mut [&mut inputs], reading.cut(format), remedy, reading.on_error != OnError::Fail)?;
     }
-    let besides: Vec<Origin> = besides().map(Origin::of).collect();
+    let besides: Vec<NamedFile> = besides().map(NamedFile::from_path).collect();
     let origins = inputs.found.iter().map(|input| &input.origin).chain(&besides);
     let output = if select.any { None } else { Some(Output::standard(origins)?) };
     let filter = filter(options, &rule.name())?;
-    let excess = filter.made_for().filter(|_| !select.quiet).and_then(|(keys, _)| filter.excess(keys));
-    if let Some(excess) = excess {
-        warn(&format!("{excess}; build a larger one with -n"));
+    let overfull_warning =
+        filter.made_for().filter(|_| !select.quiet).and_then(|(keys, _)| filter.overfull_warning(keys));
+    if let Some(overfull_warning) = overfull_warning {
+        warn(&format!("{overfull_warning}; build a larger one with -n"));
     }
-    let hashing = Hashing::of_keys(filter.hasher(), format, What::Key(rule, None), key.nulls.treated());
-    let hashing = Hashing { ends: LineEnds::new(select.quiet).into(), ..hashing };
-    let scan = Scan { reading, hashing, quiet: select.quiet, wish: Wish::default(), eol: select.eol, wakes: never() };
-    let seen = SharedSeen::new(Seen::new(filter));
+    let hashing = HashOptions::for_keys(filter.hasher(), format, KeySource::Key(rule, None), key.nulls.policy());
+    let hashing = HashOptions { ends: LineEnds::new(select.quiet).into(), ..hashing };
+    let scan = ScanOptions {
+        reading,
+        hashing,
+        quiet: select.quiet,
+        write_options: TableOptions::default(),
+        eol: select.eol,
+        events: never(),
+    };
+    let seen = SharedSeenKeys::new(SeenKeys::new(filter));
     let (work, stop) = scan.select(inputs, seen, (!options.invert, None), select, output)?;
     scan::exit_code(&work, stop, 0, select.any)
 }
 
 fn filter(options: &CheckOptions, key_name: &str) -> Result<KeySet, Error> {
-    if let Some(address) = Address::of(&options.shared)? {
-        return Shared::open(&address).map(|shared| KeySet::Shared(shared.into()));
+    if let Some(address) = Address::from_options(&options.shared)? {
+        return RemoteSet::open(&address).map(|shared| KeySet::Shared(shared.into()));
     }
     KeySet::load_for(options.state.as_deref().expect("it is required"), key_name)
 }

@@ -2,21 +2,21 @@
 
 use crate::encode::Encoder;
 use crate::error::Error;
-use crate::files::{self, Origin};
-use crate::groups::choice::Choice;
-use crate::groups::decisions::{Chosen, Decided, Deciding, Member, Printed, Which, choose};
+use crate::external_sort::ExternalSort;
+use crate::files::{self, NamedFile};
+use crate::groups::choice::KeepPolicy;
+use crate::groups::decisions::{DecisionSorter, Decisions, GroupMember, GroupStats, Occurrences, PrintedLines, choose};
 use crate::groups::near::clusters::Clusters;
-use crate::groups::places::Places;
-use crate::groups::records::Records;
+use crate::groups::ordinals::Ordinals;
+use crate::groups::records::RecordFile;
 use crate::groups::reports::Reports;
 use crate::groups::values;
 use crate::input::inputs::Input;
 use crate::key::json::Pointer;
 use crate::options::GroupOptions;
 use crate::output::Output;
-use crate::output::target::Target;
+use crate::output::target::OutputTarget;
 use crate::phase::Phase;
-use crate::sort::Sorter;
 use bloomline_text::near::Near;
 use std::env;
 use std::io::Write;
@@ -26,9 +26,9 @@ use std::path::{Path, PathBuf};
 const BUFFER: usize = 1 << 16;
 
 /// The options of groups.
-pub struct Grouping {
-    choice: Choice,
-    printed: Printed,
+pub struct GroupRequest {
+    choice: KeepPolicy,
+    printed: PrintedLines,
     id: Option<Pointer>,
     pairs: Option<PathBuf>,
     clusters: Option<PathBuf>,
@@ -37,19 +37,19 @@ pub struct Grouping {
 }
 
 /// The decisions about the lines of all inputs.
-pub struct Grouped {
-    pub decided: Decided,
+pub struct GroupIndex {
+    pub decisions: Decisions,
     /// The numbers of groups, and of distinct keys.
-    pub chosen: Chosen,
+    pub chosen: GroupStats,
     pub distinct: u64,
     /// The size of the records.
     pub disk_bytes: u64,
 }
 
-impl Grouping {
-    pub fn new(options: GroupOptions, printed: Printed, near: Option<(Near, f64)>) -> Self {
+impl GroupRequest {
+    pub fn new(options: GroupOptions, printed: PrintedLines, near: Option<(Near, f64)>) -> Self {
         let GroupOptions { keep, pairs, clusters, id } = options;
-        let choice = keep.unwrap_or(Choice::First);
+        let choice = keep.unwrap_or(KeepPolicy::First);
         Self { choice, printed, id, pairs, clusters, near }
     }
 
@@ -64,7 +64,7 @@ impl Grouping {
     }
 
     /// The distinct lines that are printed.
-    pub fn which(&self) -> Which {
+    pub fn which(&self) -> Occurrences {
         self.printed.which
     }
 
@@ -75,70 +75,70 @@ impl Grouping {
 
     /// Describes the selection of printed lines, for comparison with another run.
     pub fn description(&self) -> String {
-        let Self { choice, printed: Printed { which, counted }, id, near, .. } = self;
+        let Self { choice, printed: PrintedLines { which, counted }, id, near, .. } = self;
         let id = id.as_ref().map_or(String::new(), |id| format!(", told by {id}"));
         let near = near.map_or(String::new(), |(_, threshold)| format!(", from {threshold}"));
         format!(", grouped: {choice} of {which:?}{}{id}{near}", if *counted { ", counted" } else { "" })
     }
 
     /// The values that are read of lines beside their keys.
-    pub fn values(&self) -> values::Wanted {
+    pub fn values(&self) -> values::ValueProjection {
         let choice = Some(&self.choice).filter(|choice| choice.pointer().is_some()).cloned();
-        values::Wanted { choice, id: self.id.clone() }
+        values::ValueProjection { choice, id: self.id.clone() }
     }
 
     /// Creates the records of these inputs. `had` is true if the filter has keys of earlier runs.
-    pub fn records(&self, inputs: &[Input], had: bool) -> Result<Records, Error> {
-        let places = Places::new(inputs.iter().map(|input| &*input.path));
-        Records::new(places, self.choice.clone(), self.id.is_some(), had, self.near.map(|(near, _)| near.bands()))
+    pub fn records(&self, inputs: &[Input], had: bool) -> Result<RecordFile, Error> {
+        let ordinals = Ordinals::new(inputs.iter().map(|input| &*input.path));
+        RecordFile::new(ordinals, self.choice.clone(), self.id.is_some(), had, self.near.map(|(near, _)| near.bands()))
     }
 
     /// Finds groups of equal lines, or takes the clusters, decides about each line, and writes the reports.
     pub fn decide(
         &self,
-        records: &mut Records,
+        records: &mut RecordFile,
         mut clusters: Option<Clusters>,
-        reports: Reported,
-    ) -> Result<Grouped, Error> {
-        let (mut members, mut deciding) = (Sorter::new(&env::temp_dir()), Deciding::new());
-        let member = |member: Member| members.push(member.packed());
-        let disk_bytes = records.each(clusters.as_ref(), member, |aside| deciding.push(aside))?;
+        reports: OpenReports,
+    ) -> Result<GroupIndex, Error> {
+        let (mut members, mut deciding) = (ExternalSort::new(&env::temp_dir()), DecisionSorter::new());
+        let member = |member: GroupMember| members.push(member.packed());
+        let disk_bytes = records.each(clusters.as_ref(), member, |skip| deciding.push(skip))?;
         let members = members.sorted()?;
         let members = Phase::new("deciding", members.count, false).of(members);
-        let members = members.map(|member| member.map(Member::unpacked));
+        let members = members.map(|member| member.map(GroupMember::unpacked));
         let mut distinct = records.keys;
         let chosen = choose(members, |decision| {
             distinct -= u64::from(decision.goes());
             deciding.push(decision)
         })?;
-        let places = records.places.clone();
-        let Reported { mut pairs, clusters: mut members, .. } = reports;
-        let mut told = Reports::new(&places, records.ids(), members.is_some())?;
+        let ordinals = records.ordinals.clone();
+        let OpenReports { mut pairs, clusters: mut members, .. } = reports;
+        let mut reported = Reports::new(&ordinals, records.ids(), members.is_some())?;
         let to_stdout = |path: &Option<PathBuf>| path.as_deref().is_some_and(files::is_standard);
         let name = if pairs.is_some() { "writing reports" } else { "deciding" };
         let phase = |steps| Phase::new(name, steps, to_stdout(&self.pairs));
-        let decided = deciding.end(places.clone(), self.printed, phase, |decision| {
+        let decisions = deciding.end(ordinals.clone(), self.printed, phase, |decision| {
             if let Some(pairs) = &mut pairs {
-                told.pair(decision, clusters.as_mut(), &mut |line| pairs.write(line))?;
+                reported.pair(decision, clusters.as_mut(), &mut |line| pairs.write(line))?;
             }
-            told.member(decision)
+            reported.member(decision)
         })?;
-        pairs.map_or(Ok(()), Report::end)?;
+        pairs.map_or(Ok(()), ReportFile::end)?;
         if let Some(report) = &mut members {
-            told.clusters(to_stdout(&self.clusters), &mut |piece| report.write(piece))?;
+            reported.clusters(to_stdout(&self.clusters), &mut |piece| report.write(piece))?;
         }
-        members.map_or(Ok(()), Report::end)?;
-        Ok(Grouped { decided, chosen, distinct, disk_bytes })
+        members.map_or(Ok(()), ReportFile::end)?;
+        Ok(GroupIndex { decisions, chosen, distinct, disk_bytes })
     }
 
     /// Returns warnings if no group had a value to choose by, some had values of both kinds, or misleading strings were compared.
-    pub fn warnings(&self, chosen: &Chosen) -> Vec<String> {
-        let (Chosen { asked, without, mixed, misled, .. }, Some(at)) = (chosen, self.choice.pointer()) else {
+    pub fn warnings(&self, chosen: &GroupStats) -> Vec<String> {
+        let (GroupStats { asked, without, mixed, misled, .. }, Some(at)) = (chosen, self.choice.pointer()) else {
             return Vec::new();
         };
         let at = at.to_string();
         if *asked > 0 && without == asked {
-            let what = if let Choice::Order(..) = self.choice { "string of the list" } else { "number or string" };
+            let what = if let KeepPolicy::Order(..) = self.choice { "string of the list" } else { "number or string" };
             let why = format!("groups without a {what} at {at:?} to choose by: all {asked}");
             return vec![format!("{why}; the first of each stays, so check what --keep names")];
         }
@@ -158,66 +158,71 @@ impl Grouping {
     /// Opens the report files. None of them may also be read or written otherwise.
     pub fn targets<'a>(
         &self,
-        read: impl Iterator<Item = &'a Origin>,
-        written: impl Iterator<Item = &'a Origin>,
-    ) -> Result<Targets, Error> {
-        fn open(path: Option<&PathBuf>, read: &[&Origin], written: &[&Origin]) -> Result<Option<Target>, Error> {
-            let open = |path: &PathBuf| Target::open(Some(path), None, read.iter().copied(), written.iter().copied());
+        read: impl Iterator<Item = &'a NamedFile>,
+        written: impl Iterator<Item = &'a NamedFile>,
+    ) -> Result<ReportTargets, Error> {
+        fn open(
+            path: Option<&PathBuf>,
+            read: &[&NamedFile],
+            written: &[&NamedFile],
+        ) -> Result<Option<OutputTarget>, Error> {
+            let open =
+                |path: &PathBuf| OutputTarget::open(Some(path), None, read.iter().copied(), written.iter().copied());
             path.map(open).transpose()
         }
         let (read, written): (Vec<_>, Vec<_>) = (read.collect(), written.collect());
         let pairs = open(self.pairs.as_ref(), &read, &written)?;
         let written: Vec<_> = written.into_iter().chain(pairs.as_ref().map(|pairs| &pairs.origin)).collect();
         let clusters = open(self.clusters.as_ref(), &read, &written)?;
-        Ok(Targets { pairs, clusters, tests: None })
+        Ok(ReportTargets { pairs, clusters, tests: None })
     }
 }
 
 /// The report files, open but not emptied.
 #[derive(Default)]
-pub struct Targets {
-    pairs: Option<Target>,
-    clusters: Option<Target>,
+pub struct ReportTargets {
+    pairs: Option<OutputTarget>,
+    clusters: Option<OutputTarget>,
     /// The report about tests.
-    tests: Option<Target>,
+    tests: Option<OutputTarget>,
 }
 
-impl Targets {
+impl ReportTargets {
     /// The report about tests alone.
-    pub fn of_tests(tests: Target) -> Self {
+    pub fn for_tests(tests: OutputTarget) -> Self {
         Self { tests: Some(tests), ..Self::default() }
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Target> {
+    pub fn iter(&self) -> impl Iterator<Item = &OutputTarget> {
         self.pairs.iter().chain(&self.clusters).chain(&self.tests)
     }
 
     /// Empties the files.
-    pub fn begin(self) -> Result<Reported, Error> {
-        let begin = |target: Option<Target>| {
+    pub fn begin(self) -> Result<OpenReports, Error> {
+        let begin = |target: Option<OutputTarget>| {
             let output = target.map(|target| target.begin(0, None)).transpose()?;
-            let report = |output| Report { output, buffer: String::new(), encoder: Encoder::default() };
+            let report = |output| ReportFile { output, buffer: String::new(), encoder: Encoder::default() };
             Ok::<_, Error>(output.map(report))
         };
-        Ok(Reported { pairs: begin(self.pairs)?, clusters: begin(self.clusters)?, tests: begin(self.tests)? })
+        Ok(OpenReports { pairs: begin(self.pairs)?, clusters: begin(self.clusters)?, tests: begin(self.tests)? })
     }
 }
 
 /// The reports that are being written.
 #[derive(Default)]
-pub struct Reported {
-    pairs: Option<Report>,
-    clusters: Option<Report>,
-    pub tests: Option<Report>,
+pub struct OpenReports {
+    pairs: Option<ReportFile>,
+    clusters: Option<ReportFile>,
+    pub tests: Option<ReportFile>,
 }
 
-pub struct Report {
+pub struct ReportFile {
     output: Output,
     buffer: String,
     encoder: Encoder,
 }
 
-impl Report {
+impl ReportFile {
     pub fn write(&mut self, piece: &str) -> Result<(), Error> {
         self.buffer.push_str(piece);
         if self.buffer.len() < BUFFER { Ok(()) } else { self.flush() }
@@ -234,6 +239,6 @@ impl Report {
     pub fn end(mut self) -> Result<(), Error> {
         self.flush()?;
         self.output.finish(&mut self.encoder)?;
-        self.output.settle(&mut self.encoder)
+        self.output.sync(&mut self.encoder)
     }
 }

@@ -2,10 +2,10 @@
 
 use crate::error::{Error, SUCCESS};
 use crate::figures::{Figures, LAYOUT, estimated, readable, readable_size};
-use crate::files::Origin;
+use crate::files::NamedFile;
 use crate::options::InfoOptions;
 use crate::output::Output;
-use crate::seen::local::Local;
+use crate::seen::local_set::LocalSet;
 use crate::seen::set::KeySet;
 use bloomline::{BloomFilter, Plan};
 use serde_json::json;
@@ -20,8 +20,8 @@ pub fn run(options: &InfoOptions) -> Result<u8, Error> {
     let path = &options.filter;
     figures.field("file", path.to_string_lossy().into_owned());
     // Loading verifies the checksums.
-    describe(&mut figures, &KeySet::Local(Local::load(path)?));
-    let output = Output::standard(&[Origin::of(path)])?;
+    describe(&mut figures, &KeySet::Local(LocalSet::load(path)?));
+    let output = Output::standard(&[NamedFile::from_path(path)])?;
     output.write_line(if options.json { figures.json() } else { figures.text() })?;
     Ok(SUCCESS)
 }
@@ -55,7 +55,7 @@ pub fn describe(figures: &mut Figures, set: &KeySet) {
         let name = Some(set.key_name()).filter(|name| !name.is_empty());
         figures.both("key", name.unwrap_or("unknown"), "key_name", name);
     }
-    let growing = set.local().and_then(Local::growing);
+    let growing = set.local().and_then(LocalSet::growing);
     match growing {
         Some(_) => figures.same("keys", "estimated_keys", keys),
         None => figures.both("keys", estimated(keys, 0), "estimated_keys", keys),

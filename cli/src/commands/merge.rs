@@ -2,10 +2,10 @@
 
 use crate::error::{Error, SUCCESS};
 use crate::file_lock::FileLock;
-use crate::files::{self, Origin};
+use crate::files::{self, NamedFile};
 use crate::messages::warn;
 use crate::options::MergeOptions;
-use crate::seen::local::Local;
+use crate::seen::local_set::LocalSet;
 use crate::seen::set::KeySet;
 use bloomline::ScalableBloomFilter;
 use std::mem;
@@ -13,13 +13,13 @@ use std::mem;
 /// Runs the command.
 pub fn run(options: &MergeOptions) -> Result<u8, Error> {
     let (first, others) = options.filters.split_first().expect("clap asks for one");
-    let origins: Vec<Origin> = options.filters.iter().map(|path| Origin::of(path)).collect();
+    let origins: Vec<NamedFile> = options.filters.iter().map(|path| NamedFile::from_path(path)).collect();
     files::check_target(&options.output, &origins)?;
     let _lock = FileLock::beside(&options.output, options.wait)?;
 
-    let mut merged = Local::load(first)?;
+    let mut merged = LocalSet::load(first)?;
     for path in others {
-        let mut other = Local::load(path)?;
+        let mut other = LocalSet::load(path)?;
         let (ours, theirs) = (merged.key_name(), other.key_name());
         if ours != theirs && !ours.is_empty() && !theirs.is_empty() {
             return Err(Error::new(format!(
@@ -51,8 +51,10 @@ pub fn run(options: &MergeOptions) -> Result<u8, Error> {
             )));
         }
         (None, None) => {
-            if let Some(excess) = merged.made_for().and_then(|(keys, _)| merged.excess(keys)) {
-                warn(&format!("{excess}; build the filters with -n for the keys of all, and with --no-shrink"));
+            if let Some(overfull_warning) = merged.made_for().and_then(|(keys, _)| merged.overfull_warning(keys)) {
+                warn(&format!(
+                    "{overfull_warning}; build the filters with -n for the keys of all, and with --no-shrink"
+                ));
             }
         }
         _ => {}

@@ -4,7 +4,7 @@ pub mod build;
 pub mod check;
 pub mod groups;
 pub mod info;
-pub mod kinds;
+pub mod input_kinds;
 pub mod manual;
 pub mod merge;
 pub mod plan;

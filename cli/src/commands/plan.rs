@@ -24,7 +24,11 @@ pub fn run(options: &PlanOptions) -> Result<u8, Error> {
         (true, true) => rates_json()?,
         (false, json) => {
             let layouts = layouts(options)?;
-            if json { Value::from_iter(layouts.iter().map(Planned::json)).to_string() } else { layouts_text(&layouts) }
+            if json {
+                Value::from_iter(layouts.iter().map(PlannedFilter::json)).to_string()
+            } else {
+                layouts_text(&layouts)
+            }
         }
     };
     let output = Output::standard([])?;
@@ -33,7 +37,7 @@ pub fn run(options: &PlanOptions) -> Result<u8, Error> {
 }
 
 /// A filter of some layout, before it is built.
-struct Planned {
+struct PlannedFilter {
     name: &'static str,
     keys: u64,
     memory: usize,
@@ -43,7 +47,7 @@ struct Planned {
 }
 
 /// Plans a filter of each layout by the options.
-fn layouts(options: &PlanOptions) -> Result<[Planned; 2], Error> {
+fn layouts(options: &PlanOptions) -> Result<[PlannedFilter; 2], Error> {
     let builder = BloomFilter::builder();
     let (plan, keys, classic, classic_keys) = match (options.expected_keys, options.fpr, options.memory) {
         (Some(keys), Some(rate), None) => {
@@ -66,14 +70,14 @@ fn layouts(options: &PlanOptions) -> Result<[Planned; 2], Error> {
         }
     };
     Ok([
-        Planned {
+        PlannedFilter {
             name: LAYOUT,
             keys,
             memory: plan.memory_bytes(),
             probes: plan.probes(),
             rates: LOADS.map(|load| plan.expected_fpr((keys as f64 * load) as u64)),
         },
-        Planned {
+        PlannedFilter {
             name: "classic",
             keys: classic_keys,
             memory: (classic.bits / 8.0).ceil() as usize,
@@ -83,7 +87,7 @@ fn layouts(options: &PlanOptions) -> Result<[Planned; 2], Error> {
     ])
 }
 
-impl Planned {
+impl PlannedFilter {
     fn bits_per_key(&self) -> f64 {
         self.memory as f64 * 8.0 / self.keys as f64
     }
@@ -116,10 +120,10 @@ impl Planned {
     }
 }
 
-fn layouts_text(layouts: &[Planned]) -> String {
+fn layouts_text(layouts: &[PlannedFilter]) -> String {
     let mut head: Vec<String> = ["layout", "keys", "memory", "k", "bits per key"].map(str::to_owned).to_vec();
     head.extend(LOADS.map(|load| format!("rate at ×{load}")));
-    let rows: Vec<_> = [head].into_iter().chain(layouts.iter().map(Planned::row)).collect();
+    let rows: Vec<_> = [head].into_iter().chain(layouts.iter().map(PlannedFilter::row)).collect();
     table(&rows)
 }
 

@@ -4,8 +4,8 @@ use crate::commands::info;
 use crate::error::{Error, SUCCESS};
 use crate::figures::{Figures, readable, readable_count, readable_size, table};
 use crate::file_lock::FileLock;
-use crate::files::{self, Origin};
-use crate::input::find::Named;
+use crate::files::{self, NamedFile};
+use crate::input::find::NamedPaths;
 use crate::input::inputs::Inputs;
 use crate::messages::warn;
 use crate::options::{
@@ -13,9 +13,9 @@ use crate::options::{
     ServerOptions, UploadOptions, WatchOptions,
 };
 use crate::output::Output;
-use crate::seen::local::Local;
+use crate::seen::local_set::LocalSet;
+use crate::seen::remote_set::{Address, RemoteSet, server_of};
 use crate::seen::set::KeySet;
-use crate::seen::shared::{Address, Shared, server_of};
 use bloomline::{BloomFilter, Key};
 use bloomline_redis::{RedisBloomFilter, RedisFilterError, RedisFilterStats, RedisServerStats, SetMembers};
 use serde_json::{Value, json};
@@ -45,8 +45,8 @@ fn is_of_filter(error: &RedisFilterError) -> bool {
 }
 
 /// The files that are read to connect to a server.
-fn origins(server: &ServerOptions) -> Vec<Origin> {
-    server.files().map(Origin::of).collect()
+fn origins(server: &ServerOptions) -> Vec<NamedFile> {
+    server.files().map(NamedFile::from_path).collect()
 }
 
 /// Opens standard output, which must not be one of the files that are read to connect to a server.
@@ -111,8 +111,8 @@ fn figures(stats: &RedisFilterStats) -> [String; 3] {
 
 fn describe(options: &RedisInfoOptions) -> Result<(), Error> {
     let output = output(&options.shared.server)?;
-    let address = Address::of(&options.shared)?.expect("it is required");
-    let mut shared = Shared::open(&address)?;
+    let address = Address::from_options(&options.shared)?.expect("it is required");
+    let mut shared = RemoteSet::open(&address)?;
     shared.refresh()?;
     let mut described = Figures::default();
     described.same("name", "name", address.name);
@@ -121,17 +121,17 @@ fn describe(options: &RedisInfoOptions) -> Result<(), Error> {
 }
 
 fn download(options: &DownloadOptions) -> Result<(), Error> {
-    let address = Address::of(&options.shared)?.expect("it is required");
+    let address = Address::from_options(&options.shared)?.expect("it is required");
     files::check_target(&options.output, &origins(&options.shared.server))?;
     let _lock = FileLock::beside(&options.output, false)?;
     let filter = address.open()?.download()?;
-    Local::from(filter).save(&options.output)
+    LocalSet::from(filter).save(&options.output)
 }
 
 fn upload(options: &UploadOptions) -> Result<(), Error> {
-    let address = Address::of(&options.shared)?.expect("it is required");
+    let address = Address::from_options(&options.shared)?.expect("it is required");
     let path = &options.filter;
-    let local = Local::load(path)?;
+    let local = LocalSet::load(path)?;
     let grown = || {
         Error::new(format!(
             "cannot upload {path:?}: it grew, and a filter on a server has a fixed size; build it with -n and --when-full warn, or \
@@ -147,9 +147,9 @@ fn upload(options: &UploadOptions) -> Result<(), Error> {
 const IMPORTED: usize = 4096;
 
 fn import(options: &ImportOptions) -> Result<(), Error> {
-    let address = Address::of(&options.shared)?.expect("it is required");
+    let address = Address::from_options(&options.shared)?.expect("it is required");
     let output = Output::standard([])?;
-    let mut import = Import::default();
+    let mut import = ImportCounts::default();
     let shared = if let Some(set) = &options.set {
         let mut members = SetMembers::new(&address.server, set)?;
         let count = members.cardinality()?;
@@ -158,7 +158,7 @@ fn import(options: &ImportOptions) -> Result<(), Error> {
                 "the server has no set \"{set}\", or it is empty; give the key of a set with --set"
             )));
         }
-        let shared = Shared::of_writer(&address, &options.writing, &options.size)?;
+        let shared = RemoteSet::for_writer(&address, &options.writing, &options.size)?;
         for members in members {
             import.add(&members?, options.hex, &shared)?;
         }
@@ -173,8 +173,8 @@ fn import(options: &ImportOptions) -> Result<(), Error> {
     } else {
         let standard = [PathBuf::from("-")];
         let paths = if options.files.is_empty() { &standard[..] } else { &options.files };
-        let inputs = Inputs::check(&Named { paths, lines_end: Some(b'\n'), ..Named::default() }, &[], false)?;
-        let shared = Shared::of_writer(&address, &options.writing, &options.size)?;
+        let inputs = Inputs::check(&NamedPaths { paths, lines_end: Some(b'\n'), ..NamedPaths::default() }, &[], false)?;
+        let shared = RemoteSet::for_writer(&address, &options.writing, &options.size)?;
         for input in inputs.found {
             let name = input.origin.name().to_owned();
             let failed = files::cannot_open(&name);
@@ -198,19 +198,19 @@ fn import(options: &ImportOptions) -> Result<(), Error> {
         }
         shared
     };
-    shared.warnings().iter().chain(&shared.excess()).for_each(|warning| warn(warning));
+    shared.warnings().iter().chain(&shared.overfull_warning()).for_each(|warning| warn(warning));
     output.write_line(format!("{} keys read, {} of them new", import.read, import.new))
 }
 
 /// Counts of the imported keys.
 #[derive(Default)]
-struct Import {
+struct ImportCounts {
     read: u64,
     new: u64,
 }
 
-impl Import {
-    fn add(&mut self, keys: &[Vec<u8>], hex: bool, shared: &Shared) -> Result<(), Error> {
+impl ImportCounts {
+    fn add(&mut self, keys: &[Vec<u8>], hex: bool, shared: &RemoteSet) -> Result<(), Error> {
         let hash = |key: &Vec<u8>| {
             let bytes = if hex { from_hex(key) } else { Some(key.clone()) };
             let not_hex = || {
@@ -238,7 +238,7 @@ fn from_hex(digits: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn delete(options: &DeleteOptions) -> Result<(), Error> {
-    let address = Address::of(&options.shared)?.expect("it is required");
+    let address = Address::from_options(&options.shared)?.expect("it is required");
     match RedisBloomFilter::remove(&address.server, address.name)? {
         true => Ok(()),
         false => Err(Error::new(format!(
@@ -249,14 +249,14 @@ fn delete(options: &DeleteOptions) -> Result<(), Error> {
 }
 
 /// The state of a filter and its servers at a point in time.
-struct Look {
+struct FilterSnapshot {
     at: Instant,
     stats: RedisFilterStats,
     servers: Vec<RedisServerStats>,
 }
 
 /// The figures of a line of `watch`.
-struct Change {
+struct WatchRow {
     /// Per second, since the line before.
     keys: Option<f64>,
     claims: Option<f64>,
@@ -266,12 +266,12 @@ struct Change {
     evicted: u64,
 }
 
-impl Look {
+impl FilterSnapshot {
     fn new(filter: &mut RedisBloomFilter) -> Result<Self, RedisFilterError> {
         Ok(Self { at: Instant::now(), stats: filter.stats()?, servers: filter.servers() })
     }
 
-    fn change(&self, before: Option<&Self>) -> Change {
+    fn change(&self, before: Option<&Self>) -> WatchRow {
         let sum = |look: &Self, figure: fn(&RedisServerStats) -> u64| look.servers.iter().map(figure).sum::<u64>();
         let seconds = before.map(|before| (self.at - before.at).as_secs_f64());
         let claims = |look| sum(look, |server| server.claims);
@@ -279,7 +279,7 @@ impl Look {
         let more = before.map(|before| claims(self).saturating_sub(claims(before)) as f64);
         let keys = before.map(|before| self.stats.estimated_keys - before.stats.estimated_keys);
         let each = |count: Option<f64>| count.zip(seconds).map(|(count, seconds)| count / seconds);
-        Change {
+        WatchRow {
             keys: each(keys).filter(|keys| keys.is_finite()),
             claims: each(more).filter(|_| !self.servers.is_empty()),
             used: sum(self, |server| server.used_bytes),
@@ -288,7 +288,7 @@ impl Look {
         }
     }
 
-    fn json(&self, change: &Change) -> String {
+    fn json(&self, change: &WatchRow) -> String {
         let RedisFilterStats { fill_ratio, estimated_keys, expected_fpr, stored_bytes, .. } = self.stats;
         let told = !self.servers.is_empty();
         let nodes = self.servers.iter().map(|server| {
@@ -307,7 +307,7 @@ impl Look {
         .to_string()
     }
 
-    fn text(&self, change: &Change) -> String {
+    fn text(&self, change: &WatchRow) -> String {
         let [fill, keys, rate] = figures(&self.stats);
         let each = |figure: Option<f64>| figure.map_or_else(|| "-".to_owned(), readable_count);
         let used = match change.max {
@@ -329,7 +329,7 @@ fn line(cells: &[&str; 8]) -> String {
 
 fn watch(options: &WatchOptions) -> Result<(), Error> {
     let output = output(&options.shared.server)?;
-    let address = Address::of(&options.shared)?.expect("it is required");
+    let address = Address::from_options(&options.shared)?.expect("it is required");
     let mut filter = address.open()?;
     if !options.json {
         let head = ["fill", "keys", "keys/s", "rate now", "stored", "claims/s", "memory of servers", "evicted"];
@@ -337,7 +337,7 @@ fn watch(options: &WatchOptions) -> Result<(), Error> {
     }
     let mut before = None;
     loop {
-        let look = Look::new(&mut filter)?;
+        let look = FilterSnapshot::new(&mut filter)?;
         let change = look.change(before.as_ref());
         output.write_line(if options.json { look.json(&change) } else { look.text(&change) })?;
         before = Some(look);

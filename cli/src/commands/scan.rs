@@ -1,47 +1,47 @@
 //! A pass over inputs that prints at most to one output: for `build`, `check` and the set operations, and for a first
 //! reading.
 
-use crate::engine::lane::lanes;
+use crate::engine::events::Event;
 use crate::engine::pass::insert::Insert;
 use crate::engine::pass::look_up::{LookUp, LookUpOnce};
-use crate::engine::pass::{Pass, Task};
-use crate::engine::sink::{Print, Sink};
-use crate::engine::wakes::Wake;
-use crate::engine::work::{Keep, Work};
+use crate::engine::pass::{Pass, RunConfig};
+use crate::engine::shard::shards;
+use crate::engine::sink::{PrintOptions, Sink};
+use crate::engine::work::{Persistence, Work};
 use crate::error::{Error, FAILED, SUCCESS, Stop};
 use crate::files;
 use crate::input::inputs::Inputs;
-use crate::input::lines::{Before, Hashing};
-use crate::input::table::Wish;
-use crate::locked::locked;
+use crate::input::lines::{HashOptions, Prefix};
+use crate::input::table::TableOptions;
 use crate::options::{ReadOptions, SelectOptions};
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::seen::tally::Tally;
-use crate::seen::{Seen, SharedSeen};
+use crate::seen::run_stats::RunStats;
+use crate::seen::{SeenKeys, SharedSeenKeys};
+use crate::unpoisoned::locked;
 use crate::values::LineEnd;
 use crossbeam_channel::Receiver;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 /// The options of a pass over inputs.
-pub struct Scan<'a> {
+pub struct ScanOptions<'a> {
     pub reading: &'a ReadOptions,
-    pub hashing: Hashing,
+    pub hashing: HashOptions,
     pub quiet: bool,
     /// The options for rows that are written, and the end of lines.
-    pub wish: Wish,
+    pub write_options: TableOptions,
     pub eol: Option<LineEnd>,
     /// Signals.
-    pub wakes: Receiver<Wake>,
+    pub events: Receiver<Event>,
 }
 
-impl Scan<'_> {
+impl ScanOptions<'_> {
     /// Inserts the lines of the inputs. Returns the reason if it ended before they did.
-    pub fn insert(&self, inputs: Inputs, seen: Seen, tally: Tally) -> Result<(Arc<Work>, Option<Stop>), Error> {
-        let seen = SharedSeen::new(seen);
+    pub fn insert(&self, inputs: Inputs, seen: SeenKeys, stats: RunStats) -> Result<(Arc<Work>, Option<Stop>), Error> {
+        let seen = SharedSeenKeys::new(seen);
         let pass = Insert { seen: seen.clone(), in_order: true };
-        self.read(inputs, Arc::new(pass), seen, tally)
+        self.read(inputs, Arc::new(pass), seen, stats)
     }
 
     /// Reads the inputs and prints nothing. Returns the reason if it ended before they did.
@@ -49,23 +49,23 @@ impl Scan<'_> {
         &self,
         inputs: Inputs,
         pass: Arc<dyn Pass>,
-        seen: SharedSeen,
-        mut tally: Tally,
+        seen: SharedSeenKeys,
+        mut stats: RunStats,
     ) -> Result<(Arc<Work>, Option<Stop>), Error> {
-        inputs.left_out.iter().for_each(|why| tally.leave_out(why));
-        tally.limit.iter().filter(|limit| limit.stop).for_each(|limit| seen.write().limit(limit.keys));
+        inputs.left_out.iter().for_each(|why| stats.leave_out(why));
+        stats.limit.iter().filter(|limit| limit.stop).for_each(|limit| seen.write().limit(limit.keys));
         let progress = Progress::new(&inputs.found, inputs.read.clone(), self.quiet, false);
-        self.work(inputs, pass, seen, tally, (true, None), progress)
+        self.work(inputs, pass, seen, stats, (true, None), progress)
     }
 
     /// Looks the lines of the inputs up, and prints the ones in the set, or the others, as `wanted`. Returns the reason
-    /// if it ended before the inputs did. Without an output nothing is printed. With a tally, lines that are not in the
+    /// if it ended before the inputs did. Without an output nothing is printed. With statistics, lines that are not in the
     /// set are inserted, counted there, and printed once.
     pub fn select(
         &self,
         inputs: Inputs,
-        seen: SharedSeen,
-        (wanted, inserting): (bool, Option<Tally>),
+        seen: SharedSeenKeys,
+        (wanted, inserting): (bool, Option<RunStats>),
         options: &SelectOptions,
         output: Option<Output>,
     ) -> Result<(Arc<Work>, Option<Stop>), Error> {
@@ -74,13 +74,13 @@ impl Scan<'_> {
             Some(_) => (Arc::new(LookUpOnce(Insert { seen: seen.clone(), in_order: true })), true),
             None => (Arc::new(LookUp { seen: seen.clone(), any }), wanted),
         };
-        let mut tally = inserting.unwrap_or_else(|| Tally::of_search(&seen.look().set, quiet));
-        inputs.left_out.iter().for_each(|why| tally.leave_out(why));
+        let mut stats = inserting.unwrap_or_else(|| RunStats::for_search(&seen.look().set, quiet));
+        inputs.left_out.iter().for_each(|why| stats.leave_out(why));
         let several = inputs.several;
         let progress = Progress::new(&inputs.found, inputs.read.clone(), quiet, !total && !any || several);
-        let progress = progress.of_shared(seen.look().set.shared().map(|set| set.meter(None)), None);
+        let progress = progress.of_shared(seen.look().set.shared().map(|set| set.remote(None)), None);
         let (counts, printed) = if total { (output, None) } else { (None, output) };
-        let (work, stop) = self.work(inputs, pass, seen, tally, (wanted, printed), progress)?;
+        let (work, stop) = self.work(inputs, pass, seen, stats, (wanted, printed), progress)?;
         if let Some(output) = counts {
             for (path, selected) in work.counted() {
                 let name =
@@ -100,23 +100,30 @@ impl Scan<'_> {
         &self,
         inputs: Inputs,
         pass: Arc<dyn Pass>,
-        seen: SharedSeen,
-        tally: Tally,
+        seen: SharedSeenKeys,
+        stats: RunStats,
         (wanted, output): (bool, Option<Output>),
         progress: Progress,
     ) -> Result<(Arc<Work>, Option<Stop>), Error> {
-        let Self { reading, hashing, wish, eol, .. } = self;
-        let print = Print { wanted, kept: wanted, before: Before::Nothing, total: false, wish: *wish, eol: *eol };
-        let task = Task {
+        let Self { reading, hashing, write_options, eol, .. } = self;
+        let print = PrintOptions {
+            wanted,
+            kept: wanted,
+            before: Prefix::Nothing,
+            total: false,
+            write_options: *write_options,
+            eol: *eol,
+        };
+        let task = RunConfig {
             threads: reading.threads(),
             hashing: hashing.clone(),
             on_error: reading.on_error,
             print,
             ahead: reading.ahead(),
         };
-        let lanes = lanes(inputs, reading.cut(hashing.format), None);
-        let work = Work::new(task, pass, lanes, vec![Sink::new(0, output, None)], seen, tally, Keep::default());
-        let stop = work.run(&self.wakes, progress)?;
+        let shards = shards(inputs, reading.cut(hashing.format), None);
+        let work = Work::new(task, pass, shards, vec![Sink::new(0, output, None)], seen, stats, Persistence::default());
+        let stop = work.run(&self.events, progress)?;
         Ok((work, stop))
     }
 }
@@ -127,7 +134,7 @@ pub fn exit_code(work: &Work, stop: Option<Stop>, left_out_before: u64, any: boo
         SUCCESS => {}
         code => return Ok(code),
     }
-    let counts = &locked(&work.tally).counts;
+    let counts = &locked(&work.stats).counts;
     let left_out = counts.left_out + left_out_before;
     Ok(match counts.unique {
         1.. if any || left_out == 0 => SUCCESS,

@@ -3,27 +3,27 @@
 //! A first pass inserts the lines of OLD into a set in memory, as `build` does. A second one looks up the lines of NEW, as `check`
 //! does.
 
-use crate::commands::kinds::{self, Demand};
-use crate::commands::scan::{self, Scan};
-use crate::engine::wakes;
+use crate::commands::input_kinds::{self, TableRequirements};
+use crate::commands::scan::{self, ScanOptions};
+use crate::engine::events;
 use crate::error::Error;
-use crate::files::Origin;
-use crate::groups::values::Wanted as Values;
-use crate::input::estimate::Sampled;
-use crate::input::find::Named;
+use crate::files::NamedFile;
+use crate::groups::values::ValueProjection as Values;
+use crate::input::estimate::SampleUnit;
+use crate::input::find::NamedPaths;
 use crate::input::header;
 use crate::input::hints;
 use crate::input::inputs::Inputs;
 use crate::input::lines::ends::LineEnds;
-use crate::input::lines::{Hashing, What};
-use crate::locked::locked;
+use crate::input::lines::{HashOptions, KeySource};
 use crate::messages::{print, tell, warn};
 use crate::options::SetOptions;
-use crate::output::target::Target;
+use crate::output::target::OutputTarget;
 use crate::report;
-use crate::seen::sizing::New;
-use crate::seen::tally::Tally;
-use crate::seen::{Seen, exact};
+use crate::seen::run_stats::RunStats;
+use crate::seen::sizing::NewSet;
+use crate::seen::{SeenKeys, exact};
+use crate::unpoisoned::locked;
 use crate::values::OnError;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -46,12 +46,12 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
         ));
     }
     let mut own: Vec<PathBuf> = reading.list().map(Path::to_owned).into_iter().collect();
-    let mut new = Inputs::check(&Named { paths: &options.new, list: None, ..reading.named() }, &own, true)?;
+    let mut new = Inputs::check(&NamedPaths { paths: &options.new, list: None, ..reading.named() }, &own, true)?;
     // A comparison of a new file with its own directory does not include the file itself.
     own.extend(new.found.iter().map(|input| input.path.clone()));
     let mut old = Inputs::check(&reading.named(), &own, reading.on_error != OnError::Fail)?;
-    let rule = kinds::rule(&[&old, &new], key.rule())?;
-    kinds::check_format(&[&old, &new], format, Some(&rule), key.crlf)?;
+    let rule = input_kinds::rule(&[&old, &new], key.rule())?;
+    input_kinds::check_format(&[&old, &new], format, Some(&rule), key.crlf)?;
     hints::give(&[&old, &new], reading.end(), &rule, select.quiet);
     let reads_terminal = options.may_lack_dashes() && io::stdin().is_terminal();
     if reads_terminal && !select.quiet {
@@ -59,7 +59,7 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
     }
     let prints = !select.any && !select.total;
     if prints {
-        kinds::check_one(&new)?;
+        input_kinds::check_one(&new)?;
     }
     let (cut, go_on) = (reading.cut(format), reading.on_error != OnError::Fail);
     if rule.is_by_place() {
@@ -68,53 +68,53 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
         header::check_all(&mut [&mut new], cut, header::ONE, go_on)?;
     }
     let second = options.exact.then(|| exact::second_hasher(size.seed()));
-    let (key_name, what) = (&rule.name(), What::Key(rule, second));
-    kinds::check_tables(&old, &what, &Values::default(), Demand::default(), reading.on_error)?;
-    let demand = Demand { wish: options.output.of_rows(), added: None, together: prints };
-    kinds::check_tables(&new, &what, &Values::default(), demand, reading.on_error)?;
-    let list = reading.list().map(Origin::of);
+    let (key_name, what) = (&rule.name(), KeySource::Key(rule, second));
+    input_kinds::check_tables(&old, &what, &Values::default(), TableRequirements::default(), reading.on_error)?;
+    let demand = TableRequirements { write_options: options.output.row_options(), added: None, together: prints };
+    input_kinds::check_tables(&new, &what, &Values::default(), demand, reading.on_error)?;
+    let list = reading.list().map(NamedFile::from_path);
     let origins = || old.found.iter().chain(&new.found).map(|input| &input.origin).chain(&list);
     let open = || {
         let output = options.output.file();
-        output.map_or(Ok(()), |output| kinds::check_name(output, &new, select.total))?;
-        Target::open(output, options.output.of_lines(&new), origins(), [])
+        output.map_or(Ok(()), |output| input_kinds::check_name(output, &new, select.total))?;
+        OutputTarget::open(output, options.output.line_compression(&new), origins(), [])
     };
     let target = if select.any { None } else { Some(open()?) };
 
     // The inputs whose lines are inserted decide the size.
     let inserted = old.found.iter().chain(new.found.iter().filter(|_| distinct)).cloned();
-    let (set, limit) = New { size, growth, keep: false, key_name, keys: "lines", quiet: select.quiet }.of_inputs(
+    let (set, limit) = NewSet { size, growth, keep: false, key_name, keys: "lines", quiet: select.quiet }.for_inputs(
         &inserted.collect::<Vec<_>>(),
         reading,
-        &Sampled::Lines,
+        &SampleUnit::Lines,
     )?;
-    let tally = Tally::new(&set, limit, "lines", "key", select.quiet);
-    let seen = Seen::new(set);
+    let stats = RunStats::new(&set, limit, "lines", "key", select.quiet);
+    let seen = SeenKeys::new(set);
     let seen = if options.exact { seen.with_exact()? } else { seen };
-    let hashing = Hashing::of_keys(seen.set.hasher(), format, what, key.nulls.treated());
-    let hashing = Hashing { ends: LineEnds::new(select.quiet).into(), ..hashing };
-    let (wish, wakes) = (options.output.of_rows(), wakes::receive(None, None)?);
-    let scan = Scan { reading, hashing, quiet: select.quiet, wish, eol: select.eol, wakes };
-    let (built, stop) = scan.insert(old, seen, tally)?;
+    let hashing = HashOptions::for_keys(seen.set.hasher(), format, what, key.nulls.policy());
+    let hashing = HashOptions { ends: LineEnds::new(select.quiet).into(), ..hashing };
+    let (write_options, events) = (options.output.row_options(), events::receive(None, None)?);
+    let scan = ScanOptions { reading, hashing, quiet: select.quiet, write_options, eol: select.eol, events };
+    let (built, stop) = scan.insert(old, seen, stats)?;
     if let Some(stop) = stop {
         return stop.end();
     }
-    let (seen, of_old) = (built.seen.clone(), locked(&built.tally).counts.clone());
+    let (seen, of_old) = (built.seen.clone(), locked(&built.stats).counts.clone());
     // One line that is not in OLD is enough for --any, so duplicates do not matter.
     let inserting = distinct && !select.any;
-    let inserting = inserting.then(|| locked(&built.tally).of_search_after(&built.seen.look().set));
+    let inserting = inserting.then(|| locked(&built.stats).for_search_after(&built.seen.look().set));
     drop(built);
 
     // The output is not emptied before this point.
     let output = target.map(|target| target.begin(0, None)).transpose()?;
     let (work, stop) = scan.select(new, seen, (wanted, inserting), select, output)?;
-    if options.may_lack_dashes() && !reads_terminal && !select.quiet && locked(&work.tally).counts.lines == 0 {
+    if options.may_lack_dashes() && !reads_terminal && !select.quiet && locked(&work.stats).counts.lines == 0 {
         warn(&options.dashes("standard input, which is NEW, has no lines"));
     }
     if let Some(format) = options.stats {
-        let (seen, tally) = (work.seen.look(), locked(&work.tally));
-        let mut figures = report::of_sets(&seen, &of_old, &tally, wanted, distinct);
-        report::add_state_and_speed(&mut figures, &seen.set, &tally, None, None, started.elapsed())?;
+        let (seen, stats) = (work.seen.look(), locked(&work.stats));
+        let mut figures = report::set_figures(&seen, &of_old, &stats, wanted, distinct);
+        report::add_state_and_speed(&mut figures, &seen.set, &stats, None, None, started.elapsed())?;
         print(&figures.format(format));
     }
     scan::exit_code(&work, stop, of_old.left_out, select.any)

@@ -5,7 +5,7 @@
 pub mod rule;
 
 use crate::documents::rule::DocumentRule;
-use crate::key::fault::Fault;
+use crate::key::error::KeyError;
 use crate::key::json::{Pointer, members};
 use bloomline::KeyHasher;
 use bloomline_text::near::{self, Scratch};
@@ -18,8 +18,8 @@ use std::str::from_utf8;
 
 /// The documents of a chunk of lines. The memory is reused.
 #[derive(Default)]
-pub struct Documents {
-    located: Vec<Located>,
+pub struct DocumentBatch {
+    located: Vec<DocumentPosition>,
     /// The texts, unescaped and concatenated.
     text: String,
     /// The ranges in the chunk of the newlines, as written, that start paragraphs.
@@ -58,7 +58,7 @@ const HUGE: usize = 1 << 24;
 const COPIES: usize = 64;
 
 /// The position of a document.
-struct Located {
+struct DocumentPosition {
     /// The string between its quotes, in the chunk.
     string: Range<usize>,
     /// The position of a note, before the closing brace, and the ranges of old notes, each with a comma.
@@ -102,7 +102,7 @@ impl AddAssign<&Self> for UnitCounts {
     }
 }
 
-impl Located {
+impl DocumentPosition {
     /// Returns the ranges to cut: the first `head` units, and later units with `cut`. `breaks` holds the newlines that start units.
     fn cuts(&self, breaks: &[Range<usize>], units: &[UnitVerdict], head: usize) -> impl Iterator<Item = Range<usize>> {
         let Range { start, end } = self.string;
@@ -115,7 +115,7 @@ impl Located {
     }
 }
 
-impl Documents {
+impl DocumentBatch {
     /// Removes all documents. Memory that grew for a huge one is returned to the system.
     pub fn clear(&mut self) {
         if self.text.capacity() > HUGE {
@@ -138,12 +138,12 @@ impl Documents {
     }
 
     /// Adds the document of a line that starts at the byte `start` of the chunk.
-    pub fn push(&mut self, line: &[u8], start: usize, rule: &DocumentRule, hasher: &KeyHasher) -> Result<(), Fault> {
+    pub fn push(&mut self, line: &[u8], start: usize, rule: &DocumentRule, hasher: &KeyHasher) -> Result<(), KeyError> {
         if line.len() >= HUGE && Vec::<u8>::new().try_reserve_exact(line.len().saturating_mul(COPIES)).is_err() {
-            return Err(Fault::Memory { bytes: line.len() });
+            return Err(KeyError::Memory { bytes: line.len() });
         }
         let pointer = || rule.pointer.to_string();
-        let document = from_utf8(line).map_err(Fault::Utf8)?;
+        let document = from_utf8(line).map_err(KeyError::Utf8)?;
         let (before, breaks) = (self.text.len(), self.breaks.len());
         let by_paragraph = rule.near.is_none() && rule.text.unit == Unit::Paragraph;
         let newline = |escape| {
@@ -152,19 +152,20 @@ impl Documents {
             }
         };
         let found = rule.pointer.find_string(document, &mut self.text, newline);
-        let string =
-            match found.map_err(|error| error.map_or_else(|| Fault::NoText { pointer: pointer() }, Fault::Json)) {
-                Ok(Some(string)) => string,
-                none => {
-                    self.breaks.truncate(breaks);
-                    return none.and(Err(Fault::NoValue { pointer: pointer() }));
-                }
-            };
+        let string = match found
+            .map_err(|error| error.map_or_else(|| KeyError::NoText { pointer: pointer() }, KeyError::Json))
+        {
+            Ok(Some(string)) => string,
+            none => {
+                self.breaks.truncate(breaks);
+                return none.and(Err(KeyError::NoValue { pointer: pointer() }));
+            }
+        };
         let note = document.trim_ascii_end().len() - 1;
         if rule.object && document.as_bytes()[note] != b'}' {
             self.text.truncate(before);
             self.breaks.truncate(breaks);
-            return Err(Fault::NoObject);
+            return Err(KeyError::NoObject);
         }
         let at = start + (string.as_ptr().addr() - document.as_ptr().addr());
         self.breaks[breaks..].iter_mut().for_each(|newline| *newline = newline.start + at..newline.end + at);
@@ -205,7 +206,7 @@ impl Documents {
             rule.second.iter().for_each(|second| self.seconds.push(&rule.text, second, own));
         }
         let (text, breaks, bands) = (text.len(), breaks.len(), bands.len());
-        self.located.push(Located { string, note, old_notes, text, breaks, bands });
+        self.located.push(DocumentPosition { string, note, old_notes, text, breaks, bands });
     }
 
     /// Returns the 128-bit fingerprint of the last document, from both hashes. `None` if its text has nothing to compare. For near
@@ -341,16 +342,16 @@ impl Documents {
     }
 
     /// For documents that are texts by themselves, returns the remaining text of each that is cut, or a note for each. Of the
-    /// `count` rows, those in `aside` are not documents.
-    pub fn rewritten(&self, aside: impl Iterator<Item = usize>, count: usize) -> (Option<Column>, Option<Column>) {
+    /// `count` rows, those in `skip` are not documents.
+    pub fn rewritten(&self, skip: impl Iterator<Item = usize>, count: usize) -> (Option<Column>, Option<Column>) {
         if !self.emptied.is_empty() {
             let mut texts = vec![None; count];
             self.emptied.iter().for_each(|&row| texts[row] = Some(String::new()));
             return (Some(texts), None);
         }
-        let mut aside = aside.peekable();
+        let mut skip = skip.peekable();
         let mut documents = self.located.iter();
-        let mut next = |row: usize| if aside.next_if_eq(&row).is_some() { None } else { documents.next() };
+        let mut next = |row: usize| if skip.next_if_eq(&row).is_some() { None } else { documents.next() };
         let mut edits = self.edits.iter().peekable();
         if self.annotated {
             let note = |row| next(row).and_then(|_| edits.next()).map(|(_, note)| note[MEMBER.len() + 4..].to_owned());

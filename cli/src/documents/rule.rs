@@ -1,7 +1,7 @@
 //! The rule for documents: the keys that are looked up, and the treatment of duplicates.
 
 use crate::key::json::Pointer;
-use crate::key::{KeyRule, Part, Parts};
+use crate::key::{KeyPart, KeyRule, PartNumbers};
 use bloomline::KeyHasher;
 use bloomline_text::near::Near;
 use bloomline_text::{Form, Rules, Unit};
@@ -43,9 +43,9 @@ impl DocumentRule {
             }
             (None, 0) => {
                 let Rules { unit, trim, ignore_case, .. } = self.text;
-                let part = Part::Json(vec![self.pointer.clone()]);
+                let part = KeyPart::Json(vec![self.pointer.clone()]);
                 // A whole text is the same key as in other commands, except for trimmed white space.
-                let (none, ignore_case) = (Parts::None, ignore_case.into());
+                let (none, ignore_case) = (PartNumbers::None, ignore_case.into());
                 let rule = KeyRule { part, crlf: false, trim: none.clone(), url: none, ignore_case, nulls: true };
                 let name = rule.name();
                 let of = if unit == Unit::Paragraph { "paragraphs of " } else { "" };

@@ -13,8 +13,8 @@ use crate::error::Error;
 use crate::files::{self, name, whole};
 use crate::input::inputs::Input;
 use crate::input::table::Saved;
-use crate::seen::counts::Counts;
-use crate::seen::local::Local;
+use crate::seen::counts::LineCounts;
+use crate::seen::local_set::LocalSet;
 use crate::seen::set::KeySet;
 use crate::values::OnError;
 use bloomline::KeyHasher;
@@ -55,25 +55,25 @@ pub struct Checkpoint {
     pub left_out: u64,
     /// The progress of each input, if each has an output of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub shards: Vec<Mark>,
+    pub shards: Vec<InputProgress>,
 }
 
 impl Checkpoint {
     /// True if any input was read.
     pub fn has_begun(&self) -> bool {
-        let begun = |mark: &Mark| mark.offset > 0 || mark.whole;
+        let begun = |reached: &InputProgress| reached.offset > 0 || reached.whole;
         self.input > 0 || self.offset > 0 || self.shards.iter().any(begun)
     }
 
     /// True if all `inputs` are read, and their outputs whole.
     pub fn is_end(&self, inputs: usize) -> bool {
-        if self.shards.is_empty() { self.input == inputs } else { self.shards.iter().all(|mark| mark.whole) }
+        if self.shards.is_empty() { self.input == inputs } else { self.shards.iter().all(|reached| reached.whole) }
     }
 }
 
 /// The progress of an input that has an output of its own.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Mark {
+pub struct InputProgress {
     /// Bytes read of the input's contents.
     pub offset: u64,
     /// Lines of these bytes, as an editor counts them.
@@ -86,7 +86,7 @@ pub struct Mark {
     pub table: Option<Saved>,
     /// True if the output is complete.
     pub whole: bool,
-    pub counts: Counts,
+    pub counts: LineCounts,
     /// The failure of the input, if the rest of it is skipped.
     pub broken: Option<String>,
 }
@@ -150,8 +150,9 @@ impl Job {
         if ![0, count].contains(&shards.len()) {
             return beyond("the number of outputs", shards.len() as u64, count as u64);
         }
-        let marks = shards.iter().map(|mark| (mark.offset, mark.lines.max(mark.counts.lines))).enumerate();
-        for (i, (offset, lines)) in marks.chain([(*input, (*offset, *lines))]) {
+        let reached =
+            shards.iter().map(|reached| (reached.offset, reached.lines.max(reached.counts.lines))).enumerate();
+        for (i, (offset, lines)) in reached.chain([(*input, (*offset, *lines))]) {
             if lines > offset {
                 return beyond("the number of lines that are read", lines, offset);
             }
@@ -198,7 +199,7 @@ impl Job {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Contents {
+struct CheckpointContents {
     job: Job,
     /// The newest first.
     checkpoints: Vec<Checkpoint>,
@@ -209,12 +210,12 @@ struct Contents {
     whole: bool,
     /// The last jobs that were completed, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    ended: Vec<Ended>,
+    ended: Vec<CompletedJob>,
 }
 
 /// A completed job.
 #[derive(Clone, Serialize, Deserialize)]
-struct Ended {
+struct CompletedJob {
     /// A hash of the job and the name of its manifest.
     job: u64,
     /// The names of its outputs. The entry is removed if another run writes to one of them.
@@ -237,9 +238,9 @@ const ENDS: u64 = 64;
 /// The start of the file.
 const START: &[u8] = b"{\"job\":{";
 
-impl Contents {
+impl CheckpointContents {
     /// Parses the bytes of a file.
-    fn of(bytes: &[u8], path: &Path) -> Result<Self, Error> {
+    fn parse(bytes: &[u8], path: &Path) -> Result<Self, Error> {
         if !bytes.starts_with(START) {
             return Err(Error::new(format!(
                 "cannot keep checkpoints in {path:?}: it holds something else; move it, or choose another state"
@@ -303,11 +304,11 @@ fn seal(text: &[u8]) -> String {
 pub struct Checkpoints {
     path: PathBuf,
     /// The contents of the file at the start.
-    earlier: Option<Contents>,
+    earlier: Option<CheckpointContents>,
     state: PathBuf,
-    contents: Contents,
+    contents: CheckpointContents,
     /// The entry of this job for its completion, if it can be resumed.
-    end: Option<Ended>,
+    end: Option<CompletedJob>,
     /// The files that the job writes.
     written: Vec<PathBuf>,
 }
@@ -325,7 +326,7 @@ impl Checkpoints {
     ) -> Result<Self, Error> {
         let path = files::checkpoints_of(state);
         let earlier = match fs::read(&path) {
-            Ok(bytes) => Some(Contents::of(&bytes, &path)?),
+            Ok(bytes) => Some(CheckpointContents::parse(&bytes, &path)?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(source) => return Err(files::cannot_open(&name(&path))(source)),
         };
@@ -333,10 +334,11 @@ impl Checkpoints {
         let hash = KeyHasher::new(0).bytes(&bytes.expect("all keys are strings"));
         // Runs with a common folder write different files in it.
         let outputs = job.outputs[..job.outputs.len() - usize::from(has_folder)].to_vec();
-        let same = |ended: &&Ended| ended.job == hash || ended.outputs.iter().any(|output| outputs.contains(output));
+        let same =
+            |ended: &&CompletedJob| ended.job == hash || ended.outputs.iter().any(|output| outputs.contains(output));
         let ended = earlier.iter().flat_map(|earlier| &earlier.ended).filter(|ended| !same(ended)).cloned().collect();
-        let contents = Contents { job, checkpoints: Vec::new(), finished: false, whole: false, ended };
-        let end = resumable.then_some(Ended { job: hash, outputs, left_out: 0, lengths: 0, state: None });
+        let contents = CheckpointContents { job, checkpoints: Vec::new(), finished: false, whole: false, ended };
+        let end = resumable.then_some(CompletedJob { job: hash, outputs, left_out: 0, lengths: 0, state: None });
         Ok(Self { path, earlier, state: state.into(), contents, end, written })
     }
 
@@ -347,7 +349,7 @@ impl Checkpoints {
         let Self { end: Some(end), earlier: Some(earlier), state, .. } = self else { return Ok(None) };
         let mut jobs = earlier.ended.iter().enumerate();
         let Some((number, ended)) = jobs.find(|(_, ended)| ended.job == end.job) else { return Ok(None) };
-        let known = earlier.known_in(state, || Local::load(state).map(KeySet::Local))?;
+        let known = earlier.known_in(state, || LocalSet::load(state).map(KeySet::Local))?;
         match (number < known, force) {
             (false, true) => return Ok(None),
             (false, false) => {
@@ -418,8 +420,8 @@ impl Checkpoints {
 
     /// True if an earlier run of the job was interrupted, before its end or before its last state was saved.
     pub fn is_interrupted(&self, state: &KeySet) -> bool {
-        let cut_off = |earlier: &Contents| !earlier.finished || earlier.newest_of(state) == Some(1);
-        let same = |earlier: &Contents| earlier.job.difference(&self.contents.job).is_none();
+        let cut_off = |earlier: &CheckpointContents| !earlier.finished || earlier.newest_of(state) == Some(1);
+        let same = |earlier: &CheckpointContents| earlier.job.difference(&self.contents.job).is_none();
         self.earlier.as_ref().is_some_and(|earlier| cut_off(earlier) && same(earlier))
     }
 
@@ -434,8 +436,8 @@ impl Checkpoints {
 
     /// Records that the run is complete, so nothing is left to resume. A file without any job is removed.
     pub fn end(&mut self, left_out: u64) -> Result<(), Error> {
-        let Contents { job, checkpoints, whole, ended, .. } = &mut self.contents;
-        ended.extend(self.end.take().map(|end| Ended { left_out, lengths: lengths(&self.written), ..end }));
+        let CheckpointContents { job, checkpoints, whole, ended, .. } = &mut self.contents;
+        ended.extend(self.end.take().map(|end| CompletedJob { left_out, lengths: lengths(&self.written), ..end }));
         ended.iter_mut().next_back().into_iter().for_each(|last| last.state = fingerprint(&self.state));
         ended.drain(..ended.len().saturating_sub(MOST));
         if ended.is_empty() {
@@ -475,7 +477,7 @@ fn fingerprint(state: &Path) -> Option<u64> {
     Some(KeyHasher::new(0).bytes(&bytes))
 }
 
-fn save(path: &Path, contents: &Contents) -> Result<(), Error> {
+fn save(path: &Path, contents: &CheckpointContents) -> Result<(), Error> {
     let contents = contents.sealed();
     let saved = bloomline::save_file(path, |mut file| file.write_all(&contents));
     saved.map_err(files::failed(path))

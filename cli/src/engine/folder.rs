@@ -4,10 +4,10 @@
 
 use crate::coding::Coding;
 use crate::encode::Compression;
-use crate::engine::checkpoint::Mark;
+use crate::engine::checkpoint::InputProgress;
 use crate::error::Error;
 use crate::file_lock::{self, FileLock};
-use crate::files::{self, Identity, Origin, appended, name};
+use crate::files::{self, FileId, NamedFile, appended, name};
 use crate::input::inputs::{Input, Inputs};
 use crate::output::atomic_file::AtomicFile;
 use crate::output::target::shorter;
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
 /// A folder that one run at a time writes to.
-pub struct Folder {
+pub struct OutputFolder {
     path: PathBuf,
     /// The output of each input, in the order of the inputs.
     pub outputs: Vec<AtomicFile>,
@@ -30,7 +30,7 @@ pub struct Folder {
     pub lock: FileLock,
 }
 
-impl Folder {
+impl OutputFolder {
     /// Locks a folder, which is created if it does not exist. The outputs of two inputs, or an output and one of the
     /// run's `own` files, must not be the same.
     pub fn open(
@@ -40,10 +40,10 @@ impl Folder {
         own: &[PathBuf],
     ) -> Result<Self, Error> {
         let outputs = outputs(path, &inputs.found, &inputs.folders, compression)?;
-        let origins: Vec<Origin> = own.iter().map(|own| Origin::of(own)).collect();
+        let origins: Vec<NamedFile> = own.iter().map(|own| NamedFile::from_path(own)).collect();
         let read = || inputs.found.iter().map(|input| &input.origin).chain(&origins);
         // Sets of identities, because 100,000 outputs would be slow to compare with as many inputs pairwise.
-        let known: HashSet<Identity> = read().filter_map(Origin::identity).collect();
+        let known: HashSet<FileId> = read().filter_map(NamedFile::identity).collect();
         for path in outputs.iter().flat_map(|output| [&output.whole, &output.part]) {
             let same = |own: &Path| own.file_name() == path.file_name() && files::real(own) == files::real(path);
             if let Some(own) = own.iter().find(|own| same(own)) {
@@ -51,7 +51,7 @@ impl Folder {
             }
             match fs::metadata(path) {
                 Ok(metadata) => {
-                    let origin = Origin::new(name(path), &metadata);
+                    let origin = NamedFile::new(name(path), &metadata);
                     if !origin.is_regular() {
                         return Err(files::not_regular(&name(path)));
                     }
@@ -107,15 +107,15 @@ pub fn publish(output: &AtomicFile) -> Result<bool, Error> {
     }
 }
 
-/// Refuses an output that exists, unless a resumed run left it, or it is an empty file. `mark` is the progress of that run.
-pub fn check(output: &AtomicFile, mark: &Mark, goes_on: bool, resume: &'static str) -> Result<(), Error> {
+/// Refuses an output that exists, unless a resumed run left it, or it is an empty file. `reached` is the progress of that run.
+pub fn check(output: &AtomicFile, reached: &InputProgress, goes_on: bool, resume: &'static str) -> Result<(), Error> {
     let AtomicFile { whole, part, .. } = output;
-    if !mark.whole && whole.symlink_metadata().is_ok() {
+    if !reached.whole && whole.symlink_metadata().is_ok() {
         return Err(Error::new(format!(
             "refusing to overwrite {whole:?}: an earlier run wrote it; {resume}write to another folder, or give --force to lose it"
         )));
     }
-    let begun = if mark.whole { 0 } else { mark.output };
+    let begun = if reached.whole { 0 } else { reached.output };
     match part.symlink_metadata() {
         // A run never leaves a link.
         Ok(there) if !there.is_file() || there.len() > 0 && !goes_on => Err(Error::new(format!(
@@ -130,8 +130,8 @@ pub fn check(output: &AtomicFile, mark: &Mark, goes_on: bool, resume: &'static s
 }
 
 /// Removes an existing file under the temporary name of an output that is to be begun. A link is removed, and its target is kept.
-pub fn clear(output: &AtomicFile, mark: &Mark) -> Result<(), Error> {
-    let is_begun = mark.whole || mark.output > 0;
+pub fn clear(output: &AtomicFile, reached: &InputProgress) -> Result<(), Error> {
+    let is_begun = reached.whole || reached.output > 0;
     if is_begun { Ok(()) } else { files::remove(&output.part).map_err(files::failed(&output.part)) }
 }
 
@@ -154,7 +154,7 @@ pub fn outputs(
         }
         let full = files::plain(&input.path);
         let mut whole = path.join(full.strip_prefix(&base).unwrap_or(&full));
-        let of_name = Compression::of_name(&whole)?;
+        let of_name = Compression::from_name(&whole)?;
         // A table is compressed column by column.
         let compression = compression.filter(|_| !input.is_table()).unwrap_or(of_name);
         if compression.coding != of_name.coding {
@@ -213,9 +213,9 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "").unwrap();
         }
-        let inputs = Inputs::of(&paths);
+        let inputs = Inputs::from_paths(&paths);
         let folders: Vec<PathBuf> = folders.iter().map(|name| folder.path().join(name)).collect();
-        let outputs = outputs(Path::new("out"), &inputs.found, &folders, compression.map(Compression::of))?;
+        let outputs = outputs(Path::new("out"), &inputs.found, &folders, compression.map(Compression::new))?;
         Ok(outputs.iter().map(|output| output.whole.to_str().unwrap().to_owned()).collect())
     }
 

@@ -1,8 +1,8 @@
 //! The manifest: a line of JSON for each whole output in a folder.
 
 use crate::documents::UnitCounts;
-use crate::engine::checkpoint::Mark;
-use crate::engine::lane::Lane;
+use crate::engine::checkpoint::InputProgress;
+use crate::engine::shard::Shard;
 use crate::error::Error;
 use crate::files::{self, hex};
 use crate::input::table::GroupCounts;
@@ -14,7 +14,7 @@ use std::path::Path;
 
 /// The figures of an input and its output.
 #[derive(Serialize)]
-pub struct Summary<'a> {
+pub struct InputSummary<'a> {
     /// Paths, with replacement characters for bytes that are not UTF-8. The bytes then follow in hexadecimal.
     input: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,31 +80,37 @@ impl TextSummary {
     }
 }
 
-impl<'a> Summary<'a> {
+impl<'a> InputSummary<'a> {
     /// Summarizes an input, whose lines may be documents, and its output, which lacks `dropped` of them.
-    pub fn new(lane: &'a Lane, output: &'a AtomicFile, mark: &Mark, dropped: u64, documents: bool) -> Self {
+    pub fn new(
+        shard: &'a Shard,
+        output: &'a AtomicFile,
+        reached: &InputProgress,
+        dropped: u64,
+        documents: bool,
+    ) -> Self {
         Self {
-            input: lane.input.to_string_lossy(),
-            input_hex: hex(&lane.input),
+            input: shard.input.to_string_lossy(),
+            input_hex: hex(&shard.input),
             output: output.whole.to_string_lossy(),
             output_hex: hex(&output.whole),
-            lines: mark.counts.lines,
-            unique: mark.counts.unique,
+            lines: reached.counts.lines,
+            unique: reached.counts.unique,
             dropped,
-            without_key: mark.counts.faults,
-            blank: mark.counts.blank,
-            bytes: mark.counts.bytes,
-            input_bytes: lane.size.unwrap_or(0),
-            output_bytes: mark.output,
-            text: documents.then(|| TextSummary::new(&mark.counts.units)),
-            groups: mark.table.as_ref().map(|table| GroupSummary::new(table.groups)),
-            fault: mark.broken.clone(),
+            without_key: reached.counts.faults,
+            blank: reached.counts.blank,
+            bytes: reached.counts.bytes,
+            input_bytes: shard.size.unwrap_or(0),
+            output_bytes: reached.output,
+            text: documents.then(|| TextSummary::new(&reached.counts.units)),
+            groups: reached.table.as_ref().map(|table| GroupSummary::new(table.groups)),
+            fault: reached.broken.clone(),
         }
     }
 }
 
 /// Replaces the manifest atomically.
-pub fn write<'a>(path: &Path, summaries: impl Iterator<Item = Summary<'a>>) -> Result<(), Error> {
+pub fn write<'a>(path: &Path, summaries: impl Iterator<Item = InputSummary<'a>>) -> Result<(), Error> {
     let written = bloomline::save_file(path, |file| {
         let mut writer = BufWriter::new(file);
         for summary in summaries {

@@ -1,10 +1,10 @@
 //! The engine of the commands that read lines: from numbered chunks of lines to outputs.
 
 pub mod checkpoint;
+pub mod events;
 pub mod folder;
-pub mod lane;
 pub mod manifest;
 pub mod pass;
+pub mod shard;
 pub mod sink;
-pub mod wakes;
 pub mod work;

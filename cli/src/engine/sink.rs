@@ -1,21 +1,21 @@
 //! A sink: the destination of the lines of one input, or of all.
 
 use crate::encode::Encoder;
-use crate::engine::checkpoint::Mark;
+use crate::engine::checkpoint::InputProgress;
 use crate::engine::folder;
-use crate::engine::lane::Chunk;
+use crate::engine::shard::ShardChunk;
 use crate::error::Error;
 use crate::files;
 use crate::input::chunks::BYTE_ORDER_MARK;
-use crate::input::lines::{Before, Lines};
-use crate::input::table::{Saved, Wish};
-use crate::locked::locked;
+use crate::input::lines::{Lines, Prefix};
+use crate::input::table::{Saved, TableOptions};
 use crate::output::atomic_file::AtomicFile;
-use crate::output::target::Target;
-use crate::output::{Inlet, Output, Piece};
-use crate::replace::Replaced;
-use crate::seen::counts::Counts;
-use crate::turns::Turns;
+use crate::output::target::OutputTarget;
+use crate::output::{Output, Piece, PieceWriter};
+use crate::reorder_buffer::ReorderBuffer;
+use crate::replace::ReplacedFile;
+use crate::seen::counts::LineCounts;
+use crate::unpoisoned::locked;
 use crate::values::LineEnd;
 use std::fs;
 use std::io::Write;
@@ -24,28 +24,28 @@ use std::sync::{Mutex, OnceLock};
 
 /// The selection and the format of printed lines.
 #[derive(Clone, Copy)]
-pub struct Print {
+pub struct PrintOptions {
     /// The mark of the lines that are wanted: `true` for new or found lines.
     pub wanted: bool,
     /// The mark of lines that are kept without a key.
     pub kept: bool,
     /// The prefix of each line.
-    pub before: Before,
+    pub before: Prefix,
     /// True if only the number of lines is printed.
     pub total: bool,
     /// The form in which rows are written.
-    pub wish: Wish,
+    pub write_options: TableOptions,
     /// The end of each line, if it is replaced.
     pub eol: Option<LineEnd>,
 }
 
-impl Print {
+impl PrintOptions {
     /// Returns the numbers of lines that are printed and that are not, without skipped lines.
-    pub fn numbers(&self, counts: &Counts) -> (u64, u64) {
+    pub fn numbers(&self, counts: &LineCounts) -> (u64, u64) {
         let (mut selected, mut others) = (counts.unique, counts.dropped());
         *(if self.kept { &mut selected } else { &mut others }) += counts.kept;
         match (self.before, self.wanted) {
-            (Before::Mark, _) => (selected + others, 0),
+            (Prefix::Mark, _) => (selected + others, 0),
             (_, true) => (selected, others),
             (_, false) => (others, selected),
         }
@@ -54,35 +54,35 @@ impl Print {
 
 /// The destination of lines, and the chunks that wait to be gathered there.
 pub struct Sink {
-    pub turns: Turns<Chunk>,
+    pub reorder: ReorderBuffer<ShardChunk>,
     kept: OnceLock<Output>,
     /// The output of lines that are not wanted.
     dropped: Option<Output>,
-    /// True if the header of an input is printed. Relaxed: only the thread that has the turn uses it.
+    /// True if the header of an input is printed. Relaxed: only the thread that drains the buffer uses it.
     headed: AtomicBool,
-    of: Of,
+    of: OutputOwner,
 }
 
 /// The lines that are sent to a sink.
-enum Of {
+enum OutputOwner {
     /// The lines of all inputs.
     All,
     /// The lines of one input, to an output in a folder, which is created with the first lines.
-    Own(Own),
+    Own(InputOutput),
     /// The lines of one input, to replace it.
-    Place(Place),
+    Place(InPlaceOutput),
 }
 
 /// An input that is replaced by its lines.
-struct Place {
+struct InPlaceOutput {
     /// True if it is rewritten even if nothing is dropped.
     anew: bool,
     /// `None` once it is replaced, or if it is left unchanged.
-    input: Mutex<Option<Replaced>>,
+    input: Mutex<Option<ReplacedFile>>,
 }
 
 /// The output of one input.
-pub struct Own {
+pub struct InputOutput {
     pub path: AtomicFile,
     /// Its length at the start, and its state if it is a table.
     length: u64,
@@ -94,32 +94,39 @@ pub struct Own {
 }
 
 impl Sink {
-    /// For all lines, from the lane of this number on.
+    /// For all lines, from the shard of this number on.
     pub fn new(first: usize, kept: Option<Output>, dropped: Option<Output>) -> Self {
         // A header is printed before all else.
         let headed = AtomicBool::new(kept.as_ref().is_some_and(|kept| kept.length() > 0));
         let kept = kept.map_or_else(OnceLock::new, OnceLock::from);
-        Self { turns: Turns::new((first, 0)), kept, dropped, headed, of: Of::All }
+        Self { reorder: ReorderBuffer::new((first, 0)), kept, dropped, headed, of: OutputOwner::All }
     }
 
-    /// For the lines of the lane of this number, from where the output was at `mark`.
-    pub fn of_lane(lane: usize, path: AtomicFile, mark: &Mark) -> Self {
-        let (length, table) = (mark.output, mark.table.clone());
-        let own = Own { path, length, table, whole: AtomicBool::new(mark.whole), named: AtomicBool::new(false) };
-        let headed = AtomicBool::new(mark.output > 0);
-        Self { turns: Turns::new((lane, 0)), kept: OnceLock::new(), dropped: None, headed, of: Of::Own(own) }
+    /// For the lines of the shard of this number, from where the output was at `reached`.
+    pub fn for_shard(shard: usize, path: AtomicFile, reached: &InputProgress) -> Self {
+        let (length, table) = (reached.output, reached.table.clone());
+        let own =
+            InputOutput { path, length, table, whole: AtomicBool::new(reached.whole), named: AtomicBool::new(false) };
+        let headed = AtomicBool::new(reached.output > 0);
+        Self {
+            reorder: ReorderBuffer::new((shard, 0)),
+            kept: OnceLock::new(),
+            dropped: None,
+            headed,
+            of: OutputOwner::Own(own),
+        }
     }
 
-    /// For the lines of the lane of this number, to replace its input if some are dropped or it is rewritten (`anew`).
-    pub fn in_place(lane: usize, input: Replaced, anew: bool) -> Self {
-        let of = Of::Place(Place { anew, input: Mutex::new(Some(input)) });
+    /// For the lines of the shard of this number, to replace its input if some are dropped or it is rewritten (`anew`).
+    pub fn in_place(shard: usize, input: ReplacedFile, anew: bool) -> Self {
+        let of = OutputOwner::Place(InPlaceOutput { anew, input: Mutex::new(Some(input)) });
         let headed = AtomicBool::new(false);
-        Self { turns: Turns::new((lane, 0)), kept: OnceLock::new(), dropped: None, headed, of }
+        Self { reorder: ReorderBuffer::new((shard, 0)), kept: OnceLock::new(), dropped: None, headed, of }
     }
 
     /// The sink's own output in a folder.
-    pub fn own(&self) -> Option<&Own> {
-        if let Of::Own(own) = &self.of { Some(own) } else { None }
+    pub fn own(&self) -> Option<&InputOutput> {
+        if let OutputOwner::Own(own) = &self.of { Some(own) } else { None }
     }
 
     /// The outputs that are open.
@@ -130,23 +137,23 @@ impl Sink {
     /// Opens the sink's own output, unless it is open or whole. Returns true if it opened one.
     pub fn begin(&self) -> Result<bool, Error> {
         let output = match &self.of {
-            Of::Own(own) if !own.is_whole() && self.kept.get().is_none() => own.open()?,
-            Of::Place(Place { input, .. }) => {
-                match locked(input).as_mut().map(Replaced::begin).transpose()?.flatten() {
+            OutputOwner::Own(own) if !own.is_whole() && self.kept.get().is_none() => own.open()?,
+            OutputOwner::Place(InPlaceOutput { input, .. }) => {
+                match locked(input).as_mut().map(ReplacedFile::begin).transpose()?.flatten() {
                     Some(output) => output,
                     None => return Ok(false),
                 }
             }
             _ => return Ok(false),
         };
-        // Only the thread that has the turn is here.
+        // Only the thread that drains the buffer is here.
         let _ = self.kept.set(output);
         Ok(true)
     }
 
     /// Leaves the input file unchanged if no line was removed, or if reading it failed (`broken`).
-    pub fn spare(&self, broken: bool, counts: &Counts) {
-        let Of::Place(Place { anew, input }) = &self.of else { return };
+    pub fn skip_replace(&self, broken: bool, counts: &LineCounts) {
+        let OutputOwner::Place(InPlaceOutput { anew, input }) = &self.of else { return };
         let left_out = counts.blank + counts.faults - counts.kept;
         let dropped = counts.dropped() + left_out + counts.units.shortened;
         if broken || dropped == 0 && !anew {
@@ -155,29 +162,30 @@ impl Sink {
     }
 
     /// Prints lines, after the first header. Returns the pieces that are complete.
-    pub fn print(&self, lines: &Lines, print: Print, live: bool) -> Result<Vec<(&Output, Piece)>, Error> {
-        let Print { wanted, before, total, wish, eol, .. } = print;
+    pub fn print(&self, lines: &Lines, print: PrintOptions, live: bool) -> Result<Vec<(&Output, Piece)>, Error> {
+        let PrintOptions { wanted, before, total, write_options, eol, .. } = print;
         let mut pieces = Vec::new();
         if lines.is_rows() {
             let kept = self.kept.get().filter(|_| !total).map(|kept| (kept, before, wanted));
-            let dropped = self.dropped.as_ref().map(|dropped| (dropped, Before::Nothing, !wanted));
+            let dropped = self.dropped.as_ref().map(|dropped| (dropped, Prefix::Nothing, !wanted));
             let due = kept.into_iter().chain(dropped);
-            let due = due.filter_map(|(output, before, mark)| Some((output, lines.select(before, mark, wish)?)));
+            let due = due
+                .filter_map(|(output, before, reached)| Some((output, lines.select(before, reached, write_options)?)));
             return Ok(due.map(|(output, rows)| (output, output.take_rows(rows))).collect());
         }
         let is_first = !lines.header().is_empty() && !self.headed.swap(true, Relaxed);
         let kept = self.kept.get().filter(|_| !total).map(|kept| (kept, before, wanted));
-        let dropped = self.dropped.as_ref().map(|dropped| (dropped, Before::Nothing, !wanted));
-        for (output, before, mark) in dropped.into_iter().chain(kept) {
-            let begins = output.begins(|| is_first || lines.prints(before, mark));
-            let print = |out: &mut Inlet<'_>| {
-                if begins && lines.has_byte_order_mark(is_first, before, mark) {
+        let dropped = self.dropped.as_ref().map(|dropped| (dropped, Prefix::Nothing, !wanted));
+        for (output, before, reached) in dropped.into_iter().chain(kept) {
+            let begins = output.begins(|| is_first || lines.prints(before, reached));
+            let print = |out: &mut PieceWriter<'_>| {
+                if begins && lines.has_byte_order_mark(is_first, before, reached) {
                     out.write_all(BYTE_ORDER_MARK)?;
                 }
                 if is_first {
                     lines.print_header(before, eol, out)?;
                 }
-                lines.print(before, mark, eol, out)
+                lines.print(before, reached, eol, out)
             };
             let due = output.take_in(live, print)?;
             pieces.extend(due.into_iter().map(|piece| (output, piece)));
@@ -194,12 +202,14 @@ impl Sink {
     /// Records that the sink's own output is whole. It is renamed at once if `publish`, otherwise by a checkpoint.
     pub fn complete(&self, publish: bool) -> Result<(), Error> {
         match &self.of {
-            Of::All => Ok(()),
-            Of::Own(own) => {
+            OutputOwner::All => Ok(()),
+            OutputOwner::Own(own) => {
                 own.whole.store(true, Relaxed);
                 if publish { folder::publish(&own.path).map(drop) } else { Ok(()) }
             }
-            Of::Place(Place { input, .. }) => locked(input).take().map_or(Ok(()), Replaced::publish),
+            OutputOwner::Place(InPlaceOutput { input, .. }) => {
+                locked(input).take().map_or(Ok(()), ReplacedFile::publish)
+            }
         }
     }
 
@@ -212,7 +222,7 @@ impl Sink {
 
     /// True if the lines of all inputs are sent to this sink.
     fn has_all(&self) -> bool {
-        matches!(self.of, Of::All)
+        matches!(self.of, OutputOwner::All)
     }
 
     /// Flushes bytes that were written without pieces.
@@ -231,8 +241,8 @@ impl Sink {
     }
 
     /// Writes and syncs all that was gathered. No other thread may be using the outputs.
-    pub fn settle(&self, encoder: &mut Encoder) -> Result<(), Error> {
-        self.outputs().try_for_each(|output| output.settle(encoder))
+    pub fn sync(&self, encoder: &mut Encoder) -> Result<(), Error> {
+        self.outputs().try_for_each(|output| output.sync(encoder))
     }
 
     /// The lengths of the output and of the output for unwanted lines, as far as they are settled or whole.
@@ -268,22 +278,22 @@ impl Sink {
     /// Removes the sink's own output if it is incomplete.
     pub fn abandon(&self) {
         match &self.of {
-            Of::Own(own) if self.kept.get().is_some() && !own.is_whole() => {
+            OutputOwner::Own(own) if self.kept.get().is_some() && !own.is_whole() => {
                 // If it cannot be removed, the next run replaces it.
                 let _ = fs::remove_file(&own.path.part);
             }
-            Of::Place(Place { input, .. }) => *locked(input) = None,
+            OutputOwner::Place(InPlaceOutput { input, .. }) => *locked(input) = None,
             _ => {}
         }
     }
 }
 
-impl Own {
+impl InputOutput {
     fn open(&self) -> Result<Output, Error> {
         let (part, goes_on) = (&self.path.part, self.length > 0);
         let folder = files::folder(part);
         fs::create_dir_all(folder).map_err(files::failed(folder))?;
-        Target::of_part(&self.path, files::name(part), goes_on)?.begin(self.length, self.table.as_ref())
+        OutputTarget::open_part(&self.path, files::name(part), goes_on)?.begin(self.length, self.table.as_ref())
     }
 
     pub fn is_whole(&self) -> bool {

@@ -3,13 +3,13 @@
 use crate::groups::score::{self, Kind, NONE};
 use crate::groups::written;
 use crate::key::Value;
-use crate::key::json::{Found, Pointer};
+use crate::key::json::{JsonSpan, Pointer};
 use std::fmt;
 use std::str::FromStr;
 
 /// The member of a group that is kept. Ties go to the first.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Choice {
+pub enum KeepPolicy {
     First,
     Last,
     /// The line with the greatest value at the pointer, or the least. Numbers rank before texts.
@@ -19,7 +19,7 @@ pub enum Choice {
     Order(Pointer, Vec<String>),
 }
 
-impl Choice {
+impl KeepPolicy {
     /// Returns the pointer to the value that decides, if any.
     pub fn pointer(&self) -> Option<&Pointer> {
         match self {
@@ -54,19 +54,19 @@ impl Choice {
     pub fn push_score_of(&self, document: &str, text: &mut String, bytes: &mut Vec<u8>, score: &mut Vec<u64>) {
         let found = self.pointer().and_then(|pointer| pointer.find(document, text).ok().flatten());
         let value = found.map_or(Value::Null, |found| match found {
-            Found::Text(text) => Value::Text(text.as_bytes()),
-            Found::Other(json) => Value::Json(json),
+            JsonSpan::Text(text) => Value::Text(text.as_bytes()),
+            JsonSpan::Other(json) => Value::Json(json),
         });
         self.push_score(&value, bytes, score);
     }
 
-    /// Returns the score of the line at a place, for a choice by place alone.
-    pub fn at(&self, place: u64) -> u64 {
-        if *self == Self::Last { !place } else { 0 }
+    /// Returns the score of the line at an ordinal, for a choice by ordinal alone.
+    pub fn at(&self, ordinal: u64) -> u64 {
+        if *self == Self::Last { !ordinal } else { 0 }
     }
 }
 
-impl FromStr for Choice {
+impl FromStr for KeepPolicy {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -85,7 +85,7 @@ impl FromStr for Choice {
     }
 }
 
-impl fmt::Display for Choice {
+impl fmt::Display for KeepPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::First => f.write_str("first"),
@@ -102,7 +102,7 @@ pub fn value_at(text: &str) -> Result<Pointer, String> {
     match text {
         "" => Err("name a value: a JSON pointer such as /score, or a column".to_owned()),
         _ if text.starts_with('/') => text.parse().map_err(str::to_owned),
-        name => Ok(Pointer::of_names(name.split('.'))),
+        name => Ok(Pointer::from_names(name.split('.'))),
     }
 }
 
@@ -112,7 +112,7 @@ mod tests {
 
     fn score(choice: &str, document: &str) -> Vec<u64> {
         let mut score = Vec::new();
-        let choice = choice.parse::<Choice>().unwrap();
+        let choice = choice.parse::<KeepPolicy>().unwrap();
         choice.push_score_of(document, &mut String::new(), &mut Vec::new(), &mut score);
         score
     }
@@ -182,10 +182,10 @@ mod tests {
     #[test]
     fn what_is_no_choice_is_refused() {
         for text in ["", "both", "first:", "max", "max:", "max:/~", "order:/a", "order:=a", "best:/a"] {
-            assert!(text.parse::<Choice>().is_err(), "{text:?}");
+            assert!(text.parse::<KeepPolicy>().is_err(), "{text:?}");
         }
         for text in ["first", "last", "max:/a~1b", "min:/a", "order:/a=b,c,d=e"] {
-            assert_eq!(text.parse::<Choice>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<KeepPolicy>().unwrap().to_string(), text);
         }
     }
 }

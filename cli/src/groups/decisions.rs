@@ -1,28 +1,28 @@
 //! Decisions about the lines that are not unique.
 //!
-//! The input is the members of all groups, sorted by group and place. One member of each group is chosen, and the decision about
-//! each member is written to a file, sorted by place. A line without a decision is kept.
+//! The input is the members of all groups, sorted by group and ordinal. One member of each group is chosen, and the decision about
+//! each member is written to a file, sorted by ordinal. A line without a decision is kept.
 
 use crate::error::Error;
-use crate::groups::places::{Again, Places};
+use crate::external_sort::ExternalSort;
+use crate::groups::ordinals::{Ordinals, OrdinalsAgain};
 use crate::groups::score::{Kind, text_of};
 use crate::groups::written::misleads;
 use crate::phase::Phase;
-use crate::sort::Sorter;
-use crate::word_file::{WordFile, WordReader};
+use crate::u64_file::{U64File, U64Reader};
 use std::env;
 use std::io;
 use std::mem;
 
-/// The maximum number of places of a group in memory.
+/// The maximum number of ordinals of a group in memory.
 const IN_MEMORY: usize = 1 << 16;
 
 /// A line with its group, and one word of its score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Member {
+pub struct GroupMember {
     /// Equal for similar lines.
     pub group: u128,
-    pub place: u64,
+    pub ordinal: u64,
     /// True if the filter had the line before the run. Only the first member of a group counts.
     pub known: bool,
     /// The index of the word in the score. The least score of a group is the best, and ties go to the first.
@@ -30,31 +30,31 @@ pub struct Member {
     pub word: u64,
 }
 
-impl Member {
+impl GroupMember {
     /// Returns the words that are sorted.
     pub fn packed(&self) -> [u64; 5] {
-        let Self { group, place, known, part, word } = *self;
-        [(group >> u64::BITS) as u64, group as u64, place << 1 | u64::from(known), part, word]
+        let Self { group, ordinal, known, part, word } = *self;
+        [(group >> u64::BITS) as u64, group as u64, ordinal << 1 | u64::from(known), part, word]
     }
 
-    pub fn unpacked([high, low, place, part, word]: [u64; 5]) -> Self {
+    pub fn unpacked([high, low, ordinal, part, word]: [u64; 5]) -> Self {
         let group = u128::from(high) << u64::BITS | u128::from(low);
-        Self { group, place: place >> 1, known: place & 1 > 0, part, word }
+        Self { group, ordinal: ordinal >> 1, known: ordinal & 1 > 0, part, word }
     }
 }
 
-/// A decision about the line at a place.
+/// A decision about the line at an ordinal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    pub place: u64,
-    pub verdict: Verdict,
+    pub ordinal: u64,
+    pub verdict: LineVerdict,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum LineVerdict {
     /// The best of `count` lines, which is kept.
     Stays { count: u64 },
-    /// Removed in favour of the line at this place, or of one from an earlier run.
+    /// Removed in favour of the line at this ordinal, or of one from an earlier run.
     Goes { kept: Option<u64> },
     /// A line without a key, and the code of the reason, which is below [`CODES`].
     Aside(u8),
@@ -63,40 +63,40 @@ pub enum Verdict {
 /// The number of codes of the reasons why a line has no key.
 pub const CODES: u8 = 16;
 
-/// A decision as it is sorted and stored: its place, and two numbers.
-type Kept = [u64; 3];
+/// A decision as it is sorted and stored: its ordinal, and two numbers.
+type DecisionWords = [u64; 3];
 
-/// The sentinel in the first number for no place. The second number is then the code of a reason, or `NO_PLACE`.
+/// The sentinel in the first number for no ordinal. The second number is then the code of a reason, or `NO_PLACE`.
 const NO_PLACE: u64 = u64::MAX;
 
 impl Decision {
     /// True if the line is removed in favour of another.
     pub fn goes(&self) -> bool {
-        matches!(self.verdict, Verdict::Goes { .. })
+        matches!(self.verdict, LineVerdict::Goes { .. })
     }
 
-    fn kept(self) -> Kept {
+    fn kept(self) -> DecisionWords {
         match self.verdict {
-            Verdict::Stays { count } => [self.place, self.place, count],
-            Verdict::Goes { kept: Some(kept) } => [self.place, kept, 0],
-            Verdict::Goes { kept: None } => [self.place, NO_PLACE, NO_PLACE],
-            Verdict::Aside(code) => [self.place, NO_PLACE, code.into()],
+            LineVerdict::Stays { count } => [self.ordinal, self.ordinal, count],
+            LineVerdict::Goes { kept: Some(kept) } => [self.ordinal, kept, 0],
+            LineVerdict::Goes { kept: None } => [self.ordinal, NO_PLACE, NO_PLACE],
+            LineVerdict::Aside(code) => [self.ordinal, NO_PLACE, code.into()],
         }
     }
 
-    fn of([place, kept, number]: Kept) -> Self {
+    fn of([ordinal, kept, number]: DecisionWords) -> Self {
         let verdict = match kept {
-            NO_PLACE => u8::try_from(number).map_or(Verdict::Goes { kept: None }, Verdict::Aside),
-            _ if kept == place => Verdict::Stays { count: number },
-            _ => Verdict::Goes { kept: Some(kept) },
+            NO_PLACE => u8::try_from(number).map_or(LineVerdict::Goes { kept: None }, LineVerdict::Aside),
+            _ if kept == ordinal => LineVerdict::Stays { count: number },
+            _ => LineVerdict::Goes { kept: Some(kept) },
         };
-        Self { place, verdict }
+        Self { ordinal, verdict }
     }
 }
 
 /// The numbers of groups, by the values of their members.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Chosen {
+pub struct GroupStats {
     /// Groups of two or more.
     pub groups: u64,
     /// The number of groups without a line of an earlier run, in which a member was chosen.
@@ -111,12 +111,12 @@ pub struct Chosen {
 
 /// The group whose members are being read.
 #[derive(Default)]
-struct Group {
-    first: Option<Member>,
-    /// The places in memory, and those before them on disk.
-    places: Vec<u64>,
-    earlier: Option<WordFile>,
-    /// The place and the score of the best member before the last.
+struct CurrentGroup {
+    first: Option<GroupMember>,
+    /// The ordinals in memory, and those before them on disk.
+    ordinals: Vec<u64>,
+    earlier: Option<U64File>,
+    /// The ordinal and the score of the best member before the last.
     best: u64,
     least: Vec<u64>,
     /// The score of the last member so far.
@@ -127,29 +127,29 @@ struct Group {
     misled: Option<[Vec<u8>; 2]>,
 }
 
-impl Group {
+impl CurrentGroup {
     /// Starts another group with this member.
-    fn begin(&mut self, first: Member) {
+    fn begin(&mut self, first: GroupMember) {
         self.first = Some(first);
-        self.places.clear();
+        self.ordinals.clear();
         self.earlier = None;
         self.least.clear();
         self.kinds = [false; 2];
         self.misled = None;
     }
 
-    /// Adds a word of a member. Memory holds up to `in_memory` places.
-    fn add(&mut self, member: Member, in_memory: usize) -> io::Result<()> {
+    /// Adds a word of a member. Memory holds up to `in_memory` ordinals.
+    fn add(&mut self, member: GroupMember, in_memory: usize) -> io::Result<()> {
         if member.part == 0 {
             self.compare();
-            if self.places.len() == in_memory {
+            if self.ordinals.len() == in_memory {
                 let earlier = match &mut self.earlier {
                     Some(earlier) => earlier,
-                    none => none.insert(WordFile::new()?),
+                    none => none.insert(U64File::new()?),
                 };
-                self.places.drain(..).try_for_each(|place| earlier.push(place))?;
+                self.ordinals.drain(..).try_for_each(|ordinal| earlier.push(ordinal))?;
             }
-            self.places.push(member.place);
+            self.ordinals.push(member.ordinal);
             Kind::of(member.word).into_iter().for_each(|kind| self.kinds[kind as usize] = true);
         }
         self.score.push(member.word);
@@ -158,7 +158,7 @@ impl Group {
 
     /// Compares the last member, whose score is complete, with the best one before it.
     fn compare(&mut self) {
-        if let Some(last) = self.places.last()
+        if let Some(last) = self.ordinals.last()
             && (self.least.is_empty() || self.score < self.least)
         {
             self.best = *last;
@@ -175,25 +175,25 @@ impl Group {
     }
 }
 
-/// Calls `decide` with the decision about each of the members, which are sorted by group, place and word. The places of a large
+/// Calls `decide` with the decision about each of the members, which are sorted by group, ordinal and word. The ordinals of a large
 /// group are on disk until the group is complete. Memory holds two scores.
 pub fn choose(
-    members: impl IntoIterator<Item = Result<Member, Error>>,
+    members: impl IntoIterator<Item = Result<GroupMember, Error>>,
     decide: impl FnMut(Decision) -> Result<(), Error>,
-) -> Result<Chosen, Error> {
+) -> Result<GroupStats, Error> {
     choose_within(members, IN_MEMORY, decide)
 }
 
 fn choose_within(
-    members: impl IntoIterator<Item = Result<Member, Error>>,
+    members: impl IntoIterator<Item = Result<GroupMember, Error>>,
     in_memory: usize,
     mut decide: impl FnMut(Decision) -> Result<(), Error>,
-) -> Result<Chosen, Error> {
-    let (mut group, mut chosen) = (Group::default(), Chosen::default());
-    let mut end = |group: &mut Group| {
+) -> Result<GroupStats, Error> {
+    let (mut group, mut chosen) = (CurrentGroup::default(), GroupStats::default());
+    let mut end = |group: &mut CurrentGroup| {
         group.compare();
-        let Some(Member { known, .. }) = group.first else { return Ok(()) };
-        let count = group.earlier.as_ref().map_or(0, WordFile::count) + group.places.len() as u64;
+        let Some(GroupMember { known, .. }) = group.first else { return Ok(()) };
+        let count = group.earlier.as_ref().map_or(0, U64File::count) + group.ordinals.len() as u64;
         if count > 1 {
             chosen.groups += 1;
             let asked = u64::from(!known);
@@ -202,16 +202,16 @@ fn choose_within(
             chosen.mixed += if group.kinds == [true; 2] { asked } else { 0 };
             chosen.misled = chosen.misled.take().or_else(|| group.misled.take().filter(|_| !known));
         }
-        let earlier = group.earlier.as_mut().map(WordFile::read).transpose().map_err(Error::groups)?;
-        earlier.into_iter().flatten().chain(group.places.drain(..).map(Ok)).try_for_each(|place| {
-            let place = place.map_err(Error::groups)?;
+        let earlier = group.earlier.as_mut().map(U64File::read).transpose().map_err(Error::groups)?;
+        earlier.into_iter().flatten().chain(group.ordinals.drain(..).map(Ok)).try_for_each(|ordinal| {
+            let ordinal = ordinal.map_err(Error::groups)?;
             let verdict = match (known, count) {
-                (true, _) => Verdict::Goes { kept: None },
+                (true, _) => LineVerdict::Goes { kept: None },
                 (false, 1) => return Ok(()),
-                _ if place == group.best => Verdict::Stays { count },
-                _ => Verdict::Goes { kept: Some(group.best) },
+                _ if ordinal == group.best => LineVerdict::Stays { count },
+                _ => LineVerdict::Goes { kept: Some(group.best) },
             };
-            decide(Decision { place, verdict })
+            decide(Decision { ordinal, verdict })
         })
     };
     for member in members {
@@ -227,26 +227,27 @@ fn choose_within(
 }
 
 /// A sorter of decisions that are added in any order.
-pub struct Deciding(Sorter<3>);
+pub struct DecisionSorter(ExternalSort<3>);
 
-impl Deciding {
+impl DecisionSorter {
     pub fn new() -> Self {
-        Self(Sorter::new(&env::temp_dir()))
+        Self(ExternalSort::new(&env::temp_dir()))
     }
 
     pub fn push(&mut self, decision: Decision) -> Result<(), Error> {
         self.0.push(decision.kept())
     }
 
-    /// Returns all decisions, to be read by place. Calls `tell` with each, in the order of places, in a `phase` of so many steps.
+    /// Returns all decisions, to be read by ordinal. Calls `tell` with each, in the order of ordinals, in a `phase` of so many
+    /// steps.
     pub fn end(
         self,
-        places: Places,
-        print: Printed,
+        ordinals: Ordinals,
+        print: PrintedLines,
         phase: impl FnOnce(u64) -> Phase,
         mut tell: impl FnMut(Decision) -> Result<(), Error>,
-    ) -> Result<Decided, Error> {
-        let mut words = WordFile::new().map_err(Error::groups)?;
+    ) -> Result<Decisions, Error> {
+        let mut words = U64File::new().map_err(Error::groups)?;
         let decisions = self.0.sorted()?;
         for kept in phase(decisions.count).of(decisions) {
             let kept = kept?;
@@ -254,29 +255,29 @@ impl Deciding {
             kept.iter().try_for_each(|number| words.push(*number)).map_err(Error::groups)?;
         }
         let reader = words.read().map_err(Error::groups)?;
-        let mut decided = Decided { reader, next: None, again: Again::new(places), print };
-        decided.read().map_err(Error::groups)?;
-        Ok(decided)
+        let mut decisions = Decisions { reader, next: None, again: OrdinalsAgain::new(ordinals), print };
+        decisions.read().map_err(Error::groups)?;
+        Ok(decisions)
     }
 }
 
 /// The lines that are printed, and their counts.
 #[derive(Clone, Copy)]
-pub struct Printed {
-    pub which: Which,
+pub struct PrintedLines {
+    pub which: Occurrences,
     /// True if the number of occurrences is printed.
     pub counted: bool,
 }
 
 /// The distinct lines that are selected.
 #[derive(Clone, Copy, Debug)]
-pub enum Which {
+pub enum Occurrences {
     All,
     Repeated,
     Unique,
 }
 
-impl Which {
+impl Occurrences {
     /// True if a line with `count` occurrences is selected.
     pub fn takes(self, count: u64) -> bool {
         match self {
@@ -288,25 +289,25 @@ impl Which {
 }
 
 /// The decisions about the lines of all inputs, which are read again in the same order.
-pub struct Decided {
-    reader: WordReader,
+pub struct Decisions {
+    reader: U64Reader,
     next: Option<Decision>,
-    again: Again,
-    pub print: Printed,
+    again: OrdinalsAgain,
+    pub print: PrintedLines,
 }
 
-impl Decided {
+impl Decisions {
     /// Reads the next lines of an input. Calls `found` with the number of each line that has a decision.
     pub fn take(
         &mut self,
         input: usize,
         header: bool,
         lines: usize,
-        mut found: impl FnMut(usize, Verdict),
+        mut found: impl FnMut(usize, LineVerdict),
     ) -> io::Result<()> {
         let first = self.again.take(input, header, lines);
-        while let Some(Decision { place, verdict }) = self.next.filter(|next| next.place < first + lines as u64) {
-            found((place - first) as usize, verdict);
+        while let Some(Decision { ordinal, verdict }) = self.next.filter(|next| next.ordinal < first + lines as u64) {
+            found((ordinal - first) as usize, verdict);
             self.read()?;
         }
         Ok(())
@@ -320,7 +321,7 @@ impl Decided {
     fn read(&mut self) -> io::Result<()> {
         let mut next = || self.reader.next().transpose();
         self.next = match (next()?, next()?, next()?) {
-            (Some(place), Some(kept), Some(number)) => Some(Decision::of([place, kept, number])),
+            (Some(ordinal), Some(kept), Some(number)) => Some(Decision::of([ordinal, kept, number])),
             _ => None,
         };
         Ok(())
@@ -335,8 +336,8 @@ mod tests {
     use std::path::Path;
 
     /// The group of a line, the value that decides, and whether the filter had the line before.
-    type Keyed = (u8, Option<(bool, String)>, bool);
-    type Line = Result<Keyed, u8>;
+    type GroupedKey = (u8, Option<(bool, String)>, bool);
+    type Line = Result<GroupedKey, u8>;
 
     fn line() -> impl Strategy<Value = Line> {
         let value =
@@ -361,23 +362,23 @@ mod tests {
     }
 
     /// Returns the decisions as the help describes them; `None` for a unique line.
-    fn model(lines: &[Line]) -> Vec<Option<Verdict>> {
-        let verdict = |place: usize| {
-            let (group, ..) = match &lines[place] {
+    fn model(lines: &[Line]) -> Vec<Option<LineVerdict>> {
+        let verdict = |ordinal: usize| {
+            let (group, ..) = match &lines[ordinal] {
                 Ok(line) => line,
-                Err(aside) => return Some(Verdict::Aside(*aside)),
+                Err(skip) => return Some(LineVerdict::Aside(*skip)),
             };
             let all = members(lines, *group);
             let line = |i: usize| lines[i].as_ref().unwrap();
             if line(all[0]).2 {
-                return Some(Verdict::Goes { kept: None });
+                return Some(LineVerdict::Goes { kept: None });
             }
             // The first with the best value. Those without a value come last.
             let best = *all.iter().min_by_key(|&&i| (line(i).1.is_none(), &line(i).1)).unwrap();
             match all.len() {
                 1 => None,
-                count if best == place => Some(Verdict::Stays { count: count as u64 }),
-                _ => Some(Verdict::Goes { kept: Some(best as u64) }),
+                count if best == ordinal => Some(LineVerdict::Stays { count: count as u64 }),
+                _ => Some(LineVerdict::Goes { kept: Some(best as u64) }),
             }
         };
         (0..lines.len()).map(verdict).collect()
@@ -390,46 +391,46 @@ mod tests {
             batch in 1..20usize,
             in_memory in 1..9usize,
         ) {
-            let mut sorter = Sorter::new(&env::temp_dir());
-            let mut deciding = Deciding::new();
-            for (line, place) in lines.iter().zip(0..) {
+            let mut sorter = ExternalSort::new(&env::temp_dir());
+            let mut decision_sorter = DecisionSorter::new();
+            for (line, ordinal) in lines.iter().zip(0..) {
                 match line {
                     Ok((group, value, known)) => {
                         let (group, known) = (u128::from(*group) << 100 | u128::from(*group), *known);
                         for (word, part) in words(value.as_ref()).into_iter().zip(0..) {
-                            let member = Member { group, place, known, part, word };
-                            prop_assert_eq!(Member::unpacked(member.packed()), member);
+                            let member = GroupMember { group, ordinal, known, part, word };
+                            prop_assert_eq!(GroupMember::unpacked(member.packed()), member);
                             sorter.push(member.packed()).unwrap();
                         }
                     }
-                    Err(aside) => deciding.push(Decision { place, verdict: Verdict::Aside(*aside) }).unwrap(),
+                    Err(skip) => decision_sorter.push(Decision { ordinal, verdict: LineVerdict::Aside(*skip) }).unwrap(),
                 }
             }
-            let sorted = sorter.sorted().unwrap().map(|member| member.map(Member::unpacked));
-            let chosen = choose_within(sorted, in_memory, |decision| deciding.push(decision)).unwrap();
-            let mut places = Places::new([Path::new("a")]);
-            places.take(0, false, lines.len());
-            let mut told = Vec::new();
-            let print = Printed { which: Which::All, counted: false };
-            let mut decided = deciding.end(places, print, |steps| Phase::new("deciding", steps, false), |decision| { told.push(decision); Ok(()) }).unwrap();
+            let sorted = sorter.sorted().unwrap().map(|member| member.map(GroupMember::unpacked));
+            let chosen = choose_within(sorted, in_memory, |decision| decision_sorter.push(decision)).unwrap();
+            let mut ordinals = Ordinals::new([Path::new("a")]);
+            ordinals.take(0, false, lines.len());
+            let mut reported = Vec::new();
+            let print = PrintedLines { which: Occurrences::All, counted: false };
+            let mut decisions = decision_sorter.end(ordinals, print, |steps| Phase::new("deciding", steps, false), |decision| { reported.push(decision); Ok(()) }).unwrap();
             let expected = model(&lines);
             let mut found = vec![None; lines.len()];
             for first in (0..lines.len()).step_by(batch) {
-                prop_assert!(!decided.is_done());
+                prop_assert!(!decisions.is_done());
                 let these = batch.min(lines.len() - first);
-                decided.take(0, false, these, |line, verdict| found[first + line] = Some(verdict)).unwrap();
+                decisions.take(0, false, these, |line, verdict| found[first + line] = Some(verdict)).unwrap();
             }
-            prop_assert!(decided.is_done() || lines.is_empty());
+            prop_assert!(decisions.is_done() || lines.is_empty());
             prop_assert_eq!(&found, &expected);
-            let expected: Vec<Decision> = expected.iter().zip(0..).filter_map(|(verdict, place)| Some(Decision { place, verdict: (*verdict)? })).collect();
-            prop_assert_eq!(told, expected);
-            let groups: Vec<Vec<&Keyed>> = (0..12)
+            let expected: Vec<Decision> = expected.iter().zip(0..).filter_map(|(verdict, ordinal)| Some(Decision { ordinal, verdict: (*verdict)? })).collect();
+            prop_assert_eq!(reported, expected);
+            let groups: Vec<Vec<&GroupedKey>> = (0..12)
                 .map(|group| members(&lines, group).into_iter().map(|i| lines[i].as_ref().unwrap()).collect())
                 .filter(|group: &Vec<_>| group.len() > 1)
                 .collect();
             let asked = groups.iter().filter(|group| !group[0].2);
-            let has = |group: &[&Keyed], text| group.iter().any(|(_, value, _)| value.as_ref().is_some_and(|value| value.0 == text));
-            prop_assert_eq!(chosen, Chosen {
+            let has = |group: &[&GroupedKey], text| group.iter().any(|(_, value, _)| value.as_ref().is_some_and(|value| value.0 == text));
+            prop_assert_eq!(chosen, GroupStats {
                 groups: groups.len() as u64,
                 asked: asked.clone().count() as u64,
                 without: asked.clone().filter(|group| !has(group, true) && !has(group, false)).count() as u64,

@@ -1,4 +1,4 @@
-//! The ids of lines by place, on disk.
+//! The ids of lines by ordinal, on disk.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -24,7 +24,7 @@ impl Ids {
         Ok(Self { texts, starts: Vec::new(), length: 0, count: 0 })
     }
 
-    /// Appends the id, on one line, of the line at the next place.
+    /// Appends the id, on one line, of the line at the next ordinal.
     pub fn push(&mut self, id: &str) -> io::Result<()> {
         if self.count.is_multiple_of(BLOCK) {
             self.starts.push(self.length);
@@ -36,16 +36,16 @@ impl Ids {
     }
 
     /// Returns `N` readers, each with a block of its own in memory.
-    pub fn read<const N: usize>(&mut self) -> io::Result<[Reader<'_>; N]> {
+    pub fn read<const N: usize>(&mut self) -> io::Result<[IdReader<'_>; N]> {
         self.texts.flush()?;
         let Self { texts, starts, length, .. } = self;
         let (file, starts, length) = (texts.get_ref(), &starts[..], *length);
-        Ok([(); N].map(|()| Reader { file, starts, length, block: None, bytes: Vec::new() }))
+        Ok([(); N].map(|()| IdReader { file, starts, length, block: None, bytes: Vec::new() }))
     }
 }
 
 /// A reader of ids, block by block.
-pub struct Reader<'a> {
+pub struct IdReader<'a> {
     file: &'a File,
     starts: &'a [u64],
     length: u64,
@@ -54,10 +54,10 @@ pub struct Reader<'a> {
     bytes: Vec<u8>,
 }
 
-impl Reader<'_> {
-    /// Returns the id of the line at a place.
-    pub fn get(&mut self, place: u64) -> io::Result<&str> {
-        let block = (place / BLOCK) as usize;
+impl IdReader<'_> {
+    /// Returns the id of the line at an ordinal.
+    pub fn get(&mut self, ordinal: u64) -> io::Result<&str> {
+        let block = (ordinal / BLOCK) as usize;
         if self.block != Some(block) {
             let start = self.starts[block];
             let end = self.starts.get(block + 1).copied().unwrap_or(self.length);
@@ -65,7 +65,7 @@ impl Reader<'_> {
             self.file.read_exact_at(&mut self.bytes, start)?;
             self.block = Some(block);
         }
-        let id = self.bytes.split(|&byte| byte == b'\n').nth((place % BLOCK) as usize).unwrap_or_default();
+        let id = self.bytes.split(|&byte| byte == b'\n').nth((ordinal % BLOCK) as usize).unwrap_or_default();
         std::str::from_utf8(id).map_err(io::Error::other)
     }
 }

@@ -1,19 +1,19 @@
-//! The records of the first pass: one for each line, in a temporary file, in the order of places.
+//! The records of the first pass: one for each line, in a temporary file, in the order of ordinals.
 //!
 //! Sorting the records finds equal ones, and most need no sorting: records that the filter reports as seen go into a second filter,
-//! of suspects, and only records that match it are sorted. A false positive of either filter only costs time.
+//! of candidates, and only records that match it are sorted. A false positive of either filter only costs time.
 
 use crate::error::Error;
-use crate::groups::choice::Choice;
-use crate::groups::decisions::{CODES, Decision, Member, Verdict};
+use crate::groups::candidates::Candidates;
+use crate::groups::choice::KeepPolicy;
+use crate::groups::decisions::{CODES, Decision, GroupMember, LineVerdict};
 use crate::groups::ids::Ids;
 use crate::groups::near::bands::Bands;
 use crate::groups::near::clusters::Clusters;
-use crate::groups::places::Places;
+use crate::groups::ordinals::Ordinals;
 use crate::groups::score::{NONE, has_more};
-use crate::groups::suspects::Suspects;
 use crate::phase::Phase;
-use crate::word_file::WordFile;
+use crate::u64_file::U64File;
 use std::io;
 
 /// The number of records that are looked up at once.
@@ -26,16 +26,16 @@ const LEAST: u128 = CODES as u128;
 const SEEN: u128 = 1;
 
 /// The records of all lines.
-pub struct Records {
+pub struct RecordFile {
     /// The low and the high half of each line's fingerprint.
-    words: WordFile,
+    words: U64File,
     /// The score of each line, if lines are chosen by a value.
-    scores: Option<WordFile>,
-    suspects: Suspects,
+    scores: Option<U64File>,
+    candidates: Candidates,
     /// The bands of documents, if similar documents form groups.
     pub bands: Option<Bands>,
-    pub places: Places,
-    choice: Choice,
+    pub ordinals: Ordinals,
+    choice: KeepPolicy,
     ids: Option<Ids>,
     /// True if the filter had keys before the first line.
     pub had: bool,
@@ -43,15 +43,21 @@ pub struct Records {
     pub keys: u64,
 }
 
-impl Records {
+impl RecordFile {
     /// Creates an empty list. `had` is set if the filter has keys of earlier runs. With `bands`, each document has that many.
-    pub fn new(places: Places, choice: Choice, ids: bool, had: bool, bands: Option<usize>) -> Result<Self, Error> {
+    pub fn new(
+        ordinals: Ordinals,
+        choice: KeepPolicy,
+        ids: bool,
+        had: bool,
+        bands: Option<usize>,
+    ) -> Result<Self, Error> {
         Ok(Self {
-            words: WordFile::new().map_err(Error::groups)?,
-            scores: choice.pointer().map(|_| WordFile::new()).transpose().map_err(Error::groups)?,
-            suspects: Suspects::new()?,
+            words: U64File::new().map_err(Error::groups)?,
+            scores: choice.pointer().map(|_| U64File::new()).transpose().map_err(Error::groups)?,
+            candidates: Candidates::new()?,
             bands: bands.map(Bands::new).transpose()?,
-            places,
+            ordinals,
             choice,
             ids: ids.then(Ids::new).transpose().map_err(Error::groups)?,
             had,
@@ -59,17 +65,17 @@ impl Records {
         })
     }
 
-    /// Adds the line at the next place, whose key is `new` to the filter.
+    /// Adds the line at the next ordinal, whose key is `new` to the filter.
     pub fn add(&mut self, fingerprint: u128, new: bool, score: &[u64], id: &str) -> io::Result<()> {
         self.keys += 1;
         if !new {
-            self.suspects.push(hash(fingerprint));
+            self.candidates.push(hash(fingerprint));
         }
         let fingerprint = fingerprint.max(LEAST) & !SEEN | if new { 0 } else { SEEN };
         self.push(fingerprint, score, id)
     }
 
-    /// Adds the line at the next place, which has no key, with the code of the reason.
+    /// Adds the line at the next ordinal, which has no key, with the code of the reason.
     pub fn add_aside(&mut self, code: u8) -> io::Result<()> {
         self.bands.as_mut().map_or(Ok(()), |all| all.add(&[], &[]))?;
         self.push(code.into(), &[NONE], "null")
@@ -84,35 +90,35 @@ impl Records {
         self.ids.as_mut().map_or(Ok(()), |ids| ids.push(id))
     }
 
-    /// Inserts the suspects among the added lines.
+    /// Inserts the candidates among the added lines.
     pub fn settle(&mut self) -> io::Result<()> {
         self.bands.as_mut().map_or(Ok(()), Bands::settle).map_err(io::Error::other)?;
-        self.suspects.settle().map_err(io::Error::other)
+        self.candidates.settle().map_err(io::Error::other)
     }
 
-    /// Calls `member` for each line that may not be unique, once for each word of its score, and `aside` for each line without a
-    /// key, in the order of places. Returns the number of bytes on disk. With `clusters`, these are the groups.
+    /// Calls `member` for each line that may not be unique, once for each word of its score, and `skip` for each line without a
+    /// key, in the order of ordinals. Returns the number of bytes on disk. With `clusters`, these are the groups.
     pub fn each(
         &mut self,
         clusters: Option<&Clusters>,
-        mut member: impl FnMut(Member) -> Result<(), Error>,
-        mut aside: impl FnMut(Decision) -> Result<(), Error>,
+        mut member: impl FnMut(GroupMember) -> Result<(), Error>,
+        mut skip: impl FnMut(Decision) -> Result<(), Error>,
     ) -> Result<u64, Error> {
-        let Self { words, scores, suspects, choice, had, .. } = self;
+        let Self { words, scores, candidates, choice, had, .. } = self;
         let mut phase = Phase::new("sorting", words.count(), false);
         let mut reader = words.read().map_err(Error::groups)?;
-        let mut score_words = scores.as_mut().map(WordFile::read).transpose().map_err(Error::groups)?;
-        let (mut records, mut hashes, mut found, mut place) = (Vec::new(), Vec::new(), Vec::new(), 0);
+        let mut score_words = scores.as_mut().map(U64File::read).transpose().map_err(Error::groups)?;
+        let (mut records, mut hashes, mut found, mut ordinal) = (Vec::new(), Vec::new(), Vec::new(), 0);
         let mut score = Vec::new();
         loop {
             reader.next_into(BATCH * 2, &mut records).map_err(Error::groups)?;
             if records.is_empty() {
-                return Ok(8 * (words.count() + scores.as_ref().map_or(0, WordFile::count)));
+                return Ok(8 * (words.count() + scores.as_ref().map_or(0, U64File::count)));
             }
             phase.advance(records.len() as u64);
             hashes.clear();
             hashes.extend(records.chunks_exact(2).map(|record| record[1]));
-            suspects.find(&hashes, &mut found);
+            candidates.find(&hashes, &mut found);
             for (record, found) in records.chunks_exact(2).zip(&found) {
                 let fingerprint = u128::from(record[1]) << u64::BITS | u128::from(record[0]);
                 score.clear();
@@ -122,23 +128,23 @@ impl Records {
                         score.push(word.map_err(Error::groups)?);
                     }
                 } else {
-                    score.push(choice.at(place));
+                    score.push(choice.at(ordinal));
                 }
                 let mut each_word = |group, known| {
                     let mut words = score.iter().zip(0..);
-                    words.try_for_each(|(&word, part)| member(Member { group, place, known, part, word }))
+                    words.try_for_each(|(&word, part)| member(GroupMember { group, ordinal, known, part, word }))
                 };
                 if fingerprint < LEAST {
-                    aside(Decision { place, verdict: Verdict::Aside(fingerprint as u8) })?;
+                    skip(Decision { ordinal, verdict: LineVerdict::Aside(fingerprint as u8) })?;
                 } else if let Some(clusters) = clusters {
-                    if let Some((first, known)) = clusters.first(place) {
+                    if let Some((first, known)) = clusters.first(ordinal) {
                         each_word(first.into(), known)?;
                     }
                 } else if *found {
                     let known = *had && fingerprint & SEEN > 0;
                     each_word(fingerprint & !SEEN, known)?;
                 }
-                place += 1;
+                ordinal += 1;
             }
         }
     }

@@ -1,56 +1,56 @@
 //! Reports on groups: for each removed line the line that is kept, and the members of each group.
 
 use crate::error::Error;
-use crate::groups::decisions::{Decision, Verdict};
-use crate::groups::ids::{Ids, Reader};
+use crate::external_sort::ExternalSort;
+use crate::groups::decisions::{Decision, LineVerdict};
+use crate::groups::ids::{IdReader, Ids};
 use crate::groups::near::clusters::Clusters;
-use crate::groups::places::Places;
+use crate::groups::ordinals::Ordinals;
 use crate::phase::Phase;
-use crate::sort::Sorter;
 use std::env;
 
 /// Writes a piece of a report.
 pub type Write<'a> = &'a mut dyn FnMut(&str) -> Result<(), Error>;
 
-/// A writer of reports on decisions, which arrive in the order of places.
+/// A writer of reports on decisions, which arrive in the order of ordinals.
 pub struct Reports<'a> {
-    places: &'a Places,
+    ordinals: &'a Ordinals,
     /// The ids of lines: a reader for lines in order, and one for others.
-    ids: Option<[Reader<'a>; 2]>,
-    /// The place that is kept, a number that orders the members of its group, and the number of members.
-    clusters: Option<Sorter<3>>,
+    ids: Option<[IdReader<'a>; 2]>,
+    /// The ordinal that is kept, a number that orders the members of its group, and the number of members.
+    clusters: Option<ExternalSort<3>>,
 }
 
 impl<'a> Reports<'a> {
-    /// Reports on lines at these places, with their ids if given. With `clusters`, members are stored to be reported at the end.
-    pub fn new(places: &'a Places, ids: Option<&'a mut Ids>, clusters: bool) -> Result<Self, Error> {
+    /// Reports on lines at these ordinals, with their ids if given. With `clusters`, members are stored to be reported at the end.
+    pub fn new(ordinals: &'a Ordinals, ids: Option<&'a mut Ids>, clusters: bool) -> Result<Self, Error> {
         let ids = ids.map(Ids::read).transpose().map_err(Error::groups)?;
-        Ok(Self { places, ids, clusters: clusters.then(|| Sorter::new(&env::temp_dir())) })
+        Ok(Self { ordinals, ids, clusters: clusters.then(|| ExternalSort::new(&env::temp_dir())) })
     }
 
     /// Reports a line that is removed and, with `clusters`, its similarity to the line that is kept.
     pub fn pair(
         &mut self,
-        Decision { place, verdict }: Decision,
+        Decision { ordinal, verdict }: Decision,
         clusters: Option<&mut Clusters>,
         write: Write<'_>,
     ) -> Result<(), Error> {
-        let Verdict::Goes { kept } = verdict else { return Ok(()) };
-        let line = self.line(place, true)?;
+        let LineVerdict::Goes { kept } = verdict else { return Ok(()) };
+        let line = self.line(ordinal, true)?;
         let Some(kept) = kept else { return write(&format!("{{{line},\"kept\":null}}\n")) };
-        let similarity = clusters.map(|clusters| clusters.similarity(place, kept)).transpose()?;
+        let similarity = clusters.map(|clusters| clusters.similarity(ordinal, kept)).transpose()?;
         let similarity = similarity.map_or(String::new(), |similarity| format!(",\"similarity\":{similarity:.4}"));
         let kept = self.line(kept, false)?;
         write(&format!("{{{line},\"kept\":{{{kept}}}{similarity}}}\n"))
     }
 
     /// Stores a member of a group.
-    pub fn member(&mut self, Decision { place, verdict }: Decision) -> Result<(), Error> {
+    pub fn member(&mut self, Decision { ordinal, verdict }: Decision) -> Result<(), Error> {
         let Some(sorter) = &mut self.clusters else { return Ok(()) };
         match verdict {
-            Verdict::Stays { count } => sorter.push([place, 0, count]),
-            Verdict::Goes { kept: Some(kept) } => sorter.push([kept, place + 1, 0]),
-            Verdict::Goes { kept: None } | Verdict::Aside(_) => Ok(()),
+            LineVerdict::Stays { count } => sorter.push([ordinal, 0, count]),
+            LineVerdict::Goes { kept: Some(kept) } => sorter.push([kept, ordinal + 1, 0]),
+            LineVerdict::Goes { kept: None } | LineVerdict::Aside(_) => Ok(()),
         }
     }
 
@@ -68,19 +68,19 @@ impl<'a> Reports<'a> {
                     let line = self.line(kept, true)?;
                     write(&format!("{end}{{\"cluster\":{clusters},\"size\":{count},\"members\":[{{{line}}}"))?;
                 }
-                Some(place) => write(&format!(",{{{}}}", self.line(place, false)?))?,
+                Some(ordinal) => write(&format!(",{{{}}}", self.line(ordinal, false)?))?,
             }
         }
         if clusters > 0 { write("]}\n") } else { Ok(()) }
     }
 
     /// Returns the location and the id of a line, as members of an object.
-    fn line(&mut self, place: u64, in_order: bool) -> Result<String, Error> {
-        let mut told = self.places.told(place);
+    fn line(&mut self, ordinal: u64, in_order: bool) -> Result<String, Error> {
+        let mut reported = self.ordinals.reported(ordinal);
         if let Some([ahead, apart]) = &mut self.ids {
-            told += ",\"id\":";
-            told += if in_order { ahead } else { apart }.get(place).map_err(Error::groups)?;
+            reported += ",\"id\":";
+            reported += if in_order { ahead } else { apart }.get(ordinal).map_err(Error::groups)?;
         }
-        Ok(told)
+        Ok(reported)
     }
 }

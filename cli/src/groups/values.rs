@@ -1,6 +1,6 @@
 //! The values read of lines beside their keys: the value that decides, and the id.
 
-use crate::groups::choice::Choice;
+use crate::groups::choice::KeepPolicy;
 use crate::key::json::Pointer;
 use crate::key::{Value, Values};
 use serde::de::IgnoredAny;
@@ -8,13 +8,13 @@ use std::str::from_utf8;
 
 /// The values to read.
 #[derive(Clone, Default)]
-pub struct Wanted {
+pub struct ValueProjection {
     /// A choice by a value.
-    pub choice: Option<Choice>,
+    pub choice: Option<KeepPolicy>,
     pub id: Option<Pointer>,
 }
 
-impl Wanted {
+impl ValueProjection {
     /// True if no value is read.
     pub fn is_nothing(&self) -> bool {
         self.choice.is_none() && self.id.is_none()
@@ -23,7 +23,7 @@ impl Wanted {
 
 /// The values read of the lines of a chunk with keys, in order. Values that are not wanted are empty.
 #[derive(Default)]
-pub struct Found {
+pub struct FoundValues {
     /// The words of scores, and the end of each line's score.
     scores: Vec<u64>,
     score_ends: Vec<usize>,
@@ -33,7 +33,7 @@ pub struct Found {
     bytes: Vec<u8>,
 }
 
-impl Found {
+impl FoundValues {
     pub fn clear(&mut self) {
         self.scores.clear();
         self.score_ends.clear();
@@ -42,7 +42,7 @@ impl Found {
     }
 
     /// Adds the values of a line.
-    pub fn push(&mut self, wanted: &Wanted, line: &[u8]) {
+    pub fn push(&mut self, wanted: &ValueProjection, line: &[u8]) {
         if wanted.is_nothing() {
             return;
         }
@@ -59,12 +59,12 @@ impl Found {
     }
 
     /// Adds the values of a row: the value that decides and the id, if wanted.
-    pub fn push_row(&mut self, wanted: &Wanted, values: &dyn Values) {
+    pub fn push_row(&mut self, wanted: &ValueProjection, values: &dyn Values) {
         let Self { scores, score_ends, ids, ends, scratch, bytes } = self;
         let mut next = 0..values.count();
         if let Some(choice) = &wanted.choice {
             let value = next.next().map_or(Value::Null, |part| match choice {
-                Choice::Order(..) => values.value(part, scratch),
+                KeepPolicy::Order(..) => values.value(part, scratch),
                 _ => values.sortable(part, scratch),
             });
             choice.push_score(&value, bytes, scores);

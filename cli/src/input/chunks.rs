@@ -1,12 +1,12 @@
 //! Chunks: pieces of an input that end where a line ends.
 
+use crate::byte_scan::places;
 use crate::input::foreign;
-use crate::input::header::{self, Expected};
-use crate::input::inputs::{Input, Opened};
-use crate::input::split::{LineFormat, Records};
-use crate::key::fault::Fault;
+use crate::input::header::{self, ExpectedHeader};
+use crate::input::inputs::{Input, OpenedInput};
+use crate::input::split::{LineFormat, RecordScanner};
+use crate::key::error::KeyError;
 use crate::key::fields::{Csv, QUOTE};
-use crate::places::places;
 use std::io::{self, Read};
 use std::mem;
 use std::ops::Range;
@@ -29,7 +29,7 @@ pub struct Chunk {
     /// True if quotes may occur, so that CSV records may span several lines.
     pub quoted: bool,
     /// The ends of the CSV records.
-    records: Records,
+    records: RecordScanner,
     /// True if a quoted field is open at the end of the input.
     pub open: bool,
     /// True if the last line had no end in the input.
@@ -143,8 +143,8 @@ impl Chunk {
         let start = self.records.ends.last().copied().unwrap_or(0);
         let lines = memchr::memchr_iter(end, &self.buffer[start..*filled]).count();
         (self.open, self.unended, *filled) = (false, false, start);
-        let (s, fault) = (if lines == 1 { "" } else { "s" }, Fault::Quote { has_escape: csv.escape.is_some() });
-        io::Error::other(format!("the rest, {lines} line{s}, is one record: {fault}"))
+        let (s, key_error) = (if lines == 1 { "" } else { "s" }, KeyError::Quote { has_escape: csv.escape.is_some() });
+        io::Error::other(format!("the rest, {lines} line{s}, is one record: {key_error}"))
     }
 
     /// Sets the chunk to the lines in the first `len` bytes, without the header.
@@ -165,7 +165,7 @@ fn mark(first: bool, bytes: &[u8]) -> usize {
 
 /// The options of [`Chunks`].
 #[derive(Clone, Copy)]
-pub struct Cut {
+pub struct ChunkConfig {
     /// The maximum size of a chunk in bytes, except for longer lines.
     pub size: usize,
     pub format: LineFormat,
@@ -175,41 +175,41 @@ pub struct Cut {
 
 /// Cuts an input into chunks. A last line without an end gets one.
 pub struct Chunks {
-    contents: Contents,
+    contents: InputContents,
     /// The start of a line that did not fit into the previous chunk.
     tail: Vec<u8>,
     /// True if the next chunk starts at the start of the input.
     first: bool,
-    cut: Cut,
+    cut: ChunkConfig,
     /// The end of lines, if formats without lines are refused.
     lines_end: Option<u8>,
     /// The header of the input with its end, once the first chunk is read.
     header: Vec<u8>,
     /// The name of the input, and the header that the input must have.
     name: String,
-    expected: Option<Arc<Expected>>,
+    expected: Option<Arc<ExpectedHeader>>,
     /// The failure, until the lines before it are returned.
     failure: Option<io::Error>,
 }
 
-enum Contents {
+enum InputContents {
     /// An input that is not yet opened, and the byte at which reading starts.
     Waiting(Input, u64),
-    Open(Opened),
+    Open(OpenedInput),
     Over,
 }
 
 impl Chunks {
     /// Starts at the byte `start` of the input's contents.
-    pub fn new(input: Input, start: u64, cut: Cut) -> Self {
+    pub fn new(input: Input, start: u64, cut: ChunkConfig) -> Self {
         let (lines_end, name, expected) = (input.lines_end, input.origin.name().to_owned(), input.header.clone());
-        let (contents, first) = (Contents::Waiting(input, start), start == 0);
+        let (contents, first) = (InputContents::Waiting(input, start), start == 0);
         Self { contents, tail: Vec::new(), first, cut, lines_end, header: Vec::new(), name, expected, failure: None }
     }
 
     /// True if the input is an open pipe, whose writer may wait until its lines are processed.
     pub fn is_live(&self) -> bool {
-        matches!(&self.contents, Contents::Open(open) if !open.regular)
+        matches!(&self.contents, InputContents::Open(open) if !open.regular)
     }
 
     /// True if the first line of the input is a header.
@@ -241,8 +241,8 @@ impl Chunks {
             let ended = self.read(&mut chunk.buffer, &mut filled);
             // The format of pipes and compressed files is recognized only here.
             let lines_end = self.lines_end.filter(|_| self.first);
-            if let Some(format) = lines_end.and_then(|end| foreign::of_head(&chunk.buffer[..filled], end)) {
-                (self.contents, self.failure) = (Contents::Over, Some(foreign::refused(format)));
+            if let Some(format) = lines_end.and_then(|end| foreign::detect(&chunk.buffer[..filled], end)) {
+                (self.contents, self.failure) = (InputContents::Over, Some(foreign::refused(format)));
                 filled = 0;
                 break 0;
             }
@@ -278,7 +278,7 @@ impl Chunks {
             self.header = chunk.header().to_vec();
             if let Some(expected) = self.expected.as_ref().filter(|_| !self.header.is_empty()) {
                 let checked = header::check(expected, self.header_text(), &self.name, &format);
-                checked.inspect_err(|_| self.contents = Contents::Over)?;
+                checked.inspect_err(|_| self.contents = InputContents::Over)?;
             }
         }
         self.first &= chunk.len == 0;
@@ -292,12 +292,12 @@ impl Chunks {
     fn read(&mut self, buffer: &mut [u8], filled: &mut usize) -> bool {
         while *filled + 1 < buffer.len() {
             let open = match &mut self.contents {
-                Contents::Open(open) => open,
-                Contents::Over => return true,
+                InputContents::Open(open) => open,
+                InputContents::Over => return true,
                 waiting => {
-                    if let Contents::Waiting(input, start) = mem::replace(waiting, Contents::Over) {
+                    if let InputContents::Waiting(input, start) = mem::replace(waiting, InputContents::Over) {
                         match self.open(input, start) {
-                            Ok(open) => self.contents = Contents::Open(open),
+                            Ok(open) => self.contents = InputContents::Open(open),
                             Err(source) => self.fail(source),
                         }
                     }
@@ -306,7 +306,7 @@ impl Chunks {
             };
             let room = buffer.len() - 1;
             match open.contents.read(&mut buffer[*filled..room]) {
-                Ok(0) => self.contents = Contents::Over,
+                Ok(0) => self.contents = InputContents::Over,
                 Ok(n) => {
                     *filled += n;
                     // The writer of a pipe may pause for long before the next line.
@@ -318,11 +318,11 @@ impl Chunks {
                 Err(source) => self.fail(source),
             }
         }
-        matches!(self.contents, Contents::Over)
+        matches!(self.contents, InputContents::Over)
     }
 
     /// Opens the input. If reading does not start at the start of the input, the header is read first.
-    fn open(&mut self, input: Input, start: u64) -> io::Result<Opened> {
+    fn open(&mut self, input: Input, start: u64) -> io::Result<OpenedInput> {
         if self.cut.format.header && start > 0 {
             let mut head = Self::new(input.again()?, 0, self.cut);
             head.fill(&mut Chunk::default())?;
@@ -333,7 +333,7 @@ impl Chunks {
 
     /// Ends the input with an error.
     fn fail(&mut self, source: io::Error) {
-        (self.contents, self.failure) = (Contents::Over, Some(source));
+        (self.contents, self.failure) = (InputContents::Over, Some(source));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::coding::Coding;
 use crate::error::{Error, TMPDIR, remedy};
-use crate::input::members::{Members, XzStream, ZstdFrame};
+use crate::input::members::{MemberReader, XzStream, ZstdFrame};
 use bzip2::bufread::BzDecoder;
 use flate2::bufread::GzDecoder;
 use lz4_flex::frame::FrameDecoder;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A file that is being read.
-pub struct Source {
+pub struct FileSource {
     pub file: Arc<File>,
     /// The counter of bytes that are read.
     pub read: Arc<AtomicU64>,
@@ -22,7 +22,7 @@ pub struct Source {
     pub lines_end: Option<u8>,
 }
 
-impl Source {
+impl FileSource {
     fn take_note(&mut self, bytes: &[u8]) -> io::Result<()> {
         // Relaxed: the counter is only displayed.
         self.read.fetch_add(bytes.len() as u64, Relaxed);
@@ -38,7 +38,7 @@ impl Source {
     }
 }
 
-impl Read for Source {
+impl Read for FileSource {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.file.read(buffer)?;
         self.take_note(&buffer[..n])?;
@@ -49,11 +49,11 @@ impl Read for Source {
 /// Opens the contents of a file at the byte `start`, decompressed. A compressed file is read in pieces of `buffer` bytes.
 ///
 /// A compressed file is decompressed up to `start`, and that part is discarded.
-pub fn open(mut file: Source, start: u64, buffer: usize) -> io::Result<Box<dyn Read + Send>> {
+pub fn open(mut file: FileSource, start: u64, buffer: usize) -> io::Result<Box<dyn Read + Send>> {
     let (lines_end, mut head) = (file.lines_end, Vec::new());
     // Byte by byte, because the writer of a pipe may wait after any byte.
     while Coding::is_open(&head) && (&*file.file).take(1).read_to_end(&mut head)? > 0 {}
-    let coding = Coding::of(&head);
+    let coding = Coding::from_head(&head);
     if start > 0 && coding == Coding::Plain {
         check_reach(file.file.metadata()?.len(), start)?;
         file.file.seek(SeekFrom::Start(start))?;
@@ -66,11 +66,11 @@ pub fn open(mut file: Source, start: u64, buffer: usize) -> io::Result<Box<dyn R
     let buffered = |whole| BufReader::with_capacity(buffer, whole);
     let mut contents: Box<dyn Read + Send> = match coding {
         Coding::Plain => Box::new(whole),
-        Coding::Gzip => Box::new(Members::new(GzDecoder::new(buffered(whole)), lines_end)),
-        Coding::Zstd => Box::new(Members::new(ZstdFrame::new(buffered(whole))?, lines_end)),
-        Coding::Xz => Box::new(Members::new(XzStream::new(buffered(whole))?, lines_end)),
-        Coding::Bzip2 => Box::new(Members::new(BzDecoder::new(buffered(whole)), lines_end)),
-        Coding::Lz4 => Box::new(Members::new(FrameDecoder::new(buffered(whole)), lines_end)),
+        Coding::Gzip => Box::new(MemberReader::new(GzDecoder::new(buffered(whole)), lines_end)),
+        Coding::Zstd => Box::new(MemberReader::new(ZstdFrame::new(buffered(whole))?, lines_end)),
+        Coding::Xz => Box::new(MemberReader::new(XzStream::new(buffered(whole))?, lines_end)),
+        Coding::Bzip2 => Box::new(MemberReader::new(BzDecoder::new(buffered(whole)), lines_end)),
+        Coding::Lz4 => Box::new(MemberReader::new(FrameDecoder::new(buffered(whole)), lines_end)),
     };
     check_reach(io::copy(&mut (&mut contents).take(start), &mut io::sink())?, start)?;
     Ok(contents)
@@ -106,7 +106,7 @@ mod tests {
                 file.rewind().unwrap();
                 let read = Arc::default();
                 let mut rest = Vec::new();
-                let source = Source { file, read: Arc::clone(&read), copy: None, lines_end: Some(b'\n') };
+                let source = FileSource { file, read: Arc::clone(&read), copy: None, lines_end: Some(b'\n') };
                 open(source, start, 1 << 12).unwrap().read_to_end(&mut rest).unwrap();
                 assert_eq!(rest.len() as u64, length as u64 - start);
                 assert_eq!(read.load(Relaxed), bytes.len() as u64);

@@ -1,10 +1,10 @@
 //! Estimates of the number of lines or document keys in inputs, from samples.
 
 use crate::coding::Coding;
-use crate::documents::Documents;
+use crate::documents::DocumentBatch;
 use crate::documents::rule::DocumentRule;
 use crate::error::{Error, remedy};
-use crate::input::contents::{self, Source};
+use crate::input::contents::{self, FileSource};
 use crate::input::inputs::Input;
 use bloomline::KeyHasher;
 use std::fs::File;
@@ -28,7 +28,7 @@ const COMPRESSED: usize = 64;
 const PLAIN: usize = 256;
 
 /// The unit that is counted in samples.
-pub enum Sampled {
+pub enum SampleUnit {
     Lines,
     /// The keys of documents.
     Documents(DocumentRule),
@@ -37,7 +37,12 @@ pub enum Sampled {
 /// Returns an upper bound, almost surely, of the number of lines or keys in all inputs, seldom much too high; or the name of an
 /// input that cannot be sampled. `end` ends a line. The rest of a compressed file is assumed to be like its start. With `go_on`,
 /// unreadable files count 0.
-pub fn of_inputs(inputs: &[Input], end: u8, sampled: &Sampled, go_on: bool) -> Result<Result<u64, String>, Error> {
+pub fn estimate_inputs(
+    inputs: &[Input],
+    end: u8,
+    sampled: &SampleUnit,
+    go_on: bool,
+) -> Result<Result<u64, String>, Error> {
     let compressed = inputs.iter().filter(|input| input.is_compressed()).count();
     let mut tables = 0;
     let plain = inputs.iter().filter(|input| !input.is_compressed() && !input.is_table()).count();
@@ -117,7 +122,7 @@ impl Samples {
     }
 }
 
-impl Sampled {
+impl SampleUnit {
     /// Returns the column of a table that determines the number of keys, if it is not the number of rows.
     fn column(&self) -> Option<&[String]> {
         match self {
@@ -158,7 +163,7 @@ impl Sampled {
             // A document is longer than the piece.
             return rule.keys_in(piece);
         };
-        let (mut documents, hasher) = (Documents::default(), KeyHasher::new(0));
+        let (mut documents, hasher) = (DocumentBatch::default(), KeyHasher::new(0));
         for line in lines.split(|&byte| byte == end) {
             // A line without a document is reported when it is read.
             let _ = documents.push(line, 0, rule, &hasher);
@@ -169,10 +174,10 @@ impl Sampled {
 
 /// Estimates the number of keys from the file's position on; `None` for a compressed file. The position is not changed. With
 /// `go_on`, unreadable parts of a large file are skipped.
-fn keys(mut file: &File, end: u8, sampled: &Sampled, go_on: bool) -> io::Result<Option<u64>> {
+fn keys(mut file: &File, end: u8, sampled: &SampleUnit, go_on: bool) -> io::Result<Option<u64>> {
     let start = file.stream_position()?;
     let size = file.metadata()?.len().saturating_sub(start);
-    if Coding::of_file(file)? != Coding::Plain {
+    if Coding::from_file(file)? != Coding::Plain {
         return Ok(None);
     }
     // The bytes are counted, because the size of a kernel file is 0.
@@ -199,9 +204,9 @@ fn keys(mut file: &File, end: u8, sampled: &Sampled, go_on: bool) -> io::Result<
 
 /// Returns the number of bytes sampled at the start of a compressed file, and the keys in them. Damage is reported when the file is
 /// read.
-fn head(file: File, size: u64, end: u8, sampled: &Sampled) -> io::Result<(u64, u64)> {
+fn head(file: File, size: u64, end: u8, sampled: &SampleUnit) -> io::Result<(u64, u64)> {
     let read = Arc::default();
-    let source = Source { file: file.into(), read: Arc::clone(&read), copy: None, lines_end: None };
+    let source = FileSource { file: file.into(), read: Arc::clone(&read), copy: None, lines_end: None };
     let contents = contents::open(source, 0, WINDOW)?;
     let mut buffer = Vec::new();
     let whole = contents.take(WHOLE as u64).read_to_end(&mut buffer).is_ok();

@@ -1,7 +1,7 @@
 //! The files that the inputs name: lists are read, and directories are walked.
 
 use crate::error::Error;
-use crate::files::{self, Origin};
+use crate::files::{self, NamedFile};
 use crate::input::glob::{self, Glob};
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -13,7 +13,7 @@ use walkdir::{DirEntry, DirEntryExt, WalkDir};
 
 /// The paths that the user names, and the filters for directories among them.
 #[derive(Default)]
-pub struct Named<'a> {
+pub struct NamedPaths<'a> {
     /// Files and directories. "-" is standard input.
     pub paths: &'a [PathBuf],
     /// A file that lists more paths.
@@ -31,7 +31,7 @@ pub struct Named<'a> {
 }
 
 /// The files that were found.
-pub struct Found {
+pub struct FoundFiles {
     /// The files, in the order in which they are read.
     pub files: Vec<PathBuf>,
     /// For each named input, the directory itself or the folder of the file.
@@ -42,10 +42,10 @@ pub struct Found {
     pub several: bool,
 }
 
-impl Named<'_> {
+impl NamedPaths<'_> {
     /// Finds the files. In directories, skips the run's `own` files and files that are named separately or were found before. Fails
     /// if a directory cannot be read, unless `go_on`.
-    pub fn find(&self, own: &[Origin], go_on: bool) -> Result<Found, Error> {
+    pub fn find(&self, own: &[NamedFile], go_on: bool) -> Result<FoundFiles, Error> {
         let (mut files, mut folders, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
         let mut named = self.paths.to_vec();
         match self.list {
@@ -97,7 +97,7 @@ impl Named<'_> {
             }
             files.append(&mut found);
         }
-        Ok(Found { files, folders, left_out, several })
+        Ok(FoundFiles { files, folders, left_out, several })
     }
 
     /// Returns the paths in a list.
@@ -121,7 +121,7 @@ impl Named<'_> {
 
     /// Returns the regular files in a directory that are not `own`, sorted by the bytes of their paths, and the errors, also
     /// sorted.
-    fn walk(&self, folder: &Path, own: &[Origin]) -> (Vec<PathBuf>, Vec<Error>) {
+    fn walk(&self, folder: &Path, own: &[NamedFile]) -> (Vec<PathBuf>, Vec<Error>) {
         let is_taken = |entry: &DirEntry| {
             let below = entry.path().strip_prefix(folder).expect("it is in the directory");
             let hidden = !self.hidden && entry.file_name().as_bytes().starts_with(b".");

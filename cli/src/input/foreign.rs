@@ -81,7 +81,7 @@ const ENDINGS: [(&str, &str); 12] = [
 const CHECKPOINTS: &[u8] = b"{\"job\":{\"inputs\":";
 
 /// Returns the format, or the coding, of contents with these first bytes, unless they are lines that end with `end`.
-pub fn of_head(head: &[u8], end: u8) -> Option<&'static str> {
+pub fn detect(head: &[u8], end: u8) -> Option<&'static str> {
     let head = &head[..head.len().min(HEAD)];
     let fits = |&&(_, at, magic, text): &&Format| {
         head.get(at..).is_some_and(|rest| rest.starts_with(magic)) && (!text || is_binary(head, end))
@@ -89,7 +89,7 @@ pub fn of_head(head: &[u8], end: u8) -> Option<&'static str> {
     let format = FORMATS.iter().find(fits).map(|(format, ..)| *format);
     let lzma = || is_lzma(head).then_some("lzma");
     let zlib = || is_zlib(head, end).then_some("zlib");
-    format.or_else(|| Coding::of_contents(head).name()).or_else(lzma).or_else(zlib)
+    format.or_else(|| Coding::from_contents(head).name()).or_else(lzma).or_else(zlib)
 }
 
 /// True for the header that `xz --format=lzma` writes: the usual properties, the size of the dictionary, the size of the contents
@@ -120,7 +120,7 @@ fn is_zlib(head: &[u8], end: u8) -> bool {
 }
 
 /// Returns the format of a file, also by its name if the contents are not text.
-pub fn of_file(path: &Path, head: &[u8], end: u8) -> Option<&'static str> {
+pub fn detect_file(path: &Path, head: &[u8], end: u8) -> Option<&'static str> {
     let by_name = || {
         let ending = path.extension()?.to_str()?.to_ascii_lowercase();
         let find = |endings: &[(&str, &'static str)]| {
@@ -133,7 +133,7 @@ pub fn of_file(path: &Path, head: &[u8], end: u8) -> Option<&'static str> {
         let compressed = find(&COMPRESSED).filter(|_| head.iter().any(|&byte| is_control(byte)));
         compressed.or_else(|| find(&ENDINGS).filter(|_| is_binary(head, end)))
     };
-    of_head(head, end).or_else(by_name)
+    detect(head, end).or_else(by_name)
 }
 
 /// Returns the error for an input in this format.
@@ -213,7 +213,7 @@ mod tests {
             (&tar(b"ustar  \0"), "tar"),
         ] {
             for end in [b'\n', 0] {
-                assert_eq!(of_head(head, end), Some(format), "{head:?}");
+                assert_eq!(detect(head, end), Some(format), "{head:?}");
             }
         }
     }
@@ -246,23 +246,23 @@ mod tests {
             b"x\x9C\n",
         ] {
             for name in ["a", "a.parquet", "a.PDF", "a.tar", "a.br", "a.LZMA", "a.z"] {
-                assert_eq!(of_file(Path::new(name), head, b'\n'), None, "{head:?}");
+                assert_eq!(detect_file(Path::new(name), head, b'\n'), None, "{head:?}");
             }
         }
         // Text that starts with a valid zlib header.
         for text in [&b"x^2+y"[..], b"x^", b"x\xDA"] {
-            assert_eq!(of_head(&[text, &[b' '; HEAD]].concat(), b'\n'), None);
-            assert_eq!(of_head(&[text, &b"the words of a line\n".repeat(30)[..]].concat(), b'\n'), None);
+            assert_eq!(detect(&[text, &[b' '; HEAD]].concat(), b'\n'), None);
+            assert_eq!(detect(&[text, &b"the words of a line\n".repeat(30)[..]].concat(), b'\n'), None);
         }
-        assert_eq!(of_head(b"]\0\0\0", 0), None);
+        assert_eq!(detect(b"]\0\0\0", 0), None);
         // `printf 'a\nb\n' | brotli`
         let brotli = b"\x8B\x01\x80a\nb\n\x03";
-        assert_eq!(of_file(Path::new("a.br"), brotli, b'\n'), Some("brotli"));
-        assert_eq!(of_file(Path::new("a.txt"), brotli, b'\n'), None);
+        assert_eq!(detect_file(Path::new("a.br"), brotli, b'\n'), Some("brotli"));
+        assert_eq!(detect_file(Path::new("a.txt"), brotli, b'\n'), None);
         // Lines that end with NUL.
-        assert_eq!(of_head(b"ORCHID\0PAR1\0", 0), None);
-        assert_eq!(of_file(Path::new("names.tar"), b"ORCHID\0PAR1\0", 0), None);
-        assert_eq!(of_file(Path::new("old.TAR"), &tar(b"\0"), b'\n'), Some("tar"));
-        assert_eq!(of_file(Path::new("old.txt"), &tar(b"\0"), b'\n'), None);
+        assert_eq!(detect(b"ORCHID\0PAR1\0", 0), None);
+        assert_eq!(detect_file(Path::new("names.tar"), b"ORCHID\0PAR1\0", 0), None);
+        assert_eq!(detect_file(Path::new("old.TAR"), &tar(b"\0"), b'\n'), Some("tar"));
+        assert_eq!(detect_file(Path::new("old.txt"), &tar(b"\0"), b'\n'), None);
     }
 }

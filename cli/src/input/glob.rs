@@ -6,13 +6,13 @@ use std::str::FromStr;
 /// A glob. Matching paths are selected or, if the glob begins with !, excluded.
 #[derive(Clone, Debug)]
 pub struct Glob {
-    pieces: Vec<Piece>,
+    pieces: Vec<GlobPart>,
     leaves_out: bool,
     only_folders: bool,
 }
 
 #[derive(Clone, Debug)]
-enum Piece {
+enum GlobPart {
     /// The given character.
     One(char),
     /// `?`: any character of a name.
@@ -26,7 +26,7 @@ enum Piece {
     /// `**` at the end.
     All,
     /// `{a,b}`
-    Either(Vec<Vec<Piece>>),
+    Either(Vec<Vec<GlobPart>>),
 }
 
 /// True if the globs select the file or folder at this path below the named directory. The last matching glob decides.
@@ -49,9 +49,9 @@ impl Glob {
 
 /// Returns the positions in the path at which a match of `pieces` may end if it starts at one of `places`. All are tracked
 /// together, so the time is bounded.
-fn ends(pieces: &[Piece], path: &[char], mut places: Vec<bool>) -> Vec<bool> {
+fn ends(pieces: &[GlobPart], path: &[char], mut places: Vec<bool>) -> Vec<bool> {
     for piece in pieces {
-        if let Piece::Either(choices) = piece {
+        if let GlobPart::Either(choices) = piece {
             let each = choices.iter().map(|choice| ends(choice, path, places.clone()));
             places = each.reduce(|a, b| a.iter().zip(b).map(|(a, b)| a | b).collect()).unwrap_or(places);
             continue;
@@ -59,10 +59,10 @@ fn ends(pieces: &[Piece], path: &[char], mut places: Vec<bool>) -> Vec<bool> {
         let mut begun = false;
         let end = |at: usize| {
             let before = if at == 0 { '/' } else { path[at - 1] };
-            begun = places[at] || begun && !(before == '/' && matches!(piece, Piece::Star));
+            begun = places[at] || begun && !(before == '/' && matches!(piece, GlobPart::Star));
             match piece {
-                Piece::Star | Piece::All => begun,
-                Piece::Folders => places[at] || begun && before == '/',
+                GlobPart::Star | GlobPart::All => begun,
+                GlobPart::Folders => places[at] || begun && before == '/',
                 one => at > 0 && places[at - 1] && one.takes(before),
             }
         };
@@ -71,7 +71,7 @@ fn ends(pieces: &[Piece], path: &[char], mut places: Vec<bool>) -> Vec<bool> {
     places
 }
 
-impl Piece {
+impl GlobPart {
     /// True if this piece, which matches one character, matches `character`.
     fn takes(&self, character: char) -> bool {
         match self {
@@ -99,14 +99,14 @@ impl FromStr for Glob {
         let mut pieces = parse(&mut path.as_slice(), false)?;
         if !text.contains('/') {
             // A name, in any folder.
-            pieces.insert(0, Piece::Folders);
+            pieces.insert(0, GlobPart::Folders);
         }
         Ok(Self { pieces, leaves_out, only_folders })
     }
 }
 
 /// Parses a glob or, inside braces, a choice, up to its end.
-fn parse(rest: &mut &[char], in_braces: bool) -> Result<Vec<Piece>, &'static str> {
+fn parse(rest: &mut &[char], in_braces: bool) -> Result<Vec<GlobPart>, &'static str> {
     let mut pieces = Vec::new();
     let mut before = '/';
     while let [first, after @ ..] = *rest {
@@ -115,19 +115,19 @@ fn parse(rest: &mut &[char], in_braces: bool) -> Result<Vec<Piece>, &'static str
         }
         *rest = after;
         let (piece, length) = match (first, after) {
-            ('*', ['*', '/', ..]) if before == '/' => (Piece::Folders, 2),
-            ('*', ['*']) if before == '/' => (Piece::All, 1),
-            ('*', ['*', ',' | '}', ..]) if before == '/' && in_braces => (Piece::All, 1),
-            ('*', _) => (Piece::Star, 0),
-            ('?', _) => (Piece::Any, 0),
+            ('*', ['*', '/', ..]) if before == '/' => (GlobPart::Folders, 2),
+            ('*', ['*']) if before == '/' => (GlobPart::All, 1),
+            ('*', ['*', ',' | '}', ..]) if before == '/' && in_braces => (GlobPart::All, 1),
+            ('*', _) => (GlobPart::Star, 0),
+            ('?', _) => (GlobPart::Any, 0),
             ('[', _) => {
                 class(after).ok_or("a class is unclosed, or its range ends before it begins; for [ itself, give [[]")?
             }
             ('{', _) => (either(rest)?, 0),
             ('}', _) => return Err("a } has no { before it; for } itself, give [}]"),
-            ('\\', [escaped, ..]) => (Piece::One(*escaped), 1),
+            ('\\', [escaped, ..]) => (GlobPart::One(*escaped), 1),
             ('\\', []) => return Err("a backslash is before nothing; for one itself, give two"),
-            (one, _) => (Piece::One(*one), 0),
+            (one, _) => (GlobPart::One(*one), 0),
         };
         before = if length > 0 { after[length - 1] } else { *first };
         pieces.push(piece);
@@ -137,7 +137,7 @@ fn parse(rest: &mut &[char], in_braces: bool) -> Result<Vec<Piece>, &'static str
 }
 
 /// Parses the choices after a {. None may be empty.
-fn either(rest: &mut &[char]) -> Result<Piece, &'static str> {
+fn either(rest: &mut &[char]) -> Result<GlobPart, &'static str> {
     let mut choices = Vec::new();
     loop {
         choices.push(parse(rest, true)?);
@@ -145,13 +145,13 @@ fn either(rest: &mut &[char]) -> Result<Piece, &'static str> {
         *rest = after;
         if end == '}' {
             choices.retain(|choice| !choice.is_empty());
-            return Ok(Piece::Either(choices));
+            return Ok(GlobPart::Either(choices));
         }
     }
 }
 
 /// Parses the class after a [. Returns the class and its length, with the closing ].
-fn class(text: &[char]) -> Option<(Piece, usize)> {
+fn class(text: &[char]) -> Option<(GlobPart, usize)> {
     let negated = matches!(text.first()?, '!' | '^');
     let mut at = usize::from(negated);
     let begin = at;
@@ -169,7 +169,7 @@ fn class(text: &[char]) -> Option<(Piece, usize)> {
         ranges.push((first, last));
         at += length;
     }
-    Some((Piece::Class { ranges, negated }, at + 1))
+    Some((GlobPart::Class { ranges, negated }, at + 1))
 }
 
 #[cfg(test)]

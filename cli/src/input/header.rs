@@ -2,11 +2,11 @@
 
 use crate::error::Error;
 use crate::files;
-use crate::input::chunks::{Chunk, Chunks, Cut};
+use crate::input::chunks::{Chunk, ChunkConfig, Chunks};
 use crate::input::find;
 use crate::input::inputs::Inputs;
 use crate::input::split::LineFormat;
-use crate::key::fields::{Spans, Split};
+use crate::key::fields::{FieldSplit, Spans};
 use std::io;
 use std::mem;
 use std::sync::{Arc, OnceLock};
@@ -28,15 +28,15 @@ pub const ONE_OR_OWN: &str =
     "for one output has one header; with --output-dir or --in-place each input keeps its own, if the key is by -f NAME";
 
 /// The header that inputs must have, once the first is known.
-pub struct Expected {
-    first: OnceLock<Header>,
+pub struct ExpectedHeader {
+    first: OnceLock<FirstHeader>,
     /// The end of the message for another header.
     remedy: &'static str,
 }
 
 /// The header of the first input with a header.
 #[derive(Clone)]
-struct Header {
+struct FirstHeader {
     /// The name of the input.
     name: String,
     text: String,
@@ -45,11 +45,11 @@ struct Header {
 
 /// Refuses inputs with different headers, or leaves them out with `go_on`. Headers of files are compared at once, headers of pipes
 /// when they are read.
-pub fn check_all(all: &mut [&mut Inputs], cut: Cut, remedy: &'static str, go_on: bool) -> Result<(), Error> {
+pub fn check_all(all: &mut [&mut Inputs], cut: ChunkConfig, remedy: &'static str, go_on: bool) -> Result<(), Error> {
     if !cut.format.header || all.iter().map(|inputs| inputs.found.len()).sum::<usize>() < 2 {
         return Ok(());
     }
-    let (expected, mut is_known) = (Arc::new(Expected { first: OnceLock::new(), remedy }), true);
+    let (expected, mut is_known) = (Arc::new(ExpectedHeader { first: OnceLock::new(), remedy }), true);
     for inputs in all {
         check_each(inputs, cut, &expected, &mut is_known, go_on)?;
     }
@@ -59,8 +59,8 @@ pub fn check_all(all: &mut [&mut Inputs], cut: Cut, remedy: &'static str, go_on:
 /// Checks the headers of some inputs. After a pipe, no header `is_known` to be the first.
 fn check_each(
     inputs: &mut Inputs,
-    cut: Cut,
-    expected: &Arc<Expected>,
+    cut: ChunkConfig,
+    expected: &Arc<ExpectedHeader>,
     is_known: &mut bool,
     go_on: bool,
 ) -> Result<(), Error> {
@@ -68,7 +68,7 @@ fn check_each(
         input.header = Some(Arc::clone(expected));
         *is_known &= input.size.is_some();
         let peeked = |input| {
-            let mut chunks = Chunks::new(input, 0, Cut { size: PEEK.min(cut.size), ..cut });
+            let mut chunks = Chunks::new(input, 0, ChunkConfig { size: PEEK.min(cut.size), ..cut });
             chunks.fill(&mut Chunk::default()).map(|_| chunks.header_text().to_vec())
         };
         // Unreadable files are reported when they are read.
@@ -86,21 +86,21 @@ fn check_each(
 
 /// Refuses a header, without its end and byte order mark, that differs from the `expected` one. The first header becomes the
 /// expected one. An empty input has no header.
-pub fn check(expected: &Expected, header: &[u8], name: &str, format: &LineFormat) -> io::Result<()> {
+pub fn check(expected: &ExpectedHeader, header: &[u8], name: &str, format: &LineFormat) -> io::Result<()> {
     if header.is_empty() {
         return Ok(());
     }
     let line = header.strip_suffix(b"\r").unwrap_or(header);
     let mut memory = Spans::default();
-    let fields = format.csv.and_then(|csv| Split::Csv(csv).fields(line, usize::MAX, &mut memory).ok());
+    let fields = format.csv.and_then(|csv| FieldSplit::Csv(csv).fields(line, usize::MAX, &mut memory).ok());
     let fields = fields.map_or_else(|| vec![line.to_vec()], |fields| fields.iter().map(<[u8]>::to_vec).collect());
     let text = String::from_utf8_lossy(line).chars().take(SHOWN).collect();
-    let header = Header { name: name.to_owned(), text, fields };
+    let header = FirstHeader { name: name.to_owned(), text, fields };
     let first = expected.first.get_or_init(|| header.clone());
     if header.fields == first.fields {
         return Ok(());
     }
-    let (header, Header { name: first, text: first_header, .. }, remedy) = (header.text, first, expected.remedy);
+    let (header, FirstHeader { name: first, text: first_header, .. }, remedy) = (header.text, first, expected.remedy);
     Err(io::Error::other(format!(
         "its header is {header:?}, and that of {first} is {first_header:?}: make them the same, {remedy}"
     )))

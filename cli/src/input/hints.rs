@@ -1,11 +1,11 @@
 //! Hints that inputs do not have the format that the options imply.
 
+use crate::byte_scan::places;
 use crate::error::Error;
 use crate::input::inputs::{Input, Inputs};
-use crate::key::fields::{Pick, QUOTE, Split};
-use crate::key::{KeyRule, Part};
+use crate::key::fields::{FieldSelector, FieldSplit, QUOTE};
+use crate::key::{KeyPart, KeyRule};
 use crate::messages::warn;
-use crate::places::places;
 use std::io::{self, BufRead, BufReader, Read};
 use std::mem;
 
@@ -38,13 +38,17 @@ fn of_input(input: &Input, end: u8, rule: &KeyRule) -> Option<String> {
     let has = |byte: u8| line.contains(&byte);
     match &rule.part {
         // The error names the missing field.
-        Part::Fields { picks, .. } if picks.iter().any(|pick| matches!(pick, Pick::Name(_))) => None,
-        Part::Fields { split: Split::At(delimiter), .. }
+        KeyPart::Fields { selectors, .. }
+            if selectors.iter().any(|selector| matches!(selector, FieldSelector::Name(_))) =>
+        {
+            None
+        }
+        KeyPart::Fields { split: FieldSplit::At(delimiter), .. }
             if is_named(input, "csv") && **delimiter == *b"\t" && !has(b'\t') =>
         {
             has(b',').then(|| format!("fields are split at tabs, and {name} has none; give --csv, or -d ','"))
         }
-        Part::Fields { split: Split::Csv(csv), .. }
+        KeyPart::Fields { split: FieldSplit::Csv(csv), .. }
             if is_named(input, "tsv") && csv.delimiter == b',' && has(b'\t') =>
         {
             Some(format!("fields are split at commas, and {name} has tabs; give -d '\\t'"))
@@ -77,7 +81,8 @@ fn of_records(mut contents: impl Read, input: &Input, end: u8, rule: Option<&Key
             "{name} is a WARC, and its records are no lines; make a line of each, such as JSON, first"
         )));
     }
-    let has_lines = rule.is_some_and(|rule| matches!(rule.part, Part::Line | Part::Fields { split: Split::At(_), .. }));
+    let has_lines =
+        rule.is_some_and(|rule| matches!(rule.part, KeyPart::Line | KeyPart::Fields { split: FieldSplit::At(_), .. }));
     let advice = match has_lines {
         true if is_named(input, "tsv") => "--csv -d '\\t'",
         true if is_named(input, "csv") => "--csv",

@@ -2,11 +2,11 @@
 
 use crate::coding::{self, Coding};
 use crate::error::Error;
-use crate::files::{self, Origin};
-use crate::input::contents::{self, Source};
-use crate::input::find::{self, Found, Named};
+use crate::files::{self, NamedFile};
+use crate::input::contents::{self, FileSource};
+use crate::input::find::{self, FoundFiles, NamedPaths};
 use crate::input::foreign;
-use crate::input::header::Expected;
+use crate::input::header::ExpectedHeader;
 use crate::input::table::{self, Format};
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -38,7 +38,7 @@ pub struct Inputs {
 #[derive(Clone)]
 pub struct Input {
     /// The input's name and the identity of its file.
-    pub origin: Origin,
+    pub origin: NamedFile,
     /// The path, or "-".
     pub path: PathBuf,
     /// A file that can be opened only once, and the position from which it is read, or `None` for the current one. Named regular
@@ -55,7 +55,7 @@ pub struct Input {
     /// The end of lines, if formats without lines are refused.
     pub lines_end: Option<u8>,
     /// The header that the input must have, if it must equal those of other inputs.
-    pub header: Option<Arc<Expected>>,
+    pub header: Option<Arc<ExpectedHeader>>,
     /// The number of bytes read of all inputs.
     pub read: Arc<AtomicU64>,
     /// A temporary file that receives a copy of the bytes read.
@@ -63,7 +63,7 @@ pub struct Input {
 }
 
 /// An input that is being read.
-pub struct Opened {
+pub struct OpenedInput {
     /// The contents, decompressed.
     pub contents: Box<dyn Read + Send>,
     /// True for a regular file, which never blocks its reader.
@@ -73,12 +73,12 @@ pub struct Opened {
 impl Inputs {
     /// Finds the named files, and checks that each can be opened. Fails if one cannot, unless `go_on`. In directories, skips the
     /// run's `own` files, standard output and standard error.
-    pub fn check(named: &Named, own: &[PathBuf], go_on: bool) -> Result<Self, Error> {
+    pub fn check(named: &NamedPaths, own: &[PathBuf], go_on: bool) -> Result<Self, Error> {
         let standard = [io::stdout().as_fd().try_clone_to_owned(), io::stderr().as_fd().try_clone_to_owned()];
         let standard = standard.into_iter().filter_map(|file| File::from(file.ok()?).metadata().ok());
-        let standard = standard.map(|metadata| Origin::new(String::new(), &metadata));
-        let own: Vec<Origin> = own.iter().map(|path| Origin::of(path)).chain(standard).collect();
-        let Found { files, folders, mut left_out, several } = named.find(&own, go_on)?;
+        let standard = standard.map(|metadata| NamedFile::new(String::new(), &metadata));
+        let own: Vec<NamedFile> = own.iter().map(|path| NamedFile::from_path(path)).chain(standard).collect();
+        let FoundFiles { files, folders, mut left_out, several } = named.find(&own, go_on)?;
         let (mut found, read) = (Vec::new(), Arc::default());
         for path in files {
             match Input::check(path, named.lines_end, &read) {
@@ -112,28 +112,32 @@ impl Inputs {
     }
 
     /// Returns the stamps of the named files, as they were found.
-    pub fn stamps(&self) -> Vec<Stamp> {
+    pub fn stamps(&self) -> Vec<FileStamp> {
         let named = self.found.iter().filter(|input| input.file.is_none());
         named
-            .map(|Input { path, size, modified, .. }| Stamp { path: path.clone(), size: *size, modified: *modified })
+            .map(|Input { path, size, modified, .. }| FileStamp {
+                path: path.clone(),
+                size: *size,
+                modified: *modified,
+            })
             .collect()
     }
 
     /// Returns inputs for files that can be opened.
     #[cfg(test)]
-    pub fn of(paths: &[PathBuf]) -> Self {
-        Self::check(&Named { paths, ..Named::default() }, &[], false).unwrap()
+    pub fn from_paths(paths: &[PathBuf]) -> Self {
+        Self::check(&NamedPaths { paths, ..NamedPaths::default() }, &[], false).unwrap()
     }
 }
 
 /// The size and time of a file when it was found.
-pub struct Stamp {
+pub struct FileStamp {
     path: PathBuf,
     size: Option<u64>,
     modified: Option<Duration>,
 }
 
-impl Stamp {
+impl FileStamp {
     /// True if the file was changed since.
     pub fn is_old(&self) -> bool {
         let now = self.path.metadata().ok();
@@ -161,9 +165,9 @@ impl Input {
             // An error is reported when the file is read.
             let length = if metadata.is_file() { coding::read_head(&file, &mut head).unwrap_or(0) } else { 0 };
             let head = &head[..length];
-            let coding = Coding::of(head);
+            let coding = Coding::from_head(head);
             let plain_end = lines_end.filter(|_| coding == Coding::Plain);
-            let format = plain_end.and_then(|end| foreign::of_file(&path, head, end));
+            let format = plain_end.and_then(|end| foreign::detect_file(&path, head, end));
             let table = table::FORMAT.filter(|_| format == Some(foreign::TABLE));
             if let (None, Some(format)) = (table, format) {
                 return Err(foreign::refused(format));
@@ -172,7 +176,7 @@ impl Input {
         };
         let (file, metadata, compressed, table) = open().map_err(files::cannot_open(&files::input_name(&path)))?;
         let file = (!metadata.is_file() || stdin).then(|| (file.into(), None));
-        let origin = Origin::new(files::input_name(&path), &metadata);
+        let origin = NamedFile::new(files::input_name(&path), &metadata);
         let size = origin.is_regular().then_some(metadata.len());
         let modified = modified(&metadata);
         let (header, copy, read) = (None, None, read.clone());
@@ -226,7 +230,7 @@ impl Input {
     }
 
     /// Opens the input at the byte `start` of its contents.
-    pub fn open(self, start: u64) -> io::Result<Opened> {
+    pub fn open(self, start: u64) -> io::Result<OpenedInput> {
         let file = match self.file {
             Some((mut file, position)) => {
                 position.map_or(Ok(0), |position| file.seek(SeekFrom::Start(position)))?;
@@ -234,7 +238,7 @@ impl Input {
             }
             None => File::open(self.path)?.into(),
         };
-        let source = Source { file, read: self.read, copy: self.copy, lines_end: self.lines_end };
-        Ok(Opened { contents: contents::open(source, start, BUFFER)?, regular: self.size.is_some() })
+        let source = FileSource { file, read: self.read, copy: self.copy, lines_end: self.lines_end };
+        Ok(OpenedInput { contents: contents::open(source, start, BUFFER)?, regular: self.size.is_some() })
     }
 }

@@ -10,7 +10,7 @@ use std::io::{self, BufRead, Read};
 use zstd::stream::raw::{DParameter, Decoder, Operation};
 
 /// The decoder of a member, which reads no bytes after its end.
-pub trait Member: Read + Sized {
+pub trait MemberDecoder: Read + Sized {
     type File: BufRead;
 
     /// Returns the file. Once the member has ended, the position is after it.
@@ -26,7 +26,7 @@ pub trait Member: Read + Sized {
 }
 
 /// The concatenated contents of members. A member whose contents are not lines is refused, like a file with such contents.
-pub struct Members<M> {
+pub struct MemberReader<M> {
     /// `None` at the end.
     member: Option<M>,
     /// The first contents of a later member, as far as they are read.
@@ -36,7 +36,7 @@ pub struct Members<M> {
     lines_end: Option<u8>,
 }
 
-impl<M: Member> Members<M> {
+impl<M: MemberDecoder> MemberReader<M> {
     /// Starts with the first member. Its contents start the file's, which the reader of lines checks.
     pub fn new(first: M, lines_end: Option<u8>) -> Self {
         Self { member: Some(first), head: Vec::new(), checked: None, lines_end }
@@ -46,11 +46,11 @@ impl<M: Member> Members<M> {
     fn check(&mut self, contents: &[u8]) -> io::Result<()> {
         let Some(end) = self.checked.filter(|_| self.head.len() < foreign::HEAD) else { return Ok(()) };
         self.head.extend(contents.iter().take(foreign::HEAD - self.head.len()));
-        foreign::of_head(&self.head, end).map_or(Ok(()), |format| Err(foreign::refused(format)))
+        foreign::detect(&self.head, end).map_or(Ok(()), |format| Err(foreign::refused(format)))
     }
 }
 
-impl<M: Member> Read for Members<M> {
+impl<M: MemberDecoder> Read for MemberReader<M> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while let Some(member) = &mut self.member {
             let n = member.read(buffer)?;
@@ -59,7 +59,7 @@ impl<M: Member> Read for Members<M> {
                 return Ok(n);
             }
             let is_last = member.is_last()?;
-            self.member = self.member.take().filter(|_| !is_last).map(Member::next).transpose()?;
+            self.member = self.member.take().filter(|_| !is_last).map(MemberDecoder::next).transpose()?;
             self.head.clear();
             self.checked = self.lines_end;
         }
@@ -77,7 +77,7 @@ fn skip_zeros(file: &mut impl BufRead) -> io::Result<usize> {
     Ok(skipped)
 }
 
-impl<R: BufRead> Member for GzDecoder<R> {
+impl<R: BufRead> MemberDecoder for GzDecoder<R> {
     type File = R;
 
     fn file(&mut self) -> &mut R {
@@ -102,7 +102,7 @@ impl<R: BufRead> Member for GzDecoder<R> {
     }
 }
 
-impl<R: BufRead> Member for BzDecoder<R> {
+impl<R: BufRead> MemberDecoder for BzDecoder<R> {
     type File = R;
 
     fn file(&mut self) -> &mut R {
@@ -115,7 +115,7 @@ impl<R: BufRead> Member for BzDecoder<R> {
 }
 
 /// The decoder keeps its memory between frames.
-impl<R: BufRead> Member for FrameDecoder<R> {
+impl<R: BufRead> MemberDecoder for FrameDecoder<R> {
     type File = R;
 
     fn file(&mut self) -> &mut R {
@@ -165,7 +165,7 @@ impl<R: BufRead> Read for ZstdFrame<R> {
     }
 }
 
-impl<R: BufRead> Member for ZstdFrame<R> {
+impl<R: BufRead> MemberDecoder for ZstdFrame<R> {
     type File = R;
 
     fn file(&mut self) -> &mut R {
@@ -209,7 +209,7 @@ impl<R: BufRead> Read for XzStream<R> {
     }
 }
 
-impl<R: BufRead> Member for XzStream<R> {
+impl<R: BufRead> MemberDecoder for XzStream<R> {
     type File = R;
 
     fn file(&mut self) -> &mut R {

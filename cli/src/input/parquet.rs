@@ -4,16 +4,16 @@ use crate::coding::Coding;
 use crate::documents::{Column, MEMBER};
 use crate::encode::Compression;
 use crate::error::Error;
-use crate::groups::choice::Choice;
-use crate::groups::values::Wanted as Values;
+use crate::groups::choice::KeepPolicy;
+use crate::groups::values::ValueProjection as Values;
 use crate::input::inputs::Input;
 use crate::input::lines::keys::Keys;
-use crate::input::lines::{COUNT, Hashing, What};
-use crate::input::table::{Assembly, Format, Group, GroupCounts, Rows, Saved, Table, Wish};
+use crate::input::lines::{COUNT, HashOptions, KeySource};
+use crate::input::table::{Assembly, Format, Group, GroupCounts, Rows, Saved, Table, TableOptions};
 use crate::key::json::Pointer;
-use crate::key::{KeyRule, Part, Scratch, Value, Values as KeyValues};
+use crate::key::{KeyPart, KeyRule, KeyScratch, Value, Values as KeyValues};
 use bloomline::KeyHasher;
-use bloomline_tables::{self as tables, Added, Compared, GzipLevel, Selected, Source, Wanted, ZstdLevel};
+use bloomline_tables::{self as tables, Added, Compared, GzipLevel, RowProjection, SelectedRows, Source, ZstdLevel};
 use std::any::Any;
 use std::fs::File;
 use std::io::{self, Write};
@@ -23,25 +23,26 @@ use std::sync::Arc;
 pub struct Parquet;
 
 impl Format for Parquet {
-    fn open(&self, input: &Input, done: u64, what: &What, values: &Values) -> io::Result<Box<dyn Table>> {
+    fn open(&self, input: &Input, done: u64, what: &KeySource, values: &Values) -> io::Result<Box<dyn Table>> {
         let file = input.with_file(File::try_clone)?;
         let (name, read) = (input.origin.name().to_owned(), input.read.clone());
         let source = Source { name, path: input.path.clone(), file, read };
         let choice = values.choice.as_ref();
-        let others = choice.and_then(Choice::pointer).into_iter().chain(&values.id);
-        let mut wanted = Wanted {
+        let others = choice.and_then(KeepPolicy::pointer).into_iter().chain(&values.id);
+        let mut wanted = RowProjection {
             keys: None,
-            texts: matches!(what, What::Document(..)),
+            texts: matches!(what, KeySource::Document(..)),
             values: others.map(Pointer::tokens).collect(),
-            compared: choice.map(|by| if matches!(by, Choice::Order(..)) { Compared::Texts } else { Compared::All }),
+            compared: choice
+                .map(|by| if matches!(by, KeepPolicy::Order(..)) { Compared::Texts } else { Compared::All }),
         };
         let mut has_fields = false;
         match what {
-            What::Document(rule, _) => wanted.keys = Some(vec![rule.pointer.tokens()]),
-            What::Key(rule, _) => match &rule.part {
-                Part::Line | Part::Row => {}
-                Part::Json(pointers) => wanted.keys = Some(pointers.iter().map(Pointer::tokens).collect()),
-                Part::Record(_) | Part::Fields { .. } => (wanted.keys, has_fields) = (Some(Vec::new()), true),
+            KeySource::Document(rule, _) => wanted.keys = Some(vec![rule.pointer.tokens()]),
+            KeySource::Key(rule, _) => match &rule.part {
+                KeyPart::Line | KeyPart::Row => {}
+                KeyPart::Json(pointers) => wanted.keys = Some(pointers.iter().map(Pointer::tokens).collect()),
+                KeyPart::Record(_) | KeyPart::Fields { .. } => (wanted.keys, has_fields) = (Some(Vec::new()), true),
             },
         }
         let table = tables::TableReader::open(source, done, &wanted)?;
@@ -111,8 +112,8 @@ impl Rows for tables::Rows {
         &self,
         rule: &KeyRule,
         second: Option<&KeyHasher>,
-        hashing: &Hashing,
-        scratch: &mut Scratch,
+        hashing: &HashOptions,
+        scratch: &mut KeyScratch,
         keys: &mut Keys,
     ) {
         let mut row = 0;
@@ -136,13 +137,13 @@ impl Rows for tables::Rows {
         texts: Option<Column>,
         notes: Option<Column>,
         counts: Option<Vec<u64>>,
-        wish: Wish,
+        write_options: TableOptions,
     ) -> Result<Box<dyn Group>, Error> {
         let counts = counts.map(|counts| Added::Numbers(COUNT, counts));
         let added = counts.or_else(|| notes.map(|notes| Added::Texts(MEMBER, notes)));
         let encode = || {
-            let compression = wish.compression.map(codec).transpose()?;
-            Selected { rows: self, wanted, texts, added, compression, filter: wish.filter }.encode()
+            let compression = write_options.compression.map(codec).transpose()?;
+            SelectedRows { rows: self, wanted, texts, added, compression, filter: write_options.filter }.encode()
         };
         let failed = |source| {
             let name = self.name();
@@ -197,7 +198,7 @@ impl Assembly for tables::Assembly {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::Parts;
+    use crate::key::PartNumbers;
     use arrow_array::types::*;
     use arrow_array::*;
     use arrow_schema::{DataType, Field};
@@ -205,13 +206,20 @@ mod tests {
     use proptest::prelude::*;
 
     fn rule(names: &[&str]) -> KeyRule {
-        let part = Part::Json(names.iter().map(|name| Pointer::of_names([*name])).collect());
-        KeyRule { part, crlf: false, trim: Parts::None, url: Parts::None, ignore_case: Parts::None, nulls: true }
+        let part = KeyPart::Json(names.iter().map(|name| Pointer::from_names([*name])).collect());
+        KeyRule {
+            part,
+            crlf: false,
+            trim: PartNumbers::None,
+            url: PartNumbers::None,
+            ignore_case: PartNumbers::None,
+            nulls: true,
+        }
     }
 
     /// Returns the key of a row, after a comparison with its hash.
     fn of_row(columns: &[ArrayRef], row: usize, rule: &KeyRule) -> Vec<u8> {
-        let key = rule.key_of(&tables::Row::new(columns, row), &mut Scratch::default()).unwrap().to_vec();
+        let key = rule.key_of(&tables::Row::new(columns, row), &mut KeyScratch::default()).unwrap().to_vec();
         let alone: Vec<ArrayRef> = columns.iter().map(|column| column.slice(row, 1)).collect();
         let hasher = KeyHasher::new(1);
         hash_rows(&alone, &hasher, rule.nulls, |hash| assert_eq!(hash, Some(hasher.bytes(&key)))).unwrap();
@@ -219,7 +227,7 @@ mod tests {
     }
 
     fn of_line(line: &str, rule: &KeyRule) -> Vec<u8> {
-        rule.key(line.as_bytes(), &mut Scratch::default()).unwrap().to_vec()
+        rule.key(line.as_bytes(), &mut KeyScratch::default()).unwrap().to_vec()
     }
 
     fn array(array: impl Array + 'static) -> ArrayRef {

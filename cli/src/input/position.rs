@@ -24,7 +24,7 @@ impl Position {
     }
 
     /// A position in the table of this name, where rows are counted instead of bytes.
-    pub fn of_table(name: Arc<str>, rows: u64) -> Self {
+    pub fn for_table(name: Arc<str>, rows: u64) -> Self {
         Self { name, offset: rows, lines: rows, unit: "row" }
     }
 
@@ -41,7 +41,7 @@ impl Position {
 
     /// Returns the name of the first line that starts here, passed and has no required key, and the fault.
     pub fn first_fault(&self, lines: &Lines) -> Option<String> {
-        lines.first_fault().map(|(line, fault)| format!("{}: {fault}", self.line(lines, line)))
+        lines.first_fault().map(|(line, key_error)| format!("{}: {key_error}", self.line(lines, line)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The format of lines, and the ends of CSV records.
 
+use crate::byte_scan::places;
 use crate::key::fields::{Csv, QUOTE};
-use crate::places::places;
 use std::mem;
 
 /// The format of lines.
@@ -27,7 +27,7 @@ impl LineFormat {
 /// A scanner for the ends of CSV records, in bytes that arrive piece by piece. A quote opens a field only at the field's start. A
 /// doubled or escaped quote in a field is text. After the closing quote, bytes are skipped up to the next delimiter.
 #[derive(Default)]
-pub struct Records {
+pub struct RecordScanner {
     end: u8,
     delimiter: u8,
     escape: Option<u8>,
@@ -43,7 +43,7 @@ pub struct Records {
     pub ends: Vec<usize>,
 }
 
-impl Records {
+impl RecordScanner {
     /// Restarts with bytes whose first record starts at `start`.
     pub fn begin(&mut self, end: u8, csv: Csv, start: usize) {
         self.ends.clear();
@@ -93,7 +93,7 @@ mod tests {
 
     /// Returns the ends of the records, found piece by piece, and whether the last is open.
     fn ours(bytes: &[u8], end: u8, csv: Csv, pieces: &[usize]) -> (Vec<usize>, bool) {
-        let mut records = Records::default();
+        let mut records = RecordScanner::default();
         records.begin(end, csv, 0);
         pieces.iter().chain([&bytes.len()]).for_each(|&piece| records.search(&bytes[..piece.min(bytes.len())]));
         (records.ends, records.open)

@@ -7,13 +7,13 @@
 use crate::documents::Column;
 use crate::encode::Compression;
 use crate::error::Error;
-use crate::groups::values::Wanted as Values;
+use crate::groups::values::ValueProjection as Values;
 use crate::input::inputs::Input;
 use crate::input::lines::keys::Keys;
-use crate::input::lines::{Hashing, What};
+use crate::input::lines::{HashOptions, KeySource};
 #[cfg(feature = "parquet")]
 use crate::input::parquet::Parquet;
-use crate::key::{KeyRule, Scratch, Values as Row};
+use crate::key::{KeyRule, KeyScratch, Values as Row};
 use bloomline::KeyHasher;
 use serde::{Deserialize, Serialize};
 use std::any::Any;
@@ -30,7 +30,7 @@ pub const FORMAT: Option<&dyn Format> = None;
 /// A format of tables.
 pub trait Format: Sync {
     /// Opens a table whose first `done` rows are done. `values` are read beside what is hashed of each row.
-    fn open(&self, input: &Input, done: u64, what: &What, values: &Values) -> io::Result<Box<dyn Table>>;
+    fn open(&self, input: &Input, done: u64, what: &KeySource, values: &Values) -> io::Result<Box<dyn Table>>;
 
     /// Returns the number of rows of a file, and the bytes of a column of texts, or of all columns.
     fn measure(&self, file: &File, column: Option<&[String]>) -> io::Result<(u64, u64)>;
@@ -68,8 +68,8 @@ pub trait Rows: Send + Sync {
         &self,
         rule: &KeyRule,
         second: Option<&KeyHasher>,
-        hashing: &Hashing,
-        scratch: &mut Scratch,
+        hashing: &HashOptions,
+        scratch: &mut KeyScratch,
         keys: &mut Keys,
     );
 
@@ -87,7 +87,7 @@ pub trait Rows: Send + Sync {
         texts: Option<Column>,
         notes: Option<Column>,
         counts: Option<Vec<u64>>,
-        wish: Wish,
+        write_options: TableOptions,
     ) -> Result<Box<dyn Group>, Error>;
 }
 
@@ -128,7 +128,7 @@ pub struct GroupCounts {
 
 /// The options for writing tables.
 #[derive(Clone, Copy, Default)]
-pub struct Wish {
+pub struct TableOptions {
     pub compression: Option<Compression>,
     /// True if key columns get a Bloom filter.
     pub filter: bool,

@@ -1,13 +1,13 @@
 //! The fields of a line: split at a text, or as CSV.
 
-use crate::key::fault::Fault;
+use crate::key::error::KeyError;
 use memchr::{memchr, memchr_iter, memchr2, memmem};
 use std::ops::Range;
 use std::str::FromStr;
 
 /// A selection of fields of a line.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Pick {
+pub enum FieldSelector {
     /// The first field, from 1, and the last, or `None` for all that follow.
     Numbers(usize, Option<usize>),
     /// The field with this name in the header.
@@ -16,7 +16,7 @@ pub enum Pick {
 
 /// The way in which a line is split into fields.
 #[derive(Clone)]
-pub enum Split {
+pub enum FieldSplit {
     /// At this text, which is not empty.
     At(Vec<u8>),
     /// As CSV. A field may be in quotes, and delimiters inside are part of it.
@@ -61,7 +61,7 @@ pub struct Fields<'a> {
     spans: &'a [Range<usize>],
 }
 
-impl Pick {
+impl FieldSelector {
     /// Returns the number, if a single field is selected.
     pub fn number(&self) -> Option<usize> {
         match *self {
@@ -80,7 +80,7 @@ impl Pick {
 }
 
 /// Numbers are written as for `cut`: 2, 2-4, 2- and -4. Other texts are names.
-impl FromStr for Pick {
+impl FromStr for FieldSelector {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -121,9 +121,9 @@ impl<'a> Fields<'a> {
     }
 }
 
-impl Split {
+impl FieldSplit {
     /// Splits a line into its fields, `most` at the most. Fails if the quotes of CSV do not follow RFC 4180.
-    pub fn fields<'a>(&self, line: &'a [u8], most: usize, memory: &'a mut Spans) -> Result<Fields<'a>, Fault> {
+    pub fn fields<'a>(&self, line: &'a [u8], most: usize, memory: &'a mut Spans) -> Result<Fields<'a>, KeyError> {
         memory.spans.clear();
         let text = match *self {
             Self::At(ref delimiter) => {
@@ -173,7 +173,7 @@ impl Spans {
     }
 
     /// Fails if the quotes of a record do not follow RFC 4180.
-    pub fn check(&mut self, record: &[u8], csv: Csv) -> Result<(), Fault> {
+    pub fn check(&mut self, record: &[u8], csv: Csv) -> Result<(), KeyError> {
         self.spans.clear();
         if self.has_quotes(record) { self.unquote(record, csv) } else { Ok(()) }
     }
@@ -182,7 +182,7 @@ impl Spans {
     ///
     /// A backslash before a closing quote may be text, or an escape although none is configured. In the second case the field
     /// continues, which shows as a quote inside another field or as a wrong number of fields.
-    fn unquote(&mut self, record: &[u8], csv: Csv) -> Result<(), Fault> {
+    fn unquote(&mut self, record: &[u8], csv: Csv) -> Result<(), KeyError> {
         let Self { spans, unquoted, .. } = self;
         let Csv { delimiter, escape, columns } = csv;
         let (mut at, mut behind_backslash, mut amid) = (0, false, None);
@@ -194,7 +194,7 @@ impl Spans {
                 loop {
                     let rest = &record[at..];
                     let place = escape.map_or_else(|| memchr(QUOTE, rest), |escape| memchr2(QUOTE, escape, rest));
-                    let place = place.ok_or(Fault::Quote { has_escape: escape.is_some() })?;
+                    let place = place.ok_or(KeyError::Quote { has_escape: escape.is_some() })?;
                     unquoted.extend_from_slice(&rest[..place]);
                     at += place + 1;
                     match (rest[place], record.get(at)) {
@@ -207,7 +207,7 @@ impl Spans {
                             break;
                         }
                         (QUOTE, _) => {
-                            return Err(Fault::BehindQuote { field: spans.len() + 1, has_escape: escape.is_some() });
+                            return Err(KeyError::BehindQuote { field: spans.len() + 1, has_escape: escape.is_some() });
                         }
                         // This backslash escapes nothing.
                         (byte, _) => unquoted.push(byte),
@@ -231,8 +231,8 @@ impl Spans {
         let fields = spans.len();
         match (amid, columns.filter(|&columns| columns != fields)) {
             _ if !behind_backslash || escape.is_some() => Ok(()),
-            (Some(field), _) => Err(Fault::Amid { field }),
-            (None, Some(columns)) => Err(Fault::Columns { fields, columns }),
+            (Some(field), _) => Err(KeyError::Amid { field }),
+            (None, Some(columns)) => Err(KeyError::Columns { fields, columns }),
             (None, None) => Ok(()),
         }
     }

@@ -1,14 +1,14 @@
 //! The keys of lines. Lines with equal keys are duplicates.
 
-pub mod fault;
+pub mod error;
 pub mod fields;
 pub mod json;
 mod name;
 pub mod url;
 
-use crate::key::fault::Fault;
-use crate::key::fields::{Csv, Pick, Spans, Split};
-use crate::key::json::{Found, Pointer};
+use crate::key::error::KeyError;
+use crate::key::fields::{Csv, FieldSelector, FieldSplit, Spans};
+use crate::key::json::{JsonSpan, Pointer};
 use crate::key::url::normal_url;
 use std::mem;
 use std::str::from_utf8;
@@ -16,22 +16,22 @@ use std::str::from_utf8;
 /// The parts of a line that are its key, and their normalization.
 #[derive(Clone)]
 pub struct KeyRule {
-    pub part: Part,
+    pub part: KeyPart,
     /// True if a carriage return at the end of the line is not part of it.
     pub crlf: bool,
     /// The parts that are trimmed of ASCII white space.
-    pub trim: Parts,
+    pub trim: PartNumbers,
     /// The parts that are URLs, to be normalized.
-    pub url: Parts,
+    pub url: PartNumbers,
     /// The parts that are lowercased: by Unicode if a part is UTF-8, else by ASCII.
-    pub ignore_case: Parts,
+    pub ignore_case: PartNumbers,
     /// True if null is a value like others; otherwise a key with a null is a fault.
     pub nulls: bool,
 }
 
 /// The parts of a key that are normalized, numbered from 1 in the order of the key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Parts {
+pub enum PartNumbers {
     #[default]
     None,
     All,
@@ -39,7 +39,7 @@ pub enum Parts {
     Some(Vec<usize>),
 }
 
-impl Parts {
+impl PartNumbers {
     /// True if the part of this number is included.
     fn has(&self, part: usize) -> bool {
         match self {
@@ -55,7 +55,7 @@ impl Parts {
     }
 }
 
-impl From<bool> for Parts {
+impl From<bool> for PartNumbers {
     fn from(all: bool) -> Self {
         if all { Self::All } else { Self::None }
     }
@@ -67,7 +67,7 @@ const LONG: usize = 1 << 24;
 
 /// Parts of a line.
 #[derive(Clone)]
-pub enum Part {
+pub enum KeyPart {
     /// The whole line, without its end.
     Line,
     /// The whole CSV record, as written.
@@ -75,7 +75,7 @@ pub enum Part {
     /// All values of a row.
     Row,
     /// Fields, in this order.
-    Fields { picks: Vec<Pick>, split: Split },
+    Fields { selectors: Vec<FieldSelector>, split: FieldSplit },
     /// Values of a JSON document, or of a row.
     Json(Vec<Pointer>),
 }
@@ -103,14 +103,14 @@ pub trait Values {
 
 /// Memory for keys that have to be built. It is reused.
 #[derive(Default)]
-pub struct Scratch {
+pub struct KeyScratch {
     fields: Spans,
     json: String,
-    form: Form,
+    form: FormBuffers,
     whole: Vec<u8>,
 }
 
-impl Scratch {
+impl KeyScratch {
     /// Sets whether the next lines are known to contain no quotes.
     pub fn set_plain(&mut self, plain: bool) {
         self.fields.plain = plain;
@@ -119,7 +119,7 @@ impl Scratch {
 
 /// Memory for the normalized forms of a part.
 #[derive(Default)]
-struct Form {
+struct FormBuffers {
     url: Vec<u8>,
     lower: Vec<u8>,
     marked: Vec<u8>,
@@ -132,62 +132,66 @@ impl KeyRule {
     /// True if the key depends on the order of columns or fields: it is the whole line, or has a field by number.
     pub fn is_by_place(&self) -> bool {
         match &self.part {
-            Part::Line | Part::Record(_) => true,
-            Part::Fields { picks, .. } => !picks.iter().all(|pick| matches!(pick, Pick::Name(_))),
-            Part::Row | Part::Json(_) => false,
+            KeyPart::Line | KeyPart::Record(_) => true,
+            KeyPart::Fields { selectors, .. } => {
+                !selectors.iter().all(|selector| matches!(selector, FieldSelector::Name(_)))
+            }
+            KeyPart::Row | KeyPart::Json(_) => false,
         }
     }
 
     /// True if the key is the unchanged line.
     pub fn is_line(&self) -> bool {
         let forms = [&self.trim, &self.url, &self.ignore_case];
-        matches!(self.part, Part::Line) && !self.crlf && forms.iter().all(|parts| **parts == Parts::None)
+        matches!(self.part, KeyPart::Line) && !self.crlf && forms.iter().all(|parts| **parts == PartNumbers::None)
     }
 
     /// True if a carriage return at the end of a line may be part of the key.
     pub fn may_end_with_cr(&self) -> bool {
-        let is_text = matches!(self.part, Part::Line | Part::Fields { split: Split::At(_), .. });
-        is_text && !self.crlf && self.trim == Parts::None && self.url == Parts::None
+        let is_text = matches!(self.part, KeyPart::Line | KeyPart::Fields { split: FieldSplit::At(_), .. });
+        is_text && !self.crlf && self.trim == PartNumbers::None && self.url == PartNumbers::None
     }
 
     /// True if the key depends on the header of an input: a field is named, or CSV records must have as many fields.
     pub fn needs_header(&self) -> bool {
         match &self.part {
-            Part::Record(_) | Part::Fields { split: Split::Csv(_), .. } => true,
-            Part::Fields { picks, .. } => picks.iter().any(|pick| matches!(pick, Pick::Name(_))),
+            KeyPart::Record(_) | KeyPart::Fields { split: FieldSplit::Csv(_), .. } => true,
+            KeyPart::Fields { selectors, .. } => {
+                selectors.iter().any(|selector| matches!(selector, FieldSelector::Name(_)))
+            }
             _ => false,
         }
     }
 
     /// Returns the rule for lines with this header, with numbers instead of names.
-    pub fn resolved(&self, header: &[u8]) -> Result<Self, Fault> {
-        let (picks, mut split) = match &self.part {
-            Part::Fields { picks, split } => (&picks[..], split.clone()),
-            Part::Record(csv) => (&[][..], Split::Csv(*csv)),
+    pub fn resolved(&self, header: &[u8]) -> Result<Self, KeyError> {
+        let (selectors, mut split) = match &self.part {
+            KeyPart::Fields { selectors, split } => (&selectors[..], split.clone()),
+            KeyPart::Record(csv) => (&[][..], FieldSplit::Csv(*csv)),
             _ => return Ok(self.clone()),
         };
         let mut memory = Spans::default();
         let fields = split.fields(self.without_cr(header), usize::MAX, &mut memory)?;
         let names: Vec<&[u8]> = (1..=fields.count()).filter_map(|number| fields.get(number)).collect();
-        let number = |pick: &Pick| {
-            let Pick::Name(name) = pick else { return Ok(pick.clone()) };
+        let number = |selector: &FieldSelector| {
+            let FieldSelector::Name(name) = selector else { return Ok(selector.clone()) };
             let mut found = (1..).zip(&names).filter(|(_, field)| **field == name.as_bytes()).map(|(number, _)| number);
             match (found.next(), found.next()) {
-                (Some(first), Some(second)) => Err(Fault::TwoNames { name: name.clone(), numbers: [first, second] }),
-                (Some(number), None) => Ok(Pick::Numbers(number, Some(number))),
+                (Some(first), Some(second)) => Err(KeyError::TwoNames { name: name.clone(), numbers: [first, second] }),
+                (Some(number), None) => Ok(FieldSelector::Numbers(number, Some(number))),
                 (None, _) => {
                     let names = names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
-                    Err(Fault::NoName { name: name.clone(), names, is_csv: matches!(split, Split::Csv(_)) })
+                    Err(KeyError::NoName { name: name.clone(), names, is_csv: matches!(split, FieldSplit::Csv(_)) })
                 }
             }
         };
-        let picks = picks.iter().map(number).collect::<Result<_, _>>()?;
-        if let Split::Csv(csv) = &mut split {
+        let selectors = selectors.iter().map(number).collect::<Result<_, _>>()?;
+        if let FieldSplit::Csv(csv) = &mut split {
             csv.columns = Some(fields.count());
         }
         let part = match (&self.part, split) {
-            (Part::Record(_), Split::Csv(csv)) => Part::Record(csv),
-            (_, split) => Part::Fields { picks, split },
+            (KeyPart::Record(_), FieldSplit::Csv(csv)) => KeyPart::Record(csv),
+            (_, split) => KeyPart::Fields { selectors, split },
         };
         Ok(Self { part, ..self.clone() })
     }
@@ -196,8 +200,8 @@ impl KeyRule {
     /// several of these if the key is a URL, where a byte may become three.
     fn has_memory(&self, bytes: usize) -> bool {
         let copies = match self.part {
-            _ if self.url != Parts::None => 16,
-            Part::Line | Part::Record(_) | Part::Row if self.ignore_case == Parts::None => 0,
+            _ if self.url != PartNumbers::None => 16,
+            KeyPart::Line | KeyPart::Record(_) | KeyPart::Row if self.ignore_case == PartNumbers::None => 0,
             _ => 8,
         };
         Vec::<u8>::new().try_reserve_exact(bytes.saturating_mul(copies)).is_ok()
@@ -205,40 +209,40 @@ impl KeyRule {
 
     /// Returns the key of a line without its end, as a slice of the line if possible. Several parts are concatenated, each after
     /// its length, so that different parts make different keys.
-    pub fn key<'a>(&self, line: &'a [u8], scratch: &'a mut Scratch) -> Result<&'a [u8], Fault> {
+    pub fn key<'a>(&self, line: &'a [u8], scratch: &'a mut KeyScratch) -> Result<&'a [u8], KeyError> {
         if line.len() >= LONG && !self.has_memory(line.len()) {
-            return Err(Fault::Memory { bytes: line.len() });
+            return Err(KeyError::Memory { bytes: line.len() });
         }
-        let Scratch { fields, json, form, whole } = scratch;
+        let KeyScratch { fields, json, form, whole } = scratch;
         let line = self.without_cr(line);
         whole.clear();
         match &self.part {
-            Part::Line | Part::Row => return self.form(1, line, form),
-            Part::Record(csv) => {
+            KeyPart::Line | KeyPart::Row => return self.form(1, line, form),
+            KeyPart::Record(csv) => {
                 fields.check(line, *csv)?;
                 return self.form(1, line, form);
             }
-            Part::Fields { picks, split } => {
-                let most = picks.iter().map(Pick::most).max().unwrap_or(0);
+            KeyPart::Fields { selectors, split } => {
+                let most = selectors.iter().map(FieldSelector::most).max().unwrap_or(0);
                 let fields = split.fields(line, most, fields)?;
-                let field = |number| fields.get(number).ok_or(Fault::Field { number, fields: fields.count() });
-                if let [pick] = &picks[..]
-                    && let Some(number) = pick.number()
+                let field = |number| fields.get(number).ok_or(KeyError::Field { number, fields: fields.count() });
+                if let [selector] = &selectors[..]
+                    && let Some(number) = selector.number()
                 {
                     return self.form(1, field(number)?, form);
                 }
                 let mut part = 0;
-                for pick in picks {
+                for selector in selectors {
                     // Names were resolved to numbers.
-                    let &Pick::Numbers(first, last) = pick else { continue };
+                    let &FieldSelector::Numbers(first, last) = selector else { continue };
                     for number in first..=last.unwrap_or(fields.count().max(first)) {
                         part += 1;
                         push_part(whole, self.form(part, field(number)?, form)?);
                     }
                 }
             }
-            Part::Json(pointers) => {
-                let document = from_utf8(line).map_err(Fault::Utf8)?;
+            KeyPart::Json(pointers) => {
+                let document = from_utf8(line).map_err(KeyError::Utf8)?;
                 if let [pointer] = &pointers[..] {
                     return self.value(1, document, pointer, json, form);
                 }
@@ -252,9 +256,9 @@ impl KeyRule {
 
     /// Returns the key of values, which equals the key of a line of JSON with these values.
     #[cfg(feature = "parquet")]
-    pub fn key_of<'a>(&self, values: &'a impl Values, scratch: &'a mut Scratch) -> Result<&'a [u8], Fault> {
-        let Scratch { json, form, whole, .. } = scratch;
-        if let (1, Part::Json(_)) = (values.count(), &self.part) {
+    pub fn key_of<'a>(&self, values: &'a impl Values, scratch: &'a mut KeyScratch) -> Result<&'a [u8], KeyError> {
+        let KeyScratch { json, form, whole, .. } = scratch;
+        if let (1, KeyPart::Json(_)) = (values.count(), &self.part) {
             return self.found(1, values.value(0, json), form, String::new);
         }
         whole.clear();
@@ -269,13 +273,13 @@ impl KeyRule {
         &self,
         part: usize,
         value: Value<'a>,
-        form: &'a mut Form,
+        form: &'a mut FormBuffers,
         pointer: impl Fn() -> String,
-    ) -> Result<&'a [u8], Fault> {
+    ) -> Result<&'a [u8], KeyError> {
         let text = match value {
             Value::Text(text) => return self.form(part, text, form),
-            Value::Null | Value::Json("null") if !self.nulls => return Err(Fault::Null),
-            _ if self.url.has(part) => return Err(Fault::NoString { pointer: pointer() }),
+            Value::Null | Value::Json("null") if !self.nulls => return Err(KeyError::Null),
+            _ if self.url.has(part) => return Err(KeyError::NoString { pointer: pointer() }),
             Value::Null => "null",
             Value::Json(text) => text,
         };
@@ -289,7 +293,7 @@ impl KeyRule {
 
     /// Removes the carriage return at the end of a line if it is not part of the line.
     fn without_cr<'a>(&self, line: &'a [u8]) -> &'a [u8] {
-        let has_none = self.crlf || matches!(self.part, Part::Record(_));
+        let has_none = self.crlf || matches!(self.part, KeyPart::Record(_));
         if has_none { line.strip_suffix(b"\r").unwrap_or(line) } else { line }
     }
 
@@ -300,23 +304,23 @@ impl KeyRule {
         document: &'a str,
         pointer: &Pointer,
         json: &'a mut String,
-        form: &'a mut Form,
-    ) -> Result<&'a [u8], Fault> {
-        match pointer.find(document, json).map_err(Fault::Json)? {
-            None => Err(Fault::NoValue { pointer: pointer.to_string() }),
-            Some(Found::Text(text)) => self.form(part, text.as_bytes(), form),
-            Some(Found::Other(text)) => self.found(part, Value::Json(text), form, || pointer.to_string()),
+        form: &'a mut FormBuffers,
+    ) -> Result<&'a [u8], KeyError> {
+        match pointer.find(document, json).map_err(KeyError::Json)? {
+            None => Err(KeyError::NoValue { pointer: pointer.to_string() }),
+            Some(JsonSpan::Text(text)) => self.form(part, text.as_bytes(), form),
+            Some(JsonSpan::Other(text)) => self.found(part, Value::Json(text), form, || pointer.to_string()),
         }
     }
 
     /// Normalizes the part of this number as the rule requires.
-    fn form<'a>(&self, part: usize, mut key: &'a [u8], form: &'a mut Form) -> Result<&'a [u8], Fault> {
+    fn form<'a>(&self, part: usize, mut key: &'a [u8], form: &'a mut FormBuffers) -> Result<&'a [u8], KeyError> {
         if self.trim.has(part) {
             key = key.trim_ascii();
         }
         if self.url.has(part) {
-            let text = from_utf8(key).map_err(Fault::Utf8)?;
-            form.url = normal_url(text).map_err(Fault::Url)?;
+            let text = from_utf8(key).map_err(KeyError::Utf8)?;
+            form.url = normal_url(text).map_err(KeyError::Url)?;
             key = &form.url;
         }
         if self.ignore_case.has(part) {

@@ -1,7 +1,7 @@
 //! Names of keys, which filter files store.
 
-use crate::key::fields::{Csv, Pick, Split};
-use crate::key::{KeyRule, Part, Parts};
+use crate::key::fields::{Csv, FieldSelector, FieldSplit};
+use crate::key::{KeyPart, KeyRule, PartNumbers};
 use bloomline::KeyHasher;
 
 /// The maximum bytes of a name in a filter file.
@@ -11,11 +11,11 @@ impl KeyRule {
     /// Returns a name that identifies the rule. It has no control characters, and a long name is shortened and ends with its hash.
     pub fn name(&self) -> String {
         let mut name = match &self.part {
-            Part::Line => "line".to_owned(),
-            Part::Record(csv) => format!("record of CSV lines{}", escape_name(*csv)),
-            Part::Row => "row".to_owned(),
-            Part::Fields { picks, split } => fields_name(picks, split),
-            Part::Json(pointers) => match &pointers[..] {
+            KeyPart::Line => "line".to_owned(),
+            KeyPart::Record(csv) => format!("record of CSV lines{}", escape_name(*csv)),
+            KeyPart::Row => "row".to_owned(),
+            KeyPart::Fields { selectors, split } => fields_name(selectors, split),
+            KeyPart::Json(pointers) => match &pointers[..] {
                 [pointer] if pointer.to_string().is_empty() => "value of JSON lines".to_owned(),
                 [pointer] => format!("{} of JSON lines", escaped(&pointer.to_string())),
                 // A single pointer starts with a slash. Quotes distinguish several pointers from one.
@@ -32,9 +32,9 @@ impl KeyRule {
         for (parts, step) in steps {
             let numbers = |parts: &[usize]| parts.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
             name += &match parts {
-                Parts::None => String::new(),
-                Parts::All => format!(", {step}"),
-                Parts::Some(parts) => format!(", {step} in part {}", numbers(parts)),
+                PartNumbers::None => String::new(),
+                PartNumbers::All => format!(", {step}"),
+                PartNumbers::Some(parts) => format!(", {step} in part {}", numbers(parts)),
             };
         }
         if name.len() > NAME_BYTES {
@@ -48,29 +48,33 @@ impl KeyRule {
 }
 
 /// Returns a name for fields. It is the same for 1,2,3 and 1-3.
-fn fields_name(picks: &[Pick], split: &Split) -> String {
-    let mut runs: Vec<Pick> = Vec::new();
-    for pick in picks {
-        match (runs.last_mut(), pick) {
-            (Some(Pick::Numbers(_, Some(last))), &Pick::Numbers(first, Some(end))) if *last + 1 == first => *last = end,
-            _ => runs.push(pick.clone()),
+fn fields_name(selectors: &[FieldSelector], split: &FieldSplit) -> String {
+    let mut runs: Vec<FieldSelector> = Vec::new();
+    for selector in selectors {
+        match (runs.last_mut(), selector) {
+            (Some(FieldSelector::Numbers(_, Some(last))), &FieldSelector::Numbers(first, Some(end)))
+                if *last + 1 == first =>
+            {
+                *last = end
+            }
+            _ => runs.push(selector.clone()),
         }
     }
     let runs = runs.iter().map(|run| match run {
-        Pick::Numbers(first, Some(last)) if first == last => first.to_string(),
-        Pick::Numbers(first, Some(last)) => format!("{first}-{last}"),
-        Pick::Numbers(first, None) => format!("{first}-"),
-        Pick::Name(name) => format!("'{}'", escaped(name)),
+        FieldSelector::Numbers(first, Some(last)) if first == last => first.to_string(),
+        FieldSelector::Numbers(first, Some(last)) => format!("{first}-{last}"),
+        FieldSelector::Numbers(first, None) => format!("{first}-"),
+        FieldSelector::Name(name) => format!("'{}'", escaped(name)),
     });
-    let fields = match picks {
-        [Pick::Name(_)] => "field",
-        [pick] if pick.number().is_some() => "field",
+    let fields = match selectors {
+        [FieldSelector::Name(_)] => "field",
+        [selector] if selector.number().is_some() => "field",
         _ => "fields",
     };
     let lines = match split {
-        Split::At(delimiter) => format!("lines split at {}", delimiter_name(delimiter)),
-        Split::Csv(csv @ Csv { delimiter: b',', .. }) => format!("CSV lines{}", escape_name(*csv)),
-        Split::Csv(csv) => format!("CSV lines split at {}{}", delimiter_name(&[csv.delimiter]), escape_name(*csv)),
+        FieldSplit::At(delimiter) => format!("lines split at {}", delimiter_name(delimiter)),
+        FieldSplit::Csv(csv @ Csv { delimiter: b',', .. }) => format!("CSV lines{}", escape_name(*csv)),
+        FieldSplit::Csv(csv) => format!("CSV lines split at {}{}", delimiter_name(&[csv.delimiter]), escape_name(*csv)),
     };
     format!("{fields} {} of {lines}", runs.collect::<Vec<_>>().join(","))
 }

@@ -8,48 +8,48 @@ use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
 const LINE: KeyRule = KeyRule {
-    part: Part::Line,
+    part: KeyPart::Line,
     crlf: false,
-    trim: Parts::None,
-    url: Parts::None,
-    ignore_case: Parts::None,
+    trim: PartNumbers::None,
+    url: PartNumbers::None,
+    ignore_case: PartNumbers::None,
     nulls: true,
 };
 
-fn numbered(numbers: &[RangeInclusive<usize>]) -> Vec<Pick> {
-    numbers.iter().map(|numbers| Pick::Numbers(*numbers.start(), Some(*numbers.end()))).collect()
+fn numbered(numbers: &[RangeInclusive<usize>]) -> Vec<FieldSelector> {
+    numbers.iter().map(|numbers| FieldSelector::Numbers(*numbers.start(), Some(*numbers.end()))).collect()
 }
 
 /// As `-f` parses it.
-fn part_picks(list: &str, split: Split) -> Part {
-    Part::Fields { picks: list.split(',').map(|pick| pick.parse().unwrap()).collect(), split }
+fn part_picks(list: &str, split: FieldSplit) -> KeyPart {
+    KeyPart::Fields { selectors: list.split(',').map(|selector| selector.parse().unwrap()).collect(), split }
 }
 
-fn part_fields(numbers: &[RangeInclusive<usize>], delimiter: &[u8]) -> Part {
-    Part::Fields { picks: numbered(numbers), split: Split::At(delimiter.to_vec()) }
+fn part_fields(numbers: &[RangeInclusive<usize>], delimiter: &[u8]) -> KeyPart {
+    KeyPart::Fields { selectors: numbered(numbers), split: FieldSplit::At(delimiter.to_vec()) }
 }
 
-fn part_field(number: usize, delimiter: &[u8]) -> Part {
+fn part_field(number: usize, delimiter: &[u8]) -> KeyPart {
     part_fields(&[number..=number], delimiter)
 }
 
-fn part_csv(numbers: &[RangeInclusive<usize>], delimiter: u8) -> Part {
-    Part::Fields { picks: numbered(numbers), split: Split::Csv(delimiter.into()) }
+fn part_csv(numbers: &[RangeInclusive<usize>], delimiter: u8) -> KeyPart {
+    KeyPart::Fields { selectors: numbered(numbers), split: FieldSplit::Csv(delimiter.into()) }
 }
 
-fn part_values(pointers: &[&str]) -> Part {
-    Part::Json(pointers.iter().map(|pointer| pointer.parse().unwrap()).collect())
+fn part_values(pointers: &[&str]) -> KeyPart {
+    KeyPart::Json(pointers.iter().map(|pointer| pointer.parse().unwrap()).collect())
 }
 
-fn part_json(pointer: &str) -> Part {
+fn part_json(pointer: &str) -> KeyPart {
     part_values(&[pointer])
 }
 
-fn key(rule: &KeyRule, line: impl AsRef<[u8]>) -> Result<Vec<u8>, Fault> {
-    rule.key(line.as_ref(), &mut Scratch::default()).map(<[u8]>::to_vec)
+fn key(rule: &KeyRule, line: impl AsRef<[u8]>) -> Result<Vec<u8>, KeyError> {
+    rule.key(line.as_ref(), &mut KeyScratch::default()).map(<[u8]>::to_vec)
 }
 
-fn bytes(text: impl AsRef<[u8]>) -> Result<Vec<u8>, Fault> {
+fn bytes(text: impl AsRef<[u8]>) -> Result<Vec<u8>, KeyError> {
     Ok(text.as_ref().to_vec())
 }
 
@@ -57,10 +57,10 @@ fn bytes(text: impl AsRef<[u8]>) -> Result<Vec<u8>, Fault> {
 fn only_plain_lines_are_lines() {
     assert!(LINE.is_line());
     assert!(!KeyRule { crlf: true, ..LINE }.is_line());
-    assert!(!KeyRule { part: Part::Record(b','.into()), ..LINE }.is_line());
-    assert!(!KeyRule { trim: Parts::All, ..LINE }.is_line());
-    assert!(!KeyRule { url: Parts::All, ..LINE }.is_line());
-    assert!(!KeyRule { ignore_case: Parts::All, ..LINE }.is_line());
+    assert!(!KeyRule { part: KeyPart::Record(b','.into()), ..LINE }.is_line());
+    assert!(!KeyRule { trim: PartNumbers::All, ..LINE }.is_line());
+    assert!(!KeyRule { url: PartNumbers::All, ..LINE }.is_line());
+    assert!(!KeyRule { ignore_case: PartNumbers::All, ..LINE }.is_line());
     assert!(!KeyRule { part: part_field(1, b"\t"), ..LINE }.is_line());
     assert!(!KeyRule { part: part_json(""), ..LINE }.is_line());
 }
@@ -80,13 +80,13 @@ fn fields_are_those_of_cut() {
     assert_eq!(field(1, "\t", "a\tb\tc"), bytes("a"));
     assert_eq!(field(2, "\t", "a\tb\tc"), bytes("b"));
     assert_eq!(field(3, "\t", "a\tb\tc"), bytes("c"));
-    assert_eq!(field(4, "\t", "a\tb\tc"), Err(Fault::Field { number: 4, fields: 3 }));
+    assert_eq!(field(4, "\t", "a\tb\tc"), Err(KeyError::Field { number: 4, fields: 3 }));
     assert_eq!(field(1, ",", ",,"), bytes(""));
     assert_eq!(field(3, ",", ",,"), bytes(""));
-    assert_eq!(field(4, ",", ",,"), Err(Fault::Field { number: 4, fields: 3 }));
+    assert_eq!(field(4, ",", ",,"), Err(KeyError::Field { number: 4, fields: 3 }));
     assert_eq!(field(1, ",", ""), bytes(""));
-    assert_eq!(field(2, ",", ""), Err(Fault::Field { number: 2, fields: 1 }));
-    assert_eq!(field(usize::MAX, ",", "a"), Err(Fault::Field { number: usize::MAX, fields: 1 }));
+    assert_eq!(field(2, ",", ""), Err(KeyError::Field { number: 2, fields: 1 }));
+    assert_eq!(field(usize::MAX, ",", "a"), Err(KeyError::Field { number: usize::MAX, fields: 1 }));
     assert_eq!(field(2, "::", "a:b::c:::d"), bytes("c"));
     assert_eq!(field(3, "::", "a:b::c:::d"), bytes(":d"));
     assert_eq!(field(2, "\u{2192}", "a\u{2192}b"), bytes("b"));
@@ -98,7 +98,7 @@ fn a_carriage_return_at_the_end_is_no_part_of_the_key() {
     let rule = KeyRule { crlf: true, ..LINE };
     for (line, expected) in [("a\r", "a"), ("a", "a"), ("\r", ""), ("a\r\r", "a\r"), ("\ra", "\ra")] {
         assert_eq!(key(&rule, line), bytes(expected));
-        assert_eq!(key(&KeyRule { part: Part::Record(b','.into()), ..LINE }, line), bytes(expected));
+        assert_eq!(key(&KeyRule { part: KeyPart::Record(b','.into()), ..LINE }, line), bytes(expected));
     }
     let rule = KeyRule { part: part_field(2, b","), ..rule };
     assert_eq!(key(&rule, "a\r,b\r"), bytes("b"));
@@ -126,45 +126,45 @@ fn lists_of_fields_are_read_as_cut_reads_them() {
         ("-a", None),
         ("--csv", None),
     ] {
-        let numbers = expected.map(|(first, last)| Pick::Numbers(first, last));
-        assert_eq!(text.parse::<Pick>().ok(), numbers, "{text:?}");
+        let numbers = expected.map(|(first, last)| FieldSelector::Numbers(first, last));
+        assert_eq!(text.parse::<FieldSelector>().ok(), numbers, "{text:?}");
     }
     for name in ["url", "2a", "a-", "1.5", "+1", " 1", "2024-01-02", "\u{e4}"] {
-        assert_eq!(name.parse::<Pick>(), Ok(Pick::Name(name.to_owned())));
+        assert_eq!(name.parse::<FieldSelector>(), Ok(FieldSelector::Name(name.to_owned())));
     }
 }
 
 #[test]
 fn names_are_those_of_the_header() {
-    let resolved = |list, split: &Split, crlf, header: &str| {
+    let resolved = |list, split: &FieldSplit, crlf, header: &str| {
         let rule = KeyRule { part: part_picks(list, split.clone()), crlf, ..LINE };
-        let Part::Fields { picks, .. } = rule.resolved(header.as_bytes())?.part else { unreachable!() };
-        Ok(picks)
+        let KeyPart::Fields { selectors, .. } = rule.resolved(header.as_bytes())?.part else { unreachable!() };
+        Ok(selectors)
     };
-    let one = |number| Pick::Numbers(number, Some(number));
-    let (csv, tab) = (Split::Csv(b';'.into()), Split::At(b"\t".to_vec()));
-    assert_eq!(resolved("b,a,2-", &csv, false, "a;x;b"), Ok(vec![one(3), one(1), Pick::Numbers(2, None)]));
+    let one = |number| FieldSelector::Numbers(number, Some(number));
+    let (csv, tab) = (FieldSplit::Csv(b';'.into()), FieldSplit::At(b"\t".to_vec()));
+    assert_eq!(resolved("b,a,2-", &csv, false, "a;x;b"), Ok(vec![one(3), one(1), FieldSelector::Numbers(2, None)]));
     assert_eq!(resolved("b", &csv, false, "\"a;\n\";\"b\"\r"), Ok(vec![one(2)]));
     assert_eq!(resolved("say \"b\"", &csv, false, "a;\"say \"\"b\"\"\""), Ok(vec![one(2)]));
     assert_eq!(resolved("b", &tab, true, "a\tb\r"), Ok(vec![one(2)]));
     assert_eq!(resolved("\"b\"", &tab, false, "a\t\"b\""), Ok(vec![one(2)]));
-    assert_eq!(resolved("2-,1", &tab, false, ""), Ok(vec![Pick::Numbers(2, None), one(1)]));
+    assert_eq!(resolved("2-,1", &tab, false, ""), Ok(vec![FieldSelector::Numbers(2, None), one(1)]));
     let missing = |names: &[&str], is_csv| {
         let names = names.iter().map(|&name| name.to_owned()).collect();
-        Err(Fault::NoName { name: "b".to_owned(), names, is_csv })
+        Err(KeyError::NoName { name: "b".to_owned(), names, is_csv })
     };
     assert_eq!(resolved("a,b", &tab, false, "a\tB"), missing(&["a", "B"], false));
     assert_eq!(resolved("b", &tab, false, "a\tb\r"), missing(&["a", "b\r"], false));
     assert_eq!(resolved("b", &csv, false, ""), missing(&[""], true));
-    let twice = Fault::TwoNames { name: "b".to_owned(), numbers: [1, 3] };
+    let twice = KeyError::TwoNames { name: "b".to_owned(), numbers: [1, 3] };
     assert_eq!(resolved("b", &csv, false, "b;a;\"b\";b"), Err(twice));
     assert_eq!(resolved("a", &csv, false, "b;a;b"), Ok(vec![one(2)]));
-    assert_eq!(resolved("a", &csv, false, "a;\"b"), Err(Fault::Quote { has_escape: false }));
+    assert_eq!(resolved("a", &csv, false, "a;\"b"), Err(KeyError::Quote { has_escape: false }));
 }
 
 #[test]
 fn white_space_around_the_key_goes() {
-    let rule = KeyRule { trim: Parts::All, ..LINE };
+    let rule = KeyRule { trim: PartNumbers::All, ..LINE };
     assert_eq!(key(&rule, " \t\x0c\r\na b\r"), bytes("a b"));
     assert_eq!(key(&rule, ""), bytes(""));
     assert_eq!(key(&rule, " \r"), bytes(""));
@@ -173,13 +173,13 @@ fn white_space_around_the_key_goes() {
     assert_eq!(key(&rule, "\u{a0}a\u{3000}"), bytes("\u{a0}a\u{3000}"));
     // The key is trimmed, not the line.
     assert_eq!(key(&KeyRule { part: part_field(2, b","), ..rule }, "a , b ,c"), bytes("b"));
-    let rule = KeyRule { part: part_json("/a"), trim: Parts::All, ..LINE };
+    let rule = KeyRule { part: part_json("/a"), trim: PartNumbers::All, ..LINE };
     assert_eq!(key(&rule, r#"{"a":"\n b\t"}"#), bytes("b"));
 }
 
 #[test]
 fn case_is_ignored() {
-    let rule = KeyRule { ignore_case: Parts::All, ..LINE };
+    let rule = KeyRule { ignore_case: PartNumbers::All, ..LINE };
     assert_eq!(key(&rule, ""), bytes(""));
     assert_eq!(key(&rule, "aBC [1]"), bytes("abc [1]"));
     assert_eq!(key(&rule, "\u{c4}\u{410}A"), bytes("\u{e4}\u{430}a"));
@@ -190,11 +190,11 @@ fn case_is_ignored() {
 
 #[test]
 fn urls_are_in_their_normal_form() {
-    let rule = KeyRule { url: Parts::All, ..LINE };
+    let rule = KeyRule { url: PartNumbers::All, ..LINE };
     assert_eq!(key(&rule, " HTTP://Example.org.:80/%c3#a\r"), bytes("http://example.org/%C3"));
-    assert_eq!(key(&rule, ""), Err(Fault::Url(ParseError::RelativeUrlWithoutBase)));
-    assert_eq!(key(&rule, "example.org"), Err(Fault::Url(ParseError::RelativeUrlWithoutBase)));
-    assert!(matches!(key(&rule, b"http://example.org/\xff"), Err(Fault::Utf8(_))));
+    assert_eq!(key(&rule, ""), Err(KeyError::Url(ParseError::RelativeUrlWithoutBase)));
+    assert_eq!(key(&rule, "example.org"), Err(KeyError::Url(ParseError::RelativeUrlWithoutBase)));
+    assert!(matches!(key(&rule, b"http://example.org/\xff"), Err(KeyError::Utf8(_))));
 }
 
 #[test]
@@ -202,19 +202,19 @@ fn json_values_are_keys() {
     let rule = KeyRule { part: part_json("/text"), ..LINE };
     assert_eq!(key(&rule, "{\"id\":1,\"text\":\"a\"}\r"), bytes("a"));
     assert_eq!(key(&rule, r#"{"text":"1"}"#), bytes("1"));
-    assert_eq!(key(&rule, r#"{"id":1}"#), Err(Fault::NoValue { pointer: "/text".to_owned() }));
-    assert!(matches!(key(&rule, ""), Err(Fault::Json(_))));
-    assert!(matches!(key(&rule, r#"{"text":"a","#), Err(Fault::Json(_))));
+    assert_eq!(key(&rule, r#"{"id":1}"#), Err(KeyError::NoValue { pointer: "/text".to_owned() }));
+    assert!(matches!(key(&rule, ""), Err(KeyError::Json(_))));
+    assert!(matches!(key(&rule, r#"{"text":"a","#), Err(KeyError::Json(_))));
     // Invalid UTF-8 anywhere is invalid JSON.
     for line in [&b"{\"text\":\"\xff\"}"[..], b"{\"text\":\"a\",\"b\":\"\xff\"}", b"{\"text\":\"a\"}\xff"] {
-        assert!(matches!(key(&rule, line), Err(Fault::Utf8(_))));
+        assert!(matches!(key(&rule, line), Err(KeyError::Utf8(_))));
     }
 }
 
 #[test]
 fn json_values_of_other_types_are_other_keys() {
     for (trim, ignore_case) in [(false, false), (true, false), (false, true), (true, true)] {
-        let [trim, ignore_case] = [trim, ignore_case].map(Parts::from);
+        let [trim, ignore_case] = [trim, ignore_case].map(PartNumbers::from);
         let rule = KeyRule { part: part_json("/a"), trim, ignore_case, ..LINE };
         let texts = ["null", "true", "1", "1.0", "-0", "[]", "[1]", r#"["1"]"#, "{}", r#"{"b":1}"#];
         let values = texts.map(|text| key(&rule, format!(r#"{{"a":{text}}}"#)).unwrap());
@@ -226,13 +226,13 @@ fn json_values_of_other_types_are_other_keys() {
         assert_eq!(all.len(), 2 * texts.len());
     }
     // Other values fold as before.
-    let rule = KeyRule { part: part_json(""), ignore_case: Parts::All, ..LINE };
+    let rule = KeyRule { part: part_json(""), ignore_case: PartNumbers::All, ..LINE };
     assert_eq!(key(&rule, r#"["A"]"#), key(&rule, r#"[ "a" ]"#));
-    let rule = KeyRule { part: part_json("/a"), url: Parts::All, ..LINE };
+    let rule = KeyRule { part: part_json("/a"), url: PartNumbers::All, ..LINE };
     assert_eq!(key(&rule, r#"{"a":"http://a"}"#), bytes("http://a/"));
     for value in ["1", "null", r#"["http://a/"]"#] {
-        let fault = key(&rule, format!(r#"{{"a":{value}}}"#));
-        assert_eq!(fault, Err(Fault::NoString { pointer: "/a".to_owned() }), "{value}");
+        let key_error = key(&rule, format!(r#"{{"a":{value}}}"#));
+        assert_eq!(key_error, Err(KeyError::NoString { pointer: "/a".to_owned() }), "{value}");
     }
 }
 
@@ -262,15 +262,15 @@ fn csv_fields_lose_their_quotes() {
             assert_eq!(field(i + 1, b';', &line.replace(',', ";")), bytes(text.replace(',', ";")), "{line:?}");
         }
         let (number, fields) = (expected.len() + 1, expected.len());
-        assert_eq!(field(number, b',', line), Err(Fault::Field { number, fields }), "{line:?}");
+        assert_eq!(field(number, b',', line), Err(KeyError::Field { number, fields }), "{line:?}");
     }
     for line in ["\"", "a,\"b", "\"a\"\"", "\"a,b\r", "a,\""] {
-        assert_eq!(field(1, b',', line), Err(Fault::Quote { has_escape: false }), "{line:?}");
+        assert_eq!(field(1, b',', line), Err(KeyError::Quote { has_escape: false }), "{line:?}");
     }
     for (line, number) in [(r#""a"b"c,d"#, 1), (r#"1,"Acme \"A\", Paris""#, 2), (r#"1,"a" ,b"#, 2), ("1,\"a\"\r\r", 2)]
     {
-        let fault = Fault::BehindQuote { field: number, has_escape: false };
-        assert_eq!(field(1, b',', line), Err(fault), "{line:?}");
+        let key_error = KeyError::BehindQuote { field: number, has_escape: false };
+        assert_eq!(field(1, b',', line), Err(key_error), "{line:?}");
     }
 }
 
@@ -279,7 +279,7 @@ const ESCAPED: Csv = Csv { delimiter: b',', escape: Some(b'\\'), columns: None }
 #[test]
 fn quotes_may_have_an_escape() {
     let field = |number: usize, csv: Csv, line: &str| {
-        key(&KeyRule { part: part_picks(&number.to_string(), Split::Csv(csv)), ..LINE }, line)
+        key(&KeyRule { part: part_picks(&number.to_string(), FieldSplit::Csv(csv)), ..LINE }, line)
     };
     for (line, expected) in [
         (r#"1,"Acme \"A\", Paris",x"#, &["1", r#"Acme "A", Paris"#, "x"][..]),
@@ -296,25 +296,25 @@ fn quotes_may_have_an_escape() {
         }
         assert!(field(expected.len() + 1, ESCAPED, line).is_err());
     }
-    assert_eq!(field(1, ESCAPED, r#""a\","#), Err(Fault::Quote { has_escape: true }));
-    assert_eq!(field(1, ESCAPED, r#""a"b\"","#), Err(Fault::BehindQuote { field: 1, has_escape: true }));
+    assert_eq!(field(1, ESCAPED, r#""a\","#), Err(KeyError::Quote { has_escape: true }));
+    assert_eq!(field(1, ESCAPED, r#""a"b\"","#), Err(KeyError::BehindQuote { field: 1, has_escape: true }));
     // Without an escape, a backslash before a closing quote is text if the rest of the record is valid.
     let (two, any) = (Csv { columns: Some(2), ..b','.into() }, Csv::from(b','));
-    for (line, fault) in [
+    for (line, key_error) in [
         (r#""C:\",b"#, None),
-        (r#""C:\",b,c"#, Some(Fault::Columns { fields: 3, columns: 2 })),
-        (r#""a \", b", c"#, Some(Fault::Amid { field: 2 })),
+        (r#""C:\",b,c"#, Some(KeyError::Columns { fields: 3, columns: 2 })),
+        (r#""a \", b", c"#, Some(KeyError::Amid { field: 2 })),
         (r#""a",b,c"#, None),
         ("a,b,c", None),
         (r#"a\"b,"c",d"#, None),
     ] {
-        assert_eq!(field(1, two, line).err(), fault, "{line:?}");
-        let fault = fault.filter(|fault| !matches!(fault, Fault::Columns { .. }));
-        assert_eq!(field(1, any, line).err(), fault, "{line:?}");
-        assert_eq!(key(&KeyRule { part: Part::Record(any), ..LINE }, line).err(), fault, "{line:?}");
+        assert_eq!(field(1, two, line).err(), key_error, "{line:?}");
+        let key_error = key_error.filter(|key_error| !matches!(key_error, KeyError::Columns { .. }));
+        assert_eq!(field(1, any, line).err(), key_error, "{line:?}");
+        assert_eq!(key(&KeyRule { part: KeyPart::Record(any), ..LINE }, line).err(), key_error, "{line:?}");
     }
-    let resolved = KeyRule { part: Part::Record(any), ..LINE }.resolved(b"\"a\",b\r").unwrap();
-    assert!(matches!(resolved.part, Part::Record(csv) if csv == two));
+    let resolved = KeyRule { part: KeyPart::Record(any), ..LINE }.resolved(b"\"a\",b\r").unwrap();
+    assert!(matches!(resolved.part, KeyPart::Record(csv) if csv == two));
 }
 
 #[test]
@@ -322,16 +322,16 @@ fn all_steps_go_in_order() {
     let rule = KeyRule {
         part: part_field(2, b"\t"),
         crlf: false,
-        trim: Parts::All,
-        url: Parts::All,
-        ignore_case: Parts::All,
+        trim: PartNumbers::All,
+        url: PartNumbers::All,
+        ignore_case: PartNumbers::All,
         nulls: true,
     };
     assert_eq!(key(&rule, "1\t http://Example.org/\u{c4}/A#B \t2"), bytes("http://example.org/%c3%84/a"));
     let rule = KeyRule { part: part_json("/u"), ..rule };
     assert_eq!(key(&rule, r#"{"u":"\thttp:\/\/Example.org\/A"}"#), bytes("http://example.org/a"));
     // No state leaks from one line to the next.
-    let mut scratch = Scratch::default();
+    let mut scratch = KeyScratch::default();
     for (line, expected) in [
         (r#"{"u":"http:\/\/a.example\/LONGER"}"#, Some("http://a.example/longer")),
         (r#"{"u":"\n"}"#, None),
@@ -344,11 +344,11 @@ fn all_steps_go_in_order() {
 #[test]
 fn names_are_read_with_ease() {
     let named = |part, trim, url, ignore_case| {
-        let [trim, url, ignore_case] = [trim, url, ignore_case].map(Parts::from);
+        let [trim, url, ignore_case] = [trim, url, ignore_case].map(PartNumbers::from);
         KeyRule { part, trim, url, ignore_case, ..LINE }.name()
     };
     for (part, expected) in [
-        (Part::Line, "line"),
+        (KeyPart::Line, "line"),
         (part_field(2, b"\t"), "field 2 of lines split at tab"),
         (part_field(12, b", "), "field 12 of lines split at ', '"),
         (part_field(1, b"'\\\n\x1b"), r"field 1 of lines split at '\'\\\n\u{1b}'"),
@@ -360,17 +360,20 @@ fn names_are_read_with_ease() {
         (part_fields(&[3..=3, 1..=1, 1..=1], b";"), "fields 3,1,1 of lines split at ';'"),
         (part_csv(&[2..=2], b','), "field 2 of CSV lines"),
         (part_csv(&[2..=4, 1..=1], b';'), "fields 2-4,1 of CSV lines split at ';'"),
-        (Part::Record(b','.into()), "record of CSV lines"),
-        (Part::Record(ESCAPED), r"record of CSV lines with the escape '\\'"),
-        (part_picks("2", Split::Csv(ESCAPED)), r"field 2 of CSV lines with the escape '\\'"),
+        (KeyPart::Record(b','.into()), "record of CSV lines"),
+        (KeyPart::Record(ESCAPED), r"record of CSV lines with the escape '\\'"),
+        (part_picks("2", FieldSplit::Csv(ESCAPED)), r"field 2 of CSV lines with the escape '\\'"),
         (
-            part_picks("2", Split::Csv(Csv { delimiter: b';', columns: Some(3), ..ESCAPED })),
+            part_picks("2", FieldSplit::Csv(Csv { delimiter: b';', columns: Some(3), ..ESCAPED })),
             r"field 2 of CSV lines split at ';' with the escape '\\'",
         ),
-        (part_picks("2-", Split::At(b"\t".to_vec())), "fields 2- of lines split at tab"),
-        (part_picks("-3,1-1,-1", Split::Csv(b','.into())), "fields 1-3,1,1 of CSV lines"),
-        (part_picks("url", Split::Csv(b','.into())), "field 'url' of CSV lines"),
-        (part_picks("it's,2-,title", Split::At(b",".to_vec())), r"fields 'it\'s',2-,'title' of lines split at ','"),
+        (part_picks("2-", FieldSplit::At(b"\t".to_vec())), "fields 2- of lines split at tab"),
+        (part_picks("-3,1-1,-1", FieldSplit::Csv(b','.into())), "fields 1-3,1,1 of CSV lines"),
+        (part_picks("url", FieldSplit::Csv(b','.into())), "field 'url' of CSV lines"),
+        (
+            part_picks("it's,2-,title", FieldSplit::At(b",".to_vec())),
+            r"fields 'it\'s',2-,'title' of lines split at ','",
+        ),
         (part_values(&["/a", "", "/b'c"]), r"'/a' and '' and '/b\'c' of JSON lines"),
     ] {
         assert_eq!(named(part.clone(), false, false, false), expected);
@@ -378,27 +381,35 @@ fn names_are_read_with_ease() {
         assert_eq!(named(part, true, true, true), all);
     }
     assert_eq!(KeyRule { crlf: true, ..LINE }.name(), "line, without CR");
-    let one = Parts::Some(vec![1]);
-    let rule =
-        KeyRule { part: part_values(&["/a", "/b", "/c"]), trim: Parts::Some(vec![1, 3]), url: one.clone(), ..LINE };
+    let one = PartNumbers::Some(vec![1]);
+    let rule = KeyRule {
+        part: part_values(&["/a", "/b", "/c"]),
+        trim: PartNumbers::Some(vec![1, 3]),
+        url: one.clone(),
+        ..LINE
+    };
     assert_eq!(
         KeyRule { ignore_case: one, ..rule }.name(),
         "'/a' and '/b' and '/c' of JSON lines, trimmed in part 1,3, normal form of a URL in part 1, case ignored in part 1"
     );
-    assert_eq!(KeyRule { crlf: true, trim: Parts::All, ..LINE }.name(), "line, without CR, trimmed");
-    assert_eq!(named(Part::Line, true, false, false), "line, trimmed");
-    assert_eq!(named(Part::Line, false, true, false), "line, normal form of a URL");
-    assert_eq!(named(Part::Line, false, false, true), "line, case ignored");
+    assert_eq!(KeyRule { crlf: true, trim: PartNumbers::All, ..LINE }.name(), "line, without CR, trimmed");
+    assert_eq!(named(KeyPart::Line, true, false, false), "line, trimmed");
+    assert_eq!(named(KeyPart::Line, false, true, false), "line, normal form of a URL");
+    assert_eq!(named(KeyPart::Line, false, false, true), "line, case ignored");
 }
 
 #[test]
 fn other_rules_have_other_names() {
-    let mut parts = vec![Part::Line, Part::Record(b','.into()), Part::Record(ESCAPED)];
+    let mut parts = vec![KeyPart::Line, KeyPart::Record(b','.into()), KeyPart::Record(ESCAPED)];
     for list in ["1-", "2-", "1,2-", "-4", "2,3-", "a", "b", "a,b", "b,a", "a,1", "1-2-3", "a' of", "','", "'1'"] {
         // Delimiters other than those below.
         parts.extend(
-            [Split::At(b"|".to_vec()), Split::Csv(b'|'.into()), Split::Csv(Csv { delimiter: b'|', ..ESCAPED })]
-                .map(|split| part_picks(list, split)),
+            [
+                FieldSplit::At(b"|".to_vec()),
+                FieldSplit::Csv(b'|'.into()),
+                FieldSplit::Csv(Csv { delimiter: b'|', ..ESCAPED }),
+            ]
+            .map(|split| part_picks(list, split)),
         );
     }
     for delimiter in [&b","[..], b";", b"\t", b"\0", b"\\0", b"tab", b"' of"] {
@@ -430,9 +441,9 @@ fn other_rules_have_other_names() {
         [
             KeyRule { part: part(), ..LINE }.name(),
             KeyRule { part: part(), crlf: true, ..LINE }.name(),
-            KeyRule { part: part(), trim: Parts::All, ..LINE }.name(),
-            KeyRule { part: part(), url: Parts::All, ..LINE }.name(),
-            KeyRule { part: part(), ignore_case: Parts::All, ..LINE }.name(),
+            KeyRule { part: part(), trim: PartNumbers::All, ..LINE }.name(),
+            KeyRule { part: part(), url: PartNumbers::All, ..LINE }.name(),
+            KeyRule { part: part(), ignore_case: PartNumbers::All, ..LINE }.name(),
         ]
     });
     let all: HashSet<String> = names.collect();
@@ -458,18 +469,21 @@ fn long_names_fit_a_file_and_differ() {
 
 #[test]
 fn faults_are_told_on_one_line() {
-    let fault = |rule: KeyRule, line: &[u8]| key(&rule, line).unwrap_err().to_string();
-    assert_eq!(fault(KeyRule { part: part_field(3, b","), ..LINE }, b"a"), "there is no field 3: the line has 1 field");
+    let key_error = |rule: KeyRule, line: &[u8]| key(&rule, line).unwrap_err().to_string();
     assert_eq!(
-        fault(KeyRule { part: part_field(3, b","), ..LINE }, b"a,"),
+        key_error(KeyRule { part: part_field(3, b","), ..LINE }, b"a"),
+        "there is no field 3: the line has 1 field"
+    );
+    assert_eq!(
+        key_error(KeyRule { part: part_field(3, b","), ..LINE }, b"a,"),
         "there is no field 3: the line has 2 fields"
     );
-    assert_eq!(fault(KeyRule { part: part_json("/a\nb"), ..LINE }, b"{}"), r#"there is no value at "/a\nb""#);
+    assert_eq!(key_error(KeyRule { part: part_json("/a\nb"), ..LINE }, b"{}"), r#"there is no value at "/a\nb""#);
     for text in [
-        fault(KeyRule { part: part_json("/a"), ..LINE }, b"{"),
-        fault(KeyRule { part: part_json("/a"), ..LINE }, b"\xff"),
-        fault(KeyRule { url: Parts::All, ..LINE }, b"a\nb"),
-        fault(KeyRule { url: Parts::All, ..LINE }, b"\xff"),
+        key_error(KeyRule { part: part_json("/a"), ..LINE }, b"{"),
+        key_error(KeyRule { part: part_json("/a"), ..LINE }, b"\xff"),
+        key_error(KeyRule { url: PartNumbers::All, ..LINE }, b"a\nb"),
+        key_error(KeyRule { url: PartNumbers::All, ..LINE }, b"\xff"),
     ] {
         assert_eq!(text.lines().count(), 1, "{text:?}");
     }
@@ -492,7 +506,7 @@ fn split(line: &[u8], delimiter: &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// Splits a line of CSV with a simple algorithm.
-fn split_csv(line: &[u8], delimiter: u8) -> Result<Vec<Vec<u8>>, Fault> {
+fn split_csv(line: &[u8], delimiter: u8) -> Result<Vec<Vec<u8>>, KeyError> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let (mut fields, mut at) = (Vec::new(), 0);
     loop {
@@ -500,7 +514,7 @@ fn split_csv(line: &[u8], delimiter: u8) -> Result<Vec<Vec<u8>>, Fault> {
         if line.get(at) == Some(&b'"') {
             at += 1;
             loop {
-                match (line.get(at).ok_or(Fault::Quote { has_escape: false })?, line.get(at + 1)) {
+                match (line.get(at).ok_or(KeyError::Quote { has_escape: false })?, line.get(at + 1)) {
                     (b'"', Some(b'"')) => at += 1,
                     (b'"', _) => break,
                     _ => {}
@@ -510,7 +524,7 @@ fn split_csv(line: &[u8], delimiter: u8) -> Result<Vec<Vec<u8>>, Fault> {
             }
             at += 1;
             if at < line.len() && line[at] != delimiter {
-                return Err(Fault::BehindQuote { field: fields.len() + 1, has_escape: false });
+                return Err(KeyError::BehindQuote { field: fields.len() + 1, has_escape: false });
             }
         }
         while at < line.len() && line[at] != delimiter {
@@ -526,27 +540,27 @@ fn split_csv(line: &[u8], delimiter: u8) -> Result<Vec<Vec<u8>>, Fault> {
 }
 
 /// Returns the key of each part alone, or the first fault.
-fn keys(rule: &KeyRule, line: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
-    let parts: Vec<Part> = match &rule.part {
-        Part::Line | Part::Record(_) | Part::Row => vec![rule.part.clone()],
-        Part::Fields { picks, split } => {
-            let one = |number| Part::Fields { picks: numbered(&[number..=number]), split: split.clone() };
+fn keys(rule: &KeyRule, line: &[u8]) -> Result<Vec<Vec<u8>>, KeyError> {
+    let parts: Vec<KeyPart> = match &rule.part {
+        KeyPart::Line | KeyPart::Record(_) | KeyPart::Row => vec![rule.part.clone()],
+        KeyPart::Fields { selectors, split } => {
+            let one = |number| KeyPart::Fields { selectors: numbered(&[number..=number]), split: split.clone() };
             let fields = match split {
-                Split::At(delimiter) => self::split(line, delimiter).len(),
-                Split::Csv(csv) => split_csv(line, csv.delimiter).map_or(0, |fields| fields.len()),
+                FieldSplit::At(delimiter) => self::split(line, delimiter).len(),
+                FieldSplit::Csv(csv) => split_csv(line, csv.delimiter).map_or(0, |fields| fields.len()),
             };
-            let numbers = picks.iter().flat_map(|pick| match *pick {
-                Pick::Numbers(first, last) => first..=last.unwrap_or(fields.max(first)),
-                Pick::Name(_) => unreachable!(),
+            let numbers = selectors.iter().flat_map(|selector| match *selector {
+                FieldSelector::Numbers(first, last) => first..=last.unwrap_or(fields.max(first)),
+                FieldSelector::Name(_) => unreachable!(),
             });
             numbers.map(one).collect()
         }
-        Part::Json(pointers) => pointers.iter().map(|pointer| Part::Json(vec![pointer.clone()])).collect(),
+        KeyPart::Json(pointers) => pointers.iter().map(|pointer| KeyPart::Json(vec![pointer.clone()])).collect(),
     };
     let of_part = |(number, part)| {
         let forms = [&rule.trim, &rule.url, &rule.ignore_case];
         let [trim, url, ignore_case] = forms.map(|parts| match parts {
-            Parts::Some(parts) => Parts::from(parts.contains(&number)),
+            PartNumbers::Some(parts) => PartNumbers::from(parts.contains(&number)),
             all_or_none => all_or_none.clone(),
         });
         key(&KeyRule { part, trim, url, ignore_case, ..rule.clone() }, line)
@@ -554,18 +568,18 @@ fn keys(rule: &KeyRule, line: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
     (1..).zip(parts).map(of_part).collect()
 }
 
-fn some_parts() -> impl Strategy<Value = Parts> {
+fn some_parts() -> impl Strategy<Value = PartNumbers> {
     prop_oneof![
-        Just(Parts::None),
-        Just(Parts::All),
-        prop::sample::subsequence(vec![1, 2, 3, 4], 0..4).prop_map(Parts::Some),
+        Just(PartNumbers::None),
+        Just(PartNumbers::All),
+        prop::sample::subsequence(vec![1, 2, 3, 4], 0..4).prop_map(PartNumbers::Some),
     ]
 }
 
-fn some_picks() -> impl Strategy<Value = Vec<Pick>> {
+fn some_picks() -> impl Strategy<Value = Vec<FieldSelector>> {
     let range = (1..4usize, prop::option::of(0..2usize));
-    let pick = range.prop_map(|(first, more)| Pick::Numbers(first, more.map(|more| first + more)));
-    prop::collection::vec(pick, 1..4)
+    let selector = range.prop_map(|(first, more)| FieldSelector::Numbers(first, more.map(|more| first + more)));
+    prop::collection::vec(selector, 1..4)
 }
 
 fn line_of(bytes: &'static [u8], most: usize) -> impl Strategy<Value = Vec<u8>> {
@@ -581,7 +595,7 @@ proptest! {
         let fields = split(&line, &delimiter);
         for number in 1..fields.len() + 3 {
             let rule = KeyRule { part: part_field(number, &delimiter), ..LINE };
-            let expected = fields.get(number - 1).cloned().ok_or(Fault::Field { number, fields: fields.len() });
+            let expected = fields.get(number - 1).cloned().ok_or(KeyError::Field { number, fields: fields.len() });
             prop_assert_eq!(key(&rule, &line), expected);
         }
     }
@@ -592,7 +606,7 @@ proptest! {
         for number in 1..fields.as_ref().map_or(0, Vec::len) + 3 {
             let rule = KeyRule { part: part_csv(&[number..=number], delimiter), ..LINE };
             let expected = split_csv(&line, delimiter).and_then(|fields| {
-                fields.get(number - 1).cloned().ok_or(Fault::Field { number, fields: fields.len() })
+                fields.get(number - 1).cloned().ok_or(KeyError::Field { number, fields: fields.len() })
             });
             prop_assert_eq!(key(&rule, &line), expected);
         }
@@ -602,16 +616,16 @@ proptest! {
     fn several_parts_are_equal_if_each_is(
         one in line_of(b"aA ,,,\"", 8),
         two in line_of(b"aA ,,,\"", 8),
-        picks in some_picks(),
+        selectors in some_picks(),
         (trim, ignore_case) in (some_parts(), some_parts()),
     ) {
-        for split in [Split::At(b",".to_vec()), Split::Csv(b','.into())] {
-            let part = Part::Fields { picks: picks.clone(), split };
+        for split in [FieldSplit::At(b",".to_vec()), FieldSplit::Csv(b','.into())] {
+            let part = KeyPart::Fields { selectors: selectors.clone(), split };
             let (trim, ignore_case) = (trim.clone(), ignore_case.clone());
             let rule = KeyRule { part, trim, ignore_case, ..LINE };
             let model = [&one, &two].map(|line| keys(&rule, line));
             // No state leaks from one line to the next.
-            let mut scratch = Scratch::default();
+            let mut scratch = KeyScratch::default();
             let ours = [&one, &two].map(|line| rule.key(line, &mut scratch).map(<[u8]>::to_vec));
             for (model, ours) in model.iter().zip(&ours) {
                 prop_assert_eq!(model.as_ref().err(), ours.as_ref().err());
@@ -641,7 +655,7 @@ proptest! {
         (trim, url, ignore_case) in (some_parts(), some_parts(), some_parts()),
     ) {
         let several = [part_fields(&[2..=4, 1..=1], b"::"), part_csv(&[1..=2], b','), part_values(&["/a", ""])];
-        for part in [Part::Line, Part::Record(b','.into()), Part::Record(ESCAPED), part_field(2, b","), part_json(""), part_json("/a")].into_iter().chain(several) {
+        for part in [KeyPart::Line, KeyPart::Record(b','.into()), KeyPart::Record(ESCAPED), part_field(2, b","), part_json(""), part_json("/a")].into_iter().chain(several) {
             let (trim, url, ignore_case) = (trim.clone(), url.clone(), ignore_case.clone());
             let _ = key(&KeyRule { part, trim, url, ignore_case, ..LINE }, &line);
         }

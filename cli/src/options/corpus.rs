@@ -3,7 +3,7 @@
 use crate::documents::MEMBER;
 use crate::documents::rule::DocumentRule;
 use crate::files::is_standard;
-use crate::groups::choice::Choice;
+use crate::groups::choice::KeepPolicy;
 use crate::input::lines::COUNT;
 use crate::key::json::Pointer;
 use crate::options::dedup::RunOptions;
@@ -348,7 +348,7 @@ impl CorpusOptions {
 
     /// Returns the first option for which all documents must be known.
     pub fn asks_for_groups(&self) -> Option<&'static str> {
-        let last = (self.groups.keep == Some(Choice::Last)).then_some("--keep last");
+        let last = (self.groups.keep == Some(KeepPolicy::Last)).then_some("--keep last");
         let options = [(self.count, "--count"), (self.exact, "--exact")];
         let option = options.iter().find(|(given, _)| *given).map(|(_, option)| *option);
         self.groups.given().or(last).or(option)
@@ -403,7 +403,7 @@ impl CorpusOptions {
         let near = |similarity| Near::new(similarity).expect("it is between 0 and 1").with_form(text.form);
         let near = self.near.map(near);
         let keep_empty = self.keep_empty || preset.keep_empty;
-        let column = self.column.as_ref().map(|column| Pointer::of_names(column.split('.')));
+        let column = self.column.as_ref().map(|column| Pointer::from_names(column.split('.')));
         let pointer = column.unwrap_or_else(|| self.json_pointer.clone());
         let object = self.annotate || self.count;
         DocumentRule { pointer, text, near, keep_empty, annotate: self.annotate, object, second: None }

@@ -1,7 +1,7 @@
 //! The options of `bloomline dedup`, and the options that it shares with `corpus`.
 
-use crate::groups::choice::Choice;
-use crate::key::Part;
+use crate::groups::choice::KeepPolicy;
+use crate::key::KeyPart;
 use crate::options::filter::{GrowthOptions, SharedOptions, SharedWriteOptions, SizeOptions};
 use crate::options::groups::GroupOptions;
 use crate::options::output::OutputOptions;
@@ -219,7 +219,7 @@ pub struct DedupOptions {
 impl DedupOptions {
     /// Returns the option for which the inputs are read twice.
     pub fn reads_twice(&self) -> Option<&'static str> {
-        let last = self.groups.keep == Some(Choice::Last);
+        let last = self.groups.keep == Some(KeepPolicy::Last);
         let options =
             [(self.count, "--count"), (self.repeated, "--repeated"), (self.unique, "--unique"), (last, "--keep last")];
         options.iter().find(|(given, _)| *given).map(|(_, option)| *option)
@@ -236,7 +236,7 @@ impl DedupOptions {
             }
             let part = self.key.rule().part;
             self.run.check_checkpoint(option)?;
-            if let Some(option) = self.groups.value().filter(|_| !matches!(part, Part::Json(_) | Part::Line)) {
+            if let Some(option) = self.groups.value().filter(|_| !matches!(part, KeyPart::Json(_) | KeyPart::Line)) {
                 let other = if self.key.csv { "--csv" } else { "--field" };
                 return conflict(format!(
                     "the argument '{option}' cannot be used with '{other}': it names a value of lines of JSON or a column of Parquet; \

@@ -1,6 +1,6 @@
 //! The options of groups of equal lines or documents.
 
-use crate::groups::choice::{Choice, value_at};
+use crate::groups::choice::{KeepPolicy, value_at};
 use crate::key::json::Pointer;
 use clap::{ArgGroup, Args};
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ pub struct GroupOptions {
     /// The inputs are read twice, and what comes by a pipe is kept in a temporary file meanwhile. With --output-dir, all of these are
     /// in input order, first too.
     #[arg(long, value_name = "WHICH", help_heading = "Output")]
-    pub keep: Option<Choice>,
+    pub keep: Option<KeepPolicy>,
 
     /// Write to FILE which one each duplicate repeats, as JSON.
     ///
@@ -48,10 +48,10 @@ impl GroupOptions {
     /// Returns the first option that needs more than the first or the last member of a group.
     pub fn given(&self) -> Option<&'static str> {
         let keep = match self.keep {
-            None | Some(Choice::First | Choice::Last) => None,
-            Some(Choice::Most(_)) => Some("--keep max"),
-            Some(Choice::Least(_)) => Some("--keep min"),
-            Some(Choice::Order(..)) => Some("--keep order"),
+            None | Some(KeepPolicy::First | KeepPolicy::Last) => None,
+            Some(KeepPolicy::Most(_)) => Some("--keep max"),
+            Some(KeepPolicy::Least(_)) => Some("--keep min"),
+            Some(KeepPolicy::Order(..)) => Some("--keep order"),
         };
         let pairs = self.pairs.as_ref().map(|_| "--pairs");
         keep.or(pairs).or(self.clusters.as_ref().map(|_| "--clusters"))
@@ -59,6 +59,6 @@ impl GroupOptions {
 
     /// Returns an option that names a value of lines of JSON, or a column.
     pub fn value(&self) -> Option<&'static str> {
-        self.keep.as_ref().and_then(Choice::pointer).and_then(|_| self.given()).or(self.id.as_ref().map(|_| "--id"))
+        self.keep.as_ref().and_then(KeepPolicy::pointer).and_then(|_| self.given()).or(self.id.as_ref().map(|_| "--id"))
     }
 }

@@ -3,7 +3,7 @@
 use crate::encode::Compression;
 use crate::files::is_standard;
 use crate::input::inputs::Inputs;
-use crate::input::table::Wish;
+use crate::input::table::TableOptions;
 use crate::values::LineEnd;
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -42,12 +42,12 @@ pub struct OutputOptions {
 
 impl OutputOptions {
     /// Returns the options for the rows of tables.
-    pub fn of_rows(&self) -> Wish {
-        Wish { compression: self.compress, filter: self.column_filter, cuts: false }
+    pub fn row_options(&self) -> TableOptions {
+        TableOptions { compression: self.compress, filter: self.column_filter, cuts: false }
     }
 
     /// Returns the compression of files of lines, if one is asked for. Tables are compressed column by column.
-    pub fn of_lines(&self, inputs: &Inputs) -> Option<Compression> {
+    pub fn line_compression(&self, inputs: &Inputs) -> Option<Compression> {
         self.compress.filter(|_| inputs.kinds().1.is_none())
     }
 

@@ -1,12 +1,12 @@
 //! The options of the commands that read lines: the inputs, and the key of a line.
 
-use crate::input::chunks::Cut;
-use crate::input::find::Named;
+use crate::input::chunks::ChunkConfig;
+use crate::input::find::NamedPaths;
 use crate::input::glob::Glob;
 use crate::input::split::LineFormat;
-use crate::key::fields::{Csv, Pick, Split};
+use crate::key::fields::{Csv, FieldSelector, FieldSplit};
 use crate::key::json::Pointer;
-use crate::key::{KeyRule, Part, Parts};
+use crate::key::{KeyPart, KeyRule, PartNumbers};
 use crate::values::{ALL_PARTS, Delimiter, Nulls, OnError, delimiter, escape, memory, normal, parts};
 use clap::{Args, value_parser};
 use std::path::{Path, PathBuf};
@@ -104,17 +104,17 @@ impl ReadOptions {
     }
 
     /// The inputs that are named.
-    pub fn named(&self) -> Named<'_> {
+    pub fn named(&self) -> NamedPaths<'_> {
         let Self { files, files0_from, glob, hidden, follow, binary, .. } = self;
         let (hidden, follow, binary) = (*hidden, *follow, *binary);
         let list_end = if files0_from.is_some() { 0 } else { b'\n' };
         let lines_end = (!binary).then_some(self.end());
-        Named { paths: files, list: self.list(), list_end, globs: glob, hidden, follow, lines_end }
+        NamedPaths { paths: files, list: self.list(), list_end, globs: glob, hidden, follow, lines_end }
     }
 
     /// Returns the parameters for cutting the inputs into lines of this format.
-    pub fn cut(&self, format: LineFormat) -> Cut {
-        Cut { size: self.chunk_size as usize, format, keep: self.on_error == OnError::Keep }
+    pub fn cut(&self, format: LineFormat) -> ChunkConfig {
+        ChunkConfig { size: self.chunk_size as usize, format, keep: self.on_error == OnError::Keep }
     }
 
     /// Chunks of compressed inputs that may wait for earlier inputs.
@@ -145,7 +145,7 @@ pub struct KeyOptions {
         allow_hyphen_values = true,
         conflicts_with = "json_pointer"
     )]
-    pub field: Vec<Pick>,
+    pub field: Vec<FieldSelector>,
 
     /// Text between fields [default: \t, with --csv a comma]
     ///
@@ -213,7 +213,7 @@ pub struct KeyOptions {
     /// AS is url, or for some parts of the key url:PARTS. The form has the host in lower case without a dot at its end, no default port, no
     /// fragment, and %xx in upper case.
     #[arg(long, value_name = "AS", value_parser = normal)]
-    pub normalize: Option<Parts>,
+    pub normalize: Option<PartNumbers>,
 
     /// Remove ASCII white space at both ends of the key.
     ///
@@ -226,7 +226,7 @@ pub struct KeyOptions {
         default_missing_value = ALL_PARTS,
         value_parser = parts
     )]
-    pub trim: Option<Parts>,
+    pub trim: Option<PartNumbers>,
 
     /// Put the key in lower case.
     ///
@@ -241,37 +241,37 @@ pub struct KeyOptions {
         default_missing_value = ALL_PARTS,
         value_parser = parts
     )]
-    pub ignore_case: Option<Parts>,
+    pub ignore_case: Option<PartNumbers>,
 }
 
 impl KeyOptions {
     /// Returns the rule for splitting lines into fields.
-    fn split(&self) -> Split {
+    fn split(&self) -> FieldSplit {
         let delimiter = self.delimiter.as_ref().map(|delimiter| &delimiter.0[..]);
         match (self.csv, delimiter) {
             (true, delimiter) => {
                 let csv = Csv::from(delimiter.map_or(b',', |delimiter| delimiter[0]));
-                Split::Csv(Csv { escape: self.escape, ..csv })
+                FieldSplit::Csv(Csv { escape: self.escape, ..csv })
             }
-            (false, delimiter) => Split::At(delimiter.unwrap_or(b"\t").to_vec()),
+            (false, delimiter) => FieldSplit::At(delimiter.unwrap_or(b"\t").to_vec()),
         }
     }
 
     /// Returns the rule for the key of a line.
     pub fn rule(&self) -> KeyRule {
         let Self { field, column, normalize, trim, ignore_case, .. } = self;
-        let columns = column.iter().map(|column| Pointer::of_names(column.split('.')));
+        let columns = column.iter().map(|column| Pointer::from_names(column.split('.')));
         let pointers: Vec<Pointer> = self.json_pointer.iter().cloned().chain(columns).collect();
         let part = match (&field[..], &pointers[..]) {
             ([], []) => match self.split() {
-                Split::Csv(csv) => Part::Record(csv),
-                Split::At(_) => Part::Line,
+                FieldSplit::Csv(csv) => KeyPart::Record(csv),
+                FieldSplit::At(_) => KeyPart::Line,
             },
-            ([], _) => Part::Json(pointers),
-            (picks, _) => Part::Fields { picks: picks.to_vec(), split: self.split() },
+            ([], _) => KeyPart::Json(pointers),
+            (selectors, _) => KeyPart::Fields { selectors: selectors.to_vec(), split: self.split() },
         };
         // It is never part of the key of a CSV record or of a JSON value.
-        let crlf = self.crlf && !self.csv && !matches!(part, Part::Json(_));
+        let crlf = self.crlf && !self.csv && !matches!(part, KeyPart::Json(_));
         let nulls = self.nulls == Nulls::Equal;
         let [trim, url, ignore_case] = [trim, normalize, ignore_case].map(|parts| parts.clone().unwrap_or_default());
         KeyRule { part, crlf, trim, url, ignore_case, nulls }
@@ -280,26 +280,26 @@ impl KeyOptions {
     /// Returns the format of lines with this end.
     pub fn format(&self, end: u8) -> LineFormat {
         let csv = match self.split() {
-            Split::Csv(csv) => Some(csv),
-            Split::At(_) => None,
+            FieldSplit::Csv(csv) => Some(csv),
+            FieldSplit::At(_) => None,
         };
         LineFormat { end, csv, header: self.header, skip_blank: self.skip_blank }
     }
 
     /// True if one character would split fields and escape quotes.
     pub fn is_escape_delimiter(&self) -> bool {
-        matches!(self.split(), Split::Csv(csv) if csv.escape == Some(csv.delimiter))
+        matches!(self.split(), FieldSplit::Csv(csv) if csv.escape == Some(csv.delimiter))
     }
 
     /// Refuses numbers of parts that the key does not have.
     pub fn check_parts(&self) -> Result<(), String> {
         let rule = self.rule();
         let parts = match &rule.part {
-            Part::Line | Part::Record(_) | Part::Row => Some(0),
-            Part::Json(pointers) => Some(pointers.len()),
-            Part::Fields { picks, .. } => picks.iter().try_fold(0_usize, |parts, pick| match pick {
-                Pick::Name(_) => Some(parts + 1),
-                Pick::Numbers(first, last) => last.map(|last| parts.saturating_add(last - first + 1)),
+            KeyPart::Line | KeyPart::Record(_) | KeyPart::Row => Some(0),
+            KeyPart::Json(pointers) => Some(pointers.len()),
+            KeyPart::Fields { selectors, .. } => selectors.iter().try_fold(0_usize, |parts, selector| match selector {
+                FieldSelector::Name(_) => Some(parts + 1),
+                FieldSelector::Numbers(first, last) => last.map(|last| parts.saturating_add(last - first + 1)),
             }),
         };
         let given = [(&rule.trim, "--trim="), (&rule.ignore_case, "--ignore-case="), (&rule.url, "--normalize url:")];
@@ -322,9 +322,9 @@ impl KeyOptions {
 
     /// Returns a field that is given by name, if there is no header to find it in.
     pub fn unknown_name(&self) -> Option<&str> {
-        self.field.iter().filter(|_| !self.header).find_map(|pick| match pick {
-            Pick::Name(name) => Some(&**name),
-            Pick::Numbers(..) => None,
+        self.field.iter().filter(|_| !self.header).find_map(|selector| match selector {
+            FieldSelector::Name(name) => Some(&**name),
+            FieldSelector::Numbers(..) => None,
         })
     }
 }

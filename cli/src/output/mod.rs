@@ -1,6 +1,6 @@
 //! An output: a file or standard output, compressed if its name or an option asks for it.
 //!
-//! Lines are taken in by the thread whose turn it is. Output that is compressed in pieces is then handled piece by piece: any
+//! Lines are taken in by the thread that drains the buffer. Output that is compressed in pieces is then handled piece by piece: any
 //! thread compresses one, and they are written in order. No thread blocks on another; the lock is held only during a write.
 
 pub mod atomic_file;
@@ -9,9 +9,9 @@ pub mod target;
 use crate::encode::{Compression, Encoder, Stream};
 use crate::error::Error;
 use crate::input::table::{Assembly, Encode, Group, Saved};
-use crate::locked::locked;
-use crate::stall::Watched;
-use crate::turns::Turns;
+use crate::reorder_buffer::ReorderBuffer;
+use crate::unpoisoned::locked;
+use crate::write_watchdog::WatchedFile;
 use std::fs;
 use std::io::{self, BufWriter, IsTerminal, Seek, Write};
 use std::mem;
@@ -30,18 +30,18 @@ pub struct Output {
     standard: bool,
     /// The path, if it is a regular file.
     path: Option<PathBuf>,
-    gathered: Mutex<Gathered>,
-    /// True if lines were taken in, or other bytes precede them. Relaxed: only the thread whose turn it is changes it.
+    gathered: Mutex<PendingInput>,
+    /// True if lines were taken in, or other bytes precede them. Relaxed: only the thread that drains the buffer changes it.
     begun: AtomicBool,
     /// Relaxed: it only bounds the memory, and locks guard the pieces that it counts.
     under_way: AtomicUsize,
     /// Compressed pieces, and the end.
-    pieces: Turns<Option<Encoded>>,
+    pieces: ReorderBuffer<Option<EncodedPiece>>,
     writer: Mutex<Writer>,
 }
 
 /// The input that was taken in and is not yet a piece.
-struct Gathered {
+struct PendingInput {
     /// Bytes of an incomplete piece.
     buffer: Vec<u8>,
     /// The compressor, if the output is one stream and has begun.
@@ -54,7 +54,7 @@ struct Gathered {
 
 struct Writer {
     /// `None` once the output is whole.
-    file: Option<BufWriter<Watched>>,
+    file: Option<BufWriter<WatchedFile>>,
     /// The length that is safe from a crash, or final.
     length: u64,
     /// The row groups, if it is a table.
@@ -66,28 +66,28 @@ struct Writer {
 }
 
 /// The contents of a piece before it is encoded.
-pub enum Load {
+pub enum PieceContents {
     Bytes(Vec<u8>),
     Rows(Encode),
 }
 
 /// An encoded piece.
-enum Encoded {
+enum EncodedPiece {
     Bytes(Vec<u8>),
     Group(Box<dyn Group>),
 }
 
 /// A piece of the output with its number, to be compressed and written in order; `None` is the end.
-pub type Piece = (u64, Option<Load>);
+pub type Piece = (u64, Option<PieceContents>);
 
 /// A writer that takes bytes in.
-pub enum Inlet<'a> {
-    Plain(&'a mut BufWriter<Watched>),
-    Stream(Compression, &'a mut Option<Stream>, &'a mut BufWriter<Watched>),
+pub enum PieceWriter<'a> {
+    Plain(&'a mut BufWriter<WatchedFile>),
+    Stream(Compression, &'a mut Option<Stream>, &'a mut BufWriter<WatchedFile>),
     Pieces(&'a mut Vec<u8>),
 }
 
-impl Write for Inlet<'_> {
+impl Write for PieceWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.write_all(bytes).map(|()| bytes.len())
     }
@@ -117,7 +117,7 @@ impl Output {
     /// An output after the first `length` bytes of a file, or standard output if there is no path. `table` is the table so far, if
     /// any.
     fn new(
-        file: Watched,
+        file: WatchedFile,
         name: String,
         compression: Compression,
         path: Option<PathBuf>,
@@ -129,10 +129,10 @@ impl Output {
             compression,
             standard: path.is_none(),
             path: path.filter(|_| file.regular),
-            gathered: Mutex::new(Gathered { buffer: Vec::new(), stream: None, next: 0, empty: length == 0 }),
+            gathered: Mutex::new(PendingInput { buffer: Vec::new(), stream: None, next: 0, empty: length == 0 }),
             begun: AtomicBool::new(length > 0),
             under_way: AtomicUsize::new(0),
-            pieces: Turns::new((0, 0)),
+            pieces: ReorderBuffer::new((0, 0)),
             // Not `Stdout`, which would search for the last newline in every write.
             writer: Mutex::new(Writer {
                 file: Some(BufWriter::with_capacity(GATHERED, file)),
@@ -153,26 +153,26 @@ impl Output {
     fn is_appended_to(&self) -> bool {
         let writer = locked(&self.writer);
         let file = writer.file.as_ref().map(BufWriter::get_ref).filter(|file| self.standard && file.regular);
-        file.is_some_and(|Watched { file, .. }| file.metadata().is_ok_and(|metadata| metadata.len() > 0))
+        file.is_some_and(|WatchedFile { file, .. }| file.metadata().is_ok_and(|metadata| metadata.len() > 0))
     }
 
     /// Takes in the printed bytes. Returns the pieces that are complete. Output without pieces is flushed if `live`.
     pub fn take_in(
         &self,
         live: bool,
-        print: impl FnOnce(&mut Inlet<'_>) -> io::Result<()>,
+        print: impl FnOnce(&mut PieceWriter<'_>) -> io::Result<()>,
     ) -> Result<Vec<Piece>, Error> {
         let mut gathered = locked(&self.gathered);
         if self.compression.is_in_pieces() {
-            let done = print(&mut Inlet::Pieces(&mut gathered.buffer));
+            let done = print(&mut PieceWriter::Pieces(&mut gathered.buffer));
             return done.map(|()| self.cut(&mut gathered, false)).map_err(|source| self.failed(source));
         }
         let mut writer = locked(&self.writer);
         let Some(file) = &mut writer.file else { return Ok(Vec::new()) };
         let taken = if self.compression.is_stream() {
-            print(&mut Inlet::Stream(self.compression, &mut gathered.stream, file))
+            print(&mut PieceWriter::Stream(self.compression, &mut gathered.stream, file))
         } else {
-            print(&mut Inlet::Plain(file))
+            print(&mut PieceWriter::Plain(file))
         };
         let taken = taken.and_then(|()| if live { file.flush() } else { Ok(()) });
         taken.map(|()| Vec::new()).map_err(|source| self.failed(source))
@@ -184,7 +184,7 @@ impl Output {
         let number = gathered.next;
         gathered.next += 1;
         self.under_way.fetch_add(1, Relaxed);
-        (number, Some(Load::Rows(rows)))
+        (number, Some(PieceContents::Rows(rows)))
     }
 
     /// Flushes bytes that were written without pieces.
@@ -202,14 +202,14 @@ impl Output {
         Ok(pieces)
     }
 
-    /// Compresses a piece, and writes the pieces whose turn it is. Returns true if the output is whole with them; it is
+    /// Compresses a piece, and writes the pieces that are next in order. Returns true if the output is whole with them; it is
     /// then synced if `sync`.
     pub fn put(&self, (number, piece): Piece, encoder: &mut Encoder, sync: bool) -> Result<bool, Error> {
         let encode = |piece| match piece {
-            Load::Bytes(bytes) => {
-                encoder.encode(self.compression, &bytes).map(Encoded::Bytes).map_err(|source| self.failed(source))
+            PieceContents::Bytes(bytes) => {
+                encoder.encode(self.compression, &bytes).map(EncodedPiece::Bytes).map_err(|source| self.failed(source))
             }
-            Load::Rows(encode) => encode().map(Encoded::Group),
+            PieceContents::Rows(encode) => encode().map(EncodedPiece::Group),
         };
         self.pieces.put((0, number), (0, number + 1), piece.map(encode).transpose()?);
         let mut whole = false;
@@ -219,8 +219,8 @@ impl Output {
             let mut writer = locked(&self.writer);
             let Writer { file, table, .. } = &mut *writer;
             let written = match (&piece, file) {
-                (Some(Encoded::Bytes(bytes)), Some(file)) => file.write_all(bytes),
-                (Some(Encoded::Group(group)), Some(file)) => {
+                (Some(EncodedPiece::Bytes(bytes)), Some(file)) => file.write_all(bytes),
+                (Some(EncodedPiece::Group(group)), Some(file)) => {
                     if table.is_none() {
                         self.check_table(file.get_ref())?;
                     }
@@ -239,7 +239,7 @@ impl Output {
     }
 
     /// Refuses an output in which no table can begin, because it must begin at the first byte of a file.
-    fn check_table(&self, Watched { file, regular, .. }: &Watched) -> Result<(), Error> {
+    fn check_table(&self, WatchedFile { file, regular, .. }: &WatchedFile) -> Result<(), Error> {
         if file.is_terminal() {
             return Err(Error::new(format!(
                 "cannot write Parquet to {}: it is a terminal; name a file with -o",
@@ -268,7 +268,7 @@ impl Output {
 
     /// Writes all that was taken in and syncs a file, so that it is readable up to here after a crash. No other thread
     /// may be using it.
-    pub fn settle(&self, encoder: &mut Encoder) -> Result<(), Error> {
+    pub fn sync(&self, encoder: &mut Encoder) -> Result<(), Error> {
         self.write_all(encoder, false, true)
     }
 
@@ -326,17 +326,17 @@ impl Output {
     }
 
     /// Cuts off the complete pieces, and at the `end` the rest too.
-    fn cut(&self, gathered: &mut Gathered, end: bool) -> Vec<Piece> {
+    fn cut(&self, gathered: &mut PendingInput, end: bool) -> Vec<Piece> {
         let mut pieces = Vec::new();
         if self.compression.is_in_pieces() {
-            let Gathered { buffer, next, empty, .. } = gathered;
+            let PendingInput { buffer, next, empty, .. } = gathered;
             let size = self.compression.piece();
             let due = if end { buffer.len() } else { buffer.len() - buffer.len() % size };
             if due > 0 || end && *empty {
                 let rest = buffer.split_off(due);
                 let due = mem::replace(buffer, rest);
                 let mut push = |piece| {
-                    pieces.push((*next, Some(Load::Bytes(piece))));
+                    pieces.push((*next, Some(PieceContents::Bytes(piece))));
                     *next += 1;
                 };
                 if due.len() <= size {
@@ -352,7 +352,7 @@ impl Output {
     }
 
     /// Ends the compressed stream. At the `end` of an empty output, the stream is written without contents.
-    fn end_stream(&self, gathered: &mut Gathered, end: bool) -> io::Result<()> {
+    fn end_stream(&self, gathered: &mut PendingInput, end: bool) -> io::Result<()> {
         if !self.compression.is_stream() {
             return Ok(());
         }
@@ -389,7 +389,7 @@ impl Writer {
     fn flush(&mut self, sync: bool) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         file.flush()?;
-        let Watched { file, regular, .. } = file.get_mut();
+        let WatchedFile { file, regular, .. } = file.get_mut();
         if *regular {
             if sync {
                 file.sync_data()?;

@@ -4,11 +4,11 @@ use crate::coding::Coding;
 use crate::encode::Compression;
 use crate::error::Error;
 use crate::file_lock::{self, try_lock};
-use crate::files::{self, Origin, cannot_write};
+use crate::files::{self, NamedFile, cannot_write};
 use crate::input::table::{self, Saved};
 use crate::output::Output;
 use crate::output::atomic_file::AtomicFile;
-use crate::stall::Watched;
+use crate::write_watchdog::WatchedFile;
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Seek};
 use std::os::fd::AsFd;
@@ -37,9 +37,9 @@ fn standard() -> io::Result<File> {
 }
 
 /// An open file or standard output. Its contents are kept until [`begin`](Self::begin), so all that can fail is done before.
-pub struct Target {
+pub struct OutputTarget {
     /// Its name, and the identity of the file.
-    pub origin: Origin,
+    pub origin: NamedFile,
     file: File,
     path: Option<PathBuf>,
     compression: Compression,
@@ -49,18 +49,18 @@ pub struct Target {
     made: Option<PathBuf>,
 }
 
-impl Target {
+impl OutputTarget {
     /// Opens `path`, or standard output for `None` or "-", with the compression that is asked for or that the name implies. Refuses
     /// a file that is also read or written, by this run or another, and compressed bytes for a terminal.
     pub fn open<'a>(
         path: Option<&Path>,
         compression: Option<Compression>,
-        read: impl IntoIterator<Item = &'a Origin>,
-        written: impl IntoIterator<Item = &'a Origin>,
+        read: impl IntoIterator<Item = &'a NamedFile>,
+        written: impl IntoIterator<Item = &'a NamedFile>,
     ) -> Result<Self, Error> {
         let path = path.filter(|path| !files::is_standard(path));
         let name = path.map_or_else(|| "standard output".to_owned(), files::name);
-        let compression = Compression::of_output(path, compression)?;
+        let compression = Compression::for_output(path, compression)?;
         let open = || {
             let Some(path) = path else { return Ok((standard()?, None)) };
             let there = path.exists();
@@ -81,7 +81,7 @@ impl Target {
     }
 
     /// Opens the new contents of this run's own file, or an earlier run's contents if `goes_on`. Errors call it `name`.
-    pub fn of_part(file: &AtomicFile, name: String, goes_on: bool) -> Result<Self, Error> {
+    pub fn open_part(file: &AtomicFile, name: String, goes_on: bool) -> Result<Self, Error> {
         let opened = file.open(goes_on).map_err(cannot_write(&name))?;
         let made = (!goes_on).then(|| file.part.clone());
         Self::of_file(opened, Some(&file.part), name, file.compression, made)?.lock()
@@ -95,7 +95,7 @@ impl Target {
         made: Option<PathBuf>,
     ) -> Result<Self, Error> {
         let metadata = file.metadata().map_err(cannot_write(&name))?;
-        let origin = Origin::new(name, &metadata);
+        let origin = NamedFile::new(name, &metadata);
         Ok(Self { origin, file, path: path.map(Path::to_owned), compression, length: 0, made })
     }
 
@@ -142,7 +142,7 @@ impl Target {
         let table = table.map_err(cannot_write(&name))?;
         self.made = None;
         let path = self.path.take();
-        Ok(Output::new(Watched::new(file, regular), name, self.compression, path, length, table))
+        Ok(Output::new(WatchedFile::new(file, regular), name, self.compression, path, length, table))
     }
 }
 
@@ -153,7 +153,7 @@ pub fn shorter(output: &str, have: u64, want: u64) -> Error {
     ))
 }
 
-impl Drop for Target {
+impl Drop for OutputTarget {
     fn drop(&mut self) {
         if let Some(path) = &self.made
             && self.file.metadata().is_ok_and(|metadata| metadata.len() == 0)
@@ -166,8 +166,8 @@ impl Drop for Target {
 
 impl Output {
     /// Opens standard output. Refuses a file that is also an input.
-    pub fn standard<'a>(inputs: impl IntoIterator<Item = &'a Origin>) -> Result<Self, Error> {
-        Target::open(None, None, inputs, [])?.begin(0, None)
+    pub fn standard<'a>(inputs: impl IntoIterator<Item = &'a NamedFile>) -> Result<Self, Error> {
+        OutputTarget::open(None, None, inputs, [])?.begin(0, None)
     }
 }
 
@@ -186,7 +186,7 @@ mod tests {
             let (start, end) = (Barrier::new(4), Barrier::new(4));
             let run = || {
                 start.wait();
-                let opened = Target::open(Some(&path), None, [], []);
+                let opened = OutputTarget::open(Some(&path), None, [], []);
                 let is_refusal = |error: &Error| error.to_string().contains("another run is writing to it");
                 assert!(opened.as_ref().err().is_none_or(is_refusal));
                 let begun = opened.is_ok();

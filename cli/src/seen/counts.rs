@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Counts of lines, keys and units of documents.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Counts {
+pub struct LineCounts {
     /// Lines so far.
     pub lines: u64,
     /// Lines without a key.
@@ -29,7 +29,7 @@ pub struct Counts {
     pub units: UnitCounts,
 }
 
-impl Counts {
+impl LineCounts {
     pub fn add(&mut self, other: &Self) {
         let Self { lines, faults, kept, blank, inserted, unique, bytes, left_out, units } = other;
         self.lines += lines;

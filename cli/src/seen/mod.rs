@@ -5,18 +5,18 @@
 
 pub mod counts;
 pub mod exact;
-pub mod local;
-pub mod meter;
+pub mod local_set;
+pub mod remote_set;
+pub mod remote_stats;
+pub mod run_stats;
 pub mod set;
-pub mod shared;
 pub mod sizing;
-pub mod tally;
 
 use crate::documents::UnitCounts;
 use crate::error::Error;
-use crate::locked::{reading, writing};
 use crate::seen::exact::Exact;
 use crate::seen::set::KeySet;
+use crate::unpoisoned::{reading, writing};
 use bloomline::BloomFilter;
 use std::env;
 use std::io;
@@ -24,7 +24,7 @@ use std::mem;
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The keys seen so far.
-pub struct Seen {
+pub struct SeenKeys {
     pub set: KeySet,
     /// The exact check of keys that the set reports as seen.
     pub exact: Option<Exact>,
@@ -56,13 +56,13 @@ pub enum Halt {
     Enough,
 }
 
-impl Seen {
+impl SeenKeys {
     /// Starts with the keys of the set and without an exact check.
     pub fn new(set: KeySet) -> Self {
         Self { set, exact: None, room: None }
     }
 
-    /// Takes the set out, for another `Seen`.
+    /// Takes the set out, for another `SeenKeys`.
     pub fn take_set(&mut self) -> Result<KeySet, Error> {
         let none = KeySet::Local(BloomFilter::new(1, 0.5)?.into());
         Ok(mem::replace(&mut self.set, none))
@@ -130,10 +130,10 @@ fn not_kept(source: io::Error) -> Error {
 
 /// The keys seen so far, for many threads: any number may read, or one inserts.
 #[derive(Clone)]
-pub struct SharedSeen(Arc<RwLock<Seen>>);
+pub struct SharedSeenKeys(Arc<RwLock<SeenKeys>>);
 
-impl SharedSeen {
-    pub fn new(seen: Seen) -> Self {
+impl SharedSeenKeys {
+    pub fn new(seen: SeenKeys) -> Self {
         Self(Arc::new(RwLock::new(seen)))
     }
 
@@ -145,21 +145,21 @@ impl SharedSeen {
         exact.confirm(fingerprints, found).map_err(not_kept)?;
         if exact.is_untidy() {
             drop(seen);
-            self.write().exact.iter_mut().try_for_each(Exact::tidy).map_err(not_kept)?;
+            self.write().exact.iter_mut().try_for_each(Exact::compact).map_err(not_kept)?;
         }
         Ok(())
     }
 
-    pub fn look(&self) -> RwLockReadGuard<'_, Seen> {
+    pub fn look(&self) -> RwLockReadGuard<'_, SeenKeys> {
         reading(&self.0)
     }
 
     /// Returns `None` if a thread is inserting.
-    pub fn glance(&self) -> Option<RwLockReadGuard<'_, Seen>> {
+    pub fn glance(&self) -> Option<RwLockReadGuard<'_, SeenKeys>> {
         self.0.try_read().ok()
     }
 
-    pub fn write(&self) -> RwLockWriteGuard<'_, Seen> {
+    pub fn write(&self) -> RwLockWriteGuard<'_, SeenKeys> {
         writing(&self.0)
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::error::Error;
 use crate::figures::readable;
-use crate::seen::local::Local;
-use crate::seen::shared::Shared;
-use crate::word_file::WordFile;
+use crate::seen::local_set::LocalSet;
+use crate::seen::remote_set::RemoteSet;
+use crate::u64_file::U64File;
 use bloomline::{BloomFilter, KeyHasher, Plan};
 use std::io;
 use std::path::Path;
@@ -17,15 +17,15 @@ const SPOOL_BATCH: usize = 1 << 13;
 #[expect(clippy::large_enum_variant)]
 pub enum KeySet {
     /// In this process alone.
-    Local(Local),
+    Local(LocalSet),
     /// On a server, for many processes.
-    Shared(Box<Shared>),
+    Shared(Box<RemoteSet>),
 }
 
 impl KeySet {
     /// Loads the filter of a command whose keys have this name. A filter without a name fits every command.
     pub fn load_for(path: &Path, keys: &str) -> Result<Self, Error> {
-        let set = Self::Local(Local::load(path)?);
+        let set = Self::Local(LocalSet::load(path)?);
         match set.key_name() {
             "" => Ok(set),
             name if name == keys => Ok(set),
@@ -37,7 +37,7 @@ impl KeySet {
     }
 
     /// The set, unless it is on a server.
-    pub fn local(&self) -> Option<&Local> {
+    pub fn local(&self) -> Option<&LocalSet> {
         match self {
             Self::Local(set) => Some(set),
             Self::Shared(_) => None,
@@ -45,7 +45,7 @@ impl KeySet {
     }
 
     /// The set, if it is on a server.
-    pub fn shared(&self) -> Option<&Shared> {
+    pub fn shared(&self) -> Option<&RemoteSet> {
         match self {
             Self::Local(_) => None,
             Self::Shared(set) => Some(set),
@@ -76,7 +76,7 @@ impl KeySet {
 
     /// The filters of the set, each of its own size, all with one seed. Empty if the set is on a server.
     pub fn stages(&self) -> impl Iterator<Item = &BloomFilter> {
-        self.local().into_iter().flat_map(Local::stages)
+        self.local().into_iter().flat_map(LocalSet::stages)
     }
 
     /// The number of filters of the set. For a server, the number at the last query.
@@ -89,7 +89,7 @@ impl KeySet {
 
     /// The name of the keys; empty if they have none.
     pub fn key_name(&self) -> &str {
-        self.local().map_or("", Local::key_name)
+        self.local().map_or("", LocalSet::key_name)
     }
 
     /// The size and the rates to expect, unless the set grows.
@@ -113,7 +113,7 @@ impl KeySet {
     }
 
     /// Returns a warning if the set surely has more keys than planned.
-    pub fn excess(&self, planned: u64) -> Option<String> {
+    pub fn overfull_warning(&self, planned: u64) -> Option<String> {
         let (keys, planned_keys) = (self.keys(), planned as f64);
         // Up to a rate of 0.2 the standard deviation of the estimate is below half the root of the keys.
         (keys > planned_keys + 2.0 * planned_keys.sqrt()).then(|| {
@@ -127,13 +127,13 @@ impl KeySet {
     /// Starts to record the hashes of all keys, from which another set can be built.
     pub fn spool(&mut self) -> Result<(), Error> {
         if let Self::Local(set) = self {
-            set.spool = Some(Ok(WordFile::new().map_err(not_spooled)?));
+            set.spool = Some(Ok(U64File::new().map_err(not_spooled)?));
         }
         Ok(())
     }
 
     /// Takes the recorded hashes, or the error of writing them.
-    pub fn take_spool(&mut self) -> Option<io::Result<WordFile>> {
+    pub fn take_spool(&mut self) -> Option<io::Result<U64File>> {
         match self {
             Self::Local(set) => set.spool.take(),
             Self::Shared(_) => None,
@@ -141,7 +141,7 @@ impl KeySet {
     }
 
     /// Inserts all of the recorded hashes.
-    pub fn insert_spool(&mut self, spool: io::Result<WordFile>) -> Result<(), Error> {
+    pub fn insert_spool(&mut self, spool: io::Result<U64File>) -> Result<(), Error> {
         let (mut hashes, mut new) = (Vec::new(), Vec::new());
         let mut reader = spool.and_then(|mut spool| spool.read()).map_err(not_spooled)?;
         loop {
@@ -156,7 +156,7 @@ impl KeySet {
 
     /// True if more keys arrived than were expected.
     pub fn is_outgrown(&self) -> bool {
-        self.local().is_some_and(Local::is_outgrown)
+        self.local().is_some_and(LocalSet::is_outgrown)
     }
 
     /// Makes the size fixed if it was estimated and the estimate was not too low.
@@ -167,9 +167,9 @@ impl KeySet {
     }
 
     /// Moves the keys of a set that was sized for many into a small one, if they stayed few. Called at the end.
-    pub fn settle(&mut self) -> Result<(), Error> {
+    pub fn sync(&mut self) -> Result<(), Error> {
         match self {
-            Self::Local(set) => Ok(set.settle()?),
+            Self::Local(set) => Ok(set.sync()?),
             Self::Shared(_) => Ok(()),
         }
     }

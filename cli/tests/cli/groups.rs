@@ -56,17 +56,17 @@ impl Document {
 
 /// The options of a run.
 #[derive(Clone, Debug)]
-struct Asked {
+struct Request {
     keep: &'static str,
     count: bool,
     keep_empty: bool,
     keep_faults: bool,
 }
 
-fn asked() -> impl Strategy<Value = Asked> {
+fn asked() -> impl Strategy<Value = Request> {
     let keep = prop::sample::select(&["first", "last", "max:/score", "min:score", "order:/source=B,A"][..]);
     let parts = (keep, any::<bool>(), any::<bool>(), any::<bool>());
-    parts.prop_map(|(keep, count, keep_empty, keep_faults)| Asked { keep, count, keep_empty, keep_faults })
+    parts.prop_map(|(keep, count, keep_empty, keep_faults)| Request { keep, count, keep_empty, keep_faults })
 }
 
 /// The expected output for each input, and the expected reports.
@@ -77,7 +77,7 @@ struct Expected {
     clusters: Vec<Value>,
 }
 
-impl Asked {
+impl Request {
     fn options(&self) -> String {
         let mut options = format!(
             "--keep {} --on-error {} -q --pairs pairs --clusters clusters --id /id",

@@ -30,9 +30,9 @@ const MODES: [(&str, &str); 16] = [
 
 /// The paragraphs that are cut, or `None` if the document is dropped. dolma and C4 cut blank ones that repeat, and this command
 /// never does, so these are left out.
-type Cut = Option<Vec<(usize, usize)>>;
+type Spans = Option<Vec<(usize, usize)>>;
 
-fn cut(text: &str, dropped: bool, spans: &Value) -> Cut {
+fn cut(text: &str, dropped: bool, spans: &Value) -> Spans {
     let ends = |span: &Value| (span[0].as_u64().unwrap() as usize, span[1].as_u64().unwrap() as usize);
     let spans = spans.as_array().map_or(&[][..], |spans| spans).iter().map(ends);
     (!dropped).then(|| spans.filter(|&(start, end)| !text[start..end].trim().is_empty()).collect())
@@ -56,7 +56,7 @@ fn as_other_tools_do() {
         });
         let theirs = result["cut"].as_array().unwrap();
         let theirs = theirs.iter().zip(&texts).map(|(spans, text)| cut(text, spans.is_null(), spans));
-        let (ours, theirs): (Vec<Cut>, Vec<Cut>) = (ours.collect(), theirs.collect());
+        let (ours, theirs): (Vec<Spans>, Vec<Spans>) = (ours.collect(), theirs.collect());
         assert_eq!((ours.len(), theirs.len()), (texts.len(), texts.len()), "{mode}");
         // Something is removed, and something stays.
         assert!(

@@ -11,7 +11,7 @@ use std::process::Command;
 
 /// The options of a run.
 #[derive(Clone, Debug, Default)]
-struct Asked {
+struct Request {
     count: bool,
     /// `--repeated` if it is `Some(true)`, and `--unique` if it is `Some(false)`.
     repeated: Option<bool>,
@@ -19,7 +19,7 @@ struct Asked {
     invert: bool,
 }
 
-impl Asked {
+impl Request {
     fn options(&self) -> String {
         let options = [
             (self.count, "-c "),
@@ -51,20 +51,20 @@ impl Asked {
     }
 }
 
-fn asked() -> impl Strategy<Value = Asked> {
+fn asked() -> impl Strategy<Value = Request> {
     let parts = (any::<bool>(), any::<Option<bool>>(), any::<bool>(), any::<bool>());
     let asked =
-        parts.prop_map(|(count, repeated, last, invert)| Asked { count, repeated, last, invert: invert && !count });
+        parts.prop_map(|(count, repeated, last, invert)| Request { count, repeated, last, invert: invert && !count });
     asked.prop_filter("that reads its inputs once", |asked| asked.count || asked.repeated.is_some() || asked.last)
 }
 
 /// All that can be asked for.
-fn all() -> Vec<Asked> {
+fn all() -> Vec<Request> {
     let mut all = Vec::new();
     for bits in 0..24 {
         let repeated = [None, Some(true), Some(false)][bits / 8];
         let [count, last, invert] = [1, 2, 4].map(|bit| bits & bit > 0);
-        all.push(Asked { count, repeated, last, invert });
+        all.push(Request { count, repeated, last, invert });
     }
     all.retain(|asked| !(asked.count && asked.invert) && (asked.count || asked.repeated.is_some() || asked.last));
     all
@@ -368,7 +368,7 @@ fn counts_are_exact_with_a_filter_that_errs() {
         writeln!(input, "{}", i * i % 15_013).unwrap();
     }
     let bench = Bench::new(&[("a", &input)]);
-    let asked = Asked { count: true, ..Asked::default() };
+    let asked = Request { count: true, ..Request::default() };
     let output = bench.run("dedup -n 10 -p 0.5 --when-full warn -c --stats=json a");
     assert!(output.stdout == asked.model(&lines(&input), whole, b'\n').concat());
     tells(&text(&output.stderr), &["the filter has more than the 10 distinct lines"]);

@@ -1,31 +1,31 @@
 //! The set and the state that a run starts with, and the checkpoints that it leaves.
 
-use crate::commands::groups::Grouping;
-use crate::commands::run::plan::{Keys, Memory, Plan, Reporting, State};
-use crate::engine::checkpoint::{Checkpoint, Checkpoints, Job, Mark};
+use crate::commands::groups::GroupRequest;
+use crate::commands::run::plan::{Keys, Memory, Plan, ReportOptions, StateOptions};
+use crate::engine::checkpoint::{Checkpoint, Checkpoints, InputProgress, Job};
 use crate::engine::folder;
-use crate::engine::work::Keep;
+use crate::engine::work::Persistence;
 use crate::error::{Error, INCOMPLETE, SUCCESS};
 use crate::file_lock::FileLock;
-use crate::files::{self, Origin};
-use crate::groups::records::Records;
-use crate::input::estimate::Sampled;
+use crate::files::{self, NamedFile};
+use crate::groups::records::RecordFile;
+use crate::input::estimate::SampleUnit;
 use crate::input::inputs::{Input, Inputs};
-use crate::input::lines::{Before, What};
-use crate::locked::locked;
+use crate::input::lines::{KeySource, Prefix};
 use crate::messages::tell;
-use crate::seen::Seen;
+use crate::seen::SeenKeys;
+use crate::seen::remote_set::Address;
+use crate::seen::run_stats::{FullLimit, RunStats};
 use crate::seen::set::KeySet;
-use crate::seen::shared::Address;
-use crate::seen::sizing::{self, New};
-use crate::seen::tally::{Limit, Tally};
+use crate::seen::sizing::{self, NewSet};
+use crate::unpoisoned::locked;
 use crate::values::{LineEnd, OnError};
 use std::path::Path;
 
 impl Plan {
     /// Locks the state and its checkpoints, which must not be inputs or other files of the run.
-    pub(super) fn lock(&self, state: &State, inputs: &[Input]) -> Result<FileLock, Error> {
-        let besides: Vec<Origin> = self.besides().map(Origin::of).collect();
+    pub(super) fn lock(&self, state: &StateOptions, inputs: &[Input]) -> Result<FileLock, Error> {
+        let besides: Vec<NamedFile> = self.besides().map(NamedFile::from_path).collect();
         let checkpoints = files::checkpoints_of(&state.path);
         for path in [&state.path, &checkpoints] {
             files::check_target(path, inputs.iter().map(|input| &input.origin).chain(&besides))?;
@@ -35,8 +35,13 @@ impl Plan {
         Ok(lock)
     }
 
-    /// Returns the set at the first line, its tally, and empty records if groups are to be found. `set` is used if it is given.
-    pub(super) fn seen(&self, inputs: &[Input], set: Option<KeySet>) -> Result<(Seen, Tally, Option<Records>), Error> {
+    /// Returns the set at the first line, its statistics, and empty records if groups are to be found. `set` is used if it is
+    /// given.
+    pub(super) fn seen(
+        &self,
+        inputs: &[Input],
+        set: Option<KeySet>,
+    ) -> Result<(SeenKeys, RunStats, Option<RecordFile>), Error> {
         let (set, limit) = set.map_or_else(|| self.set(inputs), |set| Ok((set, None)))?;
         if self.destination.is_side_by_side() && limit.as_ref().is_some_and(|limit| limit.stop) {
             return Err(Error::new(
@@ -45,29 +50,29 @@ impl Plan {
             ));
         }
         let Keys { called, wanted, .. } = self.keys;
-        let tally = Tally::new(&set, limit, called, wanted, self.reporting.quiet);
-        tally.warn(set.shared().and_then(|set| set.danger()));
-        let seen = Seen::new(set);
-        let records = |grouping: &Grouping| grouping.records(inputs, tally.keys_before > 0.0);
-        let records = self.grouping.as_ref().map(records).transpose()?;
+        let stats = RunStats::new(&set, limit, called, wanted, self.reporting.quiet);
+        stats.warn(set.shared().and_then(|set| set.danger()));
+        let seen = SeenKeys::new(set);
+        let records = |group_request: &GroupRequest| group_request.records(inputs, stats.keys_before > 0.0);
+        let records = self.group_request.as_ref().map(records).transpose()?;
         Ok((
             if matches!(self.memory, Memory::Fresh { exact: true }) { seen.with_exact()? } else { seen },
-            tally,
+            stats,
             records,
         ))
     }
 
     /// Returns the set, and its limit: the set on a server, the set of the state, or a new one.
-    fn set(&self, inputs: &[Input]) -> Result<(KeySet, Option<Limit>), Error> {
-        let Self { keys, memory, size, growth, reporting: Reporting { stats, quiet, .. }, .. } = self;
+    fn set(&self, inputs: &[Input]) -> Result<(KeySet, Option<FullLimit>), Error> {
+        let Self { keys, memory, size, growth, reporting: ReportOptions { stats, quiet, .. }, .. } = self;
         match memory {
             Memory::Server(shared, writing) => {
-                if let Some(address) = Address::of(shared)? {
-                    return Ok((sizing::of_server(size, writing, stats.is_some(), &address)?, None));
+                if let Some(address) = Address::from_options(shared)? {
+                    return Ok((sizing::set_on_server(size, writing, stats.is_some(), &address)?, None));
                 }
             }
             Memory::Frozen(filter) => return Ok((KeySet::load_for(filter, &keys.name)?, None)),
-            Memory::State(State { path, resume, .. }) if path.exists() => {
+            Memory::State(StateOptions { path, resume, .. }) if path.exists() => {
                 let set = KeySet::load_for(path, &keys.name)?;
                 let limit = sizing::limit_of_state(size, growth, *resume, path, &set)?;
                 return Ok((set, limit));
@@ -75,11 +80,11 @@ impl Plan {
             Memory::Fresh { .. } | Memory::State(_) | Memory::Tests(_) => {}
         }
         let sampled = match &keys.what {
-            What::Key(..) => Sampled::Lines,
-            What::Document(rule, _) => Sampled::Documents(rule.clone()),
+            KeySource::Key(..) => SampleUnit::Lines,
+            KeySource::Document(rule, _) => SampleUnit::Documents(rule.clone()),
         };
         let (keep, key_name, keys) = (self.state().is_some(), &*keys.name, keys.called);
-        New { size, growth, keep, key_name, keys, quiet: *quiet }.of_inputs(inputs, &self.reading, &sampled)
+        NewSet { size, growth, keep, key_name, keys, quiet: *quiet }.for_inputs(inputs, &self.reading, &sampled)
     }
 
     /// Returns the job, which has to be the same when the run is resumed.
@@ -89,26 +94,26 @@ impl Plan {
             (self.keys.format.header, ", after a header"),
             (self.keys.format.skip_blank, ", not blank"),
             (!self.print.wanted, ", inverted"),
-            (self.print.before == Before::Mark, ", annotated"),
+            (self.print.before == Prefix::Mark, ", annotated"),
             (self.destination.is_side_by_side(), ", side by side"),
             (self.print.eol == Some(LineEnd::Lf), ", ended by LF"),
             (self.print.eol == Some(LineEnd::Crlf), ", ended by CR LF"),
             (self.keys.nulls == OnError::Keep, ", nulls kept"),
             (self.keys.nulls == OnError::Skip, ", nulls left out"),
-            (self.print.wish.filter, ", with filters"),
+            (self.print.write_options.filter, ", with filters"),
         ];
         let flags = flags.iter().filter(|(given, _)| *given).map(|(_, name)| (*name).to_owned());
         let flags =
             flags.chain(self.destination.output.compress.map(|compression| format!(", compressed as {compression}")));
-        let grouping = self.grouping.as_ref().map(Grouping::description);
-        let flags = flags.chain(grouping);
+        let group_request = self.group_request.as_ref().map(GroupRequest::description);
+        let flags = flags.chain(group_request);
         let options = flags.fold(self.keys.description.clone(), |options, flag| options + &flag);
         let outputs = self.outputs().chain(self.destination.folder());
         Job::new(inputs, outputs, options, self.reading.on_error)
     }
 
     /// Returns the checkpoints beside the state of a run with these inputs.
-    pub(super) fn checkpoints(&self, state: &State, inputs: &Inputs) -> Result<Checkpoints, Error> {
+    pub(super) fn checkpoints(&self, state: &StateOptions, inputs: &Inputs) -> Result<Checkpoints, Error> {
         let (compress, folder) = (self.destination.output.compress, self.destination.folder());
         let own = folder.map(|folder| folder::outputs(folder, &inputs.found, &inputs.folders, compress));
         let own = own.transpose()?.into_iter().flatten().map(|output| output.whole);
@@ -133,20 +138,20 @@ impl Plan {
     }
 
     /// Returns the parts of the state that the engine keeps.
-    pub(super) fn keep(&self) -> Keep {
-        let Some(state) = self.state() else { return Keep::default() };
-        let at_end = self.grouping.is_some();
+    pub(super) fn keep(&self) -> Persistence {
+        let Some(state) = self.state() else { return Persistence::default() };
+        let at_end = self.group_request.is_some();
         // An interval that was asked for is kept, as long as lines get half of the time.
         let rest = if state.checkpoint.is_some() { 1 } else { 50 };
-        Keep { state: Some(state.path.clone()), shrink: state.shrink, at_end, rest, ..Keep::default() }
+        Persistence { state: Some(state.path.clone()), shrink: state.shrink, at_end, rest, ..Persistence::default() }
     }
 }
 
 /// Saves the state before the first line, and a checkpoint at the start.
-pub(super) fn save_start(keep: &Keep, seen: &Seen, tally: &Tally, inputs: usize) -> Result<(), Error> {
+pub(super) fn save_start(keep: &Persistence, seen: &SeenKeys, stats: &RunStats, inputs: usize) -> Result<(), Error> {
     let (Some(state), Some(checkpoints)) = (&keep.state, &keep.checkpoints) else { return Ok(()) };
-    let shards = if keep.folder.is_some() { vec![Mark::default(); inputs] } else { Vec::new() };
-    let (ones, memory, room) = (seen.set.ones(), seen.set.memory_bytes(), tally.room());
+    let shards = if keep.folder.is_some() { vec![InputProgress::default(); inputs] } else { Vec::new() };
+    let (ones, memory, room) = (seen.set.ones(), seen.set.memory_bytes(), stats.room());
     locked(checkpoints).add(Checkpoint { ones, memory, room, shards, ..Checkpoint::default() }, false)?;
     seen.set.save(state)
 }

@@ -1,43 +1,43 @@
 //! `bloomline dedup` and `bloomline corpus`: the inputs are looked up in a set, and new lines or texts are printed.
 
-mod against;
+mod decontaminate;
 mod destination;
-mod first;
+mod first_pass;
 mod memory;
 pub mod plan;
 
-use crate::against::Against;
-use crate::commands::groups::Grouping;
-use crate::commands::kinds::{self, Demand};
-use crate::commands::run::against::{Indexed, Tests};
-use crate::commands::run::destination::{Begun, DestinationKind};
+use crate::commands::groups::GroupRequest;
+use crate::commands::input_kinds::{self, TableRequirements};
+use crate::commands::run::decontaminate::{IndexedTests, TestSet};
+use crate::commands::run::destination::{DestinationKind, OpenedRun};
 use crate::commands::run::memory::save_start;
-use crate::commands::run::plan::{Memory, Plan, State};
+use crate::commands::run::plan::{Memory, Plan, StateOptions};
+use crate::decontaminate::Decontaminator;
 use crate::documents::MEMBER;
 use crate::engine::checkpoint::Checkpoint;
-use crate::engine::lane::lanes;
+use crate::engine::events;
 use crate::engine::pass::documents::Documents;
 use crate::engine::pass::insert::Insert;
 use crate::engine::pass::search_tests::SearchTests;
-use crate::engine::pass::{Pass, Task};
-use crate::engine::wakes;
+use crate::engine::pass::{Pass, RunConfig};
+use crate::engine::shard::shards;
 use crate::engine::work::Work;
 use crate::error::{Error, Stop};
-use crate::groups::values::Wanted as Values;
+use crate::groups::values::ValueProjection as Values;
 use crate::input::header;
 use crate::input::hints;
 use crate::input::inputs::Inputs;
-use crate::input::lines::{Before, COUNT, What};
+use crate::input::lines::{COUNT, KeySource, Prefix};
 use crate::key::KeyRule;
-use crate::locked::{locked, reading, writing};
 use crate::messages::{print, warn};
 use crate::output::atomic_file;
 use crate::phase::begin_passes;
 use crate::progress::Progress;
 use crate::report;
-use crate::seen::SharedSeen;
-use crate::seen::tally::Tally;
+use crate::seen::SharedSeenKeys;
+use crate::seen::run_stats::RunStats;
 use crate::signals;
+use crate::unpoisoned::{locked, reading, writing};
 use crate::values::OnError;
 use std::sync::{Arc, RwLock};
 use std::time::Instant;
@@ -57,9 +57,9 @@ impl Plan {
         }
         let has_one_output = self.has_one_output();
         let Self { keys, destination, reporting, reading, .. } = self;
-        kinds::check_format(&[&inputs], keys.format, keys.what.rule(), keys.crlf)?;
-        if let What::Key(rule, _) = &mut keys.what {
-            *rule = kinds::rule(&[&inputs], rule.clone())?;
+        input_kinds::check_format(&[&inputs], keys.format, keys.what.rule(), keys.crlf)?;
+        if let KeySource::Key(rule, _) = &mut keys.what {
+            *rule = input_kinds::rule(&[&inputs], rule.clone())?;
             (keys.name, keys.description) = (rule.name(), rule.name());
         }
         let (end, rule) = (keys.format.end, keys.what.rule());
@@ -68,7 +68,7 @@ impl Plan {
             hints::give(&[&inputs], end, rule, reporting.quiet);
         }
         if has_one_output {
-            kinds::check_one(&inputs)?;
+            input_kinds::check_one(&inputs)?;
         }
         if has_one_output || keys.what.rule().is_some_and(KeyRule::is_by_place) {
             let remedy = if has_one_output { header::ONE_OR_OWN } else { header::BY_PLACE };
@@ -83,20 +83,20 @@ impl Plan {
     }
 
     /// Returns the requirements for tables that are written.
-    fn demand(&self) -> Demand {
-        let annotates = matches!(&self.keys.what, What::Document(rule, _) if rule.annotate);
+    fn demand(&self) -> TableRequirements {
+        let annotates = matches!(&self.keys.what, KeySource::Document(rule, _) if rule.annotate);
         let added = match self.print.before {
             _ if self.print.total => None,
-            Before::Count | Before::Member => Some(COUNT),
-            Before::Mark => Some(MEMBER),
-            Before::Nothing => annotates.then_some(MEMBER),
+            Prefix::Count | Prefix::Member => Some(COUNT),
+            Prefix::Mark => Some(MEMBER),
+            Prefix::Nothing => annotates.then_some(MEMBER),
         };
-        Demand { wish: self.print.wish, added, together: self.has_one_output() }
+        TableRequirements { write_options: self.print.write_options, added, together: self.has_one_output() }
     }
 
     /// Returns the error to report if the process ends before all is saved, or printed for an `is_shared` set.
     fn undone(&self, is_shared: bool) -> Option<Error> {
-        let unsaved = |state: &State| {
+        let unsaved = |state: &StateOptions| {
             Error::new(format!(
                 "ended before the state {:?} was saved: it is that of the last checkpoint, so the next run may print lines twice, and \
                  loses none",
@@ -113,15 +113,20 @@ impl Plan {
     }
 
     /// Returns the pass over inputs that are read once.
-    fn pass(&self, seen: &SharedSeen, tally: &Tally, against: Option<&Arc<RwLock<Against>>>) -> Arc<dyn Pass> {
+    fn pass(
+        &self,
+        seen: &SharedSeenKeys,
+        stats: &RunStats,
+        against: Option<&Arc<RwLock<Decontaminator>>>,
+    ) -> Arc<dyn Pass> {
         let (seen, in_order) = (seen.clone(), !self.destination.is_side_by_side());
         match (&self.keys.what, against) {
-            (What::Key(..), _) => Arc::new(Insert { seen, in_order }),
-            (What::Document(rule, _), Some(against)) => {
+            (KeySource::Key(..), _) => Arc::new(Insert { seen, in_order }),
+            (KeySource::Document(rule, _), Some(against)) => {
                 Arc::new(SearchTests { rule: rule.clone(), seen, in_order, against: Arc::clone(against) })
             }
-            (What::Document(rule, _), None) => {
-                Arc::new(Documents::new(rule.clone(), seen, in_order, tally.keys_before))
+            (KeySource::Document(rule, _), None) => {
+                Arc::new(Documents::new(rule.clone(), seen, in_order, stats.keys_before))
             }
         }
     }
@@ -129,9 +134,9 @@ impl Plan {
     pub fn run(mut self) -> Result<u8, Error> {
         let started = Instant::now();
         let (mut inputs, tests) = self.find()?;
-        let of_tests = self.tests().map_or_else(Values::default, Tests::values);
-        let values = self.grouping.as_ref().map_or_else(|| of_tests.clone(), Grouping::values);
-        kinds::check_tables(&inputs, &self.keys.what, &values, self.demand(), self.reading.on_error)?;
+        let of_tests = self.tests().map_or_else(Values::default, TestSet::values);
+        let values = self.group_request.as_ref().map_or_else(|| of_tests.clone(), GroupRequest::values);
+        input_kinds::check_tables(&inputs, &self.keys.what, &values, self.demand(), self.reading.on_error)?;
         let _lock = self.state().map(|state| self.lock(state, &inputs.found)).transpose()?;
         if let Some(code) = self.ended(&inputs)? {
             return Ok(code);
@@ -141,55 +146,55 @@ impl Plan {
             Err(stop) => return stop.end(),
         };
         let (set, indexed) = indexed.unzip();
-        let Begun { mut seen, mut tally, records, sinks, keep, start, replaced, mut reports } =
+        let OpenedRun { mut seen, mut stats, records, sinks, keep, start, replaced, mut reports } =
             self.begin(&inputs, set)?;
         let tests_report = reports.tests.take();
-        if let Some(limit) = tally.limit.as_ref().filter(|limit| limit.stop) {
+        if let Some(limit) = stats.limit.as_ref().filter(|limit| limit.stop) {
             seen.limit(limit.keys);
         }
-        tally.begin(&seen.set);
-        inputs.left_out.drain(..).for_each(|why| tally.leave_out(&why));
+        stats.begin(&seen.set);
+        inputs.left_out.drain(..).for_each(|why| stats.leave_out(&why));
         let left_out = start.as_ref().map_or(0, |start| start.left_out);
-        tally.counts.left_out = tally.counts.left_out.max(left_out);
+        stats.counts.left_out = stats.counts.left_out.max(left_out);
         let undone = self.undone(seen.set.shared().is_some());
-        let (wakes, against) = match indexed {
-            Some(Indexed { against, left_out, wakes }) => {
-                tally.counts.left_out += left_out;
-                tally.warn(reading(&against).warning());
-                (wakes, Some(against))
+        let (events, against) = match indexed {
+            Some(IndexedTests { against, left_out, events }) => {
+                stats.counts.left_out += left_out;
+                stats.warn(reading(&against).warning());
+                (events, Some(against))
             }
-            None => (wakes::receive(self.state().map(State::every), undone)?, None),
+            None => (events::receive(self.state().map(StateOptions::every), undone)?, None),
         };
-        let meter = seen.set.shared().map(|set| set.meter(self.reporting.every));
+        let remote = seen.set.shared().map(|set| set.remote(self.reporting.every));
         let is_left = start.as_ref().is_none_or(|start| !start.is_end(inputs.found.len()));
-        let grouping = self.grouping.as_ref().zip(records).filter(|_| is_left);
-        begin_passes(match &grouping {
-            Some((grouping, _)) if grouping.threshold().is_some() => 3,
+        let group_request = self.group_request.as_ref().zip(records).filter(|_| is_left);
+        begin_passes(match &group_request {
+            Some((group_request, _)) if group_request.threshold().is_some() => 3,
             Some(_) => 2,
             None => 1,
         });
-        let again = match grouping {
-            Some((grouping, records)) => {
+        let again = match group_request {
+            Some((group_request, records)) => {
                 if start.is_none() {
                     // A run that is killed starts again from here, because its records of groups are lost.
-                    save_start(&keep, &seen, &tally, inputs.found.len())?;
+                    save_start(&keep, &seen, &stats, inputs.found.len())?;
                 }
-                self.group(grouping, inputs, records, (seen, tally), &wakes, reports)
+                self.group(group_request, inputs, records, (seen, stats), &events, reports)
             }
             None => {
-                let seen = SharedSeen::new(seen);
-                let pass = self.pass(&seen, &tally, against.as_ref());
-                Ok((inputs, pass, seen, tally))
+                let seen = SharedSeenKeys::new(seen);
+                let pass = self.pass(&seen, &stats, against.as_ref());
+                Ok((inputs, pass, seen, stats))
             }
         };
-        let (inputs, pass, seen, tally) = match again {
+        let (inputs, pass, seen, stats) = match again {
             Ok(again) => again,
             Err(stop) => return stop.end(),
         };
         let to_stdout = self.destination.is_standard_output() && !self.print.total;
         let progress = Progress::new(&inputs.found, inputs.read.clone(), self.reporting.quiet, to_stdout);
-        let progress = progress.of_shared(meter, self.reporting.stats);
-        let task = Task {
+        let progress = progress.of_shared(remote, self.reporting.stats);
+        let task = RunConfig {
             threads: self.reading.threads(),
             hashing: self.keys.hashing(&seen.look().set, of_tests),
             on_error: self.reading.on_error,
@@ -198,13 +203,13 @@ impl Plan {
         };
         let resumed = start.as_ref().is_some_and(Checkpoint::has_begun);
         let first = start.is_none() && (keep.checkpoints.is_some() || keep.folder.is_some());
-        let lanes = lanes(inputs, self.reading.cut(self.keys.format), start.as_ref());
-        let work = Work::new(task, pass, lanes, sinks, seen, tally, keep);
+        let shards = shards(inputs, self.reading.cut(self.keys.format), start.as_ref());
+        let work = Work::new(task, pass, shards, sinks, seen, stats, keep);
         if first {
             // The checkpoints of an earlier run end here.
             work.checkpoint(false)?;
         }
-        let stop = work.run(&wakes, progress)?;
+        let stop = work.run(&events, progress)?;
         // An input is replaced only after all else has succeeded.
         if let (None, Some(mut report), Some(against)) = (&stop, tests_report, against) {
             let _reporting = match signals::at_once() {
@@ -242,14 +247,14 @@ impl Plan {
             }
             (stop, _) => stop,
         };
-        let tally = locked(&work.tally);
+        let stats = locked(&work.stats);
         if let Some(set) = seen.set.shared() {
-            tally.warn(set.warnings());
-            let excess = if alive { set.excess() } else { None };
-            excess.iter().for_each(|excess| warn(excess));
+            stats.warn(set.warnings());
+            let overfull_warning = if alive { set.overfull_warning() } else { None };
+            overfull_warning.iter().for_each(|overfull_warning| warn(overfull_warning));
         }
-        if let What::Document(rule, _) = &self.keys.what {
-            tally.tell_wrong(rule.units());
+        if let KeySource::Document(rule, _) = &self.keys.what {
+            stats.tell_wrong(rule.units());
         }
         if let Some(format) = self.reporting.stats {
             if alive {
@@ -257,17 +262,17 @@ impl Plan {
                 _ = seen.set.refresh();
             }
             let file = match &self.memory {
-                Memory::Frozen(file) | Memory::State(State { path: file, .. }) => Some(&**file),
+                Memory::Frozen(file) | Memory::State(StateOptions { path: file, .. }) => Some(&**file),
                 _ => None,
             };
-            let mut figures = report::of_run(&seen, &tally, &self.keys.what, self.print, work.pass.repeated());
+            let mut figures = report::run_figures(&seen, &stats, &self.keys.what, self.print, work.pass.repeated());
             if resumed {
                 figures.both("resumed", "these are the figures since the checkpoint", "resumed", true);
             }
             report::add_state_and_speed(
                 &mut figures,
                 &seen.set,
-                &tally,
+                &stats,
                 self.reporting.sample,
                 file,
                 started.elapsed(),
@@ -275,6 +280,6 @@ impl Plan {
             print(&figures.format(format));
         }
         // A signal may have cut the statistics short.
-        stop.or(signals::first().map(Stop::Signal)).map_or(Ok(tally.exit_code()), Stop::end)
+        stop.or(signals::first().map(Stop::Signal)).map_or(Ok(stats.exit_code()), Stop::end)
     }
 }

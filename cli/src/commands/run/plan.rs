@@ -1,16 +1,16 @@
 //! A run, resolved once from the options that ask for it.
 
-use crate::commands::groups::Grouping;
-use crate::commands::run::against::Tests;
+use crate::commands::groups::GroupRequest;
+use crate::commands::run::decontaminate::TestSet;
 use crate::commands::run::destination::Destination;
-use crate::engine::sink::Print;
+use crate::engine::sink::PrintOptions;
 use crate::files::{self, is_standard};
-use crate::groups::decisions::{Printed, Which};
-use crate::groups::values::Wanted as Values;
+use crate::groups::decisions::{Occurrences, PrintedLines};
+use crate::groups::values::ValueProjection as Values;
 use crate::input::lines::ends::LineEnds;
-use crate::input::lines::{Before, Hashing, What};
+use crate::input::lines::{HashOptions, KeySource, Prefix};
 use crate::input::split::LineFormat;
-use crate::input::table::Wish;
+use crate::input::table::TableOptions;
 use crate::options::{
     CorpusOptions, DedupOptions, GrowthOptions, ReadOptions, RunOptions, SharedOptions, SharedWriteOptions, SizeOptions,
 };
@@ -33,10 +33,10 @@ pub struct Plan {
     pub size: SizeOptions,
     pub growth: GrowthOptions,
     /// The groups of equal lines or documents, if all lines have to be known before one is printed.
-    pub grouping: Option<Grouping>,
-    pub print: Print,
+    pub group_request: Option<GroupRequest>,
+    pub print: PrintOptions,
     pub destination: Destination,
-    pub reporting: Reporting,
+    pub reporting: ReportOptions,
 }
 
 /// The keys of lines.
@@ -45,7 +45,7 @@ pub struct Keys {
     pub format: LineFormat,
     /// True if CR LF is accepted as a line end, or written.
     pub crlf: bool,
-    pub what: What,
+    pub what: KeySource,
     /// The name of the keys, and a description of all that decides about them, for comparison with another run.
     pub name: String,
     pub description: String,
@@ -63,17 +63,17 @@ pub enum Memory {
     /// An empty set. With `exact`, keys that it reports as seen are checked exactly.
     Fresh { exact: bool },
     /// A file, with which the next run continues.
-    State(State),
+    State(StateOptions),
     /// A filter on a server.
     Server(SharedOptions, SharedWriteOptions),
     /// A filter that is only read.
     Frozen(PathBuf),
     /// The grams of tests whose texts are removed.
-    Tests(Tests),
+    Tests(TestSet),
 }
 
 /// The options of a state.
-pub struct State {
+pub struct StateOptions {
     pub path: PathBuf,
     /// True if the set is shrunk to the smallest size at the end.
     pub shrink: bool,
@@ -86,7 +86,7 @@ pub struct State {
 }
 
 /// The reports of a run.
-pub struct Reporting {
+pub struct ReportOptions {
     pub stats: Option<StatsFormat>,
     /// The interval at which statistics are printed during the run.
     pub every: Option<Duration>,
@@ -97,9 +97,9 @@ pub struct Reporting {
 
 impl Keys {
     /// Returns the parameters for hashing lines for this set. `values` are read of the lines, too.
-    pub fn hashing(&self, set: &KeySet, values: Values) -> Hashing {
+    pub fn hashing(&self, set: &KeySet, values: Values) -> HashOptions {
         let (what, ends) = (self.what.clone(), Arc::clone(&self.ends));
-        Hashing { values, ends, ..Hashing::of_keys(set.hasher(), self.format, what, self.nulls) }
+        HashOptions { values, ends, ..HashOptions::for_keys(set.hasher(), self.format, what, self.nulls) }
     }
 }
 
@@ -107,12 +107,12 @@ impl Memory {
     /// Returns the state of the options, or `other` if they have none.
     fn of(run: &RunOptions, other: Self) -> Self {
         let &RunOptions { shrink, checkpoint, wait, resume, .. } = run;
-        let state = run.state.clone().map(|path| State { path, shrink, checkpoint, wait, resume });
+        let state = run.state.clone().map(|path| StateOptions { path, shrink, checkpoint, wait, resume });
         state.map_or(other, Self::State)
     }
 }
 
-impl State {
+impl StateOptions {
     /// Returns the interval at which the outputs and the state are saved.
     pub fn every(&self) -> Duration {
         self.checkpoint.unwrap_or(MINUTE)
@@ -121,19 +121,19 @@ impl State {
 
 impl Plan {
     /// Resolves the options of `dedup`.
-    pub fn of_dedup(options: DedupOptions) -> Self {
+    pub fn from_dedup(options: DedupOptions) -> Self {
         let asks_for_groups = options.groups.given().or(options.reads_twice()).is_some();
         let which = match (options.repeated, options.unique) {
-            (true, _) => Which::Repeated,
-            (_, true) => Which::Unique,
-            _ => Which::All,
+            (true, _) => Occurrences::Repeated,
+            (_, true) => Occurrences::Unique,
+            _ => Occurrences::All,
         };
         let before = match (options.annotate, options.count) {
-            (true, _) => Before::Mark,
-            (_, true) => Before::Count,
-            _ => Before::Nothing,
+            (true, _) => Prefix::Mark,
+            (_, true) => Prefix::Count,
+            _ => Prefix::Nothing,
         };
-        let printed = Printed { which, counted: options.count };
+        let printed = PrintedLines { which, counted: options.count };
         let DedupOptions {
             reading,
             key,
@@ -153,9 +153,9 @@ impl Plan {
         } = options;
         // It decides which copy of a line is the first.
         run.in_order |= groups.keep.is_some() || asks_for_groups;
-        let grouping = asks_for_groups.then(|| Grouping::new(groups, printed, None));
-        let exact = exact && grouping.is_none();
-        let second = (exact || grouping.is_some()).then(|| exact::second_hasher(size.seed()));
+        let group_request = asks_for_groups.then(|| GroupRequest::new(groups, printed, None));
+        let exact = exact && group_request.is_none();
+        let second = (exact || group_request.is_some()).then(|| exact::second_hasher(size.seed()));
         let memory = match shared.server.redis {
             Some(_) => Memory::Server(shared, writing),
             None => Memory::of(&run, Memory::Fresh { exact }),
@@ -163,22 +163,29 @@ impl Plan {
         let keys = Keys {
             format: key.format(reading.end()),
             crlf: key.crlf,
-            what: What::Key(key.rule(), second),
+            what: KeySource::Key(key.rule(), second),
             name: String::new(),
             description: String::new(),
-            nulls: key.nulls.treated(),
+            nulls: key.nulls.policy(),
             called: "lines",
             wanted: "key",
             ends: LineEnds::new(run.quiet).into(),
         };
-        let print = Print { wanted: !invert, kept: which.takes(1), before, total, wish: run.output.of_rows(), eol };
-        let reporting = Reporting { stats: run.stats, every: stats_every, sample: verify, quiet: run.quiet };
+        let print = PrintOptions {
+            wanted: !invert,
+            kept: which.takes(1),
+            before,
+            total,
+            write_options: run.output.row_options(),
+            eol,
+        };
+        let reporting = ReportOptions { stats: run.stats, every: stats_every, sample: verify, quiet: run.quiet };
         let (growth, destination) = Destination::of(run, dupes);
-        Self { reading, keys, memory, size, growth, grouping, print, destination, reporting }
+        Self { reading, keys, memory, size, growth, group_request, print, destination, reporting }
     }
 
     /// Resolves the options of `corpus`.
-    pub fn of_corpus(options: CorpusOptions) -> Self {
+    pub fn from_corpus(options: CorpusOptions) -> Self {
         let mut rule = options.rule();
         let frozen = options.frozen().map(Path::to_owned);
         let asks_for_groups = options.asks_for_groups().is_some();
@@ -187,17 +194,17 @@ impl Plan {
         let memory = match frozen {
             Some(filter) => Memory::Frozen(filter),
             None if against.is_empty() => Memory::of(&run, Memory::Fresh { exact: false }),
-            None => Memory::Tests(Tests::new(against, report, groups.id.clone())),
+            None => Memory::Tests(TestSet::new(against, report, groups.id.clone())),
         };
-        let printed = Printed { which: Which::All, counted: count };
-        let grouping = asks_for_groups.then(|| Grouping::new(groups, printed, rule.near.zip(near)));
-        rule.second = grouping.as_ref().map(|_| exact::second_hasher(size.seed()));
-        let print = Print {
+        let printed = PrintedLines { which: Occurrences::All, counted: count };
+        let group_request = asks_for_groups.then(|| GroupRequest::new(groups, printed, rule.near.zip(near)));
+        rule.second = group_request.as_ref().map(|_| exact::second_hasher(size.seed()));
+        let print = PrintOptions {
             wanted: true,
             kept: true,
-            before: if count { Before::Member } else { Before::Nothing },
+            before: if count { Prefix::Member } else { Prefix::Nothing },
             total: false,
-            wish: Wish { cuts: rule.cuts(), ..run.output.of_rows() },
+            write_options: TableOptions { cuts: rule.cuts(), ..run.output.row_options() },
             eol: None,
         };
         let keys = Keys {
@@ -209,20 +216,20 @@ impl Plan {
             called: rule.keys(),
             wanted: "text",
             ends: LineEnds::new(run.quiet).into(),
-            what: What::Document(rule, reading.on_error),
+            what: KeySource::Document(rule, reading.on_error),
         };
-        let reporting = Reporting { stats: run.stats, every: None, sample: None, quiet: run.quiet };
+        let reporting = ReportOptions { stats: run.stats, every: None, sample: None, quiet: run.quiet };
         let (growth, destination) = Destination::of(run, None);
-        Self { reading, keys, memory, size, growth, grouping, print, destination, reporting }
+        Self { reading, keys, memory, size, growth, group_request, print, destination, reporting }
     }
 
     /// The state, if there is one.
-    pub fn state(&self) -> Option<&State> {
+    pub fn state(&self) -> Option<&StateOptions> {
         if let Memory::State(state) = &self.memory { Some(state) } else { None }
     }
 
     /// The tests, if there are any.
-    pub fn tests(&self) -> Option<&Tests> {
+    pub fn tests(&self) -> Option<&TestSet> {
         if let Memory::Tests(tests) = &self.memory { Some(tests) } else { None }
     }
 
@@ -240,7 +247,7 @@ impl Plan {
     /// The report files about groups, or about tests.
     pub fn reports(&self) -> impl Iterator<Item = &Path> {
         let of_tests = self.tests().and_then(|tests| tests.report.as_deref());
-        self.grouping.iter().flat_map(Grouping::paths).chain(of_tests)
+        self.group_request.iter().flat_map(GroupRequest::paths).chain(of_tests)
     }
 
     /// The files that are read besides the inputs, and are not changed.

@@ -1,40 +1,40 @@
 //! A pass that collects the sets of grams of documents that may be similar.
 
-use crate::engine::pass::{Pass, Task};
+use crate::engine::pass::{Pass, RunConfig};
 use crate::error::Error;
-use crate::groups::near::involved::{Collecting, Involved};
-use crate::input::lines::{Hashing, Lines};
-use crate::locked::locked;
+use crate::groups::near::candidate_documents::{CandidateDocuments, GramCollector};
+use crate::input::lines::{HashOptions, Lines};
 use crate::seen::Claimed;
+use crate::unpoisoned::locked;
 use std::sync::Mutex;
 
-/// Collects the sets of grams of involved documents.
-pub struct Collect(Mutex<Option<Collecting>>);
+/// Collects the sets of grams of candidate documents.
+pub struct Collect(Mutex<Option<GramCollector>>);
 
 impl Collect {
-    pub fn new(collecting: Collecting) -> Self {
+    pub fn new(collecting: GramCollector) -> Self {
         Self(Mutex::new(Some(collecting)))
     }
 
     /// Returns the documents with their sets, once. Fails if the lines differ from the first reading.
-    pub fn end(&self) -> Result<Involved, Error> {
+    pub fn end(&self) -> Result<CandidateDocuments, Error> {
         locked(&self.0).take().expect("a reading ends once").end()
     }
 }
 
 impl Pass for Collect {
-    fn hash(&self, lines: &mut Lines, hashing: &Hashing) {
+    fn hash(&self, lines: &mut Lines, hashing: &HashOptions) {
         lines.split(hashing);
     }
 
-    fn claim(&self, _task: &Task, input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
+    fn claim(&self, _task: &RunConfig, input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
         if let Some(collecting) = &mut *locked(&self.0) {
             lines.want(input, collecting);
         }
         Ok(Claimed::default())
     }
 
-    fn prepare(&self, lines: &mut Lines, hashing: &Hashing) {
+    fn prepare(&self, lines: &mut Lines, hashing: &HashOptions) {
         lines.make_sets(hashing);
     }
 

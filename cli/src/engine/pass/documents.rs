@@ -1,27 +1,27 @@
 //! A pass that looks documents up unit by unit, and inserts the parts that are kept.
 
 use crate::documents::rule::DocumentRule;
-use crate::engine::pass::{Pass, Task};
+use crate::engine::pass::{Pass, RunConfig};
 use crate::error::Error;
 use crate::input::lines::Lines;
-use crate::locked::locked;
-use crate::seen::tally::Offered;
-use crate::seen::{Claimed, SharedSeen};
+use crate::seen::run_stats::OfferedKeys;
+use crate::seen::{Claimed, SharedSeenKeys};
+use crate::unpoisoned::locked;
 use bloomline_text::Set;
 use std::sync::Mutex;
 
 /// Looks documents up, cuts the parts that were seen, and marks the lines of documents that are kept in part or in whole.
 pub struct Documents {
     rule: DocumentRule,
-    seen: SharedSeen,
+    seen: SharedSeenKeys,
     in_order: bool,
-    offered: Mutex<Offered>,
+    offered: Mutex<OfferedKeys>,
 }
 
 impl Documents {
     /// Creates the pass for a set that has `keys_before` keys.
-    pub fn new(rule: DocumentRule, seen: SharedSeen, in_order: bool, keys_before: f64) -> Self {
-        Self { rule, seen, in_order, offered: Mutex::new(Offered(keys_before)) }
+    pub fn new(rule: DocumentRule, seen: SharedSeenKeys, in_order: bool, keys_before: f64) -> Self {
+        Self { rule, seen, in_order, offered: Mutex::new(OfferedKeys(keys_before)) }
     }
 }
 
@@ -30,9 +30,9 @@ impl Pass for Documents {
         self.in_order
     }
 
-    fn claim(&self, task: &Task, _input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
-        let mut set = Inserting { seen: &self.seen, inserted: 0 };
-        let fpr = |set: &Inserting<'_>| {
+    fn claim(&self, task: &RunConfig, _input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
+        let mut set = DocumentSet { seen: &self.seen, inserted: 0 };
+        let fpr = |set: &DocumentSet<'_>| {
             locked(&self.offered).add(set.inserted, |keys| self.seen.look().set.expected_fpr(keys))
         };
         let units = lines.decide(&self.rule, task.on_error, &mut set, fpr)?;
@@ -41,12 +41,12 @@ impl Pass for Documents {
 }
 
 /// The set that documents are looked up in, with a count of the insertions.
-struct Inserting<'a> {
-    seen: &'a SharedSeen,
+struct DocumentSet<'a> {
+    seen: &'a SharedSeenKeys,
     inserted: u64,
 }
 
-impl Set for Inserting<'_> {
+impl Set for DocumentSet<'_> {
     type Error = Error;
 
     fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Error> {

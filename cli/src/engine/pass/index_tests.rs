@@ -1,22 +1,22 @@
 //! A pass that inserts the grams of tests into a set.
 
-use crate::against::Against;
+use crate::decontaminate::Decontaminator;
 use crate::engine::pass::documents::Documents;
-use crate::engine::pass::{Pass, Task};
+use crate::engine::pass::{Pass, RunConfig};
 use crate::error::Error;
 use crate::input::lines::Lines;
-use crate::locked::writing;
 use crate::seen::Claimed;
+use crate::unpoisoned::writing;
 use std::sync::{Arc, RwLock};
 
 /// Inserts the grams of tests, and records which test has which gram.
 pub struct IndexTests {
     pub documents: Documents,
-    pub against: Arc<RwLock<Against>>,
+    pub against: Arc<RwLock<Decontaminator>>,
 }
 
 impl Pass for IndexTests {
-    fn claim(&self, task: &Task, input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
+    fn claim(&self, task: &RunConfig, input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
         self.documents.claim(task, input, lines)
     }
 

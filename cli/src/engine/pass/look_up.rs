@@ -1,14 +1,14 @@
 //! Passes that look keys up in a set.
 
 use crate::engine::pass::insert::Insert;
-use crate::engine::pass::{Pass, Task};
+use crate::engine::pass::{Pass, RunConfig};
 use crate::error::Error;
 use crate::input::lines::Lines;
-use crate::seen::{Claimed, Halt, SharedSeen};
+use crate::seen::{Claimed, Halt, SharedSeenKeys};
 
 /// Looks keys up, and marks the lines whose keys are found.
 pub struct LookUp {
-    pub seen: SharedSeen,
+    pub seen: SharedSeenKeys,
     /// True if one selected line is enough.
     pub any: bool,
 }
@@ -18,7 +18,7 @@ impl Pass for LookUp {
         false
     }
 
-    fn claim(&self, task: &Task, _input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
+    fn claim(&self, task: &RunConfig, _input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
         let find = |hashes: &[u64], fingerprints: &[u128], found: &mut [bool]| {
             self.seen.find(hashes, fingerprints, found).map(|()| hashes.len())
         };
@@ -33,7 +33,7 @@ impl Pass for LookUp {
 pub struct LookUpOnce(pub Insert);
 
 impl Pass for LookUpOnce {
-    fn claim(&self, task: &Task, input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
+    fn claim(&self, task: &RunConfig, input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
         let claimed = self.0.claim(task, input, lines)?;
         Ok(Claimed { unique: lines.marked(task.print.wanted) as u64, ..claimed })
     }

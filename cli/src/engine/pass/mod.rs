@@ -9,18 +9,18 @@ pub mod record;
 pub mod replay;
 pub mod search_tests;
 
-use crate::engine::sink::Print;
+use crate::engine::sink::PrintOptions;
 use crate::error::Error;
-use crate::input::lines::{Hashing, Lines};
+use crate::input::lines::{HashOptions, Lines};
 use crate::seen::Claimed;
 use crate::values::OnError;
 
 /// The parameters of reading, hashing, marking and printing, independent of the pass.
-pub struct Task {
+pub struct RunConfig {
     pub threads: usize,
-    pub hashing: Hashing,
+    pub hashing: HashOptions,
     pub on_error: OnError,
-    pub print: Print,
+    pub print: PrintOptions,
     /// Chunks of compressed inputs that may wait for the inputs before them.
     pub ahead: usize,
 }
@@ -33,15 +33,15 @@ pub trait Pass: Send + Sync {
     }
 
     /// Splits a chunk into lines and hashes their keys or documents. Called by many threads at once.
-    fn hash(&self, lines: &mut Lines, hashing: &Hashing) {
+    fn hash(&self, lines: &mut Lines, hashing: &HashOptions) {
         lines.hash(hashing);
     }
 
     /// Marks the lines of the input with this number. If there is an order, called by one thread at a time.
-    fn claim(&self, task: &Task, input: usize, lines: &mut Lines) -> Result<Claimed, Error>;
+    fn claim(&self, task: &RunConfig, input: usize, lines: &mut Lines) -> Result<Claimed, Error>;
 
     /// Prepares claimed lines for [`emitted`](Self::emitted). Called by many threads at once.
-    fn prepare(&self, _lines: &mut Lines, _hashing: &Hashing) {}
+    fn prepare(&self, _lines: &mut Lines, _hashing: &HashOptions) {}
 
     /// Receives printed lines, in the order of their input; `before` is the number of lines before them.
     fn emitted(&self, _input: usize, _before: u64, _lines: &Lines) -> Result<(), Error> {

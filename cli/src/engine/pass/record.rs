@@ -1,12 +1,12 @@
 //! A pass that inserts keys into a set and records each line to find groups.
 
 use crate::engine::pass::insert::Insert;
-use crate::engine::pass::{Pass, Task};
+use crate::engine::pass::{Pass, RunConfig};
 use crate::error::Error;
-use crate::groups::records::Records;
+use crate::groups::records::RecordFile;
 use crate::input::lines::Lines;
-use crate::locked::locked;
 use crate::seen::Claimed;
+use crate::unpoisoned::locked;
 use bloomline_text::near::Near;
 use std::sync::Mutex;
 
@@ -15,11 +15,11 @@ pub struct Record {
     pub insert: Insert,
     /// The bands of documents that may be similar.
     pub near: Option<Near>,
-    pub records: Mutex<Records>,
+    pub records: Mutex<RecordFile>,
 }
 
 impl Pass for Record {
-    fn claim(&self, task: &Task, input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
+    fn claim(&self, task: &RunConfig, input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
         let claimed = match &self.near {
             Some(near) => {
                 // The bands decide, so every line is marked as new here.

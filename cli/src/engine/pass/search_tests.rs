@@ -1,21 +1,21 @@
 //! A pass that searches documents for the grams of tests.
 
-use crate::against::Against;
+use crate::decontaminate::Decontaminator;
 use crate::documents::rule::DocumentRule;
-use crate::engine::pass::{Pass, Task};
+use crate::engine::pass::{Pass, RunConfig};
 use crate::error::Error;
 use crate::input::lines::Lines;
-use crate::locked::{reading, writing};
-use crate::seen::{Claimed, SharedSeen};
+use crate::seen::{Claimed, SharedSeenKeys};
+use crate::unpoisoned::{reading, writing};
 use bloomline_text::Set;
 use std::sync::{Arc, RwLock};
 
 /// Looks grams of documents up among those of tests, cuts matches, and marks the documents that are kept in part or in whole.
 pub struct SearchTests {
     pub rule: DocumentRule,
-    pub seen: SharedSeen,
+    pub seen: SharedSeenKeys,
     pub in_order: bool,
-    pub against: Arc<RwLock<Against>>,
+    pub against: Arc<RwLock<Decontaminator>>,
 }
 
 impl Pass for SearchTests {
@@ -23,8 +23,8 @@ impl Pass for SearchTests {
         self.in_order
     }
 
-    fn claim(&self, task: &Task, _input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
-        let mut set = Certain { seen: &self.seen, against: &self.against };
+    fn claim(&self, task: &RunConfig, _input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
+        let mut set = ExactGrams { seen: &self.seen, against: &self.against };
         let units = lines.decide(&self.rule, task.on_error, &mut set, |_| 0.0)?;
         Ok(Claimed { unique: lines.kept_documents(task.on_error), units, ..Claimed::default() })
     }
@@ -35,12 +35,12 @@ impl Pass for SearchTests {
 }
 
 /// The grams of tests, without false positives.
-struct Certain<'a> {
-    seen: &'a SharedSeen,
-    against: &'a RwLock<Against>,
+struct ExactGrams<'a> {
+    seen: &'a SharedSeenKeys,
+    against: &'a RwLock<Decontaminator>,
 }
 
-impl Set for Certain<'_> {
+impl Set for ExactGrams<'_> {
     type Error = Error;
 
     fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Error> {

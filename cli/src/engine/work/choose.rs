@@ -1,8 +1,8 @@
 //! The choice of the input that a thread reads from next.
 
-use crate::engine::lane::Lane;
+use crate::engine::shard::Shard;
 use crate::engine::work::Work;
-use crate::locked::locked;
+use crate::unpoisoned::locked;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::Duration;
@@ -14,7 +14,7 @@ impl Work {
     /// Returns the input to read from next. Waits while no input can be read and some are unfinished.
     pub(super) fn choose(&self, last: Option<usize>) -> Option<usize> {
         while !self.ending.load(Relaxed) && self.unread.load(Relaxed) > 0 {
-            let chosen = if self.has_order() { self.choose_in_order() } else { self.choose_any(last) };
+            let chosen = if self.has_order() { self.next_in_order() } else { self.next_shard(last) };
             if chosen.is_some() {
                 return chosen;
             }
@@ -25,13 +25,13 @@ impl Work {
 
     /// True if inputs are read one after another, as far as possible.
     fn has_order(&self) -> bool {
-        self.claims.is_some() || self.sinks.len() < self.lanes.len()
+        self.claims.is_some() || self.sinks.len() < self.shards.len()
     }
 
     /// Returns the first input that is not read, or a later one while another thread reads that.
-    fn choose_in_order(&self) -> Option<usize> {
+    fn next_in_order(&self) -> Option<usize> {
         let mut first = self.first.load(Relaxed);
-        while self.lanes.get(first)?.is_read() {
+        while self.shards.get(first)?.is_read() {
             first += 1;
             self.first.fetch_max(first, Relaxed);
         }
@@ -39,11 +39,11 @@ impl Work {
             return None;
         }
         // Only these may have been read ahead.
-        let lanes = self.lanes[first..].iter().take(self.most());
-        let in_flight: usize = lanes.clone().map(Lane::in_flight).sum();
-        let may_wait = |lane: &&Lane| {
-            let is_pipe = self.lanes[first].size.is_none();
-            let most = match lane.is_compressed {
+        let shards = self.shards[first..].iter().take(self.most());
+        let in_flight: usize = shards.clone().map(Shard::in_flight).sum();
+        let may_wait = |shard: &&Shard| {
+            let is_pipe = self.shards[first].size.is_none();
+            let most = match shard.is_compressed {
                 // Its header is compared with the pipe's header.
                 true if is_pipe && self.task.hashing.format.header => 0,
                 true => self.task.ahead,
@@ -51,17 +51,17 @@ impl Work {
                 false if is_pipe => 0,
                 false => self.most(),
             };
-            !lane.is_read() && in_flight < most
+            !shard.is_read() && in_flight < most
         };
-        let free = |lane: &&Lane| lane.is_free();
-        let chosen = lanes.filter(|lane| lane.number == first || may_wait(lane)).find(free);
-        Some(chosen.map_or(first, |lane| lane.number))
+        let free = |shard: &&Shard| shard.is_free();
+        let chosen = shards.filter(|shard| shard.number == first || may_wait(shard)).find(free);
+        Some(chosen.map_or(first, |shard| shard.number))
     }
 
     /// Returns the input that this thread stays with, or the largest one that is not begun, or one on which it can help.
-    fn choose_any(&self, last: Option<usize>) -> Option<usize> {
-        let goes_on = |&lane: &usize| !self.lanes[lane].is_read() && self.has_room(lane);
-        let count = self.lanes.len();
+    fn next_shard(&self, last: Option<usize>) -> Option<usize> {
+        let goes_on = |&shard: &usize| !self.shards[shard].is_read() && self.has_room(shard);
+        let count = self.shards.len();
         let after = last.map_or(0, |last| last + 1);
         last.filter(goes_on)
             .or_else(|| locked(&self.fresh).pop())
@@ -73,7 +73,7 @@ impl Work {
         2 * self.task.threads + 2
     }
 
-    fn has_room(&self, lane: usize) -> bool {
-        self.lanes[lane].in_flight() + self.sink(lane).under_way() < self.most()
+    fn has_room(&self, shard: usize) -> bool {
+        self.shards[shard].in_flight() + self.sink(shard).under_way() < self.most()
     }
 }

@@ -1,11 +1,11 @@
 //! The claim of chunks, in order if the pass has one.
 
 use crate::encode::Encoder;
-use crate::engine::lane::{Chunk, End};
+use crate::engine::shard::{InputEnd, ShardChunk};
 use crate::engine::work::Work;
 use crate::error::{Error, Stop};
-use crate::locked::locked;
-use crate::turns::{Turn, Turns};
+use crate::reorder_buffer::{DrainGuard, ReorderBuffer};
+use crate::unpoisoned::locked;
 use crate::values::OnError;
 use std::time::{Duration, Instant};
 
@@ -16,25 +16,25 @@ impl Work {
     /// Claims the lines of a chunk, and prints them.
     pub(super) fn claim_in_turn(
         &self,
-        claims: &Turns<Chunk>,
-        turn: Turn<'_, Chunk>,
-        mut chunk: Chunk,
+        claims: &ReorderBuffer<ShardChunk>,
+        guard: DrainGuard<'_, ShardChunk>,
+        mut chunk: ShardChunk,
         encoder: &mut Encoder,
     ) -> Result<(), Stop> {
         self.claim(&mut chunk).inspect_err(|_| claims.close())?;
         let is_last = match &chunk.end {
-            Some(End::Failed(_)) => self.task.on_error == OnError::Fail,
-            Some(End::Whole) => false,
+            Some(InputEnd::Failed(_)) => self.task.on_error == OnError::Fail,
+            Some(InputEnd::Whole) => false,
             None => chunk.claimed.halt.is_some() || chunk.lines.passed() < chunk.lines.count(),
         };
         if is_last {
             claims.close();
         }
         if !self.shared {
-            drop(turn);
+            drop(guard);
             return self.gather(chunk, encoder);
         }
-        // No other process prints these lines. So they are written before others are claimed, while this thread has the turn.
+        // No other process prints these lines. So they are written before others are claimed, while this thread drains the buffer.
         let lines = if chunk.end.is_none() { chunk.lines.marked(true) } else { 0 };
         let unprinted = |source: Error| {
             let why = format!("{source}; up to {lines} new lines are in the shared filter and were not printed");
@@ -48,7 +48,7 @@ impl Work {
             true => Ok(()),
             false => {
                 *settled = Instant::now();
-                self.sinks.iter().try_for_each(|sink| sink.settle(encoder))
+                self.sinks.iter().try_for_each(|sink| sink.sync(encoder))
             }
         };
         match gathered {
@@ -58,7 +58,7 @@ impl Work {
     }
 
     /// Lets the pass mark the lines of a chunk.
-    pub(super) fn claim(&self, chunk: &mut Chunk) -> Result<(), Error> {
+    pub(super) fn claim(&self, chunk: &mut ShardChunk) -> Result<(), Error> {
         if chunk.end.is_none() {
             chunk.claimed = self.pass.claim(&self.task, chunk.at.0, &mut chunk.lines)?;
         }

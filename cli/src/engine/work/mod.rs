@@ -8,7 +8,7 @@
 //! write     in the order of the pieces
 //! ```
 //!
-//! A chunk that must wait for its turn is left behind, and the thread that has the turn continues with it. So threads
+//! a chunk that is not next in order is left behind, and the thread that drains the buffer continues with it. So threads
 //! block only on reads, inserts and writes, and there are only the worker threads that the user asks for.
 //!
 //! A checkpoint is taken when no thread is between claim and write, so all outputs, the set and the positions are consistent.
@@ -20,20 +20,20 @@ mod save;
 
 use crate::encode::Encoder;
 use crate::engine::checkpoint::Checkpoints;
-use crate::engine::folder::Folder;
-use crate::engine::lane::{Chunk, Lane};
-use crate::engine::pass::{Pass, Task};
+use crate::engine::events::Event;
+use crate::engine::folder::OutputFolder;
+use crate::engine::pass::{Pass, RunConfig};
+use crate::engine::shard::{Shard, ShardChunk};
 use crate::engine::sink::Sink;
-use crate::engine::wakes::Wake;
 use crate::error::{Error, Stop};
-use crate::files::Origin;
+use crate::files::NamedFile;
 use crate::input::lines::Lines;
-use crate::locked::{locked, reading, writing};
 use crate::progress::Progress;
-use crate::seen::SharedSeen;
-use crate::seen::tally::Tally;
+use crate::reorder_buffer::ReorderBuffer;
+use crate::seen::SharedSeenKeys;
+use crate::seen::run_stats::RunStats;
 use crate::signals;
-use crate::turns::Turns;
+use crate::unpoisoned::{locked, reading, writing};
 use crossbeam_channel::{Receiver, Sender, bounded, never, select, tick};
 use std::cmp::Reverse;
 use std::panic::{self, AssertUnwindSafe};
@@ -48,12 +48,12 @@ const PERIOD: Duration = Duration::from_millis(100);
 
 /// The results that outlive the run, beside the outputs.
 #[derive(Default)]
-pub struct Keep {
+pub struct Persistence {
     /// The file of the set, and the file of checkpoints.
     pub state: Option<PathBuf>,
     pub checkpoints: Option<Mutex<Checkpoints>>,
     /// The folder of outputs, held until the end.
-    pub folder: Option<Folder>,
+    pub folder: Option<OutputFolder>,
     pub manifest: Option<PathBuf>,
     /// True if the set is shrunk to the smallest size at the end.
     pub shrink: bool,
@@ -63,7 +63,7 @@ pub struct Keep {
     pub rest: u32,
 }
 
-impl Keep {
+impl Persistence {
     /// Opens the sink's own output when it gets its first lines.
     fn begin(&self, sink: &Sink) -> Result<(), Error> {
         if let (true, Some(folder), Some(own)) = (sink.begin()?, &self.folder, sink.own()) {
@@ -74,24 +74,24 @@ impl Keep {
 }
 
 /// Held by a thread that carries a chunk from claim to write.
-type Between<'a> = RwLockReadGuard<'a, ()>;
+type InFlight<'a> = RwLockReadGuard<'a, ()>;
 
 /// The work, and its progress.
 pub struct Work {
-    task: Task,
+    task: RunConfig,
     pub pass: Arc<dyn Pass>,
-    lanes: Vec<Lane>,
+    shards: Vec<Shard>,
     /// One for each input, or one for all.
     sinks: Vec<Sink>,
-    pub seen: SharedSeen,
+    pub seen: SharedSeenKeys,
     /// True if other processes write to the set.
     shared: bool,
-    pub tally: Mutex<Tally>,
-    keep: Keep,
+    pub stats: Mutex<RunStats>,
+    keep: Persistence,
     /// The chunks that wait to be claimed, if there is an order.
-    claims: Option<Turns<Chunk>>,
+    claims: Option<ReorderBuffer<ShardChunk>>,
     /// Locked for reading by a thread that carries a chunk from claim to write, and exclusively by a checkpoint.
-    between: RwLock<()>,
+    in_flight: RwLock<()>,
     /// Inputs that are not begun, the largest last. Empty if they have an order.
     fresh: Mutex<Vec<usize>>,
     /// All inputs before this one are read. Relaxed, as the others: they only choose the next input.
@@ -101,7 +101,7 @@ pub struct Work {
     /// Buffers for chunks, boxed because they are large and move between threads.
     #[expect(clippy::vec_box)]
     spare: Mutex<Vec<Box<Lines>>>,
-    /// True once no thread takes another chunk. Relaxed: the thread that ends the work takes the lock `between` after that.
+    /// True once no thread takes another chunk. Relaxed: the thread that ends the work takes the lock `in_flight` after that.
     ending: AtomicBool,
     failure: Mutex<Option<Stop>>,
     /// The time when the lines of a shared set were last synced.
@@ -111,36 +111,36 @@ pub struct Work {
 impl Work {
     /// Prepares the work on these inputs.
     pub fn new(
-        task: Task,
+        task: RunConfig,
         pass: Arc<dyn Pass>,
-        lanes: Vec<Lane>,
+        shards: Vec<Shard>,
         sinks: Vec<Sink>,
-        seen: SharedSeen,
-        tally: Tally,
-        keep: Keep,
+        seen: SharedSeenKeys,
+        stats: RunStats,
+        keep: Persistence,
     ) -> Arc<Self> {
-        let unread: Vec<usize> = (0..lanes.len()).filter(|&i| !lanes[i].is_read()).collect();
-        let first = unread.first().copied().unwrap_or(lanes.len());
+        let unread: Vec<usize> = (0..shards.len()).filter(|&i| !shards[i].is_read()).collect();
+        let first = unread.first().copied().unwrap_or(shards.len());
         let in_order = pass.is_in_order();
-        let mut fresh = if in_order || sinks.len() < lanes.len() { Vec::new() } else { unread.clone() };
+        let mut fresh = if in_order || sinks.len() < shards.len() { Vec::new() } else { unread.clone() };
         // Among inputs of equal size, the first is taken first.
-        fresh.sort_by_key(|&i| (lanes[i].size, Reverse(i)));
+        fresh.sort_by_key(|&i| (shards[i].size, Reverse(i)));
         let shared = seen.look().set.shared().is_some();
         Arc::new(Self {
-            claims: in_order.then(|| Turns::new((first, 0))),
-            between: RwLock::new(()),
+            claims: in_order.then(|| ReorderBuffer::new((first, 0))),
+            in_flight: RwLock::new(()),
             fresh: Mutex::new(fresh),
             first: AtomicUsize::new(first),
             unread: AtomicUsize::new(unread.len()),
-            whole: AtomicUsize::new(lanes.len() - unread.len()),
+            whole: AtomicUsize::new(shards.len() - unread.len()),
             spare: Mutex::default(),
             ending: AtomicBool::new(false),
             failure: Mutex::default(),
             settled: Mutex::new(Instant::now()),
-            tally: Mutex::new(tally),
+            stats: Mutex::new(stats),
             task,
             pass,
-            lanes,
+            shards,
             sinks,
             seen,
             shared,
@@ -150,14 +150,14 @@ impl Work {
 
     /// Works until the inputs end, a signal arrives or an error occurs. Returns the reason if it ended before the
     /// inputs, and keeps the work done: the outputs, the set and the positions.
-    pub fn run(self: &Arc<Self>, wakes: &Receiver<Wake>, mut progress: Progress) -> Result<Option<Stop>, Error> {
+    pub fn run(self: &Arc<Self>, events: &Receiver<Event>, mut progress: Progress) -> Result<Option<Stop>, Error> {
         // A thread may be blocked on a silent pipe. So this waits only for the chunks in progress, not for the threads.
         let (alive, over) = bounded::<()>(0);
         let (failed, failure) = bounded(1);
         for _ in 0..self.task.threads {
             let (work, alive, failed) = (self.clone(), alive.clone(), failed.clone());
             let live = move || {
-                work.live(&failed);
+                work.run_worker(&failed);
                 drop(alive);
             };
             let worker = thread::Builder::new().name("worker".into()).spawn(live);
@@ -165,51 +165,51 @@ impl Work {
         }
         drop(alive);
         let shows = tick(PERIOD);
-        let (mut wakes, mut saved, mut saving) = (wakes.clone(), Instant::now(), Duration::ZERO);
+        let (mut events, mut saved, mut saving) = (events.clone(), Instant::now(), Duration::ZERO);
         let mut signal = None;
         while signal.is_none() {
             select! {
                 recv(over) -> _ => break,
                 recv(failure) -> _ => break,
-                recv(wakes) -> wake => match wake {
-                    Ok(Wake::End(number)) => signal = Some(Stop::Signal(number)),
-                    Ok(Wake::Checkpoint) if saved.elapsed() >= self.keep.rest * saving => {
+                recv(events) -> event => match event {
+                    Ok(Event::End(number)) => signal = Some(Stop::Signal(number)),
+                    Ok(Event::Checkpoint) if saved.elapsed() >= self.keep.rest * saving => {
                         let started = Instant::now();
                         self.checkpoint(false).unwrap_or_else(|error| self.fail(error.into(), &failed));
                         (saved, saving) = (Instant::now(), started.elapsed());
                     }
-                    Ok(Wake::Checkpoint) => {}
-                    Err(_) => wakes = never(),
+                    Ok(Event::Checkpoint) => {}
+                    Err(_) => events = never(),
                 },
                 recv(shows) -> _ => {
-                    let tally = locked(&self.tally);
-                    let found = match &tally.first {
-                        Some(_) => self.task.print.numbers(&tally.counts).0,
-                        None => tally.counts.unique,
+                    let stats = locked(&self.stats);
+                    let found = match &stats.first {
+                        Some(_) => self.task.print.numbers(&stats.counts).0,
+                        None => stats.counts.unique,
                     };
                     let stages = || Some(self.seen.glance()?.set.stages().count());
-                    progress.show_tally(&tally, found, stages, self.whole.load(Relaxed));
+                    progress.show_tally(&stats, found, stages, self.whole.load(Relaxed));
                 }
             }
         }
         self.ending.store(true, Relaxed);
-        let still = self.still();
+        let quiescent = self.quiesce();
         drop(progress);
-        locked(&self.tally).end();
+        locked(&self.stats).end();
         let stop = locked(&self.failure).take().or(signal);
         let stop = stop.or_else(|| self.pass.finish().err().map(Stop::After));
         let done = match stop {
             // Lines of later chunks may be claimed and not written. The state of the last checkpoint has none of them.
             Some(Stop::After(error)) if self.claims.is_none() && self.keep.folder.is_some() => Err(error),
             Some(Stop::Failed(error)) => Err(error),
-            stop => self.finish(&still, stop.is_none()).map(|()| stop),
+            stop => self.finish(&quiescent, stop.is_none()).map(|()| stop),
         };
         if self.keep.state.is_none() && !matches!(done, Ok(None)) {
             self.sinks.iter().for_each(Sink::abandon);
         }
         // An incomplete table is useful only for a resumed run.
         let goes_on = self.keep.state.is_some() && !matches!(done, Ok(None));
-        if !goes_on && !self.task.print.total && self.lanes.iter().any(|lane| lane.is_table) {
+        if !goes_on && !self.task.print.total && self.shards.iter().any(|shard| shard.is_table) {
             self.sinks.iter().for_each(Sink::remove_cut_tables);
         }
         done
@@ -217,15 +217,17 @@ impl Work {
 
     /// Returns the inputs that are read to their ends, with the number of unique or selected lines of each.
     pub fn counted(&self) -> Vec<(PathBuf, u64)> {
-        let counted = self.lanes.iter().map(|lane| (lane, locked(&lane.gathered)));
+        let counted = self.shards.iter().map(|shard| (shard, locked(&shard.gathered)));
         let ended = counted.take_while(|(_, gathered)| gathered.ended);
-        ended.map(|(lane, gathered)| (lane.input.clone(), gathered.counts.unique)).collect()
+        ended.map(|(shard, gathered)| (shard.input.clone(), gathered.counts.unique)).collect()
     }
 
     /// True if the input at this path is skipped in part.
     pub fn is_broken(&self, path: &Path) -> bool {
-        let broken = self.lanes.iter().filter(|lane| locked(&lane.gathered).broken.is_some());
-        broken.map(|lane| Origin::of(&lane.input)).any(|origin| origin.identity() == Origin::of(path).identity())
+        let broken = self.shards.iter().filter(|shard| locked(&shard.gathered).broken.is_some());
+        broken
+            .map(|shard| NamedFile::from_path(&shard.input))
+            .any(|origin| origin.identity() == NamedFile::from_path(path).identity())
     }
 
     fn end_early(&self, error: Error) -> Error {
@@ -234,13 +236,13 @@ impl Work {
     }
 
     /// Waits until no chunk is between claim and write.
-    fn still(&self) -> RwLockWriteGuard<'_, ()> {
-        writing(&self.between)
+    fn quiesce(&self) -> RwLockWriteGuard<'_, ()> {
+        writing(&self.in_flight)
     }
 
     /// Enters the section between claim and write; `false` if the work ends.
-    fn enter<'a>(&'a self, between: &mut Option<Between<'a>>) -> bool {
-        between.get_or_insert_with(|| reading(&self.between));
+    fn enter<'a>(&'a self, in_flight: &mut Option<InFlight<'a>>) -> bool {
+        in_flight.get_or_insert_with(|| reading(&self.in_flight));
         !self.ending.load(Relaxed)
     }
 
@@ -253,36 +255,41 @@ impl Work {
     }
 
     /// Runs a worker thread.
-    fn live(&self, failed: &Sender<()>) {
+    fn run_worker(&self, failed: &Sender<()>) {
         let (mut encoder, mut last) = (Encoder::default(), None);
-        while let Some(lane) = self.choose(last) {
-            let mut between = None;
-            let step = AssertUnwindSafe(|| self.step(&self.lanes[lane], &mut encoder, &mut between));
+        while let Some(shard) = self.choose(last) {
+            let mut in_flight = None;
+            let step = AssertUnwindSafe(|| self.step(&self.shards[shard], &mut encoder, &mut in_flight));
             let ended = || Error::new("a thread that reads and writes has ended");
             if let Err(why) = panic::catch_unwind(step).unwrap_or_else(|_| Err(ended().into())) {
                 self.fail(why, failed);
             }
             // A checkpoint must not see the incomplete work of a failure, so the lock is held until the failure is recorded.
-            drop(between);
-            last = Some(lane);
+            drop(in_flight);
+            last = Some(shard);
         }
     }
 
-    fn sink(&self, lane: usize) -> &Sink {
-        &self.sinks[lane.min(self.sinks.len() - 1)]
+    fn sink(&self, shard: usize) -> &Sink {
+        &self.sinks[shard.min(self.sinks.len() - 1)]
     }
 
-    /// Takes the next chunk of an input as far as possible, and the chunks that wait for it. `between` is held beyond
+    /// Takes the next chunk of an input as far as possible, and the chunks that wait for it. `in_flight` is held beyond
     /// the call, until its result is recorded.
-    fn step<'a>(&'a self, lane: &Lane, encoder: &mut Encoder, between: &mut Option<Between<'a>>) -> Result<(), Stop> {
+    fn step<'a>(
+        &'a self,
+        shard: &Shard,
+        encoder: &mut Encoder,
+        in_flight: &mut Option<InFlight<'a>>,
+    ) -> Result<(), Stop> {
         // If chunks are claimed out of order and a state is saved, the lock is taken before the read: a chunk that others wait for
         // after their claim must not miss a checkpoint. Otherwise no checkpoint waits for a silent pipe.
         let early = self.claims.is_none() && self.keep.state.is_some();
-        if early && !self.enter(between) {
+        if early && !self.enter(in_flight) {
             return Ok(());
         }
         let lines = locked(&self.spare).pop().unwrap_or_default();
-        let mut chunk = match lane.read(lines, &self.task.hashing) {
+        let mut chunk = match shard.read(lines, &self.task.hashing) {
             Ok(chunk) => chunk,
             Err(lines) => {
                 self.recycle(lines, 1);
@@ -294,16 +301,16 @@ impl Work {
             Some(_) => _ = self.unread.fetch_sub(1, Relaxed),
         }
         let Some(claims) = &self.claims else {
-            if early || self.enter(between) {
+            if early || self.enter(in_flight) {
                 self.claim(&mut chunk)?;
                 self.gather(chunk, encoder)?;
             }
             return Ok(());
         };
         claims.put(chunk.at, chunk.then, chunk);
-        while self.enter(between) {
-            let Some((turn, chunk)) = claims.take() else { break };
-            self.claim_in_turn(claims, turn, chunk, encoder)?;
+        while self.enter(in_flight) {
+            let Some((guard, chunk)) = claims.take() else { break };
+            self.claim_in_turn(claims, guard, chunk, encoder)?;
         }
         Ok(())
     }

@@ -1,11 +1,11 @@
 //! Clusters: the connected components of verified pairs.
 
 use crate::error::Error;
-use crate::groups::marks::Marks;
-use crate::groups::near::involved::Involved;
-use crate::groups::near::sets::Reader;
+use crate::groups::near::candidate_documents::CandidateDocuments;
+use crate::groups::near::sets::SetReader;
 use crate::groups::near::sketch::Sketches;
-use crate::groups::places;
+use crate::groups::ordinals;
+use crate::groups::ranked_bitmap::RankedBitmap;
 use crate::phase::Phase;
 use std::io;
 use std::mem;
@@ -21,7 +21,7 @@ const NONE: u32 = u32::MAX;
 
 /// The result of the comparisons so far.
 struct Pairs {
-    reader: Reader,
+    reader: SetReader,
     threshold: f64,
     /// The maximum number of documents of a bucket that another document is compared with.
     most: usize,
@@ -30,7 +30,7 @@ struct Pairs {
     /// Documents with the same set as an earlier one, which is in all of their buckets.
     copies: Vec<bool>,
     /// Documents of a bucket that others are compared with, and the free slots.
-    slots: Vec<Slot>,
+    slots: Vec<ClusterSlot>,
     free: Vec<u32>,
     sketches: Sketches,
     /// An upper bound of the number of pairs that were not compared.
@@ -39,7 +39,7 @@ struct Pairs {
 
 /// A document that others are compared with, in a linked list of connected documents.
 #[derive(Clone, Copy)]
-struct Slot {
+struct ClusterSlot {
     document: u32,
     /// The number of grams in its set.
     size: u32,
@@ -48,7 +48,7 @@ struct Slot {
 }
 
 /// The connected documents of a bucket.
-struct Part {
+struct ConnectedPart {
     /// The first document of their cluster.
     document: u32,
     /// The ends of the list.
@@ -59,7 +59,7 @@ struct Part {
 }
 
 impl Pairs {
-    fn new(reader: Reader, threshold: f64, most: usize) -> Self {
+    fn new(reader: SetReader, threshold: f64, most: usize) -> Self {
         let count = reader.sets.sizes.len();
         Self {
             reader,
@@ -94,17 +94,17 @@ impl Pairs {
         bucket.sort_unstable_by_key(|document| (sizes[*document as usize], *document));
         self.sketches.clear(bucket.last().map_or(0, |largest| sizes[*largest as usize]));
         // Parts that a document was connected with come last, and are compared first.
-        let (mut parts, mut left_out) = (Vec::<Part>::new(), 0);
+        let (mut parts, mut left_out) = (Vec::<ConnectedPart>::new(), 0);
         for &document in &*bucket {
             let slot = self.hold(document);
-            let mut own = Part { document, head: slot, tail: slot, left_out: 0 };
+            let mut own = ConnectedPart { document, head: slot, tail: slot, left_out: 0 };
             let (mut missed, mut i) = (left_out, parts.len());
             while let Some(before) = i.checked_sub(1) {
                 i = before;
                 if self.belongs(slot, &mut parts[i])? {
                     let part = parts.remove(i);
                     self.slots[own.tail as usize].next = part.head;
-                    own = Part { tail: part.tail, left_out: own.left_out + part.left_out, ..own };
+                    own = ConnectedPart { tail: part.tail, left_out: own.left_out + part.left_out, ..own };
                 } else {
                     missed += parts[i].left_out;
                     if parts[i].head == NONE {
@@ -132,8 +132,8 @@ impl Pairs {
 
     /// Connects the document in a slot with the documents of a part if it is similar to one of them. Returns true if they are
     /// connected. Removes documents that are too small for it from the part.
-    fn belongs(&mut self, slot: u32, part: &mut Part) -> io::Result<bool> {
-        let Slot { document, size, .. } = self.slots[slot as usize];
+    fn belongs(&mut self, slot: u32, part: &mut ConnectedPart) -> io::Result<bool> {
+        let ClusterSlot { document, size, .. } = self.slots[slot as usize];
         let first = self.first(document);
         if first == part.document {
             return Ok(true);
@@ -177,7 +177,7 @@ impl Pairs {
     /// Returns a lower bound of the number of grams that are in only one of the sets of a document and an earlier one.
     fn apart(&mut self, slot: u32, other: u32) -> io::Result<u64> {
         for (slot, is_other) in [(slot, false), (other, true)] {
-            let Slot { document, has_sketch, .. } = &mut self.slots[slot as usize];
+            let ClusterSlot { document, has_sketch, .. } = &mut self.slots[slot as usize];
             if !mem::replace(has_sketch, true) {
                 let grams = if is_other { self.reader.other(*document)? } else { self.reader.own(*document)? };
                 self.sketches.put(slot as usize, grams);
@@ -189,7 +189,7 @@ impl Pairs {
     /// Puts a document into a slot.
     fn hold(&mut self, document: u32) -> u32 {
         let size = self.reader.sets.sizes[document as usize];
-        let held = Slot { document, size, has_sketch: false, next: NONE };
+        let held = ClusterSlot { document, size, has_sketch: false, next: NONE };
         match self.free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = held;
@@ -203,7 +203,7 @@ impl Pairs {
     }
 
     /// Removes the first document of a list.
-    fn drop_head(&mut self, part: &mut Part) {
+    fn drop_head(&mut self, part: &mut ConnectedPart) {
         self.free.push(part.head);
         part.head = self.slots[part.head as usize].next;
     }
@@ -211,12 +211,12 @@ impl Pairs {
 
 /// Clusters of near duplicates.
 pub struct Clusters {
-    pub places: Marks,
+    pub ordinals: RankedBitmap,
     /// The first documents of clusters in which a document has a band of an earlier run.
-    known: Marks,
+    known: RankedBitmap,
     /// The first document of the cluster of each document.
     firsts: Vec<u32>,
-    reader: Reader,
+    reader: SetReader,
     /// An upper bound of the number of pairs that share a band and were not compared.
     pub(super) left_out: u64,
 }
@@ -224,22 +224,22 @@ pub struct Clusters {
 impl Clusters {
     /// Connects all pairs of documents that share a band and whose Jaccard index is at least the threshold. Pairs of documents that
     /// share the band with more than [`MOST`] others may be skipped.
-    pub fn verified(involved: Involved, threshold: f64) -> Result<Self, Error> {
-        Self::verified_within(involved, threshold, IN_MEMORY, MOST)
+    pub fn verified(candidate_documents: CandidateDocuments, threshold: f64) -> Result<Self, Error> {
+        Self::verified_within(candidate_documents, threshold, IN_MEMORY, MOST)
     }
 
     pub(super) fn verified_within(
-        involved: Involved,
+        candidate_documents: CandidateDocuments,
         threshold: f64,
         in_memory: usize,
         most: usize,
     ) -> Result<Self, Error> {
-        let Involved { places, known, mut buckets, sets, .. } = involved;
-        let count = places.count as u32;
+        let CandidateDocuments { ordinals, known, mut buckets, sets, .. } = candidate_documents;
+        let count = ordinals.count as u32;
         if sets.sizes.len() != count as usize {
-            return Err(places::changed());
+            return Err(ordinals::changed());
         }
-        let reader = Reader::new(sets, in_memory).map_err(Error::groups)?;
+        let reader = SetReader::new(sets, in_memory).map_err(Error::groups)?;
         let mut pairs = Pairs::new(reader, threshold, most);
         let mut bucket = Vec::new();
         let phase = Phase::new("comparing", buckets.count(), false);
@@ -249,13 +249,13 @@ impl Clusters {
                 pairs.connect(&mut bucket).map_err(Error::groups)?;
                 bucket.clear();
             }
-            bucket.extend(places.index(at >> 1).map(|document| document as u32));
+            bucket.extend(ordinals.index(at >> 1).map(|document| document as u32));
         }
         pairs.connect(&mut bucket).map_err(Error::groups)?;
-        let mut known_clusters = Marks::default();
-        for (document, place) in (0..count).zip(places.iter()) {
+        let mut known_clusters = RankedBitmap::default();
+        for (document, ordinal) in (0..count).zip(ordinals.iter()) {
             let first = pairs.first(document);
-            if known.contains(place) {
+            if known.contains(ordinal) {
                 known_clusters.insert(first.into());
             }
         }
@@ -265,7 +265,7 @@ impl Clusters {
         for document in 0..count as usize {
             firsts[document] = firsts[firsts[document] as usize];
         }
-        Ok(Self { places, known: known_clusters, firsts, reader, left_out })
+        Ok(Self { ordinals, known: known_clusters, firsts, reader, left_out })
     }
 
     /// Returns a warning if pairs were not compared.
@@ -279,16 +279,16 @@ impl Clusters {
         })
     }
 
-    /// Returns the number of the first document of the cluster of the document at a place, and whether an earlier run had a band of
-    /// one of them. `None` if no document shares a band with it.
-    pub fn first(&self, place: u64) -> Option<(u32, bool)> {
-        let first = self.firsts[self.places.index(place)?];
+    /// Returns the number of the first document of the cluster of the document at an ordinal, and whether an earlier run had a
+    /// band of one of them. `None` if no document shares a band with it.
+    pub fn first(&self, ordinal: u64) -> Option<(u32, bool)> {
+        let first = self.firsts[self.ordinals.index(ordinal)?];
         Some((first, self.known.contains(first.into())))
     }
 
-    /// Returns the Jaccard index of the documents at two places. Both share bands with others.
-    pub fn similarity(&mut self, place: u64, other: u64) -> Result<f64, Error> {
-        let of = |place| self.places.index(place).map(|document| document as u32).ok_or_else(places::changed);
-        self.reader.similarity(of(place)?, of(other)?).map_err(Error::groups)
+    /// Returns the Jaccard index of the documents at two ordinals. Both share bands with others.
+    pub fn similarity(&mut self, ordinal: u64, other: u64) -> Result<f64, Error> {
+        let of = |ordinal| self.ordinals.index(ordinal).map(|document| document as u32).ok_or_else(ordinals::changed);
+        self.reader.similarity(of(ordinal)?, of(other)?).map_err(Error::groups)
     }
 }

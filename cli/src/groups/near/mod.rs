@@ -3,27 +3,27 @@
 //! ```text
 //! sets       sets of grams in a file
 //! sketch     a lower bound of the difference of two sets
-//! involved   documents that share a band, whose sets are stored by a pass over the inputs
+//! candidate_documents  documents that share a band, whose sets are stored by a pass over the inputs
 //! bands      the bands of all documents, stored in a file by the first pass
 //! clusters   the connected components of verified pairs
 //! ```
 //!
 //! The data of all documents is on disk, except for one bit each. Memory holds two bytes for each band that the filter reported as
-//! seen, then about 10 bytes for each involved document, and the numbers of the documents of the largest bucket, which share a
+//! seen, then about 10 bytes for each candidate document, and the numbers of the documents of the largest bucket, which share a
 //! band. A document is compared with a bounded number of others in a bucket, so time grows with the documents and not with their
 //! pairs.
 
 pub mod bands;
+pub mod candidate_documents;
 pub mod clusters;
-pub mod involved;
 mod sets;
 mod sketch;
 
 #[cfg(test)]
 mod tests {
     use crate::groups::near::bands::Bands;
+    use crate::groups::near::candidate_documents::CandidateDocuments;
     use crate::groups::near::clusters::Clusters;
-    use crate::groups::near::involved::Involved;
     use crate::groups::near::sets::Sets;
     use bloomline_text::near::jaccard;
     use proptest::prelude::*;
@@ -54,26 +54,30 @@ mod tests {
             }
         }
         let was_known = |i: usize| bands[i].intersection(known).next().is_some();
-        let told = |i: usize| {
+        let reported = |i: usize| {
             let cluster = (0..documents.len()).filter(|&j| firsts[j] == firsts[i]);
-            let involved = was_known(i) || (0..documents.len()).any(|j| j != i && shares(i, j));
-            involved.then(|| (firsts[i] as u64, cluster.into_iter().any(was_known)))
+            let candidate_documents = was_known(i) || (0..documents.len()).any(|j| j != i && shares(i, j));
+            candidate_documents.then(|| (firsts[i] as u64, cluster.into_iter().any(was_known)))
         };
-        (0..documents.len()).map(told).collect()
+        (0..documents.len()).map(reported).collect()
     }
 
     /// The filter had `known` before, and reports `mistakes` as seen.
-    fn involved(documents: &[Vec<u64>], known: &HashSet<u64>, mistakes: &HashSet<u64>) -> Involved {
+    fn candidate_documents(
+        documents: &[Vec<u64>],
+        known: &HashSet<u64>,
+        mistakes: &HashSet<u64>,
+    ) -> CandidateDocuments {
         let (mut all, mut seen) = (Bands::new(BANDS).unwrap(), known.clone());
         for grams in documents {
             let bands = bands(grams);
             let new: Vec<bool> = bands.iter().map(|&band| seen.insert(band) && !mistakes.contains(&band)).collect();
             all.add(&bands, &new).unwrap();
         }
-        let mut involved = all.involved(!known.is_empty()).unwrap();
-        let places: Vec<u64> = involved.places.iter().collect();
-        places.iter().for_each(|place| involved.push(&documents[*place as usize]).unwrap());
-        involved
+        let mut candidate_documents = all.candidate_documents(!known.is_empty()).unwrap();
+        let ordinals: Vec<u64> = candidate_documents.ordinals.iter().collect();
+        ordinals.iter().for_each(|ordinal| candidate_documents.push(&documents[*ordinal as usize]).unwrap());
+        candidate_documents
     }
 
     fn sets() -> impl Strategy<Value = Vec<Vec<u64>>> {
@@ -102,10 +106,10 @@ mod tests {
             let known = some(known);
             // With bands of an earlier run, a false positive counts as such a band.
             let mistakes = if known.is_empty() { some(mistakes) } else { HashSet::new() };
-            let involved = involved(&documents, &known, &mistakes);
-            let mut clusters = Clusters::verified_within(involved, threshold, in_memory, most).unwrap();
-            let places: Vec<u64> = clusters.places.iter().collect();
-            let first = |place| clusters.first(place).map(|(first, known)| (places[first as usize], known));
+            let candidate_documents = candidate_documents(&documents, &known, &mistakes);
+            let mut clusters = Clusters::verified_within(candidate_documents, threshold, in_memory, most).unwrap();
+            let ordinals: Vec<u64> = clusters.ordinals.iter().collect();
+            let first = |ordinal| clusters.first(ordinal).map(|(first, known)| (ordinals[first as usize], known));
             let found: Vec<_> = (0..documents.len() as u64).map(first).collect();
             if clusters.left_out == 0 {
                 prop_assert_eq!(&found, &expected(&documents, &known, threshold));
@@ -123,24 +127,25 @@ mod tests {
     fn pairs_that_are_not_compared_are_counted() {
         // All share one band, and nothing else.
         for (most, left_out) in [(1, 6), (2, 3), (3, 1), (4, 0)] {
-            let records = (0..5).map(|place| Ok([1 << 8, place << 1]));
-            let mut involved = Involved::new(records, 5, false).unwrap();
-            (0..5).for_each(|gram| involved.push(&[gram]).unwrap());
-            assert_eq!(Clusters::verified_within(involved, 0.5, 0, most).unwrap().left_out, left_out);
+            let records = (0..5).map(|ordinal| Ok([1 << 8, ordinal << 1]));
+            let mut candidate_documents = CandidateDocuments::new(records, 5, false).unwrap();
+            (0..5).for_each(|gram| candidate_documents.push(&[gram]).unwrap());
+            assert_eq!(Clusters::verified_within(candidate_documents, 0.5, 0, most).unwrap().left_out, left_out);
         }
         // Documents that are connected with the last are not left out.
-        let mut involved = Involved::new((0..9).map(|place| Ok([1 << 8, place << 1])), 9, false).unwrap();
-        (0..9).for_each(|gram| involved.push(&[1, 2, 3, 4, 10 + gram]).unwrap());
-        assert_eq!(Clusters::verified_within(involved, 0.5, 0, 1).unwrap().left_out, 0);
+        let mut candidate_documents =
+            CandidateDocuments::new((0..9).map(|ordinal| Ok([1 << 8, ordinal << 1])), 9, false).unwrap();
+        (0..9).for_each(|gram| candidate_documents.push(&[1, 2, 3, 4, 10 + gram]).unwrap());
+        assert_eq!(Clusters::verified_within(candidate_documents, 0.5, 0, 1).unwrap().left_out, 0);
     }
 
     #[test]
     fn documents_of_which_no_set_came_are_an_error() {
         let documents = [vec![1, 2], vec![1, 2]];
-        let mut involved = involved(&documents, &HashSet::new(), &HashSet::new());
-        involved.sets = Sets::new().unwrap();
-        involved.push(&documents[0]).unwrap();
-        let error = Clusters::verified(involved, 0.5).err().expect("a set is missing").to_string();
+        let mut candidate_documents = candidate_documents(&documents, &HashSet::new(), &HashSet::new());
+        candidate_documents.sets = Sets::new().unwrap();
+        candidate_documents.push(&documents[0]).unwrap();
+        let error = Clusters::verified(candidate_documents, 0.5).err().expect("a set is missing").to_string();
         assert!(error.contains("an input changed"), "{error}");
     }
 }

@@ -1,6 +1,6 @@
 //! Sets of grams on disk, and their comparison.
 
-use crate::word_file::WordFile;
+use crate::u64_file::U64File;
 use bloomline_text::near::jaccard;
 use std::collections::HashMap;
 use std::io;
@@ -13,7 +13,7 @@ const OVERHEAD: usize = 12;
 
 /// Sets of grams in a file, in the order of documents.
 pub struct Sets {
-    grams: WordFile,
+    grams: U64File,
     /// The number of grams in each set.
     pub sizes: Vec<u32>,
     /// The number of grams before each [`STRIDE`] sets.
@@ -22,7 +22,7 @@ pub struct Sets {
 
 impl Sets {
     pub fn new() -> io::Result<Self> {
-        Ok(Self { grams: WordFile::new()?, sizes: Vec::new(), starts: Vec::new() })
+        Ok(Self { grams: U64File::new()?, sizes: Vec::new(), starts: Vec::new() })
     }
 
     /// Appends the set of the next document.
@@ -48,7 +48,7 @@ impl Sets {
 }
 
 /// A reader that compares sets and caches some of them.
-pub struct Reader {
+pub struct SetReader {
     pub sets: Sets,
     known: HashMap<u32, Vec<u64>>,
     /// The bytes for cached sets, and the grams that still fit.
@@ -59,7 +59,7 @@ pub struct Reader {
     bytes: Vec<u8>,
 }
 
-impl Reader {
+impl SetReader {
     /// Reads sets that are complete.
     pub fn new(mut sets: Sets, memory: usize) -> io::Result<Self> {
         sets.grams.flush()?;

@@ -59,10 +59,10 @@ mod tests {
                 });
             }
             let all = sets[0].symmetric_difference(&sets[1]).count() as u64;
-            let told = sketches.apart(1, 3);
-            prop_assert!(told <= all && (all - told).is_multiple_of(2));
+            let reported = sketches.apart(1, 3);
+            prop_assert!(reported <= all && (all - reported).is_multiple_of(2));
             // With 512 cells, each gram has a cell of its own.
-            prop_assert!(grams < 200 || told == all);
+            prop_assert!(grams < 200 || reported == all);
         }
     }
 }

@@ -22,12 +22,12 @@ impl LineEnds {
     }
 
     /// Adds the kinds of some lines.
-    pub(super) fn take(&self, Kinds(kinds): Kinds) {
+    pub(super) fn take(&self, LineEndKinds(kinds): LineEndKinds) {
         if !self.is_told || self.seen.load(Relaxed) | kinds == self.seen.load(Relaxed) {
             return;
         }
         let before = self.seen.fetch_or(kinds, Relaxed);
-        if before != Kinds::BOTH && before | kinds == Kinds::BOTH {
+        if before != LineEndKinds::BOTH && before | kinds == LineEndKinds::BOTH {
             warn(
                 "some lines end with CR LF and others with LF, and lines that differ only in this are different; give --crlf if they are equal",
             );
@@ -37,9 +37,9 @@ impl LineEnds {
 
 /// The kinds of line ends that lines have.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Kinds(u8);
+pub(super) struct LineEndKinds(u8);
 
-impl Kinds {
+impl LineEndKinds {
     const BOTH: u8 = 3;
 
     /// Adds the kind of a key or a line without its end. An empty one has no kind.
@@ -48,7 +48,7 @@ impl Kinds {
     }
 
     /// Returns the kinds of a sample of the first `count` lines.
-    pub(super) fn of_sample(chunk: &Chunk, count: usize) -> Self {
+    pub(super) fn from_sample(chunk: &Chunk, count: usize) -> Self {
         let (mut kinds, step) = (Self::default(), count.div_ceil(SAMPLED).max(1));
         for line in (0..count).step_by(step) {
             kinds.add(&chunk.bytes()[chunk.start_of(line)..chunk.start_of(line + 1) - 1]);

@@ -1,13 +1,13 @@
 //! The interface of lines to groups: the records of lines or documents, and the decisions about them.
 
-use crate::documents::Documents;
+use crate::documents::DocumentBatch;
 use crate::error::Error;
-use crate::groups::decisions::{Decided, Verdict};
-use crate::groups::near::involved::Collecting;
-use crate::groups::records::Records;
-use crate::input::lines::aside::Aside;
+use crate::groups::decisions::{Decisions, LineVerdict};
+use crate::groups::near::candidate_documents::GramCollector;
+use crate::groups::records::RecordFile;
 use crate::input::lines::keys::Keys;
-use crate::input::lines::{Hashing, Lines, What};
+use crate::input::lines::skip::SkipReason;
+use crate::input::lines::{HashOptions, KeySource, Lines};
 use crate::key::json::Pointer;
 use crate::values::OnError;
 use bloomline_text::Document;
@@ -29,14 +29,14 @@ impl Lines {
         near: &Near,
         insert: impl FnOnce(&[u64], &mut [bool]) -> Result<usize, Error>,
     ) -> Result<usize, Error> {
-        let Documents { bands, new_bands, .. } = &mut self.documents;
+        let DocumentBatch { bands, new_bands, .. } = &mut self.documents;
         let bands = &bands[..near.bands() * self.found.len()];
         new_bands.resize(bands.len(), false);
         insert(bands, new_bands)
     }
 
     /// Marks the lines of input number `input` that are to be compared.
-    pub fn want(&mut self, input: usize, collecting: &mut Collecting) {
+    pub fn want(&mut self, input: usize, collecting: &mut GramCollector) {
         self.marks.clear();
         let count = self.count();
         self.marks.resize(count, None);
@@ -46,11 +46,11 @@ impl Lines {
     }
 
     /// Makes the sets of grams of the marked lines.
-    pub fn make_sets(&mut self, hashing: &Hashing) {
+    pub fn make_sets(&mut self, hashing: &HashOptions) {
         let Self { chunk, rows, documents, marks, sets: Sets { grams, ends }, .. } = self;
         grams.clear();
         ends.clear();
-        let What::Document(rule, _) = &hashing.what else { return };
+        let KeySource::Document(rule, _) = &hashing.what else { return };
         let mut wanted = marks.iter().map(Option::is_some);
         if let Some(rows) = rows {
             return rows.each_text(&mut |text| {
@@ -73,13 +73,13 @@ impl Lines {
     }
 
     /// Records the lines of input number `input` that passed.
-    pub fn record(&self, input: usize, on_error: OnError, records: &mut Records) -> io::Result<()> {
-        records.places.take(input, !self.header().is_empty(), self.passed);
-        let (mut asides, mut key) = (self.keys.asides.iter().peekable(), 0);
-        let Documents { bands, new_bands, .. } = &self.documents;
+    pub fn record(&self, input: usize, on_error: OnError, records: &mut RecordFile) -> io::Result<()> {
+        records.ordinals.take(input, !self.header().is_empty(), self.passed);
+        let (mut skipped, mut key) = (self.keys.skipped.iter().peekable(), 0);
+        let DocumentBatch { bands, new_bands, .. } = &self.documents;
         let per = new_bands.len() / self.found.len().max(1);
         for line in 0..self.passed {
-            match asides.next_if(|(aside, _)| *aside == line) {
+            match skipped.next_if(|(skip, _)| *skip == line) {
                 Some((_, why)) => records.add_aside(why.code(on_error))?,
                 None => {
                     let (score, id) = (self.values.score(key), self.values.id(key));
@@ -102,23 +102,23 @@ impl Lines {
         input: usize,
         kept: bool,
         emptied: Option<&Pointer>,
-        decided: &mut Decided,
+        decisions: &mut Decisions,
     ) -> io::Result<u64> {
-        let (header, which) = (!self.header().is_empty(), decided.print.which);
+        let (header, which) = (!self.header().is_empty(), decisions.print.which);
         let (is_rows, count) = (self.is_rows(), self.count());
-        let Self { marks, times, keys: Keys { asides, .. }, chunk, documents, .. } = self;
+        let Self { marks, times, keys: Keys { skipped, .. }, chunk, documents, .. } = self;
         marks.clear();
         marks.resize(count, Some(which.takes(1)));
         times.clear();
-        if decided.print.counted {
+        if decisions.print.counted {
             times.resize(count, 1);
         }
-        decided.take(input, header, count, |line, verdict| match verdict {
-            Verdict::Stays { count } => {
+        decisions.take(input, header, count, |line, verdict| match verdict {
+            LineVerdict::Stays { count } => {
                 marks[line] = Some(which.takes(count));
                 times.get_mut(line).into_iter().for_each(|times| *times = count);
             }
-            Verdict::Goes { .. } => {
+            LineVerdict::Goes { .. } => {
                 marks[line] = Some(emptied.is_some());
                 let Some(pointer) = emptied else { return };
                 // It is counted with the document that is kept.
@@ -130,24 +130,24 @@ impl Lines {
                     documents.empty(&chunk.bytes()[start..chunk.start_of(line + 1) - 1], start, pointer);
                 }
             }
-            Verdict::Aside(code) => {
-                let aside = Aside::of(code);
-                marks[line] = match &aside {
-                    Aside::Empty(stays) => Some(*stays),
-                    aside => (aside.treated(OnError::Fail) == Some(OnError::Keep)).then_some(kept),
+            LineVerdict::Aside(code) => {
+                let skip = SkipReason::from_skipped(code);
+                marks[line] = match &skip {
+                    SkipReason::Empty(stays) => Some(*stays),
+                    skip => (skip.policy(OnError::Fail) == Some(OnError::Keep)).then_some(kept),
                 };
-                asides.push((line, aside));
+                skipped.push((line, skip));
             }
         })?;
         // Only lines with keys have counts.
-        let (mut lines, mut aside) = (0.., asides.iter().peekable());
+        let (mut lines, mut skip) = (0.., skipped.iter().peekable());
         times.retain(|_| {
             let line = lines.next();
-            aside.next_if(|(aside, _)| Some(*aside) == line).is_none()
+            skip.next_if(|(skip, _)| Some(*skip) == line).is_none()
         });
         self.passed = count;
-        let stay = asides.iter().filter(|(line, _)| marks[*line] == Some(true));
-        let kept = stay.filter(|(_, why)| !matches!(why, Aside::Empty(_))).count();
+        let stay = skipped.iter().filter(|(line, _)| marks[*line] == Some(true));
+        let kept = stay.filter(|(_, why)| !matches!(why, SkipReason::Empty(_))).count();
         Ok((marks.iter().filter(|mark| **mark == Some(true)).count() - kept) as u64)
     }
 
@@ -156,8 +156,8 @@ impl Lines {
         &self,
         mut each: impl FnMut(usize, Document<'_>, &str, &str) -> io::Result<()>,
     ) -> io::Result<()> {
-        let mut asides = self.keys.asides.iter().peekable();
-        let with_document = (0..self.passed).filter(|line| asides.next_if(|(aside, _)| aside == line).is_none());
+        let mut skipped = self.keys.skipped.iter().peekable();
+        let with_document = (0..self.passed).filter(|line| skipped.next_if(|(skip, _)| skip == line).is_none());
         for (number, line) in with_document.enumerate() {
             let (document, text) = self.documents.get(number);
             each(line, document, text, self.values.id(number))?;

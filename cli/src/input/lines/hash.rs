@@ -1,15 +1,15 @@
 //! The hashes of the keys of lines and rows, or of their documents.
 
-use crate::input::lines::aside::Aside;
-use crate::input::lines::ends::Kinds;
-use crate::input::lines::{Hashing, Lines, What};
+use crate::input::lines::ends::LineEndKinds;
+use crate::input::lines::skip::SkipReason;
+use crate::input::lines::{HashOptions, KeySource, Lines};
 use crate::input::table::Rows;
-use crate::key::fault::Fault;
+use crate::key::error::KeyError;
 use crate::values::OnError;
 
 impl Lines {
     /// Splits the lines without hashing them.
-    pub fn split(&mut self, hashing: &Hashing) {
+    pub fn split(&mut self, hashing: &HashOptions) {
         self.keys.clear();
         self.documents.clear();
         self.values.clear();
@@ -17,7 +17,7 @@ impl Lines {
     }
 
     /// Splits the lines and hashes each. A byte order mark at the start of an input is not part of a line.
-    pub fn hash(&mut self, hashing: &Hashing) {
+    pub fn hash(&mut self, hashing: &HashOptions) {
         self.split(hashing);
         if let Some(rows) = self.rows.clone() {
             return self.hash_rows(&*rows, hashing);
@@ -30,19 +30,19 @@ impl Lines {
         // A last line without an end has no kind.
         let whole = count - usize::from(chunk.unended && count > 0);
         match &hashing.what {
-            What::Key(rule, None) if rule.is_line() && !skip_blank => {
+            KeySource::Key(rule, None) if rule.is_line() && !skip_blank => {
                 if chunk.end == b'\n' {
-                    hashing.ends.take(Kinds::of_sample(chunk, whole));
+                    hashing.ends.take(LineEndKinds::from_sample(chunk, whole));
                 }
                 keys.hashes.extend(lines.map(|line| hasher.bytes(&bytes[line])));
             }
-            What::Key(rule, second) => {
+            KeySource::Key(rule, second) => {
                 let rule = own_rule.as_deref().unwrap_or(rule);
-                let (has_cr, mut kinds) = (chunk.end == b'\n' && rule.may_end_with_cr(), Kinds::default());
+                let (has_cr, mut kinds) = (chunk.end == b'\n' && rule.may_end_with_cr(), LineEndKinds::default());
                 for (i, line) in lines.enumerate() {
                     let line = &bytes[line];
                     if skip_blank && line.trim_ascii_start().is_empty() {
-                        keys.asides.push((i, Aside::Blank));
+                        keys.skipped.push((i, SkipReason::Blank));
                         continue;
                     }
                     let is_open = chunk.open && i + 1 == count;
@@ -56,13 +56,13 @@ impl Lines {
                 }
                 hashing.ends.take(kinds);
             }
-            What::Document(rule, on_error) => {
+            KeySource::Document(rule, on_error) => {
                 for (i, line) in lines.enumerate() {
                     match documents.push(&bytes[line.clone()], line.start, rule, hasher) {
                         Ok(()) if rule.second.is_some() && !keys.take_document(i, documents, rule) => {}
                         Ok(()) => values.push(&hashing.values, &bytes[line]),
-                        Err(fault) => {
-                            keys.asides.push((i, Aside::Fault(fault)));
+                        Err(key_error) => {
+                            keys.skipped.push((i, SkipReason::Fault(key_error)));
                             if *on_error == OnError::Fail {
                                 break;
                             }
@@ -74,12 +74,12 @@ impl Lines {
     }
 
     /// Hashes each row.
-    fn hash_rows(&mut self, rows: &dyn Rows, hashing: &Hashing) {
+    fn hash_rows(&mut self, rows: &dyn Rows, hashing: &HashOptions) {
         let Self { keys, documents, values: found, scratch, .. } = self;
         let (hasher, mut row, mut failed) = (&hashing.hasher, 0, None);
         match &hashing.what {
-            What::Key(rule, second) => rows.hash(rule, second.as_ref(), hashing, scratch, keys),
-            What::Document(rule, on_error) => rows.each_text(&mut |text| {
+            KeySource::Key(rule, second) => rows.hash(rule, second.as_ref(), hashing, scratch, keys),
+            KeySource::Document(rule, on_error) => rows.each_text(&mut |text| {
                 match text {
                     // After a failure, texts are skipped.
                     Some(text) if failed.is_none() || *on_error != OnError::Fail => {
@@ -90,7 +90,8 @@ impl Lines {
                     }
                     _ => {
                         failed.get_or_insert(row);
-                        keys.asides.push((row, Aside::Fault(Fault::NoText { pointer: rule.pointer.to_string() })));
+                        keys.skipped
+                            .push((row, SkipReason::Fault(KeyError::NoText { pointer: rule.pointer.to_string() })));
                     }
                 }
                 row += 1;
@@ -99,9 +100,9 @@ impl Lines {
         if hashing.values.is_nothing() {
             return;
         }
-        let (mut row, mut aside) = (0, keys.asides.iter().peekable());
+        let (mut row, mut skip) = (0, keys.skipped.iter().peekable());
         rows.each_value(&mut |values| {
-            if aside.next_if(|(aside, _)| *aside == row).is_none() {
+            if skip.next_if(|(skip, _)| *skip == row).is_none() {
                 found.push_row(&hashing.values, values);
             }
             row += 1;
@@ -110,6 +111,6 @@ impl Lines {
 }
 
 /// Returns the fault of a record whose quoted field is not closed.
-fn open_quote(hashing: &Hashing) -> Fault {
-    Fault::Quote { has_escape: hashing.format.csv.is_some_and(|csv| csv.escape.is_some()) }
+fn open_quote(hashing: &HashOptions) -> KeyError {
+    KeyError::Quote { has_escape: hashing.format.csv.is_some_and(|csv| csv.escape.is_some()) }
 }

@@ -1,9 +1,9 @@
 //! The hashes of the keys of lines.
 
-use crate::documents::Documents;
+use crate::documents::DocumentBatch;
 use crate::documents::rule::DocumentRule;
-use crate::input::lines::aside::Aside;
-use crate::key::fault::Fault;
+use crate::input::lines::skip::SkipReason;
+use crate::key::error::KeyError;
 use crate::values::OnError;
 use bloomline::KeyHasher;
 
@@ -15,14 +15,14 @@ pub struct Keys {
     /// The 128-bit fingerprint of each key: its hash and a second hash. Empty unless wanted.
     pub(super) fingerprints: Vec<u128>,
     /// Lines without a key or a document, in order, and the reasons.
-    pub(super) asides: Vec<(usize, Aside)>,
+    pub(super) skipped: Vec<(usize, SkipReason)>,
 }
 
 impl Keys {
     pub(super) fn clear(&mut self) {
         self.hashes.clear();
         self.fingerprints.clear();
-        self.asides.clear();
+        self.skipped.clear();
     }
 
     /// Adds the key of a line, treating excluded nulls as `nulls`. Returns true if there is a key.
@@ -31,7 +31,7 @@ impl Keys {
     pub fn take(
         &mut self,
         line: usize,
-        key: Result<&[u8], Fault>,
+        key: Result<&[u8], KeyError>,
         hasher: &KeyHasher,
         second: Option<&KeyHasher>,
         nulls: OnError,
@@ -44,17 +44,17 @@ impl Keys {
                 self.fingerprints.extend(second.map(both));
                 return true;
             }
-            Err(Fault::Null) => Aside::Null(nulls),
-            Err(fault) => Aside::Fault(fault),
+            Err(KeyError::Null) => SkipReason::Null(nulls),
+            Err(key_error) => SkipReason::Fault(key_error),
         };
-        self.asides.push((line, why));
+        self.skipped.push((line, why));
         false
     }
 
     /// Adds the fingerprint of the last document, which is on line `line`. Returns false if there is nothing to compare.
-    pub(super) fn take_document(&mut self, line: usize, documents: &Documents, rule: &DocumentRule) -> bool {
+    pub(super) fn take_document(&mut self, line: usize, documents: &DocumentBatch, rule: &DocumentRule) -> bool {
         let Some(fingerprint) = documents.fingerprint(rule) else {
-            self.asides.push((line, Aside::Empty(documents.stays_alone(rule))));
+            self.skipped.push((line, SkipReason::Empty(documents.stays_alone(rule))));
             return false;
         };
         self.hashes.push((fingerprint >> 64) as u64);

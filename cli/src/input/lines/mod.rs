@@ -1,25 +1,25 @@
 //! The lines of a chunk, and the results for each.
 
-mod aside;
 pub mod ends;
 mod groups;
 mod hash;
 pub mod keys;
 mod print;
+mod skip;
 
 use crate::documents::rule::DocumentRule;
-use crate::documents::{Documents, UnitCounts};
+use crate::documents::{DocumentBatch, UnitCounts};
 use crate::error::Error;
-use crate::groups::values::{Found, Wanted as Values};
+use crate::groups::values::{FoundValues, ValueProjection as Values};
 use crate::input::chunks::{Chunk, Chunks};
-use crate::input::lines::aside::Aside;
 use crate::input::lines::ends::LineEnds;
 use crate::input::lines::groups::Sets;
 use crate::input::lines::keys::Keys;
+use crate::input::lines::skip::SkipReason;
 use crate::input::split::LineFormat;
 use crate::input::table::Rows;
-use crate::key::fault::Fault;
-use crate::key::{KeyRule, Scratch};
+use crate::key::error::KeyError;
+use crate::key::{KeyRule, KeyScratch};
 use crate::values::OnError;
 use bloomline::KeyHasher;
 use bloomline_text::Set;
@@ -37,9 +37,9 @@ pub struct Lines {
     rule: Option<Arc<KeyRule>>,
     keys: Keys,
     /// The documents, if wanted: one for each line that has a key.
-    documents: Documents,
+    documents: DocumentBatch,
     /// The other values read of each line with a key, if wanted.
-    values: Found,
+    values: FoundValues,
     /// The result for each key, in order.
     found: Vec<bool>,
     /// The sets of grams of the marked lines.
@@ -50,12 +50,12 @@ pub struct Lines {
     marks: Vec<Option<bool>>,
     /// The number of lines up to the last one with a mark, or with a mark but for being skipped.
     passed: usize,
-    scratch: Scratch,
+    scratch: KeyScratch,
 }
 
 /// The numbers of lines without a key.
 #[derive(Default)]
-pub struct AsideCounts {
+pub struct SkipCounts {
     /// Lines that should have a key, and those of them that are kept.
     pub faults: usize,
     pub kept: usize,
@@ -68,7 +68,7 @@ pub const COUNT: &str = "count";
 
 /// The prefix of a printed line.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Before {
+pub enum Prefix {
     Nothing,
     /// "new" or "dup", so all lines are printed.
     Mark,
@@ -80,12 +80,12 @@ pub enum Before {
 
 /// The options for hashing lines.
 #[derive(Clone)]
-pub struct Hashing {
+pub struct HashOptions {
     pub format: LineFormat,
     /// The filter's hasher.
     pub hasher: KeyHasher,
     /// The part of a line that is hashed.
-    pub what: What,
+    pub what: KeySource,
     /// The treatment of a line with a null in its key, if nulls are excluded.
     pub nulls: OnError,
     /// The other values to read of lines.
@@ -94,9 +94,9 @@ pub struct Hashing {
     pub ends: Arc<LineEnds>,
 }
 
-impl Hashing {
+impl HashOptions {
     /// Hashes keys and reads no other values.
-    pub fn of_keys(hasher: &KeyHasher, format: LineFormat, what: What, nulls: OnError) -> Self {
+    pub fn for_keys(hasher: &KeyHasher, format: LineFormat, what: KeySource, nulls: OnError) -> Self {
         let (hasher, values, ends) = (hasher.clone(), Values::default(), Arc::default());
         Self { format, hasher, what, nulls, values, ends }
     }
@@ -104,14 +104,14 @@ impl Hashing {
 
 /// The part of a line that is hashed.
 #[derive(Clone)]
-pub enum What {
+pub enum KeySource {
     /// The key; with a second hasher, fingerprints too.
     Key(KeyRule, Option<KeyHasher>),
     /// The keys of its document. If lines without a document are failures, nothing is hashed after the first.
     Document(DocumentRule, OnError),
 }
 
-impl What {
+impl KeySource {
     /// Returns the rule for keys; `None` for documents.
     pub fn rule(&self) -> Option<&KeyRule> {
         if let Self::Key(rule, _) = self { Some(rule) } else { None }
@@ -148,23 +148,23 @@ impl Lines {
         kept: bool,
         find: impl FnOnce(&[u64], &[u128], &mut [bool]) -> Result<usize, Error>,
     ) -> Result<(), Error> {
-        let failed = self.keys.asides.iter().find(|(_, aside)| aside.treated(on_error) == Some(OnError::Fail));
+        let failed = self.keys.skipped.iter().find(|(_, skip)| skip.policy(on_error) == Some(OnError::Fail));
         let end = failed.map_or(self.count(), |(line, _)| *line);
-        let asides = &self.keys.asides[..self.keys.asides.partition_point(|(line, _)| *line < end)];
-        let keys = end - asides.len();
+        let skipped = &self.keys.skipped[..self.keys.skipped.partition_point(|(line, _)| *line < end)];
+        let keys = end - skipped.len();
         self.found.resize(keys, false);
         let fingerprints = &self.keys.fingerprints[..keys.min(self.keys.fingerprints.len())];
         let hashes = &self.keys.hashes[..keys.min(self.keys.hashes.len())];
         let known = find(hashes, fingerprints, &mut self.found)?;
         let mut found = self.found[..known].iter().copied().map(Some);
         self.marks.clear();
-        for (line, why) in asides {
+        for (line, why) in skipped {
             self.marks.extend(found.by_ref().take(line - self.marks.len()));
             if self.marks.len() < *line {
                 break;
             }
-            let is_kept = why.treated(on_error) == Some(OnError::Keep);
-            self.marks.push(if let Aside::Empty(stays) = why { Some(*stays) } else { is_kept.then_some(kept) });
+            let is_kept = why.policy(on_error) == Some(OnError::Keep);
+            self.marks.push(if let SkipReason::Empty(stays) = why { Some(*stays) } else { is_kept.then_some(kept) });
         }
         self.marks.extend(found);
         self.passed = self.marks.len();
@@ -182,12 +182,12 @@ impl Lines {
         fpr: impl FnOnce(&S) -> f64,
     ) -> Result<UnitCounts, Error> {
         let (mut documents, mut counts) = (mem::take(&mut self.documents), UnitCounts::default());
-        let decided = self.mark(on_error, true, |_, _, kept| {
+        let decisions = self.mark(on_error, true, |_, _, kept| {
             counts = documents.decide(rule, set, fpr, kept)?;
             Ok(kept.len())
         });
         self.documents = documents;
-        decided.map(|()| counts)
+        decisions.map(|()| counts)
     }
 
     /// Returns the number of documents that are kept at least in part, after [`decide`](Self::decide).
@@ -206,31 +206,31 @@ impl Lines {
     }
 
     /// Counts the lines that passed without a key, if bad input is treated as `on_error`.
-    pub fn count_asides(&self, on_error: OnError) -> AsideCounts {
-        let mut counts = AsideCounts::default();
-        for (_, aside) in self.keys.asides.iter().take_while(|(line, _)| *line < self.passed) {
-            let treated = aside.treated(on_error);
-            counts.blank += usize::from(matches!(aside, Aside::Blank));
-            counts.faults += usize::from(treated.is_some());
-            counts.kept += usize::from(treated == Some(OnError::Keep));
+    pub fn count_asides(&self, on_error: OnError) -> SkipCounts {
+        let mut counts = SkipCounts::default();
+        for (_, skip) in self.keys.skipped.iter().take_while(|(line, _)| *line < self.passed) {
+            let policy = skip.policy(on_error);
+            counts.blank += usize::from(matches!(skip, SkipReason::Blank));
+            counts.faults += usize::from(policy.is_some());
+            counts.kept += usize::from(policy == Some(OnError::Keep));
         }
         counts
     }
 
     /// Returns the first line that passed without a required key, and the fault.
-    pub fn first_fault(&self) -> Option<(usize, &Fault)> {
-        let mut faults = self.keys.asides.iter().filter_map(|(line, why)| Some((*line, why.fault()?)));
+    pub fn first_fault(&self) -> Option<(usize, &KeyError)> {
+        let mut faults = self.keys.skipped.iter().filter_map(|(line, why)| Some((*line, why.key_error()?)));
         // The treatment of nulls was chosen by the user.
-        faults.find(|(_, fault)| **fault != Fault::Null).filter(|(line, _)| *line < self.passed)
+        faults.find(|(_, key_error)| **key_error != KeyError::Null).filter(|(line, _)| *line < self.passed)
     }
 
     /// Removes and returns the fault of the first line that did not pass, if it has one.
-    pub fn take_fault(&mut self) -> Option<Fault> {
-        let i = self.keys.asides.iter().position(|&(line, _)| line == self.passed)?;
-        match self.keys.asides.remove(i).1 {
-            Aside::Blank | Aside::Empty(_) => None,
-            Aside::Fault(fault) => Some(fault),
-            Aside::Null(_) => Some(Fault::Null),
+    pub fn take_fault(&mut self) -> Option<KeyError> {
+        let i = self.keys.skipped.iter().position(|&(line, _)| line == self.passed)?;
+        match self.keys.skipped.remove(i).1 {
+            SkipReason::Blank | SkipReason::Empty(_) => None,
+            SkipReason::Fault(key_error) => Some(key_error),
+            SkipReason::Null(_) => Some(KeyError::Null),
         }
     }
 

@@ -1,8 +1,8 @@
 //! Printing of lines, with their prefixes.
 
 use crate::input::chunks::BYTE_ORDER_MARK;
-use crate::input::lines::{Before, COUNT, Lines};
-use crate::input::table::{Encode, Wish};
+use crate::input::lines::{COUNT, Lines, Prefix};
+use crate::input::table::{Encode, TableOptions};
 use crate::key::json::members;
 use crate::values::LineEnd;
 use memchr::memmem;
@@ -28,82 +28,82 @@ impl Lines {
     }
 
     /// Selects the rows with the mark, with the prefix in a column of its own, if these are rows.
-    pub fn select(&self, before: Before, mark: bool, wish: Wish) -> Option<Encode> {
+    pub fn select(&self, before: Prefix, mark: bool, write_options: TableOptions) -> Option<Encode> {
         let rows = self.rows.clone()?;
-        let marked = |own: &Option<bool>| own.is_some_and(|own| before == Before::Mark || own == mark);
+        let marked = |own: &Option<bool>| own.is_some_and(|own| before == Prefix::Mark || own == mark);
         let mut wanted: Vec<bool> = self.marks.iter().map(marked).collect();
         wanted.resize(self.count(), false);
-        let (texts, mut notes) = self.documents.rewritten(self.keys.asides.iter().map(|(row, _)| *row), self.count());
+        let (texts, mut notes) = self.documents.rewritten(self.keys.skipped.iter().map(|(row, _)| *row), self.count());
         let mut counts = None;
         match before {
-            Before::Nothing => {}
-            Before::Mark => {
+            Prefix::Nothing => {}
+            Prefix::Mark => {
                 let text = |mark: &Option<bool>| mark.map(|new| if new { "new" } else { "dup" }.to_owned());
                 notes = Some(self.marks.iter().map(text).collect());
             }
-            Before::Count | Before::Member => {
-                let (mut times, mut asides) = (self.times.iter(), self.keys.asides.iter().peekable());
+            Prefix::Count | Prefix::Member => {
+                let (mut times, mut skipped) = (self.times.iter(), self.keys.skipped.iter().peekable());
                 let count = |row: usize| {
-                    let aside = asides.next_if(|(other, _)| *other == row).is_some();
-                    if aside { 1 } else { times.next().copied().unwrap_or(1) }
+                    let skip = skipped.next_if(|(other, _)| *other == row).is_some();
+                    if skip { 1 } else { times.next().copied().unwrap_or(1) }
                 };
                 counts = Some((0..self.count()).map(count).collect());
             }
         }
-        Some(Box::new(move || rows.encode(&wanted, texts, notes, counts, wish)))
+        Some(Box::new(move || rows.encode(&wanted, texts, notes, counts, write_options)))
     }
 
     /// True if at least one line is printed.
-    pub fn prints(&self, before: Before, mark: bool) -> bool {
+    pub fn prints(&self, before: Prefix, mark: bool) -> bool {
         self.first_printed(before, mark).is_some()
     }
 
     /// Returns the number of the first line that is printed.
-    fn first_printed(&self, before: Before, mark: bool) -> Option<usize> {
-        self.marks.iter().position(|own| own.is_some_and(|own| before == Before::Mark || own == mark))
+    fn first_printed(&self, before: Prefix, mark: bool) -> Option<usize> {
+        self.marks.iter().position(|own| own.is_some_and(|own| before == Prefix::Mark || own == mark))
     }
 
     /// True if the output starts with a byte order mark: the input's, before its header or first line. If the first printed line
     /// begins with the same bytes, a mark is added too, because readers remove the first one.
-    pub fn has_byte_order_mark(&self, header: bool, before: Before, mark: bool) -> bool {
+    pub fn has_byte_order_mark(&self, header: bool, before: Prefix, mark: bool) -> bool {
         if header {
             return self.header().starts_with(BYTE_ORDER_MARK);
         }
         let first = self.first_printed(before, mark);
         let starts_with_one = |line| self.chunk.bytes()[self.chunk.start_of(line)..].starts_with(BYTE_ORDER_MARK);
-        let is_text = |line| before == Before::Nothing && starts_with_one(line);
+        let is_text = |line| before == Prefix::Nothing && starts_with_one(line);
         first.is_some_and(|line| line == 0 && self.chunk.start() > 0 || is_text(line))
     }
 
     /// Writes the header of the input without its byte order mark, after a name for the prefix. It ends as the lines do.
-    pub fn print_header(&self, before: Before, eol: Option<LineEnd>, out: &mut impl Write) -> io::Result<()> {
+    pub fn print_header(&self, before: Prefix, eol: Option<LineEnd>, out: &mut impl Write) -> io::Result<()> {
         let header = self.header();
         let name: &[u8] = match before {
-            Before::Nothing | Before::Member => b"",
-            Before::Mark => b"mark\t",
-            Before::Count => b"  count ",
+            Prefix::Nothing | Prefix::Member => b"",
+            Prefix::Mark => b"mark\t",
+            Prefix::Count => b"  count ",
         };
         out.write_all(name)?;
         write_line(header.strip_prefix(BYTE_ORDER_MARK).unwrap_or(header), eol, out)
     }
 
     /// Writes the lines with the mark, with their prefixes.
-    pub fn print(&self, before: Before, mark: bool, eol: Option<LineEnd>, out: &mut impl Write) -> io::Result<()> {
+    pub fn print(&self, before: Prefix, mark: bool, eol: Option<LineEnd>, out: &mut impl Write) -> io::Result<()> {
         match before {
-            Before::Nothing if eol.is_none() => self.print_bare(mark, out),
-            Before::Nothing => {
+            Prefix::Nothing if eol.is_none() => self.print_bare(mark, out),
+            Prefix::Nothing => {
                 let mut lines = self.stretches(|_, _| false).filter(|(_, own)| *own == Some(mark));
                 lines.try_for_each(|(line, _)| write_line(line, eol, out))
             }
-            Before::Mark => self.annotate(eol, out),
-            Before::Count => self.print_counted(mark, out, |line, times, _, out| {
+            Prefix::Mark => self.annotate(eol, out),
+            Prefix::Count => self.print_counted(mark, out, |line, times, _, out| {
                 match times {
                     1 => out.write_all(b"      1 ")?,
                     times => write!(out, "{times:7} ")?,
                 }
                 write_line(line, eol, out)
             }),
-            Before::Member => {
+            Prefix::Member => {
                 let mut edits = self.documents.edits().iter().peekable();
                 self.print_counted(mark, out, |line, times, is_fault, out| {
                     let start = line.as_ptr().addr() - self.chunk.bytes().as_ptr().addr();
@@ -135,11 +135,11 @@ impl Lines {
         out: &mut W,
         mut write: impl FnMut(&[u8], u64, bool, &mut W) -> io::Result<()>,
     ) -> io::Result<()> {
-        let (mut times, mut asides) = (self.times.iter(), self.keys.asides.iter().peekable());
+        let (mut times, mut skipped) = (self.times.iter(), self.keys.skipped.iter().peekable());
         self.stretches(|_, _| false).enumerate().try_for_each(|(i, (line, own))| {
-            let aside = asides.next_if(|(line, _)| *line == i);
-            let times = if aside.is_some() { 1 } else { times.next().copied().unwrap_or(1) };
-            let is_fault = aside.is_some_and(|(_, why)| why.fault().is_some());
+            let skip = skipped.next_if(|(line, _)| *line == i);
+            let times = if skip.is_some() { 1 } else { times.next().copied().unwrap_or(1) };
+            let is_fault = skip.is_some_and(|(_, why)| why.key_error().is_some());
             if own == Some(mark) { write(line, times, is_fault, out) } else { Ok(()) }
         })
     }

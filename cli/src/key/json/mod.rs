@@ -2,7 +2,7 @@
 //!
 //! The document is never parsed into a tree: values that the pointer passes are checked and skipped.
 
-use crate::places::places;
+use crate::byte_scan::places;
 use memchr::memchr;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -24,7 +24,7 @@ pub struct Pointer {
 
 /// A value as a key represents it.
 #[derive(Debug, PartialEq)]
-pub enum Found<'a> {
+pub enum JsonSpan<'a> {
     /// The content of a string.
     Text(&'a str),
     /// The text of another scalar as written, or the compact text of an array or object with members sorted by name. So 1 and 1.0
@@ -38,7 +38,7 @@ const ESCAPE: &str = "in the names of a JSON pointer, write \"~0\" for \"~\" and
 
 /// The reason why a document cannot be read.
 #[derive(Debug, PartialEq)]
-pub struct Unreadable {
+pub struct JsonError {
     message: String,
     /// The position in bytes, from 1. `None` for a blank line.
     column: Option<usize>,
@@ -78,14 +78,14 @@ impl fmt::Display for Pointer {
     }
 }
 
-impl fmt::Display for Unreadable {
+impl fmt::Display for JsonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cannot read JSON: {}", self.message)?;
         self.column.map_or(Ok(()), |column| write!(f, " at column {column}"))
     }
 }
 
-impl Unreadable {
+impl JsonError {
     /// Describes an error in a part of a document.
     fn new(error: &serde_json::Error, part: &str, document: &str) -> Self {
         if document.trim_ascii().is_empty() {
@@ -106,7 +106,7 @@ impl Unreadable {
 
 impl Pointer {
     /// Creates a pointer to the member with these names.
-    pub fn of_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+    pub fn from_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let tokens: Vec<String> = names.into_iter().map(str::to_owned).collect();
         let escaped = tokens.iter().map(|name| format!("/{}", name.replace('~', "~0").replace('/', "~1")));
         Self { text: escaped.collect(), tokens }
@@ -118,9 +118,9 @@ impl Pointer {
     }
 
     /// Returns the value at the pointer, if there is one.
-    pub fn find<'a>(&self, document: &'a str, scratch: &'a mut String) -> Result<Option<Found<'a>>, Unreadable> {
+    pub fn find<'a>(&self, document: &'a str, scratch: &'a mut String) -> Result<Option<JsonSpan<'a>>, JsonError> {
         let Some(part) = self.find_raw(document)? else { return Ok(None) };
-        content(part, scratch).map(Some).map_err(|error| Unreadable::new(&error, part, document))
+        content(part, scratch).map(Some).map_err(|error| JsonError::new(&error, part, document))
     }
 
     /// Returns the string at the pointer as written, without its quotes, if there is one; `Err(None)` if the value is not a string.
@@ -130,32 +130,32 @@ impl Pointer {
         document: &'a str,
         into: &mut String,
         newline: impl FnMut(Range<usize>),
-    ) -> Result<Option<&'a str>, Option<Unreadable>> {
+    ) -> Result<Option<&'a str>, Option<JsonError>> {
         let Some(part) = self.find_raw(document).map_err(Some)? else { return Ok(None) };
         let string = part.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).ok_or(None)?;
         let before = into.len();
         if !unescape_content(string, into, newline) {
             into.truncate(before);
             let error = serde_json::from_str::<String>(part).expect_err("a surrogate stands alone");
-            return Err(Some(Unreadable::new(&error, part, document)));
+            return Err(Some(JsonError::new(&error, part, document)));
         }
         Ok(Some(string))
     }
 
     /// Returns the text of the value at the pointer on one line, if there is one.
-    pub fn find_compact<'a>(&self, document: &'a str) -> Result<Option<Cow<'a, str>>, Unreadable> {
+    pub fn find_compact<'a>(&self, document: &'a str) -> Result<Option<Cow<'a, str>>, JsonError> {
         let Some(part) = self.find_raw(document)? else { return Ok(None) };
         if !part.contains(['\n', '\r']) {
             return Ok(Some(part.into()));
         }
-        let value = serde_json::from_str::<Value>(part).map_err(|error| Unreadable::new(&error, part, document))?;
+        let value = serde_json::from_str::<Value>(part).map_err(|error| JsonError::new(&error, part, document))?;
         Ok(Some(value.to_string().into()))
     }
 
     /// Returns the text of the value at the pointer, if there is one.
     ///
     /// The whole document is checked. Of several members with the same name, the last counts.
-    fn find_raw<'a>(&self, document: &'a str) -> Result<Option<&'a str>, Unreadable> {
+    fn find_raw<'a>(&self, document: &'a str) -> Result<Option<&'a str>, JsonError> {
         let mut part = document;
         let mut tokens = self.tokens.iter();
         let mut found = match tokens.next() {
@@ -164,7 +164,7 @@ impl Pointer {
         };
         // The values on the path are checked already, and mostly short.
         loop {
-            match found.map_err(|error| Unreadable::new(&error, part, document))? {
+            match found.map_err(|error| JsonError::new(&error, part, document))? {
                 Some(value) => part = value.get(),
                 None => return Ok(None),
             }
@@ -180,8 +180,8 @@ impl Pointer {
 fn step<'a>(text: &'a str, token: &str) -> serde_json::Result<Option<&'a RawValue>> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let found = match text.trim_ascii_start().as_bytes().first() {
-        Some(b'{') => deserializer.deserialize_map(Member(token)),
-        Some(b'[') => deserializer.deserialize_seq(Element(index(token))),
+        Some(b'{') => deserializer.deserialize_map(MemberVisitor(token)),
+        Some(b'[') => deserializer.deserialize_seq(ElementVisitor(index(token))),
         _ => IgnoredAny::deserialize(&mut deserializer).map(|_| None),
     }?;
     deserializer.end()?;
@@ -191,7 +191,7 @@ fn step<'a>(text: &'a str, token: &str) -> serde_json::Result<Option<&'a RawValu
 /// Returns the ranges to remove from an object, checked before, so that no member has this name and the commas are right. Empty if
 /// there are no other members.
 pub fn members(object: &str, name: &str) -> Vec<Range<usize>> {
-    let all = serde_json::Deserializer::from_str(object).deserialize_map(Members).unwrap_or_default();
+    let all = serde_json::Deserializer::from_str(object).deserialize_map(MembersVisitor).unwrap_or_default();
     let place = |part: &str| part.as_ptr().addr() - object.as_ptr().addr();
     let (mut ranges, mut end) = (Vec::new(), None);
     for (i, (key, value)) in all.iter().enumerate() {
@@ -219,24 +219,24 @@ fn index(token: &str) -> Option<usize> {
 }
 
 /// Returns the content of a value.
-fn content<'a>(text: &'a str, scratch: &'a mut String) -> serde_json::Result<Found<'a>> {
+fn content<'a>(text: &'a str, scratch: &'a mut String) -> serde_json::Result<JsonSpan<'a>> {
     Ok(match text.as_bytes()[0] {
         b'"' => {
             let content = &text[1..text.len() - 1];
             if memchr(b'\\', content.as_bytes()).is_none() {
-                return Ok(Found::Text(content));
+                return Ok(JsonSpan::Text(content));
             }
             scratch.clear();
             if !unescape_content(content, scratch, |_| {}) {
                 *scratch = serde_json::from_str(text)?;
             }
-            Found::Text(scratch)
+            JsonSpan::Text(scratch)
         }
         b'{' | b'[' => {
             *scratch = serde_json::from_str::<Value>(text)?.to_string();
-            Found::Other(scratch)
+            JsonSpan::Other(scratch)
         }
-        _ => Found::Other(text),
+        _ => JsonSpan::Other(text),
     })
 }
 
@@ -300,9 +300,9 @@ fn unescape_content(content: &str, into: &mut String, mut newline: impl FnMut(Ra
 }
 
 /// A visitor that finds the last member with a name.
-struct Member<'t>(&'t str);
+struct MemberVisitor<'t>(&'t str);
 
-impl<'de> Visitor<'de> for Member<'_> {
+impl<'de> Visitor<'de> for MemberVisitor<'_> {
     type Value = Option<&'de RawValue>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -323,9 +323,9 @@ impl<'de> Visitor<'de> for Member<'_> {
 }
 
 /// A visitor that returns the names and values of all members as written.
-struct Members;
+struct MembersVisitor;
 
-impl<'de> Visitor<'de> for Members {
+impl<'de> Visitor<'de> for MembersVisitor {
     type Value = Vec<(&'de RawValue, &'de RawValue)>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -343,9 +343,9 @@ impl<'de> Visitor<'de> for Members {
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// A visitor that finds the element with an index.
-struct Element(Option<usize>);
+struct ElementVisitor(Option<usize>);
 
-impl<'de> Visitor<'de> for Element {
+impl<'de> Visitor<'de> for ElementVisitor {
     type Value = Option<&'de RawValue>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

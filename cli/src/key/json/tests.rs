@@ -4,19 +4,19 @@ use super::*;
 use proptest::prelude::*;
 
 /// Returns the text of the value, and true for a string; `None` if there is no value.
-fn value(pointer: &str, document: &str) -> Result<Option<(String, bool)>, Unreadable> {
+fn value(pointer: &str, document: &str) -> Result<Option<(String, bool)>, JsonError> {
     let mut scratch = String::new();
     let pointer: Pointer = pointer.parse().unwrap();
     pointer.find(document, &mut scratch).map(|found| {
         found.map(|found| match found {
-            Found::Text(text) => (text.to_owned(), true),
-            Found::Other(text) => (text.to_owned(), false),
+            JsonSpan::Text(text) => (text.to_owned(), true),
+            JsonSpan::Other(text) => (text.to_owned(), false),
         })
     })
 }
 
 /// Returns the text.
-fn key(pointer: &str, document: &str) -> Result<Option<String>, Unreadable> {
+fn key(pointer: &str, document: &str) -> Result<Option<String>, JsonError> {
     value(pointer, document).map(|value| value.map(|(text, _)| text))
 }
 
@@ -32,7 +32,7 @@ fn some(text: &str) -> Option<String> {
 fn is_borrowed(pointer: &str, document: &str) -> bool {
     let mut scratch = String::new();
     let pointer: Pointer = pointer.parse().unwrap();
-    let (Found::Text(text) | Found::Other(text)) = pointer.find(document, &mut scratch).unwrap().unwrap();
+    let (JsonSpan::Text(text) | JsonSpan::Other(text)) = pointer.find(document, &mut scratch).unwrap().unwrap();
     document.as_bytes().as_ptr_range().contains(&text.as_ptr())
 }
 

@@ -1,8 +1,9 @@
 //! An exact check of the keys that the filter reports as seen: a set of all fingerprints, mostly on disk.
 //!
-//! New fingerprints are collected in `recent`. When it is full, it becomes a [`Run`], a sorted file. Only a suspect that is not in
-//! `recent` is looked up in the runs. The suspects of one chunk are looked up together and in order, which costs one page of each
-//! run. The ones that are found are cached in `confirmed`, because inputs repeat some lines very often.
+//! New fingerprints are collected in `mem_table`. When it is full, it becomes a [`SortedRun`], a sorted file. Only a candidate
+//! that is not in
+//! `mem_table` is looked up in the runs. The candidates of one chunk are looked up together and in order, which costs one page of
+//! each run. The ones that are found are cached in `recent_hits`, because inputs repeat some lines very often.
 //!
 //! Runs are merged for two reasons: 16 of one size become one, which bounds their number; and all become one once
 //! lookups in many have cost about as much as a merge. So an input of new lines is hardly ever merged, and an input of
@@ -11,12 +12,12 @@
 //! The memory is 27 MiB and 1/128 of the size on disk: 39 MiB for 100 million distinct lines. The disk holds 16 bytes
 //! for each distinct line, at most twice as much during a merge.
 
-mod recent;
-mod run;
+mod mem_table;
+mod sorted_run;
 
 use bloomline::KeyHasher;
-use recent::Recent;
-use run::{Run, Suspect};
+use mem_table::MemTable;
+use sorted_run::{Candidate, SortedRun};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -38,20 +39,20 @@ pub fn second_hasher(seed: u64) -> KeyHasher {
 /// The fingerprints of all lines so far.
 pub struct Exact {
     folder: PathBuf,
-    limits: Limits,
-    recent: Recent,
+    limits: ExactLimits,
+    mem_table: MemTable,
     /// Oldest first, so that the first is about the largest.
-    runs: Vec<Run>,
+    runs: Vec<SortedRun>,
     /// A cache of fingerprints that were found in runs, each in the slot that its low bits select. 0 marks a free slot.
-    confirmed: Vec<u128>,
+    recent_hits: Vec<u128>,
     /// Pages read in runs other than the first since the last merge of all. Relaxed: it only decides when a merge pays.
-    detours: AtomicU64,
+    extra_page_reads: AtomicU64,
 }
 
-struct Limits {
+struct ExactLimits {
     /// The slots for recent fingerprints, as a power of two. Three quarters of them are used.
     recent_bits: u32,
-    /// The slots of `confirmed`, as a power of two.
+    /// The slots of `recent_hits`, as a power of two.
     confirmed_bits: u32,
     /// The number of runs of about one size that become one.
     fan_in: usize,
@@ -61,17 +62,17 @@ impl Exact {
     /// Creates an empty set. Its temporary files are made in `folder`. Fails if none can be made there.
     pub fn new(folder: &Path) -> io::Result<Self> {
         tempfile::tempfile_in(folder)?;
-        Ok(Self::limited(folder, Limits { recent_bits: 20, confirmed_bits: 19, fan_in: 16 }))
+        Ok(Self::limited(folder, ExactLimits { recent_bits: 20, confirmed_bits: 19, fan_in: 16 }))
     }
 
-    fn limited(folder: &Path, limits: Limits) -> Self {
+    fn limited(folder: &Path, limits: ExactLimits) -> Self {
         Self {
             folder: folder.into(),
-            recent: Recent::new(limits.recent_bits),
-            confirmed: vec![0; 1 << limits.confirmed_bits],
+            mem_table: MemTable::new(limits.recent_bits),
+            recent_hits: vec![0; 1 << limits.confirmed_bits],
             limits,
             runs: Vec::new(),
-            detours: AtomicU64::new(0),
+            extra_page_reads: AtomicU64::new(0),
         }
     }
 
@@ -80,102 +81,102 @@ impl Exact {
     ///
     /// After an error only some of the lines are recorded, and the set must not be used any more.
     pub fn correct(&mut self, fingerprints: &[u128], new: &mut [bool]) -> io::Result<usize> {
-        let mut suspects = Vec::new();
+        let mut candidates = Vec::new();
         for (line, (&fingerprint, &new)) in fingerprints.iter().zip(&*new).enumerate() {
             if line % AHEAD == 0 {
-                self.recent.touch(&fingerprints[line..fingerprints.len().min(line + AHEAD)]);
+                self.mem_table.touch(&fingerprints[line..fingerprints.len().min(line + AHEAD)]);
             }
             // 0 marks free slots. Treating it as 1 is as harmless as any other collision.
             let fingerprint = fingerprint.max(1);
             if new {
                 self.remember(fingerprint)?;
-            } else if !self.recent.contains(fingerprint) && *self.confirmed(fingerprint) != fingerprint {
-                suspects.push(Suspect { fingerprint, line, found: false });
+            } else if !self.mem_table.contains(fingerprint) && *self.recent_hits(fingerprint) != fingerprint {
+                candidates.push(Candidate { fingerprint, line, found: false });
             }
         }
         // The first of equal lines decides, and the stable sort keeps it first; the others remain duplicates.
-        suspects.sort_by_key(|suspect| suspect.fingerprint);
-        suspects.dedup_by_key(|suspect| suspect.fingerprint);
-        self.look(&mut suspects)?;
+        candidates.sort_by_key(|candidate| candidate.fingerprint);
+        candidates.dedup_by_key(|candidate| candidate.fingerprint);
+        self.look(&mut candidates)?;
         let mut corrected = 0;
-        for Suspect { fingerprint, line, found } in suspects {
+        for Candidate { fingerprint, line, found } in candidates {
             if found {
-                *self.confirmed(fingerprint) = fingerprint;
+                *self.recent_hits(fingerprint) = fingerprint;
             } else {
                 self.remember(fingerprint)?;
                 new[line] = true;
                 corrected += 1;
             }
         }
-        self.tidy()?;
+        self.compact()?;
         Ok(corrected)
     }
 
     /// Corrects the filter's answers for the lines with these fingerprints: every `true` (perhaps found) that should be
     /// `false`. Records nothing, so any number of threads may call it.
     pub fn confirm(&self, fingerprints: &[u128], found: &mut [bool]) -> io::Result<()> {
-        let mut suspects = Vec::new();
+        let mut candidates = Vec::new();
         for (line, (&fingerprint, &found)) in fingerprints.iter().zip(&*found).enumerate() {
             if line % AHEAD == 0 {
-                self.recent.touch(&fingerprints[line..fingerprints.len().min(line + AHEAD)]);
+                self.mem_table.touch(&fingerprints[line..fingerprints.len().min(line + AHEAD)]);
             }
             let fingerprint = fingerprint.max(1);
-            if found && !self.recent.contains(fingerprint) {
-                suspects.push(Suspect { fingerprint, line, found: false });
+            if found && !self.mem_table.contains(fingerprint) {
+                candidates.push(Candidate { fingerprint, line, found: false });
             }
         }
-        suspects.sort_unstable_by_key(|suspect| suspect.fingerprint);
-        self.look(&mut suspects)?;
-        suspects.iter().for_each(|suspect| found[suspect.line] = suspect.found);
+        candidates.sort_unstable_by_key(|candidate| candidate.fingerprint);
+        self.look(&mut candidates)?;
+        candidates.iter().for_each(|candidate| found[candidate.line] = candidate.found);
         Ok(())
     }
 
-    /// Looks sorted suspects up in the runs.
-    fn look(&self, suspects: &mut [Suspect]) -> io::Result<()> {
+    /// Looks sorted candidates up in the runs.
+    fn look(&self, candidates: &mut [Candidate]) -> io::Result<()> {
         for (position, run) in self.runs.iter().enumerate() {
-            let pages = run.find(suspects)?;
-            self.detours.fetch_add(if position == 0 { 0 } else { pages }, Relaxed);
+            let pages = run.find(candidates)?;
+            self.extra_page_reads.fetch_add(if position == 0 { 0 } else { pages }, Relaxed);
         }
         Ok(())
     }
 
     /// True if lookups in many runs have cost about as much as a merge of all.
     pub fn is_untidy(&self) -> bool {
-        self.detours.load(Relaxed) * MERGED_PER_LOOKUP > self.runs.iter().map(Run::entries).sum()
+        self.extra_page_reads.load(Relaxed) * MERGED_PER_LOOKUP > self.runs.iter().map(SortedRun::entries).sum()
     }
 
     /// Merges all runs if that pays.
-    pub fn tidy(&mut self) -> io::Result<()> {
+    pub fn compact(&mut self) -> io::Result<()> {
         if self.is_untidy() {
             self.merge(0)?;
-            *self.detours.get_mut() = 0;
+            *self.extra_page_reads.get_mut() = 0;
         }
         Ok(())
     }
 
     /// The length of all temporary files.
     pub fn disk_bytes(&self) -> u64 {
-        self.runs.iter().map(Run::bytes).sum()
+        self.runs.iter().map(SortedRun::bytes).sum()
     }
 
-    fn confirmed(&mut self, fingerprint: u128) -> &mut u128 {
-        let mask = self.confirmed.len() - 1;
-        &mut self.confirmed[fingerprint as usize & mask]
+    fn recent_hits(&mut self, fingerprint: u128) -> &mut u128 {
+        let mask = self.recent_hits.len() - 1;
+        &mut self.recent_hits[fingerprint as usize & mask]
     }
 
     /// Records a fingerprint that is not in the set.
     fn remember(&mut self, fingerprint: u128) -> io::Result<()> {
-        self.recent.insert(fingerprint);
-        if !self.recent.is_full() {
+        self.mem_table.insert(fingerprint);
+        if !self.mem_table.is_full() {
             return Ok(());
         }
-        self.runs.push(Run::write(&self.folder, self.recent.ascending())?);
-        self.recent.clear();
+        self.runs.push(SortedRun::write(&self.folder, self.mem_table.ascending())?);
+        self.mem_table.clear();
         let fan_in = self.limits.fan_in;
         while let Some(from) = self.runs.len().checked_sub(fan_in) {
             // The smallest run has level 0, a merge of `fan_in` runs of level 0 has level 1, and so on.
-            let smallest = self.runs.iter().map(Run::entries).min().unwrap_or(1);
-            let level = |run: &Run| (run.entries() / smallest).ilog(fan_in as u64);
+            let smallest = self.runs.iter().map(SortedRun::entries).min().unwrap_or(1);
+            let level = |run: &SortedRun| (run.entries() / smallest).ilog(fan_in as u64);
             if level(&self.runs[from]) != level(&self.runs[self.runs.len() - 1]) {
                 break;
             }
@@ -186,7 +187,7 @@ impl Exact {
 
     /// Merges the runs from index `from` to the end.
     fn merge(&mut self, from: usize) -> io::Result<()> {
-        let merged = Run::merge(&self.folder, self.runs.drain(from..))?;
+        let merged = SortedRun::merge(&self.folder, self.runs.drain(from..))?;
         self.runs.push(merged);
         Ok(())
     }
@@ -201,7 +202,7 @@ mod tests {
 
     /// 48 fingerprints fill the memory.
     fn small(folder: &Path) -> Exact {
-        Exact::limited(folder, Limits { recent_bits: 6, confirmed_bits: 4, fan_in: 3 })
+        Exact::limited(folder, ExactLimits { recent_bits: 6, confirmed_bits: 4, fan_in: 3 })
     }
 
     /// The key 0 has the fingerprint 0, all others have random ones.
@@ -219,7 +220,7 @@ mod tests {
     }
 
     fn sizes(exact: &Exact) -> Vec<u64> {
-        exact.runs.iter().map(Run::entries).collect()
+        exact.runs.iter().map(SortedRun::entries).collect()
     }
 
     /// Remembers new keys.
@@ -263,7 +264,7 @@ mod tests {
                 let mut found: Vec<_> = asked.iter().map(|(key, wrong)| known.contains(key) || *wrong).collect();
                 exact.confirm(&fingerprints(asked.iter().map(|(key, _)| *key)), &mut found).unwrap();
                 prop_assert!(asked.iter().zip(&found).all(|((key, _), found)| known.contains(key) == *found));
-                exact.tidy().unwrap();
+                exact.compact().unwrap();
                 prop_assert!(!exact.is_untidy());
             }
             prop_assert_eq!(exact.disk_bytes(), bytes);
@@ -307,7 +308,7 @@ mod tests {
         assert_eq!(sizes(&exact), [48 * 8]);
         let old = fingerprints(0..48 * 8);
         assert_eq!(exact.correct(&old, &mut vec![false; old.len()]).unwrap(), 0);
-        assert_eq!(exact.detours.into_inner(), 0);
+        assert_eq!(exact.extra_page_reads.into_inner(), 0);
     }
 
     #[test]

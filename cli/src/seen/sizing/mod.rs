@@ -2,14 +2,14 @@
 
 use crate::error::Error;
 use crate::figures::{readable, readable_size};
-use crate::input::estimate::{self, Sampled};
+use crate::input::estimate::{self, SampleUnit};
 use crate::input::inputs::Input;
 use crate::messages::tell;
 use crate::options::{BuildOptions, GrowthOptions, ReadOptions, SharedWriteOptions, SizeOptions, WhenFull};
-use crate::seen::local::Local;
+use crate::seen::local_set::LocalSet;
+use crate::seen::remote_set::{Address, RemoteSet};
+use crate::seen::run_stats::FullLimit;
 use crate::seen::set::KeySet;
-use crate::seen::shared::{Address, Shared};
-use crate::seen::tally::Limit;
 use crate::values::OnError;
 use bloomline::{BloomFilter, Builder, Plan, ScalableBloomFilter};
 use std::path::Path;
@@ -19,9 +19,9 @@ const FIRST: u64 = 1 << 20;
 
 /// A set in memory that is not built yet.
 #[derive(Debug, PartialEq)]
-pub enum Choice {
+pub enum SizePlan {
     /// One filter of this size, the keys and the rate that it was chosen for, and the limit at which it is full.
-    Sized { plan: Plan, keys: Option<u64>, fpr: Option<f64>, limit: Limit },
+    Sized { plan: Plan, keys: Option<u64>, fpr: Option<f64>, limit: FullLimit },
     /// A filter for this number of keys, with this plan, and more filters if more keys arrive. Together they keep the rate.
     Estimated { plan: Plan, keys: u64, fpr: f64 },
     /// Filters that together keep a false-positive rate, the first sized for this number of keys. `None` if the number
@@ -32,20 +32,22 @@ pub enum Choice {
 /// Returns the set of `build`: the existing one, or a new one for the keys that the user gives or the inputs suggest;
 /// its limit; and whether the number of keys is unknown. A set that may grow is built a second time in the right size.
 /// If the inputs cannot be read again, it records the hashes.
-pub fn of_build(
+pub fn set_for_build(
     options: &BuildOptions,
     key_name: &str,
     inputs: &[Input],
-) -> Result<(KeySet, Option<Limit>, bool), Error> {
+) -> Result<(KeySet, Option<FullLimit>, bool), Error> {
     let BuildOptions { size, reading, .. } = options;
     if options.append {
         let set = KeySet::load_for(&options.output, key_name)?;
-        let limit = set.made_for().map(|(keys, fpr)| Limit::of_loaded(&set, keys, fpr, false));
+        let limit = set.made_for().map(|(keys, fpr)| FullLimit::from_loaded(&set, keys, fpr, false));
         return Ok((set, limit, false));
     }
     let keys = match size.expected_keys {
         Some(keys) => Ok(keys),
-        None => estimate::of_inputs(inputs, reading.end(), &Sampled::Lines, reading.on_error != OnError::Fail)?,
+        None => {
+            estimate::estimate_inputs(inputs, reading.end(), &SampleUnit::Lines, reading.on_error != OnError::Fail)?
+        }
     };
     if let Some(when) = options.when_full.filter(|when| *when != WhenFull::Grow) {
         let (set, limit) = for_keys(size, keys, None, when == WhenFull::Stop)?.build(size.seed(), key_name)?;
@@ -61,13 +63,13 @@ pub fn of_build(
 }
 
 /// Returns the set of `build` for keys that were counted. It has room for all of them, so it has no limit.
-pub fn of_counted(options: &BuildOptions, key_name: &str, keys: u64) -> Result<KeySet, Error> {
+pub fn set_for_count(options: &BuildOptions, key_name: &str, keys: u64) -> Result<KeySet, Error> {
     let counted = for_keys(&options.size, Ok(keys), None, false)?;
     counted.build(options.size.seed(), key_name).map(|(set, _)| set)
 }
 
 /// The options for a set that is to be built.
-pub struct New<'a> {
+pub struct NewSet<'a> {
     pub size: &'a SizeOptions,
     pub growth: &'a GrowthOptions,
     /// True if it outlives the run.
@@ -78,19 +80,20 @@ pub struct New<'a> {
     pub quiet: bool,
 }
 
-impl New<'_> {
+impl NewSet<'_> {
     /// Builds it for the keys of these inputs. Returns the limit at which it is full, if it has one.
-    pub fn of_inputs(
+    pub fn for_inputs(
         &self,
         inputs: &[Input],
         reading: &ReadOptions,
-        sampled: &Sampled,
-    ) -> Result<(KeySet, Option<Limit>), Error> {
+        sampled: &SampleUnit,
+    ) -> Result<(KeySet, Option<FullLimit>), Error> {
         let Self { size, growth, keep, .. } = *self;
         // The inputs are sampled only if the choice depends on them.
         let asked = size.expected_keys.is_none() && (growth.memory.is_none() || !keep);
         let go_on = reading.on_error != OnError::Fail;
-        let keys = if asked { estimate::of_inputs(inputs, reading.end(), sampled, go_on)? } else { Err(String::new()) };
+        let keys =
+            if asked { estimate::estimate_inputs(inputs, reading.end(), sampled, go_on)? } else { Err(String::new()) };
         let choice = choose(size, growth, keep, keys)?;
         let (keys, fpr) = choice.begins_for();
         let (set, limit) = choice.build(size.seed(), self.key_name)?;
@@ -108,7 +111,12 @@ impl New<'_> {
 
 /// Chooses by the options, and by the number of keys in the inputs, or the name of an input that does not tell it.
 /// `keep` is true if the set outlives the run.
-fn choose(size: &SizeOptions, growth: &GrowthOptions, keep: bool, found: Result<u64, String>) -> Result<Choice, Error> {
+fn choose(
+    size: &SizeOptions,
+    growth: &GrowthOptions,
+    keep: bool,
+    found: Result<u64, String>,
+) -> Result<SizePlan, Error> {
     let GrowthOptions { memory, max_fpr, when_full } = growth;
     let stop = *when_full == Some(WhenFull::Stop);
     // A number of keys or of bytes is an estimate, even if the user gives it.
@@ -127,18 +135,18 @@ fn choose(size: &SizeOptions, growth: &GrowthOptions, keep: bool, found: Result<
         // A state outlives the known inputs, and is a file of one kind from its start.
         (None, true) => match keys {
             Ok(keys) if !keep => for_estimate(size, keys, false),
-            keys => Ok(Choice::Scalable { keys: keys.ok(), fpr: size.fpr() }),
+            keys => Ok(SizePlan::Scalable { keys: keys.ok(), fpr: size.fpr() }),
         },
         (Some(bytes), true) if keep => {
-            let first = Local::SCALABLE_SHARE * size.fpr();
+            let first = LocalSet::SCALABLE_SHARE * size.fpr();
             let plan = BloomFilter::builder().memory(bytes).false_positive_rate(first).plan()?;
-            Ok(Choice::Scalable { keys: Some(plan.capacity(first).max(1)), fpr: size.fpr() })
+            Ok(SizePlan::Scalable { keys: Some(plan.capacity(first).max(1)), fpr: size.fpr() })
         }
         (Some(bytes), grows) => {
             // The best rate for the keys, if they are known and no rate is given, or else as many keys as the rate allows.
             let builder = BloomFilter::builder().memory(bytes);
             // Later filters need a share of the rate.
-            let share = if grows { Local::SHARE } else { 1.0 };
+            let share = if grows { LocalSet::SHARE } else { 1.0 };
             let (plan, keys, fpr) = match keys {
                 Ok(keys) if !keep && size.fpr.is_none() => (builder.expected_keys(keys).plan()?, Some(keys), None),
                 _ => (builder.false_positive_rate(share * size.fpr()).plan()?, None, Some(size.fpr())),
@@ -148,7 +156,7 @@ fn choose(size: &SizeOptions, growth: &GrowthOptions, keep: bool, found: Result<
                 let fpr = fpr.unwrap_or(plan.expected_fpr(keys) / share);
                 // No rate would be left for the filters after the first.
                 return if fpr < 1.0 {
-                    Ok(Choice::Estimated { plan, keys, fpr })
+                    Ok(SizePlan::Estimated { plan, keys, fpr })
                 } else {
                     Err(Error::new(format!(
                         "{bytes} bytes are too few for a filter of {keys} keys; give more with --memory, or a rate with -p, for which \
@@ -158,7 +166,7 @@ fn choose(size: &SizeOptions, growth: &GrowthOptions, keep: bool, found: Result<
             }
             let full = fpr.or(keys.map(|keys| plan.expected_fpr(keys))).unwrap_or(size.fpr());
             let full = max_fpr.unwrap_or(full);
-            Ok(Choice::Sized { plan, keys, fpr, limit: Limit::new(plan.capacity(full), full, stop) })
+            Ok(SizePlan::Sized { plan, keys, fpr, limit: FullLimit::new(plan.capacity(full), full, stop) })
         }
     }
 }
@@ -176,17 +184,22 @@ fn check_rates(max_fpr: Option<f64>, fpr: Option<f64>) -> Result<(), Error> {
 
 /// Chooses a filter for a number of keys that may be wrong. With `exact` it has the size of a filter that does not
 /// grow, which files need for a merge; if it does grow, it is not saved.
-fn for_estimate(size: &SizeOptions, keys: u64, exact: bool) -> Result<Choice, Error> {
+fn for_estimate(size: &SizeOptions, keys: u64, exact: bool) -> Result<SizePlan, Error> {
     let exact = exact.then(|| BloomFilter::builder().expected_keys(keys).false_positive_rate(size.fpr()).plan());
-    match Local::plan_estimated(keys, size.fpr()).and_then(|plan| exact.unwrap_or(Ok(plan))) {
-        Ok(plan) => Ok(Choice::Estimated { plan, keys, fpr: size.fpr() }),
+    match LocalSet::plan_estimated(keys, size.fpr()).and_then(|plan| exact.unwrap_or(Ok(plan))) {
+        Ok(plan) => Ok(SizePlan::Estimated { plan, keys, fpr: size.fpr() }),
         // A rate near the lowest that 64-bit hashes can keep leaves no share for growth.
         Err(_) => for_keys(size, Ok(keys), None, true),
     }
 }
 
 /// Chooses a filter for a number of keys. It is full with them, or at `max_fpr` if that is given.
-fn for_keys(size: &SizeOptions, keys: Result<u64, String>, max_fpr: Option<f64>, stop: bool) -> Result<Choice, Error> {
+fn for_keys(
+    size: &SizeOptions,
+    keys: Result<u64, String>,
+    max_fpr: Option<f64>,
+    stop: bool,
+) -> Result<SizePlan, Error> {
     let unknown = |input| {
         Error::new(format!(
             "cannot tell how many lines {input} has, because it is not a file; give the number of distinct lines with -n"
@@ -195,11 +208,11 @@ fn for_keys(size: &SizeOptions, keys: Result<u64, String>, max_fpr: Option<f64>,
     let keys = keys.map_err(unknown)?;
     let plan = BloomFilter::builder().expected_keys(keys).false_positive_rate(size.fpr()).plan()?;
     let full = max_fpr.map_or(keys, |fpr| plan.capacity(fpr));
-    let limit = Limit::new(full, max_fpr.unwrap_or(size.fpr()), stop);
-    Ok(Choice::Sized { plan, keys: Some(keys), fpr: Some(size.fpr()), limit })
+    let limit = FullLimit::new(full, max_fpr.unwrap_or(size.fpr()), stop);
+    Ok(SizePlan::Sized { plan, keys: Some(keys), fpr: Some(size.fpr()), limit })
 }
 
-impl Choice {
+impl SizePlan {
     /// Returns the keys that its first filter is for, and the rate of the whole.
     pub fn begins_for(&self) -> (u64, f64) {
         match self {
@@ -210,23 +223,23 @@ impl Choice {
     }
 
     /// Builds the set.
-    pub fn build(self, seed: u64, key_name: &str) -> Result<(KeySet, Option<Limit>), Error> {
+    pub fn build(self, seed: u64, key_name: &str) -> Result<(KeySet, Option<FullLimit>), Error> {
         let of_plan = |plan: &Plan| BloomFilter::builder().memory(plan.memory_bytes()).probes(plan.probes());
         let (set, limit) = match self {
             Self::Sized { plan, keys, fpr, limit } => {
                 let builder = keys.into_iter().fold(of_plan(&plan), Builder::expected_keys);
                 let builder = fpr.into_iter().fold(builder, Builder::false_positive_rate);
-                (Local::from(builder.seed(seed).key_name(key_name).build()?), Some(limit))
+                (LocalSet::from(builder.seed(seed).key_name(key_name).build()?), Some(limit))
             }
             Self::Estimated { plan, keys, fpr } => {
                 let builder = of_plan(&plan).expected_keys(keys).false_positive_rate(fpr);
-                (Local::estimated(builder.seed(seed).key_name(key_name).build()?, keys, fpr), None)
+                (LocalSet::estimated(builder.seed(seed).key_name(key_name).build()?, keys, fpr), None)
             }
             Self::Scalable { keys, fpr } => {
                 let builder =
                     ScalableBloomFilter::builder().expected_keys(keys.unwrap_or(FIRST)).false_positive_rate(fpr);
                 let filter = builder.seed(seed).key_name(key_name).build()?;
-                (if keys.is_some() { filter.into() } else { Local::of_unknown(filter) }, None)
+                (if keys.is_some() { filter.into() } else { LocalSet::for_unknown(filter) }, None)
             }
         };
         Ok((KeySet::Local(set), limit))
@@ -235,13 +248,13 @@ impl Choice {
 
 /// Returns the set on a server: with -n a filter of this size, otherwise the existing one, or one that grows. Queries
 /// its statistics if `stats`.
-pub fn of_server(
+pub fn set_on_server(
     options: &SizeOptions,
     writing: &SharedWriteOptions,
     stats: bool,
     address: &Address,
 ) -> Result<KeySet, Error> {
-    let mut shared = Shared::of_writer(address, writing, options)?;
+    let mut shared = RemoteSet::for_writer(address, writing, options)?;
     if stats {
         shared.refresh()?;
     }
@@ -255,7 +268,7 @@ pub fn limit_of_state(
     resume: bool,
     state: &Path,
     set: &KeySet,
-) -> Result<Option<Limit>, Error> {
+) -> Result<Option<FullLimit>, Error> {
     let GrowthOptions { memory, max_fpr, when_full } = growth;
     let refused = |reason: String| {
         Err(Error::new(format!(
@@ -267,7 +280,7 @@ pub fn limit_of_state(
         return refused(format!("its seed is {seed}, and not {asked}"));
     }
     check_rates(*max_fpr, size.fpr)?;
-    if let Some(filter) = set.local().and_then(Local::growing) {
+    if let Some(filter) = set.local().and_then(LocalSet::growing) {
         let rate = filter.false_positive_rate();
         return if max_fpr.is_some() || matches!(when_full, Some(WhenFull::Warn | WhenFull::Stop)) {
             refused("it grows and is never full".to_owned())
@@ -277,7 +290,7 @@ pub fn limit_of_state(
             Ok(None)
         };
     }
-    let Some(filter) = set.local().and_then(Local::fixed) else { return Ok(None) };
+    let Some(filter) = set.local().and_then(LocalSet::fixed) else { return Ok(None) };
     if *when_full == Some(WhenFull::Grow) {
         return refused("its size is fixed, so it cannot grow".to_owned());
     }
@@ -307,7 +320,7 @@ pub fn limit_of_state(
     let limited = size.fpr.is_some() || memory.is_some() || when_full.is_some();
     let full = max_fpr.map(at_rate).or(size.expected_keys.map(|keys| (keys, size.fpr()))).or(set.made_for());
     let full = full.or_else(|| limited.then(|| at_rate(size.fpr())));
-    Ok(full.map(|(keys, fpr)| Limit::of_loaded(set, keys, fpr, *when_full == Some(WhenFull::Stop))))
+    Ok(full.map(|(keys, fpr)| FullLimit::from_loaded(set, keys, fpr, *when_full == Some(WhenFull::Stop))))
 }
 
 #[cfg(test)]

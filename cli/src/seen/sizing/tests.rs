@@ -10,7 +10,7 @@ fn options(text: &str) -> DedupOptions {
     *options
 }
 
-fn chosen(text: &str, lines: Option<u64>) -> Result<Choice, Error> {
+fn chosen(text: &str, lines: Option<u64>) -> Result<SizePlan, Error> {
     let options = options(text);
     choose(&options.size, &options.run.growth, options.run.state.is_some(), lines.ok_or("a pipe".to_owned()))
 }
@@ -29,11 +29,11 @@ fn filter(keys: u64, fpr: f64) -> Builder<BloomFilter> {
 fn keys_and_rate_decide() {
     let sized = |keys, fpr, stop| {
         let plan = filter(keys, fpr).plan().unwrap();
-        Choice::Sized { plan, keys: Some(keys), fpr: Some(fpr), limit: Limit::new(keys, fpr, stop) }
+        SizePlan::Sized { plan, keys: Some(keys), fpr: Some(fpr), limit: FullLimit::new(keys, fpr, stop) }
     };
-    let scalable = |keys, fpr| Choice::Scalable { keys: Some(keys), fpr };
-    let unknown = |fpr| Choice::Scalable { keys: None, fpr };
-    let estimated = |keys, fpr| Choice::Estimated { plan: filter(keys, 0.95 * fpr).plan().unwrap(), keys, fpr };
+    let scalable = |keys, fpr| SizePlan::Scalable { keys: Some(keys), fpr };
+    let unknown = |fpr| SizePlan::Scalable { keys: None, fpr };
+    let estimated = |keys, fpr| SizePlan::Estimated { plan: filter(keys, 0.95 * fpr).plan().unwrap(), keys, fpr };
     for (text, lines, expected) in [
         // A number of keys is a first size, at 1e-6 if no rate is given, unless the user asks for a fixed one.
         ("-n 1000", None, estimated(1000, 1e-6)),
@@ -68,7 +68,7 @@ fn keys_and_rate_decide() {
     let low = 2.0 * 500.0 / 2f64.powi(64);
     assert!(matches!(
         chosen(&format!("-p {low}"), Some(500)).unwrap(),
-        Choice::Sized { limit: Limit { stop: true, .. }, .. }
+        SizePlan::Sized { limit: FullLimit { stop: true, .. }, .. }
     ));
 }
 
@@ -77,7 +77,7 @@ fn keys_and_rate_decide() {
 fn an_estimate_is_built_as_planned() {
     for (keys, fpr) in [(1000, 0.01), (1_000_000, 0.01), (1_000_000, 1e-3), (1_000_000, 1e-6)] {
         let choice = chosen(&format!("-p {fpr}"), Some(keys)).unwrap();
-        let Choice::Estimated { plan, .. } = choice else { panic!("{keys}, {fpr}") };
+        let SizePlan::Estimated { plan, .. } = choice else { panic!("{keys}, {fpr}") };
         let (set, None) = choice.build(0, "").unwrap() else { panic!("{keys}, {fpr}") };
         let first = set.stages().next().unwrap();
         assert_eq!((first.memory_bytes(), first.probes()), (plan.memory_bytes(), plan.probes()));
@@ -109,7 +109,7 @@ fn memory_decides() {
         ("-m 1M", Some(371_862), 1e-4, 371_862.0, (Some(371_862), None)),
     ] {
         let choice = chosen(&format!("{text} --when-full warn"), lines).unwrap();
-        let Choice::Sized { plan, keys: asked, fpr: rate, ref limit } = choice else {
+        let SizePlan::Sized { plan, keys: asked, fpr: rate, ref limit } = choice else {
             panic!("{text} has a fixed size")
         };
         assert_eq!((asked, rate), given, "{text}");
@@ -129,12 +129,12 @@ fn memory_decides() {
 #[test]
 fn memory_is_a_first_size() {
     for (text, lines, rate) in [("-m 1M", None, 1e-6), ("-m 1M -p 1e-4", Some(500), 1e-4)] {
-        let Choice::Estimated { plan, keys, fpr } = chosen(text, lines).unwrap() else { panic!("{text} grows") };
+        let SizePlan::Estimated { plan, keys, fpr } = chosen(text, lines).unwrap() else { panic!("{text} grows") };
         assert_eq!((plan.memory_bytes(), fpr), (1 << 20, rate), "{text}");
         assert!(plan.expected_fpr(keys) <= 0.95 * rate && plan.expected_fpr(keys + 1) > 0.95 * rate, "{text}");
     }
     // The best rate for the known lines, and the share of the lines that may follow.
-    let Choice::Estimated { plan, keys: 371_862, fpr } = chosen("-m 1M", Some(371_862)).unwrap() else {
+    let SizePlan::Estimated { plan, keys: 371_862, fpr } = chosen("-m 1M", Some(371_862)).unwrap() else {
         panic!("it grows from the lines that are known")
     };
     assert!(plan.memory_bytes() == 1 << 20 && (fpr * 0.95 / 1e-4 - 1.0).abs() < 1e-3, "{fpr}");
@@ -149,7 +149,7 @@ fn memory_is_a_first_size() {
 #[test]
 fn full_is_where_the_rate_is_reached() {
     for text in ["-n 1000 -p 0.001 --max-fpr 0.01", "-m 1M -p 0.001 --max-fpr 0.01", "-m 1M --max-fpr 0.01"] {
-        let Choice::Sized { plan, limit, .. } = chosen(text, Some(500)).unwrap() else {
+        let SizePlan::Sized { plan, limit, .. } = chosen(text, Some(500)).unwrap() else {
             panic!("{text} has a fixed size")
         };
         assert_eq!((limit.fpr, limit.planned), (0.01, limit.keys), "{text}");
@@ -164,8 +164,9 @@ fn a_state_is_full_where_the_options_say() {
         filter.insert(&key);
     }
     let (keys, capacity) = (filter.estimated_keys(), |fpr| filter.capacity(fpr));
-    let limit =
-        |planned, fpr, stop| Some(Limit { keys: (planned as f64 - keys) as u64, ..Limit::new(planned, fpr, stop) });
+    let limit = |planned, fpr, stop| {
+        Some(FullLimit { keys: (planned as f64 - keys) as u64, ..FullLimit::new(planned, fpr, stop) })
+    };
     let expected = [
         ("", limit(1000, 0.01, false)),
         ("--when-full stop", limit(1000, 0.01, true)),

@@ -31,7 +31,7 @@ struct Tally(BTreeMap<&'static str, [u32; 2]>);
 
 /// The state of a job that is interrupted again and again.
 #[derive(Default)]
-struct Before {
+struct State {
     /// The outputs that have their names.
     named: BTreeMap<String, Vec<u8>>,
     /// The place in the inputs that belongs to the state, and the bits that are set in it.
@@ -44,7 +44,7 @@ fn check(job: &Job, moments: &[Moment], tally: &mut Tally) {
     let whole = job.whole();
     assert!(whole.files.values().any(|bytes| !bytes.is_empty()), "{}: too easy", job.name);
     job.clear();
-    let mut before = Before::default();
+    let mut before = State::default();
     for &moment in moments {
         let passing = job.passing();
         let met = job.interrupt(moment, &whole);
@@ -57,7 +57,7 @@ fn check(job: &Job, moments: &[Moment], tally: &mut Tally) {
         } else {
             check_whole(job, &whole);
             job.clear();
-            before = Before::default();
+            before = State::default();
         }
     }
     job.check_end(&job.next().output().unwrap());
@@ -82,7 +82,7 @@ fn is_asked(moment: Moment) -> bool {
 
 /// Checks the files of an interrupted run.
 #[track_caller]
-fn check_left(job: &Job, moment: Moment, whole: &Whole, before: &mut Before) {
+fn check_left(job: &Job, moment: Moment, whole: &Whole, before: &mut State) {
     let name = &job.name;
     let left = job.left();
     for (file, bytes) in left.iter().filter(|(file, _)| *file != CHECKPOINTS && *file != "manifest") {

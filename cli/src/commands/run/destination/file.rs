@@ -1,39 +1,44 @@
 //! The opening of one output for all lines, with an optional file for dropped lines.
 
-use crate::commands::groups::{Grouping, Targets};
-use crate::commands::kinds;
-use crate::commands::run::destination::{Begun, CONTINUE, Destination, NOTHING_LEFT, begin_reports, emptied};
+use crate::commands::groups::{GroupRequest, ReportTargets};
+use crate::commands::input_kinds;
+use crate::commands::run::destination::{CONTINUE, Destination, NOTHING_LEFT, OpenedRun, begin_reports, emptied};
 use crate::commands::run::plan::Plan;
-use crate::engine::sink::{Print, Sink};
+use crate::engine::sink::{PrintOptions, Sink};
 use crate::error::Error;
-use crate::files::{self, Origin, is_standard};
-use crate::groups::decisions::Which;
+use crate::files::{self, NamedFile, is_standard};
+use crate::groups::decisions::Occurrences;
 use crate::input::inputs::{Input, Inputs};
-use crate::input::lines::Before;
-use crate::output::target::Target;
-use crate::replace::Replaced;
+use crate::input::lines::Prefix;
+use crate::output::target::OutputTarget;
+use crate::replace::ReplacedFile;
 use crate::seen::set::KeySet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 /// The output of lines that are kept.
-enum Kept {
-    Opened(Target),
+enum KeptOutput {
+    Opened(OutputTarget),
     /// An input that is replaced.
-    Replaced(Replaced),
+    Replaced(ReplacedFile),
 }
 
-impl Kept {
-    fn opened(&self) -> Option<&Target> {
+impl KeptOutput {
+    fn opened(&self) -> Option<&OutputTarget> {
         if let Self::Opened(target) = self { Some(target) } else { None }
     }
 }
 
 impl Plan {
-    pub(super) fn begin_file(&self, dupes: Option<&Path>, all: &Inputs, set: Option<KeySet>) -> Result<Begun, Error> {
+    pub(super) fn begin_file(
+        &self,
+        dupes: Option<&Path>,
+        all: &Inputs,
+        set: Option<KeySet>,
+    ) -> Result<OpenedRun, Error> {
         let inputs = &all.found[..];
         let (kept, dropped, reports) = self.targets(dupes, all)?;
-        let targets: Vec<&Target> = kept.opened().into_iter().chain(&dropped).chain(reports.iter()).collect();
+        let targets: Vec<&OutputTarget> = kept.opened().into_iter().chain(&dropped).chain(reports.iter()).collect();
         let full = targets.into_iter().find(|target| target.is_full());
         let full = full.map(|target| target.origin.name().to_owned()).filter(|_| !self.destination.force);
         // Lines that this run would not print again, because their keys are known.
@@ -44,7 +49,7 @@ impl Plan {
         if self.is_shared() {
             lost("the shared filter", "")?;
         }
-        let (seen, mut tally, records) = self.seen(inputs, set)?;
+        let (seen, mut stats, records) = self.seen(inputs, set)?;
         let mut keep = self.keep();
         let mut start = None;
         if let Some(state) = self.state() {
@@ -73,33 +78,34 @@ impl Plan {
         }
         let (input, output, dupes) = start.as_ref().map_or((0, 0, 0), |at| (at.input, at.output, at.dupes));
         let tables = start.as_ref().map_or((None, None), |at| (at.output_table.as_ref(), at.dupes_table.as_ref()));
-        tally.resume(start.as_ref().and_then(|start| start.room));
+        stats.resume(start.as_ref().and_then(|start| start.room));
         // Checked before the first output is truncated.
         dropped.iter().try_for_each(|target| target.check_length(dupes))?;
         let (kept, replaced) = match kept {
-            Kept::Opened(target) => (Some(target.begin(output, tables.0)?), None),
-            Kept::Replaced(mut replaced) => (replaced.begin()?, Some(replaced)),
+            KeptOutput::Opened(target) => (Some(target.begin(output, tables.0)?), None),
+            KeptOutput::Replaced(mut replaced) => (replaced.begin()?, Some(replaced)),
         };
         let dropped = dropped.map(|target| target.begin(dupes, tables.1)).transpose()?;
         let sinks = vec![Sink::new(input, kept, dropped)];
         let reports = begin_reports(reports, start.as_ref(), inputs.len())?;
-        Ok(Begun { seen, tally, records, sinks, keep, start, replaced, reports })
+        Ok(OpenedRun { seen, stats, records, sinks, keep, start, replaced, reports })
     }
 
     /// Prepares to replace an input if the output is the same file: all its lines are read before its new contents
     /// replace it. Only an input that is named can be replaced, not one that is found in a directory.
-    fn replaced(&self, inputs: &[Input], own: &[Origin]) -> Result<Option<Replaced>, Error> {
+    fn replaced(&self, inputs: &[Input], own: &[NamedFile]) -> Result<Option<ReplacedFile>, Error> {
         let file = self.destination.output.file();
-        let Some((path, output)) = file.map(|path| (path, Origin::of(path))) else {
+        let Some((path, output)) = file.map(|path| (path, NamedFile::from_path(path))) else {
             return Ok(None);
         };
-        let is_output = |path: &&PathBuf| !is_standard(path) && Origin::of(path).identity() == output.identity();
+        let is_output =
+            |path: &&PathBuf| !is_standard(path) && NamedFile::from_path(path).identity() == output.identity();
         let named = self.reading.files.iter().filter(|_| output.is_regular()).find(is_output);
         // Only if the output keeps a copy of each line, unchanged.
-        let Print { wanted, before, total, .. } = self.print;
-        let all = wanted && before == Before::Nothing && !total;
-        let which = self.grouping.as_ref().map(Grouping::which);
-        let all = all && which.is_none_or(|which| matches!(which, Which::All));
+        let PrintOptions { wanted, before, total, .. } = self.print;
+        let all = wanted && before == Prefix::Nothing && !total;
+        let which = self.group_request.as_ref().map(GroupRequest::which);
+        let all = all && which.is_none_or(|which| matches!(which, Occurrences::All));
         let Some(named) = named.filter(|_| all) else { return Ok(None) };
         if self.state().is_some() || self.is_shared() {
             return Err(Error::new(format!(
@@ -112,25 +118,29 @@ impl Plan {
         let input = inputs.iter().find(|input| input.origin.identity() == output.identity());
         let lost = || files::overwrites(&files::name(path), &files::name(named));
         let input = input.ok_or_else(lost)?;
-        Replaced::of(path, input, self.destination.output.compress.filter(|_| !input.is_table())).map(Some)
+        ReplacedFile::new(path, input, self.destination.output.compress.filter(|_| !input.is_table())).map(Some)
     }
 
     /// Opens the outputs. None of them may be the state, another output, or an input that it does not replace.
-    fn targets(&self, dupes: Option<&Path>, all: &Inputs) -> Result<(Kept, Option<Target>, Targets), Error> {
+    fn targets(
+        &self,
+        dupes: Option<&Path>,
+        all: &Inputs,
+    ) -> Result<(KeptOutput, Option<OutputTarget>, ReportTargets), Error> {
         let Destination { output, .. } = &self.destination;
-        let (inputs, compress) = (&all.found[..], output.of_lines(all));
+        let (inputs, compress) = (&all.found[..], output.line_compression(all));
         let own = self.origins();
         let taken = || inputs.iter().map(|input| &input.origin).chain(&own);
         let replaced = self.replaced(inputs, &own)?;
         // An output that replaces an input keeps its format, even if its name claims another.
         let named = output.file().filter(|_| replaced.is_none()).into_iter().chain(dupes);
-        named.into_iter().try_for_each(|named| kinds::check_name(named, all, self.print.total))?;
+        named.into_iter().try_for_each(|named| input_kinds::check_name(named, all, self.print.total))?;
         let kept = match replaced {
-            Some(replaced) => Kept::Replaced(replaced),
-            None => Kept::Opened(Target::open(output.file(), compress, taken(), [])?),
+            Some(replaced) => KeptOutput::Replaced(replaced),
+            None => KeptOutput::Opened(OutputTarget::open(output.file(), compress, taken(), [])?),
         };
         let written = || kept.opened().map(|target| &target.origin);
-        let dropped = dupes.map(|path| Target::open(Some(path), compress, taken(), written()));
+        let dropped = dupes.map(|path| OutputTarget::open(Some(path), compress, taken(), written()));
         let dropped = dropped.transpose()?;
         let written: Vec<_> = written().into_iter().chain(dropped.as_ref().map(|target| &target.origin)).collect();
         let reports = self.report_targets(inputs, &written)?;

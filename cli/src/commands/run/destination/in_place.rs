@@ -1,26 +1,26 @@
 //! The opening of a replacement for each input.
 
-use crate::commands::run::destination::Begun;
+use crate::commands::run::destination::OpenedRun;
 use crate::commands::run::plan::Plan;
 use crate::engine::sink::Sink;
-use crate::engine::work::Keep;
+use crate::engine::work::Persistence;
 use crate::error::Error;
-use crate::files::{Identity, Origin};
+use crate::files::{FileId, NamedFile};
 use crate::input::inputs::Input;
-use crate::input::lines::What;
-use crate::replace::Replaced;
+use crate::input::lines::KeySource;
+use crate::replace::ReplacedFile;
 use crate::seen::set::KeySet;
 use std::collections::HashMap;
 
 impl Plan {
-    pub(super) fn begin_in_place(&self, inputs: &[Input], set: Option<KeySet>) -> Result<Begun, Error> {
-        let besides: Vec<Origin> = self.besides().map(Origin::of).collect();
-        let mut known: HashMap<Identity, &Input> = HashMap::new();
+    pub(super) fn begin_in_place(&self, inputs: &[Input], set: Option<KeySet>) -> Result<OpenedRun, Error> {
+        let besides: Vec<NamedFile> = self.besides().map(NamedFile::from_path).collect();
+        let mut known: HashMap<FileId, &Input> = HashMap::new();
         let mut sinks = Vec::new();
         let output = &self.destination.output;
-        let annotates = matches!(&self.keys.what, What::Document(rule, _) if rule.annotate);
-        for (lane, input) in inputs.iter().enumerate() {
-            let replaced = Replaced::of(&input.path, input, output.compress.filter(|_| !input.is_table()))?;
+        let annotates = matches!(&self.keys.what, KeySource::Document(rule, _) if rule.annotate);
+        for (shard, input) in inputs.iter().enumerate() {
+            let replaced = ReplacedFile::new(&input.path, input, output.compress.filter(|_| !input.is_table()))?;
             input.origin.check_apart(&besides, [])?;
             // The second time, all its lines would be duplicates.
             if let Some(first) = input.origin.identity().and_then(|identity| known.insert(identity, input)) {
@@ -35,11 +35,11 @@ impl Plan {
                 || output.compress.is_some()
                 || self.print.eol.is_some()
                 || input.is_table() && output.column_filter;
-            sinks.push(Sink::in_place(lane, replaced, anew));
+            sinks.push(Sink::in_place(shard, replaced, anew));
         }
         let reports = self.report_targets(inputs, &[])?;
-        let (seen, tally, records) = self.seen(inputs, set)?;
-        let (keep, reports) = (Keep::default(), reports.begin()?);
-        Ok(Begun { seen, tally, records, sinks, keep, start: None, replaced: None, reports })
+        let (seen, stats, records) = self.seen(inputs, set)?;
+        let (keep, reports) = (Persistence::default(), reports.begin()?);
+        Ok(OpenedRun { seen, stats, records, sinks, keep, start: None, replaced: None, reports })
     }
 }

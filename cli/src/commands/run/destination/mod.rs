@@ -4,22 +4,22 @@ mod file;
 mod folder;
 mod in_place;
 
-use crate::commands::groups::{Reported, Targets};
-use crate::commands::kinds;
+use crate::commands::groups::{OpenReports, ReportTargets};
+use crate::commands::input_kinds;
 use crate::commands::run::plan::Plan;
 use crate::engine::checkpoint::Checkpoint;
 use crate::engine::sink::Sink;
-use crate::engine::work::Keep;
+use crate::engine::work::Persistence;
 use crate::error::Error;
-use crate::files::{self, Origin, is_standard};
-use crate::groups::records::Records;
+use crate::files::{self, NamedFile, is_standard};
+use crate::groups::records::RecordFile;
 use crate::input::inputs::{Input, Inputs};
 use crate::options::{GrowthOptions, OutputOptions, RunOptions};
-use crate::output::target::Target;
-use crate::replace::Replaced;
-use crate::seen::Seen;
+use crate::output::target::OutputTarget;
+use crate::replace::ReplacedFile;
+use crate::seen::SeenKeys;
+use crate::seen::run_stats::RunStats;
 use crate::seen::set::KeySet;
-use crate::seen::tally::Tally;
 use std::path::{Path, PathBuf};
 
 /// The remedy if the outputs of an interrupted run would be lost.
@@ -46,19 +46,19 @@ pub enum DestinationKind {
 }
 
 /// The parts of a run, opened.
-pub struct Begun {
-    pub seen: Seen,
-    pub tally: Tally,
+pub struct OpenedRun {
+    pub seen: SeenKeys,
+    pub stats: RunStats,
     /// Empty records, if groups are to be found.
-    pub records: Option<Records>,
+    pub records: Option<RecordFile>,
     pub sinks: Vec<Sink>,
-    pub keep: Keep,
+    pub keep: Persistence,
     /// The checkpoint from which the run resumes.
     pub start: Option<Checkpoint>,
     /// The replacement of an input, if the output is also an input.
-    pub replaced: Option<Replaced>,
+    pub replaced: Option<ReplacedFile>,
     /// The reports of groups and of tests.
-    pub reports: Reported,
+    pub reports: OpenReports,
 }
 
 impl Destination {
@@ -90,7 +90,7 @@ impl Destination {
 
     /// True if lines of an input are to replace it.
     pub fn replaces(&self, input: &Input) -> bool {
-        let output = self.output.file().map(Origin::of);
+        let output = self.output.file().map(NamedFile::from_path);
         matches!(self.kind, DestinationKind::InPlace)
             || output.is_some_and(|output| output.is_regular() && output.identity() == input.origin.identity())
     }
@@ -109,7 +109,7 @@ impl Destination {
 impl Plan {
     /// Opens the outputs, and the set if none is given. All that can fail is done before an output is emptied, and
     /// before the first line is claimed in a shared set.
-    pub(super) fn begin(&self, inputs: &Inputs, set: Option<KeySet>) -> Result<Begun, Error> {
+    pub(super) fn begin(&self, inputs: &Inputs, set: Option<KeySet>) -> Result<OpenedRun, Error> {
         if self.state().is_some_and(|state| state.resume) && !self.can_resume(&inputs.found) {
             return Err(Error::new(
                 "only a run from files to files can be resumed; name the input files, and name the outputs with -o and --dupes, or \
@@ -135,23 +135,23 @@ impl Plan {
     }
 
     /// The files besides inputs and outputs: the state's files, other files that are read, and the manifest.
-    fn origins(&self) -> Vec<Origin> {
-        self.own().iter().map(PathBuf::as_path).chain(self.destination.manifest()).map(Origin::of).collect()
+    fn origins(&self) -> Vec<NamedFile> {
+        self.own().iter().map(PathBuf::as_path).chain(self.destination.manifest()).map(NamedFile::from_path).collect()
     }
 
     /// Opens the report files, after the other outputs.
-    fn report_targets(&self, inputs: &[Input], written: &[&Origin]) -> Result<Targets, Error> {
-        self.reports().try_for_each(kinds::check_name_of_lines)?;
+    fn report_targets(&self, inputs: &[Input], written: &[&NamedFile]) -> Result<ReportTargets, Error> {
+        self.reports().try_for_each(input_kinds::check_name_of_lines)?;
         let (own, written) = (self.origins(), written.iter().copied());
         let read = inputs.iter().map(|input| &input.origin).chain(&own);
         let report = self.tests().and_then(|tests| tests.report.as_deref());
-        let targets = match (report, &self.grouping) {
-            (Some(report), _) => Target::open(Some(report), None, read, written).map(Targets::of_tests),
-            (None, Some(grouping)) => grouping.targets(read, written),
-            (None, None) => Ok(Targets::default()),
+        let targets = match (report, &self.group_request) {
+            (Some(report), _) => OutputTarget::open(Some(report), None, read, written).map(ReportTargets::for_tests),
+            (None, Some(group_request)) => group_request.targets(read, written),
+            (None, None) => Ok(ReportTargets::default()),
         }?;
         // A state that does not exist yet is distinguished from the outputs by its path.
-        let outputs: Vec<Origin> = self.outputs().map(Origin::of).collect();
+        let outputs: Vec<NamedFile> = self.outputs().map(NamedFile::from_path).collect();
         let state = self.state().into_iter().flat_map(|state| files::of_filter(&state.path));
         let mut saved = state.chain(self.destination.manifest().map(Path::to_owned));
         saved.try_for_each(|saved| files::check_target(&saved, &outputs))?;
@@ -168,7 +168,7 @@ fn emptied(output: &str, known: &str, resume: &str) -> Error {
 }
 
 /// Empties the reports, unless the run resumes at its end: then they are complete.
-fn begin_reports(reports: Targets, start: Option<&Checkpoint>, inputs: usize) -> Result<Reported, Error> {
+fn begin_reports(reports: ReportTargets, start: Option<&Checkpoint>, inputs: usize) -> Result<OpenReports, Error> {
     let is_done = start.is_some_and(|start| start.is_end(inputs));
-    if is_done { Ok(Reported::default()) } else { reports.begin() }
+    if is_done { Ok(OpenReports::default()) } else { reports.begin() }
 }

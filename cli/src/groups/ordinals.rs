@@ -4,26 +4,26 @@ use crate::error::Error;
 use crate::files;
 use std::path::Path;
 
-/// The places of the lines of each input.
+/// The ordinals of the lines of each input.
 #[derive(Clone, Default)]
-pub struct Places {
+pub struct Ordinals {
     /// The JSON members that name each input.
     files: Vec<String>,
-    starts: Vec<Start>,
-    /// The number of places so far.
+    starts: Vec<InputStart>,
+    /// The number of ordinals so far.
     count: u64,
 }
 
 /// The place of the first line of an input.
 #[derive(Clone, Copy, PartialEq)]
-struct Start {
-    place: u64,
+struct InputStart {
+    ordinal: u64,
     input: usize,
     /// True if a header precedes the line.
     header: bool,
 }
 
-impl Places {
+impl Ordinals {
     /// Creates an empty list, for inputs at these paths.
     pub fn new<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Self {
         Self { files: paths.into_iter().map(files::members).collect(), ..Self::default() }
@@ -31,32 +31,32 @@ impl Places {
 
     /// Takes the next lines of an input. Returns the place of the first.
     pub fn take(&mut self, input: usize, header: bool, lines: usize) -> u64 {
-        let place = self.count;
+        let ordinal = self.count;
         if self.starts.last().is_none_or(|start| start.input != input) {
-            self.starts.push(Start { place, input, header });
+            self.starts.push(InputStart { ordinal, input, header });
         }
         self.count += lines as u64;
-        place
+        ordinal
     }
 
     /// Returns the members of a JSON object that locate a line: `"file":"a","line":1`.
-    pub fn told(&self, place: u64) -> String {
-        let start = self.starts[self.starts.partition_point(|start| start.place <= place) - 1];
-        let line = place - start.place + u64::from(start.header) + 1;
+    pub fn reported(&self, ordinal: u64) -> String {
+        let start = self.starts[self.starts.partition_point(|start| start.ordinal <= ordinal) - 1];
+        let line = ordinal - start.ordinal + u64::from(start.header) + 1;
         format!("{},\"line\":{line}", self.files[start.input])
     }
 }
 
-/// The places of the same inputs, read again.
-pub struct Again {
-    first: Places,
-    again: Places,
+/// The ordinals of the same inputs, read again.
+pub struct OrdinalsAgain {
+    first: Ordinals,
+    again: Ordinals,
 }
 
-impl Again {
-    /// Starts again with inputs that had these places.
-    pub fn new(first: Places) -> Self {
-        Self { first, again: Places::default() }
+impl OrdinalsAgain {
+    /// Starts again with inputs that had these ordinals.
+    pub fn new(first: Ordinals) -> Self {
+        Self { first, again: Ordinals::default() }
     }
 
     /// Takes the next lines of an input. Returns the place of the first.
@@ -85,15 +85,15 @@ mod tests {
 
     #[test]
     fn a_place_is_a_line_of_an_input() {
-        let mut places = Places::new(["a", "b \"\n", "c", "d"].map(Path::new));
+        let mut ordinals = Ordinals::new(["a", "b \"\n", "c", "d"].map(Path::new));
         assert_eq!(
-            [(0, 2), (0, 3), (2, 1), (3, 4)].map(|(input, lines)| places.take(input, input == 2, lines)),
+            [(0, 2), (0, 3), (2, 1), (3, 4)].map(|(input, lines)| ordinals.take(input, input == 2, lines)),
             [0, 2, 5, 6]
         );
-        let told = [0, 4, 5, 6, 9].map(|place| places.told(place));
+        let reported = [0, 4, 5, 6, 9].map(|ordinal| ordinals.reported(ordinal));
         let expected = [("a", 1), ("a", 5), ("c", 2), ("d", 1), ("d", 4)];
-        assert_eq!(told, expected.map(|(name, line)| format!("\"file\":\"{name}\",\"line\":{line}")));
-        let mut again = Again::new(places);
+        assert_eq!(reported, expected.map(|(name, line)| format!("\"file\":\"{name}\",\"line\":{line}")));
+        let mut again = OrdinalsAgain::new(ordinals);
         [(0, 5), (2, 1), (3, 3)].iter().for_each(|&(input, lines)| _ = again.take(input, input == 2, lines));
         assert!(!again.is_done());
         again.take(3, false, 1);

@@ -3,12 +3,12 @@
 use crate::coding::Coding;
 use crate::error::Error;
 use crate::files::cannot_open;
-use crate::groups::values::Wanted as Values;
+use crate::groups::values::ValueProjection as Values;
 use crate::input::inputs::{Input, Inputs};
-use crate::input::lines::What;
+use crate::input::lines::KeySource;
 use crate::input::split::LineFormat;
-use crate::input::table::Wish;
-use crate::key::{KeyRule, Part};
+use crate::input::table::TableOptions;
+use crate::key::{KeyPart, KeyRule};
 use crate::values::OnError;
 use std::path::Path;
 
@@ -43,7 +43,7 @@ pub fn check_name(output: &Path, inputs: &Inputs, total: bool) -> Result<(), Err
 /// Refuses an output of rows whose name claims lines, or a compression of whole files.
 fn check_name_of_rows(output: &Path) -> Result<(), Error> {
     let ending = ending(output);
-    if Coding::of_name(output)? == Coding::Plain && !LINES.contains(&&*ending) && !OTHERS.contains(&&*ending) {
+    if Coding::from_name(output)? == Coding::Plain && !LINES.contains(&&*ending) && !OTHERS.contains(&&*ending) {
         return Ok(());
     }
     Err(other_format(output, "Parquet", &ending, "choose one that ends in .parquet"))
@@ -56,7 +56,7 @@ pub fn check_name_of_lines(output: &Path) -> Result<(), Error> {
 
 /// Refuses an output of lines, called `written` in errors, whose name claims a table.
 fn check_name_of(output: &Path, written: &str) -> Result<(), Error> {
-    let inner = if Coding::of_name(output)? == Coding::Plain {
+    let inner = if Coding::from_name(output)? == Coding::Plain {
         output
     } else {
         Path::new(output.file_stem().unwrap_or_default())
@@ -71,7 +71,7 @@ fn check_name_of(output: &Path, written: &str) -> Result<(), Error> {
 /// Refuses a manifest, which is not compressed, whose name claims another format.
 pub fn check_name_of_manifest(manifest: &Path) -> Result<(), Error> {
     check_name_of_lines(manifest)?;
-    if Coding::of_name(manifest)? == Coding::Plain {
+    if Coding::from_name(manifest)? == Coding::Plain {
         return Ok(());
     }
     let written = "a manifest, which is plain lines,";
@@ -90,7 +90,7 @@ fn ending(path: &Path) -> String {
 /// Refuses options for lines if all inputs are tables, and options for nulls if no key can be null.
 pub fn check_format(all: &[&Inputs], format: LineFormat, rule: Option<&KeyRule>, crlf: bool) -> Result<(), Error> {
     let Some(table) = all.iter().find_map(|inputs| inputs.kinds().1) else {
-        let has_nulls = rule.is_none_or(|rule| rule.nulls || matches!(rule.part, Part::Json(_)));
+        let has_nulls = rule.is_none_or(|rule| rule.nulls || matches!(rule.part, KeyPart::Json(_)));
         let lines = all.iter().find_map(|inputs| inputs.kinds().0).filter(|_| !has_nulls);
         return lines.map_or(Ok(()), |lines| Err(of_rows("--nulls without --json-pointer or --column", lines)));
     };
@@ -112,8 +112,8 @@ pub fn check_format(all: &[&Inputs], format: LineFormat, rule: Option<&KeyRule>,
 
 /// Requirements for tables, beside the columns that are read.
 #[derive(Clone, Copy, Default)]
-pub struct Demand {
-    pub wish: Wish,
+pub struct TableRequirements {
+    pub write_options: TableOptions,
     /// A column that is added.
     pub added: Option<&'static str>,
     /// True if the rows of all tables are written to one output.
@@ -124,17 +124,17 @@ pub struct Demand {
 /// an output is emptied. An unreadable table is reported when its turn comes, if it may be skipped.
 pub fn check_tables(
     inputs: &Inputs,
-    what: &What,
+    what: &KeySource,
     values: &Values,
-    demand: Demand,
+    demand: TableRequirements,
     on_error: OnError,
 ) -> Result<(), Error> {
-    let Demand { wish, added, together } = demand;
+    let TableRequirements { write_options, added, together } = demand;
     let Some(table) = inputs.kinds().1 else {
-        let lines = inputs.kinds().0.filter(|_| wish.filter);
+        let lines = inputs.kinds().0.filter(|_| write_options.filter);
         return lines.map_or(Ok(()), |lines| Err(of_rows("--column-filter", lines)));
     };
-    if let (Some(format), Some(compression)) = (table.table, wish.compression) {
+    if let (Some(format), Some(compression)) = (table.table, write_options.compression) {
         format.check(compression).map_err(cannot_open(name(table)))?;
     }
     let mut first = None;
@@ -144,7 +144,7 @@ pub fn check_tables(
             Err(source) if on_error == OnError::Fail => return Err(cannot_open(name(table))(source)),
             Err(_) => continue,
         };
-        reader.check(wish.cuts, added, first.as_deref()).map_err(cannot_open(name(table)))?;
+        reader.check(write_options.cuts, added, first.as_deref()).map_err(cannot_open(name(table)))?;
         if together && first.is_none() {
             first = Some(reader);
         }
@@ -157,12 +157,12 @@ pub fn rule(all: &[&Inputs], rule: KeyRule) -> Result<KeyRule, Error> {
     let lines = all.iter().find_map(|inputs| inputs.kinds().0);
     let table = all.iter().find_map(|inputs| inputs.kinds().1);
     match (&rule.part, lines, table) {
-        (Part::Line, Some(lines), Some(table)) => Err(Error::new(format!(
+        (KeyPart::Line, Some(lines), Some(table)) => Err(Error::new(format!(
             "a line of {} and a row of {} are never equal as a whole; name the key with --column",
             name(lines),
             name(table)
         ))),
-        (Part::Line, None, Some(_)) => Ok(KeyRule { part: Part::Row, ..rule }),
+        (KeyPart::Line, None, Some(_)) => Ok(KeyRule { part: KeyPart::Row, ..rule }),
         _ => Ok(rule),
     }
 }

@@ -14,15 +14,15 @@ static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 /// The start of the write in progress, in milliseconds from `START`, or 0. One thread at a time writes. Relaxed: a time
 /// orders nothing.
 #[derive(Default)]
-pub struct Watch(AtomicU64);
+pub struct WriteWatchdog(AtomicU64);
 
 /// Standard error, which the lock of the progress bar guards.
-pub static SCREEN: Watch = Watch(AtomicU64::new(0));
+pub static SCREEN: WriteWatchdog = WriteWatchdog(AtomicU64::new(0));
 
 /// One for each output that may block. Several are written at once, and one that progresses must not hide another that blocks.
-static OUTPUTS: Mutex<Vec<Weak<Watch>>> = Mutex::new(Vec::new());
+static OUTPUTS: Mutex<Vec<Weak<WriteWatchdog>>> = Mutex::new(Vec::new());
 
-fn outputs() -> MutexGuard<'static, Vec<Weak<Watch>>> {
+fn outputs() -> MutexGuard<'static, Vec<Weak<WriteWatchdog>>> {
     OUTPUTS.lock().expect("no thread panics while it has this")
 }
 
@@ -30,7 +30,7 @@ fn now() -> u64 {
     START.elapsed().as_millis() as u64 + 1
 }
 
-impl Watch {
+impl WriteWatchdog {
     /// Runs a write that may block.
     pub fn watch<T>(&self, write: impl FnOnce() -> T) -> T {
         self.0.store(now(), Relaxed);
@@ -51,14 +51,14 @@ pub fn has_lasted(time: Duration) -> bool {
 }
 
 /// A file, watched unless it is regular: a disk may be slow, but never waits for a reader.
-pub struct Watched {
+pub struct WatchedFile {
     pub file: File,
     /// True for a regular file.
     pub regular: bool,
-    watch: Arc<Watch>,
+    watch: Arc<WriteWatchdog>,
 }
 
-impl Watched {
+impl WatchedFile {
     /// Starts to watch a file.
     pub fn new(file: File, regular: bool) -> Self {
         let watch = Arc::default();
@@ -71,7 +71,7 @@ impl Watched {
     }
 }
 
-impl Write for Watched {
+impl Write for WatchedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.regular {
             return self.file.write(bytes);

@@ -6,14 +6,14 @@ use bloomline::{BuildError, ScalableBloomFilter};
 const KEYS: u64 = 1 << 16;
 const RATE: f64 = 0.01;
 
-pub struct Suspects {
+pub struct Candidates {
     filter: ScalableBloomFilter,
     /// Hashes that are not inserted yet.
     hashes: Vec<u64>,
     new: Vec<bool>,
 }
 
-impl Suspects {
+impl Candidates {
     pub fn new() -> Result<Self, BuildError> {
         let filter = ScalableBloomFilter::builder().expected_keys(KEYS).false_positive_rate(RATE).build()?;
         Ok(Self { filter, hashes: Vec::new(), new: Vec::new() })
@@ -31,7 +31,7 @@ impl Suspects {
         Ok(())
     }
 
-    /// Sets `found[i]` if hash `i` is a suspect, perhaps by mistake.
+    /// Sets `found[i]` if hash `i` is a candidate, perhaps by mistake.
     pub fn find(&self, hashes: &[u64], found: &mut Vec<bool>) {
         found.resize(hashes.len(), false);
         self.filter.contains_hashes(hashes, found);

@@ -7,14 +7,14 @@
 use std::hint::black_box;
 
 /// Fingerprints other than 0.
-pub struct Recent {
+pub struct MemTable {
     /// 2^`bits` slots, and the fingerprints that were pushed beyond them.
     slots: Vec<u128>,
     bits: u32,
     len: usize,
 }
 
-impl Recent {
+impl MemTable {
     /// An empty set with this many slots, as a power of two, at least 2.
     pub fn new(bits: u32) -> Self {
         Self { slots: vec![0; 1 << bits], bits, len: 0 }
@@ -87,20 +87,20 @@ mod tests {
     fn is_sorted_wherever_its_fingerprints_crowd() {
         // The smallest belong at the end of the table and are pushed beyond it.
         for spread in [1, 1 << 64, 1 << 119] {
-            let mut recent = Recent::new(6);
+            let mut mem_table = MemTable::new(6);
             let mut expected = BTreeSet::new();
             for round in 0..2 {
                 for i in 0..100_u128 {
                     let fingerprint = (i * 37 % 101 % 80 + 1) * spread;
-                    assert_eq!(recent.contains(fingerprint), expected.contains(&fingerprint));
-                    recent.insert(fingerprint);
+                    assert_eq!(mem_table.contains(fingerprint), expected.contains(&fingerprint));
+                    mem_table.insert(fingerprint);
                     expected.insert(fingerprint);
-                    assert_eq!(recent.is_full(), expected.len() >= 48);
+                    assert_eq!(mem_table.is_full(), expected.len() >= 48);
                 }
-                assert!(recent.ascending().eq(expected.iter().copied()), "{spread} {round}");
-                recent.clear();
+                assert!(mem_table.ascending().eq(expected.iter().copied()), "{spread} {round}");
+                mem_table.clear();
                 expected.clear();
-                assert_eq!(recent.ascending().count(), 0);
+                assert_eq!(mem_table.ascending().count(), 0);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The reasons why a line has no key.
 
-use crate::key::json::Unreadable;
+use crate::key::json::JsonError;
 use std::fmt;
 use std::str::Utf8Error;
 use url::ParseError;
@@ -10,7 +10,7 @@ const NAMES: usize = 30;
 
 /// The reason why a line has no key.
 #[derive(Debug, PartialEq)]
-pub enum Fault {
+pub enum KeyError {
     /// Too few fields.
     Field { number: usize, fields: usize },
     /// The header has no field of this name. `names` are its fields, split as CSV or by a delimiter.
@@ -28,7 +28,7 @@ pub enum Fault {
     /// Invalid UTF-8 in JSON or a URL.
     Utf8(Utf8Error),
     /// Not JSON, or a value that cannot be a key.
-    Json(Unreadable),
+    Json(JsonError),
     /// A null, and nulls are excluded.
     Null,
     /// The document has no value at the pointer.
@@ -45,7 +45,7 @@ pub enum Fault {
     Memory { bytes: usize },
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for KeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Field { number, fields: 1 } => write!(f, "there is no field {number}: the line has 1 field"),

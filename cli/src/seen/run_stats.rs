@@ -1,24 +1,24 @@
-//! The tally of a run: counts, the limit of the filter, and the warnings that were printed.
+//! The statistics of a run: counts, the limit of the filter, and the warnings that were printed.
 
 use crate::documents::UnitCounts;
 use crate::error::{INCOMPLETE, SUCCESS};
 use crate::figures::readable;
 use crate::messages::{tell, warn};
-use crate::seen::counts::Counts;
+use crate::seen::counts::LineCounts;
 use crate::seen::set::KeySet;
 use bloomline::Plan;
 
 /// Counts of a run, and a record of the warnings that were printed.
-pub struct Tally {
+pub struct RunStats {
     /// The limit at which the filter is full; `None` if the set grows.
-    pub limit: Option<Limit>,
+    pub limit: Option<FullLimit>,
     /// Keys that were in the set at the start, exact or estimated.
     pub keys_before: f64,
     /// The plan of the set, unless it grows.
     pub plan: Option<Plan>,
-    pub counts: Counts,
+    pub counts: LineCounts,
     /// The counts of the first reading of the inputs, if this is the second.
-    pub first: Option<First>,
+    pub first: Option<FirstReading>,
     /// The first line without a key, and the reason.
     first_fault: Option<String>,
     /// True if only the warning that a filter is full is printed.
@@ -26,7 +26,7 @@ pub struct Tally {
     /// Prints a message about a skipped input.
     tell: fn(&str),
     /// True if the warning that the filter is full was printed.
-    told: bool,
+    reported: bool,
     /// The plural noun for keys in messages.
     keys: &'static str,
     /// The adjective for the lines that are counted as found.
@@ -35,64 +35,64 @@ pub struct Tally {
     pub wanted: &'static str,
 }
 
-impl Tally {
-    /// Starts a tally of keys that are inserted into a set.
-    pub fn new(set: &KeySet, limit: Option<Limit>, keys: &'static str, wanted: &'static str, quiet: bool) -> Self {
+impl RunStats {
+    /// Starts the statistics of keys that are inserted into a set.
+    pub fn new(set: &KeySet, limit: Option<FullLimit>, keys: &'static str, wanted: &'static str, quiet: bool) -> Self {
         let (keys_before, plan) = (set.keys(), set.plan());
         Self {
             limit,
             keys_before,
             plan,
-            counts: Counts::default(),
+            counts: LineCounts::default(),
             first: None,
             first_fault: None,
             quiet,
             tell: if quiet { |_| () } else { warn },
-            told: false,
+            reported: false,
             keys,
             found: "unique",
             wanted,
         }
     }
 
-    /// Starts a tally of a search. Skipped inputs are reported even if `quiet`, because they are errors here.
-    pub fn of_search(set: &KeySet, quiet: bool) -> Self {
+    /// Starts the statistics of a search. Skipped inputs are reported even if `quiet`, because they are errors here.
+    pub fn for_search(set: &KeySet, quiet: bool) -> Self {
         Self { found: "selected", tell, ..Self::new(set, None, "lines", "key", quiet) }
     }
 
-    /// Starts a tally of a search that inserts absent keys into this set, into which this tally counted keys.
-    pub fn of_search_after(&self, set: &KeySet) -> Self {
-        let limit = self.limit.as_ref().zip(self.room()).map(|(limit, keys)| Limit { keys, ..*limit });
-        Self { limit, told: self.told, ..Self::of_search(set, self.quiet) }
+    /// Starts the statistics of a search that inserts absent keys into this set, into which these statistics counted keys.
+    pub fn for_search_after(&self, set: &KeySet) -> Self {
+        let limit = self.limit.as_ref().zip(self.room()).map(|(limit, keys)| FullLimit { keys, ..*limit });
+        Self { limit, reported: self.reported, ..Self::for_search(set, self.quiet) }
     }
 
-    /// Starts a tally of a second reading of the inputs, after an exact check that used `disk_bytes`. Repeats no message.
+    /// Starts the statistics of a second reading of the inputs, after an exact check that used `disk_bytes`. Repeats no message.
     pub fn again(&self, disk_bytes: u64) -> Self {
         let Self { keys_before, plan, keys, wanted, .. } = *self;
-        let counts = Counts { left_out: self.counts.left_out, ..Counts::default() };
-        let first = Some(First { counts: self.counts.clone(), disk_bytes });
-        let (limit, first_fault, told) = (None, None, true);
+        let counts = LineCounts { left_out: self.counts.left_out, ..LineCounts::default() };
+        let first = Some(FirstReading { counts: self.counts.clone(), disk_bytes });
+        let (limit, first_fault, reported) = (None, None, true);
         let (quiet, tell, found) = (true, (|_| ()) as fn(&str), "printed");
-        Self { limit, keys_before, plan, counts, first, first_fault, quiet, tell, told, keys, found, wanted }
+        Self { limit, keys_before, plan, counts, first, first_fault, quiet, tell, reported, keys, found, wanted }
     }
 
     /// Warns of a filter that is overfull before the first line.
     pub fn begin(&mut self, set: &KeySet) {
-        let excess = self.limit.as_ref().and_then(|limit| set.excess(limit.planned));
-        if let Some(excess) = excess.filter(|_| !self.told) {
-            warn(&format!("{excess} and rises with every new key; start a larger one with -n"));
-            self.told = true;
+        let overfull_warning = self.limit.as_ref().and_then(|limit| set.overfull_warning(limit.planned));
+        if let Some(overfull_warning) = overfull_warning.filter(|_| !self.reported) {
+            warn(&format!("{overfull_warning} and rises with every new key; start a larger one with -n"));
+            self.reported = true;
         }
     }
 
     /// Adds the counts of some lines. Warns if they fill the filter; `fpr` is its rate.
-    pub fn count(&mut self, counts: &Counts, first_fault: Option<String>, fpr: impl FnOnce() -> f64) {
+    pub fn count(&mut self, counts: &LineCounts, first_fault: Option<String>, fpr: impl FnOnce() -> f64) {
         let before = self.counts.inserted;
         self.counts.add(counts);
         if self.first_fault.is_none() {
             self.first_fault = first_fault;
         }
-        if let Some(limit) = self.limit.as_ref().filter(|limit| !limit.stop && !self.told)
+        if let Some(limit) = self.limit.as_ref().filter(|limit| !limit.stop && !self.reported)
             && (before..self.counts.inserted).contains(&limit.keys)
         {
             warn(&format!(
@@ -102,7 +102,7 @@ impl Tally {
                 self.keys,
                 readable(fpr()),
             ));
-            self.told = true;
+            self.reported = true;
         }
     }
 
@@ -158,15 +158,15 @@ impl Tally {
 }
 
 /// The result of the first reading of the inputs.
-pub struct First {
-    pub counts: Counts,
+pub struct FirstReading {
+    pub counts: LineCounts,
     /// The bytes on disk of the exact check.
     pub disk_bytes: u64,
 }
 
 /// The limit at which a filter of a fixed size is full, and the reaction to it.
 #[derive(Debug, PartialEq)]
-pub struct Limit {
+pub struct FullLimit {
     /// Keys that the filter is made for.
     pub planned: u64,
     /// New keys that fit.
@@ -177,28 +177,28 @@ pub struct Limit {
     pub stop: bool,
 }
 
-impl Limit {
+impl FullLimit {
     /// The limit of an empty filter.
     pub fn new(keys: u64, fpr: f64, stop: bool) -> Self {
         Self { planned: keys, keys, fpr, stop }
     }
 
     /// Returns the share of the limit that is used, for the progress line.
-    pub fn full(&self, counts: &Counts) -> String {
+    pub fn full(&self, counts: &LineCounts) -> String {
         format!("{:.0} % full", 100.0 * counts.inserted as f64 / self.keys.max(1) as f64)
     }
 
     /// The limit of a filter that has keys already and is full with `planned` in all.
-    pub fn of_loaded(set: &KeySet, planned: u64, fpr: f64, stop: bool) -> Self {
+    pub fn from_loaded(set: &KeySet, planned: u64, fpr: f64, stop: bool) -> Self {
         let keys = (planned as f64 - set.keys()).max(0.0) as u64;
         Self { planned, keys, fpr, stop }
     }
 }
 
 /// The number of distinct keys that were offered to a set. These fill it: a key that was reported as seen had all its bits set.
-pub struct Offered(pub f64);
+pub struct OfferedKeys(pub f64);
 
-impl Offered {
+impl OfferedKeys {
     /// Adds keys, `inserted` of them reported as new. Returns the mean of the `rate` over these keys, by Simpson's rule.
     pub fn add(&mut self, inserted: u64, rate: impl Fn(f64) -> f64) -> f64 {
         let Self(keys) = *self;

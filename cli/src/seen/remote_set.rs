@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::figures::readable;
 use crate::files;
 use crate::options::{ServerOptions, SharedOptions, SharedWriteOptions, SizeOptions};
-use crate::seen::meter::Meter;
+use crate::seen::remote_stats::RemoteStats;
 use crate::signals;
 use bloomline::{BloomFilter, KeyHasher, Plan};
 use bloomline_redis::{RedisBloomFilter, RedisFilterError, RedisFilterStats, RedisServer, Stages};
@@ -22,7 +22,7 @@ pub struct Address<'a> {
 
 impl<'a> Address<'a> {
     /// Returns the address in the options, if they have one.
-    pub fn of(options: &'a SharedOptions) -> Result<Option<Self>, Error> {
+    pub fn from_options(options: &'a SharedOptions) -> Result<Option<Self>, Error> {
         Ok(server_of(&options.server)?.zip(options.name.as_deref()).map(|(server, name)| Self { server, name }))
     }
 
@@ -63,7 +63,7 @@ const MIRRORED: usize = 1 << 30;
 const CONFIRMATION: Duration = Duration::from_secs(1);
 
 /// A filter on a server, with its statistics.
-pub struct Shared {
+pub struct RemoteSet {
     filter: Mutex<RedisBloomFilter>,
     /// The hasher of the keys.
     pub hasher: KeyHasher,
@@ -76,10 +76,10 @@ pub struct Shared {
     /// The statistics of the last query, if any.
     pub stats: Option<RedisFilterStats>,
     /// Metrics of its servers.
-    meter: Arc<Meter>,
+    remote: Arc<RemoteStats>,
 }
 
-impl Shared {
+impl RemoteSet {
     /// Opens an existing filter.
     pub fn open(address: &Address) -> Result<Self, Error> {
         Ok(Self::new(address.open()?, None))
@@ -87,7 +87,7 @@ impl Shared {
 
     /// Opens or creates the filter of a command that writes to it: of a fixed size if a number of keys is given, else one that
     /// grows.
-    pub fn of_writer(address: &Address, options: &SharedWriteOptions, size: &SizeOptions) -> Result<Self, Error> {
+    pub fn for_writer(address: &Address, options: &SharedWriteOptions, size: &SizeOptions) -> Result<Self, Error> {
         let (name, rate, seed) = (address.name, size.fpr(), size.seed());
         let server = address.server.clone().wait_for_replicas(options.redis_wait, CONFIRMATION);
         let grows = || RedisBloomFilter::create_stages(&server, name, &Stages::growing(rate).seed(seed));
@@ -114,7 +114,7 @@ impl Shared {
 
     fn new(filter: RedisBloomFilter, planned: Option<f64>) -> Self {
         let (hasher, size, stages) = (filter.hasher().clone(), filter.plan(), filter.stages());
-        Self { filter: Mutex::new(filter), hasher, size, stages, planned, stats: None, meter: Arc::default() }
+        Self { filter: Mutex::new(filter), hasher, size, stages, planned, stats: None, remote: Arc::default() }
     }
 
     /// The size and the rates to expect, unless it grows or forgets.
@@ -139,18 +139,18 @@ impl Shared {
     /// Calls the servers, and records metrics.
     fn metered<T>(&self, call: impl FnOnce(&mut RedisBloomFilter) -> T) -> T {
         let mut filter = self.filter();
-        self.meter.begin();
+        self.remote.begin();
         let answer = call(&mut filter);
-        self.meter.end(filter.metrics());
+        self.remote.end(filter.metrics());
         answer
     }
 
     /// Returns the metrics of its servers. With an interval, the fill ratio is queried each time.
-    pub fn meter(&self, every: Option<Duration>) -> Arc<Meter> {
+    pub fn remote(&self, every: Option<Duration>) -> Arc<RemoteStats> {
         if let Some(every) = every {
-            self.meter.ask_every(every, self.filter().another());
+            self.remote.ask_every(every, self.filter().another());
         }
-        Arc::clone(&self.meter)
+        Arc::clone(&self.remote)
     }
 
     /// Inserts hashes. After an error, `new` still marks the keys that are claimed.
@@ -166,7 +166,7 @@ impl Shared {
     /// Queries the statistics: the server counts all bits.
     pub fn refresh(&mut self) -> Result<(), Error> {
         let stats = self.metered(RedisBloomFilter::stats)?;
-        self.meter.set_fill(stats.fill_ratio);
+        self.remote.set_fill(stats.fill_ratio);
         self.stats = Some(stats);
         Ok(())
     }
@@ -210,7 +210,7 @@ impl Shared {
     }
 
     /// Returns a warning if the false-positive rate is above the planned one.
-    pub fn excess(&self) -> Option<String> {
+    pub fn overfull_warning(&self) -> Option<String> {
         // All lines are done, so a server that is unreachable by now is not a failure.
         let rate = self.filter().stats().map_or(0.0, |stats| stats.expected_fpr);
         self.planned.filter(|planned| rate > *planned).map(|_| match self.stages {

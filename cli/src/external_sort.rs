@@ -18,7 +18,7 @@ const MEMORY: usize = 1 << 25;
 const WRITTEN: usize = 1 << 16;
 
 /// Takes records in any order.
-pub struct Sorter<const W: usize> {
+pub struct ExternalSort<const W: usize> {
     folder: PathBuf,
     /// The records that memory holds.
     limit: usize,
@@ -28,7 +28,7 @@ pub struct Sorter<const W: usize> {
     runs: Vec<u64>,
 }
 
-impl<const W: usize> Sorter<W> {
+impl<const W: usize> ExternalSort<W> {
     /// Creates an empty sorter. A temporary file is made in `folder` when the memory is full.
     pub fn new(folder: &Path) -> Self {
         Self::limited(folder, MEMORY / (8 * W))
@@ -48,27 +48,27 @@ impl<const W: usize> Sorter<W> {
     }
 
     /// Returns all records in order, with duplicates.
-    pub fn sorted(self) -> Result<Sorted<W>, Error> {
+    pub fn sorted(self) -> Result<SortedRecords<W>, Error> {
         self.merged().map_err(Error::groups)
     }
 
-    fn merged(mut self) -> io::Result<Sorted<W>> {
+    fn merged(mut self) -> io::Result<SortedRecords<W>> {
         if self.file.is_some() {
             self.write_run()?;
         }
         let Some(file) = self.file else {
             self.recent.sort_unstable();
             let count = self.recent.len() as u64;
-            return Ok(Sorted { merge: Merge::new([].into_iter(), 0), batch: self.recent, next: 0, count });
+            return Ok(SortedRecords { merge: Merge::new([].into_iter(), 0), batch: self.recent, next: 0, count });
         };
         let (file, mut start) = (Arc::new(file.into_inner()?), 0);
         let runs = self.runs.iter().map(|&records| {
-            let run = Stretch { file: file.clone(), at: start, records };
+            let run = RunSlice { file: file.clone(), at: start, records };
             start += records * 8 * W as u64;
             run
         });
         let count = self.runs.iter().sum();
-        Ok(Sorted { merge: Merge::new(runs, self.limit / 2), batch: Vec::new(), next: 0, count })
+        Ok(SortedRecords { merge: Merge::new(runs, self.limit / 2), batch: Vec::new(), next: 0, count })
     }
 
     fn write_run(&mut self) -> io::Result<()> {
@@ -86,7 +86,7 @@ impl<const W: usize> Sorter<W> {
 }
 
 /// All records in order, with duplicates.
-pub struct Sorted<const W: usize> {
+pub struct SortedRecords<const W: usize> {
     merge: Merge<W>,
     batch: Vec<[u64; W]>,
     /// The index of the next record in the batch.
@@ -95,7 +95,7 @@ pub struct Sorted<const W: usize> {
     pub count: u64,
 }
 
-impl<const W: usize> Iterator for Sorted<W> {
+impl<const W: usize> Iterator for SortedRecords<W> {
     type Item = Result<[u64; W], Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -112,7 +112,7 @@ impl<const W: usize> Iterator for Sorted<W> {
 }
 
 /// Sorted records in a file: words with their lowest byte first.
-pub struct Stretch {
+pub struct RunSlice {
     pub file: Arc<File>,
     /// The offset of its first byte.
     pub at: u64,
@@ -121,16 +121,16 @@ pub struct Stretch {
 
 /// Merges sorted records.
 pub struct Merge<const W: usize> {
-    readers: Vec<Reader<W>>,
+    readers: Vec<RunReader<W>>,
     /// The number of records that each reader has in memory.
     share: usize,
     bytes: Vec<u8>,
 }
 
 impl<const W: usize> Merge<W> {
-    /// Merges with about `in_memory` records of the stretches in memory, and as many merged ones.
-    pub fn new(stretches: impl Iterator<Item = Stretch>, in_memory: usize) -> Self {
-        let readers: Vec<_> = stretches.map(|rest| Reader { rest, window: Vec::new() }).collect();
+    /// Merges with about `in_memory` records of the slices in memory, and as many merged ones.
+    pub fn new(stretches: impl Iterator<Item = RunSlice>, in_memory: usize) -> Self {
+        let readers: Vec<_> = stretches.map(|rest| RunReader { rest, window: Vec::new() }).collect();
         let share = (in_memory / readers.len().max(1)).max(1);
         Self { readers, share, bytes: Vec::new() }
     }
@@ -142,7 +142,7 @@ impl<const W: usize> Merge<W> {
             reader.fill(self.share, &mut self.bytes)?;
         }
         // No record up to this one is still on disk.
-        let known = self.readers.iter().filter_map(Reader::known).min();
+        let known = self.readers.iter().filter_map(RunReader::known).min();
         for reader in &mut self.readers {
             let end =
                 known.map_or(reader.window.len(), |known| reader.window.partition_point(|record| *record <= known));
@@ -154,16 +154,16 @@ impl<const W: usize> Merge<W> {
     }
 }
 
-/// Reads a stretch from start to end.
-struct Reader<const W: usize> {
+/// Reads a slice from start to end.
+struct RunReader<const W: usize> {
     /// The part that is not yet read.
-    rest: Stretch,
+    rest: RunSlice,
     /// The next records.
     window: Vec<[u64; W]>,
 }
 
-impl<const W: usize> Reader<W> {
-    /// Reads on until the window has this number of records, or the stretch ends.
+impl<const W: usize> RunReader<W> {
+    /// Reads on until the window has this number of records, or the slice ends.
     fn fill(&mut self, records: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
         let more = self.rest.records.min((records - self.window.len()) as u64);
         if more == 0 {
@@ -178,7 +178,7 @@ impl<const W: usize> Reader<W> {
         Ok(())
     }
 
-    /// The last record in the window, unless the rest of the stretch is empty.
+    /// The last record in the window, unless the rest of the slice is empty.
     fn known(&self) -> Option<[u64; W]> {
         if self.rest.records == 0 { None } else { self.window.last().copied() }
     }
@@ -191,7 +191,7 @@ mod tests {
     use std::env::temp_dir;
 
     fn sorted<const W: usize>(records: &[[u64; W]], limit: usize) -> Vec<[u64; W]> {
-        let mut sorter = Sorter::limited(&temp_dir(), limit);
+        let mut sorter = ExternalSort::limited(&temp_dir(), limit);
         records.iter().for_each(|record| sorter.push(*record).unwrap());
         sorter.sorted().unwrap().collect::<Result<_, _>>().unwrap()
     }
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn the_folder_is_needed_only_when_the_memory_is_full() {
         let nowhere = || {
-            let mut sorter = Sorter::limited(Path::new("/nonexistent"), 2);
+            let mut sorter = ExternalSort::limited(Path::new("/nonexistent"), 2);
             [[2], [1]].into_iter().for_each(|record| sorter.push(record).unwrap());
             sorter
         };
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_file_cut_short_is_an_error() {
-        let mut sorter = Sorter::limited(&temp_dir(), 10);
+        let mut sorter = ExternalSort::limited(&temp_dir(), 10);
         (0..25).for_each(|i| sorter.push([i]).unwrap());
         let mut sorted = sorter.sorted().unwrap();
         sorted.merge.readers[2].rest.file.set_len(190).unwrap();

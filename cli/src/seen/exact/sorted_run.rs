@@ -1,6 +1,6 @@
 //! A run: sorted fingerprints in an unnamed temporary file, with the start of each page in memory.
 
-use crate::sort::{Merge, Stretch};
+use crate::external_sort::{Merge, RunSlice};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
@@ -31,7 +31,7 @@ fn decoded(entry: [u8; ENTRY]) -> u128 {
 }
 
 /// A fingerprint to look up.
-pub struct Suspect {
+pub struct Candidate {
     pub fingerprint: u128,
     /// The line that has it.
     pub line: usize,
@@ -40,14 +40,14 @@ pub struct Suspect {
 }
 
 /// Sorted fingerprints on disk.
-pub struct Run {
+pub struct SortedRun {
     file: File,
     /// The head of each page's first fingerprint.
     heads: Vec<u64>,
     entries: u64,
 }
 
-impl Run {
+impl SortedRun {
     /// Writes sorted fingerprints.
     pub fn write(folder: &Path, mut sorted: impl Iterator<Item = u128>) -> io::Result<Self> {
         let mut writer = Writer::new(tempfile::tempfile_in(folder)?);
@@ -61,7 +61,7 @@ impl Run {
         let mut entries = 0;
         let stretches = runs.map(|run| {
             entries += run.entries;
-            Stretch { file: Arc::new(run.file), at: 0, records: run.entries }
+            RunSlice { file: Arc::new(run.file), at: 0, records: run.entries }
         });
         let mut merge = Merge::new(stretches, MERGED);
         writer.heads.reserve_exact((entries as usize).div_ceil(PAGE / ENTRY));
@@ -75,13 +75,13 @@ impl Run {
         }
     }
 
-    /// Marks the sorted suspects that are in the run. Returns the number of pages read.
-    pub fn find(&self, suspects: &mut [Suspect]) -> io::Result<u64> {
+    /// Marks the sorted candidates that are in the run. Returns the number of pages read.
+    pub fn find(&self, candidates: &mut [Candidate]) -> io::Result<u64> {
         let mut bytes = [0; PAGE];
         let (mut len, mut in_memory, mut pages) = (0, usize::MAX, 0);
         let mut first = 0;
-        for suspect in suspects.iter_mut().filter(|suspect| !suspect.found) {
-            let head = head(suspect.fingerprint);
+        for candidate in candidates.iter_mut().filter(|candidate| !candidate.found) {
+            let head = head(candidate.fingerprint);
             first = self.first_page(first, head);
             let mut page = first;
             loop {
@@ -93,10 +93,10 @@ impl Run {
                     pages += 1;
                 }
                 let entries = bytes[..len].as_chunks().0;
-                suspect.found = entries.binary_search_by_key(&suspect.fingerprint, |&entry| decoded(entry)).is_ok();
+                candidate.found = entries.binary_search_by_key(&candidate.fingerprint, |&entry| decoded(entry)).is_ok();
                 page += 1;
                 // Rare: the fingerprint may also be on a later page that begins with the same head.
-                if suspect.found || self.heads.get(page) != Some(&head) {
+                if candidate.found || self.heads.get(page) != Some(&head) {
                     break;
                 }
             }
@@ -145,9 +145,9 @@ impl Writer {
         self.file.write_all(&fingerprint.rotate_left(u64::BITS).to_le_bytes())
     }
 
-    fn finish(mut self) -> io::Result<Run> {
+    fn finish(mut self) -> io::Result<SortedRun> {
         self.heads.shrink_to_fit();
-        Ok(Run { file: self.file.into_inner()?, heads: self.heads, entries: self.entries })
+        Ok(SortedRun { file: self.file.into_inner()?, heads: self.heads, entries: self.entries })
     }
 }
 
@@ -156,14 +156,15 @@ mod tests {
     use super::*;
     use std::env::temp_dir;
 
-    fn run(sorted: impl Iterator<Item = u128>) -> Run {
-        Run::write(&temp_dir(), sorted).unwrap()
+    fn run(sorted: impl Iterator<Item = u128>) -> SortedRun {
+        SortedRun::write(&temp_dir(), sorted).unwrap()
     }
 
-    fn found(run: &Run, sorted: impl Iterator<Item = u128>) -> (Vec<bool>, u64) {
-        let mut suspects: Vec<_> = sorted.map(|fingerprint| Suspect { fingerprint, line: 0, found: false }).collect();
-        let pages = run.find(&mut suspects).unwrap();
-        (suspects.iter().map(|suspect| suspect.found).collect(), pages)
+    fn found(run: &SortedRun, sorted: impl Iterator<Item = u128>) -> (Vec<bool>, u64) {
+        let mut candidates: Vec<_> =
+            sorted.map(|fingerprint| Candidate { fingerprint, line: 0, found: false }).collect();
+        let pages = run.find(&mut candidates).unwrap();
+        (candidates.iter().map(|candidate| candidate.found).collect(), pages)
     }
 
     #[test]
@@ -200,7 +201,7 @@ mod tests {
             parts[turn % 5].push(spread(i));
             turn += 1;
         }
-        let merged = Run::merge(&temp_dir(), parts.into_iter().map(|part| run(part.into_iter()))).unwrap();
+        let merged = SortedRun::merge(&temp_dir(), parts.into_iter().map(|part| run(part.into_iter()))).unwrap();
         assert_eq!(merged.entries(), total as u64);
         assert_eq!(merged.heads.len(), total.div_ceil(64));
         assert!(found(&merged, (0..total as u64).map(spread)).0.into_iter().all(|found| found));
@@ -210,9 +211,9 @@ mod tests {
     fn a_file_cut_short_is_an_error() {
         let run = run((0..1000).map(|i| i << 100));
         run.file.set_len(15_000).unwrap();
-        let mut suspects = [Suspect { fingerprint: 999 << 100, line: 0, found: false }];
-        assert_eq!(run.find(&mut suspects).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
-        assert!(Run::merge(&temp_dir(), [run].into_iter()).is_err());
+        let mut candidates = [Candidate { fingerprint: 999 << 100, line: 0, found: false }];
+        assert_eq!(run.find(&mut candidates).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert!(SortedRun::merge(&temp_dir(), [run].into_iter()).is_err());
     }
 
     #[cfg(target_os = "linux")]

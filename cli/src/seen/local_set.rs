@@ -1,7 +1,7 @@
 //! A set in memory: a filter of a fixed size, a filter that grows, or one sized by an estimate, which grows if more keys arrive.
 
 use crate::error::Error;
-use crate::word_file::WordFile;
+use crate::u64_file::U64File;
 use bloomline::{BloomFilter, BuildError, FileError, FileErrorKind, KeyHasher, MergeError, Plan, ScalableBloomFilter};
 use std::io;
 use std::path::Path;
@@ -13,7 +13,7 @@ const SECOND: u64 = 4;
 const LEAST: u64 = 1 << 14;
 
 /// A first filter and the filters after it. At least one of the two exists. Together they keep the rate.
-pub struct Local {
+pub struct LocalSet {
     /// The filter for all keys, or for as many as were estimated.
     first: Option<First>,
     /// The filter for the keys beyond the estimate, or for all keys if there is no first filter.
@@ -22,7 +22,7 @@ pub struct Local {
     few: Option<Vec<u64>>,
     /// The hashes of all keys, from which another set can be built if the inputs cannot be read again, or the error of
     /// writing them. `None` if they are not needed.
-    pub spool: Option<io::Result<WordFile>>,
+    pub spool: Option<io::Result<U64File>>,
 }
 
 struct First {
@@ -40,19 +40,19 @@ struct Estimate {
     rate: f64,
 }
 
-impl From<BloomFilter> for Local {
+impl From<BloomFilter> for LocalSet {
     fn from(filter: BloomFilter) -> Self {
         Self { first: Some(First { filter, estimate: None }), more: None, few: None, spool: None }
     }
 }
 
-impl From<ScalableBloomFilter> for Local {
+impl From<ScalableBloomFilter> for LocalSet {
     fn from(filter: ScalableBloomFilter) -> Self {
         Self { first: None, more: Some(filter), few: None, spool: None }
     }
 }
 
-impl Local {
+impl LocalSet {
     /// The first filter's share of the rate. A filter that is sized for this share is about 1 % larger (4 % at a rate
     /// of 0.5), so a right estimate costs next to nothing, and the rest of the rate is enough for all filters after it.
     pub const SHARE: f64 = 0.95;
@@ -74,7 +74,7 @@ impl Local {
     }
 
     /// Wraps an empty filter that is sized for many keys because their number is unknown.
-    pub fn of_unknown(filter: ScalableBloomFilter) -> Self {
+    pub fn for_unknown(filter: ScalableBloomFilter) -> Self {
         Self { few: Some(Vec::new()), ..filter.into() }
     }
 
@@ -142,7 +142,7 @@ impl Local {
     }
 
     /// Moves the keys of a set that was sized for many into one sized for few, if they stayed few. Called at the end.
-    pub fn settle(&mut self) -> Result<(), BuildError> {
+    pub fn sync(&mut self) -> Result<(), BuildError> {
         let Some((few, begun)) = self.few.take().zip(self.growing()) else { return Ok(()) };
         let builder = ScalableBloomFilter::builder()
             .expected_keys(LEAST)
@@ -273,7 +273,7 @@ impl Local {
 
 /// Returns the keys of the second filter, and the rate of all filters after the first.
 fn more(keys: u64, rate: f64) -> (u64, f64) {
-    ((keys / SECOND).max(LEAST), (1.0 - Local::SHARE) * rate)
+    ((keys / SECOND).max(LEAST), (1.0 - LocalSet::SHARE) * rate)
 }
 
 /// The hashes that were not found.
@@ -293,10 +293,10 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashSet;
 
-    fn estimated(keys: u64, rate: f64) -> Local {
-        let plan = Local::plan_estimated(keys, rate).unwrap();
+    fn estimated(keys: u64, rate: f64) -> LocalSet {
+        let plan = LocalSet::plan_estimated(keys, rate).unwrap();
         let first = BloomFilter::builder().memory(plan.memory_bytes()).probes(plan.probes()).build().unwrap();
-        Local::estimated(first, keys, rate)
+        LocalSet::estimated(first, keys, rate)
     }
 
     /// Hashes that look random.

@@ -1,8 +1,8 @@
 //! Metrics of a shared set's servers during a run, available without waiting for a call in progress.
 
 use crate::figures::{Figures, readable_count};
-use crate::locked::locked;
-use crate::seen::counts::Counts;
+use crate::seen::counts::LineCounts;
+use crate::unpoisoned::locked;
 use bloomline_redis::{RedisBloomFilter, RedisFilterMetrics};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -14,14 +14,14 @@ const LONG: Duration = Duration::from_secs(1);
 
 /// Metrics of a set and its servers.
 #[derive(Default)]
-pub struct Meter {
-    met: Mutex<Met>,
+pub struct RemoteStats {
+    total: Mutex<RemoteCounts>,
     /// True if a report is due. Relaxed: the metrics are behind the lock.
     due: AtomicBool,
 }
 
 #[derive(Default)]
-struct Met {
+struct RemoteCounts {
     /// The client's counters at the end of the last call, and the times of its last batches.
     last: RedisFilterMetrics,
     /// Batches since the last report.
@@ -34,44 +34,44 @@ struct Met {
     asked: Option<Instant>,
 }
 
-impl Meter {
+impl RemoteStats {
     /// Records that a call begins.
     pub fn begin(&self) {
-        locked(&self.met).asked = Some(Instant::now());
+        locked(&self.total).asked = Some(Instant::now());
     }
 
     /// Records that the call ended, with the client's metrics. The times in them cover this call.
     pub fn end(&self, metrics: RedisFilterMetrics) {
-        let mut met = locked(&self.met);
-        met.asked = None;
-        met.batches += metrics.batches;
-        met.batch_time += metrics.batch_time;
-        met.slowest_batch = met.slowest_batch.max(metrics.slowest_batch);
+        let mut total = locked(&self.total);
+        total.asked = None;
+        total.batches += metrics.batches;
+        total.batch_time += metrics.batch_time;
+        total.slowest_batch = total.slowest_batch.max(metrics.slowest_batch);
         // A call whose keys were all in the mirror sent no batch: the last times remain.
-        let last = if metrics.batches > 0 { metrics } else { met.last };
+        let last = if metrics.batches > 0 { metrics } else { total.last };
         let RedisFilterMetrics { batches, batch_time, .. } = last;
-        met.last = metrics;
-        (met.last.batches, met.last.batch_time) = (batches, batch_time);
+        total.last = metrics;
+        (total.last.batches, total.last.batch_time) = (batches, batch_time);
     }
 
     /// Records the fill ratio that the servers reported.
     pub fn set_fill(&self, fill: f64) {
-        locked(&self.met).fill = Some(fill);
+        locked(&self.total).fill = Some(fill);
     }
 
     /// Queries the fill ratio at this interval and makes a report due. Uses a client of its own, so that no line waits.
     /// Ends with the process.
     pub fn ask_every(self: &Arc<Self>, every: Duration, mut filter: RedisBloomFilter) {
-        let meter = Arc::downgrade(self);
+        let remote = Arc::downgrade(self);
         let ask = move || {
             loop {
                 thread::sleep(every);
                 // The run meets the same failure and reports it.
                 let fill = filter.stats().ok().map(|stats| stats.fill_ratio);
-                let Some(meter) = meter.upgrade() else { return };
-                let mut met = locked(&meter.met);
-                met.fill = fill.or(met.fill);
-                meter.due.store(true, Relaxed);
+                let Some(remote) = remote.upgrade() else { return };
+                let mut total = locked(&remote.total);
+                total.fill = fill.or(total.fill);
+                remote.due.store(true, Relaxed);
             }
         };
         // Without the thread there are no reports, and no line is lost.
@@ -79,39 +79,39 @@ impl Meter {
     }
 
     /// Returns the metrics so far if a report is due.
-    pub fn report(&self, counts: &Counts, elapsed: Duration) -> Option<Figures> {
+    pub fn report(&self, counts: &LineCounts, elapsed: Duration) -> Option<Figures> {
         if !self.due.swap(false, Relaxed) {
             return None;
         }
-        let mut met = locked(&self.met);
+        let mut total = locked(&self.total);
         let mut figures = Figures::default();
         figures.field("running", true);
         figures.same("lines read", "lines", counts.lines);
         figures.same("unique", "unique", counts.unique);
         figures.same("dropped", "dropped", counts.dropped());
-        let fill = met.fill.map_or_else(|| "unknown".to_owned(), |fill| format!("{:.2} %", 100.0 * fill));
-        figures.both("fill", fill, "fill", met.fill);
-        let RedisFilterMetrics { uncertain, unconfirmed, given_back, sent_again, .. } = met.last;
+        let fill = total.fill.map_or_else(|| "unknown".to_owned(), |fill| format!("{:.2} %", 100.0 * fill));
+        figures.both("fill", fill, "fill", total.fill);
+        let RedisFilterMetrics { uncertain, unconfirmed, given_back, sent_again, .. } = total.last;
         figures.same("uncertain", "uncertain", uncertain);
         figures.unless_zero("unconfirmed", "unconfirmed", unconfirmed);
         figures.unless_zero("given back", "given_back", given_back);
         figures.same("sent again", "sent_again", sent_again);
-        let mean = mean(met.batches, met.batch_time);
+        let mean = mean(total.batches, total.batch_time);
         let text =
-            mean.map_or_else(|| "none".to_owned(), |mean| format!("{mean:.1?}, {:.1?} at most", met.slowest_batch));
+            mean.map_or_else(|| "none".to_owned(), |mean| format!("{mean:.1?}, {:.1?} at most", total.slowest_batch));
         figures.row("a batch", text);
-        figures.field("batches", met.batches);
+        figures.field("batches", total.batches);
         figures.field("mean_batch_seconds", mean.map(|mean| mean.as_secs_f64()));
-        figures.field("slowest_batch_seconds", mean.map(|_| met.slowest_batch.as_secs_f64()));
+        figures.field("slowest_batch_seconds", mean.map(|_| total.slowest_batch.as_secs_f64()));
         figures.both("time", format!("{:.3} s", elapsed.as_secs_f64()), "seconds", elapsed.as_secs_f64());
-        (met.batches, met.batch_time, met.slowest_batch) = Default::default();
+        (total.batches, total.batch_time, total.slowest_batch) = Default::default();
         Some(figures)
     }
 
     /// Returns the state of the set in a word or two, for the progress line.
     pub fn word(&self) -> String {
-        let met = locked(&self.met);
-        match (met.asked.map(|asked| asked.elapsed()), met.fill) {
+        let total = locked(&self.total);
+        match (total.asked.map(|asked| asked.elapsed()), total.fill) {
             (Some(waited), _) if waited >= LONG => format!("waits {} s", waited.as_secs()),
             (_, Some(fill)) => format!("shared {:.1} % full", 100.0 * fill),
             _ => "shared".to_owned(),
@@ -120,8 +120,8 @@ impl Meter {
 
     /// Returns further metrics for the progress line.
     pub fn parts(&self) -> Vec<String> {
-        let met = locked(&self.met);
-        let RedisFilterMetrics { uncertain, unconfirmed, sent_again, batches, batch_time, .. } = met.last;
+        let total = locked(&self.total);
+        let RedisFilterMetrics { uncertain, unconfirmed, sent_again, batches, batch_time, .. } = total.last;
         let count = |count: u64, what: &str| (count > 0).then(|| format!("{} {what}", readable_count(count as f64)));
         let mean = mean(batches, batch_time).map(|mean| format!("{:.1} ms a batch", 1e3 * mean.as_secs_f64()));
         let counts = [(uncertain, "uncertain"), (unconfirmed, "unconfirmed"), (sent_again, "sent again")];

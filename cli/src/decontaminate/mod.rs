@@ -2,9 +2,9 @@
 
 use crate::documents::rule::DocumentRule;
 use crate::error::Error;
+use crate::external_sort::ExternalSort;
 use crate::groups::ids::Ids;
 use crate::input::lines::Lines;
-use crate::sort::Sorter;
 use bloomline::KeyHasher;
 use bloomline_text::{Rules, Texts, Unit, words};
 use serde_json::Value;
@@ -18,24 +18,24 @@ use std::mem;
 const LINE: u32 = 40;
 
 /// The items of tests, and the matches.
-pub struct Against {
+pub struct Decontaminator {
     rule: DocumentRule,
     hasher: KeyHasher,
-    items: Items,
+    items: ItemIds,
     /// Each gram of the items with the number of an item that has it, sorted; and whether a document has the gram.
     grams: Vec<(u64, u32)>,
     found: Vec<bool>,
     /// The inputs that are searched, once all items are indexed.
     inputs: Vec<String>,
     /// The item, the place of the document, its number and the gram that both have.
-    hits: Sorter<4>,
+    hits: ExternalSort<4>,
     /// The ids of the documents.
     ids: Option<Ids>,
     documents: u64,
 }
 
 /// The items, by number.
-struct Items {
+struct ItemIds {
     names: Vec<String>,
     /// The input and the line of each item, and true if it has fewer words than a gram.
     places: Vec<(usize, u64, bool)>,
@@ -43,13 +43,13 @@ struct Items {
     ids: Option<Ids>,
 }
 
-impl Against {
-    /// Creates an index without items, for inputs with these members of an object as names. With `told`, items and documents have
-    /// ids.
-    pub fn new(rule: DocumentRule, hasher: KeyHasher, names: Vec<String>, told: bool) -> Result<Self, Error> {
-        let ids = || told.then(Ids::new).transpose();
-        let items = || Ok(Items { names, places: Vec::new(), texts: Ids::new()?, ids: ids()? });
-        let (grams, found, hits) = (Vec::new(), Vec::new(), Sorter::new(&env::temp_dir()));
+impl Decontaminator {
+    /// Creates an index without items, for inputs with these members of an object as names. With `reported`, items and documents
+    /// have ids.
+    pub fn new(rule: DocumentRule, hasher: KeyHasher, names: Vec<String>, reported: bool) -> Result<Self, Error> {
+        let ids = || reported.then(Ids::new).transpose();
+        let items = || Ok(ItemIds { names, places: Vec::new(), texts: Ids::new()?, ids: ids()? });
+        let (grams, found, hits) = (Vec::new(), Vec::new(), ExternalSort::new(&env::temp_dir()));
         let (items, ids) = items().and_then(|items| Ok((items, ids()?))).map_err(Error::groups)?;
         Ok(Self { rule, hasher, items, grams, found, inputs: Vec::new(), hits, ids, documents: 0 })
     }
@@ -134,12 +134,12 @@ impl Against {
         let mut item_ids = items.ids.as_mut().map(Ids::read::<1>).transpose().map_err(Error::groups)?;
         let mut document_ids = ids.as_mut().map(Ids::read::<1>).transpose().map_err(Error::groups)?;
         let [mut texts] = items.texts.read().map_err(Error::groups)?;
-        let mut hits = mem::replace(hits, Sorter::new(&env::temp_dir())).sorted()?.peekable();
+        let mut hits = mem::replace(hits, ExternalSort::new(&env::temp_dir())).sorted()?.peekable();
         for (item, (&(input, line, short), (all, had))) in (0..).zip(items.places.iter().zip(counts)) {
             let id = item_ids.as_mut().map(|[ids]| ids.get(item)).transpose().map_err(Error::groups)?;
-            let mut told = format!("{{{},\"grams\":{all},\"found\":{had}", place(&items.names[input], line, id));
-            told += if short { ",\"short\":true,\"documents\":[" } else { ",\"documents\":[" };
-            write(&told)?;
+            let mut reported = format!("{{{},\"grams\":{all},\"found\":{had}", place(&items.names[input], line, id));
+            reported += if short { ",\"short\":true,\"documents\":[" } else { ",\"documents\":[" };
+            write(&reported)?;
             let of_grams = match had {
                 0 => HashMap::new(),
                 _ => {
@@ -182,11 +182,11 @@ fn number(before: u64, line: usize) -> u64 {
 
 /// Returns the members that locate a line.
 fn place(file: &str, line: u64, id: Option<&str>) -> String {
-    let mut told = format!("{file},\"line\":{line}");
+    let mut reported = format!("{file},\"line\":{line}");
     if let Some(id) = id {
-        write!(told, ",\"id\":{id}").expect("memory takes all");
+        write!(reported, ",\"id\":{id}").expect("memory takes all");
     }
-    told
+    reported
 }
 
 /// True if no unit has as many words as a gram, but at least one unit has some.

@@ -7,15 +7,16 @@ use std::thread;
 /// The position of an item in the order.
 pub type At = (usize, u64);
 
-/// Items that wait for their turn. No thread waits: the thread that has the turn continues with the items that others have put.
-pub struct Turns<T> {
-    state: Mutex<State<T>>,
+/// Items that wait for those before them. No thread waits: the thread that drains the buffer continues with the items that others
+/// have put.
+pub struct ReorderBuffer<T> {
+    state: Mutex<BufferState<T>>,
 }
 
-struct State<T> {
+struct BufferState<T> {
     /// The position of the next item.
     next: At,
-    /// True if a thread has the turn.
+    /// True if a thread drains the buffer.
     taken: bool,
     /// True once no more items are taken.
     closed: bool,
@@ -23,16 +24,16 @@ struct State<T> {
     waiting: BTreeMap<At, (At, T)>,
 }
 
-/// Held by the thread that has the turn.
-pub struct Turn<'a, T>(&'a Turns<T>);
+/// Held by the thread that drains the buffer.
+pub struct DrainGuard<'a, T>(&'a ReorderBuffer<T>);
 
-impl<T> Turns<T> {
+impl<T> ReorderBuffer<T> {
     /// Creates a queue whose first item is at this position.
     pub fn new(next: At) -> Self {
-        Self { state: Mutex::new(State { next, taken: false, closed: false, waiting: BTreeMap::new() }) }
+        Self { state: Mutex::new(BufferState { next, taken: false, closed: false, waiting: BTreeMap::new() }) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State<T>> {
+    fn state(&self) -> MutexGuard<'_, BufferState<T>> {
         self.state.lock().expect("no thread panics while it has this")
     }
 
@@ -41,9 +42,9 @@ impl<T> Turns<T> {
         self.state().waiting.insert(at, (then, thing));
     }
 
-    /// Takes the next item, if it is there and no other thread has the turn. A thread must call this after it has put
-    /// an item or ended a turn, otherwise due items may remain.
-    pub fn take(&self) -> Option<(Turn<'_, T>, T)> {
+    /// Takes the next item, if it is there and no other thread drains the buffer. A thread must call this after it has put
+    /// an item or dropped a guard, otherwise due items may remain.
+    pub fn take(&self) -> Option<(DrainGuard<'_, T>, T)> {
         let mut state = self.state();
         if state.taken || state.closed {
             return None;
@@ -51,7 +52,7 @@ impl<T> Turns<T> {
         let next = state.next;
         let (then, thing) = state.waiting.remove(&next)?;
         (state.next, state.taken) = (then, true);
-        Some((Turn(self), thing))
+        Some((DrainGuard(self), thing))
     }
 
     /// Stops the queue: no more items are taken.
@@ -60,7 +61,7 @@ impl<T> Turns<T> {
     }
 }
 
-impl<T> Drop for Turn<'_, T> {
+impl<T> Drop for DrainGuard<'_, T> {
     fn drop(&mut self) {
         let mut state = self.0.state();
         state.taken = false;
@@ -78,11 +79,11 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_the_order(numbers in Just((0..50u64).collect::<Vec<_>>()).prop_shuffle()) {
-            let turns = Turns::new((0, 0));
+            let reorder = ReorderBuffer::new((0, 0));
             let mut taken = Vec::new();
             for number in numbers {
-                turns.put((0, number), (0, number + 1), number);
-                taken.extend(std::iter::from_fn(|| turns.take().map(|(_, number)| number)));
+                reorder.put((0, number), (0, number + 1), number);
+                taken.extend(std::iter::from_fn(|| reorder.take().map(|(_, number)| number)));
             }
             prop_assert_eq!(taken, (0..50).collect::<Vec<_>>());
         }
@@ -92,18 +93,18 @@ mod tests {
     #[test]
     fn threads_take_all_in_order() {
         const EACH: u64 = 5000;
-        let (turns, next, holders) = (Turns::new((0, 0)), AtomicU64::new(0), AtomicU64::new(0));
+        let (reorder, next, holders) = (ReorderBuffer::new((0, 0)), AtomicU64::new(0), AtomicU64::new(0));
         thread::scope(|scope| {
             for first in 0..4 {
-                let (turns, next, holders) = (&turns, &next, &holders);
+                let (reorder, next, holders) = (&reorder, &next, &holders);
                 scope.spawn(move || {
                     for number in (first..4 * EACH).step_by(4) {
-                        turns.put((0, number), (0, number + 1), number);
-                        while let Some((turn, number)) = turns.take() {
+                        reorder.put((0, number), (0, number + 1), number);
+                        while let Some((guard, number)) = reorder.take() {
                             assert_eq!(holders.fetch_add(1, Relaxed), 0);
                             assert_eq!(number, next.fetch_add(1, Relaxed));
                             holders.fetch_sub(1, Relaxed);
-                            drop(turn);
+                            drop(guard);
                         }
                     }
                 });
@@ -114,25 +115,25 @@ mod tests {
 
     #[test]
     fn nothing_is_taken_after_a_panic() {
-        let turns = Turns::new((0, 0));
-        (0..2).for_each(|number| turns.put((0, number), (0, number + 1), number));
+        let reorder = ReorderBuffer::new((0, 0));
+        (0..2).for_each(|number| reorder.put((0, number), (0, number + 1), number));
         let panics = || {
-            let _turn = turns.take();
+            let _turn = reorder.take();
             panic!("on purpose");
         };
         assert!(thread::scope(|scope| scope.spawn(panics).join().is_err()));
-        assert!(turns.take().is_none());
+        assert!(reorder.take().is_none());
     }
 
     #[test]
     fn nothing_is_taken_twice_at_once_or_after_the_end() {
-        let turns = Turns::new((0, 0));
-        turns.put((0, 0), (1, 0), 'a');
-        turns.put((1, 0), (1, 1), 'b');
-        let (turn, first) = turns.take().unwrap();
-        assert!(first == 'a' && turns.take().is_none());
-        drop(turn);
-        turns.close();
-        assert!(turns.take().is_none());
+        let reorder = ReorderBuffer::new((0, 0));
+        reorder.put((0, 0), (1, 0), 'a');
+        reorder.put((1, 0), (1, 1), 'b');
+        let (guard, first) = reorder.take().unwrap();
+        assert!(first == 'a' && reorder.take().is_none());
+        drop(guard);
+        reorder.close();
+        assert!(reorder.take().is_none());
     }
 }

@@ -9,12 +9,12 @@ use std::sync::Arc;
 const BATCH: usize = 1 << 14;
 
 /// Words in the order of insertion.
-pub struct WordFile {
+pub struct U64File {
     file: BufWriter<Arc<File>>,
     count: u64,
 }
 
-impl WordFile {
+impl U64File {
     /// Creates an empty file in the folder for temporary files.
     pub fn new() -> io::Result<Self> {
         let file = BufWriter::with_capacity(8 * BATCH, Arc::new(tempfile::tempfile()?));
@@ -33,11 +33,11 @@ impl WordFile {
     }
 
     /// Returns all words in order. No word may be added after that.
-    pub fn read(&mut self) -> io::Result<WordReader> {
+    pub fn read(&mut self) -> io::Result<U64Reader> {
         self.file.flush()?;
         let mut file = self.file.get_ref().clone();
         file.rewind()?;
-        Ok(WordReader { file, left: self.count, bytes: Vec::new(), next: 0 })
+        Ok(U64Reader { file, left: self.count, bytes: Vec::new(), next: 0 })
     }
 
     /// Flushes the buffer, so that [`get`](Self::get) can read all words.
@@ -54,7 +54,7 @@ impl WordFile {
 }
 
 /// Reads words one after another.
-pub struct WordReader {
+pub struct U64Reader {
     file: Arc<File>,
     /// Words that are not yet read from disk.
     left: u64,
@@ -63,7 +63,7 @@ pub struct WordReader {
     next: usize,
 }
 
-impl WordReader {
+impl U64Reader {
     fn fill(&mut self) -> io::Result<()> {
         let count = self.left.min(BATCH as u64);
         self.bytes.resize(8 * count as usize, 0);
@@ -81,7 +81,7 @@ impl WordReader {
     }
 }
 
-impl Iterator for WordReader {
+impl Iterator for U64Reader {
     type Item = io::Result<u64>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn words_come_back_in_order() {
         for count in [0, 1, BATCH as u64, 3 * BATCH as u64 + 5] {
-            let mut file = WordFile::new().unwrap();
+            let mut file = U64File::new().unwrap();
             (0..count).for_each(|i| file.push(!i).unwrap());
             assert_eq!(file.count(), count);
             assert!(file.read().unwrap().map(Result::unwrap).eq((0..count).map(|i| !i)), "{count}");
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_file_cut_short_is_an_error() {
-        let mut file = WordFile::new().unwrap();
+        let mut file = U64File::new().unwrap();
         (0..100).for_each(|i| file.push(i).unwrap());
         let mut reader = file.read().unwrap();
         file.file.get_ref().set_len(792).unwrap();

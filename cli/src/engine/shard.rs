@@ -1,32 +1,32 @@
-//! A lane: an input, read chunk by chunk by one thread at a time.
+//! A shard: an input, read chunk by chunk by one thread at a time.
 
 use crate::engine::checkpoint::Checkpoint;
-use crate::input::chunks::{Chunks, Cut};
+use crate::input::chunks::{ChunkConfig, Chunks};
 use crate::input::inputs::{Input, Inputs};
-use crate::input::lines::{Hashing, Lines, What};
+use crate::input::lines::{HashOptions, KeySource, Lines};
 use crate::input::position::Position;
 use crate::input::table::{Format, Table};
 use crate::key::KeyRule;
-use crate::locked::locked;
+use crate::reorder_buffer::At;
 use crate::seen::Claimed;
-use crate::seen::counts::Counts;
-use crate::turns::At;
+use crate::seen::counts::LineCounts;
+use crate::unpoisoned::locked;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 /// An input, and its progress.
-pub struct Lane {
+pub struct Shard {
     pub number: usize,
-    /// The number of the lane that is read after it.
+    /// The number of the shard that is read after it.
     pub next: usize,
     pub input: PathBuf,
     /// Size of the file in bytes, compressed if it is, for a regular file.
     pub size: Option<u64>,
     pub is_compressed: bool,
     pub is_table: bool,
-    reader: Mutex<Reader>,
+    reader: Mutex<ShardReader>,
     /// The bytes of a chunk without long lines, with room for a last line end.
     chunk_size: usize,
     /// True if all of it is read. Relaxed: readers that act on it take the lock.
@@ -35,43 +35,43 @@ pub struct Lane {
     /// chunks.
     in_flight: AtomicUsize,
     /// The lines that are gathered: a prefix of the input.
-    pub gathered: Mutex<Gathered>,
+    pub gathered: Mutex<GatheredInput>,
 }
 
-struct Reader {
+struct ShardReader {
     /// `None` once all is read.
-    source: Option<Source>,
+    source: Option<LineSource>,
     next: u64,
     /// The key rule, if it depends on the header.
     rule: Option<Arc<KeyRule>>,
 }
 
 /// A source of lines.
-enum Source {
+enum LineSource {
     Chunks(Chunks),
     /// A table with the number of rows that are done. It is opened when its turn comes.
     Closed(&'static dyn Format, Input, u64),
     Table(Box<dyn Table>),
 }
 
-impl Reader {
+impl ShardReader {
     /// Reads the next lines into `lines`; `false` at the end of the input.
-    fn fill(&mut self, lines: &mut Lines, Hashing { what, values, .. }: &Hashing) -> io::Result<bool> {
-        if let Some(Source::Closed(format, input, done)) = &self.source {
-            self.source = Some(Source::Table(format.open(input, *done, what, values)?));
+    fn fill(&mut self, lines: &mut Lines, HashOptions { what, values, .. }: &HashOptions) -> io::Result<bool> {
+        if let Some(LineSource::Closed(format, input, done)) = &self.source {
+            self.source = Some(LineSource::Table(format.open(input, *done, what, values)?));
         }
         let chunks = match &mut self.source {
-            Some(Source::Chunks(chunks)) => chunks,
-            Some(Source::Table(table)) => return Ok(lines.take_rows(table.next()?)),
-            Some(Source::Closed(..)) | None => return Ok(false),
+            Some(LineSource::Chunks(chunks)) => chunks,
+            Some(LineSource::Table(table)) => return Ok(lines.take_rows(table.next()?)),
+            Some(LineSource::Closed(..)) | None => return Ok(false),
         };
         let more = lines.fill(chunks)?;
-        if let (What::Key(rule, _), None, true) = (what, &self.rule, more)
+        if let (KeySource::Key(rule, _), None, true) = (what, &self.rule, more)
             && chunks.has_header()
             && rule.needs_header()
         {
             let resolved = rule.resolved(chunks.header_text());
-            let rule = resolved.map_err(|fault| io::Error::other(fault.to_string()))?;
+            let rule = resolved.map_err(|key_error| io::Error::other(key_error.to_string()))?;
             self.rule = Some(Arc::new(rule));
         }
         lines.set_rule(self.rule.clone());
@@ -80,17 +80,17 @@ impl Reader {
 }
 
 /// The gathered part of an input.
-pub struct Gathered {
+pub struct GatheredInput {
     pub position: Position,
-    pub counts: Counts,
+    pub counts: LineCounts,
     /// True if that is all of it.
     pub ended: bool,
     /// The failure of the input, if the rest of it is skipped.
     pub broken: Option<String>,
 }
 
-/// A chunk of lines read from a lane.
-pub struct Chunk {
+/// A chunk of lines read from a shard.
+pub struct ShardChunk {
     /// The position in the order, and the position of the chunk after it.
     pub at: At,
     pub then: At,
@@ -102,24 +102,24 @@ pub struct Chunk {
     pub weight: usize,
     /// True if a reader may be waiting for the output of these lines.
     pub live: bool,
-    pub end: Option<End>,
+    pub end: Option<InputEnd>,
 }
 
 /// The end of an input.
-pub enum End {
+pub enum InputEnd {
     Whole,
     Failed(io::Error),
 }
 
-impl Lane {
-    /// Resumes after the `gathered` part; `next` is the lane after it.
-    pub fn new(number: usize, next: usize, input: Input, gathered: Gathered, cut: Cut) -> Self {
+impl Shard {
+    /// Resumes after the `gathered` part; `next` is the shard after it.
+    pub fn new(number: usize, next: usize, input: Input, gathered: GatheredInput, cut: ChunkConfig) -> Self {
         let (path, size, is_compressed) = (input.path.clone(), input.size, input.is_compressed());
         let is_table = input.is_table();
         let offset = gathered.position.offset;
         let open = || match input.table {
-            Some(format) => Source::Closed(format, input, offset),
-            None => Source::Chunks(Chunks::new(input, offset, cut)),
+            Some(format) => LineSource::Closed(format, input, offset),
+            None => LineSource::Chunks(Chunks::new(input, offset, cut)),
         };
         let source = (!gathered.ended).then(open);
         Self {
@@ -130,7 +130,7 @@ impl Lane {
             is_compressed,
             is_table,
             read: AtomicBool::new(source.is_none()),
-            reader: Mutex::new(Reader { source, next: 0, rule: None }),
+            reader: Mutex::new(ShardReader { source, next: 0, rule: None }),
             chunk_size: cut.size + 2,
             in_flight: AtomicUsize::new(0),
             gathered: Mutex::new(gathered),
@@ -138,28 +138,28 @@ impl Lane {
     }
 
     /// Reads and hashes the next lines. Returns the buffer if all is read.
-    pub fn read(&self, mut lines: Box<Lines>, hashing: &Hashing) -> Result<Chunk, Box<Lines>> {
+    pub fn read(&self, mut lines: Box<Lines>, hashing: &HashOptions) -> Result<ShardChunk, Box<Lines>> {
         let mut reader = locked(&self.reader);
         if reader.source.is_none() {
             return Err(lines);
         }
         let filled = reader.fill(&mut lines, hashing);
-        let live = matches!(&reader.source, Some(Source::Chunks(chunks)) if chunks.is_live());
+        let live = matches!(&reader.source, Some(LineSource::Chunks(chunks)) if chunks.is_live());
         let at = (self.number, reader.next);
         reader.next += 1;
         let weight = lines.memory().div_ceil(self.chunk_size).max(1);
         self.in_flight.fetch_add(weight, Relaxed);
         let end = match filled {
             Ok(true) => None,
-            Ok(false) => Some(End::Whole),
-            Err(error) => Some(End::Failed(error)),
+            Ok(false) => Some(InputEnd::Whole),
+            Err(error) => Some(InputEnd::Failed(error)),
         };
         let then = if end.is_none() { (at.0, at.1 + 1) } else { (self.next, 0) };
         if end.is_some() {
             reader.source = None;
             self.read.store(true, Relaxed);
         }
-        Ok(Chunk { at, then, lines, claimed: Claimed::default(), weight, live, end })
+        Ok(ShardChunk { at, then, lines, claimed: Claimed::default(), weight, live, end })
     }
 
     /// True if all of it is read.
@@ -183,44 +183,44 @@ impl Lane {
     }
 }
 
-/// Returns a lane for each input, from the checkpoint on if there is one.
-pub fn lanes(inputs: Inputs, cut: Cut, start: Option<&Checkpoint>) -> Vec<Lane> {
+/// Returns a shard for each input, from the checkpoint on if there is one.
+pub fn shards(inputs: Inputs, cut: ChunkConfig, start: Option<&Checkpoint>) -> Vec<Shard> {
     let nothing = Checkpoint::default();
     let Checkpoint { input: at, offset, lines, shards, .. } = start.unwrap_or(&nothing);
     let gathered = |(number, input): (usize, &Input)| {
-        let mark = shards.get(number).cloned().unwrap_or_default();
-        let ended = mark.whole || shards.is_empty() && number < *at;
+        let reached = shards.get(number).cloned().unwrap_or_default();
+        let ended = reached.whole || shards.is_empty() && number < *at;
         if ended {
             // For the progress bar.
             inputs.read.fetch_add(input.size.unwrap_or(0), Relaxed);
         }
         let (offset, lines) = if number == *at { (*offset, *lines) } else { (0, 0) };
-        let (offset, lines) = (offset.max(mark.offset), lines.max(mark.lines).max(mark.counts.lines));
+        let (offset, lines) = (offset.max(reached.offset), lines.max(reached.lines).max(reached.counts.lines));
         let name = input.origin.name().into();
         let position =
-            if input.is_table() { Position::of_table(name, offset) } else { Position::new(name, offset, lines) };
-        Gathered { position, counts: mark.counts, ended, broken: mark.broken }
+            if input.is_table() { Position::for_table(name, offset) } else { Position::new(name, offset, lines) };
+        GatheredInput { position, counts: reached.counts, ended, broken: reached.broken }
     };
-    let gathered: Vec<Gathered> = inputs.found.iter().enumerate().map(gathered).collect();
+    let gathered: Vec<GatheredInput> = inputs.found.iter().enumerate().map(gathered).collect();
     let count = gathered.len();
     let mut next = count;
-    let mut lanes: Vec<Lane> = Vec::new();
+    let mut shards: Vec<Shard> = Vec::new();
     for (number, (input, gathered)) in inputs.found.into_iter().zip(gathered).enumerate().rev() {
         let ended = gathered.ended;
-        lanes.push(Lane::new(number, next, input, gathered, cut));
+        shards.push(Shard::new(number, next, input, gathered, cut));
         next = if ended { next } else { number };
     }
-    lanes.reverse();
-    lanes
+    shards.reverse();
+    shards
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::groups::values::Wanted as Values;
+    use crate::groups::values::ValueProjection as Values;
     use crate::input::inputs::Inputs;
     use crate::input::split::LineFormat;
-    use crate::key::{Part, Parts};
+    use crate::key::{KeyPart, PartNumbers};
     use crate::values::OnError;
     use bloomline::KeyHasher;
     use std::fs;
@@ -231,21 +231,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
         fs::write(&path, [&b"a\nb\n"[..], &[b'c'; 70], b"\nd\n"].concat()).unwrap();
-        let input = Inputs::of(&[path]).found.remove(0);
+        let input = Inputs::from_paths(&[path]).found.remove(0);
         let position = Position::new("a".into(), 0, 0);
-        let gathered = Gathered { position, counts: Counts::default(), ended: false, broken: None };
+        let gathered = GatheredInput { position, counts: LineCounts::default(), ended: false, broken: None };
         let format = LineFormat::plain(b'\n');
-        let lane = Lane::new(0, 1, input, gathered, Cut { size: 10, format, keep: false });
+        let shard = Shard::new(0, 1, input, gathered, ChunkConfig { size: 10, format, keep: false });
         let rule = KeyRule {
-            part: Part::Line,
+            part: KeyPart::Line,
             crlf: false,
-            trim: Parts::None,
-            url: Parts::None,
-            ignore_case: Parts::None,
+            trim: PartNumbers::None,
+            url: PartNumbers::None,
+            ignore_case: PartNumbers::None,
             nulls: true,
         };
-        let what = What::Key(rule, None);
-        let hashing = Hashing {
+        let what = KeySource::Key(rule, None);
+        let hashing = HashOptions {
             format,
             hasher: KeyHasher::new(0),
             what,
@@ -254,11 +254,11 @@ mod tests {
             ends: Arc::default(),
         };
         let mut weights = Vec::new();
-        while !lane.is_read() {
-            let chunk = lane.read(Box::default(), &hashing).ok().unwrap();
+        while !shard.is_read() {
+            let chunk = shard.read(Box::default(), &hashing).ok().unwrap();
             weights.push(chunk.weight);
-            assert_eq!(lane.in_flight(), chunk.weight);
-            lane.arrived(chunk.weight);
+            assert_eq!(shard.in_flight(), chunk.weight);
+            shard.arrived(chunk.weight);
         }
         assert!(weights[0] == 1 && weights.iter().any(|&weight| weight >= 7), "{weights:?}");
     }

@@ -1,0 +1,88 @@
+//! The first reading of inputs that are read twice, in which groups are found.
+
+use crate::commands::groups::{GroupRequest, OpenReports};
+use crate::commands::run::plan::Plan;
+use crate::commands::scan::ScanOptions;
+use crate::engine::events::Event;
+use crate::engine::pass::Pass;
+use crate::engine::pass::collect::Collect;
+use crate::engine::pass::insert::Insert;
+use crate::engine::pass::record::Record;
+use crate::engine::pass::replay::Replay;
+use crate::error::{Error, Stop, remedy};
+use crate::groups::near::candidate_documents::GramCollector;
+use crate::groups::near::clusters::Clusters;
+use crate::groups::records::RecordFile;
+use crate::input::inputs::Inputs;
+use crate::input::lines::KeySource;
+use crate::seen::run_stats::RunStats;
+use crate::seen::{SeenKeys, SharedSeenKeys};
+use crate::signals;
+use crate::unpoisoned::locked;
+use crossbeam_channel::Receiver;
+use std::io;
+use std::sync::{Arc, Mutex};
+
+/// The inputs to read after the first reading, the pass over them, the set and the statistics.
+pub(super) type SecondPass = (Inputs, Arc<dyn Pass>, SharedSeenKeys, RunStats);
+
+impl Plan {
+    /// Reads the inputs for the first time, finds groups and writes the reports. Fails with the reason if nothing is to be printed.
+    pub(super) fn group(
+        &self,
+        group_request: &GroupRequest,
+        inputs: Inputs,
+        records: RecordFile,
+        (seen, stats): (SeenKeys, RunStats),
+        events: &Receiver<Event>,
+        reports: OpenReports,
+    ) -> Result<SecondPass, Stop> {
+        let stamps = inputs.stamps();
+        let (inputs, mut again) = inputs.twice().map_err(twice)?;
+        let hashing = self.keys.hashing(&seen.set, group_request.values());
+        let (quiet, write_options, events) = (self.reporting.quiet, self.print.write_options, events.clone());
+        let scan = ScanOptions { reading: &self.reading, hashing, quiet, write_options, eol: None, events };
+        let seen = SharedSeenKeys::new(seen);
+        let insert = Insert { seen: seen.clone(), in_order: true };
+        let pass = Arc::new(Record { insert, near: group_request.near(), records: Mutex::new(records) });
+        let (work, stop) = scan.read(inputs, pass.clone(), seen.clone(), stats)?;
+        stop.or_else(|| signals::first().map(Stop::Signal)).map_or(Ok(()), Err)?;
+        again.measure().map_err(twice)?;
+        let mut records = locked(&pass.records);
+        let (mut clusters, mut disk_bytes) = (None, 0);
+        if let (Some(bands), Some(threshold)) = (records.bands.take(), group_request.threshold()) {
+            let (inputs, third) = again.twice().map_err(twice)?;
+            again = third;
+            let sorting = signals::at_once()?;
+            let collecting = GramCollector::new(bands.candidate_documents(records.had)?, records.ordinals.clone());
+            drop(sorting);
+            let pass = Arc::new(Collect::new(collecting));
+            let (_, stop) = scan.read(inputs, pass.clone(), seen.clone(), locked(&work.stats).again(0))?;
+            stop.or_else(|| signals::first().map(Stop::Signal)).map_or(Ok(()), Err)?;
+            let candidate_documents = pass.end()?;
+            disk_bytes = candidate_documents.disk_bytes();
+            let _comparing = signals::at_once()?;
+            let verified = Clusters::verified(candidate_documents, threshold)?;
+            locked(&work.stats).warn(verified.warning());
+            clusters = Some(verified);
+        }
+        let _deciding = signals::at_once()?;
+        let group_index = group_request.decide(&mut records, clusters, reports)?;
+        let mut stats = locked(&work.stats);
+        stats.warn(group_request.warnings(&group_index.chosen));
+        stats.counts.unique = group_index.distinct;
+        let stats = stats.again(group_index.disk_bytes + disk_bytes);
+        let emptied = match &self.keys.what {
+            KeySource::Document(rule, _) if rule.keep_empty => Some(rule.pointer.clone()),
+            _ => None,
+        };
+        let replay =
+            Replay { decisions: Mutex::new(group_index.decisions), emptied, groups: group_index.chosen.groups, stamps };
+        Ok((again, Arc::new(replay), seen, stats))
+    }
+}
+
+fn twice(source: io::Error) -> Error {
+    let remedy = remedy(&source, "what comes by a pipe is kept in a temporary file, so set TMPDIR to another folder");
+    Error::new(format!("cannot read the inputs twice: {source}; {remedy}"))
+}
