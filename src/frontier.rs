@@ -231,6 +231,19 @@ impl<T> Frontier<T> {
     /// # Panics
     /// If the item is new, the frontier is full and [`WhenFull::Refuse`] was chosen: then use
     /// [`try_push`](Self::try_push), which gives the item back.
+    ///
+    /// # Examples
+    /// Most links of a page were seen before. Those need not be copied from it:
+    /// ```
+    /// let frontier = bloomline::Frontier::new(1000, 1e-6)?;
+    /// for link in "a b a".split(' ') {
+    ///     if !frontier.filter().contains(link) {
+    ///         frontier.push(link.to_owned());
+    ///     }
+    /// }
+    /// assert_eq!(frontier.len(), 2);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
     #[track_caller]
     pub fn push(&self, item: T) -> bool
     where

@@ -141,7 +141,7 @@ methods::trait_impls!(BloomFilter, one_writer);
 
 impl Builder<BloomFilter> {
     /// Returns what [`build`](Self::build) would build, without allocating it. Use it for a filter on another machine, or to
-    /// choose a size.
+    /// choose a size. An `AtomicBloomFilter` has the same size.
     ///
     /// # Errors
     /// [`BuildError`], as from `build`, but never for memory that the system refuses.

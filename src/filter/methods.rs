@@ -407,8 +407,9 @@ macro_rules! info_methods {
             self.0.current_fpr()
         }
 
-        /// The fraction of bits that are set, 0 to 1; for a counting filter, the fraction of counters that are not 0. Reads the
-        /// whole filter, O(memory), except in a classic filter with one writer, which counts its bits as they are set.
+        /// The fraction of bits that are set, 0 to 1, and 0 only if the filter is empty; for a counting filter, the fraction of
+        /// counters that are not 0. Reads the whole filter, O(memory), except in a classic filter with one writer, which counts
+        /// its bits as they are set.
         pub fn fill_ratio(&self) -> f64 {
             self.0.fill_ratio()
         }

@@ -105,6 +105,19 @@ impl SplitBlockBloomFilter {
     }
 
     /// The hash of a key's bytes: XXH64 with the seed 0.
+    ///
+    /// # Examples
+    /// A batch of integers:
+    /// ```
+    /// use bloomline::variants::SplitBlockBloomFilter;
+    /// let mut column = SplitBlockBloomFilter::new(1000, 1e-6)?;
+    /// column.insert(&42i64.to_le_bytes());
+    /// let hashes = [41i64, 42].map(|key| SplitBlockBloomFilter::hash(&key.to_le_bytes()));
+    /// let mut found = [false; 2];
+    /// column.contains_hashes(&hashes, &mut found);
+    /// assert_eq!(found, [false, true]);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
     pub fn hash(key: &[u8]) -> u64 {
         XxHash64::oneshot(0, key)
     }

@@ -82,6 +82,7 @@ fn types_go_anywhere() {
     goes::<KeyHasher>();
     goes::<Hashes>();
     goes::<Slices<i32>>();
+    goes::<Selected<&[u64], u32>>();
     goes::<WithinBuild<u64>>();
     goes::<BuildError>();
     goes::<MergeError>();
