@@ -171,7 +171,7 @@ mod tests {
             assert!(Coding::from_name(Path::new(name)).is_ok_and(|coding| coding == expected), "{name}");
         }
         for name in ["a.zip", "a.Z", "a.tgz", "a.br", "a.lzma", "a.7z"] {
-            let error = Coding::from_name(Path::new(name)).err().expect(name).to_string();
+            let error = Coding::from_name(Path::new(name)).expect_err(name).to_string();
             assert!(error.contains("is not supported"), "{error}");
         }
     }
