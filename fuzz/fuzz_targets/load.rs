@@ -125,7 +125,7 @@ fn check_scalable(data: &[u8]) {
         if !has_unknown_fields(&data[HEADER..]) {
             assert_eq!(written, data[..data.len() - rest.len()]);
         }
-        assert!(filter.estimated_fpr() <= filter.false_positive_rate().unwrap());
+        assert!((0.0..=1.0).contains(&filter.estimated_fpr()));
     }
 }
 

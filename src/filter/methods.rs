@@ -401,7 +401,8 @@ macro_rules! info_methods {
             self.0.false_positive_rate()
         }
 
-        /// The false-positive rate of the present bits: exact for queries with random hashes, regardless of the keys inserted.
+        /// The false-positive rate of the present bits: exact for queries with random hashes, regardless of the keys inserted. In a
+        /// filter that grows, stages are taken as independent, which is low by 1 to 4 % if its rate is 0.5 or more.
         /// While other threads insert, each word is read at some moment during the call. O(memory).
         pub fn current_fpr(&self) -> f64 {
             self.0.current_fpr()

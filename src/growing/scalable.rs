@@ -65,8 +65,9 @@ impl ScalableBloomFilter {
         self.0.keys()
     }
 
-    /// The false-positive rate with the present keys, by the model. Takes a few microseconds per stage;
-    /// [`current_fpr`](Self::current_fpr) reads the filter. At high rates it is a little low: by 3 % at 0.5, by less below.
+    /// The false-positive rate with the present keys, by the model. Takes some tens of microseconds per stage;
+    /// [`current_fpr`](Self::current_fpr) reads the filter. Both take the stages as independent, which is a little low at high
+    /// rates: by 2 % at 0.5, and by less below.
     ///
     /// # Examples
     /// ```

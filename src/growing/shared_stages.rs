@@ -1,7 +1,7 @@
 //! The stages of a filter that grows, with many writers: one of them builds a stage while the others continue.
 
 use super::stage_list::StageList;
-use super::stages::Stages;
+use super::stages::{Stages, fpr_of};
 use crate::batch::collect::or_panic;
 use crate::batch::{self, MAX_UNRESOLVED, SMALL_BATCH, Unresolved};
 use crate::builder::options::{Builder, FromBuilder};
@@ -99,7 +99,7 @@ impl SharedStages {
     }
 
     pub(super) fn estimated_fpr(&self) -> f64 {
-        combined((0..=self.epoch.current()).map(|i| self.stage(i).expected_fpr(self.keys_in(i))))
+        combined((0..=self.epoch.current()).map(|i| fpr_of(self.stage(i), self.keys_in(i))))
     }
 
     pub(super) fn memory_bytes(&self) -> usize {

@@ -6,7 +6,10 @@ use crate::builder::options::{Builder, FromBuilder};
 use crate::error::{BuildError, MergeError};
 use crate::filter::bloom::BloomFilter;
 use crate::filter::chain;
+use crate::filter::raw::RawFilter;
 use crate::kernel::block::BLOCK_BYTES;
+use crate::layout::access::Access;
+use crate::layout::ops::LayoutOps;
 use crate::layout::sectorized::Sectorized;
 use crate::rate::fpr;
 use crate::rate::growth::{GrowthPolicy, MAX_MERGED, combined};
@@ -104,7 +107,7 @@ impl Stages {
     }
 
     pub(super) fn estimated_fpr(&self) -> f64 {
-        combined(self.stages.iter().enumerate().map(|(i, stage)| stage.expected_fpr(self.keys_in(i))))
+        combined(self.stages.iter().enumerate().map(|(i, stage)| fpr_of(&stage.0, self.keys_in(i))))
     }
 
     /// The keys in a stage.
@@ -131,7 +134,7 @@ impl Stages {
             let mut stage = stage.clone();
             let keys = other.keys_in(i);
             stage.0.spec.keys = Some(keys);
-            stage.0.spec.rate = Some(stage.expected_fpr(keys));
+            stage.0.spec.rate = Some(fpr_of(&stage.0, keys));
             stage
         });
         let brought: Vec<BloomFilter> = brought.collect();
@@ -163,7 +166,7 @@ impl Stages {
         let last = self.last_mut();
         last.0.fold_levels(levels);
         last.0.spec.keys = Some(keys);
-        last.0.spec.rate = Some(last.expected_fpr(keys));
+        last.0.spec.rate = Some(fpr_of(&last.0, keys));
         self.stages.push(next);
         (self.growth, self.last_len) = (growth, 0);
         Ok(())
@@ -245,6 +248,14 @@ impl Stages {
         }
         Ok(count)
     }
+}
+
+/// The false-positive rate of a stage that counted so many new keys, by the model.
+pub(super) fn fpr_of<A: Access>(stage: &RawFilter<Sectorized, A>, keys: u64) -> f64
+where
+    Sectorized: LayoutOps<A>,
+{
+    fpr::rate_of_new(stage.params.units, stage.params.probes, keys)
 }
 
 impl FromBuilder for Stages {

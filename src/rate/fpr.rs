@@ -175,6 +175,29 @@ pub(crate) fn rate(blocks: u64, probes: u32, keys: u64) -> f64 {
     (BlockRates::new(Lanes::sectorized(probes)).mixture(blocks, keys) + collision_floor(keys)).min(1.0)
 }
 
+/// The false-positive rate of a filter that `new` keys were new to, in which keys that were reported as seen count for nothing. It
+/// is higher than the rate of as many distinct keys, because each new one has set a bit.
+///
+/// Of N distinct keys N - Σ f(i) are new, i from 0 to N - 1, where f(i) is the rate with i of them. So the rate is f(N), where N
+/// is the solution of N = new + Σ f(i).
+pub(crate) fn rate_of_new(blocks: u64, probes: u32, new: u64) -> f64 {
+    /// Each round reduces the error to a fraction f(N) of it.
+    const ROUNDS: u32 = 8;
+    let mut rates = BlockRates::new(Lanes::sectorized(probes));
+    // Linear between whole numbers of keys, which matters for few.
+    let mut rate = |keys: f64| {
+        let (whole, part) = (keys as u64, keys - (keys as u64) as f64);
+        (1.0 - part) * rates.mixture(blocks, whole) + part * rates.mixture(blocks, whole.saturating_add(1))
+    };
+    let mut keys = new as f64;
+    for _ in 0..ROUNDS {
+        // Simpson's rule over four parts, of which the first begins at a rate of 0.
+        let sum = 4.0 * rate(0.25 * keys) + 2.0 * rate(0.5 * keys) + 4.0 * rate(0.75 * keys) + rate(keys);
+        keys = new as f64 + keys / 12.0 * sum;
+    }
+    (rate(keys) + collision_floor(new)).min(1.0)
+}
+
 /// The fewest blocks, up to `limit`, at which `keys` keys with `probes` probes stay at or below `target`; tries `start` first.
 fn blocks_from(start: u64, keys: u64, probes: u32, target: f64, limit: u64) -> Option<u64> {
     let mut rates = BlockRates::new(Lanes::sectorized(probes));
