@@ -4,10 +4,10 @@
 //! be removed while no process writes to the target.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, Metadata, Permissions};
+use std::fs::{self, File, Metadata};
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
-use tempfile::Builder;
 use twox_hash::XxHash3_64;
 
 /// The end of a temporary file's name, after `RANDOM_LEN` letters and digits.
@@ -46,21 +46,15 @@ pub fn save_file(path: impl AsRef<Path>, write: impl FnOnce(&File) -> io::Result
     let (folder, prefix) = (folder(&target), prefix(&target));
     // Before anything is replaced: it fails if the folder cannot be read.
     let sync = open_folder(folder)?;
-    let mut builder = Builder::new();
-    builder.prefix(&prefix).suffix(SUFFIX).rand_bytes(RANDOM_LEN);
-    if let Some(permissions) = new_file_permissions() {
-        builder.permissions(permissions);
-    }
-    // Removes itself unless it is renamed.
-    let temporary = builder.tempfile_in(folder)?;
+    let temporary = TemporaryFile::create(folder, &prefix)?;
     // Before the first byte: a private filter stays private while it is saved, and after a crash.
     if let Some(old) = old {
-        keep_owner_and_permissions(temporary.as_file(), &old)?;
+        keep_owner_and_permissions(&temporary.file, &old)?;
     }
-    write(temporary.as_file())?;
+    write(&temporary.file)?;
     // Before the rename: else a crash could leave the name with a file whose data never reached the disk.
-    temporary.as_file().sync_all()?;
-    temporary.persist(&target).map_err(|error| error.error)?;
+    temporary.file.sync_all()?;
+    temporary.rename(&target)?;
     // Makes the rename itself last.
     sync.map_or(Ok(()), |folder| folder.sync_all())
 }
@@ -117,12 +111,54 @@ fn prefix(target: &Path) -> OsString {
     prefix
 }
 
-/// The permissions of any new file, from which the system removes the user's mask: temporary files are private otherwise.
-fn new_file_permissions() -> Option<Permissions> {
-    #[cfg(unix)]
-    return Some(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    #[cfg(not(unix))]
-    None
+/// A file that removes itself unless it is renamed.
+struct TemporaryFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl TemporaryFile {
+    /// Creates a file with the permissions of any new file.
+    fn create(folder: &Path, prefix: &OsStr) -> io::Result<Self> {
+        loop {
+            let mut name = prefix.to_owned();
+            name.push(random_name());
+            name.push(SUFFIX);
+            let path = folder.join(name);
+            match File::options().read(true).write(true).create_new(true).open(&path) {
+                Ok(file) => return Ok(Self { file, path }),
+                // Of another process, or a leftover: one name in two billion.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn rename(mut self, target: &Path) -> io::Result<()> {
+        fs::rename(&self.path, target)?;
+        self.path.clear();
+        Ok(())
+    }
+}
+
+impl Drop for TemporaryFile {
+    fn drop(&mut self) {
+        if !self.path.as_os_str().is_empty() {
+            _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Letters and digits that another call hardly returns.
+fn random_name() -> String {
+    // Each state has other keys. A fork has those of its parent, and continues with the next if their names meet.
+    let mut number = RandomState::new().hash_one(());
+    let mut next = || {
+        let digit = (number % 36) as u32;
+        number /= 36;
+        char::from_digit(digit, 36).unwrap_or_default()
+    };
+    (0..RANDOM_LEN).map(|_| next()).collect()
 }
 
 fn keep_owner_and_permissions(file: &File, old: &Metadata) -> io::Result<()> {
@@ -143,6 +179,19 @@ fn open_folder(folder: &Path) -> io::Result<Option<File>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failed_save_leaves_the_file_as_it_was() {
+        let home = tempfile::tempdir().unwrap();
+        let target = home.path().join("name");
+        fs::write(&target, "old").unwrap();
+        let failed = save_file(&target, |_| Err(io::ErrorKind::StorageFull.into())).unwrap_err();
+        assert_eq!(failed.kind(), io::ErrorKind::StorageFull);
+        assert_eq!(fs::read(&target).unwrap(), b"old");
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
+        let names: std::collections::HashSet<String> = (0..100).map(|_| random_name()).collect();
+        assert!(names.len() > 98, "random");
+    }
 
     #[test]
     fn the_temporary_file_is_beside_its_target() {
