@@ -191,7 +191,7 @@ pub(crate) fn rate_of_new(blocks: u64, probes: u32, new: u64) -> f64 {
     };
     let mut keys = new as f64;
     for _ in 0..ROUNDS {
-        // Simpson's rule over four parts, of which the first begins at a rate of 0.
+        // Simpson's rule over four parts; the first begins at a rate of 0.
         let sum = 4.0 * rate(0.25 * keys) + 2.0 * rate(0.5 * keys) + 4.0 * rate(0.75 * keys) + rate(keys);
         keys = new as f64 + keys / 12.0 * sum;
     }
