@@ -63,7 +63,7 @@ impl Coding {
     }
 
     /// True if a file with these first bytes may be compressed, and more bytes are needed to decide.
-    pub fn is_open(head: &[u8]) -> bool {
+    pub fn needs_more(head: &[u8]) -> bool {
         MAGICS.iter().any(|(_, magic, loose)| head.len() < magic.len() && agree(head, magic, *loose))
     }
 

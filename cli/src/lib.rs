@@ -70,7 +70,7 @@ use std::ffi::OsString;
 /// For the main thread of a process that does nothing else. It takes over SIGINT, SIGTERM and SIGHUP. The first signal
 /// asks a command to stop in good order, and the second ends the process.
 pub fn run_command_line(args: impl IntoIterator<Item = OsString>) -> u8 {
-    look_at_standard_output();
+    check_standard_output();
     let result = match Cli::read(args) {
         Ok(cli) => signals::receive().and_then(|()| run_command(cli.command)),
         Err(help) if help.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
@@ -101,8 +101,8 @@ pub fn write_progress_as_json() {
 }
 
 /// Records whether standard output is closed: output to it would be lost, or written to the next file that is opened.
-pub fn look_at_standard_output() {
-    output::target::look_at_standard();
+pub fn check_standard_output() {
+    output::target::check_standard();
 }
 
 fn run_command(command: Command) -> Result<u8, Error> {

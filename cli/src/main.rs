@@ -9,12 +9,12 @@ fn main() -> ExitCode {
 
 /// Rust's runtime opens `/dev/null` in place of a closed standard output. Only code that runs before it can detect that.
 #[cfg(target_os = "linux")]
-#[expect(unsafe_code, reason = "the attribute is unsafe; what it names is a function as this section has them")]
+#[expect(unsafe_code, reason = "the attribute is unsafe; this section holds pointers to such functions")]
 #[unsafe(link_section = ".init_array")]
 #[used]
-static BEFORE_START: extern "C" fn() = look_at_standard_output;
+static BEFORE_START: extern "C" fn() = check_standard_output;
 
 #[cfg(target_os = "linux")]
-extern "C" fn look_at_standard_output() {
-    bloomline_cli::look_at_standard_output();
+extern "C" fn check_standard_output() {
+    bloomline_cli::check_standard_output();
 }

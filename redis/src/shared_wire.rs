@@ -1,8 +1,8 @@
 //! `SharedWire`: a connection that tasks share. Answers come in the order of the commands.
 //!
-//! A task that reads and one that writes serve it, so commands that were handed over are sent and their answers taken, even if nobody
-//! waits for them any more. The client crate's own keeps each command as an object, waits for all answers of a portion or none, and
-//! takes whatever a server sends into memory.
+//! One task writes and another reads, so queued commands are sent and their answers are received even if the caller does not wait
+//! for them any more. The shared connection of the `redis` crate stores each command as an object, returns all answers of a
+//! pipeline or none, and does not limit the memory of an answer.
 
 use crate::answers::ReadBuffer;
 use crate::exchange::{Failure, NodeAnswers};
@@ -31,13 +31,13 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 /// Commands to be sent.
 struct Request {
     bytes: Vec<u8>,
-    awaited: ExpectedAnswers,
+    expected: ExpectedAnswers,
 }
 
 /// Answers to come.
 struct ExpectedAnswers {
-    answers: usize,
-    until: Instant,
+    count: usize,
+    deadline: Instant,
     sender: oneshot::Sender<NodeAnswers>,
 }
 
@@ -48,25 +48,25 @@ pub(crate) struct SharedWire {
     timeout: Duration,
 }
 
-/// The future answers to commands that were handed over.
+/// The future answers to queued commands.
 pub(crate) struct PendingAnswers(Option<oneshot::Receiver<NodeAnswers>>);
 
 impl PendingAnswers {
     pub(crate) async fn receive(self) -> NodeAnswers {
-        let gone = |sent| {
+        let lost = |sent| {
             let error = io::Error::from(io::ErrorKind::ConnectionReset).into();
             NodeAnswers { answers: Vec::new(), failure: Some(Failure { error, sent }) }
         };
         match self.0 {
-            // The connection, or the runtime, ended before it told.
-            Some(receiver) => receiver.await.unwrap_or_else(|_| gone(true)),
-            None => gone(false),
+            // The connection or the runtime ended before it answered.
+            Some(receiver) => receiver.await.unwrap_or_else(|_| lost(true)),
+            None => lost(false),
         }
     }
 }
 
 impl SharedWire {
-    /// Connects, logs in, and makes sure that the server takes the connection.
+    /// Connects, logs in, and checks that the server accepts the connection.
     pub(crate) async fn connect(server: &RedisServer, node: &Node, readonly: bool) -> RedisResult<Self> {
         let connected = timeout(server.connect_timeout, Self::connect_unbounded(server, node, readonly)).await;
         connected.unwrap_or_else(|_| Err(timed_out("the connection").into()))
@@ -85,13 +85,13 @@ impl SharedWire {
             ConnectionAddr::Unix(path) => Box::new(UnixStream::connect(path).await?),
             other => return Err(invalid(&format!("no connection to {other} is possible"))),
         };
-        let (reading, writing) = split(stream);
-        let (requests, sent) = mpsc::unbounded_channel();
-        let (awaiting, awaited) = mpsc::unbounded_channel();
-        let writer = tokio::spawn(write(writing, sent, awaiting));
+        let (read_half, write_half) = split(stream);
+        let (requests, request_receiver) = mpsc::unbounded_channel();
+        let (expected_sender, expected_receiver) = mpsc::unbounded_channel();
+        let writer = tokio::spawn(write(write_half, request_receiver, expected_sender));
         tokio::spawn(async move {
-            read(reading, awaited).await;
-            // No task takes the answers to the remaining commands.
+            read(read_half, expected_receiver).await;
+            // No task receives the answers to the remaining commands.
             writer.abort();
         });
         let wire = Self { requests, timeout: server.response_timeout };
@@ -106,11 +106,11 @@ impl SharedWire {
         self.requests.is_closed()
     }
 
-    /// Hands commands over.
-    pub(crate) fn send(&self, bytes: Vec<u8>, answers: usize) -> PendingAnswers {
+    /// Queues commands to be sent.
+    pub(crate) fn send(&self, bytes: Vec<u8>, count: usize) -> PendingAnswers {
         let (sender, receiver) = oneshot::channel();
-        let until = Instant::now() + self.timeout.min(NO_TIMEOUT);
-        let request = Request { bytes, awaited: ExpectedAnswers { answers, until, sender } };
+        let deadline = Instant::now() + self.timeout.min(NO_TIMEOUT);
+        let request = Request { bytes, expected: ExpectedAnswers { count, deadline, sender } };
         PendingAnswers(self.requests.send(request).is_ok().then_some(receiver))
     }
 
@@ -123,28 +123,31 @@ impl SharedWire {
     }
 }
 
-/// A time-out beyond any wait, and short enough to be added to a clock.
+/// A time-out that no wait reaches, short enough to be added to an `Instant`.
 const NO_TIMEOUT: Duration = Duration::from_secs(1 << 30);
 
 async fn write(
     mut stream: WriteHalf<Box<dyn Stream>>,
     mut requests: mpsc::UnboundedReceiver<Request>,
-    awaiting: mpsc::UnboundedSender<ExpectedAnswers>,
+    expected_sender: mpsc::UnboundedSender<ExpectedAnswers>,
 ) {
-    while let Some(Request { bytes, awaited }) = requests.recv().await {
-        // First, for the answers may come before all commands are sent.
-        if awaiting.send(awaited).is_err() || stream.write_all(&bytes).await.is_err() || stream.flush().await.is_err() {
+    while let Some(Request { bytes, expected }) = requests.recv().await {
+        // Before the commands are sent, because answers to the first may arrive while the last are written.
+        if expected_sender.send(expected).is_err()
+            || stream.write_all(&bytes).await.is_err()
+            || stream.flush().await.is_err()
+        {
             return;
         }
     }
 }
 
-/// Receives answers until one fails. All other expected answers then fail too.
-async fn read(mut stream: ReadHalf<Box<dyn Stream>>, mut awaited: mpsc::UnboundedReceiver<ExpectedAnswers>) {
+/// Receives answers until one fails. The remaining expected answers then fail too.
+async fn read(mut stream: ReadHalf<Box<dyn Stream>>, mut expected: mpsc::UnboundedReceiver<ExpectedAnswers>) {
     let mut buffer = ReadBuffer::default();
-    while let Some(ExpectedAnswers { answers: count, until, sender }) = awaited.recv().await {
+    while let Some(ExpectedAnswers { count, deadline, sender }) = expected.recv().await {
         let mut answers = Vec::with_capacity(count);
-        let received = timeout_at(until, receive(&mut stream, &mut buffer, count, &mut answers)).await;
+        let received = timeout_at(deadline, receive(&mut stream, &mut buffer, count, &mut answers)).await;
         let error = received.unwrap_or_else(|_| Err(timed_out("the answer").into())).err();
         let failed = error.is_some();
         let failure = error.map(|error| Failure { error, sent: true });

@@ -11,15 +11,15 @@ use crate::rate::fpr;
 /// ```
 /// use bloomline::{BloomFilter, Key};
 ///
-/// let size = BloomFilter::builder().expected_keys(1000).false_positive_rate(0.01);
-/// let (plan, hasher) = (size.plan()?, size.hasher());
+/// let builder = BloomFilter::builder().expected_keys(1000).false_positive_rate(0.01);
+/// let (plan, hasher) = (builder.plan()?, builder.hasher());
 /// let mut blocks = vec![[0u64; 8]; plan.block_count()];
 /// let hash = "key".hash_with(&hasher);
 /// for (word, mask) in blocks[plan.block(hash)].iter_mut().zip(plan.mask(hash)) {
 ///     *word |= mask;
 /// }
 ///
-/// let mut filter = size.build()?;
+/// let mut filter = builder.build()?;
 /// filter.insert("key");
 /// assert!((0..plan.block_count()).all(|block| filter.block_words(block) == blocks[block]));
 /// # Ok::<(), bloomline::BuildError>(())
@@ -36,7 +36,7 @@ impl Plan {
         self.blocks
     }
 
-    /// The size of the bits in bytes.
+    /// The memory of the blocks, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.blocks * BLOCK_BYTES
     }
@@ -51,8 +51,8 @@ impl Plan {
         fpr::rate(self.blocks as u64, self.probes, keys)
     }
 
-    /// The most distinct keys for which [`expected_fpr`](Self::expected_fpr) is at most `false_positive_rate`; 0 if one key is
-    /// too many, and `u64::MAX` for a rate of 1 or more, which any number keeps. Takes microseconds.
+    /// The maximum number of distinct keys for which [`expected_fpr`](Self::expected_fpr) is at most `false_positive_rate`: 0 if
+    /// one key is too many, and `u64::MAX` for a rate of 1 or more, which no number of keys exceeds. Takes microseconds.
     pub fn capacity(&self, false_positive_rate: f64) -> u64 {
         fpr::keys_for(self.blocks as u64, self.probes, false_positive_rate)
     }
@@ -68,7 +68,7 @@ impl Plan {
         fpr::estimate_keys(fill_ratio, fpr::bit_probability(self.blocks as u64, self.probes))
     }
 
-    /// The number of the block, from 0, that has all bits of a hash. The high half of `hash` × [`block_count`](Self::block_count).
+    /// The number of the block, from 0, that has all bits of a hash: the high half of `hash` × [`block_count`](Self::block_count).
     #[inline]
     pub fn block(&self, hash: u64) -> usize {
         block::locate(hash, self.blocks)

@@ -2,7 +2,7 @@
 
 use crate::damage::{Location, caught, has_room, no_room, short};
 use crate::partitions::partitions;
-use crate::thrift::{check_schema, is_offset_index, typed_groups};
+use crate::thrift::{check_schema, is_offset_index, with_typed_row_groups};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
@@ -150,7 +150,7 @@ fn footer(bytes: &PositionedFile) -> io::Result<(ParquetMetaData, SchemaRef)> {
     let footer = bytes.get_bytes(start, length as usize)?;
     check_schema(&footer).map_err(io::Error::other)?;
     let (metadata, schema) = in_footer(|| {
-        let arrow = match typed_groups(&footer) {
+        let arrow = match with_typed_row_groups(&footer) {
             None => ArrowReaderMetadata::load(bytes, options())?,
             Some(footer) => {
                 let options = options();

@@ -2,7 +2,7 @@
 
 use crate::damage::{has_room, no_room};
 use crate::file::{PositionedFile, PositionedReader, Table};
-use crate::thrift::{deltas, page_sizes};
+use crate::thrift::{page_sizes, parse_delta_run};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::RowGroups;
 use parquet::basic::{CompressionCodec, Encoding};
@@ -118,7 +118,7 @@ fn check_values<'a>(bytes: impl FnOnce() -> Option<&'a [u8]>, encoding: Encoding
         if bytes.is_empty() {
             break;
         }
-        let (count, rest) = deltas(bytes, *whole).ok_or_else(cut)?;
+        let (count, rest) = parse_delta_run(bytes, *whole).ok_or_else(cut)?;
         if count > values.into() {
             return Err(damaged(format!("a page of {values} values tells of {count} lengths")));
         }

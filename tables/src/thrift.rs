@@ -1,16 +1,16 @@
-//! A parser of Thrift's compact protocol, for what is checked before the library parses it.
+//! A parser of Thrift's compact protocol, for checks before the `parquet` crate parses the same bytes.
 
 /// The types of fields.
-const NUMBERS: std::ops::RangeInclusive<u8> = 4..=6;
-const NUMBER: u8 = 5;
+const INTEGERS: std::ops::RangeInclusive<u8> = 4..=6;
+const I32: u8 = 5;
 const LIST: u8 = 9;
 const STRUCT: u8 = 12;
 
 /// The maximum nesting of skipped values.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 
-/// The maximum nesting of a schema. The library, and the code that uses its types, is recursive.
-const DEEPEST_SCHEMA: usize = 100;
+/// The maximum nesting of a schema, because the `parquet` crate and the code that uses its types recurse.
+const MAX_SCHEMA_DEPTH: usize = 100;
 
 /// The remaining bytes. All methods return `None` for bytes that violate the protocol.
 pub struct Thrift<'a>(pub &'a [u8]);
@@ -39,8 +39,8 @@ impl<'a> Thrift<'a> {
         None
     }
 
-    /// Reads a signed number.
-    pub fn number(&mut self) -> Option<i64> {
+    /// Reads a signed (zigzag) number.
+    pub fn zigzag(&mut self) -> Option<i64> {
         self.varint().map(|number| (number >> 1) as i64 ^ -((number & 1) as i64))
     }
 
@@ -51,7 +51,7 @@ impl<'a> Thrift<'a> {
         let (step, kind) = (byte >> 4, byte & 0xF);
         match step {
             _ if kind == 0 => {}
-            0 => *last = self.number()?,
+            0 => *last = self.zigzag()?,
             step => *last = last.checked_add(step.into())?,
         }
         Some(kind)
@@ -70,7 +70,7 @@ impl<'a> Thrift<'a> {
         match kind {
             1 | 2 if !in_list => {}
             1..=3 => _ = self.byte()?,
-            _ if NUMBERS.contains(&kind) => _ = self.varint()?,
+            _ if INTEGERS.contains(&kind) => _ = self.varint()?,
             7 => _ = self.take(8)?,
             8 => {
                 let length = self.varint()?;
@@ -103,51 +103,54 @@ impl<'a> Thrift<'a> {
         Some(())
     }
 
-    /// Reads the fields of a top-level struct, up to its end or until `found` has enough. `found` gets the id and the type of each,
-    /// and returns whether it read the value.
-    fn fields(&mut self, mut found: impl FnMut(&mut Self, i64, u8) -> Option<ThriftValue>) -> Option<()> {
+    /// Reads the fields of a top-level struct. Calls `visit` with the id and the type of each.
+    fn fields(&mut self, mut visit: impl FnMut(&mut Self, i64, u8) -> Option<Visited>) -> Option<()> {
         let mut id = 0;
         loop {
             let kind = self.field(&mut id)?;
             if kind == 0 {
                 return Some(());
             }
-            match found(self, id, kind)? {
-                ThriftValue::Read => {}
-                ThriftValue::Other => self.skip(kind, false, DEEPEST)?,
-                ThriftValue::Enough => return Some(()),
+            match visit(self, id, kind)? {
+                Visited::Read => {}
+                Visited::Skip => self.skip(kind, false, MAX_DEPTH)?,
+                Visited::Stop => return Some(()),
             }
         }
     }
 }
 
-enum ThriftValue {
+/// The result of a visit to a field.
+enum Visited {
+    /// The value was read.
     Read,
-    Other,
-    Enough,
+    /// The value is to be skipped.
+    Skip,
+    /// The remaining fields are not needed.
+    Stop,
 }
 
-/// Refuses a footer whose schema is nested too deeply or incomplete.
+/// Fails if the schema in a footer is incomplete or nested too deeply.
 pub fn check_schema(footer: &[u8]) -> Result<(), String> {
     let mut deepest = 0;
-    let whole = Thrift(footer).fields(|footer, id, kind| {
+    let parsed = Thrift(footer).fields(|footer, id, kind| {
         if (id, kind) != (2, LIST) {
-            return Some(ThriftValue::Other);
+            return Some(Visited::Skip);
         }
-        let (mut left, _) = footer.list()?;
+        let (mut remaining, _) = footer.list()?;
         // For each level, the number of columns left.
         let mut levels: Vec<u64> = Vec::new();
-        while left > 0 {
-            left -= 1;
+        while remaining > 0 {
+            remaining -= 1;
             let mut children = 0;
             footer.fields(|column, id, kind| {
-                if (id, kind) != (5, NUMBER) {
-                    return Some(ThriftValue::Other);
+                if (id, kind) != (5, I32) {
+                    return Some(Visited::Skip);
                 }
-                children = u64::try_from(column.number()?).ok()?;
-                Some(ThriftValue::Read)
+                children = u64::try_from(column.zigzag()?).ok()?;
+                Some(Visited::Read)
             })?;
-            (children <= left).then_some(())?;
+            (children <= remaining).then_some(())?;
             if let Some(level) = levels.last_mut() {
                 *level -= 1;
             }
@@ -157,29 +160,30 @@ pub fn check_schema(footer: &[u8]) -> Result<(), String> {
                 levels.pop();
             }
         }
-        Some(ThriftValue::Enough)
+        Some(Visited::Stop)
     });
-    match whole {
+    match parsed {
         None => Err("its footer is damaged: the schema is cut".to_owned()),
-        Some(()) if deepest > DEEPEST_SCHEMA => {
-            Err(format!("its schema has {deepest} levels of columns; {DEEPEST_SCHEMA} are the most"))
+        Some(()) if deepest > MAX_SCHEMA_DEPTH => {
+            Err(format!("its schema has {deepest} levels of columns; {MAX_SCHEMA_DEPTH} are the most"))
         }
         Some(()) => Ok(()),
     }
 }
 
-/// Returns the footer with an element type for its empty list of row groups, which fastparquet omits and the library requires.
-pub fn typed_groups(footer: &[u8]) -> Option<Vec<u8>> {
-    let mut place = None;
+/// Returns the footer with an element type for its empty list of row groups. fastparquet omits the type, and the `parquet` crate
+/// requires it. `None` if the footer need not change.
+pub fn with_typed_row_groups(footer: &[u8]) -> Option<Vec<u8>> {
+    let mut position = None;
     Thrift(footer).fields(|rest, id, kind| {
         if (id, kind) != (4, LIST) {
-            return Some(ThriftValue::Other);
+            return Some(Visited::Skip);
         }
-        place = Some(footer.len() - rest.0.len()).filter(|_| rest.0.first() == Some(&0));
-        Some(ThriftValue::Enough)
+        position = Some(footer.len() - rest.0.len()).filter(|_| rest.0.first() == Some(&0));
+        Some(Visited::Stop)
     })?;
     let mut typed = footer.to_vec();
-    typed[place?] = STRUCT;
+    typed[position?] = STRUCT;
     Some(typed)
 }
 
@@ -188,7 +192,7 @@ pub fn page_sizes(header: &[u8]) -> Option<(u64, u64)> {
     let (mut header, mut id) = (Thrift(header), 0);
     let mut field = |wanted| {
         let kind = header.field(&mut id)?;
-        if (id, kind) == (wanted, NUMBER) { header.number() } else { None }
+        if (id, kind) == (wanted, I32) { header.zigzag() } else { None }
     };
     field(1)?;
     Some((u64::try_from(field(2)?).ok()?, u64::try_from(field(3)?).ok()?))
@@ -201,19 +205,19 @@ pub fn is_offset_index(bytes: &[u8]) -> bool {
     (kind, id) == (Some(LIST), 1) && index.list().is_some_and(|(size, _)| size <= bytes.len() as u64)
 }
 
-/// Returns the number of values in a delta-encoded run and, if `whole`, the bytes after the run.
-pub fn deltas(bytes: &[u8], whole: bool) -> Option<(u64, &[u8])> {
+/// Returns the number of values of a delta-encoded run and, if `whole`, the bytes after the run.
+pub fn parse_delta_run(bytes: &[u8], whole: bool) -> Option<(u64, &[u8])> {
     let mut bytes = Thrift(bytes);
-    let (block, parts, count) = (bytes.varint()?, bytes.varint()?, bytes.varint()?);
-    bytes.number()?;
-    let each = usize::try_from(block.checked_div(parts)?).ok()?;
-    let mut left = count.saturating_sub(1);
-    while whole && left > 0 && each > 0 {
-        bytes.number()?;
-        for &width in bytes.take(usize::try_from(parts).ok()?)? {
-            if left > 0 {
-                bytes.take(each.checked_mul(width.into())? / 8)?;
-                left = left.saturating_sub(each as u64);
+    let (block_values, miniblocks, count) = (bytes.varint()?, bytes.varint()?, bytes.varint()?);
+    bytes.zigzag()?;
+    let values = usize::try_from(block_values.checked_div(miniblocks)?).ok()?;
+    let mut remaining = count.saturating_sub(1);
+    while whole && remaining > 0 && values > 0 {
+        bytes.zigzag()?;
+        for &width in bytes.take(usize::try_from(miniblocks).ok()?)? {
+            if remaining > 0 {
+                bytes.take(values.checked_mul(width.into())? / 8)?;
+                remaining = remaining.saturating_sub(values as u64);
             }
         }
     }
@@ -245,7 +249,7 @@ mod tests {
 
     #[test]
     fn schemas_are_whole_and_not_too_deep() {
-        for (columns, said) in [
+        for (columns, expected) in [
             (vec![0], ""),
             (vec![2, 0, 0], ""),
             (vec![2, 1, 0, 1, 0], ""),
@@ -256,7 +260,7 @@ mod tests {
             ([vec![1; 100_000], vec![0]].concat(), "100001 levels"),
         ] {
             let checked = check_schema(&footer(&columns)).err().unwrap_or_default();
-            assert!(checked.contains(said) && checked.is_empty() == said.is_empty(), "{checked}");
+            assert!(checked.contains(expected) && checked.is_empty() == expected.is_empty(), "{checked}");
         }
         let whole = footer(&[2, 1, 0, 0]);
         assert!((0..whole.len()).all(|length| check_schema(&whole[..length]).is_err()));
@@ -266,27 +270,27 @@ mod tests {
     }
 
     #[test]
-    fn row_groups_that_are_none_get_a_kind() {
+    fn empty_row_groups_get_an_element_type() {
         // The number of rows, with the id 3, and the row groups, with the id 4.
         let with_groups = |list: u8| [footer(&[1, 0]), vec![0x16, 0, 0x19, list, 0]].concat();
-        assert_eq!(typed_groups(&with_groups(0)), Some(with_groups(STRUCT)));
-        for sound in [with_groups(STRUCT), with_groups(0x1C), footer(&[1, 0]), Vec::new()] {
-            assert_eq!(typed_groups(&sound), None);
+        assert_eq!(with_typed_row_groups(&with_groups(0)), Some(with_groups(STRUCT)));
+        for unchanged in [with_groups(STRUCT), with_groups(0x1C), footer(&[1, 0]), Vec::new()] {
+            assert_eq!(with_typed_row_groups(&unchanged), None);
         }
     }
 
     #[test]
-    fn sizes_and_counts_are_those_of_the_bytes() {
+    fn page_sizes_and_counts_are_parsed() {
         assert_eq!(page_sizes(&[0x15, 0, 0x15, 0xC8, 1, 0x15, 6, 0]), Some((100, 3)));
         assert_eq!(page_sizes(&[0x15, 0, 0x15, 1, 0x15, 6]), None);
         assert_eq!(page_sizes(&[0x15, 0, 0x25, 2, 0x15, 6]), None);
         assert!(is_offset_index(&[0x19, 0x1C, 0]) && is_offset_index(&[0x19, 0xFC, 5, 0, 0, 0]));
         assert!(!is_offset_index(&[0x19, 0xFC, 0x7F, 0, 0]) && !is_offset_index(&[0x29, 0x1C, 0]));
         // 128 in 4 parts: one number, and then 34, two of them in the last part.
-        assert_eq!(deltas(&[0x80, 1, 4, 1, 8, 7], true), Some((1, &[7][..])));
+        assert_eq!(parse_delta_run(&[0x80, 1, 4, 1, 8, 7], true), Some((1, &[7][..])));
         let many = [&[0x80, 1, 4, 34, 8, 0, 1, 2, 9, 9][..], &[1; 4], &[2; 8], &[7]].concat();
-        assert_eq!(deltas(&many, true), Some((34, &[7][..])));
-        assert_eq!(deltas(&many[..12], true), None);
-        assert_eq!(deltas(&[0x80, 1, 0, 1, 8], true), None);
+        assert_eq!(parse_delta_run(&many, true), Some((34, &[7][..])));
+        assert_eq!(parse_delta_run(&many[..12], true), None);
+        assert_eq!(parse_delta_run(&[0x80, 1, 0, 1, 8], true), None);
     }
 }

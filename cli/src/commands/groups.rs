@@ -1,4 +1,4 @@
-//! Groups of equal lines or similar documents for `dedup` and `corpus`: the decisions between two readings, and the reports.
+//! Groups of equal lines or similar documents for `dedup` and `corpus`: the decisions between two passes, and the reports.
 
 use crate::encode::Encoder;
 use crate::error::Error;
@@ -27,7 +27,7 @@ const BUFFER: usize = 1 << 16;
 
 /// The options of groups.
 pub struct GroupRequest {
-    choice: KeepPolicy,
+    keep: KeepPolicy,
     printed: PrintedLines,
     id: Option<Pointer>,
     pairs: Option<PathBuf>,
@@ -39,8 +39,8 @@ pub struct GroupRequest {
 /// The decisions about the lines of all inputs.
 pub struct GroupIndex {
     pub decisions: Decisions,
-    /// The numbers of groups, and of distinct keys.
-    pub chosen: GroupStats,
+    pub stats: GroupStats,
+    /// The number of distinct keys.
     pub distinct: u64,
     /// The size of the records.
     pub disk_bytes: u64,
@@ -49,8 +49,8 @@ pub struct GroupIndex {
 impl GroupRequest {
     pub fn new(options: GroupOptions, printed: PrintedLines, near: Option<(Near, f64)>) -> Self {
         let GroupOptions { keep, pairs, clusters, id } = options;
-        let choice = keep.unwrap_or(KeepPolicy::First);
-        Self { choice, printed, id, pairs, clusters, near }
+        let keep = keep.unwrap_or(KeepPolicy::First);
+        Self { keep, printed, id, pairs, clusters, near }
     }
 
     /// The least Jaccard index of similar documents, if these are groups.
@@ -64,8 +64,8 @@ impl GroupRequest {
     }
 
     /// The distinct lines that are printed.
-    pub fn which(&self) -> Occurrences {
-        self.printed.which
+    pub fn occurrences(&self) -> Occurrences {
+        self.printed.occurrences
     }
 
     /// The files of the reports.
@@ -75,87 +75,93 @@ impl GroupRequest {
 
     /// Describes the selection of printed lines, for comparison with another run.
     pub fn description(&self) -> String {
-        let Self { choice, printed: PrintedLines { which, counted }, id, near, .. } = self;
+        let Self { keep, printed: PrintedLines { occurrences, counted }, id, near, .. } = self;
         let id = id.as_ref().map_or(String::new(), |id| format!(", told by {id}"));
         let near = near.map_or(String::new(), |(_, threshold)| format!(", from {threshold}"));
-        format!(", grouped: {choice} of {which:?}{}{id}{near}", if *counted { ", counted" } else { "" })
+        format!(", grouped: {keep} of {occurrences:?}{}{id}{near}", if *counted { ", counted" } else { "" })
     }
 
-    /// The values that are read of lines beside their keys.
+    /// The values that are read from lines in addition to their keys.
     pub fn values(&self) -> values::ValueProjection {
-        let choice = Some(&self.choice).filter(|choice| choice.pointer().is_some()).cloned();
-        values::ValueProjection { choice, id: self.id.clone() }
+        let keep = Some(&self.keep).filter(|keep| keep.pointer().is_some()).cloned();
+        values::ValueProjection { keep, id: self.id.clone() }
     }
 
-    /// Creates the records of these inputs. `had` is true if the filter has keys of earlier runs.
-    pub fn records(&self, inputs: &[Input], had: bool) -> Result<RecordFile, Error> {
+    /// Creates the records of these inputs. `has_earlier_keys` is true if earlier runs inserted keys into the filter.
+    pub fn records(&self, inputs: &[Input], has_earlier_keys: bool) -> Result<RecordFile, Error> {
         let ordinals = Ordinals::new(inputs.iter().map(|input| &*input.path));
-        RecordFile::new(ordinals, self.choice.clone(), self.id.is_some(), had, self.near.map(|(near, _)| near.bands()))
+        RecordFile::new(
+            ordinals,
+            self.keep.clone(),
+            self.id.is_some(),
+            has_earlier_keys,
+            self.near.map(|(near, _)| near.bands()),
+        )
     }
 
-    /// Finds groups of equal lines, or takes the clusters, decides about each line, and writes the reports.
+    /// Finds groups of equal lines, or uses the clusters as groups, decides about each line, and writes the reports.
     pub fn decide(
         &self,
         records: &mut RecordFile,
         mut clusters: Option<Clusters>,
-        reports: OpenReports,
+        files: OpenReports,
     ) -> Result<GroupIndex, Error> {
-        let (mut members, mut deciding) = (ExternalSort::new(&env::temp_dir()), DecisionSorter::new());
+        let (mut members, mut sorter) = (ExternalSort::new(&env::temp_dir()), DecisionSorter::new());
         let member = |member: GroupMember| members.push(member.packed());
-        let disk_bytes = records.each(clusters.as_ref(), member, |skip| deciding.push(skip))?;
+        let disk_bytes = records.each(clusters.as_ref(), member, |skip| sorter.push(skip))?;
         let members = members.sorted()?;
         let members = Phase::new("deciding", members.count, false).of(members);
         let members = members.map(|member| member.map(GroupMember::unpacked));
         let mut distinct = records.keys;
-        let chosen = choose(members, |decision| {
-            distinct -= u64::from(decision.goes());
-            deciding.push(decision)
+        let stats = choose(members, |decision| {
+            distinct -= u64::from(decision.is_removed());
+            sorter.push(decision)
         })?;
         let ordinals = records.ordinals.clone();
-        let OpenReports { mut pairs, clusters: mut members, .. } = reports;
-        let mut reported = Reports::new(&ordinals, records.ids(), members.is_some())?;
+        let OpenReports { mut pairs, clusters: mut cluster_report, .. } = files;
+        let mut reports = Reports::new(&ordinals, records.ids(), cluster_report.is_some())?;
         let to_stdout = |path: &Option<PathBuf>| path.as_deref().is_some_and(files::is_standard);
         let name = if pairs.is_some() { "writing reports" } else { "deciding" };
         let phase = |steps| Phase::new(name, steps, to_stdout(&self.pairs));
-        let decisions = deciding.end(ordinals.clone(), self.printed, phase, |decision| {
+        let decisions = sorter.finish(ordinals.clone(), self.printed, phase, |decision| {
             if let Some(pairs) = &mut pairs {
-                reported.pair(decision, clusters.as_mut(), &mut |line| pairs.write(line))?;
+                reports.pair(decision, clusters.as_mut(), &mut |line| pairs.write(line))?;
             }
-            reported.member(decision)
+            reports.member(decision)
         })?;
-        pairs.map_or(Ok(()), ReportFile::end)?;
-        if let Some(report) = &mut members {
-            reported.clusters(to_stdout(&self.clusters), &mut |piece| report.write(piece))?;
+        pairs.map_or(Ok(()), ReportFile::finish)?;
+        if let Some(report) = &mut cluster_report {
+            reports.clusters(to_stdout(&self.clusters), &mut |piece| report.write(piece))?;
         }
-        members.map_or(Ok(()), ReportFile::end)?;
-        Ok(GroupIndex { decisions, chosen, distinct, disk_bytes })
+        cluster_report.map_or(Ok(()), ReportFile::finish)?;
+        Ok(GroupIndex { decisions, stats, distinct, disk_bytes })
     }
 
     /// Returns warnings if no group had a value to choose by, some had values of both kinds, or misleading strings were compared.
-    pub fn warnings(&self, chosen: &GroupStats) -> Vec<String> {
-        let (GroupStats { asked, without, mixed, misled, .. }, Some(at)) = (chosen, self.choice.pointer()) else {
+    pub fn warnings(&self, stats: &GroupStats) -> Vec<String> {
+        let (GroupStats { asked, without, mixed, misled, .. }, Some(pointer)) = (stats, self.keep.pointer()) else {
             return Vec::new();
         };
-        let at = at.to_string();
+        let pointer = pointer.to_string();
         if *asked > 0 && without == asked {
-            let what = if let KeepPolicy::Order(..) = self.choice { "string of the list" } else { "number or string" };
-            let why = format!("groups without a {what} at {at:?} to choose by: all {asked}");
+            let what = if let KeepPolicy::Order(..) = self.keep { "string of the list" } else { "number or string" };
+            let why = format!("groups without a {what} at {pointer:?} to choose by: all {asked}");
             return vec![format!("{why}; the first of each stays, so check what --keep names")];
         }
         let mixed = (*mixed > 0).then(|| {
-            format!("groups with numbers and strings at {at:?}: {mixed}; of these a number stays before a string")
+            format!("groups with numbers and strings at {pointer:?}: {mixed}; of these a number stays before a string")
         });
         let misled = misled.as_ref().map(|strings| {
             let [better, worse] = strings.each_ref().map(|string| String::from_utf8_lossy(string));
             format!(
-                "strings at {at:?} are compared by their bytes, which is not the order of the numbers or dates in them: {better:?} stays \
-                 before {worse:?}; write numbers without quotes, and dates by ISO 8601"
+                "strings at {pointer:?} are compared by their bytes, which is not the order of the numbers or dates in them: {better:?} \
+                 stays before {worse:?}; write numbers without quotes, and dates by ISO 8601"
             )
         });
         mixed.into_iter().chain(misled).collect()
     }
 
-    /// Opens the report files. None of them may also be read or written otherwise.
+    /// Opens the report files. They must differ from the files that are `read` or `written`.
     pub fn targets<'a>(
         &self,
         read: impl Iterator<Item = &'a NamedFile>,
@@ -183,12 +189,12 @@ impl GroupRequest {
 pub struct ReportTargets {
     pairs: Option<OutputTarget>,
     clusters: Option<OutputTarget>,
-    /// The report about tests.
+    /// The report on overlaps with test sets.
     tests: Option<OutputTarget>,
 }
 
 impl ReportTargets {
-    /// The report about tests alone.
+    /// Only the report on overlaps with test sets.
     pub fn for_tests(tests: OutputTarget) -> Self {
         Self { tests: Some(tests), ..Self::default() }
     }
@@ -235,8 +241,8 @@ impl ReportFile {
         pieces.into_iter().try_for_each(|piece| output.put(piece, encoder, false).map(drop))
     }
 
-    /// Writes the rest. It is synced before a state that has keys of these lines.
-    pub fn end(mut self) -> Result<(), Error> {
+    /// Writes the rest and syncs the file, before a state with the keys of these lines is saved.
+    pub fn finish(mut self) -> Result<(), Error> {
         self.flush()?;
         self.output.finish(&mut self.encoder)?;
         self.output.sync(&mut self.encoder)

@@ -173,7 +173,7 @@ fn import(options: &ImportOptions) -> Result<(), Error> {
     } else {
         let standard = [PathBuf::from("-")];
         let paths = if options.files.is_empty() { &standard[..] } else { &options.files };
-        let inputs = Inputs::check(&NamedPaths { paths, lines_end: Some(b'\n'), ..NamedPaths::default() }, &[], false)?;
+        let inputs = Inputs::check(&NamedPaths { paths, line_end: Some(b'\n'), ..NamedPaths::default() }, &[], false)?;
         let shared = RemoteSet::for_writer(&address, &options.writing, &options.size)?;
         for input in inputs.found {
             let name = input.origin.name().to_owned();

@@ -316,23 +316,23 @@ impl DocumentBatch {
             // If the first paragraph is cut, blank ones before the first that is kept are cut, too.
             let begins_cut = verdicts.first().is_some_and(|unit| unit.cut);
             let head = verdicts.iter().take_while(|unit| begins_cut && (unit.cut || blank(unit))).count();
-            let goes = dropped || emptied && !rule.keep_empty;
+            let is_removed = dropped || emptied && !rule.keep_empty;
             let grams: usize = verdicts.iter().map(|unit| unit.grams).sum();
             let found: usize = verdicts.iter().map(|unit| unit.found).sum();
             counts.units += verdicts.len() as u64;
             counts.duplicates += cut as u64;
-            counts.shortened += u64::from(cut > 0 && !goes);
+            counts.shortened += u64::from(cut > 0 && !is_removed);
             counts.grams += grams as u64;
             counts.found += found as u64;
             counts.bytes += whole.len() as u64;
             let head_bytes = verdicts.get(head).map_or(whole.len(), |unit| unit.range.start + usize::from(head > 0));
             let cut_bytes: usize = verdicts[head..].iter().filter(|unit| unit.cut).map(|unit| unit.range.len()).sum();
-            counts.removed += if goes { whole.len() } else { head_bytes + cut_bytes } as u64;
-            kept[i] = rule.annotate || !goes;
+            counts.removed += if is_removed { whole.len() } else { head_bytes + cut_bytes } as u64;
+            kept[i] = rule.annotate || !is_removed;
             if rule.annotate {
                 self.edits.extend(place.old_notes.iter().map(|old| (old.clone(), String::new())));
-                self.edits.push((place.note..place.note, note(&verdicts, grams, found, goes)));
-            } else if cut > 0 && !goes {
+                self.edits.push((place.note..place.note, note(&verdicts, grams, found, is_removed)));
+            } else if cut > 0 && !is_removed {
                 let ranges = place.cuts(&self.breaks[first..place.breaks], &verdicts, head);
                 self.edits.extend(ranges.map(|range| (range, String::new())));
             }
@@ -390,8 +390,8 @@ impl DocumentBatch {
 }
 
 /// Returns the member that is added at the end of an object.
-fn note(verdicts: &[UnitVerdict], grams: usize, found: usize, goes: bool) -> String {
-    let mut note = format!(r#","{MEMBER}":{{"duplicate":{goes},"grams":{grams},"found":{found},"spans":["#);
+fn note(verdicts: &[UnitVerdict], grams: usize, found: usize, is_removed: bool) -> String {
+    let mut note = format!(r#","{MEMBER}":{{"duplicate":{is_removed},"grams":{grams},"found":{found},"spans":["#);
     let mut comma = "";
     for UnitVerdict { range, grams, found, .. } in verdicts.iter().filter(|unit| unit.cut) {
         let share = *found as f64 / *grams as f64;

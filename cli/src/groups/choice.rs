@@ -1,7 +1,7 @@
 //! The choice of the member that is kept of a group.
 
 use crate::groups::score::{self, Kind, NONE};
-use crate::groups::written;
+use crate::groups::string_order;
 use crate::key::Value;
 use crate::key::json::{JsonSpan, Pointer};
 use std::fmt;
@@ -40,7 +40,7 @@ impl KeepPolicy {
                 }
             }
             (Self::Most(_) | Self::Least(_), Value::Text(text)) => {
-                let utc = written::utc(text);
+                let utc = string_order::utc(text);
                 score::push(Kind::Text, utc.as_ref().map_or(text, String::as_bytes), most, score);
             }
             (Self::Most(_) | Self::Least(_), Value::Json(json)) if score::push_number(json, bytes) => {

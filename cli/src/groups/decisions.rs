@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::external_sort::ExternalSort;
 use crate::groups::ordinals::{Ordinals, OrdinalsAgain};
 use crate::groups::score::{Kind, text_of};
-use crate::groups::written::misleads;
+use crate::groups::string_order::misleads;
 use crate::phase::Phase;
 use crate::u64_file::{U64File, U64Reader};
 use std::env;
@@ -53,11 +53,11 @@ pub struct Decision {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineVerdict {
     /// The best of `count` lines, which is kept.
-    Stays { count: u64 },
+    Kept { count: u64 },
     /// Removed in favour of the line at this ordinal, or of one from an earlier run.
-    Goes { kept: Option<u64> },
-    /// A line without a key, and the code of the reason, which is below [`CODES`].
-    Aside(u8),
+    Removed { survivor: Option<u64> },
+    /// A line without a key. The code of the reason is below [`CODES`].
+    Skipped(u8),
 }
 
 /// The number of codes of the reasons why a line has no key.
@@ -66,29 +66,29 @@ pub const CODES: u8 = 16;
 /// A decision as it is sorted and stored: its ordinal, and two numbers.
 type DecisionWords = [u64; 3];
 
-/// The sentinel in the first number for no ordinal. The second number is then the code of a reason, or `NO_PLACE`.
-const NO_PLACE: u64 = u64::MAX;
+/// The first number of a line without a survivor in this run. The second number is then the code of a reason, or `NO_ORDINAL`.
+const NO_ORDINAL: u64 = u64::MAX;
 
 impl Decision {
     /// True if the line is removed in favour of another.
-    pub fn goes(&self) -> bool {
-        matches!(self.verdict, LineVerdict::Goes { .. })
+    pub fn is_removed(&self) -> bool {
+        matches!(self.verdict, LineVerdict::Removed { .. })
     }
 
-    fn kept(self) -> DecisionWords {
+    fn to_words(self) -> DecisionWords {
         match self.verdict {
-            LineVerdict::Stays { count } => [self.ordinal, self.ordinal, count],
-            LineVerdict::Goes { kept: Some(kept) } => [self.ordinal, kept, 0],
-            LineVerdict::Goes { kept: None } => [self.ordinal, NO_PLACE, NO_PLACE],
-            LineVerdict::Aside(code) => [self.ordinal, NO_PLACE, code.into()],
+            LineVerdict::Kept { count } => [self.ordinal, self.ordinal, count],
+            LineVerdict::Removed { survivor: Some(survivor) } => [self.ordinal, survivor, 0],
+            LineVerdict::Removed { survivor: None } => [self.ordinal, NO_ORDINAL, NO_ORDINAL],
+            LineVerdict::Skipped(code) => [self.ordinal, NO_ORDINAL, code.into()],
         }
     }
 
-    fn of([ordinal, kept, number]: DecisionWords) -> Self {
-        let verdict = match kept {
-            NO_PLACE => u8::try_from(number).map_or(LineVerdict::Goes { kept: None }, LineVerdict::Aside),
-            _ if kept == ordinal => LineVerdict::Stays { count: number },
-            _ => LineVerdict::Goes { kept: Some(kept) },
+    fn from_words([ordinal, survivor, number]: DecisionWords) -> Self {
+        let verdict = match survivor {
+            NO_ORDINAL => u8::try_from(number).map_or(LineVerdict::Removed { survivor: None }, LineVerdict::Skipped),
+            _ if survivor == ordinal => LineVerdict::Kept { count: number },
+            _ => LineVerdict::Removed { survivor: Some(survivor) },
         };
         Self { ordinal, verdict }
     }
@@ -189,27 +189,27 @@ fn choose_within(
     in_memory: usize,
     mut decide: impl FnMut(Decision) -> Result<(), Error>,
 ) -> Result<GroupStats, Error> {
-    let (mut group, mut chosen) = (CurrentGroup::default(), GroupStats::default());
+    let (mut group, mut stats) = (CurrentGroup::default(), GroupStats::default());
     let mut end = |group: &mut CurrentGroup| {
         group.compare();
         let Some(GroupMember { known, .. }) = group.first else { return Ok(()) };
         let count = group.earlier.as_ref().map_or(0, U64File::count) + group.ordinals.len() as u64;
         if count > 1 {
-            chosen.groups += 1;
+            stats.groups += 1;
             let asked = u64::from(!known);
-            chosen.asked += asked;
-            chosen.without += if group.kinds == [false; 2] { asked } else { 0 };
-            chosen.mixed += if group.kinds == [true; 2] { asked } else { 0 };
-            chosen.misled = chosen.misled.take().or_else(|| group.misled.take().filter(|_| !known));
+            stats.asked += asked;
+            stats.without += if group.kinds == [false; 2] { asked } else { 0 };
+            stats.mixed += if group.kinds == [true; 2] { asked } else { 0 };
+            stats.misled = stats.misled.take().or_else(|| group.misled.take().filter(|_| !known));
         }
         let earlier = group.earlier.as_mut().map(U64File::read).transpose().map_err(Error::groups)?;
         earlier.into_iter().flatten().chain(group.ordinals.drain(..).map(Ok)).try_for_each(|ordinal| {
             let ordinal = ordinal.map_err(Error::groups)?;
             let verdict = match (known, count) {
-                (true, _) => LineVerdict::Goes { kept: None },
+                (true, _) => LineVerdict::Removed { survivor: None },
                 (false, 1) => return Ok(()),
-                _ if ordinal == group.best => LineVerdict::Stays { count },
-                _ => LineVerdict::Goes { kept: Some(group.best) },
+                _ if ordinal == group.best => LineVerdict::Kept { count },
+                _ => LineVerdict::Removed { survivor: Some(group.best) },
             };
             decide(Decision { ordinal, verdict })
         })
@@ -223,7 +223,7 @@ fn choose_within(
         group.add(member, in_memory).map_err(Error::groups)?;
     }
     end(&mut group)?;
-    Ok(chosen)
+    Ok(stats)
 }
 
 /// A sorter of decisions that are added in any order.
@@ -235,24 +235,23 @@ impl DecisionSorter {
     }
 
     pub fn push(&mut self, decision: Decision) -> Result<(), Error> {
-        self.0.push(decision.kept())
+        self.0.push(decision.to_words())
     }
 
-    /// Returns all decisions, to be read by ordinal. Calls `tell` with each, in the order of ordinals, in a `phase` of so many
-    /// steps.
-    pub fn end(
+    /// Returns all decisions, to be read by ordinal. Calls `visit` with each, in the order of ordinals. `phase` gets their number.
+    pub fn finish(
         self,
         ordinals: Ordinals,
         print: PrintedLines,
         phase: impl FnOnce(u64) -> Phase,
-        mut tell: impl FnMut(Decision) -> Result<(), Error>,
+        mut visit: impl FnMut(Decision) -> Result<(), Error>,
     ) -> Result<Decisions, Error> {
         let mut words = U64File::new().map_err(Error::groups)?;
         let decisions = self.0.sorted()?;
-        for kept in phase(decisions.count).of(decisions) {
-            let kept = kept?;
-            tell(Decision::of(kept))?;
-            kept.iter().try_for_each(|number| words.push(*number)).map_err(Error::groups)?;
+        for decision in phase(decisions.count).of(decisions) {
+            let decision = decision?;
+            visit(Decision::from_words(decision))?;
+            decision.iter().try_for_each(|number| words.push(*number)).map_err(Error::groups)?;
         }
         let reader = words.read().map_err(Error::groups)?;
         let mut decisions = Decisions { reader, next: None, again: OrdinalsAgain::new(ordinals), print };
@@ -264,7 +263,7 @@ impl DecisionSorter {
 /// The lines that are printed, and their counts.
 #[derive(Clone, Copy)]
 pub struct PrintedLines {
-    pub which: Occurrences,
+    pub occurrences: Occurrences,
     /// True if the number of occurrences is printed.
     pub counted: bool,
 }
@@ -321,7 +320,7 @@ impl Decisions {
     fn read(&mut self) -> io::Result<()> {
         let mut next = || self.reader.next().transpose();
         self.next = match (next()?, next()?, next()?) {
-            (Some(ordinal), Some(kept), Some(number)) => Some(Decision::of([ordinal, kept, number])),
+            (Some(ordinal), Some(survivor), Some(number)) => Some(Decision::from_words([ordinal, survivor, number])),
             _ => None,
         };
         Ok(())
@@ -366,19 +365,19 @@ mod tests {
         let verdict = |ordinal: usize| {
             let (group, ..) = match &lines[ordinal] {
                 Ok(line) => line,
-                Err(skip) => return Some(LineVerdict::Aside(*skip)),
+                Err(skip) => return Some(LineVerdict::Skipped(*skip)),
             };
             let all = members(lines, *group);
             let line = |i: usize| lines[i].as_ref().unwrap();
             if line(all[0]).2 {
-                return Some(LineVerdict::Goes { kept: None });
+                return Some(LineVerdict::Removed { survivor: None });
             }
             // The first with the best value. Those without a value come last.
             let best = *all.iter().min_by_key(|&&i| (line(i).1.is_none(), &line(i).1)).unwrap();
             match all.len() {
                 1 => None,
-                count if best == ordinal => Some(LineVerdict::Stays { count: count as u64 }),
-                _ => Some(LineVerdict::Goes { kept: Some(best as u64) }),
+                count if best == ordinal => Some(LineVerdict::Kept { count: count as u64 }),
+                _ => Some(LineVerdict::Removed { survivor: Some(best as u64) }),
             }
         };
         (0..lines.len()).map(verdict).collect()
@@ -403,16 +402,16 @@ mod tests {
                             sorter.push(member.packed()).unwrap();
                         }
                     }
-                    Err(skip) => decision_sorter.push(Decision { ordinal, verdict: LineVerdict::Aside(*skip) }).unwrap(),
+                    Err(skip) => decision_sorter.push(Decision { ordinal, verdict: LineVerdict::Skipped(*skip) }).unwrap(),
                 }
             }
             let sorted = sorter.sorted().unwrap().map(|member| member.map(GroupMember::unpacked));
-            let chosen = choose_within(sorted, in_memory, |decision| decision_sorter.push(decision)).unwrap();
+            let stats = choose_within(sorted, in_memory, |decision| decision_sorter.push(decision)).unwrap();
             let mut ordinals = Ordinals::new([Path::new("a")]);
             ordinals.take(0, false, lines.len());
             let mut reported = Vec::new();
-            let print = PrintedLines { which: Occurrences::All, counted: false };
-            let mut decisions = decision_sorter.end(ordinals, print, |steps| Phase::new("deciding", steps, false), |decision| { reported.push(decision); Ok(()) }).unwrap();
+            let print = PrintedLines { occurrences: Occurrences::All, counted: false };
+            let mut decisions = decision_sorter.finish(ordinals, print, |steps| Phase::new("deciding", steps, false), |decision| { reported.push(decision); Ok(()) }).unwrap();
             let expected = model(&lines);
             let mut found = vec![None; lines.len()];
             for first in (0..lines.len()).step_by(batch) {
@@ -430,7 +429,7 @@ mod tests {
                 .collect();
             let asked = groups.iter().filter(|group| !group[0].2);
             let has = |group: &[&GroupedKey], text| group.iter().any(|(_, value, _)| value.as_ref().is_some_and(|value| value.0 == text));
-            prop_assert_eq!(chosen, GroupStats {
+            prop_assert_eq!(stats, GroupStats {
                 groups: groups.len() as u64,
                 asked: asked.clone().count() as u64,
                 without: asked.clone().filter(|group| !has(group, true) && !has(group, false)).count() as u64,

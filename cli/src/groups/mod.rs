@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! score       the values that lines are chosen by, as words
-//! written     dates and times in strings, and strings whose order is not the order of their bytes
+//! string_order  dates and times in strings, and strings whose order is not the order of their bytes
 //! choice      the choice of the member that is kept
 //! values      the values read of lines beside their keys
 //! ordinals      the numbers of lines in the order of the inputs
@@ -27,5 +27,5 @@ pub mod ranked_bitmap;
 pub mod records;
 pub mod reports;
 pub mod score;
+pub mod string_order;
 pub mod values;
-pub mod written;

@@ -35,7 +35,7 @@ pub struct RecordFile {
     /// The bands of documents, if similar documents form groups.
     pub bands: Option<Bands>,
     pub ordinals: Ordinals,
-    choice: KeepPolicy,
+    keep: KeepPolicy,
     ids: Option<Ids>,
     /// True if the filter had keys before the first line.
     pub had: bool,
@@ -47,18 +47,18 @@ impl RecordFile {
     /// Creates an empty list. `had` is set if the filter has keys of earlier runs. With `bands`, each document has that many.
     pub fn new(
         ordinals: Ordinals,
-        choice: KeepPolicy,
+        keep: KeepPolicy,
         ids: bool,
         had: bool,
         bands: Option<usize>,
     ) -> Result<Self, Error> {
         Ok(Self {
             words: U64File::new().map_err(Error::groups)?,
-            scores: choice.pointer().map(|_| U64File::new()).transpose().map_err(Error::groups)?,
+            scores: keep.pointer().map(|_| U64File::new()).transpose().map_err(Error::groups)?,
             candidates: Candidates::new()?,
             bands: bands.map(Bands::new).transpose()?,
             ordinals,
-            choice,
+            keep,
             ids: ids.then(Ids::new).transpose().map_err(Error::groups)?,
             had,
             keys: 0,
@@ -104,7 +104,7 @@ impl RecordFile {
         mut member: impl FnMut(GroupMember) -> Result<(), Error>,
         mut skip: impl FnMut(Decision) -> Result<(), Error>,
     ) -> Result<u64, Error> {
-        let Self { words, scores, candidates, choice, had, .. } = self;
+        let Self { words, scores, candidates, keep, had, .. } = self;
         let mut phase = Phase::new("sorting", words.count(), false);
         let mut reader = words.read().map_err(Error::groups)?;
         let mut score_words = scores.as_mut().map(U64File::read).transpose().map_err(Error::groups)?;
@@ -128,14 +128,14 @@ impl RecordFile {
                         score.push(word.map_err(Error::groups)?);
                     }
                 } else {
-                    score.push(choice.at(ordinal));
+                    score.push(keep.at(ordinal));
                 }
                 let mut each_word = |group, known| {
                     let mut words = score.iter().zip(0..);
                     words.try_for_each(|(&word, part)| member(GroupMember { group, ordinal, known, part, word }))
                 };
                 if fingerprint < LEAST {
-                    skip(Decision { ordinal, verdict: LineVerdict::Aside(fingerprint as u8) })?;
+                    skip(Decision { ordinal, verdict: LineVerdict::Skipped(fingerprint as u8) })?;
                 } else if let Some(clusters) = clusters {
                     if let Some((first, known)) = clusters.first(ordinal) {
                         each_word(first.into(), known)?;

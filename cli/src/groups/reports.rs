@@ -35,7 +35,7 @@ impl<'a> Reports<'a> {
         clusters: Option<&mut Clusters>,
         write: Write<'_>,
     ) -> Result<(), Error> {
-        let LineVerdict::Goes { kept } = verdict else { return Ok(()) };
+        let LineVerdict::Removed { survivor: kept } = verdict else { return Ok(()) };
         let line = self.line(ordinal, true)?;
         let Some(kept) = kept else { return write(&format!("{{{line},\"kept\":null}}\n")) };
         let similarity = clusters.map(|clusters| clusters.similarity(ordinal, kept)).transpose()?;
@@ -48,9 +48,9 @@ impl<'a> Reports<'a> {
     pub fn member(&mut self, Decision { ordinal, verdict }: Decision) -> Result<(), Error> {
         let Some(sorter) = &mut self.clusters else { return Ok(()) };
         match verdict {
-            LineVerdict::Stays { count } => sorter.push([ordinal, 0, count]),
-            LineVerdict::Goes { kept: Some(kept) } => sorter.push([kept, ordinal + 1, 0]),
-            LineVerdict::Goes { kept: None } | LineVerdict::Aside(_) => Ok(()),
+            LineVerdict::Kept { count } => sorter.push([ordinal, 0, count]),
+            LineVerdict::Removed { survivor: Some(kept) } => sorter.push([kept, ordinal + 1, 0]),
+            LineVerdict::Removed { survivor: None } | LineVerdict::Skipped(_) => Ok(()),
         }
     }
 

@@ -10,14 +10,14 @@ use std::str::from_utf8;
 #[derive(Clone, Default)]
 pub struct ValueProjection {
     /// A choice by a value.
-    pub choice: Option<KeepPolicy>,
+    pub keep: Option<KeepPolicy>,
     pub id: Option<Pointer>,
 }
 
 impl ValueProjection {
     /// True if no value is read.
     pub fn is_nothing(&self) -> bool {
-        self.choice.is_none() && self.id.is_none()
+        self.keep.is_none() && self.id.is_none()
     }
 }
 
@@ -48,8 +48,8 @@ impl FoundValues {
         }
         let Self { scores, score_ends, ids, ends, scratch, bytes } = self;
         let document = from_utf8(line).unwrap_or_default();
-        if let Some(choice) = &wanted.choice {
-            choice.push_score_of(document, scratch, bytes, scores);
+        if let Some(keep) = &wanted.keep {
+            keep.push_score_of(document, scratch, bytes, scores);
             score_ends.push(scores.len());
         }
         if let Some(id) = &wanted.id {
@@ -62,12 +62,12 @@ impl FoundValues {
     pub fn push_row(&mut self, wanted: &ValueProjection, values: &dyn Values) {
         let Self { scores, score_ends, ids, ends, scratch, bytes } = self;
         let mut next = 0..values.count();
-        if let Some(choice) = &wanted.choice {
-            let value = next.next().map_or(Value::Null, |part| match choice {
+        if let Some(keep) = &wanted.keep {
+            let value = next.next().map_or(Value::Null, |part| match keep {
                 KeepPolicy::Order(..) => values.value(part, scratch),
                 _ => values.sortable(part, scratch),
             });
-            choice.push_score(&value, bytes, scores);
+            keep.push_score(&value, bytes, scores);
             score_ends.push(scores.len());
         }
         if let Some(part) = next.next() {

@@ -182,7 +182,7 @@ pub struct Chunks {
     first: bool,
     cut: ChunkConfig,
     /// The end of lines, if formats without lines are refused.
-    lines_end: Option<u8>,
+    line_end: Option<u8>,
     /// The header of the input with its end, once the first chunk is read.
     header: Vec<u8>,
     /// The name of the input, and the header that the input must have.
@@ -202,9 +202,9 @@ enum InputContents {
 impl Chunks {
     /// Starts at the byte `start` of the input's contents.
     pub fn new(input: Input, start: u64, cut: ChunkConfig) -> Self {
-        let (lines_end, name, expected) = (input.lines_end, input.origin.name().to_owned(), input.header.clone());
+        let (line_end, name, expected) = (input.line_end, input.origin.name().to_owned(), input.header.clone());
         let (contents, first) = (InputContents::Waiting(input, start), start == 0);
-        Self { contents, tail: Vec::new(), first, cut, lines_end, header: Vec::new(), name, expected, failure: None }
+        Self { contents, tail: Vec::new(), first, cut, line_end, header: Vec::new(), name, expected, failure: None }
     }
 
     /// True if the input is an open pipe, whose writer may wait until its lines are processed.
@@ -240,8 +240,8 @@ impl Chunks {
         let len = loop {
             let ended = self.read(&mut chunk.buffer, &mut filled);
             // The format of pipes and compressed files is recognized only here.
-            let lines_end = self.lines_end.filter(|_| self.first);
-            if let Some(format) = lines_end.and_then(|end| foreign::detect(&chunk.buffer[..filled], end)) {
+            let line_end = self.line_end.filter(|_| self.first);
+            if let Some(format) = line_end.and_then(|end| foreign::detect(&chunk.buffer[..filled], end)) {
                 (self.contents, self.failure) = (InputContents::Over, Some(foreign::refused(format)));
                 filled = 0;
                 break 0;

@@ -18,12 +18,12 @@ pub struct FileSource {
     pub read: Arc<AtomicU64>,
     /// A copy that also receives these bytes.
     pub copy: Option<Arc<File>>,
-    /// The end of lines, if the members of a compressed file must start as lines do.
-    pub lines_end: Option<u8>,
+    /// The byte that ends a line. If given, each member of a compressed file must start like a text file.
+    pub line_end: Option<u8>,
 }
 
 impl FileSource {
-    fn take_note(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn record_read(&mut self, bytes: &[u8]) -> io::Result<()> {
         // Relaxed: the counter is only displayed.
         self.read.fetch_add(bytes.len() as u64, Relaxed);
         let copied = self.copy.as_mut().map_or(Ok(()), |copy| copy.write_all(bytes));
@@ -41,45 +41,44 @@ impl FileSource {
 impl Read for FileSource {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.file.read(buffer)?;
-        self.take_note(&buffer[..n])?;
+        self.record_read(&buffer[..n])?;
         Ok(n)
     }
 }
 
-/// Opens the contents of a file at the byte `start`, decompressed. A compressed file is read in pieces of `buffer` bytes.
-///
-/// A compressed file is decompressed up to `start`, and that part is discarded.
+/// Opens the contents of a file at the byte `start`, decompressed. A compressed file is read in pieces of `buffer` bytes. Its
+/// contents before `start` are decompressed and discarded.
 pub fn open(mut file: FileSource, start: u64, buffer: usize) -> io::Result<Box<dyn Read + Send>> {
-    let (lines_end, mut head) = (file.lines_end, Vec::new());
+    let (line_end, mut head) = (file.line_end, Vec::new());
     // Byte by byte, because the writer of a pipe may wait after any byte.
-    while Coding::is_open(&head) && (&*file.file).take(1).read_to_end(&mut head)? > 0 {}
+    while Coding::needs_more(&head) && (&*file.file).take(1).read_to_end(&mut head)? > 0 {}
     let coding = Coding::from_head(&head);
     if start > 0 && coding == Coding::Plain {
-        check_reach(file.file.metadata()?.len(), start)?;
+        check_start(file.file.metadata()?.len(), start)?;
         file.file.seek(SeekFrom::Start(start))?;
         // Skipped bytes count as read.
         file.read.fetch_add(start, Relaxed);
         return Ok(Box::new(file));
     }
-    file.take_note(&head)?;
-    let whole = Cursor::new(head).chain(file);
-    let buffered = |whole| BufReader::with_capacity(buffer, whole);
+    file.record_read(&head)?;
+    let stream = Cursor::new(head).chain(file);
+    let buffered = |stream| BufReader::with_capacity(buffer, stream);
     let mut contents: Box<dyn Read + Send> = match coding {
-        Coding::Plain => Box::new(whole),
-        Coding::Gzip => Box::new(MemberReader::new(GzDecoder::new(buffered(whole)), lines_end)),
-        Coding::Zstd => Box::new(MemberReader::new(ZstdFrame::new(buffered(whole))?, lines_end)),
-        Coding::Xz => Box::new(MemberReader::new(XzStream::new(buffered(whole))?, lines_end)),
-        Coding::Bzip2 => Box::new(MemberReader::new(BzDecoder::new(buffered(whole)), lines_end)),
-        Coding::Lz4 => Box::new(MemberReader::new(FrameDecoder::new(buffered(whole)), lines_end)),
+        Coding::Plain => Box::new(stream),
+        Coding::Gzip => Box::new(MemberReader::new(GzDecoder::new(buffered(stream)), line_end)),
+        Coding::Zstd => Box::new(MemberReader::new(ZstdFrame::new(buffered(stream))?, line_end)),
+        Coding::Xz => Box::new(MemberReader::new(XzStream::new(buffered(stream))?, line_end)),
+        Coding::Bzip2 => Box::new(MemberReader::new(BzDecoder::new(buffered(stream)), line_end)),
+        Coding::Lz4 => Box::new(MemberReader::new(FrameDecoder::new(buffered(stream)), line_end)),
     };
-    check_reach(io::copy(&mut (&mut contents).take(start), &mut io::sink())?, start)?;
+    check_start(io::copy(&mut (&mut contents).take(start), &mut io::sink())?, start)?;
     Ok(contents)
 }
 
-/// Refuses a start that lies more than one byte (the end that a last line gets) after contents of `have` bytes.
-fn check_reach(have: u64, start: u64) -> io::Result<()> {
-    if start > have.saturating_add(1) {
-        let why = format!("its contents have {have} bytes, and the checkpoint is at {start}");
+/// Fails if `start` is beyond contents of `len` bytes. One byte more is allowed, because the last line gets an end.
+fn check_start(len: u64, start: u64) -> io::Result<()> {
+    if start > len.saturating_add(1) {
+        let why = format!("its contents have {len} bytes, and the checkpoint is at {start}");
         return Err(io::Error::new(io::ErrorKind::UnexpectedEof, why));
     }
     Ok(())
@@ -106,7 +105,7 @@ mod tests {
                 file.rewind().unwrap();
                 let read = Arc::default();
                 let mut rest = Vec::new();
-                let source = FileSource { file, read: Arc::clone(&read), copy: None, lines_end: Some(b'\n') };
+                let source = FileSource { file, read: Arc::clone(&read), copy: None, line_end: Some(b'\n') };
                 open(source, start, 1 << 12).unwrap().read_to_end(&mut rest).unwrap();
                 assert_eq!(rest.len() as u64, length as u64 - start);
                 assert_eq!(read.load(Relaxed), bytes.len() as u64);

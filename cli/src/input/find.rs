@@ -27,7 +27,7 @@ pub struct NamedPaths<'a> {
     /// True if symbolic links are followed.
     pub follow: bool,
     /// The byte that ends a line. If `None`, the bytes of any format are treated as lines.
-    pub lines_end: Option<u8>,
+    pub line_end: Option<u8>,
 }
 
 /// The files that were found.

@@ -53,7 +53,7 @@ pub struct Input {
     /// The time of the last change since 1970, if the system reports it.
     pub modified: Option<Duration>,
     /// The end of lines, if formats without lines are refused.
-    pub lines_end: Option<u8>,
+    pub line_end: Option<u8>,
     /// The header that the input must have, if it must equal those of other inputs.
     pub header: Option<Arc<ExpectedHeader>>,
     /// The number of bytes read of all inputs.
@@ -81,7 +81,7 @@ impl Inputs {
         let FoundFiles { files, folders, mut left_out, several } = named.find(&own, go_on)?;
         let (mut found, read) = (Vec::new(), Arc::default());
         for path in files {
-            match Input::check(path, named.lines_end, &read) {
+            match Input::check(path, named.line_end, &read) {
                 Ok(input) => found.push(input),
                 Err(error) => find::leave_out(&mut left_out, error, go_on)?,
             }
@@ -153,7 +153,7 @@ fn modified(metadata: &Metadata) -> Option<Duration> {
 
 impl Input {
     /// Checks that a file can be opened, is not a directory, and has lines, if their end is given.
-    fn check(path: PathBuf, lines_end: Option<u8>, read: &Arc<AtomicU64>) -> Result<Self, Error> {
+    fn check(path: PathBuf, line_end: Option<u8>, read: &Arc<AtomicU64>) -> Result<Self, Error> {
         let stdin = files::is_standard(&path);
         let open = || {
             let file = if stdin { io::stdin().as_fd().try_clone_to_owned()?.into() } else { File::open(&path)? };
@@ -166,7 +166,7 @@ impl Input {
             let length = if metadata.is_file() { coding::read_head(&file, &mut head).unwrap_or(0) } else { 0 };
             let head = &head[..length];
             let coding = Coding::from_head(head);
-            let plain_end = lines_end.filter(|_| coding == Coding::Plain);
+            let plain_end = line_end.filter(|_| coding == Coding::Plain);
             let format = plain_end.and_then(|end| foreign::detect_file(&path, head, end));
             let table = table::FORMAT.filter(|_| format == Some(foreign::TABLE));
             if let (None, Some(format)) = (table, format) {
@@ -180,7 +180,7 @@ impl Input {
         let size = origin.is_regular().then_some(metadata.len());
         let modified = modified(&metadata);
         let (header, copy, read) = (None, None, read.clone());
-        Ok(Self { origin, path, file, size, compressed, table, modified, lines_end, header, read, copy })
+        Ok(Self { origin, path, file, size, compressed, table, modified, line_end, header, read, copy })
     }
 
     /// Returns the same input, to be read again after this one. It must be a regular file.
@@ -238,7 +238,7 @@ impl Input {
             }
             None => File::open(self.path)?.into(),
         };
-        let source = FileSource { file, read: self.read, copy: self.copy, lines_end: self.lines_end };
+        let source = FileSource { file, read: self.read, copy: self.copy, line_end: self.line_end };
         Ok(OpenedInput { contents: contents::open(source, start, BUFFER)?, regular: self.size.is_some() })
     }
 }

@@ -33,13 +33,13 @@ pub struct MemberReader<M> {
     head: Vec<u8>,
     /// The end of lines; `None` during the first member, and if members are not checked.
     checked: Option<u8>,
-    lines_end: Option<u8>,
+    line_end: Option<u8>,
 }
 
 impl<M: MemberDecoder> MemberReader<M> {
     /// Starts with the first member. Its contents start the file's, which the reader of lines checks.
-    pub fn new(first: M, lines_end: Option<u8>) -> Self {
-        Self { member: Some(first), head: Vec::new(), checked: None, lines_end }
+    pub fn new(first: M, line_end: Option<u8>) -> Self {
+        Self { member: Some(first), head: Vec::new(), checked: None, line_end }
     }
 
     /// Refuses a member by its first contents, continued by `contents`.
@@ -61,7 +61,7 @@ impl<M: MemberDecoder> Read for MemberReader<M> {
             let is_last = member.is_last()?;
             self.member = self.member.take().filter(|_| !is_last).map(MemberDecoder::next).transpose()?;
             self.head.clear();
-            self.checked = self.lines_end;
+            self.checked = self.line_end;
         }
         Ok(0)
     }

@@ -27,14 +27,13 @@ impl Format for Parquet {
         let file = input.with_file(File::try_clone)?;
         let (name, read) = (input.origin.name().to_owned(), input.read.clone());
         let source = Source { name, path: input.path.clone(), file, read };
-        let choice = values.choice.as_ref();
-        let others = choice.and_then(KeepPolicy::pointer).into_iter().chain(&values.id);
+        let keep = values.keep.as_ref();
+        let others = keep.and_then(KeepPolicy::pointer).into_iter().chain(&values.id);
         let mut wanted = RowProjection {
             keys: None,
             texts: matches!(what, KeySource::Document(..)),
             values: others.map(Pointer::tokens).collect(),
-            compared: choice
-                .map(|by| if matches!(by, KeepPolicy::Order(..)) { Compared::Texts } else { Compared::All }),
+            compared: keep.map(|by| if matches!(by, KeepPolicy::Order(..)) { Compared::Texts } else { Compared::All }),
         };
         let mut has_fields = false;
         match what {

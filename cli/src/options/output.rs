@@ -1,4 +1,4 @@
-//! Options of the commands that print lines: where these go, and which are wanted.
+//! Options of the commands that print lines: the destination and the selection of the lines.
 
 use crate::encode::Compression;
 use crate::files::is_standard;
@@ -46,7 +46,7 @@ impl OutputOptions {
         TableOptions { compression: self.compress, filter: self.column_filter, cuts: false }
     }
 
-    /// Returns the compression of files of lines, if one is asked for. Tables are compressed column by column.
+    /// Returns the requested compression of an output of lines. `None` for tables, which are compressed column by column.
     pub fn line_compression(&self, inputs: &Inputs) -> Option<Compression> {
         self.compress.filter(|_| inputs.kinds().1.is_none())
     }

@@ -108,8 +108,8 @@ impl ReadOptions {
         let Self { files, files0_from, glob, hidden, follow, binary, .. } = self;
         let (hidden, follow, binary) = (*hidden, *follow, *binary);
         let list_end = if files0_from.is_some() { 0 } else { b'\n' };
-        let lines_end = (!binary).then_some(self.end());
-        NamedPaths { paths: files, list: self.list(), list_end, globs: glob, hidden, follow, lines_end }
+        let line_end = (!binary).then_some(self.end());
+        NamedPaths { paths: files, list: self.list(), list_end, globs: glob, hidden, follow, line_end }
     }
 
     /// Returns the parameters for cutting the inputs into lines of this format.

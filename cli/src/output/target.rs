@@ -22,7 +22,7 @@ static CLOSED: AtomicBool = AtomicBool::new(false);
 const BAD_DESCRIPTOR: i32 = 9;
 
 /// Records whether standard output is closed.
-pub fn look_at_standard() {
+pub fn check_standard() {
     if io::stdout().as_fd().try_clone_to_owned().is_err() {
         CLOSED.store(true, Relaxed);
     }

@@ -44,7 +44,7 @@ impl TestSet {
 
     /// The values that are read of lines beside their texts.
     pub fn values(&self) -> values::ValueProjection {
-        values::ValueProjection { choice: None, id: self.id.clone() }
+        values::ValueProjection { keep: None, id: self.id.clone() }
     }
 
     /// Finds the files of the tests. Globs apply only to the inputs. All files must exist.

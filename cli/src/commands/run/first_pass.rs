@@ -69,7 +69,7 @@ impl Plan {
         let _deciding = signals::at_once()?;
         let group_index = group_request.decide(&mut records, clusters, reports)?;
         let mut stats = locked(&work.stats);
-        stats.warn(group_request.warnings(&group_index.chosen));
+        stats.warn(group_request.warnings(&group_index.stats));
         stats.counts.unique = group_index.distinct;
         let stats = stats.again(group_index.disk_bytes + disk_bytes);
         let emptied = match &self.keys.what {
@@ -77,7 +77,7 @@ impl Plan {
             _ => None,
         };
         let replay =
-            Replay { decisions: Mutex::new(group_index.decisions), emptied, groups: group_index.chosen.groups, stamps };
+            Replay { decisions: Mutex::new(group_index.decisions), emptied, groups: group_index.stats.groups, stamps };
         Ok((again, Arc::new(replay), seen, stats))
     }
 }

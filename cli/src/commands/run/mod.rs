@@ -217,7 +217,7 @@ impl Plan {
                 Err(stop) => return stop.end(),
             };
             writing(&against).report(&mut |piece| report.write(piece))?;
-            report.end()?;
+            report.finish()?;
         }
         if let (None, Some(replaced)) = (&stop, replaced) {
             if work.is_broken(replaced.path()) {

@@ -123,7 +123,7 @@ impl Plan {
     /// Resolves the options of `dedup`.
     pub fn from_dedup(options: DedupOptions) -> Self {
         let asks_for_groups = options.groups.given().or(options.reads_twice()).is_some();
-        let which = match (options.repeated, options.unique) {
+        let occurrences = match (options.repeated, options.unique) {
             (true, _) => Occurrences::Repeated,
             (_, true) => Occurrences::Unique,
             _ => Occurrences::All,
@@ -133,7 +133,7 @@ impl Plan {
             (_, true) => Prefix::Count,
             _ => Prefix::Nothing,
         };
-        let printed = PrintedLines { which, counted: options.count };
+        let printed = PrintedLines { occurrences, counted: options.count };
         let DedupOptions {
             reading,
             key,
@@ -173,7 +173,7 @@ impl Plan {
         };
         let print = PrintOptions {
             wanted: !invert,
-            kept: which.takes(1),
+            kept: occurrences.takes(1),
             before,
             total,
             write_options: run.output.row_options(),
@@ -196,7 +196,7 @@ impl Plan {
             None if against.is_empty() => Memory::of(&run, Memory::Fresh { exact: false }),
             None => Memory::Tests(TestSet::new(against, report, groups.id.clone())),
         };
-        let printed = PrintedLines { which: Occurrences::All, counted: count };
+        let printed = PrintedLines { occurrences: Occurrences::All, counted: count };
         let group_request = asks_for_groups.then(|| GroupRequest::new(groups, printed, rule.near.zip(near)));
         rule.second = group_request.as_ref().map(|_| exact::second_hasher(size.seed()));
         let print = PrintOptions {

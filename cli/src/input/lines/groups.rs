@@ -104,21 +104,21 @@ impl Lines {
         emptied: Option<&Pointer>,
         decisions: &mut Decisions,
     ) -> io::Result<u64> {
-        let (header, which) = (!self.header().is_empty(), decisions.print.which);
+        let (header, occurrences) = (!self.header().is_empty(), decisions.print.occurrences);
         let (is_rows, count) = (self.is_rows(), self.count());
         let Self { marks, times, keys: Keys { skipped, .. }, chunk, documents, .. } = self;
         marks.clear();
-        marks.resize(count, Some(which.takes(1)));
+        marks.resize(count, Some(occurrences.takes(1)));
         times.clear();
         if decisions.print.counted {
             times.resize(count, 1);
         }
         decisions.take(input, header, count, |line, verdict| match verdict {
-            LineVerdict::Stays { count } => {
-                marks[line] = Some(which.takes(count));
+            LineVerdict::Kept { count } => {
+                marks[line] = Some(occurrences.takes(count));
                 times.get_mut(line).into_iter().for_each(|times| *times = count);
             }
-            LineVerdict::Goes { .. } => {
+            LineVerdict::Removed { .. } => {
                 marks[line] = Some(emptied.is_some());
                 let Some(pointer) = emptied else { return };
                 // It is counted with the document that is kept.
@@ -130,10 +130,10 @@ impl Lines {
                     documents.empty(&chunk.bytes()[start..chunk.start_of(line + 1) - 1], start, pointer);
                 }
             }
-            LineVerdict::Aside(code) => {
-                let skip = SkipReason::from_skipped(code);
+            LineVerdict::Skipped(code) => {
+                let skip = SkipReason::from_code(code);
                 marks[line] = match &skip {
-                    SkipReason::Empty(stays) => Some(*stays),
+                    SkipReason::Empty(is_kept) => Some(*is_kept),
                     skip => (skip.policy(OnError::Fail) == Some(OnError::Keep)).then_some(kept),
                 };
                 skipped.push((line, skip));

@@ -62,7 +62,7 @@ impl Lines {
                         Ok(()) if rule.second.is_some() && !keys.take_document(i, documents, rule) => {}
                         Ok(()) => values.push(&hashing.values, &bytes[line]),
                         Err(key_error) => {
-                            keys.skipped.push((i, SkipReason::Fault(key_error)));
+                            keys.skipped.push((i, SkipReason::Invalid(key_error)));
                             if *on_error == OnError::Fail {
                                 break;
                             }
@@ -91,7 +91,7 @@ impl Lines {
                     _ => {
                         failed.get_or_insert(row);
                         keys.skipped
-                            .push((row, SkipReason::Fault(KeyError::NoText { pointer: rule.pointer.to_string() })));
+                            .push((row, SkipReason::Invalid(KeyError::NoText { pointer: rule.pointer.to_string() })));
                     }
                 }
                 row += 1;

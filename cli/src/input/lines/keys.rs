@@ -45,7 +45,7 @@ impl Keys {
                 return true;
             }
             Err(KeyError::Null) => SkipReason::Null(nulls),
-            Err(key_error) => SkipReason::Fault(key_error),
+            Err(key_error) => SkipReason::Invalid(key_error),
         };
         self.skipped.push((line, why));
         false

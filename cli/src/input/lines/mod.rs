@@ -229,7 +229,7 @@ impl Lines {
         let i = self.keys.skipped.iter().position(|&(line, _)| line == self.passed)?;
         match self.keys.skipped.remove(i).1 {
             SkipReason::Blank | SkipReason::Empty(_) => None,
-            SkipReason::Fault(key_error) => Some(key_error),
+            SkipReason::Invalid(key_error) => Some(key_error),
             SkipReason::Null(_) => Some(KeyError::Null),
         }
     }

@@ -104,8 +104,8 @@ impl Plan {
         // Only if the output keeps a copy of each line, unchanged.
         let PrintOptions { wanted, before, total, .. } = self.print;
         let all = wanted && before == Prefix::Nothing && !total;
-        let which = self.group_request.as_ref().map(GroupRequest::which);
-        let all = all && which.is_none_or(|which| matches!(which, Occurrences::All));
+        let occurrences = self.group_request.as_ref().map(GroupRequest::occurrences);
+        let all = all && occurrences.is_none_or(|occurrences| matches!(occurrences, Occurrences::All));
         let Some(named) = named.filter(|_| all) else { return Ok(None) };
         if self.state().is_some() || self.is_shared() {
             return Err(Error::new(format!(

@@ -7,37 +7,37 @@ use std::str::from_utf8;
 /// The months, by the first letters of their names.
 const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
-/// Converts a date and time of ISO 8601 to UTC, written so that the order of bytes is the order of times; `None` for any other
+/// Converts an ISO 8601 date and time to UTC, formatted so that strings sort by time. Returns `None` for any other
 /// string. A time without an offset is in UTC.
 pub fn utc(text: &[u8]) -> Option<String> {
     let text = from_utf8(text).ok()?;
     let (date, rest) = text.split_at_checked(10)?;
-    let [year, month, day] = numbers(date, &[4, 2, 2], b'-')?;
+    let [year, month, day] = parse_fields(date, &[4, 2, 2], b'-')?;
     let time = rest.strip_prefix(['T', 't', ' '])?;
     let (time, offset) = match time.find(['Z', 'z', '+', '-']) {
-        Some(at) => (&time[..at], minutes(&time[at..])?),
+        Some(start) => (&time[..start], offset_minutes(&time[start..])?),
         None => (time, 0),
     };
     let (time, fraction) = time.split_once(['.', ',']).unwrap_or((time, "0"));
     if fraction.is_empty() || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    let [hour, minute, second] = numbers(time, &[2, 2, 2], b':').or_else(|| {
-        let [hour, minute] = numbers(time, &[2, 2], b':')?;
+    let [hour, minute, second] = parse_fields(time, &[2, 2, 2], b':').or_else(|| {
+        let [hour, minute] = parse_fields(time, &[2, 2], b':')?;
         Some([hour, minute, 0])
     })?;
-    let is_date = (1..=12).contains(&month) && (1..=days(year, month)).contains(&day);
+    let is_date = (1..=12).contains(&month) && (1..=days_in_month(year, month)).contains(&day);
     if !is_date || hour > 23 || minute > 59 || second > 60 {
         return None;
     }
     let minutes = hour * 60 + minute - offset;
     let (year, month, day) = match minutes.div_euclid(24 * 60) {
         0 => (year, month, day),
-        1 if day < days(year, month) => (year, month, day + 1),
+        1 if day < days_in_month(year, month) => (year, month, day + 1),
         1 if month < 12 => (year, month + 1, 1),
         1 => (year + 1, 1, 1),
         _ if day > 1 => (year, month, day - 1),
-        _ if month > 1 => (year, month - 1, days(year, month - 1)),
+        _ if month > 1 => (year, month - 1, days_in_month(year, month - 1)),
         _ => (year - 1, 12, 31),
     };
     let (hour, minute) = (minutes.rem_euclid(24 * 60) / 60, minutes.rem_euclid(60));
@@ -46,24 +46,24 @@ pub fn utc(text: &[u8]) -> Option<String> {
     Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{point}{fraction}"))
 }
 
-/// Parses numbers with these counts of digits, separated by `between`.
-fn numbers<const N: usize>(text: &str, digits: &[usize; N], between: u8) -> Option<[i32; N]> {
-    let mut parts = text.split(char::from(between));
-    let mut found = [0; N];
-    for (number, digits) in found.iter_mut().zip(digits) {
-        *number = number_of(parts.next()?, *digits..=*digits)?;
+/// Parses numbers with these counts of digits, separated by `separator`.
+fn parse_fields<const N: usize>(text: &str, digits: &[usize; N], separator: u8) -> Option<[i32; N]> {
+    let mut parts = text.split(char::from(separator));
+    let mut numbers = [0; N];
+    for (number, digits) in numbers.iter_mut().zip(digits) {
+        *number = parse_digits(parts.next()?, *digits..=*digits)?;
     }
-    parts.next().is_none().then_some(found)
+    parts.next().is_none().then_some(numbers)
 }
 
-/// Parses a number with this count of digits, and nothing else.
-fn number_of(text: &str, digits: std::ops::RangeInclusive<usize>) -> Option<i32> {
+/// Parses a string of so many digits.
+fn parse_digits(text: &str, digits: std::ops::RangeInclusive<usize>) -> Option<i32> {
     let is_number = digits.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     if is_number { text.parse().ok() } else { None }
 }
 
 /// Returns the minutes by which this offset is ahead of UTC.
-fn minutes(offset: &str) -> Option<i32> {
+fn offset_minutes(offset: &str) -> Option<i32> {
     let (sign, digits) = match offset.split_at_checked(1)? {
         ("Z" | "z", "") => return Some(0),
         ("+", digits) => (1, digits),
@@ -71,12 +71,12 @@ fn minutes(offset: &str) -> Option<i32> {
         _ => return None,
     };
     let digits = digits.replacen(':', "", usize::from(digits.len() == 5));
-    let number = number_of(&digits, 2..=4).filter(|_| digits.len() != 3)?;
+    let number = parse_digits(&digits, 2..=4).filter(|_| digits.len() != 3)?;
     let (hours, minutes) = if digits.len() == 2 { (number, 0) } else { (number / 100, number % 100) };
     (hours < 24 && minutes < 60).then_some(sign * (60 * hours + minutes))
 }
 
-fn days(year: i32, month: i32) -> i32 {
+fn days_in_month(year: i32, month: i32) -> i32 {
     match month {
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
         2 => 28,
@@ -88,35 +88,35 @@ fn days(year: i32, month: i32) -> i32 {
 /// True if both strings are numbers or dates whose order differs from the order of the bytes.
 pub fn misleads(a: &[u8], b: &[u8]) -> bool {
     let (Ok(a), Ok(b)) = (from_utf8(a), from_utf8(b)) else { return false };
-    let order = match (number(a), number(b)) {
+    let order = match (number_key(a), number_key(b)) {
         (Some(a), Some(b)) => a.cmp(&b),
-        _ => day(a).zip(day(b)).map_or(Ordering::Equal, |(a, b)| a.cmp(&b)),
+        _ => parse_date(a).zip(parse_date(b)).map_or(Ordering::Equal, |(a, b)| a.cmp(&b)),
     };
     order != Ordering::Equal && order != a.cmp(b)
 }
 
-/// Returns bytes in the order of numbers, if a string is a number.
-fn number(text: &str) -> Option<Vec<u8>> {
+/// Returns bytes that sort as the number does, if a string is a number.
+fn number_key(text: &str) -> Option<Vec<u8>> {
     let text = text.trim();
     let is_number = text.parse::<f64>().is_ok() && text.bytes().all(|byte| b"0123456789+-.eE".contains(&byte));
     let mut bytes = Vec::new();
     (is_number && push_number(text.strip_prefix('+').unwrap_or(text), &mut bytes)).then_some(bytes)
 }
 
-/// Parses a date as year, month and day: with the year at the end, a month's name, or numbers without leading zeros. Between
-/// slashes the month comes first, unless the number is not a month.
-fn day(text: &str) -> Option<[i32; 3]> {
+/// Parses a date and returns the year, the month and the day. The month may be a name, and numbers may lack leading zeros. Of
+/// numbers between slashes, the first is the month if it can be one.
+fn parse_date(text: &str) -> Option<[i32; 3]> {
     let is_word = |part: &&str| !part.is_empty();
-    let words: Vec<&str> = text.split(|byte: char| !byte.is_ascii_alphanumeric()).filter(is_word).collect();
+    let words: Vec<&str> = text.split(|char: char| !char.is_ascii_alphanumeric()).filter(is_word).collect();
     let month = |word: &&str| {
         MONTHS.iter().position(|month| word.get(..3).is_some_and(|start| start.eq_ignore_ascii_case(month)))
     };
     if let Some(month) = words.iter().find_map(month) {
-        let year = words.iter().find_map(|word| number_of(word, 4..=4))?;
-        return Some([year, month as i32 + 1, words.iter().find_map(|word| number_of(word, 1..=2))?]);
+        let year = words.iter().find_map(|word| parse_digits(word, 4..=4))?;
+        return Some([year, month as i32 + 1, words.iter().find_map(|word| parse_digits(word, 1..=2))?]);
     }
     let [first, second, third, ..] = words[..] else { return None };
-    let parts = (number_of(first, 1..=4)?, number_of(second, 1..=2)?, number_of(third, 1..=4)?);
+    let parts = (parse_digits(first, 1..=4)?, parse_digits(second, 1..=2)?, parse_digits(third, 1..=4)?);
     let date = match (first.len(), third.len(), parts) {
         (4, 1..=2, (year, month, day)) => [year, month, day],
         (1..=2, 4, (month, day, year)) if text.contains('/') && month <= 12 => [year, month, day],
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_told_in_utc() {
+    fn times_are_converted_to_utc() {
         for (text, expected) in [
             ("2026-11-01T10:00:00Z", "2026-11-01T10:00:00"),
             ("2026-11-01 10:00:00", "2026-11-01T10:00:00"),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_mislead_where_their_order_is_another() {
+    fn strings_mislead_if_their_bytes_sort_otherwise() {
         for (less, greater) in [
             ("9", "10"),
             ("-1", "-0.5"),
