@@ -79,7 +79,8 @@ pub(crate) fn record_batches(rows: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBatc
     detach(py, |_| {
         if !matches!(kind, DataType::Struct(_)) {
             return Err(PyTypeError::new_err(format!(
-                "rows are those of a frame or a table, and this is one array of {kind}"
+                "rows are those of a frame or a table, and this is one array of {kind}; select it as a frame, such as \
+                 frame[[\"url\"]]"
             )));
         }
         let (mut batches, mut signals) = (Vec::new(), Signals::after(signals::TICK));

@@ -401,7 +401,7 @@ def test_what_is_wrong_is_told() -> None:
         seen.add_rows(frame, nulls="none")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="frame or a table"):
         seen.add_rows([1, 2])  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="one array"):
+    with pytest.raises(TypeError, match=r'one array of Int64; select it as a frame, such as frame\[\["url"\]\]'):
         seen.add_rows(pl.Series([1, 2]))
     with pytest.raises(ValueError, match="returned"):
         bloomline.dedup(frame, output="x")

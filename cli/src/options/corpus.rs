@@ -43,9 +43,7 @@ pub struct CorpusOptions {
     #[arg(long, value_name = "POINTER", default_value = "/text", help_heading = "Duplicates")]
     json_pointer: Pointer,
 
-    /// Column of Parquet files that has the text, such as text.
-    ///
-    /// In lines of JSON it is the member of this name.
+    /// Column of Parquet, or member of lines of JSON, that has the text, such as text.
     #[arg(long, value_name = "NAME", conflicts_with = "json_pointer", help_heading = "Duplicates")]
     column: Option<String>,
 
@@ -155,9 +153,9 @@ pub struct CorpusOptions {
 
     /// Remove what the texts below PATH have, and nothing else.
     ///
-    /// PATH is a file or a directory, such as one of tests, and may be given several times. A unit goes if a gram of it is in one of
-    /// them, whatever its case, punctuation, symbols and spacing are; --threshold asks for more, and --normalize for another form. Nothing
-    /// goes by mistake. --by document, --threshold 0 and --min-ngram 5 are the defaults here. --glob leaves none of these files out.
+    /// PATH is a file or a directory, such as one of tests, and may be given several times. Its texts are at --json-pointer or --column,
+    /// too. A unit goes if a gram of it is in one of them, whatever its case, punctuation, symbols and spacing are; --threshold asks for
+    /// more, and --normalize for another form. Nothing goes by mistake. --by document, --threshold 0 and --min-ngram 5 are the defaults here. --glob leaves none of these files out.
     #[arg(long, value_name = "PATH", help_heading = "Duplicates")]
     #[arg(conflicts_with_all = ["near", "like", "state", "frozen", "resume"])]
     #[arg(conflicts_with_all = ["expected_keys", "fpr", "memory", "max_fpr", "when_full"])]
