@@ -81,7 +81,7 @@ impl Progress {
             let found = format!("{} {}", readable_count(found as f64), stats.found);
             let full = match (&stats.limit, &remote) {
                 (Some(limit), _) => Some(limit.full(&stats.counts)),
-                (None, Some(remote)) => Some(remote.word()),
+                (None, Some(remote)) => Some(remote.status()),
                 (None, None) => stages().map(|stages| format!("filter {stages}")),
             };
             [files, Some(found), full].into_iter().flatten().collect()

@@ -3,12 +3,12 @@
 use pyo3::prelude::*;
 use std::time::{Duration, Instant};
 
-/// The longest delay of Ctrl-C, besides the time to hash a portion of keys.
+/// The maximum delay of Ctrl-C, in addition to the time to hash a chunk of keys.
 pub(crate) const TICK: Duration = Duration::from_millis(50);
 
-/// Runs the handlers of pending signals. Only the main thread has any.
+/// Runs the handlers of pending signals. In other threads than the main thread it does nothing.
 pub(crate) fn handle() -> PyResult<()> {
-    // At the interpreter's end there is no interpreter to handle them.
+    // Signals during the shutdown of the interpreter are not handled.
     Python::try_attach(|py| py.check_signals()).unwrap_or(Ok(()))
 }
 
@@ -23,7 +23,7 @@ impl Signals {
         Self { next: Instant::now() + wait }
     }
 
-    /// Handles pending signals, if it is time.
+    /// Handles pending signals if the interval has passed.
     pub(crate) fn handle(&mut self) -> PyResult<()> {
         if Instant::now() < self.next {
             return Ok(());

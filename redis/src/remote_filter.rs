@@ -368,7 +368,7 @@ impl<T: Transport> RemoteFilter<T> {
             let (mut asked, asking, started) = (None, !open.is_empty(), Instant::now());
             while !open.is_empty() {
                 let (stages, last) = (self.chain.numbers_after(asked), self.chain.last().number);
-                let mut more = self.chain.next_stage_question();
+                let mut more = self.chain.next_stage_query();
                 self.ask(stages, hashes, &mut open, found, true, &mut more).await?;
                 if more.answers.first() == Some(&Value::Int(1)) {
                     self.chain.load(&mut self.nodes).await?;

@@ -1,4 +1,4 @@
-//! `StageChain`: the stages of a filter, as this client knows them. A filter of a fixed size is its only stage.
+//! `StageChain`: the stages of a filter that this client knows. A filter of a fixed size has one stage.
 //!
 //! The last stage takes keys. A client that finds that it is full, or that its time is over, seals all its shards and
 //! adds the line of the next stage to a hash on the server, which only the first of several clients can do. The answer
@@ -44,7 +44,7 @@ pub(crate) struct OpenStage {
     meta: StageMeta,
 }
 
-/// The state of a stage that the clients of a process share.
+/// The part of a stage that the clients of a process share.
 struct SharedStage {
     shards: Arc<Shards>,
     mirror: Option<Arc<AtomicBloomFilter>>,
@@ -55,8 +55,9 @@ pub(crate) struct StageChain {
     pub(crate) name: Arc<str>,
     pub(crate) kind: FilterKind,
     seed: u64,
-    /// The description, and the number in it.
-    line: Arc<[u8]>,
+    /// The description, as the server stores it.
+    description: Arc<[u8]>,
+    /// The random number in the description, which another filter of the same name does not have.
     made: u64,
     /// The key of the list of stages on the server.
     key: Key,
@@ -64,11 +65,11 @@ pub(crate) struct StageChain {
     pub(crate) open_stages: Vec<OpenStage>,
     shared: Arc<Mutex<BTreeMap<u64, SharedStage>>>,
     pub(crate) mirrored: bool,
-    /// The bytes that all mirrors may take together.
-    limit: usize,
+    /// The maximum number of bytes of all mirrors together.
+    mirror_limit: usize,
     /// The time at which the stages were last read, and the server's time in the answer.
-    loaded: Instant,
-    time: u64,
+    loaded_at: Instant,
+    server_time: u64,
     /// The number of keys that were claimed since the last check of the fill. Each client begins with a check, because
     /// there may be many clients with few claims each.
     claimed: u64,
@@ -92,15 +93,15 @@ impl StageChain {
             name: name.into(),
             kind: described.kind,
             seed: described.hasher.seed(),
-            line: line.into(),
+            description: line.into(),
             made: described.made,
             key: Key::new(name, STAGES),
             open_stages: Vec::new(),
             shared: Arc::default(),
             mirrored: false,
-            limit: 0,
-            loaded: T::now(),
-            time: 0,
+            mirror_limit: 0,
+            loaded_at: T::now(),
+            server_time: 0,
             claimed: CLAIMS_PER_CHECK,
         };
         match chain.kind {
@@ -116,7 +117,7 @@ impl StageChain {
                     false => chain.advance_if_over(nodes).await?,
                 }
                 match chain.recover(nodes, stages).await {
-                    // It lacks what is on its way from the primary.
+                    // A replica may be behind its primary.
                     Err(RedisFilterError::ReadOnly { .. }) => {}
                     recovered => recovered?,
                 }
@@ -125,7 +126,7 @@ impl StageChain {
         Ok(chain)
     }
 
-    /// The same for another client of the process.
+    /// Returns the chain of another client of the process.
     pub(crate) fn another(&self) -> Self {
         let open_stage = |open_stage: &OpenStage| OpenStage {
             number: open_stage.number,
@@ -136,7 +137,7 @@ impl StageChain {
         };
         Self {
             name: Arc::clone(&self.name),
-            line: Arc::clone(&self.line),
+            description: Arc::clone(&self.description),
             key: self.key.clone(),
             open_stages: self.open_stages.iter().map(open_stage).collect(),
             shared: Arc::clone(&self.shared),
@@ -145,17 +146,17 @@ impl StageChain {
         }
     }
 
-    /// Mirrors stages as long as that takes so many bytes at most.
-    pub(crate) fn with_mirror(mut self, limit: usize) -> Result<Self, BuildError> {
-        let mut left = limit;
-        (self.mirrored, self.limit) =
-            (self.open_stages.iter().any(|stage| stage.shards.plan.memory_bytes() <= limit), limit);
+    /// Mirrors stages, the oldest first, while their mirrors fit into `mirror_limit` bytes.
+    pub(crate) fn with_mirror(mut self, mirror_limit: usize) -> Result<Self, BuildError> {
+        let mut left = mirror_limit;
+        (self.mirrored, self.mirror_limit) =
+            (self.open_stages.iter().any(|stage| stage.shards.plan.memory_bytes() <= mirror_limit), mirror_limit);
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         for open_stage in &mut self.open_stages {
             let Some(rest) = left.checked_sub(open_stage.shards.plan.memory_bytes()) else { continue };
             left = rest;
             open_stage.mirror = Some(Arc::new(meta::local_filter(open_stage.shards.plan, self.seed)?.into()));
-            // It has none if the stage is not asked any more.
+            // Absent if the stage is no longer queried.
             if let Some(shared) = shared.get_mut(&open_stage.number) {
                 shared.mirror = open_stage.mirror.clone();
             }
@@ -179,8 +180,8 @@ impl StageChain {
         if let FilterKind::Staged(stages) = self.kind { Some(stages) } else { None }
     }
 
-    /// The question whether there is a stage after the last one, if there may be.
-    pub(crate) fn next_stage_question(&mut self) -> Commands {
+    /// Returns the command that asks for a stage after the last one; none for a filter of a fixed size.
+    pub(crate) fn next_stage_query(&mut self) -> Commands {
         let next = self.last().number + 1;
         let question = |_| (self.key.slot, self.key.command("HEXISTS").arg(next).take());
         Commands::new(self.staged().map(question))
@@ -188,7 +189,8 @@ impl StageChain {
 
     /// Reads the stages if time may have changed them.
     pub(crate) async fn refresh_if_due<T: Transport>(&mut self, nodes: &mut Nodes<T>) -> Result<()> {
-        if self.staged().is_none_or(|stages| stages.expires_at(0).is_none()) || T::now() - self.loaded < CHECK_INTERVAL
+        if self.staged().is_none_or(|stages| stages.expires_at(0).is_none())
+            || T::now() - self.loaded_at < CHECK_INTERVAL
         {
             return Ok(());
         }
@@ -197,23 +199,23 @@ impl StageChain {
     }
 
     async fn advance_if_over<T: Transport>(&mut self, nodes: &mut Nodes<T>) -> Result<()> {
-        let (time, last) = (self.time, self.last());
+        let (server_time, last) = (self.server_time, self.last());
         let (number, opened) = (last.number, last.meta.opened);
-        if !self.staged().is_some_and(|stages| stages.is_over(opened, time)) {
+        if !self.staged().is_some_and(|stages| stages.is_over(opened, server_time)) {
             return Ok(());
         }
         match self.advance(nodes, number).await {
-            // The next insert repeats this.
+            // The next insert tries again.
             Err(RedisFilterError::ReadOnly { .. }) => Ok(()),
             advanced => advanced,
         }
     }
 
-    /// True if claims in this stage that are answered by now may have come after its time: the process did not run for long.
+    /// True if claims in this stage may have reached the server after the time of the stage, because the process was suspended.
     pub(crate) fn is_outdated<T: Transport>(&self, number: u64) -> bool {
         let opened = self.open_stages.iter().find(|stage| stage.number == number).map(|stage| stage.meta.opened);
         let stages = self.staged().zip(opened);
-        stages.is_some_and(|(stages, opened)| stages.is_late(opened, self.time, T::now() - self.loaded))
+        stages.is_some_and(|(stages, opened)| stages.is_late(opened, self.server_time, T::now() - self.loaded_at))
     }
 
     /// Returns the number of keys that may be claimed before the fill of the stage is checked.
@@ -234,10 +236,10 @@ impl StageChain {
             return Ok(());
         }
         self.claimed = 0;
-        let chance = meta::random_id() as usize;
-        let shard = chance % shards.keys.len();
+        let random = meta::random_id() as usize;
+        let shard = random % shards.keys.len();
         let blocks = shards.blocks(shard).len();
-        let start = chance / shards.keys.len() % (blocks.saturating_sub(SAMPLE_BLOCKS) + 1);
+        let start = random / shards.keys.len() % (blocks.saturating_sub(SAMPLE_BLOCKS) + 1);
         let sample = start..blocks.min(start + SAMPLE_BLOCKS);
         let bits = 512.0 * sample.len() as f64;
         let mut job = Commands::new([shards.count_ones(shard, sample)]);
@@ -256,16 +258,16 @@ impl StageChain {
         self.adopt(&job.answers, started)
     }
 
-    /// The size of the stage that follows the last one, and its keys.
+    /// Returns the size and the number of keys of the stage that follows the last one.
     fn next_plan(&self, stages: Stages, number: u64) -> Result<(Plan, u64), BuildError> {
         if stages.window == 0 {
             return stages.stage(number);
         }
-        let ends = self.open_stages.iter().skip(1).map(|stage| stage.meta.opened).chain([self.time]);
-        let asked = self.open_stages.iter().map(|stage| stage.meta).zip(ends);
+        let ends = self.open_stages.iter().skip(1).map(|stage| stage.meta.opened).chain([self.server_time]);
+        let generations = self.open_stages.iter().map(|stage| stage.meta).zip(ends);
         let (mut rate, mut full) = (0.0, 0u64);
-        for (StageMeta { plan, keys, opened, .. }, end) in asked {
-            if stages.is_queried(opened, self.time) {
+        for (StageMeta { plan, keys, opened, .. }, end) in generations {
+            if stages.is_queried(opened, self.server_time) {
                 rate += plan.expected_fpr(keys_with_slack(keys));
                 full = full.saturating_add(if stages.is_over(opened, end) { 0 } else { keys });
             }
@@ -278,8 +280,8 @@ impl StageChain {
         [self.key.command("HGETALL"), redis::cmd("TIME")].map(|command| (self.key.slot, command))
     }
 
-    /// Lists the stages of a filter that grows which a server has lost from the list: their shards are there. One that forgets has
-    /// its stages for a time only, and their sizes are not known.
+    /// Restores stages that a server lost from the list although their shards exist. Only filters that grow are recovered, because
+    /// the sizes of the stages of a filter that forgets are unknown, and its stages expire.
     async fn recover<T: Transport>(&mut self, nodes: &mut Nodes<T>, stages: Stages) -> Result<()> {
         if stages.window > 0 {
             return Ok(());
@@ -310,21 +312,21 @@ impl StageChain {
         Ok(())
     }
 
-    /// Seals the stage of this number, and opens the next, unless somebody has.
+    /// Seals stage `from`, and opens the next one unless another client did.
     pub(crate) async fn advance<T: Transport>(&mut self, nodes: &mut Nodes<T>, from: u64) -> Result<()> {
         let Some(stages) = self.staged() else { return Ok(()) };
         let mut sealed = Ok(());
         loop {
             self.load(nodes).await?;
-            let (time, last) = (self.time, self.last());
+            let (server_time, last) = (self.server_time, self.last());
             if last.number > from {
                 return Ok(());
             }
-            // Where none can follow, the last one stays as it is.
+            // If no stage can follow, the last one is not sealed.
             self.next_plan(stages, from + 1)?;
             let last = self.last();
-            // Of one that the servers have forgotten there is nothing to seal. They may do so meanwhile.
-            if stages.expires_at(last.meta.opened).is_some_and(|until| time >= until) {
+            // The shards of an expired stage do not exist, and they may expire during the loop.
+            if stages.expires_at(last.meta.opened).is_some_and(|until| server_time >= until) {
                 break;
             }
             sealed?;
@@ -337,10 +339,10 @@ impl StageChain {
         self.open_stage(nodes, stages, from + 1).await
     }
 
-    /// Opens a stage, unless somebody has, and removes those that are not asked any more.
+    /// Opens a stage unless another client did, and removes the stages that are no longer queried.
     async fn open_stage<T: Transport>(&mut self, nodes: &mut Nodes<T>, stages: Stages, number: u64) -> Result<()> {
         let (plan, keys) = self.next_plan(stages, number)?;
-        let opened = if stages.window > 0 { self.time } else { 0 };
+        let opened = if stages.window > 0 { self.server_time } else { 0 };
         let made = meta::stage_made(self.made, number, plan);
         self.remove_leftovers(nodes, &Shards::for_stage(&self.name, number, plan, None), made).await?;
         let line = meta::encode_stage(&StageMeta { plan, keys, made, opened });
@@ -349,22 +351,22 @@ impl StageChain {
         let started = T::now();
         nodes.run(&mut job).await?;
         let answers = job.answers.split_off(1);
-        let gone: Vec<(u64, StageMeta)> = parse_stages(&self.key, &answers[0])?
+        let unqueried: Vec<(u64, StageMeta)> = parse_stages(&self.key, &answers[0])?
             .into_iter()
-            .filter(|(other, stage)| *other < number && !stages.is_queried(stage.opened, self.time))
+            .filter(|(other, stage)| *other < number && !stages.is_queried(stage.opened, self.server_time))
             .collect();
         self.adopt(&answers, started)?;
         if self.open_stages.last().is_none_or(|stage| stage.number < number) {
-            // Keys on their way from the stage before would find their own bits there.
+            // Keys that are being inserted into the stage before would find their own bits there.
             return Err(RedisFilterError::Gone { name: self.name.to_string(), key: self.key.name.clone() });
         }
         // If this fails, the servers remove the shards in time, and the client that opens the next stage removes the
         // fields.
         let field = |(number, _): &(u64, StageMeta)| (self.key.slot, self.key.command("HDEL").arg(*number).take());
         let shards =
-            gone.iter().flat_map(|(number, stage)| Shards::for_stage(&self.name, *number, stage.plan, None).keys);
+            unqueried.iter().flat_map(|(number, stage)| Shards::for_stage(&self.name, *number, stage.plan, None).keys);
         let removal: Vec<_> = shards.map(|key| (key.slot, key.command("UNLINK"))).collect();
-        nodes.run(&mut Commands::new(removal.into_iter().chain(gone.iter().map(field)))).await.map(drop)
+        nodes.run(&mut Commands::new(removal.into_iter().chain(unqueried.iter().map(field)))).await.map(drop)
     }
 
     /// Removes the shards of a stage that is not listed yet, if an earlier filter left them: their bits would hide
@@ -385,15 +387,15 @@ impl StageChain {
         Ok(())
     }
 
-    /// Takes the stages that were read since `started`.
+    /// Updates the chain by the stages in the answers to commands that were sent at `started`.
     fn adopt(&mut self, answers: &[Value], started: Instant) -> Result<()> {
         let Some(stages) = self.staged() else { return Ok(()) };
-        let [list, time] = answers else { return Err(self.key.refused("its answer makes no sense")) };
-        let time = match time {
+        let [list, server_time] = answers else { return Err(self.key.refused("its answer makes no sense")) };
+        let server_time = match server_time {
             Value::Array(parts) => parts.first().and_then(|seconds| redis::from_redis_value_ref(seconds).ok()),
             _ => None,
         };
-        let Some(time) = time else { return Err(self.key.refused("it does not tell the time")) };
+        let Some(server_time) = server_time else { return Err(self.key.refused("it does not tell the time")) };
         let mut found = parse_stages(&self.key, list)?;
         if let Some((number, _)) = found.iter().find(|(number, stage)| !stages.fits(**number, stage.plan)) {
             return Err(self.key.refused(&format!("its stage {number} is not one of this filter")));
@@ -403,13 +405,13 @@ impl StageChain {
         // queried.
         let missing = |open_stage: &OpenStage| {
             newest < Some(open_stage.number)
-                || stages.is_queried(open_stage.meta.opened, time) && !found.contains_key(&open_stage.number)
+                || stages.is_queried(open_stage.meta.opened, server_time) && !found.contains_key(&open_stage.number)
         };
         if self.open_stages.iter().any(missing) {
             return Err(RedisFilterError::Gone { name: self.name.to_string(), key: self.key.name.clone() });
         }
-        (self.time, self.loaded) = (time, started);
-        found.retain(|number, stage| Some(*number) == newest || stages.is_queried(stage.opened, time));
+        (self.server_time, self.loaded_at) = (server_time, started);
+        found.retain(|number, stage| Some(*number) == newest || stages.is_queried(stage.opened, server_time));
         let bytes = found.values().fold(0u64, |sum, stage| sum.saturating_add(stage.plan.memory_bytes() as u64));
         if bytes > MAX_BYTES {
             return Err(self.key.refused("its stages are larger together than a filter can be (16 TiB)"));
@@ -441,14 +443,14 @@ impl StageChain {
     fn stage(&self, number: u64, stage: StageMeta, shards: Shards) -> OpenStage {
         let mirrored: usize =
             self.open_stages.iter().filter(|stage| stage.mirror.is_some()).map(|stage| stage.bytes()).sum();
-        let fits = mirrored.saturating_add(stage.plan.memory_bytes()) <= self.limit;
+        let fits = mirrored.saturating_add(stage.plan.memory_bytes()) <= self.mirror_limit;
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         let SharedStage { shards, mirror, watch } = shared.entry(number).or_insert_with(|| {
             let shards = Arc::new(shards);
-            // Without one, the server is asked.
+            // Without a mirror, the server is queried.
             let mirror = (self.mirrored && fits).then(|| meta::local_filter(stage.plan, self.seed).ok()).flatten();
             let listed = self.staged().map(|_| (self.key.clone(), number));
-            let watch = Watch::new(&shards, &self.line, stage.made, listed);
+            let watch = Watch::new(&shards, &self.description, stage.made, listed);
             SharedStage { shards, mirror: mirror.map(|mirror| Arc::new(mirror.into())), watch }
         });
         OpenStage {
@@ -460,8 +462,8 @@ impl StageChain {
         }
     }
 
-    /// The claims since it was last seen that the last stage is listed, if the error says that a stage is not: clients that do not
-    /// know the stage may have claimed the same keys.
+    /// Takes the number of claims since a check last found the last stage in the list, if the error says that a stage is not
+    /// listed. Clients that do not know the stage may have claimed the same keys.
     pub(crate) fn take_unlisted_claims(&mut self, error: &RedisFilterError) -> u64 {
         match error {
             RedisFilterError::Gone { key, .. } if *key == self.key.name => mem::take(&mut self.last().watch.claims),
@@ -479,12 +481,12 @@ impl StageChain {
         }
     }
 
-    /// The number of each stage, the oldest first, from the one after this on.
+    /// Returns the numbers of the stages after this one, in ascending order.
     pub(crate) fn numbers_after(&self, number: Option<u64>) -> Vec<u64> {
         self.open_stages.iter().map(|stage| stage.number).filter(|stage| Some(*stage) > number).collect()
     }
 
-    /// The stage of this number, if it is still asked.
+    /// Returns the stage of this number, if it is still queried.
     pub(crate) fn find(&mut self, number: u64) -> Option<&mut OpenStage> {
         self.open_stages.iter_mut().find(|stage| stage.number == number)
     }
@@ -501,9 +503,10 @@ impl StageChain {
             return Err(error);
         }
         self.advance_if_over(nodes).await?;
-        let (stages, time) = (self.staged(), self.time);
-        let is_queried =
-            |open_stage: &mut OpenStage| stages.is_some_and(|stages| stages.is_queried(open_stage.meta.opened, time));
+        let (stages, server_time) = (self.staged(), self.server_time);
+        let is_queried = |open_stage: &mut OpenStage| {
+            stages.is_some_and(|stages| stages.is_queried(open_stage.meta.opened, server_time))
+        };
         if self.find(number).is_some_and(is_queried) { Err(error) } else { Ok(()) }
     }
 }
@@ -528,7 +531,7 @@ fn parse_stages(list: &Key, answer: &Value) -> Result<BTreeMap<u64, StageMeta>> 
     let read = |pair: &[Value]| {
         let [Value::BulkString(field), Value::BulkString(line)] = pair else { return Err(refused()) };
         let number = str::from_utf8(field).ok().and_then(|field| field.parse().ok());
-        // Others follow.
+        // Numbers of later stages must not overflow.
         let number = number.filter(|number| *number <= u64::MAX / 2).ok_or_else(refused)?;
         Ok((number, meta::decode_stage(&list.name, line)?))
     };

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// The interval at which a client in use checks the filter.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The number of shards that get their length in one job. Each keeps a server busy for some 10 ms.
+/// The number of shards that are given their length in one job. Each keeps a server busy for some 10 ms.
 const MARK_BATCH: usize = 16;
 
 /// The number of shards that are sealed in one job.
@@ -34,9 +34,9 @@ pub(crate) struct Watch {
     /// The key of the description.
     key: Key,
     /// The description, as it was when the filter was opened.
-    line: Arc<[u8]>,
+    description: Arc<[u8]>,
     made: u64,
-    /// The list of stages and the number in it, of a stage.
+    /// The key of the list of stages and the number of this stage, for a filter with stages.
     listed: Option<(Key, u64)>,
     /// The mark of each shard, or 0 if no client that shares them has seen one. Relaxed: each is set once.
     marks: Arc<[AtomicU64]>,
@@ -51,11 +51,11 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    pub(crate) fn new(shards: &Arc<Shards>, line: &[u8], made: u64, listed: Option<(Key, u64)>) -> Self {
+    pub(crate) fn new(shards: &Arc<Shards>, description: &[u8], made: u64, listed: Option<(Key, u64)>) -> Self {
         let marks = shards.keys.iter().map(|_| AtomicU64::new(0)).collect();
-        let (shards, key, line) = (Arc::clone(shards), Key::new(&shards.name, META), line.into());
+        let (shards, key, description) = (Arc::clone(shards), Key::new(&shards.name, META), description.into());
         let (used, checked_at) = (BTreeSet::new(), Some(Instant::now()));
-        Self { shards, key, line, made, listed, marks, used, checked_at, claims: 0, failure: None }
+        Self { shards, key, description, made, listed, marks, used, checked_at, claims: 0, failure: None }
     }
 
     /// Returns the watch of another client of the same filter, with the time of its last check.
@@ -68,18 +68,18 @@ impl Watch {
         self.failure.clone().map_or(Ok(()), Err)
     }
 
-    /// Gives shards that are about to be written to their whole length and their mark, if they may lack it. A string that grows
-    /// bit by bit is allocated with room to spare, up to a quarter of a shard.
+    /// Sets the full length and the mark of shards that are about to be written, unless their marks are known. A string that grows
+    /// bit by bit would be allocated with spare memory, up to a quarter of a shard.
     pub(crate) async fn mark<T: Transport>(&mut self, nodes: &mut Nodes<T>, used: &[usize]) -> Result<()> {
         self.ensure_valid()?;
-        let lacking: BTreeSet<usize> = used.iter().copied().filter(|&shard| !self.knows_mark(shard)).collect();
-        if !lacking.is_empty() {
-            // The mark of a filter that is gone would be in the way of the next one.
+        let unmarked: BTreeSet<usize> = used.iter().copied().filter(|&shard| !self.knows_mark(shard)).collect();
+        if !unmarked.is_empty() {
+            // The next filter would find a mark of one that no longer exists.
             self.check_now(nodes).await?;
             // A mark does not show that the description still exists.
             self.checked_at = None;
         }
-        for some in Vec::from_iter(lacking).chunks(MARK_BATCH) {
+        for some in Vec::from_iter(unmarked).chunks(MARK_BATCH) {
             self.send_marks(nodes, some, Shards::mark).await?;
         }
         Ok(())
@@ -136,12 +136,12 @@ impl Watch {
         self.marks[shard].load(Ordering::Relaxed) != 0
     }
 
-    /// The marks that the shards had, where they are known.
+    /// Returns the mark of each shard, 0 if it is unknown.
     pub(crate) fn marks(&self) -> Arc<[AtomicU64]> {
         Arc::clone(&self.marks)
     }
 
-    /// Seals all shards: no claim in them counts from here on. Takes the marks that they have.
+    /// Seals all shards, which voids later claims in them. Records their marks.
     pub(crate) async fn seal<T: Transport>(&mut self, nodes: &mut Nodes<T>) -> Result<()> {
         self.ensure_valid()?;
         let all: Vec<usize> = (0..self.marks.len()).collect();
@@ -151,7 +151,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Sends a command for each of these shards, which gives it a mark if it has none. Takes the marks in which the answers end.
+    /// Sends a command for each of these shards, which sets a mark if there is none. Records the marks, which end the answers.
     async fn send_marks<T: Transport>(
         &mut self,
         nodes: &mut Nodes<T>,
@@ -189,23 +189,23 @@ impl Watch {
     /// Evaluates a check.
     fn evaluate(&mut self, check: &StateCheck) -> Result<()> {
         let Some(started) = check.started else { return Ok(()) };
-        let (line, marks) = check.commands.answers.split_last().expect("a check is at the description, too");
-        let same = matches!(line, Value::BulkString(line) if **line == *self.line);
-        if !same && *line != Value::Nil {
+        let (description, marks) = check.commands.answers.split_last().expect("a check is at the description, too");
+        let is_same = matches!(description, Value::BulkString(description) if **description == *self.description);
+        if !is_same && *description != Value::Nil {
             return self.fail(|name, key| RedisFilterError::Replaced { name, key }, self.key.name.clone());
         }
         for (&(shard, known), mark) in check.shards.iter().zip(marks) {
             let mark = mark_in(mark);
-            if same && !known && mark != 0 && !meta::has_made(mark, self.made) {
+            if is_same && !known && mark != 0 && !meta::has_made(mark, self.made) {
                 let key = self.shards.keys[shard].name.clone();
                 return self.fail(|name, key| RedisFilterError::LeftOver { name, key }, key);
             }
-            // Where a shard had no mark yet, another thread may have set one meanwhile.
+            // If a shard had no mark at the check, another thread may have set one since.
             if known || mark != 0 {
                 self.compare(shard, mark)?;
             }
         }
-        if !same {
+        if !is_same {
             return self.fail(|name, key| RedisFilterError::Gone { name, key }, self.key.name.clone());
         }
         // The shards exist, but no other client knows that they are a stage.
@@ -218,12 +218,12 @@ impl Watch {
         Ok(())
     }
 
-    /// Connections broke, or a job failed: the next use looks.
+    /// Makes the next use check the filter, because a connection broke or a job failed.
     fn invalidate(&mut self) {
         self.checked_at = None;
     }
 
-    /// Compares the mark that a shard has with the one that it had. 0 is no mark.
+    /// Compares the mark of a shard with the known one. 0 means that the shard has no mark.
     fn compare(&mut self, shard: usize, mark: u64) -> Result<()> {
         if mark != 0 && !meta::has_made(mark, self.made) {
             return self
@@ -251,7 +251,7 @@ pub(crate) fn mark_in(answer: &Value) -> u64 {
 
 /// A check of a filter: its commands, and the state before it.
 struct StateCheck {
-    /// `None` if nothing is looked at.
+    /// `None` if nothing is checked.
     started: Option<Instant>,
     /// The shards, each with true if its mark was known before.
     shards: Vec<(usize, bool)>,
@@ -322,24 +322,23 @@ impl<J: Job> Job for JobWithQuestions<'_, J> {
 mod tests {
     use super::*;
 
-    /// A client checks a shard before another client of the process gives it a mark, and evaluates the answer
-    /// afterwards.
+    /// A client checks a shard before another client of the process sets its mark, and evaluates the answer afterwards.
     #[test]
-    fn a_mark_that_came_after_a_look_is_no_loss() {
+    fn a_mark_set_after_a_check_is_not_a_loss() {
         let shards = Arc::new(Shards::new("f", meta::local_builder(64, 8, 0).plan().unwrap()));
-        let (line, made) = (&b"line"[..], meta::new_made());
-        let mut first = Watch::new(&shards, line, made, None);
+        let (description, made) = (&b"line"[..], meta::new_made());
+        let mut first = Watch::new(&shards, description, made, None);
         let mut second = first.another(None);
         let answers = |mark: u64| {
             let mark = if mark == 0 { Vec::new() } else { mark.to_be_bytes().to_vec() };
-            vec![Value::BulkString(mark), Value::BulkString(line.to_vec())]
+            vec![Value::BulkString(mark), Value::BulkString(description.to_vec())]
         };
         let mut check = second.due_check(&[0], Instant::now());
         let mark = meta::new_mark(made);
         assert_eq!(first.compare(0, mark), Ok(()));
         check.commands.answers = answers(0);
         assert_eq!(second.evaluate(&check), Ok(()));
-        // The next one misses it.
+        // The next check finds the mark missing.
         second.invalidate();
         let mut check = second.due_check(&[0], Instant::now());
         check.commands.answers = answers(mark);

@@ -1,10 +1,10 @@
 //! The hashes of a batch that are looked up in several filters, one filter after the other.
 
-/// The highest number of hashes that can be [`Unresolved`]: their look-ups stay in the cache that is a few cycles away.
+/// The highest number of hashes that can be [`Unresolved`]: the lines of their look-ups stay in a core's caches.
 pub(crate) const MAX_UNRESOLVED: usize = 1024;
 
-/// Hashes of a chunk that are looked up in several filters, one after the other: those that no filter had yet, in their
-/// order, and their indices in the chunk. On the stack, so that nothing is allocated for a batch.
+/// The hashes of a chunk that none of the filters looked up so far has, in order, and their indices in the chunk. The arrays are on
+/// the stack, so that nothing is allocated for a batch.
 pub(crate) struct Unresolved {
     hashes: [u64; MAX_UNRESOLVED],
     indices: [u16; MAX_UNRESOLVED],

@@ -1,9 +1,9 @@
 //! The mathematics of the layout: the false-positive rate of a size, and the size for a rate.
 //!
-//! Everything follows from one model. `n` keys fall into `B` blocks at random, so the load of the block that a probe
-//! looks at is Binomial(n, 1/B) (Poisson(n/B) in the limit). A block with `i` keys answers a new key with "seen" at
-//! the rate g(i), and the filter's rate is the mixture Σ P(load = i) · g(i). The classic formula takes every block for
-//! average; crowded blocks cost more than empty ones gain, so it promises too much (Putze, Sanders and Singler,
+//! Everything follows from one model. `n` keys fall into `B` blocks at random, so the load of the block that a query
+//! reads is Binomial(n, 1/B) (Poisson(n/B) in the limit). A block with `i` keys answers a new key with "seen" at
+//! the rate g(i), and the filter's rate is the mixture Σ P(load = i) · g(i). The classic formula assumes that every block
+//! has the average load. Crowded blocks cost more than empty ones gain, so its rate is too low (Putze, Sanders and Singler,
 //! "Cache-, Hash- and Space-Efficient Bloom Filters", JEA 2009, section 3).
 
 use crate::kernel::block::{BLOCK_BYTES, LANES, PROBES};
@@ -12,13 +12,14 @@ use alloc::vec::Vec;
 /// The highest number of bits that a key throws into one word, in all layouts.
 const MAX_THROWS: usize = 10;
 
-/// Past this load every bit is set: (1 - 1/128)^10000 = 1e-34, and no layout has a cell that a key finds more rarely.
+/// The load beyond which every bit is taken to be set: (1 - 1/128)^10000 = 1e-34, and in no layout is the chance that a key sets a
+/// given bit lower.
 pub(crate) const SATURATED: u64 = 10_000;
 
 /// A number for each r from 0 to the maximum of throws.
 pub(crate) type Terms = [f64; MAX_THROWS + 1];
 
-/// g(i) for i = 0, 1, 2, …: the false-positive rate of a block that holds `i` keys, computed once and kept.
+/// g(i) for i = 0, 1, 2, …: the false-positive rate of a block that holds `i` keys, cached.
 ///
 /// In one word of w bits, let t throws have landed. The chance that b uniform probe positions are all set is
 ///
@@ -26,8 +27,8 @@ pub(crate) type Terms = [f64; MAX_THROWS + 1];
 /// h(t) = Σ_d S(b, d) · w·(w-1)·…·(w-d+1) / w^b · Σ_r (-1)^r C(d, r) (1 - r/w)^t      (S: Stirling, second kind)
 /// ```
 ///
-/// d being the number of distinct positions among the b, and the inner sum the inclusion-exclusion over which of them
-/// are missed. Of the i keys in the block each uses a given word of a lane's c with chance 1/c and then throws b bits, so
+/// where d is the number of distinct positions among the b, and the inner sum is the inclusion-exclusion over the positions that
+/// are missed. Each of the i keys in the block uses a given word, of the c words of a lane, with chance 1/c, and throws b bits, so
 /// t = b·j with j ~ Binomial(i, 1/c), which turns each (1 - r/w)^t into ((c - 1 + (1 - r/w)^b) / c)^i: one power per r.
 /// The words of the lanes fill independently, hence g = (that sum)^lanes. The layout `words4` has 4 lanes of c = 2 words
 /// of w = 64 bits; the variants have other numbers in the same formula.

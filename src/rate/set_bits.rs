@@ -10,13 +10,13 @@ pub(crate) fn mean(rates: impl Iterator<Item = f64>) -> f64 {
     sum / count as f64
 }
 
-/// The exact chance that a key with a random hash finds all its bits set in these very blocks: for each lane the mean
-/// over its two words of (set / 64)^b, multiplied over the lanes, averaged over the blocks.
+/// The exact chance that all bits of a random hash are set in these blocks: the mean over the blocks of the product over the lanes
+/// of the mean over the two words of (set / 64)^b.
 pub(crate) fn current_fpr(blocks: impl Iterator<Item = [u64; WORDS]>, probes: u32) -> f64 {
     let b = probes as usize / LANES;
     // (set / 64)^b / 2 for every count of set bits.
-    let half: [f64; 65] = core::array::from_fn(|set| (0..b).fold(0.5, |product, _| product * set as f64 / 64.0));
-    let rate = |word: u64| half[word.count_ones() as usize];
+    let half_rate: [f64; 65] = core::array::from_fn(|set| (0..b).fold(0.5, |product, _| product * set as f64 / 64.0));
+    let rate = |word: u64| half_rate[word.count_ones() as usize];
     mean(blocks.map(|words| (0..LANES).map(|lane| rate(words[lane]) + rate(words[lane + LANES])).product()))
 }
 
@@ -45,7 +45,7 @@ mod tests {
     use crate::kernel::block::Pattern;
 
     #[test]
-    fn the_current_rate_is_what_random_patterns_meet() {
+    fn the_current_rate_is_the_hit_rate_of_random_patterns() {
         // A block with words of very different fill, probed by the specification with a million patterns.
         let words: [u64; WORDS] =
             core::array::from_fn(|i| if i == 3 { u64::MAX } else { (1u64 << (8 * i)) - 1 } | 0xFFFF_FF00);

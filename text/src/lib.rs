@@ -40,7 +40,7 @@ mod blocks;
 mod chars;
 mod class;
 mod false_positive;
-#[cfg_attr(not(feature = "forms"), path = "form/none.rs")]
+#[cfg_attr(not(feature = "forms"), path = "form/stub.rs")]
 mod form;
 mod grams;
 mod masks;

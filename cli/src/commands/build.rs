@@ -42,7 +42,7 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
     let format = options.key.format(reading.end());
     input_kinds::check_format(&[&inputs], format, Some(&rule), options.key.crlf)?;
     hints::give(&[&inputs], reading.end(), &rule, options.quiet);
-    if rule.is_by_place() {
+    if rule.depends_on_order() {
         let go_on = reading.on_error != OnError::Fail;
         header::check_all(&mut [&mut inputs], reading.cut(format), header::BY_PLACE, go_on)?;
     }

@@ -35,7 +35,7 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
     if prints {
         input_kinds::check_one(&inputs)?;
     }
-    if prints || rule.is_by_place() {
+    if prints || rule.depends_on_order() {
         let remedy = if prints { header::ONE } else { header::BY_PLACE };
         header::check_all(&mut [&mut inputs], reading.cut(format), remedy, reading.on_error != OnError::Fail)?;
     }

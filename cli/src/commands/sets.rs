@@ -62,7 +62,7 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
         input_kinds::check_one(&new)?;
     }
     let (cut, go_on) = (reading.cut(format), reading.on_error != OnError::Fail);
-    if rule.is_by_place() {
+    if rule.depends_on_order() {
         header::check_all(&mut [&mut old, &mut new], cut, header::BY_PLACE, go_on)?;
     } else if prints {
         header::check_all(&mut [&mut new], cut, header::ONE, go_on)?;

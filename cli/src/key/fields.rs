@@ -71,7 +71,7 @@ impl FieldSelector {
     }
 
     /// Returns the largest field number, or the maximum if it is unknown.
-    pub fn most(&self) -> usize {
+    pub fn max_fields(&self) -> usize {
         match self {
             Self::Numbers(_, Some(last)) => *last,
             _ => usize::MAX,
@@ -122,14 +122,16 @@ impl<'a> Fields<'a> {
 }
 
 impl FieldSplit {
-    /// Splits a line into its fields, `most` at the most. Fails if the quotes of CSV do not follow RFC 4180.
-    pub fn fields<'a>(&self, line: &'a [u8], most: usize, memory: &'a mut Spans) -> Result<Fields<'a>, KeyError> {
+    /// Splits a line into its fields, at most `max_fields`. Fails if the quotes of CSV do not follow RFC 4180.
+    pub fn fields<'a>(&self, line: &'a [u8], max_fields: usize, memory: &'a mut Spans) -> Result<Fields<'a>, KeyError> {
         memory.spans.clear();
         let text = match *self {
             Self::At(ref delimiter) => {
                 match **delimiter {
-                    [byte] => split(line, 1, memchr_iter(byte, line), most, &mut memory.spans),
-                    _ => split(line, delimiter.len(), memmem::find_iter(line, delimiter), most, &mut memory.spans),
+                    [byte] => split(line, 1, memchr_iter(byte, line), max_fields, &mut memory.spans),
+                    _ => {
+                        split(line, delimiter.len(), memmem::find_iter(line, delimiter), max_fields, &mut memory.spans)
+                    }
                 }
                 line
             }
@@ -140,7 +142,7 @@ impl FieldSplit {
                     memory.unquote(line, csv)?;
                     &memory.unquoted
                 } else {
-                    split(line, 1, memchr_iter(csv.delimiter, line), most, &mut memory.spans);
+                    split(line, 1, memchr_iter(csv.delimiter, line), max_fields, &mut memory.spans);
                     line
                 }
             }
@@ -149,20 +151,20 @@ impl FieldSplit {
     }
 }
 
-/// Splits a line at `starts`, the delimiters, into at most `most` fields.
+/// Splits a line at `starts`, the delimiters, into at most `max_fields` fields.
 fn split(
     line: &[u8],
     delimiter: usize,
     starts: impl Iterator<Item = usize>,
-    most: usize,
+    max_fields: usize,
     spans: &mut Vec<Range<usize>>,
 ) {
     let mut field = 0;
-    for end in starts.take(most) {
+    for end in starts.take(max_fields) {
         spans.push(field..end);
         field = end + delimiter;
     }
-    if spans.len() < most {
+    if spans.len() < max_fields {
         spans.push(field..line.len());
     }
 }

@@ -25,7 +25,7 @@ pub struct KeyRule {
     pub url: PartNumbers,
     /// The parts that are lowercased: by Unicode if a part is UTF-8, else by ASCII.
     pub ignore_case: PartNumbers,
-    /// True if null is a value like others; otherwise a key with a null is a fault.
+    /// True if null is a value like others; otherwise a key with a null is an error.
     pub nulls: bool,
 }
 
@@ -61,9 +61,9 @@ impl From<bool> for PartNumbers {
     }
 }
 
-/// The length of a line from which memory for its key is requested in advance: the libraries that build keys abort the process if
-/// memory runs out.
-const LONG: usize = 1 << 24;
+/// The length of a line from which memory for its key is requested in advance, because the libraries that build keys abort the
+/// process if memory runs out.
+const LONG_LINE: usize = 1 << 24;
 
 /// Parts of a line.
 #[derive(Clone)]
@@ -80,7 +80,7 @@ pub enum KeyPart {
     Json(Vec<Pointer>),
 }
 
-/// A separate value, not part of a text.
+/// A value with a type, unlike a part of a text line.
 pub enum Value<'a> {
     Null,
     /// A text or binary.
@@ -101,13 +101,13 @@ pub trait Values {
     fn sortable<'a>(&'a self, part: usize, json: &'a mut String) -> Value<'a>;
 }
 
-/// Memory for keys that have to be built. It is reused.
+/// Reused memory for keys that are not slices of their lines.
 #[derive(Default)]
 pub struct KeyScratch {
     fields: Spans,
     json: String,
-    form: FormBuffers,
-    whole: Vec<u8>,
+    buffers: FormBuffers,
+    joined: Vec<u8>,
 }
 
 impl KeyScratch {
@@ -122,15 +122,15 @@ impl KeyScratch {
 struct FormBuffers {
     url: Vec<u8>,
     lower: Vec<u8>,
-    marked: Vec<u8>,
+    tagged: Vec<u8>,
 }
 
 /// The first byte of a key that is a JSON value but not a string. It never occurs in UTF-8.
-const NO_STRING: u8 = 0xff;
+const NOT_STRING: u8 = 0xff;
 
 impl KeyRule {
     /// True if the key depends on the order of columns or fields: it is the whole line, or has a field by number.
-    pub fn is_by_place(&self) -> bool {
+    pub fn depends_on_order(&self) -> bool {
         match &self.part {
             KeyPart::Line | KeyPart::Record(_) => true,
             KeyPart::Fields { selectors, .. } => {
@@ -196,8 +196,8 @@ impl KeyRule {
         Ok(Self { part, ..self.clone() })
     }
 
-    /// True if there is memory for the key of a line with so many bytes: for texts that double in size as they grow, and for
-    /// several of these if the key is a URL, where a byte may become three.
+    /// True if there is memory for the key of a line with so many bytes. Buffers double as they grow, and a URL needs several
+    /// buffers with up to three bytes for one.
     fn has_memory(&self, bytes: usize) -> bool {
         let copies = match self.part {
             _ if self.url != PartNumbers::None => 16,
@@ -210,26 +210,26 @@ impl KeyRule {
     /// Returns the key of a line without its end, as a slice of the line if possible. Several parts are concatenated, each after
     /// its length, so that different parts make different keys.
     pub fn key<'a>(&self, line: &'a [u8], scratch: &'a mut KeyScratch) -> Result<&'a [u8], KeyError> {
-        if line.len() >= LONG && !self.has_memory(line.len()) {
+        if line.len() >= LONG_LINE && !self.has_memory(line.len()) {
             return Err(KeyError::Memory { bytes: line.len() });
         }
-        let KeyScratch { fields, json, form, whole } = scratch;
+        let KeyScratch { fields, json, buffers, joined } = scratch;
         let line = self.without_cr(line);
-        whole.clear();
+        joined.clear();
         match &self.part {
-            KeyPart::Line | KeyPart::Row => return self.form(1, line, form),
+            KeyPart::Line | KeyPart::Row => return self.normalize(1, line, buffers),
             KeyPart::Record(csv) => {
                 fields.check(line, *csv)?;
-                return self.form(1, line, form);
+                return self.normalize(1, line, buffers);
             }
             KeyPart::Fields { selectors, split } => {
-                let most = selectors.iter().map(FieldSelector::most).max().unwrap_or(0);
-                let fields = split.fields(line, most, fields)?;
+                let max_fields = selectors.iter().map(FieldSelector::max_fields).max().unwrap_or(0);
+                let fields = split.fields(line, max_fields, fields)?;
                 let field = |number| fields.get(number).ok_or(KeyError::Field { number, fields: fields.count() });
                 if let [selector] = &selectors[..]
                     && let Some(number) = selector.number()
                 {
-                    return self.form(1, field(number)?, form);
+                    return self.normalize(1, field(number)?, buffers);
                 }
                 let mut part = 0;
                 for selector in selectors {
@@ -237,64 +237,64 @@ impl KeyRule {
                     let &FieldSelector::Numbers(first, last) = selector else { continue };
                     for number in first..=last.unwrap_or(fields.count().max(first)) {
                         part += 1;
-                        push_part(whole, self.form(part, field(number)?, form)?);
+                        push_part(joined, self.normalize(part, field(number)?, buffers)?);
                     }
                 }
             }
             KeyPart::Json(pointers) => {
                 let document = from_utf8(line).map_err(KeyError::Utf8)?;
                 if let [pointer] = &pointers[..] {
-                    return self.value(1, document, pointer, json, form);
+                    return self.value(1, document, pointer, json, buffers);
                 }
                 for (part, pointer) in (1..).zip(pointers) {
-                    push_part(whole, self.value(part, document, pointer, json, form)?);
+                    push_part(joined, self.value(part, document, pointer, json, buffers)?);
                 }
             }
         }
-        Ok(whole)
+        Ok(joined)
     }
 
     /// Returns the key of values, which equals the key of a line of JSON with these values.
     #[cfg(feature = "parquet")]
     pub fn key_of<'a>(&self, values: &'a impl Values, scratch: &'a mut KeyScratch) -> Result<&'a [u8], KeyError> {
-        let KeyScratch { json, form, whole, .. } = scratch;
+        let KeyScratch { json, buffers, joined, .. } = scratch;
         if let (1, KeyPart::Json(_)) = (values.count(), &self.part) {
-            return self.found(1, values.value(0, json), form, String::new);
+            return self.value_key(1, values.value(0, json), buffers, String::new);
         }
-        whole.clear();
+        joined.clear();
         for part in 0..values.count() {
-            push_part(whole, self.found(part + 1, values.value(part, json), form, String::new)?);
+            push_part(joined, self.value_key(part + 1, values.value(part, json), buffers, String::new)?);
         }
-        Ok(whole)
+        Ok(joined)
     }
 
     /// Returns the key of a value. A string and another value with the same text have different keys.
-    fn found<'a>(
+    fn value_key<'a>(
         &self,
         part: usize,
         value: Value<'a>,
-        form: &'a mut FormBuffers,
+        buffers: &'a mut FormBuffers,
         pointer: impl Fn() -> String,
     ) -> Result<&'a [u8], KeyError> {
         let text = match value {
-            Value::Text(text) => return self.form(part, text, form),
+            Value::Text(text) => return self.normalize(part, text, buffers),
             Value::Null | Value::Json("null") if !self.nulls => return Err(KeyError::Null),
             _ if self.url.has(part) => return Err(KeyError::NoString { pointer: pointer() }),
             Value::Null => "null",
             Value::Json(text) => text,
         };
-        let mut marked = mem::take(&mut form.marked);
-        marked.clear();
-        marked.push(NO_STRING);
-        marked.extend_from_slice(self.form(part, text.as_bytes(), form)?);
-        form.marked = marked;
-        Ok(&form.marked)
+        let mut tagged = mem::take(&mut buffers.tagged);
+        tagged.clear();
+        tagged.push(NOT_STRING);
+        tagged.extend_from_slice(self.normalize(part, text.as_bytes(), buffers)?);
+        buffers.tagged = tagged;
+        Ok(&buffers.tagged)
     }
 
     /// Removes the carriage return at the end of a line if it is not part of the line.
     fn without_cr<'a>(&self, line: &'a [u8]) -> &'a [u8] {
-        let has_none = self.crlf || matches!(self.part, KeyPart::Record(_));
-        if has_none { line.strip_suffix(b"\r").unwrap_or(line) } else { line }
+        let strips_cr = self.crlf || matches!(self.part, KeyPart::Record(_));
+        if strips_cr { line.strip_suffix(b"\r").unwrap_or(line) } else { line }
     }
 
     /// Returns the key of a value in a document.
@@ -304,27 +304,32 @@ impl KeyRule {
         document: &'a str,
         pointer: &Pointer,
         json: &'a mut String,
-        form: &'a mut FormBuffers,
+        buffers: &'a mut FormBuffers,
     ) -> Result<&'a [u8], KeyError> {
         match pointer.find(document, json).map_err(KeyError::Json)? {
             None => Err(KeyError::NoValue { pointer: pointer.to_string() }),
-            Some(JsonSpan::Text(text)) => self.form(part, text.as_bytes(), form),
-            Some(JsonSpan::Other(text)) => self.found(part, Value::Json(text), form, || pointer.to_string()),
+            Some(JsonSpan::Text(text)) => self.normalize(part, text.as_bytes(), buffers),
+            Some(JsonSpan::Other(text)) => self.value_key(part, Value::Json(text), buffers, || pointer.to_string()),
         }
     }
 
     /// Normalizes the part of this number as the rule requires.
-    fn form<'a>(&self, part: usize, mut key: &'a [u8], form: &'a mut FormBuffers) -> Result<&'a [u8], KeyError> {
+    fn normalize<'a>(
+        &self,
+        part: usize,
+        mut key: &'a [u8],
+        buffers: &'a mut FormBuffers,
+    ) -> Result<&'a [u8], KeyError> {
         if self.trim.has(part) {
             key = key.trim_ascii();
         }
         if self.url.has(part) {
             let text = from_utf8(key).map_err(KeyError::Utf8)?;
-            form.url = normal_url(text).map_err(KeyError::Url)?;
-            key = &form.url;
+            buffers.url = normal_url(text).map_err(KeyError::Url)?;
+            key = &buffers.url;
         }
         if self.ignore_case.has(part) {
-            key = lower(key, &mut form.lower);
+            key = lower(key, &mut buffers.lower);
         }
         Ok(key)
     }

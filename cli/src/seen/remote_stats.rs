@@ -10,12 +10,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// The duration from which a call in progress is reported.
-const LONG: Duration = Duration::from_secs(1);
+const REPORTED_WAIT: Duration = Duration::from_secs(1);
 
 /// Metrics of a set and its servers.
 #[derive(Default)]
 pub struct RemoteStats {
-    total: Mutex<RemoteCounts>,
+    stats: Mutex<RemoteCounts>,
     /// True if a report is due. Relaxed: the metrics are behind the lock.
     due: AtomicBool,
 }
@@ -31,32 +31,32 @@ struct RemoteCounts {
     /// The fill ratio that the servers last reported.
     fill: Option<f64>,
     /// The start of the call in progress.
-    asked: Option<Instant>,
+    call_started: Option<Instant>,
 }
 
 impl RemoteStats {
     /// Records that a call begins.
     pub fn begin(&self) {
-        locked(&self.total).asked = Some(Instant::now());
+        locked(&self.stats).call_started = Some(Instant::now());
     }
 
     /// Records that the call ended, with the client's metrics. The times in them cover this call.
     pub fn end(&self, metrics: RedisFilterMetrics) {
-        let mut total = locked(&self.total);
-        total.asked = None;
-        total.batches += metrics.batches;
-        total.batch_time += metrics.batch_time;
-        total.slowest_batch = total.slowest_batch.max(metrics.slowest_batch);
+        let mut stats = locked(&self.stats);
+        stats.call_started = None;
+        stats.batches += metrics.batches;
+        stats.batch_time += metrics.batch_time;
+        stats.slowest_batch = stats.slowest_batch.max(metrics.slowest_batch);
         // A call whose keys were all in the mirror sent no batch: the last times remain.
-        let last = if metrics.batches > 0 { metrics } else { total.last };
+        let last = if metrics.batches > 0 { metrics } else { stats.last };
         let RedisFilterMetrics { batches, batch_time, .. } = last;
-        total.last = metrics;
-        (total.last.batches, total.last.batch_time) = (batches, batch_time);
+        stats.last = metrics;
+        (stats.last.batches, stats.last.batch_time) = (batches, batch_time);
     }
 
     /// Records the fill ratio that the servers reported.
     pub fn set_fill(&self, fill: f64) {
-        locked(&self.total).fill = Some(fill);
+        locked(&self.stats).fill = Some(fill);
     }
 
     /// Queries the fill ratio at this interval and makes a report due. Uses a client of its own, so that no line waits.
@@ -66,11 +66,11 @@ impl RemoteStats {
         let ask = move || {
             loop {
                 thread::sleep(every);
-                // The run meets the same failure and reports it.
+                // The run encounters the same failure and reports it.
                 let fill = filter.stats().ok().map(|stats| stats.fill_ratio);
                 let Some(remote) = remote.upgrade() else { return };
-                let mut total = locked(&remote.total);
-                total.fill = fill.or(total.fill);
+                let mut stats = locked(&remote.stats);
+                stats.fill = fill.or(stats.fill);
                 remote.due.store(true, Relaxed);
             }
         };
@@ -83,36 +83,36 @@ impl RemoteStats {
         if !self.due.swap(false, Relaxed) {
             return None;
         }
-        let mut total = locked(&self.total);
+        let mut stats = locked(&self.stats);
         let mut figures = Figures::default();
         figures.field("running", true);
         figures.same("lines read", "lines", counts.lines);
         figures.same("unique", "unique", counts.unique);
         figures.same("dropped", "dropped", counts.dropped());
-        let fill = total.fill.map_or_else(|| "unknown".to_owned(), |fill| format!("{:.2} %", 100.0 * fill));
-        figures.both("fill", fill, "fill", total.fill);
-        let RedisFilterMetrics { uncertain, unconfirmed, given_back, sent_again, .. } = total.last;
+        let fill = stats.fill.map_or_else(|| "unknown".to_owned(), |fill| format!("{:.2} %", 100.0 * fill));
+        figures.both("fill", fill, "fill", stats.fill);
+        let RedisFilterMetrics { uncertain, unconfirmed, given_back, sent_again, .. } = stats.last;
         figures.same("uncertain", "uncertain", uncertain);
         figures.unless_zero("unconfirmed", "unconfirmed", unconfirmed);
         figures.unless_zero("given back", "given_back", given_back);
         figures.same("sent again", "sent_again", sent_again);
-        let mean = mean(total.batches, total.batch_time);
+        let mean = mean(stats.batches, stats.batch_time);
         let text =
-            mean.map_or_else(|| "none".to_owned(), |mean| format!("{mean:.1?}, {:.1?} at most", total.slowest_batch));
+            mean.map_or_else(|| "none".to_owned(), |mean| format!("{mean:.1?}, {:.1?} at most", stats.slowest_batch));
         figures.row("a batch", text);
-        figures.field("batches", total.batches);
+        figures.field("batches", stats.batches);
         figures.field("mean_batch_seconds", mean.map(|mean| mean.as_secs_f64()));
-        figures.field("slowest_batch_seconds", mean.map(|_| total.slowest_batch.as_secs_f64()));
+        figures.field("slowest_batch_seconds", mean.map(|_| stats.slowest_batch.as_secs_f64()));
         figures.both("time", format!("{:.3} s", elapsed.as_secs_f64()), "seconds", elapsed.as_secs_f64());
-        (total.batches, total.batch_time, total.slowest_batch) = Default::default();
+        (stats.batches, stats.batch_time, stats.slowest_batch) = Default::default();
         Some(figures)
     }
 
-    /// Returns the state of the set in a word or two, for the progress line.
-    pub fn word(&self) -> String {
-        let total = locked(&self.total);
-        match (total.asked.map(|asked| asked.elapsed()), total.fill) {
-            (Some(waited), _) if waited >= LONG => format!("waits {} s", waited.as_secs()),
+    /// Returns the state of the set in a few words, for the progress line.
+    pub fn status(&self) -> String {
+        let stats = locked(&self.stats);
+        match (stats.call_started.map(|call_started| call_started.elapsed()), stats.fill) {
+            (Some(waited), _) if waited >= REPORTED_WAIT => format!("waits {} s", waited.as_secs()),
             (_, Some(fill)) => format!("shared {:.1} % full", 100.0 * fill),
             _ => "shared".to_owned(),
         }
@@ -120,8 +120,8 @@ impl RemoteStats {
 
     /// Returns further metrics for the progress line.
     pub fn parts(&self) -> Vec<String> {
-        let total = locked(&self.total);
-        let RedisFilterMetrics { uncertain, unconfirmed, sent_again, batches, batch_time, .. } = total.last;
+        let stats = locked(&self.stats);
+        let RedisFilterMetrics { uncertain, unconfirmed, sent_again, batches, batch_time, .. } = stats.last;
         let count = |count: u64, what: &str| (count > 0).then(|| format!("{} {what}", readable_count(count as f64)));
         let mean = mean(batches, batch_time).map(|mean| format!("{:.1} ms a batch", 1e3 * mean.as_secs_f64()));
         let counts = [(uncertain, "uncertain"), (unconfirmed, "unconfirmed"), (sent_again, "sent again")];

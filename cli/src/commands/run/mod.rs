@@ -70,7 +70,7 @@ impl Plan {
         if has_one_output {
             input_kinds::check_one(&inputs)?;
         }
-        if has_one_output || keys.what.rule().is_some_and(KeyRule::is_by_place) {
+        if has_one_output || keys.what.rule().is_some_and(KeyRule::depends_on_order) {
             let remedy = if has_one_output { header::ONE_OR_OWN } else { header::BY_PLACE };
             header::check_all(&mut [&mut inputs], reading.cut(keys.format), remedy, go_on)?;
         }

@@ -180,7 +180,7 @@ impl Plan {
             eol,
         };
         let reporting = ReportOptions { stats: run.stats, every: stats_every, sample: verify, quiet: run.quiet };
-        let (growth, destination) = Destination::of(run, dupes);
+        let (growth, destination) = Destination::from_options(run, dupes);
         Self { reading, keys, memory, size, growth, group_request, print, destination, reporting }
     }
 
@@ -219,7 +219,7 @@ impl Plan {
             what: KeySource::Document(rule, reading.on_error),
         };
         let reporting = ReportOptions { stats: run.stats, every: None, sample: None, quiet: run.quiet };
-        let (growth, destination) = Destination::of(run, None);
+        let (growth, destination) = Destination::from_options(run, None);
         Self { reading, keys, memory, size, growth, group_request, print, destination, reporting }
     }
 

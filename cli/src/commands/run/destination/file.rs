@@ -2,7 +2,9 @@
 
 use crate::commands::groups::{GroupRequest, ReportTargets};
 use crate::commands::input_kinds;
-use crate::commands::run::destination::{CONTINUE, Destination, NOTHING_LEFT, OpenedRun, begin_reports, emptied};
+use crate::commands::run::destination::{
+    CONTINUE, Destination, NOTHING_LEFT, OpenedRun, begin_reports, emptying_error,
+};
 use crate::commands::run::plan::Plan;
 use crate::engine::sink::{PrintOptions, Sink};
 use crate::error::Error;
@@ -43,7 +45,7 @@ impl Plan {
         let full = full.map(|target| target.origin.name().to_owned()).filter(|_| !self.destination.force);
         // Lines that this run would not print again, because their keys are known.
         let lost = |known: &str, resume| match &full {
-            Some(output) => Err(emptied(output, known, resume)),
+            Some(output) => Err(emptying_error(output, known, resume)),
             None => Ok(()),
         };
         if self.is_shared() {

@@ -1,7 +1,9 @@
 //! The opening of an output for each input, in a folder.
 
 use crate::commands::input_kinds;
-use crate::commands::run::destination::{CONTINUE, Destination, NOTHING_LEFT, OpenedRun, begin_reports, emptied};
+use crate::commands::run::destination::{
+    CONTINUE, Destination, NOTHING_LEFT, OpenedRun, begin_reports, emptying_error,
+};
 use crate::commands::run::plan::Plan;
 use crate::engine::checkpoint::InputProgress;
 use crate::engine::folder::{self, OutputFolder};
@@ -63,7 +65,7 @@ impl Plan {
             reports.iter().find(|target| target.is_full() && state.is_some() && !*force && start.is_none())
         {
             let known = format!("the state {:?}", state.map_or(path, |state| &state.path));
-            return Err(emptied(full.origin.name(), &known, advice));
+            return Err(emptying_error(full.origin.name(), &known, advice));
         }
         if !*force {
             outputs.iter().try_for_each(|(output, reached)| folder::check(output, reached, start.is_some(), advice))?;

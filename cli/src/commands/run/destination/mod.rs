@@ -57,13 +57,13 @@ pub struct OpenedRun {
     pub start: Option<Checkpoint>,
     /// The replacement of an input, if the output is also an input.
     pub replaced: Option<ReplacedFile>,
-    /// The reports of groups and of tests.
+    /// The reports on groups and on test sets.
     pub reports: OpenReports,
 }
 
 impl Destination {
     /// Returns the destination and the growth of a set that these options ask for.
-    pub fn of(run: RunOptions, dupes: Option<PathBuf>) -> (GrowthOptions, Self) {
+    pub fn from_options(run: RunOptions, dupes: Option<PathBuf>) -> (GrowthOptions, Self) {
         let RunOptions { growth, output, output_dir, in_place, in_order, manifest, force, .. } = run;
         let kind = match output_dir {
             Some(path) => DestinationKind::Folder { path, manifest, in_order },
@@ -95,7 +95,7 @@ impl Destination {
             || output.is_some_and(|output| output.is_regular() && output.identity() == input.origin.identity())
     }
 
-    /// True if inputs are read side by side.
+    /// True if inputs are read at the same time.
     pub fn is_side_by_side(&self) -> bool {
         matches!(self.kind, DestinationKind::Folder { in_order: false, .. })
     }
@@ -107,8 +107,8 @@ impl Destination {
 }
 
 impl Plan {
-    /// Opens the outputs, and the set if none is given. All that can fail is done before an output is emptied, and
-    /// before the first line is claimed in a shared set.
+    /// Opens the outputs, and the set if none is given. Every step that can fail precedes the emptying of outputs and the first
+    /// claim in a shared set.
     pub(super) fn begin(&self, inputs: &Inputs, set: Option<KeySet>) -> Result<OpenedRun, Error> {
         if self.state().is_some_and(|state| state.resume) && !self.can_resume(&inputs.found) {
             return Err(Error::new(
@@ -123,7 +123,7 @@ impl Plan {
         }
     }
 
-    /// True if all inputs can be read and all outputs written from the middle.
+    /// True if all inputs can be read from the middle, and all outputs be continued there.
     pub(super) fn can_resume(&self, inputs: &[Input]) -> bool {
         let is_file = |path: &Path| !is_standard(path) && path.metadata().map_or(true, |metadata| metadata.is_file());
         let is_named = |input: &Input| input.size.is_some() && !is_standard(&input.path);
@@ -159,8 +159,9 @@ impl Plan {
     }
 }
 
-/// Returns the error for an output whose lines a run that knows them would lose. `resume` is advice about an earlier run.
-fn emptied(output: &str, known: &str, resume: &str) -> Error {
+/// Returns the error for an output that would be emptied although a run with `known` would not print its lines again. `resume` is
+/// advice about an earlier run.
+fn emptying_error(output: &str, known: &str, resume: &str) -> Error {
     Error::new(format!(
         "refusing to empty {output}: it holds lines, and a run with {known} empties no output that does; {resume}write to another file, \
          append with >>, or give --force to lose these lines"

@@ -1,4 +1,4 @@
-//! The only form without the feature `forms`: it leaves texts unchanged.
+//! The stub of `Form` without the feature `forms`, which leaves texts unchanged.
 
 /// A normalization form. Without the feature `forms` it has no options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,6 +19,6 @@ impl Form {
     }
 }
 
-/// Memory for a form, which this one does not need.
+/// The scratch memory of a form, which the stub does not need.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FormScratch {}
