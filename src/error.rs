@@ -128,7 +128,8 @@ messages! { BuildError {
     Self::Generations { value } => "{value} generations: choose 2 to 64",
     Self::RateUnreachable { value, floor } => "false-positive rate {value:e} cannot be kept: 64-bit hashes of this many keys already collide at a rate of {floor:.1e}; ask for a higher rate",
     Self::TooLarge { bytes, limit } => "the filter would take {bytes} bytes, above the limit of {limit}: ask for a higher false-positive rate, fewer keys or less memory",
-    Self::OutOfMemory { bytes } => "the system has no {bytes} bytes of memory for the filter: ask for a higher false-positive rate or fewer keys",
+    Self::OutOfMemory { bytes } => "the system does not have {bytes} bytes of memory for the filter: ask for a higher \
+         false-positive rate or fewer keys",
     Self::KeyName { bytes } => "a name for the keys of {bytes} bytes: give at most 1024, without control characters",
     Self::KernelUnavailable { kernel } => "kernel {kernel} is not available here: choose one of Kernel::available()",
 }}

@@ -66,8 +66,8 @@ impl Compression {
         match (path, asked) {
             (Some(path), Some(asked)) if ![Coding::Plain, asked.coding].contains(&named.coding) => {
                 Err(Error::new(format!(
-                    "cannot write to {path:?} with --compress {asked}: its name ends as that of a .{} file does; choose another name, \
-                     or leave out --compress",
+                    "cannot write to {path:?} with --compress {asked}: its name has the ending of a .{} file; \
+                     choose another name, or leave out --compress",
                     named.ending()
                 )))
             }
@@ -165,7 +165,7 @@ impl FromStr for Compression {
             // The range of zstd.
             let window = window.filter(|window| coding == Coding::Zstd && (10..=31).contains(window));
             compression.long = Some(window.ok_or(
-                "after the level only zstd takes more: long, or long=N for a window of 2 to the power of N bytes, from 10 to 31",
+                "only zstd takes more after the level: long, or long=N for a window of 2^N bytes, with N from 10 to 31",
             )?);
         }
         match parts.next() {

@@ -46,15 +46,15 @@ impl FileLock {
             if !opened.is_file() || opened.len() > 0 {
                 // The run would remove it at its end.
                 return Err(Error::new(format!(
-                    "cannot use {target:?}: its lock would be the file {path:?}, which holds something else; move that, or choose \
+                    "cannot use {target:?}: its lock file would be {path:?}, which holds something else; move that, or choose \
                      another file"
                 )));
             }
             match lock(&file, wait).map_err(files::failed(&path))? {
                 LockOutcome::Busy => {
                     return Err(Error::new(format!(
-                        "cannot use {target:?}: another run is writing to it; give --wait to wait until that ends, or choose another \
-                         file"
+                        "cannot use {target:?}: another run is writing to it; give --wait to wait until that run ends, or choose \
+                         another file"
                     )));
                 }
                 LockOutcome::Unsupported => return Ok(Self { saves: Vec::new(), _lock_file: None, _file: file }),
@@ -87,7 +87,7 @@ pub fn try_lock(file: &File, path: &Path) -> io::Result<bool> {
 /// Returns the error for a file that another run has locked.
 pub fn locked(name: &str) -> Error {
     Error::new(format!(
-        "cannot write to {name}: another run is writing to it; wait until that ends, or choose another file"
+        "cannot write to {name}: another run is writing to it; wait until that run ends, or choose another file"
     ))
 }
 

@@ -93,7 +93,7 @@ pub fn check_target<'a>(path: &Path, inputs: impl IntoIterator<Item = &'a NamedF
         Ok(metadata) => NamedFile::new(output.clone(), &metadata).check_apart(inputs, []),
         // The link itself would be replaced by a file.
         Err(error) if error.kind() == io::ErrorKind::NotFound && path.is_symlink() => Err(Error::new(format!(
-            "cannot write to {output}: it is a link that leads to no file; remove it, or choose another output"
+            "cannot write to {output}: it is a symbolic link to a file that does not exist; remove it, or choose another output"
         ))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(source) => Err(cannot_write(&output)(source)),
@@ -121,7 +121,7 @@ pub fn failed(path: &Path) -> impl Fn(io::Error) -> Error {
 pub fn overwrites(output: &str, other: &str) -> Error {
     Error::new(format!(
         "cannot write to {output}: it is also an input, a test, a list, a filter or another output of this run: {other}; choose \
-         another file, or leave this one out, in a directory with --glob '!NAME'"
+         another file, or exclude this one (in a directory, with --glob '!NAME')"
     ))
 }
 

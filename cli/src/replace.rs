@@ -51,7 +51,7 @@ impl ReplacedFile {
         let name = name(path);
         if input.size.is_none() || files::is_standard(path) {
             return Err(Error::new(format!(
-                "cannot replace {}: it is no regular file with a name; give --in-place files or directories",
+                "cannot replace {}: it is not a regular file with a name; give --in-place files or directories",
                 input.origin.name()
             )));
         }
@@ -116,7 +116,7 @@ impl ReplacedFile {
             return Ok(());
         }
         Err(Error::new(format!(
-            "cannot replace {}: somebody wrote to it since this run began; it stays as it is, so run the command again",
+            "cannot replace {}: another program changed it during this run; run the command again",
             self.name
         )))
     }
@@ -222,13 +222,13 @@ mod tests {
         assert!(fails(replaced(&path).begin(), "another run is writing to it"));
         assert!(fails(OutputTarget::open(Some(&path), None, [], []), "another run is writing to it"));
         fs::write(&path, "older and newer").unwrap();
-        assert!(fails(new.publish(), "somebody wrote to it"));
+        assert!(fails(new.publish(), "another program changed it"));
         // Another file under the name, of the same size.
         let mut late = replaced(&path);
         let (new, _output) = pending(&path);
         fs::rename(file(folder.path(), "other", "newer and older"), &path).unwrap();
-        assert!(fails(new.publish(), "somebody wrote to it"));
-        assert!(fails(late.begin(), "somebody wrote to it"));
+        assert!(fails(new.publish(), "another program changed it"));
+        assert!(fails(late.begin(), "another program changed it"));
         assert_eq!(
             (fs::read_to_string(&path).unwrap(), names(folder.path())),
             ("newer and older".into(), vec!["file".into()])

@@ -60,8 +60,9 @@ pub fn parts(text: &str) -> Result<PartNumbers, &'static str> {
         return Ok(PartNumbers::All);
     }
     let numbers = text.split(',').map(|number| number.parse().ok().filter(|number| *number > 0));
-    let mut numbers: Vec<usize> =
-        numbers.collect::<Option<_>>().ok_or("give the numbers of parts of the key, from 1 on, such as 1 or 1,3")?;
+    let mut numbers: Vec<usize> = numbers
+        .collect::<Option<_>>()
+        .ok_or("give the numbers of parts of the key, starting at 1, such as 1 or 1,3")?;
     numbers.sort_unstable();
     numbers.dedup();
     Ok(PartNumbers::Some(numbers))
@@ -118,7 +119,7 @@ impl LineEnd {
 /// Parses the character that escapes quotes in CSV.
 pub fn escape(text: &str) -> Result<u8, &'static str> {
     match text.as_bytes() {
-        [b'"'] => Err("two quotes are one that is text without it"),
+        [b'"'] => Err("a doubled quote needs no --escape"),
         &[byte] | &[byte @ b'\\', b'\\'] if byte.is_ascii_graphic() => Ok(byte),
         _ => Err("give one visible character of ASCII, such as '\\'"),
     }

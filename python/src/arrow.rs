@@ -160,7 +160,7 @@ fn pandas_error(py: Python<'_>, error: PyErr) -> PyErr {
         return error;
     }
     let said = error.value(py);
-    let told = PyTypeError::new_err(format!("no Arrow array can be made of it: {said}; give a list of the keys"));
+    let told = PyTypeError::new_err(format!("it cannot be read as an Arrow array: {said}; give a list of the keys"));
     told.set_cause(py, Some(error));
     told
 }
@@ -387,7 +387,7 @@ fn refuse_nulls(array: &dyn Array, first: usize) -> PyResult<()> {
 }
 
 fn null(row: usize) -> PyErr {
-    PyValueError::new_err(format!("keys[{row}]: a null is no key; drop nulls first, or fill them"))
+    PyValueError::new_err(format!("keys[{row}]: a null is not a key; drop nulls first, or fill them"))
 }
 
 /// The hashes of a dictionary's values, so that each is hashed once; and the same for the columns of a struct.

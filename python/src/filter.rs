@@ -264,7 +264,7 @@ impl Filter {
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         let keys = detach(py, |detached| self.set.keys(detached))?.round();
         if !keys.is_finite() {
-            return Err(PyValueError::new_err("all bits are set: the number of keys can't be told"));
+            return Err(PyValueError::new_err("all bits are set: the number of keys cannot be told"));
         }
         Ok(keys as usize)
     }

@@ -75,9 +75,9 @@ fn hash_other(hasher: &KeyHasher, key: &Bound<'_, PyAny>, depth: usize) -> Resul
             return Err(PyRecursionError::new_err(error).into());
         }
         let mut members = tuple.iter_borrowed().map(|member| hash_nested(hasher, &member, depth + 1));
-        let first = members
-            .next()
-            .unwrap_or_else(|| Err(PyValueError::new_err("an empty tuple is no key: give one with a member").into()))?;
+        let first = members.next().unwrap_or_else(|| {
+            Err(PyValueError::new_err("an empty tuple is not a key: give one with a member").into())
+        })?;
         members.try_fold(first, |hash, member| Ok(hasher.combine(hash, member?)))
     } else if let Some(bytes) = attached(key.py(), || buffer(key))? {
         Ok(hasher.bytes(&bytes))

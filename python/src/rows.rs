@@ -90,7 +90,7 @@ fn hash(
             hashed.map_err(|refused| PyTypeError::new_err(refused.to_string()))?;
             if let (Nulls::Fail, Some(first)) = (nulls, without.first()) {
                 return Err(PyValueError::new_err(format!(
-                    "row {first}: its key has a null; say with nulls what becomes of it"
+                    "row {first}: its key has a null; use nulls to choose how to go on"
                 )));
             }
             signals.handle()?;

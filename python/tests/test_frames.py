@@ -416,9 +416,9 @@ def test_what_is_wrong_is_told() -> None:
     assert not seen
     no_frames: list[Any] = [pd.Index([1]), pd.Series([1]), pl.Series([1]), pa.array([1]), pa.chunked_array([[1]]), np.array([1])]
     for data in no_frames:
-        with pytest.raises(TypeError, match="is no frame: give a DataFrame"):
+        with pytest.raises(TypeError, match="is not a frame: give a DataFrame"):
             bloomline.dedup(data)
-    with pytest.raises(TypeError, match=r"inputs\[0\] is of type dict and no path: .*DataFrame"):
+    with pytest.raises(TypeError, match=r"inputs\[0\] is of type dict, not a path: .*DataFrame"):
         bloomline.dedup([{"a": 1}])  # type: ignore[call-overload]
     for data in (5, {"a": [1]}, b"a.csv"):
         with pytest.raises(TypeError, match="neither a frame nor files"):

@@ -205,15 +205,22 @@ messages! { RedisFilterError {
     Self::Name { name } => "the name {name:?} is not valid: give 1 to 200 bytes without braces and control characters",
     Self::Url { reason } => "the address of the server is not valid: {reason}; give redis://HOST:PORT or rediss://USER:PASSWORD@HOST:PORT",
     Self::Certificate { reason } => "the certificates are not valid: {reason}; give the text of PEM files, such as one that begins with -----BEGIN CERTIFICATE-----",
-    Self::Ended => "the call was told to end before all keys were answered: insert the batch again",
+    Self::Ended => "the call was cancelled before all keys were answered: insert the batch again",
     Self::NotFound { name } => "the server has no filter {name:?}: create it with expected keys and a false-positive rate",
-    Self::Gone { name, key } => "the filter {name:?} is gone or lost a part, and keys of that count as new again: {key:?} was deleted, evicted or lost by the server; mend that (maxmemory-policy noeviction, appendonly yes), and start again, with the keys that are left",
-    Self::Replaced { name, key } => "the filter {name:?} is not the one that was opened: it was deleted and made anew, as {key:?} shows; end the clients of the old one, and start again",
-    Self::Remains { name } => "the server has keys of a filter {name:?} and not its description, which was evicted or lost: end its clients and remove what is left (bloomline redis delete, RedisBloomFilter::remove), or choose another name",
-    Self::LeftOver { name, key } => "the key {key:?} is of an earlier filter {name:?}, and would hide keys of this one: end the clients of the earlier one and make the filter anew (bloomline redis delete, RedisBloomFilter::remove), or choose another name",
+    Self::Gone { name, key } => "the filter {name:?} is gone or has lost a part, whose keys would count as new again: the server \
+         deleted, evicted or lost {key:?}; prevent that (maxmemory-policy noeviction, appendonly yes), and start again with the \
+         keys that remain",
+    Self::Replaced { name, key } => "the filter {name:?} is not the one that was opened: it was deleted and created again, as \
+         {key:?} shows; stop the clients of the old one, and start again",
+    Self::Remains { name } => "the server has keys of a filter {name:?} but not its description, which was evicted or lost: stop \
+         its clients and remove what is left (bloomline redis delete, RedisBloomFilter::remove), or choose another name",
+    Self::LeftOver { name, key } => "the key {key:?} is of an earlier filter {name:?}, and would hide keys of this one: stop the \
+         clients of the earlier one and create the filter again (bloomline redis delete, RedisBloomFilter::remove), or choose \
+         another name",
     Self::Seed { name } => "the filter {name:?} has another seed than the one asked for: open it as it is, give the seed with which it was created, or choose another name",
     Self::Differs { name, field, ours, theirs } => "the filter {name:?} has {field} {theirs}, but {ours} was asked for: open it as it is, give the expected keys and rate with which it was created, or choose another name",
-    Self::Stages { name } => "the filter {name:?} grows or forgets, and only filters of one size are copied: save the servers' own files (BGSAVE)",
+    Self::Stages { name } => "the filter {name:?} cannot be copied, because it grows or forgets, and only filters of a fixed \
+         size are copied: save the servers' own files (BGSAVE)",
     Self::NotBloomline { key } => "the key {key:?} holds something that is not a bloomline filter: choose another name",
     Self::NewerVersion { name, found, newest } => "the filter {name:?} has format version {found}, but this build reads {newest} at most: update it",
     Self::OlderVersion { name, found, oldest } => "the filter {name:?} has format version {found}, from before the first release, and this build reads from version {oldest} on: delete it and insert its keys again",

@@ -205,7 +205,7 @@ impl RedisServer {
         if self.seeds.iter().all(|seed| matches!(seed.addr(), ConnectionAddr::TcpTls { .. })) {
             return Ok(());
         }
-        let reason = "certificates are for rediss:// alone, and nothing else is encrypted".to_owned();
+        let reason = "certificates are only for rediss://, because other connections are not encrypted".to_owned();
         Err(RedisFilterError::Url { reason })
     }
 

@@ -395,7 +395,7 @@ impl StageChain {
             Value::Array(parts) => parts.first().and_then(|seconds| redis::from_redis_value_ref(seconds).ok()),
             _ => None,
         };
-        let Some(server_time) = server_time else { return Err(self.key.refused("it does not tell the time")) };
+        let Some(server_time) = server_time else { return Err(self.key.refused("it does not return the time")) };
         let mut found = parse_stages(&self.key, list)?;
         if let Some((number, _)) = found.iter().find(|(number, stage)| !stages.fits(**number, stage.plan)) {
             return Err(self.key.refused(&format!("its stage {number} is not one of this filter")));
@@ -414,7 +414,7 @@ impl StageChain {
         found.retain(|number, stage| Some(*number) == newest || stages.is_queried(stage.opened, server_time));
         let bytes = found.values().fold(0u64, |sum, stage| sum.saturating_add(stage.plan.memory_bytes() as u64));
         if bytes > MAX_BYTES {
-            return Err(self.key.refused("its stages are larger together than a filter can be (16 TiB)"));
+            return Err(self.key.refused("its stages together are larger than a filter can be (16 TiB)"));
         }
         if found.is_empty() {
             return Ok(());

@@ -60,8 +60,9 @@ impl Topology {
         match answer {
             Value::ServerError(error) if is_not_clustered(&error) => Ok(Self::Single(answering.clone())),
             Value::ServerError(error) if error.details().is_some_and(|details| details.contains("unknown command")) => {
-                let message =
-                    format!("{error}; let CLUSTER have its name (rename-command), which says where the shards are");
+                let message = format!(
+                    "{error}; do not rename the command CLUSTER (rename-command), which reports where the shards are"
+                );
                 Err(RedisFilterError::Refused { node: answering.to_string(), message })
             }
             Value::ServerError(error) => Err(refusal(answering, &error)),

@@ -87,7 +87,7 @@ pub fn has_room(bytes: u64) -> bool {
 
 /// Returns the error for a file that needs more memory than is available.
 pub fn no_room(what: &str, bytes: u64) -> ParquetError {
-    ParquetError::General(format!("{what} would take {bytes} bytes of memory, which cannot be had"))
+    ParquetError::General(format!("{what} would take {bytes} bytes of memory, which the system does not have"))
 }
 
 #[cfg(test)]

@@ -143,7 +143,7 @@ fn encode(selected: &SelectedRows<'_>, group: usize, kept: usize, form: &FileSch
                         write(batch.column(0), &BooleanArray::from(mask.ok_or_else(more)?))?;
                     }
                     if done != wanted.len() {
-                        let message = format!("{done} rows are there, and its footer tells of {}", wanted.len());
+                        let message = format!("{done} rows were read, but its footer states {}", wanted.len());
                         return Err(ParquetError::General(message));
                     }
                 }
@@ -160,12 +160,14 @@ fn encode(selected: &SelectedRows<'_>, group: usize, kept: usize, form: &FileSch
 fn check(SelectedRows { rows, texts, compression, .. }: &SelectedRows<'_>, group: usize) -> io::Result<()> {
     for column in rows.table.metadata().row_group(group).columns() {
         let refused = match (column.column_type(), column.compression_codec()) {
-            (Type::INT96, _) => "its values are of the old type INT96, which is not written; make timestamps of them",
+            (Type::INT96, _) => {
+                "its values are of the old type INT96, which cannot be written; convert them to timestamps"
+            }
             _ if column.column_descr().converted_type() == ConvertedType::INTERVAL => {
-                "its values are intervals, which are written without their months; make texts or numbers of them"
+                "its values are intervals, which would be written without their months; convert them to texts or numbers"
             }
             (_, CompressionCodec::LZO) if compression.is_none() => {
-                "it is compressed by LZO, which is not written; give --compress"
+                "it is compressed by LZO, which cannot be written; give --compress"
             }
             _ => continue,
         };

@@ -237,7 +237,7 @@ impl PositionedFile {
 
     /// Refuses a truncated or encrypted file, and a footer that does not fit. Returns the footer's start and length.
     fn check_ends(&self) -> io::Result<(u64, u64)> {
-        let cut = || io::Error::other("the file is cut: it begins as Parquet and has no end of it");
+        let cut = || io::Error::other("the file is cut: it begins as Parquet, but does not end as Parquet");
         let mut end = [0; END];
         let at = self.length.checked_sub(END as u64).filter(|&at| at >= MAGIC.len() as u64).ok_or_else(cut)?;
         self.file.read_exact_at(&mut end, at)?;

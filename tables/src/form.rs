@@ -79,7 +79,8 @@ impl FileSchema {
     pub fn check(&self, other: &Self, name: &str) -> Result<()> {
         match self.difference(other) {
             Some(column) => Err(io::Error::other(format!(
-                "the column {column:?} of {name} is another one than in the inputs before it; give --output-dir, or inputs of one schema"
+                "the column {column:?} of {name} differs from the one in the inputs before it; give --output-dir, or inputs of \
+                 one schema"
             ))),
             None => Ok(()),
         }

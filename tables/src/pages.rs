@@ -73,7 +73,7 @@ impl CheckedPages {
         match &page {
             // Each value takes at least a byte.
             Some(Page::DictionaryPage { buf, num_values, .. }) if *num_values as usize > buf.len() => {
-                return Err(damaged(format!("a dictionary tells of {num_values} values in {} bytes", buf.len())));
+                return Err(damaged(format!("a dictionary claims {num_values} values in {} bytes", buf.len())));
             }
             Some(Page::DataPage { buf, num_values, encoding, rep_level_encoding, def_level_encoding, .. }) => {
                 let encodings = [rep_level_encoding, def_level_encoding];
@@ -120,7 +120,7 @@ fn check_values<'a>(bytes: impl FnOnce() -> Option<&'a [u8]>, encoding: Encoding
         }
         let (count, rest) = parse_delta_run(bytes, *whole).ok_or_else(cut)?;
         if count > values.into() {
-            return Err(damaged(format!("a page of {values} values tells of {count} lengths")));
+            return Err(damaged(format!("a page of {values} values claims {count} lengths")));
         }
         bytes = rest;
     }

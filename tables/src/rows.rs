@@ -94,7 +94,7 @@ impl TableReader {
         if read != range.len() {
             let place = Location { group: Some(group), column: None };
             return Err(io::Error::other(format!(
-                "{place}: {read} rows are there, and its footer tells of {}",
+                "{place}: {read} rows were read, but its footer states {}",
                 range.len()
             )));
         }
@@ -137,7 +137,7 @@ fn read(table: &Table, group: usize, mask: ProjectionMask, from: usize) -> Resul
 
 /// Returns the error for a row group with more rows than declared.
 pub fn more() -> ParquetError {
-    ParquetError::General("it has more rows than its footer tells of".to_owned())
+    ParquetError::General("it has more rows than its footer states".to_owned())
 }
 
 /// Returns a reader for columns of a row group, batch by batch, from a row on.

@@ -165,7 +165,7 @@ pub fn check_schema(footer: &[u8]) -> Result<(), String> {
     match parsed {
         None => Err("its footer is damaged: the schema is cut".to_owned()),
         Some(()) if deepest > MAX_SCHEMA_DEPTH => {
-            Err(format!("its schema has {deepest} levels of columns; {MAX_SCHEMA_DEPTH} are the most"))
+            Err(format!("its schema has {deepest} levels of columns; the limit is {MAX_SCHEMA_DEPTH}"))
         }
         Some(()) => Ok(()),
     }

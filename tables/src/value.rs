@@ -188,9 +188,9 @@ pub fn check(kind: &DataType, texts: bool) -> io::Result<()> {
     // All types are listed, so that a type of a later Arrow is not mistaken for one that `push` writes.
     match kind {
         Utf8View | BinaryView => Ok(()),
-        _ if texts => Err(io::Error::other(format!(
-            "the column has values of the type {kind} and no texts; choose another column"
-        ))),
+        _ if texts => {
+            Err(io::Error::other(format!("the column has values of the type {kind}, not texts; choose another column")))
+        }
         Null | Boolean | Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | UInt64 => Ok(()),
         Float16 | Float32 | Float64 | Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..) => Ok(()),
         Utf8 | LargeUtf8 | Binary | LargeBinary | FixedSizeBinary(_) => Ok(()),

@@ -85,7 +85,7 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
 
 fn unread(source: io::Error) -> Error {
     Error::new(format!(
-        "the inputs have more lines than was estimated, and cannot be read again: {source}; give the number of distinct lines with -n"
+        "the inputs have more lines than estimated, and cannot be read again: {source}; give the number of distinct lines with -n"
     ))
 }
 

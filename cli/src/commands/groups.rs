@@ -146,10 +146,10 @@ impl GroupRequest {
         if *asked > 0 && without == asked {
             let what = if let KeepPolicy::Order(..) = self.keep { "string of the list" } else { "number or string" };
             let why = format!("groups without a {what} at {pointer:?} to choose by: all {asked}");
-            return vec![format!("{why}; the first of each stays, so check what --keep names")];
+            return vec![format!("{why}; the first line of each is kept, so check the value that --keep names")];
         }
         let mixed = (*mixed > 0).then(|| {
-            format!("groups with numbers and strings at {pointer:?}: {mixed}; of these a number stays before a string")
+            format!("groups with both numbers and strings at {pointer:?}: {mixed}; numbers are kept before strings")
         });
         let misled = misled.as_ref().map(|strings| {
             let [better, worse] = strings.each_ref().map(|string| String::from_utf8_lossy(string));

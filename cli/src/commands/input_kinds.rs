@@ -79,7 +79,9 @@ pub fn check_name_of_manifest(manifest: &Path) -> Result<(), Error> {
 }
 
 fn other_format(output: &Path, written: &str, ending: &str, remedy: &str) -> Error {
-    Error::new(format!("cannot write {written} to {output:?}: by .{ending} its name claims another format; {remedy}"))
+    Error::new(format!(
+        "cannot write {written} to {output:?}: its ending .{ending} stands for another format; {remedy}"
+    ))
 }
 
 /// Returns the extension of a name in lower case, without its dot.

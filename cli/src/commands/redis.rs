@@ -242,7 +242,7 @@ fn delete(options: &DeleteOptions) -> Result<(), Error> {
     match RedisBloomFilter::remove(&address.server, address.name)? {
         true => Ok(()),
         false => Err(Error::new(format!(
-            "the server has no filter {:?}, and nothing was removed; bloomline redis list tells which there are",
+            "the server has no filter {:?}, and nothing was removed; list the filters with bloomline redis list",
             address.name
         ))),
     }

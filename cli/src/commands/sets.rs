@@ -37,12 +37,12 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
     let format = key.format(reading.end());
     if let Some(option) = options.option_behind() {
         return Err(Error::new(format!(
-            "there is no file {option:?}: what follows \"--\" are the files of NEW, so give options before it"
+            "there is no file {option:?}: arguments after \"--\" are the files of NEW, so give options before it"
         )));
     }
     if options.reads_standard_input_twice() {
         return Err(Error::new(
-            "standard input cannot be read for OLD and for NEW at once; name a file for one of them, such as `OLD -- NEW`",
+            "standard input cannot be read for both OLD and NEW; name a file for one of them, such as `OLD -- NEW`",
         ));
     }
     let mut own: Vec<PathBuf> = reading.list().map(Path::to_owned).into_iter().collect();
@@ -55,7 +55,7 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
     hints::give(&[&old, &new], reading.end(), &rule, select.quiet);
     let reads_terminal = options.may_lack_dashes() && io::stdin().is_terminal();
     if reads_terminal && !select.quiet {
-        tell(&options.dashes("it waits for lines of NEW from the terminal"));
+        tell(&options.dashes("waiting for lines of NEW from the terminal"));
     }
     let prints = !select.any && !select.total;
     if prints {

@@ -143,7 +143,7 @@ impl Job {
     fn outside(&self, checkpoint: &Checkpoint) -> Option<String> {
         let Checkpoint { input, offset, lines, shards, .. } = checkpoint;
         let count = self.inputs.len();
-        let beyond = |what: &str, is: u64, most: u64| Some(format!("{what} is {is}, and at most {most} can be"));
+        let beyond = |what: &str, is: u64, most: u64| Some(format!("{what} is {is}, but can be {most} at most"));
         if *input > count {
             return beyond("the number of inputs that are read", *input as u64, count as u64);
         }
@@ -171,7 +171,7 @@ impl Job {
         let listed = |names: &[String]| if names.is_empty() { "nothing".to_owned() } else { names.join(" and ") };
         let on_error = |job: &Self| job.on_error.clone().unwrap_or_else(|| "fail".to_owned());
         let other =
-            |what: &str, then: &str, now: &str| Some(format!("it belongs to a run with {what} {then}, and not {now}"));
+            |what: &str, then: &str, now: &str| Some(format!("it belongs to a run with {what} {then}, not {now}"));
         if let Some((then, now)) = names(self).iter().zip(&names(now)).find(|(then, now)| then != now) {
             return other("the input", then, now);
         }
@@ -354,14 +354,15 @@ impl Checkpoints {
             (false, true) => return Ok(None),
             (false, false) => {
                 return Err(Error::new(format!(
-                    "cannot resume: this run is whole, and the state {state:?} is not the one that it or a later run left, so it may \
-                     lack its lines; put that state back, or give --force to empty the outputs and run again with this state"
+                    "cannot resume: this run is complete, but the state {state:?} was not saved by it or by a later run, so it \
+                     may lack lines; restore the state that was, or give --force to erase the outputs and run again with this \
+                     state"
                 )));
             }
             (true, true) => {
                 return Err(Error::new(format!(
-                    "nothing is left to do: this run with the state {state:?} is whole already, and --force would lose its lines, \
-                     which this state keeps from being printed again; leave out --force, or remove the state to start over"
+                    "nothing is left to do: this run with the state {state:?} is already complete, and --force would erase its \
+                     lines, which this state keeps from being printed again; leave out --force, or remove the state to start over"
                 )));
             }
             (true, false) => {}
@@ -373,8 +374,8 @@ impl Checkpoints {
         let gone = self.written.iter().find(|path| !path.exists()).cloned();
         let differs = || {
             Error::new(format!(
-                "cannot resume: this run is whole, and {} is not as it left it; put it back from a copy, or begin anew with another \
-                 state than {state:?}, which knows its lines",
+                "cannot resume: this run is complete, but {} was changed since; restore it from a copy, or start over with \
+                 another state, because {state:?} has its lines",
                 self.contents.job.outputs.join(" and ")
             ))
         };

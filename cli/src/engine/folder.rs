@@ -112,15 +112,16 @@ pub fn check(output: &AtomicFile, reached: &InputProgress, goes_on: bool, resume
     let AtomicFile { whole, part, .. } = output;
     if !reached.whole && whole.symlink_metadata().is_ok() {
         return Err(Error::new(format!(
-            "refusing to overwrite {whole:?}: an earlier run wrote it; {resume}write to another folder, or give --force to lose it"
+            "refusing to overwrite {whole:?}: an earlier run wrote it; {resume}write to another folder, or give --force to \
+             replace it"
         )));
     }
     let begun = if reached.whole { 0 } else { reached.output };
     match part.symlink_metadata() {
         // A run never leaves a link.
         Ok(there) if !there.is_file() || there.len() > 0 && !goes_on => Err(Error::new(format!(
-            "refusing to overwrite {part:?}: it is there already, and no output that this run knows; {resume}move it, write to another \
-             folder, or give --force to lose it"
+            "refusing to overwrite {part:?}: it exists, and is not an output that this run continues; {resume}move it, write to \
+             another folder, or give --force to replace it"
         ))),
         there => match there.map_or(0, |there| there.len()) {
             have if have < begun => Err(shorter(&name(part), have, begun)),
@@ -172,8 +173,8 @@ pub fn outputs(
                 Entry::Occupied(taken) => {
                     let (first, second) = (taken.get().origin.name(), input.origin.name());
                     return Err(Error::new(format!(
-                        "cannot write to {:?}: it would be the output of both {first} and {second}; name inputs whose outputs have \
-                         names of their own, or run them apart",
+                        "cannot write to {:?}: it would be the output of both {first} and {second}; name inputs whose outputs \
+                         have different names, or run the command for each",
                         output.whole
                     )));
                 }
@@ -186,8 +187,8 @@ pub fn outputs(
         if let Some((output, first)) = folders.filter_map(|folder| names.get_key_value(folder)).next() {
             let (first, second) = (first.origin.name(), input.origin.name());
             return Err(Error::new(format!(
-                "cannot write to {output:?}: it would be the output of {first}, and a folder for that of {second}; name inputs whose \
-                 outputs have names of their own, or run them apart"
+                "cannot write to {output:?}: it would be the output of {first} and a folder for the output of {second}; name \
+                 inputs whose outputs have different names, or run the command for each"
             )));
         }
     }
@@ -247,7 +248,7 @@ mod tests {
             [(&["x.part/y", "x"][..], None), (&["x", "x.part/y/z"], None), (&["x.gz", "x/y"], Some(Coding::Plain))]
         {
             let error = placed(files, &["."], compression).unwrap_err().to_string();
-            assert!(error.contains("and a folder for that of"), "{files:?}: {error}");
+            assert!(error.contains("and a folder for the output of"), "{files:?}: {error}");
         }
         placed(&["x.gz", "x/y", "x.parts/z"], &["."], None).unwrap();
     }

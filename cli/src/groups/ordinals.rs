@@ -74,8 +74,8 @@ impl OrdinalsAgain {
 /// Returns the error for inputs that differ from the first reading.
 pub fn changed() -> Error {
     Error::new(
-        "an input changed between the two times that it was read, so what was printed may be wrong; copy the inputs first, or give \
-         them by a pipe",
+        "an input changed between its first and second reading, so the output may be wrong; copy the inputs first, or pipe them \
+         in",
     )
 }
 

@@ -345,7 +345,7 @@ fn grow(buffer: &mut Vec<u8>, by: usize, had: usize) -> io::Result<()> {
     // Doubling seldom has to move the buffer, but may exceed the memory. The rest of the program needs some memory, too.
     let reserved = buffer.try_reserve(by).or_else(|_| buffer.try_reserve_exact(by));
     if reserved.and_then(|()| Vec::<u8>::new().try_reserve_exact(LEFT)).is_err() {
-        let why = format!("the next line has more than {had} bytes, and memory for more cannot be had");
+        let why = format!("the next line has more than {had} bytes, and there is no memory for more");
         return Err(io::Error::new(io::ErrorKind::OutOfMemory, why));
     }
     buffer.resize(buffer.len() + by, 0);

@@ -30,8 +30,7 @@ impl FileSource {
         copied.map_err(|source| {
             // An `Error`, because the input itself is not at fault.
             io::Error::other(Error::new(format!(
-                "cannot keep a copy of a pipe in a temporary file, to read it twice: {source}; {}, or name a file in the place of the \
-                 pipe",
+                "cannot copy a pipe, which is read twice, to a temporary file: {source}; {}, or name a file instead of the pipe",
                 remedy(&source, TMPDIR)
             )))
         })
@@ -78,7 +77,7 @@ pub fn open(mut file: FileSource, start: u64, buffer: usize) -> io::Result<Box<d
 /// Fails if `start` is beyond contents of `len` bytes. One byte more is allowed, because the last line gets an end.
 fn check_start(len: u64, start: u64) -> io::Result<()> {
     if start > len.saturating_add(1) {
-        let why = format!("its contents have {len} bytes, and the checkpoint is at {start}");
+        let why = format!("its contents have {len} bytes, but the checkpoint is at byte {start}");
         return Err(io::Error::new(io::ErrorKind::UnexpectedEof, why));
     }
     Ok(())

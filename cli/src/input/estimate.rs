@@ -52,7 +52,7 @@ pub fn estimate_inputs(
         let Some(size) = input.size else { return Ok(Err(input.origin.name().to_owned())) };
         let failed = |source| {
             let remedy =
-                remedy(&source, "choose with --on-error how to go on, or give the number of distinct lines with -n");
+                remedy(&source, "use --on-error to choose how to go on, or give the number of distinct lines with -n");
             Error::new(format!("cannot estimate how many lines {} has: {source}; {remedy}", input.origin.name()))
         };
         if let Some(table) = input.table {

@@ -53,7 +53,7 @@ impl NamedPaths<'_> {
                 let listed = self.listed(list)?;
                 if listed.is_empty() {
                     let error = format!(
-                        "no input is named in {}, the list of --files-from; name one on each line",
+                        "{}, the list of --files-from, names no input; write one name on each line",
                         files::input_name(list)
                     );
                     leave_out(&mut left_out, Error::new(error), go_on)?;
@@ -61,7 +61,7 @@ impl NamedPaths<'_> {
                 named.extend(listed);
                 if files::is_standard(list) && named.iter().any(|path| files::is_standard(path)) {
                     return Err(Error::new(
-                        "standard input cannot be an input and the list of --files-from at once; name another file for one of them",
+                        "standard input cannot be both an input and the list of --files-from; name another file for one of them",
                     ));
                 }
             }
@@ -86,8 +86,8 @@ impl NamedPaths<'_> {
             let (mut found, errors) = self.walk(path, own);
             if found.is_empty() && errors.is_empty() {
                 let error = format!(
-                    "no file is found in the directory {path:?}; see --glob, --hidden and --follow for what is left out; files that \
-                     the run writes, and tests and OLD, are not inputs either"
+                    "the directory {path:?} has no input files; check --glob, --hidden and --follow, and note that outputs of \
+                     this run, tests and files of OLD are not inputs"
                 );
                 leave_out(&mut left_out, Error::new(error), go_on)?;
             }
@@ -112,7 +112,8 @@ impl NamedPaths<'_> {
         read.map_err(files::cannot_open(&name))?;
         if self.list_end != 0 && bytes.contains(&0) {
             return Err(Error::new(format!(
-                "cannot read {name}, the list of --files-from: there are NULs in it; give --files0-from if they end names"
+                "cannot read {name}, the list of --files-from: it contains NUL bytes; give --files0-from if its names end with \
+                 NUL"
             )));
         }
         let names = bytes.split(|&byte| byte == self.list_end).filter(|name| !name.is_empty());
@@ -139,8 +140,8 @@ impl NamedPaths<'_> {
                     let input = files::name(error.path().unwrap_or(folder));
                     errors.push(match error.loop_ancestor() {
                         Some(folder) => Error::new(format!(
-                            "cannot follow {input}: it leads back to {folder:?}, which it is in; remove the link, or leave out \
-                             --follow"
+                            "cannot follow {input}: it leads back to {folder:?}, which contains it; remove the link, or leave \
+                             out --follow"
                         )),
                         None => files::cannot_open(&input)(own_words(error)),
                     });
@@ -158,7 +159,7 @@ pub fn leave_out(left_out: &mut Vec<String>, error: Error, go_on: bool) -> Resul
     if !go_on {
         return Err(error);
     }
-    left_out.push(format!("{error}; continued without it"));
+    left_out.push(format!("{error}; it is skipped"));
     Ok(())
 }
 

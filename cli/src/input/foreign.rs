@@ -140,25 +140,24 @@ pub fn detect_file(path: &Path, head: &[u8], end: u8) -> Option<&'static str> {
 pub fn refused(format: &'static str) -> io::Error {
     let why = match format {
         "tar" => {
-            "it is an archive of tar, which has files and no lines; unpack it, or give its files on standard input by \
-             `tar -xOf FILE |`, or"
+            "it is a tar archive, which contains files, not lines; unpack it, pipe its files in with `tar -xOf FILE |`, or"
         }
         TABLE if table::FORMAT.is_some() => {
-            "it is Parquet, which is read from files that are not compressed as a whole; name such a file, or"
+            "it is Parquet, which is read only from files that are not compressed as a whole; name such a file, or"
         }
         TABLE => {
             "it is Parquet, which this build does not read; build it with `cargo build --release -p bloomline-cli --features \
              parquet`, or"
         }
-        "gzip" | "zstd" | "xz" | "bzip2" | "lz4" => &format!(
-            "what is compressed in it is compressed once more, by {format}; undo one of the two and give the rest by a pipe, or"
-        ),
+        "gzip" | "zstd" | "xz" | "bzip2" | "lz4" => {
+            &format!("it is compressed twice, first by {format}; decompress it once and pipe the result in, or")
+        }
         _ => &format!(
-            "it is in the format of {format}, which is not supported; make lines of it, plain or compressed by gzip, zstd, xz, bzip2 \
-             or lz4, or"
+            "it is in the format of {format}, which is not supported; convert it to lines, plain or \
+             compressed by gzip, zstd, xz, bzip2 or lz4, or"
         ),
     };
-    io::Error::new(io::ErrorKind::Unsupported, format!("{why} give --binary to take its bytes for lines"))
+    io::Error::new(io::ErrorKind::Unsupported, format!("{why} give --binary to read its bytes as lines"))
 }
 
 /// True if a byte is found that does not occur in text.

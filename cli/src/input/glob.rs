@@ -120,13 +120,12 @@ fn parse(rest: &mut &[char], in_braces: bool) -> Result<Vec<GlobPart>, &'static 
             ('*', ['*', ',' | '}', ..]) if before == '/' && in_braces => (GlobPart::All, 1),
             ('*', _) => (GlobPart::Star, 0),
             ('?', _) => (GlobPart::Any, 0),
-            ('[', _) => {
-                class(after).ok_or("a class is unclosed, or its range ends before it begins; for [ itself, give [[]")?
-            }
+            ('[', _) => class(after)
+                .ok_or("a class is not closed, or a range in it runs backwards; for a literal [, write [[]")?,
             ('{', _) => (either(rest)?, 0),
-            ('}', _) => return Err("a } has no { before it; for } itself, give [}]"),
+            ('}', _) => return Err("a } has no { before it; for a literal }, write [}]"),
             ('\\', [escaped, ..]) => (GlobPart::One(*escaped), 1),
-            ('\\', []) => return Err("a backslash is before nothing; for one itself, give two"),
+            ('\\', []) => return Err("it ends in a backslash; for a literal backslash, write two"),
             (one, _) => (GlobPart::One(*one), 0),
         };
         before = if length > 0 { after[length - 1] } else { *first };
@@ -141,7 +140,7 @@ fn either(rest: &mut &[char]) -> Result<GlobPart, &'static str> {
     let mut choices = Vec::new();
     loop {
         choices.push(parse(rest, true)?);
-        let (&end, after) = rest.split_first().ok_or("a { is unclosed; for { itself, give [{]")?;
+        let (&end, after) = rest.split_first().ok_or("a { is not closed; for a literal {, write [{]")?;
         *rest = after;
         if end == '}' {
             choices.retain(|choice| !choice.is_empty());
@@ -246,14 +245,14 @@ mod tests {
     #[test]
     fn what_is_unclosed_is_refused() {
         for (glob, reason) in [
-            ("{a", "a { is unclosed"),
+            ("{a", "a { is not closed"),
             ("a}", "a } has no { before it"),
-            ("{a,{b}", "a { is unclosed"),
-            ("[a", "a class is unclosed"),
-            ("[", "a class is unclosed"),
-            ("[]", "a class is unclosed"),
-            ("[b-a]", "its range ends before it begins"),
-            (r"a\", "a backslash is before nothing"),
+            ("{a,{b}", "a { is not closed"),
+            ("[a", "a class is not closed"),
+            ("[", "a class is not closed"),
+            ("[]", "a class is not closed"),
+            ("[b-a]", "a range in it runs backwards"),
+            (r"a\", "it ends in a backslash"),
         ] {
             let error = glob.parse::<Glob>().unwrap_err();
             assert!(error.contains(reason), "{glob}: {error}");

@@ -18,14 +18,15 @@ const PEEK: usize = 1 << 14;
 const SHOWN: usize = 300;
 
 /// The end of the message for a key that depends on the order of columns.
-pub const BY_PLACE: &str = "or give all fields of the key by -f NAME: columns that move are found by their names alone";
+pub const BY_PLACE: &str =
+    "or name all fields of the key with -f NAME, because columns in another order are found only by name";
 
 /// The end of the message for one output.
-pub const ONE: &str = "for one output has one header";
+pub const ONE: &str = "because one output has one header";
 
 /// The end of the message for one output, if several outputs are possible.
-pub const ONE_OR_OWN: &str =
-    "for one output has one header; with --output-dir or --in-place each input keeps its own, if the key is by -f NAME";
+pub const ONE_OR_OWN: &str = "because one output has one header; with --output-dir or --in-place each input keeps its own, if -f \
+                               names the fields of the key";
 
 /// The header that inputs must have, once the first is known.
 pub struct ExpectedHeader {
@@ -102,6 +103,6 @@ pub fn check(expected: &ExpectedHeader, header: &[u8], name: &str, format: &Line
     }
     let (header, FirstHeader { name: first, text: first_header, .. }, remedy) = (header.text, first, expected.remedy);
     Err(io::Error::other(format!(
-        "its header is {header:?}, and that of {first} is {first_header:?}: make them the same, {remedy}"
+        "its header is {header:?}, but the header of {first} is {first_header:?}; give both the same header, {remedy}"
     )))
 }

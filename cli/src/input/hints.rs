@@ -46,12 +46,12 @@ fn of_input(input: &Input, end: u8, rule: &KeyRule) -> Option<String> {
         KeyPart::Fields { split: FieldSplit::At(delimiter), .. }
             if is_named(input, "csv") && **delimiter == *b"\t" && !has(b'\t') =>
         {
-            has(b',').then(|| format!("fields are split at tabs, and {name} has none; give --csv, or -d ','"))
+            has(b',').then(|| format!("fields are split at tabs, but {name} has none; give --csv, or -d ','"))
         }
         KeyPart::Fields { split: FieldSplit::Csv(csv), .. }
             if is_named(input, "tsv") && csv.delimiter == b',' && has(b'\t') =>
         {
-            Some(format!("fields are split at commas, and {name} has tabs; give -d '\\t'"))
+            Some(format!("fields are split at commas, but {name} has tabs; give -d '\\t'"))
         }
         _ => None,
     }
@@ -78,7 +78,7 @@ fn of_records(mut contents: impl Read, input: &Input, end: u8, rule: Option<&Key
     contents.by_ref().take(WARC.len() as u64).read_to_end(&mut head)?;
     if head == WARC {
         return Ok(Some(format!(
-            "{name} is a WARC, and its records are no lines; make a line of each, such as JSON, first"
+            "{name} is a WARC file, whose records are not lines; convert each record to a line first, such as JSON"
         )));
     }
     let has_lines =
@@ -89,7 +89,7 @@ fn of_records(mut contents: impl Read, input: &Input, end: u8, rule: Option<&Key
         _ => return Ok(None),
     };
     let is_open = has_open_lines(BufReader::with_capacity(HEAD as usize, head.chain(contents)), end)?;
-    Ok(is_open.then(|| format!("records of {name} seem to go on over ends of lines, in quotes; give {advice}")))
+    Ok(is_open.then(|| format!("quoted fields of {name} seem to contain ends of lines; give {advice}")))
 }
 
 /// True if two lines have an odd number of quotes. A single one may be text.

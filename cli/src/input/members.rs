@@ -91,7 +91,7 @@ impl<R: BufRead> MemberDecoder for GzDecoder<R> {
         if zeros > 0 && !is_last {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                "after the zeros that end a gzip file comes something else",
+                "the zeros at the end of a gzip file are followed by other data",
             ));
         }
         Ok(is_last)

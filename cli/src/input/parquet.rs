@@ -46,7 +46,7 @@ impl Format for Parquet {
         }
         let table = tables::TableReader::open(source, done, &wanted)?;
         if has_fields {
-            let message = "it is Parquet, and has columns where lines have fields; give --column";
+            let message = "it is Parquet, which has columns instead of fields; give --column";
             return Err(io::Error::other(message));
         }
         Ok(Box::new(table))
@@ -146,7 +146,7 @@ impl Rows for tables::Rows {
         };
         let failed = |source| {
             let name = self.name();
-            Error::new(format!("cannot read {name}: {source}; nothing more is written, so leave this file out"))
+            Error::new(format!("cannot read {name}: {source}; the run cannot go on, so leave this file out"))
         };
         encode().map(|group| Box::new(group) as Box<dyn Group>).map_err(failed)
     }

@@ -72,26 +72,28 @@ impl fmt::Display for KeyError {
                     "the header has {name:?} twice, as fields {first} and {second}; give one of these numbers with -f"
                 )
             }
-            Self::Quote { has_escape } => write!(f, "a quoted field does not end; {}", quotes(*has_escape)),
+            Self::Quote { has_escape } => write!(f, "a quoted field is not closed; {}", quotes(*has_escape)),
             Self::BehindQuote { field, has_escape } => {
-                write!(f, "behind the quote that ends field {field} comes text; {}", quotes(*has_escape))
+                write!(f, "text follows the closing quote of field {field}; {}", quotes(*has_escape))
             }
-            Self::Amid { field } => write!(f, "there is a quote amid field {field}; {}", quotes(false)),
+            Self::Amid { field } => write!(f, "there is a quote inside field {field}; {}", quotes(false)),
             Self::Columns { fields, columns } => {
-                write!(f, "it has {fields} fields, and the header has {columns}; {}", quotes(false))
+                write!(f, "it has {fields} fields, but the header has {columns}; {}", quotes(false))
             }
             Self::Utf8(error) => write!(f, "not UTF-8: {error}"),
             Self::Json(unreadable) => unreadable.fmt(f),
             Self::Null => f.write_str("the key has a null"),
             Self::NoValue { pointer } => write!(f, "there is no value at {pointer:?}"),
-            Self::NoString { pointer } if pointer.is_empty() => f.write_str("the value is no string, and so no URL"),
-            Self::NoString { pointer } => write!(f, "the value at {pointer:?} is no string, and so no URL"),
-            Self::NoText { pointer } => write!(f, "the value at {pointer:?} is no string, and so no text"),
+            Self::NoString { pointer } if pointer.is_empty() => {
+                f.write_str("the value is not a string, so it is not a URL")
+            }
+            Self::NoString { pointer } => write!(f, "the value at {pointer:?} is not a string, so it is not a URL"),
+            Self::NoText { pointer } => write!(f, "the value at {pointer:?} is not a string, so it is not a text"),
             Self::NoObject => {
-                f.write_str("the line is no JSON object, and has no place for what --annotate or --count adds")
+                f.write_str("the line is not a JSON object, so --annotate or --count cannot add a member to it")
             }
             Self::Url(error) => write!(f, "not an absolute URL: {error}"),
-            Self::Memory { bytes } => write!(f, "memory for a key of a line of {bytes} bytes cannot be had"),
+            Self::Memory { bytes } => write!(f, "there is no memory for the key of a line of {bytes} bytes"),
         }
     }
 }

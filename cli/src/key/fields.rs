@@ -98,8 +98,8 @@ impl FromStr for FieldSelector {
         };
         let range = range.filter(|(first, last)| last.is_none_or(|last| *first <= last));
         range.map(|(first, last)| Self::Numbers(first, last)).ok_or(
-            "give the number of a field, from 1 on, or the first and the last of several, such as 2-4, 2- or -4; a filter's file \
-             is given with -s, --state",
+            "give the number of a field, starting at 1, or the first and the last of several, such as 2-4, 2- or -4; a filter's \
+             file is given with -s, --state",
         )
     }
 }

@@ -47,14 +47,14 @@ pub struct CorpusOptions {
     #[arg(long, value_name = "NAME", conflicts_with = "json_pointer", help_heading = "Duplicates")]
     column: Option<String>,
 
-    /// Unit that stays or goes.
+    /// Unit that is kept or removed.
     ///
-    /// A paragraph ends before the next newline, and is the default. A blank one is never a duplicate. Where the first paragraph is cut,
-    /// the blank ones before the next go with it.
+    /// A paragraph ends before the next newline, and is the default. A blank one is never a duplicate. If the first paragraph is
+    /// cut, the blank ones before the next are cut with it.
     #[arg(long, value_name = "UNIT", help_heading = "Duplicates")]
     by: Option<Unit>,
 
-    /// Compare units by grams of N words; 0 is exact text [default: 13]
+    /// Compare units by n-grams of N words; 0 compares exact text [default: 13]
     ///
     /// Words are those of UAX #29.
     #[arg(long, value_name = "N", help_heading = "Duplicates")]
@@ -62,7 +62,7 @@ pub struct CorpusOptions {
 
     /// Keep units of fewer words than this [default: 13, at most --ngram]
     ///
-    /// A unit of at least so many words, but fewer than those of --ngram, is one gram.
+    /// A unit of at least this many words, but fewer than --ngram, is one gram.
     #[arg(long, value_name = "WORDS", help_heading = "Duplicates")]
     min_ngram: Option<usize>,
 
@@ -88,24 +88,24 @@ pub struct CorpusOptions {
     #[arg(short, long, help_heading = "Duplicates")]
     ignore_case: bool,
 
-    /// What does not count where texts are compared, such as nfkc,case.
+    /// Differences that are ignored when texts are compared, such as nfkc,case.
     ///
-    /// Each unit is put into the form by itself, and what is printed stays as it is. White space between words never counts for
-    /// grams, so space and crlf are for exact texts. With --against the default is nfkc,case,ignorable,symbols,space, and text
-    /// includes ignorable.
+    /// Each unit is normalized by itself, and only for the comparison: the output keeps the original text. White space between
+    /// words never counts for grams, so space and crlf are for exact texts. With --against the default is
+    /// nfkc,case,ignorable,symbols,space, and text includes ignorable.
     #[arg(long, value_name = "LIST", value_enum, value_delimiter = ',', help_heading = "Duplicates")]
     normalize: Vec<Normal>,
 
     /// Find near duplicates: documents about this similar, such as 0.8.
     ///
-    /// SIMILARITY is the Jaccard index of the documents' sets of 5-grams of words. Signatures find them: at this similarity nearly
-    /// half, and 0.1 above it most. -n counts documents, and -p is the chance that a unique document is dropped. Some that are less
-    /// similar go too, which --exact keeps.
+    /// SIMILARITY is the Jaccard index of the documents' sets of 5-grams of words. Signatures find nearly half of them at this
+    /// similarity, and most at 0.1 above it. -n counts documents, and -p is the chance that a unique document is dropped. Some
+    /// less similar documents are dropped too, unless --exact is given.
     #[arg(long, value_name = "SIMILARITY", value_parser = rate, help_heading = "Duplicates")]
     #[arg(conflicts_with_all = ["by", "ngram", "min_ngram", "threshold", "at_least", "trim", "ignore_case", "like"])]
     pub near: Option<f64>,
 
-    /// Set the options of another tool's rules.
+    /// Set the options to the rules of another tool.
     ///
     /// Options on the command line override them.
     #[arg(long, value_name = "TOOL", help_heading = "Duplicates")]
@@ -120,56 +120,59 @@ pub struct CorpusOptions {
     #[command(flatten)]
     pub groups: GroupOptions,
 
-    /// Write into each document how often it came, as a member "count" at its end.
+    /// Write into each document how often it occurs, as a member "count" at its end.
     ///
-    /// A member of this name that is there goes. A table gets a column of this name, and is refused if it has one. The number is that
-    /// of this run.
+    /// An existing member of this name is replaced. A table gets a column of this name, and is refused if it already has one.
+    /// Only this run is counted.
     #[arg(short, long, alias = "counts", help_heading = "Output")]
     pub count: bool,
 
     /// Lose no document by mistake.
     ///
-    /// Whole documents that look alike are compared by 128-bit hashes. The inputs are read twice: --keep says what that takes. All this is
-    /// a part of --count, --pairs, --clusters and --keep, too. With a state, a document may still be taken for one of an earlier run.
+    /// Whole documents that look alike are compared by 128-bit hashes. The inputs are read twice; see --keep for the cost.
+    /// --count, --pairs, --clusters and --keep include this option. With a state, a document may still be mistaken for one of an
+    /// earlier run.
     ///
-    /// With --near, documents that may be similar are compared by their sets of grams, for which the inputs are read once more. Those that
-    /// similar pairs connect are one group.
+    /// With --near, documents that may be similar are compared by their sets of grams. For this, the inputs are read once more.
+    /// Documents that similar pairs connect form one group.
     #[arg(long, help_heading = "Duplicates")]
     pub exact: bool,
 
     /// Keep documents that have only white space left.
     ///
-    /// Without this option they are removed, as are those that were blank from the start, which only --frozen leaves.
-    /// With it, a whole document that is a duplicate stays too, without its text. Its --count is 0, because the one that stays counts it.
+    /// Without this option they are removed, and so are documents that were blank from the start, unless --frozen is given. With
+    /// it, a duplicate of a whole document is kept too, without its text. Its --count is 0, because the copy with the text counts
+    /// it.
     #[arg(long, help_heading = "Output")]
     keep_empty: bool,
 
     /// Cut nothing, and write into each line what would be cut.
     ///
-    /// A line gets the spans in bytes of the text, each with its share, and whether the document would go. A state remembers what
-    /// would stay.
+    /// Each line gets the spans of the text in bytes, each with its share, and whether the document would be dropped. A state
+    /// remembers what would be kept.
     #[arg(long, help_heading = "Output")]
     pub annotate: bool,
 
-    /// Remove what the texts below PATH have, and nothing else.
+    /// Remove only what also occurs in the texts of PATH.
     ///
-    /// PATH is a file or a directory, such as one of tests, and may be given several times. Its texts are at --json-pointer or --column,
-    /// too. A unit goes if a gram of it is in one of them, whatever its case, punctuation, symbols and spacing are; --threshold asks for
-    /// more, and --normalize for another form. Nothing goes by mistake. --by document, --threshold 0 and --min-ngram 5 are the defaults here. --glob leaves none of these files out.
+    /// PATH is a file or a directory, such as a test set, and may be given several times. Its texts are at --json-pointer or
+    /// --column, too. A unit is removed if one of its grams is in these texts, regardless of case, punctuation, symbols and
+    /// spacing; --threshold asks for more grams, and --normalize for another form. Nothing is removed by mistake. --by document,
+    /// --threshold 0 and --min-ngram 5 are the defaults here. --glob does not apply to these files.
     #[arg(long, value_name = "PATH", help_heading = "Duplicates")]
     #[arg(conflicts_with_all = ["near", "like", "state", "frozen", "resume"])]
     #[arg(conflicts_with_all = ["expected_keys", "fpr", "memory", "max_fpr", "when_full"])]
     pub against: Vec<PathBuf>,
 
-    /// With --against, write to FILE which documents had what of each text.
+    /// With --against, write to FILE which documents overlap with each text.
     ///
-    /// It has a line of JSON for each text below PATH, in their order.
+    /// It has a line of JSON for each text of PATH, in order.
     #[arg(long, value_name = "FILE", group = "reports", help_heading = "Output")]
     pub report: Option<PathBuf>,
 
-    /// Insert nothing: remove what the state holds.
+    /// Insert nothing: only remove what the state holds.
     ///
-    /// The state stays as it is.
+    /// The state is not changed.
     #[arg(long, help_heading = "Remembering")]
     #[arg(conflicts_with_all = ["shrink", "checkpoint", "resume", "wait"])]
     #[arg(conflicts_with_all = ["expected_keys", "fpr", "seed", "memory", "max_fpr", "when_full"])]
@@ -286,30 +289,34 @@ impl CorpusOptions {
             return conflict("standard input is --against and an input: name a file for one of them");
         }
         if self.normalize.contains(&Normal::None) && self.normalize.len() > 1 {
-            return conflict("--normalize none is for texts as they are: leave it out, or give it alone");
+            return conflict(
+                "--normalize none compares texts unchanged, without other steps: leave it out, or give it alone",
+            );
         }
         let spaces = self.normalize.iter().any(|switch| matches!(switch, Normal::Space | Normal::Crlf));
         if spaces && (rule.text.ngram > 0 || rule.near.is_some()) {
             return conflict(
-                "--normalize space and crlf are for exact texts, as white space between words never counts: leave them out, or add \
-                 --ngram 0",
+                "--normalize space and crlf are for exact texts, because n-grams ignore white space between words: leave them \
+                 out, or add --ngram 0",
             );
         }
         if self.annotate && rule.pointer.tokens().first().is_some_and(|name| name == MEMBER) {
             return conflict(&format!(
-                "--annotate replaces the member {MEMBER:?}, and the text is in it: name another --json-pointer, or rename the member"
+                "--annotate replaces the member {MEMBER:?}, which contains the text: name another --json-pointer, or rename the \
+                 member"
             ));
         }
         if self.count && rule.pointer.tokens().first().is_some_and(|name| name == COUNT) {
             return conflict(&format!(
-                "--count replaces the member {COUNT:?}, and the text is in it: name another --json-pointer, or rename the member"
+                "--count replaces the member {COUNT:?}, which contains the text: name another --json-pointer, or rename the \
+                 member"
             ));
         }
         if matches!(self.like, Some(Like::Dolma | Like::C4)) && rule.text.ngram > 0 {
             return conflict("--like dolma and c4 compare exact texts: leave out --ngram, or leave out --like");
         }
         if self.min_ngram.is_some() && rule.text.ngram == 0 {
-            return conflict("--min-ngram plays no part with --ngram 0: leave it out");
+            return conflict("--min-ngram has no effect with --ngram 0: leave it out");
         }
         if rule.text.ngram == 0 && !self.drop_document && (self.threshold.is_some() || self.at_least) {
             return conflict(
@@ -320,8 +327,8 @@ impl CorpusOptions {
         if let Some(min_ngram) = self.min_ngram.filter(|min_ngram| *min_ngram > rule.text.ngram) {
             let ngram = rule.text.ngram;
             return conflict(&format!(
-                "--min-ngram {min_ngram} is above --ngram {ngram}, and units of fewer words would be kept whatever their grams are: give \
-                 at most {ngram}"
+                "--min-ngram {min_ngram} is above --ngram {ngram}, so units with fewer words would always be kept: give at most \
+                 {ngram}"
             ));
         }
         if let Some(option) = self.asks_for_groups() {

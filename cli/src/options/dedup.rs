@@ -23,23 +23,23 @@ pub struct RunOptions {
 
     /// Write the lines of each input to a file of its own in FOLDER.
     ///
-    /// An output has the path that its input has below the folder which all inputs share. It is compressed as its name says. It
-    /// gets its name once it is whole; until then it ends in .part.
+    /// An output has the path of its input below the folder that all inputs share, and is compressed as its name says. Its name
+    /// ends in .part until it is complete.
     ///
-    /// Files are worked on side by side, and chance decides which of equal ones stays. With --in-order it is the first.
+    /// Files are processed in parallel, so any of equal lines may be the one that is kept. With --in-order it is the first.
     #[arg(long, value_name = "FOLDER", help_heading = "Output", conflicts_with = "output")]
     pub output_dir: Option<PathBuf>,
 
-    /// Replace each input by what stays of it.
+    /// Replace each input by what is kept of it.
     ///
-    /// The first of equal ones stays, in the order of the files. A file is replaced once its new contents are whole, and one from which
-    /// nothing goes stays as it is. It keeps its mode, its compression, and its owner where the process may give files away. A link
-    /// is followed to its file. A hard link becomes a file of its own. Extended attributes and access control lists are lost. A WARC is refused,
-    /// and so is, without --csv, a .csv or .tsv file with records over several lines.
+    /// The first of equal lines is kept, in the order of the files. A file is replaced once its new contents are complete, and
+    /// left unchanged if nothing is removed from it. It keeps its mode, its compression, and its owner if the process may set
+    /// that. A link is followed to its file. A hard link becomes a file of its own. Extended attributes and access control lists
+    /// are lost. A WARC is refused, and so is, without --csv, a .csv or .tsv file with records over several lines.
     #[arg(long, help_heading = "Output", conflicts_with_all = ["output", "output_dir", "state", "force"])]
     pub in_place: bool,
 
-    /// With --output-dir, keep the first of equal ones in input order.
+    /// With --output-dir, keep the first of equal lines in input order.
     ///
     /// Each run without a state then writes the same bytes.
     #[arg(long, help_heading = "Output")]
@@ -47,35 +47,36 @@ pub struct RunOptions {
 
     /// With --output-dir, write a line of JSON for each output to FILE.
     ///
-    /// A line is written once the output is whole. It has the number of lines, what was dropped, and sizes; of tables, the row
-    /// groups that were copied and written. "fault" tells why the rest of an input was left out. For a name that is not UTF-8, input_hex or
-    /// output_hex has the bytes.
+    /// A line is written once the output is complete. It has the number of lines, what was dropped, and sizes, and for tables
+    /// the row groups that were copied and written. "fault" says why the rest of an input was left out. For a name that is not
+    /// UTF-8, input_hex or output_hex has the bytes.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub manifest: Option<PathBuf>,
 
     /// Truncate outputs even if their lines would be lost.
     ///
-    /// A run with a state or a shared filter does not print lines of earlier runs again. Without this option it refuses to empty an
-    /// output that holds lines. With --output-dir, this option replaces outputs that are there, begun ones too.
+    /// A run with a state or a shared filter does not print lines of earlier runs again. Without this option it refuses to
+    /// overwrite an output that holds lines. With --output-dir, this option replaces existing outputs, unfinished ones too.
     #[arg(long, help_heading = "Output")]
     pub force: bool,
 
     /// Remember what was seen in FILTER for the next run.
     ///
-    /// What FILTER holds at the start is a repeat. It is saved at the end, and on SIGINT, SIGTERM and SIGHUP. It records the key
-    /// options and the planned size.
+    /// Keys that FILTER holds at the start count as repeats. FILTER is saved at the end, and on SIGINT, SIGTERM and SIGHUP. It
+    /// records the key options and the planned size.
     #[arg(short, long, value_name = "FILTER", help_heading = "Remembering")]
     pub state: Option<PathBuf>,
 
     /// At the end, save the state in the smallest size that keeps its rate.
     ///
-    /// It then has little room for more. A state that grows goes on from a small filter, and a query visits one more.
+    /// It then has little room for more. A state that grows continues from a small filter, and a query visits one filter more.
     #[arg(long, help_heading = "Remembering")]
     pub shrink: bool,
 
     /// Save the output and then the state at this interval, such as 5m.
     ///
-    /// By default it is a minute, or longer where saving would take more than a fiftieth of the time. It is a duration such as 50ms, 10s or 5m. The units are ms, s, m (minutes), h and d.
+    /// By default it is a minute, or longer if saving would take more than a fiftieth of the time. It is a duration such as
+    /// 50ms, 10s or 5m. The units are ms, s, m (minutes), h and d.
     #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Remembering")]
     pub checkpoint: Option<Duration>,
 
@@ -85,12 +86,12 @@ pub struct RunOptions {
 
     /// Continue the same command from its last checkpoint.
     ///
-    /// Only a run from files to files can be continued. Its statistics count since the checkpoint. Where no run was cut off, it begins, and
-    /// where this one is whole already, nothing is done. One that reads its inputs twice has no checkpoint but its start: it begins again,
-    /// and what it wrote is replaced.
+    /// Only a run from files to files can be continued. Its statistics count from the checkpoint on. If no run was interrupted,
+    /// it starts from the beginning, and if this run is complete, nothing is done. A run that reads its inputs twice has no
+    /// checkpoints: it starts again, and its outputs are replaced.
     ///
-    /// An output that was moved away is not written again, and one whose length has changed is an error. So is a state that neither this
-    /// run nor a later one left, such as an older copy: --resume --force runs again with it.
+    /// An output that was moved away is not written again, and an output whose length has changed is an error. So is a state
+    /// that was not saved by this run or a later one, such as an older copy: --resume --force runs again with it.
     #[arg(long, help_heading = "Remembering")]
     pub resume: bool,
 
@@ -102,7 +103,7 @@ pub struct RunOptions {
 
     /// Print no progress bar and no warnings.
     ///
-    /// What is lost to a filter that is full is told all the same.
+    /// Losses to a full filter are reported all the same.
     #[arg(short, long, help_heading = "Reporting")]
     pub quiet: bool,
 }
@@ -147,36 +148,36 @@ pub struct DedupOptions {
 
     /// Lose no line: check repeats against 128-bit hashes of all lines.
     ///
-    /// What the filter takes for a repeat is looked up among the hashes. They are kept in temporary files, with 16 bytes for each
-    /// distinct line.
+    /// Lines that the filter takes for repeats are looked up among the hashes, which are kept in temporary files, with 16 bytes
+    /// for each distinct line.
     #[arg(long, help_heading = "Filter", conflicts_with = "state")]
     pub exact: bool,
 
     /// Write the dropped lines to FILE.
     ///
-    /// "-" is standard output, if the others go to a file.
+    /// "-" is standard output, if the other lines go to a file.
     #[arg(long, value_name = "FILE", help_heading = "Output", conflicts_with = "output_dir")]
     pub dupes: Option<PathBuf>,
 
-    /// Print each distinct line after the number of times it comes.
+    /// Print each distinct line after the number of times it occurs.
     ///
-    /// The number stands as `uniq -c` prints it. It is exact, since --exact is part of it. The inputs are read twice, and what comes
-    /// by a pipe is kept in a temporary file meanwhile, as is a record of each line, with 16 bytes. All this holds for --repeated,
-    /// --unique and --keep last, too.
+    /// The number is printed as by `uniq -c`, and is exact: --exact is included. The inputs are read twice. Input from a pipe
+    /// is kept in a temporary file, and so is a record of 16 bytes for each line. All this holds for --repeated, --unique and
+    /// --keep last, too.
     #[arg(short, long, help_heading = "Output", conflicts_with_all = ["annotate", "invert"])]
     pub count: bool,
 
-    /// Print only lines that come more than once, each of them once.
+    /// Print only lines that occur more than once, each of them once.
     ///
     /// It works like `uniq -d`, and the lines need not be sorted. With -v it prints all others. The inputs are read twice:
-    /// --count says what that takes.
+    /// --count describes the cost.
     #[arg(long, help_heading = "Output", conflicts_with = "annotate")]
     pub repeated: bool,
 
-    /// Print only lines that come once.
+    /// Print only lines that occur once.
     ///
     /// It works like `uniq -u`, and the lines need not be sorted. With -v it prints all copies of the others. The inputs are read
-    /// twice: --count says what that takes.
+    /// twice: --count describes the cost.
     #[arg(long, help_heading = "Output", conflicts_with_all = ["annotate", "repeated"])]
     pub unique: bool,
 
@@ -185,7 +186,7 @@ pub struct DedupOptions {
 
     /// Write this end of line: lf or crlf.
     ///
-    /// Lines of the inputs may end with either, as with --crlf, which is part of it. In the quotes of CSV nothing changes.
+    /// Lines of the inputs may end with either, because --crlf is included. Inside the quotes of CSV nothing changes.
     #[arg(long, value_name = "END", value_enum, help_heading = "Output", conflicts_with_all = ["zero_terminated", "total"])]
     pub eol: Option<LineEnd>,
 
@@ -209,9 +210,9 @@ pub struct DedupOptions {
 
     /// With --redis, print statistics at this interval too, such as 1m.
     ///
-    /// They have the counts so far, how full the filter is, and how the servers do: what is uncertain, commands that were sent again, and
-    /// how long a batch took since the last time. In JSON they have "running": true, and mean_batch_seconds, slowest_batch_seconds and fill
-    /// are of this interval.
+    /// They have the counts so far, how full the filter is, and how the servers perform: uncertain answers, commands that were
+    /// sent again, and the time of a batch since the last print. In JSON they have "running": true, and mean_batch_seconds,
+    /// slowest_batch_seconds and fill are of this interval.
     #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Reporting")]
     pub stats_every: Option<Duration>,
 }
@@ -231,7 +232,8 @@ impl DedupOptions {
         if let Some(option) = self.groups.given() {
             if self.shared.server.redis.is_some() {
                 return conflict(format!(
-                    "the argument '{option}' cannot be used with '--redis': a filter on a server does not know which line has a key"
+                    "the argument '{option}' cannot be used with '--redis': a filter on a server does not record which line has \
+                     a key"
                 ));
             }
             let part = self.key.rule().part;
@@ -239,8 +241,8 @@ impl DedupOptions {
             if let Some(option) = self.groups.value().filter(|_| !matches!(part, KeyPart::Json(_) | KeyPart::Line)) {
                 let other = if self.key.csv { "--csv" } else { "--field" };
                 return conflict(format!(
-                    "the argument '{option}' cannot be used with '{other}': it names a value of lines of JSON or a column of Parquet; \
-                     make lines of JSON of the input, and give --json-pointer or --column in the place of '{other}'"
+                    "the argument '{option}' cannot be used with '{other}': it names a value of lines of JSON or a column of \
+                     Parquet; convert the input to lines of JSON, and give --json-pointer or --column instead of '{other}'"
                 ));
             }
         }
@@ -253,8 +255,8 @@ impl DedupOptions {
         match (self.reads_twice(), filters.iter().find(|(given, _)| *given)) {
             (Some(option), Some((_, filter))) => {
                 let message = format!(
-                    "the argument '{option}' cannot be used with '{filter}': a filter does not know how often its lines came; count \
-                     the lines of one run"
+                    "the argument '{option}' cannot be used with '{filter}': a filter does not record how often its lines occur; \
+                     count the lines of one run"
                 );
                 conflict(message)
             }

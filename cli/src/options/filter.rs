@@ -59,7 +59,7 @@ pub struct GrowthOptions {
 
     /// Rate at which a filter that does not grow is full [default: -p]
     ///
-    /// It is a false-positive rate, and at least that of -p.
+    /// It is a false-positive rate, at least as high as -p.
     #[arg(long, value_name = "RATE", value_parser = rate, allow_negative_numbers = true)]
     pub max_fpr: Option<f64>,
 
@@ -95,13 +95,15 @@ pub struct ServerOptions {
 
     /// Trust only servers that an authority in this file certifies.
     ///
-    /// It is for servers of rediss://. FILE has PEM certificates of authorities. By default those count that the system trusts.
+    /// It is for servers of rediss://. FILE has PEM certificates of authorities. By default they are the authorities that the
+    /// system trusts.
     #[arg(long, value_name = "FILE")]
     pub redis_ca: Option<PathBuf>,
 
     /// Show the server the certificate in this file.
     ///
-    /// It is for servers of rediss:// that let only certified clients in, as they do by default. FILE has PEM certificates.
+    /// It is for servers of rediss:// that accept only clients with a certificate, as they do by default. FILE has PEM
+    /// certificates.
     #[arg(long, value_name = "FILE")]
     pub redis_cert: Option<PathBuf>,
 

@@ -9,35 +9,36 @@ use std::path::PathBuf;
 #[derive(Args)]
 #[command(group = ArgGroup::new("reports").args(["pairs", "clusters"]).multiple(true))]
 pub struct GroupOptions {
-    /// Which of equal ones to keep, such as last or max:/score [default: first]
+    /// Which of equal lines to keep, such as last or max:/score [default: first]
     ///
     /// WHICH is first, last, max:POINTER, min:POINTER or order:POINTER=A,B,C. max and min compare the values at POINTER: numbers
-    /// exactly, with true as 1 and false as 0, dates with times of ISO 8601 by their instants, in UTC where they have no offset, and
-    /// other strings by their bytes. A warning tells if that is not the order of numbers or dates in them. Dates and times of Parquet
-    /// are numbers, and so is a folder's value that is one. If a group has both kinds, numbers are kept before strings. order takes the
-    /// one whose string at POINTER comes first in the list. Values of no such kind come last, and of several that are as good the first
-    /// stays. POINTER is a JSON pointer such as /score, or the name of a column.
+    /// exactly, with true as 1 and false as 0, dates with times of ISO 8601 by their instants, in UTC where they have no offset,
+    /// and other strings by their bytes. A warning is printed if that is not the order of numbers or dates in them. Dates and
+    /// times of Parquet are numbers, and so is a folder's value that is one. If a group has both kinds, numbers are kept before
+    /// strings. order keeps the line whose string at POINTER comes first in the list. Other values rank last, and ties go to the
+    /// first line. POINTER is a JSON pointer such as /score, or the name of a column.
     ///
-    /// The inputs are read twice, and what comes by a pipe is kept in a temporary file meanwhile. With --output-dir, all of these are
-    /// in input order, first too.
+    /// The inputs are read twice, and input from a pipe is kept in a temporary file. With --output-dir, every WHICH follows the
+    /// order of the inputs, even first.
     #[arg(long, value_name = "WHICH", help_heading = "Output")]
     pub keep: Option<KeepPolicy>,
 
-    /// Write to FILE which one each duplicate repeats, as JSON.
+    /// Write each duplicate and what it repeats to FILE, as JSON.
     ///
-    /// A line of JSON tells the file and the line of both, counted from 1. In a table the line is the row, and of CSV the record.
-    /// For a name that is not UTF-8, file_hex follows with the bytes. What an earlier run's state held has "kept":null. No line is lost by
-    /// mistake then, and the inputs are read twice. A record of each line is kept in a temporary file, with 16 bytes.
+    /// A line of JSON has the file and the line of both, counted from 1. In a table the line is the row, and in CSV the record.
+    /// For a name that is not UTF-8, file_hex has the bytes. Repeats of an earlier run's state have "kept":null. With this option
+    /// no line is lost by mistake. The inputs are read twice, and a record of 16 bytes for each line is kept in a temporary
+    /// file.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub pairs: Option<PathBuf>,
 
     /// Write each group of two or more to FILE, as JSON.
     ///
-    /// A line of JSON has a group. The members come as in --pairs, the one that stays first.
+    /// Each line of JSON is a group. Its members are written as in --pairs, the one that is kept first.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub clusters: Option<PathBuf>,
 
-    /// With --pairs or --clusters, tell the value at POINTER too, such as /id.
+    /// With --pairs or --clusters, write the value at POINTER too, such as /id.
     ///
     /// POINTER is a JSON pointer, or the name of a column.
     #[arg(long, value_name = "POINTER", value_parser = value_at, help_heading = "Output")]

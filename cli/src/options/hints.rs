@@ -20,7 +20,7 @@ pub fn with_hint(mut error: Error, cli: &Command, name: &str) -> Error {
                 })
             };
             let others: Vec<&str> = cli.get_subcommands().filter(has).map(Command::get_name).collect();
-            let place = if cli.find_subcommand(name).is_none() { ", and stands behind the command" } else { "" };
+            let place = if cli.find_subcommand(name).is_none() { ", and comes after the command" } else { "" };
             (!others.is_empty()).then(|| format!("'{given}' is an option of bloomline {}{place}", others.join(", ")))
         }
         ErrorKind::InvalidSubcommand => {

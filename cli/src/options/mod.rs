@@ -93,8 +93,9 @@ impl Cli {
         key.check_parts().map_err(|message| clap::Error::raw(ErrorKind::ArgumentConflict, message))?;
         if let Some(name) = key.unknown_name() {
             let message = format!(
-                "-f {name:?} is no number, and without --header fields have no names: give the number of a field, from 1 on, or several such \
-                 as 1,3 and 2-4, or --header if the first line of each input has the names; a filter's file is given with -s, --state"
+                "-f {name:?} is not a number, and fields have names only with --header: give the number of a field, starting at \
+                 1, or several such as 1,3 and 2-4, or give --header if the first line of each input has the names; a filter's \
+                 file is given with -s, --state"
             );
             return Err(clap::Error::raw(ErrorKind::ArgumentConflict, message));
         }
@@ -102,7 +103,7 @@ impl Cli {
             Some(Delimiter(bytes)) if key.csv && (bytes.len() > 1 || bytes[0] == b'"') => {
                 let delimiter = String::from_utf8_lossy(bytes);
                 let message =
-                    format!("cannot use the --delimiter {delimiter:?} with --csv: give one byte that is no quote");
+                    format!("cannot use the --delimiter {delimiter:?} with --csv: give one byte that is not a quote");
                 Err(clap::Error::raw(ErrorKind::ArgumentConflict, message))
             }
             _ if key.is_escape_delimiter() => Err(clap::Error::raw(
@@ -148,15 +149,14 @@ pub enum Command {
     Dedup(Box<DedupOptions>),
     /// Cut duplicate paragraphs, or drop duplicate documents, of lines of JSON.
     ///
-    /// It finds exact duplicates, those that share most of their n-grams, and near duplicates. The first copy wins, so name better
-    /// sources first. The bytes of a line stay as they are, but for what is cut. Each distinct gram takes about 1.3 bytes of memory
-    /// at -p 0.01. --stats prints the expected number of units that went by mistake.
+    /// It finds exact duplicates, those that share most of their n-grams, and near duplicates. The first copy wins, so name
+    /// better sources first. The bytes of a line are unchanged, except for what is cut. Each distinct gram takes about 1.3
+    /// bytes of memory at -p 0.01. --stats prints the expected number of units that were removed by mistake.
     #[command(after_long_help = READING_CODES)]
     Corpus(Box<CorpusOptions>),
     /// Build a filter from lines, or add lines to one.
     ///
-    /// The file is replaced once all lines are in. At every moment it is the old file or the new one. It records the key options, the
-    /// planned size and the rate.
+    /// The file is replaced atomically once all lines are inserted. It records the key options, the planned size and the rate.
     #[command(after_long_help = READING_CODES)]
     Build(BuildOptions),
     /// Print the lines that are in a filter, in input order.
@@ -167,14 +167,14 @@ pub enum Command {
     Check(CheckOptions),
     /// Print the lines of NEW that are in OLD, in input order.
     ///
-    /// A line that comes twice in NEW is printed twice. At the false-positive rate, another line is printed by mistake; --exact prints
-    /// none. Each distinct line of OLD takes about 5.1 bytes of memory at -p 1e-6.
+    /// A line that occurs twice in NEW is printed twice. At the false-positive rate, another line is printed by mistake;
+    /// --exact prints none. Each distinct line of OLD takes about 5.1 bytes of memory at -p 1e-6.
     #[command(after_long_help = CHECK_CODES)]
     In(Box<SetOptions>),
-    /// Print the lines of NEW that are in none of OLD, in input order.
+    /// Print the lines of NEW that are not in OLD, in input order.
     ///
-    /// A line that comes twice in NEW is printed twice, unless --distinct is given. At the false-positive rate, a line is left out by mistake; --exact leaves out
-    /// none. Each distinct line of OLD takes about 5.1 bytes of memory at -p 1e-6.
+    /// A line that occurs twice in NEW is printed twice, unless --distinct is given. At the false-positive rate, a line is left
+    /// out by mistake; --exact leaves out none. Each distinct line of OLD takes about 5.1 bytes of memory at -p 1e-6.
     #[command(after_long_help = CHECK_CODES)]
     NotIn(Box<NotInOptions>),
     /// Describe a filter: its size, how full it is, and whether its file is intact.
@@ -192,13 +192,13 @@ pub enum Command {
     Merge(MergeOptions),
     /// Compute the memory, the number of probes and the rates of a filter before it is built.
     ///
-    /// Give two of -n, -p and --memory. words4 is the layout of bloomline's filters, and its rates are those of its exact model. The
-    /// classic filter, whose bits lie all over the memory, stands beside it.
+    /// Give two of -n, -p and --memory. words4 is the layout of bloomline's filters, and its rates are those of its exact model.
+    /// The classic filter, whose bits are spread over all of the memory, is shown for comparison.
     #[command(after_long_help = CODES)]
     Plan(PlanOptions),
-    /// Look after the filters that are shared through a Redis or Valkey server.
+    /// Manage the filters that are shared through a Redis or Valkey server.
     ///
-    /// --redis, --name and what goes with them are those of `dedup` and `check`.
+    /// --redis, --name and the options for the connection are those of `dedup` and `check`.
     #[command(after_long_help = CODES)]
     Redis(RedisOptions),
     /// Print a script that completes the command line in a shell.

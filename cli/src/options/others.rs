@@ -22,8 +22,8 @@ pub struct BuildOptions {
 
     /// What to do when there are more lines than expected [default: grow].
     ///
-    /// The file has one filter all the same, of the size that the lines need: files are read again, and the hashes of what comes by a
-    /// pipe are kept in a temporary file, with 8 bytes for each distinct line.
+    /// The file still has one filter, of the size that the lines need: files are read again, and the hashes of lines from a pipe
+    /// are kept in a temporary file, with 8 bytes for each distinct line.
     #[arg(long, value_name = "WHAT")]
     pub when_full: Option<WhenFull>,
 
@@ -31,7 +31,7 @@ pub struct BuildOptions {
     #[arg(long)]
     pub wait: bool,
 
-    /// Save the filter in the size that it was planned with.
+    /// Save the filter in its planned size.
     ///
     /// Without this option a filter with far fewer lines than expected is saved in the smallest size that keeps its rate, and has
     /// little room for --append and merge.
@@ -46,7 +46,7 @@ pub struct BuildOptions {
 
     /// Print no progress bar and no warnings.
     ///
-    /// What is lost to a filter that is full is told all the same.
+    /// Losses to a full filter are reported all the same.
     #[arg(short, long)]
     pub quiet: bool,
 
@@ -63,7 +63,7 @@ pub struct BuildOptions {
 /// Options of `bloomline check`.
 #[derive(Args)]
 pub struct CheckOptions {
-    /// The filter's file, as `build` or a state has it
+    /// The filter's file, written by `build` or as a state
     #[arg(short, long, value_name = "FILTER")]
     #[arg(required_unless_present = "redis", conflicts_with = "redis")]
     pub state: Option<PathBuf>,
@@ -125,8 +125,8 @@ pub struct MergeOptions {
 
     /// Rate that the merged filter may have.
     ///
-    /// A filter that grew keeps the rates of all its parts, so two of 1 % make one of nearly 2 %. Where the result has a higher
-    /// rate than this, nothing is written, and an error tells the rate.
+    /// A filter that grew keeps the rates of all its parts, so two of 1 % make one of nearly 2 %. If the result has a higher
+    /// rate than this, nothing is written, and an error reports the rate.
     #[arg(short = 'p', long, value_name = "RATE", value_parser = rate, allow_negative_numbers = true)]
     pub fpr: Option<f64>,
 

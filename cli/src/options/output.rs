@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 pub struct OutputOptions {
     /// Write to FILE; lines are compressed if it ends in .gz, .zst, .xz, .bz2 or .lz4.
     ///
-    /// Without this option, or for "-", lines go to standard output. FILE may be one of the inputs that are named: then it is replaced
-    /// once all lines are written. In a directory that is read, it is left out with --resume and --force alone.
+    /// Without this option, or for "-", lines go to standard output. FILE may be one of the named inputs: then it is replaced
+    /// once all lines are written. In a directory that is read, FILE is left out only if --resume or --force is given.
     ///
     /// Parquet is not written to a name that ends in .txt, .csv, .tsv, .json, .jsonl, .ndjson or as a compressed file, nor lines to one
     /// in .parquet, .parq or .pq, compressed or not, and neither to .arrow, .avro, .feather or .orc. Other names may have both.
@@ -27,15 +27,16 @@ pub struct OutputOptions {
     /// Standard output is compressed too. The number after the colon is the level. By default the file name decides. The file name
     /// must not end in another format's suffix.
     ///
-    /// All threads compress at once, each up to 16 MiB of an output. A thread takes about 5 MiB of memory for gzip, 7 for zstd:3, 10 for
-    /// bzip2, 16 for zstd:8 and 128 for xz:6. zstd:19:long=27 makes matches reach back 2^27 bytes, as zstd:19:long does; zstd reads
-    /// longer ones only if it is told to. An output with a long window, of zstd:20 to 22 or of xz:7 to 9 is compressed by one thread.
+    /// All threads compress at once, each up to 16 MiB of an output. A thread takes about 5 MiB of memory for gzip, 7 for zstd:3,
+    /// 10 for bzip2, 16 for zstd:8 and 128 for xz:6. zstd:19:long=27 makes matches reach back 2^27 bytes, as zstd:19:long does;
+    /// zstd decompresses longer windows only if it is asked to. An output with a long window, of zstd:20 to 22 or of xz:7 to 9
+    /// is compressed by one thread.
     #[arg(long, value_name = "KIND[:LEVEL]")]
     pub compress: Option<Compression>,
 
     /// In Parquet outputs, write a Bloom filter of each column of the key.
     ///
-    /// Engines read it to pass over row groups. A row group without one is written anew.
+    /// Engines read it to skip row groups. A row group without one is rewritten.
     #[arg(long)]
     pub column_filter: bool,
 }
@@ -74,7 +75,7 @@ pub struct SelectOptions {
 
     /// Write this end of line: lf or crlf.
     ///
-    /// Lines of the inputs may end with either, as with --crlf, which is part of it. In the quotes of CSV nothing changes.
+    /// Lines of the inputs may end with either, because --crlf is included. Inside the quotes of CSV nothing changes.
     #[arg(long, value_name = "END", value_enum, conflicts_with_all = ["zero_terminated", "total", "any"])]
     pub eol: Option<LineEnd>,
 

@@ -40,14 +40,14 @@ pub struct ReadOptions {
     #[arg(long, value_name = "LIST", conflicts_with = "files_from")]
     files0_from: Option<PathBuf>,
 
-    /// Of the files in directories, take only those that match GLOB.
+    /// In directories, read only the files that match GLOB.
     ///
-    /// GLOB is a pattern such as '*.gz'. One with a / in it, such as 'en/**', is for the whole path below the directory. With !
-    /// before it, files that match are left out. If several are given, the last one that matches decides.
+    /// GLOB is a pattern such as '*.gz'. A pattern with a /, such as 'en/**', is matched with the whole path below the
+    /// directory. If it begins with !, files that match are left out. If several are given, the last one that matches decides.
     #[arg(short, long, value_name = "GLOB")]
     pub glob: Vec<Glob>,
 
-    /// Take hidden files and folders in directories too.
+    /// In directories, read hidden files and folders too.
     ///
     /// Their names begin with a dot.
     #[arg(long)]
@@ -63,10 +63,10 @@ pub struct ReadOptions {
     #[arg(short, long)]
     pub zero_terminated: bool,
 
-    /// Take any bytes for lines.
+    /// Read any bytes as lines.
     ///
-    /// Without this option, files of formats without lines are refused, by their first bytes: Parquet, Arrow, Avro, ORC, SQLite,
-    /// zip, 7z, tar, PDF, UTF-16 and some others. So is what is compressed by other compressors, or once more within a compressed file.
+    /// Without this option, files of formats without lines are refused, which their first bytes show: Parquet, Arrow, Avro,
+    /// ORC, SQLite, zip, 7z, tar, PDF, UTF-16 and some others. So are files that are compressed by other compressors, or twice.
     #[arg(long)]
     pub binary: bool,
 
@@ -82,8 +82,8 @@ pub struct ReadOptions {
 
     /// Memory for decompressing inputs early [default: 8 MiB a thread]
     ///
-    /// It is a size such as 1GiB. Inputs of about this size are decompressed on all cores. 0 decompresses nothing early. Files that
-    /// are worked on side by side need none of it.
+    /// It is a size such as 1GiB. Inputs of about this size are decompressed on all cores. 0 decompresses nothing early. Files
+    /// that are processed in parallel need none of it.
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     pub read_ahead: Option<usize>,
 
@@ -134,8 +134,8 @@ impl ReadOptions {
 pub struct KeyOptions {
     /// Use these fields as the key: 2 or 1,3 or 2-4 or 2-, as in cut.
     ///
-    /// The first field is 1; 2- goes to the last one, and -3 begins with the first. Several fields make one key in this order. With
-    /// --header they may be named: -f url,title. A number is always a number.
+    /// The first field is 1; 2- goes to the last one, and -3 begins with the first. Several fields make one key in this order.
+    /// With --header they may be named: -f url,title. A number is never a name.
     #[arg(
         short,
         long,
@@ -155,14 +155,14 @@ pub struct KeyOptions {
 
     /// Read records of CSV, whose fields may have quotes around them.
     ///
-    /// In quotes a record goes on over the ends of lines (RFC 4180). The quotes are no part of a field, nor is a carriage return at
-    /// the end of the record. Without --field the key is the whole record as it stands. A record with text behind the quote that ends
-    /// a field has no key. If a quoted field does not end, the input is broken there, and the message names the line where the record begins:
-    /// --on-error keep keeps it, as a record without a key.
+    /// Inside quotes, a record continues across ends of lines (RFC 4180). The quotes are not part of a field, and neither is a
+    /// carriage return at the end of the record. Without --field the key is the whole record as written. A record with text after
+    /// the closing quote of a field has no key. If a quoted field is not closed, the input is broken there, and the message
+    /// names the line where the record begins: --on-error keep keeps it, as a record without a key.
     #[arg(long, conflicts_with = "json_pointer")]
     pub csv: bool,
 
-    /// In quotes, CHAR makes a quote text, as in "say \"hi\"".
+    /// Inside quotes, CHAR makes a quote text, as in "say \"hi\"".
     ///
     /// Spark and MySQL write a backslash there: --escape '\'. Doubled quotes are text as well, and CHAR before another character than
     /// a quote or itself is text.
@@ -171,20 +171,21 @@ pub struct KeyOptions {
 
     /// The first line of each input is a header.
     ///
-    /// It is no key, and is printed once: that of the first input comes first, and before --dupes too. An input with another header counts
-    /// as broken; quotes of CSV, a CR and a byte order mark make no difference. With --output-dir and --in-place each output has the header
-    /// of its input. There, with --total, in `build`, and between OLD and NEW, headers may differ if all fields of the key are given by name. --annotate names the marks in it: "mark" and a tab;
-    /// --count puts "count" there. No statistics count it.
+    /// It is not a key, and is printed once: the header of the first input is the first line, and --dupes begins with it too. An
+    /// input with another header counts as broken; quotes of CSV, a CR and a byte order mark make no difference. With
+    /// --output-dir and --in-place each output has the header of its input. There, with --total, in `build`, and between OLD and
+    /// NEW, headers may differ if all fields of the key are given by name. --annotate adds "mark" and a tab to it, and --count
+    /// adds "count". Statistics do not count it.
     #[arg(long)]
     pub header: bool,
 
     /// Lines end with CR LF: the CR is no part of the key.
     ///
-    /// Lines that end with LF are equal to those. They are printed as they stand, unless --eol gives all of them one end.
+    /// Lines that end with LF are equal to those. They are printed unchanged, unless --eol gives all of them one end.
     #[arg(long)]
     pub crlf: bool,
 
-    /// Leave out lines that are empty or have ASCII white space alone
+    /// Leave out lines that are empty or have only ASCII white space
     #[arg(long)]
     pub skip_blank: bool,
 
@@ -202,7 +203,7 @@ pub struct KeyOptions {
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with_all = ["json_pointer", "field", "csv", "delimiter"])]
     pub column: Vec<String>,
 
-    /// What becomes of rows whose key has a null.
+    /// What to do with rows whose key has a null.
     ///
     /// It is for columns of Parquet and values of JSON.
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Nulls::Equal)]
@@ -217,7 +218,7 @@ pub struct KeyOptions {
 
     /// Remove ASCII white space at both ends of the key.
     ///
-    /// Of a key of several parts, it is that of each, or of those whose numbers are given: --trim=1,3.
+    /// In a key of several parts it applies to each, or to those whose numbers are given: --trim=1,3.
     #[arg(
         long,
         value_name = "PARTS",
@@ -230,8 +231,8 @@ pub struct KeyOptions {
 
     /// Put the key in lower case.
     ///
-    /// This is by Unicode, or by ASCII if the key is not UTF-8. Of a key of several parts, each is, or those whose numbers are given: with
-    /// -f 1,2- --ignore-case=1 the case of field 1 alone is ignored.
+    /// This follows Unicode, or ASCII if the key is not UTF-8. In a key of several parts it applies to each, or to those whose
+    /// numbers are given: with -f 1,2- --ignore-case=1 only the case of field 1 is ignored.
     #[arg(
         short,
         long,
@@ -307,12 +308,12 @@ impl KeyOptions {
             match parts {
                 Some(0) => {
                     return Err(format!(
-                        "{option}{last} is for a part of the key, and the key is the whole line: choose the parts with --field, \
+                        "{option}{last} is for a part of the key, but the key is the whole line: choose the parts with --field, \
                          --column or --json-pointer"
                     ));
                 }
                 Some(parts) if last > parts => {
-                    return Err(format!("{option}{last} is for part {last} of the key, and the last part is {parts}"));
+                    return Err(format!("{option}{last} is for part {last} of the key, but the last part is {parts}"));
                 }
                 _ => {}
             }

@@ -21,8 +21,8 @@ pub struct RedisOptions {
 pub enum RedisCommand {
     /// List the filters of a server or cluster: how large they are, and how full.
     ///
-    /// It also lists what is left of filters that were lost. The servers look through all of their keys, and count the bits of each filter,
-    /// which takes some milliseconds for each 16 MiB. The user needs the right to SCAN.
+    /// It also lists what is left of filters that were lost. The servers scan all of their keys, and count the bits of each
+    /// filter, which takes some milliseconds for each 16 MiB. The user needs the right to SCAN.
     #[command(after_long_help = CODES)]
     List(ListOptions),
     /// Describe a filter: its size, and how full it is.
@@ -30,36 +30,35 @@ pub enum RedisCommand {
     /// The servers count all its bits, which takes some milliseconds for each 16 MiB.
     #[command(after_long_help = CODES)]
     Info(RedisInfoOptions),
-    /// Print how a filter fills and how its servers are, again and again.
+    /// Print the fill of a filter and the state of its servers at intervals.
     ///
-    /// Each line has the fill, the keys, the keys a second and the rate of the filter, and of the servers the claims a second of all filters,
-    /// the memory and the evicted keys. The servers count all
-    /// bits of the filter each time. It ends by Ctrl-C, or when the filter is gone. The user needs the right to INFO for what is told
-    /// of servers.
+    /// Each line has the fill, the keys, the keys per second and the rate of the filter, and for the servers the claims per
+    /// second of all filters, the memory and the evicted keys. The servers count all bits of the filter each time. It ends with
+    /// Ctrl-C, or when the filter is gone. The user needs the right to INFO for the figures of servers.
     #[command(after_long_help = CODES)]
     Watch(WatchOptions),
     /// Copy a filter to a file.
     ///
-    /// Runs may go on meanwhile: every key that was answered before the copy began is in it. An existing file is replaced once the copy
-    /// is whole.
+    /// Runs may continue meanwhile: every key that was answered before the copy began is in it. An existing file is replaced
+    /// once the copy is complete.
     #[command(after_long_help = CODES)]
     Download(DownloadOptions),
     /// Add the keys of a file to a filter.
     ///
-    /// A missing filter is created with the size and the seed of the file. An existing one must have the same size and seed. Runs may go on
-    /// meanwhile.
+    /// A missing filter is created with the size and the seed of the file. An existing one must have the same size and seed.
+    /// Runs may continue meanwhile.
     #[command(after_long_help = CODES)]
     Upload(UploadOptions),
     /// Add the members of a Redis set, or lines, to a filter.
     ///
-    /// It is for a change from a set that remembers every key: the set stays as it is. Where there is no filter, one is made as `dedup`
-    /// makes it. Runs may go on meanwhile. If it ends early, start it again: what came over stays. It prints how many keys it read,
-    /// and how many of them the filter did not have.
+    /// Use it to migrate from a set that stores every key; the set is not changed. A missing filter is created as `dedup`
+    /// creates it. Runs may continue meanwhile. If it ends early, run it again: keys that were imported are kept. It prints how
+    /// many keys it read, and how many of them were new to the filter.
     #[command(after_long_help = CODES)]
     Import(Box<ImportOptions>),
     /// Remove a filter and all its keys, or what is left of one.
     ///
-    /// End its runs first. Those that go on end by themselves within a second; lines that they take until then may be lost to the next
+    /// Stop its runs first. Others end by themselves within a second; lines that they insert until then may be lost to the next
     /// filter of this name. It is an error if there is nothing to remove.
     #[command(after_long_help = CODES)]
     Delete(DeleteOptions),

@@ -50,8 +50,8 @@ pub struct SetOptions {
 
     /// Make no mistake: check by 128-bit hashes of OLD.
     ///
-    /// What the filter has is looked up among them. They are kept in temporary files, with 16 bytes for each distinct line of OLD, and
-    /// the command takes about six times as long.
+    /// Lines that the filter reports are looked up among them. The hashes are kept in temporary files, with 16 bytes for each
+    /// distinct line of OLD, and the command takes about six times as long.
     #[arg(long)]
     pub exact: bool,
 

@@ -53,7 +53,7 @@ impl AtomicFile {
     pub fn open(&self, goes_on: bool) -> io::Result<File> {
         let file = File::options().write(true).create_new(!goes_on).mode(self.mode).open(&self.part)?;
         if !files::is_file_itself(&self.part, &file.metadata()?) {
-            return Err(io::Error::other("it is a link, or no regular file"));
+            return Err(io::Error::other("it is a link or not a regular file"));
         }
         Ok(file)
     }

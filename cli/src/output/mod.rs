@@ -251,7 +251,7 @@ impl Output {
             return Ok(());
         }
         Err(Error::new(format!(
-            "cannot write Parquet to {}: something is in it already, and Parquet needs a file of its own; name one with -o",
+            "cannot write Parquet to {}: it already has contents, and Parquet needs a file of its own; name one with -o",
             self.name
         )))
     }

@@ -149,7 +149,7 @@ impl OutputTarget {
 /// Returns the error for an output of `have` bytes whose checkpoint is at `want`.
 pub fn shorter(output: &str, have: u64, want: u64) -> Error {
     Error::new(format!(
-        "cannot resume: {output} has {have} bytes, and had {want} at the checkpoint; to start over, remove the state"
+        "cannot resume: {output} has {have} bytes, but had {want} at the checkpoint; to start over, remove the state"
     ))
 }
 

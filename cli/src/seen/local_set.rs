@@ -97,8 +97,8 @@ impl LocalSet {
             (None, Some(more)) => more.save(path),
             _ => {
                 return Err(Error::new(
-                    "cannot save the filter: the inputs have more lines than was estimated, and no file has several filters of an \
-                     estimate; give the number of distinct lines with -n",
+                    "cannot save the filter: the inputs have more lines than estimated, and a file cannot hold the several \
+                     filters that they took; give the number of distinct lines with -n",
                 ));
             }
         }

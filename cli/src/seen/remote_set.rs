@@ -196,14 +196,15 @@ impl RemoteSet {
         let uncertain = self.uncertain();
         if uncertain > 0 {
             warnings.push(format!(
-                "up to {uncertain} lines may have been printed by another process too, because the answers to them were lost"
+                "up to {uncertain} lines may have been printed by another process too, because the server's answers for them \
+                 were lost"
             ));
         }
         let unconfirmed = self.unconfirmed();
         if unconfirmed > 0 {
             warnings.push(format!(
-                "{unconfirmed} lines were printed before as many replicas as --redis-wait asks for had them: a replica that takes \
-                 over may not know them"
+                "{unconfirmed} lines were printed before as many replicas had them as --redis-wait asks for: after a failover \
+                 they may be printed again"
             ));
         }
         warnings
@@ -216,7 +217,8 @@ impl RemoteSet {
         self.planned.filter(|planned| rate > *planned).map(|_| match self.stages {
             // It grows with its lines, but only after it has counted them.
             Some(_) => format!(
-                "the shared filter's false-positive rate is {}, above the one asked for: too many processes added lines at one moment",
+                "the shared filter's false-positive rate is {}, above the one asked for: too many processes added lines at the \
+                 same time",
                 readable(rate)
             ),
             None => format!(

@@ -118,8 +118,8 @@ impl RunStats {
         let UnitCounts { duplicates, wrong, .. } = self.counts.units;
         if wrong >= 1.0 && wrong > 0.01 * duplicates as f64 {
             warn(&format!(
-                "of the {duplicates} {units} that went, {wrong:.0} are expected to have gone by mistake: the filter is too full; plan \
-                 for more with -n, or give a lower rate with -p"
+                "of the {duplicates} {units} that were removed, {wrong:.0} are expected to be mistakes: the filter is too full; \
+                 plan for more with -n, or give a lower rate with -p"
             ));
         }
     }

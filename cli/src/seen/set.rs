@@ -30,8 +30,8 @@ impl KeySet {
             "" => Ok(set),
             name if name == keys => Ok(set),
             name => Err(Error::new(format!(
-                "cannot use the filter {path:?}: its keys are \"{name}\", and these options ask for \"{keys}\"; give the key options \
-                 that it was made with, or choose another filter"
+                "cannot use the filter {path:?}: its keys are \"{name}\", but these options ask for \"{keys}\"; give the key \
+                 options that it was made with, or choose another filter"
             ))),
         }
     }
@@ -120,7 +120,7 @@ impl KeySet {
             let keys =
                 if keys.is_finite() { format!("about {keys:.0} keys") } else { "too many keys to count".to_owned() };
             let rate = readable(self.current_fpr());
-            format!("the filter has {keys} and is made for {planned}: its false-positive rate is {rate}")
+            format!("the filter has {keys} but is made for {planned}: its false-positive rate is {rate}")
         })
     }
 

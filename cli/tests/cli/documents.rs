@@ -77,7 +77,7 @@ fn annotations_tell_what_would_be_cut() {
     ];
     assert_eq!(output.lines().collect::<Vec<_>>(), expected);
     let bench = Bench::new(&[("in", b"[\"a b c\"]\n")]);
-    tells(&bench.refused("corpus --annotate --json-pointer /0 in"), &["\"in\", line 1", "no JSON object"]);
+    tells(&bench.refused("corpus --annotate --json-pointer /0 in"), &["\"in\", line 1", "not a JSON object"]);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn lines_without_a_text_are_faults() {
     let kept = lines.strip_suffix(&good).unwrap();
     assert_eq!(text(&bench.run("corpus --on-error keep in").stdout), kept);
     let bench = Bench::new(&[("in", b"{\"text\":7}\n")]);
-    tells(&bench.refused("corpus in"), &["the value at \"/text\" is no string"]);
+    tells(&bench.refused("corpus in"), &["the value at \"/text\" is not a string"]);
 }
 
 /// The rules once more: the documents' texts with sets of words, for 3-grams from 2 words on, above the half.
@@ -323,7 +323,7 @@ fn a_filter_that_is_too_full_is_warned_of() {
     let warned = |options: &str| text(&bench.run(&format!("corpus {options} --ngram 5 --min-ngram 5 in")).stderr);
     for quiet in ["", " --quiet"] {
         let said = warned(&format!("-n 2000 --when-full warn{quiet}"));
-        tells(&said, &["warning: of the ", "paragraphs that went", "plan for more with -n"]);
+        tells(&said, &["warning: of the ", "paragraphs that were removed", "plan for more with -n"]);
     }
     assert_eq!(warned("-n 2000") + &warned("-p 0.01") + &warned("-n 60000"), "");
 }

@@ -126,13 +126,13 @@ fn one_file_that_cannot_be_read_stops_no_other() {
     let bench = Bench::new(&[("a", b"x\nn\n"), ("b", b"y\n"), ("keys", b"x\ny\n"), ("zip", b"PK\x03\x04\n")]);
     bench.clean("build -o f keys");
     fs::create_dir(bench.path("empty")).unwrap();
-    for (bad, why) in [("missing", "No such file"), ("empty", "no file is found"), ("zip", "format of zip")] {
+    for (bad, why) in [("missing", "No such file"), ("empty", "has no input files"), ("zip", "format of zip")] {
         for (options, expected) in
             [("-j2", "x\ny\n"), ("-j 1 --chunk-size 1", "x\ny\n"), ("--total", "a:1\nb:1\n"), ("-v", "n\n")]
         {
             let output = bench.run(&format!("check -s f {options} a {bad} b"));
             assert_eq!(text(&output.stdout), expected);
-            tells(&failed(&output), &[&format!("\"{bad}\""), why, "continued without it"]);
+            tells(&failed(&output), &[&format!("\"{bad}\""), why, "it is skipped"]);
         }
         assert_eq!(bench.run(&format!("check --any -s f {bad} a")).status.code(), Some(0));
         tells(&bench.refused(&format!("check --any -v -s f {bad} keys")), &[why]);
@@ -395,8 +395,8 @@ fn damaged_filters_are_refused_and_named() {
     for (file, what) in [
         ("short", &*format!("truncated: {} bytes of {}", sound.len() - 100, sound.len())),
         ("long", &format!("too long: {} bytes instead of {}", sound.len() + 1, sound.len())),
-        ("header", "damaged: the header"),
-        ("body", "damaged: the blocks"),
+        ("header", "damaged: the checksum of the header"),
+        ("body", "damaged: the checksum of the blocks"),
         ("nothing", "truncated: 0 bytes"),
         ("text", "not a bloomline file"),
         ("missing", "No such file"),

@@ -57,7 +57,7 @@ fn hidden_files_are_left_out_unless_asked_for() {
     assert_eq!(lines(&bench, "dedup --hidden d"), ["d/.e/z", "ignored", "d/.y", "d/e/.y.gz", "d/ignored", "d/x"]);
     // Of what is named, nothing is hidden. A glob brings none in: other systems leave files such as ._y.gz.
     assert_eq!(lines(&bench, "dedup .h d/.y d/.e"), [".h/x", "d/.y", "d/.e/z"]);
-    tells(&bench.refused("dedup -g *.gz d"), &["no file is found in the directory \"d\"", "--glob", "--hidden"]);
+    tells(&bench.refused("dedup -g *.gz d"), &["the directory \"d\" has no input files", "--glob", "--hidden"]);
     assert_eq!(lines(&bench, "dedup --hidden -g *.gz d"), ["d/e/.y.gz"]);
 }
 
@@ -83,7 +83,7 @@ fn links_are_followed_if_they_are_named_or_on_request() {
     tells(&message, &["cannot follow \"other/loop\": it leads back to \"other\"", "leave out --follow"]);
     let output = bench.run("dedup -L --on-error skip d other");
     assert_eq!((output.status.code(), text(&output.stdout).contains("other/y\n")), (Some(1), true));
-    tells(&text(&output.stderr), &["\"d/broken\"", "cannot follow", "continued without it"]);
+    tells(&text(&output.stderr), &["\"d/broken\"", "cannot follow", "it is skipped"]);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn globs_choose_among_the_files_of_directories() {
     }
     // What is named is taken.
     assert_eq!(lines(&bench, "dedup -g !*.txt d/fr z.txt d/fr/d.txt"), ["d/fr/en/f.gz", "z.txt", "d/fr/d.txt"]);
-    tells(&bench.refused("dedup -g {a d"), &["--glob", "'{a'", "unclosed"]);
+    tells(&bench.refused("dedup -g {a d"), &["--glob", "'{a'", "not closed"]);
 }
 
 #[test]
@@ -138,8 +138,8 @@ fn lists_name_files_and_directories() {
     bench.write("nul", b"lines\0\0z\0");
     assert_eq!(bench.clean("dedup -z --files0-from nul"), "1\n2\x003\0z\n\0");
     assert_eq!(bench.clean("dedup --files0-from nul"), "1\n2\x003\x00\nz\n");
-    tells(&bench.refused("dedup --files-from nul"), &["\"nul\"", "NULs", "--files0-from"]);
-    tells(&bench.refused("dedup -z --files-from nul"), &["\"nul\"", "NULs", "--files0-from"]);
+    tells(&bench.refused("dedup --files-from nul"), &["\"nul\"", "NUL bytes", "--files0-from"]);
+    tells(&bench.refused("dedup -z --files-from nul"), &["\"nul\"", "NUL bytes", "--files0-from"]);
     for (name, bytes) in [("e\nf", &b"-z"[..]), ("g h", b"--files-from"), ("caf\u{e9}", b"x")] {
         bench.write(name, bytes);
     }
@@ -156,7 +156,7 @@ fn lists_name_files_and_directories() {
         tells(&bench.refused(line), &["cannot write to \"list\": it is also an input"]);
     }
     bench.write("empty", b"\n\n");
-    tells(&bench.refused("dedup --files-from empty"), &["no input is named in \"empty\""]);
+    tells(&bench.refused("dedup --files-from empty"), &["\"empty\", the list of --files-from, names no input"]);
     tells(&bench.refused("dedup --files-from missing a"), &["cannot open \"missing\": No such file"]);
     bench.write("list", b"a\nmissing\n");
     tells(&bench.refused("dedup --files-from list"), &["cannot open \"missing\": No such file"]);
@@ -170,13 +170,13 @@ fn a_directory_without_files_is_an_error() {
     fs::create_dir(bench.path("empty")).unwrap();
     bench.clean("build -o f a");
     for folder in ["empty", "d"] {
-        let why = format!("no file is found in the directory \"{folder}\"");
+        let why = format!("the directory \"{folder}\" has no input files");
         for line in ["dedup -o o", "build -o g"] {
             tells(&bench.refused(&format!("{line} a {folder}")), &[&why]);
             for on_error in ["skip", "keep"] {
                 let output = bench.run(&format!("{line} --stats=json --on-error {on_error} a {folder}"));
                 assert_eq!((output.status.code(), number(&stats(&output), "inputs_left_out")), (Some(1), 1.0));
-                tells(&text(&output.stderr), &[&why, "continued without it"]);
+                tells(&text(&output.stderr), &[&why, "it is skipped"]);
             }
             ["o", "g"].iter().for_each(|output| drop(fs::remove_file(bench.path(output))));
         }
@@ -210,7 +210,7 @@ fn a_folder_that_cannot_be_read_is_an_input_that_cannot_be_opened() {
     for on_error in ["skip", "keep"] {
         let output = run(&format!("dedup --on-error {on_error} d"));
         assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), "d/a/x\nd/c/z\n"));
-        tells(&text(&output.stderr), &[why, "continued without it"]);
+        tells(&text(&output.stderr), &[why, "it is skipped"]);
     }
     // Nobody enters a folder that is left out.
     assert_eq!(clean(run("dedup -g !b d")), b"d/a/x\nd/c/z\n");
@@ -273,7 +273,7 @@ fn a_state_in_a_directory_is_not_read() {
     assert_eq!((whole.status.code(), whole.stdout.len()), (Some(0), 0));
     tells(&text(&whole.stderr), &["nothing is left to do"]);
     assert_eq!(text(&bench.read("o")), "x\ny\n");
-    tells(&bench.refused("dedup --state s -o o ."), &["refusing to empty \"o\""]);
+    tells(&bench.refused("dedup --state s -o o ."), &["refusing to overwrite \"o\""]);
     bench.write("z", b"z\n");
     assert_eq!(bench.clean("dedup --state s -g !o ."), "z\n");
     bench.clean("dedup --state s -o o --force .");
@@ -285,7 +285,7 @@ fn a_state_in_a_directory_is_not_read() {
     // A folder in which nothing else is has no input.
     fs::create_dir(bench.path("state")).unwrap();
     bench.clean("dedup --state state/s x");
-    tells(&bench.refused("dedup --state state/s state"), &["no file is found in the directory \"state\""]);
+    tells(&bench.refused("dedup --state state/s state"), &["the directory \"state\" has no input files"]);
 }
 
 /// Nobody means the files of another run's state for lines.
@@ -332,7 +332,7 @@ fn a_run_over_a_directory_is_resumed() {
     assert_eq!((text(&bench.read("d/o")).as_str(), text(&bench.read("d/r")).as_str()), ("a\t1\n", "b\t1\n"));
     bench.rewrite("d/x", b"a\t1\nb\t1\nc\t3\n");
     // The other file is another input.
-    tells(&bench.refused(&format!("{line} --resume")), &["cannot resume", "/d/x\", and not ", "/d/e/y\""]);
+    tells(&bench.refused(&format!("{line} --resume")), &["cannot resume", "/d/x\", not ", "/d/e/y\""]);
     bench.clean(&format!("{line} --resume -g x"));
     assert_eq!((text(&bench.read("d/o")).as_str(), text(&bench.read("d/r")).as_str()), ("a\t1\nc\t3\n", "b\t1\n"));
     // A list may come from anywhere; what it names can be read again.

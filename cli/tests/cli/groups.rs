@@ -415,8 +415,13 @@ fn groups_without_a_value_are_told_of() {
         [("max:/d", "number or string"), ("min:/e", "number or string"), ("order:/s=y,z", "string of the list")]
     {
         let pointer = &keep[keep.find('/').unwrap()..][..2];
-        let parts =
-            ["warning: ", &format!("without a {what} at \"{pointer}\""), "all 2;", "the first of each stays", "--keep"];
+        let parts = [
+            "warning: ",
+            &format!("without a {what} at \"{pointer}\""),
+            "all 2;",
+            "the first line of each is kept",
+            "--keep",
+        ];
         for command in [WHOLE, "dedup --json-pointer /text", "corpus --near 0.8"] {
             let output = bench.run(&format!("{command} --keep {keep} in"));
             assert_eq!(output.status.code(), Some(0));
@@ -450,7 +455,10 @@ fn figures_tell_of_groups() {
     tells(&bench.refused(&format!("{WHOLE} --exact in")), &["no text in \"in\", line 3"]);
     // A member of an object is needed.
     bench.write("list", b"[\"a\"]\n");
-    tells(&bench.refused(&format!("{WHOLE} --count --json-pointer /0 list")), &["\"list\", line 1", "no JSON object"]);
+    tells(
+        &bench.refused(&format!("{WHOLE} --count --json-pointer /0 list")),
+        &["\"list\", line 1", "not a JSON object"],
+    );
     assert_eq!(bench.clean(&format!("{WHOLE} --exact --json-pointer /0 list")), "[\"a\"]\n");
 }
 
@@ -487,7 +495,7 @@ fn a_broken_input_is_left_out_both_times() {
         (output.status.code(), text(&output.stdout)),
         (Some(1), "{\"text\":\"a\"}\n{\"text\":\"b\"}\n".to_owned())
     );
-    assert_eq!(text(&output.stderr).matches("continued without").count(), 2);
+    assert_eq!(text(&output.stderr).matches("it is skipped").count(), 2);
     assert_eq!(values(&bench.read("p"))[7], json!({"file": "a.gz", "line": 8, "kept": {"file": "b", "line": 1}}));
 }
 
@@ -515,8 +523,8 @@ fn what_has_no_groups_is_refused() {
         ("dedup --pairs p --redis redis://localhost --name n a", &["--pairs", "--redis"]),
         ("dedup --pairs p --in-place a", &["--pairs", "--in-place"]),
         ("dedup --keep min:/n --repeated -s s a", &["--repeated", "--state"]),
-        ("dedup --keep max:/n -f 2 a", &["'--keep max'", "'--field'", "make lines of JSON"]),
-        ("dedup --pairs p --id /id --csv a", &["'--id'", "'--csv'", "make lines of JSON"]),
+        ("dedup --keep max:/n -f 2 a", &["'--keep max'", "'--field'", "convert the input to lines of JSON"]),
+        ("dedup --pairs p --id /id --csv a", &["'--id'", "'--csv'", "convert the input to lines of JSON"]),
         ("dedup --pairs a a", &["cannot write to \"a\""]),
         ("dedup --pairs p --clusters p a", &["cannot write to \"p\""]),
         ("dedup --pairs p -o p a", &["cannot write to \"p\""]),
@@ -527,8 +535,8 @@ fn what_has_no_groups_is_refused() {
     // Lines of an earlier report would be lost.
     bench.clean("dedup --pairs p -s s a -o b");
     bench.write("p", b"{}\n");
-    tells(&bench.refused("dedup --pairs p -s s a -o c"), &["refusing to empty \"p\""]);
-    tells(&bench.refused("dedup --pairs p -s s a --output-dir c"), &["refusing to empty \"p\""]);
+    tells(&bench.refused("dedup --pairs p -s s a -o c"), &["refusing to overwrite \"p\""]);
+    tells(&bench.refused("dedup --pairs p -s s a --output-dir c"), &["refusing to overwrite \"p\""]);
     bench.clean("dedup --pairs p -s s a --output-dir c --force");
     assert_eq!(text(&bench.read("p")), "{\"file\":\"a\",\"line\":1,\"kept\":null}\n");
     let mut nowhere = bench.command(&format!("{WHOLE} -n 10 --exact a"));
@@ -604,13 +612,13 @@ fn a_count_is_the_only_one_of_an_object() {
     assert_eq!(text(&counted.stdout), "{\"text\":\"a\",\"n\":{\"count\":1},\"count\":1}\n");
     tells(&failed(&bench.run(&format!("{WHOLE} --count --json-pointer /0 in"))), &["line 1"]);
     bench.write("array", b"[\"a\"]\n");
-    tells(&bench.refused(&format!("{WHOLE} --count --json-pointer /0 array")), &["no JSON object", "--count"]);
+    tells(&bench.refused(&format!("{WHOLE} --count --json-pointer /0 array")), &["not a JSON object", "--count"]);
     // Behind a byte order mark, too.
     bench.write("marked", b"\xEF\xBB\xBF{\"text\":\"a\",\"count\":7}\n{\"text\":\"a\"}\n");
     let counted = bench.clean(&format!("{WHOLE} --count marked"));
     assert_eq!(counted.trim_start_matches('\u{feff}'), "{\"text\":\"a\",\"count\":2}\n");
     for at in ["--json-pointer /count", "--json-pointer /count/0", "--column count"] {
-        tells(&bench.refused(&format!("{WHOLE} --count {at} in")), &["\"count\"", "the text is in it"]);
+        tells(&bench.refused(&format!("{WHOLE} --count {at} in")), &["\"count\"", "which contains the text"]);
     }
 }
 

@@ -178,9 +178,9 @@ fn what_cannot_be_replaced_is_refused_and_stays() {
         ("dedup --in-place --annotate a", &["--in-place", "--annotate"]),
         ("dedup --in-place --resume a", &["--in-place", "--resume", "--state"]),
         ("dedup --in-place --redis redis://h --name n a", &["--in-place", "--redis"]),
-        ("dedup --state s -o a a", &["\"a\"", "also an input", "--state", "empty it"]),
-        ("dedup --state s --resume -o link b a", &["\"link\"", "also an input", "empty it"]),
-        ("dedup --redis redis://h --name n -o a a", &["\"a\"", "also an input", "empty it"]),
+        ("dedup --state s -o a a", &["\"a\"", "also an input", "--state", "erase them"]),
+        ("dedup --state s --resume -o link b a", &["\"link\"", "also an input", "erase them"]),
+        ("dedup --redis redis://h --name n -o a a", &["\"a\"", "also an input", "erase them"]),
         ("dedup -v -o a a", &["\"a\"", "also an input"]),
         ("dedup --total -o a b a", &["\"a\"", "also an input"]),
         ("dedup --annotate -o a a", &["\"a\"", "also an input"]),
@@ -239,7 +239,7 @@ fn a_file_that_breaks_stays() {
 fn a_file_whose_quotes_do_not_end_stays() {
     let open: &[u8] = b"a,1\na,1\nb,\"2\nc,3\nd,4\nb,2\n";
     let bench = Bench::new(&[("open", open), ("c", b"c\nc\n")]);
-    let why = ["cannot read \"open\" after line 2: the rest, 4 lines, is one record: a quoted field does not end"];
+    let why = ["cannot read \"open\" after line 2: the rest, 4 lines, is one record: a quoted field is not closed"];
     let output = bench.run("dedup --csv --in-place --on-error skip open c");
     assert_eq!(output.status.code(), Some(1));
     tells(&text(&output.stderr), &why);
@@ -253,7 +253,7 @@ fn a_file_whose_quotes_do_not_end_stays() {
     let output = bench.run("dedup --csv --in-place --on-error keep open c");
     tells(
         &text(&output.stderr),
-        &["lines without a key: 1; the first is \"open\", line 3: a quoted field does not end"],
+        &["lines without a key: 1; the first is \"open\", line 3: a quoted field is not closed"],
     );
     assert_eq!((output.status.code(), text(&bench.read("open"))), (Some(0), text(&open[4..])));
 }
@@ -275,18 +275,18 @@ fn a_file_with_other_records_than_lines_is_not_replaced() {
         ("late.csv", &late),
         ("open.tsv", table),
     ]);
-    let csv = ["records of \"open.csv", "give --csv, or write to another file"];
+    let csv = ["quoted fields of \"open.csv", "give --csv, or write to another file"];
     for (line, why) in [
-        ("dedup --in-place first w", ["\"w\" is a WARC", "make a line of each"]),
+        ("dedup --in-place first w", ["\"w\" is a WARC file", "convert each record to a line"]),
         ("dedup -q --in-place first w.gz", ["\"w.gz\" is a WARC", "with -o"]),
-        ("dedup -o w first w", ["\"w\" is a WARC", "make a line of each"]),
-        ("corpus --in-place --on-error skip first w", ["\"w\" is a WARC", "make a line of each"]),
+        ("dedup -o w first w", ["\"w\" is a WARC file", "convert each record to a line"]),
+        ("corpus --in-place --on-error skip first w", ["\"w\" is a WARC file", "convert each record to a line"]),
         ("dedup --in-place first open.csv", csv),
         ("dedup -q --in-place first open.csv.gz", csv),
         ("dedup --in-place --header -d , -f a first open.csv", csv),
         ("dedup -o open.csv first open.csv", csv),
-        ("dedup --in-place first late.csv", ["records of \"late.csv\"", "give --csv, or"]),
-        ("dedup --in-place first open.tsv", ["records of \"open.tsv\"", "give --csv -d '\\t', or"]),
+        ("dedup --in-place first late.csv", ["quoted fields of \"late.csv\"", "give --csv, or"]),
+        ("dedup --in-place first open.tsv", ["quoted fields of \"open.tsv\"", "give --csv -d '\\t', or"]),
     ] {
         let before = fs::read_dir(bench.0.path()).unwrap().count();
         let contents =
@@ -305,7 +305,7 @@ fn a_file_with_other_records_than_lines_is_not_replaced() {
     // What is written elsewhere is a matter of taste.
     let output = bench.run("dedup -o o open.tsv");
     assert_eq!(output.status.code(), Some(0));
-    tells(&text(&output.stderr), &["warning: records of \"open.tsv\""]);
+    tells(&text(&output.stderr), &["warning: quoted fields of \"open.tsv\""]);
 }
 
 /// The whole lines of what can be read of a gzip file.
@@ -360,7 +360,7 @@ fn a_file_that_somebody_else_writes_to_stays() {
     File::options().append(true).open(bench.path("all")).unwrap().write_all(b"late\n").unwrap();
     drop(fifo);
     let (code, _, said) = live.end();
-    tells(&said, &["cannot replace \"all\"", "somebody wrote to it"]);
+    tells(&said, &["cannot replace \"all\"", "another program changed it"]);
     assert_eq!((code, text(&bench.read("all"))), (Some(2), "a\nb\na\nlate\n".to_owned()));
     has_only(&bench, &["all", "fifo"]);
 }

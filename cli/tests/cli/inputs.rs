@@ -72,8 +72,8 @@ fn zeros_after_gzip_are_no_lines() {
         assert_eq!(clean(fed(bench.command("dedup -n 10"), &bench.read("padded"))), b"a\nb\n", "{zeros}");
     }
     for (after, why) in [
-        ([&padded(512)[..], &gzip(b"c\n")].concat(), "after the zeros"),
-        ([&padded(512)[..], b"c\n"].concat(), "after the zeros"),
+        ([&padded(512)[..], &gzip(b"c\n")].concat(), "the zeros at the end"),
+        ([&padded(512)[..], b"c\n"].concat(), "the zeros at the end"),
         ([&gzip(b"a\nb\na\n")[..], b"no gzip at all"].concat(), "invalid gzip header"),
     ] {
         let output = Bench::new(&[("a", &after)]).run("dedup -n 10 a");
@@ -104,7 +104,7 @@ fn formats_that_are_not_supported_are_refused_and_not_read_as_lines() {
     ] {
         let bench = Bench::new(&[("a", b"a\n"), ("bad", head), ("o", b"what was there\n"), ("bad.gz", &gzip(head))]);
         let (why, advice) = match format {
-            "tar" => ("it is an archive of tar".to_owned(), "tar -xOf"),
+            "tar" => ("it is a tar archive".to_owned(), "tar -xOf"),
             "Parquet" => ("it is Parquet, which this build does not read".to_owned(), "--features parquet"),
             _ => (format!("it is in the format of {format}, which is not supported"), "gzip, zstd, xz, bzip2 or lz4"),
         };
@@ -115,7 +115,7 @@ fn formats_that_are_not_supported_are_refused_and_not_read_as_lines() {
         tells(&failed(&output), &["standard input after line 0: ", &why]);
         let output = bench.run("dedup --on-error skip bad a");
         assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), "a\n"));
-        tells(&text(&output.stderr), &["warning: cannot open \"bad\": ", &why, "continued without it"]);
+        tells(&text(&output.stderr), &["warning: cannot open \"bad\": ", &why, "it is skipped"]);
         // In what is compressed it is found where it is read.
         tells(&bench.refused("dedup bad.gz"), &["cannot read \"bad.gz\" after line 0: ", &why, "--binary"]);
         for on_error in ["skip", "keep"] {
@@ -152,13 +152,13 @@ fn compressed_data_within_compressed_data_is_refused() {
     for (outer, code) in CODINGS {
         for (inner, twice) in CODINGS {
             bench.write("twice", &code(&twice(lines)));
-            let why = ["after line 0: ", &format!("is compressed once more, by {inner}; "), "--binary"];
+            let why = ["after line 0: ", &format!("it is compressed twice, first by {inner}; "), "--binary"];
             tells(&bench.refused("dedup -n 9 twice"), &why);
             let output = bench.run("dedup -n 9 --on-error skip twice a");
             assert_eq!((text(&output.stdout), output.status.code()), ("a\n".to_owned(), Some(1)), "{outer} {inner}");
             assert!(bench.run("dedup -n 9 --binary twice").stdout.starts_with(&twice(lines)[..4]), "{outer} {inner}");
         }
-        tells(&refused(fed(bench.command("dedup"), &bench.read("twice"))), &["is compressed once more, by lz4"]);
+        tells(&refused(fed(bench.command("dedup"), &bench.read("twice"))), &["it is compressed twice, first by lz4"]);
         for (format, bytes) in others {
             bench.write("other", &code(bytes));
             tells(&bench.refused("dedup -n 9 other"), &["after line 0: ", &format!("it is in the format of {format}")]);
@@ -189,7 +189,7 @@ fn compressed_data_within_a_later_member_is_refused() {
         let join = |inner: &[u8]| [code(b"a\nb\n"), code(b""), code(inner), code(b"d\n")].concat();
         for (inner, twice) in CODINGS {
             bench.write("joined", &join(&twice(b"c\n")));
-            let twice_by = format!("is compressed once more, by {inner}; ");
+            let twice_by = format!("it is compressed twice, first by {inner}; ");
             for options in ["", "-j 1 --chunk-size 1 "] {
                 let output = bench.run(&format!("dedup -n 9 {options}joined"));
                 assert_eq!(text(&output.stdout), "a\nb\n", "{outer} {inner} {options}");
@@ -200,7 +200,7 @@ fn compressed_data_within_a_later_member_is_refused() {
             let piped = fed(bench.command("dedup -n 9"), &bench.read("joined"));
             tells(
                 &failed(&piped),
-                &["standard input after line 2: ", &format!("is compressed once more, by {inner}; ")],
+                &["standard input after line 2: ", &format!("it is compressed twice, first by {inner}; ")],
             );
             let all = [b"a\nb\n", &twice(b"c\n")[..], b"d\n"].concat();
             assert!(clean(bench.run("dedup -n 9 --binary joined")) == model(&[&all]), "{outer} {inner}");
@@ -252,7 +252,7 @@ fn inputs_that_cannot_be_opened_are_left_out_on_request() {
         let said = text(&output.stderr);
         tells(
             &said,
-            &["warning: cannot open \"missing\": No such file", "warning: no file is found in the directory \"empty\""],
+            &["warning: cannot open \"missing\": No such file", "warning: the directory \"empty\" has no input files"],
         );
         tells(&said, &["\ninputs left out  2\n"]);
         let output = bench.run(&format!("dedup -q --on-error {on_error} --stats=json a missing"));
@@ -317,7 +317,7 @@ fn run_within(bench: &Bench, kibibytes: u32, line: &str) -> Output {
 fn a_line_that_is_larger_than_the_memory_is_told() {
     const LIMIT: u32 = 200_000;
     let bench = Bench::new(&[("first", b"a\nb\na\n"), ("long", &endless(b"", 0)), ("last", b"c\n")]);
-    let why = ["the next line has more than ", " bytes, and memory for more cannot be had"];
+    let why = ["the next line has more than ", " bytes, and there is no memory for more"];
     for options in ["-n 100 -j 2", "-j 1", "-j 2 --field 1"] {
         let run = |on_error: &str| {
             let line = format!("dedup {options} --on-error {on_error} first long last");
@@ -398,7 +398,7 @@ fn a_key_that_is_larger_than_the_memory_is_told() {
             assert_eq!(text(&output.stdout), "{\"a\":\"b\"}\n", "{options}");
             tells(
                 &failed(&output),
-                &["no key in \"long\", line 2: ", "memory for a key of a line of 136314890 bytes cannot be had"],
+                &["no key in \"long\", line 2: ", "there is no memory for the key of a line of 136314890 bytes"],
             );
             let output = run("skip");
             assert_eq!(
@@ -500,7 +500,7 @@ fn a_fifo_is_opened_once() {
 fn unreadable_inputs_are_refused_before_any_output() {
     let bench = Bench::new(&[("a", b"a\n"), ("secret", b"secret\n")]);
     fs::create_dir(bench.path("empty")).unwrap();
-    for (bad, why) in [("missing", "No such file"), ("empty", "no file is found in the directory")] {
+    for (bad, why) in [("missing", "No such file"), ("empty", "has no input files")] {
         tells(&bench.refused(&format!("dedup a {bad}")), &[&format!("\"{bad}\""), why]);
     }
     let stdin = OwnedFd::from(File::open(bench.0.path()).unwrap());

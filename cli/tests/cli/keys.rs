@@ -55,15 +55,15 @@ fn keys_are_what_the_options_say() {
     }
     let bench = Bench::new(&[("a", b"a b\n")]);
     for (line, parts) in [
-        ("dedup --field 0 a", &["--field", "'0'", "from 1 on", "2-4"][..]),
-        ("dedup --field 1, a", &["--field", "''", "from 1 on"]),
-        ("dedup --field 1,x a", &["-f", "\"x\"", "from 1 on", "--header"]),
-        ("dedup --field x-1 a", &["-f", "\"x-1\"", "from 1 on", "--header"]),
+        ("dedup --field 0 a", &["--field", "'0'", "starting at 1", "2-4"][..]),
+        ("dedup --field 1, a", &["--field", "''", "starting at 1"]),
+        ("dedup --field 1,x a", &["-f", "\"x\"", "starting at 1", "--header"]),
+        ("dedup --field x-1 a", &["-f", "\"x-1\"", "starting at 1", "--header"]),
         ("dedup --field 4-2 a", &["--field", "'4-2'", "the first and the last", "2-4"]),
         ("dedup --field - a", &["--field", "'-'", "the first and the last"]),
         ("dedup --field 0- a", &["--field", "'0-'", "the first and the last"]),
         ("dedup --field -0 a", &["--field", "'-0'", "the first and the last"]),
-        ("dedup --field 4294967296 a", &["--field", "'4294967296'", "from 1 on"]),
+        ("dedup --field 4294967296 a", &["--field", "'4294967296'", "starting at 1"]),
         ("dedup --field 1 --delimiter \\ a", &["--delimiter", "tab", "NUL", "second backslash"]),
         (
             "dedup --field 1 --delimiter \\n a",
@@ -112,7 +112,7 @@ fn forms_are_those_of_the_parts_that_are_named() {
         ("dedup --csv --trim=2 accounts", &["--trim=2", "the key is the whole line"]),
         ("build -o f -f 1,3-4 --trim=4 accounts", &["--trim=4", "the last part is 3"]),
         ("in -f 1 --normalize url:1,2 accounts -- accounts", &["--normalize url:2", "the last part is 1"]),
-        ("dedup -f 1 -i=0 accounts", &["'0'", "from 1 on"]),
+        ("dedup -f 1 -i=0 accounts", &["'0'", "starting at 1"]),
         ("dedup -f 1 -i=x accounts", &["'x'", "1 or 1,3"]),
     ] {
         tells(&bench.refused(line), parts);
@@ -170,7 +170,7 @@ fn lines_without_a_key_end_the_run_or_are_left_out_or_kept() {
         ("--field 2 --delimiter ,", fields, "field 2"),
         ("--normalize url", urls, "URL"),
         ("--csv --field 2", csv, "field 2"),
-        ("--json-pointer /a --normalize url", values, "the value at \"/a\" is no string"),
+        ("--json-pointer /a --normalize url", values, "the value at \"/a\" is not a string"),
     ] {
         let bench = Bench::new(&[("good", json), ("bad", bad)]);
         // Lines 4 and 6 have no key, lines 3 and 5 are repeats.

@@ -145,7 +145,7 @@ fn misplaced_options_have_a_hint() {
         ("dedup --near 0.8 a", "'--near' is an option of bloomline corpus"),
         (
             "-o o dedup a",
-            "'-o' is an option of bloomline dedup, corpus, build, in, not-in, merge, and stands behind the command",
+            "'-o' is an option of bloomline dedup, corpus, build, in, not-in, merge, and comes after the command",
         ),
         ("check -s f -o o a", "'-o' is an option of bloomline dedup, "),
         ("build -o f --keep last a", "'--keep' is an option of bloomline dedup, corpus"),
@@ -269,7 +269,7 @@ fn messages_say_what_is_wrong() {
         tells(&failed(&bench.run(line)), &["line 2: cannot read JSON: the line is blank;"]);
     }
     for line in ["dedup --json-pointer /text s", "corpus s"] {
-        tells(&failed(&bench.run(line)), &["half of a surrogate pair stands alone at column "]);
+        tells(&failed(&bench.run(line)), &["half of a surrogate pair is missing at column "]);
     }
     for line in ["dedup -n -5 a", "build -n -5 -o f a", "plan -n -5 -p 0.1", "corpus -n -5 j"] {
         let message = bench.refused(line);
@@ -365,7 +365,7 @@ fn a_link_that_leads_nowhere_stays() {
     std::os::unix::fs::symlink("nowhere", bench.path("link")).unwrap();
     for line in ["dedup --state link a", "build -o link a", "merge f -o link", "dedup --output-dir o --manifest link a"]
     {
-        tells(&bench.refused(line), &["\"link\"", "a link that leads to no file"]);
+        tells(&bench.refused(line), &["\"link\"", "a symbolic link to a file that does not exist"]);
         assert!(bench.path("link").is_symlink() && !bench.path("nowhere").exists(), "{line}");
     }
 }

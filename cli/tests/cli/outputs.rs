@@ -102,7 +102,7 @@ fn names_of_other_formats_are_refused() {
         ["o.parquet", "o.PQ", "o.parq", "o.parquet.gz", "o.arrow", "o.avro", "o.feather", "o.orc.zst", "there.parquet"]
     {
         for line in written.iter().chain(&reports).chain(&["corpus --against j --report NAME a"]) {
-            let parts = [&*format!("to \"{name}\""), "its name claims another format", "choose"];
+            let parts = [&*format!("to \"{name}\""), "stands for another format", "choose"];
             tells(&bench.refused(&line.replace("NAME", name)), &parts);
             assert_eq!(bench.path(name).exists(), name == "there.parquet", "{line} {name}");
         }

@@ -263,7 +263,7 @@ fn a_table_that_cannot_be_read_or_written_is_refused_before_the_run() {
     for command in ["dedup --column text a b", "corpus a b", "not-in --column text a -- a b"] {
         tells(
             &bench.refused(&command.replacen(' ', " -o o ", 1)),
-            &["\"b\"", "is another one than in the inputs before it", "--output-dir"],
+            &["\"b\"", "differs from the one in the inputs before it", "--output-dir"],
         );
         assert_eq!(bench.read("o"), b"old");
     }
@@ -321,7 +321,7 @@ fn what_cannot_be_read_has_no_output() {
 
             let output = bench.run(&format!("{line} --on-error skip --manifest m"));
             assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
-            tells(&text(&output.stderr), &["cannot read \"in/b\"", "continued without the rest of it"]);
+            tells(&text(&output.stderr), &["cannot read \"in/b\"", "the rest of it is skipped"]);
             let expected: &[&str] = if left.is_some() { &["a", "b"] } else { &["a"] };
             assert_eq!(
                 names(&bench, "out"),

@@ -191,7 +191,7 @@ fn excess(bench: &Bench, name: &str, planned: u64) -> String {
     let filter = load(bench, name);
     let (keys, rate) = (filter.estimated_keys(), filter.current_fpr());
     assert!(keys > planned as f64 && (0.001..1.0).contains(&rate), "{keys} {rate}");
-    format!("the filter has about {keys:.0} keys and is made for {planned}: its false-positive rate is {rate:.4}")
+    format!("the filter has about {keys:.0} keys but is made for {planned}: its false-positive rate is {rate:.4}")
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn a_filter_with_more_keys_than_planned_is_warned_of_once() {
     told("build -n 1 -p 0.5 --when-full warn -o full a");
     assert!(
         told("check -s full a")
-            .contains("has too many keys to count and is made for 1: its false-positive rate is 1.0")
+            .contains("has too many keys to count but is made for 1: its false-positive rate is 1.0")
     );
 }
 

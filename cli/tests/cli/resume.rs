@@ -153,8 +153,8 @@ fn other_inputs_are_not_resumed() {
     let rename = |argument| if argument == "in.txt" { "renamed" } else { argument };
     let mut renamed = bloomline_like(&job.command(&["--resume"]), rename);
     let message = job.refused(job.command(&["--resume"]).arg("more"));
-    tells(&message, &["cannot resume", "a run with a number of inputs of 1, and not 2"]);
-    tells(&job.refused(&mut renamed), &["cannot resume", "with the input ", "/in.txt\", and not ", "/renamed\""]);
+    tells(&message, &["cannot resume", "a run with a number of inputs of 1, not 2"]);
+    tells(&job.refused(&mut renamed), &["cannot resume", "with the input ", "/in.txt\", not ", "/renamed\""]);
     // None of that spoiled anything.
     ["more", "renamed"].iter().for_each(|name| fs::remove_file(job.path(name)).unwrap());
     job.complete(true);
@@ -169,7 +169,7 @@ fn the_order_of_the_inputs_counts() {
         "c.txt" => "a.txt",
         other => other,
     });
-    tells(&job.refused(&mut swapped), &["cannot resume", "with the input ", "/a.txt\", and not ", "/c.txt\""]);
+    tells(&job.refused(&mut swapped), &["cannot resume", "with the input ", "/a.txt\", not ", "/c.txt\""]);
     job.complete(true);
     check_whole(&job, &expected);
 }
@@ -179,10 +179,10 @@ fn other_options_are_not_resumed() {
     let (job, expected) = crashed(plain());
     let other_job = ["cannot resume from \"state.resume\"", "it belongs to a run with the "];
     for (more, difference) in [
-        (&["--invert"][..], "options \"line\", and not \"line, inverted\""),
-        (&["--annotate"], "options \"line\", and not \"line, annotated\""),
+        (&["--invert"][..], "options \"line\", not \"line, inverted\""),
+        (&["--annotate"], "options \"line\", not \"line, annotated\""),
         (&["--dupes", "dupes.txt"], "/dupes.txt"),
-        (&["-z"], "options \"line\", and not \"line, NUL-terminated\""),
+        (&["-z"], "options \"line\", not \"line, NUL-terminated\""),
     ] {
         let message = job.refused(&mut job.command(&[&["--resume"], more].concat()));
         tells(&message, &other_job);
@@ -206,7 +206,7 @@ fn other_options_are_not_resumed() {
         nameless.save(job.path(STATE)).unwrap();
         let message = resume();
         tells(&message, &other_job);
-        tells(&message, &[&format!("options \"line\", and not \"{key}\"")]);
+        tells(&message, &[&format!("options \"line\", not \"{key}\"")]);
         fs::write(job.path(STATE), &state).unwrap();
     }
     tells(&job.refused(&mut job.command(&["--resume", "--seed", "1"])), &["\"state\"", "seed is 0", " 1"]);
@@ -218,7 +218,7 @@ fn other_options_are_not_resumed() {
     let [had, more] = ["-n 60000 -p 1e-9", "-n 70000 -p 1e-9"].map(size);
     tells(&swap("1e-9", "1e-3"), &["\"state\"", "rate of 0.000000001", " 0.001"]);
     tells(&swap("60000", "70000"), &["\"state\"", "-n", &more, &had]);
-    tells(&swap("out.txt", "other.txt"), &["cannot resume", "the outputs ", "/out.txt\", and not ", "/other.txt\""]);
+    tells(&swap("out.txt", "other.txt"), &["cannot resume", "the outputs ", "/out.txt\", not ", "/other.txt\""]);
     assert!(!job.path("other.txt").exists());
     job.complete(true);
     check_whole(&job, &expected);
@@ -229,8 +229,8 @@ fn a_state_that_another_run_changed_is_not_resumed() {
     let changes = [
         ("changed by another run", "build --append -o state"),
         // One that could be resumed itself, and one that could not.
-        ("no run with this state was cut off", "dedup --state state -o out2"),
-        ("no run with this state was cut off", "dedup --state state"),
+        ("no run with this state was interrupted", "dedup --state state -o out2"),
+        ("no run with this state was interrupted", "dedup --state state"),
     ];
     for (reason, arguments) in changes {
         let (job, _) = crashed(plain());
@@ -316,7 +316,7 @@ fn checkpoints_that_are_missing_or_damaged_are_not_resumed() {
     }
     fs::remove_file(job.path(CHECKPOINTS)).unwrap();
     let message = job.refused(&mut job.command(&["--resume"]));
-    tells(&message, &["no run with this state was cut off", "refusing to empty \"out.txt\""]);
+    tells(&message, &["no run with this state was interrupted", "refusing to overwrite \"out.txt\""]);
     fs::write(job.path(CHECKPOINTS), text).unwrap();
     job.complete(true);
     check_whole(&job, &expected);
@@ -370,7 +370,7 @@ fn a_stream_ends_what_could_be_resumed() {
         let (job, _) = crashed(plain());
         succeed(job.bench.command("dedup --state state").args(arguments));
         let message = job.refused(&mut job.command(&["--resume"]));
-        tells(&message, &["no run with this state was cut off", "refusing to empty \"out.txt\""]);
+        tells(&message, &["no run with this state was interrupted", "refusing to overwrite \"out.txt\""]);
     }
 }
 
@@ -432,7 +432,7 @@ fn another_way_with_errors_is_not_resumed() {
     let (job, _) = crashed(faulty());
     let skip = |argument| if argument == "keep" { "skip" } else { argument };
     let message = job.refused(&mut bloomline_like(&job.command(&["--resume"]), skip));
-    tells(&message, &["cannot resume from \"state.resume\"", "--on-error keep, and not skip"]);
+    tells(&message, &["cannot resume from \"state.resume\"", "--on-error keep, not skip"]);
 }
 
 /// The last checkpoint says that it is of the end, and is written before the state.
@@ -449,7 +449,7 @@ fn an_output_whose_last_state_was_not_saved_is_not_begun_anew() {
     check_whole(&job, &expected);
     // At the end of the last state nothing is left to continue, and the lines are still nowhere else.
     let message = job.refused(&mut job.command(&[]));
-    tells(&message, &["refusing to empty \"out.txt\"", "the state \"state\"", "--force"]);
+    tells(&message, &["refusing to overwrite \"out.txt\"", "the state \"state\"", "--force"]);
     assert!(!message.contains("--resume"), "{message}");
     succeed(&mut job.command(&["--force"]));
     assert_eq!(contents(&job.path("out.txt")), b"");
@@ -469,7 +469,7 @@ fn a_state_is_shrunk_at_the_end_alone() {
     assert!(2 * small <= planned && planned.is_multiple_of(small), "{small} of {planned}");
     // Another run would need the planned size.
     let message = job.refused(&mut job.command(&[]));
-    tells(&message, &["\"state\"", &format!("-n asks for {planned} bytes, and it has {small}")]);
+    tells(&message, &["\"state\"", &format!("-n asks for {planned} bytes, but it has {small}")]);
 
     // The last checkpoint is written before the state, and belongs to the one that is shrunk. So it does even if as many bits
     // are set in the other.
@@ -529,7 +529,7 @@ fn a_run_that_is_whole_is_not_begun_again() {
         let message = text(&output.stderr);
         assert_eq!((output.status.code(), &*output.stdout), (Some(0), &b""[..]), "{line}: {message}");
         assert_eq!(message.lines().count(), 1, "{line}: {message}");
-        tells(&message, &["nothing is left to do", "whole already"]);
+        tells(&message, &["nothing is left to do", "already complete"]);
         assert_eq!(bench.clean(&format!("{line} --resume -q")), "");
         assert!(files() == before, "{line}");
     }
@@ -544,7 +544,7 @@ fn a_run_that_is_whole_is_not_begun_again() {
         for changed in [&whole[..whole.len() / 2], b"", &[&whole[..], b"more\n"].concat()] {
             bench.write(output, changed);
             let told = bench.refused(&format!("{line} --resume -q"));
-            tells(&told, &["this run is whole", "not as it left it", "another state"]);
+            tells(&told, &["this run is complete", "was changed since", "another state"]);
             assert_eq!(bench.read(output), changed);
         }
         bench.write(output, &whole);
@@ -553,11 +553,11 @@ fn a_run_that_is_whole_is_not_begun_again() {
     // What it wrote may be moved away.
     fs::rename(bench.path("o"), bench.path("moved")).unwrap();
     let output = bench.run(&format!("{} --resume", lines[0]));
-    tells(&text(&output.stderr), &["whole already", "\"o\" is not there any more"]);
+    tells(&text(&output.stderr), &["already complete", "\"o\" no longer exists"]);
     assert!(output.status.success() && !bench.path("o").exists());
     // Another run that writes there makes it another matter, and so does a state that is gone.
     bench.clean("dedup -s s --force -o o2 c");
-    tells(&bench.refused(&format!("{} --resume", lines[1])), &["refusing to empty", "nothing is left to do"]);
+    tells(&bench.refused(&format!("{} --resume", lines[1])), &["refusing to overwrite", "nothing is left to do"]);
     fs::remove_file(bench.path("t")).unwrap();
     tells(&bench.refused(&format!("{} --resume", lines[5])), &["there is no state \"t\"", "\"o5\" holds lines"]);
     assert_eq!(text(&bench.read("o5")), "1\n2\n3\n");
@@ -587,25 +587,25 @@ fn a_run_that_is_whole_is_so_with_its_state_alone() {
         for state in ["before", "other"] {
             copy(state, "s");
             let told = bench.refused(&format!("{second} --resume"));
-            tells(&told, &["this run is whole", "\"s\" is not the one", "put that state back", "--force"]);
+            tells(&told, &["this run is complete", "\"s\" was not saved by it", "restore the state", "--force"]);
             assert_eq!(text(&bench.read(output)), "2\n");
         }
         // The first run left that copy, so it is whole with it, and with what a later one left.
         for state in ["before", "after"] {
             copy(state, "s");
-            tells(&text(&bench.run(&format!("{first} --resume")).stderr), &["whole already"]);
+            tells(&text(&bench.run(&format!("{first} --resume")).stderr), &["already complete"]);
         }
-        tells(&text(&bench.run(&format!("{second} --resume")).stderr), &["whole already"]);
+        tells(&text(&bench.run(&format!("{second} --resume")).stderr), &["already complete"]);
         // Its lines would not be printed again.
         tells(
             &bench.refused(&format!("{second} --resume --force")),
-            &["nothing is left to do", "whole already", "remove the state"],
+            &["nothing is left to do", "already complete", "remove the state"],
         );
         assert_eq!(text(&bench.read(output)), "2\n");
         // Another run with the copy makes it no better.
         copy("before", "s");
         bench.clean(&format!("dedup {size}-s s c"));
-        tells(&text(&bench.run(&format!("{first} --resume")).stderr), &["whole already"]);
+        tells(&text(&bench.run(&format!("{first} --resume")).stderr), &["already complete"]);
         tells(&bench.refused(&format!("{second} --resume")), &["refusing to", "--force"]);
         copy("after", "s");
         tells(&bench.refused(&format!("{second} --resume")), &["refusing to", "--force"]);
@@ -614,7 +614,7 @@ fn a_run_that_is_whole_is_so_with_its_state_alone() {
         bench.write(output, b"");
         bench.clean(&format!("{second} --resume --force"));
         assert_eq!(text(&bench.read(output)), "2\n");
-        tells(&text(&bench.run(&format!("{second} --resume")).stderr), &["whole already"]);
+        tells(&text(&bench.run(&format!("{second} --resume")).stderr), &["already complete"]);
     }
     // A later run that failed left a state of its own.
     let bench = Bench::new(&[("a", b"1\t1\n"), ("b", b"2\t2\nbad\n")]);
@@ -623,9 +623,9 @@ fn a_run_that_is_whole_is_so_with_its_state_alone() {
     let before = bench.read("s");
     tells(&bench.refused(&second), &["line 2"]);
     assert!(bench.read("s") != before && bench.goes_on("s"));
-    tells(&text(&bench.run(&format!("{first} --resume")).stderr), &["whole already"]);
+    tells(&text(&bench.run(&format!("{first} --resume")).stderr), &["already complete"]);
     bench.write("s", b"none");
-    tells(&bench.refused(&format!("{first} --resume")), &["\"s\" is not the one"]);
+    tells(&bench.refused(&format!("{first} --resume")), &["\"s\" was not saved by it"]);
 }
 
 /// Each step of a script is resumed, whether it is whole, was killed, or never began.
@@ -673,7 +673,7 @@ fn a_signal_after_the_end_leaves_a_run_that_can_be_resumed() {
         live.signal("TERM");
         assert_eq!(live.end().0, Some(143));
         let output = bench.run(&format!("{line} --resume"));
-        tells(&text(&output.stderr), &["whole already"]);
+        tells(&text(&output.stderr), &["already complete"]);
         assert!(output.status.success());
     }
 }
@@ -731,7 +731,7 @@ fn a_checkpoint_that_no_run_can_reach_is_refused() {
         let damaged = line.replace(&format!("\"{name}\":{}", at(name)), &format!("\"{name}\":{value}"));
         fs::write(job.path(CHECKPOINTS), sealed(&damaged)).unwrap();
         let message = job.refused(&mut job.command(&["--resume"]));
-        tells(&message, &["checkpoints in \"state.resume\"", &format!("is {value}, and at most {most} can be")]);
+        tells(&message, &["checkpoints in \"state.resume\"", &format!("is {value}, but can be {most} at most")]);
     }
     fs::write(job.path(CHECKPOINTS), file).unwrap();
     job.complete(true);
@@ -744,5 +744,5 @@ fn a_checkpoint_that_no_run_can_reach_is_refused() {
     let far = file.lines().next().unwrap().replace(&format!("\"offset\":{offset}"), "\"offset\":1000000000000000");
     fs::write(job.path(CHECKPOINTS), sealed(&far)).unwrap();
     let message = refused(job.command(&["--resume"]).output().unwrap());
-    tells(&message, &["cannot read \"in\"", "the checkpoint is at 1000000000000000"]);
+    tells(&message, &["cannot read \"in\"", "the checkpoint is at byte 1000000000000000"]);
 }

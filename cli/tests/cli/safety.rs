@@ -83,20 +83,20 @@ fn lines_that_are_nowhere_else_are_not_emptied() {
     let (new, state) = (bench.read("new"), bench.read("s"));
     // The run is repeated, and its lines are in the state.
     let message = bench.refused("dedup --state s -o new a");
-    tells(&message, &["refusing to empty \"new\"", "the state \"s\"", "another file", "--force"]);
+    tells(&message, &["refusing to overwrite \"new\"", "the state \"s\"", "another file", "--force"]);
     assert!(!message.contains("--resume"), "{message}");
     // The same for what was dropped, whatever the output is.
     bench.write("d", b"dear\n");
-    tells(&bench.refused("dedup --state s --dupes d b"), &["refusing to empty \"d\""]);
+    tells(&bench.refused("dedup --state s --dupes d b"), &["refusing to overwrite \"d\""]);
     // The state has another name than the one of the interrupted run.
     let message = bench.refused("dedup --state t -o new --resume a");
     tells(&message, &["there is no state \"t\"", "\"new\" holds lines", "--force"]);
     assert!(bench.read("new") == new && bench.read("s") == state && !bench.path("t").exists());
 
     // Nor does a run that begins a state.
-    tells(&bench.refused("dedup --state first -o new b"), &["refusing to empty \"new\"", "the state \"first\""]);
+    tells(&bench.refused("dedup --state first -o new b"), &["refusing to overwrite \"new\"", "the state \"first\""]);
     bench.write("dear", b"dear\n");
-    tells(&bench.refused("dedup --state first -o fresh --dupes dear b"), &["refusing to empty \"dear\""]);
+    tells(&bench.refused("dedup --state first -o fresh --dupes dear b"), &["refusing to overwrite \"dear\""]);
     assert!(bench.read("new") == new && bench.read("dear") == b"dear\n" && !bench.path("first").exists());
 
     // A file without lines and a new one are no danger.
@@ -118,7 +118,7 @@ fn messages_about_an_interrupted_run_do_not_contradict_each_other() {
     tells(&bench.refused(&format!("{line} a")), &["\"a\", line 1001:"]);
     // By another name it is the same file.
     for path in ["a", "./a", bench.path("a").to_str().unwrap()] {
-        tells(&bench.refused(&format!("{line} {path}")), &["refusing to empty \"new\"", "with --resume, write to"]);
+        tells(&bench.refused(&format!("{line} {path}")), &["refusing to overwrite \"new\"", "with --resume, write to"]);
         tells(&bench.refused(&format!("{line} --resume {path}")), &["line 1001:"]);
     }
     let time = fs::metadata(bench.path("a")).unwrap().modified().unwrap();

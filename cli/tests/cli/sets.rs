@@ -197,7 +197,7 @@ fn standard_input_is_one_side() {
     assert_eq!(clean(fed(bench.command("not-in old -- new -"), b"c\n")), b"b\nc\n");
     assert_eq!(clean(fed(bench.command("not-in - -- new"), b"b\n")), b"a\n");
     for line in ["not-in -", "in old - -- -", "not-in --files-from - -- -", "in --files0-from -"] {
-        tells(&refused(fed(bench.command(line), b"")), &["standard input cannot be read for OLD and for NEW"]);
+        tells(&refused(fed(bench.command(line), b"")), &["standard input cannot be read for both OLD and NEW"]);
     }
     tells(&bench.refused("in old -- new -o out"), &["no file \"-o\"", "options before"]);
     assert!(!bench.path("out").exists());
@@ -252,5 +252,5 @@ fn what_cannot_be_read_of_old_is_an_error() {
     assert!(!bench.path("fresh").exists());
     let output = bench.run("not-in --on-error skip old missing -- new");
     assert_eq!((text(&output.stdout).as_str(), output.status.code()), ("b\ty\n", Some(2)));
-    tells(&text(&output.stderr), &["\"missing\"", "continued without it"]);
+    tells(&text(&output.stderr), &["\"missing\"", "it is skipped"]);
 }

@@ -98,7 +98,7 @@ fn dedup_shrinks_its_state_only_if_it_is_told_to() {
         let again = bench.run(&format!("dedup -n {keys} -p 0.01 --state small b"));
         if needed < planned {
             let message = crate::common::refused(again);
-            let sizes = format!("-n and -p ask for {} bytes, and it has {}", 64 * planned, 64 * needed);
+            let sizes = format!("-n and -p ask for {} bytes, but it has {}", 64 * planned, 64 * needed);
             tells(&message, &["cannot use the state \"small\"", &sizes, "leave out the option that differs"]);
         } else {
             clean(again);
@@ -177,7 +177,7 @@ fn merge_warns_of_a_result_that_is_too_full() {
             let (keys, planned, rate) =
                 (merged.estimated_keys(), merged.expected_keys().unwrap(), merged.current_fpr());
             let warning = format!(
-                "bloomline: warning: the filter has about {keys:.0} keys and is made for {planned}: its false-positive rate is \
+                "bloomline: warning: the filter has about {keys:.0} keys but is made for {planned}: its false-positive rate is \
                  {rate:.4}; build the filters with -n for the keys of all, and with --no-shrink\n"
             );
             assert_eq!(text(&output.stderr), if shrink.is_empty() { &*warning } else { "" });

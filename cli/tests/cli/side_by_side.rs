@@ -232,7 +232,7 @@ fn lines_without_a_key_and_broken_files() {
         assert_eq!(output.status.code(), Some(1));
         tells(&text(&output.stderr), &["torn.gz", "\"missing\"", "lines without a key: 1", "\"a\", line 2"]);
         assert_eq!((text(&bench.read("o/a")), text(&bench.read("o/b"))), (a.to_owned(), "k\t3\n".to_owned()));
-        tells(values(&bench.read("m"))[1]["fault"].as_str().unwrap(), &["torn.gz", "continued without the rest"]);
+        tells(values(&bench.read("m"))[1]["fault"].as_str().unwrap(), &["torn.gz", "the rest of it is skipped"]);
     }
 }
 
@@ -334,7 +334,7 @@ fn an_output_shorter_than_at_the_checkpoint_is_refused() {
     let line = "dedup --field 2 --in-order --state s --output-dir o a";
     tells(&bench.refused(line), &["\"a\", line 3:"]);
     assert_eq!(bench.read("o/a.part"), b"1\tx\n2\ty\n");
-    let told = |have| ["cannot resume: \"o/a.part\" has ", have, " bytes, and had 8 at the checkpoint"].concat();
+    let told = |have| ["cannot resume: \"o/a.part\" has ", have, " bytes, but had 8 at the checkpoint"].concat();
     bench.write("o/a.part", b"1\tx\n2\ty");
     tells(&bench.refused(&format!("{line} --resume")), &[&told("7")]);
     fs::remove_file(bench.path("o/a.part")).unwrap();
@@ -393,7 +393,7 @@ fn without_any_input_nothing_is_written() {
     let bench = Bench::new(&[]);
     for options in ["", " --in-order"] {
         let output = bench.run(&format!("dedup --on-error skip{options} --output-dir o missing"));
-        tells(&text(&output.stderr), &["\"missing\"", "continued without it"]);
+        tells(&text(&output.stderr), &["\"missing\"", "it is skipped"]);
         assert_eq!((output.status.code(), found(&bench.path("o")).len()), (Some(1), 0));
     }
 }

@@ -126,7 +126,7 @@ fn one_output_has_one_header() {
                 (text(&output.stdout), output.status.code()),
                 ("id,name\n1,Ann\n2,Bob\n3,Dan\n".to_owned(), Some(1))
             );
-            tells(&text(&output.stderr), &["warning: cannot open \"b\": its header", "continued without it"]);
+            tells(&text(&output.stderr), &["warning: cannot open \"b\": its header", "it is skipped"]);
             let output = bench.run(&format!("not-in --csv --header -f id --on-error {on_error} c -- a b"));
             assert_eq!((text(&output.stdout), output.status.code()), ("id,name\n1,Ann\n2,Bob\n".to_owned(), Some(2)));
         }
@@ -189,7 +189,7 @@ fn keys_by_place_need_columns_in_one_order() {
     for on_error in ["skip", "keep"] {
         let output = bench.run(&format!("dedup --csv --header --total --on-error {on_error} a b c"));
         assert_eq!((text(&output.stdout), output.status.code()), ("1\n".to_owned(), Some(1)));
-        tells(&text(&output.stderr), &["warning: cannot open \"b\": its header", "continued without it"]);
+        tells(&text(&output.stderr), &["warning: cannot open \"b\": its header", "it is skipped"]);
         let output = bench.run(&format!("in --csv --header --on-error {on_error} a b -- c"));
         assert_eq!((text(&output.stdout), output.status.code()), ("\"id\",v\r\n1,2\r\n".to_owned(), Some(2)));
     }
@@ -264,10 +264,10 @@ fn a_name_that_no_field_has_ends_the_run() {
     tells(&failed(&output), &why);
     let output = bench.run(&format!("{line} --on-error skip --total a b mark"));
     assert_eq!((text(&output.stdout), output.status.code()), ("1\n".to_owned(), Some(1)));
-    tells(&text(&output.stderr), &["warning: cannot read \"b\"", "no field \"url\"", "continued without"]);
+    tells(&text(&output.stderr), &["warning: cannot read \"b\"", "no field \"url\"", "the rest of it is skipped"]);
     tells(&bench.refused(&format!("{line} b")), &["\"b\"", "no field \"url\""]);
     tells(&bench.refused(&format!("{line} twice")), &["\"twice\"", "\"url\" twice", "1 and 3", "numbers"]);
-    tells(&bench.refused(&format!("{line} open")), &["\"open\"", "a quoted field does not end"]);
+    tells(&bench.refused(&format!("{line} open")), &["\"open\"", "a quoted field is not closed"]);
     tells(&bench.refused("dedup --header -f url dos"), &["\"dos\"", "no field \"url\"", "\"url\\r\"", "--crlf"]);
     assert_eq!(bench.clean("dedup --header -f url --crlf dos"), "id\turl\r\n1\tu\r\n");
     tells(&bench.refused("dedup --header -f Url dos"), &["no field \"Url\"", "\"id\", \"url\\r\"; give one of these"]);
@@ -359,7 +359,7 @@ fn quotes_behind_a_backslash_have_an_option_and_else_no_key() {
         for key in ["-f t ", "-f 2 ", ""] {
             let line = format!("dedup {chunks}--csv --header --exact {key}");
             let why =
-                ["\"in.csv\", line 2: behind the quote that ends field 2 comes text; ", "--escape '\\'", "--on-error"];
+                ["\"in.csv\", line 2: text follows the closing quote of field 2; ", "--escape '\\'", "--on-error"];
             let output = bench.run(&format!("{line}in.csv"));
             assert_eq!(text(&output.stdout), "id,t\n");
             tells(&failed(&output), &why);
@@ -374,12 +374,12 @@ fn quotes_behind_a_backslash_have_an_option_and_else_no_key() {
     bench.write("short", b"a,b\n1,\"x \\\", y\"\n");
     tells(
         &failed(&bench.run("dedup --csv -f 2 short")),
-        &["\"short\", line 2: there is a quote amid field 3", "--escape"],
+        &["\"short\", line 2: there is a quote inside field 3", "--escape"],
     );
     bench.write("many", b"a,b\n1,\"x \\\",2,3\n");
     tells(
         &failed(&bench.run("dedup --csv --header -f 1 many")),
-        &["line 2: it has 4 fields, and the header has 2", "--escape"],
+        &["line 2: it has 4 fields, but the header has 2", "--escape"],
     );
     // A short or long record is read like any other.
     bench.write("ragged", b"a,b\n\"1\",2,3\n2\n\"C:\\\",4\n");
@@ -415,8 +415,10 @@ fn messages_count_lines_as_an_editor_does() {
         let warnings = text(&output.stderr);
         tells(&warnings, &["without a key: 1; the first is \"open\", line 4: ", "\"open\" after line 4: "]);
         // The rest of the input is one record.
-        let why =
-            ["\"open\" after line 4: the rest, 3 lines, is one record: a quoted field does not end", "leave out --csv"];
+        let why = [
+            "\"open\" after line 4: the rest, 3 lines, is one record: a quoted field is not closed",
+            "leave out --csv",
+        ];
         let output = bench.run(&format!("dedup {chunks}--csv --skip-blank open"));
         assert_eq!(text(&output.stdout), "id,u\n1,\"\n\"\n", "{chunks}");
         tells(&failed(&output), &why);

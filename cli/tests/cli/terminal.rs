@@ -117,7 +117,7 @@ fn the_bar_fits_and_is_removed() {
 fn a_comparison_that_waits_for_lines_says_so() {
     let bench = Bench::new(&[("a", b"a\n"), ("b", b"b\n")]);
     let Some(terminal) = Terminal::open(&bench, 200, "bloomline not-in a b") else { return };
-    let hint = "it waits for lines of NEW from the terminal";
+    let hint = "waiting for lines of NEW from the terminal";
     wait_for(|| terminal.see("-J").iter().any(|line| line.contains(hint) && line.contains("\"a\" -- \"b\"")));
     terminal.tmux(&["send-keys", "c", "Enter", "b", "Enter", "C-d"]);
     let lines = terminal.ended(0);

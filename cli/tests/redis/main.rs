@@ -339,7 +339,10 @@ fn lines_that_are_claimed_are_not_lost_without_a_word() {
     let mut child = bench.command(&format!("{set} more")).spawn().unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
-    assert!(common::failed(&output).contains("new lines are in the shared filter and were not printed"), "{output:?}");
+    assert!(
+        common::failed(&output).contains("new lines were added to the shared filter but not printed"),
+        "{output:?}"
+    );
 }
 
 /// The lines that can be read of a file that ends anywhere.
@@ -458,7 +461,7 @@ fn a_set_that_is_lost_ends_its_clients() {
         bench.clean(&format!("dedup {set} -n 1000 -p 1e-6 in"));
     });
     let message = common::failed(&output);
-    assert!(message.contains("made anew"), "{message}");
+    assert!(message.contains("created again"), "{message}");
     assert_eq!(bench.clean(&format!("dedup {set} -n 1000 -p 1e-6 in")), "");
 }
 
@@ -531,7 +534,7 @@ fn lines_that_no_replica_has_are_told() {
         assert!(output.status.success(), "{output:?}");
         let (message, stats) = (common::text(&output.stderr), common::stats(&output));
         (
-            message.contains("1000 lines were printed before as many replicas as --redis-wait asks for"),
+            message.contains("1000 lines were printed before as many replicas had them as --redis-wait asks for"),
             stats["unconfirmed"].as_u64(),
         )
     };

@@ -105,7 +105,7 @@ def dedup(
         n: Distinct keys to plan for; by default the rows of the inputs. A filter grows if more come.
         p: The rate at which a row is dropped by mistake; by default 1e-6.
         state: A filter that remembers the keys for the next call.
-        nulls: What becomes of rows whose key has a null.
+        nulls: What to do with rows whose key has a null.
         keep: Which of equal rows stays: "first" or "last". Of frames by default the first, of files any one.
         options: More options of the command, such as ``["--exact", "--in-order"]``.
         seen: Of frames: a filter that has the keys of earlier ones, and gets those of this one. With more keys than it is made for, rows are
@@ -119,9 +119,9 @@ def dedup(
 
     Raises:
         ValueError: If not exactly one of `output`, `output_dir` and `in_place` is given for files, or one of them for a frame; if no file
-            is named, or files of CSV are beside others; or if `seen` got so many keys that its rate is a hundred times its own, or a half.
+            is named, or inputs are files of CSV and others; or if `seen` got so many keys that its rate is a hundred times its own, or a half.
         RuntimeError: If the command fails. The message is the command's.
-        TypeError: If a column of a frame has values that are no keys, or rows cannot be chosen, before `seen` gets any key. An exception
+        TypeError: If a column of a frame has values that cannot be keys, or rows cannot be chosen, before `seen` gets any key. An exception
             that comes later (KeyboardInterrupt, MemoryError, or that of a full `seen`) has an array of bool in its attribute `new`: the rows that are True there are
             those whose keys `seen` got.
 
@@ -134,11 +134,11 @@ def dedup(
     places = (output is not None) + (output_dir is not None) + in_place
     if not isinstance(inputs, (str, os.PathLike)) and _frames.is_data(inputs):
         if places or state is not None or options:
-            raise ValueError("a frame is returned and not written: give it with on, n, p, nulls, keep and seen alone")
+            raise ValueError("a frame is returned, not written: give it only with on, n, p, nulls, keep and seen")
         return _frames.dedup(inputs, on, n, p, nulls, seen, "first" if keep is None else keep, progress)
     paths = _paths(inputs)
     if places != 1 or seen is not None:
-        raise ValueError("give one of output, output_dir and in_place, and a state in the place of seen")
+        raise ValueError("give one of output, output_dir and in_place, and a state instead of seen")
     columns: list[Any] = [on] if isinstance(on, (str, int)) else [] if on is None else list(on)
     key = _key(columns, paths, options)
     # Fields of CSV are texts, and never null.
@@ -208,7 +208,7 @@ def _paths(inputs: Any) -> list[str]:
     for number, path in enumerate(listed):
         if not isinstance(path, (str, os.PathLike)):
             name = type(path).__name__
-            raise TypeError(f"inputs[{number}] is of type {name} and no path: give files, or rows as a frame, such as pandas.DataFrame(rows)")
+            raise TypeError(f"inputs[{number}] is of type {name}, not a path: give files, or rows as a frame, such as pandas.DataFrame(rows)")
         name = os.fsdecode(path)
         if not name:
             raise ValueError(f"inputs[{number}] is an empty path: give the name of a file")
@@ -232,7 +232,7 @@ def _form(path: str) -> str:
             # Spark puts files such as _SUCCESS beside those with rows.
             forms |= {_form(os.path.join(folder, name)) for name in names if not name.startswith((".", "_"))}
         if len(forms) > 1:
-            raise ValueError(f"{path} has files of CSV beside others: choose with options=['--glob', '*.csv', '--csv', '--header']")
+            raise ValueError(f"{path} has files of CSV and others: choose with options=['--glob', '*.csv', '--csv', '--header']")
         return forms.pop() if forms else ""
     ending = os.path.splitext(_COMPRESSED.sub("", path))[1].lower()
     return ending[1:] if ending in (".csv", ".tsv") else ""
@@ -246,7 +246,7 @@ def _key(columns: Sequence[Any], paths: Sequence[str], options: Sequence[str]) -
     if not any(option.startswith(("--csv", "--glob", "-g")) for option in options):
         forms = {_form(path) for path in paths}
         if len(forms) > 1:
-            raise ValueError("files of CSV are beside others: give each kind by itself")
+            raise ValueError("inputs are files of CSV and others: give each kind by itself")
         (form,) = forms
         flags = {"csv": ["--csv", "--header"], "tsv": ["--csv", "--header", "-d", r"\t"]}.get(form, [])
     if not form:
@@ -254,5 +254,5 @@ def _key(columns: Sequence[Any], paths: Sequence[str], options: Sequence[str]) -
         return [option for pointer in pointers for option in ("--json-pointer", pointer)]
     for column in columns:
         if "," in column or re.fullmatch(r"[0-9-]*", column):
-            raise ValueError(f"on is {column!r}: give a column with such a name by its place, such as the second by options=['-f', '2']")
+            raise ValueError(f"on is {column!r}: give a column with such a name by its number, such as the second by options=['-f', '2']")
     return flags + [option for column in columns for option in ("-f", column)]

@@ -43,7 +43,7 @@ def _kind(data: object) -> tuple[str, str]:
         if kind.__name__ in _FRAMES.get(_package(kind), []):
             return _package(kind), kind.__name__
     raise TypeError(
-        f"{type(data).__name__} of {_package(type(data))} is no frame: give a DataFrame of pandas or Polars, a LazyFrame, or a Table,"
+        f"{type(data).__name__} of {_package(type(data))} is not a frame: give a DataFrame of pandas or Polars, a LazyFrame, or a Table,"
         " RecordBatch, RecordBatchReader or Dataset of pyarrow"
     )
 
@@ -292,4 +292,4 @@ def polars_for_arrow(frame: Any) -> Any:
     try:
         return frame.cast(casts) if casts else frame
     except pl.exceptions.InvalidOperationError as error:
-        raise TypeError(f"integers of more than 38 digits are no keys: {error}; cast the column to a string") from error
+        raise TypeError(f"integers of more than 38 digits cannot be keys: {error}; cast the column to a string") from error

@@ -177,7 +177,7 @@ def drop_duplicates(
         folder = _prefixes(frame.select(_key([*columns, F.spark_partition_id()]).alias(_KEY)), n, p, nulls, pathlib.Path(path))
         make = functools.partial(_Prefixed, str(folder), nulls, figures)
     else:
-        raise ValueError(f"the strategy {strategy!r} is none of 'repartition' and 'prefix'")
+        raise ValueError(f"strategy is {strategy!r}: give 'repartition' or 'prefix'")
     kept = _rows_that(frame, columns, make)
     return kept if frame is df else kept.toDF(*df.columns)
 
@@ -378,7 +378,7 @@ class StreamingDedup:
         ]:
             if made != given:
                 raise ValueError(
-                    f"the keys in {self._folder} were saved with {what} = {made!r}, and this is {given!r}. Give the same, or begin anew with"
+                    f"the keys in {self._folder} were saved with {what} = {made!r}, and this is {given!r}. Give the same, or start over with"
                     " another folder and another checkpoint"
                 )
 
@@ -430,9 +430,9 @@ def _named(df: DataFrame, on: On) -> tuple[DataFrame, list[str]]:
 
 def _columns(df: DataFrame, names: list[str]) -> list[Column]:
     if not names:
-        raise ValueError("on names no column: a key has one or more")
+        raise ValueError("on names no column: give one or more")
     if any(name == "*" or name.endswith(".*") for name in names):
-        raise ValueError("on names columns, and no pattern of them: leave it out for all columns, or name a struct as a whole")
+        raise ValueError("on takes names of columns, not patterns: leave it out for all columns, or name a struct as a whole")
     columns = [F.col(name) for name in names]
     for name, field in zip(names, df.select(*columns).schema.fields, strict=True):
         _check(field.dataType, name)
@@ -449,10 +449,10 @@ def _check(kind: T.DataType, name: str) -> None:
     elif isinstance(kind, T.UserDefinedType):
         _check(kind.sqlType(), name)
     elif type(kind).__name__ not in _SIMPLE:
-        raise TypeError(f"column {name}: values of the type {kind.simpleString()} are no keys; choose or compute another column")
+        raise TypeError(f"column {name}: values of the type {kind.simpleString()} cannot be keys; choose or compute another column")
     elif getattr(kind, "collation", None) not in (None, "UTF8_BINARY"):
         raise TypeError(
-            f"column {name}: texts that are compared by {kind.simpleString()} are no keys; cast them to string, or take collation_key of them"
+            f"column {name}: texts that are compared by {kind.simpleString()} cannot be keys; cast them to string, or take collation_key of them"
         )
 
 

@@ -147,7 +147,7 @@ fn a_filter_without_its_description_is_not_denied() {
     client(&server);
     server.tell::<()>("DEL cbf:{f:meta}");
     let remains = Remains { name: "f".to_owned() };
-    assert_eq!(failed(RedisBloomFilter::open(&server.address(), "f"), &["end its clients"]), remains);
+    assert_eq!(failed(RedisBloomFilter::open(&server.address(), "f"), &["stop its clients"]), remains);
     // Nobody writes a second filter over it.
     for size in [roomy(), small()] {
         assert_eq!(
@@ -203,7 +203,7 @@ fn what_an_old_client_left_is_told() {
     server.tell::<()>("RENAME kept cbf:{f:1}");
     let mut other = RedisBloomFilter::open(&server.address(), "f").unwrap();
     assert_eq!(
-        failed(other.stats(), &["end the clients of the earlier one", "bloomline redis delete"]),
+        failed(other.stats(), &["stop the clients of the earlier one", "bloomline redis delete"]),
         left_over("1")
     );
     let error = until_failure(&mut fresh);

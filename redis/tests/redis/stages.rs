@@ -475,7 +475,7 @@ fn lists_of_too_much_are_refused() {
     // Each is as large as a filter can be.
     drop(create(&server.address(), "f", &window(60)));
     (1..200).for_each(|number| add("f", number, (1 << 44) / 64 - (1 << 20)));
-    failed(RedisBloomFilter::open(&server.address(), "f"), &["larger together"]);
+    failed(RedisBloomFilter::open(&server.address(), "f"), &["together are larger"]);
     drop(create(&server.address(), "g", &window(60)));
     add("g", u64::MAX, 1);
     failed(RedisBloomFilter::open(&server.address(), "g"), &["makes no sense"]);

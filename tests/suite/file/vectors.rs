@@ -67,7 +67,7 @@ fn version_1_is_refused_by_name() {
     let error = refused(&old);
     assert!(matches!(*error.kind(), FileErrorKind::OlderVersion { found: 1, oldest: 2 }), "{error:?}");
     let error = BloomFilter::load(path("version1")).unwrap_err().to_string();
-    assert!(error.contains("written in version 1") && error.contains("make the filter anew"), "{error}");
+    assert!(error.contains("written in version 1") && error.contains("build the filter again"), "{error}");
     // With one block the bits are the same as in version 2.
     assert_eq!(with_header(&old, 0, 8, &[2]), fs::read(path("example")).unwrap());
 }

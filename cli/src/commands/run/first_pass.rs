@@ -83,6 +83,6 @@ impl Plan {
 }
 
 fn twice(source: io::Error) -> Error {
-    let remedy = remedy(&source, "what comes by a pipe is kept in a temporary file, so set TMPDIR to another folder");
+    let remedy = remedy(&source, "input from a pipe is kept in a temporary file, so set TMPDIR to another folder");
     Error::new(format!("cannot read the inputs twice: {source}; {remedy}"))
 }

@@ -130,9 +130,9 @@ impl Plan {
         let Some((left_out, gone)) = checkpoints.ended(self.destination.force)? else { return Ok(None) };
         if !self.reporting.quiet || gone.is_some() {
             let gone = gone.map_or_else(String::new, |output| {
-                format!("; {} is not there any more, and is not written again", files::name(&output))
+                format!("; {} no longer exists, and is not written again", files::name(&output))
             });
-            tell(&format!("nothing is left to do: this run with the state {:?} is whole already{gone}", state.path));
+            tell(&format!("nothing is left to do: this run with the state {:?} is already complete{gone}", state.path));
         }
         Ok(Some(if left_out > 0 { INCOMPLETE } else { SUCCESS }))
     }

@@ -98,15 +98,15 @@ impl Plan {
     fn undone(&self, is_shared: bool) -> Option<Error> {
         let unsaved = |state: &StateOptions| {
             Error::new(format!(
-                "ended before the state {:?} was saved: it is that of the last checkpoint, so the next run may print lines twice, and \
-                 loses none",
+                "the run ended before the state {:?} was saved: the state is as of the last checkpoint, so the next run may \
+                 print lines again, but loses none",
                 state.path
             ))
         };
         let unprinted = || {
             Error::new(
-                "ended before all was printed: lines that are in the shared filter may be missing in the output, and no run will \
-                 print them",
+                "the run ended before all lines were printed: lines that are in the shared filter may be missing from the \
+                 output, and no later run will print them",
             )
         };
         self.state().map(unsaved).or_else(|| is_shared.then(unprinted))
@@ -222,7 +222,7 @@ impl Plan {
         if let (None, Some(replaced)) = (&stop, replaced) {
             if work.is_broken(replaced.path()) {
                 return Err(Error::new(format!(
-                    "cannot replace {}: its rest cannot be read; it stays as it is",
+                    "cannot replace {}: the rest of it cannot be read; the file is left unchanged",
                     replaced.name
                 )));
             }

@@ -37,7 +37,7 @@ impl Work {
         // No other process prints these lines. So they are written before others are claimed, while this thread drains the buffer.
         let lines = if chunk.end.is_none() { chunk.lines.marked(true) } else { 0 };
         let unprinted = |source: Error| {
-            let why = format!("{source}; up to {lines} new lines are in the shared filter and were not printed");
+            let why = format!("{source}; up to {lines} new lines were added to the shared filter but not printed");
             Stop::Failed(Error::new(why))
         };
         let sink = self.sink(chunk.at.0);

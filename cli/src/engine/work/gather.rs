@@ -102,10 +102,10 @@ impl Work {
             };
             let why = format!("cannot read {}: {source}", gathered.position);
             if self.task.on_error == OnError::Fail {
-                let remedy = remedy(&source, "choose with --on-error how to go on");
+                let remedy = remedy(&source, "use --on-error to choose how to go on");
                 return Ok((Vec::new(), Some(Stop::After(Error::new(format!("{why}; {remedy}"))))));
             }
-            let why = format!("{why}; continued without the rest of it");
+            let why = format!("{why}; the rest of it is skipped");
             locked(&self.stats).leave_out(&why);
             gathered.broken = Some(why);
         }
@@ -129,15 +129,15 @@ impl Work {
 fn full(limit: &FullLimit, line: &str) -> Error {
     let FullLimit { planned, fpr, .. } = limit;
     Error::new(format!(
-        "stopped at {line}: the filter is full with {planned} distinct lines, at a false-positive rate of {fpr}; make it larger with \
-         -n or --memory, or let it grow with --when-full grow; a state keeps its size, so begin another"
+        "stopped at {line}: the filter is full with {planned} distinct lines, at a false-positive rate of {fpr}; make it larger \
+         with -n or --memory, or let it grow with --when-full grow; a state keeps its size, so start another"
     ))
 }
 
 /// Returns the error for a line without the key, or the text, that is `wanted`.
 fn no_key(wanted: &str, line: &str, key_error: &KeyError) -> Error {
     Error::new(match key_error {
-        KeyError::Null => format!("the key has a null in {line}; choose with --nulls how to go on"),
-        key_error => format!("no {wanted} in {line}: {key_error}; choose with --on-error how to go on"),
+        KeyError::Null => format!("the key has a null in {line}; use --nulls to choose how to go on"),
+        key_error => format!("no {wanted} in {line}: {key_error}; use --on-error to choose how to go on"),
     })
 }

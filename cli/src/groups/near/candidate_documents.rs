@@ -48,7 +48,7 @@ impl CandidateDocuments {
         candidate_documents.ordinals.count();
         match candidate_documents.ordinals.count {
             documents if documents > u64::from(u32::MAX) => Err(Error::new(format!(
-                "cannot compare {documents} documents that share bands: 4294967295 are the most; compare parts of the inputs"
+                "cannot compare {documents} documents that share bands: the limit is 4294967295; compare parts of the inputs"
             ))),
             _ => Ok(candidate_documents),
         }

@@ -273,8 +273,9 @@ impl Clusters {
         let left_out = self.left_out;
         (left_out > 0).then(|| {
             format!(
-                "up to {left_out} pairs of documents were not compared, for more than {MOST} that are not similar share a key: two that \
-                 are similar may both be kept; give a larger --ngram, or remove the duplicates of parts of the inputs first"
+                "up to {left_out} pairs of documents were not compared, because more than {MOST} dissimilar documents share a \
+                 key: similar documents may both be kept; give a larger --ngram, or remove duplicates from parts of the inputs \
+                 first"
             )
         })
     }

@@ -29,7 +29,8 @@ impl LineEnds {
         let before = self.seen.fetch_or(kinds, Relaxed);
         if before != LineEndKinds::BOTH && before | kinds == LineEndKinds::BOTH {
             warn(
-                "some lines end with CR LF and others with LF, and lines that differ only in this are different; give --crlf if they are equal",
+                "some lines end with CR LF and others with LF, and lines that differ only in this count as different; give \
+                 --crlf to treat them as equal",
             );
         }
     }

@@ -96,7 +96,7 @@ impl JsonError {
         let offset = part.as_ptr().addr() - document.as_ptr().addr();
         let message = match text.strip_suffix(&suffix).unwrap_or(&text) {
             "unexpected end of hex escape" | "lone leading surrogate in hex escape" => {
-                "half of a surrogate pair stands alone"
+                "half of a surrogate pair is missing"
             }
             message => message,
         };

@@ -125,8 +125,8 @@ fn choose(
     let unknown = keys.is_err() && memory.is_none() && when_full.is_none();
     if let (true, Some(max_fpr)) = (grows || unknown, max_fpr) {
         return Err(Error::new(format!(
-            "--max-fpr {max_fpr} tells when a filter is full, and a filter that grows never is: it keeps the rate of -p; leave out \
-             --max-fpr, or fix the size by --when-full warn, and by -n for a pipe"
+            "--max-fpr {max_fpr} sets the rate at which a filter is full, but a filter that grows is never full: it keeps the \
+             rate of -p; leave out --max-fpr, or fix the size with --when-full warn, and with -n for a pipe"
         )));
     }
     check_rates(*max_fpr, Some(size.fpr()))?;
@@ -159,8 +159,8 @@ fn choose(
                     Ok(SizePlan::Estimated { plan, keys, fpr })
                 } else {
                     Err(Error::new(format!(
-                        "{bytes} bytes are too few for a filter of {keys} keys; give more with --memory, or a rate with -p, for which \
-                         a filter that is full takes more memory"
+                        "{bytes} bytes are too few for a filter of {keys} keys; give more with --memory, or give a rate with -p, \
+                         so that a full filter takes more memory"
                     )))
                 };
             }
@@ -175,8 +175,8 @@ fn choose(
 fn check_rates(max_fpr: Option<f64>, fpr: Option<f64>) -> Result<(), Error> {
     match max_fpr.zip(fpr).filter(|(max_fpr, fpr)| max_fpr < fpr) {
         Some((max_fpr, fpr)) => Err(Error::new(format!(
-            "--max-fpr {max_fpr} is below the rate of -p, {fpr}: the filter would be full before the lines are in that it is made for; \
-             give -p {max_fpr} or a lower rate"
+            "--max-fpr {max_fpr} is below the rate of -p, {fpr}: the filter would be full before it has the lines that it is \
+             made for; give -p {max_fpr} or a lower rate"
         ))),
         None => Ok(()),
     }
@@ -202,7 +202,7 @@ fn for_keys(
 ) -> Result<SizePlan, Error> {
     let unknown = |input| {
         Error::new(format!(
-            "cannot tell how many lines {input} has, because it is not a file; give the number of distinct lines with -n"
+            "cannot estimate how many lines {input} has, because it is not a file; give the number of distinct lines with -n"
         ))
     };
     let keys = keys.map_err(unknown)?;
@@ -277,7 +277,7 @@ pub fn limit_of_state(
     };
     let seed = set.hasher().seed();
     if let Some(asked) = size.seed.filter(|asked| *asked != seed) {
-        return refused(format!("its seed is {seed}, and not {asked}"));
+        return refused(format!("its seed is {seed}, not {asked}"));
     }
     check_rates(*max_fpr, size.fpr)?;
     if let Some(filter) = set.local().and_then(LocalSet::growing) {
@@ -296,7 +296,7 @@ pub fn limit_of_state(
     }
     let rate = filter.false_positive_rate();
     if let Some((has, asked)) = rate.zip(size.fpr).filter(|(has, asked)| has != asked) {
-        return refused(format!("it is made for a false-positive rate of {has}, and not {asked}"));
+        return refused(format!("it is made for a false-positive rate of {has}, not {asked}"));
     }
     // A run that shrank its state is at its end. Resuming it does nothing.
     let folded = |blocks: usize| {
@@ -312,7 +312,7 @@ pub fn limit_of_state(
         if differs(plan.block_count()) || plan.probes() != filter.probes() {
             let (asked, has) = (plan.memory_bytes(), filter.memory_bytes());
             let options = if size.fpr.is_some() { "-n and -p ask" } else { "-n asks" };
-            return refused(format!("{options} for {asked} bytes, and it has {has}"));
+            return refused(format!("{options} for {asked} bytes, but it has {has}"));
         }
     }
     // The options override the file. If neither has keys or a rate, options that ask for a limit use the default rate.

@@ -59,9 +59,9 @@ fn keys_and_rate_decide() {
     ] {
         assert_eq!(chosen(text, lines).unwrap(), expected, "{text:?} {lines:?}");
     }
-    refused("--max-fpr 0.1", None, "--max-fpr 0.1 tells when a filter is full");
+    refused("--max-fpr 0.1", None, "--max-fpr 0.1 sets the rate at which a filter is full");
     for text in ["--when-full warn", "--when-full stop", "--when-full stop --max-fpr 0.1"] {
-        refused(text, None, "cannot tell how many lines a pipe has");
+        refused(text, None, "cannot estimate how many lines a pipe has");
     }
     refused("-p 1e-30", Some(500), "false-positive rate");
     // No rate is left for growth, so the estimate is a limit. Still lower rates are refused.
@@ -92,7 +92,7 @@ fn two_rates_do_not_contradict_each_other() {
         refused(text, Some(500), "is below the rate of -p");
     }
     for text in ["-p 1e-6 --max-fpr 0.1 --when-full grow", "-n 1000 --max-fpr 0.1 --when-full grow"] {
-        refused(text, Some(500), "tells when a filter is full");
+        refused(text, Some(500), "sets the rate at which a filter is full");
     }
 }
 

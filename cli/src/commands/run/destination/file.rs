@@ -68,7 +68,7 @@ impl Plan {
                     if let Some(output) = full {
                         return Err(Error::new(format!(
                             "cannot resume: there is no state {:?}, and {output} holds lines that a run from the beginning would \
-                             empty; check the name of the state, or give --force to lose these lines",
+                             erase; check the name of the state, or give --force to erase them",
                             state.path
                         )));
                     }
@@ -111,8 +111,8 @@ impl Plan {
         let Some(named) = named.filter(|_| all) else { return Ok(None) };
         if self.state().is_some() || self.is_shared() {
             return Err(Error::new(format!(
-                "cannot write to {path:?}: it is also an input, and with --state or --redis the next run would know all of its lines \
-                 and empty it; write to another file"
+                "cannot write to {path:?}: it is also an input, and with --state or --redis the next run would find that all of \
+                 its lines are repeats and erase them; write to another file"
             )));
         }
         output.check_apart(own, [])?;

@@ -25,8 +25,8 @@ impl Plan {
             // The second time, all its lines would be duplicates.
             if let Some(first) = input.origin.identity().and_then(|identity| known.insert(identity, input)) {
                 return Err(Error::new(format!(
-                    "cannot replace {}: it is the same file as {}, and would lose its lines to itself; name each file once, or leave \
-                     one out of a directory with --glob '!NAME'",
+                    "cannot replace {}: it is the same file as {}, so each of its lines would be removed as a repeat; name each \
+                     file once, or exclude one from a directory with --glob '!NAME'",
                     input.origin.name(),
                     first.origin.name()
                 )));

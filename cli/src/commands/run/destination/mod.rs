@@ -26,7 +26,8 @@ use std::path::{Path, PathBuf};
 const CONTINUE: &str = "continue that run with --resume, ";
 
 /// The reason why nothing is resumed.
-const NOTHING_LEFT: &str = "no run with this state was cut off, so if one wrote it, nothing is left to do; else ";
+const NOTHING_LEFT: &str =
+    "no run with this state was interrupted, so if one wrote it, nothing is left to do; otherwise ";
 
 /// The destination of lines, and the options of outputs.
 pub struct Destination {
@@ -112,8 +113,8 @@ impl Plan {
     pub(super) fn begin(&self, inputs: &Inputs, set: Option<KeySet>) -> Result<OpenedRun, Error> {
         if self.state().is_some_and(|state| state.resume) && !self.can_resume(&inputs.found) {
             return Err(Error::new(
-                "only a run from files to files can be resumed; name the input files, and name the outputs with -o and --dupes, or \
-                 with --output-dir",
+                "cannot resume: only a run from files to files can be resumed; name the input files, and name the \
+                 outputs with -o and --dupes, or with --output-dir",
             ));
         }
         match &self.destination.kind {
@@ -163,8 +164,8 @@ impl Plan {
 /// advice about an earlier run.
 fn emptying_error(output: &str, known: &str, resume: &str) -> Error {
     Error::new(format!(
-        "refusing to empty {output}: it holds lines, and a run with {known} empties no output that does; {resume}write to another file, \
-         append with >>, or give --force to lose these lines"
+        "refusing to overwrite {output}: it holds lines, and a run with {known} may not print them again; {resume}write to \
+         another file, append with >>, or give --force to erase these lines"
     ))
 }
 
