@@ -151,7 +151,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Sends a command for each of these shards, which sets a mark if there is none. Records the marks, which end the answers.
+    /// Sends a command that sets the mark of each of these shards if it has none. Records the mark at the end of each answer.
     async fn send_marks<T: Transport>(
         &mut self,
         nodes: &mut Nodes<T>,
