@@ -12,8 +12,7 @@ use specification::{Exact, Specification, fates};
 use std::collections::HashSet;
 
 fuzz_target!(|input: ([bool; 6], u8, u8, u8, Vec<Vec<u8>>)| {
-    let ([document, at_least, drop_document, trim, ignore_case, frozen], ngram, min_ngram, share, documents) =
-        input;
+    let ([document, at_least, drop_document, trim, ignore_case, frozen], ngram, min_ngram, share, documents) = input;
     let mut rules = Rules::default();
     rules.unit = if document { Unit::Document } else { Unit::Paragraph };
     (rules.ngram, rules.min_ngram) = (usize::from(ngram % 5), usize::from(min_ngram % 6));
