@@ -140,7 +140,7 @@ fn tables_go_where_the_name_does_not_claim_lines() {
             "corpus --column url -o NAME in",
         ];
         for line in lines {
-            let parts = [&*format!("cannot write Parquet to \"{name}\""), "claims another format", ".parquet"];
+            let parts = [&*format!("cannot write Parquet to \"{name}\""), "stands for another format", ".parquet"];
             tells(&failed(&bench.run(&line.replace("NAME", name))), &parts);
             assert_eq!(bench.path(name).exists(), name == "there.csv", "{line} {name}");
         }

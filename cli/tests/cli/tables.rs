@@ -95,7 +95,7 @@ fn a_header_is_printed_once_and_no_line() {
 fn one_output_has_one_header() {
     let files = [("a", "id,name\n1,Ann\n2,Bob\n"), ("b", "name,id\nAnn,1\nCid,3\n"), ("c", "id,name\n3,Dan\n")];
     let bench = Bench::new(&files.map(|(name, lines)| (name, lines.as_bytes())));
-    let headers = ["\"b\"", "its header is \"name,id\"", "that of \"a\" is \"id,name\"", "one output"];
+    let headers = ["\"b\"", "its header is \"name,id\"", "the header of \"a\" is \"id,name\"", "one output"];
     for code in [<[u8]>::to_vec, gzip] {
         files.iter().for_each(|(name, lines)| bench.write(name, &code(lines.as_bytes())));
         bench.clean("build --csv --header -f id -o f a b");
@@ -143,7 +143,7 @@ fn one_output_has_one_header() {
         let output = fed(bench.command("dedup --csv --header -f id - b"), &code(files[0].1.as_bytes()));
         tells(
             &failed(&output),
-            &["\"b\" after line 0: its header is \"name,id\"", "that of standard input is \"id,name\""],
+            &["\"b\" after line 0: its header is \"name,id\"", "the header of standard input is \"id,name\""],
         );
         assert_eq!(text(&output.stdout), files[0].1);
         let output =
@@ -166,7 +166,7 @@ fn one_output_has_one_header() {
 fn keys_by_place_need_columns_in_one_order() {
     let files: [(&str, &[u8]); 3] = [("a", b"id,v\n1,2\n"), ("b", b"v,id\n1,2\n1,3\n"), ("c", b"\"id\",v\r\n1,2\r\n")];
     let bench = Bench::new(&files);
-    let why = ["\"b\"", "its header is \"v,id\"", "that of \"a\" is \"id,v\"", "-f NAME"];
+    let why = ["\"b\"", "its header is \"v,id\"", "the header of \"a\" is \"id,v\"", "-f NAME"];
     bench.clean("build --csv --header -f 1 -o known a");
     for key in ["--header --csv", "--header --csv -f 1", "--header --csv -f id,2-", "--header -d , -f 1", "--header"] {
         for line in [
@@ -195,7 +195,7 @@ fn keys_by_place_need_columns_in_one_order() {
     }
     // A pipe is compared when it is read.
     let output = fed(bench.command("not-in --csv --header a -- -"), files[1].1);
-    tells(&failed(&output), &["its header is \"v,id\"", "that of \"a\" is \"id,v\"", "-f NAME"]);
+    tells(&failed(&output), &["its header is \"v,id\"", "the header of \"a\" is \"id,v\"", "-f NAME"]);
     // Names find their columns.
     assert_eq!(bench.clean("not-in --csv --header -f id,v a -- b"), "v,id\n1,2\n1,3\n");
     bench.clean("build --csv --header -f id -o f a b");

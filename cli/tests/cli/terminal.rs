@@ -205,7 +205,7 @@ fn errors_and_signals_remove_the_bar() {
         terminal.read_until(&mut out, |lines| lines.iter().any(|line| is_bar(line)));
         terminal.tmux(&["send-keys", "C-c"]);
         let lines = terminal.ended(130);
-        assert!(lines.len() == 1 && lines[0].starts_with("bloomline: ended before the state"), "{lines:?}");
+        assert!(lines.len() == 1 && lines[0].starts_with("bloomline: the run ended before the state"), "{lines:?}");
         drop(terminal);
 
         let terminal = Terminal::open(&bench, columns, "bloomline build -n 10 -q -o f in").unwrap();
