@@ -230,8 +230,8 @@ fn a_table_that_cannot_be_read_or_written_is_refused_before_the_run() {
         (vec![("n", number())], "dedup --column text", "no column \"text\""),
         (vec![("n", nested()), ("text", texts())], "dedup --column text --keep max:n", "have no order"),
         (vec![("text", texts())], "dedup --column text --keep max:n", "no column \"n\""),
-        (vec![("n", number()), ("text", number())], "corpus", "no texts"),
-        (vec![("n", number()), ("text", nested())], "corpus", "no texts"),
+        (vec![("n", number()), ("text", number())], "corpus", "not texts"),
+        (vec![("n", number()), ("text", nested())], "corpus", "not texts"),
         (
             vec![("n", number()), ("count", number()), ("text", texts())],
             "corpus --by document --ngram 0 --count",
