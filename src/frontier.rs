@@ -23,7 +23,7 @@ use crossbeam::queue::SegQueue;
 /// succeed and one warning with the rate is logged; or they are refused with [`FrontierFull`].
 ///
 /// # Consistency
-/// What racing callers may see:
+/// Racing callers may see:
 ///
 /// - **An item is queued once.** A push queues its item if its insert claimed it in the filter, and of all the pushes of
 ///   one item at most one claims it: exactly one, but for false positives. See [`AtomicBloomFilter`].

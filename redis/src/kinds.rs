@@ -12,7 +12,7 @@ const TIGHTENING: f64 = 0.875;
 /// The default number of generations in a window, besides the one that takes keys.
 const GENERATIONS: u32 = 4;
 
-/// The maximum number of generations, each of which costs a read for each key.
+/// The maximum number of generations. Each generation costs a read for each key.
 pub(crate) const MAX_GENERATIONS: u32 = 64;
 
 /// The minimum number of keys in a generation. A client claims a sixteenth of them before it checks the fill.

@@ -30,8 +30,8 @@ impl EpochCounter {
     /// Returns true if a claim that this thread just made in the filter `epoch` counts. Otherwise the epoch has advanced.
     #[inline]
     pub(crate) fn validate_claim(&self, epoch: u64) -> bool {
-        // SeqCst, with the fence in `advance_to`: either this load sees that the filter is closed, or whoever begins in a later
-        // filter sees the key in this one.
+        // SeqCst, with the fence in `advance_to`: either this load sees that the filter is closed, or a thread that begins in a
+        // later filter sees the key in this one.
         fence(Ordering::SeqCst);
         self.is_open(epoch)
     }
@@ -40,7 +40,7 @@ impl EpochCounter {
     /// emptied since, and the read is void.
     #[inline]
     pub(crate) fn validate_read(&self, epoch: u64) -> bool {
-        // Acquire: whoever read a word that was emptied sees that the epoch advanced before.
+        // Acquire: a thread that read an emptied word sees that the epoch advanced before.
         fence(Ordering::Acquire);
         self.is_open(epoch)
     }
@@ -67,9 +67,9 @@ impl EpochCounter {
 
 /// Raises a number to `epoch`, unless it is as high already, because a thread that is late must not set it back.
 fn raise(number: &AtomicU64, epoch: u64) {
-    // Release: the filter is ready for whoever reads this. Acquire, also of a number that is as high: what another thread
-    // published with it happens before the fence, as if this thread had written it. Not `fetch_max`, which ThreadSanitizer does
-    // not see.
+    // Release: the filter is ready for a thread that reads this number. Acquire, also of a number that is as high: the writes that
+    // another thread published with it happen before the fence, as if this thread had made them. Not `fetch_max`, which
+    // ThreadSanitizer does not see.
     _ = number.fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| (now < epoch).then_some(epoch));
 }
 

@@ -192,7 +192,7 @@ mod tests {
                     .collect();
                 threads.into_iter().map(|thread| thread.join().unwrap()).sum::<usize>()
             });
-            // What a thread held in its hand while the last one looked is free again.
+            // The permits that threads held during the last search are free again.
             assert_eq!(taken as u64 + permits.available(0), 50_000);
         }
     }

@@ -14,7 +14,7 @@ use crate::sync::Ordering;
 /// A [`BloomFilter`] that any number of threads insert into and query at once, without locks.
 ///
 /// # Consistency
-/// What racing callers may see:
+/// Racing callers may see:
 ///
 /// - **No false negative.** Once `insert` has returned, `contains` is `true` in every thread that learned of it: by a
 ///   message, a lock, a join, or any other way that orders the two calls.

@@ -210,7 +210,7 @@ impl<L: LayoutOps<Shared, Store = AtomicBlocks>> RawFilter<L, Shared> {
         let (0, theirs) = self.folds_needed(other)? else {
             return Err(MergeError::Blocks { ours: self.params.blocks, theirs: other.params.blocks });
         };
-        // What the caller knows to be in `other` it sees by coherence.
+        // By coherence, these loads see each key whose insert into `other` happened before this call.
         self.blocks.or_assign(storage::folded(other.words(), theirs));
         Ok(())
     }

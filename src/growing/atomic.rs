@@ -10,7 +10,7 @@ use crate::growing::shared_stages::SharedStages;
 /// A [`ScalableBloomFilter`] that any number of threads insert into and query at once, while it grows.
 ///
 /// # Consistency
-/// What racing callers may see:
+/// Racing callers may see:
 ///
 /// - **No false negative**, as in [`AtomicBloomFilter`](crate::AtomicBloomFilter): once `insert` has returned, `contains` is
 ///   `true` in every thread that learned of it. Once `contains` has returned `true` for a key, it always does.

@@ -34,7 +34,7 @@ use std::time::Duration;
 ///   steps, and each costs a query a cache line.
 ///
 /// # Consistency
-/// What racing callers may see:
+/// Racing callers may see:
 ///
 /// - **No false negative.** Once `insert` has returned, `contains` is `true` in every thread that learned of it, until g rotations
 ///   came after it.

@@ -66,7 +66,7 @@ impl Chunk {
         (self.len, self.header, self.quoted) = (0, 0, false);
     }
 
-    /// Finds the ends of the lines, each of which ends with the byte `end`.
+    /// Finds the ends of the lines, at each byte `end`.
     pub fn split(&mut self, end: u8) {
         let mut ends = mem::take(&mut self.ends);
         ends.clear();

@@ -39,7 +39,7 @@ pub struct CorpusOptions {
     #[command(flatten)]
     pub reading: ReadOptions,
 
-    /// Where in a line of JSON the text is (RFC 6901)
+    /// Path of the text in a line of JSON (RFC 6901)
     #[arg(long, value_name = "POINTER", default_value = "/text", help_heading = "Duplicates")]
     json_pointer: Pointer,
 
@@ -195,7 +195,7 @@ enum Unit {
 /// The differences that are ignored.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Normal {
-    /// How characters are composed: é is one, or e and an accent
+    /// Composition of characters: é is one, or e and an accent
     Nfc,
     /// The same, and how they look: ligatures, width, superscripts
     Nfkc,

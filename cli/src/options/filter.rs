@@ -63,7 +63,7 @@ pub struct GrowthOptions {
     #[arg(long, value_name = "RATE", value_parser = rate, allow_negative_numbers = true)]
     pub max_fpr: Option<f64>,
 
-    /// What to do when it is full [default: grow]
+    /// Reaction to a full filter [default: grow]
     ///
     /// With --max-fpr the default is warn.
     #[arg(long, value_name = "WHAT")]

@@ -20,7 +20,7 @@ pub struct BuildOptions {
     #[arg(long, conflicts_with_all = ["expected_keys", "fpr", "seed", "when_full"])]
     pub append: bool,
 
-    /// What to do when there are more lines than expected [default: grow].
+    /// Reaction to more lines than expected [default: grow].
     ///
     /// The file still has one filter, of the size that the lines need: files are read again, and the hashes of lines from a pipe
     /// are kept in a temporary file, with 8 bytes for each distinct line.

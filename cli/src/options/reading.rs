@@ -203,7 +203,7 @@ pub struct KeyOptions {
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with_all = ["json_pointer", "field", "csv", "delimiter"])]
     pub column: Vec<String>,
 
-    /// What to do with rows whose key has a null.
+    /// Treatment of rows whose key has a null.
     ///
     /// It is for columns of Parquet and values of JSON.
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Nulls::Equal)]

@@ -95,7 +95,7 @@ pub struct WatchOptions {
     #[command(flatten)]
     pub shared: SharedOptions,
 
-    /// How often, such as 1m
+    /// Interval, such as 1m
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
     pub every: Duration,
 

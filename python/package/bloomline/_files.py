@@ -105,7 +105,7 @@ def dedup(
         n: Distinct keys to plan for; by default the rows of the inputs. A filter grows if more come.
         p: The rate at which a row is dropped by mistake; by default 1e-6.
         state: A filter that remembers the keys for the next call.
-        nulls: What to do with rows whose key has a null.
+        nulls: Treatment of rows whose key has a null.
         keep: Which of equal rows stays: "first" or "last". Of frames by default the first, of files any one.
         options: More options of the command, such as ``["--exact", "--in-order"]``.
         seen: Of frames: a filter that has the keys of earlier ones, and gets those of this one. With more keys than it is made for, rows are
