@@ -4,7 +4,7 @@ use super::rows::ones;
 use crate::common::{Bench, bloomline, refused, signal, tells, text};
 use crate::corpus::decode;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
@@ -86,8 +86,9 @@ impl Moment {
 /// The files of a run that was not interrupted.
 pub struct Whole {
     pub files: BTreeMap<String, Vec<u8>>,
-    /// Bytes of all files, and of the longest one.
+    /// The bytes of all files.
     written: u64,
+    /// The length that one file at least has in each run.
     longest: u64,
 }
 
@@ -187,8 +188,34 @@ impl Job {
         self.complete(false);
         let own = self.own();
         let files: BTreeMap<String, Vec<u8>> = own.keys().map(|name| (name.clone(), self.bench.read(name))).collect();
-        let sizes = || own.iter().filter(|(name, _)| *name != CHECKPOINTS).map(|(_, file)| file.len());
-        Whole { written: sizes().sum(), longest: sizes().max().unwrap(), files }
+        let lengths = || files.iter().filter(|(name, _)| *name != CHECKPOINTS);
+        let written = lengths().map(|(_, bytes)| bytes.len() as u64).sum();
+        let longest = lengths().map(|(name, bytes)| self.least_length(name, bytes)).max().unwrap();
+        Whole { files, written, longest }
+    }
+
+    /// The length that a file has at least. Threads that share the inputs decide which output keeps a unit that several inputs have,
+    /// so an output is only sure to have the units that its input has alone.
+    fn least_length(&self, name: &str, bytes: &[u8]) -> u64 {
+        if self.kind != Kind::Spread || !name.contains('/') {
+            return bytes.len() as u64;
+        }
+        let keys = |name: &str, bytes: &[u8]| -> HashSet<Vec<u8>> {
+            self.units(name, bytes).0.iter().map(|unit| (self.key)(unit)).collect()
+        };
+        let input = self.input_of(name);
+        let others = self.inputs.iter().filter(|(other, _)| other != input);
+        let others: HashSet<Vec<u8>> = others.flat_map(|(other, bytes)| keys(other, bytes)).collect();
+        let kept = keys(name, bytes);
+        let length = |keys: &mut dyn Iterator<Item = &Vec<u8>>| keys.map(|key| key.len() as u64).sum::<u64>();
+        let (own, all) = (length(&mut kept.difference(&others)), length(&mut kept.iter()));
+        bytes.len() as u64 * own / all.max(1)
+    }
+
+    /// The name of the input that an output of a folder belongs to.
+    pub fn input_of(&self, output: &str) -> &str {
+        let stem = |name: &str| name.rsplit('/').next().unwrap().split('.').next().unwrap().to_owned();
+        &self.inputs.iter().find(|(input, _)| stem(input) == stem(output)).unwrap().0
     }
 
     /// The contents of a file.

@@ -137,9 +137,9 @@ pub fn check_whole(job: &Job, whole: &Whole) {
             ([bytes, &whole.files[file]].map(|bytes| job.units(file, bytes)), job.kind == Kind::Spread);
         assert!(found.1, "{name}: {file} is not whole");
         if is_spread && file.contains('/') {
-            let stem = |name: &str| name.rsplit('/').next().unwrap().split('.').next().unwrap().to_owned();
-            let (input, bytes) = job.inputs.iter().find(|(input, _)| stem(input) == stem(file)).unwrap();
-            let own = job.units(input, bytes).0;
+            let name = job.input_of(file);
+            let (_, bytes) = job.inputs.iter().find(|(input, _)| input == name).unwrap();
+            let own = job.units(name, bytes).0;
             let mut own = own.iter();
             assert!(found.0.iter().all(|unit| own.any(|other| other == unit)), "{name}: {file} has other lines");
             for (all, units) in all.iter_mut().zip([found.0, expected.0]) {
@@ -163,9 +163,9 @@ pub fn check_whole(job: &Job, whole: &Whole) {
 /// Interrupts each job of the table, and asserts that it met each moment with one of them at least.
 fn check_all(rows: Vec<Job>, moments: &[Moment]) {
     let mut tally = Tally::default();
-    for job in rows {
+    for job in &rows {
         let mut of_job = Tally::default();
-        check(&job, moments, &mut of_job);
+        check(job, moments, &mut of_job);
         eprintln!("{}: {of_job:?}", job.name);
         for name in [Moment::Write(0.0), Moment::Full(0.0)].map(Moment::name) {
             assert!(of_job.0.get(name).is_none_or(|counts| counts[0] > 0), "{}: never {name}", job.name);
@@ -174,9 +174,16 @@ fn check_all(rows: Vec<Job>, moments: &[Moment]) {
             tally.0.entry(name).or_default().iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
         }
     }
+    // The other moments are seen by a loop of this process, which may come too late on a busy machine: the jobs run again then.
     // Some modes make no checkpoint before their end.
-    let met = |name: &str, counts: [u32; 2]| counts[0] > 0 || name == Moment::Checkpoint(0).name();
-    assert!(tally.0.iter().all(|(name, counts)| met(name, *counts)), "{tally:?}");
+    let missed = |tally: &Tally, moment: &Moment| {
+        moment.name() != Moment::Checkpoint(0).name() && tally.0[moment.name()][0] == 0
+    };
+    let mut again = rows.iter().cycle().take(20 * rows.len());
+    while let Some(&moment) = moments.iter().find(|moment| missed(&tally, moment)) {
+        let Some(job) = again.next() else { panic!("{tally:?}") };
+        check(job, &[moment], &mut tally);
+    }
 }
 
 /// One test for each part of the table, which run side by side.
