@@ -56,7 +56,8 @@ pub fn notes(comparison: &Comparison) -> Vec<String> {
          better than others; these are neither the best nor the worst."
             .to_owned(),
         "Resident is by how much the resident memory of the process grew while the filter was made and got its first keys. \
-         Small filters may lie in memory that the allocator had already."
+         Small filters may lie in memory that the allocator had already. It is unknown where the system did not report \
+         it, or where it was read only after the filter had written to all of its memory."
             .to_owned(),
     ];
     if *round_keys < ROUND_KEYS as u64 {
