@@ -51,9 +51,9 @@ impl ReadBuffer {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "an answer is longer than any that was asked for"));
         }
         // A long answer is read in increasing pieces.
-        let wanted = (2 * self.end).max(MIN_READ);
-        if self.buffer.len() < wanted {
-            self.buffer.resize(wanted, 0);
+        let requested = (2 * self.end).max(MIN_READ);
+        if self.buffer.len() < requested {
+            self.buffer.resize(requested, 0);
         }
         Ok(&mut self.buffer[self.end..])
     }
@@ -66,8 +66,8 @@ impl ReadBuffer {
 
 /// Parses the first answer in the bytes. Returns it with its length, or `None` if it is incomplete.
 fn parse_answer(bytes: &[u8]) -> RedisResult<Option<(Value, usize)>> {
-    let mut rest = AnswerParser { bytes, position: 0, values: 0 };
-    Ok(rest.value(0)?.map(|value| (value, rest.position)))
+    let mut parser = AnswerParser { bytes, position: 0, values: 0 };
+    Ok(parser.value(0)?.map(|value| (value, parser.position)))
 }
 
 struct AnswerParser<'a> {

@@ -38,8 +38,8 @@ struct OpenConnection {
 impl OpenConnection {
     /// Returns the connection, unless it broke while it was idle.
     fn tested(mut self) -> Option<Wire> {
-        let long = self.idle.is_some_and(|since| since.elapsed() > IDLE_LIMIT);
-        (!long || self.connection.ask(&cmd("PING")).is_ok()).then_some(self.connection)
+        let is_idle = self.idle.is_some_and(|since| since.elapsed() > IDLE_LIMIT);
+        (!is_idle || self.connection.ask(&cmd("PING")).is_ok()).then_some(self.connection)
     }
 }
 

@@ -29,11 +29,11 @@ pub(crate) async fn remove<T: Transport>(nodes: &mut Nodes<T>, name: &str, kind:
             };
             let (mut number, mut missing, mut listed) = (0, 0, stages.len() > 1);
             // The stages of a filter that grows are numbered from 0, even if the list is lost.
-            if let Some(FilterKind::Staged(grows)) =
-                kind.filter(|kind| matches!(kind, FilterKind::Staged(it) if it.window == 0))
+            if let Some(FilterKind::Staged(stages)) =
+                kind.filter(|kind| matches!(kind, FilterKind::Staged(stages) if stages.window == 0))
             {
                 listed = true;
-                while let (Ok((plan, _)), 0..2) = (grows.stage(number), missing) {
+                while let (Ok((plan, _)), 0..2) = (stages.stage_plan(number), missing) {
                     let removed = unlink(nodes, Shards::for_stage(name, number, plan, None).keys).await?;
                     (number, missing) = (number + 1, if removed { 0 } else { missing + 1 });
                     found |= removed;

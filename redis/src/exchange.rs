@@ -28,7 +28,7 @@ pub(crate) trait Job {
     }
     /// Processes an answer. Returns `None` if the answer is invalid. If `doubted`, the command may have been carried
     /// out before with a lost answer.
-    fn take(&mut self, i: usize, answer: Value, doubted: bool) -> Option<()>;
+    fn process_answer(&mut self, i: usize, answer: Value, doubted: bool) -> Option<()>;
     /// True if the command's effect has to reach replicas.
     fn wants_replicas(&self, _i: usize) -> bool {
         false
@@ -76,7 +76,8 @@ struct RoundState {
 }
 
 struct PendingCommand {
-    command: usize,
+    /// The index in the job.
+    index: usize,
     doubted: bool,
     /// The node to ask once, while a slot moves to it.
     ask: Option<Node>,
@@ -139,7 +140,7 @@ pub(crate) enum NextStep {
 impl<'a, J: Job> Exchange<'a, J> {
     pub(crate) fn new(job: &'a mut J, server: &RedisServer, is_primary: bool) -> Self {
         let RedisServer { patience, replicas, .. } = *server;
-        let pending = (0..job.len()).map(|command| PendingCommand { command, doubted: false, ask: None }).collect();
+        let pending = (0..job.len()).map(|index| PendingCommand { index, doubted: false, ask: None }).collect();
         Self {
             confirmation: server.confirmation(),
             job,
@@ -160,23 +161,23 @@ impl<'a, J: Job> Exchange<'a, J> {
         self.round = RoundState::default();
         let mut pending = mem::take(&mut self.pending);
         // In order, so that the first of equal keys is claimed.
-        pending.sort_by_key(|open| open.command);
+        pending.sort_by_key(|command| command.index);
         let mut batches: Vec<NodeCommands<S>> = Vec::new();
-        for mut open in pending {
-            let slot = self.job.slot(open.command);
-            let ask = open.ask.take();
+        for mut command in pending {
+            let slot = self.job.slot(command.index);
+            let ask = command.ask.take();
             // If the replicas do not answer, the primary is asked.
-            let turn = (self.replicas && self.silent_rounds == 0 && self.job.may_ask_replica(open.command))
+            let rotation = (self.replicas && self.silent_rounds == 0 && self.job.may_ask_replica(command.index))
                 .then_some(slot.into());
-            let Some(node) = ask.as_ref().or_else(|| topology.node(slot, turn)) else {
+            let Some(node) = ask.as_ref().or_else(|| topology.node(slot, rotation)) else {
                 self.round.refresh = true;
                 self.round.wait = true;
-                self.pending.push(open);
+                self.pending.push(command);
                 continue;
             };
             let asking = ask.is_some();
-            let found = batches.iter().position(|batch| batch.asking == asking && batch.node == *node);
-            let place = found.unwrap_or_else(|| {
+            let existing = batches.iter().position(|batch| batch.asking == asking && batch.node == *node);
+            let position = existing.unwrap_or_else(|| {
                 let (node, commands) = (node.clone(), S::default());
                 batches.push(NodeCommands {
                     node,
@@ -188,17 +189,17 @@ impl<'a, J: Job> Exchange<'a, J> {
                 });
                 batches.len() - 1
             });
-            let batch = &mut batches[place];
+            let batch = &mut batches[position];
             if asking {
                 batch.commands.begin(1);
                 batch.commands.argument(b"ASKING");
             }
-            self.job.write(open.command, &mut batch.commands);
-            if self.job.wants_replicas(open.command) {
+            self.job.write(command.index, &mut batch.commands);
+            if self.job.wants_replicas(command.index) {
                 batch.confirmation = self.confirmation;
             }
             batch.answers += 1 + usize::from(asking);
-            batch.pending.push(open);
+            batch.pending.push(command);
         }
         for NodeCommands { commands, answers, confirmation, .. } in &mut batches {
             if let Some(ReplicaWait { replicas, timeout }) = confirmation {
@@ -210,9 +211,9 @@ impl<'a, J: Job> Exchange<'a, J> {
     }
 
     /// Processes the answers to a batch.
-    pub(crate) fn take<S>(&mut self, batch: NodeCommands<S>, outcome: NodeAnswers) {
+    pub(crate) fn process<S>(&mut self, batch: NodeCommands<S>, response: NodeAnswers) {
         let NodeCommands { node, pending, asking, answers: expected, confirmation, .. } = batch;
-        let NodeAnswers { mut answers, failure } = outcome;
+        let NodeAnswers { mut answers, failure } = response;
         let confirmed = match confirmation {
             Some(ReplicaWait { replicas, .. }) => {
                 let answer = if answers.len() == expected { answers.pop() } else { None };
@@ -225,24 +226,24 @@ impl<'a, J: Job> Exchange<'a, J> {
         let mut answers = answers.into_iter().skip(skip).step_by(step);
         // If answers are missing without a failure, their commands may have been carried out.
         let sent = failure.as_ref().is_none_or(|failure| failure.sent);
-        for mut open in pending {
+        for mut command in pending {
             match answers.next() {
-                Some(Value::ServerError(error)) => self.refuse(&node, open, &error),
+                Some(Value::ServerError(error)) => self.refuse(&node, command, &error),
                 // The node may have failed before any replica had the command, and another node serves its slot.
-                Some(answer) if confirmed == ReplicaStatus::Unknown && !self.job.holds(open.command, &answer) => {
+                Some(answer) if confirmed == ReplicaStatus::Unknown && !self.job.holds(command.index, &answer) => {
                     self.round.answered = true;
-                    open.doubted = true;
-                    self.pending.push(open);
+                    command.doubted = true;
+                    self.pending.push(command);
                 }
                 Some(answer) => {
-                    if confirmed == ReplicaStatus::No && !self.job.holds(open.command, &answer) {
-                        self.job.unconfirmed(open.command);
+                    if confirmed == ReplicaStatus::No && !self.job.holds(command.index, &answer) {
+                        self.job.unconfirmed(command.index);
                     }
-                    self.answer(&node, open, answer);
+                    self.answer(&node, command, answer);
                 }
                 None => {
-                    open.doubted |= sent;
-                    self.pending.push(open);
+                    command.doubted |= sent;
+                    self.pending.push(command);
                 }
             }
         }
@@ -272,26 +273,26 @@ impl<'a, J: Job> Exchange<'a, J> {
         }
     }
 
-    fn answer(&mut self, node: &Node, mut open: PendingCommand, answer: Value) {
+    fn answer(&mut self, node: &Node, mut command: PendingCommand, answer: Value) {
         self.round.answered = true;
-        if self.job.take(open.command, answer, open.doubted).is_none() {
+        if self.job.process_answer(command.index, answer, command.doubted).is_none() {
             let message = "its answer makes no sense".to_owned();
             self.fatal = Some(RedisFilterError::Refused { node: node.to_string(), message });
             // The node may have carried it out.
-            open.doubted = true;
-            self.pending.push(open);
+            command.doubted = true;
+            self.pending.push(command);
         }
     }
 
     /// Handles an answer that refuses the command.
-    fn refuse(&mut self, node: &Node, mut open: PendingCommand, error: &ServerError) {
+    fn refuse(&mut self, node: &Node, mut command: PendingCommand, error: &ServerError) {
         use ServerErrorKind::{Ask, BusyLoading, ClusterDown, MasterDown, Moved, NoPerm, ReadOnly, TryAgain};
         let message = error.to_string();
         match (error.kind(), error.code()) {
             (Some(Moved), _) => self.round.refresh = true,
             (Some(Ask), _) => {
                 let error = RedisError::from(error.clone());
-                open.ask = error.redirect_node().and_then(|(address, _)| node.resolve(address));
+                command.ask = error.redirect_node().and_then(|(address, _)| node.resolve(address));
             }
             // BUSY: a script runs, and nothing else is carried out meanwhile.
             (Some(TryAgain | ClusterDown | MasterDown | BusyLoading), _) | (None, "NOREPLICAS" | "BUSY") => {
@@ -306,20 +307,20 @@ impl<'a, J: Job> Exchange<'a, J> {
             (Some(ReadOnly), _) => self.fatal = Some(RedisFilterError::ReadOnly { node: node.to_string() }),
             (None, "OOM") => self.fatal = Some(RedisFilterError::OutOfMemory { node: node.to_string() }),
             (None, "WRONGTYPE") => {
-                let mut command = Cmd::new();
-                self.job.write(open.command, &mut command);
-                let key = first_key(&command);
+                let mut refused = Cmd::new();
+                self.job.write(command.index, &mut refused);
+                let key = first_key(&refused);
                 self.fatal = Some(RedisFilterError::NotBloomline { key });
             }
             (kind, code) => {
                 self.fatal = Some(refusal(node, error));
                 // These errors are the server's own, and it did nothing. Others may come from a proxy, after the server
                 // did its work.
-                open.doubted |= !(kind == Some(NoPerm) || matches!(code, "NOAUTH" | "WRONGPASS" | "MISCONF"));
+                command.doubted |= !(kind == Some(NoPerm) || matches!(code, "NOAUTH" | "WRONGPASS" | "MISCONF"));
             }
         }
         self.failure = Some((node.clone(), message));
-        self.pending.push(open);
+        self.pending.push(command);
     }
 
     /// Handles a failed connection to a node.
@@ -339,8 +340,8 @@ impl<'a, J: Job> Exchange<'a, J> {
     }
 
     fn abandon(&mut self) {
-        for open in self.pending.drain(..) {
-            self.job.abandon(open.command, open.doubted);
+        for command in self.pending.drain(..) {
+            self.job.abandon(command.index, command.doubted);
         }
     }
 
@@ -348,7 +349,7 @@ impl<'a, J: Job> Exchange<'a, J> {
     ///
     /// # Errors
     /// An error that a retry does not resolve, or no answer in time. All commands without an answer are abandoned.
-    pub(crate) fn next(&mut self) -> Result<NextStep, RedisFilterError> {
+    pub(crate) fn next_step(&mut self) -> Result<NextStep, RedisFilterError> {
         if self.round.answered {
             self.last_answer = Instant::now();
             self.silent_rounds = 0;

@@ -6,22 +6,22 @@ use std::io;
 /// Returns the commands, each with its name.
 pub(crate) fn commands(info: &ConnectionInfo, readonly: bool) -> Vec<(&'static str, Cmd)> {
     let settings = info.redis_settings();
-    let mut greeting = Vec::new();
+    let mut commands = Vec::new();
     if let Some(password) = settings.password() {
         let mut auth = cmd("AUTH");
         settings.username().into_iter().for_each(|user| _ = auth.arg(user));
-        greeting.push(("AUTH", auth.arg(password).take()));
+        commands.push(("AUTH", auth.arg(password).take()));
     }
     if settings.db() != 0 {
-        greeting.push(("SELECT", cmd("SELECT").arg(settings.db()).take()));
+        commands.push(("SELECT", cmd("SELECT").arg(settings.db()).take()));
     }
     if readonly {
         // Primaries accept it too.
-        greeting.push(("READONLY", cmd("READONLY")));
+        commands.push(("READONLY", cmd("READONLY")));
     }
     // A server with too many clients reports that instead of the first answer, and closes the connection.
-    greeting.push(("PING", cmd("PING")));
-    greeting
+    commands.push(("PING", cmd("PING")));
+    commands
 }
 
 /// Fails if the answer to a command means that the connection cannot be used.

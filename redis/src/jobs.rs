@@ -19,15 +19,15 @@ pub(crate) struct PendingKeys<'a> {
 }
 
 impl<'a> PendingKeys<'a> {
-    /// Selects the hashes with the indices `open`.
+    /// Selects the hashes with the indices `pending`.
     pub(crate) fn new(
         shards: &'a Shards,
         mirror: Option<&'a AtomicBloomFilter>,
         hashes: &'a [u64],
-        open: &[usize],
+        pending: &[usize],
         answers: &'a mut [bool],
     ) -> Self {
-        let probes = open.iter().map(|&i| (i, shards.probes(hashes[i]))).collect();
+        let probes = pending.iter().map(|&i| (i, shards.probes(hashes[i]))).collect();
         Self { shards, mirror, hashes, answers, probes }
     }
 
@@ -98,20 +98,20 @@ impl<'a> Claims<'a> {
         let Some(marks) = &self.marks else {
             return Some(if probes.had_unset_bit(parts)? { ClaimResult::New } else { ClaimResult::Seen });
         };
-        let (Value::Int(end), bits) = parts.split_last()? else { return None };
-        let lacking = probes.had_unset_bit(bits)?;
+        let (Value::Int(seal_and_mark), bits) = parts.split_last()? else { return None };
+        let is_new = probes.had_unset_bit(bits)?;
         // Relaxed: each mark is set once, before the claim was sent.
         let known = marks[probes.shard].load(Ordering::Relaxed);
-        Some(match lacking {
+        Some(match is_new {
             // The highest bit is the seal.
-            _ if end.cast_unsigned() & (u64::MAX >> 1) != known => ClaimResult::Foreign,
+            _ if seal_and_mark.cast_unsigned() & (u64::MAX >> 1) != known => ClaimResult::Foreign,
             false => ClaimResult::Seen,
-            true if *end < 0 => ClaimResult::Late,
+            true if *seal_and_mark < 0 => ClaimResult::Late,
             true => ClaimResult::New,
         })
     }
 
-    /// Reports a key as new if this call may have claimed it, since no other client is told so.
+    /// Reports a key as new if this call may have claimed it, since no other client reports it.
     fn mark_uncertain(&mut self, command: usize) {
         self.keys.answer(command, true);
         self.uncertain += 1;
@@ -131,7 +131,7 @@ impl Job for Claims<'_> {
         self.keys.probes[i].1.claim(self.keys.key(i), self.marks.is_some(), sink);
     }
 
-    fn take(&mut self, i: usize, answer: Value, doubted: bool) -> Option<()> {
+    fn process_answer(&mut self, i: usize, answer: Value, doubted: bool) -> Option<()> {
         match self.read(i, &answer)? {
             claimed @ (ClaimResult::Late | ClaimResult::Foreign) => {
                 if claimed == ClaimResult::Foreign {
@@ -192,7 +192,7 @@ impl Job for Queries<'_> {
         self.replicas
     }
 
-    fn take(&mut self, i: usize, answer: Value, _: bool) -> Option<()> {
+    fn process_answer(&mut self, i: usize, answer: Value, _: bool) -> Option<()> {
         let Value::BulkString(block) = answer else { return None };
         let found = self.keys.probes[i].1.all_set_in(&block);
         self.keys.answer(i, found);
@@ -237,7 +237,7 @@ impl Job for Commands {
         sink.command(&self.commands[i].1);
     }
 
-    fn take(&mut self, i: usize, answer: Value, _: bool) -> Option<()> {
+    fn process_answer(&mut self, i: usize, answer: Value, _: bool) -> Option<()> {
         self.answers[i] = answer;
         Some(())
     }

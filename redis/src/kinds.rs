@@ -139,9 +139,9 @@ impl Stages {
     }
 
     /// Returns the size of a stage and its keys. For a generation, these are of the first one.
-    pub(crate) fn stage(&self, number: u64) -> Result<(Plan, u64), BuildError> {
+    pub(crate) fn stage_plan(&self, number: u64) -> Result<(Plan, u64), BuildError> {
         if self.window > 0 {
-            return self.generation(0.0, 0);
+            return self.generation_plan(0.0, 0);
         }
         let number = u32::try_from(number).unwrap_or(u32::MAX);
         let keys = 1u64.checked_shl(number).map_or(u64::MAX, |factor| self.keys.saturating_mul(factor));
@@ -153,7 +153,7 @@ impl Stages {
     /// Returns the size of a generation and its keys. A generation gets a part of the rate that the other queried
     /// generations leave. If more keys came than planned, so that generations with `early_full` keys were full before
     /// their time, it is larger.
-    pub(crate) fn generation(&self, rate_of_others: f64, early_full: u64) -> Result<(Plan, u64), BuildError> {
+    pub(crate) fn generation_plan(&self, rate_of_others: f64, early_full: u64) -> Result<(Plan, u64), BuildError> {
         let generations = u64::from(self.generations);
         let keys = self.keys.div_ceil(generations).max(early_full / generations);
         if keys == 0 {
@@ -177,8 +177,8 @@ impl Stages {
     /// True if a stage may be one of these: no line makes a client take more memory than the filter needs. Another platform may round
     /// a size in another way. A generation has the size that its predecessors called for.
     pub(crate) fn fits(&self, number: u64, plan: Plan) -> bool {
-        let blocks = |own: Plan| own.block_count() + own.block_count() / 8 + 1;
-        self.window > 0 || self.stage(number).is_ok_and(|(own, _)| plan.block_count() <= blocks(own))
+        let blocks = |planned: Plan| planned.block_count() + planned.block_count() / 8 + 1;
+        self.window > 0 || self.stage_plan(number).is_ok_and(|(planned, _)| plan.block_count() <= blocks(planned))
     }
 
     /// Returns the time at which this many periods, each as long as a generation takes keys, have passed since a stage
@@ -230,7 +230,7 @@ impl FilterKind {
             Self::Staged(stages) => {
                 // Those of one that grows show in its blocks.
                 let keys = if stages.window > 0 { stages.keys } else { 0 };
-                (1, stages.window, stages.generations.into(), keys, stages.stage(0).ok().map(|(plan, _)| plan))
+                (1, stages.window, stages.generations.into(), keys, stages.stage_plan(0).ok().map(|(plan, _)| plan))
             }
         };
         [

@@ -16,8 +16,8 @@ const VERSION: u64 = 2;
 /// The version of filters with stages.
 const STAGED_VERSION: u64 = 3;
 
-/// The number of bits of `made`. It is 0 for a line without it.
-const MADE_BITS: u32 = 30;
+/// The number of bits of a creation ID, the field `made` of a line. The ID of a line without this field is 0.
+const CREATION_ID_BITS: u32 = 30;
 
 /// Returns a random number that no other client draws.
 pub(crate) fn random_id() -> u64 {
@@ -25,43 +25,43 @@ pub(crate) fn random_id() -> u64 {
     RandomState::new().hash_one((process::id(), SystemTime::now()))
 }
 
-/// Returns the `made` of a stage of a filter with this `made`. A client that lists the stage again, because a server
+/// Returns the creation ID of a stage of a filter with this `creation_id`. A client that lists the stage again, because a server
 /// has lost the list, computes the same number, so the shards still belong to the stage. With another geometry they do
 /// not.
-pub(crate) fn stage_made(made: u64, number: u64, plan: Plan) -> u64 {
-    let parts = [made, number, plan.block_count() as u64, plan.probes().into()];
+pub(crate) fn stage_creation_id(creation_id: u64, number: u64, plan: Plan) -> u64 {
+    let parts = [creation_id, number, plan.block_count() as u64, plan.probes().into()];
     let hash = KeyHasher::new(0).bytes(&parts.map(u64::to_le_bytes).concat());
-    (hash >> (64 - MADE_BITS)).max(1)
+    (hash >> (64 - CREATION_ID_BITS)).max(1)
 }
 
-/// A number for a filter that is made.
-pub(crate) fn new_made() -> u64 {
-    (random_id() >> (64 - MADE_BITS)).max(1)
+/// Returns a random creation ID for a filter.
+pub(crate) fn new_creation_id() -> u64 {
+    (random_id() >> (64 - CREATION_ID_BITS)).max(1)
 }
 
-/// A mark for a shard of the filter with this `made`: from 2^62 to 2^63 - 1.
-pub(crate) fn new_mark(made: u64) -> u64 {
-    (1 << MADE_BITS | made) << 32 | random_id() >> 32
+/// Returns a new mark for a shard of the filter with this `creation_id`: from 2^62 to 2^63 - 1.
+pub(crate) fn new_mark(creation_id: u64) -> u64 {
+    (1 << CREATION_ID_BITS | creation_id) << 32 | random_id() >> 32
 }
 
-/// True if a mark belongs to the filter or stage with this `made`.
-pub(crate) fn has_made(mark: u64, made: u64) -> bool {
-    mark >> 32 == 1 << MADE_BITS | made
+/// True if a mark belongs to the filter or stage with this `creation_id`.
+pub(crate) fn has_creation_id(mark: u64, creation_id: u64) -> bool {
+    mark >> 32 == 1 << CREATION_ID_BITS | creation_id
 }
 
-/// True if a string with this length and end is a shard with its mark. A string without one was written by a client
+/// True if a string with this length and these last bytes is a shard with its mark. A string without one was written by a client
 /// that has not noticed the removal of its filter, and need not be kept.
-pub(crate) fn is_marked(length: &Value, end: &Value) -> bool {
-    let (Value::Int(length), Value::BulkString(end)) = (length, end) else { return false };
-    let mark = end[..].try_into().map_or(0, u64::from_be_bytes);
+pub(crate) fn is_marked(length: &Value, last_bytes: &Value) -> bool {
+    let (Value::Int(length), Value::BulkString(last_bytes)) = (length, last_bytes) else { return false };
+    let mark = last_bytes[..].try_into().map_or(0, u64::from_be_bytes);
     length % BLOCK_BYTES as i64 == 8 && mark >> 62 == 1
 }
 
-/// The description of a filter: its kind, its hasher, and `made`.
+/// The description of a filter: its kind, its hasher, and its creation ID.
 pub(crate) struct FilterMeta {
     pub(crate) kind: FilterKind,
     pub(crate) hasher: KeyHasher,
-    pub(crate) made: u64,
+    pub(crate) creation_id: u64,
 }
 
 impl FilterMeta {
@@ -69,19 +69,19 @@ impl FilterMeta {
     pub(crate) fn new(size: &Builder<BloomFilter>) -> Result<Self, RedisFilterError> {
         let plan = size.plan()?;
         check_size(plan)?;
-        Ok(Self { kind: FilterKind::Fixed(plan), hasher: size.hasher(), made: new_made() })
+        Ok(Self { kind: FilterKind::Fixed(plan), hasher: size.hasher(), creation_id: new_creation_id() })
     }
 
     /// A filter that is made of stages.
     pub(crate) fn staged(stages: Stages) -> Result<Self, RedisFilterError> {
-        stages.stage(0)?;
-        Ok(Self { kind: FilterKind::Staged(stages), hasher: stages.hasher(), made: new_made() })
+        stages.stage_plan(0)?;
+        Ok(Self { kind: FilterKind::Staged(stages), hasher: stages.hasher(), creation_id: new_creation_id() })
     }
 }
 
 /// The line that describes a filter.
 pub(crate) fn encode(filter: &FilterMeta) -> String {
-    let FilterMeta { kind, hasher, made } = filter;
+    let FilterMeta { kind, hasher, creation_id } = filter;
     let (seed, golden) = (hasher.seed(), hasher.golden());
     let (version, size) = match kind {
         FilterKind::Fixed(plan) => (VERSION, format!("blocks={} probes={}", plan.block_count(), plan.probes())),
@@ -90,7 +90,7 @@ pub(crate) fn encode(filter: &FilterMeta) -> String {
         }
     };
     format!(
-        "bloomline version={version} layout=words4 {size} seed={seed} golden={golden} shard={SHARD_BYTES} made={made}"
+        "bloomline version={version} layout=words4 {size} seed={seed} golden={golden} shard={SHARD_BYTES} made={creation_id}"
     )
 }
 
@@ -102,8 +102,8 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    fn parse(line: &'a [u8], begins: &str, key: &'a str) -> Result<Self, RedisFilterError> {
-        let line = str::from_utf8(line).ok().and_then(|line| line.strip_prefix(begins));
+    fn parse(line: &'a [u8], prefix: &str, key: &'a str) -> Result<Self, RedisFilterError> {
+        let line = str::from_utf8(line).ok().and_then(|line| line.strip_prefix(prefix));
         let fields = line.map(|line| Self { line, key });
         fields.ok_or_else(|| RedisFilterError::NotBloomline { key: key.to_owned() })
     }
@@ -124,10 +124,10 @@ impl<'a> Fields<'a> {
         self.text(field)?.parse().map_err(|_| self.not_bloomline())
     }
 
-    /// The number that a filter or a stage has of its own.
-    fn made(&self) -> Result<u64, RedisFilterError> {
-        let made = if self.find("made").is_some() { self.number("made")? } else { 0 };
-        if made >> MADE_BITS == 0 { Ok(made) } else { Err(self.not_bloomline()) }
+    /// Returns the creation ID, the field `made`.
+    fn creation_id(&self) -> Result<u64, RedisFilterError> {
+        let creation_id = if self.find("made").is_some() { self.number("made")? } else { 0 };
+        if creation_id >> CREATION_ID_BITS == 0 { Ok(creation_id) } else { Err(self.not_bloomline()) }
     }
 
     /// The geometry of blocks and probes.
@@ -144,12 +144,12 @@ impl<'a> Fields<'a> {
 pub(crate) fn decode(name: &str, key: &str, line: &[u8]) -> Result<FilterMeta, RedisFilterError> {
     let fields = Fields::parse(line, "bloomline ", key)?;
     // The version is read first, so that the line of a newer version is not misread.
-    let found = fields.number("version")?;
-    if found > STAGED_VERSION {
-        return Err(RedisFilterError::NewerVersion { name: name.to_owned(), found, newest: STAGED_VERSION });
+    let version = fields.number("version")?;
+    if version > STAGED_VERSION {
+        return Err(RedisFilterError::NewerVersion { name: name.to_owned(), found: version, newest: STAGED_VERSION });
     }
-    if found < VERSION {
-        return Err(RedisFilterError::OlderVersion { name: name.to_owned(), found, oldest: VERSION });
+    if version < VERSION {
+        return Err(RedisFilterError::OlderVersion { name: name.to_owned(), found: version, oldest: VERSION });
     }
     if fields.text("layout")? != "words4" || fields.number::<usize>("shard")? != SHARD_BYTES {
         return Err(fields.not_bloomline());
@@ -158,7 +158,7 @@ pub(crate) fn decode(name: &str, key: &str, line: &[u8]) -> Result<FilterMeta, R
     if fields.number::<u64>("golden")? != hasher.golden() {
         return Err(RedisFilterError::OtherHash { name: name.to_owned() });
     }
-    let kind = if found == VERSION {
+    let kind = if version == VERSION {
         FilterKind::Fixed(fields.plan()?)
     } else {
         let stages = Stages {
@@ -169,12 +169,12 @@ pub(crate) fn decode(name: &str, key: &str, line: &[u8]) -> Result<FilterMeta, R
             seed: hasher.seed(),
         };
         let (window, generations) = (stages.window > 0, stages.generations);
-        if window != (generations > 0) || generations > MAX_GENERATIONS || stages.stage(0).is_err() {
+        if window != (generations > 0) || generations > MAX_GENERATIONS || stages.stage_plan(0).is_err() {
             return Err(fields.not_bloomline());
         }
         FilterKind::Staged(stages)
     };
-    Ok(FilterMeta { kind, hasher, made: fields.made()? })
+    Ok(FilterMeta { kind, hasher, creation_id: fields.creation_id()? })
 }
 
 /// A stage, as its line describes it.
@@ -183,7 +183,7 @@ pub(crate) struct StageMeta {
     pub(crate) plan: Plan,
     /// The number of keys that the stage takes.
     pub(crate) keys: u64,
-    pub(crate) made: u64,
+    pub(crate) creation_id: u64,
     /// The time at which the stage was opened, in seconds of Unix time by a server's clock. 0 if the filter does not
     /// forget.
     pub(crate) opened: u64,
@@ -191,15 +191,15 @@ pub(crate) struct StageMeta {
 
 /// The line of a stage.
 pub(crate) fn encode_stage(stage: &StageMeta) -> String {
-    let StageMeta { plan, keys, made, opened } = stage;
-    format!("blocks={} probes={} keys={keys} made={made} opened={opened}", plan.block_count(), plan.probes())
+    let StageMeta { plan, keys, creation_id, opened } = stage;
+    format!("blocks={} probes={} keys={keys} made={creation_id} opened={opened}", plan.block_count(), plan.probes())
 }
 
 /// The stage that a line describes.
 pub(crate) fn decode_stage(key: &str, line: &[u8]) -> Result<StageMeta, RedisFilterError> {
     let fields = Fields::parse(line, "", key)?;
     let (keys, opened) = (fields.number("keys")?, fields.number("opened")?);
-    Ok(StageMeta { plan: fields.plan()?, keys, made: fields.made()?, opened })
+    Ok(StageMeta { plan: fields.plan()?, keys, creation_id: fields.creation_id()?, opened })
 }
 
 /// Returns the builder of a local filter with the same bits.
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     fn filter(seed: u64) -> FilterMeta {
-        FilterMeta { made: 9, ..FilterMeta::new(&local_builder(64_000, 8, seed)).unwrap() }
+        FilterMeta { creation_id: 9, ..FilterMeta::new(&local_builder(64_000, 8, seed)).unwrap() }
     }
 
     #[test]
@@ -236,9 +236,9 @@ mod tests {
         let line = "bloomline version=2 layout=words4 blocks=1000 probes=8 seed=7 golden=3318235210795218045 shard=16777152 made=9";
         assert_eq!(encode(&filter(7)), line);
         let read = decode("n", "k", line.as_bytes()).unwrap();
-        assert_eq!(read.made, 9);
+        assert_eq!(read.creation_id, 9);
         let older = decode("n", "k", line.strip_suffix(" made=9").unwrap().as_bytes()).unwrap();
-        assert_eq!(older.made, 0);
+        assert_eq!(older.creation_id, 0);
         assert_eq!(check_same("n", &filter(7), &read), Ok(()));
         let error = check_same("n", &filter(8), &read).unwrap_err();
         assert_eq!(error, RedisFilterError::Seed { name: "n".into() });
@@ -278,11 +278,14 @@ mod tests {
 
     #[test]
     fn marks_are_of_one_filter_and_two_do_not_fit() {
-        for made in [0, 1, 9, (1 << MADE_BITS) - 1, new_made()] {
-            let marks = [new_mark(made), new_mark(made)];
-            assert!(marks.iter().all(|&mark| has_made(mark, made) && !has_made(mark, made ^ 1)), "{marks:x?}");
+        for creation_id in [0, 1, 9, (1 << CREATION_ID_BITS) - 1, new_creation_id()] {
+            let marks = [new_mark(creation_id), new_mark(creation_id)];
+            assert!(
+                marks.iter().all(|&mark| has_creation_id(mark, creation_id) && !has_creation_id(mark, creation_id ^ 1)),
+                "{marks:x?}"
+            );
             assert!(marks[0] != marks[1] && marks[0] + marks[1] >= 1 << 63 && marks[0] < 1 << 63, "{marks:x?}");
         }
-        assert!(!has_made(0, 0) && (0..100).all(|_| (1..1 << MADE_BITS).contains(&new_made())));
+        assert!(!has_creation_id(0, 0) && (0..100).all(|_| (1..1 << CREATION_ID_BITS).contains(&new_creation_id())));
     }
 }

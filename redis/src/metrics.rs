@@ -52,9 +52,9 @@ impl RedisFilterMetrics {
 
     /// Returns the counters, and resets those of batches.
     pub(crate) fn take(&mut self) -> Self {
-        let met = *self;
+        let current = *self;
         (self.batches, self.batch_time, self.slowest_batch) = Default::default();
-        met
+        current
     }
 }
 
@@ -67,12 +67,12 @@ mod tests {
         let mut metrics = RedisFilterMetrics { given_back: 3, ..Default::default() };
         assert_eq!(metrics.mean_batch_time(), None);
         [30, 10, 20].iter().for_each(|&time| metrics.record_batch(Duration::from_millis(time)));
-        let met = metrics.take();
-        assert_eq!((met.batches, met.mean_batch_time()), (3, Some(Duration::from_millis(20))));
-        assert_eq!((met.slowest_batch, met.given_back), (Duration::from_millis(30), 3));
-        let met = metrics.take();
+        let taken = metrics.take();
+        assert_eq!((taken.batches, taken.mean_batch_time()), (3, Some(Duration::from_millis(20))));
+        assert_eq!((taken.slowest_batch, taken.given_back), (Duration::from_millis(30), 3));
+        let taken = metrics.take();
         assert_eq!(
-            (met.batches, met.batch_time, met.slowest_batch, met.given_back),
+            (taken.batches, taken.batch_time, taken.slowest_batch, taken.given_back),
             (0, Duration::ZERO, Duration::ZERO, 3)
         );
     }

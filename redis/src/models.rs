@@ -43,7 +43,7 @@ enum Mutant {
     Nothing,
     /// The server forgets seals.
     Unsealed,
-    /// The server says of each stage that it is listed.
+    /// The server reports each stage as listed.
     Listed,
     /// The clock of clients stands still.
     Still,
@@ -56,7 +56,7 @@ thread_local! {
     static LOSSES: Cell<u32> = const { Cell::new(0) };
     /// The number of claims that may be refused.
     static REFUSALS: Cell<u32> = const { Cell::new(0) };
-    /// Seconds that passed.
+    /// The seconds since the beginning.
     static TIME: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -131,14 +131,15 @@ impl Server {
     fn bitfield(&mut self, text: &[&str]) -> Vec<Value> {
         let value = self.strings.entry(text[1].as_bytes().to_vec()).or_default();
         let mut answers = Vec::new();
-        let mut at = 2;
-        while at < text.len() {
-            let operation = text[at];
+        let mut index = 2;
+        while index < text.len() {
+            let operation = text[index];
             if operation == "OVERFLOW" {
-                at += 2;
+                index += 2;
                 continue;
             }
-            let (width, bit): (usize, usize) = (text[at + 1][1..].parse().unwrap(), text[at + 2].parse().unwrap());
+            let (width, bit): (usize, usize) =
+                (text[index + 1][1..].parse().unwrap(), text[index + 2].parse().unwrap());
             let mut bits: Vec<bool> = (bit..bit + width)
                 .map(|bit| value.get(bit / 8).is_some_and(|byte| byte >> (7 - bit % 8) & 1 == 1))
                 .collect();
@@ -146,13 +147,13 @@ impl Server {
             let new = match operation {
                 "GET" => None,
                 "SET" if bit == 0 && self.mutant == Mutant::Unsealed => None,
-                "SET" => Some(text[at + 3].parse().unwrap()),
+                "SET" => Some(text[index + 3].parse().unwrap()),
                 "INCRBY" => {
-                    old.checked_add(text[at + 3].parse().unwrap()).filter(|sum| width == 64 || *sum >> width == 0)
+                    old.checked_add(text[index + 3].parse().unwrap()).filter(|sum| width == 64 || *sum >> width == 0)
                 }
                 other => panic!("the model does not know {other}"),
             };
-            let signed = if text[at + 1].starts_with('i') { old.cast_signed() } else { old as i64 };
+            let signed = if text[index + 1].starts_with('i') { old.cast_signed() } else { old as i64 };
             answers.push(match (operation, new) {
                 ("INCRBY", None) => Value::Nil,
                 ("INCRBY", Some(new)) => Value::Int(new as i64),
@@ -166,17 +167,17 @@ impl Server {
                     if *bit_is { value[byte] |= mask } else { value[byte] &= !mask }
                 }
             }
-            at += if operation == "GET" { 3 } else { 4 };
+            index += if operation == "GET" { 3 } else { 4 };
         }
         answers
     }
 }
 
-/// Commands as they are written.
+/// Commands, each as its arguments.
 #[derive(Default)]
-struct Written(Vec<Words>);
+struct CommandList(Vec<Words>);
 
-impl CommandSink for Written {
+impl CommandSink for CommandList {
     fn begin(&mut self, _: usize) {
         self.0.push(Words::new());
     }
@@ -192,7 +193,7 @@ async fn yield_turn() {
     poll_fn(|_| if std::mem::replace(&mut waited, true) { Poll::Ready(()) } else { Poll::Pending }).await;
 }
 
-/// Has a command carried out, when it is this client's turn. `None` if the answer is lost.
+/// Executes a command when it is this client's turn. `None` if the answer is lost.
 async fn step(words: &[Vec<u8>]) -> Option<Value> {
     yield_turn().await;
     let answer = SERVER.with_borrow_mut(|server| server.execute(words));
@@ -206,72 +207,73 @@ async fn step(words: &[Vec<u8>]) -> Option<Value> {
 struct Simulated;
 
 impl Transport for Simulated {
-    type Sink = Written;
+    type Sink = CommandList;
 
     fn new(_: &RedisServer, _: bool) -> Self {
         Self
     }
 
-    async fn exchange(&mut self, batches: &mut [NodeCommands<Written>]) -> Vec<NodeAnswers> {
-        let mut outcomes = Vec::new();
+    async fn exchange(&mut self, batches: &mut [NodeCommands<CommandList>]) -> Vec<NodeAnswers> {
+        let mut responses = Vec::new();
         for batch in batches {
-            let mut outcome = NodeAnswers { answers: Vec::new(), failure: None };
+            let mut response = NodeAnswers { answers: Vec::new(), failure: None };
             for words in &batch.commands.0 {
                 let Some(answer) = step(words).await else {
                     let error = io::Error::from(io::ErrorKind::ConnectionReset).into();
-                    outcome.failure = Some(Failure { error, sent: true });
+                    response.failure = Some(Failure { error, sent: true });
                     break;
                 };
-                outcome.answers.push(answer);
+                response.answers.push(answer);
             }
-            outcomes.push(outcome);
+            responses.push(response);
         }
-        outcomes
+        responses
     }
 
     async fn ask(&mut self, _: &Node, command: &Cmd) -> RedisResult<Value> {
-        let mut written = Written::default();
-        written.command(command);
-        step(&written.0[0]).await.ok_or_else(|| io::Error::from(io::ErrorKind::ConnectionReset).into())
+        let mut commands = CommandList::default();
+        commands.command(command);
+        step(&commands.0[0]).await.ok_or_else(|| io::Error::from(io::ErrorKind::ConnectionReset).into())
     }
 
     async fn sleep(_: Duration) {}
 
     fn now() -> Instant {
-        let still = SERVER.with_borrow(|server| server.mutant == Mutant::Still);
-        Instant::now() + Duration::from_secs(if still { 0 } else { TIME.get() })
+        let stands_still = SERVER.with_borrow(|server| server.mutant == Mutant::Still);
+        Instant::now() + Duration::from_secs(if stands_still { 0 } else { TIME.get() })
     }
 
     fn disconnect(&mut self, _: &Node) {}
 }
 
-/// The choices of an execution: which was taken, of how many. The next one differs in the last that has another.
+/// The choices of an execution: the index of the option taken, and the number of options. The next execution differs in the last
+/// choice that has another option.
 #[derive(Default)]
 struct Choices {
-    made: Vec<(usize, usize)>,
-    at: usize,
+    taken: Vec<(usize, usize)>,
+    index: usize,
 }
 
 fn choose(options: usize) -> usize {
     CHOICES.with_borrow_mut(|choices| {
-        if choices.at == choices.made.len() {
-            choices.made.push((0, options));
+        if choices.index == choices.taken.len() {
+            choices.taken.push((0, options));
         }
-        let (choice, among) = choices.made[choices.at];
-        assert_eq!(among, options, "an execution is the same as before up to its last choice");
-        choices.at += 1;
+        let (choice, previous_options) = choices.taken[choices.index];
+        assert_eq!(previous_options, options, "an execution is the same as before up to its last choice");
+        choices.index += 1;
         choice
     })
 }
 
-/// Goes on to the next execution, if there is one.
+/// Prepares the next execution. Returns true if there is one.
 fn next_execution() -> bool {
     CHOICES.with_borrow_mut(|choices| {
-        choices.at = 0;
-        while choices.made.last().is_some_and(|(choice, options)| choice + 1 == *options) {
-            choices.made.pop();
+        choices.index = 0;
+        while choices.taken.last().is_some_and(|(choice, options)| choice + 1 == *options) {
+            choices.taken.pop();
         }
-        choices.made.last_mut().map(|(choice, _)| *choice += 1).is_some()
+        choices.taken.last_mut().map(|(choice, _)| *choice += 1).is_some()
     })
 }
 
@@ -301,7 +303,7 @@ fn run(mut tasks: Vec<Task<'_>>, mut switches: usize) {
     }
 }
 
-/// Runs what has nobody beside it to its end.
+/// Runs a future to its end while no client runs.
 fn run_alone<F: Future>(future: F) -> F::Output {
     let mut future = Box::pin(future);
     let mut context = Context::from_waker(Waker::noop());
@@ -331,7 +333,7 @@ async fn open(stages: &Stages) -> Result<Client, RedisFilterError> {
     Client::open(&server, "f", Some(FilterMeta::staged(*stages).unwrap())).await
 }
 
-/// Numbers that have no bit pattern in common.
+/// Returns the hash of a key. No two have a bit pattern in common.
 fn hash(key: u64) -> u64 {
     key.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
@@ -352,7 +354,7 @@ enum Action {
     Lose(usize, bool),
 }
 
-/// Clients that do this, of a filter.
+/// Clients of a filter, with the actions of each.
 struct Model<'a> {
     actions: &'a [&'a [Action]],
     switches: usize,
@@ -363,7 +365,7 @@ struct Model<'a> {
 }
 
 impl<'a> Model<'a> {
-    /// Of a filter that grows, with the server as it should be.
+    /// A filter that grows, on a server without a fault.
     fn new(actions: &'a [&'a [Action]], switches: usize) -> Self {
         let stages = Stages::growing(1e-6).first_stage(1000);
         Self { actions, switches, losses: 0, refusals: 0, stages, mutant: Mutant::Nothing }
@@ -387,7 +389,7 @@ fn lose(count: usize, seals: bool) {
     });
 }
 
-/// Tries clients. In the end another one inserts all keys once more. Returns how many executions there were.
+/// Tries clients. At the end another client inserts all keys once more. Returns the number of executions.
 fn explore(model: &Model) -> Result<usize, String> {
     CHOICES.set(Choices::default());
     let window = model.stages.forgets_after().map_or(u64::MAX, |window| window.as_secs());
@@ -402,12 +404,12 @@ fn explore(model: &Model) -> Result<usize, String> {
         let mut clients = clients(model.actions.len() as u64, &model.stages);
         LOSSES.set(model.losses);
         REFUSALS.set(model.refusals);
-        // The claims of keys, and when the server got the first.
-        let (claims, done, uncertain) =
+        // The number of claims of each key, and the time at which the server received the first.
+        let (claims, inserted_at, uncertain) =
             (RefCell::new(BTreeMap::<u64, u64>::new()), RefCell::new(BTreeMap::<u64, u64>::new()), Cell::new(0));
         let missed = Cell::new(false);
         let tasks = clients.iter_mut().zip(model.actions).map(|(client, actions)| {
-            let (claims, done, uncertain, missed) = (&claims, &done, &uncertain, &missed);
+            let (claims, inserted_at, uncertain, missed) = (&claims, &inserted_at, &uncertain, &missed);
             let task = async move {
                 for action in *actions {
                     match action {
@@ -415,11 +417,11 @@ fn explore(model: &Model) -> Result<usize, String> {
                             let hashes: Vec<u64> = keys.iter().map(|&key| hash(key)).collect();
                             let mut new = vec![false; keys.len()];
                             let inserted = client.insert_hashes(&hashes, &mut new).await;
-                            let at = SERVER.with_borrow(|server| server.claimed);
+                            let time = SERVER.with_borrow(|server| server.claimed);
                             for (&key, new) in keys.iter().zip(new) {
                                 *claims.borrow_mut().entry(key).or_default() += u64::from(new);
                                 if inserted.is_ok() {
-                                    done.borrow_mut().entry(key).or_insert(at);
+                                    inserted_at.borrow_mut().entry(key).or_insert(time);
                                 }
                             }
                             if inserted.is_err() {
@@ -432,11 +434,11 @@ fn explore(model: &Model) -> Result<usize, String> {
                             }
                         }
                         Action::Query(key) => {
-                            let inserted = done.borrow().get(key).copied();
+                            let inserted = inserted_at.borrow().get(key).copied();
                             let mut found = [false];
                             client.contains_hashes(&[hash(*key)], &mut found).await.unwrap();
-                            let must = inserted.is_some_and(|at| TIME.get() - at < window);
-                            missed.set(missed.get() | (must && !found[0]));
+                            let must_be_found = inserted.is_some_and(|time| TIME.get() - time < window);
+                            missed.set(missed.get() | (must_be_found && !found[0]));
                         }
                         Action::Pass(seconds) => {
                             yield_turn().await;
@@ -448,7 +450,7 @@ fn explore(model: &Model) -> Result<usize, String> {
                         }
                     }
                 }
-                // As at the end of a run, where that has something to find. Whoever failed knows.
+                // As at the end of a run. Only a loss can make this check fail, and a client that failed has reported it.
                 if loses {
                     _ = client.check().await;
                 }
@@ -461,13 +463,13 @@ fn explore(model: &Model) -> Result<usize, String> {
         REFUSALS.set(0);
         let keys: Vec<u64> = claims.borrow().keys().copied().collect();
         let mut new = vec![false; keys.len()];
-        let again = run_alone(async {
+        let reinserted = run_alone(async {
             let mut client = open(&model.stages).await?;
             client.insert_hashes(&keys.iter().map(|&key| hash(key)).collect::<Vec<_>>(), &mut new).await
         });
-        again.map_err(|error| error.to_string())?;
+        reinserted.map_err(|error| error.to_string())?;
         for (key, new) in keys.iter().zip(new) {
-            let forgotten = done.borrow().get(key).is_some_and(|at| TIME.get() - at >= window);
+            let forgotten = inserted_at.borrow().get(key).is_some_and(|time| TIME.get() - time >= window);
             *claims.borrow_mut().get_mut(key).unwrap() += u64::from(new && !forgotten);
         }
         let surplus = claims.borrow().values().sum::<u64>().saturating_sub(claims.borrow().len() as u64);
@@ -480,12 +482,12 @@ fn explore(model: &Model) -> Result<usize, String> {
     }
 }
 
-const A: Action = Action::Insert(&[1, 2]);
-const B: Action = Action::Insert(&[2, 1]);
-const ONE: Action = Action::Insert(&[1]);
-const TWO: Action = Action::Insert(&[2]);
+const INSERT_1_2: Action = Action::Insert(&[1, 2]);
+const INSERT_2_1: Action = Action::Insert(&[2, 1]);
+const INSERT_1: Action = Action::Insert(&[1]);
+const INSERT_2: Action = Action::Insert(&[2]);
 
-/// Switches between clients that are tried, or those of `BLOOMLINE_SWITCHES`.
+/// The maximum number of switches between clients: `BLOOMLINE_SWITCHES`, or 2.
 fn switches() -> usize {
     std::env::var("BLOOMLINE_SWITCHES").map_or(2, |switches| switches.parse().expect("a number"))
 }
@@ -493,13 +495,13 @@ fn switches() -> usize {
 #[test]
 fn a_key_is_claimed_once_while_the_filter_grows() {
     let mut executions = Vec::new();
-    for (actions, more) in [
-        (&[&[ONE][..], &[ONE], &[Action::Grow]][..], 1),
-        (&[&[A, Action::Grow], &[B, Action::Grow]], 1),
-        (&[&[Action::Grow, A], &[Action::Grow, B], &[ONE]], 0),
-        (&[&[ONE], &[Action::Grow, Action::Grow, ONE], &[ONE, ONE]], 0),
+    for (actions, extra_switches) in [
+        (&[&[INSERT_1][..], &[INSERT_1], &[Action::Grow]][..], 1),
+        (&[&[INSERT_1_2, Action::Grow], &[INSERT_2_1, Action::Grow]], 1),
+        (&[&[Action::Grow, INSERT_1_2], &[Action::Grow, INSERT_2_1], &[INSERT_1]], 0),
+        (&[&[INSERT_1], &[Action::Grow, Action::Grow, INSERT_1], &[INSERT_1, INSERT_1]], 0),
     ] {
-        executions.push(explore(&Model::new(actions, switches() + more)).unwrap());
+        executions.push(explore(&Model::new(actions, switches() + extra_switches)).unwrap());
     }
     println!("{executions:?} executions");
     assert!(executions.iter().sum::<usize>() > 1000, "{executions:?}");
@@ -508,8 +510,8 @@ fn a_key_is_claimed_once_while_the_filter_grows() {
 #[test]
 fn a_key_is_found_once_it_was_inserted() {
     for actions in [
-        &[&[Action::Grow, ONE][..], &[Action::Query(1), Action::Query(1)]][..],
-        &[&[ONE], &[Action::Grow], &[Action::Query(1)]],
+        &[&[Action::Grow, INSERT_1][..], &[Action::Query(1), Action::Query(1)]][..],
+        &[&[INSERT_1], &[Action::Grow], &[Action::Query(1)]],
     ] {
         explore(&Model::new(actions, switches() + 1)).unwrap();
     }
@@ -517,7 +519,8 @@ fn a_key_is_found_once_it_was_inserted() {
 
 #[test]
 fn lost_answers_lose_no_key_and_those_that_repeat_are_counted() {
-    for actions in [&[&[ONE][..], &[ONE], &[Action::Grow]][..], &[&[A, Action::Grow], &[B]]] {
+    for actions in [&[&[INSERT_1][..], &[INSERT_1], &[Action::Grow]][..], &[&[INSERT_1_2, Action::Grow], &[INSERT_2_1]]]
+    {
         explore(&Model { losses: 1, ..Model::new(actions, switches()) }).unwrap();
     }
 }
@@ -525,7 +528,7 @@ fn lost_answers_lose_no_key_and_those_that_repeat_are_counted() {
 /// The model finds what is wrong.
 #[test]
 fn without_seals_a_key_is_claimed_twice() {
-    let actions: &[&[Action]] = &[&[ONE], &[Action::Grow, ONE]];
+    let actions: &[&[Action]] = &[&[INSERT_1], &[Action::Grow, INSERT_1]];
     let error = explore(&Model { mutant: Mutant::Unsealed, ..Model::new(actions, 2) }).unwrap_err();
     assert!(error.contains("{1: 2}"), "{error}");
 }
@@ -533,7 +536,7 @@ fn without_seals_a_key_is_claimed_twice() {
 /// Claims come late in stage after stage, some of them, and the server refuses others.
 #[test]
 fn a_key_that_is_late_and_then_refused_is_not_lost() {
-    let actions: &[&[Action]] = &[&[A], &[Action::Grow, Action::Grow]];
+    let actions: &[&[Action]] = &[&[INSERT_1_2], &[Action::Grow, Action::Grow]];
     let executions = explore(&Model { refusals: 1, ..Model::new(actions, switches()) }).unwrap();
     assert!(executions > 50, "{executions}");
 }
@@ -541,21 +544,23 @@ fn a_key_that_is_late_and_then_refused_is_not_lost() {
 /// A server loses the end of the list, or all of it, or the end and the seals of the stage before.
 #[test]
 fn a_list_that_is_lost_doubles_no_key_without_a_word() {
-    let actions: &[&[Action]] = &[&[Action::Grow], &[ONE], &[Action::Lose(1, false)]];
+    let actions: &[&[Action]] = &[&[Action::Grow], &[INSERT_1], &[Action::Lose(1, false)]];
     explore(&Model::new(actions, switches())).unwrap();
     for lost in [1, 2] {
-        let actions: &[&[Action]] = &[&[Action::Grow, ONE, Action::Pass(1), ONE], &[ONE], &[Action::Lose(lost, false)]];
+        let actions: &[&[Action]] =
+            &[&[Action::Grow, INSERT_1, Action::Pass(1), INSERT_1], &[INSERT_1], &[Action::Lose(lost, false)]];
         explore(&Model::new(actions, switches() - 1)).unwrap_or_else(|error| panic!("{lost}: {error}"));
     }
-    explore(&Model::new(LOST, switches() - 1)).unwrap();
+    explore(&Model::new(LOST_LIST, switches() - 1)).unwrap();
 }
 
-/// A client goes on in a stage that is not listed any more, beside one that takes the stage before for the last.
-const LOST: &[&[Action]] = &[&[Action::Grow, TWO, Action::Lose(1, true), ONE, Action::Pass(1), ONE], &[ONE]];
+/// A client inserts into a stage that is no longer listed, while another treats the previous stage as the last.
+const LOST_LIST: &[&[Action]] =
+    &[&[Action::Grow, INSERT_2, Action::Lose(1, true), INSERT_1, Action::Pass(1), INSERT_1], &[INSERT_1]];
 
 #[test]
 fn a_list_that_is_lost_doubles_keys_where_nobody_looks() {
-    let error = explore(&Model { mutant: Mutant::Listed, ..Model::new(LOST, 2) }).unwrap_err();
+    let error = explore(&Model { mutant: Mutant::Listed, ..Model::new(LOST_LIST, 2) }).unwrap_err();
     assert!(error.contains("1: 2") && error.contains(" 0 uncertain"), "{error}");
 }
 
@@ -567,7 +572,7 @@ fn window() -> Stages {
 /// Clients stand still anywhere, for less than the window and for more.
 #[test]
 fn a_key_is_found_for_the_window() {
-    let actions: &[&[Action]] = &[&[ONE], &[Action::Pass(9), Action::Pass(8), Action::Query(1)]];
+    let actions: &[&[Action]] = &[&[INSERT_1], &[Action::Pass(9), Action::Pass(8), Action::Query(1)]];
     explore(&Model { stages: window(), ..Model::new(actions, switches()) }).unwrap();
     let error = explore(&Model { stages: window(), mutant: Mutant::Still, ..Model::new(actions, 2) }).unwrap_err();
     assert!(error.contains("{1: 2}, 0 uncertain"), "{error}");
@@ -575,7 +580,10 @@ fn a_key_is_found_for_the_window() {
 
 #[test]
 fn a_key_is_claimed_once_while_generations_pass() {
-    for actions in [&[&[ONE][..], &[ONE], &[Action::Pass(5)]][..], &[&[A, Action::Grow], &[Action::Pass(4), B]]] {
+    for actions in [
+        &[&[INSERT_1][..], &[INSERT_1], &[Action::Pass(5)]][..],
+        &[&[INSERT_1_2, Action::Grow], &[Action::Pass(4), INSERT_2_1]],
+    ] {
         explore(&Model { stages: window(), ..Model::new(actions, switches() - 1) }).unwrap();
     }
 }

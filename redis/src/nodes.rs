@@ -28,7 +28,7 @@ pub(crate) trait Transport: Sized {
 
     async fn sleep(wait: Duration);
 
-    /// The clock by which stages are over and looks are due.
+    /// The clock by which stages end and checks are due.
     fn now() -> Instant {
         Instant::now()
     }
@@ -91,24 +91,24 @@ impl<T: Transport> Nodes<T> {
     /// Runs a job until every command has its answer. Returns true if nothing failed meanwhile.
     pub(crate) async fn run(&mut self, job: &mut impl Job) -> Result<bool, RedisFilterError> {
         let mut exchange = Exchange::new(job, &self.server, self.is_primary);
-        let mut smooth = true;
+        let mut uninterrupted = true;
         loop {
             if self.server.cancel.is_cancelled() {
                 self.transport.abandon();
                 return Err(exchange.end());
             }
             let mut batches = exchange.batches(&self.topology);
-            if !smooth {
+            if !uninterrupted {
                 self.sent_again += batches.iter().map(NodeCommands::len).sum::<usize>() as u64;
             }
-            let outcomes = self.transport.exchange(&mut batches).await;
-            for (batch, outcome) in batches.into_iter().zip(outcomes) {
-                exchange.take(batch, outcome);
+            let responses = self.transport.exchange(&mut batches).await;
+            for (batch, response) in batches.into_iter().zip(responses) {
+                exchange.process(batch, response);
             }
-            match exchange.next().inspect_err(|_| self.transport.abandon())? {
-                NextStep::Done => return Ok(smooth),
+            match exchange.next_step().inspect_err(|_| self.transport.abandon())? {
+                NextStep::Done => return Ok(uninterrupted),
                 NextStep::Again { wait, refresh } => {
-                    smooth = false;
+                    uninterrupted = false;
                     sleep_unless_cancelled::<T>(wait, &self.server.cancel).await;
                     if refresh && !self.server.cancel.is_cancelled() {
                         self.refresh().await;
@@ -164,9 +164,9 @@ impl<T: Transport> Nodes<T> {
 /// Sleeps until the time is over or the caller cancels.
 async fn sleep_unless_cancelled<T: Transport>(mut wait: Duration, cancel: &CancelToken) {
     while !wait.is_zero() && !cancel.is_cancelled() {
-        let nap = wait.min(POLL_INTERVAL);
-        T::sleep(nap).await;
-        wait -= nap;
+        let step = wait.min(POLL_INTERVAL);
+        T::sleep(step).await;
+        wait -= step;
     }
 }
 
@@ -178,16 +178,16 @@ async fn find_topology<T: Transport>(
     nodes: Vec<Node>,
     patience: Duration,
 ) -> Result<(Topology, bool), RedisFilterError> {
-    let (mut met, mut last) = (Vec::new(), None);
+    let (mut asked_nodes, mut last) = (Vec::new(), None);
     for node in nodes {
         let node = match &server.sentinels {
             None => Ok(node),
             Some(sentinels) => ask_sentinel(transport, sentinels, &node).await,
         };
         let found = match node {
-            Ok(node) if met.contains(&node) => continue,
+            Ok(node) if asked_nodes.contains(&node) => continue,
             Ok(node) => {
-                met.push(node.clone());
+                asked_nodes.push(node.clone());
                 ask_until_ready(transport, server, &node, patience).await
             }
             Err(error) => Err(error),

@@ -46,11 +46,11 @@ pub(crate) struct RemoteFilter<T> {
 }
 
 impl<T: Transport> RemoteFilter<T> {
-    /// Opens a filter. If it does not exist and `wanted` is given, creates it.
-    pub(crate) async fn open(server: &RedisServer, name: &str, wanted: Option<FilterMeta>) -> Result<Self> {
+    /// Opens a filter. If it does not exist and `requested` is given, creates it.
+    pub(crate) async fn open(server: &RedisServer, name: &str, requested: Option<FilterMeta>) -> Result<Self> {
         check_name(name)?;
         let mut nodes = Nodes::connect(server).await?;
-        let (chain, hasher) = Self::find(&mut nodes, name, wanted).await?;
+        let (chain, hasher) = Self::find(&mut nodes, name, requested).await?;
         Ok(Self::with(nodes, chain, hasher))
     }
 
@@ -64,18 +64,20 @@ impl<T: Transport> RemoteFilter<T> {
         Ok(())
     }
 
-    async fn find(nodes: &mut Nodes<T>, name: &str, wanted: Option<FilterMeta>) -> Result<(StageChain, KeyHasher)> {
+    async fn find(nodes: &mut Nodes<T>, name: &str, requested: Option<FilterMeta>) -> Result<(StageChain, KeyHasher)> {
         let key = Key::new(name, META);
-        let first = Key::new(name, 0);
+        let shard = Key::new(name, 0);
         // Reads only, for most clients open a filter that is there.
-        let end = first.command("GETRANGE").arg(-8).arg(-1).take();
-        let look = [(key.slot, key.command("GET")), (first.slot, first.command("STRLEN")), (first.slot, end)];
-        let mut job = Commands::new(look);
+        let last_bytes = shard.command("GETRANGE").arg(-8).arg(-1).take();
+        let commands =
+            [(key.slot, key.command("GET")), (shard.slot, shard.command("STRLEN")), (shard.slot, last_bytes)];
+        let mut job = Commands::new(commands);
         nodes.run(&mut job).await?;
-        let [mut line, length, end] = <[Value; 3]>::try_from(job.answers).expect("an answer to each");
-        let staged = wanted.as_ref().is_some_and(|wanted| matches!(wanted.kind, FilterKind::Staged(_)));
+        let [mut line, length, last_bytes] = <[Value; 3]>::try_from(job.answers).expect("an answer to each");
+        let staged = requested.as_ref().is_some_and(|requested| matches!(requested.kind, FilterKind::Staged(_)));
         if line == Value::Nil
-            && (meta::is_marked(&length, &end) || staged && stage_chain::stage_keys(nodes, name).await?.len() > 1)
+            && (meta::is_marked(&length, &last_bytes)
+                || staged && stage_chain::stage_keys(nodes, name).await?.len() > 1)
         {
             // Somebody may have made it in between.
             line = read(nodes, &key, None).await?;
@@ -83,15 +85,15 @@ impl<T: Transport> RemoteFilter<T> {
                 return Err(RedisFilterError::Remains { name: name.to_owned() });
             }
         }
-        if let (Value::Nil, Some(wanted)) = (&line, &wanted) {
-            line = read(nodes, &key, Some(meta::encode(wanted))).await?;
+        if let (Value::Nil, Some(requested)) = (&line, &requested) {
+            line = read(nodes, &key, Some(meta::encode(requested))).await?;
         }
         let Value::BulkString(line) = line else {
             return Err(RedisFilterError::NotFound { name: name.to_owned() });
         };
         let found = meta::decode(name, &key.name, &line)?;
-        if let Some(wanted) = wanted {
-            meta::check_same(name, &wanted, &found)?;
+        if let Some(requested) = requested {
+            meta::check_same(name, &requested, &found)?;
         }
         let chain = StageChain::open(nodes, name, &found, &line).await?;
         Ok((chain, found.hasher))
@@ -148,7 +150,7 @@ impl<T: Transport> RemoteFilter<T> {
     /// Returns the shards of a filter of a fixed size.
     fn fixed(&self) -> Result<Arc<Shards>> {
         match self.chain.kind {
-            FilterKind::Fixed(_) => Ok(Arc::clone(&self.chain.open_stages[0].shards)),
+            FilterKind::Fixed(_) => Ok(Arc::clone(&self.chain.known_stages[0].shards)),
             FilterKind::Staged(_) => Err(RedisFilterError::Stages { name: self.name().to_owned() }),
         }
     }
@@ -216,13 +218,14 @@ impl<T: Transport> RemoteFilter<T> {
             self.chain.query_mirrors(hashes, &mut seen);
             // Of equal hashes, no other than the first can be new.
             let mut distinct = HashSet::with_capacity(hashes.len());
-            let mut open: Vec<usize> = (0..hashes.len()).filter(|&i| !seen[i] && distinct.insert(hashes[i])).collect();
-            let (keys, answered, started) = (open.len(), self.unanswered.len(), Instant::now());
+            let mut pending: Vec<usize> =
+                (0..hashes.len()).filter(|&i| !seen[i] && distinct.insert(hashes[i])).collect();
+            let (queried, answered, started) = (pending.len(), self.unanswered.len(), Instant::now());
             let mut late = false;
-            let claimed = self.claim_batch(hashes, &mut open, &mut late, &mut seen, new).await;
+            let claimed = self.claim_batch(hashes, &mut pending, &mut late, &mut seen, new).await;
             if claimed.is_err() && late {
                 // These claims have set bits in a sealed stage, and no other client will report these keys as new.
-                for i in open.into_iter().filter(|&i| !seen[i]) {
+                for i in pending.into_iter().filter(|&i| !seen[i]) {
                     self.uncertain += u64::from(!new[i]);
                     new[i] = true;
                 }
@@ -230,54 +233,54 @@ impl<T: Transport> RemoteFilter<T> {
             self.unanswered.truncate(answered);
             if !self.given_back.is_empty() {
                 for (hash, new) in hashes.iter().zip(&mut *new) {
-                    let given = self.given_back.remove(hash);
-                    self.metrics.given_back += u64::from(given);
-                    *new |= given;
+                    let was_given_back = self.given_back.remove(hash);
+                    self.metrics.given_back += u64::from(was_given_back);
+                    *new |= was_given_back;
                 }
             }
-            if keys > 0 {
+            if queried > 0 {
                 self.metrics.record_batch(started.elapsed());
             }
             self.unanswered.extend(hashes.iter().zip(&*new).filter(|(_, new)| **new).map(|(hash, _)| hash));
             self.chain.last().watch.claims += new.iter().filter(|new| **new).count() as u64;
             claimed?;
             let claimed = new.iter().filter(|new| **new).count();
-            self.duplicates.record(keys, claimed);
+            self.duplicates.record(queried, claimed);
             // If it fails, the next claims find what is to be done.
             _ = self.chain.record_claims(&mut self.nodes, claimed).await;
         }
         Ok(new.iter().filter(|new| **new).count())
     }
 
-    /// Claims the hashes with the indices `open`. After an error, `open` has the remaining ones. If `late` is set,
+    /// Claims the hashes with the indices `pending`. After an error, `pending` has the remaining ones. If `late` is set,
     /// those of them that are not seen have set bits.
     async fn claim_batch(
         &mut self,
         hashes: &[u64],
-        open: &mut Vec<usize>,
+        pending: &mut Vec<usize>,
         late: &mut bool,
         seen: &mut [bool],
         new: &mut [bool],
     ) -> Result<()> {
         let answered = self.unanswered.len();
-        // Up to this stage, the keys that are open were asked for or are late.
-        let (mut asked, mut passes) = (None, 0);
-        while !open.is_empty() {
+        // Up to this stage, the keys that are pending were asked for or are late.
+        let (mut asked_until, mut attempts) = (None, 0);
+        while !pending.is_empty() {
             let number = self.chain.last().number;
             // What is in a stage that takes no more keys was claimed there.
-            let mut stages = self.chain.numbers_after(asked);
-            if !self.duplicates.should_read_first(open.len()) {
+            let mut stages = self.chain.numbers_after(asked_until);
+            if !self.duplicates.should_read_first(pending.len()) {
                 stages.pop();
             }
-            self.ask(stages, hashes, open, seen, false, &mut Commands::new([])).await?;
+            self.ask(stages, hashes, pending, seen, false, &mut Commands::new([])).await?;
             let Self { chain, unanswered, nodes, .. } = self;
             let stage = chain.last();
-            if stage.number != number || open.is_empty() {
+            if stage.number != number || pending.is_empty() {
                 continue;
             }
             let (shards, mirror) = (Arc::clone(&stage.shards), stage.mirror.clone());
             let mut job =
-                Claims::new(PendingKeys::new(&shards, mirror.as_deref(), hashes, open, new), stage.watch.marks());
+                Claims::new(PendingKeys::new(&shards, mirror.as_deref(), hashes, pending, new), stage.watch.marks());
             let used = job.keys.used();
             let marked = stage.watch.mark(nodes, &used).await;
             chain.unless_forgotten(nodes, number, marked).await?;
@@ -286,16 +289,16 @@ impl<T: Transport> RemoteFilter<T> {
                 continue;
             }
             unanswered.truncate(answered);
-            unanswered.extend(job.keys.claimed().chain(open.iter().map(|&i| hashes[i])));
+            unanswered.extend(job.keys.claimed().chain(pending.iter().map(|&i| hashes[i])));
             let mut result = stage.watch.run(nodes, &mut job, &used).await;
-            asked = Some(number);
-            let Claims { late: mut again, seen: claimed_before, foreign, uncertain, unconfirmed, .. } = job;
+            asked_until = Some(number);
+            let Claims { late: mut retries, seen: claimed_before, foreign, uncertain, unconfirmed, .. } = job;
             self.uncertain += uncertain;
             self.unconfirmed += unconfirmed;
             // The process may have stood still between the last look at the stages and the claims. Where no claim is fast enough,
             // they count.
-            passes += 1;
-            let outdated = passes < 3 && chain.is_outdated::<T>(number);
+            attempts += 1;
+            let outdated = attempts < 3 && chain.is_outdated::<T>(number);
             if let (Some(shard), Ok(())) = (foreign, &result) {
                 let (name, key) = (chain.name.to_string(), shards.keys[shard].name.clone());
                 // What these claims have made again would stay, where another client does not find it either.
@@ -304,57 +307,57 @@ impl<T: Transport> RemoteFilter<T> {
                 result = chain.last().watch.check_now(nodes).await.and(Err(RedisFilterError::Gone { name, key }));
             }
             claimed_before.iter().for_each(|&i| seen[i] = true);
-            let all = open.clone();
+            let attempted = pending.clone();
             // All that were late before are so until they are answered, whatever becomes of the others.
-            if !again.is_empty() && !*late {
-                (*open, *late) = (again.clone(), true);
+            if !retries.is_empty() && !*late {
+                (*pending, *late) = (retries.clone(), true);
             }
             chain.unless_forgotten(nodes, number, result).await?;
             if outdated {
                 *late = true;
                 chain.load(nodes).await?;
-                again.extend(all.iter().filter(|&&i| new[i]));
+                retries.extend(attempted.iter().filter(|&&i| new[i]));
             }
             if chain.find(number).is_none() {
                 // It was not asked any more, and what it answered says nothing. Its shards may have come back by these claims.
-                all.iter().for_each(|&i| seen[i] = false);
-                again = all;
+                attempted.iter().for_each(|&i| seen[i] = false);
+                retries = attempted;
                 let keys = used.iter().map(|&shard| shards.keys[shard].clone());
                 unlink(nodes, keys).await?;
             }
-            if again.is_empty() {
+            if retries.is_empty() {
                 return Ok(());
             }
-            again.iter().for_each(|&i| new[i] = false);
-            (*open, *late) = (again, true);
+            retries.iter().for_each(|&i| new[i] = false);
+            (*pending, *late) = (retries, true);
             chain.advance(nodes, number).await?;
         }
         Ok(())
     }
 
-    /// Looks up the hashes with the indices `open` in stages, from the newest on, and removes those that are found.
+    /// Looks up the hashes with the indices `pending` in stages, from the newest on, and removes those that are found.
     /// `more` is sent with the first query.
     async fn ask(
         &mut self,
         stages: Vec<u64>,
         hashes: &[u64],
-        open: &mut Vec<usize>,
+        pending: &mut Vec<usize>,
         found: &mut [bool],
         replicas: bool,
         more: &mut Commands,
     ) -> Result<()> {
         let Self { chain, nodes, .. } = self;
-        let (mut first, mut nothing) = (Some(more), Commands::new([]));
+        let (mut more, mut no_questions) = (Some(more), Commands::new([]));
         for number in stages.into_iter().rev() {
-            let Some(stage) = chain.find(number).filter(|_| !open.is_empty()) else { continue };
+            let Some(stage) = chain.find(number).filter(|_| !pending.is_empty()) else { continue };
             let (shards, mirror) = (Arc::clone(&stage.shards), stage.mirror.clone());
-            let pending = PendingKeys::new(&shards, mirror.as_deref(), hashes, open, found);
-            let used = pending.used();
-            let questions = first.take().unwrap_or(&mut nothing);
-            let mut job = JobWithQuestions { job: &mut Queries { keys: pending, replicas }, questions };
+            let keys = PendingKeys::new(&shards, mirror.as_deref(), hashes, pending, found);
+            let used = keys.used();
+            let questions = more.take().unwrap_or(&mut no_questions);
+            let mut job = JobWithQuestions { job: &mut Queries { keys, replicas }, questions };
             let result = stage.watch.run(nodes, &mut job, &used).await;
             chain.unless_forgotten(nodes, number, result).await?;
-            open.retain(|&i| !found[i]);
+            pending.retain(|&i| !found[i]);
         }
         Ok(())
     }
@@ -364,12 +367,12 @@ impl<T: Transport> RemoteFilter<T> {
         for (hashes, found) in hashes.chunks(BATCH_KEYS).zip(found.chunks_mut(BATCH_KEYS)) {
             self.chain.refresh_if_due(&mut self.nodes).await?;
             self.chain.query_mirrors(hashes, found);
-            let mut open: Vec<usize> = (0..hashes.len()).filter(|&i| !found[i]).collect();
-            let (mut asked, asking, started) = (None, !open.is_empty(), Instant::now());
-            while !open.is_empty() {
-                let (stages, last) = (self.chain.numbers_after(asked), self.chain.last().number);
+            let mut pending: Vec<usize> = (0..hashes.len()).filter(|&i| !found[i]).collect();
+            let (mut asked_until, asking, started) = (None, !pending.is_empty(), Instant::now());
+            while !pending.is_empty() {
+                let (stages, last) = (self.chain.numbers_after(asked_until), self.chain.last().number);
                 let mut more = self.chain.next_stage_query();
-                self.ask(stages, hashes, &mut open, found, true, &mut more).await?;
+                self.ask(stages, hashes, &mut pending, found, true, &mut more).await?;
                 if more.answers.first() == Some(&Value::Int(1)) {
                     self.chain.load(&mut self.nodes).await?;
                 }
@@ -377,7 +380,7 @@ impl<T: Transport> RemoteFilter<T> {
                 if self.chain.last().number == last {
                     break;
                 }
-                asked = Some(last);
+                asked_until = Some(last);
             }
             if asking {
                 self.metrics.record_batch(started.elapsed());
@@ -475,7 +478,7 @@ impl<T: Transport> RemoteFilter<T> {
                 continue;
             }
             watch.mark(nodes, &[shard]).await?;
-            let copy = shards.temporary(shard, unique);
+            let copy = shards.upload_key(shard, unique);
             // Before the first chunk, so that a client that dies leaves nothing permanent.
             run(nodes, &copy, copy.command("SET").arg("").arg("EX").arg(COPY_TTL_SECONDS).take()).await?;
             for (offset, blocks) in shards.chunks(shard) {

@@ -21,8 +21,8 @@ pub(crate) async fn names<T: Transport>(server: &RedisServer) -> Result<Vec<Stri
 
 /// Returns the keys of a filter: its description, its shards and copies that are being uploaded.
 pub(crate) async fn keys<T: Transport>(nodes: &mut Nodes<T>, name: &str) -> Result<Vec<Key>, RedisFilterError> {
-    let plain = |c: char| if "*?[]\\".contains(c) { format!("\\{c}") } else { c.to_string() };
-    let name: String = name.chars().map(plain).collect();
+    let escape = |c: char| if "*?[]\\".contains(c) { format!("\\{c}") } else { c.to_string() };
+    let name: String = name.chars().map(escape).collect();
     let keys = scan(nodes, &format!("{KEY_PREFIX}{{{name}:*}}*")).await?;
     Ok(keys.into_iter().filter_map(|key| String::from_utf8(key).ok()).map(Key::from_name).collect())
 }
@@ -35,11 +35,11 @@ async fn scan<T: Transport>(nodes: &mut Nodes<T>, pattern: &str) -> Result<Vec<V
         loop {
             let mut scan = cmd("SCAN");
             scan.arg(&cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(SCAN_COUNT);
-            let nonsense = || RedisFilterError::Refused {
+            let invalid_answer = || RedisFilterError::Refused {
                 node: node.to_string(),
                 message: "its answer to SCAN makes no sense".to_owned(),
             };
-            let (next, keys) = parse_scan(nodes.ask(&node, &scan).await?).ok_or_else(nonsense)?;
+            let (next, keys) = parse_scan(nodes.ask(&node, &scan).await?).ok_or_else(invalid_answer)?;
             found.extend(keys);
             if next == "0" {
                 break;

@@ -59,9 +59,9 @@ pub(crate) struct Shards {
     /// The key of each shard.
     pub(crate) keys: Vec<Key>,
     /// The bytes before the first block of each shard.
-    lead: usize,
+    first_block_offset: usize,
     /// The time at which the server removes the shards, in seconds of Unix time.
-    until: Option<u64>,
+    expires_at: Option<u64>,
 }
 
 /// The probes of a key: bits of one block of a shard.
@@ -76,17 +76,17 @@ pub(crate) struct Probes {
 impl Shards {
     pub(crate) fn new(name: &str, plan: Plan) -> Self {
         let keys = (0..shard_count(plan)).map(|shard| Key::new(name, shard)).collect();
-        Self { name: name.to_owned(), plan, keys, lead: 0, until: None }
+        Self { name: name.to_owned(), plan, keys, first_block_offset: 0, expires_at: None }
     }
 
     /// Creates the shards of a stage.
-    pub(crate) fn for_stage(name: &str, stage: u64, plan: Plan, until: Option<u64>) -> Self {
+    pub(crate) fn for_stage(name: &str, stage: u64, plan: Plan, expires_at: Option<u64>) -> Self {
         let keys = (0..shard_count(plan)).map(|shard| Key::new(name, format_args!("{stage}.{shard}"))).collect();
-        Self { name: name.to_owned(), plan, keys, lead: MARK_BYTES, until }
+        Self { name: name.to_owned(), plan, keys, first_block_offset: MARK_BYTES, expires_at }
     }
 
     /// The key of a copy of a shard, in the same slot.
-    pub(crate) fn temporary(&self, shard: usize, unique: u64) -> Key {
+    pub(crate) fn upload_key(&self, shard: usize, unique: u64) -> Key {
         let key = &self.keys[shard];
         Key { name: format!("{}:upload:{unique:016x}", key.name), slot: key.slot }
     }
@@ -99,23 +99,23 @@ impl Shards {
 
     /// The blocks of a shard in pieces for a command each, and the byte of the shard at which each begins.
     pub(crate) fn chunks(&self, shard: usize) -> impl Iterator<Item = (usize, Range<usize>)> + use<> {
-        let (blocks, lead) = (self.blocks(shard), self.lead);
+        let (blocks, first_block_offset) = (self.blocks(shard), self.first_block_offset);
         blocks.clone().step_by(CHUNK_BLOCKS).map(move |start| {
-            (lead + (start - blocks.start) * BLOCK_BYTES, start..blocks.end.min(start + CHUNK_BLOCKS))
+            (first_block_offset + (start - blocks.start) * BLOCK_BYTES, start..blocks.end.min(start + CHUNK_BLOCKS))
         })
     }
 
     /// Returns the command that counts the bits of blocks of a shard, numbered from 0.
     pub(crate) fn count_ones(&self, shard: usize, blocks: Range<usize>) -> (u16, Cmd) {
         let key = &self.keys[shard];
-        let [first, end] = [blocks.start, blocks.end].map(|block| self.lead + block * BLOCK_BYTES);
+        let [first, end] = [blocks.start, blocks.end].map(|block| self.first_block_offset + block * BLOCK_BYTES);
         (key.slot, key.command("BITCOUNT").arg(first).arg(end - 1).take())
     }
 
     /// The probes of a hash.
     pub(crate) fn probes(&self, hash: u64) -> Probes {
         let block = self.plan.block(hash);
-        let (shard, offset) = (block / SHARD_BLOCKS, self.lead + block % SHARD_BLOCKS * BLOCK_BYTES);
+        let (shard, offset) = (block / SHARD_BLOCKS, self.first_block_offset + block % SHARD_BLOCKS * BLOCK_BYTES);
         Probes { shard, offset, mask: self.plan.mask(hash) }
     }
 
@@ -125,17 +125,17 @@ impl Shards {
     }
 
     /// The byte of a shard at which its mark begins.
-    fn mark_at(&self, shard: usize) -> usize {
-        if self.lead == 0 { self.bytes(shard) } else { 0 }
+    fn mark_offset(&self, shard: usize) -> usize {
+        if self.first_block_offset == 0 { self.bytes(shard) } else { 0 }
     }
 
     /// The command that gives a shard its whole length, and this mark if it has none. Two marks make more than 63 bits, so
-    /// of two that are added, the second fails. The answer is whatever came of that, and then the mark that is there.
+    /// of two that are added, the second fails. The answer is the result of each operation, and then the mark that is there.
     pub(crate) fn mark(&self, shard: usize, mark: u64) -> (u16, Cmd) {
-        self.mark_with(shard, mark, |command| {
+        self.mark_command(shard, mark, |command| {
             // The highest bit of the mark is a seal's, and 0 is added to it.
-            let last = 8 * (self.lead + self.bytes(shard)) - 1;
-            if self.lead > 0 {
+            let last = 8 * (self.first_block_offset + self.bytes(shard)) - 1;
+            if self.first_block_offset > 0 {
                 command.arg("INCRBY").arg("u1").arg(last).arg(0);
             }
         })
@@ -143,14 +143,16 @@ impl Shards {
 
     /// The command that seals a shard, which gets this mark if it has none. The answer ends in the mark that is there.
     pub(crate) fn seal(&self, shard: usize, mark: u64) -> (u16, Cmd) {
-        self.mark_with(shard, mark, |command| _ = command.arg("SET").arg("u1").arg(8 * self.mark_at(shard)).arg(1))
+        self.mark_command(shard, mark, |command| {
+            _ = command.arg("SET").arg("u1").arg(8 * self.mark_offset(shard)).arg(1)
+        })
     }
 
-    fn mark_with(&self, shard: usize, mark: u64, also: impl FnOnce(&mut Cmd)) -> (u16, Cmd) {
-        let (key, bit) = (&self.keys[shard], 8 * self.mark_at(shard) + 1);
+    fn mark_command(&self, shard: usize, mark: u64, add_operation: impl FnOnce(&mut Cmd)) -> (u16, Cmd) {
+        let (key, bit) = (&self.keys[shard], 8 * self.mark_offset(shard) + 1);
         let mut command = key.command("BITFIELD");
         command.arg("OVERFLOW").arg("FAIL").arg("INCRBY").arg("u63").arg(bit).arg(mark);
-        also(&mut command);
+        add_operation(&mut command);
         (key.slot, command.arg("GET").arg("u63").arg(bit).take())
     }
 
@@ -159,18 +161,18 @@ impl Shards {
         /// The last second that a server takes, for it counts milliseconds.
         const MAX_SECOND: u64 = i64::MAX as u64 / 1000;
         let key = &self.keys[shard];
-        self.until.map(|until| (key.slot, key.command("EXPIREAT").arg(until.min(MAX_SECOND)).take()))
+        self.expires_at.map(|expires_at| (key.slot, key.command("EXPIREAT").arg(expires_at.min(MAX_SECOND)).take()))
     }
 
     /// The command that reads the mark of a shard: 8 bytes, the highest first, or less if it has none.
     pub(crate) fn read_mark(&self, shard: usize) -> (u16, Cmd) {
-        let (key, start) = (&self.keys[shard], self.mark_at(shard));
+        let (key, start) = (&self.keys[shard], self.mark_offset(shard));
         (key.slot, key.command("GETRANGE").arg(start).arg(start + MARK_BYTES - 1).take())
     }
 
     /// True if shards may be sealed, so that claims read the seal.
     pub(crate) fn may_be_sealed(&self) -> bool {
-        self.lead > 0
+        self.first_block_offset > 0
     }
 }
 
@@ -218,8 +220,8 @@ pub(crate) fn check_size(plan: Plan) -> Result<(), BuildError> {
 
 /// Refuses names that no filter can have. Braces would end the hash tag.
 pub(crate) fn check_name(name: &str) -> Result<(), RedisFilterError> {
-    let good = (1..=200).contains(&name.len()) && !name.contains(|c: char| c.is_control() || c == '{' || c == '}');
-    if good { Ok(()) } else { Err(RedisFilterError::Name { name: name.to_owned() }) }
+    let is_valid = (1..=200).contains(&name.len()) && !name.contains(|c: char| c.is_control() || c == '{' || c == '}');
+    if is_valid { Ok(()) } else { Err(RedisFilterError::Name { name: name.to_owned() }) }
 }
 
 impl Probes {
@@ -271,9 +273,9 @@ impl Probes {
     /// The positions of the bits in the shard, as the server counts them.
     fn bits(&self) -> impl Iterator<Item = usize> {
         self.mask.iter().zip((self.offset..).step_by(8)).flat_map(|(&mask, byte)| {
-            let some = |mask: u64| (mask != 0).then_some(mask);
+            let nonzero = |mask: u64| (mask != 0).then_some(mask);
             // Each step takes the lowest bit away.
-            std::iter::successors(some(mask), move |mask| some(mask & (mask - 1))).map(move |mask| {
+            std::iter::successors(nonzero(mask), move |mask| nonzero(mask & (mask - 1))).map(move |mask| {
                 let bit = mask.trailing_zeros() as usize;
                 8 * (byte + bit / 8) + 7 - bit % 8
             })
@@ -337,7 +339,7 @@ mod tests {
         assert_ne!(key_slot("foo{}{bar}"), key_slot("bar"));
         assert_eq!((key_slot("foo"), key_slot("somekey")), (12182, 11058));
         let copy = Key { name: "cbf:{test:0}:upload:00000000000000ab".into(), slot: 14554 };
-        assert_eq!(shards(1, 8).temporary(0, 0xAB), copy);
+        assert_eq!(shards(1, 8).upload_key(0, 0xAB), copy);
     }
 
     proptest! {

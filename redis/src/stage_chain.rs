@@ -13,7 +13,7 @@ use crate::kinds::{FilterKind, Stages, keys_with_slack};
 use crate::meta::{self, StageMeta};
 use crate::nodes::{Nodes, Transport};
 use crate::shards::{Key, MAX_BYTES, STAGES, Shards};
-use crate::watch::{SEAL_BATCH, Watch, mark_in};
+use crate::watch::{SEAL_BATCH, Watch, parse_mark};
 use bloomline::{AtomicBloomFilter, BuildError, Plan};
 use redis::Value;
 use std::collections::BTreeMap;
@@ -35,8 +35,8 @@ const SAMPLE_BLOCKS: usize = 1024;
 
 type Result<T, E = RedisFilterError> = std::result::Result<T, E>;
 
-/// A stage.
-pub(crate) struct OpenStage {
+/// A stage that the client knows.
+pub(crate) struct KnownStage {
     pub(crate) number: u64,
     pub(crate) shards: Arc<Shards>,
     pub(crate) mirror: Option<Arc<AtomicBloomFilter>>,
@@ -58,11 +58,11 @@ pub(crate) struct StageChain {
     /// The description, as the server stores it.
     description: Arc<[u8]>,
     /// The random number in the description, which another filter of the same name does not have.
-    made: u64,
+    creation_id: u64,
     /// The key of the list of stages on the server.
     key: Key,
     /// The oldest first; at least one.
-    pub(crate) open_stages: Vec<OpenStage>,
+    pub(crate) known_stages: Vec<KnownStage>,
     shared: Arc<Mutex<BTreeMap<u64, SharedStage>>>,
     pub(crate) mirrored: bool,
     /// The maximum number of bytes of all mirrors together.
@@ -75,7 +75,7 @@ pub(crate) struct StageChain {
     claimed: u64,
 }
 
-impl OpenStage {
+impl KnownStage {
     fn bytes(&self) -> usize {
         self.shards.plan.memory_bytes()
     }
@@ -94,9 +94,9 @@ impl StageChain {
             kind: described.kind,
             seed: described.hasher.seed(),
             description: line.into(),
-            made: described.made,
+            creation_id: described.creation_id,
             key: Key::new(name, STAGES),
-            open_stages: Vec::new(),
+            known_stages: Vec::new(),
             shared: Arc::default(),
             mirrored: false,
             mirror_limit: 0,
@@ -106,13 +106,13 @@ impl StageChain {
         };
         match chain.kind {
             FilterKind::Fixed(plan) => {
-                let stage = StageMeta { plan, keys: u64::MAX, made: described.made, opened: 0 };
-                let open_stage = chain.stage(0, stage, Shards::new(name, plan));
-                chain.open_stages.push(open_stage);
+                let stage = StageMeta { plan, keys: u64::MAX, creation_id: described.creation_id, opened: 0 };
+                let known_stage = chain.new_stage(0, stage, Shards::new(name, plan));
+                chain.known_stages.push(known_stage);
             }
             FilterKind::Staged(stages) => {
                 chain.load(nodes).await?;
-                match chain.open_stages.is_empty() {
+                match chain.known_stages.is_empty() {
                     true => chain.open_stage(nodes, stages, 0).await?,
                     false => chain.advance_if_over(nodes).await?,
                 }
@@ -128,18 +128,18 @@ impl StageChain {
 
     /// Returns the chain of another client of the process.
     pub(crate) fn another(&self) -> Self {
-        let open_stage = |open_stage: &OpenStage| OpenStage {
-            number: open_stage.number,
-            shards: Arc::clone(&open_stage.shards),
-            mirror: open_stage.mirror.clone(),
-            watch: open_stage.watch.another(None),
-            meta: open_stage.meta,
+        let known_stage = |known_stage: &KnownStage| KnownStage {
+            number: known_stage.number,
+            shards: Arc::clone(&known_stage.shards),
+            mirror: known_stage.mirror.clone(),
+            watch: known_stage.watch.another(None),
+            meta: known_stage.meta,
         };
         Self {
             name: Arc::clone(&self.name),
             description: Arc::clone(&self.description),
             key: self.key.clone(),
-            open_stages: self.open_stages.iter().map(open_stage).collect(),
+            known_stages: self.known_stages.iter().map(known_stage).collect(),
             shared: Arc::clone(&self.shared),
             claimed: CLAIMS_PER_CHECK,
             ..*self
@@ -148,17 +148,17 @@ impl StageChain {
 
     /// Mirrors stages, the oldest first, while their mirrors fit into `mirror_limit` bytes.
     pub(crate) fn with_mirror(mut self, mirror_limit: usize) -> Result<Self, BuildError> {
-        let mut left = mirror_limit;
+        let mut free_bytes = mirror_limit;
         (self.mirrored, self.mirror_limit) =
-            (self.open_stages.iter().any(|stage| stage.shards.plan.memory_bytes() <= mirror_limit), mirror_limit);
+            (self.known_stages.iter().any(|stage| stage.shards.plan.memory_bytes() <= mirror_limit), mirror_limit);
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        for open_stage in &mut self.open_stages {
-            let Some(rest) = left.checked_sub(open_stage.shards.plan.memory_bytes()) else { continue };
-            left = rest;
-            open_stage.mirror = Some(Arc::new(meta::local_filter(open_stage.shards.plan, self.seed)?.into()));
+        for known_stage in &mut self.known_stages {
+            let Some(rest) = free_bytes.checked_sub(known_stage.shards.plan.memory_bytes()) else { continue };
+            free_bytes = rest;
+            known_stage.mirror = Some(Arc::new(meta::local_filter(known_stage.shards.plan, self.seed)?.into()));
             // Absent if the stage is no longer queried.
-            if let Some(shared) = shared.get_mut(&open_stage.number) {
-                shared.mirror = open_stage.mirror.clone();
+            if let Some(shared) = shared.get_mut(&known_stage.number) {
+                shared.mirror = known_stage.mirror.clone();
             }
         }
         drop(shared);
@@ -166,13 +166,13 @@ impl StageChain {
     }
 
     /// The stage that takes keys.
-    pub(crate) fn last(&mut self) -> &mut OpenStage {
-        self.open_stages.last_mut().expect("a filter has a stage")
+    pub(crate) fn last(&mut self) -> &mut KnownStage {
+        self.known_stages.last_mut().expect("a filter has a stage")
     }
 
     /// The size of the stage that takes keys.
     pub(crate) fn plan(&self) -> Plan {
-        self.open_stages.last().expect("a filter has a stage").shards.plan
+        self.known_stages.last().expect("a filter has a stage").shards.plan
     }
 
     /// Returns the parameters of a filter that grows or forgets.
@@ -213,14 +213,14 @@ impl StageChain {
 
     /// True if claims in this stage may have reached the server after the time of the stage, because the process was suspended.
     pub(crate) fn is_outdated<T: Transport>(&self, number: u64) -> bool {
-        let opened = self.open_stages.iter().find(|stage| stage.number == number).map(|stage| stage.meta.opened);
+        let opened = self.known_stages.iter().find(|stage| stage.number == number).map(|stage| stage.meta.opened);
         let stages = self.staged().zip(opened);
         stages.is_some_and(|(stages, opened)| stages.is_late(opened, self.server_time, T::now() - self.loaded_at))
     }
 
     /// Returns the number of keys that may be claimed before the fill of the stage is checked.
     pub(crate) fn claim_budget(&self) -> usize {
-        let last = self.open_stages.last().expect("a filter has a stage");
+        let last = self.known_stages.last().expect("a filter has a stage");
         usize::try_from(last.meta.keys / 16).unwrap_or(usize::MAX).max(1)
     }
 
@@ -230,7 +230,7 @@ impl StageChain {
             return Ok(());
         }
         self.claimed += new as u64;
-        let OpenStage { number, shards, meta, .. } = self.last();
+        let KnownStage { number, shards, meta, .. } = self.last();
         let (number, shards, keys) = (*number, Arc::clone(shards), meta.keys);
         if self.claimed < CLAIMS_PER_CHECK.min(keys / 16 + 1) {
             return Ok(());
@@ -261,10 +261,10 @@ impl StageChain {
     /// Returns the size and the number of keys of the stage that follows the last one.
     fn next_plan(&self, stages: Stages, number: u64) -> Result<(Plan, u64), BuildError> {
         if stages.window == 0 {
-            return stages.stage(number);
+            return stages.stage_plan(number);
         }
-        let ends = self.open_stages.iter().skip(1).map(|stage| stage.meta.opened).chain([self.server_time]);
-        let generations = self.open_stages.iter().map(|stage| stage.meta).zip(ends);
+        let ends = self.known_stages.iter().skip(1).map(|stage| stage.meta.opened).chain([self.server_time]);
+        let generations = self.known_stages.iter().map(|stage| stage.meta).zip(ends);
         let (mut rate, mut full) = (0.0, 0u64);
         for (StageMeta { plan, keys, opened, .. }, end) in generations {
             if stages.is_queried(opened, self.server_time) {
@@ -272,7 +272,7 @@ impl StageChain {
                 full = full.saturating_add(if stages.is_over(opened, end) { 0 } else { keys });
             }
         }
-        stages.generation(rate, full)
+        stages.generation_plan(rate, full)
     }
 
     /// The commands that read the stages.
@@ -287,24 +287,27 @@ impl StageChain {
             return Ok(());
         }
         let newest = self.last().number;
-        if self.open_stages.len() as u64 <= newest {
+        if self.known_stages.len() as u64 <= newest {
             let mut lines = Vec::new();
-            for number in (0..newest).filter(|number| self.open_stages.iter().all(|stage| stage.number != *number)) {
-                let (plan, keys) = stages.stage(number)?;
-                let made = meta::stage_made(self.made, number, plan);
-                let line = meta::encode_stage(&StageMeta { plan, keys, made, opened: 0 });
+            for number in (0..newest).filter(|number| self.known_stages.iter().all(|stage| stage.number != *number)) {
+                let (plan, keys) = stages.stage_plan(number)?;
+                let creation_id = meta::stage_creation_id(self.creation_id, number, plan);
+                let line = meta::encode_stage(&StageMeta { plan, keys, creation_id, opened: 0 });
                 lines.push((self.key.slot, self.key.command("HSETNX").arg(number).arg(line).take()));
             }
             nodes.run(&mut Commands::new(lines)).await?;
-            self.open_stages.clear();
+            self.known_stages.clear();
             self.load(nodes).await?;
         }
         loop {
             let number = self.last().number + 1;
-            let Ok((plan, _)) = stages.stage(number) else { break };
+            let Ok((plan, _)) = stages.stage_plan(number) else { break };
             let mut job = Commands::new([Shards::for_stage(&self.name, number, plan, None).read_mark(0)]);
             nodes.run(&mut job).await?;
-            if !meta::has_made(mark_in(&job.answers[0]), meta::stage_made(self.made, number, plan)) {
+            if !meta::has_creation_id(
+                parse_mark(&job.answers[0]),
+                meta::stage_creation_id(self.creation_id, number, plan),
+            ) {
                 break;
             }
             self.advance(nodes, number - 1).await?;
@@ -343,9 +346,9 @@ impl StageChain {
     async fn open_stage<T: Transport>(&mut self, nodes: &mut Nodes<T>, stages: Stages, number: u64) -> Result<()> {
         let (plan, keys) = self.next_plan(stages, number)?;
         let opened = if stages.window > 0 { self.server_time } else { 0 };
-        let made = meta::stage_made(self.made, number, plan);
-        self.remove_leftovers(nodes, &Shards::for_stage(&self.name, number, plan, None), made).await?;
-        let line = meta::encode_stage(&StageMeta { plan, keys, made, opened });
+        let creation_id = meta::stage_creation_id(self.creation_id, number, plan);
+        self.remove_leftovers(nodes, &Shards::for_stage(&self.name, number, plan, None), creation_id).await?;
+        let line = meta::encode_stage(&StageMeta { plan, keys, creation_id, opened });
         let open = self.key.command("HSETNX").arg(number).arg(line).take();
         let mut job = Commands::new([(self.key.slot, open)].into_iter().chain(self.read_commands())).for_replicas();
         let started = T::now();
@@ -356,7 +359,7 @@ impl StageChain {
             .filter(|(other, stage)| *other < number && !stages.is_queried(stage.opened, self.server_time))
             .collect();
         self.adopt(&answers, started)?;
-        if self.open_stages.last().is_none_or(|stage| stage.number < number) {
+        if self.known_stages.last().is_none_or(|stage| stage.number < number) {
             // Keys that are being inserted into the stage before would find their own bits there.
             return Err(RedisFilterError::Gone { name: self.name.to_string(), key: self.key.name.clone() });
         }
@@ -371,14 +374,20 @@ impl StageChain {
 
     /// Removes the shards of a stage that is not listed yet, if an earlier filter left them: their bits would hide
     /// keys.
-    async fn remove_leftovers<T: Transport>(&self, nodes: &mut Nodes<T>, shards: &Shards, made: u64) -> Result<()> {
+    async fn remove_leftovers<T: Transport>(
+        &self,
+        nodes: &mut Nodes<T>,
+        shards: &Shards,
+        creation_id: u64,
+    ) -> Result<()> {
         let all: Vec<usize> = (0..shards.keys.len()).collect();
-        for some in all.chunks(SEAL_BATCH) {
-            let mut job = Commands::new(some.iter().map(|&shard| shards.read_mark(shard)));
+        for chunk in all.chunks(SEAL_BATCH) {
+            let mut job = Commands::new(chunk.iter().map(|&shard| shards.read_mark(shard)));
             nodes.run(&mut job).await?;
-            let left =
-                |answer: &Value| *answer != Value::BulkString(Vec::new()) && !meta::has_made(mark_in(answer), made);
-            let left = some.iter().zip(&job.answers).filter(|(_, answer)| left(answer));
+            let left = |answer: &Value| {
+                *answer != Value::BulkString(Vec::new()) && !meta::has_creation_id(parse_mark(answer), creation_id)
+            };
+            let left = chunk.iter().zip(&job.answers).filter(|(_, answer)| left(answer));
             let keys: Vec<Key> = left.map(|(&shard, _)| shards.keys[shard].clone()).collect();
             if !keys.is_empty() {
                 unlink(nodes, keys).await?;
@@ -403,11 +412,11 @@ impl StageChain {
         let newest = found.keys().next_back().copied();
         // The last stage stays listed at any age, so that no number is used twice. No client removes a stage that is
         // queried.
-        let missing = |open_stage: &OpenStage| {
-            newest < Some(open_stage.number)
-                || stages.is_queried(open_stage.meta.opened, server_time) && !found.contains_key(&open_stage.number)
+        let missing = |known_stage: &KnownStage| {
+            newest < Some(known_stage.number)
+                || stages.is_queried(known_stage.meta.opened, server_time) && !found.contains_key(&known_stage.number)
         };
-        if self.open_stages.iter().any(missing) {
+        if self.known_stages.iter().any(missing) {
             return Err(RedisFilterError::Gone { name: self.name.to_string(), key: self.key.name.clone() });
         }
         (self.server_time, self.loaded_at) = (server_time, started);
@@ -419,30 +428,28 @@ impl StageChain {
         if found.is_empty() {
             return Ok(());
         }
-        if let Some(open_stage) = self
-            .open_stages
-            .iter()
-            .find(|open_stage| found.get(&open_stage.number).is_some_and(|stage| stage.made != open_stage.meta.made))
-        {
+        if let Some(known_stage) = self.known_stages.iter().find(|known_stage| {
+            found.get(&known_stage.number).is_some_and(|stage| stage.creation_id != known_stage.meta.creation_id)
+        }) {
             let name = self.name.to_string();
-            return Err(RedisFilterError::Replaced { name, key: open_stage.shards.keys[0].name.clone() });
+            return Err(RedisFilterError::Replaced { name, key: known_stage.shards.keys[0].name.clone() });
         }
-        self.open_stages.retain(|stage| found.contains_key(&stage.number));
-        let known = self.open_stages.last().map(|stage| stage.number);
+        self.known_stages.retain(|stage| found.contains_key(&stage.number));
+        let known = self.known_stages.last().map(|stage| stage.number);
         for (number, stage) in found.into_iter().filter(|(number, _)| known.is_none_or(|known| *number > known)) {
             let shards = Shards::for_stage(&self.name, number, stage.plan, stages.expires_at(stage.opened));
-            let open_stage = self.stage(number, stage, shards);
-            self.open_stages.push(open_stage);
+            let known_stage = self.new_stage(number, stage, shards);
+            self.known_stages.push(known_stage);
         }
-        let first = self.open_stages[0].number;
+        let first = self.known_stages[0].number;
         self.shared.lock().unwrap_or_else(PoisonError::into_inner).retain(|number, _| *number >= first);
         Ok(())
     }
 
     /// Creates the state of a stage, whose mirror and marks are shared by the clients of the process.
-    fn stage(&self, number: u64, stage: StageMeta, shards: Shards) -> OpenStage {
+    fn new_stage(&self, number: u64, stage: StageMeta, shards: Shards) -> KnownStage {
         let mirrored: usize =
-            self.open_stages.iter().filter(|stage| stage.mirror.is_some()).map(|stage| stage.bytes()).sum();
+            self.known_stages.iter().filter(|stage| stage.mirror.is_some()).map(|stage| stage.bytes()).sum();
         let fits = mirrored.saturating_add(stage.plan.memory_bytes()) <= self.mirror_limit;
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         let SharedStage { shards, mirror, watch } = shared.entry(number).or_insert_with(|| {
@@ -450,10 +457,10 @@ impl StageChain {
             // Without a mirror, the server is queried.
             let mirror = (self.mirrored && fits).then(|| meta::local_filter(stage.plan, self.seed).ok()).flatten();
             let listed = self.staged().map(|_| (self.key.clone(), number));
-            let watch = Watch::new(&shards, &self.description, stage.made, listed);
+            let watch = Watch::new(&shards, &self.description, stage.creation_id, listed);
             SharedStage { shards, mirror: mirror.map(|mirror| Arc::new(mirror.into())), watch }
         });
-        OpenStage {
+        KnownStage {
             number,
             shards: Arc::clone(shards),
             mirror: mirror.clone().filter(|_| self.mirrored),
@@ -475,7 +482,7 @@ impl StageChain {
     pub(crate) fn query_mirrors(&self, hashes: &[u64], found: &mut [bool]) {
         found.fill(false);
         let mut answers = vec![false; if self.mirrored { hashes.len() } else { 0 }];
-        for mirror in self.open_stages.iter().filter_map(|stage| stage.mirror.as_deref()) {
+        for mirror in self.known_stages.iter().filter_map(|stage| stage.mirror.as_deref()) {
             mirror.contains_hashes(hashes, &mut answers);
             found.iter_mut().zip(&answers).for_each(|(found, answer)| *found |= answer);
         }
@@ -483,12 +490,12 @@ impl StageChain {
 
     /// Returns the numbers of the stages after this one, in ascending order.
     pub(crate) fn numbers_after(&self, number: Option<u64>) -> Vec<u64> {
-        self.open_stages.iter().map(|stage| stage.number).filter(|stage| Some(*stage) > number).collect()
+        self.known_stages.iter().map(|stage| stage.number).filter(|stage| Some(*stage) > number).collect()
     }
 
     /// Returns the stage of this number, if it is still queried.
-    pub(crate) fn find(&mut self, number: u64) -> Option<&mut OpenStage> {
-        self.open_stages.iter_mut().find(|stage| stage.number == number)
+    pub(crate) fn find(&mut self, number: u64) -> Option<&mut KnownStage> {
+        self.known_stages.iter_mut().find(|stage| stage.number == number)
     }
 
     /// Returns the error, unless it is about a stage that is no longer queried.
@@ -504,8 +511,8 @@ impl StageChain {
         }
         self.advance_if_over(nodes).await?;
         let (stages, server_time) = (self.staged(), self.server_time);
-        let is_queried = |open_stage: &mut OpenStage| {
-            stages.is_some_and(|stages| stages.is_queried(open_stage.meta.opened, server_time))
+        let is_queried = |known_stage: &mut KnownStage| {
+            stages.is_some_and(|stages| stages.is_queried(known_stage.meta.opened, server_time))
         };
         if self.find(number).is_some_and(is_queried) { Err(error) } else { Ok(()) }
     }

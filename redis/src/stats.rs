@@ -4,7 +4,7 @@ use crate::error::RedisFilterError;
 use crate::jobs::Commands;
 use crate::nodes::{Nodes, Transport};
 use crate::shards::Key;
-use crate::stage_chain::OpenStage;
+use crate::stage_chain::KnownStage;
 use bloomline::Plan;
 use redis::Value;
 use std::sync::Arc;
@@ -28,37 +28,45 @@ pub struct RedisFilterStats {
     pub stored_bytes: u64,
 }
 
+/// The fill of a stage.
+pub(crate) struct StageStats {
+    plan: Plan,
+    /// The number of set bits.
+    ones: u64,
+    stored_bytes: u64,
+}
+
 impl RedisFilterStats {
-    /// Computes the statistics from the size, the number of set bits and the stored bytes of each stage.
-    pub(crate) fn from_stages(stages: &[(Plan, u64, u64)]) -> Self {
-        let (mut all, mut ones) = (Self { stages: stages.len(), ..Self::default() }, 0);
-        for &(plan, some, stored_bytes) in stages {
-            let keys = plan.estimated_keys(some as f64 / (plan.memory_bytes() as f64 * 8.0));
+    /// Computes the statistics from those of each stage.
+    pub(crate) fn from_stages(stages: &[StageStats]) -> Self {
+        let (mut sum, mut ones) = (Self { stages: stages.len(), ..Self::default() }, 0);
+        for &StageStats { plan, ones: stage_ones, stored_bytes } in stages {
+            let keys = plan.estimated_keys(stage_ones as f64 / (plan.memory_bytes() as f64 * 8.0));
             let rate = if keys.is_finite() { plan.expected_fpr(keys as u64) } else { 1.0 };
-            ones += some;
-            all.memory_bytes += plan.memory_bytes() as u64;
-            all.estimated_keys += keys;
-            all.expected_fpr += rate * (1.0 - all.expected_fpr);
-            all.stored_bytes += stored_bytes;
+            ones += stage_ones;
+            sum.memory_bytes += plan.memory_bytes() as u64;
+            sum.estimated_keys += keys;
+            sum.expected_fpr += rate * (1.0 - sum.expected_fpr);
+            sum.stored_bytes += stored_bytes;
         }
         // All stages may have been forgotten while they were counted.
-        all.fill_ratio = ones as f64 / (all.memory_bytes.max(1) as f64 * 8.0);
-        all
+        sum.fill_ratio = ones as f64 / (sum.memory_bytes.max(1) as f64 * 8.0);
+        sum
     }
 }
 
-/// The size of a stage, the number of its bits that are set, and the bytes that are stored.
+/// Counts the set bits and the stored bytes of a stage.
 pub(crate) async fn count<T: Transport>(
-    stage: &mut OpenStage,
+    stage: &mut KnownStage,
     nodes: &mut Nodes<T>,
-) -> Result<(Plan, u64, u64), RedisFilterError> {
+) -> Result<StageStats, RedisFilterError> {
     stage.watch.ensure_valid()?;
     let shards = Arc::clone(&stage.shards);
     // The blocks, without the mark.
-    let about = |(shard, key): (usize, &Key)| {
+    let commands = |(shard, key): (usize, &Key)| {
         [shards.count_ones(shard, 0..shards.blocks(shard).len()), (key.slot, key.command("STRLEN"))]
     };
-    let mut job = Commands::new(shards.keys.iter().enumerate().flat_map(about));
+    let mut job = Commands::new(shards.keys.iter().enumerate().flat_map(commands));
     nodes.run(&mut job).await?;
     let (mut ones, mut stored_bytes) = (0, 0);
     for (shard, figures) in job.answers.chunks(2).enumerate() {
@@ -70,5 +78,5 @@ pub(crate) async fn count<T: Transport>(
     }
     // A filter that is lost looks empty. What another filter left does not.
     stage.watch.check_all(nodes, true).await?;
-    Ok((shards.plan, ones, stored_bytes))
+    Ok(StageStats { plan: shards.plan, ones, stored_bytes })
 }

@@ -42,18 +42,18 @@ impl Transport for TokioTransport {
             let connection = self.connection(&batch.node).await;
             sent.push(connection.map(|connection| connection.send(commands.0, batch.answers)));
         }
-        let mut outcomes = Vec::with_capacity(batches.len());
+        let mut responses = Vec::with_capacity(batches.len());
         for (sent, batch) in sent.into_iter().zip(&*batches) {
-            let outcome = match sent {
+            let response = match sent {
                 Ok(answering) => answering.receive().await,
                 Err(error) => NodeAnswers { answers: Vec::new(), failure: Some(Failure { error, sent: false }) },
             };
-            if outcome.failure.is_some() {
+            if response.failure.is_some() {
                 self.connections().remove(&batch.node);
             }
-            outcomes.push(outcome);
+            responses.push(response);
         }
-        outcomes
+        responses
     }
 
     async fn ask(&mut self, node: &Node, command: &Cmd) -> RedisResult<Value> {

@@ -74,7 +74,7 @@ impl Topology {
         }
     }
 
-    /// The node for a slot: its primary or, with `turn`, one of its replicas. `None` if no node serves the slot.
+    /// The node for a slot: its primary or, with `rotation`, one of its replicas. `None` if no node serves the slot.
     pub(crate) fn node(&self, slot: u16, rotation: Option<usize>) -> Option<&Node> {
         match self {
             Self::Single(node) => Some(node),
@@ -113,8 +113,8 @@ impl Topology {
 
 /// Each node once.
 fn distinct(nodes: impl Iterator<Item = Node>) -> Vec<Node> {
-    let mut met = HashSet::new();
-    nodes.filter(|node| met.insert(node.clone())).collect()
+    let mut seen = HashSet::new();
+    nodes.filter(|node| seen.insert(node.clone())).collect()
 }
 
 fn is_not_clustered(error: &ServerError) -> bool {

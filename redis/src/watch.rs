@@ -1,6 +1,6 @@
 //! `Watch`: checks that the filter on the servers is still the one that the client opened.
 //!
-//! A filter's description has a random number, `made`, and each shard has a mark: `made`, and a random number that the
+//! A filter's description has a random creation ID, and each shard has a mark: the creation ID, and a random number that the
 //! first client of the shard drew. If a filter is removed or a shard is lost, the next client to create it draws
 //! another number. redis/DESIGN.md has the consequences.
 
@@ -35,7 +35,7 @@ pub(crate) struct Watch {
     key: Key,
     /// The description, as it was when the filter was opened.
     description: Arc<[u8]>,
-    made: u64,
+    creation_id: u64,
     /// The key of the list of stages and the number of this stage, for a filter with stages.
     listed: Option<(Key, u64)>,
     /// The mark of each shard, or 0 if no client that shares them has seen one. Relaxed: each is set once.
@@ -51,11 +51,11 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    pub(crate) fn new(shards: &Arc<Shards>, description: &[u8], made: u64, listed: Option<(Key, u64)>) -> Self {
+    pub(crate) fn new(shards: &Arc<Shards>, description: &[u8], creation_id: u64, listed: Option<(Key, u64)>) -> Self {
         let marks = shards.keys.iter().map(|_| AtomicU64::new(0)).collect();
         let (shards, key, description) = (Arc::clone(shards), Key::new(&shards.name, META), description.into());
         let (used, checked_at) = (BTreeSet::new(), Some(Instant::now()));
-        Self { shards, key, description, made, listed, marks, used, checked_at, claims: 0, failure: None }
+        Self { shards, key, description, creation_id, listed, marks, used, checked_at, claims: 0, failure: None }
     }
 
     /// Returns the watch of another client of the same filter, with the time of its last check.
@@ -79,8 +79,8 @@ impl Watch {
             // A mark does not show that the description still exists.
             self.checked_at = None;
         }
-        for some in Vec::from_iter(unmarked).chunks(MARK_BATCH) {
-            self.send_marks(nodes, some, Shards::mark).await?;
+        for chunk in Vec::from_iter(unmarked).chunks(MARK_BATCH) {
+            self.send_marks(nodes, chunk, Shards::mark).await?;
         }
         Ok(())
     }
@@ -145,8 +145,8 @@ impl Watch {
     pub(crate) async fn seal<T: Transport>(&mut self, nodes: &mut Nodes<T>) -> Result<()> {
         self.ensure_valid()?;
         let all: Vec<usize> = (0..self.marks.len()).collect();
-        for some in all.chunks(SEAL_BATCH) {
-            self.send_marks(nodes, some, Shards::seal).await?;
+        for chunk in all.chunks(SEAL_BATCH) {
+            self.send_marks(nodes, chunk, Shards::seal).await?;
         }
         Ok(())
     }
@@ -158,7 +158,7 @@ impl Watch {
         shards: &[usize],
         command: fn(&Shards, usize, u64) -> (u16, Cmd),
     ) -> Result<()> {
-        let commands = shards.iter().map(|&shard| command(&self.shards, shard, meta::new_mark(self.made)));
+        let commands = shards.iter().map(|&shard| command(&self.shards, shard, meta::new_mark(self.creation_id)));
         let expiries = shards.iter().filter_map(|&shard| self.shards.expire(shard));
         let mut job = Commands::new(commands.chain(expiries)).for_replicas();
         nodes.run(&mut job).await?;
@@ -195,8 +195,8 @@ impl Watch {
             return self.fail(|name, key| RedisFilterError::Replaced { name, key }, self.key.name.clone());
         }
         for (&(shard, known), mark) in check.shards.iter().zip(marks) {
-            let mark = mark_in(mark);
-            if is_same && !known && mark != 0 && !meta::has_made(mark, self.made) {
+            let mark = parse_mark(mark);
+            if is_same && !known && mark != 0 && !meta::has_creation_id(mark, self.creation_id) {
                 let key = self.shards.keys[shard].name.clone();
                 return self.fail(|name, key| RedisFilterError::LeftOver { name, key }, key);
             }
@@ -225,7 +225,7 @@ impl Watch {
 
     /// Compares the mark of a shard with the known one. 0 means that the shard has no mark.
     fn compare(&mut self, shard: usize, mark: u64) -> Result<()> {
-        if mark != 0 && !meta::has_made(mark, self.made) {
+        if mark != 0 && !meta::has_creation_id(mark, self.creation_id) {
             return self
                 .fail(|name, key| RedisFilterError::Replaced { name, key }, self.shards.keys[shard].name.clone());
         }
@@ -244,7 +244,7 @@ impl Watch {
 }
 
 /// The mark in an answer to the command that reads it, without the seal, which is its highest bit; 0 without a mark.
-pub(crate) fn mark_in(answer: &Value) -> u64 {
+pub(crate) fn parse_mark(answer: &Value) -> u64 {
     let bytes = if let Value::BulkString(bytes) = answer { &bytes[..] } else { &[] };
     bytes.try_into().map_or(0, u64::from_be_bytes) & (u64::MAX >> 1)
 }
@@ -292,10 +292,10 @@ impl<J: Job> Job for JobWithQuestions<'_, J> {
         self.question_index(i).is_none() && self.job.may_ask_replica(i)
     }
 
-    fn take(&mut self, i: usize, answer: Value, doubted: bool) -> Option<()> {
+    fn process_answer(&mut self, i: usize, answer: Value, doubted: bool) -> Option<()> {
         match self.question_index(i) {
-            None => self.job.take(i, answer, doubted),
-            Some(i) => self.questions.take(i, answer, doubted),
+            None => self.job.process_answer(i, answer, doubted),
+            Some(i) => self.questions.process_answer(i, answer, doubted),
         }
     }
 
@@ -326,15 +326,15 @@ mod tests {
     #[test]
     fn a_mark_set_after_a_check_is_not_a_loss() {
         let shards = Arc::new(Shards::new("f", meta::local_builder(64, 8, 0).plan().unwrap()));
-        let (description, made) = (&b"line"[..], meta::new_made());
-        let mut first = Watch::new(&shards, description, made, None);
+        let (description, creation_id) = (&b"line"[..], meta::new_creation_id());
+        let mut first = Watch::new(&shards, description, creation_id, None);
         let mut second = first.another(None);
         let answers = |mark: u64| {
             let mark = if mark == 0 { Vec::new() } else { mark.to_be_bytes().to_vec() };
             vec![Value::BulkString(mark), Value::BulkString(description.to_vec())]
         };
         let mut check = second.due_check(&[0], Instant::now());
-        let mark = meta::new_mark(made);
+        let mark = meta::new_mark(creation_id);
         assert_eq!(first.compare(0, mark), Ok(()));
         check.commands.answers = answers(0);
         assert_eq!(second.evaluate(&check), Ok(()));

@@ -119,7 +119,7 @@ impl<'a> DeadlineStream<'a> {
     }
 
     /// Repeats a system call until it succeeds.
-    fn wait<T>(&mut self, what: &str, mut call: impl FnMut(&mut dyn Stream) -> io::Result<T>) -> io::Result<T> {
+    fn wait<T>(&mut self, subject: &str, mut call: impl FnMut(&mut dyn Stream) -> io::Result<T>) -> io::Result<T> {
         loop {
             let started = Instant::now();
             let result = call(self.stream);
@@ -130,7 +130,7 @@ impl<'a> DeadlineStream<'a> {
                 result => return result,
             }
             if self.elapsed >= self.limit || self.cancel.is_cancelled() {
-                return Err(timed_out(what));
+                return Err(timed_out(subject));
             }
         }
     }
@@ -149,8 +149,8 @@ fn is_interruption(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock | TimedOut)
 }
 
-pub(crate) fn timed_out(what: &str) -> io::Error {
-    io::Error::new(TimedOut, format!("{what} timed out"))
+pub(crate) fn timed_out(subject: &str) -> io::Error {
+    io::Error::new(TimedOut, format!("{subject} timed out"))
 }
 
 /// Returns the error for an invalid address or certificate, which a retry does not resolve.

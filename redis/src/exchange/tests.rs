@@ -31,7 +31,7 @@ impl Job for Counting {
     fn may_ask_replica(&self, _: usize) -> bool {
         true
     }
-    fn take(&mut self, i: usize, answer: Value, doubted: bool) -> Option<()> {
+    fn process_answer(&mut self, i: usize, answer: Value, doubted: bool) -> Option<()> {
         let Value::Int(answer) = answer else { return None };
         self.answers[i] = Some((answer, doubted));
         Some(())
@@ -94,10 +94,10 @@ fn commands_go_to_their_nodes_and_answers_to_their_commands() {
     assert_eq!(ports(&batches), [1, 2]);
     let mut next = 10;
     for batch in batches {
-        exchange.take(batch, answers(&[next, next + 1]));
+        exchange.process(batch, answers(&[next, next + 1]));
         next += 10;
     }
-    assert_eq!(exchange.next(), Ok(NextStep::Done));
+    assert_eq!(exchange.next_step(), Ok(NextStep::Done));
     assert_eq!(job.answers, [10, 20, 11, 21].map(|answer| Some((answer, false))));
 }
 
@@ -107,15 +107,15 @@ fn what_may_have_been_carried_out_unheard_is_doubted() {
     let mut exchange = Exchange::new(&mut job, &server(), true);
     let mut batches = send(&mut exchange, &cluster()).into_iter();
     let first = NodeAnswers { answers: vec![Value::Int(1)], failure: broken(true) };
-    exchange.take(batches.next().unwrap(), first);
+    exchange.process(batches.next().unwrap(), first);
     // The other node was never reached.
-    exchange.take(batches.next().unwrap(), NodeAnswers { answers: vec![], failure: broken(false) });
-    assert!(matches!(exchange.next(), Ok(NextStep::Again { refresh: true, wait }) if !wait.is_zero()));
+    exchange.process(batches.next().unwrap(), NodeAnswers { answers: vec![], failure: broken(false) });
+    assert!(matches!(exchange.next_step(), Ok(NextStep::Again { refresh: true, wait }) if !wait.is_zero()));
     for batch in send(&mut exchange, &cluster()) {
         assert_eq!(batch.answers, 1);
-        exchange.take(batch, answers(&[2]));
+        exchange.process(batch, answers(&[2]));
     }
-    assert_eq!(exchange.next(), Ok(NextStep::Done));
+    assert_eq!(exchange.next_step(), Ok(NextStep::Done));
     assert_eq!(job.answers, [Some((1, false)), Some((2, true)), Some((2, false))]);
 }
 
@@ -127,8 +127,8 @@ fn replicas_have_what_holds_only_with_them() {
         let mut exchange = Exchange::new(&mut job, &confirming(), true);
         let batch = send(&mut exchange, &cluster()).remove(0);
         assert!(batch.answers == 3 && batch.commands.0.ends_with(b"*3\r\n$4\r\nWAIT\r\n$1\r\n2\r\n$2\r\n50\r\n"));
-        exchange.take(batch, answers(&[7, 8, wait]));
-        assert_eq!(exchange.next(), Ok(NextStep::Done));
+        exchange.process(batch, answers(&[7, 8, wait]));
+        assert_eq!(exchange.next_step(), Ok(NextStep::Done));
         assert_eq!(job.answers, [Some((7, false)), Some((8, false))]);
         assert_eq!(job.unconfirmed, unconfirmed);
     }
@@ -143,16 +143,16 @@ fn what_replicas_may_lack_is_sent_again() {
     let replica = with(server_error("ERR WAIT cannot be used with replica instances."));
     let loading = with(server_error("LOADING Redis is loading the dataset in memory"));
     let busy = with(server_error("BUSY Redis is busy running a script"));
-    for outcome in [lost, unblocked, replica, loading, busy] {
+    for response in [lost, unblocked, replica, loading, busy] {
         let mut job = Counting::new(&[0, 1]);
         let mut exchange = Exchange::new(&mut job, &confirming(), true);
         let batch = send(&mut exchange, &cluster()).remove(0);
-        exchange.take(batch, outcome);
-        assert!(matches!(exchange.next(), Ok(NextStep::Again { refresh: true, .. })));
+        exchange.process(batch, response);
+        assert!(matches!(exchange.next_step(), Ok(NextStep::Again { refresh: true, .. })));
         let batch = send(&mut exchange, &cluster()).remove(0);
         assert_eq!(batch.answers, 2);
-        exchange.take(batch, answers(&[9, 2]));
-        assert_eq!(exchange.next(), Ok(NextStep::Done));
+        exchange.process(batch, answers(&[9, 2]));
+        assert_eq!(exchange.next_step(), Ok(NextStep::Done));
         assert_eq!(job.answers, [Some((9, true)), Some((8, false))]);
         assert_eq!(job.unconfirmed, []);
     }
@@ -164,8 +164,8 @@ fn a_user_without_the_right_to_wait_learns_it() {
     let mut exchange = Exchange::new(&mut job, &confirming(), true);
     let batch = send(&mut exchange, &cluster()).remove(0);
     let answers = vec![Value::Int(7), Value::Int(8), server_error("NOPERM this user has no permissions")];
-    exchange.take(batch, NodeAnswers { answers, failure: None });
-    assert!(matches!(exchange.next(), Err(RedisFilterError::Denied { .. })));
+    exchange.process(batch, NodeAnswers { answers, failure: None });
+    assert!(matches!(exchange.next_step(), Err(RedisFilterError::Denied { .. })));
     assert_eq!((job.answers[0], job.unconfirmed), (Some((7, false)), vec![0]));
 }
 
@@ -175,15 +175,15 @@ fn refusals_are_not_doubted_and_redirections_followed() {
     let mut exchange = Exchange::new(&mut job, &server(), true);
     let batch = send(&mut exchange, &cluster()).remove(0);
     let refusals = vec![server_error("ASK 0 n:7"), server_error("MOVED 1 n:2")];
-    exchange.take(batch, NodeAnswers { answers: refusals, failure: None });
-    assert_eq!(exchange.next(), Ok(NextStep::Again { wait: Duration::ZERO, refresh: true }));
+    exchange.process(batch, NodeAnswers { answers: refusals, failure: None });
+    assert_eq!(exchange.next_step(), Ok(NextStep::Again { wait: Duration::ZERO, refresh: true }));
     let mut batches = send(&mut exchange, &cluster());
     assert_eq!(ports(&batches), [7, 1]);
     assert_eq!(batches[0].answers, 2);
     let asked = NodeAnswers { answers: vec![Value::Okay, Value::Int(1)], failure: None };
-    exchange.take(batches.remove(0), asked);
-    exchange.take(batches.remove(0), answers(&[1]));
-    assert_eq!(exchange.next(), Ok(NextStep::Done));
+    exchange.process(batches.remove(0), asked);
+    exchange.process(batches.remove(0), answers(&[1]));
+    assert_eq!(exchange.next_step(), Ok(NextStep::Done));
     assert_eq!(job.answers, [Some((1, false)); 2]);
 }
 
@@ -193,8 +193,8 @@ fn a_replica_is_asked_once_and_then_the_primary() {
     let mut exchange = Exchange::new(&mut job, &server().read_from_replicas(), true);
     let mut batches = send(&mut exchange, &cluster());
     assert_eq!(ports(&batches), [11]);
-    exchange.take(batches.remove(0), NodeAnswers { answers: vec![], failure: broken(true) });
-    exchange.next().unwrap();
+    exchange.process(batches.remove(0), NodeAnswers { answers: vec![], failure: broken(true) });
+    exchange.next_step().unwrap();
     assert_eq!(ports(&send(&mut exchange, &cluster())), [1]);
 }
 
@@ -208,8 +208,8 @@ fn what_cannot_be_mended_ends_the_exchange() {
         let mut job = Counting::new(&[0, 0]);
         let mut exchange = Exchange::new(&mut job, &server(), false);
         let batch = send(&mut exchange, topology).remove(0);
-        exchange.take(batch, NodeAnswers { answers: vec![Value::Int(1), server_error(line)], failure: None });
-        assert_eq!(exchange.next(), Err(expected));
+        exchange.process(batch, NodeAnswers { answers: vec![Value::Int(1), server_error(line)], failure: None });
+        assert_eq!(exchange.next_step(), Err(expected));
         assert_eq!(job.abandoned, [(1, false)]);
     }
     for (line, name) in [
@@ -221,8 +221,8 @@ fn what_cannot_be_mended_ends_the_exchange() {
         let mut job = Counting::new(&[0]);
         let mut exchange = Exchange::new(&mut job, &server(), true);
         let batch = send(&mut exchange, &one).remove(0);
-        exchange.take(batch, NodeAnswers { answers: vec![server_error(line)], failure: None });
-        assert!(format!("{:?}", exchange.next().unwrap_err()).starts_with(name));
+        exchange.process(batch, NodeAnswers { answers: vec![server_error(line)], failure: None });
+        assert!(format!("{:?}", exchange.next_step().unwrap_err()).starts_with(name));
     }
 }
 
@@ -232,9 +232,9 @@ fn an_answer_that_makes_no_sense_leaves_its_command_in_doubt() {
     let mut exchange = Exchange::new(&mut job, &server(), true);
     let batch = send(&mut exchange, &cluster()).remove(0);
     let answers = vec![Value::Int(1), Value::Nil, server_error("LOADING")];
-    exchange.take(batch, NodeAnswers { answers, failure: None });
+    exchange.process(batch, NodeAnswers { answers, failure: None });
     let message = "its answer makes no sense".into();
-    assert_eq!(exchange.next(), Err(RedisFilterError::Refused { node: "n:1".into(), message }));
+    assert_eq!(exchange.next_step(), Err(RedisFilterError::Refused { node: "n:1".into(), message }));
     assert_eq!(job.abandoned, [(1, true), (2, false)]);
 }
 
@@ -246,9 +246,9 @@ fn waits_are_bounded_and_end() {
     let mut waits = Vec::new();
     let error = loop {
         for batch in send(&mut exchange, &cluster()) {
-            exchange.take(batch, NodeAnswers { answers: vec![server_error("CLUSTERDOWN")], failure: None });
+            exchange.process(batch, NodeAnswers { answers: vec![server_error("CLUSTERDOWN")], failure: None });
         }
-        match exchange.next() {
+        match exchange.next_step() {
             Ok(NextStep::Again { wait, refresh: true }) => waits.push(wait),
             Ok(next) => panic!("{next:?}"),
             Err(error) => break error,
