@@ -29,7 +29,7 @@ fn what_the_pages_say_runs() {
             }
         }
     }
-    assert!(count >= 10, "{count}");
+    assert!(count >= 9, "{count}");
 }
 
 /// The pages that people read.
