@@ -25,11 +25,11 @@ macro_rules! aggregate_methods {
             $filter.seed()
         }
 
-        pub(crate) fn kernel(&$self) -> crate::Kernel {
+        pub(crate) fn kernel(&$self) -> crate::kernel::Kernel {
             $filter.kernel()
         }
 
-        pub(crate) fn hasher(&$self) -> &crate::KeyHasher {
+        pub(crate) fn hasher(&$self) -> &crate::key::hash::KeyHasher {
             $filter.hasher()
         }
     };

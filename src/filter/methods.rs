@@ -29,7 +29,7 @@ macro_rules! constructors {
         /// assert_eq!((filter.expected_keys(), filter.false_positive_rate()), (Some(1_000_000), Some(0.01)));
         /// # Ok::<(), bloomline::BuildError>(())
         /// ```
-        pub fn new(expected_keys: u64, false_positive_rate: f64) -> Result<Self, crate::BuildError> {
+        pub fn new(expected_keys: u64, false_positive_rate: f64) -> Result<Self, crate::error::BuildError> {
             Self::builder().expected_keys(expected_keys).false_positive_rate(false_positive_rate).build()
         }
 
@@ -43,8 +43,8 @@ macro_rules! constructors {
         /// assert_eq!(filter.key_name(), "url");
         /// # Ok::<(), bloomline::BuildError>(())
         /// ```
-        pub fn builder() -> crate::Builder<Self> {
-            crate::Builder::new()
+        pub fn builder() -> crate::builder::options::Builder<Self> {
+            crate::builder::options::Builder::new()
         }
     };
 }
@@ -59,7 +59,7 @@ macro_rules! insert_methods {
         }
     };
     ($path:literal, one_writer that grows) => {
-        crate::filter::methods::insert_methods! { @ $path, "mut ", [mut], try_hash_in_chunks, Result<bool, crate::BuildError>, Result<usize, crate::BuildError>, "?",
+        crate::filter::methods::insert_methods! { @ $path, "mut ", [mut], try_hash_in_chunks, Result<bool, crate::error::BuildError>, Result<usize, crate::error::BuildError>, "?",
             /// Inserts a key. Returns true if it was new. O(length of the key + stages).
             ///
             /// # Errors
@@ -77,7 +77,7 @@ macro_rules! insert_methods {
         }
     };
     ($path:literal, many_writers that grow) => {
-        crate::filter::methods::insert_methods! { @ $path, "", [], try_hash_in_chunks, Result<bool, crate::BuildError>, Result<usize, crate::BuildError>, "?",
+        crate::filter::methods::insert_methods! { @ $path, "", [], try_hash_in_chunks, Result<bool, crate::error::BuildError>, Result<usize, crate::error::BuildError>, "?",
             /// Inserts a key. Returns true if this call claimed it: of all threads that insert a key, at most one gets `true`.
             /// O(length of the key + stages).
             ///
@@ -100,7 +100,7 @@ macro_rules! insert_methods {
         /// # Ok::<(), bloomline::BuildError>(())
         /// ```
         #[inline]
-        pub fn insert<K: crate::Key + ?Sized>(&$($mut)? self, key: &K) -> $Answer {
+        pub fn insert<K: crate::key::single::Key + ?Sized>(&$($mut)? self, key: &K) -> $Answer {
             let hash = key.hash_with(self.0.hasher());
             self.0.insert_hash(hash)
         }
@@ -121,7 +121,7 @@ macro_rules! insert_methods {
         /// # Ok::<(), bloomline::BuildError>(())
         /// ```
         #[track_caller]
-        pub fn insert_batch<K: crate::Keys + ?Sized>(&$($mut)? self, keys: &K, new: &mut [bool]) -> $Count {
+        pub fn insert_batch<K: crate::key::keys::Keys + ?Sized>(&$($mut)? self, keys: &K, new: &mut [bool]) -> $Count {
             let hasher = self.0.hasher().clone();
             crate::batch::$hash_in_chunks(&hasher, keys, new, |hashes, new| self.0.insert_hashes(hashes, new))
         }
@@ -177,7 +177,7 @@ macro_rules! par_insert_method {
         /// assert!(keys.iter().all(|key| seen.contains(key)));
         /// # Ok::<(), bloomline::BuildError>(())
         /// ```
-        pub fn par_insert<K: crate::Keys + Sync + ?Sized>(&$($mut)? self, keys: &K) -> $Result {
+        pub fn par_insert<K: crate::key::keys::Keys + Sync + ?Sized>(&$($mut)? self, keys: &K) -> $Result {
             self.0.par_insert(keys)
         }
     };
@@ -234,7 +234,7 @@ macro_rules! query_methods {
         /// # Ok::<(), bloomline::BuildError>(())
         /// ```
         #[inline]
-        pub fn contains<K: crate::Key + ?Sized>(&self, key: &K) -> bool {
+        pub fn contains<K: crate::key::single::Key + ?Sized>(&self, key: &K) -> bool {
             self.0.contains_hash(key.hash_with(self.0.hasher()))
         }
 
@@ -255,7 +255,7 @@ macro_rules! query_methods {
         /// # Ok::<(), bloomline::BuildError>(())
         /// ```
         #[track_caller]
-        pub fn contains_batch<K: crate::Keys + ?Sized>(&self, keys: &K, found: &mut [bool]) -> usize {
+        pub fn contains_batch<K: crate::key::keys::Keys + ?Sized>(&self, keys: &K, found: &mut [bool]) -> usize {
             crate::batch::hash_in_chunks(self.0.hasher(), keys, found, |hashes, found| {
                 self.0.contains_hashes(hashes, found)
             })
@@ -296,7 +296,7 @@ macro_rules! query_methods {
         /// ```
         #[cfg(feature = "rayon")]
         #[track_caller]
-        pub fn par_contains<K: crate::Keys + Sync + ?Sized>(&self, keys: &K, found: &mut [bool]) -> usize {
+        pub fn par_contains<K: crate::key::keys::Keys + Sync + ?Sized>(&self, keys: &K, found: &mut [bool]) -> usize {
             crate::filter::bulk::par_contains(self.0.hasher(), keys, found, |hashes, found| {
                 self.0.contains_hashes(hashes, found)
             })
@@ -331,7 +331,7 @@ macro_rules! query_methods {
         /// # Ok::<(), bloomline::BuildError>(())
         /// ```
         #[track_caller]
-        pub fn prune_bitmap<K: crate::Keys + ?Sized>(&self, keys: &K, bitmap: &mut [u64]) -> usize {
+        pub fn prune_bitmap<K: crate::key::keys::Keys + ?Sized>(&self, keys: &K, bitmap: &mut [u64]) -> usize {
             let hash = |row: usize| keys.hash_at(row, self.0.hasher());
             crate::batch::selection::prune_bitmap(keys.len(), bitmap, hash, |hashes, found| {
                 self.0.contains_hashes(hashes, found)
@@ -357,7 +357,7 @@ macro_rules! query_methods {
         /// # Ok::<(), bloomline::BuildError>(())
         /// ```
         #[track_caller]
-        pub fn prune_indices<K: crate::Keys + ?Sized, I: Copy + TryInto<usize>>(
+        pub fn prune_indices<K: crate::key::keys::Keys + ?Sized, I: Copy + TryInto<usize>>(
             &self,
             keys: &K,
             indices: &mut [I],
@@ -381,7 +381,7 @@ macro_rules! info_methods {
         }
 
         /// The hasher in use, to hash keys once for several calls of `insert_hash` and `contains_hash`.
-        pub fn hasher(&self) -> &crate::KeyHasher {
+        pub fn hasher(&self) -> &crate::key::hash::KeyHasher {
             self.0.hasher()
         }
     };
@@ -431,7 +431,7 @@ macro_rules! info_methods {
         }
 
         /// The kernel in use.
-        pub fn kernel(&self) -> crate::Kernel {
+        pub fn kernel(&self) -> crate::kernel::Kernel {
             self.0.kernel()
         }
 
@@ -512,7 +512,7 @@ macro_rules! file_methods {
             /// assert!(seen.contains("a"));
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
-            pub fn save(&self, path: impl AsRef<std::path::Path>) -> Result<(), crate::FileError> {
+            pub fn save(&self, path: impl AsRef<std::path::Path>) -> Result<(), crate::file::FileError> {
                 crate::file::save(path.as_ref(), |file| crate::file::Persist::write_to(&self.0, file))
             }
 
@@ -524,7 +524,7 @@ macro_rules! file_methods {
             ///
             /// # Errors
             /// [`FileError`](crate::FileError) with the file and its fault; see [`FileErrorKind`](crate::FileErrorKind).
-            pub fn load(path: impl AsRef<std::path::Path>) -> Result<Self, crate::FileError> {
+            pub fn load(path: impl AsRef<std::path::Path>) -> Result<Self, crate::file::FileError> {
                 crate::file::load(path.as_ref(), |file, length| Ok(Self(crate::file::Persist::read(file, length)?)))
             }
 
@@ -575,7 +575,7 @@ macro_rules! file_methods {
             /// assert!(seen.contains("a"));
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
-            pub fn write_to_slice(&self, slice: &mut [u8]) -> Result<usize, crate::FileError> {
+            pub fn write_to_slice(&self, slice: &mut [u8]) -> Result<usize, crate::file::FileError> {
                 crate::file::Persist::write_to_slice(&self.0, slice)
             }
 
@@ -593,7 +593,7 @@ macro_rules! file_methods {
             ///
             /// # Errors
             /// [`FileError`](crate::FileError) with the fault; see [`FileErrorKind`](crate::FileErrorKind).
-            pub fn read_from(reader: impl std::io::Read) -> Result<Self, crate::FileError> {
+            pub fn read_from(reader: impl std::io::Read) -> Result<Self, crate::file::FileError> {
                 Ok(Self(crate::file::Persist::read(reader, None)?))
             }
         }
@@ -625,7 +625,7 @@ macro_rules! collect_impls {
         /// # Panics
         /// If the filter grows, and the system does not have the memory for its next stage. `insert_batch` returns an error
         /// instead.
-        impl<K: crate::Key> Extend<K> for $Filter {
+        impl<K: crate::key::single::Key> Extend<K> for $Filter {
             fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
                 let hasher = self.0.hasher().clone();
                 let hashes = keys.into_iter().map(|key| key.hash_with(&hasher));
@@ -643,7 +643,7 @@ macro_rules! collect_impls {
         ///
         /// # Panics
         /// If the system does not have the memory.
-        impl<K: crate::Key> FromIterator<K> for $Filter {
+        impl<K: crate::key::single::Key> FromIterator<K> for $Filter {
             fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> Self {
                 let hashes = crate::batch::collect::hashes(keys);
                 #[allow(unused_mut)] // of a filter that many threads write to
@@ -664,7 +664,7 @@ macro_rules! collect_impls {
         ///
         /// # Panics
         /// If the system does not have the memory.
-        impl<K: crate::Key> FromIterator<K> for $Filter {
+        impl<K: crate::key::single::Key> FromIterator<K> for $Filter {
             fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> Self {
                 let keys = keys.into_iter();
                 let first = keys.size_hint().0.max(crate::batch::collect::FIRST_STAGE_KEYS) as u64;
@@ -684,7 +684,7 @@ macro_rules! par_collect_impls {
         ///
         /// # Panics
         /// If the filter grows, and the system does not have the memory for its next stage.
-        impl<K: crate::Key + Send> rayon::iter::ParallelExtend<K> for $Filter {
+        impl<K: crate::key::single::Key + Send> rayon::iter::ParallelExtend<K> for $Filter {
             fn par_extend<I: rayon::iter::IntoParallelIterator<Item = K>>(&mut self, keys: I) {
                 self.0.par_extend(keys);
             }
@@ -697,7 +697,7 @@ macro_rules! par_collect_impls {
         ///
         /// # Panics
         /// If the system does not have the memory.
-        impl<K: crate::Key + Send> rayon::iter::FromParallelIterator<K> for $Filter {
+        impl<K: crate::key::single::Key + Send> rayon::iter::FromParallelIterator<K> for $Filter {
             fn from_par_iter<I: rayon::iter::IntoParallelIterator<Item = K>>(keys: I) -> Self {
                 let hashes = crate::filter::bulk::hashes(keys);
                 #[allow(unused_mut)] // of a filter that many threads write to
@@ -705,7 +705,7 @@ macro_rules! par_collect_impls {
                     hashes.len().max(1) as u64,
                     crate::batch::collect::DEFAULT_RATE,
                 ));
-                filter.0.par_insert(&crate::Hashes(&hashes));
+                filter.0.par_insert(&crate::key::keys::Hashes(&hashes));
                 filter
             }
         }
@@ -718,7 +718,7 @@ macro_rules! par_collect_impls {
         ///
         /// # Panics
         /// If the system does not have the memory.
-        impl<K: crate::Key + Send> rayon::iter::FromParallelIterator<K> for $Filter {
+        impl<K: crate::key::single::Key + Send> rayon::iter::FromParallelIterator<K> for $Filter {
             fn from_par_iter<I: rayon::iter::IntoParallelIterator<Item = K>>(keys: I) -> Self {
                 let keys = rayon::iter::IntoParallelIterator::into_par_iter(keys);
                 let first = rayon::iter::ParallelIterator::opt_len(&keys)
@@ -753,10 +753,10 @@ macro_rules! trait_impls {
         crate::filter::methods::trait_impls!(@ $Filter, [] &$Filter, []);
     };
     (@ $Filter:ident) => {
-        impl TryFrom<crate::Builder<$Filter>> for $Filter {
-            type Error = crate::BuildError;
+        impl TryFrom<crate::builder::options::Builder<$Filter>> for $Filter {
+            type Error = crate::error::BuildError;
 
-            fn try_from(builder: crate::Builder<$Filter>) -> Result<Self, crate::BuildError> {
+            fn try_from(builder: crate::builder::options::Builder<$Filter>) -> Result<Self, crate::error::BuildError> {
                 crate::builder::options::FromBuilder::from_builder(builder).map(Self)
             }
         }
@@ -774,14 +774,14 @@ macro_rules! trait_impls {
     (@ $Filter:ident, [] $Self:ty, [$($Ok:ident)?]) => {
         impl crate::filter::any::Sealed for $Self {}
 
-        impl crate::Filter for $Self {
+        impl crate::filter::any::Filter for $Self {
             #[inline]
-            fn try_insert_hash(&mut self, hash: u64) -> Result<bool, crate::BuildError> {
+            fn try_insert_hash(&mut self, hash: u64) -> Result<bool, crate::error::BuildError> {
                 $($Ok)? (self.0.insert_hash(hash))
             }
 
             #[track_caller]
-            fn try_insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, crate::BuildError> {
+            fn try_insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, crate::error::BuildError> {
                 $($Ok)? (self.0.insert_hashes(hashes, new))
             }
 
@@ -800,7 +800,7 @@ macro_rules! trait_impls {
                 self.0.contains_hashes(hashes, found)
             }
 
-            fn hasher(&self) -> &crate::KeyHasher {
+            fn hasher(&self) -> &crate::key::hash::KeyHasher {
                 self.0.hasher()
             }
 

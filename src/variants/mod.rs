@@ -77,7 +77,7 @@ macro_rules! union_method {
         /// assert!(a.contains("b"));
         /// # Ok::<(), Box<dyn std::error::Error>>(())
         /// ```
-        pub fn union(&$($mut)? self, other: &Self) -> Result<(), crate::MergeError> {
+        pub fn union(&$($mut)? self, other: &Self) -> Result<(), crate::error::MergeError> {
             self.0.union(&other.0)
         }
     };

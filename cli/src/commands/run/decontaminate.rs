@@ -7,17 +7,13 @@ use crate::decontaminate::Decontaminator;
 use crate::engine::events::{self, Event};
 use crate::engine::pass::documents::Documents;
 use crate::engine::pass::index_tests::IndexTests;
-use crate::error::{Error, Stop};
+use crate::error::Stop;
 use crate::files;
-use crate::groups::values;
 use crate::input::estimate::SampleUnit;
-use crate::input::find::NamedPaths;
 use crate::input::inputs::{Input, Inputs};
 use crate::input::lines::{HashOptions, KeySource};
 use crate::input::split::LineFormat;
 use crate::input::table::TableOptions;
-use crate::key::json::Pointer;
-use crate::options::ReadOptions;
 use crate::seen::run_stats::RunStats;
 use crate::seen::set::KeySet;
 use crate::seen::sizing::NewSet;
@@ -25,36 +21,7 @@ use crate::seen::{SeenKeys, SharedSeenKeys};
 use crate::unpoisoned::{locked, writing};
 use crate::values::OnError;
 use crossbeam_channel::Receiver;
-use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
-
-/// Tests whose texts are removed.
-pub struct TestSet {
-    named: Vec<PathBuf>,
-    /// The files of the tests, once they are found.
-    pub files: Vec<PathBuf>,
-    pub report: Option<PathBuf>,
-    pub id: Option<Pointer>,
-}
-
-impl TestSet {
-    pub fn new(named: Vec<PathBuf>, report: Option<PathBuf>, id: Option<Pointer>) -> Self {
-        Self { named, files: Vec::new(), report, id }
-    }
-
-    /// The values that are read of lines beside their texts.
-    pub fn values(&self) -> values::ValueProjection {
-        values::ValueProjection { keep: None, id: self.id.clone() }
-    }
-
-    /// Finds the files of the tests. Globs apply only to the inputs. All files must exist.
-    pub fn find(&mut self, reading: &ReadOptions) -> Result<Inputs, Error> {
-        let named = NamedPaths { paths: &self.named, list: None, globs: &[], ..reading.named() };
-        let inputs = Inputs::check(&named, &[], false)?;
-        self.files = inputs.found.iter().map(|input| input.path.clone()).collect();
-        Ok(inputs)
-    }
-}
 
 /// Tests that were read.
 pub struct IndexedTests {

@@ -8,10 +8,10 @@ pub mod plan;
 
 use crate::commands::groups::GroupRequest;
 use crate::commands::input_kinds::{self, TableRequirements};
-use crate::commands::run::decontaminate::{IndexedTests, TestSet};
-use crate::commands::run::destination::{DestinationKind, OpenedRun};
+use crate::commands::run::decontaminate::IndexedTests;
+use crate::commands::run::destination::OpenedRun;
 use crate::commands::run::memory::save_start;
-use crate::commands::run::plan::{Memory, Plan, StateOptions};
+use crate::commands::run::plan::{DestinationKind, Memory, Plan, StateOptions, TestSet};
 use crate::decontaminate::Decontaminator;
 use crate::documents::MEMBER;
 use crate::engine::checkpoint::Checkpoint;

@@ -1,18 +1,21 @@
 //! A run, resolved once from the options that ask for it.
 
 use crate::commands::groups::GroupRequest;
-use crate::commands::run::decontaminate::TestSet;
-use crate::commands::run::destination::Destination;
 use crate::engine::sink::PrintOptions;
-use crate::files::{self, is_standard};
+use crate::error::Error;
+use crate::files::{self, NamedFile, is_standard};
 use crate::groups::decisions::{Occurrences, PrintedLines};
 use crate::groups::values::ValueProjection as Values;
+use crate::input::find::NamedPaths;
+use crate::input::inputs::{Input, Inputs};
 use crate::input::lines::ends::LineEnds;
 use crate::input::lines::{HashOptions, KeySource, Prefix};
 use crate::input::split::LineFormat;
 use crate::input::table::TableOptions;
+use crate::key::json::Pointer;
 use crate::options::{
-    CorpusOptions, DedupOptions, GrowthOptions, ReadOptions, RunOptions, SharedOptions, SharedWriteOptions, SizeOptions,
+    CorpusOptions, DedupOptions, GrowthOptions, OutputOptions, ReadOptions, RunOptions, SharedOptions,
+    SharedWriteOptions, SizeOptions,
 };
 use crate::seen::exact;
 use crate::seen::set::KeySet;
@@ -72,6 +75,15 @@ pub enum Memory {
     Tests(TestSet),
 }
 
+/// Tests whose texts are removed.
+pub struct TestSet {
+    named: Vec<PathBuf>,
+    /// The files of the tests, once they are found.
+    pub files: Vec<PathBuf>,
+    pub report: Option<PathBuf>,
+    pub id: Option<Pointer>,
+}
+
 /// The options of a state.
 pub struct StateOptions {
     pub path: PathBuf,
@@ -83,6 +95,23 @@ pub struct StateOptions {
     pub wait: bool,
     /// True if an interrupted run is continued.
     pub resume: bool,
+}
+
+/// The destination of lines, and the options of outputs.
+pub struct Destination {
+    pub kind: DestinationKind,
+    pub output: OutputOptions,
+    /// True if outputs may be emptied even if their lines are lost.
+    pub force: bool,
+}
+
+pub enum DestinationKind {
+    /// A file or standard output. `dupes` is the file for dropped lines, if they are written; "-" is standard output.
+    File { dupes: Option<PathBuf> },
+    /// A file of its own for each input in a folder, and perhaps a manifest of them.
+    Folder { path: PathBuf, manifest: Option<PathBuf>, in_order: bool },
+    /// A replacement of each input.
+    InPlace,
 }
 
 /// The reports of a run.
@@ -116,6 +145,70 @@ impl StateOptions {
     /// Returns the interval at which the outputs and the state are saved.
     pub fn every(&self) -> Duration {
         self.checkpoint.unwrap_or(MINUTE)
+    }
+}
+
+impl TestSet {
+    pub fn new(named: Vec<PathBuf>, report: Option<PathBuf>, id: Option<Pointer>) -> Self {
+        Self { named, files: Vec::new(), report, id }
+    }
+
+    /// The values that are read of lines beside their texts.
+    pub fn values(&self) -> Values {
+        Values { keep: None, id: self.id.clone() }
+    }
+
+    /// Finds the files of the tests. Globs apply only to the inputs. All files must exist.
+    pub fn find(&mut self, reading: &ReadOptions) -> Result<Inputs, Error> {
+        let named = NamedPaths { paths: &self.named, list: None, globs: &[], ..reading.named() };
+        let inputs = Inputs::check(&named, &[], false)?;
+        self.files = inputs.found.iter().map(|input| input.path.clone()).collect();
+        Ok(inputs)
+    }
+}
+
+impl Destination {
+    /// Returns the destination and the growth of a set that these options ask for.
+    pub fn from_options(run: RunOptions, dupes: Option<PathBuf>) -> (GrowthOptions, Self) {
+        let RunOptions { growth, output, output_dir, in_place, in_order, manifest, force, .. } = run;
+        let kind = match output_dir {
+            Some(path) => DestinationKind::Folder { path, manifest, in_order },
+            None if in_place => DestinationKind::InPlace,
+            None => DestinationKind::File { dupes },
+        };
+        (growth, Self { kind, output, force })
+    }
+
+    /// The file for dropped lines.
+    pub fn dupes(&self) -> Option<&Path> {
+        if let DestinationKind::File { dupes } = &self.kind { dupes.as_deref() } else { None }
+    }
+
+    /// The folder of outputs.
+    pub fn folder(&self) -> Option<&Path> {
+        if let DestinationKind::Folder { path, .. } = &self.kind { Some(path) } else { None }
+    }
+
+    /// The manifest of the folder.
+    pub fn manifest(&self) -> Option<&Path> {
+        if let DestinationKind::Folder { manifest, .. } = &self.kind { manifest.as_deref() } else { None }
+    }
+
+    /// True if lines of an input are to replace it.
+    pub fn replaces(&self, input: &Input) -> bool {
+        let output = self.output.file().map(NamedFile::from_path);
+        matches!(self.kind, DestinationKind::InPlace)
+            || output.is_some_and(|output| output.is_regular() && output.identity() == input.origin.identity())
+    }
+
+    /// True if inputs are read at the same time.
+    pub fn is_side_by_side(&self) -> bool {
+        matches!(self.kind, DestinationKind::Folder { in_order: false, .. })
+    }
+
+    /// True if lines are written to standard output.
+    pub fn is_standard_output(&self) -> bool {
+        matches!(self.kind, DestinationKind::File { .. }) && self.output.file().is_none()
     }
 }
 

@@ -2,10 +2,8 @@
 
 use crate::commands::groups::{GroupRequest, ReportTargets};
 use crate::commands::input_kinds;
-use crate::commands::run::destination::{
-    CONTINUE, Destination, NOTHING_LEFT, OpenedRun, begin_reports, emptying_error,
-};
-use crate::commands::run::plan::Plan;
+use crate::commands::run::destination::{CONTINUE, NOTHING_LEFT, OpenedRun, begin_reports, emptying_error};
+use crate::commands::run::plan::{Destination, Plan};
 use crate::engine::sink::{PrintOptions, Sink};
 use crate::error::Error;
 use crate::files::{self, NamedFile, is_standard};

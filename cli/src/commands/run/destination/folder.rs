@@ -1,10 +1,8 @@
 //! The opening of an output for each input, in a folder.
 
 use crate::commands::input_kinds;
-use crate::commands::run::destination::{
-    CONTINUE, Destination, NOTHING_LEFT, OpenedRun, begin_reports, emptying_error,
-};
-use crate::commands::run::plan::Plan;
+use crate::commands::run::destination::{CONTINUE, NOTHING_LEFT, OpenedRun, begin_reports, emptying_error};
+use crate::commands::run::plan::{Destination, Plan};
 use crate::engine::checkpoint::InputProgress;
 use crate::engine::folder::{self, OutputFolder};
 use crate::engine::sink::Sink;

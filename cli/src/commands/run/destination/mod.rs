@@ -6,7 +6,7 @@ mod in_place;
 
 use crate::commands::groups::{OpenReports, ReportTargets};
 use crate::commands::input_kinds;
-use crate::commands::run::plan::Plan;
+use crate::commands::run::plan::{Destination, DestinationKind, Plan};
 use crate::engine::checkpoint::Checkpoint;
 use crate::engine::sink::Sink;
 use crate::engine::work::Persistence;
@@ -14,7 +14,6 @@ use crate::error::Error;
 use crate::files::{self, NamedFile, is_standard};
 use crate::groups::records::RecordFile;
 use crate::input::inputs::{Input, Inputs};
-use crate::options::{GrowthOptions, OutputOptions, RunOptions};
 use crate::output::target::OutputTarget;
 use crate::replace::ReplacedFile;
 use crate::seen::SeenKeys;
@@ -28,23 +27,6 @@ const CONTINUE: &str = "continue that run with --resume, ";
 /// The reason why nothing is resumed.
 const NOTHING_LEFT: &str =
     "no run with this state was interrupted, so if one wrote it, nothing is left to do; otherwise ";
-
-/// The destination of lines, and the options of outputs.
-pub struct Destination {
-    pub kind: DestinationKind,
-    pub output: OutputOptions,
-    /// True if outputs may be emptied even if their lines are lost.
-    pub force: bool,
-}
-
-pub enum DestinationKind {
-    /// A file or standard output. `dupes` is the file for dropped lines, if they are written; "-" is standard output.
-    File { dupes: Option<PathBuf> },
-    /// A file of its own for each input in a folder, and perhaps a manifest of them.
-    Folder { path: PathBuf, manifest: Option<PathBuf>, in_order: bool },
-    /// A replacement of each input.
-    InPlace,
-}
 
 /// The parts of a run, opened.
 pub struct OpenedRun {
@@ -60,51 +42,6 @@ pub struct OpenedRun {
     pub replaced: Option<ReplacedFile>,
     /// The reports on groups and on test sets.
     pub reports: OpenReports,
-}
-
-impl Destination {
-    /// Returns the destination and the growth of a set that these options ask for.
-    pub fn from_options(run: RunOptions, dupes: Option<PathBuf>) -> (GrowthOptions, Self) {
-        let RunOptions { growth, output, output_dir, in_place, in_order, manifest, force, .. } = run;
-        let kind = match output_dir {
-            Some(path) => DestinationKind::Folder { path, manifest, in_order },
-            None if in_place => DestinationKind::InPlace,
-            None => DestinationKind::File { dupes },
-        };
-        (growth, Self { kind, output, force })
-    }
-
-    /// The file for dropped lines.
-    pub fn dupes(&self) -> Option<&Path> {
-        if let DestinationKind::File { dupes } = &self.kind { dupes.as_deref() } else { None }
-    }
-
-    /// The folder of outputs.
-    pub fn folder(&self) -> Option<&Path> {
-        if let DestinationKind::Folder { path, .. } = &self.kind { Some(path) } else { None }
-    }
-
-    /// The manifest of the folder.
-    pub fn manifest(&self) -> Option<&Path> {
-        if let DestinationKind::Folder { manifest, .. } = &self.kind { manifest.as_deref() } else { None }
-    }
-
-    /// True if lines of an input are to replace it.
-    pub fn replaces(&self, input: &Input) -> bool {
-        let output = self.output.file().map(NamedFile::from_path);
-        matches!(self.kind, DestinationKind::InPlace)
-            || output.is_some_and(|output| output.is_regular() && output.identity() == input.origin.identity())
-    }
-
-    /// True if inputs are read at the same time.
-    pub fn is_side_by_side(&self) -> bool {
-        matches!(self.kind, DestinationKind::Folder { in_order: false, .. })
-    }
-
-    /// True if lines are written to standard output.
-    pub fn is_standard_output(&self) -> bool {
-        matches!(self.kind, DestinationKind::File { .. }) && self.output.file().is_none()
-    }
 }
 
 impl Plan {
