@@ -1,13 +1,11 @@
 //! The removal of a filter from its servers.
 
 use crate::error::RedisFilterError;
-use crate::jobs::Commands;
 use crate::kinds::FilterKind;
 use crate::nodes::{Nodes, Transport};
 use crate::scan;
 use crate::shards::{Key, META, Shards};
 use crate::stage_chain;
-use redis::Value;
 
 /// The number of shards that are removed in one job.
 const DELETE_BATCH: usize = 1024;
@@ -34,17 +32,17 @@ pub(crate) async fn remove<T: Transport>(nodes: &mut Nodes<T>, name: &str, kind:
             {
                 listed = true;
                 while let (Ok((plan, _)), 0..2) = (stages.stage_plan(number), missing) {
-                    let removed = unlink(nodes, Shards::for_stage(name, number, plan, None).keys).await?;
+                    let removed = nodes.unlink(Shards::for_stage(name, number, plan, None).keys).await?;
                     (number, missing) = (number + 1, if removed { 0 } else { missing + 1 });
                     found |= removed;
                 }
             }
-            found |= unlink(nodes, stages).await?;
+            found |= nodes.unlink(stages).await?;
             if !listed {
                 // The numbers of its stages are unknown, if it has any.
                 match scan::keys(nodes, name).await {
                     Err(RedisFilterError::Denied { .. }) => {}
-                    keys => found |= unlink(nodes, keys?).await?,
+                    keys => found |= nodes.unlink(keys?).await?,
                 }
             }
             0
@@ -53,18 +51,11 @@ pub(crate) async fn remove<T: Transport>(nodes: &mut Nodes<T>, name: &str, kind:
     loop {
         let keys = (next..next + DELETE_BATCH).map(|shard| Key::new(name, shard));
         next += DELETE_BATCH;
-        let removed = unlink(nodes, keys).await?;
+        let removed = nodes.unlink(keys).await?;
         found |= removed;
         if !removed && next >= min_shards {
             break;
         }
     }
-    Ok(unlink(nodes, [Key::new(name, META)]).await? || found)
-}
-
-/// Removes keys. Returns true if one of them existed.
-pub(crate) async fn unlink<T: Transport>(nodes: &mut Nodes<T>, keys: impl IntoIterator<Item = Key>) -> Result<bool> {
-    let mut job = Commands::new(keys.into_iter().map(|key| (key.slot, key.command("UNLINK"))));
-    nodes.run(&mut job).await?;
-    Ok(job.answers.contains(&Value::Int(1)))
+    Ok(nodes.unlink([Key::new(name, META)]).await? || found)
 }

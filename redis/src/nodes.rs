@@ -2,9 +2,11 @@
 
 use crate::error::RedisFilterError;
 use crate::exchange::{Exchange, Job, NextStep, NodeAnswers, NodeCommands, unanswered};
+use crate::jobs::Commands;
 use crate::packed::CommandSink;
 use crate::sentinel::Sentinels;
 use crate::server::{CancelToken, RedisServer};
+use crate::shards::Key;
 use crate::topology::{Node, Topology, refusal};
 use redis::{Cmd, RedisResult, Value, cmd};
 use std::time::{Duration, Instant};
@@ -116,6 +118,13 @@ impl<T: Transport> Nodes<T> {
                 }
             }
         }
+    }
+
+    /// Removes keys. Returns true if one of them existed.
+    pub(crate) async fn unlink(&mut self, keys: impl IntoIterator<Item = Key>) -> Result<bool, RedisFilterError> {
+        let mut job = Commands::new(keys.into_iter().map(|key| (key.slot, key.command("UNLINK"))));
+        self.run(&mut job).await?;
+        Ok(job.answers.contains(&Value::Int(1)))
     }
 
     /// The nodes that take keys.

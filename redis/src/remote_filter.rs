@@ -1,7 +1,7 @@
 //! `RemoteFilter`: a filter on servers, over any transport. [`RedisBloomFilter`](crate::RedisBloomFilter) and
 //! `AsyncRedisBloomFilter` document its methods.
 
-use crate::delete::{remove, unlink};
+use crate::delete::remove;
 use crate::duplicates::DuplicateTracker;
 use crate::error::RedisFilterError;
 use crate::jobs::{Claims, Commands, PendingKeys, Queries};
@@ -323,7 +323,7 @@ impl<T: Transport> RemoteFilter<T> {
                 attempted.iter().for_each(|&i| seen[i] = false);
                 retries = attempted;
                 let keys = used.iter().map(|&shard| shards.keys[shard].clone());
-                unlink(nodes, keys).await?;
+                nodes.unlink(keys).await?;
             }
             if retries.is_empty() {
                 return Ok(());

@@ -6,7 +6,6 @@
 //! there is a later one, and a client that knows the later stage sees all valid claims in the earlier one.
 //! redis/DESIGN.md has the argument, and `models.rs` checks it.
 
-use crate::delete::unlink;
 use crate::error::RedisFilterError;
 use crate::jobs::Commands;
 use crate::kinds::{FilterKind, Stages, keys_with_slack};
@@ -390,7 +389,7 @@ impl StageChain {
             let left = chunk.iter().zip(&job.answers).filter(|(_, answer)| left(answer));
             let keys: Vec<Key> = left.map(|(&shard, _)| shards.keys[shard].clone()).collect();
             if !keys.is_empty() {
-                unlink(nodes, keys).await?;
+                nodes.unlink(keys).await?;
             }
         }
         Ok(())
