@@ -1,16 +1,16 @@
 //! `bloomline build`: builds a filter of lines in a file.
 
+use crate::commands::headers;
 use crate::commands::input_kinds;
 use crate::commands::scan::ScanOptions;
 use crate::engine::work::Work;
 use crate::error::{Error, Stop};
 use crate::file_lock::FileLock;
 use crate::files::{self, NamedFile};
-use crate::input::header;
 use crate::input::hints;
 use crate::input::inputs::{Input, Inputs};
 use crate::input::lines::ends::LineEnds;
-use crate::input::lines::{HashOptions, KeySource};
+use crate::input::lines::keys::{HashOptions, KeySource};
 use crate::input::table::TableOptions;
 use crate::key::KeyRule;
 use crate::messages::print;
@@ -44,7 +44,7 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
     hints::give(&[&inputs], reading.end(), &rule, options.quiet);
     if rule.depends_on_order() {
         let go_on = reading.on_error != OnError::Fail;
-        header::check_all(&mut [&mut inputs], reading.cut(format), header::BY_PLACE, go_on)?;
+        headers::check_all(&mut [&mut inputs], reading.cut(format), headers::BY_PLACE, go_on)?;
     }
     // If the number of lines is too low, they are read again, so that the file has one filter of the right size.
     let again: io::Result<Vec<Input>> = inputs.found.iter().map(Input::again).collect();

@@ -1,14 +1,14 @@
 //! `bloomline check`: prints the lines that are in a filter, like grep.
 
+use crate::commands::headers;
 use crate::commands::input_kinds;
 use crate::commands::scan::{self, ScanOptions};
 use crate::error::Error;
 use crate::files::{self, NamedFile};
-use crate::input::header;
 use crate::input::hints;
 use crate::input::inputs::Inputs;
 use crate::input::lines::ends::LineEnds;
-use crate::input::lines::{HashOptions, KeySource};
+use crate::input::lines::keys::{HashOptions, KeySource};
 use crate::input::table::TableOptions;
 use crate::messages::warn;
 use crate::options::CheckOptions;
@@ -36,8 +36,8 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
         input_kinds::check_one(&inputs)?;
     }
     if prints || rule.depends_on_order() {
-        let remedy = if prints { header::ONE } else { header::BY_PLACE };
-        header::check_all(&mut [&mut inputs], reading.cut(format), remedy, reading.on_error != OnError::Fail)?;
+        let remedy = if prints { headers::ONE } else { headers::BY_PLACE };
+        headers::check_all(&mut [&mut inputs], reading.cut(format), remedy, reading.on_error != OnError::Fail)?;
     }
     let besides: Vec<NamedFile> = besides().map(NamedFile::from_path).collect();
     let origins = inputs.found.iter().map(|input| &input.origin).chain(&besides);

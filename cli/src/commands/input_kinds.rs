@@ -4,8 +4,9 @@ use crate::coding::Coding;
 use crate::error::Error;
 use crate::files::cannot_open;
 use crate::groups::values::ValueProjection as Values;
+use crate::input::format_of;
 use crate::input::inputs::{Input, Inputs};
-use crate::input::lines::KeySource;
+use crate::input::lines::keys::KeySource;
 use crate::input::split::LineFormat;
 use crate::input::table::TableOptions;
 use crate::key::{KeyPart, KeyRule};
@@ -136,11 +137,11 @@ pub fn check_tables(
         let lines = inputs.kinds().0.filter(|_| write_options.filter);
         return lines.map_or(Ok(()), |lines| Err(of_rows("--column-filter", lines)));
     };
-    if let (Some(format), Some(compression)) = (table.table, write_options.compression) {
+    if let (Some(format), Some(compression)) = (format_of(table), write_options.compression) {
         format.check(compression).map_err(cannot_open(name(table)))?;
     }
     let mut first = None;
-    for (table, format) in inputs.found.iter().filter_map(|input| Some((input, input.table?))) {
+    for (table, format) in inputs.found.iter().filter_map(|input| Some((input, format_of(input)?))) {
         let reader = match format.open(table, 0, what, values) {
             Ok(reader) => reader,
             Err(source) if on_error == OnError::Fail => return Err(cannot_open(name(table))(source)),

@@ -3,6 +3,7 @@
 pub mod build;
 pub mod check;
 pub mod groups;
+mod headers;
 pub mod info;
 pub mod input_kinds;
 pub mod manual;

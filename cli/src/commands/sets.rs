@@ -3,6 +3,7 @@
 //! A first pass inserts the lines of OLD into a set in memory, as `build` does. A second one looks up the lines of NEW, as `check`
 //! does.
 
+use crate::commands::headers;
 use crate::commands::input_kinds::{self, TableRequirements};
 use crate::commands::scan::{self, ScanOptions};
 use crate::engine::events;
@@ -11,11 +12,10 @@ use crate::files::NamedFile;
 use crate::groups::values::ValueProjection as Values;
 use crate::input::estimate::SampleUnit;
 use crate::input::find::NamedPaths;
-use crate::input::header;
 use crate::input::hints;
 use crate::input::inputs::Inputs;
 use crate::input::lines::ends::LineEnds;
-use crate::input::lines::{HashOptions, KeySource};
+use crate::input::lines::keys::{HashOptions, KeySource};
 use crate::messages::{print, tell, warn};
 use crate::options::SetOptions;
 use crate::output::target::OutputTarget;
@@ -63,9 +63,9 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
     }
     let (cut, go_on) = (reading.cut(format), reading.on_error != OnError::Fail);
     if rule.depends_on_order() {
-        header::check_all(&mut [&mut old, &mut new], cut, header::BY_PLACE, go_on)?;
+        headers::check_all(&mut [&mut old, &mut new], cut, headers::BY_PLACE, go_on)?;
     } else if prints {
-        header::check_all(&mut [&mut new], cut, header::ONE, go_on)?;
+        headers::check_all(&mut [&mut new], cut, headers::ONE, go_on)?;
     }
     let second = options.exact.then(|| exact::second_hasher(size.seed()));
     let (key_name, what) = (&rule.name(), KeySource::Key(rule, second));

@@ -124,7 +124,7 @@ impl Job {
         let of_input = |input: &Input| JobInput {
             name: name(&whole(&input.path)),
             size: input.size,
-            plain_size: input.size.filter(|_| !input.is_compressed() && !input.is_table()),
+            plain_size: input.size.filter(|_| !input.is_compressed() && !input.is_table),
             modified: input.modified,
         };
         Self {

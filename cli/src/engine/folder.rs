@@ -157,7 +157,7 @@ pub fn outputs(
         let mut whole = path.join(full.strip_prefix(&base).unwrap_or(&full));
         let of_name = Compression::from_name(&whole)?;
         // A table is compressed column by column.
-        let compression = compression.filter(|_| !input.is_table()).unwrap_or(of_name);
+        let compression = compression.filter(|_| !input.is_table).unwrap_or(of_name);
         if compression.coding != of_name.coding {
             if of_name.coding != Coding::Plain {
                 whole.set_extension("");

@@ -2,8 +2,10 @@
 
 use crate::engine::checkpoint::Checkpoint;
 use crate::input::chunks::{ChunkConfig, Chunks};
+use crate::input::format_of;
 use crate::input::inputs::{Input, Inputs};
-use crate::input::lines::{HashOptions, KeySource, Lines};
+use crate::input::lines::Lines;
+use crate::input::lines::keys::{HashOptions, KeySource};
 use crate::input::position::Position;
 use crate::input::table::{Format, Table};
 use crate::key::KeyRule;
@@ -115,9 +117,9 @@ impl Shard {
     /// Resumes after the `gathered` part; `next` is the shard after it.
     pub fn new(number: usize, next: usize, input: Input, gathered: GatheredInput, cut: ChunkConfig) -> Self {
         let (path, size, is_compressed) = (input.path.clone(), input.size, input.is_compressed());
-        let is_table = input.is_table();
+        let is_table = input.is_table;
         let offset = gathered.position.offset;
-        let open = || match input.table {
+        let open = || match format_of(&input) {
             Some(format) => LineSource::Closed(format, input, offset),
             None => LineSource::Chunks(Chunks::new(input, offset, cut)),
         };
@@ -198,7 +200,7 @@ pub fn shards(inputs: Inputs, cut: ChunkConfig, start: Option<&Checkpoint>) -> V
         let (offset, lines) = (offset.max(reached.offset), lines.max(reached.lines).max(reached.counts.lines));
         let name = input.origin.name().into();
         let position =
-            if input.is_table() { Position::for_table(name, offset) } else { Position::new(name, offset, lines) };
+            if input.is_table { Position::for_table(name, offset) } else { Position::new(name, offset, lines) };
         GatheredInput { position, counts: reached.counts, ended, broken: reached.broken }
     };
     let gathered: Vec<GatheredInput> = inputs.found.iter().enumerate().map(gathered).collect();

@@ -2,7 +2,7 @@
 
 use crate::byte_scan::places;
 use crate::input::foreign;
-use crate::input::header::{self, ExpectedHeader};
+use crate::input::header::ExpectedHeader;
 use crate::input::inputs::{Input, OpenedInput};
 use crate::input::split::{LineFormat, RecordScanner};
 use crate::key::error::KeyError;
@@ -277,7 +277,7 @@ impl Chunks {
         if self.first {
             self.header = chunk.header().to_vec();
             if let Some(expected) = self.expected.as_ref().filter(|_| !self.header.is_empty()) {
-                let checked = header::check(expected, self.header_text(), &self.name, &format);
+                let checked = expected.check(self.header_text(), &self.name, &format);
                 checked.inspect_err(|_| self.contents = InputContents::Over)?;
             }
         }

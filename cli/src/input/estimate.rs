@@ -5,6 +5,7 @@ use crate::documents::DocumentBatch;
 use crate::documents::rule::DocumentRule;
 use crate::error::{Error, remedy};
 use crate::input::contents::{self, FileSource};
+use crate::input::format_of;
 use crate::input::inputs::Input;
 use bloomline::KeyHasher;
 use std::fs::File;
@@ -45,7 +46,7 @@ pub fn estimate_inputs(
 ) -> Result<Result<u64, String>, Error> {
     let compressed = inputs.iter().filter(|input| input.is_compressed()).count();
     let mut tables = 0;
-    let plain = inputs.iter().filter(|input| !input.is_compressed() && !input.is_table()).count();
+    let plain = inputs.iter().filter(|input| !input.is_compressed() && !input.is_table).count();
     let mut plain = Samples::new(plain, PLAIN);
     let mut compressed = Samples::new(compressed, COMPRESSED);
     for input in inputs {
@@ -55,7 +56,7 @@ pub fn estimate_inputs(
                 remedy(&source, "use --on-error to choose how to go on, or give the number of distinct lines with -n");
             Error::new(format!("cannot estimate how many lines {} has: {source}; {remedy}", input.origin.name()))
         };
-        if let Some(table) = input.table {
+        if let Some(table) = format_of(input) {
             match input.with_file(|file| table.measure(file, sampled.column())) {
                 Ok((rows, bytes)) => tables += sampled.of_rows(rows, bytes),
                 Err(_) if go_on => {}

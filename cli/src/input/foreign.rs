@@ -1,7 +1,6 @@
 //! Formats without lines, recognized by their first bytes or, if the bytes are not text, by the file name.
 
 use crate::coding::Coding;
-use crate::input::table;
 use flate2::{Decompress, FlushDecompress, Status};
 use std::io;
 use std::path::Path;
@@ -142,7 +141,7 @@ pub fn refused(format: &'static str) -> io::Error {
         "tar" => {
             "it is a tar archive, which contains files, not lines; unpack it, pipe its files in with `tar -xOf FILE |`, or"
         }
-        TABLE if table::FORMAT.is_some() => {
+        TABLE if cfg!(feature = "parquet") => {
             "it is Parquet, which is read only from files that are not compressed as a whole; name such a file, or"
         }
         TABLE => {

@@ -1,32 +1,12 @@
-//! Headers of inputs whose lines go to one output, which has one header, or whose keys depend on the order of columns.
+//! The header that an input must have, because it is that of other inputs.
 
-use crate::error::Error;
-use crate::files;
-use crate::input::chunks::{Chunk, ChunkConfig, Chunks};
-use crate::input::find;
-use crate::input::inputs::Inputs;
 use crate::input::split::LineFormat;
 use crate::key::fields::{FieldSplit, Spans};
 use std::io;
-use std::mem;
-use std::sync::{Arc, OnceLock};
-
-/// The number of bytes of an input that are read at once for its header.
-const PEEK: usize = 1 << 14;
+use std::sync::OnceLock;
 
 /// The maximum number of characters of a header in a message.
 const SHOWN: usize = 300;
-
-/// The end of the message for a key that depends on the order of columns.
-pub const BY_PLACE: &str =
-    "or name all fields of the key with -f NAME, because columns in another order are found only by name";
-
-/// The end of the message for one output.
-pub const ONE: &str = "because one output has one header";
-
-/// The end of the message for one output, if several outputs are possible.
-pub const ONE_OR_OWN: &str = "because one output has one header; with --output-dir or --in-place each input keeps its own, if -f \
-                               names the fields of the key";
 
 /// The header that inputs must have, once the first is known.
 pub struct ExpectedHeader {
@@ -44,65 +24,31 @@ struct FirstHeader {
     fields: Vec<Vec<u8>>,
 }
 
-/// Refuses inputs with different headers, or leaves them out with `go_on`. Headers of files are compared at once, headers of pipes
-/// when they are read.
-pub fn check_all(all: &mut [&mut Inputs], cut: ChunkConfig, remedy: &'static str, go_on: bool) -> Result<(), Error> {
-    if !cut.format.header || all.iter().map(|inputs| inputs.found.len()).sum::<usize>() < 2 {
-        return Ok(());
+impl ExpectedHeader {
+    /// Expects any header. `remedy` is the end of the message for a later one that differs.
+    pub fn new(remedy: &'static str) -> Self {
+        Self { first: OnceLock::new(), remedy }
     }
-    let (expected, mut is_known) = (Arc::new(ExpectedHeader { first: OnceLock::new(), remedy }), true);
-    for inputs in all {
-        check_each(inputs, cut, &expected, &mut is_known, go_on)?;
-    }
-    Ok(())
-}
 
-/// Checks the headers of some inputs. After a pipe, no header `is_known` to be the first.
-fn check_each(
-    inputs: &mut Inputs,
-    cut: ChunkConfig,
-    expected: &Arc<ExpectedHeader>,
-    is_known: &mut bool,
-    go_on: bool,
-) -> Result<(), Error> {
-    for mut input in mem::take(&mut inputs.found) {
-        input.header = Some(Arc::clone(expected));
-        *is_known &= input.size.is_some();
-        let peeked = |input| {
-            let mut chunks = Chunks::new(input, 0, ChunkConfig { size: PEEK.min(cut.size), ..cut });
-            chunks.fill(&mut Chunk::default()).map(|_| chunks.header_text().to_vec())
-        };
-        // Unreadable files are reported when they are read.
-        let header = if *is_known && !input.is_table() { input.peek(peeked).unwrap_or_default() } else { Vec::new() };
-        match check(expected, &header, input.origin.name(), &cut.format) {
-            Ok(()) => inputs.found.push(input),
-            Err(source) => {
-                let error = files::cannot_open(input.origin.name())(source);
-                find::leave_out(&mut inputs.left_out, error, go_on)?;
-            }
+    /// Refuses a header, without its end and byte order mark, that differs from the expected one. The first header becomes
+    /// the expected one. An empty input has no header.
+    pub fn check(&self, header: &[u8], name: &str, format: &LineFormat) -> io::Result<()> {
+        if header.is_empty() {
+            return Ok(());
         }
+        let line = header.strip_suffix(b"\r").unwrap_or(header);
+        let mut memory = Spans::default();
+        let fields = format.csv.and_then(|csv| FieldSplit::Csv(csv).fields(line, usize::MAX, &mut memory).ok());
+        let fields = fields.map_or_else(|| vec![line.to_vec()], |fields| fields.iter().map(<[u8]>::to_vec).collect());
+        let text = String::from_utf8_lossy(line).chars().take(SHOWN).collect();
+        let header = FirstHeader { name: name.to_owned(), text, fields };
+        let first = self.first.get_or_init(|| header.clone());
+        if header.fields == first.fields {
+            return Ok(());
+        }
+        let (header, FirstHeader { name: first, text: first_header, .. }, remedy) = (header.text, first, self.remedy);
+        Err(io::Error::other(format!(
+            "its header is {header:?}, but the header of {first} is {first_header:?}; give both the same header, {remedy}"
+        )))
     }
-    Ok(())
-}
-
-/// Refuses a header, without its end and byte order mark, that differs from the `expected` one. The first header becomes the
-/// expected one. An empty input has no header.
-pub fn check(expected: &ExpectedHeader, header: &[u8], name: &str, format: &LineFormat) -> io::Result<()> {
-    if header.is_empty() {
-        return Ok(());
-    }
-    let line = header.strip_suffix(b"\r").unwrap_or(header);
-    let mut memory = Spans::default();
-    let fields = format.csv.and_then(|csv| FieldSplit::Csv(csv).fields(line, usize::MAX, &mut memory).ok());
-    let fields = fields.map_or_else(|| vec![line.to_vec()], |fields| fields.iter().map(<[u8]>::to_vec).collect());
-    let text = String::from_utf8_lossy(line).chars().take(SHOWN).collect();
-    let header = FirstHeader { name: name.to_owned(), text, fields };
-    let first = expected.first.get_or_init(|| header.clone());
-    if header.fields == first.fields {
-        return Ok(());
-    }
-    let (header, FirstHeader { name: first, text: first_header, .. }, remedy) = (header.text, first, expected.remedy);
-    Err(io::Error::other(format!(
-        "its header is {header:?}, but the header of {first} is {first_header:?}; give both the same header, {remedy}"
-    )))
 }

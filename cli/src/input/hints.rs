@@ -19,7 +19,7 @@ const WARC: &[u8] = b"WARC/1.";
 /// Warns of the first file that does not fit the options, unless `quiet`.
 pub fn give(all: &[&Inputs], end: u8, rule: &KeyRule, quiet: bool) {
     let files = all.iter().flat_map(|inputs| &inputs.found);
-    let mut files = files.filter(|input| input.size.is_some() && !input.is_table()).take(if quiet { 0 } else { FILES });
+    let mut files = files.filter(|input| input.size.is_some() && !input.is_table).take(if quiet { 0 } else { FILES });
     if let Some(hint) = files.find_map(|input| of_input(input, end, rule)) {
         warn(&hint);
     }
@@ -63,7 +63,7 @@ pub fn check_replaced<'a>(
     end: u8,
     rule: Option<&KeyRule>,
 ) -> Result<(), Error> {
-    let mut files = inputs.filter(|input| input.size.is_some() && !input.is_table());
+    let mut files = inputs.filter(|input| input.size.is_some() && !input.is_table);
     // A file that cannot be read is reported when it is read.
     let hint =
         files.find_map(|input| input.peek(|again| of_records(again.open(0)?.contents, input, end, rule)).ok()?);

@@ -7,7 +7,6 @@ use crate::input::contents::{self, FileSource};
 use crate::input::find::{self, FoundFiles, NamedPaths};
 use crate::input::foreign;
 use crate::input::header::ExpectedHeader;
-use crate::input::table::{self, Format};
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
@@ -48,8 +47,8 @@ pub struct Input {
     pub size: Option<u64>,
     /// True for a regular file that is compressed by its first bytes.
     compressed: bool,
-    /// The format of a table, which has rows instead of lines.
-    pub table: Option<&'static dyn Format>,
+    /// True for a table, which has rows instead of lines.
+    pub is_table: bool,
     /// The time of the last change since 1970, if the system reports it.
     pub modified: Option<Duration>,
     /// The end of lines, if formats without lines are refused.
@@ -91,7 +90,7 @@ impl Inputs {
 
     /// Returns the first input with lines, and the first table.
     pub fn kinds(&self) -> (Option<&Input>, Option<&Input>) {
-        (self.found.iter().find(|input| !input.is_table()), self.found.iter().find(|input| input.is_table()))
+        (self.found.iter().find(|input| !input.is_table), self.found.iter().find(|input| input.is_table))
     }
 
     /// Returns these inputs, and the same inputs to be read again after them. Inputs that can be read only once are copied as they
@@ -168,19 +167,19 @@ impl Input {
             let coding = Coding::from_head(head);
             let plain_end = line_end.filter(|_| coding == Coding::Plain);
             let format = plain_end.and_then(|end| foreign::detect_file(&path, head, end));
-            let table = table::FORMAT.filter(|_| format == Some(foreign::TABLE));
-            if let (None, Some(format)) = (table, format) {
+            let is_table = cfg!(feature = "parquet") && format == Some(foreign::TABLE);
+            if let (false, Some(format)) = (is_table, format) {
                 return Err(foreign::refused(format));
             }
-            Ok((file, metadata, coding != Coding::Plain, table))
+            Ok((file, metadata, coding != Coding::Plain, is_table))
         };
-        let (file, metadata, compressed, table) = open().map_err(files::cannot_open(&files::input_name(&path)))?;
+        let (file, metadata, compressed, is_table) = open().map_err(files::cannot_open(&files::input_name(&path)))?;
         let file = (!metadata.is_file() || stdin).then(|| (file.into(), None));
         let origin = NamedFile::new(files::input_name(&path), &metadata);
         let size = origin.is_regular().then_some(metadata.len());
         let modified = modified(&metadata);
         let (header, copy, read) = (None, None, read.clone());
-        Ok(Self { origin, path, file, size, compressed, table, modified, line_end, header, read, copy })
+        Ok(Self { origin, path, file, size, compressed, is_table, modified, line_end, header, read, copy })
     }
 
     /// Returns the same input, to be read again after this one. It must be a regular file.
@@ -222,11 +221,6 @@ impl Input {
     /// True for a compressed file, which takes a core to read. Standard input does not count.
     pub fn is_compressed(&self) -> bool {
         self.compressed && self.file.is_none()
-    }
-
-    /// True for a table, which has rows instead of lines.
-    pub fn is_table(&self) -> bool {
-        self.table.is_some()
     }
 
     /// Opens the input at the byte `start` of its contents.

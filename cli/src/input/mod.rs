@@ -16,3 +16,17 @@ mod parquet;
 pub mod position;
 pub mod split;
 pub mod table;
+
+use inputs::Input;
+use table::Format;
+
+/// The format of tables, if this build has one.
+#[cfg(feature = "parquet")]
+pub const FORMAT: Option<&dyn Format> = Some(&parquet::Parquet);
+#[cfg(not(feature = "parquet"))]
+pub const FORMAT: Option<&dyn Format> = None;
+
+/// Returns the format of an input that is a table.
+pub fn format_of(input: &Input) -> Option<&'static dyn Format> {
+    FORMAT.filter(|_| input.is_table)
+}

@@ -9,10 +9,7 @@ use crate::encode::Compression;
 use crate::error::Error;
 use crate::groups::values::ValueProjection as Values;
 use crate::input::inputs::Input;
-use crate::input::lines::keys::Keys;
-use crate::input::lines::{HashOptions, KeySource};
-#[cfg(feature = "parquet")]
-use crate::input::parquet::Parquet;
+use crate::input::lines::keys::{HashOptions, KeySource, Keys};
 use crate::key::{KeyRule, KeyScratch, Values as Row};
 use bloomline::KeyHasher;
 use serde::{Deserialize, Serialize};
@@ -21,11 +18,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// The format of tables, if this build has one.
-#[cfg(feature = "parquet")]
-pub const FORMAT: Option<&dyn Format> = Some(&Parquet);
-#[cfg(not(feature = "parquet"))]
-pub const FORMAT: Option<&dyn Format> = None;
+/// The column, or the JSON member, with the number of occurrences.
+pub const COUNT: &str = "count";
 
 /// A format of tables.
 pub trait Format: Sync {

@@ -4,7 +4,7 @@ use crate::documents::MEMBER;
 use crate::documents::rule::DocumentRule;
 use crate::files::is_standard;
 use crate::groups::choice::KeepPolicy;
-use crate::input::lines::COUNT;
+use crate::input::table::COUNT;
 use crate::key::json::Pointer;
 use crate::options::dedup::RunOptions;
 use crate::options::filter::{SizeOptions, WhenFull};

@@ -5,7 +5,8 @@ use crate::encode::Compression;
 use crate::error::Error;
 use crate::file_lock::{self, try_lock};
 use crate::files::{self, NamedFile, cannot_write};
-use crate::input::table::{self, Saved};
+use crate::input::FORMAT;
+use crate::input::table::Saved;
 use crate::output::Output;
 use crate::output::atomic_file::AtomicFile;
 use crate::write_watchdog::WatchedFile;
@@ -138,7 +139,7 @@ impl OutputTarget {
             let begun = file.set_len(length).and_then(|()| file.seek(io::SeekFrom::Start(length)));
             begun.map_err(cannot_write(&name))?;
         }
-        let table = table.zip(table::FORMAT).map(|(saved, format)| format.resume(saved, length)).transpose();
+        let table = table.zip(FORMAT).map(|(saved, format)| format.resume(saved, length)).transpose();
         let table = table.map_err(cannot_write(&name))?;
         self.made = None;
         let path = self.path.take();

@@ -11,7 +11,7 @@ use crate::error::Stop;
 use crate::files;
 use crate::input::estimate::SampleUnit;
 use crate::input::inputs::{Input, Inputs};
-use crate::input::lines::{HashOptions, KeySource};
+use crate::input::lines::keys::{HashOptions, KeySource};
 use crate::input::split::LineFormat;
 use crate::input::table::TableOptions;
 use crate::seen::run_stats::RunStats;

@@ -14,7 +14,7 @@ use crate::groups::near::candidate_documents::GramCollector;
 use crate::groups::near::clusters::Clusters;
 use crate::groups::records::RecordFile;
 use crate::input::inputs::Inputs;
-use crate::input::lines::KeySource;
+use crate::input::lines::keys::KeySource;
 use crate::seen::run_stats::RunStats;
 use crate::seen::{SeenKeys, SharedSeenKeys};
 use crate::signals;

@@ -7,6 +7,7 @@ mod memory;
 pub mod plan;
 
 use crate::commands::groups::GroupRequest;
+use crate::commands::headers;
 use crate::commands::input_kinds::{self, TableRequirements};
 use crate::commands::run::decontaminate::IndexedTests;
 use crate::commands::run::destination::OpenedRun;
@@ -24,10 +25,11 @@ use crate::engine::shard::shards;
 use crate::engine::work::Work;
 use crate::error::{Error, Stop};
 use crate::groups::values::ValueProjection as Values;
-use crate::input::header;
 use crate::input::hints;
 use crate::input::inputs::Inputs;
-use crate::input::lines::{COUNT, KeySource, Prefix};
+use crate::input::lines::Prefix;
+use crate::input::lines::keys::KeySource;
+use crate::input::table::COUNT;
 use crate::key::KeyRule;
 use crate::messages::{print, warn};
 use crate::output::atomic_file;
@@ -71,8 +73,8 @@ impl Plan {
             input_kinds::check_one(&inputs)?;
         }
         if has_one_output || keys.what.rule().is_some_and(KeyRule::depends_on_order) {
-            let remedy = if has_one_output { header::ONE_OR_OWN } else { header::BY_PLACE };
-            header::check_all(&mut [&mut inputs], reading.cut(keys.format), remedy, go_on)?;
+            let remedy = if has_one_output { headers::ONE_OR_OWN } else { headers::BY_PLACE };
+            headers::check_all(&mut [&mut inputs], reading.cut(keys.format), remedy, go_on)?;
         }
         Ok((inputs, tests))
     }

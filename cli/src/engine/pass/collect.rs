@@ -3,7 +3,8 @@
 use crate::engine::pass::{Pass, RunConfig};
 use crate::error::Error;
 use crate::groups::near::candidate_documents::{CandidateDocuments, GramCollector};
-use crate::input::lines::{HashOptions, Lines};
+use crate::input::lines::Lines;
+use crate::input::lines::keys::HashOptions;
 use crate::seen::Claimed;
 use crate::unpoisoned::locked;
 use std::sync::Mutex;

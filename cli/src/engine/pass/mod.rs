@@ -11,7 +11,8 @@ pub mod search_tests;
 
 use crate::engine::sink::PrintOptions;
 use crate::error::Error;
-use crate::input::lines::{HashOptions, Lines};
+use crate::input::lines::Lines;
+use crate::input::lines::keys::HashOptions;
 use crate::seen::Claimed;
 use crate::values::OnError;
 

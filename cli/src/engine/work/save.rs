@@ -8,7 +8,7 @@ use crate::engine::shard::Shard;
 use crate::engine::sink::{InputOutput, Sink};
 use crate::engine::work::{Persistence, Work};
 use crate::error::Error;
-use crate::input::lines::KeySource;
+use crate::input::lines::keys::KeySource;
 use crate::unpoisoned::locked;
 use std::path::Path;
 use std::sync::RwLockWriteGuard;

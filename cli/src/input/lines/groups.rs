@@ -5,22 +5,15 @@ use crate::error::Error;
 use crate::groups::decisions::{Decisions, LineVerdict};
 use crate::groups::near::candidate_documents::GramCollector;
 use crate::groups::records::RecordFile;
-use crate::input::lines::keys::Keys;
+use crate::input::lines::keys::{HashOptions, KeySource, Keys};
 use crate::input::lines::skip::SkipReason;
-use crate::input::lines::{HashOptions, KeySource, Lines};
+use crate::input::lines::{Lines, Sets};
 use crate::key::json::Pointer;
 use crate::values::OnError;
 use bloomline_text::Document;
 use bloomline_text::near::Near;
 use std::io;
 use std::mem;
-
-/// Sets of grams, concatenated, and the end of each.
-#[derive(Default)]
-pub(super) struct Sets {
-    grams: Vec<u64>,
-    ends: Vec<usize>,
-}
 
 impl Lines {
     /// Inserts the bands of all documents with marks, in order. `insert` returns the number of new bands, and sets a flag for each.

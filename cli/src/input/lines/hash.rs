@@ -1,8 +1,9 @@
 //! The hashes of the keys of lines and rows, or of their documents.
 
+use crate::input::lines::Lines;
 use crate::input::lines::ends::LineEndKinds;
+use crate::input::lines::keys::{HashOptions, KeySource};
 use crate::input::lines::skip::SkipReason;
-use crate::input::lines::{HashOptions, KeySource, Lines};
 use crate::input::table::Rows;
 use crate::key::error::KeyError;
 use crate::values::OnError;

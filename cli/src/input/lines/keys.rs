@@ -1,11 +1,56 @@
-//! The hashes of the keys of lines.
+//! The keys of lines: what is hashed of a line, and the hashes.
 
 use crate::documents::DocumentBatch;
 use crate::documents::rule::DocumentRule;
+use crate::groups::values::ValueProjection as Values;
+use crate::input::lines::ends::LineEnds;
 use crate::input::lines::skip::SkipReason;
+use crate::input::split::LineFormat;
+use crate::key::KeyRule;
 use crate::key::error::KeyError;
 use crate::values::OnError;
 use bloomline::KeyHasher;
+use std::sync::Arc;
+
+/// The options for hashing lines.
+#[derive(Clone)]
+pub struct HashOptions {
+    pub format: LineFormat,
+    /// The filter's hasher.
+    pub hasher: KeyHasher,
+    /// The part of a line that is hashed.
+    pub what: KeySource,
+    /// The treatment of a line with a null in its key, if nulls are excluded.
+    pub nulls: OnError,
+    /// The other values to read of lines.
+    pub values: Values,
+    /// The line ends of the keys, for a warning if there are two kinds.
+    pub ends: Arc<LineEnds>,
+}
+
+impl HashOptions {
+    /// Hashes keys and reads no other values.
+    pub fn for_keys(hasher: &KeyHasher, format: LineFormat, what: KeySource, nulls: OnError) -> Self {
+        let (hasher, values, ends) = (hasher.clone(), Values::default(), Arc::default());
+        Self { format, hasher, what, nulls, values, ends }
+    }
+}
+
+/// The part of a line that is hashed.
+#[derive(Clone)]
+pub enum KeySource {
+    /// The key; with a second hasher, fingerprints too.
+    Key(KeyRule, Option<KeyHasher>),
+    /// The keys of its document. If lines without a document are failures, nothing is hashed after the first.
+    Document(DocumentRule, OnError),
+}
+
+impl KeySource {
+    /// Returns the rule for keys; `None` for documents.
+    pub fn rule(&self) -> Option<&KeyRule> {
+        if let Self::Key(rule, _) = self { Some(rule) } else { None }
+    }
+}
 
 /// The keys of lines.
 #[derive(Default)]

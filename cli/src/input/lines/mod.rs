@@ -10,18 +10,14 @@ mod skip;
 use crate::documents::rule::DocumentRule;
 use crate::documents::{DocumentBatch, UnitCounts};
 use crate::error::Error;
-use crate::groups::values::{FoundValues, ValueProjection as Values};
+use crate::groups::values::FoundValues;
 use crate::input::chunks::{Chunk, Chunks};
-use crate::input::lines::ends::LineEnds;
-use crate::input::lines::groups::Sets;
 use crate::input::lines::keys::Keys;
 use crate::input::lines::skip::SkipReason;
-use crate::input::split::LineFormat;
 use crate::input::table::Rows;
 use crate::key::error::KeyError;
 use crate::key::{KeyRule, KeyScratch};
 use crate::values::OnError;
-use bloomline::KeyHasher;
 use bloomline_text::Set;
 use std::io;
 use std::mem;
@@ -53,6 +49,13 @@ pub struct Lines {
     scratch: KeyScratch,
 }
 
+/// Sets of grams, concatenated, and the end of each.
+#[derive(Default)]
+struct Sets {
+    grams: Vec<u64>,
+    ends: Vec<usize>,
+}
+
 /// The numbers of lines without a key.
 #[derive(Default)]
 pub struct SkipCounts {
@@ -62,9 +65,6 @@ pub struct SkipCounts {
     /// Blank lines, which are skipped.
     pub blank: usize,
 }
-
-/// The column, or the JSON member, with the number of occurrences.
-pub const COUNT: &str = "count";
 
 /// The prefix of a printed line.
 #[derive(Clone, Copy, PartialEq)]
@@ -76,46 +76,6 @@ pub enum Prefix {
     Count,
     /// Nothing: the number is a member at the end of the line.
     Member,
-}
-
-/// The options for hashing lines.
-#[derive(Clone)]
-pub struct HashOptions {
-    pub format: LineFormat,
-    /// The filter's hasher.
-    pub hasher: KeyHasher,
-    /// The part of a line that is hashed.
-    pub what: KeySource,
-    /// The treatment of a line with a null in its key, if nulls are excluded.
-    pub nulls: OnError,
-    /// The other values to read of lines.
-    pub values: Values,
-    /// The line ends of the keys, for a warning if there are two kinds.
-    pub ends: Arc<LineEnds>,
-}
-
-impl HashOptions {
-    /// Hashes keys and reads no other values.
-    pub fn for_keys(hasher: &KeyHasher, format: LineFormat, what: KeySource, nulls: OnError) -> Self {
-        let (hasher, values, ends) = (hasher.clone(), Values::default(), Arc::default());
-        Self { format, hasher, what, nulls, values, ends }
-    }
-}
-
-/// The part of a line that is hashed.
-#[derive(Clone)]
-pub enum KeySource {
-    /// The key; with a second hasher, fingerprints too.
-    Key(KeyRule, Option<KeyHasher>),
-    /// The keys of its document. If lines without a document are failures, nothing is hashed after the first.
-    Document(DocumentRule, OnError),
-}
-
-impl KeySource {
-    /// Returns the rule for keys; `None` for documents.
-    pub fn rule(&self) -> Option<&KeyRule> {
-        if let Self::Key(rule, _) = self { Some(rule) } else { None }
-    }
 }
 
 impl Lines {

@@ -1,8 +1,8 @@
 //! Printing of lines, with their prefixes.
 
 use crate::input::chunks::BYTE_ORDER_MARK;
-use crate::input::lines::{COUNT, Lines, Prefix};
-use crate::input::table::{Encode, TableOptions};
+use crate::input::lines::{Lines, Prefix};
+use crate::input::table::{COUNT, Encode, TableOptions};
 use crate::key::json::members;
 use crate::values::LineEnd;
 use memchr::memmem;

@@ -118,7 +118,7 @@ impl Plan {
         let input = inputs.iter().find(|input| input.origin.identity() == output.identity());
         let lost = || files::overwrites(&files::name(path), &files::name(named));
         let input = input.ok_or_else(lost)?;
-        ReplacedFile::new(path, input, self.destination.output.compress.filter(|_| !input.is_table())).map(Some)
+        ReplacedFile::new(path, input, self.destination.output.compress.filter(|_| !input.is_table)).map(Some)
     }
 
     /// Opens the outputs. None of them may be the state, another output, or an input that it does not replace.

@@ -7,7 +7,7 @@ use crate::engine::work::Persistence;
 use crate::error::Error;
 use crate::files::{FileId, NamedFile};
 use crate::input::inputs::Input;
-use crate::input::lines::KeySource;
+use crate::input::lines::keys::KeySource;
 use crate::replace::ReplacedFile;
 use crate::seen::set::KeySet;
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ impl Plan {
         let output = &self.destination.output;
         let annotates = matches!(&self.keys.what, KeySource::Document(rule, _) if rule.annotate);
         for (shard, input) in inputs.iter().enumerate() {
-            let replaced = ReplacedFile::new(&input.path, input, output.compress.filter(|_| !input.is_table()))?;
+            let replaced = ReplacedFile::new(&input.path, input, output.compress.filter(|_| !input.is_table))?;
             input.origin.check_apart(&besides, [])?;
             // The second time, all its lines would be duplicates.
             if let Some(first) = input.origin.identity().and_then(|identity| known.insert(identity, input)) {
@@ -34,7 +34,7 @@ impl Plan {
             let anew = annotates
                 || output.compress.is_some()
                 || self.print.eol.is_some()
-                || input.is_table() && output.column_filter;
+                || input.is_table && output.column_filter;
             sinks.push(Sink::in_place(shard, replaced, anew));
         }
         let reports = self.report_targets(inputs, &[])?;

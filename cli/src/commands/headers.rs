@@ -1,0 +1,65 @@
+//! The check that inputs have the same header, if their lines go to one output, or if their keys depend on the order of columns.
+
+use crate::error::Error;
+use crate::files;
+use crate::input::chunks::{Chunk, ChunkConfig, Chunks};
+use crate::input::find;
+use crate::input::header::ExpectedHeader;
+use crate::input::inputs::Inputs;
+use std::mem;
+use std::sync::Arc;
+
+/// The number of bytes of an input that are read at once for its header.
+const PEEK: usize = 1 << 14;
+
+/// The end of the message for a key that depends on the order of columns.
+pub const BY_PLACE: &str =
+    "or name all fields of the key with -f NAME, because columns in another order are found only by name";
+
+/// The end of the message for one output.
+pub const ONE: &str = "because one output has one header";
+
+/// The end of the message for one output, if several outputs are possible.
+pub const ONE_OR_OWN: &str = "because one output has one header; with --output-dir or --in-place each input keeps its own, if -f \
+                               names the fields of the key";
+
+/// Refuses inputs with different headers, or leaves them out with `go_on`. Headers of files are compared at once, headers of pipes
+/// when they are read.
+pub fn check_all(all: &mut [&mut Inputs], cut: ChunkConfig, remedy: &'static str, go_on: bool) -> Result<(), Error> {
+    if !cut.format.header || all.iter().map(|inputs| inputs.found.len()).sum::<usize>() < 2 {
+        return Ok(());
+    }
+    let (expected, mut is_known) = (Arc::new(ExpectedHeader::new(remedy)), true);
+    for inputs in all {
+        check_each(inputs, cut, &expected, &mut is_known, go_on)?;
+    }
+    Ok(())
+}
+
+/// Checks the headers of some inputs. After a pipe, no header `is_known` to be the first.
+fn check_each(
+    inputs: &mut Inputs,
+    cut: ChunkConfig,
+    expected: &Arc<ExpectedHeader>,
+    is_known: &mut bool,
+    go_on: bool,
+) -> Result<(), Error> {
+    for mut input in mem::take(&mut inputs.found) {
+        input.header = Some(Arc::clone(expected));
+        *is_known &= input.size.is_some();
+        let peeked = |input| {
+            let mut chunks = Chunks::new(input, 0, ChunkConfig { size: PEEK.min(cut.size), ..cut });
+            chunks.fill(&mut Chunk::default()).map(|_| chunks.header_text().to_vec())
+        };
+        // Unreadable files are reported when they are read.
+        let header = if *is_known && !input.is_table { input.peek(peeked).unwrap_or_default() } else { Vec::new() };
+        match expected.check(&header, input.origin.name(), &cut.format) {
+            Ok(()) => inputs.found.push(input),
+            Err(source) => {
+                let error = files::cannot_open(input.origin.name())(source);
+                find::leave_out(&mut inputs.left_out, error, go_on)?;
+            }
+        }
+    }
+    Ok(())
+}
