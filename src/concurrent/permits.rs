@@ -41,12 +41,12 @@ impl PermitCounter {
         (packed == Self::pack(epoch, count)).then_some(count)
     }
 
-    /// Takes as many permits as `some` returns for those there are, at most all of them, and returns their number.
-    fn acquire(&self, epoch: u64, some: impl Fn(u64) -> u64) -> u64 {
+    /// Takes as many permits as `requested` returns for the number of available ones, at most all of them. Returns their number.
+    fn acquire(&self, epoch: u64, requested: impl Fn(u64) -> u64) -> u64 {
         let mut taken = 0;
         // Relaxed, as most here: a counter orders nothing but itself.
         _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |packed| {
-            taken = Self::count_in(packed, epoch).map_or(0, |count| some(count).min(count));
+            taken = Self::count_in(packed, epoch).map_or(0, |count| requested(count).min(count));
             (taken > 0).then(|| packed - taken)
         });
         taken
@@ -150,7 +150,7 @@ impl Permits {
                 stripe.set(THREADS.fetch_add(1, Ordering::Relaxed) % STRIPES);
                 stripe.get()
             }
-            known => known,
+            stripe => stripe,
         });
         &stripes[stripe]
     }

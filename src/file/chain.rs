@@ -67,12 +67,13 @@ impl ChainKind for Scalable {
     fn check(chain: &ChainSpec, parts: u32) -> Result<(), FileErrorKind> {
         let merged = chain.merged as u64;
         check("merged", merged, merged < MAX_MERGED as u64, "0 to 255")?;
-        let own = u64::from(parts).checked_sub(merged).filter(|own| (1..=MAX_STAGES as u64).contains(own));
-        check(Self::PARTS_FIELD, parts.into(), own.is_some(), "1 to 64 and those that are merged")?;
+        let own_parts =
+            u64::from(parts).checked_sub(merged).filter(|own_parts| (1..=MAX_STAGES as u64).contains(own_parts));
+        check(Self::PARTS_FIELD, parts.into(), own_parts.is_some(), "1 to 64 and those that are merged")?;
         // A stage is only begun for a key.
-        let keys = u64::from(own > Some(1))..=chain.growth().capacity(parts as usize - 1);
-        let good = keys.contains(&chain.last_len);
-        check("last", chain.last_len, good, "1 (0 in the first stage) to what the stage takes")?;
+        let keys = u64::from(own_parts > Some(1))..=chain.growth().capacity(parts as usize - 1);
+        let is_valid = keys.contains(&chain.last_len);
+        check("last", chain.last_len, is_valid, "1 (0 in the first stage) to what the stage takes")?;
         check("reserved", (!chain.rotate_when_full).into(), chain.rotate_when_full, "0")
     }
 
@@ -226,7 +227,7 @@ fn read_part<K: ChainKind>(
             given.unwrap_or_default()
         }
     };
-    let good = fpr::rate(blocks, probes, keys) <= max * (1.0 + ROUNDING);
-    check("blocks", blocks, good, "as many as keep the rate of the part with its keys")?;
+    let is_valid = fpr::rate(blocks, probes, keys) <= max * (1.0 + ROUNDING);
+    check("blocks", blocks, is_valid, "as many as keep the rate of the part with its keys")?;
     stream::read_body(body, part_header, len_verified)
 }

@@ -211,7 +211,12 @@ impl Error for FileErrorKind {
     }
 }
 
-/// Returns an error that names the field, unless its value is `good`.
-pub(super) fn check(field: &'static str, value: u64, good: bool, allowed: &'static str) -> Result<(), FileErrorKind> {
-    if good { Ok(()) } else { Err(FileErrorKind::Field { field, value, allowed }) }
+/// Returns an error that names the field, unless its value `is_valid`.
+pub(super) fn check(
+    field: &'static str,
+    value: u64,
+    is_valid: bool,
+    allowed: &'static str,
+) -> Result<(), FileErrorKind> {
+    if is_valid { Ok(()) } else { Err(FileErrorKind::Field { field, value, allowed }) }
 }

@@ -52,13 +52,13 @@ pub(super) fn complete_header(mut header: [u8; HEADER_BYTES], magic: Magic) -> [
 }
 
 /// Checks a header that [`complete_header`] made with this magic. `header` is shorter than [`HEADER_BYTES`] if the data are.
-pub(super) fn verify_header(header: &[u8], wanted: Magic) -> Result<&[u8; HEADER_BYTES], FileErrorKind> {
+pub(super) fn verify_header(header: &[u8], expected: Magic) -> Result<&[u8; HEADER_BYTES], FileErrorKind> {
     let starts_with = |magic: &Magic| header.iter().zip(magic).all(|(byte, expected)| byte == expected);
-    if !starts_with(&wanted) {
+    if !starts_with(&expected) {
         return Err(match [FILTER_MAGIC, SCALABLE_MAGIC, ROTATING_MAGIC].into_iter().find(starts_with) {
             Some(SCALABLE_MAGIC) => FileErrorKind::Scalable,
             Some(ROTATING_MAGIC) => FileErrorKind::Rotating,
-            Some(_) if wanted == ROTATING_MAGIC => FileErrorKind::NotRotating,
+            Some(_) if expected == ROTATING_MAGIC => FileErrorKind::NotRotating,
             Some(_) => FileErrorKind::NotScalable,
             None => FileErrorKind::NotBloomline,
         });
@@ -104,35 +104,35 @@ pub(super) fn file_bytes(fields: usize, params: &FilterParams) -> u64 {
 
 /// Decodes the header of a filter of this layout, and checks that this machine and this build can read it. `header` is shorter
 /// than [`HEADER_BYTES`] if the data are.
-pub(crate) fn decode(wanted: &'static LayoutInfo, header: &[u8]) -> Result<FilterHeader, FileErrorKind> {
+pub(crate) fn decode(layout_info: &'static LayoutInfo, header: &[u8]) -> Result<FilterHeader, FileErrorKind> {
     let header = verify_header(header, FILTER_MAGIC)?;
     let (layout, probes) = (u32_at(header, 12) & 0xFFFF, u32_at(header, 12) >> 16);
     let (blocks, seed) = (u64_at(header, 16), u64_at(header, 24));
     let (units, fields, reserved) = (u64_at(header, 40), u32_at(header, 48), u32_at(header, 52));
-    if layout != u32::from(wanted.id) {
+    if layout != u32::from(layout_info.id) {
         return Err(match ALL.iter().find(|known| u32::from(known.id) == layout) {
-            Some(found) => FileErrorKind::OtherLayout { found: found.name, wanted: wanted.name },
+            Some(found) => FileErrorKind::OtherLayout { found: found.name, wanted: layout_info.name },
             None => FileErrorKind::Field { field: "layout", value: layout.into(), allowed: "1 to 6" },
         });
     }
-    check("probes", probes.into(), wanted.probes.contains(&probes), wanted.allowed)?;
+    check("probes", probes.into(), layout_info.probes.contains(&probes), layout_info.allowed)?;
     check("blocks", blocks, (1..BLOCKS_LIMIT).contains(&blocks), "at least 1 and below 2^57")?;
-    if wanted.has_units {
-        let good = wanted.blocks(units) == blocks && units <= wanted.max_units;
-        check("units", units, good, "the number that fills the blocks, and at most 2^32 for a split block")?;
+    if layout_info.has_units {
+        let is_valid = layout_info.blocks(units) == blocks && units <= layout_info.max_units;
+        check("units", units, is_valid, "the number that fills the blocks, and at most 2^32 for a split block")?;
     } else {
         check("units", units, units == 0, "0")?;
     }
-    let good = fields as usize <= fields::MAX_FIELD_BYTES && (fields as usize).is_multiple_of(BLOCK_BYTES);
-    check("fields", fields.into(), good, "a multiple of 64, at most 65536")?;
+    let is_valid = fields as usize <= fields::MAX_FIELD_BYTES && (fields as usize).is_multiple_of(BLOCK_BYTES);
+    check("fields", fields.into(), is_valid, "a multiple of 64, at most 65536")?;
     check("reserved", reserved.into(), reserved == 0, "0")?;
-    check("seed", seed, seed == 0 || wanted.id != SPLIT_BLOCK.id, "0 for a split block")?;
+    check("seed", seed, seed == 0 || layout_info.id != SPLIT_BLOCK.id, "0 for a split block")?;
     let hasher = KeyHasher::new(seed);
     if hasher.golden() != u64_at(header, 32) {
         return Err(FileErrorKind::OtherHash);
     }
     let bytes = blocks * BLOCK_BYTES as u64;
-    let units = if wanted.has_units { units } else { blocks };
+    let units = if layout_info.has_units { units } else { blocks };
     let blocks = usize::try_from(blocks).ok().filter(|&blocks| blocks <= MAX_BLOCKS);
     let blocks = blocks.ok_or(FileErrorKind::OutOfMemory { bytes })?;
     let params = FilterParams { units, ..FilterParams::new(blocks, probes, seed, AvailableKernel::detect()) };

@@ -182,13 +182,13 @@ mod tests {
 
     #[test]
     fn a_failed_save_leaves_the_file_as_it_was() {
-        let home = tempfile::tempdir().unwrap();
-        let target = home.path().join("name");
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("name");
         fs::write(&target, "old").unwrap();
         let failed = save_file(&target, |_| Err(io::ErrorKind::StorageFull.into())).unwrap_err();
         assert_eq!(failed.kind(), io::ErrorKind::StorageFull);
         assert_eq!(fs::read(&target).unwrap(), b"old");
-        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         let names: std::collections::HashSet<String> = (0..100).map(|_| random_name()).collect();
         assert!(names.len() > 98, "random");
     }
@@ -199,11 +199,11 @@ mod tests {
         assert_eq!(folder(Path::new("a/b/name")), Path::new("a/b"));
         assert_eq!(folder(Path::new("/name")), Path::new("/"));
 
-        let home = tempfile::tempdir().unwrap();
-        let target = home.path().join("name");
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("name");
         save_file(&target, |_| {
             let found = unfinished_saves(&target)?;
-            assert_eq!(found.iter().map(|path| path.parent()).collect::<Vec<_>>(), [Some(home.path())]);
+            assert_eq!(found.iter().map(|path| path.parent()).collect::<Vec<_>>(), [Some(folder.path())]);
             Ok(())
         })
         .unwrap();

@@ -137,8 +137,8 @@ pub(crate) fn read(
     let mut body = BodyReader { reader, have, want: header.file_bytes() };
     let decoded = read_body(&mut body, header, length.is_some())?;
     let units = decoded.params.units;
-    let good = ends_with_units(layout, units, &decoded.blocks);
-    check("units", units, good, "as many as reach to the last bit that is set")?;
+    let is_valid = ends_with_units(layout, units, &decoded.blocks);
+    check("units", units, is_valid, "as many as reach to the last bit that is set")?;
     Ok(decoded)
 }
 

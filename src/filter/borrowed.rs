@@ -112,16 +112,16 @@ impl<'a> BorrowedBloomFilter<'a> {
         Ok(Self::from_lender(Arc::new(bytes), false)?)
     }
 
-    /// `whole`: no bytes may follow.
+    /// If `expects_end`, no bytes may follow the filter.
     #[allow(unsafe_code)] // storage.rs has no lifetime to hold the blocks by: this type holds them.
-    fn from_lender(lender: Lender<'a>, whole: bool) -> Result<Self, FileErrorKind> {
+    fn from_lender(lender: Lender<'a>, expects_end: bool) -> Result<Self, FileErrorKind> {
         if cfg!(target_endian = "big") {
             let error = io::Error::new(io::ErrorKind::Unsupported, "big-endian machines must load filters");
             return Err(error.into());
         }
         let bytes = (*lender).as_ref();
         let have = bytes.len() as u64;
-        let (header, start) = file::read_header(&SECTORIZED, bytes, whole.then_some(have))?;
+        let (header, start) = file::read_header(&SECTORIZED, bytes, expects_end.then_some(have))?;
         let want = header.file_bytes();
         if have < want {
             return Err(FileErrorKind::Truncated { have, want });

@@ -4,7 +4,7 @@ use super::atomic::AtomicScalableBloomFilter;
 use loom::sync::Arc;
 use loom::thread;
 
-/// The real filter: the first stage has room for one key, and two threads insert the same one.
+/// The real filter: the first stage has capacity for one key, and two threads insert the same one.
 #[test]
 fn a_filter_grows_under_a_key_that_two_threads_insert() {
     let mut builder = loom::model::Builder::new();
@@ -15,9 +15,9 @@ fn a_filter_grows_under_a_key_that_two_threads_insert() {
             let filter = Arc::clone(&filter);
             thread::spawn(move || [2u64, 1].map(|key| usize::from(filter.insert(&key).unwrap())))
         };
-        let mine = usize::from(filter.insert(&1u64).unwrap());
+        let ours = usize::from(filter.insert(&1u64).unwrap());
         let [second, theirs] = other.join().unwrap();
-        assert_eq!((second, mine + theirs), (1, 1));
+        assert_eq!((second, ours + theirs), (1, 1));
         assert!(filter.contains(&1u64) && filter.contains(&2u64));
     });
 }

@@ -148,14 +148,14 @@ impl SharedStages {
 
     /// The keys in a stage up to the current one, as one writer would count them.
     fn keys_in(&self, i: u64) -> u64 {
-        let Some(own) = i.checked_sub(self.growth.merged as u64) else {
+        let Some(own_index) = i.checked_sub(self.growth.merged as u64) else {
             return self.stage(i).expected_keys().unwrap_or(0);
         };
         // A stage whose epoch has passed has no free permits: it is full.
         let keys = self.growth.capacity(i as usize).saturating_sub(self.permits.available(i));
         // A stage may be begun for a key whose claim another thread then won in the stage before. It has no key, and counts as
         // one.
-        keys.max(own.min(1))
+        keys.max(own_index.min(1))
     }
 
     /// The full stages, oldest first, a copy of the last one, and the keys in the copy.

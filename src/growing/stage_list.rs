@@ -54,12 +54,12 @@ mod tests {
 
     #[test]
     fn stages_keep_their_order() {
-        let most = (MAX_MERGED + MAX_STAGES) as u64;
-        let mut list: StageList<u64> = (0..most).collect();
+        let max_stages = (MAX_MERGED + MAX_STAGES) as u64;
+        let mut list: StageList<u64> = (0..max_stages).collect();
         list.set(3, 0); // there is one
-        assert!((0..most).all(|i| list.get(i) == Some(&i)));
-        assert_eq!((list.get(most), list.get(1 << 40)), (None, None));
-        assert!(list.iter_mut().map(|stage| *stage).eq(0..most));
-        assert!(list.into_stages().eq(0..most));
+        assert!((0..max_stages).all(|i| list.get(i) == Some(&i)));
+        assert_eq!((list.get(max_stages), list.get(1 << 40)), (None, None));
+        assert!(list.iter_mut().map(|stage| *stage).eq(0..max_stages));
+        assert!(list.into_stages().eq(0..max_stages));
     }
 }

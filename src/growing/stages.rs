@@ -53,9 +53,9 @@ impl Stages {
     pub(super) fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError> {
         batch::check_lengths(hashes.len(), new.len());
         // A single stage takes the hashes for which it certainly has room straight from the slice.
-        let direct = if self.stages.len() == 1 { self.capacity_left().min(hashes.len()) } else { 0 };
-        let mut count = self.insert_in_last(&hashes[..direct], &mut new[..direct]);
-        let (hashes, new) = (&hashes[direct..], &mut new[direct..]);
+        let fitting = if self.stages.len() == 1 { self.capacity_left().min(hashes.len()) } else { 0 };
+        let mut count = self.insert_in_last(&hashes[..fitting], &mut new[..fitting]);
+        let (hashes, new) = (&hashes[fitting..], &mut new[fitting..]);
         if hashes.is_empty() {
             return Ok(count);
         }
@@ -130,21 +130,21 @@ impl Stages {
             return Err(MergeError::Stages { stages, max: MAX_MERGED });
         }
         // The expected keys of the other's stages no longer count, and its stages without keys are left out.
-        let brought = other.stages.iter().enumerate().filter(|(i, _)| other.keys_in(*i) > 0).map(|(i, stage)| {
+        let merged_stages = other.stages.iter().enumerate().filter(|(i, _)| other.keys_in(*i) > 0).map(|(i, stage)| {
             let mut stage = stage.clone();
             let keys = other.keys_in(i);
             stage.0.spec.keys = Some(keys);
             stage.0.spec.rate = Some(fpr_of(&stage.0, keys));
             stage
         });
-        let brought: Vec<BloomFilter> = brought.collect();
-        self.growth.merged += brought.len();
-        self.stages.splice(0..0, brought);
+        let merged_stages: Vec<BloomFilter> = merged_stages.collect();
+        self.growth.merged += merged_stages.len();
+        self.stages.splice(0..0, merged_stages);
         Ok(())
     }
 
     pub(super) fn shrink_to_fit(&mut self) -> Result<(), BuildError> {
-        let (own, keys) = (self.stages.len() - 1, self.last_len);
+        let (last, keys) = (self.stages.len() - 1, self.last_len);
         let growth = GrowthPolicy {
             first_keys: (self.keys() / 64).max(64),
             rate: self.growth.rate_from(self.stages.len()),
@@ -152,16 +152,16 @@ impl Stages {
         };
         let next = BloomFilter(self.last().0.empty_with_size(growth.first_keys, growth.rate(growth.merged))?);
         // By the model, as a stage is sized: its bits may be better than the stage promises.
-        let (rate, blocks, probes) = (self.growth.rate(own), self.last().block_count(), self.last().probes());
-        let keeps = |levels: &u32| fpr::rate((blocks >> levels) as u64, probes, keys) <= rate;
-        let levels = (1..=blocks.trailing_zeros()).take_while(keeps).count() as u32;
+        let (rate, blocks, probes) = (self.growth.rate(last), self.last().block_count(), self.last().probes());
+        let keeps_rate = |levels: &u32| fpr::rate((blocks >> levels) as u64, probes, keys) <= rate;
+        let levels = (1..=blocks.trailing_zeros()).take_while(keeps_rate).count() as u32;
         if keys == 0 || (blocks - (blocks >> levels)) * BLOCK_BYTES <= next.memory_bytes() {
             return Ok(());
         }
-        for stage in self.growth.merged..own {
-            let own = (self.growth.capacity(stage), self.growth.rate(stage));
-            let stage = &mut self.stages[stage].0.spec;
-            (stage.keys, stage.rate) = (Some(own.0), Some(own.1));
+        for stage in self.growth.merged..last {
+            let (capacity, rate) = (self.growth.capacity(stage), self.growth.rate(stage));
+            let spec = &mut self.stages[stage].0.spec;
+            (spec.keys, spec.rate) = (Some(capacity), Some(rate));
         }
         let last = self.last_mut();
         last.0.fold_levels(levels);

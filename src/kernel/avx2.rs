@@ -79,8 +79,8 @@ fn insert<const B: usize>(block: &mut Block, pattern: Pattern) -> bool {
         _mm256_store_si256(halves, _mm256_or_si256(lower, lower_masks));
         _mm256_store_si256(halves.add(1), _mm256_or_si256(upper, upper_masks));
     }
-    let lacking = _mm256_or_si256(_mm256_andnot_si256(lower, lower_masks), _mm256_andnot_si256(upper, upper_masks));
-    _mm256_testz_si256(lacking, lacking) == 0
+    let missing = _mm256_or_si256(_mm256_andnot_si256(lower, lower_masks), _mm256_andnot_si256(upper, upper_masks));
+    _mm256_testz_si256(missing, missing) == 0
 }
 
 impl Isa for Avx2 {

@@ -57,8 +57,8 @@ fn contains<const B: usize>(block: &Block, pattern: Pattern) -> bool {
     let offsets = vsraq_n_u8::<3>(offsets, positions);
     // SAFETY: a block is 64 bytes.
     let block = unsafe { vld1q_u8_x4(block.0.as_ptr().cast()) };
-    let lacking = vreinterpretq_u64_u8(vbicq_u8(bits, vqtbl4q_u8(block, offsets)));
-    let (first, second) = (vgetq_lane_u64::<0>(lacking), vgetq_lane_u64::<1>(lacking));
+    let missing = vreinterpretq_u64_u8(vbicq_u8(bits, vqtbl4q_u8(block, offsets)));
+    let (first, second) = (vgetq_lane_u64::<0>(missing), vgetq_lane_u64::<1>(missing));
     const ONE_A_LANE: u64 = 0x00FF_00FF_00FF_00FF;
     0 == match B {
         1 => first & ONE_A_LANE,

@@ -118,9 +118,9 @@ mod tests {
             let Ok(kernel) = AvailableKernel::new(kernel) else { panic!("{kernel} is available") };
             let mut state = 1;
             for length in (0..=40).chain([1000, 4096]) {
-                let (one, other) = (wyrng(&mut state), wyrng(&mut state));
-                let (min, max) = (one.min(other), one.max(other));
-                for (min, max) in [(min, max), (0, max), (min, u64::MAX), (0, u64::MAX), (one, one), (0, 0)] {
+                let (first, second) = (wyrng(&mut state), wyrng(&mut state));
+                let (min, max) = (first.min(second), first.max(second));
+                for (min, max) in [(min, max), (0, max), (min, u64::MAX), (0, u64::MAX), (first, first), (0, 0)] {
                     check(kernel, length, min, max, &mut state);
                 }
             }

@@ -23,12 +23,12 @@ impl AtomicBlock {
     pub(crate) fn insert<const B: usize>(&self, pattern: Pattern) -> bool {
         let chosen: [(usize, u64); LANES] = core::array::from_fn(|lane| pattern.word_and_mask::<B>(lane));
         // A bit for each word that lacks some. All loads come before the first write, in any order.
-        let mut lacking = 0u32;
+        let mut missing = 0u32;
         for (lane, &(word, mask)) in chosen.iter().enumerate() {
-            lacking |= u32::from(self.0[word].load(SCAN_ORDERING) & mask != mask) << lane;
+            missing |= u32::from(self.0[word].load(SCAN_ORDERING) & mask != mask) << lane;
         }
         for (lane, &(word, mask)) in chosen.iter().enumerate() {
-            match lacking >> lane {
+            match missing >> lane {
                 // The last one that lacks bits: the linearizing word.
                 1 => return self.0[word].fetch_or(mask, LINEARIZING_ORDERING) & mask != mask,
                 rest if rest & 1 == 1 => _ = self.0[word].fetch_or(mask, PRECEDING_ORDERING),
@@ -41,11 +41,11 @@ impl AtomicBlock {
     /// Returns true if all bits of the pattern are set.
     #[inline(always)]
     pub(crate) fn contains<const B: usize>(&self, pattern: Pattern) -> bool {
-        let lacking = (0..LANES).fold(0, |lacking, lane| {
+        let missing = (0..LANES).fold(0, |missing, lane| {
             let (word, mask) = pattern.word_and_mask::<B>(lane);
             // Relaxed: an insert that the caller knows of happened before this load, so by coherence it is seen.
-            lacking | mask & !self.0[word].load(Ordering::Relaxed)
+            missing | mask & !self.0[word].load(Ordering::Relaxed)
         });
-        lacking == 0
+        missing == 0
     }
 }

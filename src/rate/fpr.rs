@@ -187,8 +187,9 @@ pub(crate) fn rate_of_new(blocks: u64, probes: u32, new: u64) -> f64 {
     let mut rates = BlockRates::new(Lanes::sectorized(probes));
     // Linear between whole numbers of keys, which matters for few.
     let mut rate = |keys: f64| {
-        let (whole, part) = (keys as u64, keys - (keys as u64) as f64);
-        (1.0 - part) * rates.mixture(blocks, whole) + part * rates.mixture(blocks, whole.saturating_add(1))
+        let (whole_keys, fraction) = (keys as u64, keys - (keys as u64) as f64);
+        (1.0 - fraction) * rates.mixture(blocks, whole_keys)
+            + fraction * rates.mixture(blocks, whole_keys.saturating_add(1))
     };
     let mut keys = new as f64;
     for _ in 0..ROUNDS {
@@ -289,8 +290,8 @@ fn find_first(start: u64, end: u64, keeps: bool, target: f64, mut rate: impl FnM
             None => y.abs() / if past { -4.0 } else { 4.0 },
         };
         // At most to four times the number, or a quarter, because rates near 1 carry little information.
-        let along = libm::ceil(number as f64 * libm::exp(step.clamp(-1.4, 1.4))) as u64;
-        next = if tries < TRIES { along } else { low + (high - low) / 2 };
+        let next_guess = libm::ceil(number as f64 * libm::exp(step.clamp(-1.4, 1.4))) as u64;
+        next = if tries < TRIES { next_guess } else { low + (high - low) / 2 };
     }
     high
 }
@@ -342,10 +343,10 @@ mod tests {
             // A billion keys: Binomial and Poisson agree to 1e-8.
             let keys = 1_000_000_000u64;
             let blocks = (keys as f64 * bits_per_key / 512.0) as u64;
-            let got = BlockRates::new(Lanes::sectorized(probes)).mixture(blocks, keys);
+            let computed = BlockRates::new(Lanes::sectorized(probes)).mixture(blocks, keys);
             assert!(
-                (got / expected - 1.0).abs() < 1e-5,
-                "k {probes}, {bits_per_key} bits: {got:e}, model {expected:e}"
+                (computed / expected - 1.0).abs() < 1e-5,
+                "k {probes}, {bits_per_key} bits: {computed:e}, model {expected:e}"
             );
         }
     }
@@ -427,8 +428,8 @@ mod tests {
                     expected += choose * p.powi(i as i32) * (1.0 - p).powi((keys - i) as i32) * rates.get(i);
                     choose *= (keys - i) as f64 / (i + 1) as f64;
                 }
-                let got = rates.mixture(blocks, keys);
-                assert!((got / expected - 1.0).abs() < 1e-9, "{blocks} {keys} {probes}: {got} {expected}");
+                let computed = rates.mixture(blocks, keys);
+                assert!((computed / expected - 1.0).abs() < 1e-9, "{blocks} {keys} {probes}: {computed} {expected}");
             }
         }
     }

@@ -21,6 +21,15 @@ const INSERT_CHUNK: usize = 64;
 
 type Generation = RawFilter<Sectorized, Shared>;
 
+/// An attempt of an insert that set the bits in a generation, but too late to count.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct VoidedInsert {
+    /// The epoch of the generation.
+    epoch: u64,
+    /// True if an older generation had the key.
+    seen: bool,
+}
+
 pub(super) struct Generations {
     window: u64,
     rate: f64,
@@ -203,20 +212,19 @@ impl Generations {
         (0..u64::from(self.generation_count())).map(move |age| self.generation(epoch - age))
     }
 
-    /// Continues an insert after a change of epoch. `voided` is the epoch in whose generation this call set the bits without
-    /// success, and whether an older generation had the key.
-    fn insert_after(&self, mut voided: Option<(u64, bool)>, hash: u64) -> bool {
+    /// Continues an insert after a change of epoch.
+    fn insert_after(&self, mut voided: Option<VoidedInsert>, hash: u64) -> bool {
         loop {
             match self.insert_in(self.epoch.current(), voided, hash) {
                 Ok(new) => return new,
-                Err(set) => voided = set,
+                Err(next) => voided = next,
             }
         }
     }
 
     /// Inserts into the generation of `epoch`, and returns true if the key is new to the window. If the epoch has advanced, the
     /// error is the `voided` of the next attempt.
-    fn insert_in(&self, epoch: u64, voided: Option<(u64, bool)>, hash: u64) -> Result<bool, Option<(u64, bool)>> {
+    fn insert_in(&self, epoch: u64, voided: Option<VoidedInsert>, hash: u64) -> Result<bool, Option<VoidedInsert>> {
         let current = self.generation(epoch);
         if current.contains_hash(hash) {
             // In a generation that is not the current one any more, the key would leave the window too soon.
@@ -224,8 +232,8 @@ impl Generations {
         }
         let oldest = epoch - u64::from(self.generation_count() - 1);
         // The bits in a generation of the window that did not count are this call's own, and those before it were queried.
-        let (from, seen) =
-            voided.filter(|&(own, _)| own >= oldest).map_or((oldest, false), |(own, seen)| (own + 1, seen));
+        let previous = voided.filter(|voided| voided.epoch >= oldest);
+        let (from, seen) = previous.map_or((oldest, false), |voided| (voided.epoch + 1, voided.seen));
         let seen = seen || (from..epoch).rev().any(|epoch| self.generation(epoch).contains_hash(hash));
         let permit = self.permits.acquire(epoch, 1);
         if permit == 0 && self.rotate_when_full {
@@ -236,7 +244,11 @@ impl Generations {
         if !new {
             self.permits.release(epoch, permit);
         }
-        if self.epoch.validate_claim(epoch) { Ok(new && !seen) } else { Err(new.then_some((epoch, seen))) }
+        if self.epoch.validate_claim(epoch) {
+            Ok(new && !seen)
+        } else {
+            Err(new.then_some(VoidedInsert { epoch, seen }))
+        }
     }
 
     /// Inserts at most [`INSERT_CHUNK`] hashes, as single calls would.
@@ -244,27 +256,27 @@ impl Generations {
         let epoch = self.epoch.current();
         let current = self.generation(epoch);
         // Repeats need no permits.
-        let lacking = hashes.len() - current.contains_hashes(hashes, new);
-        if lacking == 0 && self.epoch.validate_read(epoch) {
+        let absent = hashes.len() - current.contains_hashes(hashes, new);
+        if absent == 0 && self.epoch.validate_read(epoch) {
             new.fill(false);
             return 0;
         }
         let mut seen = [false; INSERT_CHUNK];
-        let before = self.newest_first(epoch).skip(1);
-        chain::contains_hashes(before, hashes, &mut seen[..hashes.len()]);
-        let permits = self.permits.acquire(epoch, lacking);
-        if permits < lacking && self.rotate_when_full {
+        let older = self.newest_first(epoch).skip(1);
+        chain::contains_hashes(older, hashes, &mut seen[..hashes.len()]);
+        let permits = self.permits.acquire(epoch, absent);
+        if permits < absent && self.rotate_when_full {
             self.permits.release(epoch, permits);
             return self.insert_one_by_one(hashes, new);
         }
-        let voided = current.insert_hashes(hashes, new);
-        // More than were lacking if the generation was emptied since. Its permits are then void.
-        self.permits.release(epoch, permits.saturating_sub(voided));
+        let inserted = current.insert_hashes(hashes, new);
+        // More than were absent if the generation was emptied since. Its permits are then void.
+        self.permits.release(epoch, permits.saturating_sub(inserted));
         let valid = self.epoch.validate_claim(epoch);
         for ((&hash, new), seen) in hashes.iter().zip(&mut *new).zip(seen) {
             *new = match valid {
                 true => *new && !seen,
-                false => self.insert_after(new.then_some((epoch, seen)), hash),
+                false => self.insert_after(new.then_some(VoidedInsert { epoch, seen }), hash),
             };
         }
         new.iter().filter(|new| **new).count()
@@ -283,7 +295,7 @@ impl Generations {
         if self.epoch.current() != epoch {
             return false;
         }
-        let _emptying = self.clearing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _clearing = self.clearing.lock().unwrap_or_else(PoisonError::into_inner);
         self.permits.reset(epoch + 1, window::keys_per_generation(self.window, self.generation_count()));
         // Relaxed: the epoch that advances publishes it.
         self.started.store(started, Ordering::Relaxed);
@@ -479,7 +491,7 @@ mod tests {
                 let epoch = filter.epoch.current();
                 filter.rotate();
                 voided = filter.insert_in(epoch, voided, 1).unwrap_err();
-                assert_eq!(voided, Some((epoch, false)));
+                assert_eq!(voided, Some(VoidedInsert { epoch, seen: false }));
             }
             assert!(filter.insert_after(voided, 1) && !filter.insert_hash(1));
         }

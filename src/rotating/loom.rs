@@ -18,8 +18,8 @@ fn a_filter_rotates_under_a_key_that_two_threads_insert() {
                 usize::from(filter.insert(&1u64))
             })
         };
-        let mine = usize::from(filter.insert(&1u64));
-        assert!(mine + other.join().unwrap() <= 1, "claims");
+        let ours = usize::from(filter.insert(&1u64));
+        assert!(ours + other.join().unwrap() <= 1, "claims");
         assert!(filter.contains(&1u64));
     });
 }

@@ -296,8 +296,8 @@ impl LayoutOps<Shared> for Classic {
         positions(geometry, hash).fold(false, |new, (block, word, mask)| {
             let word = &blocks[block].0[word];
             // Acquire and AcqRel: who reads a bit that another call set has that call's bits before it.
-            let lacking = word.load(Ordering::Acquire) & mask == 0;
-            new | (lacking && word.fetch_or(mask, Ordering::AcqRel) & mask == 0)
+            let missing = word.load(Ordering::Acquire) & mask == 0;
+            new | (missing && word.fetch_or(mask, Ordering::AcqRel) & mask == 0)
         })
     }
 }

@@ -73,8 +73,8 @@ impl CountingBloomFilter {
         let Geometry { units, probes } = self.0.params.geometry();
         let group = group_mut(units, &mut self.0.blocks, hash);
         for counter in counters(probes, hash) {
-            let one = u64::from(counter.get(group) < MAX_COUNT);
-            *counter.word(group) -= one << counter.shift;
+            let decrement = u64::from(counter.get(group) < MAX_COUNT);
+            *counter.word(group) -= decrement << counter.shift;
         }
         true
     }
@@ -125,7 +125,7 @@ fn add(a: u64, b: u64) -> u64 {
 }
 
 /// The counters of a word that are not 0.
-fn used(word: u64) -> u32 {
+fn nonzero_counters(word: u64) -> u32 {
     const LOW: u64 = 0x1111_1111_1111_1111;
     ((word | word >> 1 | word >> 2 | word >> 3) & LOW).count_ones()
 }
@@ -186,7 +186,9 @@ impl Layout for Counting {
         let rate = |group: [[u64; WORDS]; 2]| {
             let parts = group.as_flattened().chunks(per_part);
             parts
-                .map(|part| part.iter().map(|&word| f64::from(used(word))).sum::<f64>() / (16.0 * part.len() as f64))
+                .map(|part| {
+                    part.iter().map(|&word| f64::from(nonzero_counters(word))).sum::<f64>() / (16.0 * part.len() as f64)
+                })
                 .product()
         };
         set_bits::mean(groups.map(rate))
@@ -212,8 +214,8 @@ impl LayoutOps<Exclusive> for Counting {
 
     /// The fraction of counters that are not 0.
     fn fill_ratio(geometry: Geometry, store: &Blocks) -> f64 {
-        let all: u64 = store.words().flatten().map(|word| u64::from(used(word))).sum();
-        all as f64 / (geometry.units as f64 * f64::from(COUNTERS))
+        let nonzero: u64 = store.words().flatten().map(|word| u64::from(nonzero_counters(word))).sum();
+        nonzero as f64 / (geometry.units as f64 * f64::from(COUNTERS))
     }
 
     #[inline(always)]

@@ -254,7 +254,7 @@ impl LayoutOps<Exclusive> for SplitBlock {
         let (line, half) = locate(geometry, hash);
         let words = store.as_slice()[line].0.as_chunks::<4>().0[half];
         let mask = mask(hash);
-        (0..4).fold(0, |lacking, i| lacking | mask[i] & !words[i]) == 0
+        (0..4).fold(0, |missing, i| missing | mask[i] & !words[i]) == 0
     }
 
     #[inline(always)]
@@ -262,10 +262,10 @@ impl LayoutOps<Exclusive> for SplitBlock {
         let (line, half) = locate(geometry, hash);
         let words = &mut store.as_mut_slice()[line].0.as_chunks_mut::<4>().0[half];
         let mask = mask(hash);
-        let lacking = (0..4).fold(0, |lacking, i| lacking | mask[i] & !words[i]) != 0;
-        if lacking {
+        let missing = (0..4).fold(0, |missing, i| missing | mask[i] & !words[i]) != 0;
+        if missing {
             *words = core::array::from_fn(|i| words[i] | mask[i]);
         }
-        lacking
+        missing
     }
 }

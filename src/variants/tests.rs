@@ -39,8 +39,11 @@ fn check<L: Layout>(layout: &str) {
     let keys = 1_000_000_000;
     for (probes, bits_per_key, expected) in rows("fpr_at_bits", layout) {
         let units = (keys as f64 * bits_per_key / L::INFO.unit_bits as f64) as u64;
-        let got = L::rate(Geometry { units, probes }, keys);
-        assert!((got / expected - 1.0).abs() < 1e-5, "{layout} {probes} {bits_per_key}: {got:e}, model {expected:e}");
+        let computed = L::rate(Geometry { units, probes }, keys);
+        assert!(
+            (computed / expected - 1.0).abs() < 1e-5,
+            "{layout} {probes} {bits_per_key}: {computed:e}, model {expected:e}"
+        );
     }
     for (probes, bits_per_key, target) in rows("best_for_target", layout) {
         if bits_per_key * 1e8 / 8.0 > isize::MAX as f64 {
@@ -103,13 +106,14 @@ fn bad_values_are_named() {
 /// A filter of one unit holds all keys in it: no mixture.
 #[test]
 fn one_key_in_one_unit() {
-    let rate = |got: f64, expected: f64| assert!((got / expected - 1.0).abs() < 1e-12, "{got} {expected}");
+    let rate =
+        |computed: f64, expected: f64| assert!((computed / expected - 1.0).abs() < 1e-12, "{computed} {expected}");
     rate(SplitBlock::rate(Geometry { units: 1, probes: 8 }, 1), 32f64.powi(-8));
     rate(Counting::rate(Geometry { units: 1, probes: 16 }, 1), 16f64.powi(-16));
-    // The probes fall on the key's two bits, or its one.
-    let two = (2.0 / 64f64).powi(2) * 63.0 / 64.0 + 64f64.powi(-3);
-    rate(Register::rate(Geometry { units: 1, probes: 2 }, 1), two);
-    rate(Register::rate(Geometry { units: 1 << 40, probes: 2 }, 1), two * 2f64.powi(-40));
+    // The probes fall on the key's two_keys bits, or its one.
+    let two_keys = (2.0 / 64f64).powi(2) * 63.0 / 64.0 + 64f64.powi(-3);
+    rate(Register::rate(Geometry { units: 1, probes: 2 }, 1), two_keys);
+    rate(Register::rate(Geometry { units: 1 << 40, probes: 2 }, 1), two_keys * 2f64.powi(-40));
     assert_eq!(Register::rate(Geometry { units: 1, probes: 10 }, 0), 0.0);
     assert_eq!(Classic::rate(Geometry { units: 1, probes: 1 }, 1), 1.0);
     assert_eq!(Classic::rate(Geometry { units: 100, probes: 3 }, 0), 0.0);

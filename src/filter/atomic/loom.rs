@@ -131,10 +131,10 @@ fn first_lacking_word_decides(block: &AtomicBlock, pattern: Pattern) -> bool {
 fn linearizing_word_is_written_first(block: &AtomicBlock, pattern: Pattern) -> bool {
     let chosen: [(usize, u64); LANES] = core::array::from_fn(|lane| pattern.word_and_mask::<1>(lane));
     let lacking = chosen.map(|(word, mask)| block.0[word].load(Ordering::Acquire) & mask != mask);
-    let Some(decider) = lacking.iter().rposition(|&lacking| lacking) else { return false };
-    let (word, mask) = chosen[decider];
+    let Some(linearizing) = lacking.iter().rposition(|&lacking| lacking) else { return false };
+    let (word, mask) = chosen[linearizing];
     let claimed = block.0[word].fetch_or(mask, Ordering::AcqRel) & mask != mask;
-    for (word, mask) in &chosen[..decider] {
+    for (word, mask) in &chosen[..linearizing] {
         block.0[*word].fetch_or(*mask, Ordering::AcqRel);
     }
     claimed

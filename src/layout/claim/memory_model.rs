@@ -38,12 +38,12 @@ struct Event {
     writes: Option<usize>,
 }
 
-/// The events of an insert that found the words in `lacking` (a bit for each) to lack bits.
-fn insert(thread: usize, words: usize, lacking: usize, orderings: Orderings) -> Vec<Event> {
+/// The events of an insert that found the words in `missing` (a bit for each) to lack bits.
+fn insert(thread: usize, words: usize, missing: usize, orderings: Orderings) -> Vec<Event> {
     let event = Event { thread, word: 0, ordering: orderings.scan, found: None, reads: 0, writes: None };
     let mut events: Vec<_> =
-        (0..words).map(|word| Event { word, found: Some(lacking >> word & 1 == 1), ..event }).collect();
-    let lacks: Vec<_> = (0..words).filter(|word| lacking >> word & 1 == 1).collect();
+        (0..words).map(|word| Event { word, found: Some(missing >> word & 1 == 1), ..event }).collect();
+    let lacks: Vec<_> = (0..words).filter(|word| missing >> word & 1 == 1).collect();
     events.extend(lacks.iter().enumerate().map(|(i, &word)| {
         let ordering = if i + 1 == lacks.len() { orderings.linearizing } else { orderings.preceding };
         Event { word, ordering, writes: Some(0), ..event }
@@ -68,10 +68,10 @@ fn allowed(events: &[Event]) -> bool {
             happens_before[i] |= u32::from(in_order || synchronises) << j;
         }
     }
-    for via in 0..events.len() {
+    for through in 0..events.len() {
         for i in 0..events.len() {
-            if happens_before[i] >> via & 1 == 1 {
-                happens_before[i] |= happens_before[via];
+            if happens_before[i] >> through & 1 == 1 {
+                happens_before[i] |= happens_before[through];
             }
         }
     }
@@ -118,9 +118,9 @@ fn permutations(items: &[usize]) -> Vec<Vec<usize>> {
 fn outcomes(keys: &[&[u8]], orderings: Orderings) -> BTreeSet<Vec<bool>> {
     let words = keys[0].len();
     let mut outcomes = BTreeSet::new();
-    choices(&vec![1 << words; keys.len()], &mut |lacking| {
+    choices(&vec![1 << words; keys.len()], &mut |missing| {
         let mut events: Vec<Event> =
-            (0..keys.len()).flat_map(|thread| insert(thread, words, lacking[thread], orderings)).collect();
+            (0..keys.len()).flat_map(|thread| insert(thread, words, missing[thread], orderings)).collect();
         let orders: Vec<_> = (0..words)
             .map(|word| {
                 let writes = |&i: &usize| events[i].word == word && events[i].writes.is_some();
@@ -169,10 +169,10 @@ fn outcomes(keys: &[&[u8]], orderings: Orderings) -> BTreeSet<Vec<bool>> {
     outcomes
 }
 
-/// The highest and the lowest number of threads that claim the key of the first `rivals` threads.
-fn claims(keys: &[&[u8]], rivals: usize, orderings: Orderings) -> (usize, usize) {
+/// The highest and the lowest number of threads that claim the key of the first `rival_threads` threads.
+fn claims(keys: &[&[u8]], rival_threads: usize, orderings: Orderings) -> (usize, usize) {
     let outcomes = outcomes(keys, orderings);
-    let counts = || outcomes.iter().map(|claims| claims[..rivals].iter().filter(|&&won| won).count());
+    let counts = || outcomes.iter().map(|claims| claims[..rival_threads].iter().filter(|&&won| won).count());
     (counts().max().expect("an execution"), counts().min().expect("an execution"))
 }
 
@@ -195,17 +195,17 @@ fn at_most_one_of_two_threads_claims_a_key_beside_another_key() {
     let other: &[u8] = &[3, 2];
     assert_eq!(claims(&[TWO_WORDS, TWO_WORDS, other], 2, REAL), (1, 1));
     // All bits of the other key are bits of this one: it may complete the linearizing word, and then no thread claims.
-    let inside: &[u8] = &[0, 1];
-    assert_eq!(claims(&[TWO_WORDS, TWO_WORDS, inside], 2, REAL), (1, 0));
+    let subset: &[u8] = &[0, 1];
+    assert_eq!(claims(&[TWO_WORDS, TWO_WORDS, subset], 2, REAL), (1, 0));
 }
 
 /// The orderings that the proof needs: Acquire for the loads, and Release for the linearizing write.
-const WEAKEST: Orderings = Orderings { scan: Acquire, preceding: Relaxed, linearizing: Release };
+const WEAKEST_SUFFICIENT: Orderings = Orderings { scan: Acquire, preceding: Relaxed, linearizing: Release };
 
 #[test]
 fn no_ordering_is_needed_but_those_of_the_proof() {
-    assert_eq!(claims(&[FOUR_WORDS; 2], 2, WEAKEST), (1, 1));
-    assert_eq!(claims(&[TWO_WORDS; 3], 3, WEAKEST), (1, 1));
+    assert_eq!(claims(&[FOUR_WORDS; 2], 2, WEAKEST_SUFFICIENT), (1, 1));
+    assert_eq!(claims(&[TWO_WORDS; 3], 3, WEAKEST_SUFFICIENT), (1, 1));
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn each_ordering_of_the_proof_is_needed() {
             Orderings { linearizing: Acquire, ..orderings },
         ]
     };
-    for orderings in [weakened(WEAKEST), weakened(REAL)].concat() {
+    for orderings in [weakened(WEAKEST_SUFFICIENT), weakened(REAL)].concat() {
         assert_eq!(claims(&[FOUR_WORDS; 2], 2, orderings).0, 2);
         assert_eq!(claims(&[TWO_WORDS; 3], 3, orderings).0, 2);
     }

@@ -14,9 +14,9 @@ std::thread_local! {
 #[unsafe(no_mangle)]
 extern "C" fn figures(keys: f64, rate: f64, memory: f64) -> *const u8 {
     let given = |number: f64| (!number.is_nan()).then_some(number);
-    let whole = |number| given(number).map(|number| number as u64);
+    let given_integer = |number| given(number).map(|number| number as u64);
     TEXT.with_borrow_mut(|last| {
-        *last = text(whole(keys), given(rate), whole(memory));
+        *last = text(given_integer(keys), given(rate), given_integer(memory));
         last.as_ptr()
     })
 }

@@ -120,7 +120,7 @@ impl LayoutFigures {
         let in_memory = |keys, rate| {
             (self.geometry)(SizeRequest { keys, rate, memory: Some(memory), probes: None }, MAX_BLOCKS_64).ok()
         };
-        let or_null = |text: Option<String>| text.unwrap_or("null".to_string());
+        let json_or_null = |text: Option<String>| text.unwrap_or("null".to_string());
         let rate_in_memory = in_memory(Some(keys), None).map(|geometry| format!("{:e}", (self.rate)(geometry, keys)));
         let keys_in_memory = in_memory(None, Some(rate)).map(|geometry| (self.capacity)(geometry, rate).to_string());
         format!(
@@ -132,8 +132,8 @@ impl LayoutFigures {
             self.lines.min(geometry.probes.into()).min(self.info.blocks(geometry.units)),
             geometry.bytes(self.info),
             rates.join(","),
-            or_null(rate_in_memory),
-            or_null(keys_in_memory)
+            json_or_null(rate_in_memory),
+            json_or_null(keys_in_memory)
         )
     }
 }
