@@ -71,13 +71,13 @@ impl Scan<'_> {
     /// the end of the text.
     pub(crate) fn scan_blocks(&mut self, from: usize) -> Option<(usize, usize)> {
         let bytes = self.text.as_bytes();
-        let mut at = from;
+        let mut offset = from;
         // The start of the token that is still open at the end of a block.
-        let mut open = from;
+        let mut token_start = from;
         let mut before = Carry::default();
         let mut tail;
         loop {
-            let rest = &bytes[at..];
+            let rest = &bytes[offset..];
             let (block, next) = match rest.first_chunk::<BLOCK>() {
                 Some(block) => (block, rest.get(BLOCK).copied().unwrap_or(b' ')),
                 None => {
@@ -92,7 +92,7 @@ impl Scan<'_> {
             let mut masks = Masks::new(block);
             let mid_is_last = (masks.letter_mids | masks.digit_mids) >> 63 != 0;
             let non_ascii = if masks.not_ascii != 0 || before.katakana != 0 || mid_is_last && !next.is_ascii() {
-                self.classify_non_ascii(at, block, &mut masks, before)
+                self.classify_non_ascii(offset, block, &mut masks, before)
             } else {
                 NonAscii {
                     continues: 0,
@@ -122,32 +122,32 @@ impl Scan<'_> {
             let mut stop = None;
             if let Some(stop_at) = non_ascii.stop {
                 // An open token begins at a boundary too.
-                let boundary = self.last_boundary(if before.token == 0 { from } else { open }, stop_at);
+                let boundary = self.last_boundary(if before.token == 0 { from } else { token_start }, stop_at);
                 // The bits up to the boundary, none if it lies before this block.
                 let up_to_boundary =
-                    boundary.checked_sub(at).map_or(0, |bits| !(!1u64).checked_shl(bits as u32).unwrap_or(0));
+                    boundary.checked_sub(offset).map_or(0, |bits| !(!1u64).checked_shl(bits as u32).unwrap_or(0));
                 ends &= up_to_boundary;
                 newlines &= up_to_boundary >> 1;
                 stop = Some((boundary, stop_at));
             } else if last < 63 {
-                let whole = u64::MAX >> (63 - last);
-                starts &= whole;
-                ends &= whole;
-                newlines &= whole;
+                let complete = u64::MAX >> (63 - last);
+                starts &= complete;
+                ends &= complete;
+                newlines &= complete;
             }
             while newlines != 0 {
                 let bit = newlines.trailing_zeros();
-                self.push_newline_after(at + bit as usize, (ends & u64::MAX >> (63 - bit)).count_ones() as usize);
+                self.push_newline_after(offset + bit as usize, (ends & u64::MAX >> (63 - bit)).count_ones() as usize);
                 newlines &= newlines - 1;
             }
             if before.token == 0 {
-                open = at + starts.trailing_zeros() as usize;
+                token_start = offset + starts.trailing_zeros() as usize;
                 starts &= starts.wrapping_sub(1);
             }
             while ends != 0 {
-                self.push_token(open, at + ends.trailing_zeros() as usize);
+                self.push_token(token_start, offset + ends.trailing_zeros() as usize);
                 ends &= ends - 1;
-                open = at + starts.trailing_zeros() as usize;
+                token_start = offset + starts.trailing_zeros() as usize;
                 starts &= starts.wrapping_sub(1);
             }
             if stop.is_some() {
@@ -161,14 +161,14 @@ impl Scan<'_> {
                 katakana: non_ascii.katakana >> last & 1,
             };
             // The bytes after the end of the text are spaces.
-            at = (at + non_ascii.bytes).min(bytes.len());
+            offset = (offset + non_ascii.bytes).min(bytes.len());
         }
     }
 
     /// Adds the characters of a block that are not ASCII to its masks. All bytes of a character get its class, and
     /// those of a combining mark get the class before it.
     #[inline(never)]
-    fn classify_non_ascii(&self, at: usize, block: &[u8; BLOCK], masks: &mut Masks, before: Carry) -> NonAscii {
+    fn classify_non_ascii(&self, offset: usize, block: &[u8; BLOCK], masks: &mut Masks, before: Carry) -> NonAscii {
         let text = self.text.as_bytes();
         let continued = continuations(block);
         let mut leads = masks.not_ascii & !continued;
@@ -176,7 +176,7 @@ impl Scan<'_> {
         while leads != 0 {
             let bit = leads.trailing_zeros() as usize;
             leads &= leads - 1;
-            let (c, length) = decode_char(text, at + bit);
+            let (c, length) = decode_char(text, offset + bit);
             if bit + length > BLOCK {
                 bytes = bit;
                 break;
@@ -187,33 +187,33 @@ impl Scan<'_> {
 
         let first = |flag| mask_of(&roles, flag);
         // Extends the first byte of each character to all its bytes.
-        let all = |first: u64| (0..3).fold(first, |all, _| all | all << 1 & continued);
-        let marks = all(first(IS_MARK));
+        let to_all_bytes = |first: u64| (0..3).fold(first, |bytes, _| bytes | bytes << 1 & continued);
+        let marks = to_all_bytes(first(IS_MARK));
         // Adds the runs of combining marks after these bytes: the carry of an addition at the start of a run goes to
         // its end.
         let marked = |chars: u64, before: u64| chars | marks & !marks.wrapping_add((chars << 1 | before) & marks);
         // A connector before the block has left no bit but that it is part of a word.
         let connector_before = before.word & !before.letter & !before.digit;
-        masks.letters = marked(masks.letters | all(first(IS_LETTER)), before.letter);
-        masks.digits = marked(masks.digits | all(first(IS_DIGIT)), before.digit);
+        masks.letters = marked(masks.letters | to_all_bytes(first(IS_LETTER)), before.letter);
+        masks.digits = marked(masks.digits | to_all_bytes(first(IS_DIGIT)), before.digit);
         masks.connectors = marked(masks.connectors, connector_before);
-        masks.white |= all(first(IS_WHITE));
-        let katakana = marked(all(first(IS_KATAKANA)), before.katakana);
+        masks.white |= to_all_bytes(first(IS_WHITE));
+        let katakana = marked(to_all_bytes(first(IS_KATAKANA)), before.katakana);
         let (letter_mids, digit_mids) = (first(JOINS_LETTERS), first(JOINS_DIGITS));
-        let mids = masks.letter_mids | masks.digit_mids | all(letter_mids | digit_mids);
+        let mids = masks.letter_mids | masks.digit_mids | to_all_bytes(letter_mids | digit_mids);
         // Combining marks after a character that does not keep its class with a mark: white space, the start, or
         // punctuation.
-        let alone = (masks.white << 1 | before.token ^ 1 | mids << 1) & marks;
+        let unattached_marks = (masks.white << 1 | before.token ^ 1 | mids << 1) & marks;
 
-        let rare = (first(IS_RARE) | alone).trailing_zeros() as usize;
-        let mut stop = (rare < bytes).then_some(at + rare);
+        let rare = (first(IS_RARE) | unattached_marks).trailing_zeros() as usize;
+        let mut stop = (rare < bytes).then_some(offset + rare);
         let (mut letter_after, mut digit_after) = (0, 0);
-        if stop.is_none() && at + bytes < text.len() {
-            let roles = ROLES[usize::from(class::class(decode_char(text, at + bytes).0))];
+        if stop.is_none() && offset + bytes < text.len() {
+            let roles = ROLES[usize::from(class::class(decode_char(text, offset + bytes).0))];
             letter_after = u64::from(roles & IS_LETTER != 0);
             digit_after = u64::from(roles & IS_DIGIT != 0);
             if roles & (IS_MARK | IS_RARE) != 0 && mids >> last & 1 != 0 {
-                stop = Some(at + bytes);
+                stop = Some(offset + bytes);
             }
         }
         // The first bytes of the characters that stand between two characters of one kind.
@@ -225,7 +225,7 @@ impl Scan<'_> {
             | digit_mids & between(masks.digits, before.digit, digit_after);
         let connected = katakana | masks.connectors;
         let continues = continued | marks | connected & (connected << 1 | connector_before | before.katakana);
-        NonAscii { continues, joining: all(joining), katakana, letter_after, digit_after, bytes, stop }
+        NonAscii { continues, joining: to_all_bytes(joining), katakana, letter_after, digit_after, bytes, stop }
     }
 
     /// Returns the latest known boundary in `from..=end` that does not depend on the text from `end` on. `from` is a
@@ -234,14 +234,14 @@ impl Scan<'_> {
     /// The boundary between two characters that cannot belong to one token does not depend on what follows. A combining
     /// mark at `end` is joined to the character before it (WB4), unless that character ends a line (WB3a).
     fn last_boundary(&self, from: usize, end: usize) -> usize {
-        let mut behind = None;
+        let mut next = None;
         for (i, c) in self.text[from..end].char_indices().rev() {
-            let at = from + i;
+            let offset = from + i;
             let kind = class::class(c) & CLASS;
-            match behind {
+            match next {
                 None if kind == NEWLINE => return end,
-                Some((place, after)) if !may_join(kind, after) => return place,
-                _ => behind = Some((at, kind)),
+                Some((boundary, after)) if !may_join(kind, after) => return boundary,
+                _ => next = Some((offset, kind)),
             }
         }
         from
@@ -262,8 +262,8 @@ fn mask_of(bytes: &[u8; BLOCK], flag: u8) -> u64 {
 
 /// Decodes the character at an offset of a text in UTF-8. Returns it and its length in bytes.
 #[inline(always)]
-fn decode_char(text: &[u8], at: usize) -> (char, usize) {
-    let rest = &text[at..];
+fn decode_char(text: &[u8], offset: usize) -> (char, usize) {
+    let rest = &text[offset..];
     let low = |i: usize| u32::from(rest[i] & 0x3F);
     let (code, length) = match rest[0] {
         byte @ 0..=0x7F => (u32::from(byte), 1),

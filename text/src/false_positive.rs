@@ -43,29 +43,29 @@ pub fn expected_false_removals(rules: &Rules, grams: usize, found: usize, fpr: f
     if !is_cut(found) {
         return 0.0;
     }
-    let all = grams as f64;
-    let other_prior = (1.0 - 2.0 * EXTREME_PRIOR) / (all + 1.0);
+    let gram_count = grams as f64;
+    let other_prior = (1.0 - 2.0 * EXTREME_PRIOR) / (gram_count + 1.0);
     // From t = found down, each weight is computed from the one before it.
-    let (mut weight, mut wrong, mut sum) = (1.0, 0.0, 0.0);
+    let (mut weight, mut false_sum, mut sum) = (1.0, 0.0, 0.0);
     for t in (0..=found).rev() {
         if t < found {
             let factor = (grams - t) as f64 / (found - t) as f64 * fpr;
             weight *= factor;
             // The factors only decrease from here on.
-            if factor < 1.0 && weight * all < NEGLIGIBLE * sum {
+            if factor < 1.0 && weight * gram_count < NEGLIGIBLE * sum {
                 break;
             }
         }
         let prior = other_prior + if t == 0 || t == grams { EXTREME_PRIOR } else { 0.0 };
         sum += weight * prior;
         if !is_cut(t) {
-            wrong += weight * prior;
+            false_sum += weight * prior;
         }
         if sum > 1e200 {
-            (weight, wrong, sum) = (weight * 1e-200, wrong * 1e-200, sum * 1e-200);
+            (weight, false_sum, sum) = (weight * 1e-200, false_sum * 1e-200, sum * 1e-200);
         }
     }
-    let chance = wrong / sum;
+    let chance = false_sum / sum;
     if chance < NEGLIGIBLE { 0.0 } else { chance }
 }
 
@@ -95,8 +95,8 @@ mod tests {
                 binomial * (1.0 - fpr).powi((grams - found) as i32) * before(t)
             };
             let is_cut = |t| t as f64 / grams as f64 > threshold;
-            let wrong: f64 = (0..=found).filter(|t| !is_cut(*t)).map(chance).sum();
-            let expected = if is_cut(found) { wrong / (0..=found).map(chance).sum::<f64>() } else { 0.0 };
+            let false_sum: f64 = (0..=found).filter(|t| !is_cut(*t)).map(chance).sum();
+            let expected = if is_cut(found) { false_sum / (0..=found).map(chance).sum::<f64>() } else { 0.0 };
             let ours = expected_false_removals(&rules(threshold), grams, found, fpr);
             prop_assert!((ours - expected).abs() < 1e-9 * expected + 1e-11, "{} {}", ours, expected);
         }

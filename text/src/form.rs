@@ -96,15 +96,15 @@ impl Form {
     /// Applies all of the form but `crlf`, step by step as text/FORMAT.md defines it.
     fn apply_by_definition(&self, text: &str) -> String {
         let composed = if self.symbols {
-            let left = |c| if is_symbol_in_any_form(c) { replace_symbol(c) } else { Some(c) };
-            self.compose(&text.chars().filter_map(left).collect::<String>())
+            let mapped = |c| if is_symbol_in_any_form(c) { replace_symbol(c) } else { Some(c) };
+            self.compose(&text.chars().filter_map(mapped).collect::<String>())
         } else {
             self.compose(text)
         };
         let folded = if self.case { UniCase::unicode(composed).to_folded_case() } else { composed };
-        let left: String = folded.chars().filter_map(|c| self.map_char(c)).collect();
+        let mapped: String = folded.chars().filter_map(|c| self.map_char(c)).collect();
         // The character between a letter and its accent may have been removed.
-        self.compose(&left)
+        self.compose(&mapped)
     }
 
     /// Applies NFC or NFKC if this form has it.
@@ -124,53 +124,53 @@ impl Form {
         if self.ignorable && is_ignorable(character) {
             return None;
         }
-        let left = match (self.symbols, self.punctuation) {
+        let mapped = match (self.symbols, self.punctuation) {
             (true, _) => replace_symbol(character),
             (_, true) if character.is_ascii_punctuation() || is_punctuation(character) => None,
             _ => Some(character),
         };
-        left.filter(|left| !(self.space && left.is_whitespace()))
+        mapped.filter(|mapped| !(self.space && mapped.is_whitespace()))
     }
 
     /// Appends the form of a text, character by character, or [by definition](Self::apply_by_definition) where a
     /// character depends on its neighbors.
     fn apply_valid(&self, text: &str, scratch: &mut FormScratch) {
         let table = self.ascii_table();
-        let is_left = |byte: &u8| byte.is_ascii() && table[usize::from(*byte)] != DROPPED;
+        let is_kept_ascii = |byte: &u8| byte.is_ascii() && table[usize::from(*byte)] != DROPPED;
         // The offset of the last character of ASCII that is kept, in the text and in its form. Later text does not
         // depend on anything before it.
         let mut anchor = (0, scratch.text.len());
         // True if the last character was a combining mark or was removed: a combining mark after it may be reordered.
         let mut after_mark = false;
-        let mut at = 0;
-        while at < text.len() {
-            let rest = &text.as_bytes()[at..];
+        let mut offset = 0;
+        while offset < text.len() {
+            let rest = &text.as_bytes()[offset..];
             let run = &rest[..rest.iter().position(|byte| !byte.is_ascii()).unwrap_or(rest.len())];
             if !run.is_empty() {
                 let before = scratch.text.len();
                 map_ascii(table, run, &mut scratch.text);
                 after_mark = scratch.text.len() - before < run.len();
-                if let Some(last) = run.iter().rposition(is_left) {
-                    anchor = (at + last, scratch.text.len() - 1);
+                if let Some(last) = run.iter().rposition(is_kept_ascii) {
+                    anchor = (offset + last, scratch.text.len() - 1);
                 }
-                at += run.len();
+                offset += run.len();
                 continue;
             }
-            let Some(character) = text[at..].chars().next() else { break };
+            let Some(character) = text[offset..].chars().next() else { break };
             let entry = scratch.entry(self, character);
             if entry & UNSTABLE != 0 || entry & MARK != 0 && after_mark {
-                let end = rest.iter().position(is_left).map_or(text.len(), |next| at + next);
+                let end = rest.iter().position(is_kept_ascii).map_or(text.len(), |next| offset + next);
                 scratch.text.truncate(anchor.1);
                 scratch.text.extend(self.apply_by_definition(&text[anchor.0..end]).as_bytes());
-                (at, anchor) = (end, (end, scratch.text.len()));
+                (offset, anchor) = (end, (end, scratch.text.len()));
                 continue;
             }
             after_mark = entry & (MARK | REMOVED) != 0;
             if entry & REMOVED == 0 {
-                let left = char::from_u32(entry & CODE_POINT).expect("it was one");
-                scratch.text.extend(left.encode_utf8(&mut [0; 4]).as_bytes());
+                let mapped = char::from_u32(entry & CODE_POINT).expect("it was one");
+                scratch.text.extend(mapped.encode_utf8(&mut [0; 4]).as_bytes());
             }
-            at += character.len_utf8();
+            offset += character.len_utf8();
         }
     }
 
@@ -187,14 +187,15 @@ impl Form {
         }
         let mut buffer = [0; 4];
         // A single character that this one is a variant of, such as the one of normal width.
-        let one = single_char(&self.compose(character.encode_utf8(&mut buffer))).filter(|one| stable(*one));
+        let composed =
+            single_char(&self.compose(character.encode_utf8(&mut buffer))).filter(|composed| stable(*composed));
         let fold = |c: char| single_char(&UniCase::unicode(&*c.encode_utf8(&mut [0; 4])).to_folded_case());
-        let folded = if self.case { one.and_then(fold) } else { one };
-        let (Some(one), Some(folded)) = (one, folded) else { return CACHED | UNSTABLE };
+        let folded = if self.case { composed.and_then(fold) } else { composed };
+        let (Some(composed), Some(folded)) = (composed, folded) else { return CACHED | UNSTABLE };
         match self.map_char(folded) {
-            Some(left) if stable(left) => CACHED | mark(one) | mark(left) | u32::from(left),
+            Some(mapped) if stable(mapped) => CACHED | mark(composed) | mark(mapped) | u32::from(mapped),
             Some(_) => CACHED | UNSTABLE,
-            None => CACHED | mark(one) | REMOVED,
+            None => CACHED | mark(composed) | REMOVED,
         }
     }
 
@@ -210,9 +211,9 @@ fn map_ascii(table: &[u8; 128], text: &[u8], into: &mut Vec<u8>) {
     let mut end = into.len();
     into.resize(end + text.len(), 0);
     for byte in text {
-        let left = table[usize::from(byte & 0x7F)];
-        into[end] = left;
-        end += usize::from(left != DROPPED);
+        let mapped = table[usize::from(byte & 0x7F)];
+        into[end] = mapped;
+        end += usize::from(mapped != DROPPED);
     }
     into.truncate(end);
 }
@@ -300,8 +301,8 @@ fn replace_symbol(character: char) -> Option<char> {
     if APOSTROPHES.contains(&character) {
         return None;
     }
-    let stays = matches!(character.general_category_group(), Letter | Mark | Number) || character.is_whitespace();
-    Some(if stays { character } else { ' ' })
+    let is_kept = matches!(character.general_category_group(), Letter | Mark | Number) || character.is_whitespace();
+    Some(if is_kept { character } else { ' ' })
 }
 
 /// True if no form of the character is a letter or a number. NFKC turns some of these, such as `´`, into combining
@@ -335,6 +336,6 @@ fn strip_carriage_returns(text: &[u8]) -> Cow<'_, [u8]> {
     if !text.windows(2).any(|pair| pair == b"\r\n") {
         return Cow::Borrowed(text);
     }
-    let stays = |i: &usize| text[*i] != b'\r' || text.get(i + 1) != Some(&b'\n');
-    (0..text.len()).filter(stays).map(|i| text[i]).collect::<Vec<u8>>().into()
+    let is_kept = |i: &usize| text[*i] != b'\r' || text.get(i + 1) != Some(&b'\n');
+    (0..text.len()).filter(is_kept).map(|i| text[i]).collect::<Vec<u8>>().into()
 }

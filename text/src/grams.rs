@@ -20,9 +20,9 @@ pub(crate) fn hashes(tokens: &[u64], ngram: usize, min_ngram: usize, hasher: &Ke
     let mut sum = first.iter().fold(0, add);
     into.push(finish(sum));
     // The base to the power of `ngram`.
-    let out = first.iter().fold(1u64, |power, _| power.wrapping_mul(base));
-    for (gone, token) in tokens.iter().zip(rest) {
-        sum = add(sum, token).wrapping_sub(gone.wrapping_mul(out));
+    let oldest_factor = first.iter().fold(1u64, |power, _| power.wrapping_mul(base));
+    for (oldest, token) in tokens.iter().zip(rest) {
+        sum = add(sum, token).wrapping_sub(oldest.wrapping_mul(oldest_factor));
         into.push(finish(sum));
     }
 }

@@ -132,8 +132,8 @@ impl Rules {
 
     /// True if the fraction `found / grams` passes the threshold. Without grams it is not a number and does not pass.
     fn passes(&self, grams: usize, found: usize) -> bool {
-        let share = found as f64 / grams as f64;
-        share > self.threshold || self.at_least && share >= self.threshold
+        let fraction = found as f64 / grams as f64;
+        fraction > self.threshold || self.at_least && fraction >= self.threshold
     }
 }
 

@@ -300,15 +300,15 @@ impl Near {
 /// # Ok::<(), bloomline_text::near::NearError>(())
 /// ```
 pub fn jaccard(a: &[u64], b: &[u64]) -> f64 {
-    let (mut both, mut i, mut j) = (0, 0, 0);
+    let (mut intersection, mut i, mut j) = (0, 0, 0);
     // No branch depends on the elements, since a processor could not predict it.
     while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
-        both += usize::from(x == y);
+        intersection += usize::from(x == y);
         i += usize::from(x <= y);
         j += usize::from(y <= x);
     }
-    let either = a.len() + b.len() - both;
-    if either == 0 { 1.0 } else { both as f64 / either as f64 }
+    let union = a.len() + b.len() - intersection;
+    if union == 0 { 1.0 } else { intersection as f64 / union as f64 }
 }
 
 /// Returns the probability of at least one of `times` events of this probability, 1 - (1 - chance)^times, without

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Newline {
     /// The offset in the text.
-    pub(crate) at: usize,
+    pub(crate) offset: usize,
     /// The number of tokens before the newline.
     pub(crate) tokens: usize,
 }
@@ -32,9 +32,9 @@ impl<'a> Scan<'a> {
 
     /// Scans the complete text: in blocks, and character by character where rare rules apply.
     pub(crate) fn run(mut self) {
-        let mut at = 0;
-        while let Some((boundary, place)) = self.scan_blocks(at) {
-            at = self.scan_chars(boundary, place);
+        let mut offset = 0;
+        while let Some((boundary, rare_char)) = self.scan_blocks(offset) {
+            offset = self.scan_chars(boundary, rare_char);
         }
     }
 
@@ -45,12 +45,12 @@ impl<'a> Scan<'a> {
     }
 
     /// Pushes a newline after all tokens so far.
-    pub(crate) fn push_newline(&mut self, at: usize) {
-        self.push_newline_after(at, 0);
+    pub(crate) fn push_newline(&mut self, offset: usize) {
+        self.push_newline_after(offset, 0);
     }
 
     /// Pushes a newline after all tokens so far and `more`, which are not pushed yet.
-    pub(crate) fn push_newline_after(&mut self, at: usize, more: usize) {
-        self.newlines.push(Newline { at, tokens: self.tokens.len() + more });
+    pub(crate) fn push_newline_after(&mut self, offset: usize, more: usize) {
+        self.newlines.push(Newline { offset, tokens: self.tokens.len() + more });
     }
 }

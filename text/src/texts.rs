@@ -87,7 +87,7 @@ impl Texts {
         } else if rules.unit == Unit::Paragraph {
             newlines(text, &mut self.newlines);
         }
-        let mut unit = Newline { at: 0, tokens: 0 };
+        let mut unit = Newline { offset: 0, tokens: 0 };
         if rules.unit == Unit::Paragraph {
             for i in 0..self.newlines.len() {
                 let newline = self.newlines[i];
@@ -95,14 +95,14 @@ impl Texts {
                 unit = newline;
             }
         }
-        let end = Newline { at: text.len(), tokens: self.tokens.len() };
+        let end = Newline { offset: text.len(), tokens: self.tokens.len() };
         self.push_unit(rules, hasher, text, unit, end);
         self.documents.push(DocumentEntry { units: self.units.len(), grams: 0, found: 0, dropped: false });
     }
 
     /// Adds the unit from one newline to the next.
     fn push_unit(&mut self, rules: &Rules, hasher: &KeyHasher, text: &[u8], from: Newline, to: Newline) {
-        let unit = &text[from.at..to.at];
+        let unit = &text[from.offset..to.offset];
         let before = self.hashes.len();
         if rules.ngram > 0 {
             let mut tokens = from.tokens..to.tokens;
@@ -118,7 +118,14 @@ impl Texts {
             self.push_exact(rules, hasher, &unit[usize::from(newline)..]);
         }
         let hashes = self.hashes.len();
-        self.units.push(UnitEntry { start: from.at, end: to.at, hashes, grams: hashes - before, found: 0, cut: false });
+        self.units.push(UnitEntry {
+            start: from.offset,
+            end: to.offset,
+            hashes,
+            grams: hashes - before,
+            found: 0,
+            cut: false,
+        });
     }
 
     /// Adds the hash of a unit's exact text, unless it is blank.
@@ -248,7 +255,7 @@ impl Texts {
 
 /// Appends the newlines of a text without counting tokens.
 fn newlines(text: &[u8], into: &mut Vec<Newline>) {
-    let mut push = |at| into.push(Newline { at, tokens: 0 });
+    let mut push = |offset| into.push(Newline { offset, tokens: 0 });
     let (blocks, rest) = text.as_chunks();
     for (i, block) in blocks.iter().enumerate() {
         let mut newlines = masks::newlines(block);
@@ -257,7 +264,7 @@ fn newlines(text: &[u8], into: &mut Vec<Newline>) {
             newlines &= newlines - 1;
         }
     }
-    rest.iter().zip(BLOCK * blocks.len()..).filter(|(byte, _)| **byte == b'\n').for_each(|(_, at)| push(at));
+    rest.iter().zip(BLOCK * blocks.len()..).filter(|(byte, _)| **byte == b'\n').for_each(|(_, offset)| push(offset));
 }
 
 /// True if a text has only white space. Text that is not UTF-8 has other characters.

@@ -31,18 +31,18 @@ pub(crate) fn hashes_and_newlines(text: &[u8], hasher: &KeyHasher, into: &mut Ve
     let hasher = TokenHasher::new(hasher);
     let mut rest = text;
     while !rest.is_empty() {
-        let (stretch, invalid, after) = match from_utf8(rest) {
-            Ok(stretch) => (stretch, &[][..], &[][..]),
+        let (valid, invalid, after) = match from_utf8(rest) {
+            Ok(valid) => (valid, &[][..], &[][..]),
             Err(error) => {
-                let (stretch, after) = rest.split_at(error.valid_up_to());
+                let (valid, after) = rest.split_at(error.valid_up_to());
                 let (invalid, after) = after.split_at(error.error_len().unwrap_or(after.len()));
-                (from_utf8(stretch).expect("it is valid up to there"), invalid, after)
+                (from_utf8(valid).expect("it is valid up to there"), invalid, after)
             }
         };
         let (offset, first) = (text.len() - rest.len(), newlines.len());
-        Scan::new(stretch, hasher, into, newlines).run();
+        Scan::new(valid, hasher, into, newlines).run();
         if offset > 0 {
-            newlines[first..].iter_mut().for_each(|newline| newline.at += offset);
+            newlines[first..].iter_mut().for_each(|newline| newline.offset += offset);
         }
         if !invalid.is_empty() {
             into.push(hasher.hash_range(invalid, 0, invalid.len()));
@@ -77,11 +77,11 @@ mod tests {
     /// Returns the tokens of each paragraph by the library for word boundaries alone.
     fn specification(text: &[u8], hasher: &KeyHasher) -> (Vec<u64>, Vec<Newline>) {
         let (mut tokens, mut newlines) = (Vec::new(), Vec::new());
-        let starts: Vec<usize> = (0..text.len()).filter(|&at| at == 0 || text[at] == b'\n').collect();
+        let starts: Vec<usize> = (0..text.len()).filter(|&offset| offset == 0 || text[offset] == b'\n').collect();
         for (i, &start) in starts.iter().enumerate() {
             let paragraph = &text[start..starts.get(i + 1).copied().unwrap_or(text.len())];
             if paragraph[0] == b'\n' {
-                newlines.push(Newline { at: start, tokens: tokens.len() });
+                newlines.push(Newline { offset: start, tokens: tokens.len() });
             }
             for chunk in paragraph.utf8_chunks() {
                 tokens.extend(words(chunk.valid()).map(|token| hash(token.as_bytes(), hasher)));
