@@ -3,7 +3,7 @@
 //! Row groups are encoded before, or copied from an input. Only offsets change here.
 
 use crate::file::{Table, failure, start};
-use crate::form::FileSchema;
+use crate::file_schema::FileSchema;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bytes::Bytes;
@@ -35,9 +35,9 @@ const FOOTER_END: usize = 9;
 /// A row group for an output.
 pub struct Group {
     pub(crate) table: Arc<Table>,
-    pub(crate) form: FileSchema,
+    pub(crate) file_schema: FileSchema,
     /// True for a row group of the table, which may have none.
-    pub(crate) is_one: bool,
+    pub(crate) is_row_group: bool,
     pub(crate) contents: GroupContents,
 }
 
@@ -63,7 +63,7 @@ pub struct GroupCounts {
 /// A file that is written: concatenated row groups, and their metadata at its end.
 #[derive(Default)]
 pub struct Assembly {
-    form: Option<FileSchema>,
+    file_schema: Option<FileSchema>,
     groups: Vec<RowGroupMetaData>,
     index: PageIndexes,
     length: u64,
@@ -105,13 +105,13 @@ impl Assembly {
     /// # Errors
     /// If the columns differ, bytes that are copied cannot be read, or `out` fails.
     pub fn append(&mut self, group: &Group, out: &mut impl Write) -> Result<()> {
-        let form = self.form.get_or_insert_with(|| group.form.clone());
-        form.check(&group.form, &group.table.name)?;
+        let file_schema = self.file_schema.get_or_insert_with(|| group.file_schema.clone());
+        file_schema.check(&group.file_schema, &group.table.name)?;
         if self.length == 0 {
             out.write_all(MAGIC)?;
             self.length = MAGIC.len() as u64;
         }
-        self.counts.read += u64::from(group.is_one);
+        self.counts.read += u64::from(group.is_row_group);
         match &group.contents {
             GroupContents::Copied(..) => self.counts.copied += 1,
             GroupContents::Encoded(..) => self.counts.written += 1,
@@ -141,20 +141,20 @@ impl Assembly {
         copy: impl Fn(u64, u64, &mut W) -> Result<()>,
         out: &mut W,
     ) -> Result<()> {
-        let (group, begin) = (metadata.row_group(number), self.length);
+        let (group, group_offset) = (metadata.row_group(number), self.length);
         let index = metadata.page_index_for_row_group(number);
         let mut columns = Vec::new();
         let (mut column_indexes, mut offset_indexes) = (Vec::new(), Vec::new());
         for (i, column) in group.columns().iter().enumerate() {
             let (start, length) = (start(column), column.compressed_size());
             copy(start as u64, length as u64, out)?;
-            let moved = |place: i64| place - start + self.length as i64;
+            let move_offset = |offset: i64| offset - start + self.length as i64;
             columns.push(
                 column
                     .clone()
                     .into_builder()
-                    .set_data_page_offset(moved(column.data_page_offset()))
-                    .set_dictionary_page_offset(column.dictionary_page_offset().map(moved))
+                    .set_data_page_offset(move_offset(column.data_page_offset()))
+                    .set_dictionary_page_offset(column.dictionary_page_offset().map(move_offset))
                     .set_index_page_offset(None)
                     .set_bloom_filter_offset(None)
                     .set_bloom_filter_length(None)
@@ -165,7 +165,7 @@ impl Assembly {
                     .build()?,
             );
             column_indexes.push(index.column_index(i).cloned());
-            offset_indexes.push(index.offset_index(i).map(|index| shifted(index, moved)));
+            offset_indexes.push(index.offset_index(i).map(|index| with_moved_pages(index, move_offset)));
             self.length += length as u64;
         }
         for (column, filter) in columns.iter_mut().zip(filters) {
@@ -181,7 +181,7 @@ impl Assembly {
                 .build()?;
             self.length += written.len() as u64;
         }
-        let group = group.clone().into_builder().set_column_metadata(columns).set_file_offset(begin as i64);
+        let group = group.clone().into_builder().set_column_metadata(columns).set_file_offset(group_offset as i64);
         let ordinal = i32::try_from(self.groups.len()).unwrap_or(i32::MAX);
         self.groups.push(group.set_ordinal(ordinal).build()?);
         self.index.columns.push(column_indexes);
@@ -194,12 +194,13 @@ impl Assembly {
     /// # Errors
     /// If `out` fails.
     pub fn finish(&mut self, out: &mut impl Write) -> Result<()> {
-        let Some(form) = self.form.take() else { return Ok(()) };
+        let Some(file_schema) = self.file_schema.take() else { return Ok(()) };
         // An output may be kept until the end of a run with many outputs.
-        let sealed = form.sealed(mem::take(&mut self.groups), Arc::new(mem::take(&mut self.index)))?;
-        // In `sealed`, indexes have the offsets of a file that starts with them. Here they follow the row groups.
-        let index = |place: i64| place + self.length as i64;
-        let metadata = ParquetMetaDataReader::new().parse_and_finish(&sealed)?;
+        let metadata_file =
+            file_schema.metadata_file(mem::take(&mut self.groups), Arc::new(mem::take(&mut self.index)))?;
+        // In `metadata_file`, indexes have the offsets of a file that starts with them. Here they follow the row groups.
+        let index = |offset: i64| offset + self.length as i64;
+        let metadata = ParquetMetaDataReader::new().parse_and_finish(&metadata_file)?;
         let mut end = 0;
         let mut groups = Vec::new();
         for group in metadata.row_groups() {
@@ -213,10 +214,10 @@ impl Assembly {
             }
             groups.push(group.clone().into_builder().set_column_metadata(columns).build()?);
         }
-        out.write_all(&sealed[..end])?;
+        out.write_all(&metadata_file[..end])?;
         let mut footer = Vec::new();
-        ParquetMetaDataWriter::new(&mut footer, &form.footer(groups, None)).finish().map_err(failure)?;
-        order_floats(&mut footer, form.schema.num_columns());
+        ParquetMetaDataWriter::new(&mut footer, &file_schema.footer(groups, None)).finish().map_err(failure)?;
+        order_floats(&mut footer, file_schema.schema.num_columns());
         out.write_all(&footer)
     }
 
@@ -225,27 +226,28 @@ impl Assembly {
         self.counts
     }
 
-    /// Returns the metadata that [`resumed`](Self::resumed) needs, as text. Empty if the file is finished.
+    /// Returns the metadata that [`resume`](Self::resume) needs, as text. Empty if the file is finished.
     ///
     /// # Errors
     /// If the metadata is too large for the format.
     pub fn save(&self) -> Result<String> {
-        let sealed = |form: &FileSchema| form.sealed(self.groups.clone(), Arc::new(self.index.clone()));
-        let sealed = self.form.as_ref().map(sealed).transpose()?;
-        Ok(sealed.map_or_else(String::new, |sealed| STANDARD_NO_PAD.encode(sealed)))
+        let metadata_file =
+            |file_schema: &FileSchema| file_schema.metadata_file(self.groups.clone(), Arc::new(self.index.clone()));
+        let metadata_file = self.file_schema.as_ref().map(metadata_file).transpose()?;
+        Ok(metadata_file.map_or_else(String::new, |metadata_file| STANDARD_NO_PAD.encode(metadata_file)))
     }
 
-    /// Continues a file of `length` bytes with this metadata and these row groups.
+    /// Resumes a file of `length` bytes with this metadata and these row groups.
     ///
     /// # Errors
     /// If the metadata is damaged.
-    pub fn resumed(saved: &str, counts: GroupCounts, length: u64) -> Result<Self> {
-        let sealed: Bytes = STANDARD_NO_PAD.decode(saved).map_err(io::Error::other)?.into();
+    pub fn resume(saved: &str, counts: GroupCounts, length: u64) -> Result<Self> {
+        let metadata_file: Bytes = STANDARD_NO_PAD.decode(saved).map_err(io::Error::other)?.into();
         let reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Optional);
-        let metadata = reader.parse_and_finish(&sealed)?;
+        let metadata = reader.parse_and_finish(&metadata_file)?;
         let file = metadata.file_metadata();
         let (schema, key_values) = (file.schema_descr_ptr(), file.key_value_metadata().cloned());
-        let form = FileSchema { schema, key_values, version: file.version() };
+        let file_schema = FileSchema { schema, key_values, version: file.version() };
         let numbers = 0..metadata.num_row_groups();
         let indexes: Vec<_> = numbers.map(|group| metadata.page_index_for_row_group(group)).collect();
         let leaves = || 0..file.schema_descr().num_columns();
@@ -260,16 +262,16 @@ impl Assembly {
                 .collect(),
         };
         // The offsets are set when the file is finished.
-        let unplaced = |column: &ColumnChunkMetaData| {
+        let without_index_offsets = |column: &ColumnChunkMetaData| {
             let column = column.clone().into_builder().set_column_index_offset(None).set_column_index_length(None);
             Ok(column.set_offset_index_offset(None).set_offset_index_length(None).build()?)
         };
         let group = |group: &RowGroupMetaData| {
-            let columns = group.columns().iter().map(unplaced).collect::<Result<_>>()?;
+            let columns = group.columns().iter().map(without_index_offsets).collect::<Result<_>>()?;
             Ok(group.clone().into_builder().set_column_metadata(columns).build()?)
         };
         let groups = metadata.row_groups().iter().map(group).collect::<Result<_>>()?;
-        Ok(Self { form: Some(form), groups, index, length, counts })
+        Ok(Self { file_schema: Some(file_schema), groups, index, length, counts })
     }
 }
 
@@ -287,8 +289,8 @@ fn order_floats(footer: &mut [u8], columns: usize) {
 }
 
 /// Returns the page locations with moved offsets.
-fn shifted(index: &OffsetIndexMetaData, moved: impl Fn(i64) -> i64) -> OffsetIndexMetaData {
-    let mut shifted = index.clone();
-    shifted.page_locations.iter_mut().for_each(|page| page.offset = moved(page.offset));
-    shifted
+fn with_moved_pages(index: &OffsetIndexMetaData, move_offset: impl Fn(i64) -> i64) -> OffsetIndexMetaData {
+    let mut index = index.clone();
+    index.page_locations.iter_mut().for_each(|page| page.offset = move_offset(page.offset));
+    index
 }

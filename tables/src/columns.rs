@@ -42,8 +42,8 @@ pub struct Columns {
     parts: Vec<ColumnPart>,
     /// The values that are read beside the key.
     values: Vec<ColumnPart>,
-    /// For each column of the table, its index among the columns read, if it is read whole.
-    pub whole: Vec<Option<usize>>,
+    /// For each column of the table, its index in the batches that are read, if it is read whole.
+    pub batch_indexes: Vec<Option<usize>>,
 }
 
 enum ColumnPart {
@@ -67,9 +67,9 @@ impl ColumnPart {
 }
 
 impl Columns {
-    /// Finds the wanted columns. Refuses those that cannot be keys, texts or compared.
-    pub fn find(table: &Table, wanted: &RowProjection<'_>) -> io::Result<Self> {
-        let &RowProjection { ref keys, texts, ref values, compared } = wanted;
+    /// Finds the requested columns. Refuses those that cannot be keys, texts or compared.
+    pub fn find(table: &Table, projection: &RowProjection<'_>) -> io::Result<Self> {
+        let &RowProjection { ref keys, texts, ref values, compared } = projection;
         let schema = table.schema();
         let roots = schema.root_schema().get_fields().len();
         let (_, mut values) = Self::parts(table, values)?;
@@ -93,8 +93,8 @@ impl Columns {
             let parts: Vec<ColumnPart> = (0..roots).map(|root| ColumnPart::Column(root, Vec::new())).collect();
             parts.iter().try_for_each(|part| check(part, texts))?;
             let leaves = (0..schema.num_columns()).collect();
-            let whole = (0..roots).map(Some).collect();
-            return Ok(Self { mask: ProjectionMask::all(), leaves, parts, values, whole });
+            let batch_indexes = (0..roots).map(Some).collect();
+            return Ok(Self { mask: ProjectionMask::all(), leaves, parts, values, batch_indexes });
         };
         let (leaves, parts) = Self::parts(table, keys)?;
         parts.iter().try_for_each(|part| check(part, texts))?;
@@ -118,7 +118,7 @@ impl Columns {
                 .filter(|&leaf| schema.get_column_root_idx(leaf) == root)
                 .all(|leaf| decoded.contains(&leaf))
         };
-        let whole = (0..roots).map(|root| index(root).filter(|_| is_whole(root))).collect();
+        let batch_indexes = (0..roots).map(|root| index(root).filter(|_| is_whole(root))).collect();
         // Indexes among the columns that are read.
         let read_as = |part| match part {
             ColumnPart::Column(root, members) => ColumnPart::Column(index(root).expect("it is read"), members),
@@ -126,7 +126,7 @@ impl Columns {
         };
         let read_as = |parts: Vec<ColumnPart>| parts.into_iter().map(read_as).collect();
         let mask = ProjectionMask::leaves(schema, decoded);
-        Ok(Self { mask, leaves, parts: read_as(parts), values: read_as(values), whole })
+        Ok(Self { mask, leaves, parts: read_as(parts), values: read_as(values), batch_indexes })
     }
 
     /// Returns the leaf columns at these paths, in order, and the parts.
@@ -135,30 +135,31 @@ impl Columns {
         let (mut leaves, mut parts) = (Vec::new(), Vec::new());
         for &path in paths {
             let literal = [path.join(".")];
-            let beneath = |path: &[String]| -> Vec<usize> {
+            let leaves_below = |path: &[String]| -> Vec<usize> {
                 let columns = schema.columns().iter().enumerate();
                 columns.filter(|(_, column)| column.path().parts().starts_with(path)).map(|(leaf, _)| leaf).collect()
             };
-            let by_name = beneath(&literal);
-            let (found, own) = if by_name.is_empty() { (path, beneath(path)) } else { (&literal[..], by_name) };
-            let Some((&first, (_, members))) = own.first().zip(found.split_first()) else {
+            let by_name = leaves_below(&literal);
+            let (found, own_leaves) =
+                if by_name.is_empty() { (path, leaves_below(path)) } else { (&literal[..], by_name) };
+            let Some((&first, (_, members))) = own_leaves.first().zip(found.split_first()) else {
                 let partition = match path {
                     [name] => table.partitions.iter().rfind(|(partition, _)| partition == name),
                     _ => None,
                 };
-                let (_, value) = partition.ok_or_else(|| unknown(table, path))?;
+                let (_, value) = partition.ok_or_else(|| unknown_column(table, path))?;
                 parts.push(ColumnPart::Constant(value.clone()));
                 continue;
             };
             let root = schema.get_column_root_idx(first);
-            if own.iter().any(|&leaf| schema.get_column_root_idx(leaf) != root) {
+            if own_leaves.iter().any(|&leaf| schema.get_column_root_idx(leaf) != root) {
                 return Err(io::Error::other(format!("it has several columns {:?}; rename them", literal[0])));
             }
             through_structs(table.arrow.schema().field(root), members).ok_or_else(|| {
                 io::Error::other(format!("the column {:?} is in a list; give the column of the list", literal[0]))
             })?;
             parts.push(ColumnPart::Column(root, members.to_vec()));
-            leaves.extend(own);
+            leaves.extend(own_leaves);
         }
         leaves.sort_unstable();
         leaves.dedup();
@@ -168,7 +169,7 @@ impl Columns {
     /// Returns the column of the table that is the first part of the key, if the part is a whole column.
     pub fn root(&self) -> Option<usize> {
         let Some(ColumnPart::Column(column, members)) = self.parts.first() else { return None };
-        self.whole.iter().position(|read| *read == Some(*column)).filter(|_| members.is_empty())
+        self.batch_indexes.iter().position(|read| *read == Some(*column)).filter(|_| members.is_empty())
     }
 
     /// Refuses texts that cannot be replaced.
@@ -178,12 +179,12 @@ impl Columns {
     }
 
     /// Returns the parts of the keys of the rows in a batch.
-    pub fn of_batch(&self, batch: &RecordBatch) -> Vec<ArrayRef> {
+    pub fn keys_in_batch(&self, batch: &RecordBatch) -> Vec<ArrayRef> {
         Self::arrays(&self.parts, batch)
     }
 
     /// Returns the other values of the rows in a batch.
-    pub fn values_of_batch(&self, batch: &RecordBatch) -> Vec<ArrayRef> {
+    pub fn values_in_batch(&self, batch: &RecordBatch) -> Vec<ArrayRef> {
         Self::arrays(&self.values, batch)
     }
 
@@ -193,11 +194,11 @@ impl Columns {
                 Arc::new(StringViewArray::from_iter((0..batch.num_rows()).map(|_| value.as_deref()))) as ArrayRef
             }
             ColumnPart::Number(text) => match text.parse() {
-                Ok(whole) => Arc::new(Int64Array::from_value(whole, batch.num_rows())) as ArrayRef,
+                Ok(integer) => Arc::new(Int64Array::from_value(integer, batch.num_rows())) as ArrayRef,
                 Err(_) => Arc::new(Float64Array::from_value(text.parse().unwrap_or(f64::NAN), batch.num_rows())),
             },
             ColumnPart::Column(column, members) => {
-                members.iter().fold(batch.column(*column).clone(), |array, member| inside(&array, member))
+                members.iter().fold(batch.column(*column).clone(), |array, member| struct_member(&array, member))
             }
         };
         parts.iter().map(part).collect()
@@ -205,7 +206,7 @@ impl Columns {
 }
 
 /// Returns a member of a struct, which is null if the struct is.
-fn inside(array: &ArrayRef, member: &str) -> ArrayRef {
+fn struct_member(array: &ArrayRef, member: &str) -> ArrayRef {
     let array = array.as_any().downcast_ref::<StructArray>().expect("members are of structs");
     let inner = array.column_by_name(member).expect("it is read").clone();
     let nulls = arrow_buffer::NullBuffer::union(array.nulls(), inner.nulls());
@@ -215,24 +216,24 @@ fn inside(array: &ArrayRef, member: &str) -> ArrayRef {
 
 /// Returns the field at a path of struct members below `field`.
 fn through_structs<'a>(field: &'a Field, path: &[String]) -> Option<&'a Field> {
-    let mut at = field;
+    let mut current = field;
     for name in path {
-        let DataType::Struct(fields) = at.data_type() else { return None };
-        at = fields.iter().find(|field| field.name() == name)?;
+        let DataType::Struct(fields) = current.data_type() else { return None };
+        current = fields.iter().find(|field| field.name() == name)?;
     }
-    Some(at)
+    Some(current)
 }
 
-fn unknown(table: &Table, path: &[String]) -> io::Error {
+fn unknown_column(table: &Table, path: &[String]) -> io::Error {
     let schema = table.arrow.schema();
     let partitions = table.partitions.iter().map(|(name, _)| name);
     let names: Vec<&String> = schema.fields().iter().map(|field| field.name()).chain(partitions).collect();
-    let shown = if names.is_empty() { "none".to_owned() } else { shown(&names) };
+    let shown = if names.is_empty() { "none".to_owned() } else { list_names(&names) };
     io::Error::other(format!("it has no column {:?}, but {shown}; name one of these", path.join(".")))
 }
 
 /// Lists names for a message. There may be thousands.
-fn shown(names: &[&String]) -> String {
+fn list_names(names: &[&String]) -> String {
     let shown = names.iter().take(NAMES).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
     if names.len() > NAMES { format!("{shown} and {} more", names.len() - NAMES) } else { shown }
 }

@@ -1,11 +1,11 @@
 //! Rewritten row groups: each column by itself, encoded and compressed as before.
 
 use crate::assembly::{Group, GroupContents};
-use crate::damage::{Location, in_place, quietly};
+use crate::damage::{Location, catch_panic, with_location};
 use crate::file::Table;
-use crate::form::{Added, FileSchema};
+use crate::file_schema::{Added, FileSchema};
 use crate::json;
-use crate::rows::{Rows, more, reader};
+use crate::rows::{Rows, reader, too_many_rows};
 use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray, StringViewArray};
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::filter::filter;
@@ -27,7 +27,7 @@ use std::sync::Arc;
 const ZSTD_LEVEL: i32 = 3;
 
 /// The maximum size of a dictionary with its indices, as a fraction of the plain size.
-const MOST: f64 = 0.9;
+const MAX_DICTIONARY_FRACTION: f64 = 0.9;
 
 /// The false-positive rate of the Bloom filters in a file.
 const FILTER_FPR: f64 = 0.01;
@@ -37,7 +37,7 @@ pub struct SelectedRows<'a> {
     /// The rows.
     pub rows: &'a Rows,
     /// True for each row that is written.
-    pub wanted: &'a [bool],
+    pub selected_rows: &'a [bool],
     /// The replacements of texts, if any; `None` leaves a text unchanged.
     pub texts: Option<Vec<Option<String>>>,
     /// An added column.
@@ -45,7 +45,7 @@ pub struct SelectedRows<'a> {
     /// Another compression than before.
     pub compression: Option<Compression>,
     /// True if key columns get a Bloom filter.
-    pub filter: bool,
+    pub bloom_filter: bool,
 }
 
 impl SelectedRows<'_> {
@@ -55,59 +55,71 @@ impl SelectedRows<'_> {
     /// If the group is damaged, or has values that are not written.
     pub fn encode(&self) -> io::Result<Group> {
         let damaged = || Err(io::Error::other(format!("row group {}: it is damaged", self.rows.group.unwrap_or(0))));
-        quietly(|| group(self)).unwrap_or_else(damaged)
+        catch_panic(|| group(self)).unwrap_or_else(damaged)
     }
 }
 
 /// Makes a row group of the selected rows, or none. An unchanged group is copied.
-fn group(selected: &SelectedRows<'_>) -> io::Result<Group> {
-    let SelectedRows { rows, wanted, texts, added, compression, filter } = selected;
+fn group(selection: &SelectedRows<'_>) -> io::Result<Group> {
+    let SelectedRows { rows, selected_rows, texts, added, compression, bloom_filter } = selection;
     let table = &rows.table;
-    let form = FileSchema::of(table, added.as_ref())?;
-    let kept = wanted.iter().filter(|wanted| **wanted).count();
-    let is_one = rows.group.is_some();
-    let nothing = || Group { table: table.clone(), form: form.clone(), is_one, contents: GroupContents::Nothing };
+    let file_schema = FileSchema::from_table(table, added.as_ref())?;
+    let kept = selected_rows.iter().filter(|is_selected| **is_selected).count();
+    let is_row_group = rows.group.is_some();
+    let nothing = || Group {
+        table: table.clone(),
+        file_schema: file_schema.clone(),
+        is_row_group,
+        contents: GroupContents::Nothing,
+    };
     let Some(group) = rows.group.filter(|_| kept > 0) else { return Ok(nothing()) };
     let metadata = table.metadata().row_group(group);
-    let changes =
-        texts.as_ref().is_some_and(|texts| texts.iter().zip(*wanted).any(|(text, wanted)| *wanted && text.is_some()));
-    let is_filtered = || rows.columns.leaves.iter().all(|&leaf| metadata.column(leaf).bloom_filter_offset().is_some());
-    let stays = kept == table.rows(group) && !changes && added.is_none() && compression.is_none();
-    let contents = if stays && (!filter || is_filtered()) {
+    let changes = texts.as_ref().is_some_and(|texts| {
+        texts.iter().zip(*selected_rows).any(|(text, is_selected)| *is_selected && text.is_some())
+    });
+    let has_bloom_filters =
+        || rows.columns.leaves.iter().all(|&leaf| metadata.column(leaf).bloom_filter_offset().is_some());
+    let is_unchanged = kept == table.rows(group) && !changes && added.is_none() && compression.is_none();
+    let contents = if is_unchanged && (!bloom_filter || has_bloom_filters()) {
         GroupContents::Copied(group, filters(table, group)?)
     } else {
-        encode(selected, group, kept, &form)?
+        encode(selection, group, kept, &file_schema)?
     };
-    Ok(Group { table: table.clone(), form, is_one, contents })
+    Ok(Group { table: table.clone(), file_schema, is_row_group, contents })
 }
 
-fn encode(selected: &SelectedRows<'_>, group: usize, kept: usize, form: &FileSchema) -> io::Result<GroupContents> {
-    let SelectedRows { rows, wanted, texts, added, .. } = selected;
+fn encode(
+    selection: &SelectedRows<'_>,
+    group: usize,
+    kept: usize,
+    file_schema: &FileSchema,
+) -> io::Result<GroupContents> {
+    let SelectedRows { rows, selected_rows, texts, added, .. } = selection;
     let (table, metadata) = (&*rows.table, rows.table.metadata().row_group(group));
     let schema = table.schema();
 
-    check(selected, group)?;
+    check(selection, group)?;
     let replaced = texts.as_ref().and_then(|_| rows.columns.root());
-    let properties = properties(selected, metadata, kept as u64, replaced);
-    let whole = |error: ParquetError| io::Error::other(format!("row group {group}: {error}"));
-    let mut writer =
-        SerializedFileWriter::new(Vec::new(), form.schema.root_schema_ptr(), properties.into()).map_err(whole)?;
+    let properties = properties(selection, metadata, kept as u64, replaced);
+    let in_group = |error: ParquetError| io::Error::other(format!("row group {group}: {error}"));
+    let mut writer = SerializedFileWriter::new(Vec::new(), file_schema.schema.root_schema_ptr(), properties.into())
+        .map_err(in_group)?;
     let mut fields: Vec<Arc<Field>> = table.arrow.schema().fields().to_vec();
     fields.extend(added.as_ref().map(|added| Arc::new(added.field())));
     let factory = ArrowRowGroupWriterFactory::new(&writer, Arc::new(Schema::new(fields.clone())));
-    let mut writers = factory.create_column_writers(0).map_err(whole)?.into_iter();
-    let mut row_group = writer.next_row_group().map_err(whole)?;
+    let mut writers = factory.create_column_writers(0).map_err(in_group)?.into_iter();
+    let mut row_group = writer.next_row_group().map_err(in_group)?;
     let filtered: Vec<BooleanArray> = match &rows.batches[..] {
         [] => Vec::new(),
-        batches => masks(wanted, batches.iter().map(|batch| batch.num_rows())),
+        batches => masks(selected_rows, batches.iter().map(|batch| batch.num_rows())),
     };
     let mut leaves = vec![0; schema.root_schema().get_fields().len()];
     (0..schema.num_columns()).for_each(|leaf| leaves[schema.get_column_root_idx(leaf)] += 1);
     for (root, field) in fields.iter().enumerate() {
         let leaves = leaves.get(root).copied().unwrap_or(1);
         let mut writers: Vec<ArrowColumnWriter> = writers.by_ref().take(leaves).collect();
-        let place = Location { group: Some(group), column: Some(field.name()) };
-        in_place(place, || {
+        let location = Location { group: Some(group), column: Some(field.name()) };
+        with_location(location, || {
             let mut write = |array: &ArrayRef, mask: &BooleanArray| {
                 let array = match mask.true_count() {
                     0 => return Ok(()),
@@ -119,8 +131,8 @@ fn encode(selected: &SelectedRows<'_>, group: usize, kept: usize, form: &FileSch
                     .iter()
                     .try_for_each(|leaf| columns.next().expect("one for each").write(leaf))
             };
-            let in_hand = rows.columns.whole.get(root).copied().flatten();
-            match (in_hand, added) {
+            let decoded_column = rows.columns.batch_indexes.get(root).copied().flatten();
+            match (decoded_column, added) {
                 (Some(column), _) => {
                     let mut texts = texts.iter().filter(|_| replaced == Some(root)).flatten();
                     for (batch, mask) in rows.batches.iter().zip(&filtered) {
@@ -131,19 +143,19 @@ fn encode(selected: &SelectedRows<'_>, group: usize, kept: usize, form: &FileSch
                     }
                 }
                 (None, Some(added)) if root == schema.root_schema().get_fields().len() => {
-                    write(&added.array(), &BooleanArray::from(wanted.to_vec()))?;
+                    write(&added.array(), &BooleanArray::from(selected_rows.to_vec()))?;
                 }
                 (None, _) => {
                     let mask = ProjectionMask::roots(schema, [root]);
                     let mut done = 0;
                     for batch in reader(table, group, mask, rows.range.start)? {
                         let batch = batch?;
-                        let mask = wanted.get(done..done + batch.num_rows()).map(<[bool]>::to_vec);
+                        let mask = selected_rows.get(done..done + batch.num_rows()).map(<[bool]>::to_vec);
                         done += batch.num_rows();
-                        write(batch.column(0), &BooleanArray::from(mask.ok_or_else(more)?))?;
+                        write(batch.column(0), &BooleanArray::from(mask.ok_or_else(too_many_rows)?))?;
                     }
-                    if done != wanted.len() {
-                        let message = format!("{done} rows were read, but its footer states {}", wanted.len());
+                    if done != selected_rows.len() {
+                        let message = format!("{done} rows were read, but its footer states {}", selected_rows.len());
                         return Err(ParquetError::General(message));
                     }
                 }
@@ -151,8 +163,8 @@ fn encode(selected: &SelectedRows<'_>, group: usize, kept: usize, form: &FileSch
             writers.drain(..).try_for_each(|writer| writer.close()?.append_to_row_group(&mut row_group))
         })?;
     }
-    row_group.close().map_err(whole)?;
-    let metadata = writer.finish().map_err(whole)?;
+    row_group.close().map_err(in_group)?;
+    let metadata = writer.finish().map_err(in_group)?;
     Ok(GroupContents::Encoded(mem::take(writer.inner_mut()).into(), metadata.into()))
 }
 
@@ -171,8 +183,8 @@ fn check(SelectedRows { rows, texts, compression, .. }: &SelectedRows<'_>, group
             }
             _ => continue,
         };
-        let place = Location { group: Some(group), column: Some(&column.column_path().string()) };
-        return Err(io::Error::other(format!("{place}: {refused}")));
+        let location = Location { group: Some(group), column: Some(&column.column_path().string()) };
+        return Err(io::Error::other(format!("{location}: {refused}")));
     }
     if texts.is_some() { rows.columns.check_texts() } else { Ok(()) }
 }
@@ -181,15 +193,15 @@ fn check(SelectedRows { rows, texts, compression, .. }: &SelectedRows<'_>, group
 fn filters(table: &Table, group: usize) -> io::Result<Vec<Option<Sbbf>>> {
     let filter = |column: &ColumnChunkMetaData| {
         let name = column.column_path().string();
-        let place = Location { group: Some(group), column: Some(&name) };
-        in_place(place, || Sbbf::read_from_column_chunk(column, &table.bytes))
+        let location = Location { group: Some(group), column: Some(&name) };
+        with_location(location, || Sbbf::read_from_column_chunk(column, &table.bytes))
     };
     table.metadata().row_group(group).columns().iter().map(filter).collect()
 }
 
 /// Splits marks into masks for batches with these numbers of rows.
-fn masks(wanted: &[bool], rows: impl Iterator<Item = usize>) -> Vec<BooleanArray> {
-    let mut rest = wanted;
+fn masks(selected_rows: &[bool], rows: impl Iterator<Item = usize>) -> Vec<BooleanArray> {
+    let mut rest = selected_rows;
     let cut = |rows: usize| {
         let (mask, after) = rest.split_at(rows);
         rest = after;
@@ -213,19 +225,19 @@ fn with_texts(array: &ArrayRef, texts: &[&Option<String>]) -> ArrayRef {
 
 /// Returns the properties of a row group: those that each column had before.
 fn properties(
-    selected: &SelectedRows<'_>,
+    selection: &SelectedRows<'_>,
     group: &RowGroupMetaData,
     kept: u64,
     replaced: Option<usize>,
 ) -> WriterProperties {
-    let SelectedRows { rows, compression, filter, .. } = *selected;
+    let SelectedRows { rows, compression, bloom_filter, .. } = *selection;
     let table = &*rows.table;
     let number = rows.group.unwrap_or(0);
     let index = table.metadata().page_index_for_row_group(number);
     let columns = || group.columns().iter().enumerate();
     let pages = |column: &ColumnChunkMetaData| column.page_encoding_stats().cloned().unwrap_or_default();
-    let second = columns().any(|(_, column)| table.has_second_pages(column));
-    let version = if second { WriterVersion::PARQUET_2_0 } else { WriterVersion::PARQUET_1_0 };
+    let uses_version_2 = columns().any(|(_, column)| table.has_version_2_pages(column));
+    let version = if uses_version_2 { WriterVersion::PARQUET_2_0 } else { WriterVersion::PARQUET_1_0 };
     // Cuts in texts may change their order.
     let sorted = group.sorting_columns().filter(|sorted| {
         let root = |leaf: i32| table.schema().get_column_root_idx(leaf as usize);
@@ -244,7 +256,7 @@ fn properties(
         let pages = pages(column);
         let data = || pages.iter().filter(|page| page.page_type != PageType::DICTIONARY_PAGE);
         let dictionary = is_worth(column, data());
-        let known = |encoding: &Encoding| {
+        let is_preserved = |encoding: &Encoding| {
             matches!(
                 encoding,
                 Encoding::DELTA_BINARY_PACKED
@@ -258,7 +270,7 @@ fn properties(
         } else {
             Encoding::PLAIN
         };
-        let encoding = column.encodings().find(known).unwrap_or(plain);
+        let encoding = column.encodings().find(is_preserved).unwrap_or(plain);
         let statistics = match (index.column_index(leaf), column.statistics()) {
             (Some(_), _) => EnabledStatistics::Page,
             (None, Some(_)) => EnabledStatistics::Chunk,
@@ -269,10 +281,11 @@ fn properties(
             .set_column_encoding(path.clone(), encoding)
             .set_column_statistics_enabled(path.clone(), statistics);
         if compression.is_none() {
-            properties = properties.set_column_compression(path.clone(), same(column.compression_codec()));
+            properties =
+                properties.set_column_compression(path.clone(), default_compression(column.compression_codec()));
         }
-        let asked = filter && rows.columns.leaves.contains(&leaf) && column.column_type() != Type::BOOLEAN;
-        if asked || column.bloom_filter_offset().is_some() {
+        let requested = bloom_filter && rows.columns.leaves.contains(&leaf) && column.column_type() != Type::BOOLEAN;
+        if requested || column.bloom_filter_offset().is_some() {
             properties = properties
                 .set_column_bloom_filter_enabled(path.clone(), true)
                 .set_column_bloom_filter_fpp(path.clone(), FILTER_FPR)
@@ -299,12 +312,13 @@ fn is_worth<'a>(column: &ColumnChunkMetaData, pages: impl Iterator<Item = &'a Pa
         Type::BYTE_ARRAY => column.unencoded_byte_array_data_bytes().map(|bytes| bytes + 4 * values),
         Type::BOOLEAN | Type::INT96 => None,
     };
-    let saves = plain.is_none_or(|plain| (column.uncompressed_size() as f64) < MOST * plain as f64);
-    column.dictionary_page_offset().is_some_and(|place| place > 0) && by_dictionary >= others && saves
+    let saves_space =
+        plain.is_none_or(|plain| (column.uncompressed_size() as f64) < MAX_DICTIONARY_FRACTION * plain as f64);
+    column.dictionary_page_offset().is_some_and(|offset| offset > 0) && by_dictionary >= others && saves_space
 }
 
 /// Returns the codec at its usual level.
-fn same(codec: CompressionCodec) -> Compression {
+fn default_compression(codec: CompressionCodec) -> Compression {
     match codec {
         CompressionCodec::UNCOMPRESSED => Compression::UNCOMPRESSED,
         CompressionCodec::SNAPPY => Compression::SNAPPY,

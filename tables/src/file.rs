@@ -1,6 +1,6 @@
 //! Parquet files that are read: the footer, and bytes by position.
 
-use crate::damage::{Location, caught, has_room, no_room, short};
+use crate::damage::{Location, can_allocate, catch_failure, out_of_memory, short_message};
 use crate::partitions::partitions;
 use crate::thrift::{check_schema, is_offset_index, with_typed_row_groups};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
@@ -31,10 +31,10 @@ const LONGEST_FOOTER: u64 = 1 << 30;
 const FOOTER_MEMORY: u64 = 40;
 
 /// The size of the footer's length and the magic after it.
-const END: usize = 8;
+const FOOTER_SUFFIX_BYTES: usize = 8;
 
 /// The first bytes of the header of a version 2 data page: its type, in Thrift's compact protocol.
-const SECOND_PAGE: [u8; 2] = [0x15, 0x06];
+const VERSION_2_PAGE: [u8; 2] = [0x15, 0x06];
 
 /// The number of bytes that are read at once if pages are consecutive.
 const BUFFER: usize = 1 << 16;
@@ -86,7 +86,7 @@ impl Table {
             let mut reader = ParquetMetaDataReader::new_with_metadata(metadata);
             reader = reader.with_page_index_policy(PageIndexPolicy::Optional);
             reader.read_page_indexes(&bytes)?;
-            ArrowReaderMetadata::try_new(reader.finish()?.into(), options().with_schema(views(&schema)))
+            ArrowReaderMetadata::try_new(reader.finish()?.into(), options().with_schema(with_views(&schema)))
         })?;
         Ok(Self { name, bytes, arrow, partitions })
     }
@@ -109,10 +109,10 @@ impl Table {
     }
 
     /// True if a column of a row group has version 2 pages. Footers do not show it: some writers always claim version 1.
-    pub fn has_second_pages(&self, column: &ColumnChunkMetaData) -> bool {
-        let mut start = [0; SECOND_PAGE.len()];
+    pub fn has_version_2_pages(&self, column: &ColumnChunkMetaData) -> bool {
+        let mut start = [0; VERSION_2_PAGE.len()];
         let read = self.bytes.file.read_exact_at(&mut start, column.data_page_offset() as u64);
-        read.is_ok() && start == SECOND_PAGE
+        read.is_ok() && start == VERSION_2_PAGE
     }
 }
 
@@ -123,18 +123,18 @@ fn options() -> ArrowReaderOptions {
 }
 
 /// Returns the schema with texts and binaries as views, which are not copied when read.
-fn views(schema: &SchemaRef) -> SchemaRef {
-    let fields: Fields = schema.fields().iter().map(viewed).collect();
+fn with_views(schema: &SchemaRef) -> SchemaRef {
+    let fields: Fields = schema.fields().iter().map(with_view_type).collect();
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
-fn viewed(field: &Arc<Field>) -> Arc<Field> {
+fn with_view_type(field: &Arc<Field>) -> Arc<Field> {
     let kind = match field.data_type() {
         DataType::Utf8 => DataType::Utf8View,
         DataType::Binary => DataType::BinaryView,
-        DataType::List(inner) => DataType::List(viewed(inner)),
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(viewed).collect()),
-        DataType::Map(entries, sorted) => DataType::Map(viewed(entries), *sorted),
+        DataType::List(inner) => DataType::List(with_view_type(inner)),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(with_view_type).collect()),
+        DataType::Map(entries, sorted) => DataType::Map(with_view_type(entries), *sorted),
         _ => return field.clone(),
     };
     Arc::new(field.as_ref().clone().with_data_type(kind))
@@ -144,8 +144,8 @@ fn viewed(field: &Arc<Field>) -> Arc<Field> {
 fn footer(bytes: &PositionedFile) -> io::Result<(ParquetMetaData, SchemaRef)> {
     let (start, length) = bytes.check_ends()?;
     let memory = length * FOOTER_MEMORY;
-    if !has_room(memory) {
-        return Err(io::Error::other(short(&no_room("its footer", memory))));
+    if !can_allocate(memory) {
+        return Err(io::Error::other(short_message(&out_of_memory("its footer", memory))));
     }
     let footer = bytes.get_bytes(start, length as usize)?;
     check_schema(&footer).map_err(io::Error::other)?;
@@ -168,28 +168,28 @@ fn footer(bytes: &PositionedFile) -> io::Result<(ParquetMetaData, SchemaRef)> {
 
 /// Runs `work`, which may fail for a damaged footer.
 fn in_footer<T>(work: impl FnOnce() -> Result<T>) -> io::Result<T> {
-    caught(work).map_err(|why| {
-        let why = why.map_or(String::new(), |why| format!(": {why}"));
-        io::Error::other(format!("its footer is damaged{why}"))
+    catch_failure(work).map_err(|reason| {
+        let reason = reason.map_or(String::new(), |reason| format!(": {reason}"));
+        io::Error::other(format!("its footer is damaged{reason}"))
     })
 }
 
 /// Removes dictionary offsets of 0, with which old writers mark a missing dictionary. The library would read there.
 fn without_absent_dictionaries(metadata: &Arc<ParquetMetaData>) -> Result<Arc<ParquetMetaData>> {
-    let is_absent = |column: &ColumnChunkMetaData| column.dictionary_page_offset().is_some_and(|place| place <= 0);
+    let is_absent = |column: &ColumnChunkMetaData| column.dictionary_page_offset().is_some_and(|offset| offset <= 0);
     if !metadata.row_groups().iter().flat_map(RowGroupMetaData::columns).any(is_absent) {
         return Ok(metadata.clone());
     }
-    let mut sound = metadata.as_ref().clone().into_builder();
-    for group in sound.take_row_groups() {
+    let mut repaired = metadata.as_ref().clone().into_builder();
+    for group in repaired.take_row_groups() {
         let columns = group.columns().iter().map(|column| match is_absent(column) {
             true => column.clone().into_builder().set_dictionary_page_offset(None).build(),
             false => Ok(column.clone()),
         });
         let columns = columns.collect::<Result<_>>()?;
-        sound = sound.add_row_group(group.into_builder().set_column_metadata(columns).build()?);
+        repaired = repaired.add_row_group(group.into_builder().set_column_metadata(columns).build()?);
     }
-    Ok(sound.build().into())
+    Ok(repaired.build().into())
 }
 
 /// Returns the offset of a column in a row group.
@@ -206,19 +206,19 @@ pub fn measure(file: &File, column: Option<&[String]>) -> io::Result<(u64, u64)>
     let bytes = PositionedFile::new(Arc::new(file.try_clone()?), Arc::default())?;
     let (metadata, _) = footer(&bytes)?;
     let literal = column.map(|path| [path.join(".")]);
-    let is_wanted = |path: &[String]| {
+    let is_requested = |path: &[String]| {
         column.is_none_or(|column| path == column) || literal.as_ref().is_some_and(|name| path == name)
     };
-    let mut sizes = (0u64, 0u64);
+    let (mut rows, mut size) = (0u64, 0u64);
     for group in metadata.row_groups() {
         // Each row has a value, or a null, in each column. So a single wrong number does no harm.
         let values = group.columns().iter().map(|chunk| chunk.num_values()).max().unwrap_or(0);
-        sizes.0 = sizes.0.saturating_add(group.num_rows().min(values).max(0) as u64);
+        rows = rows.saturating_add(group.num_rows().min(values).max(0) as u64);
         let columns = group.columns().iter();
-        let wanted = columns.filter(|chunk| is_wanted(chunk.column_path().parts()));
-        sizes.1 = wanted.map(|chunk| chunk.uncompressed_size().max(0) as u64).fold(sizes.1, u64::saturating_add);
+        let requested = columns.filter(|chunk| is_requested(chunk.column_path().parts()));
+        size = requested.map(|chunk| chunk.uncompressed_size().max(0) as u64).fold(size, u64::saturating_add);
     }
-    Ok(sizes)
+    Ok((rows, size))
 }
 
 /// Returns the system's error for a failed write.
@@ -237,29 +237,35 @@ impl PositionedFile {
 
     /// Refuses a truncated or encrypted file, and a footer that does not fit. Returns the footer's start and length.
     fn check_ends(&self) -> io::Result<(u64, u64)> {
-        let cut = || io::Error::other("the file is cut: it begins as Parquet, but does not end as Parquet");
-        let mut end = [0; END];
-        let at = self.length.checked_sub(END as u64).filter(|&at| at >= MAGIC.len() as u64).ok_or_else(cut)?;
-        self.file.read_exact_at(&mut end, at)?;
+        let truncated = || io::Error::other("the file is cut: it begins as Parquet, but does not end as Parquet");
+        let mut end = [0; FOOTER_SUFFIX_BYTES];
+        let suffix_start = self
+            .length
+            .checked_sub(FOOTER_SUFFIX_BYTES as u64)
+            .filter(|&start| start >= MAGIC.len() as u64)
+            .ok_or_else(truncated)?;
+        self.file.read_exact_at(&mut end, suffix_start)?;
         let (length, magic) = end.split_at(4);
         if magic == ENCRYPTED {
             return Err(io::Error::other("its footer is encrypted; decrypt the file first"));
         }
         if magic != MAGIC {
-            return Err(cut());
+            return Err(truncated());
         }
         let length = u64::from(u32::from_le_bytes(length.try_into().expect("four bytes")));
-        if length > at.min(LONGEST_FOOTER) {
-            return Err(io::Error::other(format!("its footer is damaged: it would take {length} bytes of {at}")));
+        if length > suffix_start.min(LONGEST_FOOTER) {
+            return Err(io::Error::other(format!(
+                "its footer is damaged: it would take {length} bytes of {suffix_start}"
+            )));
         }
-        Ok((at - length, length))
+        Ok((suffix_start - length, length))
     }
 
     /// Refuses a footer that refers to bytes outside the file.
     fn check_groups(&self, metadata: &ParquetMetaData) -> io::Result<()> {
-        let damaged = |group: usize, column: String, what: &str| {
-            let place = Location { group: Some(group), column: Some(&column) };
-            Err(io::Error::other(format!("{place}: {what}")))
+        let damaged = |group: usize, column: String, problem: &str| {
+            let location = Location { group: Some(group), column: Some(&column) };
+            Err(io::Error::other(format!("{location}: {problem}")))
         };
         let columns = metadata.file_metadata().schema_descr().num_columns();
         let range = |start: Option<i64>, length: Option<i64>| {
@@ -284,8 +290,8 @@ impl PositionedFile {
                 if range(Some(start(column)), Some(column.compressed_size())).is_none() {
                     return damaged(i, path(), "its bytes are beyond the end of the file, which is cut or damaged");
                 }
-                if let Some(at) = column.offset_index_offset() {
-                    let Some(range) = range(Some(at), column.offset_index_length().map(i64::from)) else {
+                if let Some(start) = column.offset_index_offset() {
+                    let Some(range) = range(Some(start), column.offset_index_length().map(i64::from)) else {
                         return damaged(i, path(), "the index of its pages is beyond the end of the file");
                     };
                     indexes.push(range);
@@ -300,8 +306,8 @@ impl PositionedFile {
         let start = indexes.iter().map(|index| index.start).min().unwrap_or(0);
         let end = indexes.iter().map(|index| index.end).max().unwrap_or(0);
         let bytes = self.get_bytes(start, (end - start) as usize)?;
-        let own = |index: &Range<u64>| &bytes[(index.start - start) as usize..(index.end - start) as usize];
-        if indexes.iter().all(|index| index.is_empty() || is_offset_index(own(index))) {
+        let index_bytes = |index: &Range<u64>| &bytes[(index.start - start) as usize..(index.end - start) as usize];
+        if indexes.iter().all(|index| index.is_empty() || is_offset_index(index_bytes(index))) {
             return Ok(());
         }
         Err(io::Error::other("an index of its pages is damaged"))
@@ -310,14 +316,14 @@ impl PositionedFile {
     /// Copies bytes of the file. A failure to read is reported as an input's.
     pub fn copy(&self, start: u64, length: u64, out: &mut impl io::Write) -> io::Result<()> {
         let mut buffer = vec![0; BUFFER.min(length as usize)];
-        let (mut at, end) = (start, start + length);
-        while at < end {
-            let some = buffer.len().min((end - at) as usize);
-            let read = self.file.read_exact_at(&mut buffer[..some], at);
-            read.map_err(|source| io::Error::other(format!("an input cannot be read at byte {at}: {source}")))?;
-            out.write_all(&buffer[..some])?;
-            at += some as u64;
-            self.read.fetch_add(some as u64, Relaxed);
+        let (mut position, end) = (start, start + length);
+        while position < end {
+            let length = buffer.len().min((end - position) as usize);
+            let read = self.file.read_exact_at(&mut buffer[..length], position);
+            read.map_err(|source| io::Error::other(format!("an input cannot be read at byte {position}: {source}")))?;
+            out.write_all(&buffer[..length])?;
+            position += length as u64;
+            self.read.fetch_add(length as u64, Relaxed);
         }
         Ok(())
     }

@@ -55,25 +55,25 @@ pub fn push_time(array: &dyn Array, row: usize, out: &mut String) -> bool {
         }
         .expect("memory takes all");
     }
-    macro_rules! of {
+    macro_rules! push {
         ($kind:ty, $convert:ident) => {{
             let value = array.as_primitive::<$kind>().value(row);
             write(out, $convert::<$kind>(value.into()), value);
         }};
     }
     match array.data_type() {
-        DataType::Date32 => of!(Date32Type, as_date),
-        DataType::Date64 => of!(Date64Type, as_date),
-        DataType::Time32(TimeUnit::Second) => of!(Time32SecondType, as_time),
-        DataType::Time32(_) => of!(Time32MillisecondType, as_time),
-        DataType::Time64(TimeUnit::Microsecond) => of!(Time64MicrosecondType, as_time),
-        DataType::Time64(_) => of!(Time64NanosecondType, as_time),
+        DataType::Date32 => push!(Date32Type, as_date),
+        DataType::Date64 => push!(Date64Type, as_date),
+        DataType::Time32(TimeUnit::Second) => push!(Time32SecondType, as_time),
+        DataType::Time32(_) => push!(Time32MillisecondType, as_time),
+        DataType::Time64(TimeUnit::Microsecond) => push!(Time64MicrosecondType, as_time),
+        DataType::Time64(_) => push!(Time64NanosecondType, as_time),
         DataType::Timestamp(unit, zone) => {
             match unit {
-                TimeUnit::Second => of!(TimestampSecondType, as_datetime),
-                TimeUnit::Millisecond => of!(TimestampMillisecondType, as_datetime),
-                TimeUnit::Microsecond => of!(TimestampMicrosecondType, as_datetime),
-                TimeUnit::Nanosecond => of!(TimestampNanosecondType, as_datetime),
+                TimeUnit::Second => push!(TimestampSecondType, as_datetime),
+                TimeUnit::Millisecond => push!(TimestampMillisecondType, as_datetime),
+                TimeUnit::Microsecond => push!(TimestampMicrosecondType, as_datetime),
+                TimeUnit::Nanosecond => push!(TimestampNanosecondType, as_datetime),
             }
             out.push_str(if zone.is_some() { "Z" } else { "" });
         }
@@ -84,7 +84,7 @@ pub fn push_time(array: &dyn Array, row: usize, out: &mut String) -> bool {
 
 /// Appends a date, time or duration as a number of seconds, with all digits, so that different units compare.
 pub fn push_seconds(array: &dyn Array, row: usize, out: &mut String) -> bool {
-    macro_rules! of {
+    macro_rules! push_with_scale {
         ($kind:ty, $digits:expr) => {
             push_decimal(&array.as_primitive::<$kind>().value(row).to_string(), $digits, out)
         };
@@ -94,19 +94,19 @@ pub fn push_seconds(array: &dyn Array, row: usize, out: &mut String) -> bool {
             let days = i64::from(array.as_primitive::<Date32Type>().value(row));
             push_decimal(&(days * 86_400).to_string(), 0, out);
         }
-        DataType::Date64 => of!(Date64Type, 3),
-        DataType::Time32(TimeUnit::Second) => of!(Time32SecondType, 0),
-        DataType::Time32(_) => of!(Time32MillisecondType, 3),
-        DataType::Time64(TimeUnit::Microsecond) => of!(Time64MicrosecondType, 6),
-        DataType::Time64(_) => of!(Time64NanosecondType, 9),
-        DataType::Timestamp(TimeUnit::Second, _) => of!(TimestampSecondType, 0),
-        DataType::Timestamp(TimeUnit::Millisecond, _) => of!(TimestampMillisecondType, 3),
-        DataType::Timestamp(TimeUnit::Microsecond, _) => of!(TimestampMicrosecondType, 6),
-        DataType::Timestamp(TimeUnit::Nanosecond, _) => of!(TimestampNanosecondType, 9),
-        DataType::Duration(TimeUnit::Second) => of!(DurationSecondType, 0),
-        DataType::Duration(TimeUnit::Millisecond) => of!(DurationMillisecondType, 3),
-        DataType::Duration(TimeUnit::Microsecond) => of!(DurationMicrosecondType, 6),
-        DataType::Duration(TimeUnit::Nanosecond) => of!(DurationNanosecondType, 9),
+        DataType::Date64 => push_with_scale!(Date64Type, 3),
+        DataType::Time32(TimeUnit::Second) => push_with_scale!(Time32SecondType, 0),
+        DataType::Time32(_) => push_with_scale!(Time32MillisecondType, 3),
+        DataType::Time64(TimeUnit::Microsecond) => push_with_scale!(Time64MicrosecondType, 6),
+        DataType::Time64(_) => push_with_scale!(Time64NanosecondType, 9),
+        DataType::Timestamp(TimeUnit::Second, _) => push_with_scale!(TimestampSecondType, 0),
+        DataType::Timestamp(TimeUnit::Millisecond, _) => push_with_scale!(TimestampMillisecondType, 3),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => push_with_scale!(TimestampMicrosecondType, 6),
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => push_with_scale!(TimestampNanosecondType, 9),
+        DataType::Duration(TimeUnit::Second) => push_with_scale!(DurationSecondType, 0),
+        DataType::Duration(TimeUnit::Millisecond) => push_with_scale!(DurationMillisecondType, 3),
+        DataType::Duration(TimeUnit::Microsecond) => push_with_scale!(DurationMicrosecondType, 6),
+        DataType::Duration(TimeUnit::Nanosecond) => push_with_scale!(DurationNanosecondType, 9),
         _ => return false,
     }
     true
@@ -228,12 +228,12 @@ fn push_decimal(digits: &str, scale: i64, out: &mut String) {
         }
         Ok(scale) => {
             let digits = format!("{digits:0>width$}", width = scale + 1);
-            let (whole, part) = digits.split_at(digits.len() - scale);
-            let part = part.trim_end_matches('0');
-            out.push_str(whole);
-            if !part.is_empty() {
+            let (integer, fraction) = digits.split_at(digits.len() - scale);
+            let fraction = fraction.trim_end_matches('0');
+            out.push_str(integer);
+            if !fraction.is_empty() {
                 out.push('.');
-                out.push_str(part);
+                out.push_str(fraction);
             }
         }
     }

@@ -13,7 +13,7 @@
 //     thrift     checks of sizes in footers and headers before the library uses them
 //     partitions columns in the path of a file
 //     file       the footer, and bytes by position
-//     form       the properties that all row groups of a file share
+//     file_schema the properties that all row groups of a file share
 //     pages      the pages of a row group
 //     json       values as JSON
 //     value      values as parts of keys
@@ -26,7 +26,7 @@ mod columns;
 mod damage;
 mod encode;
 mod file;
-mod form;
+mod file_schema;
 mod json;
 mod pages;
 mod partitions;
@@ -38,7 +38,7 @@ pub use assembly::{Assembly, Group, GroupCounts};
 pub use columns::{Compared, RowProjection};
 pub use encode::SelectedRows;
 pub use file::{Source, measure};
-pub use form::Added;
+pub use file_schema::Added;
 pub use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 pub use rows::{Rows, TableReader};
 pub use value::{Row, Value, hash_rows};

@@ -1,6 +1,6 @@
 //! The pages of a row group. Sizes in their headers are checked before memory is allocated.
 
-use crate::damage::{has_room, no_room};
+use crate::damage::{can_allocate, out_of_memory};
 use crate::file::{PositionedFile, PositionedReader, Table};
 use crate::thrift::{page_sizes, parse_delta_run};
 use bytes::Bytes;
@@ -16,7 +16,7 @@ use std::iter;
 use std::sync::Arc;
 
 /// The bytes that a value of a page takes: a view of a text, and two levels with their copies.
-const VALUE: u64 = 24;
+const VALUE_BYTES: u64 = 24;
 
 /// A row group that is read.
 pub struct Pages<'a> {
@@ -79,15 +79,18 @@ impl CheckedPages {
                 let encodings = [rep_level_encoding, def_level_encoding];
                 let values = || {
                     let levels = self.levels.iter().zip(encodings);
-                    levels.filter(|(most, _)| **most > 0).try_fold(&buf[..], |bytes, (&most, encoding)| {
-                        let length = match encoding {
-                            Encoding::RLE => {
-                                bytes.first_chunk().map(|length| 4 + u32::from_le_bytes(*length) as usize)?
-                            }
-                            _ => (*num_values as usize * (16 - most.leading_zeros() as usize)).div_ceil(8),
-                        };
-                        bytes.get(length..)
-                    })
+                    levels.filter(|(max_level, _)| **max_level > 0).try_fold(
+                        &buf[..],
+                        |bytes, (&max_level, encoding)| {
+                            let length = match encoding {
+                                Encoding::RLE => {
+                                    bytes.first_chunk().map(|length| 4 + u32::from_le_bytes(*length) as usize)?
+                                }
+                                _ => (*num_values as usize * (16 - max_level.leading_zeros() as usize)).div_ceil(8),
+                            };
+                            bytes.get(length..)
+                        },
+                    )
                 };
                 check_values(values, *encoding, *num_values)?;
             }
@@ -103,22 +106,22 @@ impl CheckedPages {
 
 /// Refuses values, or lengths of texts, that would not fit into memory.
 fn check_values<'a>(bytes: impl FnOnce() -> Option<&'a [u8]>, encoding: Encoding, values: u32) -> Result<()> {
-    let memory = u64::from(values) * VALUE;
-    if !has_room(memory) {
-        return Err(no_room(&format!("a page of {values} values"), memory));
+    let memory = u64::from(values) * VALUE_BYTES;
+    if !can_allocate(memory) {
+        return Err(out_of_memory(&format!("a page of {values} values"), memory));
     }
-    let twice = encoding == Encoding::DELTA_BYTE_ARRAY;
-    if !twice && encoding != Encoding::DELTA_LENGTH_BYTE_ARRAY {
+    let has_prefixes = encoding == Encoding::DELTA_BYTE_ARRAY;
+    if !has_prefixes && encoding != Encoding::DELTA_LENGTH_BYTE_ARRAY {
         return Ok(());
     }
     let cut = || damaged("a page of texts is cut".to_owned());
     let mut bytes = bytes().ok_or_else(cut)?;
-    for whole in if twice { &[true, false][..] } else { &[false] } {
+    for is_prefix_run in if has_prefixes { &[true, false][..] } else { &[false] } {
         // Nulls have no length.
         if bytes.is_empty() {
             break;
         }
-        let (count, rest) = parse_delta_run(bytes, *whole).ok_or_else(cut)?;
+        let (count, rest) = parse_delta_run(bytes, *is_prefix_run).ok_or_else(cut)?;
         if count > values.into() {
             return Err(damaged(format!("a page of {values} values claims {count} lengths")));
         }
@@ -127,8 +130,8 @@ fn check_values<'a>(bytes: impl FnOnce() -> Option<&'a [u8]>, encoding: Encoding
     Ok(())
 }
 
-fn damaged(what: String) -> ParquetError {
-    ParquetError::General(format!("it is damaged: {what}"))
+fn damaged(subject: String) -> ParquetError {
+    ParquetError::General(format!("it is damaged: {subject}"))
 }
 
 impl Iterator for CheckedPages {
@@ -209,7 +212,7 @@ impl Read for PageHeader {
 /// Refuses a page that cannot decompress to its declared size, or that does not fit into memory.
 fn check_header(header: &[u8], codec: CompressionCodec) -> io::Result<()> {
     // The maximum expansion of a byte in each format.
-    let most = match codec {
+    let max_expansion = match codec {
         CompressionCodec::SNAPPY => 22,
         CompressionCodec::LZ4 | CompressionCodec::LZ4_RAW => 256,
         CompressionCodec::GZIP => 1040,
@@ -217,10 +220,10 @@ fn check_header(header: &[u8], codec: CompressionCodec) -> io::Result<()> {
         _ => u64::MAX,
     };
     let (size, compressed) = page_sizes(header).ok_or_else(|| io::Error::other("the header of a page is damaged"))?;
-    if size > compressed.saturating_mul(most).saturating_add(64) {
+    if size > compressed.saturating_mul(max_expansion).saturating_add(64) {
         let message = format!("the header of a page is damaged: it makes {size} bytes of {compressed}");
         return Err(io::Error::other(message));
     }
     // Some codecs need a second buffer.
-    if !has_room(2 * size) { Err(io::Error::other(no_room("a page", 2 * size).to_string())) } else { Ok(()) }
+    if !can_allocate(2 * size) { Err(io::Error::other(out_of_memory("a page", 2 * size).to_string())) } else { Ok(()) }
 }

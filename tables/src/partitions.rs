@@ -11,8 +11,8 @@ pub fn partitions(path: &Path) -> Vec<(String, Option<String>)> {
         _ => None,
     });
     let pairs = names.filter_map(|name| {
-        let at = memchr::memchr(b'=', name).filter(|&at| at > 0)?;
-        let (name, value) = (&name[..at], &name[at + 1..]);
+        let position = memchr::memchr(b'=', name).filter(|&position| position > 0)?;
+        let (name, value) = (&name[..position], &name[position + 1..]);
         let value = (value != b"__HIVE_DEFAULT_PARTITION__").then(|| unescaped(value));
         Some((unescaped(name), value))
     });

@@ -1,9 +1,9 @@
 //! The rows of a table, by row group, with the columns that their keys consist of.
 
 use crate::columns::{Columns, RowProjection};
-use crate::damage::{Location, has_room, in_place};
+use crate::damage::{Location, can_allocate, with_location};
 use crate::file::{Source, Table};
-use crate::form::{self, FileSchema};
+use crate::file_schema::{self, FileSchema};
 use crate::json;
 use crate::pages::Pages;
 use crate::value::Row;
@@ -16,10 +16,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// The number of rows that are decoded together.
-pub const BATCH: usize = 8192;
+pub const BATCH_ROWS: usize = 8192;
 
 /// The bytes of memory that are left free while rows are read.
-const MARGIN: u64 = 16 << 20;
+const FREE_MEMORY: u64 = 16 << 20;
 
 /// A reader of the row groups of a table, in order.
 pub struct TableReader {
@@ -29,7 +29,7 @@ pub struct TableReader {
     next: usize,
     done: usize,
     /// True once rows were returned, or an empty `Rows` for a table without any.
-    begun: bool,
+    has_returned: bool,
 }
 
 /// Rows of a row group, or none if the table has no row groups.
@@ -48,15 +48,15 @@ impl TableReader {
     ///
     /// # Errors
     /// If the file is not a sound Parquet file, or has no such columns.
-    pub fn open(source: Source, done: u64, wanted: &RowProjection<'_>) -> io::Result<Self> {
+    pub fn open(source: Source, done: u64, projection: &RowProjection<'_>) -> io::Result<Self> {
         let table = Table::open(source)?;
-        let columns = Columns::find(&table, wanted)?;
-        let (mut next, mut left) = (0, done as usize);
-        while next < table.metadata().num_row_groups() && left >= table.rows(next).max(1) {
-            left -= table.rows(next);
+        let columns = Columns::find(&table, projection)?;
+        let (mut next, mut remaining) = (0, done as usize);
+        while next < table.metadata().num_row_groups() && remaining >= table.rows(next).max(1) {
+            remaining -= table.rows(next);
             next += 1;
         }
-        Ok(Self { table: table.into(), columns: columns.into(), next, done: left, begun: done > 0 })
+        Ok(Self { table: table.into(), columns: columns.into(), next, done: remaining, has_returned: done > 0 })
     }
 
     /// Refuses texts that cannot be replaced, if `texts` are, a column with the name of the `added` one, and other columns than in
@@ -68,13 +68,13 @@ impl TableReader {
         if texts {
             self.columns.check_texts()?;
         }
-        added.map_or(Ok(()), |name| form::check_added(&self.table, name))?;
+        added.map_or(Ok(()), |name| file_schema::check_added(&self.table, name))?;
         let Some(first) = first else { return Ok(()) };
-        let [first, form] = [first, self].map(|reader| FileSchema::of(&reader.table, None));
-        first?.check(&form?, &self.table.name)
+        let [first, file_schema] = [first, self].map(|reader| FileSchema::from_table(&reader.table, None));
+        first?.check(&file_schema?, &self.table.name)
     }
 
-    /// Returns the next rows, with the wanted columns decoded.
+    /// Returns the next rows, with the requested columns decoded.
     ///
     /// # Errors
     /// If they are damaged or cannot be read.
@@ -82,19 +82,19 @@ impl TableReader {
     pub fn next(&mut self) -> io::Result<Option<Rows>> {
         let groups = self.table.metadata().num_row_groups();
         if self.next == groups {
-            let is_first = !std::mem::replace(&mut self.begun, true);
+            let is_first = !std::mem::replace(&mut self.has_returned, true);
             return Ok(is_first.then(|| self.rows(None, 0..0, Vec::new())));
         }
-        self.begun = true;
+        self.has_returned = true;
         let (group, start) = (self.next, std::mem::take(&mut self.done));
         self.next += 1;
         let range = start..self.table.rows(group);
         let batches = self.read(group, start)?;
         let read: usize = batches.iter().map(RecordBatch::num_rows).sum();
         if read != range.len() {
-            let place = Location { group: Some(group), column: None };
+            let location = Location { group: Some(group), column: None };
             return Err(io::Error::other(format!(
-                "{place}: {read} rows were read, but its footer states {}",
+                "{location}: {read} rows were read, but its footer states {}",
                 range.len()
             )));
         }
@@ -103,15 +103,15 @@ impl TableReader {
 
     /// Decodes the columns of a row group, from a row on. On failure, columns are decoded one by one to find the damaged one.
     fn read(&self, group: usize, from: usize) -> io::Result<Vec<RecordBatch>> {
-        let all = || read(&self.table, group, self.columns.mask.clone(), from);
-        in_place(Location { group: Some(group), column: None }, all).map_err(|error| {
+        let read_all = || read(&self.table, group, self.columns.mask.clone(), from);
+        with_location(Location { group: Some(group), column: None }, read_all).map_err(|error| {
             let schema = self.table.schema();
-            let alone = |&leaf: &usize| {
+            let read_column = |&leaf: &usize| {
                 let path = schema.column(leaf).path().string();
-                let place = Location { group: Some(group), column: Some(&path) };
-                in_place(place, || read(&self.table, group, ProjectionMask::leaves(schema, [leaf]), from)).err()
+                let location = Location { group: Some(group), column: Some(&path) };
+                with_location(location, || read(&self.table, group, ProjectionMask::leaves(schema, [leaf]), from)).err()
             };
-            self.columns.leaves.iter().find_map(alone).unwrap_or(error)
+            self.columns.leaves.iter().find_map(read_column).unwrap_or(error)
         })
     }
 
@@ -122,12 +122,12 @@ impl TableReader {
 
 /// Decodes columns of a row group, from a row on.
 fn read(table: &Table, group: usize, mask: ProjectionMask, from: usize) -> Result<Vec<RecordBatch>> {
-    let (mut batches, mut left) = (Vec::new(), table.rows(group) - from);
+    let (mut batches, mut remaining) = (Vec::new(), table.rows(group) - from);
     for batch in reader(table, group, mask, from)? {
         let batch: RecordBatch = batch?;
-        left = left.checked_sub(batch.num_rows()).ok_or_else(more)?;
+        remaining = remaining.checked_sub(batch.num_rows()).ok_or_else(too_many_rows)?;
         batches.push(batch);
-        if !has_room(MARGIN) {
+        if !can_allocate(FREE_MEMORY) {
             let message = "there is no memory for its rows; write smaller row groups";
             return Err(ParquetError::General(message.to_owned()));
         }
@@ -136,7 +136,7 @@ fn read(table: &Table, group: usize, mask: ProjectionMask, from: usize) -> Resul
 }
 
 /// Returns the error for a row group with more rows than declared.
-pub fn more() -> ParquetError {
+pub fn too_many_rows() -> ParquetError {
     ParquetError::General("it has more rows than its footer states".to_owned())
 }
 
@@ -145,7 +145,7 @@ pub fn reader(table: &Table, group: usize, mask: ProjectionMask, from: usize) ->
     let levels = parquet_to_arrow_field_levels(table.schema(), mask, Some(table.arrow.schema().fields()))?;
     let after = || RowSelection::from(vec![RowSelector::skip(from), RowSelector::select(table.rows(group) - from)]);
     let selection = (from > 0).then(after);
-    ParquetRecordBatchReader::try_new_with_row_groups(&levels, &Pages { table, group }, BATCH, selection)
+    ParquetRecordBatchReader::try_new_with_row_groups(&levels, &Pages { table, group }, BATCH_ROWS, selection)
 }
 
 impl Rows {
@@ -173,7 +173,7 @@ impl Rows {
 
     /// Calls `key` with the parts of the keys in each batch, and the number of its rows.
     fn each_batch(&self, mut key: impl FnMut(&[ArrayRef], usize)) {
-        self.batches.iter().for_each(|batch| key(&self.columns.of_batch(batch), batch.num_rows()));
+        self.batches.iter().for_each(|batch| key(&self.columns.keys_in_batch(batch), batch.num_rows()));
     }
 
     /// Calls `found` with the values of each row's key, in order.
@@ -184,7 +184,7 @@ impl Rows {
     /// Calls `found` with the other values of each row, in order.
     pub fn each_value(&self, mut found: impl FnMut(&Row<'_>)) {
         for batch in &self.batches {
-            let columns = &self.columns.values_of_batch(batch)[..];
+            let columns = &self.columns.values_in_batch(batch)[..];
             (0..batch.num_rows()).for_each(|row| found(&Row { columns, row }));
         }
     }

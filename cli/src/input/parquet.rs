@@ -28,7 +28,7 @@ impl Format for Parquet {
         let source = Source { name, path: input.path.clone(), file, read };
         let keep = values.keep.as_ref();
         let others = keep.and_then(KeepPolicy::pointer).into_iter().chain(&values.id);
-        let mut wanted = RowProjection {
+        let mut projection = RowProjection {
             keys: None,
             texts: matches!(what, KeySource::Document(..)),
             values: others.map(Pointer::tokens).collect(),
@@ -36,14 +36,14 @@ impl Format for Parquet {
         };
         let mut has_fields = false;
         match what {
-            KeySource::Document(rule, _) => wanted.keys = Some(vec![rule.pointer.tokens()]),
+            KeySource::Document(rule, _) => projection.keys = Some(vec![rule.pointer.tokens()]),
             KeySource::Key(rule, _) => match &rule.part {
                 KeyPart::Line | KeyPart::Row => {}
-                KeyPart::Json(pointers) => wanted.keys = Some(pointers.iter().map(Pointer::tokens).collect()),
-                KeyPart::Record(_) | KeyPart::Fields { .. } => (wanted.keys, has_fields) = (Some(Vec::new()), true),
+                KeyPart::Json(pointers) => projection.keys = Some(pointers.iter().map(Pointer::tokens).collect()),
+                KeyPart::Record(_) | KeyPart::Fields { .. } => (projection.keys, has_fields) = (Some(Vec::new()), true),
             },
         }
-        let table = tables::TableReader::open(source, done, &wanted)?;
+        let table = tables::TableReader::open(source, done, &projection)?;
         if has_fields {
             let message = "it is Parquet, which has columns instead of fields; give --column";
             return Err(io::Error::other(message));
@@ -62,7 +62,7 @@ impl Format for Parquet {
     fn resume(&self, saved: &Saved, length: u64) -> io::Result<Box<dyn Assembly>> {
         let GroupCounts { read, copied, written } = saved.groups;
         let counts = tables::GroupCounts { read, copied, written };
-        Ok(Box::new(tables::Assembly::resumed(&saved.footer, counts, length)?))
+        Ok(Box::new(tables::Assembly::resume(&saved.footer, counts, length)?))
     }
 }
 
@@ -141,7 +141,15 @@ impl Rows for tables::Rows {
         let added = counts.or_else(|| notes.map(|notes| Added::Texts(MEMBER, notes)));
         let encode = || {
             let compression = write_options.compression.map(codec).transpose()?;
-            SelectedRows { rows: self, wanted, texts, added, compression, filter: write_options.filter }.encode()
+            SelectedRows {
+                rows: self,
+                selected_rows: wanted,
+                texts,
+                added,
+                compression,
+                bloom_filter: write_options.filter,
+            }
+            .encode()
         };
         let failed = |source| {
             let name = self.name();

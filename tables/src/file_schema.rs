@@ -51,8 +51,8 @@ impl Added {
 }
 
 impl FileSchema {
-    /// Returns the form of a table, with the added column if any.
-    pub fn of(table: &Table, added: Option<&Added>) -> Result<Self> {
+    /// Returns the schema of a table, with the added column if any.
+    pub fn from_table(table: &Table, added: Option<&Added>) -> Result<Self> {
         let file = table.metadata().file_metadata();
         let key_values = table.key_values().cloned();
         let Some(added) = added else {
@@ -86,9 +86,9 @@ impl FileSchema {
         }
     }
 
-    /// Returns the first column that the other table lacks or has in another form.
+    /// Returns the first column that the other table lacks or has with another type.
     fn difference(&self, other: &Self) -> Option<String> {
-        let [ours, theirs] = [self, other].map(|form| form.schema.root_schema().get_fields());
+        let [ours, theirs] = [self, other].map(|file_schema| file_schema.schema.root_schema().get_fields());
         let pairs = (0..ours.len().max(theirs.len())).map(|i| (ours.get(i), theirs.get(i)));
         let mut other = pairs.filter(|(ours, theirs)| ours != theirs);
         other.next().map(|(ours, theirs)| ours.or(theirs).expect("one of them is there").name().to_owned())
@@ -104,11 +104,11 @@ impl FileSchema {
     }
 
     /// Returns a file with the metadata of row groups and their indexes, but without their bytes.
-    pub fn sealed(&self, groups: Vec<RowGroupMetaData>, index: Arc<dyn PageIndexProvider>) -> Result<Bytes> {
-        let mut sealed = Vec::new();
+    pub fn metadata_file(&self, groups: Vec<RowGroupMetaData>, index: Arc<dyn PageIndexProvider>) -> Result<Bytes> {
+        let mut metadata_file = Vec::new();
         let metadata = self.footer(groups, Some(index));
-        ParquetMetaDataWriter::new(&mut sealed, &metadata).finish()?;
-        Ok(sealed.into())
+        ParquetMetaDataWriter::new(&mut metadata_file, &metadata).finish()?;
+        Ok(metadata_file.into())
     }
 }
 
