@@ -2,7 +2,7 @@
 
 use crate::error;
 use crate::lock::{Detached, detach};
-use crate::portion::{PORTION, Take};
+use crate::portion::{PORTION_KEYS, Take};
 use crate::signals::{self, Signals};
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
@@ -25,13 +25,13 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The end of errors about arrays of other types.
-const KEYS: &str = "keys are strings, binary, integers of 64 bits or less or booleans, and structs of these";
+const KEY_TYPES: &str = "keys are strings, binary, integers of 64 bits or less or booleans, and structs of these";
 
 /// Values that are checked before signals are handled.
-const CHECKED: usize = 1 << 16;
+const CHECKED_ROWS: usize = 1 << 16;
 
 /// The error about structs with wrong contents.
-const LAWLESS: &str = "it breaks the rules of the C interface";
+const PROTOCOL_VIOLATION: &str = "it breaks the rules of the C interface";
 
 /// Takes the keys of an object that exports Arrow arrays; `false` if it does not.
 pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut Take<'_>) -> PyResult<bool> {
@@ -61,16 +61,16 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
 /// The batches of a frame or a table, completely checked, so that readers may trust them.
 pub(crate) fn record_batches(rows: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBatch>> {
     let py = rows.py();
-    let known = match is_of("polars", rows)? {
+    let readable = match is_from_package("polars", rows)? {
         true => py.import("bloomline._frames")?.call_method1("polars_for_arrow", (rows,))?,
         false => rows.clone(),
     };
-    let Some(mut stream) = stream(&known)? else {
+    let Some(mut stream) = stream(&readable)? else {
         return Err(PyTypeError::new_err("rows are those of a frame or a table: pandas, Polars, pyarrow, DuckDB"));
     };
     let field = detach(py, |_| {
         let schema = stream_schema(&mut stream)?;
-        import(|| Ok(Field::try_from(&schema).map_err(|_| unknown(&schema))))?.map_err(|format| {
+        import(|| Ok(Field::try_from(&schema).map_err(|_| unknown_format(&schema))))?.map_err(|format| {
             PyTypeError::new_err(format!("values of the unknown type {format:?} cannot be keys; cast the column"))
         })
     })?;
@@ -89,7 +89,7 @@ pub(crate) fn record_batches(rows: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBatc
             check_data(&array.to_data(), &mut signals)?;
             let rows = array.as_struct();
             if rows.null_count() > 0 {
-                return Err(refused("rows are null as a whole"));
+                return Err(array_error("rows are null as a whole"));
             }
             batches.push(rows.into());
         }
@@ -110,8 +110,8 @@ fn check_data(data: &ArrayData, signals: &mut Signals) -> PyResult<()> {
         check(data)?;
         return data.child_data().iter().try_for_each(|child| check_data(child, signals));
     }
-    for start in (0..data.len()).step_by(CHECKED) {
-        let part = data.slice(start, CHECKED.min(data.len() - start));
+    for start in (0..data.len()).step_by(CHECKED_ROWS) {
+        let part = data.slice(start, CHECKED_ROWS.min(data.len() - start));
         // An error names the row by its number in the whole.
         check(&part).or_else(|error| check(data).and(Err(error)))?;
         signals.handle()?;
@@ -121,14 +121,14 @@ fn check_data(data: &ArrayData, signals: &mut Signals) -> PyResult<()> {
 
 /// Refuses columns of Polars' type Object. It exports the pointers to them, and nothing else of a fixed size.
 fn refuse_objects(kind: &DataType, exporter: &Bound<'_, PyAny>, remedy: &str) -> PyResult<()> {
-    match has(kind, |kind| matches!(kind, DataType::FixedSizeBinary(_))) && is_of("polars", exporter)? {
-        true => Err(PyTypeError::new_err(format!("a column of Polars' type Object: {KEYS}{remedy}"))),
+    match any_type(kind, |kind| matches!(kind, DataType::FixedSizeBinary(_))) && is_from_package("polars", exporter)? {
+        true => Err(PyTypeError::new_err(format!("a column of Polars' type Object: {KEY_TYPES}{remedy}"))),
         false => Ok(()),
     }
 }
 
 /// Returns true if an object's class is from this package, or derived from one that is.
-fn is_of(package: &str, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+fn is_from_package(package: &str, object: &Bound<'_, PyAny>) -> PyResult<bool> {
     for class in object.get_type().mro() {
         let module = class.cast::<PyType>()?.module()?;
         if module.to_cow()?.split('.').next() == Some(package) {
@@ -159,10 +159,11 @@ fn pandas_error(py: Python<'_>, error: PyErr) -> PyErr {
     if !is_about_type {
         return error;
     }
-    let said = error.value(py);
-    let told = PyTypeError::new_err(format!("it cannot be read as an Arrow array: {said}; give a list of the keys"));
-    told.set_cause(py, Some(error));
-    told
+    let reason = error.value(py);
+    let type_error =
+        PyTypeError::new_err(format!("it cannot be read as an Arrow array: {reason}; give a list of the keys"));
+    type_error.set_cause(py, Some(error));
+    type_error
 }
 
 /// The result of `__arrow_c_array__`.
@@ -176,14 +177,14 @@ fn array(exported: &Bound<'_, PyAny>) -> PyResult<(FFI_ArrowSchema, FFI_ArrowArr
     let (schema, array) =
         unsafe { (FFI_ArrowSchema::from_raw(schema.as_ptr()), FFI_ArrowArray::from_raw(array.as_ptr())) };
     if array.is_released() {
-        return Err(refused("another reader took it"));
+        return Err(array_error("another reader took it"));
     }
     Ok((schema, array))
 }
 
 /// The stream that an object exports, if it exports one.
 fn stream<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<FFI_ArrowArrayStream>> {
-    let is_pandas = is_of("pandas", object)?;
+    let is_pandas = is_from_package("pandas", object)?;
     let export = |object: &Bound<'py, PyAny>| match object.getattr_opt("__arrow_c_stream__")? {
         Some(export) => export.call0().map(Some),
         None => Ok(None),
@@ -201,7 +202,7 @@ fn stream<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<FFI_ArrowArrayStre
     #[allow(unsafe_code)]
     let stream = unsafe { FFI_ArrowArrayStream::from_raw(stream.as_ptr()) };
     if stream.release().is_none() {
-        return Err(refused("another reader took it"));
+        return Err(array_error("another reader took it"));
     }
     Ok(Some(stream))
 }
@@ -209,7 +210,7 @@ fn stream<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<FFI_ArrowArrayStre
 /// The schema of all arrays of a stream.
 fn stream_schema(stream: &mut FFI_ArrowArrayStream) -> PyResult<FFI_ArrowSchema> {
     let mut schema = FFI_ArrowSchema::empty();
-    let get_schema = stream.get_schema().ok_or_else(|| refused(LAWLESS))?;
+    let get_schema = stream.get_schema().ok_or_else(|| array_error(PROTOCOL_VIOLATION))?;
     // SAFETY: the function of a stream that is not released, and a place for what it fills as the C stream interface says.
     #[allow(unsafe_code)]
     let code = unsafe { get_schema(stream, &raw mut schema) };
@@ -219,7 +220,7 @@ fn stream_schema(stream: &mut FFI_ArrowArrayStream) -> PyResult<FFI_ArrowSchema>
 /// The next array of a stream; `None` at its end.
 fn next_array(stream: &mut FFI_ArrowArrayStream) -> PyResult<Option<FFI_ArrowArray>> {
     let mut array = FFI_ArrowArray::empty();
-    let get_next = stream.get_next().ok_or_else(|| refused(LAWLESS))?;
+    let get_next = stream.get_next().ok_or_else(|| array_error(PROTOCOL_VIOLATION))?;
     // SAFETY: as above.
     #[allow(unsafe_code)]
     let code = unsafe { get_next(stream, &raw mut array) };
@@ -231,7 +232,7 @@ fn check(stream: &mut FFI_ArrowArrayStream, code: c_int) -> PyResult<()> {
     if code == 0 {
         return Ok(());
     }
-    let told = stream.get_last_error().and_then(|get_last_error| {
+    let message = stream.get_last_error().and_then(|get_last_error| {
         // SAFETY: the stream's own function, after a failure, as the C stream interface wants it. The text is null, or ends
         // with a zero and stays until the stream's next call.
         #[allow(unsafe_code)]
@@ -240,13 +241,13 @@ fn check(stream: &mut FFI_ArrowArrayStream, code: c_int) -> PyResult<()> {
             (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
         }
     });
-    Err(refused(told.unwrap_or_else(|| format!("its producer failed with error {code}"))))
+    Err(array_error(message.unwrap_or_else(|| format!("its producer failed with error {code}"))))
 }
 
 /// Imports an array of keys in place.
 fn import_array(array: FFI_ArrowArray, kind: &DataType) -> PyResult<ArrayRef> {
     if !import(|| Ok(is_aligned(&array, kind)))? {
-        return Err(refused(
+        return Err(array_error(
             "its offsets are not aligned; copy it, such as by pyarrow.concat_arrays([array]), or a dictionary by \
              array.dictionary_decode()",
         ));
@@ -261,13 +262,13 @@ fn import_array(array: FFI_ArrowArray, kind: &DataType) -> PyResult<ArrayRef> {
 fn is_aligned(array: &FFI_ArrowArray, kind: &DataType) -> bool {
     use DataType::*;
     let child_is = |child: usize, field: &Field| is_aligned(array.child(child), field.data_type());
-    let lies_at = |buffer: usize, multiple: usize| array.buffer(buffer).addr().is_multiple_of(multiple);
+    let is_aligned_at = |buffer: usize, multiple: usize| array.buffer(buffer).addr().is_multiple_of(multiple);
     let has_rows = !array.is_empty() || array.offset() > 0;
     match kind {
-        Utf8 | Binary => !has_rows || lies_at(1, align_of::<i32>()),
-        LargeUtf8 | LargeBinary => !has_rows || lies_at(1, align_of::<i64>()),
+        Utf8 | Binary => !has_rows || is_aligned_at(1, align_of::<i32>()),
+        LargeUtf8 | LargeBinary => !has_rows || is_aligned_at(1, align_of::<i64>()),
         // The last buffer has the lengths of those between the views and it.
-        Utf8View | BinaryView => array.num_buffers() <= 3 || lies_at(array.num_buffers() - 1, align_of::<i64>()),
+        Utf8View | BinaryView => array.num_buffers() <= 3 || is_aligned_at(array.num_buffers() - 1, align_of::<i64>()),
         List(items) | LargeList(items) | ListView(items) | LargeListView(items) => child_is(0, items),
         FixedSizeList(items, _) | Map(items, _) => child_is(0, items),
         RunEndEncoded(_, values) => child_is(1, values),
@@ -280,27 +281,27 @@ fn is_aligned(array: &FFI_ArrowArray, kind: &DataType) -> bool {
 
 /// Imports with `read`. Arrow's crate panics over some structs with wrong contents.
 fn import<T>(read: impl FnOnce() -> Result<T, ArrowError>) -> PyResult<T> {
-    let read = catch_unwind(AssertUnwindSafe(read)).map_err(|_| refused(LAWLESS))?;
-    read.map_err(refused)
+    let read = catch_unwind(AssertUnwindSafe(read)).map_err(|_| array_error(PROTOCOL_VIOLATION))?;
+    read.map_err(array_error)
 }
 
-fn refused(error: impl Display) -> PyErr {
+fn array_error(error: impl Display) -> PyErr {
     PyValueError::new_err(format!("no Arrow array can be read: {error}"))
 }
 
 /// The type of keys in a schema; other types are an error before any key is taken.
 fn key_type(schema: &FFI_ArrowSchema) -> PyResult<DataType> {
-    let field = import(|| Ok(Field::try_from(schema).map_err(|_| unknown(schema))))?.map_err(|format| {
-        PyTypeError::new_err(format!("an Arrow array of the unknown type {format:?}: {KEYS}; cast it"))
+    let field = import(|| Ok(Field::try_from(schema).map_err(|_| unknown_format(schema))))?.map_err(|format| {
+        PyTypeError::new_err(format!("an Arrow array of the unknown type {format:?}: {KEY_TYPES}; cast it"))
     })?;
     check_field(&field)?;
     Ok(field.data_type().clone())
 }
 
 /// The first type that is unknown here, in the producer's notation.
-fn unknown(schema: &FFI_ArrowSchema) -> String {
+fn unknown_format(schema: &FFI_ArrowSchema) -> String {
     let column = schema.children().find(|column| DataType::try_from(*column).is_err());
-    column.map_or_else(|| schema.format().to_owned(), unknown)
+    column.map_or_else(|| schema.format().to_owned(), unknown_format)
 }
 
 /// Checks an extension type. Its values may have another meaning than the stored ones, such as the number of a period.
@@ -308,7 +309,7 @@ fn check_field(field: &Field) -> PyResult<()> {
     match field.extension_type_name() {
         None | Some("arrow.bool8" | "arrow.json" | "arrow.uuid") => check_type(field.data_type()),
         Some(name) => Err(PyTypeError::new_err(format!(
-            "an Arrow array of the extension type {name}: {KEYS}; cast it, or give what it stores"
+            "an Arrow array of the extension type {name}: {KEY_TYPES}; cast it, or give what it stores"
         ))),
     }
 }
@@ -322,17 +323,17 @@ fn check_type(found: &DataType) -> PyResult<()> {
         Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView | FixedSizeBinary(_) => Ok(()),
         Dictionary(_, values) if !values.is_nested() => check_type(values),
         Struct(columns) if !columns.is_empty() => columns.iter().try_for_each(|column| check_field(column)),
-        _ => {
-            Err(PyTypeError::new_err(format!("an Arrow array of {found}: {KEYS}; cast it, such as dates to integers")))
-        }
+        _ => Err(PyTypeError::new_err(format!(
+            "an Arrow array of {found}: {KEY_TYPES}; cast it, such as dates to integers"
+        ))),
     }
 }
 
 /// Returns true if a type is of a kind, or one of its columns is.
-fn has(found: &DataType, of_kind: fn(&DataType) -> bool) -> bool {
+fn any_type(found: &DataType, predicate: fn(&DataType) -> bool) -> bool {
     match found {
-        DataType::Struct(columns) => columns.iter().any(|column| has(column.data_type(), of_kind)),
-        _ => of_kind(found),
+        DataType::Struct(columns) => columns.iter().any(|column| any_type(column.data_type(), predicate)),
+        _ => predicate(found),
     }
 }
 
@@ -349,8 +350,8 @@ fn take_import(
         return Ok(());
     }
     // Not imported, because Polars' array has a buffer, which the format does not allow.
-    if has(kind, DataType::is_null) {
-        return Err(null(first));
+    if any_type(kind, DataType::is_null) {
+        return Err(null_error(first));
     }
     take_array(detached, hasher, &import_array(array, kind)?, first, take)
 }
@@ -364,10 +365,10 @@ fn take_array(
     take: &mut Take<'_>,
 ) -> PyResult<()> {
     refuse_nulls(array, first)?;
-    let dictionaries = Dictionaries::of(hasher, array)?;
-    let mut hashes = [0; PORTION];
-    for start in (0..array.len()).step_by(PORTION) {
-        let rows = start..array.len().min(start + PORTION);
+    let dictionaries = Dictionaries::new(hasher, array)?;
+    let mut hashes = [0; PORTION_KEYS];
+    for start in (0..array.len()).step_by(PORTION_KEYS) {
+        let rows = start..array.len().min(start + PORTION_KEYS);
         let hashes = &mut hashes[..rows.len()];
         hash(hasher, array, &dictionaries, rows, hashes)?;
         take(detached.into(), hashes)?;
@@ -379,14 +380,14 @@ fn take_array(
 fn refuse_nulls(array: &dyn Array, first: usize) -> PyResult<()> {
     if let Some(nulls) = array.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
         let row = (0..array.len()).find(|&row| nulls.is_null(row)).unwrap_or_default();
-        return Err(null(first + row));
+        return Err(null_error(first + row));
     }
     array
         .as_struct_opt()
         .map_or(Ok(()), |columns| columns.columns().iter().try_for_each(|column| refuse_nulls(column, first)))
 }
 
-fn null(row: usize) -> PyErr {
+fn null_error(row: usize) -> PyErr {
     PyValueError::new_err(format!("keys[{row}]: a null is not a key; drop nulls first, or fill them"))
 }
 
@@ -398,22 +399,23 @@ struct Dictionaries {
 }
 
 impl Dictionaries {
-    fn of(hasher: &KeyHasher, array: &dyn Array) -> PyResult<Self> {
-        let mut made = Self::default();
+    fn new(hasher: &KeyHasher, array: &dyn Array) -> PyResult<Self> {
+        let mut dictionaries = Self::default();
         if let Some(columns) = array.as_struct_opt() {
-            made.columns = columns.columns().iter().map(|column| Self::of(hasher, column)).collect::<PyResult<_>>()?;
+            dictionaries.columns =
+                columns.columns().iter().map(|column| Self::new(hasher, column)).collect::<PyResult<_>>()?;
         } else if let Some(dictionary) = array.as_any_dictionary_opt() {
             let values = dictionary.values();
-            made.values.try_reserve_exact(values.len()).map_err(error::memory)?;
-            made.values.resize(values.len(), 0);
-            let (within, mut signals) = (Self::of(hasher, values)?, Signals::after(signals::TICK));
-            for (part, hashes) in made.values.chunks_mut(CHECKED).enumerate() {
-                let start = part * CHECKED;
-                hash(hasher, values, &within, start..start + hashes.len(), hashes)?;
+            dictionaries.values.try_reserve_exact(values.len()).map_err(error::memory)?;
+            dictionaries.values.resize(values.len(), 0);
+            let (nested, mut signals) = (Self::new(hasher, values)?, Signals::after(signals::TICK));
+            for (part, hashes) in dictionaries.values.chunks_mut(CHECKED_ROWS).enumerate() {
+                let start = part * CHECKED_ROWS;
+                hash(hasher, values, &nested, start..start + hashes.len(), hashes)?;
                 signals.handle()?;
             }
         }
-        Ok(made)
+        Ok(dictionaries)
     }
 }
 
@@ -458,7 +460,7 @@ fn hash(
             integers(dictionary.keys(), rows, hashes);
             for hash in hashes {
                 let value = usize::try_from(*hash).ok().and_then(|key| dictionaries.values.get(key));
-                *hash = *value.ok_or_else(|| refused("keys beyond the dictionary"))?;
+                *hash = *value.ok_or_else(|| array_error("keys beyond the dictionary"))?;
             }
         }
         // `check_type` refuses all others.
@@ -502,7 +504,7 @@ fn bytes<T: ByteArrayType>(
     let offsets = &offsets[rows.start..=rows.end];
     for (ends, hash) in offsets.windows(2).zip(hashes) {
         let value = data.get(ends[0].as_usize()..ends[1].as_usize());
-        *hash = hasher.bytes(value.ok_or_else(|| refused("offsets beyond the data"))?);
+        *hash = hasher.bytes(value.ok_or_else(|| array_error("offsets beyond the data"))?);
     }
     Ok(())
 }
@@ -516,14 +518,15 @@ fn views<T: ByteViewType + ?Sized>(
 ) -> PyResult<()> {
     let views = array.views().inner().as_chunks::<16>().0;
     for (view, hash) in views[rows].iter().zip(hashes) {
-        let [length, _, buffer, start] = [0, 4, 8, 12].map(|at| u32::from_ne_bytes([0, 1, 2, 3].map(|i| view[at + i])));
+        let [length, _, buffer, start] =
+            [0, 4, 8, 12].map(|offset| u32::from_ne_bytes([0, 1, 2, 3].map(|i| view[offset + i])));
         let (start, length) = (start as usize, length as usize);
         let value = if length <= 12 {
             &view[4..4 + length]
         } else {
             let data = array.data_buffers().get(buffer as usize);
             let value = data.and_then(|data| data.get(start..start.checked_add(length)?));
-            value.ok_or_else(|| refused("views beyond the data"))?
+            value.ok_or_else(|| array_error("views beyond the data"))?
         };
         *hash = hasher.bytes(value);
     }

@@ -5,7 +5,7 @@
 
 use crate::error;
 use crate::lock::detach;
-use crate::portion::{PORTION, Take};
+use crate::portion::{PORTION_KEYS, Take};
 use bloomline::{Key, KeyHasher};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyValueError;
@@ -14,7 +14,7 @@ use pyo3::types::{PyList, PyType};
 use std::ffi::CStr;
 
 /// The size of a copy, unless an item is larger.
-const BYTES: usize = 1 << 18;
+const MAX_COPY_BYTES: usize = 1 << 18;
 
 #[derive(Clone, Copy)]
 enum Item {
@@ -31,7 +31,7 @@ enum Item {
 pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut Take<'_>) -> PyResult<bool> {
     let Ok(buffer) = PyUntypedBuffer::get(keys) else { return Ok(false) };
     let size = buffer.item_size();
-    let Some((item, big)) = item(buffer.format(), size) else { return Ok(false) };
+    let Some((item, is_big_endian)) = item(buffer.format(), size) else { return Ok(false) };
     if buffer.dimensions() == 0 || buffer.suboffsets().is_some() {
         return Ok(false);
     }
@@ -43,25 +43,25 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
         return Err(PyValueError::new_err("a masked array: give array.compressed(), the keys that are not masked"));
     }
     detach(keys.py(), |detached| {
-        let most = PORTION.min(BYTES / size).max(1);
-        let room = most.min(buffer.item_count()) * size;
+        let chunk_items = PORTION_KEYS.min(MAX_COPY_BYTES / size).max(1);
+        let memory = chunk_items.min(buffer.item_count()) * size;
         let mut copy = Vec::new();
-        copy.try_reserve_exact(room).map_err(error::memory)?;
-        copy.resize(room, 0);
-        let mut hashes = [0; PORTION];
-        for first in (0..buffer.item_count()).step_by(most) {
-            let count = most.min(buffer.item_count() - first);
+        copy.try_reserve_exact(memory).map_err(error::memory)?;
+        copy.resize(memory, 0);
+        let mut hashes = [0; PORTION_KEYS];
+        for first in (0..buffer.item_count()).step_by(chunk_items) {
+            let count = chunk_items.min(buffer.item_count() - first);
             let (copy, hashes) = (&mut copy[..count * size], &mut hashes[..count]);
             copy_items(&buffer, first, copy);
             match item {
                 Item::Bytes => hash_bytes(hasher, copy, size, hashes),
-                Item::Text => hash_text(hasher, copy, size, big, first, hashes)?,
+                Item::Text => hash_text(hasher, copy, size, is_big_endian, first, hashes)?,
                 Item::Bool => copy
                     .iter()
                     .zip(hashes.iter_mut())
                     .for_each(|(&item, hash)| *hash = u64::from(item != 0).hash_with(hasher)),
-                Item::Signed => hash_integers(hasher, copy, size, big, true, hashes),
-                Item::Unsigned => hash_integers(hasher, copy, size, big, false, hashes),
+                Item::Signed => hash_integers(hasher, copy, size, is_big_endian, true, hashes),
+                Item::Unsigned => hash_integers(hasher, copy, size, is_big_endian, false, hashes),
             }
             take(detached.into(), hashes)?;
         }
@@ -80,7 +80,7 @@ fn is_masked(keys: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// Returns true if all items are keys regardless of their values.
-pub(crate) fn has_keys_alone(keys: &Bound<'_, PyAny>) -> bool {
+pub(crate) fn has_only_keys(keys: &Bound<'_, PyAny>) -> bool {
     // A list has no buffer, and checking for one takes time.
     let buffer = (!keys.is_instance_of::<PyList>()).then(|| PyUntypedBuffer::get(keys).ok()).flatten();
     let item = buffer.and_then(|buffer| item(buffer.format(), buffer.item_size()));
@@ -90,19 +90,19 @@ pub(crate) fn has_keys_alone(keys: &Bound<'_, PyAny>) -> bool {
 /// The kind of items in a format, and true if integers are big-endian.
 fn item(format: &CStr, size: usize) -> Option<(Item, bool)> {
     let format = format.to_bytes();
-    let (big, kind) = match format {
+    let (is_big_endian, kind) = match format {
         [b'>' | b'!', kind @ ..] => (true, kind),
         [b'<', kind @ ..] => (false, kind),
         [b'@' | b'=', kind @ ..] | kind => (cfg!(target_endian = "big"), kind),
     };
     let integer = matches!(size, 1 | 2 | 4 | 8);
     match kind {
-        [b'b' | b'h' | b'i' | b'l' | b'q' | b'n'] if integer => Some((Item::Signed, big)),
-        [b'?'] if size == 1 => Some((Item::Bool, big)),
-        [b'B' | b'H' | b'I' | b'L' | b'Q' | b'N'] if integer => Some((Item::Unsigned, big)),
-        [digits @ .., b's'] if digits.iter().all(u8::is_ascii_digit) && size > 0 => Some((Item::Bytes, big)),
+        [b'b' | b'h' | b'i' | b'l' | b'q' | b'n'] if integer => Some((Item::Signed, is_big_endian)),
+        [b'?'] if size == 1 => Some((Item::Bool, is_big_endian)),
+        [b'B' | b'H' | b'I' | b'L' | b'Q' | b'N'] if integer => Some((Item::Unsigned, is_big_endian)),
+        [digits @ .., b's'] if digits.iter().all(u8::is_ascii_digit) && size > 0 => Some((Item::Bytes, is_big_endian)),
         // Without a digit it is an array.array of characters, which may contain a zero.
-        [b'0'..=b'9', .., b'w'] if size > 0 => Some((Item::Text, big)),
+        [b'0'..=b'9', .., b'w'] if size > 0 => Some((Item::Text, is_big_endian)),
         _ => None,
     }
 }
@@ -148,7 +148,7 @@ fn hash_text(
     hasher: &KeyHasher,
     items: &[u8],
     size: usize,
-    big: bool,
+    is_big_endian: bool,
     first: usize,
     hashes: &mut [u64],
 ) -> PyResult<()> {
@@ -156,7 +156,7 @@ fn hash_text(
     for (i, (hash, item)) in hashes.iter_mut().zip(items.chunks_exact(size)).enumerate() {
         text.clear();
         let codes = item.as_chunks().0.iter();
-        let codes = codes.map(|&code| if big { u32::from_be_bytes(code) } else { u32::from_le_bytes(code) });
+        let codes = codes.map(|&code| if is_big_endian { u32::from_be_bytes(code) } else { u32::from_le_bytes(code) });
         if codes.clone().fold(0, |all, code| all | code) < 0x80 {
             text.extend(codes.map(|code| code as u8));
         } else {
@@ -172,11 +172,11 @@ fn hash_text(
 }
 
 /// Hashes integers of every width as 8 bytes, as Python's are.
-fn hash_integers(hasher: &KeyHasher, items: &[u8], size: usize, big: bool, signed: bool, hashes: &mut [u64]) {
+fn hash_integers(hasher: &KeyHasher, items: &[u8], size: usize, is_big_endian: bool, signed: bool, hashes: &mut [u64]) {
     macro_rules! widened {
         ($type:ty) => {
             for (hash, item) in hashes.iter_mut().zip(items.as_chunks::<{ size_of::<$type>() }>().0) {
-                let value = if big { <$type>::from_be_bytes(*item) } else { <$type>::from_le_bytes(*item) };
+                let value = if is_big_endian { <$type>::from_be_bytes(*item) } else { <$type>::from_le_bytes(*item) };
                 *hash = (value as u64).hash_with(hasher);
             }
         };

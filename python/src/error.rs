@@ -27,11 +27,11 @@ pub(crate) fn file(error: FileError) -> PyErr {
     match error.kind() {
         FileErrorKind::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
         FileErrorKind::Io(system) if system.raw_os_error().is_some() => io(system, error.path()),
-        FileErrorKind::Io(own) => {
+        FileErrorKind::Io(own_error) => {
             let errno = if error.path().is_some_and(Path::is_dir) { EISDIR } else { EINVAL };
             PyOSError::new_err((
                 errno,
-                in_python(&own.to_string()),
+                in_python(&own_error.to_string()),
                 error.path().map(|path| path.as_os_str().to_owned()),
             ))
         }
@@ -41,10 +41,10 @@ pub(crate) fn file(error: FileError) -> PyErr {
 
 /// Converts an I/O error. Python finds the class of a system's error, such as FileNotFoundError, by its number.
 pub(crate) fn io(error: &io::Error, path: Option<&Path>) -> PyErr {
-    let said = error.to_string();
-    let Some(errno) = error.raw_os_error() else { return PyOSError::new_err(said) };
-    let said = said.split(" (os error").next().unwrap_or_default().to_owned();
-    PyOSError::new_err((errno, said, path.map(|path| path.as_os_str().to_owned())))
+    let message = error.to_string();
+    let Some(errno) = error.raw_os_error() else { return PyOSError::new_err(message) };
+    let message = message.split(" (os error").next().unwrap_or_default().to_owned();
+    PyOSError::new_err((errno, message, path.map(|path| path.as_os_str().to_owned())))
 }
 
 /// A message without the names of Rust's methods.

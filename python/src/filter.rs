@@ -5,7 +5,7 @@ use crate::error;
 use crate::key;
 use crate::keys::{self, Numpy};
 use crate::lock::{Thread, detach};
-use crate::portion::PORTION;
+use crate::portion::PORTION_KEYS;
 use crate::rows::{self, Nulls};
 use crate::set::{Set, with};
 use crate::signals::{self, Signals};
@@ -105,7 +105,7 @@ impl Filter {
     #[pyo3(signature = (keys, /))]
     fn update(&self, keys: &Bound<'_, PyAny>) -> PyResult<()> {
         keys::take_all(&self.hasher, keys, &mut |thread, hashes| {
-            let mut new = [false; PORTION];
+            let mut new = [false; PORTION_KEYS];
             self.set.add_many(thread, hashes, &mut new[..hashes.len()])
         })
     }
@@ -130,14 +130,14 @@ impl Filter {
     #[pyo3(signature = (keys, /))]
     fn add_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let numpy = Numpy::import(keys.py())?;
-        if buffer::has_keys_alone(keys) {
+        if buffer::has_only_keys(keys) {
             // None is refused, so no key has to wait for the others.
             return numpy.new_keys(self.answers(keys, |thread, hashes, new| self.set.add_many(thread, hashes, new)));
         }
         numpy.new_keys(keys::answers(&self.hasher, keys, |hashes, new| {
             detach(keys.py(), |detached| {
                 let mut signals = Signals::after(signals::TICK);
-                hashes.chunks(PORTION).zip(new.chunks_mut(PORTION)).try_for_each(|(hashes, new)| {
+                hashes.chunks(PORTION_KEYS).zip(new.chunks_mut(PORTION_KEYS)).try_for_each(|(hashes, new)| {
                     self.set.add_many(detached.into(), hashes, new)?;
                     signals.handle()
                 })
@@ -185,7 +185,7 @@ impl Filter {
     fn add_rows<'py>(&self, rows: &Bound<'py, PyAny>, nulls: &str) -> PyResult<Bound<'py, PyAny>> {
         let numpy = Numpy::import(rows.py())?;
         let add = |thread: Thread<'_>, hashes: &[u64], new: &mut [bool]| self.set.add_many(thread, hashes, new);
-        numpy.new_keys(rows::answers(&self.hasher, rows, Nulls::of(nulls)?, add))
+        numpy.new_keys(rows::answers(&self.hasher, rows, Nulls::from_name(nulls)?, add))
     }
 
     /// Look the rows of a frame or a table up. Returns an array of bool, True for each row whose key was seen; see add_rows. With
@@ -201,7 +201,7 @@ impl Filter {
     #[pyo3(signature = (rows, /, *, nulls = "equal"))]
     fn contains_rows<'py>(&self, rows: &Bound<'py, PyAny>, nulls: &str) -> PyResult<Bound<'py, PyAny>> {
         let numpy = Numpy::import(rows.py())?;
-        let (found, asked) = rows::answers(&self.hasher, rows, Nulls::of(nulls)?, |thread, hashes, found| {
+        let (found, asked) = rows::answers(&self.hasher, rows, Nulls::from_name(nulls)?, |thread, hashes, found| {
             with!(&self.set, thread, filter => filter.contains_hashes(hashes, found));
             Ok(())
         });

@@ -1,7 +1,7 @@
 //! Many keys, portion by portion: from an Arrow array, from a buffer, or from any iterable.
 
 use crate::lock::Thread;
-use crate::portion::{PORTION, Take};
+use crate::portion::{PORTION_KEYS, Take};
 use crate::signals::{self, Signals};
 use crate::{arrow, buffer, error, key};
 use bloomline::KeyHasher;
@@ -39,10 +39,10 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
             "{name} is a frame that is not read here: give it as one of pandas, Polars or pyarrow"
         )));
     }
-    let mut hashes = Vec::with_capacity(PORTION);
+    let mut hashes = Vec::with_capacity(PORTION_KEYS);
     for (index, key) in keys.try_iter()?.enumerate() {
         hashes.push(key::hash(hasher, &key?).map_err(|error| error.into_error(py, Some(index)))?);
-        if hashes.len() == PORTION {
+        if hashes.len() == PORTION_KEYS {
             take(py.into(), &hashes)?;
             hashes.clear();
         }

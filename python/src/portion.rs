@@ -4,7 +4,7 @@ use crate::lock::Thread;
 use pyo3::prelude::*;
 
 /// Keys that are hashed before they are looked up together.
-pub(crate) const PORTION: usize = 512;
+pub(crate) const PORTION_KEYS: usize = 512;
 
 /// The consumer of a portion's hashes.
 pub(crate) type Take<'a> = dyn FnMut(Thread<'_>, &[u64]) -> PyResult<()> + Send + 'a;

@@ -22,13 +22,13 @@ use std::time::Duration;
 use std::{fs, mem, process};
 
 /// Keys that one thread sends before the next one has its turn: as many as the library sends in one round trip.
-const ROUND_TRIP: usize = 4096;
+const BATCH_KEYS: usize = 4096;
 
 /// The time that a call waits before signals may end it: an answer that arrives until then reports the claims.
-const GRACE: Duration = Duration::from_secs(1);
+const SIGNAL_GRACE: Duration = Duration::from_secs(1);
 
 /// The time to wait for replicas.
-const CONFIRMATION: Duration = Duration::from_secs(1);
+const REPLICA_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A BloomFilter on a Redis or Valkey server, or spread over a cluster, that any number of processes share.
 ///
@@ -68,7 +68,7 @@ const CONFIRMATION: Duration = Duration::from_secs(1);
 #[pyclass(module = "bloomline", frozen, weakref)]
 pub(crate) struct RedisBloomFilter {
     /// A thread that re-enters within its turn finds the cell borrowed.
-    turn: ReentrantMutex<RefCell<Connected>>,
+    connected: ReentrantMutex<RefCell<Connected>>,
     watch: Arc<Mutex<Watch>>,
     name: String,
     hasher: KeyHasher,
@@ -96,7 +96,7 @@ struct Watch {
 
 impl Watch {
     /// Returns true if the call is to end; the library calls this.
-    fn wants_end(&mut self) -> bool {
+    fn should_end(&mut self) -> bool {
         if self.raised.is_none() {
             self.raised = self.signals.as_mut().and_then(|signals| signals.handle().err());
         }
@@ -105,8 +105,8 @@ impl Watch {
 }
 
 /// Runs a call that a signal may end.
-fn watched<T>(watch: &Mutex<Watch>, call: impl FnOnce() -> Result<T, RedisFilterError>) -> PyResult<T> {
-    watch.lock().signals = Some(Signals::after(GRACE));
+fn with_signals<T>(watch: &Mutex<Watch>, call: impl FnOnce() -> Result<T, RedisFilterError>) -> PyResult<T> {
+    watch.lock().signals = Some(Signals::after(SIGNAL_GRACE));
     let answer = call();
     let Watch { raised, .. } = mem::take(&mut *watch.lock());
     raised.map_or_else(|| answer.map_err(error::redis), Err)
@@ -114,25 +114,25 @@ fn watched<T>(watch: &Mutex<Watch>, call: impl FnOnce() -> Result<T, RedisFilter
 
 impl RedisBloomFilter {
     /// Runs `work` in this thread's turn. The thread has released the GIL.
-    fn in_turn<T>(&self, work: impl FnOnce(&mut Connected) -> PyResult<T>) -> PyResult<T> {
-        let turn = loop {
-            match self.turn.try_lock_for(signals::TICK) {
-                Some(turn) => break turn,
+    fn with_lock<T>(&self, work: impl FnOnce(&mut Connected) -> PyResult<T>) -> PyResult<T> {
+        let connected = loop {
+            match self.connected.try_lock_for(signals::TICK) {
+                Some(connected) => break connected,
                 None => signals::handle()?,
             }
         };
-        let mut turn = turn.try_borrow_mut().map_err(|_| {
+        let mut connected = connected.try_borrow_mut().map_err(|_| {
             PyRuntimeError::new_err(format!(
                 "a signal's handler uses the filter {:?} within the call that it interrupted: use it after the call",
                 self.name
             ))
         })?;
-        work(&mut turn)
+        work(&mut connected)
     }
 
     /// Returns the connections of this process.
-    fn client<'a>(&self, turn: &'a mut Connected) -> PyResult<&'a mut Client> {
-        let Connected { process, client } = turn;
+    fn client<'a>(&self, connected: &'a mut Connected) -> PyResult<&'a mut Client> {
+        let Connected { process, client } = connected;
         let Some(client) = client else {
             let error = format!("the filter {:?} was deleted: open it again", self.name);
             return Err(PyValueError::new_err(error));
@@ -151,9 +151,9 @@ impl RedisBloomFilter {
         call: impl FnOnce(&mut Client) -> Result<T, RedisFilterError> + Send,
     ) -> PyResult<T> {
         py.detach(|| {
-            self.in_turn(|turn| {
-                let client = self.client(turn)?;
-                watched(&self.watch, || call(client))
+            self.with_lock(|connected| {
+                let client = self.client(connected)?;
+                with_signals(&self.watch, || call(client))
             })
         })
     }
@@ -169,7 +169,7 @@ impl RedisBloomFilter {
         ask: impl Fn(&mut Client, &[u64], &mut [bool]) -> Result<usize, RedisFilterError> + Sync,
     ) -> (Vec<bool>, PyResult<()>) {
         keys::answers(&self.hasher, keys, |hashes, answers| {
-            hashes.chunks(ROUND_TRIP).zip(answers.chunks_mut(ROUND_TRIP)).try_for_each(|(hashes, answers)| {
+            hashes.chunks(BATCH_KEYS).zip(answers.chunks_mut(BATCH_KEYS)).try_for_each(|(hashes, answers)| {
                 self.with(keys.py(), |client| ask(client, hashes, answers))?;
                 keys.py().check_signals()
             })
@@ -258,7 +258,7 @@ impl RedisBloomFilter {
             .connect_timeout(seconds("connect_timeout", connect_timeout)?)
             .response_timeout(seconds("response_timeout", response_timeout)?)
             .patience(seconds("patience", patience)?)
-            .wait_for_replicas(wait_for_replicas, CONFIRMATION);
+            .wait_for_replicas(wait_for_replicas, REPLICA_TIMEOUT);
         if read_from_replicas {
             server = server.read_from_replicas();
         }
@@ -266,7 +266,7 @@ impl RedisBloomFilter {
         let watch = Arc::<Mutex<Watch>>::default();
         let server = server.end_if({
             let watch = Arc::clone(&watch);
-            move || watch.lock().wants_end()
+            move || watch.lock().should_end()
         });
         let size = given!(bloomline::BloomFilter::builder(), expected_keys false_positive_rate memory probes seed);
         let is_fixed = memory.is_some() || probes.is_some();
@@ -281,7 +281,7 @@ impl RedisBloomFilter {
             }?;
             if mirror { Ok(client.with_mirror()?) } else { Ok(client) }
         };
-        let client = py.detach(|| watched(&watch, open))?;
+        let client = py.detach(|| with_signals(&watch, open))?;
         let (plan, stages) = (client.plan(), client.stages());
         Ok(Self {
             stages,
@@ -289,7 +289,7 @@ impl RedisBloomFilter {
             hasher: client.hasher().clone(),
             memory_bytes: plan.memory_bytes(),
             probes: plan.probes(),
-            turn: ReentrantMutex::new(RefCell::new(Connected { process: process::id(), client: Some(client) })),
+            connected: ReentrantMutex::new(RefCell::new(Connected { process: process::id(), client: Some(client) })),
             watch,
         })
     }
@@ -348,8 +348,8 @@ impl RedisBloomFilter {
     #[pyo3(signature = (keys, /))]
     fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let numpy = Numpy::import(keys.py())?;
-        let (found, asked) = self.answers(keys, Client::contains_hashes);
-        asked?;
+        let (found, result) = self.answers(keys, Client::contains_hashes);
+        result?;
         numpy.array(&found)
     }
 
@@ -402,7 +402,7 @@ impl RedisBloomFilter {
         };
         detach(filter.py(), |detached| {
             // Signals wait for the end, as a handler that adds to the other filter would wait for this lock.
-            self.in_turn(|turn| self.client(turn)?.upload(&lock.read(detached)).map_err(error::redis))
+            self.with_lock(|connected| self.client(connected)?.upload(&lock.read(detached)).map_err(error::redis))
         })
     }
 
@@ -411,8 +411,8 @@ impl RedisBloomFilter {
         // Of another client, so that this one is left if it fails.
         self.with(py, |client| client.another().delete())?;
         py.detach(|| {
-            self.in_turn(|turn| {
-                turn.client = None;
+            self.with_lock(|connected| {
+                connected.client = None;
                 Ok(())
             })
         })
@@ -422,13 +422,13 @@ impl RedisBloomFilter {
     /// lost. Counted by this object in this process.
     #[getter]
     fn uncertain(&self, py: Python<'_>) -> PyResult<u64> {
-        py.detach(|| self.in_turn(|turn| Ok(turn.client.as_ref().map_or(0, Client::uncertain))))
+        py.detach(|| self.with_lock(|connected| Ok(connected.client.as_ref().map_or(0, Client::uncertain))))
     }
 
     /// Keys that add or add_many reported as new although fewer replicas than wait_for_replicas had them in time.
     #[getter]
     fn unconfirmed(&self, py: Python<'_>) -> PyResult<u64> {
-        py.detach(|| self.in_turn(|turn| Ok(turn.client.as_ref().map_or(0, Client::unconfirmed))))
+        py.detach(|| self.with_lock(|connected| Ok(connected.client.as_ref().map_or(0, Client::unconfirmed))))
     }
 
     /// The name on the server.

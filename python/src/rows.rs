@@ -6,7 +6,7 @@
 use crate::arrow::record_batches;
 use crate::error;
 use crate::lock::{Thread, detach};
-use crate::portion::PORTION;
+use crate::portion::PORTION_KEYS;
 use crate::signals::{self, Signals};
 use arrow_array::RecordBatch;
 use bloomline::KeyHasher;
@@ -24,7 +24,7 @@ pub(crate) enum Nulls {
 }
 
 impl Nulls {
-    pub(crate) fn of(name: &str) -> PyResult<Self> {
+    pub(crate) fn from_name(name: &str) -> PyResult<Self> {
         match name {
             "equal" => Ok(Self::Equal),
             "keep" => Ok(Self::Keep),
@@ -36,7 +36,7 @@ impl Nulls {
 }
 
 /// Rows that are hashed before signals are handled.
-const ROWS: usize = 1 << 13;
+const BATCH_ROWS: usize = 1 << 13;
 
 /// Returns an answer for each row. All rows are hashed before the first is looked up, so an invalid row has no effect. After an
 /// exception, returns the answers so far, because no key is looked up twice; rows without a key are then false.
@@ -50,18 +50,18 @@ pub(crate) fn answers(
     let answered = record_batches(rows).and_then(|batches| {
         detach(rows.py(), |detached| {
             let mut signals = Signals::after(signals::TICK);
-            let (hashes, without) = hash(hasher, &batches, nulls, &mut signals)?;
+            let (hashes, keyless_rows) = hash(hasher, &batches, nulls, &mut signals)?;
             drop(batches);
-            let rows = hashes.len() + without.len();
+            let rows = hashes.len() + keyless_rows.len();
             answers.try_reserve_exact(rows).map_err(error::memory)?;
             answers.resize(rows, false);
-            let mut portions = hashes.chunks(PORTION).zip(answers.chunks_mut(PORTION));
-            let asked = portions.try_for_each(|(hashes, answers)| {
+            let mut portions = hashes.chunks(PORTION_KEYS).zip(answers.chunks_mut(PORTION_KEYS));
+            let result = portions.try_for_each(|(hashes, answers)| {
                 ask(detached.into(), hashes, &mut answers[..hashes.len()])?;
                 signals.handle()
             });
-            spread(&mut answers, &without, asked.is_ok() && nulls == Nulls::Keep);
-            asked
+            spread(&mut answers, &keyless_rows, result.is_ok() && nulls == Nulls::Keep);
+            result
         })
     });
     (answers, answered)
@@ -74,21 +74,21 @@ fn hash(
     nulls: Nulls,
     signals: &mut Signals,
 ) -> PyResult<(Vec<u64>, Vec<usize>)> {
-    let (mut hashes, mut without, mut row) = (Vec::new(), Vec::new(), 0);
+    let (mut hashes, mut keyless_rows, mut row) = (Vec::new(), Vec::new(), 0);
     hashes.try_reserve_exact(batches.iter().map(RecordBatch::num_rows).sum()).map_err(error::memory)?;
     for batch in batches {
-        for start in (0..batch.num_rows()).step_by(ROWS) {
-            let part = batch.slice(start, ROWS.min(batch.num_rows() - start));
-            without.try_reserve(part.num_rows()).map_err(error::memory)?;
+        for start in (0..batch.num_rows()).step_by(BATCH_ROWS) {
+            let part = batch.slice(start, BATCH_ROWS.min(batch.num_rows() - start));
+            keyless_rows.try_reserve(part.num_rows()).map_err(error::memory)?;
             let hashed = hash_rows(part.columns(), hasher, nulls == Nulls::Equal, |hash| {
                 match hash {
                     Some(hash) => hashes.push(hash),
-                    None => without.push(row),
+                    None => keyless_rows.push(row),
                 }
                 row += 1;
             });
             hashed.map_err(|refused| PyTypeError::new_err(refused.to_string()))?;
-            if let (Nulls::Fail, Some(first)) = (nulls, without.first()) {
+            if let (Nulls::Fail, Some(first)) = (nulls, keyless_rows.first()) {
                 return Err(PyValueError::new_err(format!(
                     "row {first}: its key has a null; use nulls to choose how to go on"
                 )));
@@ -96,14 +96,14 @@ fn hash(
             signals.handle()?;
         }
     }
-    Ok((hashes, without))
+    Ok((hashes, keyless_rows))
 }
 
 /// Moves answers, which are contiguous, to the rows with a key, and sets `answer` for those without one.
-fn spread(answers: &mut [bool], without: &[usize], answer: bool) {
-    let (mut without, mut next) = (without.iter().rev().peekable(), answers.len() - without.len());
+fn spread(answers: &mut [bool], keyless_rows: &[usize], answer: bool) {
+    let (mut keyless_rows, mut next) = (keyless_rows.iter().rev().peekable(), answers.len() - keyless_rows.len());
     for row in (0..answers.len()).rev() {
-        answers[row] = match without.next_if_eq(&&row) {
+        answers[row] = match keyless_rows.next_if_eq(&&row) {
             Some(_) => answer,
             None => {
                 next -= 1;

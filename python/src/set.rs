@@ -29,7 +29,7 @@ pub(crate) enum Set {
 const _: () = assert!(align_of::<Set>() <= 16);
 
 /// Returns true if the left one of two locks for one call is taken first, so that the order is always the same.
-fn is_first<F>(left: &Lock<F>, right: &Lock<F>) -> bool {
+fn locks_first<F>(left: &Lock<F>, right: &Lock<F>) -> bool {
     std::ptr::from_ref(left) < std::ptr::from_ref(right)
 }
 
@@ -105,14 +105,14 @@ impl Set {
         }
     }
 
-    fn lacks(&self, what: &str) -> PyErr {
+    fn unsupported(&self, what: &str) -> PyErr {
         let name = self.name();
         let article = if name.starts_with('A') { "an" } else { "a" };
         PyTypeError::new_err(format!("{article} {name} {what}"))
     }
 
     fn read_only(&self) -> PyErr {
-        self.lacks("is for reading: BloomFilter.load(path) gives one that takes keys")
+        self.unsupported("is for reading: BloomFilter.load(path) gives one that takes keys")
     }
 
     pub(crate) fn add(&self, py: Python<'_>, hash: u64) -> PyResult<bool> {
@@ -137,31 +137,31 @@ impl Set {
     }
 
     /// Checks that there is memory for a copy, because the library ends the process without it.
-    fn ask_for_room(&self, detached: Detached) -> PyResult<()> {
-        let mut room = Vec::<u8>::new();
-        room.try_reserve_exact(with!(self, detached, filter => filter.memory_bytes())).map_err(error::memory)?;
-        drop(black_box(room));
+    fn check_memory(&self, detached: Detached) -> PyResult<()> {
+        let mut memory = Vec::<u8>::new();
+        memory.try_reserve_exact(with!(self, detached, filter => filter.memory_bytes())).map_err(error::memory)?;
+        drop(black_box(memory));
         Ok(())
     }
 
     /// The same before a file is written, or keys are counted: parts that many writers write to are then copied.
-    fn ask_for_room_of_parts(&self, detached: Detached) -> PyResult<()> {
-        if matches!(self, Self::AtomicScalable(_) | Self::Rotating(_)) { self.ask_for_room(detached) } else { Ok(()) }
+    fn check_memory_for_copy(&self, detached: Detached) -> PyResult<()> {
+        if matches!(self, Self::AtomicScalable(_) | Self::Rotating(_)) { self.check_memory(detached) } else { Ok(()) }
     }
 
     pub(crate) fn copy(&self, detached: Detached) -> PyResult<Self> {
-        self.ask_for_room(detached)?;
+        self.check_memory(detached)?;
         Ok(with!(self, detached,
             [Plain Atomic Scalable AtomicScalable] filter => filter.clone().into();
-            else Self::Rotating(_) => return Err(self.lacks("has no copy: from_bytes(bytes(filter)) makes one")),
-            else Self::Mapped(_) => return Err(self.lacks("has no copy: BloomFilter.load(path) makes one")),
+            else Self::Rotating(_) => return Err(self.unsupported("has no copy: from_bytes(bytes(filter)) makes one")),
+            else Self::Mapped(_) => return Err(self.unsupported("has no copy: BloomFilter.load(path) makes one")),
         ))
     }
 
     /// Returns true if both are equal; `None` for filters of two types.
     pub(crate) fn equals(&self, detached: Detached, other: &Self) -> Option<bool> {
         fn equal<F: PartialEq>(detached: Detached, left: &Lock<F>, right: &Lock<F>) -> bool {
-            let (first, second) = if is_first(left, right) { (left, right) } else { (right, left) };
+            let (first, second) = if locks_first(left, right) { (left, right) } else { (right, left) };
             let first = first.read(detached);
             *first == *second.read(detached)
         }
@@ -183,13 +183,13 @@ impl Set {
 
     /// Merges another filter into this one: all bits, or the common ones.
     pub(crate) fn merge(&self, detached: Detached, other: &Self, intersect: bool) -> PyResult<()> {
-        fn both<F>(
+        fn merge_ordered<F>(
             detached: Detached,
             left: &Lock<F>,
             right: &Lock<F>,
             merge: impl FnOnce(&mut F, &F) -> Result<(), MergeError>,
         ) -> Result<(), MergeError> {
-            if is_first(left, right) {
+            if locks_first(left, right) {
                 let mut left = left.write(detached);
                 merge(&mut left, &right.read(detached))
             } else {
@@ -201,11 +201,11 @@ impl Set {
             return Ok(());
         }
         match (self, other) {
-            (Self::Plain(left), Self::Plain(right)) => both(detached, left, right, |left, right| match intersect {
+            (Self::Plain(left), Self::Plain(right)) => merge_ordered(detached, left, right, |left, right| match intersect {
                 true => left.intersect(right),
                 false => left.union(right),
             }),
-            (Self::Atomic(left), Self::Atomic(right)) => both(detached, left, right, |left, right| match intersect {
+            (Self::Atomic(left), Self::Atomic(right)) => merge_ordered(detached, left, right, |left, right| match intersect {
                 true => left.intersect(right),
                 false => left.union(right),
             }),
@@ -215,7 +215,7 @@ impl Set {
             }
             _ => {
                 let other = other.name();
-                return Err(self.lacks(&format!(
+                return Err(self.unsupported(&format!(
                     "does not merge with {other}: a BloomFilter does with one or with a mapped one, and two AtomicBloomFilters do"
                 )));
             }
@@ -232,20 +232,20 @@ impl Set {
     }
 
     pub(crate) fn save(&self, detached: Detached, path: &Path) -> PyResult<()> {
-        self.ask_for_room_of_parts(detached)?;
+        self.check_memory_for_copy(detached)?;
         with!(self, detached,
             [Plain Atomic Scalable AtomicScalable Rotating] filter => filter.save(path).map_err(error::file);
-            else Self::Mapped(_) => Err(self.lacks("is a file already")),
+            else Self::Mapped(_) => Err(self.unsupported("is a file already")),
         )
     }
 
     /// The bytes of the file.
     pub(crate) fn to_bytes(&self, detached: Detached) -> PyResult<Vec<u8>> {
         let mut bytes = Bytes(Vec::new());
-        self.ask_for_room_of_parts(detached)?;
+        self.check_memory_for_copy(detached)?;
         with!(self, detached,
             [Plain Atomic Scalable AtomicScalable Rotating] filter => filter.write_to(&mut bytes)?;
-            else Self::Mapped(_) => return Err(self.lacks("has no bytes: its file has, so open its path elsewhere")),
+            else Self::Mapped(_) => return Err(self.unsupported("has no bytes: its file has, so open its path elsewhere")),
         );
         Ok(bytes.0)
     }
@@ -260,7 +260,7 @@ impl Set {
 
     /// The bytes of some blocks, the same on every machine.
     pub(crate) fn blocks(&self, detached: Detached, first: usize, count: usize) -> PyResult<Vec<u8>> {
-        let Self::Plain(lock) = self else { return Err(self.lacks("gives no blocks")) };
+        let Self::Plain(lock) = self else { return Err(self.unsupported("gives no blocks")) };
         let (filter, mut bytes) = (lock.read(detached), Bytes(Vec::new()));
         for block in first..first.saturating_add(count).min(filter.block_count()) {
             bytes.write_all(filter.block_words(block).map(u64::to_le_bytes).as_flattened())?;
@@ -270,7 +270,7 @@ impl Set {
 
     /// Adds the bits of blocks from another filter of the same form.
     pub(crate) fn unite_blocks(&self, detached: Detached, first: usize, bytes: &[u8]) -> PyResult<()> {
-        let Self::Plain(lock) = self else { return Err(self.lacks("takes no blocks")) };
+        let Self::Plain(lock) = self else { return Err(self.unsupported("takes no blocks")) };
         let mut filter = lock.write(detached);
         let (blocks, rest) = bytes.as_chunks::<64>();
         if !rest.is_empty() || first.checked_add(blocks.len()).is_none_or(|end| end > filter.block_count()) {
@@ -294,8 +294,8 @@ impl Set {
                 Some(keys) => Ok(filter.expected_fpr(keys)),
                 None => Err(PyTypeError::new_err("expected_fpr(keys): the filter was not made for a number of keys")),
             };
-            else Self::Rotating(_) => Err(self.lacks("keeps its rate: call current_fpr()")),
-            else _ => Err(self.lacks("keeps its rate for any number of keys: call estimated_fpr()")),
+            else Self::Rotating(_) => Err(self.unsupported("keeps its rate: call current_fpr()")),
+            else _ => Err(self.unsupported("keeps its rate for any number of keys: call estimated_fpr()")),
         )
     }
 
@@ -303,8 +303,8 @@ impl Set {
     pub(crate) fn estimated_fpr(&self, detached: Detached) -> PyResult<f64> {
         with!(self, detached,
             [Scalable AtomicScalable] filter => Ok(filter.estimated_fpr());
-            else Self::Rotating(_) => Err(self.lacks("does not count its keys: call current_fpr()")),
-            else _ => Err(self.lacks("does not count its keys: call current_fpr(), or expected_fpr(keys)")),
+            else Self::Rotating(_) => Err(self.unsupported("does not count its keys: call current_fpr()")),
+            else _ => Err(self.unsupported("does not count its keys: call current_fpr(), or expected_fpr(keys)")),
         )
     }
 
@@ -317,21 +317,21 @@ impl Set {
     }
 
     pub(crate) fn estimated_keys(&self, detached: Detached) -> PyResult<f64> {
-        self.ask_for_room_of_parts(detached)?;
+        self.check_memory_for_copy(detached)?;
         Ok(with!(self, detached, filter => filter.estimated_keys()))
     }
 
     pub(crate) fn capacity(&self, detached: Detached, rate: f64) -> PyResult<u64> {
         with!(self, detached,
             [Plain Atomic Mapped] filter => Ok(filter.capacity(rate));
-            else _ => Err(self.lacks("has no capacity: it keeps its rate")),
+            else _ => Err(self.unsupported("has no capacity: it keeps its rate")),
         )
     }
 
     pub(crate) fn probes(&self, py: Python<'_>) -> PyResult<u32> {
         with!(self, py,
             [Plain Atomic Mapped] filter => Ok(filter.probes());
-            else _ => Err(self.lacks("has several parts, each with probes of its own")),
+            else _ => Err(self.unsupported("has several parts, each with probes of its own")),
         )
     }
 }
