@@ -15,14 +15,14 @@ use bloomline_benches::filters::{fastbloom, fastbloom_atomic, filled, holding};
 use bloomline_benches::hashes::{PRESENT, probe_keys, range};
 use bloomline_benches::rivals::{Rivals, atomic_inserts, each};
 use bloomline_benches::turns::{Side, duel};
-use bloomline_benches::{HITS, ROUND_KEYS, held, sizes};
+use bloomline_benches::{HITS, ROUND_KEYS, held_keys, sizes};
 
 fn main() {
     let named: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     for (name, bytes) in sizes(&named.join(" ")) {
         let rivals = Rivals::new(bytes);
         for (percent, kind) in HITS {
-            let hashes = probe_keys(ROUND_KEYS, held(bytes), percent);
+            let hashes = probe_keys(ROUND_KEYS, held_keys(bytes), percent);
             duel(&format!("{name}, query, {kind}"), rivals.queries(&hashes));
         }
         duel(&format!("{name}, insert, fresh keys"), rivals.inserts(0));
@@ -38,11 +38,11 @@ fn hashed_queries(name: &str, bytes: usize) {
     let urls = |keys: &[u64]| -> Vec<String> {
         keys.iter().map(|key| format!("https://www.example.org/articles/{key}.html?page={}", key % 10)).collect()
     };
-    let present = range(PRESENT, 0..held(bytes));
+    let present = range(PRESENT, 0..held_keys(bytes));
     let holding_integers = holding(bytes, &present);
     let holding_urls = holding(bytes, &urls(&present));
     for (percent, kind) in HITS {
-        let integers = probe_keys(ROUND_KEYS, held(bytes), percent);
+        let integers = probe_keys(ROUND_KEYS, held_keys(bytes), percent);
         let urls = urls(&integers);
         let sides = vec![
             batch("contains_batch of u64", &holding_integers, &integers),
@@ -63,7 +63,7 @@ fn atomic_on_load(name: &str, bytes: usize) {
     let filter = AtomicBloomFilter::from(filled(bytes, Kernel::detect()));
     let fastbloom = fastbloom_atomic(fastbloom(bytes));
     for (percent, kind) in HITS {
-        let hashes = probe_keys(ROUND_KEYS, held(bytes), percent);
+        let hashes = probe_keys(ROUND_KEYS, held_keys(bytes), percent);
         let mut found = vec![false; ROUND_KEYS];
         let sides = vec![
             Side::passing("atomic contains_hashes", &hashes, |hashes| filter.contains_hashes(hashes, &mut found)),
@@ -74,7 +74,7 @@ fn atomic_on_load(name: &str, bytes: usize) {
         ];
         duel(&format!("{name}, atomic query, {kind}, one thread"), sides);
     }
-    let hashes = probe_keys(ROUND_KEYS, held(bytes), 100);
+    let hashes = probe_keys(ROUND_KEYS, held_keys(bytes), 100);
     let mut new = vec![false; ROUND_KEYS];
     let sides = vec![
         Side::passing("atomic insert_hashes", &hashes, |hashes| filter.insert_hashes(hashes, &mut new)),

@@ -20,7 +20,7 @@ use bloomline_benches::hashes::probe_keys;
 use bloomline_benches::layout::LayoutFilter;
 use bloomline_benches::rivals::fresh;
 use bloomline_benches::turns::{Side, duel};
-use bloomline_benches::{HITS, ROUND_KEYS, chunks, held, planned_keys, sizes};
+use bloomline_benches::{HITS, ROUND_KEYS, chunks, held_keys, planned_keys, sizes};
 use criterion::{Criterion, SamplingMode, Throughput};
 use std::convert::identity;
 use std::time::Duration;
@@ -35,7 +35,7 @@ fn main() {
     for (name, bytes) in sizes(std::env::var("BLOOMLINE_SIZES").as_deref().unwrap_or("256K 16M 256M")) {
         let layouts = layouts(bytes);
         for (percent, kind) in HITS {
-            let hashes = probe_keys(ROUND_KEYS, held(bytes), percent);
+            let hashes = probe_keys(ROUND_KEYS, held_keys(bytes), percent);
             let sides = layouts.iter().map(|layout| layout.queries(&hashes)).collect();
             compare(&mut criterion, &format!("{name}, query, {kind}"), sides);
         }
@@ -56,7 +56,7 @@ fn compare(criterion: &mut Criterion, title: &str, mut sides: Vec<Side>) {
     group.sampling_mode(SamplingMode::Flat);
     for side in &mut sides {
         group.throughput(Throughput::Elements(side.keys as u64)).bench_function(side.name.clone(), |bencher| {
-            bencher.iter_custom(|iterations| (0..iterations).map(|_| side.play()).sum());
+            bencher.iter_custom(|iterations| (0..iterations).map(|_| side.run_round()).sum());
         });
     }
     group.finish();

@@ -1,7 +1,7 @@
 //! The filters that are compared, at equal memory and at their planned load, and the raw limit of the memory.
 
 use crate::hashes::hash;
-use crate::{PROBES, chunks, held, planned_keys};
+use crate::{PROBES, chunks, held_keys, planned_keys};
 use bloomline::{BloomFilter, Kernel, Key};
 
 /// All kernels. For large filters only the fastest, because a filter for each would not fit in memory.
@@ -38,10 +38,10 @@ fn fill(filter: &mut BloomFilter, from: u64, bytes: usize) {
 /// Holds the keys that probes hit. The rest of its load is random bits of the same density, from which the bits of a Bloom
 /// filter without blocks do not differ. To insert all keys would take minutes for a gigabyte.
 pub fn fastbloom(bytes: usize) -> fastbloom::BloomFilter {
-    let rest = (planned_keys(bytes) - held(bytes)) as f64;
+    let rest = (planned_keys(bytes) - held_keys(bytes)) as f64;
     let density = 1.0 - (-f64::from(PROBES) * rest / (bytes as f64 * 8.0)).exp();
     let mut filter = fastbloom::BloomFilter::from_vec(random_words(bytes, density)).hashes(PROBES);
-    chunks(0, held(bytes), |hashes| hashes.iter().for_each(|&hash| _ = filter.insert_hash(hash)));
+    chunks(0, held_keys(bytes), |hashes| hashes.iter().for_each(|&hash| _ = filter.insert_hash(hash)));
     filter
 }
 

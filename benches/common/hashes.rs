@@ -23,13 +23,13 @@ pub fn range(stream: u64, range: Range<u64>) -> Vec<u64> {
     range.map(|i| hash(stream, i)).collect()
 }
 
-/// Keys, `percent` of them among the first `held` of [`PRESENT`], mixed at random with absent ones.
-pub fn probe_keys(count: usize, held: u64, percent: u64) -> Vec<u64> {
-    mixed_keys(ABSENT, count, held, percent)
+/// Keys, `percent` of them among the first `held_keys` of [`PRESENT`], mixed at random with absent ones.
+pub fn probe_keys(count: usize, held_keys: u64, percent: u64) -> Vec<u64> {
+    mixed_keys(ABSENT, count, held_keys, percent)
 }
 
-/// Keys, `percent` of them among the first `held` of [`PRESENT`], mixed at random with keys of another stream.
-pub fn mixed_keys(stream: u64, count: usize, held: u64, percent: u64) -> Vec<u64> {
+/// Keys, `percent` of them among the first `held_keys` of [`PRESENT`], mixed at random with keys of another stream.
+pub fn mixed_keys(stream: u64, count: usize, held_keys: u64, percent: u64) -> Vec<u64> {
     let hit = |i| hash(DICE, i) % 100 < percent;
-    (0..count as u64).map(|i| if hit(i) { hash(PRESENT, i % held) } else { hash(stream, i) }).collect()
+    (0..count as u64).map(|i| if hit(i) { hash(PRESENT, i % held_keys) } else { hash(stream, i) }).collect()
 }

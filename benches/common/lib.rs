@@ -26,20 +26,23 @@ pub const SIZES: [(&str, usize); 5] =
 
 /// True if this run only shows that the benchmark works: `cargo test --benches` runs it without `--bench`.
 pub fn smoke() -> bool {
-    let given = |flag: &str| std::env::args().any(|argument| argument == flag);
-    given("--test") || !given("--bench")
+    let has_flag = |flag: &str| std::env::args().any(|argument| argument == flag);
+    has_flag("--test") || !has_flag("--bench")
 }
 
-/// The sizes that `wanted` names, such as "256K 16M". All for "all" or nothing, and the smallest alone in a [`smoke`] run.
-pub fn sizes(wanted: &str) -> Vec<(&'static str, usize)> {
+/// The sizes that `requested` names, such as "256K 16M". All for "all" or nothing, and the smallest alone in a [`smoke`] run.
+pub fn sizes(requested: &str) -> Vec<(&'static str, usize)> {
     if smoke() {
         return SIZES[..1].to_vec();
     }
-    if matches!(wanted, "all" | "") {
+    if matches!(requested, "all" | "") {
         return SIZES.to_vec();
     }
     let find = |word| SIZES.into_iter().find(|(name, _)| name.replace(" ", "").replace("iB", "") == word);
-    wanted.split_whitespace().map(|word| find(word).unwrap_or_else(|| panic!("no size {word} in {SIZES:?}"))).collect()
+    requested
+        .split_whitespace()
+        .map(|word| find(word).unwrap_or_else(|| panic!("no size {word} in {SIZES:?}")))
+        .collect()
 }
 
 /// The keys that a filter of this size is filled with.
@@ -48,7 +51,7 @@ pub fn planned_keys(bytes: usize) -> u64 {
 }
 
 /// Returns the number of keys of [`PRESENT`] that the probes hit.
-pub fn held(bytes: usize) -> u64 {
+pub fn held_keys(bytes: usize) -> u64 {
     planned_keys(bytes).min(ROUND_KEYS as u64)
 }
 

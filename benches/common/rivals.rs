@@ -3,7 +3,7 @@
 use crate::filters::{RawLines, fastbloom, fastbloom_atomic, filled, kernels, sbbf};
 use crate::hashes::{FRESH, mixed_keys};
 use crate::turns::{Round, Side, timed};
-use crate::{ROUND_KEYS, held, planned_keys};
+use crate::{ROUND_KEYS, held_keys, planned_keys};
 use bloomline::{AtomicBloomFilter, BloomFilter, Hashes, Kernel};
 use std::convert::identity;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub fn each_prefetched(hashes: &[u64], prefetch: impl Fn(u64), mut operation: im
 /// Filters of one size at their planned load, one of ours for each kernel, and the raw limit.
 pub struct Rivals {
     bytes: usize,
-    ours: Vec<BloomFilter>,
+    bloomline: Vec<BloomFilter>,
     fastbloom: fastbloom::BloomFilter,
     sbbf: sbbf_rs_safe::Filter,
     raw: RawLines,
@@ -40,7 +40,7 @@ impl Rivals {
     pub fn new(bytes: usize) -> Self {
         Self {
             bytes,
-            ours: kernels(bytes).map(|kernel| filled(bytes, kernel)).collect(),
+            bloomline: kernels(bytes).map(|kernel| filled(bytes, kernel)).collect(),
             fastbloom: fastbloom(bytes),
             sbbf: sbbf(bytes),
             raw: RawLines::new(bytes),
@@ -54,11 +54,11 @@ impl Rivals {
             let name = format!("contains_hashes {}", filter.kernel());
             Side::passing(name, hashes, move |hashes| filter.contains_hashes(hashes, &mut found))
         };
-        let mut sides: Vec<_> = self.ours.iter().map(batch).collect();
+        let mut sides: Vec<_> = self.bloomline.iter().map(batch).collect();
         sides.extend([
-            Side::passing("contains_hash", hashes, |hashes| each(hashes, |hash| self.ours[0].contains_hash(hash))),
+            Side::passing("contains_hash", hashes, |hashes| each(hashes, |hash| self.bloomline[0].contains_hash(hash))),
             Side::passing("contains_hash, prefetch_hash", hashes, |hashes| {
-                let filter = &self.ours[0];
+                let filter = &self.bloomline[0];
                 each_prefetched(hashes, |hash| filter.prefetch_hash(hash), |hash| filter.contains_hash(hash))
             }),
             Side::passing("fastbloom contains_hash", hashes, |hashes| {
@@ -72,9 +72,9 @@ impl Rivals {
 
     /// Inserts of keys; `seen` percent of them are present. Takes the filters, so that memory holds them once.
     pub fn inserts(self, seen: u64) -> Vec<Side<'static>> {
-        let Self { bytes, ours, fastbloom, sbbf, raw } = self;
+        let Self { bytes, bloomline, fastbloom, sbbf, raw } = self;
         drop(raw);
-        let (single, silent) = (ours[0].clone(), ours[0].clone());
+        let (single, unanswered) = (bloomline[0].clone(), bloomline[0].clone());
         let batch = |filter: BloomFilter| {
             let mut new = vec![false; ROUND_KEYS];
             let name = format!("insert_hashes {}", filter.kernel());
@@ -82,10 +82,10 @@ impl Rivals {
                 filter.insert_hashes(hashes, &mut new[..hashes.len()])
             })
         };
-        let mut sides: Vec<_> = ours.into_iter().map(batch).collect();
+        let mut sides: Vec<_> = bloomline.into_iter().map(batch).collect();
         sides.extend([
             // Nobody asks whether the keys were new. One thread inserts so few keys.
-            inserts(seen, "par_insert of hashes, one thread", bytes, silent, identity, |filter, hashes| {
+            inserts(seen, "par_insert of hashes, one thread", bytes, unanswered, identity, |filter, hashes| {
                 hashes.chunks(1 << 17).for_each(|hashes| filter.par_insert(&Hashes(hashes)));
                 0
             }),
@@ -151,7 +151,7 @@ pub fn inserts<S: Clone + 'static, F: 'static>(
     let mut added = 0;
     Side::new(name, ROUND_KEYS, move |round| {
         let mut total = Round { time: Duration::ZERO, trues: 0 };
-        for hashes in mixed_keys(FRESH + round, ROUND_KEYS, held(bytes), seen).chunks(room.min(ROUND_KEYS)) {
+        for hashes in mixed_keys(FRESH + round, ROUND_KEYS, held_keys(bytes), seen).chunks(room.min(ROUND_KEYS)) {
             if let Some(saved) = &saved
                 && added + hashes.len() > room
             {

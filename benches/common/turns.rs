@@ -50,7 +50,7 @@ impl<'a> Side<'a> {
     }
 
     /// Plays the next round, and returns how long it took.
-    pub fn play(&mut self) -> Duration {
+    pub fn run_round(&mut self) -> Duration {
         let Round { time, trues } = (self.round)(self.times.len() as u64);
         self.times.push(per_key(time, self.keys));
         self.trues = trues as f64 / self.keys as f64;
@@ -81,9 +81,9 @@ pub fn best<T>(rounds: u32, mut round: impl FnMut() -> T) -> (f64, T) {
 }
 
 /// Plays the rounds, each side once in each.
-pub fn take_turns(sides: &mut [Side], rounds: u32, mut play: impl FnMut(&mut Side)) {
+pub fn interleave(sides: &mut [Side], rounds: u32, mut run_round: impl FnMut(&mut Side)) {
     for _ in 0..rounds {
-        sides.iter_mut().for_each(&mut play);
+        sides.iter_mut().for_each(&mut run_round);
     }
 }
 
@@ -99,7 +99,7 @@ pub fn median(mut values: Vec<f64>) -> f64 {
 pub fn duel(title: &str, mut sides: Vec<Side>) {
     let rounds = if smoke() { 1 } else { 7 };
     // The first round of these warms up.
-    take_turns(&mut sides, rounds + 1, |side| _ = side.play());
+    interleave(&mut sides, rounds + 1, |side| _ = side.run_round());
     println!("{title}");
     let times = |side: &Side| side.times[side.times.len() - rounds as usize..].to_vec();
     for side in &sides {

@@ -70,10 +70,10 @@ pub fn draw(title: &str, panels: &[Panel], medium: Medium) -> String {
 
 fn draw_panel(panel: &Panel, top: f64, medium: Medium) -> String {
     let (upper, lower) = (top + UPPER, top + LOWER);
-    let share = |axis: &Axis, value: f64| (value - axis.from) / (axis.to - axis.from);
-    let x = |value: f64| LEFT + share(&panel.x, value) * (RIGHT - LEFT);
-    let y = |value: f64| lower - share(&panel.y, value) * (lower - upper);
-    let place = |points: &[Point]| points.iter().map(|point| (x(point.0), y(point.1))).collect::<Vec<_>>();
+    let fraction = |axis: &Axis, value: f64| (value - axis.from) / (axis.to - axis.from);
+    let x = |value: f64| LEFT + fraction(&panel.x, value) * (RIGHT - LEFT);
+    let y = |value: f64| lower - fraction(&panel.y, value) * (lower - upper);
+    let to_pixels = |points: &[Point]| points.iter().map(|point| (x(point.0), y(point.1))).collect::<Vec<_>>();
     let path =
         |lines: String, ink| format!("<path d=\"{lines}\" stroke=\"{}\" stroke-width=\"2\"/>\n", medium.ink(ink));
     let vertical = |at: &(f64, String)| format!("M{:.1} {upper}V{lower}", x(at.0));
@@ -95,10 +95,10 @@ fn draw_panel(panel: &Panel, top: f64, medium: Medium) -> String {
     svg += &write(panel.x.label, ((LEFT + RIGHT) / 2.0, lower + 88.0), "middle", medium);
     // The first series lies above the others, and markers above all lines.
     for series in panel.series.iter().rev().filter(|series| series.line.len() > 1) {
-        svg += &line(&place(&series.line), series.stroke, medium);
+        svg += &line(&to_pixels(&series.line), series.stroke, medium);
     }
     for series in panel.series.iter().rev() {
-        svg.extend(place(&series.markers).into_iter().map(|at| marker(at, series.stroke, medium)));
+        svg.extend(to_pixels(&series.markers).into_iter().map(|at| marker(at, series.stroke, medium)));
     }
     svg
 }
@@ -124,7 +124,7 @@ fn join(points: &[Point]) -> String {
 /// the line is dotted.
 fn marker((x, y): Point, Stroke { hue, dash }: Stroke, medium: Medium) -> String {
     // The corners, the radius of every second corner as a share of the full one, and the rotation.
-    let (corners, inner, turn): (usize, f64, f64) = match (hue, dash) {
+    let (corners, inner, rotation): (usize, f64, f64) = match (hue, dash) {
         (0, _) => (24, 1.0, 0.0),
         (1, _) => (3, 1.0, -0.25),
         (2, _) => (4, 1.0, 0.125),
@@ -139,7 +139,7 @@ fn marker((x, y): Point, Stroke { hue, dash }: Stroke, medium: Medium) -> String
     let up = if dash == 2 { -1.0 } else { 1.0 };
     let corner = |i: usize| {
         let radius = MARKER * if inner < 1.0 { 1.25 } else { 1.0 } * if i % 2 == 1 { inner } else { 1.0 };
-        let angle = TAU * (i as f64 / corners as f64 + turn);
+        let angle = TAU * (i as f64 / corners as f64 + rotation);
         (x + radius * angle.cos(), y + up * radius * angle.sin())
     };
     let corners: Vec<Point> = (0..corners).map(corner).collect();

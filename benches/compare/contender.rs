@@ -20,9 +20,9 @@ pub trait Contender: Send + Sync {
 }
 
 /// A filter, or the reason why it cannot be built.
-pub type Made = Result<Box<dyn Contender>, String>;
+pub type BoxedContender = Result<Box<dyn Contender>, String>;
 
-pub fn made(contender: impl Contender + 'static) -> Made {
+pub fn boxed(contender: impl Contender + 'static) -> BoxedContender {
     Ok(Box::new(contender))
 }
 

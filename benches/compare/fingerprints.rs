@@ -1,6 +1,6 @@
 //! Filters that keep a fingerprint of each key instead of bits that keys share. Their rates come in steps of whole bits.
 
-use super::contender::{Contender, Made, contender, made, one_by_one};
+use super::contender::{BoxedContender, Contender, boxed, contender, one_by_one};
 use super::prehashed::Prehashed;
 use cuckoofilter::CuckooFilter;
 use indicatif::HumanBytes;
@@ -20,23 +20,23 @@ struct Fuse<F> {
 /// The widths of fingerprints, in bits.
 const FUSE_WIDTHS: [u32; 3] = [8, 16, 32];
 
-fn fuse(width: u32) -> Made {
+fn fuse(width: u32) -> BoxedContender {
     match width {
-        8 => made(Fuse::<BinaryFuse8> { width, filter: None }),
-        16 => made(Fuse::<BinaryFuse16> { width, filter: None }),
-        _ => made(Fuse::<BinaryFuse32> { width, filter: None }),
+        8 => boxed(Fuse::<BinaryFuse8> { width, filter: None }),
+        16 => boxed(Fuse::<BinaryFuse16> { width, filter: None }),
+        _ => boxed(Fuse::<BinaryFuse32> { width, filter: None }),
     }
 }
 
 /// The widest fingerprints that fit.
-pub fn fuse_for_memory(bytes: usize, keys: u64) -> Made {
+pub fn fuse_for_memory(bytes: usize, keys: u64) -> BoxedContender {
     let size = |width: u32| fuse_slots(keys) * u64::from(width / 8);
     let width = FUSE_WIDTHS.into_iter().rfind(|&width| size(width) <= bytes as u64);
     fuse(width.ok_or_else(|| too_large(size(FUSE_WIDTHS[0])))?)
 }
 
 /// The narrowest fingerprints that keep the rate.
-pub fn fuse_for_rate(_: u64, rate: f64) -> Made {
+pub fn fuse_for_rate(_: u64, rate: f64) -> BoxedContender {
     fuse(FUSE_WIDTHS.into_iter().find(|&width| two_to_minus(width) <= rate).ok_or(TOO_RARE)?)
 }
 
@@ -90,7 +90,7 @@ contender! { qfilter::Filter, |filter, hash, keys|
 }
 
 /// The most bits of a remainder that fit. The number of slots is a power of two, and at most 95 % of them are used.
-pub fn quotient_for_memory(bytes: usize, keys: u64) -> Made {
+pub fn quotient_for_memory(bytes: usize, keys: u64) -> BoxedContender {
     let size = |bits| qfilter::filter_specs(keys, two_to_minus(bits)).ok().map(|specs| specs.memory_bytes_max);
     match (1..64).rev().find(|&bits| size(bits).is_some_and(|size| size <= bytes)) {
         Some(bits) => quotient(keys, bits),
@@ -99,18 +99,18 @@ pub fn quotient_for_memory(bytes: usize, keys: u64) -> Made {
 }
 
 /// The fewest bits of a remainder that keep the rate.
-pub fn quotient_for_rate(keys: u64, rate: f64) -> Made {
+pub fn quotient_for_rate(keys: u64, rate: f64) -> BoxedContender {
     let slots = qfilter::filter_specs(keys, 0.5).map_or(u64::MAX, |specs| 1 << (specs.fingerprint_bits - 1));
     quotient(keys, (1..64).find(|&bits| quotient_rate(slots, bits, keys) <= rate).ok_or(TOO_RARE)?)
 }
 
-fn quotient(keys: u64, bits: u32) -> Made {
+fn quotient(keys: u64, bits: u32) -> BoxedContender {
     // Without them, the crate panics.
     #[cfg(target_arch = "x86_64")]
     if !(std::arch::is_x86_feature_detected!("bmi2") && std::arch::is_x86_feature_detected!("popcnt")) {
         return Err("it needs a CPU with BMI2".to_owned());
     }
-    qfilter::Filter::new(keys, two_to_minus(bits)).map_or_else(|_| Err(TOO_RARE.to_owned()), made)
+    qfilter::Filter::new(keys, two_to_minus(bits)).map_or_else(|_| Err(TOO_RARE.to_owned()), boxed)
 }
 
 /// The chance that one of the keys has the same slot and remainder.
@@ -122,13 +122,13 @@ fn quotient_rate(slots: u64, bits: u32, keys: u64) -> f64 {
 const BUCKETS: [(usize, f64); 2] = [(2, 0.8), (4, 0.95)];
 
 /// The smallest buckets that hold the keys. Fingerprints have a byte, and buckets are a power of two.
-pub fn cuckoo_for_memory(bytes: usize, keys: u64) -> Made {
+pub fn cuckoo_for_memory(bytes: usize, keys: u64) -> BoxedContender {
     for (slots, share) in BUCKETS {
         let buckets = (bytes / slots).checked_ilog2().map_or(0, |power| 1 << power);
         if keys as f64 <= (buckets * slots) as f64 * share {
             let rng = SmallRng::seed_from_u64(1);
             let filter = CuckooFilter::with_config_and_rng(buckets * slots, slots, cuckoofilter::MAX_REBUCKET, rng);
-            return made(Cuckoo { filter: filter.map_err(|error| error.to_string())?, slots });
+            return boxed(Cuckoo { filter: filter.map_err(|error| error.to_string())?, slots });
         }
     }
     Err(too_large((keys as f64 / BUCKETS[1].1) as u64))

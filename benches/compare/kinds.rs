@@ -1,6 +1,6 @@
 //! The kinds of filters that are compared: the layouts of the library, and the peers.
 
-use super::contender::{Contender, Made, made};
+use super::contender::{BoxedContender, Contender, boxed};
 use super::fingerprints::{
     cuckoo_for_memory, fuse_build_bytes, fuse_for_memory, fuse_for_rate, quotient_for_memory, quotient_for_rate,
 };
@@ -31,9 +31,9 @@ pub struct Kind {
     /// Of a static kind, which is built once of all keys: the memory that the build takes beside the filter.
     pub build_bytes: Option<fn(keys: u64) -> u64>,
     /// Makes one of at most `bytes` bytes, with the number of probes that is best for `keys` keys.
-    pub for_memory: fn(bytes: usize, keys: u64) -> Made,
+    pub for_memory: fn(bytes: usize, keys: u64) -> BoxedContender,
     /// Makes one for a number of keys and a rate; `None` if the peer cannot be asked for a rate.
-    pub for_rate: Option<fn(keys: u64, rate: f64) -> Made>,
+    pub for_rate: Option<fn(keys: u64, rate: f64) -> BoxedContender>,
 }
 
 impl Kind {
@@ -66,10 +66,10 @@ pub const KINDS: &[Kind] = &[
         stroke: Stroke { hue: 1, dash: 1 },
         build_bytes: None,
         for_memory: |bytes, keys| {
-            made(Fastbloom::with_num_bits(bytes * 8).seed(&FASTBLOOM_SEED).expected_items(keys as usize))
+            boxed(Fastbloom::with_num_bits(bytes * 8).seed(&FASTBLOOM_SEED).expected_items(keys as usize))
         },
         for_rate: Some(|keys, rate| {
-            made(Fastbloom::with_false_pos(rate).seed(&FASTBLOOM_SEED).expected_items(keys as usize))
+            boxed(Fastbloom::with_false_pos(rate).seed(&FASTBLOOM_SEED).expected_items(keys as usize))
         }),
     },
     Kind {
@@ -79,7 +79,7 @@ pub const KINDS: &[Kind] = &[
         stroke: Stroke { hue: 2, dash: 1 },
         build_bytes: None,
         // It takes bits a key and keys: 8 bits for each of as many keys as there are bytes.
-        for_memory: |bytes, _| made(sbbf_rs_safe::Filter::new(8, bytes)),
+        for_memory: |bytes, _| boxed(sbbf_rs_safe::Filter::new(8, bytes)),
         for_rate: None,
     },
     Kind {
@@ -89,11 +89,11 @@ pub const KINDS: &[Kind] = &[
         stroke: Stroke { hue: 1, dash: 2 },
         build_bytes: None,
         for_memory: |bytes, keys| {
-            made(Bloom::new_with_seed(bytes, keys as usize, &BLOOMFILTER_SEED).expect("only random seeds can fail"))
+            boxed(Bloom::new_with_seed(bytes, keys as usize, &BLOOMFILTER_SEED).expect("only random seeds can fail"))
         },
         for_rate: Some(|keys, rate| {
             let filter = Bloom::new_for_fp_rate_with_seed(keys as usize, rate, &BLOOMFILTER_SEED);
-            made(filter.expect("only random seeds can fail"))
+            boxed(filter.expect("only random seeds can fail"))
         }),
     },
     Kind {
@@ -137,8 +137,8 @@ pub const KINDS: &[Kind] = &[
 /// A layout of the library. The wrapper lets peers implement [`Contender`] themselves.
 struct Ours<L>(L);
 
-fn ours(filter: Result<impl LayoutFilter + 'static, BuildError>) -> Made {
-    filter.map_or_else(|error| Err(error.to_string()), |filter| made(Ours(filter)))
+fn ours(filter: Result<impl LayoutFilter + 'static, BuildError>) -> BoxedContender {
+    filter.map_or_else(|error| Err(error.to_string()), |filter| boxed(Ours(filter)))
 }
 
 impl<L: LayoutFilter> Contender for Ours<L> {

@@ -121,8 +121,8 @@ fn measure(options: &Options) -> Result<Comparison, String> {
         rows.extend(measure::speeds(&method, &kinds, bytes, &mut left_out));
         loads.extend(measure::loads(&method, &load_kinds, bytes)?);
     }
-    let asked: &[f64] = if *full { &[0.05, 1e-2, 1e-3, 1e-4, 1e-5] } else { &[0.05, 1e-2, 1e-3, 1e-4] };
-    let rates = rates::measured(&kinds, asked, method.round_keys / 6, method.round_keys, &mut left_out);
+    let requested: &[f64] = if *full { &[0.05, 1e-2, 1e-3, 1e-4, 1e-5] } else { &[0.05, 1e-2, 1e-3, 1e-4] };
+    let rates = rates::measured(&kinds, requested, method.round_keys / 6, method.round_keys, &mut left_out);
     method.progress.finish_and_clear();
     let arguments = std::env::args_os().skip(1).map(|argument| format!(" {}", argument.to_string_lossy()));
     Ok(Comparison {

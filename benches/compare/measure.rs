@@ -7,7 +7,7 @@ use super::machine;
 use super::result::{LeftOut, LoadRow, OnThreads, Row, Time};
 use bloomline_benches::HITS;
 use bloomline_benches::hashes::{PRESENT, probe_keys, range};
-use bloomline_benches::turns::{Round, Side, per_key, take_turns, timed};
+use bloomline_benches::turns::{Round, Side, interleave, per_key, timed};
 use indicatif::{HumanBytes, ProgressBar};
 use rayon::ThreadPool;
 use std::cell::RefCell;
@@ -79,10 +79,10 @@ impl Method {
     }
 
     /// Plays all rounds.
-    fn take_turns(&self, bytes: usize, sides: &mut [Side]) {
-        take_turns(sides, self.rounds, |side| {
+    fn interleave(&self, bytes: usize, sides: &mut [Side]) {
+        interleave(sides, self.rounds, |side| {
             self.show(bytes, &side.name);
-            side.play();
+            side.run_round();
             self.progress.inc(side.keys as u64);
         });
     }
@@ -138,7 +138,7 @@ pub fn speeds(method: &Method, kinds: &[&Kind], bytes: usize, left_out: &mut Vec
             Side::new(format!("query on {} threads, {}", pool.current_num_threads(), kind.name), probes.len(), round)
         }));
     }
-    method.take_turns(bytes, &mut sides);
+    method.interleave(bytes, &mut sides);
 
     let row = |(i, Filled { kind, filter, resident, inserts }): (usize, &Filled)| {
         let side = |turn: usize| &sides[turn * filled.len() + i];
@@ -165,7 +165,7 @@ pub fn speeds(method: &Method, kinds: &[&Kind], bytes: usize, left_out: &mut Vec
 
 /// Contenders at their planned load, and the times that it took.
 fn fill<'a>(method: &Method, kinds: &[&'a Kind], bytes: usize, left_out: &mut Vec<LeftOut>) -> Vec<Filled<'a>> {
-    let mut filled = begin(method, kinds, bytes, left_out);
+    let mut filled = fill_first_part(method, kinds, bytes, left_out);
     match method.parts(bytes) {
         1 => fill_again(method, bytes, &mut filled),
         parts => (1..parts).for_each(|part| insert_part(method, bytes, part, &mut filled)),
@@ -174,17 +174,22 @@ fn fill<'a>(method: &Method, kinds: &[&'a Kind], bytes: usize, left_out: &mut Ve
 }
 
 /// Contenders with the first part of their keys, and static ones with all.
-fn begin<'a>(method: &Method, kinds: &[&'a Kind], bytes: usize, left_out: &mut Vec<LeftOut>) -> Vec<Filled<'a>> {
+fn fill_first_part<'a>(
+    method: &Method,
+    kinds: &[&'a Kind],
+    bytes: usize,
+    left_out: &mut Vec<LeftOut>,
+) -> Vec<Filled<'a>> {
     let (keys, hashes) = (method.keys(bytes), method.part(bytes, 0));
     // Written before, so that its pages do not count as those of the first filter.
     let mut new = vec![true; hashes.len()];
-    let room = machine::available_bytes().unwrap_or(u64::MAX);
+    let available = machine::available_bytes().unwrap_or(u64::MAX);
     let mut filled = Vec::new();
     for &kind in kinds {
         // A static filter is built of all keys at once: they, their answers and what the build takes are in memory too.
         let large = kind.build_bytes.filter(|_| method.parts(bytes) > 1);
         let build = large.map(|build_bytes| build_bytes(keys) + 9 * keys);
-        let fits = |build: u64| memory_needed(bytes, kinds.len()).saturating_add(build) <= room;
+        let fits = |build: u64| memory_needed(bytes, kinds.len()).saturating_add(build) <= available;
         let mut all = build.filter(|&build| fits(build)).map(|_| (range(PRESENT, 0..keys), vec![true; keys as usize]));
         // Before the filter is made, because some write all of their memory then.
         let before = machine::resident_bytes();
@@ -277,7 +282,7 @@ pub fn loads(method: &Method, kinds: &[&LoadKind], bytes: usize) -> Result<Vec<L
             Side::new(name, (part * fills) as usize, round)
         }));
     }
-    method.take_turns(bytes, &mut sides);
+    method.interleave(bytes, &mut sides);
     let row = |(i, kind): (usize, &&LoadKind)| LoadRow {
         contender: kind.contender.to_owned(),
         operation: kind.operation.to_owned(),

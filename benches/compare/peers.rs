@@ -1,6 +1,6 @@
 //! Filters of other crates, as contenders. Their inserts return whether the key was there, the opposite of ours.
 
-use super::contender::{Contender, Made, contender, made};
+use super::contender::{BoxedContender, Contender, boxed, contender};
 use super::prehashed::Prehashed;
 use bloomcraft::core::BloomFilter as _;
 use bloomcraft::filters::RegisterBlockedBloomFilter;
@@ -58,18 +58,18 @@ contender! { Bloomcraft, |filter, hash, keys|
 }
 
 /// The largest that fits. Its blocks are a power of two.
-pub fn bloomcraft_for_memory(bytes: usize, keys: u64) -> Made {
-    made(bloomcraft(1 << (bytes / 64).checked_ilog2().ok_or("a block has 64 bytes")?, keys)?)
+pub fn bloomcraft_for_memory(bytes: usize, keys: u64) -> BoxedContender {
+    boxed(bloomcraft(1 << (bytes / 64).checked_ilog2().ok_or("a block has 64 bytes")?, keys)?)
 }
 
 /// The smallest that keeps the rate by its model. Asked for the rate, the crate takes two and a half times less for
 /// granted, and then more.
-pub fn bloomcraft_for_rate(keys: u64, rate: f64) -> Made {
+pub fn bloomcraft_for_rate(keys: u64, rate: f64) -> BoxedContender {
     let min = (keys / 128).max(1).ilog2();
     for power in min..min + 16 {
         let filter = bloomcraft(1 << power, keys)?;
         if filter.modelled_fpr(keys) <= rate {
-            return made(filter);
+            return boxed(filter);
         }
     }
     Err("the patterns in its blocks repeat too often".to_owned())

@@ -38,8 +38,9 @@ fn speed(comparison: &Comparison) -> Plot {
         let caches =
             comparison.machine.caches.iter().map(|cache| ((cache.bytes as f64).log2(), format!("L{}", cache.level)));
         let series = |name: &str| {
-            let own = rows.iter().filter(|row| row.contender == name);
-            let points: Vec<_> = own.map(|row| ((row.size_bytes as f64).log2(), time(row).log10())).collect();
+            let rows_of_contender = rows.iter().filter(|row| row.contender == name);
+            let points: Vec<_> =
+                rows_of_contender.map(|row| ((row.size_bytes as f64).log2(), time(row).log10())).collect();
             Series { name: comparison.label(name), stroke: stroke(name), line: points.clone(), markers: points }
         };
         Panel {
@@ -71,25 +72,25 @@ fn speed(comparison: &Comparison) -> Plot {
 
 fn rate(comparison: &Comparison) -> Plot {
     let (min, max) = (4.0, 32.0);
-    let inside = |(x, y): &(f64, f64)| (min..=max).contains(x) && (-6.0..=0.0).contains(y);
+    let is_shown = |(x, y): &(f64, f64)| (min..=max).contains(x) && (-6.0..=0.0).contains(y);
     let series = |name: &str| {
         let models = comparison.models.iter().filter(|model| model.contender == name);
         let line = models.flat_map(|model| &model.points).map(|point| (point.bits_per_key, point.fpr.log10()));
-        let asked = comparison.rates.iter().filter(|row| row.contender == name);
-        let asked = asked.map(|row| (row.bits_per_key, row.measured_fpr.log10()));
+        let requested = comparison.rates.iter().filter(|row| row.contender == name);
+        let requested = requested.map(|row| (row.bits_per_key, row.measured_fpr.log10()));
         // The largest size has the most keys, so its rate scatters least.
         let filled = comparison.rows.iter().rfind(|row| row.contender == name);
         let filled = filled.map(|row| (row.bits_per_key, row.measured_fpr.log10()));
         Series {
             name: comparison.label(name),
             stroke: stroke(name),
-            line: line.filter(inside).collect(),
-            markers: asked.chain(filled).filter(inside).collect(),
+            line: line.filter(is_shown).collect(),
+            markers: requested.chain(filled).filter(is_shown).collect(),
         }
     };
     let panel = Panel {
         title: "false-positive rate",
-        x: Axis { label: "bits a key", from: min, to: max, ticks: whole((4..=32).step_by(4)) },
+        x: Axis { label: "bits a key", from: min, to: max, ticks: integer_ticks((4..=32).step_by(4)) },
         y: Axis {
             label: "",
             from: -6.0,
@@ -110,10 +111,10 @@ fn rate(comparison: &Comparison) -> Plot {
 }
 
 fn space(comparison: &Comparison) -> Plot {
-    const MOST: f64 = 64.0;
+    const MAX_BITS: f64 = 64.0;
     let series = comparison.models.iter().map(|model| {
         let points = model.space.iter().map(|point| (-point.fpr.log10(), point.bits_per_key));
-        let line: Vec<_> = points.filter(|(_, bits)| *bits <= MOST).collect();
+        let line: Vec<_> = points.filter(|(_, bits)| *bits <= MAX_BITS).collect();
         // One marker for each power of ten.
         let markers = line.iter().copied().filter(|(x, _)| (x - x.round()).abs() < 1e-9).collect();
         Series { name: model.contender.clone(), stroke: stroke(&model.contender), line, markers }
@@ -126,7 +127,7 @@ fn space(comparison: &Comparison) -> Plot {
             to: 6.15,
             ticks: RATES[1..].iter().map(|(at, label)| (-at, (*label).to_owned())).collect(),
         },
-        y: Axis { label: "", from: 0.0, to: MOST, ticks: whole((8..=64).step_by(8)) },
+        y: Axis { label: "", from: 0.0, to: MAX_BITS, ticks: integer_ticks((8..=64).step_by(8)) },
         marks: Vec::new(),
         series: series.collect(),
     };
@@ -145,10 +146,10 @@ fn threads(comparison: &Comparison) -> Plot {
     let rows: Vec<_> = comparison.rows.iter().filter(|row| row.size_bytes == largest).collect();
     let mut lines = Vec::new();
     // Few enough to tell apart; the tables have all.
-    let known = ["words4", "classic", "fastbloom", "sbbf-rs"];
-    let mut shown: Vec<_> = rows.iter().filter(|row| known.contains(&row.contender.as_str())).collect();
+    let shown_names = ["words4", "classic", "fastbloom", "sbbf-rs"];
+    let mut shown: Vec<_> = rows.iter().filter(|row| shown_names.contains(&row.contender.as_str())).collect();
     if shown.is_empty() {
-        shown = rows.iter().take(known.len()).collect();
+        shown = rows.iter().take(shown_names.len()).collect();
     }
     for (dash, row) in shown.into_iter().enumerate() {
         lines.push((format!("{}: query", row.contender), Stroke { hue: 0, dash }, &row.query_threads));
@@ -214,6 +215,6 @@ fn decimals(figures: impl Iterator<Item = f64> + Clone) -> Axis {
     Axis { label: "", from, to, ticks: ticks.map(|tick| (tick.log10(), format!("{tick}"))).collect() }
 }
 
-fn whole(ticks: impl Iterator<Item = i32>) -> Vec<(f64, String)> {
+fn integer_ticks(ticks: impl Iterator<Item = i32>) -> Vec<(f64, String)> {
     ticks.map(|tick| (f64::from(tick), tick.to_string())).collect()
 }
