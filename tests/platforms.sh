@@ -75,7 +75,7 @@ all_tests() {
     local name
     name=$(tr a-z- A-Z_ <<<"$1")
     within "export CARGO_TARGET_${name}_LINKER=$2 QEMU_LD_PREFIX=$3
-        cargo test -p bloomline --target $1 --all-features --lib --examples --test suite"
+        cargo test -p bloomline -p bloomline-tests --target $1 --all-features --lib --examples --test suite"
 }
 aarch64() { all_tests aarch64-unknown-linux-gnu aarch64-linux-gnu-gcc /usr/aarch64-linux-gnu; }
 s390x() { all_tests s390x-unknown-linux-gnu s390x-linux-gnu-gcc /usr/s390x-linux-gnu; }
@@ -86,7 +86,7 @@ wasm32() {
     within 'export CARGO_TARGET_WASM32_WASIP1_LINKER=wasm-ld
         export CARGO_TARGET_WASM32_WASIP1_RUNNER="node --no-warnings /src/tests/wasi.mjs"
         cargo test -p bloomline --target wasm32-wasip1 --no-default-features --lib
-        cargo test -p bloomline --target wasm32-wasip1 --no-default-features --features file,serde,variants --test suite -- \
+        cargo test -p bloomline-tests --target wasm32-wasip1 --no-default-features --features serde,variants --test suite -- \
             file::vectors keys:: fold:: scalable::files::a_file_is --skip version_1
         cargo build -p bloomline --target wasm32-unknown-unknown --no-default-features'
 }
@@ -101,7 +101,7 @@ windows() {
             rustc --target x86_64-pc-windows-gnu --crate-type lib --emit obj -o /target/start/$part.o \
                 "$(rustc --print sysroot)/lib/rustlib/src/rust/library/rtstartup/$part.rs"
         done
-        cargo test -Z build-std=std,panic_unwind,test -p bloomline --all-features --target x86_64-pc-windows-gnu --lib --test suite'
+        cargo test -Z build-std=std,panic_unwind,test -p bloomline -p bloomline-tests --all-features --target x86_64-pc-windows-gnu --lib --test suite'
 }
 # No compiler of C is needed to check the Rust code that calls it.
 macos() {

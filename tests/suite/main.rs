@@ -1,5 +1,5 @@
-//! The library by its public interface, in one program, because one for each subject would take twice as long to build. It
-//! needs the features `std` and `file`.
+//! The library by its public interface, in one program, because one for each subject would take twice as long to build. Only
+//! the library is optimized: to optimize the tests would take twice the time that it saves.
 
 mod bulk;
 #[macro_use]

@@ -54,10 +54,11 @@ fn methods(page: &str) -> Vec<&str> {
 }
 
 fn pages() -> BTreeMap<char, String> {
-    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/pages");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let target = root.join("target/pages");
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["doc", "--no-deps", "--all-features", "--package", "bloomline", "--target-dir"]).arg(&target);
-    assert!(cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap().success());
+    assert!(cargo.current_dir(root).status().unwrap().success());
     let read = |page: &str| std::fs::read_to_string(target.join(format!("doc/bloomline/{page}.html"))).unwrap();
     TYPES.iter().map(|&(letter, page)| (letter, read(page))).collect()
 }

@@ -216,7 +216,6 @@ mod frontier {
     }
 
     /// A crawl that is killed and resumes from its last save visits again the pages visited since, and misses none.
-    #[cfg(feature = "file")]
     #[test]
     fn a_killed_crawl_goes_on_from_its_last_save() {
         const PAGES: u32 = 200;
