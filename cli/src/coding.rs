@@ -58,18 +58,19 @@ impl Coding {
     /// Returns the coding of a file with these first bytes: [`HEAD`] of them, or fewer if the file is shorter.
     pub fn from_head(head: &[u8]) -> Self {
         let head = &head[..head.len().min(HEAD)];
-        let fits = |&&(_, magic, loose): &&Magic| head.len() >= magic.len().min(ENOUGH) && agree(head, magic, loose);
+        let fits =
+            |&&(_, magic, loose): &&Magic| head.len() >= magic.len().min(ENOUGH) && matches_magic(head, magic, loose);
         MAGICS.iter().find(fits).map_or(Self::Plain, |(coding, ..)| *coding)
     }
 
     /// True if a file with these first bytes may be compressed, and more bytes are needed to decide.
     pub fn needs_more(head: &[u8]) -> bool {
-        MAGICS.iter().any(|(_, magic, loose)| head.len() < magic.len() && agree(head, magic, *loose))
+        MAGICS.iter().any(|(_, magic, loose)| head.len() < magic.len() && matches_magic(head, magic, *loose))
     }
 
     /// Returns the coding of contents with these first bytes. The whole magic must match, because a short text may match in part.
     pub fn from_contents(head: &[u8]) -> Self {
-        let fits = |&&(_, magic, loose): &&Magic| head.len() >= magic.len() && agree(head, magic, loose);
+        let fits = |&&(_, magic, loose): &&Magic| head.len() >= magic.len() && matches_magic(head, magic, loose);
         MAGICS.iter().find(fits).map_or(Self::Plain, |(coding, ..)| *coding)
     }
 
@@ -110,7 +111,7 @@ impl Coding {
     }
 }
 
-fn agree(head: &[u8], magic: &[u8], loose: Option<usize>) -> bool {
+fn matches_magic(head: &[u8], magic: &[u8], loose: Option<usize>) -> bool {
     let same = |(i, (a, b)): (usize, (&u8, &u8))| a == b || loose == Some(i) && a & 0xF0 == b & 0xF0;
     head.iter().zip(magic).enumerate().all(same)
 }

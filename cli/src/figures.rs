@@ -26,14 +26,14 @@ impl Figures {
     }
 
     /// Adds a figure for both.
-    pub fn both(&mut self, label: &str, text: impl Display, name: &str, value: impl Into<Value>) {
+    pub fn row_and_field(&mut self, label: &str, text: impl Display, name: &str, value: impl Into<Value>) {
         self.row(label, text);
         self.field(name, value);
     }
 
     /// Adds a figure that is the same for both.
-    pub fn same(&mut self, label: &str, name: &str, value: impl Display + Into<Value> + Copy) {
-        self.both(label, value, name, value);
+    pub fn figure(&mut self, label: &str, name: &str, value: impl Display + Into<Value> + Copy) {
+        self.row_and_field(label, value, name, value);
     }
 
     /// Adds a count, which people see only if it is not zero.

@@ -210,7 +210,7 @@ pub fn plain(path: &Path) -> PathBuf {
 }
 
 /// Resolves a path, as far as its folders exist.
-pub fn real(path: &Path) -> PathBuf {
+pub fn resolve_existing(path: &Path) -> PathBuf {
     let full = plain(path);
     let of = |there: &Path| Some(there.canonicalize().ok()?.join(full.strip_prefix(there).ok()?));
     full.ancestors().find_map(of).unwrap_or_else(|| full.clone())

@@ -123,6 +123,6 @@ fn run_command(command: Command) -> Result<u8, Error> {
 }
 
 fn fail(message: &str) -> u8 {
-    messages::tell(message);
+    messages::print_message(message);
     FAILED
 }

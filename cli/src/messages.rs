@@ -9,11 +9,11 @@ pub fn print(text: &str) {
 }
 
 /// Prints a message to the user.
-pub fn tell(message: &str) {
+pub fn print_message(message: &str) {
     print(&format!("bloomline: {message}"));
 }
 
 /// Prints a warning to the user.
 pub fn warn(message: &str) {
-    tell(&format!("warning: {message}"));
+    print_message(&format!("warning: {message}"));
 }

@@ -8,13 +8,13 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// The steps of a phase between two readings of the clock.
-const LOOK: u64 = 1 << 10;
+const CHECK_STEPS: u64 = 1 << 10;
 
 /// One of the readings of the inputs.
 #[derive(Clone, Copy)]
 pub struct Reading {
     number: u32,
-    of: u32,
+    count: u32,
     /// The duration of the last pass that ended.
     took: Duration,
     /// True if it has a bar.
@@ -22,11 +22,11 @@ pub struct Reading {
 }
 
 /// The pass that began last.
-static PASS: Mutex<Reading> = Mutex::new(Reading { number: 0, of: 1, took: Duration::ZERO, shown: false });
+static PASS: Mutex<Reading> = Mutex::new(Reading { number: 0, count: 1, took: Duration::ZERO, shown: false });
 
-/// Starts to count `of` passes.
-pub fn begin_passes(of: u32) {
-    *locked(&PASS) = Reading { number: 0, of, took: Duration::ZERO, shown: false };
+/// Starts to count `count` passes.
+pub fn begin_passes(count: u32) {
+    *locked(&PASS) = Reading { number: 0, count, took: Duration::ZERO, shown: false };
 }
 
 impl Reading {
@@ -44,18 +44,18 @@ impl Reading {
 
     /// True if no other pass follows.
     pub fn is_last(self) -> bool {
-        self.number == self.of
+        self.number == self.count
     }
 
     /// Formats the number of the pass and the name of its phase, if there are several passes.
-    pub fn told(self, phase: &str) -> Option<String> {
-        (self.of > 1).then(|| format!("pass {} of {}: {phase}", self.number, self.of))
+    pub fn label(self, phase: &str) -> Option<String> {
+        (self.count > 1).then(|| format!("pass {} of {}: {phase}", self.number, self.count))
     }
 
     /// Formats the time left for the run: `left` for this pass, and `all`, the duration of this pass, for each later
     /// one. Later phases are not included.
     pub fn left(self, left: Duration, all: Duration) -> String {
-        let later = all.saturating_mul(self.of.saturating_sub(self.number));
+        let later = all.saturating_mul(self.count.saturating_sub(self.number));
         format!("{:#} left", HumanDuration(left.saturating_add(later)))
     }
 }
@@ -80,21 +80,23 @@ impl Phase {
 
     /// Counts steps, and shows the progress.
     pub fn advance(&mut self, steps: u64) {
-        let looked = self.done / LOOK;
+        let checks = self.done / CHECK_STEPS;
         self.done += steps;
-        let Some(bar) = self.bar.as_ref().filter(|_| self.done / LOOK > looked && self.drawn.elapsed() >= bar::PERIOD)
+        let Some(bar) =
+            self.bar.as_ref().filter(|_| self.done / CHECK_STEPS > checks && self.drawn.elapsed() >= bar::PERIOD)
         else {
             return;
         };
         self.drawn = Instant::now();
         let percent = format!("{} %", 100 * self.done.min(self.steps) / self.steps.max(1));
         let left = self.pass.left(bar.eta(), self.pass.took);
-        let parts: Vec<String> = [Some(percent), self.pass.told(self.name), Some(left)].into_iter().flatten().collect();
+        let parts: Vec<String> =
+            [Some(percent), self.pass.label(self.name), Some(left)].into_iter().flatten().collect();
         bar::draw(self.done, &parts);
     }
 
     /// Counts each of these items as a step.
-    pub fn of<T>(mut self, items: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+    pub fn count<T>(mut self, items: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
         items.inspect(move |_| self.advance(1))
     }
 }

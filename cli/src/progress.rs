@@ -41,7 +41,7 @@ impl Progress {
     }
 
     /// Adds the metrics of a shared set, if it is one.
-    pub fn of_shared(mut self, remote: Option<Arc<RemoteStats>>, format: Option<StatsFormat>) -> Self {
+    pub fn for_shared(mut self, remote: Option<Arc<RemoteStats>>, format: Option<StatsFormat>) -> Self {
         (self.remote, self.format) = (remote, format);
         self
     }
@@ -59,7 +59,7 @@ impl Progress {
             None => vec![HumanBytes(read).to_string(), format!("{:#}", HumanDuration(bar.elapsed()))],
         };
         let phase = if self.pass.is_last() { "writing" } else { "reading" };
-        self.pass.told(phase).into_iter().for_each(|told| parts.insert(1, told));
+        self.pass.label(phase).into_iter().for_each(|told| parts.insert(1, told));
         parts.extend(more());
         parts.push(format!("{} lines/s", readable_count(lines as f64 / self.started.elapsed().as_secs_f64())));
         parts.extend(last());

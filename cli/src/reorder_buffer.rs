@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::thread;
 
 /// The position of an item in the order.
-pub type At = (usize, u64);
+pub type ItemPosition = (usize, u64);
 
 /// Items that wait for those before them. No thread waits: the thread that drains the buffer continues with the items that others
 /// have put.
@@ -15,13 +15,13 @@ pub struct ReorderBuffer<T> {
 
 struct BufferState<T> {
     /// The position of the next item.
-    next: At,
+    next: ItemPosition,
     /// True if a thread drains the buffer.
-    taken: bool,
+    is_draining: bool,
     /// True once no more items are taken.
     closed: bool,
     /// Each item with the position of the item after it.
-    waiting: BTreeMap<At, (At, T)>,
+    waiting: BTreeMap<ItemPosition, (ItemPosition, T)>,
 }
 
 /// Held by the thread that drains the buffer.
@@ -29,30 +29,30 @@ pub struct DrainGuard<'a, T>(&'a ReorderBuffer<T>);
 
 impl<T> ReorderBuffer<T> {
     /// Creates a queue whose first item is at this position.
-    pub fn new(next: At) -> Self {
-        Self { state: Mutex::new(BufferState { next, taken: false, closed: false, waiting: BTreeMap::new() }) }
+    pub fn new(next: ItemPosition) -> Self {
+        Self { state: Mutex::new(BufferState { next, is_draining: false, closed: false, waiting: BTreeMap::new() }) }
     }
 
     fn state(&self) -> MutexGuard<'_, BufferState<T>> {
         self.state.lock().expect("no thread panics while it has this")
     }
 
-    /// Puts an item, which waits for the ones before it; `then` is the position of the item after it.
-    pub fn put(&self, at: At, then: At, thing: T) {
-        self.state().waiting.insert(at, (then, thing));
+    /// Puts an item, which waits for the ones before it; `next` is the position of the item after it.
+    pub fn put(&self, position: ItemPosition, next: ItemPosition, item: T) {
+        self.state().waiting.insert(position, (next, item));
     }
 
     /// Takes the next item, if it is there and no other thread drains the buffer. A thread must call this after it has put
     /// an item or dropped a guard, otherwise due items may remain.
     pub fn take(&self) -> Option<(DrainGuard<'_, T>, T)> {
         let mut state = self.state();
-        if state.taken || state.closed {
+        if state.is_draining || state.closed {
             return None;
         }
         let next = state.next;
-        let (then, thing) = state.waiting.remove(&next)?;
-        (state.next, state.taken) = (then, true);
-        Some((DrainGuard(self), thing))
+        let (after, item) = state.waiting.remove(&next)?;
+        (state.next, state.is_draining) = (after, true);
+        Some((DrainGuard(self), item))
     }
 
     /// Stops the queue: no more items are taken.
@@ -64,7 +64,7 @@ impl<T> ReorderBuffer<T> {
 impl<T> Drop for DrainGuard<'_, T> {
     fn drop(&mut self) {
         let mut state = self.0.state();
-        state.taken = false;
+        state.is_draining = false;
         // After an incomplete item, later ones would leave a gap.
         state.closed |= thread::panicking();
     }

@@ -40,30 +40,40 @@ fn line_figures(figures: &mut Figures, seen: &SeenKeys, stats: &RunStats, print:
         Some(FirstReading { counts, disk_bytes }) => (counts, Some(*disk_bytes)),
         None => (counts, seen.exact.as_ref().map(Exact::disk_bytes)),
     };
-    figures.same("lines read", "lines", counts.lines);
-    figures.same("unique", "unique", found.unique);
+    figures.figure("lines read", "lines", counts.lines);
+    figures.figure("unique", "unique", found.unique);
     let (printed, dropped) = print.numbers(counts);
     if let Some(repeated) = repeated {
-        figures.same("repeated", "repeated", repeated);
+        figures.figure("repeated", "repeated", repeated);
     }
     figures.field("printed", printed);
     // People see it only if it is not the number of unique lines.
-    if repeated.is_some() || !print.wanted || print.before == Prefix::Mark || counts.kept > 0 {
+    if repeated.is_some() || !print.selected_mark || print.before == Prefix::Mark || counts.kept > 0 {
         figures.row("printed", printed);
     }
-    figures.same("dropped", "dropped", dropped);
+    figures.figure("dropped", "dropped", dropped);
     figures.unless_zero("without a key", "without_key", counts.faults);
     figures.unless_zero("blank", "blank", counts.blank);
     figures.unless_zero("inputs left out", "inputs_left_out", counts.left_out);
     if let Some(bytes) = disk_bytes {
         let rescued = found.rescued();
-        figures.both("taken back", format!("{rescued} that the filter took for repeats"), "taken_back", rescued);
-        figures.both("hashes on disk", readable_size(bytes as usize), "disk_bytes", bytes);
+        figures.row_and_field(
+            "taken back",
+            format!("{rescued} that the filter took for repeats"),
+            "taken_back",
+            rescued,
+        );
+        figures.row_and_field("hashes on disk", readable_size(bytes as usize), "disk_bytes", bytes);
     } else {
         let lost = wrongly_dropped(&seen.set, stats);
         // Each new line is lost independently with a small probability, so the sum is Poisson distributed.
         let sigma = lost.sqrt();
-        figures.both("wrongly dropped", format!("{lost:.3} ± {sigma:.3} expected"), "expected_wrongly_dropped", lost);
+        figures.row_and_field(
+            "wrongly dropped",
+            format!("{lost:.3} ± {sigma:.3} expected"),
+            "expected_wrongly_dropped",
+            lost,
+        );
         figures.field("expected_wrongly_dropped_sigma", sigma);
     }
 }
@@ -72,10 +82,10 @@ fn line_figures(figures: &mut Figures, seen: &SeenKeys, stats: &RunStats, print:
 fn document_figures(figures: &mut Figures, stats: &RunStats, print: PrintOptions, name: &'static str, number: u64) {
     let counts = &stats.counts;
     let (printed, dropped) = print.numbers(counts);
-    figures.same("documents", "documents", counts.lines);
-    figures.same("kept", "kept", printed);
-    figures.same(name, name, number);
-    figures.same("dropped", "dropped", dropped);
+    figures.figure("documents", "documents", counts.lines);
+    figures.figure("kept", "kept", printed);
+    figures.figure(name, name, number);
+    figures.figure("dropped", "dropped", dropped);
     figures.unless_zero("without a text", "without_text", counts.faults);
     figures.unless_zero("inputs left out", "inputs_left_out", counts.left_out);
 }
@@ -84,7 +94,7 @@ fn document_figures(figures: &mut Figures, stats: &RunStats, print: PrintOptions
 fn group_figures(figures: &mut Figures, stats: &RunStats, print: PrintOptions, repeated: Option<u64>) {
     document_figures(figures, stats, print, "repeated", repeated.unwrap_or(0));
     if let Some(FirstReading { disk_bytes, .. }) = stats.first {
-        figures.both("records on disk", readable_size(disk_bytes as usize), "disk_bytes", disk_bytes);
+        figures.row_and_field("records on disk", readable_size(disk_bytes as usize), "disk_bytes", disk_bytes);
     }
 }
 
@@ -108,7 +118,7 @@ fn unit_figures(figures: &mut Figures, stats: &RunStats, rule: &DocumentRule, pr
     figures.field("found_grams", units.found);
     let sigma = units.wrong.sqrt();
     let text = format!("{:.3} ± {sigma:.3} {} expected", units.wrong, rule.units());
-    figures.both("wrongly removed", text, "expected_wrongly_removed", units.wrong);
+    figures.row_and_field("wrongly removed", text, "expected_wrongly_removed", units.wrong);
     figures.field("expected_wrongly_removed_sigma", sigma);
 }
 
@@ -116,15 +126,20 @@ fn unit_figures(figures: &mut Figures, stats: &RunStats, rule: &DocumentRule, pr
 /// lines in OLD are selected, `distinct` if lines of NEW were inserted too. Lines without a key may also be selected.
 pub fn set_figures(seen: &SeenKeys, old: &LineCounts, stats: &RunStats, wanted: bool, distinct: bool) -> Figures {
     let (mut figures, counts) = (Figures::default(), &stats.counts);
-    figures.same("lines of OLD", "old_lines", old.lines);
-    figures.same("distinct", "old_distinct", old.unique);
-    figures.same("lines of NEW", "new_lines", counts.lines);
-    figures.same("selected", "selected", counts.unique);
+    figures.figure("lines of OLD", "old_lines", old.lines);
+    figures.figure("distinct", "old_distinct", old.unique);
+    figures.figure("lines of NEW", "new_lines", counts.lines);
+    figures.figure("selected", "selected", counts.unique);
     figures.unless_zero("without a key", "without_key", old.faults + counts.faults);
     figures.unless_zero("blank", "blank", old.blank + counts.blank);
     figures.unless_zero("inputs left out", "inputs_left_out", old.left_out + counts.left_out);
     if let Some(exact) = &seen.exact {
-        figures.both("hashes on disk", readable_size(exact.disk_bytes() as usize), "disk_bytes", exact.disk_bytes());
+        figures.row_and_field(
+            "hashes on disk",
+            readable_size(exact.disk_bytes() as usize),
+            "disk_bytes",
+            exact.disk_bytes(),
+        );
     } else {
         // Of the lines that are not in OLD, these are lost at the false-positive rate.
         let selected = counts.unique - counts.kept;
@@ -132,7 +147,7 @@ pub fn set_figures(seen: &SeenKeys, old: &LineCounts, stats: &RunStats, wanted: 
         let rate = seen.set.current_fpr();
         let wrong = if distinct { wrongly_dropped(&seen.set, stats) } else { absent * rate / (1.0 - rate) };
         let label = if wanted { "wrongly selected" } else { "wrongly left out" };
-        figures.both(label, format!("{wrong:.3} ± {:.3} expected", wrong.sqrt()), "expected_wrong", wrong);
+        figures.row_and_field(label, format!("{wrong:.3} ± {:.3} expected", wrong.sqrt()), "expected_wrong", wrong);
     }
     figures
 }
@@ -141,10 +156,10 @@ pub fn set_figures(seen: &SeenKeys, old: &LineCounts, stats: &RunStats, wanted: 
 pub fn build_figures(set: &KeySet, stats: &RunStats, file: &Path, elapsed: Duration) -> Result<Figures, Error> {
     let keys = set.keys();
     let mut figures = Figures::default();
-    figures.same("lines read", "lines", stats.counts.lines);
-    figures.same("new", "new", stats.counts.inserted);
+    figures.figure("lines read", "lines", stats.counts.lines);
+    figures.figure("new", "new", stats.counts.inserted);
     figures.unless_zero("blank", "blank", stats.counts.blank);
-    figures.both("keys in all", estimated(keys, 0), "estimated_keys", keys);
+    figures.row_and_field("keys in all", estimated(keys, 0), "estimated_keys", keys);
     figures.unless_zero("inputs left out", "inputs_left_out", stats.counts.left_out);
     add_state_and_speed(&mut figures, set, stats, None, Some(file), elapsed)?;
     Ok(figures)
@@ -163,33 +178,33 @@ pub fn add_state_and_speed(
     let memory = stats.plan.map_or(set.memory_bytes(), |plan| plan.memory_bytes());
     let seconds = elapsed.as_secs_f64();
     let speed = stats.counts.bytes as f64 / 1e6 / seconds;
-    figures.both("fill", format!("{:.2} %", 100.0 * fill), "fill", fill);
-    figures.both("rate now", readable(fpr), "fpr", fpr);
+    figures.row_and_field("fill", format!("{:.2} %", 100.0 * fill), "fill", fill);
+    figures.row_and_field("rate now", readable(fpr), "fpr", fpr);
     let measured = sample.map_or(Ok((0, 0)), |sample| false_positives(set, sample))?;
     if let (found, keys @ 1..) = measured {
         let (rate, sigma) = (found as f64 / keys as f64, (found.max(1) as f64).sqrt() / keys as f64);
         let text = format!("{} ± {}: {found} of {keys} keys", readable(rate), readable(sigma));
-        figures.both("rate measured", text, "measured_fpr", rate);
+        figures.row_and_field("rate measured", text, "measured_fpr", rate);
         figures.field("measured_fpr_sigma", sigma);
     }
-    figures.both("filter memory", readable_size(memory), "memory_bytes", memory);
+    figures.row_and_field("filter memory", readable_size(memory), "memory_bytes", memory);
     if let Some(file) = file.and_then(|path| path.metadata().ok()) {
-        figures.both("filter saved", readable_size(file.len() as usize), "saved_bytes", file.len());
+        figures.row_and_field("filter saved", readable_size(file.len() as usize), "saved_bytes", file.len());
     }
     if let Some(filter) = set.shared() {
-        figures.same("uncertain", "uncertain", filter.uncertain());
+        figures.figure("uncertain", "uncertain", filter.uncertain());
         figures.field("unconfirmed", filter.unconfirmed());
         figures.field("sent_again", filter.sent_again());
         let stored = filter.stored_bytes();
-        figures.both("stored", readable_size(stored as usize), "stored_bytes", stored);
+        figures.row_and_field("stored", readable_size(stored as usize), "stored_bytes", stored);
     }
     let filters = set.filters();
     if filters > 1 || set.local().is_some_and(|set| set.growing().is_some()) {
-        figures.same("filters", "filters", filters);
+        figures.figure("filters", "filters", filters);
     }
     figures.field("bytes", stats.counts.bytes);
-    figures.both("time", format!("{seconds:.3} s"), "seconds", seconds);
-    figures.both("speed", format!("{speed:.1} MB/s"), "mb_per_second", speed);
+    figures.row_and_field("time", format!("{seconds:.3} s"), "seconds", seconds);
+    figures.row_and_field("speed", format!("{speed:.1} MB/s"), "mb_per_second", speed);
     Ok(())
 }
 
@@ -233,7 +248,7 @@ fn wrongly_dropped(set: &KeySet, stats: &RunStats) -> f64 {
         }
         // The rate was never above this one.
         None if set.shared().is_some() => inserted * set.current_fpr(),
-        Some(plan) => lost_by(plan, before, inserted, stats.counts.lines as f64),
+        Some(plan) => expected_losses(plan, before, inserted, stats.counts.lines as f64),
         None => {
             // The filters are filled one after another: each is met at the rates of the filters before it and at its own rising
             // rate. A filter's bits include all lines that pass the filters before it, also the ones that it reports as seen
@@ -258,7 +273,7 @@ fn wrongly_dropped(set: &KeySet, stats: &RunStats) -> f64 {
 /// included. Of `keys` distinct lines, the sum of the rates at each insertion is lost. The number of keys that leaves
 /// `inserted` is found by Newton's method, which approaches from below and does not overshoot, because the rate only
 /// rises. In a full filter there may be no solution: the number of lines is the limit.
-fn lost_by(plan: &Plan, before: f64, inserted: f64, lines: f64) -> f64 {
+fn expected_losses(plan: &Plan, before: f64, inserted: f64, lines: f64) -> f64 {
     if !before.is_finite() {
         // All bits were set: every line was reported as seen.
         return lines - inserted;

@@ -5,7 +5,7 @@
 
 use crate::bar;
 use crate::error::{Error, Stop, exit_code};
-use crate::messages::tell;
+use crate::messages::print_message;
 use crate::temp_files;
 use crate::write_watchdog;
 use crossbeam_channel::bounded;
@@ -125,7 +125,7 @@ fn end(signal: i32) {
     let last_words = move || {
         bar::end();
         if let Some(undone) = UNDONE.lock().expect(UNPOISONED).take() {
-            tell(&undone.to_string());
+            print_message(&undone.to_string());
         }
         drop(told);
     };

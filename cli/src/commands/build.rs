@@ -61,7 +61,7 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
     let mut stats = RunStats::new(&set, limit, "lines", "key", options.quiet);
     stats.begin(&set);
     let mut work = work(options, &rule, &ends, inputs, set, stats)?;
-    if unknown || work.seen.look().set.is_outgrown() {
+    if unknown || work.seen.read().set.is_outgrown() {
         let counts = locked(&work.stats).counts.clone();
         let mut set = sizing::set_for_count(options, &key_name, counts.inserted.max(1))?;
         let spool = work.seen.write().set.take_spool();
@@ -77,7 +77,7 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
     save(options, &work)?;
     let stats = locked(&work.stats);
     if let Some(format) = options.stats {
-        let set = &work.seen.look().set;
+        let set = &work.seen.read().set;
         print(&report::build_figures(set, &stats, &options.output, started.elapsed())?.format(format));
     }
     Ok(stats.exit_code())

@@ -110,7 +110,7 @@ impl GroupRequest {
         let member = |member: GroupMember| members.push(member.packed());
         let disk_bytes = records.each(clusters.as_ref(), member, |skip| sorter.push(skip))?;
         let members = members.sorted()?;
-        let members = Phase::new("deciding", members.count, false).of(members);
+        let members = Phase::new("deciding", members.count, false).count(members);
         let members = members.map(|member| member.map(GroupMember::unpacked));
         let mut distinct = records.keys;
         let stats = choose(members, |decision| {
@@ -139,13 +139,14 @@ impl GroupRequest {
 
     /// Returns warnings if no group had a value to choose by, some had values of both kinds, or misleading strings were compared.
     pub fn warnings(&self, stats: &GroupStats) -> Vec<String> {
-        let (GroupStats { asked, without, mixed, misled, .. }, Some(pointer)) = (stats, self.keep.pointer()) else {
+        let (GroupStats { chosen, without_value, mixed, misled, .. }, Some(pointer)) = (stats, self.keep.pointer())
+        else {
             return Vec::new();
         };
         let pointer = pointer.to_string();
-        if *asked > 0 && without == asked {
-            let what = if let KeepPolicy::Order(..) = self.keep { "string of the list" } else { "number or string" };
-            let why = format!("groups without a {what} at {pointer:?} to choose by: all {asked}");
+        if *chosen > 0 && without_value == chosen {
+            let values = if let KeepPolicy::Order(..) = self.keep { "string of the list" } else { "number or string" };
+            let why = format!("groups without a {values} at {pointer:?} to choose by: all {chosen}");
             return vec![format!("{why}; the first line of each is kept, so check the value that --keep names")];
         }
         let mixed = (*mixed > 0).then(|| {

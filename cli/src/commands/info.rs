@@ -34,53 +34,58 @@ pub fn describe(figures: &mut Figures, set: &KeySet) {
     let blocks = memory / 64;
     let bytes = |bytes: usize| format!("{bytes} bytes ({})", readable_size(bytes));
 
-    figures.same("layout", "layout", LAYOUT);
-    figures.both(if set.shared().is_some() { "size" } else { "memory" }, bytes(memory), "memory_bytes", memory);
+    figures.figure("layout", "layout", LAYOUT);
+    figures.row_and_field(
+        if set.shared().is_some() { "size" } else { "memory" },
+        bytes(memory),
+        "memory_bytes",
+        memory,
+    );
     if let Some(filter) = set.shared() {
         let stored = filter.stored_bytes();
-        figures.both("stored", bytes(stored as usize), "stored_bytes", stored);
+        figures.row_and_field("stored", bytes(stored as usize), "stored_bytes", stored);
     }
-    figures.same("blocks", "blocks", blocks);
+    figures.figure("blocks", "blocks", blocks);
     match set.plan() {
-        Some(plan) => figures.same("probes (k)", "probes", plan.probes()),
+        Some(plan) => figures.figure("probes (k)", "probes", plan.probes()),
         // Each filter has its own, and the server's are not listed.
         None if set.shared().is_some() => {}
         None => {
             let probes: Vec<u32> = stages.iter().map(|filter| filter.probes()).collect();
-            figures.both("probes (k)", format!("{probes:?}"), "probes", probes);
+            figures.row_and_field("probes (k)", format!("{probes:?}"), "probes", probes);
         }
     }
-    figures.same("seed", "seed", seed);
+    figures.figure("seed", "seed", seed);
     if set.local().is_some() {
         let name = Some(set.key_name()).filter(|name| !name.is_empty());
-        figures.both("key", name.unwrap_or("unknown"), "key_name", name);
+        figures.row_and_field("key", name.unwrap_or("unknown"), "key_name", name);
     }
     let growing = set.local().and_then(LocalSet::growing);
     match growing {
-        Some(_) => figures.same("keys", "estimated_keys", keys),
-        None => figures.both("keys", estimated(keys, 0), "estimated_keys", keys),
+        Some(_) => figures.figure("keys", "estimated_keys", keys),
+        None => figures.row_and_field("keys", estimated(keys, 0), "estimated_keys", keys),
     }
     if set.local().is_some_and(|set| set.fixed().is_some()) {
         purpose(figures, set.made_for(), keys);
     }
     if set.local().is_some() {
         let bits_per_key = if keys.is_finite() { memory as f64 * 8.0 / keys } else { f64::NAN };
-        figures.both("bits per key", estimated(bits_per_key, 2), "bits_per_key", bits_per_key);
+        figures.row_and_field("bits per key", estimated(bits_per_key, 2), "bits_per_key", bits_per_key);
     }
-    figures.both("fill", format!("{:.2} %", 100.0 * fill), "fill", fill);
-    figures.both("rate now", readable(rate), "fpr", rate);
+    figures.row_and_field("fill", format!("{:.2} %", 100.0 * fill), "fill", fill);
+    figures.row_and_field("rate now", readable(rate), "fpr", rate);
     match growing {
         Some(filter) => {
-            figures.same("filters", "filters", stages.len());
-            let most = filter.false_positive_rate().expect("filters that grow are made for a rate");
-            figures.both("rate at most", readable(most), "max_fpr", most);
+            figures.figure("filters", "filters", stages.len());
+            let max_rate = filter.false_positive_rate().expect("filters that grow are made for a rate");
+            figures.row_and_field("rate at max_rate", readable(max_rate), "max_fpr", max_rate);
         }
         None => set.plan().iter().for_each(|plan| capacities(figures, plan, keys)),
     }
     if let Some(stages) = set.shared().and_then(|set| set.stages) {
-        let most = stages.false_positive_rate();
-        figures.same("filters", "filters", set.filters());
-        figures.both("rate at most", readable(most), "max_fpr", most);
+        let max_rate = stages.false_positive_rate();
+        figures.figure("filters", "filters", set.filters());
+        figures.row_and_field("rate at max_rate", readable(max_rate), "max_fpr", max_rate);
         if let Some(window) = stages.forgets_after() {
             let mut text = String::new();
             for character in humantime::format_duration(window).to_string().chars() {
@@ -89,11 +94,11 @@ pub fn describe(figures: &mut Figures, set: &KeySet) {
                 }
                 text.push(character);
             }
-            figures.both("forgets after", text, "forgets_after_seconds", window.as_secs());
+            figures.row_and_field("forgets after", text, "forgets_after_seconds", window.as_secs());
         }
     }
     if set.local().is_some() {
-        figures.same("checksum", "checksum", "right");
+        figures.figure("checksum", "checksum", "right");
     }
 }
 

@@ -39,9 +39,9 @@ pub fn run(options: &MergeOptions) -> Result<u8, Error> {
     let merged = KeySet::Local(merged);
     match (options.fpr, grown) {
         // The rate that the files promise, because they can grow further.
-        (Some(asked), Some(rate)) if rate > asked => return Err(above(rate, asked)),
+        (Some(asked), Some(rate)) if rate > asked => return Err(rate_too_low(rate, asked)),
         (Some(asked), None) if merged.current_fpr() > asked => {
-            return Err(above(merged.current_fpr(), asked));
+            return Err(rate_too_low(merged.current_fpr(), asked));
         }
         (None, Some(rate)) if !others.is_empty() => {
             return Err(Error::new(format!(
@@ -64,7 +64,7 @@ pub fn run(options: &MergeOptions) -> Result<u8, Error> {
 }
 
 /// Returns the error for a rate above the one that is asked for.
-fn above(rate: f64, asked: f64) -> Error {
+fn rate_too_low(rate: f64, asked: f64) -> Error {
     Error::new(format!(
         "the merged filter has a false-positive rate of {rate:.2e}, and -p asks for {asked} at most; merge fewer filters, or give a \
          higher -p"

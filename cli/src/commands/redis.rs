@@ -115,7 +115,7 @@ fn describe(options: &RedisInfoOptions) -> Result<(), Error> {
     let mut shared = RemoteSet::open(&address)?;
     shared.refresh()?;
     let mut described = Figures::default();
-    described.same("name", "name", address.name);
+    described.figure("name", "name", address.name);
     info::describe(&mut described, &KeySet::Shared(shared.into()));
     output.write_line(if options.json { described.json() } else { described.text() })
 }

@@ -75,11 +75,11 @@ impl ScanOptions<'_> {
             Some(_) => (Arc::new(LookUpOnce(Insert { seen: seen.clone(), in_order: true })), true),
             None => (Arc::new(LookUp { seen: seen.clone(), any }), wanted),
         };
-        let mut stats = inserting.unwrap_or_else(|| RunStats::for_search(&seen.look().set, quiet));
+        let mut stats = inserting.unwrap_or_else(|| RunStats::for_search(&seen.read().set, quiet));
         inputs.left_out.iter().for_each(|why| stats.leave_out(why));
         let several = inputs.several;
         let progress = Progress::new(&inputs.found, inputs.read.clone(), quiet, !total && !any || several);
-        let progress = progress.of_shared(seen.look().set.shared().map(|set| set.remote(None)), None);
+        let progress = progress.for_shared(seen.read().set.shared().map(|set| set.remote(None)), None);
         let (counts, printed) = if total { (output, None) } else { (None, output) };
         let (work, stop) = self.work(inputs, pass, seen, stats, (wanted, printed), progress)?;
         if let Some(output) = counts {
@@ -108,7 +108,7 @@ impl ScanOptions<'_> {
     ) -> Result<(Arc<Work>, Option<Stop>), Error> {
         let Self { reading, hashing, write_options, eol, .. } = self;
         let print = PrintOptions {
-            wanted,
+            selected_mark: wanted,
             kept: wanted,
             before: Prefix::Nothing,
             total: false,

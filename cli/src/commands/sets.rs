@@ -16,7 +16,7 @@ use crate::input::hints;
 use crate::input::inputs::Inputs;
 use crate::input::lines::ends::LineEnds;
 use crate::input::lines::keys::{HashOptions, KeySource};
-use crate::messages::{print, tell, warn};
+use crate::messages::{print, print_message, warn};
 use crate::options::SetOptions;
 use crate::output::target::OutputTarget;
 use crate::report;
@@ -55,7 +55,7 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
     hints::give(&[&old, &new], reading.end(), &rule, select.quiet);
     let reads_terminal = options.may_lack_dashes() && io::stdin().is_terminal();
     if reads_terminal && !select.quiet {
-        tell(&options.dashes("waiting for lines of NEW from the terminal"));
+        print_message(&options.dashes("waiting for lines of NEW from the terminal"));
     }
     let prints = !select.any && !select.total;
     if prints {
@@ -102,7 +102,7 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
     let (seen, of_old) = (built.seen.clone(), locked(&built.stats).counts.clone());
     // One line that is not in OLD is enough for --any, so duplicates do not matter.
     let inserting = distinct && !select.any;
-    let inserting = inserting.then(|| locked(&built.stats).for_search_after(&built.seen.look().set));
+    let inserting = inserting.then(|| locked(&built.stats).for_search_after(&built.seen.read().set));
     drop(built);
 
     // The output is not emptied before this point.
@@ -112,7 +112,7 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
         warn(&options.dashes("standard input, which is NEW, has no lines"));
     }
     if let Some(format) = options.stats {
-        let (seen, stats) = (work.seen.look(), locked(&work.stats));
+        let (seen, stats) = (work.seen.read(), locked(&work.stats));
         let mut figures = report::set_figures(&seen, &of_old, &stats, wanted, distinct);
         report::add_state_and_speed(&mut figures, &seen.set, &stats, None, None, started.elapsed())?;
         print(&figures.format(format));

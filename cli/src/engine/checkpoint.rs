@@ -121,14 +121,14 @@ impl Job {
         options: String,
         on_error: OnError,
     ) -> Self {
-        let of_input = |input: &Input| JobInput {
+        let describe_input = |input: &Input| JobInput {
             name: name(&whole(&input.path)),
             size: input.size,
             plain_size: input.size.filter(|_| !input.is_compressed() && !input.is_table),
             modified: input.modified,
         };
         Self {
-            inputs: inputs.iter().map(of_input).collect(),
+            inputs: inputs.iter().map(describe_input).collect(),
             outputs: outputs.map(|path| name(&whole(path))).collect(),
             options,
             on_error: match on_error {
@@ -140,10 +140,11 @@ impl Job {
     }
 
     /// Returns the reason why no run of this job can have reached a checkpoint, if there is one.
-    fn outside(&self, checkpoint: &Checkpoint) -> Option<String> {
+    fn unreachable_reason(&self, checkpoint: &Checkpoint) -> Option<String> {
         let Checkpoint { input, offset, lines, shards, .. } = checkpoint;
         let count = self.inputs.len();
-        let beyond = |what: &str, is: u64, most: u64| Some(format!("{what} is {is}, but can be {most} at most"));
+        let beyond =
+            |subject: &str, actual: u64, max: u64| Some(format!("{subject} is {actual}, but can be {max} at most"));
         if *input > count {
             return beyond("the number of inputs that are read", *input as u64, count as u64);
         }
@@ -157,9 +158,9 @@ impl Job {
                 return beyond("the number of lines that are read", lines, offset);
             }
             // One byte more: the line end that is added to the last line. The length of a compressed input is unknown.
-            let most = self.inputs.get(i).map_or(Some(0), |input| input.plain_size.map(|size| size.saturating_add(1)));
-            if let Some(most) = most.filter(|most| offset > *most) {
-                return beyond("the number of bytes that are read of an input", offset, most);
+            let max = self.inputs.get(i).map_or(Some(0), |input| input.plain_size.map(|size| size.saturating_add(1)));
+            if let Some(max) = max.filter(|max| offset > *max) {
+                return beyond("the number of bytes that are read of an input", offset, max);
             }
         }
         None
@@ -170,8 +171,9 @@ impl Job {
         let names = |job: &Self| job.inputs.iter().map(|input| input.name.clone()).collect::<Vec<_>>();
         let listed = |names: &[String]| if names.is_empty() { "nothing".to_owned() } else { names.join(" and ") };
         let on_error = |job: &Self| job.on_error.clone().unwrap_or_else(|| "fail".to_owned());
-        let other =
-            |what: &str, then: &str, now: &str| Some(format!("it belongs to a run with {what} {then}, not {now}"));
+        let other = |subject: &str, earlier: &str, now: &str| {
+            Some(format!("it belongs to a run with {subject} {earlier}, not {now}"))
+        };
         if let Some((then, now)) = names(self).iter().zip(&names(now)).find(|(then, now)| then != now) {
             return other("the input", then, now);
         }
@@ -230,7 +232,7 @@ struct CompletedJob {
 }
 
 /// The maximum number of jobs, which keeps the file short even if a state is used daily.
-const MOST: usize = 1000;
+const MAX_COMPLETED_JOBS: usize = 1000;
 
 /// Bytes at either end of a state's file, which contain its header and its trailer.
 const ENDS: u64 = 64;
@@ -249,7 +251,7 @@ impl CheckpointContents {
         let damaged = |reason: &str| damaged(path, reason);
         let end = bytes.iter().position(|&byte| byte == b'\n').unwrap_or(bytes.len());
         let (text, rest) = bytes.split_at(end);
-        if rest != seal(text).as_bytes() {
+        if rest != checksum_line(text).as_bytes() {
             return Err(damaged("its checksum is wrong"));
         }
         let contents: Self = serde_json::from_slice(text).map_err(|error| damaged(&error.to_string()))?;
@@ -257,16 +259,16 @@ impl CheckpointContents {
     }
 
     /// The bytes of the file.
-    fn sealed(&self) -> Vec<u8> {
+    fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = serde_json::to_vec(self).expect("all keys are strings");
-        let seal = seal(&bytes);
-        bytes.extend_from_slice(seal.as_bytes());
+        let checksum_line = checksum_line(&bytes);
+        bytes.extend_from_slice(checksum_line.as_bytes());
         bytes
     }
 
     /// Returns how many of the completed jobs, from the first on, have their lines in the state at this path; `load`
     /// loads its set. A state that is not as a run left it may be a copy from before some of them, or another state.
-    fn known_in<S: Borrow<KeySet>>(
+    fn count_in_state<S: Borrow<KeySet>>(
         &self,
         state: &Path,
         load: impl FnOnce() -> Result<S, Error>,
@@ -296,7 +298,7 @@ fn damaged(path: &Path, reason: &str) -> Error {
 }
 
 /// Returns the end of the file after the text: its checksum.
-fn seal(text: &[u8]) -> String {
+fn checksum_line(text: &[u8]) -> String {
     format!("\n{:016x}\n", KeyHasher::new(0).bytes(text))
 }
 
@@ -334,9 +336,10 @@ impl Checkpoints {
         let hash = KeyHasher::new(0).bytes(&bytes.expect("all keys are strings"));
         // Runs with a common folder write different files in it.
         let outputs = job.outputs[..job.outputs.len() - usize::from(has_folder)].to_vec();
-        let same =
+        let is_same =
             |ended: &&CompletedJob| ended.job == hash || ended.outputs.iter().any(|output| outputs.contains(output));
-        let ended = earlier.iter().flat_map(|earlier| &earlier.ended).filter(|ended| !same(ended)).cloned().collect();
+        let ended =
+            earlier.iter().flat_map(|earlier| &earlier.ended).filter(|ended| !is_same(ended)).cloned().collect();
         let contents = CheckpointContents { job, checkpoints: Vec::new(), finished: false, whole: false, ended };
         let end = resumable.then_some(CompletedJob { job: hash, outputs, left_out: 0, lengths: 0, state: None });
         Ok(Self { path, earlier, state: state.into(), contents, end, written })
@@ -349,7 +352,7 @@ impl Checkpoints {
         let Self { end: Some(end), earlier: Some(earlier), state, .. } = self else { return Ok(None) };
         let mut jobs = earlier.ended.iter().enumerate();
         let Some((number, ended)) = jobs.find(|(_, ended)| ended.job == end.job) else { return Ok(None) };
-        let known = earlier.known_in(state, || LocalSet::load(state).map(KeySet::Local))?;
+        let known = earlier.count_in_state(state, || LocalSet::load(state).map(KeySet::Local))?;
         match (number < known, force) {
             (false, true) => return Ok(None),
             (false, false) => {
@@ -386,7 +389,7 @@ impl Checkpoints {
     /// lacks. `set` is the set of the state.
     pub fn forget(&mut self, set: &KeySet) -> Result<(), Error> {
         let Some(earlier) = &mut self.earlier else { return Ok(()) };
-        let lost = &earlier.ended[earlier.known_in(&self.state, || Ok(set))?..];
+        let lost = &earlier.ended[earlier.count_in_state(&self.state, || Ok(set))?..];
         self.contents.ended.retain(|ended| lost.iter().all(|lost| lost.job != ended.job));
         if earlier.ended.len() == self.contents.ended.len() {
             return Ok(());
@@ -412,7 +415,7 @@ impl Checkpoints {
         }
         let fitting = newest.ok_or_else(|| refused("the state was changed by another run"))?;
         let checkpoint = earlier.checkpoints[fitting].clone();
-        if let Some(reason) = earlier.job.outside(&checkpoint) {
+        if let Some(reason) = earlier.job.unreachable_reason(&checkpoint) {
             return Err(damaged(&self.path, &reason));
         }
         self.contents.checkpoints = vec![checkpoint.clone()];
@@ -421,9 +424,9 @@ impl Checkpoints {
 
     /// True if an earlier run of the job was interrupted, before its end or before its last state was saved.
     pub fn is_interrupted(&self, state: &KeySet) -> bool {
-        let cut_off = |earlier: &CheckpointContents| !earlier.finished || earlier.newest_of(state) == Some(1);
-        let same = |earlier: &CheckpointContents| earlier.job.difference(&self.contents.job).is_none();
-        self.earlier.as_ref().is_some_and(|earlier| cut_off(earlier) && same(earlier))
+        let is_cut_off = |earlier: &CheckpointContents| !earlier.finished || earlier.newest_of(state) == Some(1);
+        let is_same = |earlier: &CheckpointContents| earlier.job.difference(&self.contents.job).is_none();
+        self.earlier.as_ref().is_some_and(|earlier| is_cut_off(earlier) && is_same(earlier))
     }
 
     /// Adds a checkpoint, whose state must be saved next. Keeps it and the one before.
@@ -440,7 +443,7 @@ impl Checkpoints {
         let CheckpointContents { job, checkpoints, whole, ended, .. } = &mut self.contents;
         ended.extend(self.end.take().map(|end| CompletedJob { left_out, lengths: lengths(&self.written), ..end }));
         ended.iter_mut().next_back().into_iter().for_each(|last| last.state = fingerprint(&self.state));
-        ended.drain(..ended.len().saturating_sub(MOST));
+        ended.drain(..ended.len().saturating_sub(MAX_COMPLETED_JOBS));
         if ended.is_empty() {
             return self.remove();
         }
@@ -479,7 +482,7 @@ fn fingerprint(state: &Path) -> Option<u64> {
 }
 
 fn save(path: &Path, contents: &CheckpointContents) -> Result<(), Error> {
-    let contents = contents.sealed();
+    let contents = contents.to_bytes();
     let saved = bloomline::save_file(path, |mut file| file.write_all(&contents));
     saved.map_err(files::failed(path))
 }

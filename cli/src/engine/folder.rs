@@ -45,8 +45,10 @@ impl OutputFolder {
         // Sets of identities, because 100,000 outputs would be slow to compare with as many inputs pairwise.
         let known: HashSet<FileId> = read().filter_map(NamedFile::identity).collect();
         for path in outputs.iter().flat_map(|output| [&output.whole, &output.part]) {
-            let same = |own: &Path| own.file_name() == path.file_name() && files::real(own) == files::real(path);
-            if let Some(own) = own.iter().find(|own| same(own)) {
+            let is_same = |own: &Path| {
+                own.file_name() == path.file_name() && files::resolve_existing(own) == files::resolve_existing(path)
+            };
+            if let Some(own) = own.iter().find(|own| is_same(own)) {
                 return Err(files::overwrites(&name(path), &name(own)));
             }
             match fs::metadata(path) {
@@ -108,7 +110,7 @@ pub fn publish(output: &AtomicFile) -> Result<bool, Error> {
 }
 
 /// Refuses an output that exists, unless a resumed run left it, or it is an empty file. `reached` is the progress of that run.
-pub fn check(output: &AtomicFile, reached: &InputProgress, goes_on: bool, resume: &'static str) -> Result<(), Error> {
+pub fn check(output: &AtomicFile, reached: &InputProgress, continues: bool, resume: &'static str) -> Result<(), Error> {
     let AtomicFile { whole, part, .. } = output;
     if !reached.whole && whole.symlink_metadata().is_ok() {
         return Err(Error::new(format!(
@@ -119,7 +121,7 @@ pub fn check(output: &AtomicFile, reached: &InputProgress, goes_on: bool, resume
     let begun = if reached.whole { 0 } else { reached.output };
     match part.symlink_metadata() {
         // A run never leaves a link.
-        Ok(there) if !there.is_file() || there.len() > 0 && !goes_on => Err(Error::new(format!(
+        Ok(there) if !there.is_file() || there.len() > 0 && !continues => Err(Error::new(format!(
             "refusing to overwrite {part:?}: it exists, and is not an output that this run continues; {resume}move it, write to \
              another folder, or give --force to replace it"
         ))),
@@ -143,7 +145,7 @@ pub fn outputs(
     folders: &[PathBuf],
     compression: Option<Compression>,
 ) -> Result<Vec<AtomicFile>, Error> {
-    let base = common(folders.iter().map(|folder| files::plain(folder)));
+    let base = common_ancestor(folders.iter().map(|folder| files::plain(folder)));
     let mut names: HashMap<PathBuf, &Input> = HashMap::new();
     let mut outputs = Vec::new();
     for input in inputs {
@@ -155,11 +157,11 @@ pub fn outputs(
         }
         let full = files::plain(&input.path);
         let mut whole = path.join(full.strip_prefix(&base).unwrap_or(&full));
-        let of_name = Compression::from_name(&whole)?;
+        let compression_by_name = Compression::from_name(&whole)?;
         // A table is compressed column by column.
-        let compression = compression.filter(|_| !input.is_table).unwrap_or(of_name);
-        if compression.coding != of_name.coding {
-            if of_name.coding != Coding::Plain {
+        let compression = compression.filter(|_| !input.is_table).unwrap_or(compression_by_name);
+        if compression.coding != compression_by_name.coding {
+            if compression_by_name.coding != Coding::Plain {
                 whole.set_extension("");
             }
             if compression.coding != Coding::Plain {
@@ -196,7 +198,7 @@ pub fn outputs(
 }
 
 /// Returns the longest common ancestor of these folders.
-fn common(mut folders: impl Iterator<Item = PathBuf>) -> PathBuf {
+fn common_ancestor(mut folders: impl Iterator<Item = PathBuf>) -> PathBuf {
     let first = folders.next().unwrap_or_default();
     folders.fold(first, |base, folder| {
         base.components().zip(folder.components()).take_while(|(a, b)| a == b).map(|(part, _)| part).collect()

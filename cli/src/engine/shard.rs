@@ -9,7 +9,7 @@ use crate::input::lines::keys::{HashOptions, KeySource};
 use crate::input::position::Position;
 use crate::input::table::{Format, Table};
 use crate::key::KeyRule;
-use crate::reorder_buffer::At;
+use crate::reorder_buffer::ItemPosition;
 use crate::seen::Claimed;
 use crate::seen::counts::LineCounts;
 use crate::unpoisoned::locked;
@@ -93,9 +93,9 @@ pub struct GatheredInput {
 
 /// A chunk of lines read from a shard.
 pub struct ShardChunk {
-    /// The position in the order, and the position of the chunk after it.
-    pub at: At,
-    pub then: At,
+    /// The position of the chunk in the order, and the position of the chunk after it.
+    pub position: ItemPosition,
+    pub next: ItemPosition,
     /// The lines; empty at the end of the input.
     pub lines: Box<Lines>,
     /// The result of the claim.
@@ -147,7 +147,7 @@ impl Shard {
         }
         let filled = reader.fill(&mut lines, hashing);
         let live = matches!(&reader.source, Some(LineSource::Chunks(chunks)) if chunks.is_live());
-        let at = (self.number, reader.next);
+        let position = (self.number, reader.next);
         reader.next += 1;
         let weight = lines.memory().div_ceil(self.chunk_size).max(1);
         self.in_flight.fetch_add(weight, Relaxed);
@@ -156,12 +156,12 @@ impl Shard {
             Ok(false) => Some(InputEnd::Whole),
             Err(error) => Some(InputEnd::Failed(error)),
         };
-        let then = if end.is_none() { (at.0, at.1 + 1) } else { (self.next, 0) };
+        let next = if end.is_none() { (position.0, position.1 + 1) } else { (self.next, 0) };
         if end.is_some() {
             reader.source = None;
             self.read.store(true, Relaxed);
         }
-        Ok(ShardChunk { at, then, lines, claimed: Claimed::default(), weight, live, end })
+        Ok(ShardChunk { position, next, lines, claimed: Claimed::default(), weight, live, end })
     }
 
     /// True if all of it is read.
@@ -187,16 +187,16 @@ impl Shard {
 
 /// Returns a shard for each input, from the checkpoint on if there is one.
 pub fn shards(inputs: Inputs, cut: ChunkConfig, start: Option<&Checkpoint>) -> Vec<Shard> {
-    let nothing = Checkpoint::default();
-    let Checkpoint { input: at, offset, lines, shards, .. } = start.unwrap_or(&nothing);
+    let none = Checkpoint::default();
+    let Checkpoint { input: current, offset, lines, shards, .. } = start.unwrap_or(&none);
     let gathered = |(number, input): (usize, &Input)| {
         let reached = shards.get(number).cloned().unwrap_or_default();
-        let ended = reached.whole || shards.is_empty() && number < *at;
+        let ended = reached.whole || shards.is_empty() && number < *current;
         if ended {
             // For the progress bar.
             inputs.read.fetch_add(input.size.unwrap_or(0), Relaxed);
         }
-        let (offset, lines) = if number == *at { (*offset, *lines) } else { (0, 0) };
+        let (offset, lines) = if number == *current { (*offset, *lines) } else { (0, 0) };
         let (offset, lines) = (offset.max(reached.offset), lines.max(reached.lines).max(reached.counts.lines));
         let name = input.origin.name().into();
         let position =

@@ -25,8 +25,8 @@ use std::sync::{Mutex, OnceLock};
 /// The selection and the format of printed lines.
 #[derive(Clone, Copy)]
 pub struct PrintOptions {
-    /// The mark of the lines that are wanted: `true` for new or found lines.
-    pub wanted: bool,
+    /// The mark of the lines that are selected: `true` selects new or found lines.
+    pub selected_mark: bool,
     /// The mark of lines that are kept without a key.
     pub kept: bool,
     /// The prefix of each line.
@@ -44,7 +44,7 @@ impl PrintOptions {
     pub fn numbers(&self, counts: &LineCounts) -> (u64, u64) {
         let (mut selected, mut others) = (counts.unique, counts.dropped());
         *(if self.kept { &mut selected } else { &mut others }) += counts.kept;
-        match (self.before, self.wanted) {
+        match (self.before, self.selected_mark) {
             (Prefix::Mark, _) => (selected + others, 0),
             (_, true) => (selected, others),
             (_, false) => (others, selected),
@@ -56,11 +56,11 @@ impl PrintOptions {
 pub struct Sink {
     pub reorder: ReorderBuffer<ShardChunk>,
     kept: OnceLock<Output>,
-    /// The output of lines that are not wanted.
+    /// The output of lines that are not selected.
     dropped: Option<Output>,
     /// True if the header of an input is printed. Relaxed: only the thread that drains the buffer uses it.
-    headed: AtomicBool,
-    of: OutputOwner,
+    header_printed: AtomicBool,
+    owner: OutputOwner,
 }
 
 /// The lines that are sent to a sink.
@@ -70,13 +70,13 @@ enum OutputOwner {
     /// The lines of one input, to an output in a folder, which is created with the first lines.
     Own(InputOutput),
     /// The lines of one input, to replace it.
-    Place(InPlaceOutput),
+    InPlace(InPlaceOutput),
 }
 
 /// An input that is replaced by its lines.
 struct InPlaceOutput {
     /// True if it is rewritten even if nothing is dropped.
-    anew: bool,
+    always_rewrite: bool,
     /// `None` once it is replaced, or if it is left unchanged.
     input: Mutex<Option<ReplacedFile>>,
 }
@@ -89,44 +89,49 @@ pub struct InputOutput {
     table: Option<Saved>,
     /// Relaxed, as below: the checkpoint that reads them waits for the threads.
     whole: AtomicBool,
-    /// True if `is_unnamed` has reported it as whole.
-    named: AtomicBool,
+    /// True if `take_newly_complete` has reported it as whole.
+    reported: AtomicBool,
 }
 
 impl Sink {
     /// For all lines, from the shard of this number on.
     pub fn new(first: usize, kept: Option<Output>, dropped: Option<Output>) -> Self {
         // A header is printed before all else.
-        let headed = AtomicBool::new(kept.as_ref().is_some_and(|kept| kept.length() > 0));
+        let header_printed = AtomicBool::new(kept.as_ref().is_some_and(|kept| kept.length() > 0));
         let kept = kept.map_or_else(OnceLock::new, OnceLock::from);
-        Self { reorder: ReorderBuffer::new((first, 0)), kept, dropped, headed, of: OutputOwner::All }
+        Self { reorder: ReorderBuffer::new((first, 0)), kept, dropped, header_printed, owner: OutputOwner::All }
     }
 
     /// For the lines of the shard of this number, from where the output was at `reached`.
     pub fn for_shard(shard: usize, path: AtomicFile, reached: &InputProgress) -> Self {
         let (length, table) = (reached.output, reached.table.clone());
-        let own =
-            InputOutput { path, length, table, whole: AtomicBool::new(reached.whole), named: AtomicBool::new(false) };
-        let headed = AtomicBool::new(reached.output > 0);
+        let own = InputOutput {
+            path,
+            length,
+            table,
+            whole: AtomicBool::new(reached.whole),
+            reported: AtomicBool::new(false),
+        };
+        let header_printed = AtomicBool::new(reached.output > 0);
         Self {
             reorder: ReorderBuffer::new((shard, 0)),
             kept: OnceLock::new(),
             dropped: None,
-            headed,
-            of: OutputOwner::Own(own),
+            header_printed,
+            owner: OutputOwner::Own(own),
         }
     }
 
-    /// For the lines of the shard of this number, to replace its input if some are dropped or it is rewritten (`anew`).
-    pub fn in_place(shard: usize, input: ReplacedFile, anew: bool) -> Self {
-        let of = OutputOwner::Place(InPlaceOutput { anew, input: Mutex::new(Some(input)) });
-        let headed = AtomicBool::new(false);
-        Self { reorder: ReorderBuffer::new((shard, 0)), kept: OnceLock::new(), dropped: None, headed, of }
+    /// For the lines of the shard of this number, to replace its input if some are dropped or it is rewritten (`always_rewrite`).
+    pub fn in_place(shard: usize, input: ReplacedFile, always_rewrite: bool) -> Self {
+        let owner = OutputOwner::InPlace(InPlaceOutput { always_rewrite, input: Mutex::new(Some(input)) });
+        let header_printed = AtomicBool::new(false);
+        Self { reorder: ReorderBuffer::new((shard, 0)), kept: OnceLock::new(), dropped: None, header_printed, owner }
     }
 
     /// The sink's own output in a folder.
     pub fn own(&self) -> Option<&InputOutput> {
-        if let OutputOwner::Own(own) = &self.of { Some(own) } else { None }
+        if let OutputOwner::Own(own) = &self.owner { Some(own) } else { None }
     }
 
     /// The outputs that are open.
@@ -135,10 +140,10 @@ impl Sink {
     }
 
     /// Opens the sink's own output, unless it is open or whole. Returns true if it opened one.
-    pub fn begin(&self) -> Result<bool, Error> {
-        let output = match &self.of {
+    pub fn open(&self) -> Result<bool, Error> {
+        let output = match &self.owner {
             OutputOwner::Own(own) if !own.is_whole() && self.kept.get().is_none() => own.open()?,
-            OutputOwner::Place(InPlaceOutput { input, .. }) => {
+            OutputOwner::InPlace(InPlaceOutput { input, .. }) => {
                 match locked(input).as_mut().map(ReplacedFile::begin).transpose()?.flatten() {
                     Some(output) => output,
                     None => return Ok(false),
@@ -153,39 +158,39 @@ impl Sink {
 
     /// Leaves the input file unchanged if no line was removed, or if reading it failed (`broken`).
     pub fn skip_replace(&self, broken: bool, counts: &LineCounts) {
-        let OutputOwner::Place(InPlaceOutput { anew, input }) = &self.of else { return };
+        let OutputOwner::InPlace(InPlaceOutput { always_rewrite, input }) = &self.owner else { return };
         let left_out = counts.blank + counts.faults - counts.kept;
         let dropped = counts.dropped() + left_out + counts.units.shortened;
-        if broken || dropped == 0 && !anew {
+        if broken || dropped == 0 && !always_rewrite {
             *locked(input) = None;
         }
     }
 
     /// Prints lines, after the first header. Returns the pieces that are complete.
     pub fn print(&self, lines: &Lines, print: PrintOptions, live: bool) -> Result<Vec<(&Output, Piece)>, Error> {
-        let PrintOptions { wanted, before, total, write_options, eol, .. } = print;
+        let PrintOptions { selected_mark, before, total, write_options, eol, .. } = print;
         let mut pieces = Vec::new();
         if lines.is_rows() {
-            let kept = self.kept.get().filter(|_| !total).map(|kept| (kept, before, wanted));
-            let dropped = self.dropped.as_ref().map(|dropped| (dropped, Prefix::Nothing, !wanted));
+            let kept = self.kept.get().filter(|_| !total).map(|kept| (kept, before, selected_mark));
+            let dropped = self.dropped.as_ref().map(|dropped| (dropped, Prefix::Nothing, !selected_mark));
             let due = kept.into_iter().chain(dropped);
-            let due = due
-                .filter_map(|(output, before, reached)| Some((output, lines.select(before, reached, write_options)?)));
+            let due =
+                due.filter_map(|(output, before, mark)| Some((output, lines.select(before, mark, write_options)?)));
             return Ok(due.map(|(output, rows)| (output, output.take_rows(rows))).collect());
         }
-        let is_first = !lines.header().is_empty() && !self.headed.swap(true, Relaxed);
-        let kept = self.kept.get().filter(|_| !total).map(|kept| (kept, before, wanted));
-        let dropped = self.dropped.as_ref().map(|dropped| (dropped, Prefix::Nothing, !wanted));
-        for (output, before, reached) in dropped.into_iter().chain(kept) {
-            let begins = output.begins(|| is_first || lines.prints(before, reached));
+        let is_first = !lines.header().is_empty() && !self.header_printed.swap(true, Relaxed);
+        let kept = self.kept.get().filter(|_| !total).map(|kept| (kept, before, selected_mark));
+        let dropped = self.dropped.as_ref().map(|dropped| (dropped, Prefix::Nothing, !selected_mark));
+        for (output, before, mark) in dropped.into_iter().chain(kept) {
+            let is_first_write = output.is_first_write(|| is_first || lines.prints(before, mark));
             let print = |out: &mut PieceWriter<'_>| {
-                if begins && lines.has_byte_order_mark(is_first, before, reached) {
+                if is_first_write && lines.has_byte_order_mark(is_first, before, mark) {
                     out.write_all(BYTE_ORDER_MARK)?;
                 }
                 if is_first {
                     lines.print_header(before, eol, out)?;
                 }
-                lines.print(before, reached, eol, out)
+                lines.print(before, mark, eol, out)
             };
             let due = output.take_in(live, print)?;
             pieces.extend(due.into_iter().map(|piece| (output, piece)));
@@ -201,13 +206,13 @@ impl Sink {
 
     /// Records that the sink's own output is whole. It is renamed at once if `publish`, otherwise by a checkpoint.
     pub fn complete(&self, publish: bool) -> Result<(), Error> {
-        match &self.of {
+        match &self.owner {
             OutputOwner::All => Ok(()),
             OutputOwner::Own(own) => {
                 own.whole.store(true, Relaxed);
                 if publish { folder::publish(&own.path).map(drop) } else { Ok(()) }
             }
-            OutputOwner::Place(InPlaceOutput { input, .. }) => {
+            OutputOwner::InPlace(InPlaceOutput { input, .. }) => {
                 locked(input).take().map_or(Ok(()), ReplacedFile::publish)
             }
         }
@@ -222,7 +227,7 @@ impl Sink {
 
     /// True if the lines of all inputs are sent to this sink.
     fn has_all(&self) -> bool {
-        matches!(self.of, OutputOwner::All)
+        matches!(self.owner, OutputOwner::All)
     }
 
     /// Flushes bytes that were written without pieces.
@@ -231,8 +236,8 @@ impl Sink {
     }
 
     /// The number of pieces that are being compressed.
-    pub fn under_way(&self) -> usize {
-        self.outputs().map(Output::under_way).sum()
+    pub fn compressing_pieces(&self) -> usize {
+        self.outputs().map(Output::compressing_pieces).sum()
     }
 
     /// Writes all that was gathered. No other thread may be using the outputs.
@@ -245,13 +250,13 @@ impl Sink {
         self.outputs().try_for_each(|output| output.sync(encoder))
     }
 
-    /// The lengths of the output and of the output for unwanted lines, as far as they are settled or whole.
+    /// The lengths of the output and of the output for lines that are not selected, as far as they are settled or whole.
     pub fn lengths(&self) -> (u64, u64) {
         let start = self.own().map_or(0, |own| own.length);
         (self.kept.get().map_or(start, Output::length), self.dropped.as_ref().map_or(0, Output::length))
     }
 
-    /// The state of the output and of the output for unwanted lines, if they are tables.
+    /// The state of the output and of the output for lines that are not selected, if they are tables.
     pub fn tables(&self) -> Result<(Option<Saved>, Option<Saved>), Error> {
         let start = self.own().and_then(|own| own.table.clone());
         let dropped = self.dropped.as_ref().map_or(Ok(None), Output::table)?;
@@ -277,12 +282,12 @@ impl Sink {
 
     /// Removes the sink's own output if it is incomplete.
     pub fn abandon(&self) {
-        match &self.of {
+        match &self.owner {
             OutputOwner::Own(own) if self.kept.get().is_some() && !own.is_whole() => {
                 // If it cannot be removed, the next run replaces it.
                 let _ = fs::remove_file(&own.path.part);
             }
-            OutputOwner::Place(InPlaceOutput { input, .. }) => *locked(input) = None,
+            OutputOwner::InPlace(InPlaceOutput { input, .. }) => *locked(input) = None,
             _ => {}
         }
     }
@@ -290,10 +295,10 @@ impl Sink {
 
 impl InputOutput {
     fn open(&self) -> Result<Output, Error> {
-        let (part, goes_on) = (&self.path.part, self.length > 0);
+        let (part, continues) = (&self.path.part, self.length > 0);
         let folder = files::folder(part);
         fs::create_dir_all(folder).map_err(files::failed(folder))?;
-        OutputTarget::open_part(&self.path, files::name(part), goes_on)?.begin(self.length, self.table.as_ref())
+        OutputTarget::open_part(&self.path, files::name(part), continues)?.begin(self.length, self.table.as_ref())
     }
 
     pub fn is_whole(&self) -> bool {
@@ -301,7 +306,7 @@ impl InputOutput {
     }
 
     /// True if it became whole since the last call.
-    pub fn is_unnamed(&self) -> bool {
-        self.is_whole() && !self.named.swap(true, Relaxed)
+    pub fn take_newly_complete(&self) -> bool {
+        self.is_whole() && !self.reported.swap(true, Relaxed)
     }
 }

@@ -1,4 +1,4 @@
-//! Suspects: hashes that the filter reported as seen, in a filter of their own. Hashes that are not in it are unique.
+//! Candidates: hashes that the filter reported as seen, in a filter of their own. Hashes that are not in it are unique.
 
 use bloomline::{BuildError, ScalableBloomFilter};
 
@@ -24,7 +24,7 @@ impl Candidates {
     }
 
     /// Inserts the hashes that were pushed.
-    pub fn settle(&mut self) -> Result<(), BuildError> {
+    pub fn insert_pending(&mut self) -> Result<(), BuildError> {
         self.new.resize(self.hashes.len(), false);
         self.filter.insert_hashes(&self.hashes, &mut self.new)?;
         self.hashes.clear();

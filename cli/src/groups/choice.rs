@@ -13,8 +13,8 @@ pub enum KeepPolicy {
     First,
     Last,
     /// The line with the greatest value at the pointer, or the least. Numbers rank before texts.
-    Most(Pointer),
-    Least(Pointer),
+    Max(Pointer),
+    Min(Pointer),
     /// The line whose string at the pointer is earliest in the list.
     Order(Pointer, Vec<String>),
 }
@@ -24,13 +24,13 @@ impl KeepPolicy {
     pub fn pointer(&self) -> Option<&Pointer> {
         match self {
             Self::First | Self::Last => None,
-            Self::Most(pointer) | Self::Least(pointer) | Self::Order(pointer, _) => Some(pointer),
+            Self::Max(pointer) | Self::Min(pointer) | Self::Order(pointer, _) => Some(pointer),
         }
     }
 
     /// Appends the score of a value. `bytes` is scratch memory.
     pub fn push_score(&self, value: &Value<'_>, bytes: &mut Vec<u8>, score: &mut Vec<u64>) {
-        let most = matches!(self, Self::Most(_));
+        let is_max = matches!(self, Self::Max(_));
         bytes.clear();
         match (self, value) {
             (Self::Order(_, names), Value::Text(text)) => {
@@ -39,12 +39,12 @@ impl KeepPolicy {
                     None => score.push(NONE),
                 }
             }
-            (Self::Most(_) | Self::Least(_), Value::Text(text)) => {
+            (Self::Max(_) | Self::Min(_), Value::Text(text)) => {
                 let utc = string_order::utc(text);
-                score::push(Kind::Text, utc.as_ref().map_or(text, String::as_bytes), most, score);
+                score::push(Kind::Text, utc.as_ref().map_or(text, String::as_bytes), is_max, score);
             }
-            (Self::Most(_) | Self::Least(_), Value::Json(json)) if score::push_number(json, bytes) => {
-                score::push(Kind::Number, bytes, most, score);
+            (Self::Max(_) | Self::Min(_), Value::Json(json)) if score::push_number(json, bytes) => {
+                score::push(Kind::Number, bytes, is_max, score);
             }
             _ => score.push(NONE),
         }
@@ -60,8 +60,8 @@ impl KeepPolicy {
         self.push_score(&value, bytes, score);
     }
 
-    /// Returns the score of the line at an ordinal, for a choice by ordinal alone.
-    pub fn at(&self, ordinal: u64) -> u64 {
+    /// Returns the score of the line at an ordinal, if lines are chosen by ordinal.
+    pub fn ordinal_score(&self, ordinal: u64) -> u64 {
         if *self == Self::Last { !ordinal } else { 0 }
     }
 }
@@ -73,12 +73,12 @@ impl FromStr for KeepPolicy {
         match text.split_once(':') {
             None if text == "first" => Ok(Self::First),
             None if text == "last" => Ok(Self::Last),
-            Some(("max", at)) => Ok(Self::Most(value_at(at)?)),
-            Some(("min", at)) => Ok(Self::Least(value_at(at)?)),
+            Some(("max", name)) => Ok(Self::Max(parse_value_pointer(name)?)),
+            Some(("min", name)) => Ok(Self::Min(parse_value_pointer(name)?)),
             Some(("order", rest)) => {
-                let (at, names) =
+                let (name, names) =
                     rest.split_once('=').ok_or("give the strings in their order: order:/source=books,web")?;
-                Ok(Self::Order(value_at(at)?, names.split(',').map(str::to_owned).collect()))
+                Ok(Self::Order(parse_value_pointer(name)?, names.split(',').map(str::to_owned).collect()))
             }
             _ => Err("give first, last, max:POINTER, min:POINTER or order:POINTER=A,B,C".to_owned()),
         }
@@ -90,15 +90,15 @@ impl fmt::Display for KeepPolicy {
         match self {
             Self::First => f.write_str("first"),
             Self::Last => f.write_str("last"),
-            Self::Most(pointer) => write!(f, "max:{pointer}"),
-            Self::Least(pointer) => write!(f, "min:{pointer}"),
+            Self::Max(pointer) => write!(f, "max:{pointer}"),
+            Self::Min(pointer) => write!(f, "min:{pointer}"),
             Self::Order(pointer, names) => write!(f, "order:{pointer}={}", names.join(",")),
         }
     }
 }
 
 /// Parses the location of a value: a JSON pointer, or the name of a column or member, such as page.url.
-pub fn value_at(text: &str) -> Result<Pointer, String> {
+pub fn parse_value_pointer(text: &str) -> Result<Pointer, String> {
     match text {
         "" => Err("name a value: a JSON pointer such as /score, or a column".to_owned()),
         _ if text.starts_with('/') => text.parse().map_err(str::to_owned),

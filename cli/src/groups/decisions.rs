@@ -5,7 +5,7 @@
 
 use crate::error::Error;
 use crate::external_sort::ExternalSort;
-use crate::groups::ordinals::{Ordinals, OrdinalsAgain};
+use crate::groups::ordinals::{Ordinals, SecondOrdinals};
 use crate::groups::score::{Kind, text_of};
 use crate::groups::string_order::misleads;
 use crate::phase::Phase;
@@ -100,9 +100,9 @@ pub struct GroupStats {
     /// Groups of two or more.
     pub groups: u64,
     /// The number of groups without a line of an earlier run, in which a member was chosen.
-    pub asked: u64,
-    /// Groups among `asked` without a value to compare, and with both numbers and texts.
-    pub without: u64,
+    pub chosen: u64,
+    /// Groups among `chosen` without a value to compare, and with both numbers and texts.
+    pub without_value: u64,
     pub mixed: u64,
     /// Two strings of one of these groups, the better first, whose byte order differs from the order of the dates or numbers in
     /// them.
@@ -118,7 +118,7 @@ struct CurrentGroup {
     earlier: Option<U64File>,
     /// The ordinal and the score of the best member before the last.
     best: u64,
-    least: Vec<u64>,
+    best_score: Vec<u64>,
     /// The score of the last member so far.
     score: Vec<u64>,
     /// True for each kind of value that a member has.
@@ -133,7 +133,7 @@ impl CurrentGroup {
         self.first = Some(first);
         self.ordinals.clear();
         self.earlier = None;
-        self.least.clear();
+        self.best_score.clear();
         self.kinds = [false; 2];
         self.misled = None;
     }
@@ -159,14 +159,14 @@ impl CurrentGroup {
     /// Compares the last member, whose score is complete, with the best one before it.
     fn compare(&mut self) {
         if let Some(last) = self.ordinals.last()
-            && (self.least.is_empty() || self.score < self.least)
+            && (self.best_score.is_empty() || self.score < self.best_score)
         {
             self.best = *last;
-            mem::swap(&mut self.least, &mut self.score);
+            mem::swap(&mut self.best_score, &mut self.score);
         }
         // Only compared strings are checked: a string that should have won is compared with the one that won.
         if self.misled.is_none()
-            && let Some((better, worse)) = text_of(&self.least).zip(text_of(&self.score))
+            && let Some((better, worse)) = text_of(&self.best_score).zip(text_of(&self.score))
             && misleads(&better, &worse)
         {
             self.misled = Some([better, worse]);
@@ -196,10 +196,10 @@ fn choose_within(
         let count = group.earlier.as_ref().map_or(0, U64File::count) + group.ordinals.len() as u64;
         if count > 1 {
             stats.groups += 1;
-            let asked = u64::from(!known);
-            stats.asked += asked;
-            stats.without += if group.kinds == [false; 2] { asked } else { 0 };
-            stats.mixed += if group.kinds == [true; 2] { asked } else { 0 };
+            let chosen = u64::from(!known);
+            stats.chosen += chosen;
+            stats.without_value += if group.kinds == [false; 2] { chosen } else { 0 };
+            stats.mixed += if group.kinds == [true; 2] { chosen } else { 0 };
             stats.misled = stats.misled.take().or_else(|| group.misled.take().filter(|_| !known));
         }
         let earlier = group.earlier.as_mut().map(U64File::read).transpose().map_err(Error::groups)?;
@@ -248,13 +248,13 @@ impl DecisionSorter {
     ) -> Result<Decisions, Error> {
         let mut words = U64File::new().map_err(Error::groups)?;
         let decisions = self.0.sorted()?;
-        for decision in phase(decisions.count).of(decisions) {
+        for decision in phase(decisions.count).count(decisions) {
             let decision = decision?;
             visit(Decision::from_words(decision))?;
             decision.iter().try_for_each(|number| words.push(*number)).map_err(Error::groups)?;
         }
         let reader = words.read().map_err(Error::groups)?;
-        let mut decisions = Decisions { reader, next: None, again: OrdinalsAgain::new(ordinals), print };
+        let mut decisions = Decisions { reader, next: None, second: SecondOrdinals::new(ordinals), print };
         decisions.read().map_err(Error::groups)?;
         Ok(decisions)
     }
@@ -278,7 +278,7 @@ pub enum Occurrences {
 
 impl Occurrences {
     /// True if a line with `count` occurrences is selected.
-    pub fn takes(self, count: u64) -> bool {
+    pub fn selects(self, count: u64) -> bool {
         match self {
             Self::All => true,
             Self::Repeated => count > 1,
@@ -291,7 +291,7 @@ impl Occurrences {
 pub struct Decisions {
     reader: U64Reader,
     next: Option<Decision>,
-    again: OrdinalsAgain,
+    second: SecondOrdinals,
     pub print: PrintedLines,
 }
 
@@ -304,7 +304,7 @@ impl Decisions {
         lines: usize,
         mut found: impl FnMut(usize, LineVerdict),
     ) -> io::Result<()> {
-        let first = self.again.take(input, header, lines);
+        let first = self.second.take(input, header, lines);
         while let Some(Decision { ordinal, verdict }) = self.next.filter(|next| next.ordinal < first + lines as u64) {
             found((ordinal - first) as usize, verdict);
             self.read()?;
@@ -314,7 +314,7 @@ impl Decisions {
 
     /// True if the number of lines was the same again.
     pub fn is_done(&self) -> bool {
-        self.again.is_done()
+        self.second.is_done()
     }
 
     fn read(&mut self) -> io::Result<()> {
@@ -427,13 +427,13 @@ mod tests {
                 .map(|group| members(&lines, group).into_iter().map(|i| lines[i].as_ref().unwrap()).collect())
                 .filter(|group: &Vec<_>| group.len() > 1)
                 .collect();
-            let asked = groups.iter().filter(|group| !group[0].2);
+            let chosen = groups.iter().filter(|group| !group[0].2);
             let has = |group: &[&GroupedKey], text| group.iter().any(|(_, value, _)| value.as_ref().is_some_and(|value| value.0 == text));
             prop_assert_eq!(stats, GroupStats {
                 groups: groups.len() as u64,
-                asked: asked.clone().count() as u64,
-                without: asked.clone().filter(|group| !has(group, true) && !has(group, false)).count() as u64,
-                mixed: asked.filter(|group| has(group, true) && has(group, false)).count() as u64,
+                chosen: chosen.clone().count() as u64,
+                without_value: chosen.clone().filter(|group| !has(group, true) && !has(group, false)).count() as u64,
+                mixed: chosen.filter(|group| has(group, true) && has(group, false)).count() as u64,
                 misled: None,
             });
         }

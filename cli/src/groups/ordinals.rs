@@ -1,4 +1,4 @@
-//! Places: the numbers of lines in the order of the inputs. Lines without a key count.
+//! Ordinals: the numbers of lines in the order of the inputs. Lines without a key count.
 
 use crate::error::Error;
 use crate::files;
@@ -14,7 +14,7 @@ pub struct Ordinals {
     count: u64,
 }
 
-/// The place of the first line of an input.
+/// The ordinal of the first line of an input.
 #[derive(Clone, Copy, PartialEq)]
 struct InputStart {
     ordinal: u64,
@@ -29,7 +29,7 @@ impl Ordinals {
         Self { files: paths.into_iter().map(files::members).collect(), ..Self::default() }
     }
 
-    /// Takes the next lines of an input. Returns the place of the first.
+    /// Takes the next lines of an input. Returns the ordinal of the first.
     pub fn take(&mut self, input: usize, header: bool, lines: usize) -> u64 {
         let ordinal = self.count;
         if self.starts.last().is_none_or(|start| start.input != input) {
@@ -48,26 +48,26 @@ impl Ordinals {
 }
 
 /// The ordinals of the same inputs, read again.
-pub struct OrdinalsAgain {
+pub struct SecondOrdinals {
     first: Ordinals,
-    again: Ordinals,
+    second: Ordinals,
 }
 
-impl OrdinalsAgain {
+impl SecondOrdinals {
     /// Starts again with inputs that had these ordinals.
     pub fn new(first: Ordinals) -> Self {
-        Self { first, again: Ordinals::default() }
+        Self { first, second: Ordinals::default() }
     }
 
-    /// Takes the next lines of an input. Returns the place of the first.
+    /// Takes the next lines of an input. Returns the ordinal of the first.
     pub fn take(&mut self, input: usize, header: bool, lines: usize) -> u64 {
-        self.again.take(input, header, lines)
+        self.second.take(input, header, lines)
     }
 
     /// True if the inputs had the same numbers of lines both times.
     pub fn is_done(&self) -> bool {
-        let Self { first, again } = self;
-        first.count == again.count && first.starts == again.starts
+        let Self { first, second } = self;
+        first.count == second.count && first.starts == second.starts
     }
 }
 
@@ -93,10 +93,10 @@ mod tests {
         let reported = [0, 4, 5, 6, 9].map(|ordinal| ordinals.reported(ordinal));
         let expected = [("a", 1), ("a", 5), ("c", 2), ("d", 1), ("d", 4)];
         assert_eq!(reported, expected.map(|(name, line)| format!("\"file\":\"{name}\",\"line\":{line}")));
-        let mut again = OrdinalsAgain::new(ordinals);
-        [(0, 5), (2, 1), (3, 3)].iter().for_each(|&(input, lines)| _ = again.take(input, input == 2, lines));
-        assert!(!again.is_done());
-        again.take(3, false, 1);
-        assert!(again.is_done());
+        let mut second = SecondOrdinals::new(ordinals);
+        [(0, 5), (2, 1), (3, 3)].iter().for_each(|&(input, lines)| _ = second.take(input, input == 2, lines));
+        assert!(!second.is_done());
+        second.take(3, false, 1);
+        assert!(second.is_done());
     }
 }

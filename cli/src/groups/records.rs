@@ -20,7 +20,7 @@ use std::io;
 const BATCH: usize = 4096;
 
 /// Smaller values are not fingerprints, but codes of the reason why the line has no key.
-const LEAST: u128 = CODES as u128;
+const MIN_FINGERPRINT: u128 = CODES as u128;
 
 /// The bit of a fingerprint that is set if the filter reported it as seen.
 const SEEN: u128 = 1;
@@ -38,18 +38,18 @@ pub struct RecordFile {
     keep: KeepPolicy,
     ids: Option<Ids>,
     /// True if the filter had keys before the first line.
-    pub had: bool,
+    pub had_keys: bool,
     /// The number of lines with keys.
     pub keys: u64,
 }
 
 impl RecordFile {
-    /// Creates an empty list. `had` is set if the filter has keys of earlier runs. With `bands`, each document has that many.
+    /// Creates an empty list. `had_keys` is set if the filter has keys of earlier runs. With `bands`, each document has that many.
     pub fn new(
         ordinals: Ordinals,
         keep: KeepPolicy,
         ids: bool,
-        had: bool,
+        had_keys: bool,
         bands: Option<usize>,
     ) -> Result<Self, Error> {
         Ok(Self {
@@ -60,7 +60,7 @@ impl RecordFile {
             ordinals,
             keep,
             ids: ids.then(Ids::new).transpose().map_err(Error::groups)?,
-            had,
+            had_keys,
             keys: 0,
         })
     }
@@ -71,12 +71,12 @@ impl RecordFile {
         if !new {
             self.candidates.push(hash(fingerprint));
         }
-        let fingerprint = fingerprint.max(LEAST) & !SEEN | if new { 0 } else { SEEN };
+        let fingerprint = fingerprint.max(MIN_FINGERPRINT) & !SEEN | if new { 0 } else { SEEN };
         self.push(fingerprint, score, id)
     }
 
     /// Adds the line at the next ordinal, which has no key, with the code of the reason.
-    pub fn add_aside(&mut self, code: u8) -> io::Result<()> {
+    pub fn add_skipped(&mut self, code: u8) -> io::Result<()> {
         self.bands.as_mut().map_or(Ok(()), |all| all.add(&[], &[]))?;
         self.push(code.into(), &[NONE], "null")
     }
@@ -91,9 +91,9 @@ impl RecordFile {
     }
 
     /// Inserts the candidates among the added lines.
-    pub fn settle(&mut self) -> io::Result<()> {
-        self.bands.as_mut().map_or(Ok(()), Bands::settle).map_err(io::Error::other)?;
-        self.candidates.settle().map_err(io::Error::other)
+    pub fn insert_pending(&mut self) -> io::Result<()> {
+        self.bands.as_mut().map_or(Ok(()), Bands::insert_pending).map_err(io::Error::other)?;
+        self.candidates.insert_pending().map_err(io::Error::other)
     }
 
     /// Calls `member` for each line that may not be unique, once for each word of its score, and `skip` for each line without a
@@ -104,7 +104,7 @@ impl RecordFile {
         mut member: impl FnMut(GroupMember) -> Result<(), Error>,
         mut skip: impl FnMut(Decision) -> Result<(), Error>,
     ) -> Result<u64, Error> {
-        let Self { words, scores, candidates, keep, had, .. } = self;
+        let Self { words, scores, candidates, keep, had_keys, .. } = self;
         let mut phase = Phase::new("sorting", words.count(), false);
         let mut reader = words.read().map_err(Error::groups)?;
         let mut score_words = scores.as_mut().map(U64File::read).transpose().map_err(Error::groups)?;
@@ -128,20 +128,20 @@ impl RecordFile {
                         score.push(word.map_err(Error::groups)?);
                     }
                 } else {
-                    score.push(keep.at(ordinal));
+                    score.push(keep.ordinal_score(ordinal));
                 }
                 let mut each_word = |group, known| {
                     let mut words = score.iter().zip(0..);
                     words.try_for_each(|(&word, part)| member(GroupMember { group, ordinal, known, part, word }))
                 };
-                if fingerprint < LEAST {
+                if fingerprint < MIN_FINGERPRINT {
                     skip(Decision { ordinal, verdict: LineVerdict::Skipped(fingerprint as u8) })?;
                 } else if let Some(clusters) = clusters {
                     if let Some((first, known)) = clusters.first(ordinal) {
                         each_word(first.into(), known)?;
                     }
                 } else if *found {
-                    let known = *had && fingerprint & SEEN > 0;
+                    let known = *had_keys && fingerprint & SEEN > 0;
                     each_word(fingerprint & !SEEN, known)?;
                 }
                 ordinal += 1;

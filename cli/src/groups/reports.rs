@@ -59,7 +59,7 @@ impl<'a> Reports<'a> {
         let Some(sorter) = self.clusters.take() else { return Ok(()) };
         let mut clusters = 0;
         let members = sorter.sorted()?;
-        for member in Phase::new("writing reports", members.count, to_stdout).of(members) {
+        for member in Phase::new("writing reports", members.count, to_stdout).count(members) {
             let [kept, order, count] = member?;
             match order.checked_sub(1) {
                 None => {

@@ -52,8 +52,8 @@ pub fn push(kind: Kind, bytes: &[u8], reversed: bool, score: &mut Vec<u64>) {
     let mut bytes = [kind as u8].into_iter().chain(bytes.iter().copied()).peekable();
     while bytes.peek().is_some() {
         let (mut word, mut length) = ([0; CONTENT + 1], 0);
-        for (ordinal, byte) in word[..CONTENT].iter_mut().zip(bytes.by_ref()) {
-            *ordinal = byte;
+        for (content, byte) in word[..CONTENT].iter_mut().zip(bytes.by_ref()) {
+            *content = byte;
             length += 1;
         }
         word[CONTENT] = if bytes.peek().is_some() { MORE } else { length };

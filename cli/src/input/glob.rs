@@ -122,7 +122,7 @@ fn parse(rest: &mut &[char], in_braces: bool) -> Result<Vec<GlobPart>, &'static 
             ('?', _) => (GlobPart::Any, 0),
             ('[', _) => class(after)
                 .ok_or("a class is not closed, or a range in it runs backwards; for a literal [, write [[]")?,
-            ('{', _) => (either(rest)?, 0),
+            ('{', _) => (parse_alternative(rest)?, 0),
             ('}', _) => return Err("a } has no { before it; for a literal }, write [}]"),
             ('\\', [escaped, ..]) => (GlobPart::One(*escaped), 1),
             ('\\', []) => return Err("it ends in a backslash; for a literal backslash, write two"),
@@ -136,7 +136,7 @@ fn parse(rest: &mut &[char], in_braces: bool) -> Result<Vec<GlobPart>, &'static 
 }
 
 /// Parses the choices after a {. None may be empty.
-fn either(rest: &mut &[char]) -> Result<GlobPart, &'static str> {
+fn parse_alternative(rest: &mut &[char]) -> Result<GlobPart, &'static str> {
     let mut choices = Vec::new();
     loop {
         choices.push(parse(rest, true)?);

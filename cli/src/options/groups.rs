@@ -1,6 +1,6 @@
 //! The options of groups of equal lines or documents.
 
-use crate::groups::choice::{KeepPolicy, value_at};
+use crate::groups::choice::{KeepPolicy, parse_value_pointer};
 use crate::key::json::Pointer;
 use clap::{ArgGroup, Args};
 use std::path::PathBuf;
@@ -41,7 +41,7 @@ pub struct GroupOptions {
     /// With --pairs or --clusters, write the value at POINTER too, such as /id.
     ///
     /// POINTER is a JSON pointer, or the name of a column.
-    #[arg(long, value_name = "POINTER", value_parser = value_at, help_heading = "Output")]
+    #[arg(long, value_name = "POINTER", value_parser = parse_value_pointer, help_heading = "Output")]
     pub id: Option<Pointer>,
 }
 
@@ -50,8 +50,8 @@ impl GroupOptions {
     pub fn given(&self) -> Option<&'static str> {
         let keep = match self.keep {
             None | Some(KeepPolicy::First | KeepPolicy::Last) => None,
-            Some(KeepPolicy::Most(_)) => Some("--keep max"),
-            Some(KeepPolicy::Least(_)) => Some("--keep min"),
+            Some(KeepPolicy::Max(_)) => Some("--keep max"),
+            Some(KeepPolicy::Min(_)) => Some("--keep min"),
             Some(KeepPolicy::Order(..)) => Some("--keep order"),
         };
         let pairs = self.pairs.as_ref().map(|_| "--pairs");

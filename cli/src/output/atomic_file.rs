@@ -49,9 +49,9 @@ impl AtomicFile {
         Self { part: whole.with_file_name(part), whole, compression, mode: 0o600 }
     }
 
-    /// Opens the contents: new ones, or the ones that an earlier run left if `goes_on`. Follows no link.
-    pub fn open(&self, goes_on: bool) -> io::Result<File> {
-        let file = File::options().write(true).create_new(!goes_on).mode(self.mode).open(&self.part)?;
+    /// Opens the contents: new ones, or the ones that an earlier run left if `continues`. Follows no link.
+    pub fn open(&self, continues: bool) -> io::Result<File> {
+        let file = File::options().write(true).create_new(!continues).mode(self.mode).open(&self.part)?;
         if !files::is_file_itself(&self.part, &file.metadata()?) {
             return Err(io::Error::other("it is a link or not a regular file"));
         }

@@ -34,7 +34,7 @@ pub struct Output {
     /// True if lines were taken in, or other bytes precede them. Relaxed: only the thread that drains the buffer changes it.
     begun: AtomicBool,
     /// Relaxed: it only bounds the memory, and locks guard the pieces that it counts.
-    under_way: AtomicUsize,
+    compressing_pieces: AtomicUsize,
     /// Compressed pieces, and the end.
     pieces: ReorderBuffer<Option<EncodedPiece>>,
     writer: Mutex<Writer>,
@@ -131,7 +131,7 @@ impl Output {
             path: path.filter(|_| file.regular),
             gathered: Mutex::new(PendingInput { buffer: Vec::new(), stream: None, next: 0, empty: length == 0 }),
             begun: AtomicBool::new(length > 0),
-            under_way: AtomicUsize::new(0),
+            compressing_pieces: AtomicUsize::new(0),
             pieces: ReorderBuffer::new((0, 0)),
             // Not `Stdout`, which would search for the last newline in every write.
             writer: Mutex::new(Writer {
@@ -145,7 +145,7 @@ impl Output {
     }
 
     /// True for the first printed lines, unless other bytes precede them, as in a file that is appended to.
-    pub fn begins(&self, prints: impl FnOnce() -> bool) -> bool {
+    pub fn is_first_write(&self, prints: impl FnOnce() -> bool) -> bool {
         !self.begun.load(Relaxed) && prints() && !self.begun.swap(true, Relaxed) && !self.is_appended_to()
     }
 
@@ -183,7 +183,7 @@ impl Output {
         let mut gathered = locked(&self.gathered);
         let number = gathered.next;
         gathered.next += 1;
-        self.under_way.fetch_add(1, Relaxed);
+        self.compressing_pieces.fetch_add(1, Relaxed);
         (number, Some(PieceContents::Rows(rows)))
     }
 
@@ -197,7 +197,7 @@ impl Output {
         let gathered = &mut *locked(&self.gathered);
         self.end_stream(gathered, true).map_err(|source| self.failed(source))?;
         let mut pieces = self.cut(gathered, true);
-        self.under_way.fetch_add(1, Relaxed);
+        self.compressing_pieces.fetch_add(1, Relaxed);
         pieces.push((gathered.next, None));
         Ok(pieces)
     }
@@ -214,7 +214,7 @@ impl Output {
         self.pieces.put((0, number), (0, number + 1), piece.map(encode).transpose()?);
         let mut whole = false;
         while let Some((_turn, piece)) = self.pieces.take() {
-            self.under_way.fetch_sub(1, Relaxed);
+            self.compressing_pieces.fetch_sub(1, Relaxed);
             whole = piece.is_none();
             let mut writer = locked(&self.writer);
             let Writer { file, table, .. } = &mut *writer;
@@ -257,8 +257,8 @@ impl Output {
     }
 
     /// The number of pieces that are being compressed or wait for their turn.
-    pub fn under_way(&self) -> usize {
-        self.under_way.load(Relaxed)
+    pub fn compressing_pieces(&self) -> usize {
+        self.compressing_pieces.load(Relaxed)
     }
 
     /// Writes all that was taken in. No other thread may be using it.
@@ -346,7 +346,7 @@ impl Output {
                 }
                 *empty = false;
             }
-            self.under_way.fetch_add(pieces.len(), Relaxed);
+            self.compressing_pieces.fetch_add(pieces.len(), Relaxed);
         }
         pieces
     }

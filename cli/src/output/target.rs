@@ -81,10 +81,10 @@ impl OutputTarget {
         target.lock()
     }
 
-    /// Opens the new contents of this run's own file, or an earlier run's contents if `goes_on`. Errors call it `name`.
-    pub fn open_part(file: &AtomicFile, name: String, goes_on: bool) -> Result<Self, Error> {
-        let opened = file.open(goes_on).map_err(cannot_write(&name))?;
-        let made = (!goes_on).then(|| file.part.clone());
+    /// Opens the new contents of this run's own file, or an earlier run's contents if `continues`. Errors call it `name`.
+    pub fn open_part(file: &AtomicFile, name: String, continues: bool) -> Result<Self, Error> {
+        let opened = file.open(continues).map_err(cannot_write(&name))?;
+        let made = (!continues).then(|| file.part.clone());
         Self::of_file(opened, Some(&file.part), name, file.compression, made)?.lock()
     }
 

@@ -7,10 +7,10 @@ use std::io;
 use std::path::Path;
 
 /// The second filter is sized for this fraction of the first one's keys: a slightly low estimate costs little memory.
-const SECOND: u64 = 4;
+const SECOND_DIVISOR: u64 = 4;
 
 /// The least keys of the second filter, so that a set that grows from a few lines to millions needs few filters.
-const LEAST: u64 = 1 << 14;
+const MIN_KEYS: u64 = 1 << 14;
 
 /// A first filter and the filters after it. At least one of the two exists. Together they keep the rate.
 pub struct LocalSet {
@@ -18,8 +18,8 @@ pub struct LocalSet {
     first: Option<First>,
     /// The filter for the keys beyond the estimate, or for all keys if there is no first filter.
     more: Option<ScalableBloomFilter>,
-    /// The hashes of all keys while they are few, so that an oversized filter can be rebuilt smaller.
-    few: Option<Vec<u64>>,
+    /// The hashes of all keys while they are initial_hashes, so that an oversized filter can be rebuilt smaller.
+    initial_hashes: Option<Vec<u64>>,
     /// The hashes of all keys, from which another set can be built if the inputs cannot be read again, or the error of
     /// writing them. `None` if they are not needed.
     pub spool: Option<io::Result<U64File>>,
@@ -35,20 +35,20 @@ struct Estimate {
     /// The keys that the first filter is sized for.
     keys: u64,
     /// New keys that still fit.
-    room: u64,
+    remaining_keys: u64,
     /// The rate of all filters together.
     rate: f64,
 }
 
 impl From<BloomFilter> for LocalSet {
     fn from(filter: BloomFilter) -> Self {
-        Self { first: Some(First { filter, estimate: None }), more: None, few: None, spool: None }
+        Self { first: Some(First { filter, estimate: None }), more: None, initial_hashes: None, spool: None }
     }
 }
 
 impl From<ScalableBloomFilter> for LocalSet {
     fn from(filter: ScalableBloomFilter) -> Self {
-        Self { first: None, more: Some(filter), few: None, spool: None }
+        Self { first: None, more: Some(filter), initial_hashes: None, spool: None }
     }
 }
 
@@ -62,20 +62,20 @@ impl LocalSet {
 
     /// Plans the first filter for an estimate. Fails if the rate is too low to leave a share for growth.
     pub fn plan_estimated(keys: u64, rate: f64) -> Result<Plan, BuildError> {
-        let (second, rest) = more(keys, rate);
+        let (second, rest) = growth_size(keys, rate);
         BloomFilter::builder().expected_keys(second).false_positive_rate(Self::SCALABLE_SHARE * rest).plan()?;
         BloomFilter::builder().expected_keys(keys).false_positive_rate(Self::SHARE * rate).plan()
     }
 
     /// Wraps an empty filter of the size of [`plan_estimated`](Self::plan_estimated).
     pub fn estimated(filter: BloomFilter, keys: u64, rate: f64) -> Self {
-        let first = First { filter, estimate: Some(Estimate { keys, room: keys, rate }) };
-        Self { first: Some(first), more: None, few: None, spool: None }
+        let first = First { filter, estimate: Some(Estimate { keys, remaining_keys: keys, rate }) };
+        Self { first: Some(first), more: None, initial_hashes: None, spool: None }
     }
 
     /// Wraps an empty filter that is sized for many keys because their number is unknown.
     pub fn for_unknown(filter: ScalableBloomFilter) -> Self {
-        Self { few: Some(Vec::new()), ..filter.into() }
+        Self { initial_hashes: Some(Vec::new()), ..filter.into() }
     }
 
     /// Loads a file of [`save`](Self::save) or of the library.
@@ -87,7 +87,7 @@ impl LocalSet {
             }
             Err(error) => Err(error),
         }
-        .map_err(|error| Error::new(format!("cannot load the filter {}", told(&error))))
+        .map_err(|error| Error::new(format!("cannot load the filter {}", describe(&error))))
     }
 
     /// Saves the set atomically. Fails if an estimate was too low, because no file format holds its filters.
@@ -102,7 +102,7 @@ impl LocalSet {
                 ));
             }
         }
-        .map_err(|error| Error::new(format!("cannot save the filter {}", told(&error))))
+        .map_err(|error| Error::new(format!("cannot save the filter {}", describe(&error))))
     }
 
     /// Merges another set into this one. `None` if only one of them grows.
@@ -141,16 +141,16 @@ impl LocalSet {
         }
     }
 
-    /// Moves the keys of a set that was sized for many into one sized for few, if they stayed few. Called at the end.
+    /// Moves the keys of a set that was sized for many into one sized for initial_hashes, if they stayed initial_hashes. Called at the end.
     pub fn sync(&mut self) -> Result<(), BuildError> {
-        let Some((few, begun)) = self.few.take().zip(self.growing()) else { return Ok(()) };
+        let Some((initial_hashes, current)) = self.initial_hashes.take().zip(self.growing()) else { return Ok(()) };
         let builder = ScalableBloomFilter::builder()
-            .expected_keys(LEAST)
-            .false_positive_rate(begun.false_positive_rate().expect("it is made for a rate"));
-        let key_name = begun.key_name();
-        let mut settled: ScalableBloomFilter = builder.seed(begun.hasher().seed()).key_name(key_name).build()?;
-        settled.insert_hashes(&few, &mut vec![false; few.len()])?;
-        self.more = Some(settled);
+            .expected_keys(MIN_KEYS)
+            .false_positive_rate(current.false_positive_rate().expect("it is made for a rate"));
+        let key_name = current.key_name();
+        let mut smaller: ScalableBloomFilter = builder.seed(current.hasher().seed()).key_name(key_name).build()?;
+        smaller.insert_hashes(&initial_hashes, &mut vec![false; initial_hashes.len()])?;
+        self.more = Some(smaller);
         Ok(())
     }
 
@@ -167,13 +167,13 @@ impl LocalSet {
     /// Inserts hashes in order; `new[i]` is `true` if hash i was new. Returns the number of new ones.
     pub fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError> {
         let inserted = self.insert(hashes, new);
-        let came = || hashes.iter().zip(&*new).filter(|(_, new)| **new).map(|(hash, _)| *hash);
-        if let Some(few) = &mut self.few {
-            few.extend(came());
-            self.few.take_if(|few| few.len() as u64 > LEAST);
+        let new_hashes = || hashes.iter().zip(&*new).filter(|(_, new)| **new).map(|(hash, _)| *hash);
+        if let Some(initial_hashes) = &mut self.initial_hashes {
+            initial_hashes.extend(new_hashes());
+            self.initial_hashes.take_if(|initial_hashes| initial_hashes.len() as u64 > MIN_KEYS);
         }
         if let Some(Ok(spool)) = &mut self.spool
-            && let Err(error) = came().try_for_each(|hash| spool.push(hash))
+            && let Err(error) = new_hashes().try_for_each(|hash| spool.push(hash))
         {
             // Reported when the hashes are read, if ever.
             self.spool = Some(Err(error));
@@ -184,11 +184,11 @@ impl LocalSet {
     fn insert(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError> {
         let (mut done, mut inserted) = (0, 0);
         if let Some(First { filter, estimate }) = &mut self.first {
-            let Some(Estimate { room, .. }) = estimate else { return Ok(filter.insert_hashes(hashes, new)) };
-            while done < hashes.len() && *room > 0 {
-                let end = hashes.len().min(done.saturating_add(usize::try_from(*room).unwrap_or(usize::MAX)));
+            let Some(Estimate { remaining_keys, .. }) = estimate else { return Ok(filter.insert_hashes(hashes, new)) };
+            while done < hashes.len() && *remaining_keys > 0 {
+                let end = hashes.len().min(done.saturating_add(usize::try_from(*remaining_keys).unwrap_or(usize::MAX)));
                 let portion = filter.insert_hashes(&hashes[done..end], &mut new[done..end]);
-                *room -= portion as u64;
+                *remaining_keys -= portion as u64;
                 inserted += portion;
                 done = end;
             }
@@ -206,7 +206,7 @@ impl LocalSet {
         let more = match &mut self.more {
             Some(more) => more,
             none => {
-                let (keys, rate) = more(*keys, *rate);
+                let (keys, rate) = growth_size(*keys, *rate);
                 let builder = ScalableBloomFilter::builder().expected_keys(keys).false_positive_rate(rate);
                 none.insert(builder.seed(filter.seed()).build()?)
             }
@@ -247,7 +247,7 @@ impl LocalSet {
     /// The number of keys: exact if the set grows, else estimated.
     pub fn keys(&self) -> f64 {
         let first = self.first.as_ref().map_or(0.0, |First { filter, estimate }| match estimate {
-            Some(Estimate { keys, room, .. }) => (keys - room) as f64,
+            Some(Estimate { keys, remaining_keys, .. }) => (keys - remaining_keys) as f64,
             None => filter.estimated_keys(),
         });
         first + self.more.as_ref().map_or(0, ScalableBloomFilter::keys) as f64
@@ -257,7 +257,7 @@ impl LocalSet {
     pub fn expected_fpr(&self, keys: f64) -> f64 {
         let (mut in_first, mut first) = (0, 0.0);
         if let Some(First { filter, estimate }) = &self.first {
-            in_first = estimate.as_ref().map_or(keys as u64, |estimate| estimate.keys - estimate.room);
+            in_first = estimate.as_ref().map_or(keys as u64, |estimate| estimate.keys - estimate.remaining_keys);
             first = filter.expected_fpr(in_first.min(keys as u64));
         }
         let more = self.more.as_ref().filter(|_| keys > in_first as f64);
@@ -272,8 +272,8 @@ impl LocalSet {
 }
 
 /// Returns the keys of the second filter, and the rate of all filters after the first.
-fn more(keys: u64, rate: f64) -> (u64, f64) {
-    ((keys / SECOND).max(LEAST), (1.0 - LocalSet::SHARE) * rate)
+fn growth_size(keys: u64, rate: f64) -> (u64, f64) {
+    ((keys / SECOND_DIVISOR).max(MIN_KEYS), (1.0 - LocalSet::SHARE) * rate)
 }
 
 /// The hashes that were not found.
@@ -282,7 +282,7 @@ fn absent(hashes: &[u64], found: &[bool]) -> Vec<u64> {
 }
 
 /// Formats an error of a file: its name, on one line even if it has line breaks, and what is wrong with it.
-fn told(error: &FileError) -> String {
+fn describe(error: &FileError) -> String {
     let name = error.path().map_or_else(String::new, |path| format!("{path:?}"));
     format!("{name}: {}", error.kind())
 }

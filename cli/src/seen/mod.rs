@@ -29,7 +29,7 @@ pub struct SeenKeys {
     /// The exact check of keys that the set reports as seen.
     pub exact: Option<Exact>,
     /// New keys that still fit, if the run stops at the next one.
-    room: Option<u64>,
+    remaining_keys: Option<u64>,
 }
 
 /// The result of inserting the keys of some lines, or of a search for them.
@@ -59,7 +59,7 @@ pub enum Halt {
 impl SeenKeys {
     /// Starts with the keys of the set and without an exact check.
     pub fn new(set: KeySet) -> Self {
-        Self { set, exact: None, room: None }
+        Self { set, exact: None, remaining_keys: None }
     }
 
     /// Takes the set out, for another `SeenKeys`.
@@ -70,13 +70,13 @@ impl SeenKeys {
 
     /// Adds an exact check, with fingerprints in temporary files.
     pub fn with_exact(self) -> Result<Self, Error> {
-        let exact = Exact::new(&env::temp_dir()).map_err(not_kept)?;
+        let exact = Exact::new(&env::temp_dir()).map_err(exact_check_error)?;
         Ok(Self { exact: Some(exact), ..self })
     }
 
-    /// Limits the number of new keys: the one after `room` is refused.
-    pub fn limit(&mut self, room: u64) {
-        self.room = Some(room);
+    /// Limits the number of new keys: the one after `remaining_keys` is refused.
+    pub fn limit(&mut self, remaining_keys: u64) {
+        self.remaining_keys = Some(remaining_keys);
     }
 
     /// Inserts hashes in order; `new[i]` is `true` if hash i was new, or if the exact check of its fingerprint says so.
@@ -87,10 +87,10 @@ impl SeenKeys {
         fingerprints: &[u128],
         new: &mut [bool],
     ) -> Result<(usize, Claimed), Error> {
-        let Self { set, exact, room } = self;
+        let Self { set, exact, remaining_keys } = self;
         let (mut done, mut claimed) = (0, Claimed::default());
         while done < hashes.len() && claimed.halt.is_none() {
-            if *room == Some(0) {
+            if *remaining_keys == Some(0) {
                 // Duplicates need no room.
                 set.contains_hashes(&hashes[done..], &mut new[done..])?;
                 let absent = new[done..].iter().position(|found| !found);
@@ -100,7 +100,8 @@ impl SeenKeys {
                 claimed.halt = absent.map(|_| Halt::Full);
                 break;
             }
-            let fits = room.map_or(usize::MAX, |room| usize::try_from(room).unwrap_or(usize::MAX));
+            let fits = remaining_keys
+                .map_or(usize::MAX, |remaining_keys| usize::try_from(remaining_keys).unwrap_or(usize::MAX));
             let end = hashes.len().min(done.saturating_add(fits));
             let inserted = match set.insert_hashes(&hashes[done..end], &mut new[done..end]) {
                 Ok(inserted) => inserted as u64,
@@ -111,12 +112,12 @@ impl SeenKeys {
                 Err(error) => return Err(error),
             };
             claimed.inserted += inserted;
-            *room = room.map(|room| room - inserted);
+            *remaining_keys = remaining_keys.map(|remaining_keys| remaining_keys - inserted);
             done = end;
         }
         if let Some(exact) = exact {
             let corrected = exact.correct(&fingerprints[..done], &mut new[..done]);
-            claimed.unique = corrected.map_err(not_kept)? as u64;
+            claimed.unique = corrected.map_err(exact_check_error)? as u64;
         }
         claimed.unique += claimed.inserted;
         Ok((done, claimed))
@@ -124,7 +125,7 @@ impl SeenKeys {
 }
 
 /// Wraps a failure of the exact check.
-fn not_kept(source: io::Error) -> Error {
+fn exact_check_error(source: io::Error) -> Error {
     Error::temporary("the hashes of --exact", &source)
 }
 
@@ -139,23 +140,23 @@ impl SharedSeenKeys {
 
     /// Sets `found[i]` to `true` if hash i is in the set and its fingerprint passes the exact check.
     pub fn find(&self, hashes: &[u64], fingerprints: &[u128], found: &mut [bool]) -> Result<(), Error> {
-        let seen = self.look();
+        let seen = self.read();
         seen.set.contains_hashes(hashes, found)?;
         let Some(exact) = &seen.exact else { return Ok(()) };
-        exact.confirm(fingerprints, found).map_err(not_kept)?;
-        if exact.is_untidy() {
+        exact.confirm(fingerprints, found).map_err(exact_check_error)?;
+        if exact.needs_compaction() {
             drop(seen);
-            self.write().exact.iter_mut().try_for_each(Exact::compact).map_err(not_kept)?;
+            self.write().exact.iter_mut().try_for_each(Exact::compact).map_err(exact_check_error)?;
         }
         Ok(())
     }
 
-    pub fn look(&self) -> RwLockReadGuard<'_, SeenKeys> {
+    pub fn read(&self) -> RwLockReadGuard<'_, SeenKeys> {
         reading(&self.0)
     }
 
     /// Returns `None` if a thread is inserting.
-    pub fn glance(&self) -> Option<RwLockReadGuard<'_, SeenKeys>> {
+    pub fn try_read(&self) -> Option<RwLockReadGuard<'_, SeenKeys>> {
         self.0.try_read().ok()
     }
 

@@ -86,16 +86,16 @@ impl RemoteStats {
         let mut stats = locked(&self.stats);
         let mut figures = Figures::default();
         figures.field("running", true);
-        figures.same("lines read", "lines", counts.lines);
-        figures.same("unique", "unique", counts.unique);
-        figures.same("dropped", "dropped", counts.dropped());
+        figures.figure("lines read", "lines", counts.lines);
+        figures.figure("unique", "unique", counts.unique);
+        figures.figure("dropped", "dropped", counts.dropped());
         let fill = stats.fill.map_or_else(|| "unknown".to_owned(), |fill| format!("{:.2} %", 100.0 * fill));
-        figures.both("fill", fill, "fill", stats.fill);
+        figures.row_and_field("fill", fill, "fill", stats.fill);
         let RedisFilterMetrics { uncertain, unconfirmed, given_back, sent_again, .. } = stats.last;
-        figures.same("uncertain", "uncertain", uncertain);
+        figures.figure("uncertain", "uncertain", uncertain);
         figures.unless_zero("unconfirmed", "unconfirmed", unconfirmed);
         figures.unless_zero("given back", "given_back", given_back);
-        figures.same("sent again", "sent_again", sent_again);
+        figures.figure("sent again", "sent_again", sent_again);
         let mean = mean(stats.batches, stats.batch_time);
         let text =
             mean.map_or_else(|| "none".to_owned(), |mean| format!("{mean:.1?}, {:.1?} at most", stats.slowest_batch));
@@ -103,7 +103,7 @@ impl RemoteStats {
         figures.field("batches", stats.batches);
         figures.field("mean_batch_seconds", mean.map(|mean| mean.as_secs_f64()));
         figures.field("slowest_batch_seconds", mean.map(|_| stats.slowest_batch.as_secs_f64()));
-        figures.both("time", format!("{:.3} s", elapsed.as_secs_f64()), "seconds", elapsed.as_secs_f64());
+        figures.row_and_field("time", format!("{:.3} s", elapsed.as_secs_f64()), "seconds", elapsed.as_secs_f64());
         (stats.batches, stats.batch_time, stats.slowest_batch) = Default::default();
         Some(figures)
     }

@@ -3,7 +3,7 @@
 use crate::documents::UnitCounts;
 use crate::error::{INCOMPLETE, SUCCESS};
 use crate::figures::readable;
-use crate::messages::{tell, warn};
+use crate::messages::{print_message, warn};
 use crate::seen::counts::LineCounts;
 use crate::seen::set::KeySet;
 use bloomline::Plan;
@@ -24,7 +24,7 @@ pub struct RunStats {
     /// True if only the warning that a filter is full is printed.
     quiet: bool,
     /// Prints a message about a skipped input.
-    tell: fn(&str),
+    report: fn(&str),
     /// True if the warning that the filter is full was printed.
     reported: bool,
     /// The plural noun for keys in messages.
@@ -47,7 +47,7 @@ impl RunStats {
             first: None,
             first_fault: None,
             quiet,
-            tell: if quiet { |_| () } else { warn },
+            report: if quiet { |_| () } else { warn },
             reported: false,
             keys,
             found: "unique",
@@ -57,12 +57,12 @@ impl RunStats {
 
     /// Starts the statistics of a search. Skipped inputs are reported even if `quiet`, because they are errors here.
     pub fn for_search(set: &KeySet, quiet: bool) -> Self {
-        Self { found: "selected", tell, ..Self::new(set, None, "lines", "key", quiet) }
+        Self { found: "selected", report: print_message, ..Self::new(set, None, "lines", "key", quiet) }
     }
 
     /// Starts the statistics of a search that inserts absent keys into this set, into which these statistics counted keys.
     pub fn for_search_after(&self, set: &KeySet) -> Self {
-        let limit = self.limit.as_ref().zip(self.room()).map(|(limit, keys)| FullLimit { keys, ..*limit });
+        let limit = self.limit.as_ref().zip(self.remaining_keys()).map(|(limit, keys)| FullLimit { keys, ..*limit });
         Self { limit, reported: self.reported, ..Self::for_search(set, self.quiet) }
     }
 
@@ -72,8 +72,8 @@ impl RunStats {
         let counts = LineCounts { left_out: self.counts.left_out, ..LineCounts::default() };
         let first = Some(FirstReading { counts: self.counts.clone(), disk_bytes });
         let (limit, first_fault, reported) = (None, None, true);
-        let (quiet, tell, found) = (true, (|_| ()) as fn(&str), "printed");
-        Self { limit, keys_before, plan, counts, first, first_fault, quiet, tell, reported, keys, found, wanted }
+        let (quiet, report, found) = (true, (|_| ()) as fn(&str), "printed");
+        Self { limit, keys_before, plan, counts, first, first_fault, quiet, report, reported, keys, found, wanted }
     }
 
     /// Warns of a filter that is overfull before the first line.
@@ -114,7 +114,7 @@ impl RunStats {
     }
 
     /// Warns if more than a hundredth of the removed `units` are expected to be false positives.
-    pub fn tell_wrong(&self, units: &str) {
+    pub fn warn_false_removals(&self, units: &str) {
         let UnitCounts { duplicates, wrong, .. } = self.counts.units;
         if wrong >= 1.0 && wrong > 0.01 * duplicates as f64 {
             warn(&format!(
@@ -135,7 +135,7 @@ impl RunStats {
     pub fn leave_out(&mut self, why: &str) {
         if self.first.is_none() {
             self.counts.left_out += 1;
-            (self.tell)(why);
+            (self.report)(why);
         }
     }
 
@@ -145,14 +145,14 @@ impl RunStats {
     }
 
     /// New keys that still fit, if there is a limit.
-    pub fn room(&self) -> Option<u64> {
+    pub fn remaining_keys(&self) -> Option<u64> {
         self.limit.as_ref().map(|limit| limit.keys.saturating_sub(self.counts.inserted))
     }
 
     /// Continues with the room that an interrupted run had.
-    pub fn resume(&mut self, room: Option<u64>) {
-        if let (Some(limit), Some(room)) = (&mut self.limit, room) {
-            limit.keys = room;
+    pub fn resume(&mut self, remaining_keys: Option<u64>) {
+        if let (Some(limit), Some(remaining_keys)) = (&mut self.limit, remaining_keys) {
+            limit.keys = remaining_keys;
         }
     }
 }

@@ -127,7 +127,7 @@ impl KeySet {
     /// Starts to record the hashes of all keys, from which another set can be built.
     pub fn spool(&mut self) -> Result<(), Error> {
         if let Self::Local(set) = self {
-            set.spool = Some(Ok(U64File::new().map_err(not_spooled)?));
+            set.spool = Some(Ok(U64File::new().map_err(spool_error)?));
         }
         Ok(())
     }
@@ -143,9 +143,9 @@ impl KeySet {
     /// Inserts all of the recorded hashes.
     pub fn insert_spool(&mut self, spool: io::Result<U64File>) -> Result<(), Error> {
         let (mut hashes, mut new) = (Vec::new(), Vec::new());
-        let mut reader = spool.and_then(|mut spool| spool.read()).map_err(not_spooled)?;
+        let mut reader = spool.and_then(|mut spool| spool.read()).map_err(spool_error)?;
         loop {
-            reader.next_into(SPOOL_BATCH, &mut hashes).map_err(not_spooled)?;
+            reader.next_into(SPOOL_BATCH, &mut hashes).map_err(spool_error)?;
             if hashes.is_empty() {
                 return Ok(());
             }
@@ -248,7 +248,7 @@ impl KeySet {
 }
 
 /// Wraps a failure of the file of recorded hashes.
-fn not_spooled(source: io::Error) -> Error {
+fn spool_error(source: io::Error) -> Error {
     let error = Error::temporary("the hashes of lines that cannot be read again", &source);
     Error::new(format!("{error}, or fix the size with -n and --when-full warn"))
 }

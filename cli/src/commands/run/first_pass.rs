@@ -54,7 +54,7 @@ impl Plan {
             let (inputs, third) = again.twice().map_err(twice)?;
             again = third;
             let sorting = signals::at_once()?;
-            let collecting = GramCollector::new(bands.candidate_documents(records.had)?, records.ordinals.clone());
+            let collecting = GramCollector::new(bands.candidate_documents(records.had_keys)?, records.ordinals.clone());
             drop(sorting);
             let pass = Arc::new(Collect::new(collecting));
             let (_, stop) = scan.read(inputs, pass.clone(), seen.clone(), locked(&work.stats).again(0))?;

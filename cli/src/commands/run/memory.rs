@@ -13,7 +13,7 @@ use crate::input::estimate::SampleUnit;
 use crate::input::inputs::{Input, Inputs};
 use crate::input::lines::Prefix;
 use crate::input::lines::keys::KeySource;
-use crate::messages::tell;
+use crate::messages::print_message;
 use crate::seen::SeenKeys;
 use crate::seen::remote_set::Address;
 use crate::seen::run_stats::{FullLimit, RunStats};
@@ -94,7 +94,7 @@ impl Plan {
             (self.keys.format.end == 0, ", NUL-terminated"),
             (self.keys.format.header, ", after a header"),
             (self.keys.format.skip_blank, ", not blank"),
-            (!self.print.wanted, ", inverted"),
+            (!self.print.selected_mark, ", inverted"),
             (self.print.before == Prefix::Mark, ", annotated"),
             (self.destination.is_side_by_side(), ", side by side"),
             (self.print.eol == Some(LineEnd::Lf), ", ended by LF"),
@@ -133,7 +133,10 @@ impl Plan {
             let gone = gone.map_or_else(String::new, |output| {
                 format!("; {} no longer exists, and is not written again", files::name(&output))
             });
-            tell(&format!("nothing is left to do: this run with the state {:?} is already complete{gone}", state.path));
+            print_message(&format!(
+                "nothing is left to do: this run with the state {:?} is already complete{gone}",
+                state.path
+            ));
         }
         Ok(Some(if left_out > 0 { INCOMPLETE } else { SUCCESS }))
     }
@@ -152,7 +155,7 @@ impl Plan {
 pub(super) fn save_start(keep: &Persistence, seen: &SeenKeys, stats: &RunStats, inputs: usize) -> Result<(), Error> {
     let (Some(state), Some(checkpoints)) = (&keep.state, &keep.checkpoints) else { return Ok(()) };
     let shards = if keep.folder.is_some() { vec![InputProgress::default(); inputs] } else { Vec::new() };
-    let (ones, memory, room) = (seen.set.ones(), seen.set.memory_bytes(), stats.room());
+    let (ones, memory, room) = (seen.set.ones(), seen.set.memory_bytes(), stats.remaining_keys());
     locked(checkpoints).add(Checkpoint { ones, memory, room, shards, ..Checkpoint::default() }, false)?;
     seen.set.save(state)
 }

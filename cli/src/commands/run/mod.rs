@@ -195,10 +195,10 @@ impl Plan {
         };
         let to_stdout = self.destination.is_standard_output() && !self.print.total;
         let progress = Progress::new(&inputs.found, inputs.read.clone(), self.reporting.quiet, to_stdout);
-        let progress = progress.of_shared(remote, self.reporting.stats);
+        let progress = progress.for_shared(remote, self.reporting.stats);
         let task = RunConfig {
             threads: self.reading.threads(),
-            hashing: self.keys.hashing(&seen.look().set, of_tests),
+            hashing: self.keys.hashing(&seen.read().set, of_tests),
             on_error: self.reading.on_error,
             print: self.print,
             ahead: self.reading.ahead(),
@@ -256,7 +256,7 @@ impl Plan {
             overfull_warning.iter().for_each(|overfull_warning| warn(overfull_warning));
         }
         if let KeySource::Document(rule, _) = &self.keys.what {
-            stats.tell_wrong(rule.units());
+            stats.warn_false_removals(rule.units());
         }
         if let Some(format) = self.reporting.stats {
             if alive {
@@ -269,7 +269,7 @@ impl Plan {
             };
             let mut figures = report::run_figures(&seen, &stats, &self.keys.what, self.print, work.pass.repeated());
             if resumed {
-                figures.both("resumed", "these are the figures since the checkpoint", "resumed", true);
+                figures.row_and_field("resumed", "these are the figures since the checkpoint", "resumed", true);
             }
             report::add_state_and_speed(
                 &mut figures,

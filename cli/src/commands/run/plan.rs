@@ -266,8 +266,8 @@ impl Plan {
             ends: LineEnds::new(run.quiet).into(),
         };
         let print = PrintOptions {
-            wanted: !invert,
-            kept: occurrences.takes(1),
+            selected_mark: !invert,
+            kept: occurrences.selects(1),
             before,
             total,
             write_options: run.output.row_options(),
@@ -294,7 +294,7 @@ impl Plan {
         let group_request = asks_for_groups.then(|| GroupRequest::new(groups, printed, rule.near.zip(near)));
         rule.second = group_request.as_ref().map(|_| exact::second_hasher(size.seed()));
         let print = PrintOptions {
-            wanted: true,
+            selected_mark: true,
             kept: true,
             before: if count { Prefix::Member } else { Prefix::Nothing },
             total: false,

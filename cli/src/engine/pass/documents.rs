@@ -33,7 +33,7 @@ impl Pass for Documents {
     fn claim(&self, task: &RunConfig, _input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
         let mut set = DocumentSet { seen: &self.seen, inserted: 0 };
         let fpr = |set: &DocumentSet<'_>| {
-            locked(&self.offered).add(set.inserted, |keys| self.seen.look().set.expected_fpr(keys))
+            locked(&self.offered).add(set.inserted, |keys| self.seen.read().set.expected_fpr(keys))
         };
         let units = lines.decide(&self.rule, task.on_error, &mut set, fpr)?;
         Ok(Claimed { inserted: set.inserted, unique: lines.kept_documents(task.on_error), units, halt: None })
@@ -50,7 +50,7 @@ impl Set for DocumentSet<'_> {
     type Error = Error;
 
     fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Error> {
-        self.seen.look().set.contains_hashes(hashes, found)
+        self.seen.read().set.contains_hashes(hashes, found)
     }
 
     fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, Error> {

@@ -23,7 +23,7 @@ impl Pass for LookUp {
             self.seen.find(hashes, fingerprints, found).map(|()| hashes.len())
         };
         lines.mark(task.on_error, task.print.kept, find)?;
-        let unique = lines.marked(task.print.wanted) as u64;
+        let unique = lines.marked(task.print.selected_mark) as u64;
         let halt = (self.any && unique > 0).then_some(Halt::Enough);
         Ok(Claimed { unique, halt, ..Claimed::default() })
     }
@@ -35,6 +35,6 @@ pub struct LookUpOnce(pub Insert);
 impl Pass for LookUpOnce {
     fn claim(&self, task: &RunConfig, input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
         let claimed = self.0.claim(task, input, lines)?;
-        Ok(Claimed { unique: lines.marked(task.print.wanted) as u64, ..claimed })
+        Ok(Claimed { unique: lines.marked(task.print.selected_mark) as u64, ..claimed })
     }
 }

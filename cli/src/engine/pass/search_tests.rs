@@ -44,7 +44,7 @@ impl Set for ExactGrams<'_> {
     type Error = Error;
 
     fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Error> {
-        match self.seen.look().set.contains_hashes(hashes, found)? {
+        match self.seen.read().set.contains_hashes(hashes, found)? {
             0 => Ok(0),
             _ => Ok(reading(self.against).confirm(hashes, found)),
         }

@@ -39,19 +39,19 @@ impl Work {
             return None;
         }
         // Only these may have been read ahead.
-        let shards = self.shards[first..].iter().take(self.most());
+        let shards = self.shards[first..].iter().take(self.max_in_flight());
         let in_flight: usize = shards.clone().map(Shard::in_flight).sum();
         let may_wait = |shard: &&Shard| {
             let is_pipe = self.shards[first].size.is_none();
-            let most = match shard.is_compressed {
+            let max = match shard.is_compressed {
                 // Its header is compared with the pipe's header.
                 true if is_pipe && self.task.hashing.format.header => 0,
                 true => self.task.ahead,
                 // A reader that waits for a pipe does not need later inputs.
                 false if is_pipe => 0,
-                false => self.most(),
+                false => self.max_in_flight(),
             };
-            !shard.is_read() && in_flight < most
+            !shard.is_read() && in_flight < max
         };
         let free = |shard: &&Shard| shard.is_free();
         let chosen = shards.filter(|shard| shard.number == first || may_wait(shard)).find(free);
@@ -60,20 +60,20 @@ impl Work {
 
     /// Returns the input that this thread stays with, or the largest one that is not begun, or one on which it can help.
     fn next_shard(&self, last: Option<usize>) -> Option<usize> {
-        let goes_on = |&shard: &usize| !self.shards[shard].is_read() && self.has_room(shard);
+        let continues = |&shard: &usize| !self.shards[shard].is_read() && self.has_room(shard);
         let count = self.shards.len();
         let after = last.map_or(0, |last| last + 1);
-        last.filter(goes_on)
+        last.filter(continues)
             .or_else(|| locked(&self.fresh).pop())
-            .or_else(|| (0..count).map(|i| (after + i) % count).find(goes_on))
+            .or_else(|| (0..count).map(|i| (after + i) % count).find(continues))
     }
 
     /// The maximum number of chunks and pieces of one input in progress.
-    fn most(&self) -> usize {
+    fn max_in_flight(&self) -> usize {
         2 * self.task.threads + 2
     }
 
     fn has_room(&self, shard: usize) -> bool {
-        self.shards[shard].in_flight() + self.sink(shard).under_way() < self.most()
+        self.shards[shard].in_flight() + self.sink(shard).compressing_pieces() < self.max_in_flight()
     }
 }

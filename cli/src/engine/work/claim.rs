@@ -40,7 +40,7 @@ impl Work {
             let why = format!("{source}; up to {lines} new lines were added to the shared filter but not printed");
             Stop::Failed(Error::new(why))
         };
-        let sink = self.sink(chunk.at.0);
+        let sink = self.sink(chunk.position.0);
         // Compressed bytes are written too: a run that is killed loses the lines of one chunk.
         let gathered = self.gather(chunk, encoder).and_then(|()| Ok(sink.write_out(encoder)?));
         let mut settled = locked(&self.settled);
@@ -60,7 +60,7 @@ impl Work {
     /// Lets the pass mark the lines of a chunk.
     pub(super) fn claim(&self, chunk: &mut ShardChunk) -> Result<(), Error> {
         if chunk.end.is_none() {
-            chunk.claimed = self.pass.claim(&self.task, chunk.at.0, &mut chunk.lines)?;
+            chunk.claimed = self.pass.claim(&self.task, chunk.position.0, &mut chunk.lines)?;
         }
         Ok(())
     }

@@ -25,10 +25,10 @@ impl Work {
             // No other thread waits for this chunk yet.
             self.pass.prepare(&mut chunk.lines, &self.task.hashing);
         }
-        let sink = self.sink(chunk.at.0);
-        sink.reorder.put(chunk.at, chunk.then, chunk);
+        let sink = self.sink(chunk.position.0);
+        sink.reorder.put(chunk.position, chunk.next, chunk);
         while let Some((guard, chunk)) = sink.reorder.take() {
-            let shard = &self.shards[chunk.at.0];
+            let shard = &self.shards[chunk.position.0];
             shard.arrived(chunk.weight);
             let printed = match chunk.end {
                 None => self.print(shard, sink, chunk),
@@ -86,7 +86,7 @@ impl Work {
         self.pass.emitted(shard.number, gathered.position.lines, &lines)?;
         gathered.position.advance(&lines, passed);
         gathered.counts.add(&counts);
-        stats.count(&counts, key_error, || self.seen.look().set.current_fpr());
+        stats.count(&counts, key_error, || self.seen.read().set.current_fpr());
         self.recycle(lines, weight);
         Ok((pieces, stop))
     }

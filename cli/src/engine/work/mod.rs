@@ -66,7 +66,7 @@ pub struct Persistence {
 impl Persistence {
     /// Opens the sink's own output when it gets its first lines.
     fn begin(&self, sink: &Sink) -> Result<(), Error> {
-        if let (true, Some(folder), Some(own)) = (sink.begin()?, &self.folder, sink.own()) {
+        if let (true, Some(folder), Some(own)) = (sink.open()?, &self.folder, sink.own()) {
             folder.begun(&own.path);
         }
         Ok(())
@@ -125,7 +125,7 @@ impl Work {
         let mut fresh = if in_order || sinks.len() < shards.len() { Vec::new() } else { unread.clone() };
         // Among inputs of equal size, the first is taken first.
         fresh.sort_by_key(|&i| (shards[i].size, Reverse(i)));
-        let shared = seen.look().set.shared().is_some();
+        let shared = seen.read().set.shared().is_some();
         Arc::new(Self {
             claims: in_order.then(|| ReorderBuffer::new((first, 0))),
             in_flight: RwLock::new(()),
@@ -187,7 +187,7 @@ impl Work {
                         Some(_) => self.task.print.numbers(&stats.counts).0,
                         None => stats.counts.unique,
                     };
-                    let stages = || Some(self.seen.glance()?.set.stages().count());
+                    let stages = || Some(self.seen.try_read()?.set.stages().count());
                     progress.show_tally(&stats, found, stages, self.whole.load(Relaxed));
                 }
             }
@@ -208,8 +208,8 @@ impl Work {
             self.sinks.iter().for_each(Sink::abandon);
         }
         // An incomplete table is useful only for a resumed run.
-        let goes_on = self.keep.state.is_some() && !matches!(done, Ok(None));
-        if !goes_on && !self.task.print.total && self.shards.iter().any(|shard| shard.is_table) {
+        let continues = self.keep.state.is_some() && !matches!(done, Ok(None));
+        if !continues && !self.task.print.total && self.shards.iter().any(|shard| shard.is_table) {
             self.sinks.iter().for_each(Sink::remove_cut_tables);
         }
         done
@@ -307,7 +307,7 @@ impl Work {
             }
             return Ok(());
         };
-        claims.put(chunk.at, chunk.then, chunk);
+        claims.put(chunk.position, chunk.next, chunk);
         while self.enter(in_flight) {
             let Some((guard, chunk)) = claims.take() else { break };
             self.claim_in_turn(claims, guard, chunk, encoder)?;

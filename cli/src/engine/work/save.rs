@@ -49,14 +49,14 @@ impl Work {
                     set.shrink()?;
                 }
             }
-            let seen = self.seen.look();
+            let seen = self.seen.read();
             let (ones, memory) = (seen.set.ones(), seen.set.memory_bytes());
             let checkpoint = Checkpoint { ones, memory, ..self.position()? };
             checkpoints.iter().try_for_each(|checkpoints| locked(checkpoints).add(checkpoint.clone(), finished))?;
             seen.set.save(state)?;
             if let Some(folder) = folder {
                 let own = self.sinks.iter().filter_map(Sink::own);
-                folder.publish(own.filter(|own| own.is_unnamed()).map(|own| &own.path))?;
+                folder.publish(own.filter(|own| own.take_newly_complete()).map(|own| &own.path))?;
             }
         }
         self.write_manifest(manifest.as_deref())?;
@@ -97,7 +97,7 @@ impl Work {
             None => (self.sinks[0].lengths(), self.sinks[0].tables()?, Vec::new()),
         };
         let stats = locked(&self.stats);
-        let (room, left_out) = (stats.room(), stats.counts.left_out);
+        let (room, left_out) = (stats.remaining_keys(), stats.counts.left_out);
         let at = Checkpoint { input, offset, lines, output, dupes, output_table, dupes_table, ..Checkpoint::default() };
         Ok(Checkpoint { room, left_out, shards, ..at })
     }

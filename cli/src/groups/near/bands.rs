@@ -17,15 +17,15 @@ const BATCH: usize = 512;
 pub struct Bands {
     words: U64File,
     /// The number of bands of a document.
-    per: usize,
+    bands_per_document: usize,
     /// Bands that the filter reported as seen.
     candidates: Candidates,
 }
 
 impl Bands {
-    /// Creates an empty list, for documents with `per` bands each.
-    pub fn new(per: usize) -> Result<Self, Error> {
-        Ok(Self { words: U64File::new().map_err(Error::groups)?, per, candidates: Candidates::new()? })
+    /// Creates an empty list, for documents with `bands_per_document` bands each.
+    pub fn new(bands_per_document: usize) -> Result<Self, Error> {
+        Ok(Self { words: U64File::new().map_err(Error::groups)?, bands_per_document, candidates: Candidates::new()? })
     }
 
     /// Adds the line at the next ordinal: the bands of its document, and which of them are new to the filter. Both are empty if
@@ -38,31 +38,35 @@ impl Bands {
             self.words.push(if *new { band & !SEEN } else { band | SEEN })?;
         }
         // 0 means "no band". A real band that hashes to 0 is as harmless as any other collision.
-        (bands.len()..self.per).try_for_each(|_| self.words.push(0))
+        (bands.len()..self.bands_per_document).try_for_each(|_| self.words.push(0))
     }
 
     /// Inserts the candidates among the added lines.
-    pub fn settle(&mut self) -> Result<(), BuildError> {
-        self.candidates.settle()
+    pub fn insert_pending(&mut self) -> Result<(), BuildError> {
+        self.candidates.insert_pending()
     }
 
-    /// Returns the documents that share a band. If the filter `had` bands before the first line, documents with one of these are
+    /// Returns the documents that share a band. If the filter `had_keys` bands before the first line, documents with one of these are
     /// included.
-    pub fn candidate_documents(self, had: bool) -> Result<CandidateDocuments, Error> {
+    pub fn candidate_documents(self, had_keys: bool) -> Result<CandidateDocuments, Error> {
         let bands = self.words.count();
-        let suspected = self.suspected()?;
-        CandidateDocuments::new(Phase::new("sorting", suspected.count, false).of(suspected), bands, had)
+        let candidates_in_order = self.candidates_in_order()?;
+        CandidateDocuments::new(
+            Phase::new("sorting", candidates_in_order.count, false).count(candidates_in_order),
+            bands,
+            had_keys,
+        )
     }
 
-    /// Returns the bands that may repeat, in order, each with the doubled place of its document and the bit [`SEEN`].
-    fn suspected(mut self) -> Result<SortedRecords<2>, Error> {
-        self.settle()?;
+    /// Returns the bands that may repeat, in order, each with the doubled ordinal of its document and the bit [`SEEN`].
+    fn candidates_in_order(mut self) -> Result<SortedRecords<2>, Error> {
+        self.insert_pending()?;
         let mut sorter = ExternalSort::new(&env::temp_dir());
         let mut phase = Phase::new("sorting", self.words.count(), false);
         let mut reader = self.words.read().map_err(Error::groups)?;
         let (mut bands, mut hashes, mut found, mut ordinal) = (Vec::new(), Vec::new(), Vec::new(), 0);
         loop {
-            reader.next_into(BATCH * self.per, &mut bands).map_err(Error::groups)?;
+            reader.next_into(BATCH * self.bands_per_document, &mut bands).map_err(Error::groups)?;
             if bands.is_empty() {
                 return sorter.sorted();
             }
@@ -72,10 +76,10 @@ impl Bands {
             self.candidates.find(&hashes, &mut found);
             for (i, (band, found)) in bands.iter().zip(&found).enumerate() {
                 if *found && band & !SEEN != 0 {
-                    sorter.push([band & !SEEN, (ordinal + (i / self.per) as u64) << 1 | band & SEEN])?;
+                    sorter.push([band & !SEEN, (ordinal + (i / self.bands_per_document) as u64) << 1 | band & SEEN])?;
                 }
             }
-            ordinal += (bands.len() / self.per) as u64;
+            ordinal += (bands.len() / self.bands_per_document) as u64;
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::groups::near::sets::Sets;
-use crate::groups::ordinals::{Ordinals, OrdinalsAgain, changed};
+use crate::groups::ordinals::{Ordinals, SecondOrdinals, changed};
 use crate::groups::ranked_bitmap::RankedBitmap;
 use crate::u64_file::U64File;
 use std::mem;
@@ -15,7 +15,7 @@ pub struct CandidateDocuments {
     pub ordinals: RankedBitmap,
     /// The documents that have a band of an earlier run.
     pub known: RankedBitmap,
-    /// The doubled ordinals of the documents that share a band, band by band. 1 is added to the first place of a bucket.
+    /// The doubled ordinals of the documents that share a band, band by band. 1 is added to the first ordinal of a bucket.
     pub buckets: U64File,
     pub sets: Sets,
     /// The number of words in the file of bands.
@@ -23,9 +23,13 @@ pub struct CandidateDocuments {
 }
 
 impl CandidateDocuments {
-    /// Reads the sorted records of `bands` words: a band, and the doubled place of a document with the bit [`SEEN`]. If the filter
-    /// `had` bands before the first line, documents with one of these are included.
-    pub fn new(records: impl Iterator<Item = Result<[u64; 2], Error>>, bands: u64, had: bool) -> Result<Self, Error> {
+    /// Reads the sorted records of `bands` words: a band, and the doubled ordinal of a document with the bit [`SEEN`]. If the filter
+    /// `had_keys` bands before the first line, documents with one of these are included.
+    pub fn new(
+        records: impl Iterator<Item = Result<[u64; 2], Error>>,
+        bands: u64,
+        had_keys: bool,
+    ) -> Result<Self, Error> {
         let (buckets, sets) = (U64File::new().map_err(Error::groups)?, Sets::new().map_err(Error::groups)?);
         let mut candidate_documents =
             Self { ordinals: RankedBitmap::default(), known: RankedBitmap::default(), buckets, sets, bands };
@@ -40,7 +44,7 @@ impl CandidateDocuments {
                 }
                 candidate_documents.add(at >> 1, false)?;
             }
-            if had && first[1] & SEEN > 0 {
+            if had_keys && first[1] & SEEN > 0 {
                 candidate_documents.ordinals.insert(at >> 1);
                 candidate_documents.known.insert(at >> 1);
             }
@@ -74,20 +78,20 @@ impl CandidateDocuments {
 /// A pass over the inputs for the sets of grams of candidate documents.
 pub struct GramCollector {
     candidate_documents: CandidateDocuments,
-    /// The place of the next candidate document.
+    /// The ordinal of the next candidate document.
     next: Option<u64>,
-    again: OrdinalsAgain,
+    second: SecondOrdinals,
 }
 
 impl GramCollector {
     /// Collects the sets of documents at these ordinals.
     pub fn new(candidate_documents: CandidateDocuments, ordinals: Ordinals) -> Self {
-        Self { next: candidate_documents.ordinals.next(0), candidate_documents, again: OrdinalsAgain::new(ordinals) }
+        Self { next: candidate_documents.ordinals.next(0), candidate_documents, second: SecondOrdinals::new(ordinals) }
     }
 
     /// Takes the next lines of an input. Calls `found` with the number of each line whose set is to be added.
     pub fn take(&mut self, input: usize, header: bool, lines: usize, mut found: impl FnMut(usize)) {
-        let first = self.again.take(input, header, lines);
+        let first = self.second.take(input, header, lines);
         while let Some(ordinal) = self.next.filter(|ordinal| *ordinal < first + lines as u64) {
             found((ordinal - first) as usize);
             self.next = self.candidate_documents.ordinals.next(ordinal + 1);
@@ -101,6 +105,6 @@ impl GramCollector {
 
     /// Returns the documents with their sets, if the lines were the same again.
     pub fn end(self) -> Result<CandidateDocuments, Error> {
-        if self.again.is_done() { Ok(self.candidate_documents) } else { Err(changed()) }
+        if self.second.is_done() { Ok(self.candidate_documents) } else { Err(changed()) }
     }
 }

@@ -14,7 +14,7 @@ use std::mem;
 const IN_MEMORY: usize = 1 << 24;
 
 /// The maximum number of documents of a bucket that another document is compared with.
-const MOST: usize = 1 << 13;
+const MAX_COMPARED: usize = 1 << 13;
 
 /// No slot.
 const NONE: u32 = u32::MAX;
@@ -24,7 +24,7 @@ struct Pairs {
     reader: SetReader,
     threshold: f64,
     /// The maximum number of documents of a bucket that another document is compared with.
-    most: usize,
+    max_compared: usize,
     /// A union-find forest: for each document a connected one that is not after it, or itself if it is the first.
     firsts: Vec<u32>,
     /// Documents with the same set as an earlier one, which is in all of their buckets.
@@ -59,12 +59,12 @@ struct ConnectedPart {
 }
 
 impl Pairs {
-    fn new(reader: SetReader, threshold: f64, most: usize) -> Self {
+    fn new(reader: SetReader, threshold: f64, max_compared: usize) -> Self {
         let count = reader.sets.sizes.len();
         Self {
             reader,
             threshold,
-            most,
+            max_compared,
             firsts: (0..count as u32).collect(),
             copies: vec![false; count],
             slots: Vec::new(),
@@ -119,7 +119,7 @@ impl Pairs {
                 self.left_out += missed;
             }
             parts.push(own);
-            if self.slots.len() - self.free.len() > self.most {
+            if self.slots.len() - self.free.len() > self.max_compared {
                 self.drop_head(&mut parts[0]);
                 parts[0].left_out += 1;
                 if parts[0].head == NONE {
@@ -158,8 +158,8 @@ impl Pairs {
                 }
                 self.free.push(at);
             } else {
-                let apart = self.apart(slot, at)?;
-                if index((all - apart) / 2) >= self.threshold {
+                let differing_bits = self.differing_bits(slot, at)?;
+                if index((all - differing_bits) / 2) >= self.threshold {
                     let similarity = self.reader.similarity(document, other.document)?;
                     if similarity >= self.threshold {
                         self.copies[document as usize] = similarity == 1.0;
@@ -175,7 +175,7 @@ impl Pairs {
     }
 
     /// Returns a lower bound of the number of grams that are in only one of the sets of a document and an earlier one.
-    fn apart(&mut self, slot: u32, other: u32) -> io::Result<u64> {
+    fn differing_bits(&mut self, slot: u32, other: u32) -> io::Result<u64> {
         for (slot, is_other) in [(slot, false), (other, true)] {
             let ClusterSlot { document, has_sketch, .. } = &mut self.slots[slot as usize];
             if !mem::replace(has_sketch, true) {
@@ -183,7 +183,7 @@ impl Pairs {
                 self.sketches.put(slot as usize, grams);
             }
         }
-        Ok(self.sketches.apart(slot as usize, other as usize))
+        Ok(self.sketches.differing_bits(slot as usize, other as usize))
     }
 
     /// Puts a document into a slot.
@@ -223,16 +223,16 @@ pub struct Clusters {
 
 impl Clusters {
     /// Connects all pairs of documents that share a band and whose Jaccard index is at least the threshold. Pairs of documents that
-    /// share the band with more than [`MOST`] others may be skipped.
+    /// share the band with more than [`MAX_COMPARED`] others may be skipped.
     pub fn verified(candidate_documents: CandidateDocuments, threshold: f64) -> Result<Self, Error> {
-        Self::verified_within(candidate_documents, threshold, IN_MEMORY, MOST)
+        Self::verified_within(candidate_documents, threshold, IN_MEMORY, MAX_COMPARED)
     }
 
     pub(super) fn verified_within(
         candidate_documents: CandidateDocuments,
         threshold: f64,
         in_memory: usize,
-        most: usize,
+        max_compared: usize,
     ) -> Result<Self, Error> {
         let CandidateDocuments { ordinals, known, mut buckets, sets, .. } = candidate_documents;
         let count = ordinals.count as u32;
@@ -240,16 +240,16 @@ impl Clusters {
             return Err(ordinals::changed());
         }
         let reader = SetReader::new(sets, in_memory).map_err(Error::groups)?;
-        let mut pairs = Pairs::new(reader, threshold, most);
+        let mut pairs = Pairs::new(reader, threshold, max_compared);
         let mut bucket = Vec::new();
         let phase = Phase::new("comparing", buckets.count(), false);
-        for at in phase.of(buckets.read().map_err(Error::groups)?) {
-            let at = at.map_err(Error::groups)?;
-            if at & 1 > 0 {
+        for packed in phase.count(buckets.read().map_err(Error::groups)?) {
+            let packed = packed.map_err(Error::groups)?;
+            if packed & 1 > 0 {
                 pairs.connect(&mut bucket).map_err(Error::groups)?;
                 bucket.clear();
             }
-            bucket.extend(ordinals.index(at >> 1).map(|document| document as u32));
+            bucket.extend(ordinals.index(packed >> 1).map(|document| document as u32));
         }
         pairs.connect(&mut bucket).map_err(Error::groups)?;
         let mut known_clusters = RankedBitmap::default();
@@ -273,7 +273,7 @@ impl Clusters {
         let left_out = self.left_out;
         (left_out > 0).then(|| {
             format!(
-                "up to {left_out} pairs of documents were not compared, because more than {MOST} dissimilar documents share a \
+                "up to {left_out} pairs of documents were not compared, because more than {MAX_COMPARED} dissimilar documents share a \
                  key: similar documents may both be kept; give a larger --ngram, or remove duplicates from parts of the inputs \
                  first"
             )

@@ -34,7 +34,7 @@ impl Sketches {
     }
 
     /// Returns a lower bound of the number of grams in only one of two sets.
-    pub fn apart(&self, number: usize, other: usize) -> u64 {
+    pub fn differing_bits(&self, number: usize, other: usize) -> u64 {
         let [a, b] = [number, other].map(|number| &self.words[number * self.each..][..self.each]);
         a.iter().zip(b).map(|(a, b)| u64::from((a ^ b).count_ones())).sum()
     }
@@ -59,7 +59,7 @@ mod tests {
                 });
             }
             let all = sets[0].symmetric_difference(&sets[1]).count() as u64;
-            let reported = sketches.apart(1, 3);
+            let reported = sketches.differing_bits(1, 3);
             prop_assert!(reported <= all && (all - reported).is_multiple_of(2));
             // With 512 cells, each gram has a cell of its own.
             prop_assert!(grams < 200 || reported == all);

@@ -73,7 +73,7 @@ impl Lines {
         let per = new_bands.len() / self.found.len().max(1);
         for line in 0..self.passed {
             match skipped.next_if(|(skip, _)| *skip == line) {
-                Some((_, why)) => records.add_aside(why.code(on_error))?,
+                Some((_, why)) => records.add_skipped(why.code(on_error))?,
                 None => {
                     let (score, id) = (self.values.score(key), self.values.id(key));
                     records.add(self.keys.fingerprints[key], self.found[key], score, id)?;
@@ -85,7 +85,7 @@ impl Lines {
                 }
             }
         }
-        records.settle()
+        records.insert_pending()
     }
 
     /// Marks the lines of input number `input` by the decisions about them. Lines that are kept without a key get the mark `kept`.
@@ -101,14 +101,14 @@ impl Lines {
         let (is_rows, count) = (self.is_rows(), self.count());
         let Self { marks, times, keys: Keys { skipped, .. }, chunk, documents, .. } = self;
         marks.clear();
-        marks.resize(count, Some(occurrences.takes(1)));
+        marks.resize(count, Some(occurrences.selects(1)));
         times.clear();
         if decisions.print.counted {
             times.resize(count, 1);
         }
         decisions.take(input, header, count, |line, verdict| match verdict {
             LineVerdict::Kept { count } => {
-                marks[line] = Some(occurrences.takes(count));
+                marks[line] = Some(occurrences.selects(count));
                 times.get_mut(line).into_iter().for_each(|times| *times = count);
             }
             LineVerdict::Removed { .. } => {

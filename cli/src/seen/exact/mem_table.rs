@@ -26,7 +26,7 @@ impl MemTable {
     }
 
     /// Prefetches the slots of these fingerprints, so that their cache misses overlap.
-    pub fn touch(&self, fingerprints: &[u128]) {
+    pub fn prefetch(&self, fingerprints: &[u128]) {
         black_box(fingerprints.iter().fold(0, |sum, &fingerprint| sum ^ self.slots[self.start(fingerprint)]));
     }
 

@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 const MERGED_PER_LOOKUP: u64 = 16;
 
 /// The number of fingerprints whose slots are fetched from memory at once.
-const AHEAD: usize = 64;
+const PREFETCH_DISTANCE: usize = 64;
 
 /// Changes the seed of the first hash to the seed of the second.
 const SECOND: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -83,8 +83,8 @@ impl Exact {
     pub fn correct(&mut self, fingerprints: &[u128], new: &mut [bool]) -> io::Result<usize> {
         let mut candidates = Vec::new();
         for (line, (&fingerprint, &new)) in fingerprints.iter().zip(&*new).enumerate() {
-            if line % AHEAD == 0 {
-                self.mem_table.touch(&fingerprints[line..fingerprints.len().min(line + AHEAD)]);
+            if line % PREFETCH_DISTANCE == 0 {
+                self.mem_table.prefetch(&fingerprints[line..fingerprints.len().min(line + PREFETCH_DISTANCE)]);
             }
             // 0 marks free slots. Treating it as 1 is as harmless as any other collision.
             let fingerprint = fingerprint.max(1);
@@ -117,8 +117,8 @@ impl Exact {
     pub fn confirm(&self, fingerprints: &[u128], found: &mut [bool]) -> io::Result<()> {
         let mut candidates = Vec::new();
         for (line, (&fingerprint, &found)) in fingerprints.iter().zip(&*found).enumerate() {
-            if line % AHEAD == 0 {
-                self.mem_table.touch(&fingerprints[line..fingerprints.len().min(line + AHEAD)]);
+            if line % PREFETCH_DISTANCE == 0 {
+                self.mem_table.prefetch(&fingerprints[line..fingerprints.len().min(line + PREFETCH_DISTANCE)]);
             }
             let fingerprint = fingerprint.max(1);
             if found && !self.mem_table.contains(fingerprint) {
@@ -141,13 +141,13 @@ impl Exact {
     }
 
     /// True if lookups in many runs have cost about as much as a merge of all.
-    pub fn is_untidy(&self) -> bool {
+    pub fn needs_compaction(&self) -> bool {
         self.extra_page_reads.load(Relaxed) * MERGED_PER_LOOKUP > self.runs.iter().map(SortedRun::entries).sum()
     }
 
     /// Merges all runs if that pays.
     pub fn compact(&mut self) -> io::Result<()> {
-        if self.is_untidy() {
+        if self.needs_compaction() {
             self.merge(0)?;
             *self.extra_page_reads.get_mut() = 0;
         }
@@ -265,7 +265,7 @@ mod tests {
                 exact.confirm(&fingerprints(asked.iter().map(|(key, _)| *key)), &mut found).unwrap();
                 prop_assert!(asked.iter().zip(&found).all(|((key, _), found)| known.contains(key) == *found));
                 exact.compact().unwrap();
-                prop_assert!(!exact.is_untidy());
+                prop_assert!(!exact.needs_compaction());
             }
             prop_assert_eq!(exact.disk_bytes(), bytes);
         }

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::figures::{readable, readable_size};
 use crate::input::estimate::{self, SampleUnit};
 use crate::input::inputs::Input;
-use crate::messages::tell;
+use crate::messages::print_message;
 use crate::options::{BuildOptions, GrowthOptions, ReadOptions, SharedWriteOptions, SizeOptions, WhenFull};
 use crate::seen::local_set::LocalSet;
 use crate::seen::remote_set::{Address, RemoteSet};
@@ -95,12 +95,12 @@ impl NewSet<'_> {
         let keys =
             if asked { estimate::estimate_inputs(inputs, reading.end(), sampled, go_on)? } else { Err(String::new()) };
         let choice = choose(size, growth, keep, keys)?;
-        let (keys, fpr) = choice.begins_for();
+        let (keys, fpr) = choice.start_size();
         let (set, limit) = choice.build(size.seed(), self.key_name)?;
         if growth.memory.is_some() && !self.quiet {
             let (size, rate) = (readable_size(set.memory_bytes()), readable(fpr));
             let more = if limit.is_none() { "; more take more memory" } else { "" };
-            tell(&format!(
+            print_message(&format!(
                 "a filter of {size}: up to {keys} distinct {} at a false-positive rate of {rate}{more}",
                 self.keys
             ));
@@ -214,7 +214,7 @@ fn for_keys(
 
 impl SizePlan {
     /// Returns the keys that its first filter is for, and the rate of the whole.
-    pub fn begins_for(&self) -> (u64, f64) {
+    pub fn start_size(&self) -> (u64, f64) {
         match self {
             Self::Sized { limit, .. } => (limit.keys, limit.fpr),
             Self::Estimated { keys, fpr, .. } => (*keys, *fpr),

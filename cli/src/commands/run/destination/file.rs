@@ -102,7 +102,7 @@ impl Plan {
             |path: &&PathBuf| !is_standard(path) && NamedFile::from_path(path).identity() == output.identity();
         let named = self.reading.files.iter().filter(|_| output.is_regular()).find(is_output);
         // Only if the output keeps a copy of each line, unchanged.
-        let PrintOptions { wanted, before, total, .. } = self.print;
+        let PrintOptions { selected_mark: wanted, before, total, .. } = self.print;
         let all = wanted && before == Prefix::Nothing && !total;
         let occurrences = self.group_request.as_ref().map(GroupRequest::occurrences);
         let all = all && occurrences.is_none_or(|occurrences| matches!(occurrences, Occurrences::All));

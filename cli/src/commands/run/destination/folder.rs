@@ -29,8 +29,8 @@ impl Plan {
                 return Err(files::not_regular(&files::name(manifest)));
             }
             input_kinds::check_name_of_manifest(manifest)?;
-            let real = files::real(manifest);
-            if let Some(same) = own.iter().find(|own| files::real(own) == real) {
+            let real = files::resolve_existing(manifest);
+            if let Some(same) = own.iter().find(|own| files::resolve_existing(own) == real) {
                 return Err(files::overwrites(&files::name(manifest), &files::name(same)));
             }
             own.push(manifest.to_owned());

@@ -31,11 +31,11 @@ impl Plan {
                     first.origin.name()
                 )));
             }
-            let anew = annotates
+            let always_rewrite = annotates
                 || output.compress.is_some()
                 || self.print.eol.is_some()
                 || input.is_table && output.column_filter;
-            sinks.push(Sink::in_place(shard, replaced, anew));
+            sinks.push(Sink::in_place(shard, replaced, always_rewrite));
         }
         let reports = self.report_targets(inputs, &[])?;
         let (seen, stats, records) = self.seen(inputs, set)?;
