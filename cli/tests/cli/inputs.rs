@@ -341,7 +341,7 @@ fn a_line_that_is_larger_than_the_memory_is_told() {
         assert_eq!(output.status.code(), Some(1));
         assert!(output.stdout.len() > 30 << 20 && output.stdout.ends_with(b"\0\nc\n"), "{}", output.stdout.len());
     }
-    let message = failed(&run_within(&bench, LIMIT, "build -n 100 -o f first long"));
+    let message = failed(&run_within(&bench, LIMIT, "build -n 100 -j 2 -o f first long"));
     tells(&message, &["cannot read \"long\" after line 0: ", why[0], why[1]]);
     assert!(!bench.path("f").exists());
 }

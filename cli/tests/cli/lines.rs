@@ -190,7 +190,7 @@ proptest! {
         let contents: Vec<&[u8]> = contents.iter().map(Vec::as_slice).collect();
         let (bench, names) = files(&contents);
         for threads in ["1", "2", "8"] {
-            let output = bench.run(&format!("dedup -q -j {threads} --chunk-size {chunk_size} {names}"));
+            let output = bench.run(&format!("dedup -q -p 1e-12 -j {threads} --chunk-size {chunk_size} {names}"));
             prop_assert_eq!(clean(output), model(&contents));
         }
     }

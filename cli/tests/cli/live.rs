@@ -61,6 +61,21 @@ impl Live {
         signal(&self.child, name);
     }
 
+    /// Stops the command as soon as something happened, or it ended. The shell that does so is there before, for the moment would be
+    /// over before one began.
+    #[track_caller]
+    pub fn stop_when(&mut self, happened: impl Fn() -> bool) {
+        let script = format!("read line; kill -s STOP {}", self.child.id());
+        let mut shell = Command::new("sh").args(["-c", &script]).stdin(Stdio::piped()).spawn().unwrap();
+        let start = Instant::now();
+        while !happened() && self.child.try_wait().unwrap().is_none() {
+            assert!(start.elapsed() < PATIENCE, "it does not happen");
+            thread::yield_now();
+        }
+        drop(shell.stdin.take());
+        shell.wait().unwrap();
+    }
+
     /// Waits until all of its threads are asleep, and stay so without having had any time of a core.
     #[cfg(target_os = "linux")]
     #[track_caller]

@@ -129,7 +129,7 @@ fn case() -> impl Strategy<Value = Case> {
         "--memory 1M",
         "--exact -p 0.3 -n 10 -j 3 --chunk-size 7",
         "--exact --when-full grow -p 0.3 -n 1",
-        "-j 4 --chunk-size 2",
+        "-p 1e-9 -j 4 --chunk-size 2",
     ]);
     let folds = (maybe("--trim"), maybe("--ignore-case"), maybe("-z"), maybe("--crlf"), maybe("--skip-blank"));
     let shape = (prop::collection::vec(0..5usize, 1..4), any::<bool>(), any::<bool>(), any::<bool>());

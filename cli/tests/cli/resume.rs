@@ -728,7 +728,8 @@ fn a_checkpoint_that_no_run_can_reach_is_refused() {
         ("lines", at("offset") + 1, at("offset")),
         ("input", 2, 1),
     ] {
-        let damaged = line.replace(&format!("\"{name}\":{}", at(name)), &format!("\"{name}\":{value}"));
+        // With what follows it, for the other checkpoint may have a number that begins like this one.
+        let damaged = line.replace(&format!("\"{name}\":{},", at(name)), &format!("\"{name}\":{value},"));
         fs::write(job.path(CHECKPOINTS), sealed(&damaged)).unwrap();
         let message = job.refused(&mut job.command(&["--resume"]));
         tells(&message, &["checkpoints in \"state.resume\"", &format!("is {value}, but can be {most} at most")]);
@@ -741,7 +742,7 @@ fn a_checkpoint_that_no_run_can_reach_is_refused() {
     let (job, _) = crashed(gzipped());
     let file = fs::read_to_string(job.path(CHECKPOINTS)).unwrap();
     let offset = job.checkpoint()["offset"].to_string();
-    let far = file.lines().next().unwrap().replace(&format!("\"offset\":{offset}"), "\"offset\":1000000000000000");
+    let far = file.lines().next().unwrap().replace(&format!("\"offset\":{offset},"), "\"offset\":1000000000000000,");
     fs::write(job.path(CHECKPOINTS), sealed(&far)).unwrap();
     let message = refused(job.command(&["--resume"]).output().unwrap());
     tells(&message, &["cannot read \"in\"", "the checkpoint is at byte 1000000000000000"]);

@@ -2,7 +2,7 @@
 
 use crate::common::{Bench, clean, fed, numbers, refused, tells, text};
 use crate::corpus::gunzip;
-use crate::live::{Live, wait_for};
+use crate::live::Live;
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::process::{Output, Stdio};
@@ -144,10 +144,10 @@ fn a_state_has_its_own_seed() {
     tells(&bench.refused("dedup --seed 8 --state s b"), &["seed is 7", " 8"]);
 }
 
-/// A run that has begun and waits for its input.
+/// A run that waits for its input. It has read more than a pipe holds, so its locks are taken by then.
 fn running(bench: &Bench, line: &str) -> Live {
     let mut live = Live::new(bench.command(line));
-    live.say(b"first\n");
+    live.say(&b"first\n".repeat(1 << 15));
     live
 }
 
@@ -159,7 +159,6 @@ fn one_run_at_a_time_writes_to_a_filter() {
     symlink("f", bench.path("link")).unwrap();
     for (line, file) in [("dedup --state s -", "s"), ("build --append -o f -", "f"), ("build -n 10 -o link -", "f")] {
         let live = running(&bench, line);
-        wait_for(|| bench.path(&format!("{file}.lock")).exists());
         for other in ["dedup --state", "build --append -o", "merge f -o"] {
             // The target of a merge is not one of its inputs.
             if (other, file) != ("merge f -o", "f") {
@@ -226,7 +225,6 @@ fn a_run_that_waits_comes_after_the_other() {
 fn one_run_at_a_time_writes_to_an_output() {
     let bench = Bench::new(&[("a", b"a\n")]);
     let mut live = running(&bench, "dedup -o o -");
-    wait_for(|| bench.path("o").exists() && bench.run("dedup -o o a").status.code() == Some(2));
     tells(&bench.refused("dedup -o o a"), &["\"o\"", "another run is writing to it"]);
     tells(&bench.refused("dedup -o p --dupes o a"), &["\"o\"", "another run is writing to it"]);
     live.say(b"second\n");
