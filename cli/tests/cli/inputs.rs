@@ -301,10 +301,13 @@ fn a_broken_input_before_a_checkpoint_counts_when_the_run_is_resumed() {
     }
 }
 
-/// A gzip file that begins with these bytes, and goes on with 200 MiB of one byte.
+/// A gzip file that begins with these bytes, and goes on with 100 MiB of one byte.
 fn endless(start: &[u8], byte: u8) -> Vec<u8> {
-    [gzip(start), gzip(&vec![byte; 20 << 20]).repeat(10)].concat()
+    [gzip(start), gzip(&vec![byte; 5 << 20]).repeat(20)].concat()
 }
+
+/// In KiB: for the command, and most of an endless line.
+const LIMIT: u32 = 100_000;
 
 /// Runs with a limit on memory, in KiB. All threads share one arena of the C library, for the addresses that it reserves for another
 /// one count as well.
@@ -315,7 +318,6 @@ fn run_within(bench: &Bench, kibibytes: u32, line: &str) -> Output {
 
 #[test]
 fn a_line_that_is_larger_than_the_memory_is_told() {
-    const LIMIT: u32 = 200_000;
     let bench = Bench::new(&[("first", b"a\nb\na\n"), ("long", &endless(b"", 0)), ("last", b"c\n")]);
     let why = ["the next line has more than ", " bytes, and there is no memory for more"];
     for options in ["-n 100 -j 2", "-j 1", "-j 2 --field 1"] {
@@ -353,7 +355,7 @@ fn a_quote_that_is_never_closed_takes_no_more_than_the_memory() {
     let why = "cannot read \"open\" after line 2: the next line has more than ";
     let run = |on_error: &str| {
         let line = format!("dedup -n 100 -j 2 --csv -f 2 --on-error {on_error} open last");
-        run_within(&bench, 200_000, &line)
+        run_within(&bench, LIMIT, &line)
     };
     let output = run("fail");
     assert_eq!(text(&output.stdout), "a,\"b\n\"\n");
@@ -369,8 +371,8 @@ fn a_quote_that_is_never_closed_takes_no_more_than_the_memory() {
 #[test]
 fn a_line_that_is_left_out_gives_its_memory_back() {
     let bench = Bench::new(&[("last", b"c\n")]);
-    File::create(bench.path("long")).unwrap().set_len(400 << 20).unwrap();
-    for kibibytes in (100_000..200_000).step_by(20_000) {
+    File::create(bench.path("long")).unwrap().set_len(200 << 20).unwrap();
+    for kibibytes in (60_000..LIMIT).step_by(8_000) {
         let output = run_within(&bench, kibibytes, "dedup -j 1 -n 100 --on-error skip long last");
         let said = text(&output.stderr);
         assert_eq!(
@@ -385,20 +387,20 @@ fn a_line_that_is_left_out_gives_its_memory_back() {
 fn a_key_that_is_larger_than_the_memory_is_told() {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(b"{\"a\":\"b\"}\n{\"a\":\"\\n").unwrap();
-    io::copy(&mut io::repeat(b'A').take(130 << 20), &mut encoder).unwrap();
+    io::copy(&mut io::repeat(b'A').take(50 << 20), &mut encoder).unwrap();
     encoder.write_all(b"\"}\n{\"a\":\"c\"}\n").unwrap();
     let bench = Bench::new(&[("long", &encoder.finish().unwrap())]);
     for options in ["--ignore-case", "--json-pointer /a", "--json-pointer /a --normalize url"] {
         let run = |on_error: &str| {
             let line = format!("dedup -j 1 -n 100 {options} --on-error {on_error} long");
-            run_within(&bench, 450_000, &line)
+            run_within(&bench, 190_000, &line)
         };
         if !options.contains("url") {
             let output = run("fail");
             assert_eq!(text(&output.stdout), "{\"a\":\"b\"}\n", "{options}");
             tells(
                 &failed(&output),
-                &["no key in \"long\", line 2: ", "there is no memory for the key of a line of 136314890 bytes"],
+                &["no key in \"long\", line 2: ", "there is no memory for the key of a line of 52428810 bytes"],
             );
             let output = run("skip");
             assert_eq!(
@@ -414,12 +416,12 @@ fn a_key_that_is_larger_than_the_memory_is_told() {
 fn a_filter_that_is_larger_than_the_memory_is_told() {
     let bench = Bench::new(&[("a", b"a\n")]);
     for line in ["dedup -n 100000000 a", "dedup --memory 5G a", "build -n 100000000 -o f a"] {
-        let message = failed(&run_within(&bench, 300_000, line));
+        let message = failed(&run_within(&bench, LIMIT, line));
         tells(&message, &[" bytes of memory for the filter", "-p", "-n", "--memory"]);
     }
-    bench.clean("build --no-shrink -n 100000000 -o f a");
+    bench.clean("build --no-shrink -n 25000000 -o f a");
     for line in ["dedup --state f a", "check -s f a", "build --append -o f a", "info f"] {
-        let message = failed(&run_within(&bench, 300_000, line));
+        let message = failed(&run_within(&bench, LIMIT, line));
         tells(&message, &["cannot load the filter \"f\": ", "memory"]);
     }
 }
@@ -427,7 +429,9 @@ fn a_filter_that_is_larger_than_the_memory_is_told() {
 /// A sample of each tells how large the filter is to be.
 #[test]
 fn the_lines_of_compressed_inputs_are_estimated() {
-    let input = large();
+    // More than the samples have.
+    let mut input = large();
+    input.truncate(4 << 20);
     let lines = count(&input) as f64;
     let many: Vec<(String, Vec<u8>)> =
         (0..200).map(|i| (format!("m{i:03}.gz"), gzip(&numbers(50 * i..50 * i + 50)))).collect();

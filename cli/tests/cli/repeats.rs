@@ -412,7 +412,7 @@ fn an_input_that_changes_is_an_error() {
         let child = bench.command(&format!("dedup {options} -j 1 a pipe")).spawn().unwrap();
         let mut writer = File::options().write(true).open(pipe).unwrap();
         // More than a pipe holds, so that the file before it is read by then.
-        writer.write_all(&b"p\n".repeat(1 << 20)).unwrap();
+        writer.write_all(&b"p\n".repeat(1 << 17)).unwrap();
         bench.write("a", change.as_bytes());
         drop(writer);
         let output = child.wait_with_output().unwrap();
@@ -438,7 +438,7 @@ fn a_signal_prints_nothing_and_leaves_no_file() {
         command.env("TMPDIR", bench.path("tmp")).current_dir(bench.0.path());
         let mut live = Live::new(command);
         // So many that whoever takes them in is awake.
-        live.say(&b"many\n".repeat(1 << 18));
+        live.say(&b"many\n".repeat(1 << 16));
         live.signal(signal);
         assert_eq!(live.end(), (code, vec![], String::new()));
         assert_eq!(bench.read("out"), b"");

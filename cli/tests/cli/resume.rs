@@ -215,9 +215,9 @@ fn other_options_are_not_resumed() {
         job.refused(&mut bloomline_like(&command, |argument| if argument == from { to } else { argument }))
     };
     let size = |options: &str| job.bench.json(&format!("plan --json {options}"))[0]["memory_bytes"].to_string();
-    let [had, more] = ["-n 60000 -p 1e-9", "-n 70000 -p 1e-9"].map(size);
+    let [had, more] = ["-n 30000 -p 1e-9", "-n 40000 -p 1e-9"].map(size);
     tells(&swap("1e-9", "1e-3"), &["\"state\"", "rate of 0.000000001", " 0.001"]);
-    tells(&swap("60000", "70000"), &["\"state\"", "-n", &more, &had]);
+    tells(&swap("30000", "40000"), &["\"state\"", "-n", &more, &had]);
     tells(&swap("out.txt", "other.txt"), &["cannot resume", "the outputs ", "/out.txt\", not ", "/other.txt\""]);
     assert!(!job.path("other.txt").exists());
     job.complete(true);
@@ -337,7 +337,7 @@ fn without_the_state_its_checkpoints_count_for_nothing() {
 fn only_a_run_from_files_to_files_is_resumed() {
     let (job, expected) = crashed(plain());
     let dedup = |arguments: &[&str]| {
-        let mut command = job.bench.command("dedup -n 60000 -p 1e-9 --state state --resume");
+        let mut command = job.bench.command("dedup -n 30000 -p 1e-9 --state state --resume");
         command.args(arguments);
         command
     };
@@ -460,7 +460,7 @@ fn a_state_is_shrunk_at_the_end_alone() {
     let (job, expected) = crashed(shrunk());
     let size = |name: &str| blocks(&fs::read(job.path(name)).unwrap()).len();
     let planned = size(STATE);
-    assert_eq!(job.bench.json("plan --json -n 250000 -p 1e-6")[0]["memory_bytes"], planned);
+    assert_eq!(job.bench.json("plan --json -n 100000 -p 1e-6")[0]["memory_bytes"], planned);
     let (state, left) = (fs::read(job.path(STATE)).unwrap(), fs::read(job.path(CHECKPOINTS)).unwrap());
     let checkpoint = job.checkpoint();
     job.complete(true);
@@ -483,13 +483,13 @@ fn a_state_is_shrunk_at_the_end_alone() {
 
     // A run that failed may go on, so its state has the planned size.
     let bench = Bench::new(&[("a", b"1\ta\nno tab\n")]);
-    bench.refused("dedup -n 250000 --when-full warn --shrink --field 2 --state s -o o a");
+    bench.refused("dedup -n 100000 --when-full warn --shrink --field 2 --state s -o o a");
     assert_eq!(blocks(&bench.read("s")).len(), planned);
     // A smaller state of another run is not resumed.
     bench.write("b", b"1\tb\n1\tc\n");
-    bench.clean("dedup -n 250000 --when-full warn --shrink --field 2 --state t -o p b");
+    bench.clean("dedup -n 100000 --when-full warn --shrink --field 2 --state t -o p b");
     fs::copy(bench.path("t"), bench.path("s")).unwrap();
-    let line = "dedup -n 250000 --shrink --field 2 --on-error skip --state s -o o --resume a";
+    let line = "dedup -n 100000 --shrink --field 2 --on-error skip --state s -o o --resume a";
     tells(&bench.refused(line), &["cannot resume", "the state was changed by another run"]);
 }
 
@@ -683,14 +683,14 @@ fn figures_say_whether_a_run_was_resumed() {
     let (job, whole) = crashed(plain());
     let output = job.command(&["--resume", "--stats=json"]).output().unwrap();
     let figures = stats(&output);
-    assert!(figures["resumed"] == true && number(&figures, "lines") < 60_000.0, "{figures}");
+    assert!(figures["resumed"] == true && number(&figures, "lines") < 30_000.0, "{figures}");
     crash(&job, &whole);
     let output = job.command(&["--resume", "--stats"]).output().unwrap();
     tells(&text(&output.stderr), &["resumed ", "since the checkpoint"]);
     // One that began has none.
     job.clear();
     let output = job.command(&["--resume", "--stats=json"]).output().unwrap();
-    assert!(stats(&output).get("resumed").is_none() && number(&stats(&output), "lines") == 60_000.0);
+    assert!(stats(&output).get("resumed").is_none() && number(&stats(&output), "lines") == 30_000.0);
 }
 
 /// Files that stay are of runs that were cut off. So the same command runs every day, and may be tried again.

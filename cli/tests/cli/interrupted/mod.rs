@@ -226,7 +226,7 @@ tests! {
 
 /// Runs that are not resumed, each with an output of its own: no line is in none of them.
 fn check_again(tries: u32) {
-    let input = ended(&lines(20, 40_000), b'\n');
+    let input = ended(&lines(20, 20_000), b'\n');
     let distinct: HashSet<&[u8]> = input.split_inclusive(|&byte| byte == b'\n').collect();
     let mut random = Random(0x000B_1006);
     for try_ in 0..tries {
@@ -246,7 +246,7 @@ fn check_again(tries: u32) {
                     _ => command.stdin(File::open(bench.path("in")).unwrap()),
                 };
                 let bytes = || fs::metadata(bench.path(&file)).map_or(0, |file| file.len());
-                let most = random.below(120_000);
+                let most = random.below(60_000);
                 if part == 3 {
                     let output = command.output().unwrap();
                     assert!(output.status.success());
