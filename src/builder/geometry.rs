@@ -8,7 +8,7 @@ use crate::kernel::{AvailableKernel, Kernel};
 use crate::layout::info::SECTORIZED;
 use crate::layout::model::Layout;
 use crate::layout::params::{FilterParams, Geometry};
-use crate::layout::storage::{MAX_BLOCKS, Pages};
+use crate::layout::storage::MAX_BLOCKS;
 use crate::rate::fpr;
 
 impl<F> Builder<F> {
@@ -105,9 +105,9 @@ pub(crate) fn exact_params<L: Layout>(units: u64, probes: u32) -> Result<FilterP
     }
 }
 
-fn params_for<L: Layout>(Geometry { units, probes }: Geometry, seed: u64, kernel: AvailableKernel) -> FilterParams {
+fn params_for<L: Layout>(geometry: Geometry, seed: u64, kernel: AvailableKernel) -> FilterParams {
     // At most MAX_BLOCKS, which fits a usize.
-    FilterParams { blocks: L::INFO.blocks(units) as usize, units, probes, seed, kernel, pages: Pages::default() }
+    FilterParams::new(L::INFO.blocks(geometry.units) as usize, geometry, seed, kernel)
 }
 
 fn check_probes<L: Layout>(value: u32) -> Result<(), BuildError> {
@@ -157,7 +157,7 @@ mod tests {
 
     fn geometry(builder: Builder<()>) -> (usize, u32) {
         let params = builder.params::<Sectorized>().unwrap();
-        (params.blocks, params.probes)
+        (params.blocks, params.geometry.probes)
     }
 
     #[test]

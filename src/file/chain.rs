@@ -206,11 +206,11 @@ fn read_part<K: ChainKind>(
     let blocks = params.blocks as u64;
     let of_first = first.map_or(*params, |first| first.params);
     check("seed", params.seed, params.seed == of_first.seed, "that of the first part")?;
-    let same = (params.blocks, params.probes) == (of_first.blocks, of_first.probes);
+    let same = (params.blocks, params.geometry.probes) == (of_first.blocks, of_first.geometry.probes);
     check("blocks", blocks, same || !K::EQUAL_PARTS, "those of the first part, with as many probes")?;
     let after = part_header.file_bytes() - HEADER_BYTES as u64 + PART_BYTES * (header.parts - 1 - part) as u64;
     check("blocks", blocks, after <= body.want.saturating_sub(body.have), "as many as the length has room for")?;
-    let probes = params.probes;
+    let probes = params.geometry.probes;
     let part_header = stream::read_fields(body, part_header)?;
     let same = first.is_none_or(|first| first.spec == part_header.spec);
     check("fields", part_header.fields as u64, same || !K::EQUAL_PARTS, "those of the first part")?;

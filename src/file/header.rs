@@ -7,7 +7,7 @@ use crate::kernel::AvailableKernel;
 use crate::kernel::block::BLOCK_BYTES;
 use crate::key::hash::KeyHasher;
 use crate::layout::info::{ALL, LayoutInfo, SPLIT_BLOCK};
-use crate::layout::params::FilterParams;
+use crate::layout::params::{FilterParams, Geometry};
 use crate::layout::storage::MAX_BLOCKS;
 use twox_hash::XxHash3_64;
 
@@ -31,11 +31,11 @@ pub(crate) fn encode(layout: &LayoutInfo, params: &FilterParams, hasher: &KeyHas
     let mut header = [0; HEADER_BYTES];
     header[12..14].copy_from_slice(&layout.id.to_le_bytes());
     // At most 32.
-    header[14..16].copy_from_slice(&(params.probes as u16).to_le_bytes());
+    header[14..16].copy_from_slice(&(params.geometry.probes as u16).to_le_bytes());
     header[16..24].copy_from_slice(&(params.blocks as u64).to_le_bytes());
     header[24..32].copy_from_slice(&params.seed.to_le_bytes());
     header[32..40].copy_from_slice(&hasher.golden().to_le_bytes());
-    let units = if layout.has_units { params.units } else { 0 };
+    let units = if layout.has_units { params.geometry.units } else { 0 };
     header[40..48].copy_from_slice(&units.to_le_bytes());
     // At most MAX_FIELD_BYTES.
     header[48..52].copy_from_slice(&(fields.len() as u32).to_le_bytes());
@@ -135,7 +135,7 @@ pub(crate) fn decode(layout_info: &'static LayoutInfo, header: &[u8]) -> Result<
     let units = if layout_info.has_units { units } else { blocks };
     let blocks = usize::try_from(blocks).ok().filter(|&blocks| blocks <= MAX_BLOCKS);
     let blocks = blocks.ok_or(FileErrorKind::OutOfMemory { bytes })?;
-    let params = FilterParams { units, ..FilterParams::new(blocks, probes, seed, AvailableKernel::detect()) };
+    let params = FilterParams::new(blocks, Geometry { units, probes }, seed, AvailableKernel::detect());
     Ok(FilterHeader { params, hasher, spec: FilterSpec::default(), fields: fields as usize })
 }
 
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn another_hash_is_reported() {
-        let params = FilterParams::new(1, 8, 1, AvailableKernel::detect());
+        let params = FilterParams::new(1, Geometry { units: 1, probes: 8 }, 1, AvailableKernel::detect());
         assert!(decode(&SECTORIZED, &encode(&SECTORIZED, &params, &KeyHasher::new(1), &FilterSpec::default())).is_ok());
         // A build with another hash, as seen from here.
         let header = encode(&SECTORIZED, &params, &KeyHasher::new(2), &FilterSpec::default());

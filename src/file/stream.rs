@@ -136,7 +136,7 @@ pub(crate) fn read(
     let (header, have) = read_header(layout, &mut reader, length)?;
     let mut body = BodyReader { reader, have, want: header.file_bytes() };
     let decoded = read_body(&mut body, header, length.is_some())?;
-    let units = decoded.params.units;
+    let units = decoded.params.geometry.units;
     let is_valid = ends_with_units(layout, units, &decoded.blocks);
     check("units", units, is_valid, "as many as reach to the last bit that is set")?;
     Ok(decoded)

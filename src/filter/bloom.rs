@@ -155,7 +155,7 @@ impl Builder<BloomFilter> {
     /// # Ok::<(), bloomline::BuildError>(())
     /// ```
     pub fn plan(&self) -> Result<Plan, BuildError> {
-        let FilterParams { blocks, probes, .. } = self.params::<Sectorized>()?;
-        Ok(Plan { blocks, probes })
+        let FilterParams { blocks, geometry, .. } = self.params::<Sectorized>()?;
+        Ok(Plan { blocks, probes: geometry.probes })
     }
 }

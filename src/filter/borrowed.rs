@@ -185,8 +185,8 @@ impl<'a> BorrowedBloomFilter<'a> {
     /// ```
     pub fn saved_keys(&self) -> f64 {
         let params = self.filter.0.params;
-        let filled = params.geometry().fraction(&SECTORIZED, self.trailer.ones);
-        fpr::estimate_keys(filled, fpr::bit_probability(params.units, params.probes))
+        let filled = params.geometry.fraction(&SECTORIZED, self.trailer.ones);
+        fpr::estimate_keys(filled, fpr::bit_probability(params.geometry.units, params.geometry.probes))
     }
 
     /// The path that was given to [`BloomFilter::map`], so that another process can map the file as well. `None` for other

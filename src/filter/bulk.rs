@@ -218,7 +218,7 @@ impl KeyOp for InsertInRange {
     type Target<'a> = (&'a FilterParams, usize, &'a mut [Block]);
 
     fn probes((params, ..): &Self::Target<'_>) -> u32 {
-        params.probes
+        params.geometry.probes
     }
 
     #[inline(always)]

@@ -51,7 +51,7 @@ impl BloomFilter {
     pub fn fold_to(&mut self, false_positive_rate: f64) -> u32 {
         let fits = |levels: &u32| {
             let words = storage::folded(self.0.words(), *levels);
-            set_bits::current_fpr(words, self.0.params.probes) <= false_positive_rate
+            set_bits::current_fpr(words, self.0.params.geometry.probes) <= false_positive_rate
         };
         // The rate rises with every fold.
         let candidates: Vec<u32> = (1..=self.block_count().trailing_zeros()).collect();

@@ -28,7 +28,7 @@ pub(crate) struct RawFilter<L: LayoutOps<A>, A: Access> {
 impl<L: LayoutOps<A>, A: Access> RawFilter<L, A> {
     /// Assembles a filter from its parts.
     pub(crate) fn new(params: FilterParams, hasher: KeyHasher, spec: FilterSpec, blocks: L::Store) -> Self {
-        let (kernel, probes) = (params.kernel, L::dispatch_probes(params.geometry()));
+        let (kernel, probes) = (params.kernel, L::dispatch_probes(params.geometry));
         let (query, insert) = (KernelFn::new(kernel, probes), KernelFn::new(kernel, probes));
         Self { params, hasher, spec, blocks, query, insert }
     }
@@ -60,16 +60,16 @@ impl<L: LayoutOps<A>, A: Access> RawFilter<L, A> {
 
     #[inline]
     pub(crate) fn prefetch_hash(&self, hash: u64) {
-        L::prefetch(self.params.geometry(), &self.blocks, hash);
+        L::prefetch(self.params.geometry, &self.blocks, hash);
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
         // At most the bytes of MAX_BLOCKS blocks, which fit a usize.
-        self.params.geometry().bytes(L::INFO) as usize
+        self.params.geometry.bytes(L::INFO) as usize
     }
 
     pub(crate) fn probes(&self) -> u32 {
-        self.params.probes
+        self.params.geometry.probes
     }
 
     pub(crate) fn expected_keys(&self) -> Option<u64> {
@@ -97,23 +97,23 @@ impl<L: LayoutOps<A>, A: Access> RawFilter<L, A> {
     }
 
     pub(crate) fn expected_fpr(&self, keys: u64) -> f64 {
-        L::expected_fpr(self.params.geometry(), keys)
+        L::expected_fpr(self.params.geometry, keys)
     }
 
     pub(crate) fn capacity(&self, false_positive_rate: f64) -> u64 {
-        L::capacity(self.params.geometry(), false_positive_rate)
+        L::capacity(self.params.geometry, false_positive_rate)
     }
 
     pub(crate) fn current_fpr(&self) -> f64 {
-        L::current_fpr(self.params.geometry(), self.words())
+        L::current_fpr(self.params.geometry, self.words())
     }
 
     pub(crate) fn fill_ratio(&self) -> f64 {
-        L::fill_ratio(self.params.geometry(), &self.blocks)
+        L::fill_ratio(self.params.geometry, &self.blocks)
     }
 
     pub(crate) fn estimated_keys(&self) -> f64 {
-        fpr::estimate_keys(self.fill_ratio(), L::bit_probability(self.params.geometry()))
+        fpr::estimate_keys(self.fill_ratio(), L::bit_probability(self.params.geometry))
     }
 
     pub(crate) fn populate(&mut self) {
@@ -183,7 +183,7 @@ impl<L: LayoutOps<Exclusive, Store: BlockStoreMut>> RawFilter<L, Exclusive> {
         self.params = self.params.folded(levels);
         let words = storage::folded(self.words(), levels);
         self.blocks = Blocks::from_words(self.params.blocks, self.params.pages, words).into();
-        let capacity = |rate| L::capacity(self.params.geometry(), rate);
+        let capacity = |rate| L::capacity(self.params.geometry, rate);
         self.spec.keys = self.spec.rate.map(capacity).filter(|&keys| keys > 0);
     }
 }
@@ -254,10 +254,10 @@ where
 /// Omits the seed, which may be a secret.
 impl<L: LayoutOps<A>, A: Access> fmt::Debug for RawFilter<L, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FilterParams { blocks, probes, kernel, .. } = self.params;
+        let FilterParams { blocks, geometry, kernel, .. } = self.params;
         f.debug_struct(L::NAME)
             .field("block_count", &blocks)
-            .field("probes", &probes)
+            .field("probes", &geometry.probes)
             .field("kernel", &kernel.kernel())
             .finish_non_exhaustive()
     }

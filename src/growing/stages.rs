@@ -255,7 +255,8 @@ pub(super) fn fpr_of<A: Access>(stage: &RawFilter<Sectorized, A>, keys: u64) -> 
 where
     Sectorized: LayoutOps<A>,
 {
-    fpr::rate_of_new(stage.params.units, stage.params.probes, keys)
+    let geometry = stage.params.geometry;
+    fpr::rate_of_new(geometry.units, geometry.probes, keys)
 }
 
 impl FromBuilder for Stages {

@@ -12,25 +12,12 @@ pub(crate) struct Shared(());
 pub(crate) trait Access {
     /// `&mut M` or `&M`.
     type Ref<'a, M: 'a>: Deref<Target = M>;
-
-    /// Reborrows the reference for a shorter time.
-    fn reborrow<'a, M>(reference: &'a mut Self::Ref<'_, M>) -> Self::Ref<'a, M>;
 }
 
 impl Access for Exclusive {
     type Ref<'a, M: 'a> = &'a mut M;
-
-    #[inline(always)]
-    fn reborrow<'a, M>(reference: &'a mut &mut M) -> &'a mut M {
-        reference
-    }
 }
 
 impl Access for Shared {
     type Ref<'a, M: 'a> = &'a M;
-
-    #[inline(always)]
-    fn reborrow<'a, M>(reference: &'a mut &M) -> &'a M {
-        reference
-    }
 }

@@ -35,7 +35,12 @@ pub(crate) trait LayoutOps<A: Access>: Layout {
     fn contains<I: Isa, const B: usize>(geometry: Geometry, isa: I, store: &Self::Store, hash: u64) -> bool;
 
     /// Inserts a hash, and returns true if this call made it seen.
-    fn insert<I: Isa, const B: usize>(geometry: Geometry, isa: I, store: A::Ref<'_, Self::Store>, hash: u64) -> bool;
+    fn insert<I: Isa, const B: usize>(
+        geometry: Geometry,
+        isa: I,
+        store: &mut A::Ref<'_, Self::Store>,
+        hash: u64,
+    ) -> bool;
 
     /// The fraction of bits that are set.
     fn fill_ratio(geometry: Geometry, store: &Self::Store) -> f64 {
@@ -84,17 +89,17 @@ impl<L: LayoutOps<A>, A: Access> KeyOp for Query<L, A> {
 
     #[inline(always)]
     fn probes((params, _): &Self::Target<'_>) -> u32 {
-        L::dispatch_probes(params.geometry())
+        L::dispatch_probes(params.geometry)
     }
 
     #[inline(always)]
     fn prefetch((params, store): &Self::Target<'_>, hash: u64) {
-        L::prefetch(params.geometry(), store, hash);
+        L::prefetch(params.geometry, store, hash);
     }
 
     #[inline(always)]
     fn run<I: Isa, const B: usize>(isa: I, (params, store): &mut Self::Target<'_>, hash: u64) -> bool {
-        L::contains::<I, B>(params.geometry(), isa, store, hash)
+        L::contains::<I, B>(params.geometry, isa, store, hash)
     }
 }
 
@@ -107,17 +112,17 @@ impl<L: LayoutOps<A>, A: Access> KeyOp for Insert<L, A> {
 
     #[inline(always)]
     fn probes((params, _): &Self::Target<'_>) -> u32 {
-        L::dispatch_probes(params.geometry())
+        L::dispatch_probes(params.geometry)
     }
 
     #[inline(always)]
     fn prefetch((params, store): &Self::Target<'_>, hash: u64) {
-        L::prefetch(params.geometry(), store, hash);
+        L::prefetch(params.geometry, store, hash);
     }
 
     #[inline(always)]
     fn run<I: Isa, const B: usize>(isa: I, (params, store): &mut Self::Target<'_>, hash: u64) -> bool {
-        L::insert::<I, B>(params.geometry(), isa, A::reborrow(store), hash)
+        L::insert::<I, B>(params.geometry, isa, store, hash)
     }
 }
 

@@ -25,33 +25,27 @@ impl Geometry {
     }
 }
 
-/// The parameters of a filter. Filters of equal blocks, units, probes and seed put a key in the same bits.
+/// The parameters of a filter. Filters of equal blocks, geometry and seed put a key in the same bits.
 #[derive(Clone, Copy)]
 #[cfg_attr(test, derive(Debug))] // It has the seed, which no program is to print.
 pub(crate) struct FilterParams {
     pub(crate) blocks: usize,
-    pub(crate) units: u64,
-    pub(crate) probes: u32,
+    pub(crate) geometry: Geometry,
     pub(crate) seed: u64,
     pub(crate) kernel: AvailableKernel,
     pub(crate) pages: Pages,
 }
 
 impl FilterParams {
-    /// The parameters for a layout whose unit is the block.
-    #[cfg(feature = "file")]
-    pub(crate) fn new(blocks: usize, probes: u32, seed: u64, kernel: AvailableKernel) -> Self {
-        Self { blocks, units: blocks as u64, probes, seed, kernel, pages: Pages::default() }
-    }
-
-    pub(crate) fn geometry(&self) -> Geometry {
-        Geometry { units: self.units, probes: self.probes }
+    /// The parameters with pages of the default kind.
+    pub(crate) fn new(blocks: usize, geometry: Geometry, seed: u64, kernel: AvailableKernel) -> Self {
+        Self { blocks, geometry, seed, kernel, pages: Pages::default() }
     }
 
     /// The same parameters with fewer blocks, for layouts whose unit is the block.
     pub(crate) fn folded(&self, levels: u32) -> Self {
         let blocks = self.blocks >> levels;
-        Self { blocks, units: blocks as u64, ..*self }
+        Self { blocks, geometry: Geometry { units: blocks as u64, ..self.geometry }, ..*self }
     }
 
     /// Returns the number of folds of each filter until their parameters are equal: ours, theirs.
@@ -68,14 +62,15 @@ impl FilterParams {
         if self.blocks != other.blocks {
             return Err(MergeError::Blocks { ours: self.blocks, theirs: other.blocks });
         }
-        if self.probes != other.probes {
-            return Err(MergeError::Probes { ours: self.probes, theirs: other.probes });
+        let (Geometry { units, probes }, theirs) = (self.geometry, other.geometry);
+        if probes != theirs.probes {
+            return Err(MergeError::Probes { ours: probes, theirs: theirs.probes });
         }
         if self.seed != other.seed {
             return Err(MergeError::Seed);
         }
-        if self.units != other.units {
-            return Err(MergeError::Units { ours: self.units, theirs: other.units });
+        if units != theirs.units {
+            return Err(MergeError::Units { ours: units, theirs: theirs.units });
         }
         Ok(())
     }

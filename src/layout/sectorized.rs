@@ -71,7 +71,7 @@ impl LayoutOps<Exclusive> for Sectorized {
     }
 
     #[inline(always)]
-    fn insert<I: Isa, const B: usize>(_: Geometry, isa: I, blocks: &mut Blocks, hash: u64) -> bool {
+    fn insert<I: Isa, const B: usize>(_: Geometry, isa: I, blocks: &mut &mut Blocks, hash: u64) -> bool {
         isa.insert::<B>(blocks.locate_mut(hash), Pattern::new(hash))
     }
 
@@ -103,7 +103,7 @@ impl LayoutOps<Shared> for Sectorized {
     }
 
     #[inline(always)]
-    fn insert<I: Isa, const B: usize>(_: Geometry, _: I, blocks: &AtomicBlocks, hash: u64) -> bool {
+    fn insert<I: Isa, const B: usize>(_: Geometry, _: I, blocks: &mut &AtomicBlocks, hash: u64) -> bool {
         blocks.locate(hash).insert::<B>(Pattern::new(hash))
     }
 

@@ -69,7 +69,7 @@ impl ClassicBloomFilter {
 
     /// The number of bits, m.
     pub fn bits(&self) -> u64 {
-        self.0.params.units
+        self.0.params.geometry.units
     }
 }
 
@@ -261,7 +261,7 @@ impl LayoutOps<Exclusive> for Classic {
     }
 
     #[inline(always)]
-    fn insert<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &mut CountedBlocks, hash: u64) -> bool {
+    fn insert<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &mut &mut CountedBlocks, hash: u64) -> bool {
         let blocks = store.blocks.as_mut_slice();
         let before = store.ones;
         for (block, word, mask) in positions(geometry, hash) {
@@ -291,7 +291,7 @@ impl LayoutOps<Shared> for Classic {
     }
 
     #[inline(always)]
-    fn insert<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &AtomicBlocks, hash: u64) -> bool {
+    fn insert<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &mut &AtomicBlocks, hash: u64) -> bool {
         let blocks = store.as_slice();
         positions(geometry, hash).fold(false, |new, (block, word, mask)| {
             let word = &blocks[block].0[word];

@@ -70,7 +70,7 @@ impl CountingBloomFilter {
         if !self.contains_hash(hash) {
             return false;
         }
-        let Geometry { units, probes } = self.0.params.geometry();
+        let Geometry { units, probes } = self.0.params.geometry;
         let group = group_mut(units, &mut self.0.blocks, hash);
         for counter in counters(probes, hash) {
             let decrement = u64::from(counter.get(group) < MAX_COUNT);
@@ -87,7 +87,7 @@ impl CountingBloomFilter {
 
     /// [`count_upper_bound`](Self::count_upper_bound) for a key that was hashed elsewhere.
     pub fn count_upper_bound_hash(&self, hash: u64) -> u8 {
-        let Geometry { units, probes } = self.0.params.geometry();
+        let Geometry { units, probes } = self.0.params.geometry;
         let group = group(units, &self.0.blocks, hash);
         // At most 15.
         counters(probes, hash).map(|counter| counter.get(group)).min().unwrap_or(0) as u8
@@ -231,7 +231,7 @@ impl LayoutOps<Exclusive> for Counting {
     }
 
     #[inline(always)]
-    fn insert<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &mut Blocks, hash: u64) -> bool {
+    fn insert<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &mut &mut Blocks, hash: u64) -> bool {
         let group = group_mut(geometry.units, store, hash);
         counters(4 * B as u32, hash).fold(false, |new, counter| {
             let count = counter.get(group);

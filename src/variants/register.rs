@@ -129,7 +129,7 @@ impl LayoutOps<Shared> for Register {
     }
 
     #[inline(always)]
-    fn insert<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &AtomicBlocks, hash: u64) -> bool {
+    fn insert<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &mut &AtomicBlocks, hash: u64) -> bool {
         let (word, mask) = locate(geometry, store, hash);
         // Reading first spares the line's owner a repeat. Bits are only ever set, so what is complete stays so.
         word.load(Ordering::Acquire) & mask != mask && word.fetch_or(mask, Ordering::AcqRel) & mask != mask

@@ -258,7 +258,7 @@ impl LayoutOps<Exclusive> for SplitBlock {
     }
 
     #[inline(always)]
-    fn insert<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &mut Blocks, hash: u64) -> bool {
+    fn insert<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &mut &mut Blocks, hash: u64) -> bool {
         let (line, half) = locate(geometry, hash);
         let words = &mut store.as_mut_slice()[line].0.as_chunks_mut::<4>().0[half];
         let mask = mask(hash);

@@ -23,7 +23,7 @@ fn rows(kind: &str, layout: &str) -> Vec<(u32, f64, f64)> {
 }
 
 fn sized<L: Layout>(builder: Builder<()>) -> Result<Geometry, BuildError> {
-    builder.params::<L>().map(|params| params.geometry())
+    builder.params::<L>().map(|params| params.geometry)
 }
 
 fn for_rate<L: Layout>(keys: u64, rate: f64) -> Result<Geometry, BuildError> {

@@ -107,7 +107,7 @@ impl LayoutOps<Exclusive> for TwoBlocks {
     }
 
     #[inline(always)]
-    fn insert<I: Isa, const B: usize>(_: Geometry, isa: I, store: &mut Blocks, hash: u64) -> bool {
+    fn insert<I: Isa, const B: usize>(_: Geometry, isa: I, store: &mut &mut Blocks, hash: u64) -> bool {
         [hash, second_hash(hash)]
             .into_iter()
             .fold(false, |new, hash| new | isa.insert::<B>(store.locate_mut(hash), Pattern::new(hash)))

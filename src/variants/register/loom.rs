@@ -89,7 +89,7 @@ fn two_threads_with_the_bits_of_a_third() {
 
 /// Decides by the value that was read, and not by the value that the write replaced.
 fn the_read_decides(filter: &RegisterBloomFilter, hash: u64) -> bool {
-    let (word, mask) = locate(filter.0.params.geometry(), &filter.0.blocks, hash);
+    let (word, mask) = locate(filter.0.params.geometry, &filter.0.blocks, hash);
     let new = word.load(Ordering::Acquire) & mask != mask;
     word.fetch_or(mask, Ordering::AcqRel);
     new
@@ -97,7 +97,7 @@ fn the_read_decides(filter: &RegisterBloomFilter, hash: u64) -> bool {
 
 /// Sets bit by bit, and is new if this call set any.
 fn bit_by_bit(filter: &RegisterBloomFilter, hash: u64) -> bool {
-    let (word, mask) = locate(filter.0.params.geometry(), &filter.0.blocks, hash);
+    let (word, mask) = locate(filter.0.params.geometry, &filter.0.blocks, hash);
     let bits = (0..64).map(|i| 1 << i).filter(|bit| mask & bit != 0);
     bits.fold(false, |new, bit| word.fetch_or(bit, Ordering::AcqRel) & bit == 0 || new)
 }
