@@ -11,7 +11,6 @@ use crate::input::hints;
 use crate::input::inputs::{Input, Inputs};
 use crate::input::lines::ends::LineEnds;
 use crate::input::lines::keys::{HashOptions, KeySource};
-use crate::input::table::TableOptions;
 use crate::key::KeyRule;
 use crate::messages::print;
 use crate::options::BuildOptions;
@@ -99,17 +98,9 @@ fn work(
     stats: RunStats,
 ) -> Result<Arc<Work>, Error> {
     let BuildOptions { reading, key, quiet, .. } = options;
-    let what = KeySource::Key(rule.clone(), None);
-    let hashing = HashOptions::for_keys(set.hasher(), key.format(reading.end()), what, key.nulls.policy());
-    let hashing = HashOptions { ends: Arc::clone(ends), ..hashing };
-    let scan = ScanOptions {
-        reading,
-        hashing,
-        quiet: *quiet,
-        write_options: TableOptions::default(),
-        eol: None,
-        events: never(),
-    };
+    let (format, what) = (key.format(reading.end()), KeySource::Key(rule.clone(), None));
+    let hashing = HashOptions::for_keys(set.hasher(), format, what, key.nulls.policy(), Arc::clone(ends));
+    let scan = ScanOptions { reading, hashing, quiet: *quiet, events: never() };
     match scan.insert(inputs, SeenKeys::new(set), stats)? {
         (_, Some(Stop::After(error))) => Err(error),
         (work, _) => Ok(work),

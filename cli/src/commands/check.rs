@@ -48,18 +48,11 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
     if let Some(overfull_warning) = overfull_warning {
         warn(&format!("{overfull_warning}; build a larger one with -n"));
     }
-    let hashing = HashOptions::for_keys(filter.hasher(), format, KeySource::Key(rule, None), key.nulls.policy());
-    let hashing = HashOptions { ends: LineEnds::new(select.quiet).into(), ..hashing };
-    let scan = ScanOptions {
-        reading,
-        hashing,
-        quiet: select.quiet,
-        write_options: TableOptions::default(),
-        eol: select.eol,
-        events: never(),
-    };
+    let (what, ends) = (KeySource::Key(rule, None), LineEnds::new(select.quiet).into());
+    let hashing = HashOptions::for_keys(filter.hasher(), format, what, key.nulls.policy(), ends);
+    let scan = ScanOptions { reading, hashing, quiet: select.quiet, events: never() };
     let seen = SharedSeenKeys::new(SeenKeys::new(filter));
-    let (work, stop) = scan.select(inputs, seen, (!options.invert, None), select, output)?;
+    let (work, stop) = scan.select(inputs, seen, (!options.invert, None), select, output, TableOptions::default())?;
     scan::exit_code(&work, stop, 0, select.any)
 }
 

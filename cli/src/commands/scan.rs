@@ -11,7 +11,6 @@ use crate::engine::work::{Persistence, Work};
 use crate::error::{Error, FAILED, SUCCESS, Stop};
 use crate::files;
 use crate::input::inputs::Inputs;
-use crate::input::lines::Prefix;
 use crate::input::lines::keys::HashOptions;
 use crate::input::table::TableOptions;
 use crate::options::{ReadOptions, SelectOptions};
@@ -20,7 +19,6 @@ use crate::progress::Progress;
 use crate::seen::run_stats::RunStats;
 use crate::seen::{SeenKeys, SharedSeenKeys};
 use crate::unpoisoned::locked;
-use crate::values::LineEnd;
 use crossbeam_channel::Receiver;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -30,9 +28,6 @@ pub struct ScanOptions<'a> {
     pub reading: &'a ReadOptions,
     pub hashing: HashOptions,
     pub quiet: bool,
-    /// The options for rows that are written, and the end of lines.
-    pub write_options: TableOptions,
-    pub eol: Option<LineEnd>,
     /// Signals.
     pub events: Receiver<Event>,
 }
@@ -56,7 +51,14 @@ impl ScanOptions<'_> {
         inputs.left_out.iter().for_each(|why| stats.leave_out(why));
         stats.limit.iter().filter(|limit| limit.stop).for_each(|limit| seen.write().limit(limit.keys));
         let progress = Progress::new(&inputs.found, inputs.read.clone(), self.quiet, false);
-        self.work(inputs, pass, seen, stats, (true, None), progress)
+        self.work(
+            inputs,
+            pass,
+            seen,
+            stats,
+            (PrintOptions { selected_mark: true, kept: true, ..PrintOptions::default() }, None),
+            progress,
+        )
     }
 
     /// Looks the lines of the inputs up, and prints the ones in the set, or the others, as `wanted`. Returns the reason
@@ -69,8 +71,9 @@ impl ScanOptions<'_> {
         (wanted, inserting): (bool, Option<RunStats>),
         options: &SelectOptions,
         output: Option<Output>,
+        write_options: TableOptions,
     ) -> Result<(Arc<Work>, Option<Stop>), Error> {
-        let (SelectOptions { total, any, .. }, quiet) = (*options, self.quiet);
+        let &SelectOptions { total, any, eol, quiet } = options;
         let (pass, wanted): (Arc<dyn Pass>, bool) = match inserting {
             Some(_) => (Arc::new(LookUpOnce(Insert { seen: seen.clone(), in_order: true })), true),
             None => (Arc::new(LookUp { seen: seen.clone(), any }), wanted),
@@ -81,7 +84,8 @@ impl ScanOptions<'_> {
         let progress = Progress::new(&inputs.found, inputs.read.clone(), quiet, !total && !any || several);
         let progress = progress.for_shared(seen.read().set.shared().map(|set| set.remote(None)), None);
         let (counts, printed) = if total { (output, None) } else { (None, output) };
-        let (work, stop) = self.work(inputs, pass, seen, stats, (wanted, printed), progress)?;
+        let print = PrintOptions { selected_mark: wanted, kept: wanted, write_options, eol, ..PrintOptions::default() };
+        let (work, stop) = self.work(inputs, pass, seen, stats, (print, printed), progress)?;
         if let Some(output) = counts {
             for (path, selected) in work.counted() {
                 let name =
@@ -103,18 +107,10 @@ impl ScanOptions<'_> {
         pass: Arc<dyn Pass>,
         seen: SharedSeenKeys,
         stats: RunStats,
-        (wanted, output): (bool, Option<Output>),
+        (print, output): (PrintOptions, Option<Output>),
         progress: Progress,
     ) -> Result<(Arc<Work>, Option<Stop>), Error> {
-        let Self { reading, hashing, write_options, eol, .. } = self;
-        let print = PrintOptions {
-            selected_mark: wanted,
-            kept: wanted,
-            before: Prefix::Nothing,
-            total: false,
-            write_options: *write_options,
-            eol: *eol,
-        };
+        let Self { reading, hashing, .. } = self;
         let task = RunConfig {
             threads: reading.threads(),
             hashing: hashing.clone(),

@@ -91,10 +91,9 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
     let stats = RunStats::new(&set, limit, "lines", "key", select.quiet);
     let seen = SeenKeys::new(set);
     let seen = if options.exact { seen.with_exact()? } else { seen };
-    let hashing = HashOptions::for_keys(seen.set.hasher(), format, what, key.nulls.policy());
-    let hashing = HashOptions { ends: LineEnds::new(select.quiet).into(), ..hashing };
-    let (write_options, events) = (options.output.row_options(), events::receive(None, None)?);
-    let scan = ScanOptions { reading, hashing, quiet: select.quiet, write_options, eol: select.eol, events };
+    let ends = LineEnds::new(select.quiet).into();
+    let hashing = HashOptions::for_keys(seen.set.hasher(), format, what, key.nulls.policy(), ends);
+    let scan = ScanOptions { reading, hashing, quiet: select.quiet, events: events::receive(None, None)? };
     let (built, stop) = scan.insert(old, seen, stats)?;
     if let Some(stop) = stop {
         return stop.end();
@@ -107,7 +106,7 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
 
     // The output is not emptied before this point.
     let output = target.map(|target| target.begin(0, None)).transpose()?;
-    let (work, stop) = scan.select(new, seen, (wanted, inserting), select, output)?;
+    let (work, stop) = scan.select(new, seen, (wanted, inserting), select, output, demand.write_options)?;
     if options.may_lack_dashes() && !reads_terminal && !select.quiet && locked(&work.stats).counts.lines == 0 {
         warn(&options.dashes("standard input, which is NEW, has no lines"));
     }

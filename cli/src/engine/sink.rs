@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
 
 /// The selection and the format of printed lines.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct PrintOptions {
     /// The mark of the lines that are selected: `true` selects new or found lines.
     pub selected_mark: bool,

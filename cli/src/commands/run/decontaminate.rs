@@ -13,7 +13,6 @@ use crate::input::estimate::SampleUnit;
 use crate::input::inputs::{Input, Inputs};
 use crate::input::lines::keys::{HashOptions, KeySource};
 use crate::input::split::LineFormat;
-use crate::input::table::TableOptions;
 use crate::seen::run_stats::RunStats;
 use crate::seen::set::KeySet;
 use crate::seen::sizing::NewSet;
@@ -54,15 +53,9 @@ impl Plan {
         let against = Decontaminator::new(rule.clone(), set.hasher().clone(), names(&found), tests.id.is_some())?;
         let against = Arc::new(RwLock::new(against));
         let format = LineFormat::plain(reading.end());
-        let hashing = HashOptions { values, ..HashOptions::for_keys(set.hasher(), format, what, OnError::Fail) };
-        let scan = ScanOptions {
-            reading,
-            hashing,
-            quiet,
-            write_options: TableOptions::default(),
-            eol: None,
-            events: events.clone(),
-        };
+        let hashing = HashOptions::for_keys(set.hasher(), format, what, OnError::Fail, Arc::default());
+        let hashing = HashOptions { values, ..hashing };
+        let scan = ScanOptions { reading, hashing, quiet, events: events.clone() };
         let seen = SharedSeenKeys::new(SeenKeys::new(set));
         let documents = Documents::new(rule, seen.clone(), true, stats.keys_before);
         let pass = IndexTests { documents, against: Arc::clone(&against) };

@@ -40,8 +40,8 @@ impl Plan {
         let stamps = inputs.stamps();
         let (inputs, mut again) = inputs.twice().map_err(twice)?;
         let hashing = self.keys.hashing(&seen.set, group_request.values());
-        let (quiet, write_options, events) = (self.reporting.quiet, self.print.write_options, events.clone());
-        let scan = ScanOptions { reading: &self.reading, hashing, quiet, write_options, eol: None, events };
+        let (reading, quiet, events) = (&self.reading, self.reporting.quiet, events.clone());
+        let scan = ScanOptions { reading, hashing, quiet, events };
         let seen = SharedSeenKeys::new(seen);
         let insert = Insert { seen: seen.clone(), in_order: true };
         let pass = Arc::new(Record { insert, near: group_request.near(), records: Mutex::new(records) });

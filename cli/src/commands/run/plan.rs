@@ -129,7 +129,7 @@ impl Keys {
     /// Returns the parameters for hashing lines for this set. `values` are read of the lines, too.
     pub fn hashing(&self, set: &KeySet, values: Values) -> HashOptions {
         let (what, ends) = (self.what.clone(), Arc::clone(&self.ends));
-        HashOptions { values, ends, ..HashOptions::for_keys(set.hasher(), self.format, what, self.nulls) }
+        HashOptions { values, ..HashOptions::for_keys(set.hasher(), self.format, what, self.nulls, ends) }
     }
 }
 

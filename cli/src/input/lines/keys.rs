@@ -30,8 +30,14 @@ pub struct HashOptions {
 
 impl HashOptions {
     /// Hashes keys and reads no other values.
-    pub fn for_keys(hasher: &KeyHasher, format: LineFormat, what: KeySource, nulls: OnError) -> Self {
-        let (hasher, values, ends) = (hasher.clone(), Values::default(), Arc::default());
+    pub fn for_keys(
+        hasher: &KeyHasher,
+        format: LineFormat,
+        what: KeySource,
+        nulls: OnError,
+        ends: Arc<LineEnds>,
+    ) -> Self {
+        let (hasher, values) = (hasher.clone(), Values::default());
         Self { format, hasher, what, nulls, values, ends }
     }
 }

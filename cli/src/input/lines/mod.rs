@@ -67,8 +67,9 @@ pub struct SkipCounts {
 }
 
 /// The prefix of a printed line.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Default, PartialEq)]
 pub enum Prefix {
+    #[default]
     Nothing,
     /// "new" or "dup", so all lines are printed.
     Mark,
