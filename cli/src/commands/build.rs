@@ -15,6 +15,7 @@ use crate::key::KeyRule;
 use crate::messages::print;
 use crate::options::BuildOptions;
 use crate::report;
+use crate::seen::local_set::LocalSet;
 use crate::seen::run_stats::RunStats;
 use crate::seen::set::KeySet;
 use crate::seen::{SeenKeys, sizing};
@@ -60,10 +61,10 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
     let mut stats = RunStats::new(&set, limit, "lines", "key", options.quiet);
     stats.begin(&set);
     let mut work = work(options, &rule, &ends, inputs, set, stats)?;
-    if unknown || work.seen.read().set.is_outgrown() {
+    if unknown || work.seen.read().set.local().is_some_and(LocalSet::is_outgrown) {
         let counts = locked(&work.stats).counts.clone();
         let mut set = sizing::set_for_count(options, &key_name, counts.inserted.max(1))?;
-        let spool = work.seen.write().set.take_spool();
+        let spool = work.seen.write().set.local_mut().and_then(|set| set.spool.take());
         if let Some(spool) = spool {
             set.insert_spool(spool)?;
             work.seen.write().set = set;
@@ -110,11 +111,11 @@ fn work(
 /// Saves the filter, shrunk to the smallest size unless the options keep it.
 fn save(options: &BuildOptions, work: &Work) -> Result<(), Error> {
     let set = &mut work.seen.write().set;
-    set.fix();
+    set.local_mut().map(LocalSet::fix);
     let plan = &mut locked(&work.stats).plan;
     *plan = plan.or(set.plan());
     if !options.append && !options.no_shrink {
-        set.shrink()?;
+        set.local_mut().map_or(Ok(()), LocalSet::shrink)?;
     }
     set.save(&options.output)
 }

@@ -246,6 +246,6 @@ impl ReportFile {
     pub fn finish(mut self) -> Result<(), Error> {
         self.flush()?;
         self.output.finish(&mut self.encoder)?;
-        self.output.sync(&mut self.encoder)
+        self.output.write_out(&mut self.encoder, true)
     }
 }

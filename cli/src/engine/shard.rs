@@ -219,10 +219,9 @@ pub fn shards(inputs: Inputs, cut: ChunkConfig, start: Option<&Checkpoint>) -> V
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::groups::values::ValueProjection as Values;
     use crate::input::inputs::Inputs;
     use crate::input::split::LineFormat;
-    use crate::key::{KeyPart, PartNumbers};
+    use crate::key::tests::LINE;
     use crate::values::OnError;
     use bloomline::KeyHasher;
     use std::fs;
@@ -238,23 +237,8 @@ mod tests {
         let gathered = GatheredInput { position, counts: LineCounts::default(), ended: false, broken: None };
         let format = LineFormat::plain(b'\n');
         let shard = Shard::new(0, 1, input, gathered, ChunkConfig { size: 10, format, keep: false });
-        let rule = KeyRule {
-            part: KeyPart::Line,
-            crlf: false,
-            trim: PartNumbers::None,
-            url: PartNumbers::None,
-            ignore_case: PartNumbers::None,
-            nulls: true,
-        };
-        let what = KeySource::Key(rule, None);
-        let hashing = HashOptions {
-            format,
-            hasher: KeyHasher::new(0),
-            what,
-            nulls: OnError::Fail,
-            values: Values::default(),
-            ends: Arc::default(),
-        };
+        let what = KeySource::Key(LINE, None);
+        let hashing = HashOptions::for_keys(&KeyHasher::new(0), format, what, OnError::Fail, Arc::default());
         let mut weights = Vec::new();
         while !shard.is_read() {
             let chunk = shard.read(Box::default(), &hashing).ok().unwrap();

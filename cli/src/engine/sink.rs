@@ -240,14 +240,9 @@ impl Sink {
         self.outputs().map(Output::compressing_pieces).sum()
     }
 
-    /// Writes all that was gathered. No other thread may be using the outputs.
-    pub fn write_out(&self, encoder: &mut Encoder) -> Result<(), Error> {
-        self.outputs().try_for_each(|output| output.write_out(encoder))
-    }
-
-    /// Writes and syncs all that was gathered. No other thread may be using the outputs.
-    pub fn sync(&self, encoder: &mut Encoder) -> Result<(), Error> {
-        self.outputs().try_for_each(|output| output.sync(encoder))
+    /// Writes all that was gathered, and syncs it with `sync`. No other thread may be using the outputs.
+    pub fn write_out(&self, encoder: &mut Encoder, sync: bool) -> Result<(), Error> {
+        self.outputs().try_for_each(|output| output.write_out(encoder, sync))
     }
 
     /// The lengths of the output and of the output for lines that are not selected, as far as they are settled or whole.

@@ -204,7 +204,7 @@ impl Assembly for tables::Assembly {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::PartNumbers;
+    use crate::key::tests::LINE;
     use arrow_array::types::*;
     use arrow_array::*;
     use arrow_schema::{DataType, Field};
@@ -213,14 +213,7 @@ mod tests {
 
     fn rule(names: &[&str]) -> KeyRule {
         let part = KeyPart::Json(names.iter().map(|name| Pointer::from_names([*name])).collect());
-        KeyRule {
-            part,
-            crlf: false,
-            trim: PartNumbers::None,
-            url: PartNumbers::None,
-            ignore_case: PartNumbers::None,
-            nulls: true,
-        }
+        KeyRule { part, ..LINE }
     }
 
     /// Returns the key of a row, after a comparison with its hash.

@@ -354,4 +354,4 @@ fn lower<'a>(key: &[u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

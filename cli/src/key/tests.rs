@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
-const LINE: KeyRule = KeyRule {
+/// The rule of whole lines.
+pub const LINE: KeyRule = KeyRule {
     part: KeyPart::Line,
     crlf: false,
     trim: PartNumbers::None,

@@ -261,15 +261,10 @@ impl Output {
         self.compressing_pieces.load(Relaxed)
     }
 
-    /// Writes all that was taken in. No other thread may be using it.
-    pub fn write_out(&self, encoder: &mut Encoder) -> Result<(), Error> {
-        self.write_all(encoder, false, false)
-    }
-
-    /// Writes all that was taken in and syncs a file, so that it is readable up to here after a crash. No other thread
+    /// Writes all that was taken in. With `sync`, syncs a file, so that it is readable up to here after a crash. No other thread
     /// may be using it.
-    pub fn sync(&self, encoder: &mut Encoder) -> Result<(), Error> {
-        self.write_all(encoder, false, true)
+    pub fn write_out(&self, encoder: &mut Encoder, sync: bool) -> Result<(), Error> {
+        self.write_all(encoder, false, sync)
     }
 
     /// The length of the file when it was last settled, or became whole.

@@ -44,6 +44,14 @@ impl KeySet {
         }
     }
 
+    /// The set, to be changed, unless it is on a server.
+    pub fn local_mut(&mut self) -> Option<&mut LocalSet> {
+        match self {
+            Self::Local(set) => Some(set),
+            Self::Shared(_) => None,
+        }
+    }
+
     /// The set, if it is on a server.
     pub fn shared(&self) -> Option<&RemoteSet> {
         match self {
@@ -126,18 +134,10 @@ impl KeySet {
 
     /// Starts to record the hashes of all keys, from which another set can be built.
     pub fn spool(&mut self) -> Result<(), Error> {
-        if let Self::Local(set) = self {
+        if let Some(set) = self.local_mut() {
             set.spool = Some(Ok(U64File::new().map_err(spool_error)?));
         }
         Ok(())
-    }
-
-    /// Takes the recorded hashes, or the error of writing them.
-    pub fn take_spool(&mut self) -> Option<io::Result<U64File>> {
-        match self {
-            Self::Local(set) => set.spool.take(),
-            Self::Shared(_) => None,
-        }
     }
 
     /// Inserts all of the recorded hashes.
@@ -151,34 +151,6 @@ impl KeySet {
             }
             new.resize(hashes.len(), false);
             self.insert_hashes(&hashes, &mut new)?;
-        }
-    }
-
-    /// True if more keys arrived than were expected.
-    pub fn is_outgrown(&self) -> bool {
-        self.local().is_some_and(LocalSet::is_outgrown)
-    }
-
-    /// Makes the size fixed if it was estimated and the estimate was not too low.
-    pub fn fix(&mut self) {
-        if let Self::Local(set) = self {
-            set.fix();
-        }
-    }
-
-    /// Moves the keys of a set that was sized for many into a small one, if they stayed few. Called at the end.
-    pub fn sync(&mut self) -> Result<(), Error> {
-        match self {
-            Self::Local(set) => Ok(set.sync()?),
-            Self::Shared(_) => Ok(()),
-        }
-    }
-
-    /// Shrinks the set to the smallest size that keeps its rate.
-    pub fn shrink(&mut self) -> Result<(), Error> {
-        match self {
-            Self::Local(set) => Ok(set.shrink()?),
-            Self::Shared(_) => Ok(()),
         }
     }
 

@@ -42,13 +42,13 @@ impl Work {
         };
         let sink = self.sink(chunk.position.0);
         // Compressed bytes are written too: a run that is killed loses the lines of one chunk.
-        let gathered = self.gather(chunk, encoder).and_then(|()| Ok(sink.write_out(encoder)?));
+        let gathered = self.gather(chunk, encoder).and_then(|()| Ok(sink.write_out(encoder, false)?));
         let mut settled = locked(&self.settled);
         let settled = match settled.elapsed() < SETTLING {
             true => Ok(()),
             false => {
                 *settled = Instant::now();
-                self.sinks.iter().try_for_each(|sink| sink.sync(encoder))
+                self.sinks.iter().try_for_each(|sink| sink.write_out(encoder, true))
             }
         };
         match gathered {

@@ -39,14 +39,15 @@ impl Work {
         let Persistence { state, checkpoints, folder, manifest, shrink, at_end, .. } = &self.keep;
         if let Some(state) = state.as_ref().filter(|_| finished || !at_end) {
             let encoder = &mut Encoder::default();
-            self.sinks.iter().try_for_each(|sink| sink.sync(encoder))?;
+            self.sinks.iter().try_for_each(|sink| sink.write_out(encoder, true))?;
             folder.iter().try_for_each(OutputFolder::sync)?;
             if finished {
                 // A run that continues or is resumed needs the planned size.
-                let set = &mut self.seen.write().set;
-                set.sync()?;
-                if *shrink {
-                    set.shrink()?;
+                if let Some(set) = self.seen.write().set.local_mut() {
+                    set.sync()?;
+                    if *shrink {
+                        set.shrink()?;
+                    }
                 }
             }
             let seen = self.seen.read();
