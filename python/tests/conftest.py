@@ -1,4 +1,6 @@
-"""A Redis or Valkey server of the tests' own, which is gone with them."""
+"""What all tests have in common: how many random cases they try, and a Redis or Valkey server of their own, which is gone with
+them.
+"""
 
 import contextlib
 import itertools
@@ -11,18 +13,37 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Set by runs of every night. They try more cases, and other ones each time: pytest's option --hypothesis-seed tells which.
+IS_LONG = os.environ.get("BLOOMLINE_LONG_TESTS") == "1"
+long = pytest.mark.skipif(not IS_LONG, reason="takes long: set BLOOMLINE_LONG_TESTS=1")
+# The same cases in each other run, whose result is that of the code alone. No case takes too long, however busy the machine is.
+settings.register_profile("bloomline", deadline=None, derandomize=not IS_LONG, database=None, suppress_health_check=list(HealthCheck))
+settings.load_profile("bloomline")
+
+
+def examples(everyday: int) -> int:
+    """The number of random cases."""
+    return 10 * everyday if IS_LONG else everyday
 
 
 PORTS = itertools.count(os.getpid() * 97)
+# They keep the ports of this process from others, by the sockets of UDP with their numbers.
+TAKEN: list[socket.socket] = []
 
 
 def free_port() -> int:
     """A port that nobody listens on, of those that the system gives to no client and other tests to no server."""
     for number in PORTS:
         port = 30_000 + number % 2_700
+        taken = socket.socket(type=socket.SOCK_DGRAM)
         with socket.socket() as one, contextlib.suppress(OSError):
+            taken.bind(("127.0.0.1", port))
             one.bind(("127.0.0.1", port))
+            TAKEN.append(taken)
             return port
+        taken.close()
     raise AssertionError
 
 
@@ -53,9 +74,9 @@ class Server:
             connection.sendall(command.encode() + b"\r\n")
             return connection.makefile().readline()
 
-    def info(self) -> str:
+    def info(self, section: str = "") -> str:
         with socket.create_connection(("127.0.0.1", self.port), timeout=60) as connection:
-            connection.sendall(b"INFO\r\nQUIT\r\n")
+            connection.sendall(f"INFO {section}\r\nQUIT\r\n".encode())
             return connection.makefile().read()
 
     def stop(self) -> None:

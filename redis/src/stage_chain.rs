@@ -463,7 +463,7 @@ impl StageChain {
             number,
             shards: Arc::clone(shards),
             mirror: mirror.clone().filter(|_| self.mirrored),
-            watch: watch.another(Some(Instant::now())),
+            watch: watch.another(Some(self.loaded_at)),
             meta: stage,
         }
     }

@@ -54,8 +54,8 @@ impl Watch {
     pub(crate) fn new(shards: &Arc<Shards>, description: &[u8], creation_id: u64, listed: Option<(Key, u64)>) -> Self {
         let marks = shards.keys.iter().map(|_| AtomicU64::new(0)).collect();
         let (shards, key, description) = (Arc::clone(shards), Key::new(&shards.name, META), description.into());
-        let (used, checked_at) = (BTreeSet::new(), Some(Instant::now()));
-        Self { shards, key, description, creation_id, listed, marks, used, checked_at, claims: 0, failure: None }
+        let used = BTreeSet::new();
+        Self { shards, key, description, creation_id, listed, marks, used, checked_at: None, claims: 0, failure: None }
     }
 
     /// Returns the watch of another client of the same filter, with the time of its last check.

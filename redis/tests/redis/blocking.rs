@@ -2,7 +2,7 @@
 
 use crate::harness::tests;
 use crate::proxy::{Proxy, Random};
-use crate::servers::{LONG, Server, command, eventually, free_port};
+use crate::servers::{LONG, Server, address, answered, command, eventually, free_port};
 use crate::{Size, Tally, create, failed, roomy, small};
 use bloomline::{BloomFilter, MergeError};
 use bloomline_redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisFilterError, RedisServer};
@@ -132,7 +132,7 @@ fn filters_go_up_and_down() {
 fn a_copy_that_is_left_over_after_an_error_is_removed_in_time() {
     let server = Server::start("");
     server.tell::<()>("ACL SETUSER half on >hush ~* &* +@all -bitop");
-    let address = RedisServer::new(&format!("redis://half:hush@127.0.0.1:{}", server.port)).unwrap();
+    let address = address(&format!("redis://half:hush@127.0.0.1:{}", server.port));
     let mut shared = create(&address, "f", &small());
     let mut local: BloomFilter = small().build().unwrap();
     local.insert(&1);
@@ -168,7 +168,7 @@ fn answers_must_be_as_many_as_keys() {
 fn clients_that_race_claim_each_key_once() {
     let server = Server::start("");
     for size in [1, 250, 5000] {
-        let tally = Tally::new(if size == 1 { 1000 } else { 20_000 });
+        let tally = Tally::new(if size == 1 { 1000 } else { 8000 });
         let filter = create(&server.address(), &format!("{size} keys in a batch"), &roomy());
         tally.insert_by(&filter, 4, size, || {});
         tally.assert_once_each();
@@ -179,17 +179,26 @@ fn clients_that_race_claim_each_key_once() {
 fn check_chaos(seed: u64, clients: u64, keys: u64) {
     let server = Server::start("");
     let proxy = Proxy::start(server.port, seed);
-    let tally = Tally::new(keys);
-    let filter = create(&proxy.address(), "f", &roomy());
-    proxy.break_connections();
-    tally.insert_by(&filter, clients, 500, || {});
-    tally.assert_none_lost();
-    assert!(proxy.cuts() > 0 && tally.uncertain() > 0, "{} cuts, {} uncertain", proxy.cuts(), tally.uncertain());
+    for name in 0.. {
+        let tally = Tally::new(keys);
+        let filter = create(&server.address(), &name.to_string(), &roomy());
+        let filter = RedisBloomFilter::open(&proxy.address(), filter.name()).unwrap();
+        proxy.break_connections(true);
+        tally.insert_by(&filter, clients, 500, || {});
+        tally.assert_none_lost();
+        assert!(proxy.cuts() >= clients, "{}", proxy.cuts());
+        // Connections mostly break at the answers to claims. Which they are is a matter of chance.
+        if tally.uncertain() > 0 {
+            return;
+        }
+        assert!(name < 10, "nothing was in doubt");
+        proxy.break_connections(false);
+    }
 }
 
 fn no_key_is_lost_where_connections_break() {
-    check_chaos(1, 2, 10_000);
-    check_chaos(2, 4, 10_000);
+    check_chaos(1, 2, 5000);
+    check_chaos(2, 4, 5000);
 }
 
 fn no_key_is_lost_where_connections_break_for_long() {
@@ -201,11 +210,9 @@ fn no_key_is_lost_where_connections_break_for_long() {
 fn a_mirror_answers_for_the_server_and_no_more() {
     let mut server = Server::start("");
     let proxy = Proxy::start(server.port, 3);
-    // Many times the server refuses connections.
-    let patient = proxy.address().patience(Duration::from_secs(60));
-    let mut filter = create(&patient, "f", &roomy()).with_mirror().unwrap();
+    let mut filter = create(&proxy.address(), "f", &roomy()).with_mirror().unwrap();
     let mut other = create(&server.address(), "f", &roomy());
-    proxy.break_connections();
+    proxy.break_connections(true);
     let (keys, others): (Vec<u64>, Vec<u64>) = ((0..3000).collect(), (3000..6000).collect());
     for keys in keys.chunks(500) {
         filter.insert_batch(keys, &mut vec![false; keys.len()]).unwrap();
@@ -223,7 +230,7 @@ fn a_mirror_answers_for_the_server_and_no_more() {
     assert_eq!(filter.contains_batch(&known, &mut found), Ok(4000));
     assert_eq!(filter.another().insert_batch(&known, &mut found), Ok(0));
     // The server would be waited for.
-    assert!(calls.elapsed() < Duration::from_secs(60));
+    assert!(calls.elapsed() < LONG);
     assert!(known.iter().all(|key| have.contains(key)));
 }
 
@@ -232,10 +239,22 @@ fn what_a_mirror_lacks_needs_the_server() {
     let address = server.address().patience(Duration::from_millis(20));
     let mut filter = create(&address, "f", &small()).with_mirror().unwrap();
     filter.insert(&1).unwrap();
-    server.kill();
-    assert_eq!(filter.insert(&1), Ok(false));
-    // The first goes over a connection that has ended unnoticed: nobody knows how far it came.
-    assert_eq!((filter.insert(&2), filter.uncertain()), (Ok(true), 1));
+    // The first goes over a connection that has ended unnoticed: nobody knows how far it came. One that was idle for a second
+    // would be tested before.
+    for tries in 1.. {
+        assert_eq!(filter.contains(&3), Ok(false));
+        let idle = Instant::now();
+        server.kill();
+        assert_eq!(filter.insert(&1), Ok(false));
+        let inserted = filter.insert(&2);
+        if idle.elapsed() < Duration::from_secs(1) || inserted.is_ok() {
+            assert_eq!((inserted, filter.uncertain()), (Ok(true), 1));
+            break;
+        }
+        assert!(tries < 20, "{inserted:?}");
+        server.relaunch();
+        server.await_answer();
+    }
     for key in 3..20 {
         for result in [filter.insert(&key), filter.contains(&key)] {
             assert_unreachable(result, server.port, "refused");
@@ -262,7 +281,7 @@ fn assert_unreachable<T>(result: Result<T, RedisFilterError>, port: u16, reason:
 fn a_server_that_does_not_answer_is_given_up() {
     let port = free_port();
     let started = Instant::now();
-    let address = RedisServer::new(&format!("redis://127.0.0.1:{port}")).unwrap();
+    let address = address(&format!("redis://127.0.0.1:{port}"));
     assert_unreachable(RedisBloomFilter::create(&address, "f", &small()), port, "refused");
     // It takes connections, and that is all.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -278,16 +297,21 @@ fn a_claim_without_an_answer_is_reported() {
     let server = Server::start("");
     let short = Duration::from_millis(500);
     let address = server.address().connect_timeout(short).response_timeout(short).patience(3 * short);
-    let mut filter = create(&address, "f", &small());
-    // The shard has its length.
-    filter.insert(&0).unwrap();
-    server.signal("STOP");
-    let started = Instant::now();
+    let mut filter = answered(|| RedisBloomFilter::create(&address, "f", &small()));
+    // Nothing is sent over a connection that was idle for a second, and is tested in vain.
     let mut new = [false; 3];
-    let waited = assert_unreachable(filter.insert_batch(&[1, 2, 1], &mut new), server.port, "timed out");
-    assert!(waited >= 3 * short && started.elapsed() < LONG, "{:?}", started.elapsed());
-    assert_eq!((new, filter.uncertain()), ([true, true, false], 2));
-    server.signal("CONT");
+    eventually("claims are sent", || {
+        // The shard has its length.
+        answered(|| filter.insert(&0));
+        let uncertain = filter.uncertain();
+        server.signal("STOP");
+        let waited = assert_unreachable(filter.insert_batch(&[1, 2, 1], &mut new), server.port, "timed out");
+        server.signal("CONT");
+        assert!(waited >= 3 * short, "{waited:?}");
+        let sent = new != [false; 3];
+        assert_eq!((new, filter.uncertain() - uncertain), ([sent, sent, false], if sent { 2 } else { 0 }));
+        sent
+    });
     // What was sent is carried out; nobody else is told of it.
     server.await_answer();
     assert_eq!(create(&server.address(), "f", &small()).insert_batch(&[1, 2, 3], &mut new), Ok(1));
@@ -296,7 +320,7 @@ fn a_claim_without_an_answer_is_reported() {
 
 /// Keys that are there are read, and cost no claim. While most keys are new, they are claimed at once.
 fn keys_are_claimed_where_a_read_does_not_find_them() {
-    let server = Server::start("");
+    let (server, started) = (Server::start(""), Instant::now());
     let keys: Vec<u64> = (0..40_000).collect();
     let mut new = vec![false; keys.len()];
     let mut first = create(&server.address(), "f", &small());
@@ -304,8 +328,9 @@ fn keys_are_claimed_where_a_read_does_not_find_them() {
     // The mark of the one shard is a command, too.
     assert_eq!(server.calls("bitfield"), 20_000 + 1);
     // The first portion was read, and the end of the shard twice.
+    // A check of the filter, once a second, reads a mark.
     let reads = server.calls("getrange");
-    assert!((4096..4096 + 10).contains(&reads), "{reads}");
+    assert!((4096..=4096 + 3 + started.elapsed().as_secs()).contains(&reads), "{reads}");
     let mut second = create(&server.address(), "f", &small());
     assert_eq!(second.insert_batch(&keys, &mut new), Ok(20_000));
     assert!(new.iter().zip(&keys).all(|(&new, &key)| new == (key >= 20_000)));
@@ -320,15 +345,24 @@ fn keys_are_claimed_where_a_read_does_not_find_them() {
 
 fn a_read_without_an_answer_claims_nothing() {
     let server = Server::start("");
-    let address = server.address().patience(Duration::from_millis(300)).response_timeout(Duration::from_millis(500));
+    let end = Arc::new(AtomicBool::new(false));
+    let question = Arc::clone(&end);
+    let address = server.address().end_if(move || question.load(Ordering::Relaxed));
     let mut filter = create(&address, "f", &small());
     let keys: Vec<u64> = (0..1000).collect();
     let mut new = vec![false; keys.len()];
     assert_eq!(filter.insert_batch(&keys[..500], &mut new[..500]), Ok(500));
     assert_eq!(filter.insert_batch(&keys[..500], &mut new[..500]), Ok(0));
     server.signal("STOP");
-    assert!(filter.insert_batch(&keys, &mut new).is_err());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(300));
+            end.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(filter.insert_batch(&keys, &mut new), Err(RedisFilterError::Ended));
+    });
     server.signal("CONT");
+    end.store(false, Ordering::Relaxed);
     assert_eq!((filter.uncertain(), new.iter().filter(|new| **new).count()), (0, 0));
     assert_eq!(filter.insert_batch(&keys, &mut new), Ok(500));
 }
@@ -356,10 +390,9 @@ fn addresses_of_all_kinds_lead_to_the_server() {
         format!("redis://127.0.0.1:{},redis://127.0.0.1:{port}", free_port()),
     ];
     for url in reached {
-        let server = RedisServer::new(&url).unwrap();
-        assert_eq!(RedisBloomFilter::open(&server, "f").unwrap().insert(&1), Ok(false), "{url}");
+        assert_eq!(RedisBloomFilter::open(&address(&url), "f").unwrap().insert(&1), Ok(false), "{url}");
     }
-    let other = RedisServer::new(&format!("redis://127.0.0.1:{port}/1")).unwrap();
+    let other = address(&format!("redis://127.0.0.1:{port}/1"));
     let error = failed(RedisBloomFilter::open(&other, "f"), &[]);
     assert_eq!(error, RedisFilterError::NotFound { name: "f".to_owned() });
 }
@@ -499,11 +532,11 @@ fn a_client_tells_what_it_has_met() {
     let server = Server::start("");
     let proxy = Proxy::start(server.port, 3);
     let mut filter = create(&proxy.address(), "f", &roomy());
-    let keys: Vec<u64> = (0..20_000).collect();
+    let keys: Vec<u64> = (0..10_000).collect();
     let mut new = vec![false; keys.len()];
     filter.insert_batch(&keys, &mut new).unwrap();
     let metrics = filter.metrics();
-    assert_eq!((metrics.batches, metrics.sent_again, metrics.given_back, metrics.fill_ratio), (5, 0, 0, None));
+    assert_eq!((metrics.batches, metrics.sent_again, metrics.given_back, metrics.fill_ratio), (3, 0, 0, None));
     let mean = metrics.mean_batch_time().unwrap();
     assert!(mean > Duration::ZERO && mean <= metrics.slowest_batch && metrics.slowest_batch < metrics.batch_time);
     let calls = || ["bitfield", "getrange", "get", "bitcount", "ping"].map(|command| server.calls(command));
@@ -514,8 +547,8 @@ fn a_client_tells_what_it_has_met() {
     assert_eq!(calls(), before);
     let fill = filter.stats().unwrap().fill_ratio;
     assert_eq!(filter.metrics().fill_ratio, Some(fill));
-    proxy.break_connections();
-    let keys: Vec<u64> = (20_000..60_000).collect();
+    proxy.break_connections(true);
+    let keys: Vec<u64> = (10_000..15_000).collect();
     let mut new = vec![false; keys.len()];
     filter.insert_batch(&keys, &mut new).unwrap();
     let metrics = filter.metrics();
@@ -525,22 +558,27 @@ fn a_client_tells_what_it_has_met() {
     assert_eq!(filter.another().metrics(), Default::default());
 }
 
+/// The server gets claims, and answers none of them.
+const PAUSE: &str = "CLIENT PAUSE 600000 WRITE";
+
 fn a_call_ends_soon_when_it_is_told_to() {
     let server = Server::start("");
     let flag = Arc::new(AtomicBool::new(false));
     let mut filter = create(&server.address().end_when(Arc::clone(&flag)), "f", &small());
     filter.insert(&0).unwrap();
-    server.signal("STOP");
+    server.tell::<()>(PAUSE);
     let mut new = [false; 3];
     thread::scope(|scope| {
-        scope.spawn(|| {
-            thread::sleep(Duration::from_millis(300));
+        let told = scope.spawn(|| {
+            server.await_waiting();
+            let told = Instant::now();
             flag.store(true, Ordering::Relaxed);
+            told
         });
-        let started = Instant::now();
         assert_eq!(failed(filter.insert_batch(&[0, 1, 2], &mut new), &["was cancelled"]), RedisFilterError::Ended);
-        // Without the flag it would wait for half a minute.
-        assert!((1..30).contains(&started.elapsed().as_secs()), "{:?}", started.elapsed());
+        // It waits for another second. Without the flag it would wait for an answer.
+        let waited = told.join().unwrap().elapsed();
+        assert!((Duration::from_secs(1)..LONG).contains(&waited), "{waited:?}");
     });
     assert_eq!((new, filter.uncertain()), ([true; 3], 3));
     // From then on at once, without that second.
@@ -550,7 +588,6 @@ fn a_call_ends_soon_when_it_is_told_to() {
         started.elapsed()
     });
     assert!(quickest.min() < Some(Duration::from_secs(1)));
-    server.signal("CONT");
 }
 
 fn a_call_ends_if_a_question_says_so_and_the_next_goes_on() {
@@ -562,11 +599,11 @@ fn a_call_ends_if_a_question_says_so_and_the_next_goes_on() {
     filter.insert(&0).unwrap();
     let mut quickest = Duration::MAX;
     for try_ in 1..=5 {
-        server.signal("STOP");
+        server.tell::<()>(PAUSE);
         let mut new = [false; 3];
         thread::scope(|scope| {
             let ending = scope.spawn(|| {
-                thread::sleep(Duration::from_millis(300));
+                server.await_waiting();
                 end.store(true, Ordering::Relaxed);
                 Instant::now()
             });
@@ -576,7 +613,7 @@ fn a_call_ends_if_a_question_says_so_and_the_next_goes_on() {
         });
         assert_eq!((new, filter.uncertain()), ([true; 3], 3 * try_));
         end.store(false, Ordering::Relaxed);
-        server.signal("CONT");
+        server.tell::<()>("CLIENT UNPAUSE");
         assert_eq!(filter.contains(&0), Ok(true));
     }
     // Without the second that a flag leaves.
@@ -588,9 +625,9 @@ fn an_answer_in_single_bytes_has_no_more_time_than_another() {
     let server = Server::start("");
     let proxy = Proxy::start(server.port, 1);
     let short = Duration::from_millis(500);
-    let mut filter =
-        create(&proxy.address().response_timeout(short).connect_timeout(short).patience(short), "f", &small());
-    filter.insert(&0).unwrap();
+    let address = proxy.address().response_timeout(short).connect_timeout(short).patience(short);
+    let mut filter = answered(|| RedisBloomFilter::create(&address, "f", &small()));
+    answered(|| filter.insert(&0));
     proxy.dribble();
     let started = Instant::now();
     let error = failed(filter.insert_batch(&[1, 2], &mut [false; 2]), &["timed out"]);

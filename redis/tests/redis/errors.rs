@@ -1,7 +1,7 @@
 //! Refusals of servers, and the errors that callers get.
 
 use crate::harness::tests;
-use crate::servers::{Cluster, Server, command, eventually};
+use crate::servers::{Cluster, Server, address, command, eventually};
 use crate::{Tally, create, failed, roomy, small};
 use bloomline_redis::RedisFilterError::{Denied, Differs, Name, NotBloomline, NotFound, OutOfMemory, ReadOnly, Seed};
 use bloomline_redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisFilterError, RedisServer};
@@ -25,7 +25,7 @@ tests! {
 
 /// Opens with both kinds of clients, which must say the same.
 fn open(url: &str, name: &str) -> Result<RedisBloomFilter, RedisFilterError> {
-    let server = RedisServer::new(url).unwrap();
+    let server = address(url);
     let filter = RedisBloomFilter::create(&server, name, &small());
     let other = crate::tasks::runtime().block_on(AsyncRedisBloomFilter::create(&server, name, &small()));
     match (&filter, &other) {
@@ -107,7 +107,7 @@ fn a_user_needs_no_more_than_the_rights_that_the_page_lists() {
     }
     let url = |node: &Server| format!("redis://crawler:secret@127.0.0.1:{}", node.port);
     let url = cluster.nodes.iter().map(url).collect::<Vec<_>>().join(",");
-    let address = RedisServer::new(&url).unwrap().read_from_replicas();
+    let address = address(&url).read_from_replicas();
     let mut filter = RedisBloomFilter::create(&address, "f", &roomy()).unwrap();
     assert_eq!(filter.insert_batch(&[1, 2, 3], &mut [false; 3]), Ok(3));
     assert_eq!(filter.contains(&1), Ok(true));
@@ -120,7 +120,10 @@ fn a_user_needs_no_more_than_the_rights_that_the_page_lists() {
     assert_eq!((filter.insert(&4), filter.check(), filter.may_evict()), (Ok(false), Ok(()), None));
     // A slot that moves.
     let (slot, home) = cluster.home("cbf:{f:1}");
-    cluster.migrate(slot, home, 1 - home);
+    cluster.migrate(slot, home, 1 - home, || {
+        let keys: Vec<i32> = (0..100).collect();
+        assert_eq!(filter.insert_batch(&keys, &mut [false; 100]), Ok(96));
+    });
     assert_eq!(filter.insert_batch(&[1, 2, 3], &mut [false; 3]), Ok(0));
     filter.delete().unwrap();
     assert_eq!(RedisBloomFilter::remove(&address, "f"), Ok(false));

@@ -2,7 +2,7 @@
 
 use crate::harness::tests;
 use crate::proxy::Proxy;
-use crate::servers::{Server, eventually, primary_and_replica};
+use crate::servers::{Server, address, eventually, primary_and_replica};
 use crate::{Tally, create, failed, roomy, small};
 use bloomline_redis::RedisFilterError::{Denied, ReadOnly, Refused, Unreachable};
 use bloomline_redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisServer};
@@ -40,9 +40,9 @@ fn url(sentinels: &[Server]) -> String {
 fn check_failovers(rounds: usize, clients: u64, keys: u64) {
     let mut servers = primary_and_replica(KEPT);
     let mut sentinels = sentinels(&servers[0], "");
-    let address = RedisServer::new(&url(&sentinels)).unwrap().wait_for_replicas(1, Duration::from_millis(20));
+    let sentinel = address(&url(&sentinels));
     let tally = Tally::new(keys);
-    let filter = create(&address.patience(Duration::from_secs(60)), "f", &roomy());
+    let filter = create(&sentinel.clone().wait_for_replicas(1, Duration::from_millis(20)), "f", &roomy());
     // One of them is down for good, and is asked all the same.
     sentinels[0].kill();
     tally.insert_by(&filter, clients, 100, || {
@@ -50,6 +50,7 @@ fn check_failovers(rounds: usize, clients: u64, keys: u64) {
             tally.await_share(clients, (100 * round / rounds + 5) as u64);
             let (old, new) = (round % 2, (round + 1) % 2);
             servers[old].kill();
+            sentinels[1].tell::<()>("SENTINEL FAILOVER main");
             let chosen = || sentinels[1].tell::<Vec<String>>("SENTINEL GET-MASTER-ADDR-BY-NAME main");
             eventually("another is chosen", || chosen()[1] == servers[new].port.to_string());
             servers[old].relaunch();
@@ -62,12 +63,12 @@ fn check_failovers(rounds: usize, clients: u64, keys: u64) {
     });
     tally.assert_none_lost();
     let keys: Vec<u64> = (0..tally.keys()).collect();
-    let mut later = RedisBloomFilter::open(&RedisServer::new(&url(&sentinels)).unwrap(), "f").unwrap();
+    let mut later = RedisBloomFilter::open(&sentinel, "f").unwrap();
     assert_eq!(later.contains_batch(&keys, &mut vec![false; keys.len()]), Ok(keys.len()));
 }
 
 fn no_key_is_lost_where_sentinels_choose_another() {
-    check_failovers(1, 2, 60_000);
+    check_failovers(1, 2, 20_000);
 }
 
 fn no_key_is_lost_where_sentinels_choose_again_and_again() {
@@ -81,7 +82,7 @@ fn what_sentinels_say_is_told() {
     let sentinel = Server::sentinel(&servers[0], guarded);
     let open = |login: &str, name: &str, query: &str| {
         let url = format!("redis+sentinel://{login}127.0.0.1:{}/{name}/3{query}", sentinel.port);
-        RedisBloomFilter::create(&RedisServer::new(&url).unwrap(), "f", &small())
+        RedisBloomFilter::create(&address(&url), "f", &small())
     };
     let query = "?sentinel_password=psst";
     assert_eq!(open(":hush@", "main", query).unwrap().insert(&1), Ok(true));
@@ -95,22 +96,22 @@ fn what_sentinels_say_is_told() {
     // Whoever is no Sentinel does not know the command.
     let plain = Server::start("");
     let url = format!("redis+sentinel://127.0.0.1:{}/main", plain.port);
-    let refused = failed(RedisBloomFilter::open(&RedisServer::new(&url).unwrap(), "f"), &["unknown command"]);
+    let refused = failed(RedisBloomFilter::open(&address(&url), "f"), &["unknown command"]);
     assert!(matches!(refused, Refused { .. }), "{refused:?}");
     // Nor is one there any more.
     drop(plain);
-    let gone = failed(RedisBloomFilter::open(&RedisServer::new(&url).unwrap(), "f"), &[]);
+    let gone = failed(RedisBloomFilter::open(&address(&url), "f"), &[]);
     assert!(matches!(gone, Unreachable { .. }), "{gone:?}");
 }
 
 fn a_primary_is_found_among_its_replicas() {
     let [mut primary, replica] = primary_and_replica(KEPT);
     // The replica is first.
-    let address = RedisServer::new(&format!("{},{}", replica.url(), primary.url())).unwrap();
+    let address = address_of(&[&replica, &primary]);
     let runtime = crate::tasks::runtime();
     let mut task = runtime.block_on(AsyncRedisBloomFilter::create(&address, "f", &small())).unwrap();
     assert_eq!(runtime.block_on(task.insert(&0)), Ok(true));
-    let tally = Tally::new(20_000);
+    let tally = Tally::new(10_000);
     let filter = create(&address.wait_for_replicas(1, Duration::from_millis(20)), "f", &small());
     tally.insert_by(&filter, 2, 100, || {
         tally.await_share(2, 20);
@@ -138,7 +139,7 @@ fn a_primary_is_found_among_its_replicas() {
 
 fn address_of(servers: &[&Server]) -> RedisServer {
     let urls: Vec<String> = servers.iter().map(|server| server.url()).collect();
-    RedisServer::new(&urls.join(",")).unwrap()
+    address(&urls.join(","))
 }
 
 /// A service gives one address, which is that of the primary. A connection stays with the server that it was made to.

@@ -65,12 +65,23 @@ struct Tally {
     uncertain: AtomicU64,
     /// Inserts that were answered.
     progress: AtomicU64,
+    /// The number of inserts after which clients wait.
+    limit: AtomicU64,
+}
+
+/// Lets clients go on when it is dropped.
+struct Hold<'a>(&'a Tally);
+
+impl Drop for Hold<'_> {
+    fn drop(&mut self) {
+        self.0.limit.store(u64::MAX, Ordering::Relaxed);
+    }
 }
 
 impl Tally {
     fn new(keys: u64) -> Self {
         let claims = (0..keys).map(|_| AtomicU32::new(0)).collect();
-        Self { claims, uncertain: AtomicU64::new(0), progress: AtomicU64::new(0) }
+        Self { claims, uncertain: AtomicU64::new(0), progress: AtomicU64::new(0), limit: AtomicU64::new(u64::MAX) }
     }
 
     fn keys(&self) -> u64 {
@@ -93,22 +104,49 @@ impl Tally {
     /// Inserts all keys by one client.
     fn insert_all(&self, filter: &mut RedisBloomFilter, client: u64, size: usize) {
         for keys in self.batches(client, size) {
-            let mut new = vec![false; keys.len()];
-            filter.insert_batch(&keys, &mut new).unwrap();
-            self.count(&keys, &new);
+            servers::eventually("clients may go on", || !self.is_held());
+            self.insert(filter, &keys);
         }
         self.uncertain.fetch_add(filter.uncertain() + filter.unconfirmed(), Ordering::Relaxed);
     }
 
+    fn insert(&self, filter: &mut RedisBloomFilter, keys: &[u64]) {
+        let mut new = vec![false; keys.len()];
+        filter.insert_batch(keys, &mut new).unwrap();
+        self.count(keys, &new);
+    }
+
+    /// Inserts keys of all shards by a client that comes meanwhile.
+    fn insert_some(&self, filter: &mut RedisBloomFilter) {
+        self.insert(filter, &(0..100).collect::<Vec<_>>());
+    }
+
     /// Inserts all keys by several clients at once, while something happens.
     fn insert_by(&self, filter: &RedisBloomFilter, clients: u64, size: usize, meanwhile: impl FnOnce()) {
+        let filters = (0..clients).map(|_| filter.another()).collect();
+        self.insert_with(filters, size, meanwhile);
+    }
+
+    /// Inserts all keys by these clients at once, while something happens.
+    fn insert_with(&self, filters: Vec<RedisBloomFilter>, size: usize, meanwhile: impl FnOnce()) {
+        let hold = self.hold(filters.len() as u64);
         thread::scope(|scope| {
-            for client in 0..clients {
-                let mut filter = filter.another();
+            for (client, mut filter) in (0..).zip(filters) {
                 scope.spawn(move || self.insert_all(&mut filter, client, size));
             }
+            let _hold = hold;
             meanwhile();
         });
+    }
+
+    /// Lets so many clients insert nine tenths of all, so that what happens meanwhile happens to clients at work.
+    fn hold(&self, clients: u64) -> Hold<'_> {
+        self.limit.store(self.keys() * clients * 9 / 10, Ordering::Relaxed);
+        Hold(self)
+    }
+
+    fn is_held(&self) -> bool {
+        self.progress.load(Ordering::Relaxed) >= self.limit.load(Ordering::Relaxed)
     }
 
     /// Waits for a share of all inserts of so many clients.

@@ -1,5 +1,6 @@
 //! A way to a server that breaks: commands arrive, and their answers do not.
 
+use crate::servers;
 use bloomline_redis::RedisServer;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -75,7 +76,7 @@ impl Proxy {
     }
 
     pub fn address(&self) -> RedisServer {
-        RedisServer::new(&self.url()).unwrap()
+        servers::address(&self.url())
     }
 
     /// From here on connections lead to another server. Those that are open stay.
@@ -83,9 +84,9 @@ impl Proxy {
         self.state.target.store(target, Ordering::Relaxed);
     }
 
-    /// From here on connections break.
-    pub fn break_connections(&self) {
-        self.state.breaking.store(true, Ordering::Relaxed);
+    /// From here on connections break, or no more.
+    pub fn break_connections(&self, breaking: bool) {
+        self.state.breaking.store(breaking, Ordering::Relaxed);
     }
 
     /// From here on bytes come one by one, ten a second.
@@ -113,7 +114,7 @@ impl State {
     fn forward(self: &Arc<Self>, client: TcpStream, server: TcpStream) {
         let (commands, answers) = {
             let mut random = self.random.lock().unwrap();
-            if random.below(4) == 0 { (random.below(1 << 20), u64::MAX) } else { (u64::MAX, random.below(1 << 17)) }
+            if random.below(4) == 0 { (random.below(1 << 18), u64::MAX) } else { (u64::MAX, random.below(1 << 15)) }
         };
         let ends = || (client.try_clone().unwrap(), server.try_clone().unwrap());
         let state = Arc::clone(self);

@@ -1,14 +1,14 @@
 //! Servers of the tests' own, each in a folder of its own and gone with it.
 
 use crate::harness;
-use bloomline_redis::RedisServer;
+use bloomline_redis::{RedisFilterError, RedisServer};
 use redis::{Client, Cmd, Connection, FromRedisValue};
 use std::env;
 use std::fs::{self, File};
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::{self, Child, Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -48,16 +48,26 @@ fn redis_server() -> &'static str {
 }
 
 /// A port that nobody listens on, nor 10,000 above it, where a node of a cluster talks to the others. Below the ports
-/// that the system gives to clients: a server that comes back must find its own free.
+/// that the system gives to clients, and taken from other test processes by the socket of UDP with its number: a server
+/// that comes back must find its own free.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
+    static TAKEN: Mutex<Vec<UdpSocket>> = Mutex::new(Vec::new());
     let start = (process::id() % 100) as u16 * 97;
     loop {
         let port = 10_000 + (start + NEXT.fetch_add(1, Ordering::Relaxed)) % 10_000;
+        let Ok(taken) = UdpSocket::bind(("127.0.0.1", port)) else { continue };
         if [port, port + 10_000].iter().all(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok()) {
+            TAKEN.lock().unwrap().push(taken);
             return port;
         }
     }
+}
+
+/// A server as filters know it. No answer comes too late for them, on any machine.
+pub fn address(urls: &str) -> RedisServer {
+    let server = RedisServer::new(urls).unwrap();
+    server.connect_timeout(LONG).response_timeout(LONG).patience(LONG)
 }
 
 /// Waits for what is sure to come.
@@ -68,6 +78,17 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
         assert!(started.elapsed() < LONG, "never happened: {what}");
         thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// The answer to a call of a client whose time-outs are so short that a busy machine may let them pass.
+#[track_caller]
+pub fn answered<T>(mut call: impl FnMut() -> Result<T, RedisFilterError>) -> T {
+    let mut answer = None;
+    eventually("it is answered", || {
+        answer = call().ok();
+        answer.is_some()
+    });
+    answer.unwrap()
 }
 
 /// A command from its words.
@@ -114,7 +135,8 @@ impl Server {
         let folder = tempfile::tempdir().unwrap();
         let port = free_port();
         let watched = format!("sentinel monitor main 127.0.0.1 {} 2", primary.port);
-        let times = "sentinel down-after-milliseconds main 1000\nsentinel failover-timeout main 10000";
+        // A server that is slow is not down. Tests tell Sentinels to choose another primary.
+        let times = "sentinel down-after-milliseconds main 600000\nsentinel failover-timeout main 10000";
         let lines = format!("port {port}\nbind 127.0.0.1\n{watched}\n{times}\n{options}\n");
         // It writes there what it finds out.
         fs::write(folder.path().join("sentinel.conf"), lines).unwrap();
@@ -155,9 +177,8 @@ impl Server {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// The server as the filters know it.
     pub fn address(&self) -> RedisServer {
-        RedisServer::new(&self.url()).unwrap()
+        address(&self.url())
     }
 
     pub fn client(&self) -> redis::RedisResult<Connection> {
@@ -195,6 +216,26 @@ impl Server {
     /// Returns the number of times that a command was carried out.
     pub fn calls(&self, command: &str) -> u64 {
         self.figure(&format!("cmdstat_{command}:calls"))
+    }
+
+    /// The numbers of the clients that wait until they are answered.
+    pub fn waiting(&self) -> Vec<String> {
+        let clients: String = self.tell("CLIENT LIST");
+        let field = |line: &str, name: &str| line.split(' ').find_map(|field| field.strip_prefix(name).map(str::to_owned));
+        let waits = |line: &&str| field(line, "flags=").is_some_and(|flags| flags.contains('b'));
+        clients.lines().filter(waits).map(|line| field(line, "id=").unwrap()).collect()
+    }
+
+    /// Until a client waits.
+    pub fn await_waiting(&self) {
+        eventually("a client waits", || !self.waiting().is_empty());
+    }
+
+    /// Ends the time for which clients wait for replicas.
+    pub fn end_waits(&self) {
+        for client in self.waiting() {
+            self.tell::<()>(&format!("CLIENT UNBLOCK {client}"));
+        }
     }
 
     /// Until it has what its primary has.
@@ -252,7 +293,9 @@ pub struct Cluster {
 impl Cluster {
     /// Every node writes to its file before it answers: after a crash of the program, its data is what was
     /// acknowledged. With `everysec` an answer may go out before the command is written.
-    const OPTIONS: &str = "--cluster-enabled yes --cluster-node-timeout 2000 --appendonly yes --appendfsync always";
+    ///
+    /// A node that is slow is not down.
+    const OPTIONS: &str = "--cluster-enabled yes --cluster-node-timeout 30000 --appendonly yes --appendfsync always";
 
     /// Starts so many primaries, each with a replica if wanted.
     pub fn start(primaries: usize, replicas: bool) -> Self {
@@ -265,8 +308,8 @@ impl Cluster {
                 let slots = (SLOTS * i / primaries..SLOTS * (i + 1) / primaries).map(|slot| slot.to_string());
                 node.tell::<()>(&format!("CLUSTER ADDSLOTS {}", slots.collect::<Vec<_>>().join(" ")));
             }
-            if i > 0 {
-                node.tell::<()>(&format!("CLUSTER MEET 127.0.0.1 {}", nodes[0].port));
+            for other in &nodes[..i] {
+                node.tell::<()>(&format!("CLUSTER MEET 127.0.0.1 {}", other.port));
             }
         }
         let cluster = Self { nodes, primaries };
@@ -277,6 +320,11 @@ impl Cluster {
         cluster.await_up();
         cluster.nodes[primaries..].iter().for_each(Server::await_copy);
         cluster
+    }
+
+    /// A node that is down for two seconds is so for the others, and its slots are not served.
+    pub fn notice_soon(&self) {
+        self.nodes.iter().for_each(|node| node.tell("CONFIG SET cluster-node-timeout 2000"));
     }
 
     /// Until all know all.
@@ -301,7 +349,7 @@ impl Cluster {
     }
 
     pub fn address(&self) -> RedisServer {
-        RedisServer::new(&self.url()).unwrap()
+        address(&self.url())
     }
 
     fn id(&self, node: usize) -> String {
@@ -316,8 +364,24 @@ impl Cluster {
         (slot, self.nodes[..self.primaries].iter().position(holds).expect("a node serves it"))
     }
 
-    /// Moves a slot while clients work, step by step as the specification of clusters has it.
-    pub fn migrate(&self, slot: u16, from: usize, to: usize) {
+    /// Lets a replica become the primary once it has all that its primary has.
+    pub fn fail_over(&self, replica: &Server) {
+        let is_primary = || replica.tell::<String>("INFO replication").contains("role:master");
+        let mut told = None::<Instant>;
+        eventually("it takes over", || {
+            // Nodes that take longer than five seconds give it up.
+            if told.is_none_or(|told| told.elapsed() > Duration::from_secs(6)) {
+                // Refused if it is the primary.
+                _ = replica.client().and_then(|mut connection| command("CLUSTER FAILOVER").exec(&mut connection));
+                told = Some(Instant::now());
+            }
+            is_primary()
+        });
+    }
+
+    /// Moves a slot while clients work, step by step as the specification of clusters has it. For a while the keys are there
+    /// and the slot is not; `meanwhile` is a client that comes for them.
+    pub fn migrate(&self, slot: u16, from: usize, to: usize, meanwhile: impl FnOnce()) {
         let (source, target) = (self.id(from), self.id(to));
         self.nodes[to].tell::<()>(&format!("CLUSTER SETSLOT {slot} IMPORTING {source}"));
         self.nodes[from].tell::<()>(&format!("CLUSTER SETSLOT {slot} MIGRATING {target}"));
@@ -331,11 +395,8 @@ impl Cluster {
             migrate.arg("").arg(0).arg(10_000).arg("KEYS").arg(keys);
             migrate.exec(&mut self.nodes[from].client().unwrap()).unwrap();
         }
-        // For a while the keys are there and the slot is not, until a client has come for them.
-        let moved = Instant::now();
-        while self.nodes[to].calls("asking") == asked && moved.elapsed() < Duration::from_secs(1) {
-            thread::sleep(Duration::from_millis(1));
-        }
+        meanwhile();
+        assert!(self.nodes[to].calls("asking") > asked, "no client came while the slot moved");
         for node in [to, from] {
             self.nodes[node].tell::<()>(&format!("CLUSTER SETSLOT {slot} NODE {target}"));
         }

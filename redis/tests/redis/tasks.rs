@@ -5,6 +5,8 @@ use crate::proxy::Proxy;
 use crate::servers::{Cluster, LONG, Server, command};
 use crate::{Tally, failed, roomy, small};
 use bloomline_redis::{AsyncRedisBloomFilter, RedisFilterError, RedisServer};
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -30,8 +32,32 @@ pub fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
+/// The answer to a call of a client whose time-outs are so short that a busy machine may let them pass.
+async fn answered<T>(mut call: impl AsyncFnMut() -> Result<T, RedisFilterError>) -> T {
+    let started = Instant::now();
+    loop {
+        match call().await {
+            Ok(answer) => return answer,
+            Err(error) => assert!(started.elapsed() < LONG, "{error}"),
+        }
+    }
+}
+
+/// Drops a call, which has no answer yet, at an event.
+async fn drop_when<T>(event: impl Future<Output = ()>, call: impl Future<Output = T>) {
+    let (mut event, mut call) = (pin!(event), pin!(call));
+    poll_fn(|context| {
+        assert!(call.as_mut().poll(context).is_pending(), "it was answered");
+        event.as_mut().poll(context)
+    })
+    .await
+}
+
 async fn insert_all(tally: Arc<Tally>, mut filter: AsyncRedisBloomFilter, client: u64, size: usize) {
     for keys in tally.batches(client, size) {
+        while tally.is_held() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
         let mut new = vec![false; keys.len()];
         filter.insert_batch(&keys, &mut new).await.unwrap();
         tally.count(&keys, &new);
@@ -108,7 +134,7 @@ fn it_answers_as_a_local_filter_and_has_its_bits() {
 fn tasks_that_race_claim_each_key_once() {
     let server = Server::start("");
     for (clients, size) in [(4, 250), (4, 5000), (8, 1)] {
-        let tally = Arc::new(Tally::new(if size == 1 { 1000 } else { 20_000 }));
+        let tally = Arc::new(Tally::new(if size == 1 { 1000 } else { 8000 }));
         server.tell::<()>("FLUSHALL");
         insert_by(&server.address(), &tally, clients, size, || {});
         tally.assert_once_each();
@@ -117,24 +143,33 @@ fn tasks_that_race_claim_each_key_once() {
 
 fn tasks_of_a_cluster_claim_each_key_once_while_a_slot_moves() {
     let cluster = Cluster::start(3, false);
-    let tally = Arc::new(Tally::new(40_000));
+    let tally = Arc::new(Tally::new(10_000));
     thread::scope(|scope| {
+        let hold = tally.hold(4);
         scope.spawn(|| insert_by(&cluster.address(), &tally, 4, 500, || {}));
         tally.await_share(4, 30);
         let (slot, node) = cluster.home("cbf:{f:1}");
-        cluster.migrate(slot, node, (node + 1) % 3);
+        let coming = async {
+            let mut filter = AsyncRedisBloomFilter::open(&cluster.address(), "f").await.unwrap();
+            let (keys, mut new) = ((0..100).collect::<Vec<u64>>(), [false; 100]);
+            filter.insert_batch(&keys, &mut new).await.unwrap();
+            tally.count(&keys, &new);
+        };
+        cluster.migrate(slot, node, (node + 1) % 3, || runtime().block_on(coming));
+        drop(hold);
     });
     tally.assert_once_each();
-    assert!(cluster.nodes.iter().any(|node| node.calls("asking") > 0), "no client came while the slot moved");
 }
 
 fn no_key_is_lost_where_a_node_crashes() {
     for down in [Duration::from_millis(200), Duration::from_secs(4)] {
         let mut cluster = Cluster::start(3, false);
+        cluster.notice_soon();
         let address = cluster.address();
         let tally = Arc::new(Tally::new(60_000));
         let victim = cluster.home("cbf:{f:1}").1;
         thread::scope(|scope| {
+            let _hold = tally.hold(4);
             scope.spawn(|| insert_by(&address, &tally, 4, 1000, || {}));
             tally.await_share(4, 30);
             cluster.nodes[victim].kill();
@@ -172,15 +207,24 @@ fn a_full_server_takes_the_rest_later() {
 fn check_chaos(seed: u64, clients: u64, keys: u64) {
     let server = Server::start("");
     let proxy = Proxy::start(server.port, seed);
-    let tally = Arc::new(Tally::new(keys));
-    insert_by(&proxy.address(), &tally, clients, 200, || proxy.break_connections());
-    tally.assert_none_lost();
-    assert!(proxy.cuts() > 0 && tally.uncertain() > 0, "{} cuts, {} uncertain", proxy.cuts(), tally.uncertain());
+    for tries in 1.. {
+        let tally = Arc::new(Tally::new(keys));
+        insert_by(&proxy.address(), &tally, clients, 200, || proxy.break_connections(true));
+        tally.assert_none_lost();
+        assert!(proxy.cuts() > 0);
+        // Connections mostly break at the answers to claims. Which they are is a matter of chance.
+        if tally.uncertain() > 0 {
+            return;
+        }
+        assert!(tries < 10, "nothing was in doubt");
+        proxy.break_connections(false);
+        server.tell::<()>("FLUSHALL");
+    }
 }
 
 fn no_key_is_lost_where_connections_break() {
-    check_chaos(1, 2, 6000);
-    check_chaos(2, 4, 6000);
+    check_chaos(1, 2, 3000);
+    check_chaos(2, 4, 3000);
 }
 
 fn no_key_is_lost_where_connections_break_for_long() {
@@ -207,21 +251,29 @@ fn a_claim_without_an_answer_is_reported() {
     let short = Duration::from_millis(500);
     let address = server.address().connect_timeout(short).response_timeout(short).patience(3 * short);
     runtime().block_on(async {
-        let mut filter = AsyncRedisBloomFilter::create(&address, "f", &small()).await.unwrap();
-        filter = filter.with_mirror().unwrap();
-        assert_eq!(filter.insert(&5).await, Ok(true));
-        server.signal("STOP");
-        let started = Instant::now();
+        let filter = answered(async || AsyncRedisBloomFilter::create(&address, "f", &small()).await).await;
+        let mut filter = filter.with_mirror().unwrap();
         let mut new = [false; 3];
-        let error = failed(filter.insert_batch(&[1, 5, 2], &mut new).await, &["check that it runs"]);
-        assert!(started.elapsed() < LONG, "{:?}", started.elapsed());
-        let RedisFilterError::Unreachable { node, waited, message } = error else { panic!("{error:?}") };
-        assert!(node == format!("127.0.0.1:{}", server.port) && message.contains("timed out"), "{node}: {message}");
-        assert!(waited >= 3 * short, "{waited:?}");
-        // The mirror knows one of them.
-        assert_eq!((new, filter.uncertain()), ([true, false, true], 2));
-        server.signal("CONT");
-        server.await_answer();
+        for tries in 1.. {
+            answered(async || filter.insert(&5).await).await;
+            // Of this the mirror knows nothing.
+            answered(async || filter.contains(&4).await).await;
+            let uncertain = filter.uncertain();
+            server.signal("STOP");
+            let error = failed(filter.insert_batch(&[1, 5, 2], &mut new).await, &["check that it runs"]);
+            server.signal("CONT");
+            server.await_answer();
+            let RedisFilterError::Unreachable { node, waited, message } = error else { panic!("{error:?}") };
+            assert!(node == format!("127.0.0.1:{}", server.port) && message.contains("timed out"), "{node}: {message}");
+            assert!(waited >= 3 * short, "{waited:?}");
+            // Nothing is sent over a connection that was idle for a second, and is tested in vain.
+            if new != [false; 3] {
+                // The mirror knows one of them.
+                assert_eq!((new, filter.uncertain() - uncertain), ([true, false, true], 2));
+                break;
+            }
+            assert!(tries < 20, "nothing is sent");
+        }
         assert_eq!(filter.insert_batch(&[1, 2, 3], &mut new).await, Ok(1));
         assert_eq!(new, [false, false, true]);
     });
@@ -239,8 +291,12 @@ fn a_call_that_is_dropped_gives_its_keys_back() {
             // All shards get their marks, and one key is seen before.
             assert_eq!(filter.insert_batch(&[0, 10_001, 10_002, 10_003, 10_004, 10_005], &mut new[..6]).await, Ok(6));
             server.tell::<()>("CLIENT PAUSE 600000 WRITE");
-            let call = filter.insert_batch(&keys, &mut new);
-            assert!(tokio::time::timeout(Duration::from_secs(2), call).await.is_err());
+            let sent = async {
+                while server.waiting().is_empty() {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            };
+            drop_when(sent, filter.insert_batch(&keys, &mut new)).await;
             let uncertain = filter.uncertain();
             assert!((4095..=4096).contains(&uncertain), "{uncertain}");
             server.tell::<()>("CLIENT UNPAUSE");
@@ -268,8 +324,8 @@ fn an_answer_in_single_bytes_has_no_more_time_than_another() {
     let short = Duration::from_millis(500);
     let address = proxy.address().response_timeout(short).connect_timeout(short).patience(short);
     runtime().block_on(async {
-        let mut filter = AsyncRedisBloomFilter::create(&address, "f", &small()).await.unwrap();
-        filter.insert(&0).await.unwrap();
+        let mut filter = answered(async || AsyncRedisBloomFilter::create(&address, "f", &small()).await).await;
+        answered(async || filter.insert(&0).await).await;
         proxy.dribble();
         let started = Instant::now();
         let error = failed(filter.insert_batch(&[1, 2], &mut [false; 2]).await, &["timed out"]);

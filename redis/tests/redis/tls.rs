@@ -1,7 +1,7 @@
 //! Encrypted connections.
 
 use crate::harness::tests;
-use crate::servers::{LONG, Server, eventually, needed, program};
+use crate::servers::{LONG, Server, address, eventually, needed, program};
 use crate::small;
 use bloomline_redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisFilterError, RedisServer};
 use std::net::TcpStream;
@@ -35,7 +35,7 @@ subjectAltName = IP:127.0.0.1
 fn certify(folder: &Path) {
     fs::create_dir_all(folder).unwrap();
     fs::write(folder.join("configuration"), CONFIGURATION).unwrap();
-    let line = "req -x509 -newkey rsa:2048 -nodes -days 2 -config configuration -keyout key.pem -out cert.pem";
+    let line = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -config configuration -keyout key.pem -out cert.pem";
     let output = Command::new("openssl").args(line.split(' ')).current_dir(folder).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
@@ -61,7 +61,7 @@ fn encrypted(certificate: &Path, options: &str) -> (Server, String) {
 
 /// True if both kinds of clients accept the server.
 fn is_trusted(url: &str) -> bool {
-    let server = RedisServer::new(url).unwrap().patience(LONG);
+    let server = address(url);
     let started = Instant::now();
     let filter = RedisBloomFilter::create(&server, "f", &small());
     // Connections end with their runtime.
@@ -91,7 +91,7 @@ fn servers_are_trusted_by_their_certificates() {
     let (_folder, [ours, others]) = two_certificates();
     let (_server, url) = encrypted(&ours, "--tls-auth-clients no");
     // By an authority that the system does not know.
-    let address = RedisServer::new(&url).unwrap().patience(Duration::from_secs(5));
+    let address = address(&url).patience(Duration::from_secs(5));
     let certificate = fs::read(ours.join("cert.pem")).unwrap();
     let trusting = address.clone().certificate_authority(&certificate).unwrap();
     let mut filter = RedisBloomFilter::create(&trusting, "g", &small()).unwrap();
@@ -129,7 +129,7 @@ fn a_server_may_want_a_certificate() {
     let read = |folder: &Path| ["cert.pem", "key.pem"].map(|name| fs::read(folder.join(name)).unwrap());
     let [[cert, key], [other_cert, other_key]] = [read(&ours), read(&others)];
     let (_server, url) = encrypted(&ours, "");
-    let address = RedisServer::new(&url).unwrap().patience(Duration::from_secs(1));
+    let address = address(&url).patience(Duration::from_secs(1));
     let address = address.certificate_authority(&cert).unwrap();
     let runtime = crate::tasks::runtime();
     let open = |address: &RedisServer| {
