@@ -8,8 +8,8 @@ use std::fs::{self, File};
 use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::{self, Child, Command, Stdio};
-use std::sync::{Mutex, OnceLock};
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -221,7 +221,8 @@ impl Server {
     /// The numbers of the clients that wait until they are answered.
     pub fn waiting(&self) -> Vec<String> {
         let clients: String = self.tell("CLIENT LIST");
-        let field = |line: &str, name: &str| line.split(' ').find_map(|field| field.strip_prefix(name).map(str::to_owned));
+        let field =
+            |line: &str, name: &str| line.split(' ').find_map(|field| field.strip_prefix(name).map(str::to_owned));
         let waits = |line: &&str| field(line, "flags=").is_some_and(|flags| flags.contains('b'));
         clients.lines().filter(waits).map(|line| field(line, "id=").unwrap()).collect()
     }
