@@ -70,14 +70,15 @@ class Server:
 
     def tell(self, command: str) -> str:
         """The first line that the server answers with."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=300) as connection:
             connection.sendall(command.encode() + b"\r\n")
             return connection.makefile().readline()
 
-    def info(self, section: str = "") -> str:
-        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as connection:
-            connection.sendall(f"INFO {section}\r\nQUIT\r\n".encode())
-            return connection.makefile().read()
+    def pass_time(self, name: str, seconds: int) -> None:
+        """Makes the generations of a filter that forgets older, as if so much time had passed."""
+        older = "redis.call('HSET',KEYS[1],f,(redis.call('HGET',KEYS[1],f):gsub('opened=(%d+)',function(o) return 'opened='..o-ARGV[1] end)))"
+        script = f"for _,f in ipairs(redis.call('HKEYS',KEYS[1])) do {older} end return {{ok='done'}}"
+        assert self.tell(f'EVAL "{script}" 1 cbf:{{{name}:stages}} {seconds}') == "+done\n"
 
     def stop(self) -> None:
         self.process.kill()

@@ -23,10 +23,25 @@ class Links(scrapy.Spider):
             yield scrapy.Request(response.urljoin(link))
 
 
+class Named:
+    """Tells the site who asks."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @classmethod
+    def from_crawler(cls, crawler: Any) -> Any:
+        return cls(crawler.settings["RUN"])
+
+    def process_request(self, request: Any, **_: Any) -> None:
+        request.headers["Run"] = self.name
+
+
 def main(root: str, statistics: str, settings: str) -> None:
     quick: dict[str, Any] = {
         "CONCURRENT_REQUESTS_PER_DOMAIN": 16,
         "DOWNLOAD_DELAY": 0,
+        "DOWNLOADER_MIDDLEWARES": {Named: 0},
         "DOWNLOADER_MIDDLEWARES_BASE": {},
         "EXTENSIONS_BASE": {"scrapy.extensions.corestats.CoreStats": 0},
         "LOG_LEVEL": "INFO",

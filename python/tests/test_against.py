@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from conftest import examples
 from test_forms import formed
 from trips import bloomline, write
 
@@ -112,7 +113,7 @@ def lines(texts: Sequence[str], base: int) -> str:
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40))
 @given(texts, texts, rules, st.booleans(), st.sampled_from(["one", "folder", "table"]), st.integers(1, 200))
 @example(["\nalpha"], ["\nalpha"], {"by": "document", "ngram": 0, "min_ngram": 1, "threshold": 0, "form": "none"}, False, "one", 1)
 def test_what_tests_have_goes_and_is_told(

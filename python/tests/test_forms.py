@@ -9,6 +9,7 @@ import unicodedata
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conftest import examples
 from trips import bloomline
 
 # White_Space of Unicode.
@@ -92,7 +93,7 @@ end = st.sampled_from(["\n", "\r\n"])
 text = st.tuples(st.lists(paragraph, min_size=1, max_size=4), end).map(lambda parts: parts[1].join(parts[0]))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(40))
 @given(st.lists(text, min_size=2, max_size=30), st.sets(st.sampled_from(SWITCHES), min_size=1), st.sampled_from(sorted(MODES)))
 def test_what_repeats_is_what_repeats_in_its_form(texts: list[str], chosen: set[str], mode: str) -> None:
     switches = frozenset(chosen if mode.startswith("exact") else (chosen - {"space", "crlf"}) or {"case"})

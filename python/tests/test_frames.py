@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import bloomline
 from bloomline import BloomFilter, ScalableBloomFilter, _frames
+from conftest import examples
 from tables import KINDS, Kind, stay
 
 np = pytest.importorskip("numpy")
@@ -59,7 +60,7 @@ def tables(draw: st.DrawFn) -> Any:
     return pa.table([*arrays, pa.array(range(rows))], names=[*(f"c{i}" for i in range(len(kinds))), "row"])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(80))
 @given(tables(), st.sampled_from(["equal", "keep", "skip"]))
 def test_rows_are_those_of_a_set(table: Any, nulls: Any) -> None:
     on = table.column_names[:-1]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conftest import examples
 from trips import bloomline
 
 Document = dict[str, Any]
@@ -64,7 +65,7 @@ CHOICES: dict[str, Callable[[Document], Rank]] = {
 
 
 @pytest.mark.parametrize("keep", CHOICES)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(12))
 @given(files=st.lists(DOCUMENTS, min_size=1, max_size=3), counted=st.booleans(), options=st.sampled_from(["", "-n 1 -p 0.5"]))
 def test_the_best_stays(keep: str, files: list[list[Document]], counted: bool, options: str) -> None:
     with tempfile.TemporaryDirectory() as name:

@@ -16,6 +16,7 @@ from bloomline import (
     RotatingBloomFilter,
     ScalableBloomFilter,
 )
+from conftest import examples
 from spec import bits_of, expected_bits, hash_of
 
 CLASSES = [
@@ -30,6 +31,7 @@ PLAIN = TEXT | st.binary() | st.integers(-(2**63), 2**64 - 1) | st.booleans()
 KEYS = st.recursive(PLAIN, lambda keys: st.lists(keys, min_size=1, max_size=4).map(tuple), max_leaves=6)
 
 
+@settings(max_examples=examples(50))
 @given(st.lists(KEYS, max_size=50), st.integers(0, 2**64 - 1), st.sampled_from([4, 8, 12, 16]))
 def test_bits_are_those_of_the_specification(keys: list[Any], seed: int, probes: int) -> None:
     one_by_one, at_once = (BloomFilter(memory=1000, probes=probes, seed=seed) for _ in range(2))
@@ -43,7 +45,7 @@ def test_bits_are_those_of_the_specification(keys: list[Any], seed: int, probes:
 
 @pytest.mark.parametrize("make", CLASSES)
 @given(data=st.data())
-@settings(max_examples=50)
+@settings(max_examples=examples(30))
 def test_beside_a_set(make: Any, data: st.DataObject) -> None:
     filter, model = make(10_000, 1e-9), set()
     for key in data.draw(st.lists(KEYS, max_size=40)):

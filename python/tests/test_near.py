@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conftest import examples
 from spec import bands_of, grams_of
 from trips import bloomline
 
@@ -104,7 +105,7 @@ documents = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=examples(30))
 @given(
     documents=documents,
     cuts=st.lists(st.integers(0, 40), max_size=2),
@@ -151,7 +152,7 @@ def test_clusters_pairs_and_counts_are_those_of_the_model(
     ]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=examples(12))
 @given(first=documents, second=documents, similarity=st.sampled_from(list(SIMILARITIES)))
 def test_what_shares_a_band_with_an_earlier_run_goes_with_all_that_are_like_it(
     tmp_path_factory: pytest.TempPathFactory,
@@ -172,7 +173,7 @@ def test_what_shares_a_band_with_an_earlier_run_goes_with_all_that_are_like_it(
         assert [(pair["line"], pair["kept"] and pair["kept"]["line"]) for pair in lines_of(folder / "pairs")] == expected
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=examples(12))
 @given(documents=documents, rows=st.integers(1, 20), similarity=st.sampled_from(list(SIMILARITIES)))
 def test_rows_are_decided_as_lines_are(
     tmp_path_factory: pytest.TempPathFactory, documents: list[dict[str, Any]], rows: int, similarity: float

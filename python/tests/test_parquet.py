@@ -10,9 +10,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conftest import examples
 from footer import layout
 from tables import KINDS, READERS, Kind, array, rows_of, stay
 from trips import (
@@ -374,12 +375,7 @@ def random_tables(draw: st.DrawFn) -> tuple[pa.Table, list[list[Any]]]:
     return pa.table(columns, names=[f"c{number}" for number in range(len(columns))]), all_values
 
 
-@settings(
-    max_examples=60,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@settings(max_examples=examples(30))
 @given(data=st.data())
 def test_random_tables_are_those_of_the_model(data: st.DataObject, tmp_path: pathlib.Path) -> None:
     table, values = data.draw(random_tables())
