@@ -128,7 +128,7 @@ fn each_line_is_printed_by_one_process() {
 fn no_line_is_lost_where_connections_break() {
     let server = Server::start("");
     let proxy = Proxy::start(server.port, 11);
-    proxy.break_connections();
+    proxy.break_connections(true);
     let (repeats, uncertain) = Crowd::start(&proxy.url(), 4).finish();
     assert!(proxy.cuts() > 0);
     assert!(repeats <= uncertain, "{repeats} repeats, {uncertain} uncertain");
@@ -158,7 +158,10 @@ fn each_line_is_printed_once_while_a_slot_moves() {
     for (shard, inserts) in [(0, LINES / 4), (1, LINES)] {
         await_inserts(&cluster, inserts.into());
         let (slot, node) = cluster.home(&format!("cbf:{{set:{shard}}}"));
-        cluster.migrate(slot, node, (node + 1) % 3);
+        let bench = Bench::new(&[("in", &common::numbers(0..1000))]);
+        cluster.migrate(slot, node, (node + 1) % 3, || {
+            bench.run(&format!("check --redis {} --name set --total in", cluster.url()));
+        });
     }
     assert_eq!(crowd.finish(), (0, 0));
 }
@@ -628,7 +631,7 @@ fn a_client_in_python_shares_a_set_with_the_command() {
     let proxy = Proxy::start(server.port, 5);
     for (name, url) in [("whole", server.url()), ("broken", proxy.url())] {
         if name == "broken" {
-            proxy.break_connections();
+            proxy.break_connections(true);
         }
         let client = python::python("../tests/data/server.py");
         let mut client = client.unwrap_or_else(|| harness::ignored("Python with xxhash"));

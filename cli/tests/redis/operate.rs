@@ -292,7 +292,7 @@ fn a_run_tells_how_its_servers_do() {
     };
     // Nothing came since the line before.
     assert_eq!(last["mean_batch_seconds"], Value::Null);
-    proxy.break_connections();
+    proxy.break_connections(true);
     for i in 1..40 {
         input.write_all(&common::numbers(LINES * i..LINES * (i + 1))).unwrap();
         let figures = next();

@@ -114,7 +114,9 @@ impl State {
     fn forward(self: &Arc<Self>, client: TcpStream, server: TcpStream) {
         let (commands, answers) = {
             let mut random = self.random.lock().unwrap();
-            if random.below(4) == 0 { (random.below(1 << 18), u64::MAX) } else { (u64::MAX, random.below(1 << 15)) }
+            // Connections are made: who connects does not try again.
+            let (commands, answers) = (4096 + random.below(1 << 18), 4096 + random.below(1 << 15));
+            if random.below(4) == 0 { (commands, u64::MAX) } else { (u64::MAX, answers) }
         };
         let ends = || (client.try_clone().unwrap(), server.try_clone().unwrap());
         let state = Arc::clone(self);
