@@ -30,7 +30,7 @@ impl Format for Parquet {
         let others = keep.and_then(KeepPolicy::pointer).into_iter().chain(&values.id);
         let mut projection = RowProjection {
             keys: None,
-            texts: matches!(what, KeySource::Document(..)),
+            texts: what.document().is_some(),
             values: others.map(Pointer::tokens).collect(),
             compared: keep.map(|by| if matches!(by, KeepPolicy::Order(..)) { Compared::Texts } else { Compared::All }),
         };

@@ -35,7 +35,7 @@ impl Plan {
     /// Inserts all grams of the tests, duplicates included, into a set for the search of these inputs. `None` if there
     /// are no tests. Fails with the reason if it ends early.
     pub(super) fn index(&self, found: Option<Inputs>, inputs: &Inputs) -> Result<Option<(KeySet, IndexedTests)>, Stop> {
-        let (Some(tests), Some(found), KeySource::Document(rule, _)) = (self.tests(), found, &self.keys.what) else {
+        let (Some(tests), Some(found), Some(rule)) = (self.tests(), found, self.keys.what.document()) else {
             return Ok(None);
         };
         let (reading, events) = (&self.reading, events::receive(None, None)?);

@@ -14,7 +14,6 @@ use crate::groups::near::candidate_documents::GramCollector;
 use crate::groups::near::clusters::Clusters;
 use crate::groups::records::RecordFile;
 use crate::input::inputs::Inputs;
-use crate::input::lines::keys::KeySource;
 use crate::seen::run_stats::RunStats;
 use crate::seen::{SeenKeys, SharedSeenKeys};
 use crate::signals;
@@ -72,10 +71,7 @@ impl Plan {
         stats.warn(group_request.warnings(&group_index.stats));
         stats.counts.unique = group_index.distinct;
         let stats = stats.again(group_index.disk_bytes + disk_bytes);
-        let emptied = match &self.keys.what {
-            KeySource::Document(rule, _) if rule.keep_empty => Some(rule.pointer.clone()),
-            _ => None,
-        };
+        let emptied = self.keys.what.document().filter(|rule| rule.keep_empty).map(|rule| rule.pointer.clone());
         let replay =
             Replay { decisions: Mutex::new(group_index.decisions), emptied, groups: group_index.stats.groups, stamps };
         Ok((again, Arc::new(replay), seen, stats))

@@ -2,6 +2,7 @@
 
 use crate::commands::groups::GroupRequest;
 use crate::commands::run::plan::{Keys, Memory, Plan, ReportOptions, StateOptions};
+use crate::documents::rule::DocumentRule;
 use crate::engine::checkpoint::{Checkpoint, Checkpoints, InputProgress, Job};
 use crate::engine::folder;
 use crate::engine::work::Persistence;
@@ -12,7 +13,6 @@ use crate::groups::records::RecordFile;
 use crate::input::estimate::SampleUnit;
 use crate::input::inputs::{Input, Inputs};
 use crate::input::lines::Prefix;
-use crate::input::lines::keys::KeySource;
 use crate::messages::print_message;
 use crate::seen::SeenKeys;
 use crate::seen::remote_set::Address;
@@ -80,10 +80,8 @@ impl Plan {
             }
             Memory::Fresh { .. } | Memory::State(_) | Memory::Tests(_) => {}
         }
-        let sampled = match &keys.what {
-            KeySource::Key(..) => SampleUnit::Lines,
-            KeySource::Document(rule, _) => SampleUnit::Documents(rule.clone()),
-        };
+        let of_documents = |rule: &DocumentRule| SampleUnit::Documents(rule.clone());
+        let sampled = keys.what.document().map_or(SampleUnit::Lines, of_documents);
         let (keep, key_name, keys) = (self.state().is_some(), &*keys.name, keys.called);
         NewSet { size, growth, keep, key_name, keys, quiet: *quiet }.for_inputs(inputs, &self.reading, &sampled)
     }

@@ -86,7 +86,7 @@ impl Plan {
 
     /// Returns the requirements for tables that are written.
     fn demand(&self) -> TableRequirements {
-        let annotates = matches!(&self.keys.what, KeySource::Document(rule, _) if rule.annotate);
+        let annotates = self.keys.what.document().is_some_and(|rule| rule.annotate);
         let added = match self.print.before {
             _ if self.print.total => None,
             Prefix::Count | Prefix::Member => Some(COUNT),
@@ -255,7 +255,7 @@ impl Plan {
             let overfull_warning = if alive { set.overfull_warning() } else { None };
             overfull_warning.iter().for_each(|overfull_warning| warn(overfull_warning));
         }
-        if let KeySource::Document(rule, _) = &self.keys.what {
+        if let Some(rule) = self.keys.what.document() {
             stats.warn_false_removals(rule.units());
         }
         if let Some(format) = self.reporting.stats {

@@ -8,7 +8,6 @@ use crate::engine::shard::Shard;
 use crate::engine::sink::{InputOutput, Sink};
 use crate::engine::work::{Persistence, Work};
 use crate::error::Error;
-use crate::input::lines::keys::KeySource;
 use crate::unpoisoned::locked;
 use std::path::Path;
 use std::sync::RwLockWriteGuard;
@@ -68,7 +67,7 @@ impl Work {
 
     fn write_manifest(&self, manifest: Option<&Path>) -> Result<(), Error> {
         let Some(manifest) = manifest else { return Ok(()) };
-        let documents = matches!(self.task.hashing.what, KeySource::Document(..));
+        let documents = self.task.hashing.what.document().is_some();
         let whole =
             self.shards.iter().zip(&self.sinks).filter(|(_, sink)| sink.own().is_some_and(InputOutput::is_whole));
         let reached = whole.map(|(shard, sink)| Ok((shard, sink, reached(shard, sink)?)));

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::groups::decisions::{Decisions, LineVerdict};
 use crate::groups::near::candidate_documents::GramCollector;
 use crate::groups::records::RecordFile;
-use crate::input::lines::keys::{HashOptions, KeySource, Keys};
+use crate::input::lines::keys::{HashOptions, Keys};
 use crate::input::lines::skip::SkipReason;
 use crate::input::lines::{Lines, Sets};
 use crate::key::json::Pointer;
@@ -43,7 +43,7 @@ impl Lines {
         let Self { chunk, rows, documents, marks, sets: Sets { grams, ends }, .. } = self;
         grams.clear();
         ends.clear();
-        let KeySource::Document(rule, _) = &hashing.what else { return };
+        let Some(rule) = hashing.what.document() else { return };
         let mut wanted = marks.iter().map(Option::is_some);
         if let Some(rows) = rows {
             return rows.each_text(&mut |text| {

@@ -56,6 +56,11 @@ impl KeySource {
     pub fn rule(&self) -> Option<&KeyRule> {
         if let Self::Key(rule, _) = self { Some(rule) } else { None }
     }
+
+    /// Returns the rule for documents; `None` for keys.
+    pub fn document(&self) -> Option<&DocumentRule> {
+        if let Self::Document(rule, _) = self { Some(rule) } else { None }
+    }
 }
 
 /// The keys of lines.

@@ -7,7 +7,6 @@ use crate::engine::work::Persistence;
 use crate::error::Error;
 use crate::files::{FileId, NamedFile};
 use crate::input::inputs::Input;
-use crate::input::lines::keys::KeySource;
 use crate::replace::ReplacedFile;
 use crate::seen::set::KeySet;
 use std::collections::HashMap;
@@ -18,7 +17,7 @@ impl Plan {
         let mut known: HashMap<FileId, &Input> = HashMap::new();
         let mut sinks = Vec::new();
         let output = &self.destination.output;
-        let annotates = matches!(&self.keys.what, KeySource::Document(rule, _) if rule.annotate);
+        let annotates = self.keys.what.document().is_some_and(|rule| rule.annotate);
         for (shard, input) in inputs.iter().enumerate() {
             let replaced = ReplacedFile::new(&input.path, input, output.compress.filter(|_| !input.is_table))?;
             input.origin.check_apart(&besides, [])?;
