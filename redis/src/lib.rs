@@ -15,10 +15,10 @@
 //!
 //! [`RedisBloomFilter`] blocks the thread, and `AsyncRedisBloomFilter` (feature `tokio`) is awaited. Both say what they promise
 //! when answers are lost, and [`RedisServer`] has addresses, time-outs, TLS and replicas. The bits are those of a local
-//! [`BloomFilter`](bloomline::BloomFilter), and go to one and come from one.
+//! [`BloomFilter`](bloomline::BloomFilter), and can be copied to one and from one.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-// A call is three hops away from the commands that are sent:
+// A call becomes commands in three steps:
 //
 // 1. `RedisBloomFilter::insert_batch` (filter.rs) calls `RemoteFilter::insert_batch` (remote_filter.rs), which makes jobs of the
 //    keys: `Claims` (jobs.rs).
@@ -26,7 +26,7 @@
 //    `Exchange` (exchange.rs) routes commands to nodes, and decides which to send again.
 // 3. `Nodes::run` gives the commands to `Transport::exchange` of `BlockingTransport` (blocking.rs), which sends them.
 //
-// `AsyncRedisBloomFilter` differs in the last hop alone: its transport is `TokioTransport` (tokio.rs).
+// `AsyncRedisBloomFilter` differs only in the last step: its transport is `TokioTransport` (tokio.rs).
 //
 // Further down, `wire` is a connection that blocks, and `shared_wire` one that tasks share. For both, `handshake` has
 // the first commands, `packed` writes commands and `answers` parses answers. `duplicates` decides if blocks are read

@@ -157,7 +157,7 @@ impl<T: Transport> Nodes<T> {
         let Self { server, topology, refreshes, transport, .. } = self;
         *refreshes += 1;
         if let Topology::Single(node) = topology {
-            // Its name may lead to another server meanwhile, which a connection would hide.
+            // Its name may resolve to another server by now, which an open connection would hide.
             transport.disconnect(node);
         }
         let nodes = topology.refresh_order(server.seeds(), *refreshes);

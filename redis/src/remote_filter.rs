@@ -220,7 +220,7 @@ impl<T: Transport> RemoteFilter<T> {
             let mut distinct = HashSet::with_capacity(hashes.len());
             let mut pending: Vec<usize> =
                 (0..hashes.len()).filter(|&i| !seen[i] && distinct.insert(hashes[i])).collect();
-            let (queried, answered, started) = (pending.len(), self.unanswered.len(), Instant::now());
+            let (queried, earlier_unanswered, started) = (pending.len(), self.unanswered.len(), Instant::now());
             let mut late = false;
             let claimed = self.claim_batch(hashes, &mut pending, &mut late, &mut seen, new).await;
             if claimed.is_err() && late {
@@ -230,7 +230,7 @@ impl<T: Transport> RemoteFilter<T> {
                     new[i] = true;
                 }
             }
-            self.unanswered.truncate(answered);
+            self.unanswered.truncate(earlier_unanswered);
             if !self.given_back.is_empty() {
                 for (hash, new) in hashes.iter().zip(&mut *new) {
                     let was_given_back = self.given_back.remove(hash);
@@ -246,7 +246,7 @@ impl<T: Transport> RemoteFilter<T> {
             claimed?;
             let claimed = new.iter().filter(|new| **new).count();
             self.duplicates.record(queried, claimed);
-            // If it fails, the next claims find what is to be done.
+            // If this fails, the next claims try again.
             _ = self.chain.record_claims(&mut self.nodes, claimed).await;
         }
         Ok(new.iter().filter(|new| **new).count())
@@ -262,12 +262,12 @@ impl<T: Transport> RemoteFilter<T> {
         seen: &mut [bool],
         new: &mut [bool],
     ) -> Result<()> {
-        let answered = self.unanswered.len();
-        // Up to this stage, the keys that are pending were asked for or are late.
+        let earlier_unanswered = self.unanswered.len();
+        // In all stages up to this one, the pending keys were looked up, or they are late.
         let (mut asked_until, mut attempts) = (None, 0);
         while !pending.is_empty() {
             let number = self.chain.last().number;
-            // What is in a stage that takes no more keys was claimed there.
+            // A key in a stage that takes no more keys was claimed there.
             let mut stages = self.chain.numbers_after(asked_until);
             if !self.duplicates.should_read_first(pending.len()) {
                 stages.pop();
@@ -288,27 +288,27 @@ impl<T: Transport> RemoteFilter<T> {
             if stage.number != number {
                 continue;
             }
-            unanswered.truncate(answered);
+            unanswered.truncate(earlier_unanswered);
             unanswered.extend(job.keys.claimed().chain(pending.iter().map(|&i| hashes[i])));
             let mut result = stage.watch.run(nodes, &mut job, &used).await;
             asked_until = Some(number);
             let Claims { late: mut retries, seen: claimed_before, foreign, uncertain, unconfirmed, .. } = job;
             self.uncertain += uncertain;
             self.unconfirmed += unconfirmed;
-            // The process may have stood still between the last look at the stages and the claims. Where no claim is fast enough,
-            // they count.
+            // The process may have been suspended between the last check of the stages and the claims. The third attempt counts in any
+            // case.
             attempts += 1;
             let outdated = attempts < 3 && chain.is_outdated::<T>(number);
             if let (Some(shard), Ok(())) = (foreign, &result) {
                 let (name, key) = (chain.name.to_string(), shards.keys[shard].name.clone());
-                // What these claims have made again would stay, where another client does not find it either.
+                // The claims may have recreated shards that no other client finds: they expire too.
                 let expiries = used.iter().filter_map(|&shard| shards.expire(shard));
                 nodes.run(&mut Commands::new(expiries)).await?;
                 result = chain.last().watch.check_now(nodes).await.and(Err(RedisFilterError::Gone { name, key }));
             }
             claimed_before.iter().for_each(|&i| seen[i] = true);
             let attempted = pending.clone();
-            // All that were late before are so until they are answered, whatever becomes of the others.
+            // Keys that were late before remain late until they are answered, regardless of the others.
             if !retries.is_empty() && !*late {
                 (*pending, *late) = (retries.clone(), true);
             }
@@ -319,7 +319,7 @@ impl<T: Transport> RemoteFilter<T> {
                 retries.extend(attempted.iter().filter(|&&i| new[i]));
             }
             if chain.find(number).is_none() {
-                // It was not asked any more, and what it answered says nothing. Its shards may have come back by these claims.
+                // The stage is no longer queried, so its answers are void. The claims may have recreated its shards.
                 attempted.iter().for_each(|&i| seen[i] = false);
                 retries = attempted;
                 let keys = used.iter().map(|&shard| shards.keys[shard].clone());
@@ -347,13 +347,13 @@ impl<T: Transport> RemoteFilter<T> {
         more: &mut Commands,
     ) -> Result<()> {
         let Self { chain, nodes, .. } = self;
-        let (mut more, mut no_questions) = (Some(more), Commands::new([]));
+        let (mut first_questions, mut no_questions) = (Some(more), Commands::new([]));
         for number in stages.into_iter().rev() {
             let Some(stage) = chain.find(number).filter(|_| !pending.is_empty()) else { continue };
             let (shards, mirror) = (Arc::clone(&stage.shards), stage.mirror.clone());
             let keys = PendingKeys::new(&shards, mirror.as_deref(), hashes, pending, found);
             let used = keys.used();
-            let questions = more.take().unwrap_or(&mut no_questions);
+            let questions = first_questions.take().unwrap_or(&mut no_questions);
             let mut job = JobWithQuestions { job: &mut Queries { keys, replicas }, questions };
             let result = stage.watch.run(nodes, &mut job, &used).await;
             chain.unless_forgotten(nodes, number, result).await?;
@@ -368,7 +368,7 @@ impl<T: Transport> RemoteFilter<T> {
             self.chain.refresh_if_due(&mut self.nodes).await?;
             self.chain.query_mirrors(hashes, found);
             let mut pending: Vec<usize> = (0..hashes.len()).filter(|&i| !found[i]).collect();
-            let (mut asked_until, asking, started) = (None, !pending.is_empty(), Instant::now());
+            let (mut asked_until, any_pending, started) = (None, !pending.is_empty(), Instant::now());
             while !pending.is_empty() {
                 let (stages, last) = (self.chain.numbers_after(asked_until), self.chain.last().number);
                 let mut more = self.chain.next_stage_query();
@@ -382,7 +382,7 @@ impl<T: Transport> RemoteFilter<T> {
                 }
                 asked_until = Some(last);
             }
-            if asking {
+            if any_pending {
                 self.metrics.record_batch(started.elapsed());
             }
         }
