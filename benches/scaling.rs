@@ -29,29 +29,29 @@ fn main() {
     let (bytes, keys) = if smoke() { (1 << 20, 1 << 16) } else { (1 << 30, 40_000_000) };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     // The most threads first: ratios are to them.
-    let (threads, beyond): (Vec<usize>, Vec<usize>) = [8, 4, 2, 1].into_iter().partition(|&threads| threads <= cores);
-    if !beyond.is_empty() {
-        println!("left out, with {cores} cores: {beyond:?} threads");
+    let (threads, skipped): (Vec<usize>, Vec<usize>) = [8, 4, 2, 1].into_iter().partition(|&threads| threads <= cores);
+    if !skipped.is_empty() {
+        println!("left out, with {cores} cores: {skipped:?} threads");
     }
     let pools: Vec<_> =
         threads.iter().map(|&threads| ThreadPoolBuilder::new().num_threads(threads).build().unwrap()).collect();
     let fresh = range(PRESENT, 0..keys as u64);
     let skewed = zipf_keys(keys);
     let chosen: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let wanted = |group: &str| chosen.is_empty() || chosen.iter().any(|chosen| chosen == group);
-    if wanted("bulk") {
+    let is_chosen = |group: &str| chosen.is_empty() || chosen.iter().any(|chosen| chosen == group);
+    if is_chosen("bulk") {
         bulk_load(bytes, &pools, &fresh);
     }
-    if wanted("fresh") {
+    if is_chosen("fresh") {
         concurrent_inserts(bytes, &pools, None, &fresh, "fresh keys");
     }
-    if wanted("skewed") {
+    if is_chosen("skewed") {
         concurrent_inserts(bytes, &pools, Some(&fresh), &skewed, "skewed keys (Zipf 1.1)");
     }
-    if wanted("queries") {
+    if is_chosen("queries") {
         queries(bytes, &pools, keys);
     }
-    if wanted("queue") {
+    if is_chosen("queue") {
         for (kind, keys) in [("fresh", &fresh), ("skewed", &skewed)] {
             frontier(&pools, &keys[..keys.len() / 4], kind);
         }
@@ -66,21 +66,21 @@ const RANKS: u64 = 5;
 /// Rejection-inversion (Hörmann and Derflinger, 1996): x is drawn under the curve x^-1.1 by inverting its integral,
 /// and its nearest rank is taken unless x lies outside the bar of that rank.
 fn zipf_keys(count: usize) -> Vec<u64> {
-    const S: f64 = 1.1;
-    let integral = |x: f64| (x.powf(1.0 - S) - 1.0) / (1.0 - S);
-    let inverse = |y: f64| (1.0 + y * (1.0 - S)).powf(1.0 / (1.0 - S));
+    const EXPONENT: f64 = 1.1;
+    let integral = |x: f64| (x.powf(1.0 - EXPONENT) - 1.0) / (1.0 - EXPONENT);
+    let inverse = |y: f64| (1.0 + y * (1.0 - EXPONENT)).powf(1.0 / (1.0 - EXPONENT));
     // The bar of rank 1 starts where the curve has the same area as the bar.
     let (low, high) = (integral(1.5) - 1.0, integral(count as f64 + 0.5));
-    let mut dice = (0..).map(|i| (hash(RANKS, i) >> 11) as f64 / (1u64 << 53) as f64);
+    let mut uniform = (0..).map(|i| (hash(RANKS, i) >> 11) as f64 / (1u64 << 53) as f64);
     let ranks = std::iter::from_fn(|| {
-        let y = low + dice.next()? * (high - low);
+        let y = low + uniform.next()? * (high - low);
         let rank = inverse(y).round().clamp(1.0, count as f64);
-        Some((y >= integral(rank + 0.5) - rank.powf(-S)).then_some(rank as u64))
+        Some((y >= integral(rank + 0.5) - rank.powf(-EXPONENT)).then_some(rank as u64))
     });
     ranks.flatten().take(count).map(|rank| hash(PRESENT, rank)).collect()
 }
 
-fn named(operation: &str, pool: &ThreadPool) -> String {
+fn side_name(operation: &str, pool: &ThreadPool) -> String {
     let threads = pool.current_num_threads();
     format!("{operation}, {threads} thread{}", if threads == 1 { "" } else { "s" })
 }
@@ -98,18 +98,18 @@ fn singles<'a>(
     clear: impl FnMut() + 'a,
     insert: impl Fn(u64) -> bool + Sync + Send + 'a,
 ) -> Side<'a> {
-    Side::prepared(named(name, pool), keys, clear, move |keys| deal(pool, keys, |chunk| each(chunk, &insert)))
+    Side::prepared(side_name(name, pool), keys, clear, move |keys| deal(pool, keys, |chunk| each(chunk, &insert)))
 }
 
 /// Inserts in batches, and key by key.
 fn atomic<'a>(filter: &'a RefCell<AtomicBloomFilter>, pool: &'a ThreadPool, keys: &'a [u64]) -> [Side<'a>; 2] {
     let clear = || filter.borrow_mut().clear();
     [
-        Side::prepared(named("atomic insert_hashes", pool), keys, clear, |keys| {
+        Side::prepared(side_name("atomic insert_hashes", pool), keys, clear, |keys| {
             let filter = &*filter.borrow();
             deal(pool, keys, |chunk| filter.insert_hashes(chunk, &mut [false; CHUNK][..chunk.len()]))
         }),
-        Side::prepared(named("atomic insert_hash", pool), keys, clear, |keys| {
+        Side::prepared(side_name("atomic insert_hash", pool), keys, clear, |keys| {
             let filter = &*filter.borrow();
             deal(pool, keys, |chunk| each(chunk, |hash| filter.insert_hash(hash)))
         }),
@@ -123,10 +123,10 @@ fn bulk_load(bytes: usize, pools: &[ThreadPool], keys: &[u64]) {
     let clear = || filter.borrow_mut().clear();
     let mut sides = Vec::new();
     for pool in pools {
-        sides.push(Side::prepared(named("par_insert of hashes", pool), keys, clear, |keys| {
+        sides.push(Side::prepared(side_name("par_insert of hashes", pool), keys, clear, |keys| {
             let filter = &mut *filter.borrow_mut();
             pool.install(|| filter.par_insert(&Hashes(keys)));
-            0 // it does not tell which were new
+            0 // it does not report which keys were new
         }));
     }
     sides.push(Side::prepared("insert_hashes", keys, clear, |keys| filter.borrow_mut().insert_hashes(keys, &mut new)));
@@ -139,14 +139,14 @@ fn concurrent_inserts(bytes: usize, pools: &[ThreadPool], fresh: Option<&[u64]>,
     let filter = RefCell::new(AtomicBloomFilter::from(empty(bytes, Kernel::detect())));
     let fastbloom = fastbloom::AtomicBloomFilter::with_num_bits(bytes * 8).hashes(PROBES);
     // An exact set takes some hundred ns a key, so it gets a quarter of the keys.
-    let few = &keys[..keys.len() / 4];
-    let locked = Mutex::new(HashSet::with_capacity(few.len()));
-    let sharded = DashSet::with_capacity(few.len());
+    let quarter = &keys[..keys.len() / 4];
+    let locked = Mutex::new(HashSet::with_capacity(quarter.len()));
+    let sharded = DashSet::with_capacity(quarter.len());
 
     let mut sides = Vec::new();
     if let Some(fresh) = fresh {
         let [mut side, _] = atomic(&filter, &pools[0], fresh);
-        side.name = named("atomic insert_hashes, fresh keys", &pools[0]);
+        side.name = side_name("atomic insert_hashes, fresh keys", &pools[0]);
         sides.push(side);
     }
     for pool in pools {
@@ -162,11 +162,11 @@ fn concurrent_inserts(bytes: usize, pools: &[ThreadPool], fresh: Option<&[u64]>,
             singles(
                 "Mutex<HashSet<u64>>",
                 pool,
-                few,
+                quarter,
                 || locked.lock().unwrap().clear(),
                 |hash| locked.lock().unwrap().insert(hash),
             ),
-            singles("DashSet<u64>", pool, few, || sharded.clear(), |hash| sharded.insert(hash)),
+            singles("DashSet<u64>", pool, quarter, || sharded.clear(), |hash| sharded.insert(hash)),
         ]);
     }
     duel(&format!("concurrent inserts, {kind}"), sides);
@@ -178,7 +178,7 @@ fn queries(bytes: usize, pools: &[ThreadPool], keys: usize) {
     let found = RefCell::new(vec![false; keys]);
     let mut sides = Vec::new();
     for pool in pools {
-        sides.push(Side::passing(named("par_contains_hashes", pool), &hashes, |hashes| {
+        sides.push(Side::passing(side_name("par_contains_hashes", pool), &hashes, |hashes| {
             let found = &mut *found.borrow_mut();
             pool.install(|| filter.par_contains(&Hashes(hashes), found))
         }));
@@ -195,7 +195,7 @@ fn frontier(pools: &[ThreadPool], keys: &[u64], kind: &str) {
     let mut sides = Vec::new();
     for pool in pools {
         let prepare = || _ = queue.replace(Some(Frontier::new(keys.len() as u64, 0.01).unwrap()));
-        sides.push(Side::prepared(named("Frontier push and pop", pool), keys, prepare, |keys| {
+        sides.push(Side::prepared(side_name("Frontier push and pop", pool), keys, prepare, |keys| {
             let queue = queue.borrow();
             let queue = queue.as_ref().unwrap();
             deal(pool, keys, |chunk| each(chunk, |key| queue.push(key) && queue.pop().is_some()))

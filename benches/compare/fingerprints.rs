@@ -37,7 +37,7 @@ pub fn fuse_for_memory(bytes: usize, keys: u64) -> BoxedContender {
 
 /// The narrowest fingerprints that keep the rate.
 pub fn fuse_for_rate(_: u64, rate: f64) -> BoxedContender {
-    fuse(FUSE_WIDTHS.into_iter().find(|&width| two_to_minus(width) <= rate).ok_or(TOO_RARE)?)
+    fuse(FUSE_WIDTHS.into_iter().find(|&width| two_to_minus(width) <= rate).ok_or(TOO_FEW_BITS)?)
 }
 
 /// The memory that the build takes beside the filter: the hashes, their order, and for each slot a hash and a count.
@@ -45,12 +45,12 @@ pub fn fuse_build_bytes(keys: u64) -> u64 {
     17 * keys + 13 * fuse_slots(keys)
 }
 
-/// The slots that the crate gives so many keys. It does not tell before it has built them.
+/// The slots that the crate gives so many keys. It reports the number only after the build.
 fn fuse_slots(keys: u64) -> u64 {
     let logarithm = (keys as f64).ln();
     let segment = (2.0_f64.powf((logarithm / 3.33_f64.ln() + 2.25).floor()) as u64).min(1 << 18);
-    let share = (0.875 + 0.25 * 1e6_f64.ln() / logarithm).max(1.125);
-    let slots = if keys > 1 { (keys as f64 * share).round() as u64 } else { 0 };
+    let fraction = (0.875 + 0.25 * 1e6_f64.ln() / logarithm).max(1.125);
+    let slots = if keys > 1 { (keys as f64 * fraction).round() as u64 } else { 0 };
     slots.div_ceil(segment).max(3) * segment
 }
 
@@ -79,7 +79,7 @@ impl<F: Filter<u64> + for<'a> TryFrom<&'a [u64]> + Send + Sync> Contender for Fu
     }
 }
 
-// A quotient filter: a hash table of remainders, where the slot is the rest of the fingerprint. The crate tells the whole
+// A quotient filter: a hash table of remainders, where the slot is the rest of the fingerprint. The crate returns the complete
 // fingerprint: the remainder and the number of the slot.
 contender! { qfilter::Filter, |filter, hash, keys|
     insert: filter.insert_fingerprint(false, hash).expect("it has room for the planned keys"),
@@ -94,14 +94,14 @@ pub fn quotient_for_memory(bytes: usize, keys: u64) -> BoxedContender {
     let size = |bits| qfilter::filter_specs(keys, two_to_minus(bits)).ok().map(|specs| specs.memory_bytes_max);
     match (1..64).rev().find(|&bits| size(bits).is_some_and(|size| size <= bytes)) {
         Some(bits) => quotient(keys, bits),
-        None => Err(size(1).map_or_else(|| TOO_RARE.to_owned(), |size| too_large(size as u64))),
+        None => Err(size(1).map_or_else(|| TOO_FEW_BITS.to_owned(), |size| too_large(size as u64))),
     }
 }
 
 /// The fewest bits of a remainder that keep the rate.
 pub fn quotient_for_rate(keys: u64, rate: f64) -> BoxedContender {
     let slots = qfilter::filter_specs(keys, 0.5).map_or(u64::MAX, |specs| 1 << (specs.fingerprint_bits - 1));
-    quotient(keys, (1..64).find(|&bits| quotient_rate(slots, bits, keys) <= rate).ok_or(TOO_RARE)?)
+    quotient(keys, (1..64).find(|&bits| quotient_rate(slots, bits, keys) <= rate).ok_or(TOO_FEW_BITS)?)
 }
 
 fn quotient(keys: u64, bits: u32) -> BoxedContender {
@@ -110,7 +110,7 @@ fn quotient(keys: u64, bits: u32) -> BoxedContender {
     if !(std::arch::is_x86_feature_detected!("bmi2") && std::arch::is_x86_feature_detected!("popcnt")) {
         return Err("it needs a CPU with BMI2".to_owned());
     }
-    qfilter::Filter::new(keys, two_to_minus(bits)).map_or_else(|_| Err(TOO_RARE.to_owned()), boxed)
+    qfilter::Filter::new(keys, two_to_minus(bits)).map_or_else(|_| Err(TOO_FEW_BITS.to_owned()), boxed)
 }
 
 /// The chance that one of the keys has the same slot and remainder.
@@ -123,9 +123,9 @@ const BUCKETS: [(usize, f64); 2] = [(2, 0.8), (4, 0.95)];
 
 /// The smallest buckets that hold the keys. Fingerprints have a byte, and buckets are a power of two.
 pub fn cuckoo_for_memory(bytes: usize, keys: u64) -> BoxedContender {
-    for (slots, share) in BUCKETS {
+    for (slots, max_load) in BUCKETS {
         let buckets = (bytes / slots).checked_ilog2().map_or(0, |power| 1 << power);
-        if keys as f64 <= (buckets * slots) as f64 * share {
+        if keys as f64 <= (buckets * slots) as f64 * max_load {
             let rng = SmallRng::seed_from_u64(1);
             let filter = CuckooFilter::with_config_and_rng(buckets * slots, slots, cuckoofilter::MAX_REBUCKET, rng);
             return boxed(Cuckoo { filter: filter.map_err(|error| error.to_string())?, slots });
@@ -144,15 +144,15 @@ struct Cuckoo {
 // frequent: two keys share theirs with the chance q = (254 + 4) / 65536. If L keys have been kept, the rate is
 // f = 1 - e^(-cL), where c = -2 b ln(1 - q) / slots. A key that is taken for seen is not kept: dL/dn = 1 - f. So
 // f = cn / (1 + cn).
-contender! { Cuckoo, |this, hash, keys|
+contender! { Cuckoo, |cuckoo, hash, keys|
     // Only one of a few slots may have no room for a key.
-    insert: this.filter.test_and_add(&hash).unwrap_or(false),
-    contains: this.filter.contains(&hash),
-    bytes: this.filter.as_bytes().len(),
+    insert: cuckoo.filter.test_and_add(&hash).unwrap_or(false),
+    contains: cuckoo.filter.contains(&hash),
+    bytes: cuckoo.filter.as_bytes().len(),
     probes: 8,
     rate: {
-        let each = -(-258.0_f64 / 65536.0).ln_1p() * 2.0 * this.slots as f64;
-        let found = each * keys as f64 / this.memory_bytes() as f64;
+        let per_key = -(-258.0_f64 / 65536.0).ln_1p() * 2.0 * cuckoo.slots as f64;
+        let found = per_key * keys as f64 / cuckoo.memory_bytes() as f64;
         found / (1.0 + found)
     }
 }
@@ -165,7 +165,7 @@ fn too_large(bytes: u64) -> String {
     format!("so many keys need at least {}", HumanBytes(bytes))
 }
 
-const TOO_RARE: &str = "its fingerprints have too few bits";
+const TOO_FEW_BITS: &str = "its fingerprints have too few bits";
 
 #[cfg(test)]
 mod tests {

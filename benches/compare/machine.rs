@@ -94,5 +94,5 @@ fn features() -> impl Iterator<Item = &'static str> {
     let all = detected!(is_aarch64_feature_detected: "neon" "sve" "sve2" "lse");
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let all: Vec<(&'static str, bool)> = Vec::new();
-    all.into_iter().filter_map(|(name, there)| there.then_some(name))
+    all.into_iter().filter_map(|(name, is_detected)| is_detected.then_some(name))
 }
