@@ -112,11 +112,11 @@ mod tests {
             count.hash_with(&hasher) as f64 / 2f64.powi(64)
         };
         for (grams, threshold) in [(36, 0.3), (36, 0.8), (12, 0.5), (1, 0.8)] {
-            for most in [0.05, 0.3, 0.6] {
+            for max_fpr in [0.05, 0.3, 0.6] {
                 let rules = rules(threshold);
                 let (mut expected, mut happened) = (0.0, 0);
                 for i in 0..40_000 {
-                    let fpr = most * f64::from(i) / 40_000.0;
+                    let fpr = max_fpr * f64::from(i) / 40_000.0;
                     let truly = match i % 3 {
                         0 => 0,
                         1 => grams,
@@ -127,9 +127,9 @@ mod tests {
                     expected += expected_false_removals(&rules, grams, found, fpr);
                 }
                 // A tenth of the count, and four standard deviations.
-                let (happened, name) = (happened as f64, format!("{grams} {threshold} {most}"));
-                let most = 0.1 * happened + 4.0 * happened.sqrt();
-                assert!((expected - happened).abs() < most, "{name}: {expected} {happened}");
+                let (happened, name) = (happened as f64, format!("{grams} {threshold} {max_fpr}"));
+                let tolerance = 0.1 * happened + 4.0 * happened.sqrt();
+                assert!((expected - happened).abs() < tolerance, "{name}: {expected} {happened}");
             }
         }
     }

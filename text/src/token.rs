@@ -7,14 +7,14 @@ const MAX_SHORT: usize = 16;
 
 /// Masks for the bytes of a short token, as two words, by its length.
 const LENGTH_MASKS: [[u64; 2]; MAX_SHORT + 1] = {
-    let mut ones = [[0; 2]; MAX_SHORT + 1];
+    let mut masks = [[0; 2]; MAX_SHORT + 1];
     let mut length = 1;
     while length <= MAX_SHORT {
-        let all = u128::MAX >> (128 - 8 * length);
-        ones[length] = [all as u64, (all >> 64) as u64];
+        let mask = u128::MAX >> (128 - 8 * length);
+        masks[length] = [mask as u64, (mask >> 64) as u64];
         length += 1;
     }
-    ones
+    masks
 };
 
 /// A hasher of tokens for one filter.
