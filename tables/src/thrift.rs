@@ -205,14 +205,14 @@ pub fn is_offset_index(bytes: &[u8]) -> bool {
     (kind, id) == (Some(LIST), 1) && index.list().is_some_and(|(size, _)| size <= bytes.len() as u64)
 }
 
-/// Returns the number of values of a delta-encoded run and, if `whole`, the bytes after the run.
-pub fn parse_delta_run(bytes: &[u8], whole: bool) -> Option<(u64, &[u8])> {
+/// Returns the number of values of a delta-encoded run and, if `to_end`, the bytes after the run.
+pub fn parse_delta_run(bytes: &[u8], to_end: bool) -> Option<(u64, &[u8])> {
     let mut bytes = Thrift(bytes);
     let (block_values, miniblocks, count) = (bytes.varint()?, bytes.varint()?, bytes.varint()?);
     bytes.zigzag()?;
     let values = usize::try_from(block_values.checked_div(miniblocks)?).ok()?;
     let mut remaining = count.saturating_sub(1);
-    while whole && remaining > 0 && values > 0 {
+    while to_end && remaining > 0 && values > 0 {
         bytes.zigzag()?;
         for &width in bytes.take(usize::try_from(miniblocks).ok()?)? {
             if remaining > 0 {
@@ -262,8 +262,8 @@ mod tests {
             let checked = check_schema(&footer(&columns)).err().unwrap_or_default();
             assert!(checked.contains(expected) && checked.is_empty() == expected.is_empty(), "{checked}");
         }
-        let whole = footer(&[2, 1, 0, 0]);
-        assert!((0..whole.len()).all(|length| check_schema(&whole[..length]).is_err()));
+        let complete = footer(&[2, 1, 0, 0]);
+        assert!((0..complete.len()).all(|length| check_schema(&complete[..length]).is_err()));
         // Before the schema, a map and a list of an empty struct.
         let unknown = [&[0x1B, 1, 0x85, 4, 1, b'x', 0x09, 2, 0x1C, 0, 0x09, 4][..], &footer(&[1, 0])[3..]].concat();
         check_schema(&unknown).unwrap();
