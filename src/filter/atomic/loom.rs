@@ -130,8 +130,8 @@ fn first_lacking_word_decides(block: &AtomicBlock, pattern: Pattern) -> bool {
 /// The real linearizing word, but written before the words below it.
 fn linearizing_word_is_written_first(block: &AtomicBlock, pattern: Pattern) -> bool {
     let chosen: [(usize, u64); LANES] = core::array::from_fn(|lane| pattern.word_and_mask::<1>(lane));
-    let lacking = chosen.map(|(word, mask)| block.0[word].load(Ordering::Acquire) & mask != mask);
-    let Some(linearizing) = lacking.iter().rposition(|&lacking| lacking) else { return false };
+    let missing = chosen.map(|(word, mask)| block.0[word].load(Ordering::Acquire) & mask != mask);
+    let Some(linearizing) = missing.iter().rposition(|&is_missing| is_missing) else { return false };
     let (word, mask) = chosen[linearizing];
     let claimed = block.0[word].fetch_or(mask, Ordering::AcqRel) & mask != mask;
     for (word, mask) in &chosen[..linearizing] {
