@@ -6,7 +6,7 @@
 //! hashes, which textbooks omit, and it needs the feature `variants`, which `plan` must not need.
 
 /// No rate needs more probes, because the smallest `f64` is 2^-1074.
-const MOST_PROBES: u32 = 1074;
+const MAX_PROBES: u32 = 1074;
 
 /// The size of a classic filter.
 #[derive(Clone, Copy)]
@@ -20,18 +20,18 @@ pub struct Classic {
 impl Classic {
     /// The smallest filter that keeps a rate.
     pub fn for_rate(keys: u64, rate: f64) -> Self {
-        let of = |probes| Self { bits: (keys as f64 / load(probes, rate)).ceil(), probes };
-        best(of, |filter| filter.bits)
+        let filter = |probes| Self { bits: (keys as f64 / load(probes, rate)).ceil(), probes };
+        min_cost(filter, |filter| filter.bits)
     }
 
     /// The filter of this size with the lowest rate.
     pub fn for_size(bits: f64, keys: u64) -> Self {
-        best(|probes| Self { bits, probes }, |filter| filter.fpr(keys as f64))
+        min_cost(|probes| Self { bits, probes }, |filter| filter.fpr(keys as f64))
     }
 
     /// The filter of this size with the largest [`capacity`](Self::capacity).
     pub fn for_capacity(bits: f64, rate: f64) -> Self {
-        best(|probes| Self { bits, probes }, |filter| -filter.capacity(rate))
+        min_cost(|probes| Self { bits, probes }, |filter| -filter.capacity(rate))
     }
 
     /// The rate with this number of keys.
@@ -53,9 +53,9 @@ fn load(probes: u32, rate: f64) -> f64 {
 }
 
 /// Returns the filter with the lowest cost over all numbers of probes. Ties go to fewer probes.
-fn best(filter: impl Fn(u32) -> Classic, cost: impl Fn(&Classic) -> f64) -> Classic {
+fn min_cost(filter: impl Fn(u32) -> Classic, cost: impl Fn(&Classic) -> f64) -> Classic {
     let cheaper = |best: Classic, other: Classic| if cost(&other) < cost(&best) { other } else { best };
-    (2..=MOST_PROBES).map(&filter).fold(filter(1), cheaper)
+    (2..=MAX_PROBES).map(&filter).fold(filter(1), cheaper)
 }
 
 #[cfg(test)]

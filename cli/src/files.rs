@@ -234,6 +234,6 @@ pub fn checkpoints_of(state: &Path) -> PathBuf {
 }
 
 /// A filter's file, and the files that may exist beside it.
-pub fn of_filter(filter: &Path) -> [PathBuf; 3] {
+pub fn filter_files(filter: &Path) -> [PathBuf; 3] {
     [filter.into(), lock_of(filter), checkpoints_of(filter)]
 }

@@ -121,16 +121,16 @@ fn end(signal: i32) {
     if ENDING.swap(true, SeqCst) {
         return;
     }
-    let (told, end_of_words) = bounded::<()>(0);
-    let last_words = move || {
+    let (done, is_done) = bounded::<()>(0);
+    let report_and_clear = move || {
         bar::end();
         if let Some(undone) = UNDONE.lock().expect(UNPOISONED).take() {
             print_message(&undone.to_string());
         }
-        drop(told);
+        drop(done);
     };
-    if spawn(last_words).is_ok() {
-        let _ = end_of_words.recv_timeout(PATIENCE);
+    if spawn(report_and_clear).is_ok() {
+        let _ = is_done.recv_timeout(PATIENCE);
     }
     temp_files::remove_all();
     process::exit(exit_code(signal).into());

@@ -32,9 +32,9 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
     let started = Instant::now();
     let reading = &options.reading;
     // An existing filter that is to be replaced is refused as an input.
-    let own = files::of_filter(&options.output).into_iter().skip(usize::from(!options.append));
-    let own: Vec<PathBuf> = own.chain(reading.list().map(Path::to_owned)).collect();
-    let mut inputs = Inputs::check(&reading.named(), &own, reading.on_error != OnError::Fail)?;
+    let own_files = files::filter_files(&options.output).into_iter().skip(usize::from(!options.append));
+    let own_files: Vec<PathBuf> = own_files.chain(reading.list().map(Path::to_owned)).collect();
+    let mut inputs = Inputs::check(&reading.named(), &own_files, reading.on_error != OnError::Fail)?;
     let list = reading.list().map(NamedFile::from_path);
     files::check_target(&options.output, inputs.found.iter().map(|input| &input.origin).chain(&list))?;
     let _lock = FileLock::beside(&options.output, options.wait)?;
@@ -47,8 +47,8 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
         headers::check_all(&mut [&mut inputs], reading.cut(format), headers::BY_PLACE, go_on)?;
     }
     // If the number of lines is too low, they are read again, so that the file has one filter of the right size.
-    let again: io::Result<Vec<Input>> = inputs.found.iter().map(Input::again).collect();
-    let again = again.map(|found| Inputs {
+    let second_inputs: io::Result<Vec<Input>> = inputs.found.iter().map(Input::again).collect();
+    let second_inputs = second_inputs.map(|found| Inputs {
         found,
         left_out: Vec::new(),
         folders: Vec::new(),
@@ -57,11 +57,11 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
     });
     let ends = Arc::new(LineEnds::new(options.quiet));
     let key_name = rule.name();
-    let (set, limit, unknown) = sizing::set_for_build(options, &key_name, &inputs.found)?;
+    let (set, limit, is_size_unknown) = sizing::set_for_build(options, &key_name, &inputs.found)?;
     let mut stats = RunStats::new(&set, limit, "lines", "key", options.quiet);
     stats.begin(&set);
     let mut work = work(options, &rule, &ends, inputs, set, stats)?;
-    if unknown || work.seen.read().set.local().is_some_and(LocalSet::is_outgrown) {
+    if is_size_unknown || work.seen.read().set.local().is_some_and(LocalSet::is_outgrown) {
         let counts = locked(&work.stats).counts.clone();
         let mut set = sizing::set_for_count(options, &key_name, counts.inserted.max(1))?;
         let spool = work.seen.write().set.local_mut().and_then(|set| set.spool.take());
@@ -70,7 +70,7 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
             work.seen.write().set = set;
         } else {
             let stats = RunStats::new(&set, None, "lines", "key", true);
-            work = self::work(options, &rule, &ends, again.map_err(unread)?, set, stats)?;
+            work = self::work(options, &rule, &ends, second_inputs.map_err(not_readable_again)?, set, stats)?;
             locked(&work.stats).counts.left_out = counts.left_out;
         }
     }
@@ -83,7 +83,7 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
     Ok(stats.exit_code())
 }
 
-fn unread(source: io::Error) -> Error {
+fn not_readable_again(source: io::Error) -> Error {
     Error::new(format!(
         "the inputs have more lines than estimated, and cannot be read again: {source}; give the number of distinct lines with -n"
     ))
@@ -99,8 +99,8 @@ fn work(
     stats: RunStats,
 ) -> Result<Arc<Work>, Error> {
     let BuildOptions { reading, key, quiet, .. } = options;
-    let (format, what) = (key.format(reading.end()), KeySource::Key(rule.clone(), None));
-    let hashing = HashOptions::for_keys(set.hasher(), format, what, key.nulls.policy(), Arc::clone(ends));
+    let (format, key_source) = (key.format(reading.end()), KeySource::Key(rule.clone(), None));
+    let hashing = HashOptions::for_keys(set.hasher(), format, key_source, key.nulls.policy(), Arc::clone(ends));
     let scan = ScanOptions { reading, hashing, quiet: *quiet, events: never() };
     match scan.insert(inputs, SeenKeys::new(set), stats)? {
         (_, Some(Stop::After(error))) => Err(error),

@@ -24,10 +24,11 @@ use std::path::{Path, PathBuf};
 pub fn run(options: &CheckOptions) -> Result<u8, Error> {
     let CheckOptions { reading, key, select, .. } = options;
     let format = key.format(reading.end());
-    let besides = || options.state.as_deref().into_iter().chain(reading.list()).chain(options.shared.server.files());
-    let of_state = options.state.iter().flat_map(|state| files::of_filter(state));
-    let own: Vec<PathBuf> = of_state.chain(besides().map(Path::to_owned)).collect();
-    let mut inputs = Inputs::check(&reading.named(), &own, true)?;
+    let other_files =
+        || options.state.as_deref().into_iter().chain(reading.list()).chain(options.shared.server.files());
+    let state_files = options.state.iter().flat_map(|state| files::filter_files(state));
+    let own_files: Vec<PathBuf> = state_files.chain(other_files().map(Path::to_owned)).collect();
+    let mut inputs = Inputs::check(&reading.named(), &own_files, true)?;
     let rule = input_kinds::rule(&[&inputs], key.rule())?;
     input_kinds::check_format(&[&inputs], format, Some(&rule), key.crlf)?;
     hints::give(&[&inputs], reading.end(), &rule, select.quiet);
@@ -39,8 +40,8 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
         let remedy = if prints { headers::ONE } else { headers::BY_PLACE };
         headers::check_all(&mut [&mut inputs], reading.cut(format), remedy, reading.on_error != OnError::Fail)?;
     }
-    let besides: Vec<NamedFile> = besides().map(NamedFile::from_path).collect();
-    let origins = inputs.found.iter().map(|input| &input.origin).chain(&besides);
+    let other_files: Vec<NamedFile> = other_files().map(NamedFile::from_path).collect();
+    let origins = inputs.found.iter().map(|input| &input.origin).chain(&other_files);
     let output = if select.any { None } else { Some(Output::standard(origins)?) };
     let filter = filter(options, &rule.name())?;
     let overfull_warning =

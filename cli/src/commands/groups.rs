@@ -104,7 +104,7 @@ impl GroupRequest {
         &self,
         records: &mut RecordFile,
         mut clusters: Option<Clusters>,
-        files: OpenReports,
+        open_reports: OpenReports,
     ) -> Result<GroupIndex, Error> {
         let (mut members, mut sorter) = (ExternalSort::new(&env::temp_dir()), DecisionSorter::new());
         let member = |member: GroupMember| members.push(member.packed());
@@ -118,7 +118,7 @@ impl GroupRequest {
             sorter.push(decision)
         })?;
         let ordinals = records.ordinals.clone();
-        let OpenReports { mut pairs, clusters: mut cluster_report, .. } = files;
+        let OpenReports { mut pairs, clusters: mut cluster_report, .. } = open_reports;
         let mut reports = Reports::new(&ordinals, records.ids(), cluster_report.is_some())?;
         let to_stdout = |path: &Option<PathBuf>| path.as_deref().is_some_and(files::is_standard);
         let name = if pairs.is_some() { "writing reports" } else { "deciding" };
@@ -205,13 +205,13 @@ impl ReportTargets {
     }
 
     /// Empties the files.
-    pub fn begin(self) -> Result<OpenReports, Error> {
-        let begin = |target: Option<OutputTarget>| {
+    pub fn open(self) -> Result<OpenReports, Error> {
+        let open = |target: Option<OutputTarget>| {
             let output = target.map(|target| target.begin(0, None)).transpose()?;
             let report = |output| ReportFile { output, buffer: String::new(), encoder: Encoder::default() };
             Ok::<_, Error>(output.map(report))
         };
-        Ok(OpenReports { pairs: begin(self.pairs)?, clusters: begin(self.clusters)?, tests: begin(self.tests)? })
+        Ok(OpenReports { pairs: open(self.pairs)?, clusters: open(self.clusters)?, tests: open(self.tests)? })
     }
 }
 

@@ -145,9 +145,9 @@ fn rates_text() -> Result<String, BuildError> {
     let mut rows = vec![head];
     for bits in BITS_PER_KEY {
         let rates = rates(bits)?;
-        let least = rates.iter().copied().fold(1.0, f64::min);
+        let min_rate = rates.iter().copied().fold(1.0, f64::min);
         let mut row = vec![format!("{bits:12}")];
-        row.extend(rates.map(|rate| digits(rate) + if rate == least { "*" } else { " " }));
+        row.extend(rates.map(|rate| digits(rate) + if rate == min_rate { "*" } else { " " }));
         rows.push(row);
     }
     Ok(format!("{}\n{LAYOUT}; * is the best k", table(&rows)))

@@ -39,7 +39,7 @@ pub fn run(options: &RedisOptions) -> Result<u8, Error> {
 }
 
 /// True if an error is about the filter, and not about the server or the user.
-fn is_of_filter(error: &RedisFilterError) -> bool {
+fn concerns_filter(error: &RedisFilterError) -> bool {
     use RedisFilterError::{Denied, Ended, OutOfMemory, Refused, Unreachable};
     !matches!(error, Denied { .. } | Ended | OutOfMemory { .. } | Refused { .. } | Unreachable { .. })
 }
@@ -68,7 +68,7 @@ fn list(options: &ListOptions) -> Result<(), Error> {
         match opened.and_then(|()| filter.as_mut().expect("it is open").stats()) {
             Ok(stats) => {
                 let size = |bytes| readable_size(bytes as usize);
-                let mut row = vec![plain(&name), size(stats.memory_bytes), size(stats.stored_bytes)];
+                let mut row = vec![escape_name(&name), size(stats.memory_bytes), size(stats.stored_bytes)];
                 row.extend(figures(&stats));
                 rows.push(row);
                 let RedisFilterStats { memory_bytes, fill_ratio, estimated_keys, expected_fpr, stored_bytes, .. } =
@@ -79,8 +79,8 @@ fn list(options: &ListOptions) -> Result<(), Error> {
                 }));
             }
             // A filter that was lost or has another version does not hide the others.
-            Err(error) if is_of_filter(&error) => {
-                rows.push(vec![plain(&name), error.to_string()]);
+            Err(error) if concerns_filter(&error) => {
+                rows.push(vec![escape_name(&name), error.to_string()]);
                 objects.push(json!({ "name": name, "error": error.to_string() }));
             }
             Err(error) => return Err(error.into()),
@@ -90,15 +90,15 @@ fn list(options: &ListOptions) -> Result<(), Error> {
         return output.write_line(Value::from(objects).to_string());
     }
     // The error of a filter replaces its figures, and is not aligned.
-    let (whole, broken): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.len() > 2);
+    let (complete, failed): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.len() > 2);
     let head = ["name", "size", "stored", "fill", "keys", "rate now"].map(str::to_owned).to_vec();
-    let mut lines = if whole.is_empty() { Vec::new() } else { vec![table(&[vec![head], whole].concat())] };
-    lines.extend(broken.iter().map(|row| row.join("  ")));
+    let mut lines = if complete.is_empty() { Vec::new() } else { vec![table(&[vec![head], complete].concat())] };
+    lines.extend(failed.iter().map(|row| row.join("  ")));
     lines.iter().try_for_each(|line| output.write_line(line))
 }
 
 /// Escapes a name, so that it cannot control the terminal.
-fn plain(name: &str) -> String {
+fn escape_name(name: &str) -> String {
     name.escape_debug().to_string()
 }
 
@@ -114,10 +114,10 @@ fn describe(options: &RedisInfoOptions) -> Result<(), Error> {
     let address = Address::from_options(&options.shared)?.expect("it is required");
     let mut shared = RemoteSet::open(&address)?;
     shared.refresh()?;
-    let mut described = Figures::default();
-    described.figure("name", "name", address.name);
-    info::describe(&mut described, &KeySet::Shared(shared.into()));
-    output.write_line(if options.json { described.json() } else { described.text() })
+    let mut report = Figures::default();
+    report.figure("name", "name", address.name);
+    info::describe(&mut report, &KeySet::Shared(shared.into()));
+    output.write_line(if options.json { report.json() } else { report.text() })
 }
 
 fn download(options: &DownloadOptions) -> Result<(), Error> {
@@ -144,7 +144,7 @@ fn upload(options: &UploadOptions) -> Result<(), Error> {
 }
 
 /// Lines that are inserted together: as many keys as the library sends in one round trip.
-const IMPORTED: usize = 4096;
+const IMPORT_BATCH: usize = 4096;
 
 fn import(options: &ImportOptions) -> Result<(), Error> {
     let address = Address::from_options(&options.shared)?.expect("it is required");
@@ -187,7 +187,7 @@ fn import(options: &ImportOptions) -> Result<(), Error> {
                     line.truncate(line.len() - usize::from(line.ends_with(b"\n")));
                     lines.push(line);
                 }
-                if is_end || lines.len() == IMPORTED {
+                if is_end || lines.len() == IMPORT_BATCH {
                     import.add(&lines, options.hex, &shared)?;
                     lines.clear();
                 }
@@ -250,14 +250,14 @@ fn delete(options: &DeleteOptions) -> Result<(), Error> {
 
 /// The state of a filter and its servers at a point in time.
 struct FilterSnapshot {
-    at: Instant,
+    taken_at: Instant,
     stats: RedisFilterStats,
     servers: Vec<RedisServerStats>,
 }
 
 /// The figures of a line of `watch`.
 struct WatchRow {
-    /// Per second, since the line before.
+    /// Per second, since the previous line.
     keys: Option<f64>,
     claims: Option<f64>,
     used: u64,
@@ -268,20 +268,21 @@ struct WatchRow {
 
 impl FilterSnapshot {
     fn new(filter: &mut RedisBloomFilter) -> Result<Self, RedisFilterError> {
-        Ok(Self { at: Instant::now(), stats: filter.stats()?, servers: filter.servers() })
+        Ok(Self { taken_at: Instant::now(), stats: filter.stats()?, servers: filter.servers() })
     }
 
-    fn change(&self, before: Option<&Self>) -> WatchRow {
-        let sum = |look: &Self, figure: fn(&RedisServerStats) -> u64| look.servers.iter().map(figure).sum::<u64>();
-        let seconds = before.map(|before| (self.at - before.at).as_secs_f64());
-        let claims = |look| sum(look, |server| server.claims);
+    fn change(&self, previous: Option<&Self>) -> WatchRow {
+        let sum =
+            |snapshot: &Self, figure: fn(&RedisServerStats) -> u64| snapshot.servers.iter().map(figure).sum::<u64>();
+        let seconds = previous.map(|previous| (self.taken_at - previous.taken_at).as_secs_f64());
+        let claims = |snapshot| sum(snapshot, |server| server.claims);
         // The counters of a restarted server start at 0.
-        let more = before.map(|before| claims(self).saturating_sub(claims(before)) as f64);
-        let keys = before.map(|before| self.stats.estimated_keys - before.stats.estimated_keys);
-        let each = |count: Option<f64>| count.zip(seconds).map(|(count, seconds)| count / seconds);
+        let new_claims = previous.map(|previous| claims(self).saturating_sub(claims(previous)) as f64);
+        let keys = previous.map(|previous| self.stats.estimated_keys - previous.stats.estimated_keys);
+        let per_second = |count: Option<f64>| count.zip(seconds).map(|(count, seconds)| count / seconds);
         WatchRow {
-            keys: each(keys).filter(|keys| keys.is_finite()),
-            claims: each(more).filter(|_| !self.servers.is_empty()),
+            keys: per_second(keys).filter(|keys| keys.is_finite()),
+            claims: per_second(new_claims).filter(|_| !self.servers.is_empty()),
             used: sum(self, |server| server.used_bytes),
             max: self.servers.iter().map(|server| server.max_bytes).sum(),
             evicted: sum(self, |server| server.evicted_keys),
@@ -290,7 +291,7 @@ impl FilterSnapshot {
 
     fn json(&self, change: &WatchRow) -> String {
         let RedisFilterStats { fill_ratio, estimated_keys, expected_fpr, stored_bytes, .. } = self.stats;
-        let told = !self.servers.is_empty();
+        let has_servers = !self.servers.is_empty();
         let nodes = self.servers.iter().map(|server| {
             let RedisServerStats { node, used_bytes, max_bytes, evicted_keys, claims, .. } = server;
             json!({
@@ -301,15 +302,15 @@ impl FilterSnapshot {
         json!({
             "fill": fill_ratio, "estimated_keys": estimated_keys, "fpr": expected_fpr, "stored_bytes": stored_bytes,
             "keys_per_second": change.keys, "claims_per_second": change.claims,
-            "used_bytes": told.then_some(change.used), "max_bytes": change.max.filter(|_| told),
-            "evicted_keys": told.then_some(change.evicted), "nodes": nodes.collect::<Vec<_>>(),
+            "used_bytes": has_servers.then_some(change.used), "max_bytes": change.max.filter(|_| has_servers),
+            "evicted_keys": has_servers.then_some(change.evicted), "nodes": nodes.collect::<Vec<_>>(),
         })
         .to_string()
     }
 
     fn text(&self, change: &WatchRow) -> String {
         let [fill, keys, rate] = figures(&self.stats);
-        let each = |figure: Option<f64>| figure.map_or_else(|| "-".to_owned(), readable_count);
+        let cell = |figure: Option<f64>| figure.map_or_else(|| "-".to_owned(), readable_count);
         let used = match change.max {
             _ if self.servers.is_empty() => "-".to_owned(),
             Some(max) => format!("{} of {}", readable_size(change.used as usize), readable_size(max as usize)),
@@ -317,7 +318,7 @@ impl FilterSnapshot {
         };
         let evicted = if self.servers.is_empty() { "-".to_owned() } else { change.evicted.to_string() };
         let stored = readable_size(self.stats.stored_bytes as usize);
-        line(&[&fill, &keys, &each(change.keys), &rate, &stored, &each(change.claims), &used, &evicted])
+        line(&[&fill, &keys, &cell(change.keys), &rate, &stored, &cell(change.claims), &used, &evicted])
     }
 }
 
@@ -335,12 +336,12 @@ fn watch(options: &WatchOptions) -> Result<(), Error> {
         let head = ["fill", "keys", "keys/s", "rate now", "stored", "claims/s", "memory of servers", "evicted"];
         output.write_line(line(&head))?;
     }
-    let mut before = None;
+    let mut previous = None;
     loop {
-        let look = FilterSnapshot::new(&mut filter)?;
-        let change = look.change(before.as_ref());
-        output.write_line(if options.json { look.json(&change) } else { look.text(&change) })?;
-        before = Some(look);
+        let snapshot = FilterSnapshot::new(&mut filter)?;
+        let change = snapshot.change(previous.as_ref());
+        output.write_line(if options.json { snapshot.json(&change) } else { snapshot.text(&change) })?;
+        previous = Some(snapshot);
         // A signal ends the process.
         thread::sleep(options.every);
     }

@@ -150,7 +150,7 @@ impl CurrentGroup {
                 self.ordinals.drain(..).try_for_each(|ordinal| earlier.push(ordinal))?;
             }
             self.ordinals.push(member.ordinal);
-            Kind::of(member.word).into_iter().for_each(|kind| self.kinds[kind as usize] = true);
+            Kind::from_first_word(member.word).into_iter().for_each(|kind| self.kinds[kind as usize] = true);
         }
         self.score.push(member.word);
         Ok(())

@@ -20,7 +20,7 @@ pub enum Kind {
 
 impl Kind {
     /// Returns the kind of the value whose score begins with this word.
-    pub fn of(first: u64) -> Option<Self> {
+    pub fn from_first_word(first: u64) -> Option<Self> {
         let [kind, ..] = first.to_be_bytes();
         [Self::Number, Self::Text].into_iter().find(|other| *other as u8 == kind)
     }
@@ -33,7 +33,7 @@ pub fn has_more(word: u64) -> bool {
 
 /// Returns the bytes of a text from its score.
 pub fn text_of(score: &[u64]) -> Option<Vec<u8>> {
-    (Kind::of(*score.first()?) == Some(Kind::Text)).then_some(())?;
+    (Kind::from_first_word(*score.first()?) == Some(Kind::Text)).then_some(())?;
     let mut bytes = Vec::new();
     for word in score {
         let [content @ .., length] = word.to_be_bytes();
@@ -78,13 +78,13 @@ pub fn push_number(json: &str, bytes: &mut Vec<u8>) -> bool {
         _ => return false,
     };
     let (number, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
-    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
-    let digits = whole.bytes().chain(part.bytes());
+    let (integer, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let digits = integer.bytes().chain(fraction.bytes());
     let is_zero = |digit: &u8| *digit == b'0';
     let leading = digits.clone().take_while(is_zero).count();
-    let length = whole.len() + part.len() - digits.clone().rev().take_while(is_zero).count();
+    let length = integer.len() + fraction.len() - digits.clone().rev().take_while(is_zero).count();
     let far = if exponent.starts_with('-') { i32::MIN } else { i32::MAX };
-    let power = BIAS + (whole.len() as i64 - leading as i64) + i64::from(exponent.parse().unwrap_or(far));
+    let power = BIAS + (integer.len() as i64 - leading as i64) + i64::from(exponent.parse().unwrap_or(far));
     let start = bytes.len();
     match u16::try_from(power) {
         _ if length <= leading || power < 1 => {
@@ -114,12 +114,12 @@ mod tests {
     use proptest::prelude::*;
     use std::cmp::Ordering;
 
-    fn of(kind: Kind, bytes: &[u8], reversed: bool) -> Vec<u64> {
+    fn score_of(kind: Kind, bytes: &[u8], reversed: bool) -> Vec<u64> {
         let mut score = Vec::new();
         push(kind, bytes, reversed, &mut score);
         // The end of the score is unambiguous.
         assert!(score.iter().rev().skip(1).all(|&word| has_more(word)) && !has_more(score[score.len() - 1]));
-        assert_eq!(Kind::of(score[0]), Some(kind));
+        assert_eq!(Kind::from_first_word(score[0]), Some(kind));
         score
     }
 
@@ -187,11 +187,11 @@ mod tests {
         ) {
             let expected = |order: Ordering| if reversed { order.reverse() } else { order };
             for (a, b) in [(&a, &b), (&a, &[a.clone(), more.clone()].concat()), (&more, &b)] {
-                let [own, other] = [a, b].map(|bytes| of(Kind::Text, bytes, reversed));
+                let [own, other] = [a, b].map(|bytes| score_of(Kind::Text, bytes, reversed));
                 prop_assert_eq!(own.cmp(&other), expected(a.cmp(b)));
-                prop_assert!(of(Kind::Number, b, reversed) < own && own < vec![NONE]);
+                prop_assert!(score_of(Kind::Number, b, reversed) < own && own < vec![NONE]);
                 prop_assert_eq!(text_of(&own), Some(a.clone()));
-                prop_assert_eq!(text_of(&of(Kind::Number, a, reversed)), None);
+                prop_assert_eq!(text_of(&score_of(Kind::Number, a, reversed)), None);
             }
         }
     }

@@ -20,18 +20,18 @@ const WARC: &[u8] = b"WARC/1.";
 pub fn give(all: &[&Inputs], end: u8, rule: &KeyRule, quiet: bool) {
     let files = all.iter().flat_map(|inputs| &inputs.found);
     let mut files = files.filter(|input| input.size.is_some() && !input.is_table).take(if quiet { 0 } else { FILES });
-    if let Some(hint) = files.find_map(|input| of_input(input, end, rule)) {
+    if let Some(hint) = files.find_map(|input| for_input(input, end, rule)) {
         warn(&hint);
     }
 }
 
-fn of_input(input: &Input, end: u8, rule: &KeyRule) -> Option<String> {
+fn for_input(input: &Input, end: u8, rule: &KeyRule) -> Option<String> {
     let head = input.peek(|input| {
         let mut head = Vec::new();
         input.open(0)?.contents.take(HEAD).read_to_end(&mut head).map(|_| head)
     });
     let (head, name) = (head.ok()?, input.origin.name());
-    if let Ok(Some(hint)) = of_records(&*head, input, end, Some(rule)) {
+    if let Ok(Some(hint)) = for_records(&*head, input, end, Some(rule)) {
         return Some(hint);
     }
     let line = head.split(|&byte| byte == end).next()?;
@@ -66,13 +66,13 @@ pub fn check_replaced<'a>(
     let mut files = inputs.filter(|input| input.size.is_some() && !input.is_table);
     // A file that cannot be read is reported when it is read.
     let hint =
-        files.find_map(|input| input.peek(|again| of_records(again.open(0)?.contents, input, end, rule)).ok()?);
+        files.find_map(|input| input.peek(|again| for_records(again.open(0)?.contents, input, end, rule)).ok()?);
     let refused = |hint| Err(Error::new(format!("nothing is replaced: {hint}, or write to another file with -o")));
     hint.map_or(Ok(()), refused)
 }
 
 /// Returns a hint if the contents of an input are records of several lines.
-fn of_records(mut contents: impl Read, input: &Input, end: u8, rule: Option<&KeyRule>) -> io::Result<Option<String>> {
+fn for_records(mut contents: impl Read, input: &Input, end: u8, rule: Option<&KeyRule>) -> io::Result<Option<String>> {
     let name = input.origin.name();
     let mut head = Vec::new();
     contents.by_ref().take(WARC.len() as u64).read_to_end(&mut head)?;

@@ -217,7 +217,7 @@ mod tests {
     }
 
     /// Returns the key of a row, after a comparison with its hash.
-    fn of_row(columns: &[ArrayRef], row: usize, rule: &KeyRule) -> Vec<u8> {
+    fn row_key(columns: &[ArrayRef], row: usize, rule: &KeyRule) -> Vec<u8> {
         let key = rule.key_of(&tables::Row::new(columns, row), &mut KeyScratch::default()).unwrap().to_vec();
         let alone: Vec<ArrayRef> = columns.iter().map(|column| column.slice(row, 1)).collect();
         let hasher = KeyHasher::new(1);
@@ -225,7 +225,7 @@ mod tests {
         key
     }
 
-    fn of_line(line: &str, rule: &KeyRule) -> Vec<u8> {
+    fn line_key(line: &str, rule: &KeyRule) -> Vec<u8> {
         rule.key(line.as_bytes(), &mut KeyScratch::default()).unwrap().to_vec()
     }
 
@@ -248,7 +248,8 @@ mod tests {
             array(BinaryViewArray::from(bytes)),
         ] {
             let column = [column.slice(0, 4)];
-            let expected: Vec<_> = (0..4).map(|row| Some(hasher.bytes(&of_row(&column, row, &rule(&["a"]))))).collect();
+            let expected: Vec<_> =
+                (0..4).map(|row| Some(hasher.bytes(&row_key(&column, row, &rule(&["a"]))))).collect();
             let mut found = Vec::new();
             hash_rows(&column, &hasher, true, |hash| found.push(hash)).unwrap();
             assert_eq!(found, expected);
@@ -298,14 +299,14 @@ mod tests {
             (array(inner), r#"{"a": 2.0, "z": "q\"\n"}"#),
         ] {
             let line = format!(r#"{{"x": {json}}}"#);
-            assert_eq!(of_row(&[array], 0, &rule(&["x"])), of_line(&line, &rule(&["x"])), "{json}");
+            assert_eq!(row_key(&[array], 0, &rule(&["x"])), line_key(&line, &rule(&["x"])), "{json}");
         }
     }
 
     #[test]
     fn nothing_is_taken_for_a_number_that_is_none() {
         let floats = array(Float64Array::from(vec![f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY]));
-        let keys: Vec<_> = (0..4).map(|row| of_row(std::slice::from_ref(&floats), row, &rule(&["x"]))).collect();
+        let keys: Vec<_> = (0..4).map(|row| row_key(std::slice::from_ref(&floats), row, &rule(&["x"]))).collect();
         assert_eq!(
             (&keys[0], &keys[0][1..], &keys[2][1..], &keys[3][1..]),
             (&keys[1], &b"NaN"[..], &b"Infinity"[..], &b"-Infinity"[..])
@@ -323,7 +324,7 @@ mod tests {
             let rule = rule(&["t", "n"]);
             for (row, (text, number)) in texts.iter().zip(numbers).enumerate() {
                 let line = serde_json::json!({ "n": number, "t": text }).to_string();
-                prop_assert_eq!(of_row(&columns, row, &rule), of_line(&line, &rule));
+                prop_assert_eq!(row_key(&columns, row, &rule), line_key(&line, &rule));
             }
         }
 
@@ -332,7 +333,7 @@ mod tests {
         fn equal_decimals_are_one_key(digits in -10_000i128..10_000, zeros in 0..4u32, scale in -2..4i8) {
             let decimal = |digits: i128, scale| array(Decimal128Array::from(vec![digits]).with_precision_and_scale(38, scale).unwrap());
             let more = decimal(digits * 10i128.pow(zeros), scale + zeros as i8);
-            prop_assert_eq!(of_row(&[decimal(digits, scale)], 0, &rule(&["x"])), of_row(&[more], 0, &rule(&["x"])));
+            prop_assert_eq!(row_key(&[decimal(digits, scale)], 0, &rule(&["x"])), row_key(&[more], 0, &rule(&["x"])));
         }
     }
 }

@@ -258,7 +258,7 @@ impl Preset {
     const AGAINST: Self = Self { by: Unit::Document, min_ngram: 5, threshold: 0.0, ..Self::DEFAULT };
 
     /// Returns the values with --like.
-    const fn of(like: Like) -> Self {
+    const fn from_like(like: Like) -> Self {
         match like {
             Like::Dclm => Self::DEFAULT,
             Like::Bff => Self { min_ngram: 5, keep_empty: true, ..Self::DEFAULT },
@@ -390,7 +390,7 @@ impl CorpusOptions {
     /// Returns the rule for documents that the options ask for.
     pub fn rule(&self) -> DocumentRule {
         let against = !self.against.is_empty();
-        let preset = if against { Preset::AGAINST } else { self.like.map_or(Preset::DEFAULT, Preset::of) };
+        let preset = if against { Preset::AGAINST } else { self.like.map_or(Preset::DEFAULT, Preset::from_like) };
         let mut text = Rules::default();
         text.unit = match self.by.unwrap_or(preset.by) {
             Unit::Document => bloomline_text::Unit::Document,

@@ -70,7 +70,7 @@ impl OutputTarget {
             Ok((file, if there { None } else { Some(path.canonicalize()?) }))
         };
         let (file, made) = open().map_err(cannot_write(&name))?;
-        let target = Self::of_file(file, path, name, compression, made)?;
+        let target = Self::for_file(file, path, name, compression, made)?;
         target.origin.check_apart(read, written)?;
         if compression.coding != Coding::Plain && target.file.is_terminal() {
             return Err(Error::new(format!(
@@ -85,10 +85,10 @@ impl OutputTarget {
     pub fn open_part(file: &AtomicFile, name: String, continues: bool) -> Result<Self, Error> {
         let opened = file.open(continues).map_err(cannot_write(&name))?;
         let made = (!continues).then(|| file.part.clone());
-        Self::of_file(opened, Some(&file.part), name, file.compression, made)?.lock()
+        Self::for_file(opened, Some(&file.part), name, file.compression, made)?.lock()
     }
 
-    fn of_file(
+    fn for_file(
         file: File,
         path: Option<&Path>,
         name: String,

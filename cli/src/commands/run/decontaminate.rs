@@ -24,7 +24,7 @@ use std::sync::{Arc, RwLock};
 
 /// Tests that were read.
 pub struct IndexedTests {
-    pub against: Arc<RwLock<Decontaminator>>,
+    pub decontaminator: Arc<RwLock<Decontaminator>>,
     /// The number of skipped files of the tests.
     pub left_out: u64,
     /// Signals.
@@ -47,23 +47,24 @@ impl Plan {
         let (what, values) = (KeySource::Document(rule.clone(), reading.on_error), tests.values());
         input_kinds::check_tables(&found, &what, &values, TableRequirements::default(), reading.on_error)?;
         let (size, growth, quiet, key_name) = (&self.size, &self.growth, self.reporting.quiet, &rule.name());
-        let new = NewSet { size, growth, keep: false, key_name, keys: rule.keys(), quiet };
-        let (set, limit) = new.for_inputs(&found.found, reading, &SampleUnit::Documents(rule.clone()))?;
+        let new_set = NewSet { size, growth, keep: false, key_name, keys: rule.keys(), quiet };
+        let (set, limit) = new_set.for_inputs(&found.found, reading, &SampleUnit::Documents(rule.clone()))?;
         let stats = RunStats::new(&set, limit, rule.keys(), "text", quiet);
-        let against = Decontaminator::new(rule.clone(), set.hasher().clone(), names(&found), tests.id.is_some())?;
-        let against = Arc::new(RwLock::new(against));
+        let decontaminator =
+            Decontaminator::new(rule.clone(), set.hasher().clone(), names(&found), tests.id.is_some())?;
+        let decontaminator = Arc::new(RwLock::new(decontaminator));
         let format = LineFormat::plain(reading.end());
         let hashing = HashOptions::for_keys(set.hasher(), format, what, OnError::Fail, Arc::default());
         let hashing = HashOptions { values, ..hashing };
         let scan = ScanOptions { reading, hashing, quiet, events: events.clone() };
         let seen = SharedSeenKeys::new(SeenKeys::new(set));
         let documents = Documents::new(rule, seen.clone(), true, stats.keys_before);
-        let pass = IndexTests { documents, against: Arc::clone(&against) };
+        let pass = IndexTests { documents, decontaminator: Arc::clone(&decontaminator) };
         let (work, stop) = scan.read(found, Arc::new(pass), seen, stats)?;
         stop.map_or(Ok(()), Err)?;
-        writing(&against).begin_search(names(inputs));
+        writing(&decontaminator).begin_search(names(inputs));
         let (set, left_out) = (work.seen.write().take_set()?, locked(&work.stats).counts.left_out);
-        Ok(Some((set, IndexedTests { against, left_out, events })))
+        Ok(Some((set, IndexedTests { decontaminator, left_out, events })))
     }
 }
 

@@ -26,7 +26,7 @@ use std::path::Path;
 impl Plan {
     /// Locks the state and its checkpoints, which must not be inputs or other files of the run.
     pub(super) fn lock(&self, state: &StateOptions, inputs: &[Input]) -> Result<FileLock, Error> {
-        let besides: Vec<NamedFile> = self.besides().map(NamedFile::from_path).collect();
+        let besides: Vec<NamedFile> = self.other_files().map(NamedFile::from_path).collect();
         let checkpoints = files::checkpoints_of(&state.path);
         for path in [&state.path, &checkpoints] {
             files::check_target(path, inputs.iter().map(|input| &input.origin).chain(&besides))?;

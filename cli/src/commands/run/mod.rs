@@ -119,13 +119,13 @@ impl Plan {
         &self,
         seen: &SharedSeenKeys,
         stats: &RunStats,
-        against: Option<&Arc<RwLock<Decontaminator>>>,
+        decontaminator: Option<&Arc<RwLock<Decontaminator>>>,
     ) -> Arc<dyn Pass> {
         let (seen, in_order) = (seen.clone(), !self.destination.is_side_by_side());
-        match (&self.keys.what, against) {
+        match (&self.keys.what, decontaminator) {
             (KeySource::Key(..), _) => Arc::new(Insert { seen, in_order }),
-            (KeySource::Document(rule, _), Some(against)) => {
-                Arc::new(SearchTests { rule: rule.clone(), seen, in_order, against: Arc::clone(against) })
+            (KeySource::Document(rule, _), Some(decontaminator)) => {
+                Arc::new(SearchTests { rule: rule.clone(), seen, in_order, decontaminator: Arc::clone(decontaminator) })
             }
             (KeySource::Document(rule, _), None) => {
                 Arc::new(Documents::new(rule.clone(), seen, in_order, stats.keys_before))
@@ -149,7 +149,7 @@ impl Plan {
         };
         let (set, indexed) = indexed.unzip();
         let OpenedRun { mut seen, mut stats, records, sinks, keep, start, replaced, mut reports } =
-            self.begin(&inputs, set)?;
+            self.open(&inputs, set)?;
         let tests_report = reports.tests.take();
         if let Some(limit) = stats.limit.as_ref().filter(|limit| limit.stop) {
             seen.limit(limit.keys);
@@ -159,11 +159,11 @@ impl Plan {
         let left_out = start.as_ref().map_or(0, |start| start.left_out);
         stats.counts.left_out = stats.counts.left_out.max(left_out);
         let undone = self.undone(seen.set.shared().is_some());
-        let (events, against) = match indexed {
-            Some(IndexedTests { against, left_out, events }) => {
+        let (events, decontaminator) = match indexed {
+            Some(IndexedTests { decontaminator, left_out, events }) => {
                 stats.counts.left_out += left_out;
-                stats.warn(reading(&against).warning());
-                (events, Some(against))
+                stats.warn(reading(&decontaminator).warning());
+                (events, Some(decontaminator))
             }
             None => (events::receive(self.state().map(StateOptions::every), undone)?, None),
         };
@@ -185,7 +185,7 @@ impl Plan {
             }
             None => {
                 let seen = SharedSeenKeys::new(seen);
-                let pass = self.pass(&seen, &stats, against.as_ref());
+                let pass = self.pass(&seen, &stats, decontaminator.as_ref());
                 Ok((inputs, pass, seen, stats))
             }
         };
@@ -213,12 +213,12 @@ impl Plan {
         }
         let stop = work.run(&events, progress)?;
         // An input is replaced only after all else has succeeded.
-        if let (None, Some(mut report), Some(against)) = (&stop, tests_report, against) {
+        if let (None, Some(mut report), Some(decontaminator)) = (&stop, tests_report, decontaminator) {
             let _reporting = match signals::at_once() {
                 Ok(reporting) => reporting,
                 Err(stop) => return stop.end(),
             };
-            writing(&against).report(&mut |piece| report.write(piece))?;
+            writing(&decontaminator).report(&mut |piece| report.write(piece))?;
             report.finish()?;
         }
         if let (None, Some(replaced)) = (&stop, replaced) {

@@ -345,7 +345,7 @@ impl Plan {
     }
 
     /// The files that are read besides the inputs, and are not changed.
-    pub fn besides(&self) -> impl Iterator<Item = &Path> {
+    pub fn other_files(&self) -> impl Iterator<Item = &Path> {
         let of_memory: Vec<&Path> = match &self.memory {
             Memory::Fresh { .. } | Memory::State(_) => Vec::new(),
             Memory::Server(shared, _) => shared.server.files().collect(),
@@ -356,9 +356,9 @@ impl Plan {
     }
 
     /// The files of the state, and the files that are read besides the inputs.
-    pub fn own(&self) -> Vec<PathBuf> {
-        let state = self.state().into_iter().flat_map(|state| files::of_filter(&state.path));
-        state.chain(self.besides().map(Path::to_owned)).collect()
+    pub fn own_files(&self) -> Vec<PathBuf> {
+        let state = self.state().into_iter().flat_map(|state| files::filter_files(&state.path));
+        state.chain(self.other_files().map(Path::to_owned)).collect()
     }
 
     /// Returns files that are skipped as inputs when directories contain them: the state, other files that are read, the folder of
@@ -368,6 +368,6 @@ impl Plan {
         let safe = self.destination.force || self.state().is_some_and(|state| state.resume || state.path.exists());
         let outputs = self.outputs().chain(self.destination.manifest()).filter(|_| safe);
         let outputs = outputs.chain(self.destination.folder()).map(Path::to_owned);
-        self.own().into_iter().chain(outputs).collect()
+        self.own_files().into_iter().chain(outputs).collect()
     }
 }

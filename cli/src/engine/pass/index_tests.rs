@@ -12,7 +12,7 @@ use std::sync::{Arc, RwLock};
 /// Inserts the grams of tests, and records which test has which gram.
 pub struct IndexTests {
     pub documents: Documents,
-    pub against: Arc<RwLock<Decontaminator>>,
+    pub decontaminator: Arc<RwLock<Decontaminator>>,
 }
 
 impl Pass for IndexTests {
@@ -21,6 +21,6 @@ impl Pass for IndexTests {
     }
 
     fn emitted(&self, input: usize, before: u64, lines: &Lines) -> Result<(), Error> {
-        writing(&self.against).index(input, before, lines)
+        writing(&self.decontaminator).index(input, before, lines)
     }
 }

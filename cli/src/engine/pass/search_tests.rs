@@ -15,7 +15,7 @@ pub struct SearchTests {
     pub rule: DocumentRule,
     pub seen: SharedSeenKeys,
     pub in_order: bool,
-    pub against: Arc<RwLock<Decontaminator>>,
+    pub decontaminator: Arc<RwLock<Decontaminator>>,
 }
 
 impl Pass for SearchTests {
@@ -24,20 +24,20 @@ impl Pass for SearchTests {
     }
 
     fn claim(&self, task: &RunConfig, _input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
-        let mut set = ExactGrams { seen: &self.seen, against: &self.against };
+        let mut set = ExactGrams { seen: &self.seen, decontaminator: &self.decontaminator };
         let units = lines.decide(&self.rule, task.on_error, &mut set, |_| 0.0)?;
         Ok(Claimed { unique: lines.kept_documents(task.on_error), units, ..Claimed::default() })
     }
 
     fn emitted(&self, input: usize, before: u64, lines: &Lines) -> Result<(), Error> {
-        writing(&self.against).search(input, before, lines)
+        writing(&self.decontaminator).search(input, before, lines)
     }
 }
 
 /// The grams of tests, without false positives.
 struct ExactGrams<'a> {
     seen: &'a SharedSeenKeys,
-    against: &'a RwLock<Decontaminator>,
+    decontaminator: &'a RwLock<Decontaminator>,
 }
 
 impl Set for ExactGrams<'_> {
@@ -46,7 +46,7 @@ impl Set for ExactGrams<'_> {
     fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Error> {
         match self.seen.read().set.contains_hashes(hashes, found)? {
             0 => Ok(0),
-            _ => Ok(reading(self.against).confirm(hashes, found)),
+            _ => Ok(reading(self.decontaminator).confirm(hashes, found)),
         }
     }
 

@@ -33,8 +33,8 @@ mod tests {
 
     /// Equal sets have equal bands, and similar sets often share one.
     fn bands(grams: &[u64]) -> Vec<u64> {
-        let least = |band| grams.iter().map(|gram| (gram + 1) * (2 * band + 3) % 17).min();
-        (0..BANDS as u64).filter_map(|band| Some((100 * band + least(band)? + 1) << 8)).collect()
+        let min_hash = |band| grams.iter().map(|gram| (gram + 1) * (2 * band + 3) % 17).min();
+        (0..BANDS as u64).filter_map(|band| Some((100 * band + min_hash(band)? + 1) << 8)).collect()
     }
 
     /// Returns the first document that each is connected with over all pairs, and whether one of the connected documents was known.
@@ -97,24 +97,24 @@ mod tests {
             mistakes in prop::collection::vec(any::<prop::sample::Index>(), 0..9),
             threshold in prop::sample::select(vec![0.2, 0.5, 0.6, 2.0 / 3.0, 0.8, 1.0]),
             in_memory in 0_usize..200,
-            most in prop::sample::select(vec![1, 2, 5, 100]),
+            max_compared in prop::sample::select(vec![1, 2, 5, 100]),
         ) {
             let all: Vec<u64> = documents.iter().flat_map(|grams| bands(grams)).collect();
-            let some = |chosen: Vec<prop::sample::Index>| -> HashSet<u64> {
+            let pick = |chosen: Vec<prop::sample::Index>| -> HashSet<u64> {
                 chosen.iter().filter(|_| !all.is_empty()).map(|index| *index.get(&all)).collect()
             };
-            let known = some(known);
+            let known = pick(known);
             // With bands of an earlier run, a false positive counts as such a band.
-            let mistakes = if known.is_empty() { some(mistakes) } else { HashSet::new() };
+            let mistakes = if known.is_empty() { pick(mistakes) } else { HashSet::new() };
             let candidate_documents = candidate_documents(&documents, &known, &mistakes);
-            let mut clusters = Clusters::verified_within(candidate_documents, threshold, in_memory, most).unwrap();
+            let mut clusters = Clusters::verified_within(candidate_documents, threshold, in_memory, max_compared).unwrap();
             let ordinals: Vec<u64> = clusters.ordinals.iter().collect();
             let first = |ordinal| clusters.first(ordinal).map(|(first, known)| (ordinals[first as usize], known));
             let found: Vec<_> = (0..documents.len() as u64).map(first).collect();
             if clusters.left_out == 0 {
                 prop_assert_eq!(&found, &expected(&documents, &known, threshold));
             } else {
-                prop_assert!(most < documents.len());
+                prop_assert!(max_compared < documents.len());
             }
             for (i, j) in (1..found.len()).map(|i| (i, i - 1)).filter(|&(i, j)| found[i].and(found[j]).is_some()) {
                 let similarity = clusters.similarity(i as u64, j as u64).unwrap();
@@ -126,11 +126,14 @@ mod tests {
     #[test]
     fn pairs_that_are_not_compared_are_counted() {
         // All share one band, and nothing else.
-        for (most, left_out) in [(1, 6), (2, 3), (3, 1), (4, 0)] {
+        for (max_compared, left_out) in [(1, 6), (2, 3), (3, 1), (4, 0)] {
             let records = (0..5).map(|ordinal| Ok([1 << 8, ordinal << 1]));
             let mut candidate_documents = CandidateDocuments::new(records, 5, false).unwrap();
             (0..5).for_each(|gram| candidate_documents.push(&[gram]).unwrap());
-            assert_eq!(Clusters::verified_within(candidate_documents, 0.5, 0, most).unwrap().left_out, left_out);
+            assert_eq!(
+                Clusters::verified_within(candidate_documents, 0.5, 0, max_compared).unwrap().left_out,
+                left_out
+            );
         }
         // Documents that are connected with the last are not left out.
         let mut candidate_documents =

@@ -2,7 +2,7 @@
 
 use crate::commands::groups::{GroupRequest, ReportTargets};
 use crate::commands::input_kinds;
-use crate::commands::run::destination::{CONTINUE, NOTHING_LEFT, OpenedRun, begin_reports, emptying_error};
+use crate::commands::run::destination::{CONTINUE, NOTHING_LEFT, OpenedRun, emptying_error, open_reports};
 use crate::commands::run::plan::{Destination, Plan};
 use crate::engine::sink::{PrintOptions, Sink};
 use crate::error::Error;
@@ -30,7 +30,7 @@ impl KeptOutput {
 }
 
 impl Plan {
-    pub(super) fn begin_file(
+    pub(super) fn open_file(
         &self,
         dupes: Option<&Path>,
         all: &Inputs,
@@ -87,7 +87,7 @@ impl Plan {
         };
         let dropped = dropped.map(|target| target.begin(dupes, tables.1)).transpose()?;
         let sinks = vec![Sink::new(input, kept, dropped)];
-        let reports = begin_reports(reports, start.as_ref(), inputs.len())?;
+        let reports = open_reports(reports, start.as_ref(), inputs.len())?;
         Ok(OpenedRun { seen, stats, records, sinks, keep, start, replaced, reports })
     }
 

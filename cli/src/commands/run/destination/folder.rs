@@ -1,7 +1,7 @@
 //! The opening of an output for each input, in a folder.
 
 use crate::commands::input_kinds;
-use crate::commands::run::destination::{CONTINUE, NOTHING_LEFT, OpenedRun, begin_reports, emptying_error};
+use crate::commands::run::destination::{CONTINUE, NOTHING_LEFT, OpenedRun, emptying_error, open_reports};
 use crate::commands::run::plan::{Destination, Plan};
 use crate::engine::checkpoint::InputProgress;
 use crate::engine::folder::{self, OutputFolder};
@@ -18,25 +18,25 @@ use std::sync::Mutex;
 
 impl Plan {
     /// Opens the folder and the reports. Outputs are checked before any of them is removed.
-    pub(super) fn begin_folder(&self, path: &Path, inputs: &Inputs, set: Option<KeySet>) -> Result<OpenedRun, Error> {
+    pub(super) fn open_folder(&self, path: &Path, inputs: &Inputs, set: Option<KeySet>) -> Result<OpenedRun, Error> {
         let (Destination { output, force, .. }, state) = (&self.destination, self.state());
         let manifest = self.destination.manifest();
-        let mut own = self.own();
+        let mut own_files = self.own_files();
         if let Some(manifest) = manifest {
-            let besides: Vec<NamedFile> = self.besides().map(NamedFile::from_path).collect();
-            files::check_target(manifest, inputs.found.iter().map(|input| &input.origin).chain(&besides))?;
+            let other_files: Vec<NamedFile> = self.other_files().map(NamedFile::from_path).collect();
+            files::check_target(manifest, inputs.found.iter().map(|input| &input.origin).chain(&other_files))?;
             if files::is_standard(manifest) {
                 return Err(files::not_regular(&files::name(manifest)));
             }
             input_kinds::check_name_of_manifest(manifest)?;
-            let real = files::resolve_existing(manifest);
-            if let Some(same) = own.iter().find(|own| files::resolve_existing(own) == real) {
-                return Err(files::overwrites(&files::name(manifest), &files::name(same)));
+            let resolved = files::resolve_existing(manifest);
+            if let Some(duplicate) = own_files.iter().find(|own| files::resolve_existing(own) == resolved) {
+                return Err(files::overwrites(&files::name(manifest), &files::name(duplicate)));
             }
-            own.push(manifest.to_owned());
+            own_files.push(manifest.to_owned());
         }
-        own.extend(self.reports().map(Path::to_owned));
-        let mut folder = OutputFolder::open(path, inputs, output.compress, &own)?;
+        own_files.extend(self.reports().map(Path::to_owned));
+        let mut folder = OutputFolder::open(path, inputs, output.compress, &own_files)?;
         let reports = self.report_targets(&inputs.found, &[])?;
         manifest.into_iter().for_each(|manifest| folder.lock.guard(manifest));
         let (seen, mut stats, records) = self.seen(&inputs.found, set)?;
@@ -54,28 +54,30 @@ impl Plan {
             checkpoints = Some(earlier);
         }
         stats.resume(start.as_ref().and_then(|start| start.room));
-        let reached = start
+        let progress = start
             .iter()
             .flat_map(|start| start.shards.iter().cloned())
             .chain(iter::repeat_with(InputProgress::default));
-        let outputs: Vec<(AtomicFile, InputProgress)> = folder.outputs.iter().cloned().zip(reached).collect();
+        let outputs: Vec<(AtomicFile, InputProgress)> = folder.outputs.iter().cloned().zip(progress).collect();
         if let Some(full) =
             reports.iter().find(|target| target.is_full() && state.is_some() && !*force && start.is_none())
         {
-            let known = format!("the state {:?}", state.map_or(path, |state| &state.path));
-            return Err(emptying_error(full.origin.name(), &known, advice));
+            let memory_name = format!("the state {:?}", state.map_or(path, |state| &state.path));
+            return Err(emptying_error(full.origin.name(), &memory_name, advice));
         }
         if !*force {
-            outputs.iter().try_for_each(|(output, reached)| folder::check(output, reached, start.is_some(), advice))?;
+            outputs
+                .iter()
+                .try_for_each(|(output, progress)| folder::check(output, progress, start.is_some(), advice))?;
         }
         checkpoints.as_mut().map_or(Ok(()), |checkpoints| checkpoints.forget(&seen.set))?;
-        outputs.iter().try_for_each(|(output, reached)| folder::clear(output, reached))?;
+        outputs.iter().try_for_each(|(output, progress)| folder::clear(output, progress))?;
         let outputs = outputs.into_iter().enumerate();
-        let sinks = outputs.map(|(shard, (output, reached))| Sink::for_shard(shard, output, &reached)).collect();
+        let sinks = outputs.map(|(shard, (output, progress))| Sink::for_shard(shard, output, &progress)).collect();
         let checkpoints = checkpoints.map(Mutex::new);
         let keep =
             Persistence { checkpoints, folder: Some(folder), manifest: manifest.map(Path::to_owned), ..self.keep() };
-        let reports = begin_reports(reports, start.as_ref(), inputs.found.len())?;
+        let reports = open_reports(reports, start.as_ref(), inputs.found.len())?;
         Ok(OpenedRun { seen, stats, records, sinks, keep, start, replaced: None, reports })
     }
 }

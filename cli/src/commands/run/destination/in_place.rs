@@ -12,8 +12,8 @@ use crate::seen::set::KeySet;
 use std::collections::HashMap;
 
 impl Plan {
-    pub(super) fn begin_in_place(&self, inputs: &[Input], set: Option<KeySet>) -> Result<OpenedRun, Error> {
-        let besides: Vec<NamedFile> = self.besides().map(NamedFile::from_path).collect();
+    pub(super) fn open_in_place(&self, inputs: &[Input], set: Option<KeySet>) -> Result<OpenedRun, Error> {
+        let besides: Vec<NamedFile> = self.other_files().map(NamedFile::from_path).collect();
         let mut known: HashMap<FileId, &Input> = HashMap::new();
         let mut sinks = Vec::new();
         let output = &self.destination.output;
@@ -38,7 +38,7 @@ impl Plan {
         }
         let reports = self.report_targets(inputs, &[])?;
         let (seen, stats, records) = self.seen(inputs, set)?;
-        let (keep, reports) = (Persistence::default(), reports.begin()?);
+        let (keep, reports) = (Persistence::default(), reports.open()?);
         Ok(OpenedRun { seen, stats, records, sinks, keep, start: None, replaced: None, reports })
     }
 }

@@ -47,7 +47,7 @@ pub struct OpenedRun {
 impl Plan {
     /// Opens the outputs, and the set if none is given. Every step that can fail precedes the emptying of outputs and the first
     /// claim in a shared set.
-    pub(super) fn begin(&self, inputs: &Inputs, set: Option<KeySet>) -> Result<OpenedRun, Error> {
+    pub(super) fn open(&self, inputs: &Inputs, set: Option<KeySet>) -> Result<OpenedRun, Error> {
         if self.state().is_some_and(|state| state.resume) && !self.can_resume(&inputs.found) {
             return Err(Error::new(
                 "cannot resume: only a run from files to files can be resumed; name the input files, and name the \
@@ -55,9 +55,9 @@ impl Plan {
             ));
         }
         match &self.destination.kind {
-            DestinationKind::Folder { path, .. } => self.begin_folder(path, inputs, set),
-            DestinationKind::InPlace => self.begin_in_place(&inputs.found, set),
-            DestinationKind::File { dupes } => self.begin_file(dupes.as_deref(), inputs, set),
+            DestinationKind::Folder { path, .. } => self.open_folder(path, inputs, set),
+            DestinationKind::InPlace => self.open_in_place(&inputs.found, set),
+            DestinationKind::File { dupes } => self.open_file(dupes.as_deref(), inputs, set),
         }
     }
 
@@ -74,7 +74,12 @@ impl Plan {
 
     /// The files besides inputs and outputs: the state's files, other files that are read, and the manifest.
     fn origins(&self) -> Vec<NamedFile> {
-        self.own().iter().map(PathBuf::as_path).chain(self.destination.manifest()).map(NamedFile::from_path).collect()
+        self.own_files()
+            .iter()
+            .map(PathBuf::as_path)
+            .chain(self.destination.manifest())
+            .map(NamedFile::from_path)
+            .collect()
     }
 
     /// Opens the report files, after the other outputs.
@@ -90,7 +95,7 @@ impl Plan {
         }?;
         // A state that does not exist yet is distinguished from the outputs by its path.
         let outputs: Vec<NamedFile> = self.outputs().map(NamedFile::from_path).collect();
-        let state = self.state().into_iter().flat_map(|state| files::of_filter(&state.path));
+        let state = self.state().into_iter().flat_map(|state| files::filter_files(&state.path));
         let mut saved = state.chain(self.destination.manifest().map(Path::to_owned));
         saved.try_for_each(|saved| files::check_target(&saved, &outputs))?;
         Ok(targets)
@@ -107,7 +112,7 @@ fn emptying_error(output: &str, known: &str, resume: &str) -> Error {
 }
 
 /// Empties the reports, unless the run resumes at its end: then they are complete.
-fn begin_reports(reports: ReportTargets, start: Option<&Checkpoint>, inputs: usize) -> Result<OpenReports, Error> {
+fn open_reports(reports: ReportTargets, start: Option<&Checkpoint>, inputs: usize) -> Result<OpenReports, Error> {
     let is_done = start.is_some_and(|start| start.is_end(inputs));
-    if is_done { Ok(OpenReports::default()) } else { reports.begin() }
+    if is_done { Ok(OpenReports::default()) } else { reports.open() }
 }
