@@ -78,7 +78,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_the_order(numbers in Just((0..50u64).collect::<Vec<_>>()).prop_shuffle()) {
+        fn items_put_in_any_order_are_taken_in_order(numbers in Just((0..50u64).collect::<Vec<_>>()).prop_shuffle()) {
             let reorder = ReorderBuffer::new((0, 0));
             let mut taken = Vec::new();
             for number in numbers {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_taken_after_a_panic() {
+    fn a_panic_closes_the_buffer() {
         let reorder = ReorderBuffer::new((0, 0));
         (0..2).for_each(|number| reorder.put((0, number), (0, number + 1), number));
         let panics = || {

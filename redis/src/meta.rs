@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_of_one_filter_and_two_do_not_fit() {
+    fn a_mark_belongs_to_one_filter_and_the_sum_of_two_overflows() {
         for creation_id in [0, 1, 9, (1 << CREATION_ID_BITS) - 1, new_creation_id()] {
             let marks = [new_mark(creation_id), new_mark(creation_id)];
             assert!(

@@ -546,7 +546,7 @@ fn a_key_that_is_late_and_then_refused_is_not_lost() {
 
 /// A server loses the end of the list, or all of it, or the end and the seals of the stage before.
 #[test]
-fn a_list_that_is_lost_doubles_no_key_without_a_word() {
+fn keys_claimed_twice_after_a_lost_list_are_counted_as_uncertain() {
     let actions: &[&[Action]] = &[&[Action::Grow], &[INSERT_1], &[Action::Lose(1, false)]];
     explore(&Model::new(actions, switches())).unwrap();
     for lost in [1, 2] {
@@ -562,7 +562,7 @@ const LOST_LIST: &[&[Action]] =
     &[&[Action::Grow, INSERT_2, Action::Lose(1, true), INSERT_1, Action::Pass(1), INSERT_1], &[INSERT_1]];
 
 #[test]
-fn a_list_that_is_lost_doubles_keys_where_nobody_looks() {
+fn without_a_check_of_the_list_keys_are_claimed_twice_unnoticed() {
     let error = explore(&Model { mutant: Mutant::Listed, ..Model::new(LOST_LIST, 2) }).unwrap_err();
     assert!(error.contains("1: 2") && error.contains(" 0 uncertain"), "{error}");
 }

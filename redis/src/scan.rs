@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_that_filters_have() {
+    fn the_names_of_filters_are_parsed_from_keys() {
         for (key, name) in [
             ("cbf:{urls:meta}", Some("urls")),
             ("cbf:{a:b:17}", Some("a:b")),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_found_where_they_are() {
+    fn the_figures_of_info_are_parsed() {
         let info =
             b"# Memory\r\nused_memory:1000\r\nmaxmemory:0\r\nevicted_keys:3\r\ncmdstat_bitfield:calls=70,usec=9\r\n";
         let stats = RedisServerStats::from_info(&Node::new("n", 1), &Value::BulkString(info.to_vec())).unwrap();

@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_make_no_sense_are_told() {
+    fn invalid_answers_to_a_claim_are_refused() {
         let probes = shards(1, 4).probes(1);
         let ints = |ints: &[i64]| ints.iter().copied().map(Value::Int).collect::<Vec<_>>();
         assert_eq!(probes.had_unset_bit(&ints(&[1, 1, 1, 1])), Some(false));

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_told_apart() {
+    fn refusals_are_classified() {
         let parse = |line: &str| {
             let answer = redis::parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
             Topology::parse(answer, &Node::new("n", 1))
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_names_another() {
+    fn addresses_are_resolved_relative_to_a_node() {
         let node = Node::new("here", 7000);
         assert_eq!(node.resolve("there:7001"), Some(Node::new("there", 7001)));
         assert_eq!(node.resolve(":7001"), Some(Node::new("here", 7001)));

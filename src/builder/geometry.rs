@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_memory_limit_says_what_would_be_needed() {
+    fn a_memory_limit_below_the_need_reports_the_need() {
         let sized = builder().expected_keys(1000).false_positive_rate(0.01);
         let needed = sized.params::<Sectorized>().unwrap().blocks * 64;
         assert!(sized.clone().memory(needed).params::<Sectorized>().is_ok());

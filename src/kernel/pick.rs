@@ -113,7 +113,7 @@ mod tests {
     use wyhash::final3::wyrng;
 
     #[test]
-    fn it_picks_what_a_filter_keeps() {
+    fn kernels_pick_the_hashes_of_the_range() {
         for kernel in Kernel::available() {
             let Ok(kernel) = AvailableKernel::new(kernel) else { panic!("{kernel} is available") };
             let mut state = 1;

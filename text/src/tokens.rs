@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_joins_across_blocks_is_joined() {
+    fn tokens_are_joined_across_blocks() {
         let ascii = ['a', '1', '.', ':', ',', ' ', '\n', '!', 'é'];
         for length in 59..=64 {
             for filler in ["x", "7", " ", ".", "x y. "] {

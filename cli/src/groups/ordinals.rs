@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_a_line_of_an_input() {
+    fn an_ordinal_locates_a_line_of_an_input() {
         let mut ordinals = Ordinals::new(["a", "b \"\n", "c", "d"].map(Path::new));
         assert_eq!(
             [(0, 2), (0, 3), (2, 1), (3, 4)].map(|(input, lines)| ordinals.take(input, input == 2, lines)),

@@ -268,7 +268,7 @@ mod tests {
         }
 
         #[test]
-        fn no_glob_takes_long(stars in 1..500_usize) {
+        fn any_glob_matches_in_bounded_time(stars in 1..500_usize) {
             let glob = "*a{*a,**/a}".repeat(stars) + "b";
             prop_assert!(!taken(&[&glob], &"a".repeat(250)));
         }

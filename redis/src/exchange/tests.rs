@@ -102,7 +102,7 @@ fn commands_go_to_their_nodes_and_answers_to_their_commands() {
 }
 
 #[test]
-fn what_may_have_been_carried_out_unheard_is_doubted() {
+fn commands_whose_answers_were_lost_are_doubted() {
     let mut job = Counting::new(&[0, 0, 100]);
     let mut exchange = Exchange::new(&mut job, &server(), true);
     let mut batches = send(&mut exchange, &cluster()).into_iter();
@@ -120,7 +120,7 @@ fn what_may_have_been_carried_out_unheard_is_doubted() {
 }
 
 #[test]
-fn replicas_have_what_holds_only_with_them() {
+fn answers_that_too_few_replicas_have_are_unconfirmed() {
     // Both commands are answered, and `WAIT` with this.
     for (wait, unconfirmed) in [(2, &[][..]), (3, &[]), (1, &[0]), (0, &[0])] {
         let mut job = Counting::new(&[0, 1]);
@@ -136,7 +136,7 @@ fn replicas_have_what_holds_only_with_them() {
 
 /// The node fails before it says whether replicas have the first command: that one is sent again, and doubted.
 #[test]
-fn what_replicas_may_lack_is_sent_again() {
+fn commands_that_replicas_may_lack_are_sent_again() {
     let lost = NodeAnswers { answers: vec![Value::Int(7), Value::Int(8)], failure: broken(true) };
     let with = |answer| NodeAnswers { answers: vec![Value::Int(7), Value::Int(8), answer], failure: None };
     let unblocked = with(server_error("UNBLOCKED force unblock from blocking operation"));
@@ -159,7 +159,7 @@ fn what_replicas_may_lack_is_sent_again() {
 }
 
 #[test]
-fn a_user_without_the_right_to_wait_learns_it() {
+fn a_user_without_the_right_to_wait_is_denied() {
     let mut job = Counting::new(&[0, 1]);
     let mut exchange = Exchange::new(&mut job, &confirming(), true);
     let batch = send(&mut exchange, &cluster()).remove(0);
@@ -199,7 +199,7 @@ fn a_replica_is_asked_once_and_then_the_primary() {
 }
 
 #[test]
-fn what_cannot_be_mended_ends_the_exchange() {
+fn errors_that_no_retry_resolves_end_the_exchange() {
     let one = Topology::Single(Node::new("n", 1));
     for (line, topology, expected) in [
         ("OOM command not allowed", &cluster(), RedisFilterError::OutOfMemory { node: "n:1".into() }),
@@ -227,7 +227,7 @@ fn what_cannot_be_mended_ends_the_exchange() {
 }
 
 #[test]
-fn an_answer_that_makes_no_sense_leaves_its_command_in_doubt() {
+fn an_invalid_answer_leaves_its_command_doubted() {
     let mut job = Counting::new(&[0, 0, 0]);
     let mut exchange = Exchange::new(&mut job, &server(), true);
     let batch = send(&mut exchange, &cluster()).remove(0);

@@ -47,7 +47,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_more_are_apart_than_there_are(
+        fn the_bound_of_a_sketch_is_at_most_the_difference(
             sets in prop::array::uniform2(prop::collection::btree_set(0..300_u64, 0..100)),
             grams in prop::sample::select(vec![0, 64, 100, 200]),
         ) {

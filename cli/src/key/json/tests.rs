@@ -74,7 +74,7 @@ fn pointers_are_checked() {
 }
 
 #[test]
-fn empty_names_count() {
+fn empty_member_names_are_found() {
     let document = r#"{"":{"":"deep"},"a":{"":"one"}}"#;
     assert_eq!(found("//", document), some("deep"));
     assert_eq!(found("/a/", document), some("one"));
@@ -96,7 +96,7 @@ fn array_indices_are_plain_numbers() {
 }
 
 #[test]
-fn nothing_is_below_a_scalar() {
+fn a_pointer_below_a_scalar_finds_nothing() {
     for document in [r#""a""#, "1", "-1.5e3", "true", "false", "null", "{}", "[]"] {
         assert_eq!(found("/0", document), None, "{document}");
         assert_eq!(found("/a/0", &format!(r#"{{"a":{document}}}"#)), None, "{document}");
@@ -150,7 +150,7 @@ fn strings_are_unescaped() {
 }
 
 #[test]
-fn what_stands_in_the_document_is_not_copied() {
+fn plain_values_are_borrowed_from_the_document() {
     assert!(is_borrowed("/a/0", r#"{"a":["text"]}"#));
     assert!(is_borrowed("/a", r#"{"b":"\n","a":1.5}"#));
     assert!(!is_borrowed("/a", r#"{"a":"\n"}"#));
@@ -196,7 +196,7 @@ fn the_rest_must_be_json() {
 }
 
 #[test]
-fn errors_tell_the_column_of_the_document() {
+fn errors_report_the_column_in_the_document() {
     let error = key("/a/b", r#"{"c":"\ud800","a": {"b":"x\ud800y"}}"#).unwrap_err();
     // A surrogate must be followed by the escape of another: "y", the 33rd byte, is not one.
     assert_eq!(error.column, Some(33), "{error}");
@@ -206,7 +206,7 @@ fn errors_tell_the_column_of_the_document() {
 }
 
 #[test]
-fn depth_is_no_danger() {
+fn deep_nesting_does_not_overflow_the_stack() {
     const DEPTH: usize = 100_000;
     let deep = "[".repeat(DEPTH) + &"]".repeat(DEPTH);
     let document = format!(r#"{{"b":{deep},"a":"text","c":{deep}}}"#);
