@@ -4,7 +4,7 @@ use super::filter::RotatingBloomFilter;
 use loom::sync::Arc;
 use loom::thread;
 
-/// The real filter rotates between two inserts of a key: one claim or none, and the key is there.
+/// The real filter rotates between two inserts of a key: at most one claim, and the key is found.
 #[test]
 fn a_filter_rotates_under_a_key_that_two_threads_insert() {
     let mut builder = loom::model::Builder::new();
@@ -24,7 +24,7 @@ fn a_filter_rotates_under_a_key_that_two_threads_insert() {
     });
 }
 
-/// A key that moves from generation to generation is found at every moment, while the one where it was is emptied.
+/// A key that moves from generation to generation is found at every moment, while its earlier generation is emptied.
 #[test]
 fn a_query_finds_a_key_that_stays_in_the_window() {
     let mut builder = loom::model::Builder::new();

@@ -124,14 +124,14 @@ impl LayoutOps<Shared> for Register {
     #[inline(always)]
     fn contains<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &AtomicBlocks, hash: u64) -> bool {
         let (word, mask) = locate(geometry, store, hash);
-        // Acquire: a key that is seen has with it what its inserter did before.
+        // Acquire: a thread that sees a key also sees what its inserter did before.
         word.load(Ordering::Acquire) & mask == mask
     }
 
     #[inline(always)]
     fn insert<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &mut &AtomicBlocks, hash: u64) -> bool {
         let (word, mask) = locate(geometry, store, hash);
-        // Reading first spares the line's owner a repeat. Bits are only ever set, so what is complete stays so.
+        // Reads first, so that a repeat does not take the cache line from its owner. Bits are only ever set.
         word.load(Ordering::Acquire) & mask != mask && word.fetch_or(mask, Ordering::AcqRel) & mask != mask
     }
 }
