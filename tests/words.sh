@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fails if a comment breaks a rule that a program can check: a doc comment begins with a question word (a type gets a noun phrase, a
 # function a verb, a bool "True if"), a preposition stands before "which", or "none" is a complement. Or if a type has one of the
-# names that each meant several things.
+# names that each meant several things, a constructor is called `of`, or a local has a name that says nothing (outside of tests/).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 covered=(benches cli/src cli/tests fuzz/fuzz_targets python/src redis src tables tests text)
@@ -11,6 +11,8 @@ find "${covered[@]}" -name '*.rs' -print0 | xargs -0 awk '
     /\/\/.* (is none|are none)( |\.|,|:|$)/ { report() }
     /\/\/.* of which / && !/ (all|each|either|first|last|many|most|none|one|some) of which / { report() }
     /^[ \t]*(pub(\([a-z]+\))? )?(struct|enum|trait|type) (Act|Again|Aside|Asked|Before|Beside|Choice|Cut|Found|From|Keep|Kept|Lane|Look|Met|Mark|New|Of|Own|Place|Places|Reader|Room|Stretch|Suspects|Turn|Turns|Verdict|Wake|Wanted|What|Which|Wish)[^A-Za-z]/ { report() }
+    /^[ \t]*(pub(\([a-z]+\))? )?(const )?fn of\(/ { report() }
+    /^[ \t]*let (mut )?(had|least|met|most|tell|told) =/ && FILENAME !~ /tests\// { report() }
     /^[ \t]*\/\/[\/!]/ {
         if (!inside && $2 ~ /^(What|Whether|Whose|How|Where)$/) report()
         inside = 1
