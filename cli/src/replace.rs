@@ -86,7 +86,7 @@ impl ReplacedFile {
         let target = OutputTarget::open_part(&self.file, self.name.clone(), false)?;
         self.check()?;
         self.pending = Some(PendingReplace { part, old });
-        target.begin(0, None).map(Some)
+        target.start(0, None).map(Some)
     }
 
     /// Renames the new contents, which are whole, over the old ones, if they are begun.

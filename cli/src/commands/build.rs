@@ -44,10 +44,10 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
     hints::give(&[&inputs], reading.end(), &rule, options.quiet);
     if rule.depends_on_order() {
         let go_on = reading.on_error != OnError::Fail;
-        headers::check_all(&mut [&mut inputs], reading.cut(format), headers::BY_PLACE, go_on)?;
+        headers::check_all(&mut [&mut inputs], reading.cut(format), headers::NAME_FIELDS, go_on)?;
     }
     // If the number of lines is too low, they are read again, so that the file has one filter of the right size.
-    let second_inputs: io::Result<Vec<Input>> = inputs.found.iter().map(Input::again).collect();
+    let second_inputs: io::Result<Vec<Input>> = inputs.found.iter().map(Input::reopen).collect();
     let second_inputs = second_inputs.map(|found| Inputs {
         found,
         left_out: Vec::new(),
@@ -59,7 +59,7 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
     let key_name = rule.name();
     let (set, limit, is_size_unknown) = sizing::set_for_build(options, &key_name, &inputs.found)?;
     let mut stats = RunStats::new(&set, limit, "lines", "key", options.quiet);
-    stats.begin(&set);
+    stats.warn_if_overfull(&set);
     let mut work = work(options, &rule, &ends, inputs, set, stats)?;
     if is_size_unknown || work.seen.read().set.local().is_some_and(LocalSet::is_outgrown) {
         let counts = locked(&work.stats).counts.clone();

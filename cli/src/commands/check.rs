@@ -37,7 +37,7 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
         input_kinds::check_one(&inputs)?;
     }
     if prints || rule.depends_on_order() {
-        let remedy = if prints { headers::ONE } else { headers::BY_PLACE };
+        let remedy = if prints { headers::ONE_OUTPUT } else { headers::NAME_FIELDS };
         headers::check_all(&mut [&mut inputs], reading.cut(format), remedy, reading.on_error != OnError::Fail)?;
     }
     let other_files: Vec<NamedFile> = other_files().map(NamedFile::from_path).collect();

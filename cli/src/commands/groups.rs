@@ -207,7 +207,7 @@ impl ReportTargets {
     /// Empties the files.
     pub fn open(self) -> Result<OpenReports, Error> {
         let open = |target: Option<OutputTarget>| {
-            let output = target.map(|target| target.begin(0, None)).transpose()?;
+            let output = target.map(|target| target.start(0, None)).transpose()?;
             let report = |output| ReportFile { output, buffer: String::new(), encoder: Encoder::default() };
             Ok::<_, Error>(output.map(report))
         };

@@ -13,30 +13,30 @@ use std::sync::Arc;
 const PEEK: usize = 1 << 14;
 
 /// The end of the message for a key that depends on the order of columns.
-pub const BY_PLACE: &str =
+pub const NAME_FIELDS: &str =
     "or name all fields of the key with -f NAME, because columns in another order are found only by name";
 
 /// The end of the message for one output.
-pub const ONE: &str = "because one output has one header";
+pub const ONE_OUTPUT: &str = "because one output has one header";
 
 /// The end of the message for one output, if several outputs are possible.
-pub const ONE_OR_OWN: &str = "because one output has one header; with --output-dir or --in-place each input keeps its own, if -f \
+pub const ONE_OUTPUT_OR_OWN: &str = "because one output has one header; with --output-dir or --in-place each input keeps its own, if -f \
                                names the fields of the key";
 
 /// Refuses inputs with different headers, or leaves them out with `go_on`. Headers of files are compared at once, headers of pipes
 /// when they are read.
-pub fn check_all(all: &mut [&mut Inputs], cut: ChunkConfig, remedy: &'static str, go_on: bool) -> Result<(), Error> {
-    if !cut.format.header || all.iter().map(|inputs| inputs.found.len()).sum::<usize>() < 2 {
+pub fn check_all(groups: &mut [&mut Inputs], cut: ChunkConfig, remedy: &'static str, go_on: bool) -> Result<(), Error> {
+    if !cut.format.header || groups.iter().map(|inputs| inputs.found.len()).sum::<usize>() < 2 {
         return Ok(());
     }
     let (expected, mut is_known) = (Arc::new(ExpectedHeader::new(remedy)), true);
-    for inputs in all {
+    for inputs in groups {
         check_each(inputs, cut, &expected, &mut is_known, go_on)?;
     }
     Ok(())
 }
 
-/// Checks the headers of some inputs. After a pipe, no header `is_known` to be the first.
+/// Checks the headers of some inputs. `is_known` is false after a pipe, because its header is read later.
 fn check_each(
     inputs: &mut Inputs,
     cut: ChunkConfig,
@@ -47,12 +47,13 @@ fn check_each(
     for mut input in mem::take(&mut inputs.found) {
         input.header = Some(Arc::clone(expected));
         *is_known &= input.size.is_some();
-        let peeked = |input| {
+        let read_header = |input| {
             let mut chunks = Chunks::new(input, 0, ChunkConfig { size: PEEK.min(cut.size), ..cut });
             chunks.fill(&mut Chunk::default()).map(|_| chunks.header_text().to_vec())
         };
         // Unreadable files are reported when they are read.
-        let header = if *is_known && !input.is_table { input.peek(peeked).unwrap_or_default() } else { Vec::new() };
+        let header =
+            if *is_known && !input.is_table { input.peek(read_header).unwrap_or_default() } else { Vec::new() };
         match expected.check(&header, input.origin.name(), &cut.format) {
             Ok(()) => inputs.found.push(input),
             Err(source) => {

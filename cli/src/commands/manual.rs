@@ -40,13 +40,14 @@ fn write_pages(command: &Command, folder: &Path) -> io::Result<()> {
 
 /// Writes the page of a command. Lines of examples and exit codes are not reflowed, so that they can be copied.
 fn write_page(command: &Command, folder: &Path) -> io::Result<()> {
-    let ends = [command.get_before_long_help(), command.get_after_long_help()].map(|end| end.map(ToString::to_string));
+    let sections =
+        [command.get_before_long_help(), command.get_after_long_help()].map(|text| text.map(ToString::to_string));
     let command = command.clone().after_help(Resettable::Reset).after_long_help(Resettable::Reset);
     // The page would omit the only line of help of an option that `-h` does not show.
     let page = Man::new(command.mut_args(|arg| arg.hide_short_help(false)));
     let mut text = Vec::new();
     page.render(&mut text)?;
-    text.extend(ends.iter().flatten().flat_map(|end| section(end).into_bytes()));
+    text.extend(sections.iter().flatten().flat_map(|text| section(text).into_bytes()));
     fs::write(folder.join(page.get_filename()), text)
 }
 

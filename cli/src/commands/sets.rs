@@ -63,9 +63,9 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
     }
     let (cut, go_on) = (reading.cut(format), reading.on_error != OnError::Fail);
     if rule.depends_on_order() {
-        headers::check_all(&mut [&mut old, &mut new], cut, headers::BY_PLACE, go_on)?;
+        headers::check_all(&mut [&mut old, &mut new], cut, headers::NAME_FIELDS, go_on)?;
     } else if prints {
-        headers::check_all(&mut [&mut new], cut, headers::ONE, go_on)?;
+        headers::check_all(&mut [&mut new], cut, headers::ONE_OUTPUT, go_on)?;
     }
     let second = options.exact.then(|| exact::second_hasher(size.seed()));
     let (key_name, what) = (&rule.name(), KeySource::Key(rule, second));
@@ -105,7 +105,7 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
     drop(built);
 
     // The output is not emptied before this point.
-    let output = target.map(|target| target.begin(0, None)).transpose()?;
+    let output = target.map(|target| target.start(0, None)).transpose()?;
     let (work, stop) = scan.select(new, seen, (wanted, inserting), select, output, demand.write_options)?;
     if options.may_lack_dashes() && !reads_terminal && !select.quiet && locked(&work.stats).counts.lines == 0 {
         warn(&options.dashes("standard input, which is NEW, has no lines"));

@@ -293,7 +293,7 @@ impl InputOutput {
         let (part, continues) = (&self.path.part, self.length > 0);
         let folder = files::folder(part);
         fs::create_dir_all(folder).map_err(files::failed(folder))?;
-        OutputTarget::open_part(&self.path, files::name(part), continues)?.begin(self.length, self.table.as_ref())
+        OutputTarget::open_part(&self.path, files::name(part), continues)?.start(self.length, self.table.as_ref())
     }
 
     pub fn is_whole(&self) -> bool {

@@ -324,7 +324,7 @@ impl Chunks {
     /// Opens the input. If reading does not start at the start of the input, the header is read first.
     fn open(&mut self, input: Input, start: u64) -> io::Result<OpenedInput> {
         if self.cut.format.header && start > 0 {
-            let mut head = Self::new(input.again()?, 0, self.cut);
+            let mut head = Self::new(input.reopen()?, 0, self.cut);
             head.fill(&mut Chunk::default())?;
             self.header = head.header;
         }

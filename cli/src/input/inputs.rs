@@ -95,11 +95,11 @@ impl Inputs {
 
     /// Returns these inputs, and the same inputs to be read again after them. Inputs that can be read only once are copied as they
     /// are read.
-    pub fn twice(self) -> io::Result<(Self, Self)> {
+    pub fn with_second_reading(self) -> io::Result<(Self, Self)> {
         let Self { mut found, left_out, folders, several, read } = self;
-        let again = found.iter_mut().map(|input| if input.size.is_some() { input.again() } else { input.copied() });
-        let again = Self { found: again.collect::<io::Result<_>>()?, read: read.clone(), several, ..Self::default() };
-        Ok((Self { found, left_out, folders, several, read }, again))
+        let second = found.iter_mut().map(|input| if input.size.is_some() { input.reopen() } else { input.copied() });
+        let second = Self { found: second.collect::<io::Result<_>>()?, read: read.clone(), several, ..Self::default() };
+        Ok((Self { found, left_out, folders, several, read }, second))
     }
 
     /// Sets the sizes of the copies, once they are complete.
@@ -138,7 +138,7 @@ pub struct FileStamp {
 
 impl FileStamp {
     /// True if the file was changed since.
-    pub fn is_old(&self) -> bool {
+    pub fn has_changed(&self) -> bool {
         let now = self.path.metadata().ok();
         let is_same = |now: &Metadata| Some(now.len()) == self.size && modified(now) == self.modified;
         !now.as_ref().is_some_and(is_same)
@@ -183,24 +183,24 @@ impl Input {
     }
 
     /// Returns the same input, to be read again after this one. It must be a regular file.
-    pub fn again(&self) -> io::Result<Self> {
-        let again = |(file, start): &(Arc<File>, Option<u64>)| {
+    pub fn reopen(&self) -> io::Result<Self> {
+        let with_start = |(file, start): &(Arc<File>, Option<u64>)| {
             let start = start.map_or_else(|| file.clone().stream_position(), Ok)?;
             Ok::<_, io::Error>((file.clone(), Some(start)))
         };
-        let file = self.file.as_ref().map(again).transpose()?;
+        let file = self.file.as_ref().map(with_start).transpose()?;
         Ok(Self { file, copy: None, ..self.clone() })
     }
 
     /// Reads the start of a regular file. Later reads are not affected.
-    pub fn peek<T>(&self, look: impl FnOnce(Self) -> io::Result<T>) -> io::Result<T> {
-        let again = Self { header: None, read: Arc::default(), ..self.again()? };
-        let start = again.file.as_ref().and_then(|(_, start)| *start);
-        let looked = look(again);
+    pub fn peek<T>(&self, read_from: impl FnOnce(Self) -> io::Result<T>) -> io::Result<T> {
+        let reopened = Self { header: None, read: Arc::default(), ..self.reopen()? };
+        let start = reopened.file.as_ref().and_then(|(_, start)| *start);
+        let result = read_from(reopened);
         if let (Some((file, None)), Some(start)) = (&self.file, start) {
             (&**file).seek(SeekFrom::Start(start))?;
         }
-        looked
+        result
     }
 
     /// Returns a temporary file that receives a copy of this input, as an input. Its size is not yet known.
@@ -210,11 +210,11 @@ impl Input {
         Ok(Self { file: Some((copy, Some(0))), copy: None, ..self.clone() })
     }
 
-    /// Calls `look` with the file.
-    pub fn with_file<T>(&self, look: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
+    /// Calls `read_from` with the file.
+    pub fn with_file<T>(&self, read_from: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
         match &self.file {
-            Some((file, _)) => look(file),
-            None => look(&File::open(&self.path)?),
+            Some((file, _)) => read_from(file),
+            None => read_from(&File::open(&self.path)?),
         }
     }
 

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_more_is_done() {
+    fn other_parts_of_a_url_are_kept() {
         for text in [
             "http://example.org/?b=2&a=1&a=1",
             "http://example.org/?",
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_absolute_is_none() {
+    fn relative_urls_are_refused() {
         for text in ["", " ", "example.org", "/a", "//example.org/", "?a", "#a", "1http://example.org/", "http:///"] {
             let expected = if text == "http:///" { ParseError::EmptyHost } else { ParseError::RelativeUrlWithoutBase };
             assert_eq!(normal(text), Err(expected), "{text:?}");
@@ -135,9 +135,9 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 20_000, ..ProptestConfig::default() })]
 
         #[test]
-        fn the_normal_form_is_its_own(text in text()) {
-            if let Ok(once) = normal(&text) {
-                prop_assert_eq!(normal(&once), Ok(once));
+        fn normalizing_twice_changes_nothing(text in text()) {
+            if let Ok(normalized) = normal(&text) {
+                prop_assert_eq!(normal(&normalized), Ok(normalized));
             }
         }
     }

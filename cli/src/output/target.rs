@@ -37,7 +37,7 @@ fn standard() -> io::Result<File> {
     Ok(io::stdout().as_fd().try_clone_to_owned()?.into())
 }
 
-/// An open file or standard output. Its contents are kept until [`begin`](Self::begin), so all that can fail is done before.
+/// An open file or standard output. Its contents are kept until [`start`](Self::start), so all that can fail is done before.
 pub struct OutputTarget {
     /// Its name, and the identity of the file.
     pub origin: NamedFile,
@@ -46,8 +46,8 @@ pub struct OutputTarget {
     compression: Compression,
     /// The length of its present contents.
     length: u64,
-    /// The path, if this run created the file: it is removed again if nothing begins.
-    made: Option<PathBuf>,
+    /// The path, if this run created the file: it is removed again if the output is never started.
+    created: Option<PathBuf>,
 }
 
 impl OutputTarget {
@@ -64,13 +64,13 @@ impl OutputTarget {
         let compression = Compression::for_output(path, compression)?;
         let open = || {
             let Some(path) = path else { return Ok((standard()?, None)) };
-            let there = path.exists();
+            let exists = path.exists();
             let file = File::options().write(true).create(true).truncate(false).open(path)?;
             // The name of the file itself, should a link lead to it.
-            Ok((file, if there { None } else { Some(path.canonicalize()?) }))
+            Ok((file, if exists { None } else { Some(path.canonicalize()?) }))
         };
-        let (file, made) = open().map_err(cannot_write(&name))?;
-        let target = Self::for_file(file, path, name, compression, made)?;
+        let (file, created) = open().map_err(cannot_write(&name))?;
+        let target = Self::for_file(file, path, name, compression, created)?;
         target.origin.check_apart(read, written)?;
         if compression.coding != Coding::Plain && target.file.is_terminal() {
             return Err(Error::new(format!(
@@ -84,8 +84,8 @@ impl OutputTarget {
     /// Opens the new contents of this run's own file, or an earlier run's contents if `continues`. Errors call it `name`.
     pub fn open_part(file: &AtomicFile, name: String, continues: bool) -> Result<Self, Error> {
         let opened = file.open(continues).map_err(cannot_write(&name))?;
-        let made = (!continues).then(|| file.part.clone());
-        Self::for_file(opened, Some(&file.part), name, file.compression, made)?.lock()
+        let created = (!continues).then(|| file.part.clone());
+        Self::for_file(opened, Some(&file.part), name, file.compression, created)?.lock()
     }
 
     fn for_file(
@@ -93,20 +93,20 @@ impl OutputTarget {
         path: Option<&Path>,
         name: String,
         compression: Compression,
-        made: Option<PathBuf>,
+        created: Option<PathBuf>,
     ) -> Result<Self, Error> {
         let metadata = file.metadata().map_err(cannot_write(&name))?;
         let origin = NamedFile::new(name, &metadata);
-        Ok(Self { origin, file, path: path.map(Path::to_owned), compression, length: 0, made })
+        Ok(Self { origin, file, path: path.map(Path::to_owned), compression, length: 0, created })
     }
 
     /// Takes the lock of a regular file.
     fn lock(self) -> Result<Self, Error> {
         let mut target = self;
         if let Some(path) = target.path.as_ref().filter(|_| target.origin.is_regular()) {
-            // An error of locking is not a conflict. A run that created the file and did not begin may have removed it since.
+            // An error of locking is not a conflict. A run that created the file but did not start the output may have removed it since.
             if !try_lock(&target.file, path).unwrap_or(true) {
-                target.made = None;
+                target.created = None;
                 return Err(file_lock::locked(target.origin.name()));
             }
             // Once locked, the file is this run's alone.
@@ -117,7 +117,7 @@ impl OutputTarget {
     }
 
     /// True if the file has bytes that a run from its start would lose.
-    pub fn is_full(&self) -> bool {
+    pub fn has_contents(&self) -> bool {
         self.length > 0
     }
 
@@ -130,18 +130,18 @@ impl OutputTarget {
     }
 
     /// Starts the output after the first `length` bytes, and truncates the rest. `table` is the table so far, if any.
-    pub fn begin(mut self, length: u64, table: Option<&Saved>) -> Result<Output, Error> {
+    pub fn start(mut self, length: u64, table: Option<&Saved>) -> Result<Output, Error> {
         self.check_length(length)?;
         let name = self.origin.name().to_owned();
         let mut file = self.file.try_clone().map_err(cannot_write(&name))?;
         let regular = self.origin.is_regular();
         if self.path.is_some() && regular {
-            let begun = file.set_len(length).and_then(|()| file.seek(io::SeekFrom::Start(length)));
-            begun.map_err(cannot_write(&name))?;
+            let positioned = file.set_len(length).and_then(|()| file.seek(io::SeekFrom::Start(length)));
+            positioned.map_err(cannot_write(&name))?;
         }
         let table = table.zip(FORMAT).map(|(saved, format)| format.resume(saved, length)).transpose();
         let table = table.map_err(cannot_write(&name))?;
-        self.made = None;
+        self.created = None;
         let path = self.path.take();
         Ok(Output::new(WatchedFile::new(file, regular), name, self.compression, path, length, table))
     }
@@ -156,7 +156,7 @@ pub fn shorter(output: &str, have: u64, want: u64) -> Error {
 
 impl Drop for OutputTarget {
     fn drop(&mut self) {
-        if let Some(path) = &self.made
+        if let Some(path) = &self.created
             && self.file.metadata().is_ok_and(|metadata| metadata.len() == 0)
         {
             // Not worth a message beside the error that caused it.
@@ -168,7 +168,7 @@ impl Drop for OutputTarget {
 impl Output {
     /// Opens standard output. Refuses a file that is also an input.
     pub fn standard<'a>(inputs: impl IntoIterator<Item = &'a NamedFile>) -> Result<Self, Error> {
-        OutputTarget::open(None, None, inputs, [])?.begin(0, None)
+        OutputTarget::open(None, None, inputs, [])?.start(0, None)
     }
 }
 
@@ -191,7 +191,7 @@ mod tests {
                 let is_refusal = |error: &Error| error.to_string().contains("another run is writing to it");
                 assert!(opened.as_ref().err().is_none_or(is_refusal));
                 let begun = opened.is_ok();
-                let output = opened.and_then(|target| target.begin(0, None));
+                let output = opened.and_then(|target| target.start(0, None));
                 // Locks are held until all have tried.
                 end.wait();
                 drop(output);

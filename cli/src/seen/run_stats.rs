@@ -67,7 +67,7 @@ impl RunStats {
     }
 
     /// Starts the statistics of a second reading of the inputs, after an exact check that used `disk_bytes`. Repeats no message.
-    pub fn again(&self, disk_bytes: u64) -> Self {
+    pub fn for_second_reading(&self, disk_bytes: u64) -> Self {
         let Self { keys_before, plan, keys, wanted, .. } = *self;
         let counts = LineCounts { left_out: self.counts.left_out, ..LineCounts::default() };
         let first = Some(FirstReading { counts: self.counts.clone(), disk_bytes });
@@ -77,7 +77,7 @@ impl RunStats {
     }
 
     /// Warns of a filter that is overfull before the first line.
-    pub fn begin(&mut self, set: &KeySet) {
+    pub fn warn_if_overfull(&mut self, set: &KeySet) {
         let overfull_warning = self.limit.as_ref().and_then(|limit| set.overfull_warning(limit.planned));
         if let Some(overfull_warning) = overfull_warning.filter(|_| !self.reported) {
             warn(&format!("{overfull_warning} and rises with every new key; start a larger one with -n"));

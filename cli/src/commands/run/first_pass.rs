@@ -37,7 +37,7 @@ impl Plan {
         reports: OpenReports,
     ) -> Result<SecondPass, Stop> {
         let stamps = inputs.stamps();
-        let (inputs, mut again) = inputs.twice().map_err(twice)?;
+        let (inputs, mut second_inputs) = inputs.with_second_reading().map_err(not_copied)?;
         let hashing = self.keys.hashing(&seen.set, group_request.values());
         let (reading, quiet, events) = (&self.reading, self.reporting.quiet, events.clone());
         let scan = ScanOptions { reading, hashing, quiet, events };
@@ -46,17 +46,17 @@ impl Plan {
         let pass = Arc::new(Record { insert, near: group_request.near(), records: Mutex::new(records) });
         let (work, stop) = scan.read(inputs, pass.clone(), seen.clone(), stats)?;
         stop.or_else(|| signals::first().map(Stop::Signal)).map_or(Ok(()), Err)?;
-        again.measure().map_err(twice)?;
+        second_inputs.measure().map_err(not_copied)?;
         let mut records = locked(&pass.records);
         let (mut clusters, mut disk_bytes) = (None, 0);
         if let (Some(bands), Some(threshold)) = (records.bands.take(), group_request.threshold()) {
-            let (inputs, third) = again.twice().map_err(twice)?;
-            again = third;
+            let (inputs, third) = second_inputs.with_second_reading().map_err(not_copied)?;
+            second_inputs = third;
             let sorting = signals::at_once()?;
             let collecting = GramCollector::new(bands.candidate_documents(records.had_keys)?, records.ordinals.clone());
             drop(sorting);
             let pass = Arc::new(Collect::new(collecting));
-            let (_, stop) = scan.read(inputs, pass.clone(), seen.clone(), locked(&work.stats).again(0))?;
+            let (_, stop) = scan.read(inputs, pass.clone(), seen.clone(), locked(&work.stats).for_second_reading(0))?;
             stop.or_else(|| signals::first().map(Stop::Signal)).map_or(Ok(()), Err)?;
             let candidate_documents = pass.end()?;
             disk_bytes = candidate_documents.disk_bytes();
@@ -70,15 +70,15 @@ impl Plan {
         let mut stats = locked(&work.stats);
         stats.warn(group_request.warnings(&group_index.stats));
         stats.counts.unique = group_index.distinct;
-        let stats = stats.again(group_index.disk_bytes + disk_bytes);
+        let stats = stats.for_second_reading(group_index.disk_bytes + disk_bytes);
         let emptied = self.keys.what.document().filter(|rule| rule.keep_empty).map(|rule| rule.pointer.clone());
         let replay =
             Replay { decisions: Mutex::new(group_index.decisions), emptied, groups: group_index.stats.groups, stamps };
-        Ok((again, Arc::new(replay), seen, stats))
+        Ok((second_inputs, Arc::new(replay), seen, stats))
     }
 }
 
-fn twice(source: io::Error) -> Error {
+fn not_copied(source: io::Error) -> Error {
     let remedy = remedy(&source, "input from a pipe is kept in a temporary file, so set TMPDIR to another folder");
     Error::new(format!("cannot read the inputs twice: {source}; {remedy}"))
 }

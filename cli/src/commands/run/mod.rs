@@ -73,7 +73,7 @@ impl Plan {
             input_kinds::check_one(&inputs)?;
         }
         if has_one_output || keys.what.rule().is_some_and(KeyRule::depends_on_order) {
-            let remedy = if has_one_output { headers::ONE_OR_OWN } else { headers::BY_PLACE };
+            let remedy = if has_one_output { headers::ONE_OUTPUT_OR_OWN } else { headers::NAME_FIELDS };
             headers::check_all(&mut [&mut inputs], reading.cut(keys.format), remedy, go_on)?;
         }
         Ok((inputs, tests))
@@ -154,7 +154,7 @@ impl Plan {
         if let Some(limit) = stats.limit.as_ref().filter(|limit| limit.stop) {
             seen.limit(limit.keys);
         }
-        stats.begin(&seen.set);
+        stats.warn_if_overfull(&seen.set);
         inputs.left_out.drain(..).for_each(|why| stats.leave_out(&why));
         let left_out = start.as_ref().map_or(0, |start| start.left_out);
         stats.counts.left_out = stats.counts.left_out.max(left_out);

@@ -135,7 +135,7 @@ impl Keys {
 
 impl Memory {
     /// Returns the state of the options, or `other` if they have none.
-    fn of(run: &RunOptions, other: Self) -> Self {
+    fn from_options(run: &RunOptions, other: Self) -> Self {
         let &RunOptions { shrink, checkpoint, wait, resume, .. } = run;
         let state = run.state.clone().map(|path| StateOptions { path, shrink, checkpoint, wait, resume });
         state.map_or(other, Self::State)
@@ -252,7 +252,7 @@ impl Plan {
         let second = (exact || group_request.is_some()).then(|| exact::second_hasher(size.seed()));
         let memory = match shared.server.redis {
             Some(_) => Memory::Server(shared, writing),
-            None => Memory::of(&run, Memory::Fresh { exact }),
+            None => Memory::from_options(&run, Memory::Fresh { exact }),
         };
         let keys = Keys {
             format: key.format(reading.end()),
@@ -287,7 +287,7 @@ impl Plan {
         run.in_order |= asks_for_groups;
         let memory = match frozen {
             Some(filter) => Memory::Frozen(filter),
-            None if against.is_empty() => Memory::of(&run, Memory::Fresh { exact: false }),
+            None if against.is_empty() => Memory::from_options(&run, Memory::Fresh { exact: false }),
             None => Memory::Tests(TestSet::new(against, report, groups.id.clone())),
         };
         let printed = PrintedLines { occurrences: Occurrences::All, counted: count };

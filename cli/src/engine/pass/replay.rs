@@ -36,7 +36,7 @@ impl Pass for Replay {
 
     /// Compares the number of lines and the times of the last changes.
     fn finish(&self) -> Result<(), Error> {
-        let is_same = locked(&self.decisions).is_done() && !self.stamps.iter().any(FileStamp::is_old);
+        let is_same = locked(&self.decisions).is_done() && !self.stamps.iter().any(FileStamp::has_changed);
         if is_same { Ok(()) } else { Err(ordinals::changed()) }
     }
 

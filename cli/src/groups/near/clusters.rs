@@ -97,28 +97,28 @@ impl Pairs {
         let (mut parts, mut left_out) = (Vec::<ConnectedPart>::new(), 0);
         for &document in &*bucket {
             let slot = self.hold(document);
-            let mut own = ConnectedPart { document, head: slot, tail: slot, left_out: 0 };
-            let (mut missed, mut i) = (left_out, parts.len());
-            while let Some(before) = i.checked_sub(1) {
-                i = before;
-                if self.belongs(slot, &mut parts[i])? {
+            let mut current = ConnectedPart { document, head: slot, tail: slot, left_out: 0 };
+            let (mut not_compared, mut i) = (left_out, parts.len());
+            while let Some(previous) = i.checked_sub(1) {
+                i = previous;
+                if self.try_connect(slot, &mut parts[i])? {
                     let part = parts.remove(i);
-                    self.slots[own.tail as usize].next = part.head;
-                    own = ConnectedPart { tail: part.tail, left_out: own.left_out + part.left_out, ..own };
+                    self.slots[current.tail as usize].next = part.head;
+                    current = ConnectedPart { tail: part.tail, left_out: current.left_out + part.left_out, ..current };
                 } else {
-                    missed += parts[i].left_out;
+                    not_compared += parts[i].left_out;
                     if parts[i].head == NONE {
                         left_out += parts.remove(i).left_out;
                     }
                 }
             }
-            own.document = self.first(document);
+            current.document = self.first(document);
             if self.copies[document as usize] {
-                self.drop_head(&mut own);
+                self.drop_head(&mut current);
             } else {
-                self.left_out += missed;
+                self.left_out += not_compared;
             }
-            parts.push(own);
+            parts.push(current);
             if self.slots.len() - self.free.len() > self.max_compared {
                 self.drop_head(&mut parts[0]);
                 parts[0].left_out += 1;
@@ -132,34 +132,34 @@ impl Pairs {
 
     /// Connects the document in a slot with the documents of a part if it is similar to one of them. Returns true if they are
     /// connected. Removes documents that are too small for it from the part.
-    fn belongs(&mut self, slot: u32, part: &mut ConnectedPart) -> io::Result<bool> {
+    fn try_connect(&mut self, slot: u32, part: &mut ConnectedPart) -> io::Result<bool> {
         let ClusterSlot { document, size, .. } = self.slots[slot as usize];
         let first = self.first(document);
         if first == part.document {
             return Ok(true);
         }
-        let (mut at, mut before) = (part.head, NONE);
-        while at != NONE {
+        let (mut other_slot, mut previous_slot) = (part.head, NONE);
+        while other_slot != NONE {
             // Unless a copy, it was compared with all others before.
             if self.copies[document as usize] {
                 return Ok(false);
             }
-            let other = self.slots[at as usize];
-            let all = u64::from(size) + u64::from(other.size);
-            // Returns the Jaccard index of two sets with `both` grams in common.
-            let index = |both: u64| if all == 0 { 1.0 } else { both as f64 / (all - both) as f64 };
+            let other = self.slots[other_slot as usize];
+            let sizes = u64::from(size) + u64::from(other.size);
+            // Returns the Jaccard index of two sets with `common` grams in common.
+            let index = |common: u64| if sizes == 0 { 1.0 } else { common as f64 / (sizes - common) as f64 };
             if index(other.size.into()) < self.threshold {
-                match self.slots.get_mut(before as usize) {
-                    Some(before) => before.next = other.next,
+                match self.slots.get_mut(previous_slot as usize) {
+                    Some(previous) => previous.next = other.next,
                     None => part.head = other.next,
                 }
                 if other.next == NONE {
-                    part.tail = before;
+                    part.tail = previous_slot;
                 }
-                self.free.push(at);
+                self.free.push(other_slot);
             } else {
-                let differing_bits = self.differing_bits(slot, at)?;
-                if index((all - differing_bits) / 2) >= self.threshold {
+                let differing_bits = self.differing_bits(slot, other_slot)?;
+                if index((sizes - differing_bits) / 2) >= self.threshold {
                     let similarity = self.reader.similarity(document, other.document)?;
                     if similarity >= self.threshold {
                         self.copies[document as usize] = similarity == 1.0;
@@ -167,9 +167,9 @@ impl Pairs {
                         return Ok(true);
                     }
                 }
-                before = at;
+                previous_slot = other_slot;
             }
-            at = other.next;
+            other_slot = other.next;
         }
         Ok(false)
     }

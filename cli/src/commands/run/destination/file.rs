@@ -39,7 +39,7 @@ impl Plan {
         let inputs = &all.found[..];
         let (kept, dropped, reports) = self.targets(dupes, all)?;
         let targets: Vec<&OutputTarget> = kept.opened().into_iter().chain(&dropped).chain(reports.iter()).collect();
-        let full = targets.into_iter().find(|target| target.is_full());
+        let full = targets.into_iter().find(|target| target.has_contents());
         let full = full.map(|target| target.origin.name().to_owned()).filter(|_| !self.destination.force);
         // Lines that this run would not print again, because their keys are known.
         let lost = |known: &str, resume| match &full {
@@ -82,10 +82,10 @@ impl Plan {
         // Checked before the first output is truncated.
         dropped.iter().try_for_each(|target| target.check_length(dupes))?;
         let (kept, replaced) = match kept {
-            KeptOutput::Opened(target) => (Some(target.begin(output, tables.0)?), None),
+            KeptOutput::Opened(target) => (Some(target.start(output, tables.0)?), None),
             KeptOutput::Replaced(mut replaced) => (replaced.begin()?, Some(replaced)),
         };
-        let dropped = dropped.map(|target| target.begin(dupes, tables.1)).transpose()?;
+        let dropped = dropped.map(|target| target.start(dupes, tables.1)).transpose()?;
         let sinks = vec![Sink::new(input, kept, dropped)];
         let reports = open_reports(reports, start.as_ref(), inputs.len())?;
         Ok(OpenedRun { seen, stats, records, sinks, keep, start, replaced, reports })

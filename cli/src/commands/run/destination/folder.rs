@@ -60,7 +60,7 @@ impl Plan {
             .chain(iter::repeat_with(InputProgress::default));
         let outputs: Vec<(AtomicFile, InputProgress)> = folder.outputs.iter().cloned().zip(progress).collect();
         if let Some(full) =
-            reports.iter().find(|target| target.is_full() && state.is_some() && !*force && start.is_none())
+            reports.iter().find(|target| target.has_contents() && state.is_some() && !*force && start.is_none())
         {
             let memory_name = format!("the state {:?}", state.map_or(path, |state| &state.path));
             return Err(emptying_error(full.origin.name(), &memory_name, advice));
