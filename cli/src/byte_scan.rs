@@ -7,8 +7,8 @@ use wide::u8x16;
 
 /// Calls `found` with the position of each of these bytes, in order.
 #[inline(always)]
-pub fn places<const N: usize>(bytes: &[u8], wanted: [u8; N], mut found: impl FnMut(usize)) {
-    let splats = wanted.map(u8x16::splat);
+pub fn for_each_position<const N: usize>(bytes: &[u8], needles: [u8; N], mut found: impl FnMut(usize)) {
+    let splats = needles.map(u8x16::splat);
     let (blocks, rest) = bytes.as_chunks::<64>();
     for (i, block) in blocks.iter().enumerate() {
         let (vectors, _) = block.as_chunks::<16>();
@@ -17,14 +17,14 @@ pub fn places<const N: usize>(bytes: &[u8], wanted: [u8; N], mut found: impl FnM
             let mask = splats.iter().fold(0, |mask, splat| mask | vector.simd_eq(*splat).to_bitmask());
             u64::from(mask) << (16 * j)
         });
-        let mut places = masks[0] | masks[1] | masks[2] | masks[3];
-        while places != 0 {
-            found(64 * i + places.trailing_zeros() as usize);
-            places &= places - 1;
+        let mut positions = masks[0] | masks[1] | masks[2] | masks[3];
+        while positions != 0 {
+            found(64 * i + positions.trailing_zeros() as usize);
+            positions &= positions - 1;
         }
     }
     let start = bytes.len() - rest.len();
-    rest.iter().enumerate().filter(|(_, byte)| wanted.contains(byte)).for_each(|(i, _)| found(start + i));
+    rest.iter().enumerate().filter(|(_, byte)| needles.contains(byte)).for_each(|(i, _)| found(start + i));
 }
 
 #[cfg(test)]
@@ -37,10 +37,10 @@ mod tests {
         for length in 0..500 {
             let bytes: Vec<u8> = (0..length).map(|i| if (i + length) % 7 == 0 { b'\n' } else { 0x8A }).collect();
             let mut found = Vec::new();
-            places(&bytes, [b'\n'], |position| found.push(position));
+            for_each_position(&bytes, [b'\n'], |position| found.push(position));
             assert_eq!(found, memchr::memchr_iter(b'\n', &bytes).collect::<Vec<_>>());
             let mut found = Vec::new();
-            places(&bytes, [b'"', 0x8A], |position| found.push(position));
+            for_each_position(&bytes, [b'"', 0x8A], |position| found.push(position));
             assert_eq!(found, memchr::memchr_iter(0x8A, &bytes).collect::<Vec<_>>());
         }
     }

@@ -41,7 +41,7 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
     let rule = input_kinds::rule(&[&inputs], options.key.rule())?;
     let format = options.key.format(reading.end());
     input_kinds::check_format(&[&inputs], format, Some(&rule), options.key.crlf)?;
-    hints::give(&[&inputs], reading.end(), &rule, options.quiet);
+    hints::warn_of_format(&[&inputs], reading.end(), &rule, options.quiet);
     if rule.depends_on_order() {
         let go_on = reading.on_error != OnError::Fail;
         headers::check_all(&mut [&mut inputs], reading.cut(format), headers::NAME_FIELDS, go_on)?;

@@ -31,7 +31,7 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
     let mut inputs = Inputs::check(&reading.named(), &own_files, true)?;
     let rule = input_kinds::rule(&[&inputs], key.rule())?;
     input_kinds::check_format(&[&inputs], format, Some(&rule), key.crlf)?;
-    hints::give(&[&inputs], reading.end(), &rule, select.quiet);
+    hints::warn_of_format(&[&inputs], reading.end(), &rule, select.quiet);
     let prints = !select.any && !select.total;
     if prints {
         input_kinds::check_one(&inputs)?;

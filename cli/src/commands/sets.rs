@@ -52,7 +52,7 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
     let mut old = Inputs::check(&reading.named(), &own, reading.on_error != OnError::Fail)?;
     let rule = input_kinds::rule(&[&old, &new], key.rule())?;
     input_kinds::check_format(&[&old, &new], format, Some(&rule), key.crlf)?;
-    hints::give(&[&old, &new], reading.end(), &rule, select.quiet);
+    hints::warn_of_format(&[&old, &new], reading.end(), &rule, select.quiet);
     let reads_terminal = options.may_lack_dashes() && io::stdin().is_terminal();
     if reads_terminal && !select.quiet {
         print_message(&options.dashes("waiting for lines of NEW from the terminal"));

@@ -1,6 +1,6 @@
 //! Chunks: pieces of an input that end where a line ends.
 
-use crate::byte_scan::places;
+use crate::byte_scan::for_each_position;
 use crate::input::foreign;
 use crate::input::header::ExpectedHeader;
 use crate::input::inputs::{Input, OpenedInput};
@@ -57,7 +57,7 @@ impl Chunk {
             let ends = self.records.ends.iter().skip(usize::from(self.header > 0));
             ends.for_each(|end| found(end - self.header));
         } else {
-            places(self.bytes(), [end], |end| found(end + 1));
+            for_each_position(self.bytes(), [end], |end| found(end + 1));
         }
     }
 

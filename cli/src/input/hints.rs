@@ -1,6 +1,6 @@
 //! Hints that inputs do not have the format that the options imply.
 
-use crate::byte_scan::places;
+use crate::byte_scan::for_each_position;
 use crate::error::Error;
 use crate::input::inputs::{Input, Inputs};
 use crate::key::fields::{FieldSelector, FieldSplit, QUOTE};
@@ -10,28 +10,29 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::mem;
 
 /// The maximum number of files that are examined, and the bytes of each.
-const FILES: usize = 16;
-const HEAD: u64 = 1 << 16;
+const MAX_FILES: usize = 16;
+const HEAD_BYTES: u64 = 1 << 16;
 
 /// The first bytes of a WARC file.
 const WARC: &[u8] = b"WARC/1.";
 
 /// Warns of the first file that does not fit the options, unless `quiet`.
-pub fn give(all: &[&Inputs], end: u8, rule: &KeyRule, quiet: bool) {
+pub fn warn_of_format(all: &[&Inputs], end: u8, rule: &KeyRule, quiet: bool) {
     let files = all.iter().flat_map(|inputs| &inputs.found);
-    let mut files = files.filter(|input| input.size.is_some() && !input.is_table).take(if quiet { 0 } else { FILES });
-    if let Some(hint) = files.find_map(|input| for_input(input, end, rule)) {
+    let mut files =
+        files.filter(|input| input.size.is_some() && !input.is_table).take(if quiet { 0 } else { MAX_FILES });
+    if let Some(hint) = files.find_map(|input| hint_for_input(input, end, rule)) {
         warn(&hint);
     }
 }
 
-fn for_input(input: &Input, end: u8, rule: &KeyRule) -> Option<String> {
+fn hint_for_input(input: &Input, end: u8, rule: &KeyRule) -> Option<String> {
     let head = input.peek(|input| {
         let mut head = Vec::new();
-        input.open(0)?.contents.take(HEAD).read_to_end(&mut head).map(|_| head)
+        input.open(0)?.contents.take(HEAD_BYTES).read_to_end(&mut head).map(|_| head)
     });
     let (head, name) = (head.ok()?, input.origin.name());
-    if let Ok(Some(hint)) = for_records(&*head, input, end, Some(rule)) {
+    if let Ok(Some(hint)) = hint_for_records(&*head, input, end, Some(rule)) {
         return Some(hint);
     }
     let line = head.split(|&byte| byte == end).next()?;
@@ -65,14 +66,20 @@ pub fn check_replaced<'a>(
 ) -> Result<(), Error> {
     let mut files = inputs.filter(|input| input.size.is_some() && !input.is_table);
     // A file that cannot be read is reported when it is read.
-    let hint =
-        files.find_map(|input| input.peek(|again| for_records(again.open(0)?.contents, input, end, rule)).ok()?);
-    let refused = |hint| Err(Error::new(format!("nothing is replaced: {hint}, or write to another file with -o")));
-    hint.map_or(Ok(()), refused)
+    let hint = files.find_map(|input| {
+        input.peek(|reopened| hint_for_records(reopened.open(0)?.contents, input, end, rule)).ok()?
+    });
+    let refuse = |hint| Err(Error::new(format!("nothing is replaced: {hint}, or write to another file with -o")));
+    hint.map_or(Ok(()), refuse)
 }
 
 /// Returns a hint if the contents of an input are records of several lines.
-fn for_records(mut contents: impl Read, input: &Input, end: u8, rule: Option<&KeyRule>) -> io::Result<Option<String>> {
+fn hint_for_records(
+    mut contents: impl Read,
+    input: &Input,
+    end: u8,
+    rule: Option<&KeyRule>,
+) -> io::Result<Option<String>> {
     let name = input.origin.name();
     let mut head = Vec::new();
     contents.by_ref().take(WARC.len() as u64).read_to_end(&mut head)?;
@@ -88,7 +95,7 @@ fn for_records(mut contents: impl Read, input: &Input, end: u8, rule: Option<&Ke
         true if is_named(input, "csv") => "--csv",
         _ => return Ok(None),
     };
-    let is_open = has_open_lines(BufReader::with_capacity(HEAD as usize, head.chain(contents)), end)?;
+    let is_open = has_open_lines(BufReader::with_capacity(HEAD_BYTES as usize, head.chain(contents)), end)?;
     Ok(is_open.then(|| format!("quoted fields of {name} seem to contain ends of lines; give {advice}")))
 }
 
@@ -97,7 +104,7 @@ fn has_open_lines(mut contents: impl BufRead, end: u8) -> io::Result<bool> {
     let (mut lines, mut is_open) = (0, false);
     loop {
         let piece = contents.fill_buf()?;
-        places(piece, [end, QUOTE], |place| match piece[place] {
+        for_each_position(piece, [end, QUOTE], |position| match piece[position] {
             QUOTE => is_open = !is_open,
             _ => lines += usize::from(mem::take(&mut is_open)),
         });

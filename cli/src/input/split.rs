@@ -1,6 +1,6 @@
 //! The format of lines, and the ends of CSV records.
 
-use crate::byte_scan::places;
+use crate::byte_scan::for_each_position;
 use crate::key::fields::{Csv, QUOTE};
 use std::mem;
 
@@ -56,8 +56,8 @@ impl RecordScanner {
     pub fn search(&mut self, bytes: &[u8]) {
         let start = self.searched;
         match self.escape {
-            None => places(&bytes[start..], [self.end, QUOTE], |place| self.take(bytes, start + place)),
-            Some(escape) => places(&bytes[start..], [self.end, QUOTE, escape], |place| {
+            None => for_each_position(&bytes[start..], [self.end, QUOTE], |place| self.take(bytes, start + place)),
+            Some(escape) => for_each_position(&bytes[start..], [self.end, QUOTE, escape], |place| {
                 let place = start + place;
                 match bytes[place] == escape {
                     _ if place == self.escaped => {}

@@ -26,12 +26,12 @@ const COMMANDS: &[&str] = &[
     "redis delete --redis=redis://h --name=1",
 ];
 
-/// True if a line of `COMMANDS` is of this command.
-fn is_walked(command: &Command, path: &str) -> bool {
+/// True if `COMMANDS` has this command.
+fn is_covered(command: &Command, path: &str) -> bool {
     let path = format!("{path}{}", command.get_name());
     let mut below = command.get_subcommands().peekable();
     if below.peek().is_some() {
-        return below.all(|command| command.get_name() == "help" || is_walked(command, &format!("{path} ")));
+        return below.all(|command| command.get_name() == "help" || is_covered(command, &format!("{path} ")));
     }
     COMMANDS.iter().any(|line| **line == path || line.starts_with(&format!("{path} ")))
 }
@@ -51,8 +51,8 @@ fn options(cli: &Command, line: &str) -> Vec<Arg> {
     command.get_arguments().filter(is_option).cloned().collect()
 }
 
-/// An option with a value that it accepts.
-fn spelled(arg: &Arg) -> String {
+/// Formats an option with a value that it accepts.
+fn spell(arg: &Arg) -> String {
     let long = format!("--{}", arg.get_long().unwrap());
     if !arg.get_action().takes_values() || arg.get_num_args().is_some_and(|values| values.min_values() == 0) {
         return long;
@@ -94,15 +94,15 @@ fn each_pair_of_options_is_accepted_or_refused_with_a_sentence() {
     for command in
         cli.get_subcommands().filter(|command| !["help", "completions", "manual"].contains(&command.get_name()))
     {
-        assert!(is_walked(command, ""), "{}", command.get_name());
+        assert!(is_covered(command, ""), "{}", command.get_name());
     }
     for line in COMMANDS {
-        let options: Vec<String> = options(cli, line).iter().map(spelled).collect();
-        for (at, one) in options.iter().enumerate() {
-            for other in &options[at + 1..] {
-                if let Some(sentence) = refusal(cli, &format!("{line} {one} {other}")) {
+        let options: Vec<String> = options(cli, line).iter().map(spell).collect();
+        for (i, first) in options.iter().enumerate() {
+            for second in &options[i + 1..] {
+                if let Some(sentence) = refusal(cli, &format!("{line} {first} {second}")) {
                     let names = |option: &str| sentence.contains(option.split('=').next().unwrap());
-                    assert!(names(one) || names(other), "{line} {one} {other}: {sentence}");
+                    assert!(names(first) || names(second), "{line} {first} {second}: {sentence}");
                 }
             }
         }
@@ -132,12 +132,12 @@ fn no_third_option_waives_what_an_option_needs() {
         }
         for (option, any) in NEEDS {
             let Some(option) = find(option).filter(|_| any.iter().any(|id| find(id).is_some())) else { continue };
-            let alone = format!("{line} {}", spelled(option));
-            assert!(refusal(cli, &alone).is_some(), "{alone}");
+            let one_option = format!("{line} {}", spell(option));
+            assert!(refusal(cli, &one_option).is_some(), "{one_option}");
             for third in options.iter().filter(|third| !any.iter().any(|id| third.get_id() == id)) {
                 if third.get_id() != option.get_id() {
-                    let three = format!("{alone} {}", spelled(third));
-                    assert!(refusal(cli, &three).is_some(), "{three}");
+                    let two_options = format!("{one_option} {}", spell(third));
+                    assert!(refusal(cli, &two_options).is_some(), "{two_options}");
                 }
             }
         }

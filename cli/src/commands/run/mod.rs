@@ -67,7 +67,7 @@ impl Plan {
         let (end, rule) = (keys.format.end, keys.what.rule());
         hints::check_replaced(inputs.found.iter().filter(|input| destination.replaces(input)), end, rule)?;
         if let Some(rule) = rule {
-            hints::give(&[&inputs], end, rule, reporting.quiet);
+            hints::warn_of_format(&[&inputs], end, rule, reporting.quiet);
         }
         if has_one_output {
             input_kinds::check_one(&inputs)?;

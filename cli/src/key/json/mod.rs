@@ -2,7 +2,7 @@
 //!
 //! The document is never parsed into a tree: values that the pointer passes are checked and skipped.
 
-use crate::byte_scan::places;
+use crate::byte_scan::for_each_position;
 use memchr::memchr;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -264,7 +264,7 @@ const MEANINGS: [u8; 256] = {
 fn unescape_content(content: &str, into: &mut String, mut newline: impl FnMut(Range<usize>)) -> bool {
     let unit = |escape: &str| u32::from_str_radix(escape.strip_prefix('u')?.get(..4)?, 16).ok();
     let (mut done, mut is_whole) = (0, true);
-    places(content.as_bytes(), [b'\\'], |backslash| {
+    for_each_position(content.as_bytes(), [b'\\'], |backslash| {
         // A backslash before `done` is part of the previous escape.
         if backslash < done || !is_whole {
             return;
