@@ -78,14 +78,14 @@ pub fn describe(figures: &mut Figures, set: &KeySet) {
         Some(filter) => {
             figures.figure("filters", "filters", stages.len());
             let max_rate = filter.false_positive_rate().expect("filters that grow are made for a rate");
-            figures.row_and_field("rate at max_rate", readable(max_rate), "max_fpr", max_rate);
+            figures.row_and_field("rate at most", readable(max_rate), "max_fpr", max_rate);
         }
         None => set.plan().iter().for_each(|plan| capacities(figures, plan, keys)),
     }
     if let Some(stages) = set.shared().and_then(|set| set.stages) {
         let max_rate = stages.false_positive_rate();
         figures.figure("filters", "filters", set.filters());
-        figures.row_and_field("rate at max_rate", readable(max_rate), "max_fpr", max_rate);
+        figures.row_and_field("rate at most", readable(max_rate), "max_fpr", max_rate);
         if let Some(window) = stages.forgets_after() {
             let mut text = String::new();
             for character in humantime::format_duration(window).to_string().chars() {
