@@ -114,7 +114,7 @@ def stream(folder: pathlib.Path, at: int, point: str) -> None:
         reach("before")
         if (batch, point) == (at, "unsaved"):
             # The keys of the batch go into a filter that is saved after.
-            setattr(bs, "_warn_if_full", lambda *_: kill())
+            setattr(bs, "warn_if_full", lambda *_: kill())
         new = dedup.batch(df, batch)
         reach("saved")
         out = str(folder / f"out/batch={batch}")
