@@ -1,7 +1,6 @@
 //! Commands that run while the test watches them, or ends them.
 
 use crate::common::signal;
-use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
@@ -74,31 +73,6 @@ impl Live {
         }
         drop(shell.stdin.take());
         shell.wait().unwrap();
-    }
-
-    /// Waits until all of its threads are asleep, and stay so without having had any time of a core.
-    #[cfg(target_os = "linux")]
-    #[track_caller]
-    pub fn wait_for_rest(&self) {
-        // The state of a thread, and its time.
-        let of_thread = |stat: String| -> Option<(String, String)> {
-            let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-            Some((fields[0].to_owned(), fields[11..13].join(" ")))
-        };
-        let threads = || -> Option<Vec<(String, String)>> {
-            let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).ok()?;
-            tasks.map(|task| of_thread(fs::read_to_string(task.ok()?.path().join("stat")).ok()?)).collect()
-        };
-        let (mut last, mut same) = (None, 0);
-        let start = Instant::now();
-        while same < 100 {
-            assert!(start.elapsed() < PATIENCE, "it does not come to rest");
-            thread::sleep(Duration::from_millis(10));
-            let next = threads();
-            let sleep = next.as_ref().is_some_and(|threads| threads.iter().all(|(state, _)| state == "S"));
-            same = if sleep && next == last { same + 1 } else { 0 };
-            last = next;
-        }
     }
 
     /// Its exit code, once it ended by itself, the other lines it printed, and what it said.

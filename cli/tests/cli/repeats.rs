@@ -189,36 +189,31 @@ fn figures_are_those_of_the_output() {
         let parts = [which, keep, mode, total].join(" ");
         let asked = parts.split_whitespace().collect::<Vec<_>>().join(" ");
         let expected = expected([which, keep, mode, on_error]);
-        for format in ["text", "json"] {
-            let line =
-                format!("dedup -q --json-pointer /k --skip-blank --on-error {on_error} --stats={format} {asked} in");
-            let output = bench.run(&line.replace("  ", " "));
-            let printed = text(&output.stdout);
-            let count = if total.is_empty() {
-                assert_eq!(printed, expected, "{line}");
-                printed.lines().count()
-            } else {
-                printed.trim().parse().unwrap()
-            };
-            assert_eq!(count, expected.lines().count(), "{line}");
-            let dropped = lines.len() - count - if on_error == "skip" { 2 } else { 0 };
-            let told = text(&output.stderr);
-            let figure = |label: &str, name: &str| match format {
-                "json" => stats(&output)[name].as_u64(),
-                _ => told.lines().find_map(|row| row.strip_prefix(label)?.trim().parse().ok()),
-            };
-            let figures = [("printed ", "printed"), ("dropped ", "dropped")].map(|(label, name)| figure(label, name));
-            // People see how many are printed where these are not the unique ones.
-            let is_told = format == "json" || parts.trim() != total || on_error == "keep";
-            assert_eq!(figures, [is_told.then_some(count as u64), Some(dropped as u64)], "{line}: {told}");
-            let rest = [
-                ("lines read ", "lines"),
-                ("unique ", "unique"),
-                ("without a key ", "without_key"),
-                ("blank ", "blank"),
-            ];
-            assert_eq!(rest.map(|(label, name)| figure(label, name)), [11, 4, 2, 2].map(Some), "{line}: {told}");
-        }
+        // Each two of the choices come with both.
+        let format = ["text", "json"][(bits % 3 + bits / 3 % 4 + bits / 12 % 4 + bits / 48 % 2 + bits / 96) % 2];
+        let line = format!("dedup -q --json-pointer /k --skip-blank --on-error {on_error} --stats={format} {asked} in");
+        let output = bench.run(&line.replace("  ", " "));
+        let printed = text(&output.stdout);
+        let count = if total.is_empty() {
+            assert_eq!(printed, expected, "{line}");
+            printed.lines().count()
+        } else {
+            printed.trim().parse().unwrap()
+        };
+        assert_eq!(count, expected.lines().count(), "{line}");
+        let dropped = lines.len() - count - if on_error == "skip" { 2 } else { 0 };
+        let told = text(&output.stderr);
+        let figure = |label: &str, name: &str| match format {
+            "json" => stats(&output)[name].as_u64(),
+            _ => told.lines().find_map(|row| row.strip_prefix(label)?.trim().parse().ok()),
+        };
+        let figures = [("printed ", "printed"), ("dropped ", "dropped")].map(|(label, name)| figure(label, name));
+        // People see how many are printed where these are not the unique ones.
+        let is_told = format == "json" || parts.trim() != total || on_error == "keep";
+        assert_eq!(figures, [is_told.then_some(count as u64), Some(dropped as u64)], "{line}: {told}");
+        let rest =
+            [("lines read ", "lines"), ("unique ", "unique"), ("without a key ", "without_key"), ("blank ", "blank")];
+        assert_eq!(rest.map(|(label, name)| figure(label, name)), [11, 4, 2, 2].map(Some), "{line}: {told}");
     }
 }
 
@@ -240,7 +235,8 @@ fn tables_keep_their_header_and_records() {
 
 #[test]
 fn real_lines_are_those_of_the_model_whatever_the_threads() {
-    let input = fs::read(HOMEPAGES).unwrap();
+    let mut input = fs::read(HOMEPAGES).unwrap();
+    input.truncate(400_000);
     let bench = Bench::new(&[("a", &input)]);
     for (asked, threads) in all().iter().zip([1, 2, 8].into_iter().cycle()) {
         let options = asked.options();

@@ -28,11 +28,11 @@ fn lines(state: &mut u64, lines: u32, of: u64) -> Vec<u8> {
 /// One large file, files of all kinds, and many small ones.
 fn corpus() -> Corpus {
     let mut state = 7;
-    let mut corpus = vec![("large".to_owned(), lines(&mut state, 60_000, 40_000))];
+    let mut corpus = vec![("large".to_owned(), lines(&mut state, 24_000, 16_000))];
     for name in ["a/x.gz", "a/y.zst", "b/x.xz", "b/c/x.bz2", "b/y.jsonl"] {
-        corpus.push((name.to_owned(), lines(&mut state, 10_000, 50_000)));
+        corpus.push((name.to_owned(), lines(&mut state, 4000, 20_000)));
     }
-    corpus.extend((0..60).map(|i| (format!("small/{i:02}"), lines(&mut state, 20, 50_000))));
+    corpus.extend((0..60).map(|i| (format!("small/{i:02}"), lines(&mut state, 20, 20_000))));
     corpus.push(("empty".to_owned(), Vec::new()));
     corpus.push(("empty.gz".to_owned(), Vec::new()));
     corpus.push(("repeats.gz".to_owned(), corpus[0].1[..corpus[0].1.len() / 2].to_vec()));
@@ -311,19 +311,19 @@ fn in_order_the_first_stays_and_each_run_writes_the_same() {
 /// Others have claimed lines by then that nobody writes: no state may have them.
 #[test]
 fn resumed_after_a_failure() {
-    let mut lines: Vec<String> = (0..300_000).map(|i| format!("k\t{i}\n")).collect();
-    lines[150_000] = "bad\n".to_owned();
+    let mut lines: Vec<String> = (0..150_000).map(|i| format!("k\t{i}\n")).collect();
+    lines[75_000] = "bad\n".to_owned();
     // Compressing takes long enough for checkpoints between the failure and the end.
     let line =
         "dedup -p 1e-9 --field 2 -j 8 --chunk-size 20000 --compress xz:0 --state s --checkpoint 1ms --output-dir o a";
     for _ in 0..4 {
         let bench = Bench::new(&[("a", lines.concat().as_bytes())]);
-        tells(&bench.refused(line), &["\"a\", line 150001:", "--on-error"]);
+        tells(&bench.refused(line), &["\"a\", line 75001:", "--on-error"]);
         let output = bench.run(&format!("{line} --resume --on-error skip"));
         assert!(output.status.success(), "{}", text(&output.stderr));
-        lines[150_000].clear();
+        lines[75_000].clear();
         assert!(sorted(&decoded(&bench, "o/a.xz")) == sorted(lines.concat().as_bytes()));
-        lines[150_000] = "bad\n".to_owned();
+        lines[75_000] = "bad\n".to_owned();
     }
 }
 

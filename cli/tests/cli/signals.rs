@@ -4,10 +4,11 @@ use crate::common::{Bench, bloomline, clean, fed, number, numbers, tells, text};
 use crate::corpus::decoded;
 use crate::live::{Live, wait_for};
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread::{self, sleep};
 use std::time::Duration;
 
@@ -15,6 +16,9 @@ use std::time::Duration;
 const ASKING: [(&str, i32); 3] = [("INT", 130), ("TERM", 143), ("HUP", 129)];
 
 const SIGXFSZ: i32 = 25;
+
+/// The flag of a file on which no call waits.
+const O_NONBLOCK: i32 = if cfg!(target_os = "linux") { 0o4000 } else { 4 };
 
 /// A filter of 62 MB, whose save takes a while.
 const LARGE: &str = "-n 12000000 -p .000001";
@@ -270,12 +274,27 @@ fn a_signal_ends_a_run_of_which_one_output_is_blocked() {
     bench.write("lines", &lines);
     let [blocked, drained] = ["blocked", "drained"].map(|name| bench.fifo(name));
     let live = live(&bench, "dedup -j 4 --compress gzip:1 -o blocked --dupes drained lines");
-    let _held = File::options().read(true).write(true).open(blocked).unwrap();
-    let reader = thread::spawn(|| io::copy(&mut File::open(drained).unwrap(), &mut io::sink()).unwrap());
-    live.wait_for_rest();
-    live.signal("INT");
-    assert_eq!(live.end().0, Some(130));
-    assert!(reader.join().unwrap() > 0);
+    let mut blocked = File::options().read(true).write(true).custom_flags(O_NONBLOCK).open(blocked).unwrap();
+    let read = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut drained, mut piece) = (File::open(drained).unwrap(), vec![0; 1 << 16]);
+            while let count @ 1.. = drained.read(&mut piece).unwrap() {
+                read.fetch_add(count, Relaxed);
+            }
+        });
+        // One pipe takes nothing more, and what goes to the other has come.
+        while blocked.write(b"\n").is_ok() {
+            sleep(Duration::from_millis(10));
+        }
+        let mut before = usize::MAX;
+        while before != read.load(Relaxed) {
+            before = read.load(Relaxed);
+            sleep(Duration::from_millis(500));
+        }
+        live.signal("INT");
+        assert_eq!(live.end().0, Some(130));
+    });
 }
 
 /// Nothing is printed then, so nothing is put in order, however long a report is.

@@ -5,6 +5,7 @@ use crate::common::{Bench, bloomline, refused, signal, tells, text};
 use crate::corpus::decode;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ffi::OsStr;
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
@@ -166,7 +167,14 @@ impl Job {
 
     /// All files, by their names.
     fn all(&self) -> BTreeMap<String, Metadata> {
-        let entries = walkdir::WalkDir::new(self.bench.0.path()).into_iter().filter_map(Result::ok);
+        self.all_but(|_| false)
+    }
+
+    /// All files but those that such a name of the folder leads to.
+    fn all_but(&self, skipped: fn(&OsStr) -> bool) -> BTreeMap<String, Metadata> {
+        let entries = walkdir::WalkDir::new(self.bench.0.path()).into_iter();
+        let entries = entries.filter_entry(move |entry| entry.depth() != 1 || !skipped(entry.file_name()));
+        let entries = entries.filter_map(Result::ok);
         let files = entries.filter(|entry| entry.file_type().is_file());
         let name =
             |path: &std::path::Path| path.strip_prefix(self.bench.0.path()).unwrap().to_str().unwrap().to_owned();
@@ -175,8 +183,12 @@ impl Job {
 
     /// The files that the job writes: its inputs are among them if it replaces them.
     fn own(&self) -> BTreeMap<String, Metadata> {
-        let mut files = self.all();
-        if self.kind != Kind::InPlace {
+        if self.kind == Kind::InPlace {
+            return self.all();
+        }
+        // A folder of inputs is left out, for this is called again and again.
+        let mut files = self.all_but(|name| name == "in");
+        if self.inputs.iter().any(|(input, _)| !input.starts_with("in/")) {
             files.retain(|name, _| !self.inputs.iter().any(|(input, _)| input == name));
         }
         files

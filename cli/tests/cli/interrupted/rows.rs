@@ -274,7 +274,7 @@ fn corpus_inputs(count: u64) -> Vec<(String, Vec<u8>)> {
 }
 
 pub fn documents() -> Vec<Job> {
-    let inputs = corpus_inputs(1500);
+    let inputs = corpus_inputs(1000);
     let options = format!("-s {STATE} -p 1e-9 -j 3 --chunk-size 3000 --checkpoint 1ms");
     let row = |name: &str, more: &str, kind| often(name, &inputs, &format!("corpus {options} {more}"), kind);
     let folder = "--output-dir o --manifest manifest";
@@ -288,7 +288,7 @@ pub fn documents() -> Vec<Job> {
 }
 
 pub fn groups() -> Vec<Job> {
-    let inputs = corpus_inputs(1500);
+    let inputs = corpus_inputs(1000);
     let row = |name: &str, line: &str| often(name, &inputs, &format!("{line} -s {STATE}"), Kind::Same);
     let whole = "corpus --by document --ngram 0";
     let known = state_of(&format!("{whole} --exact"), texts(500).concat().as_bytes());
@@ -306,14 +306,14 @@ pub fn groups() -> Vec<Job> {
 
 pub fn in_place() -> Vec<Job> {
     // Each has lines of those before it, of its own, and repeats of these.
-    let contents = |i: u32| [numbers(2000 * i..2000 * (i + 2)), numbers(2000 * i..2000 * (i + 1)), numbers(0..1000)];
+    let contents = |i: u32| [numbers(1500 * i..1500 * (i + 2)), numbers(1500 * i..1500 * (i + 1)), numbers(0..1000)];
     let names = ["a", "b.gz", "c", "d.zst", "e"];
     let inputs: Vec<_> =
         (0..).zip(names).map(|(i, name)| (name.to_owned(), encode(name, &contents(i).concat()))).collect();
     let row = |name: &str, line: &str| {
         often(name, &inputs, &format!("dedup -p 1e-9 -j 2 --chunk-size 5000 {line}"), Kind::InPlace)
     };
-    let corpus = often("a corpus in place", &corpus_inputs(1500), "corpus --ngram 0 --in-place", Kind::InPlace);
+    let corpus = often("a corpus in place", &corpus_inputs(1000), "corpus --ngram 0 --in-place", Kind::InPlace);
     vec![
         row("in place", "--in-place"),
         row("an output that is an input", "-o c"),
