@@ -110,7 +110,7 @@ fn one_key_in_one_unit() {
         |computed: f64, expected: f64| assert!((computed / expected - 1.0).abs() < 1e-12, "{computed} {expected}");
     rate(SplitBlock::rate(Geometry { units: 1, probes: 8 }, 1), 32f64.powi(-8));
     rate(Counting::rate(Geometry { units: 1, probes: 16 }, 1), 16f64.powi(-16));
-    // The probes fall on the key's two_keys bits, or its one.
+    // The probes fall on the key's two bits, or its one.
     let two_keys = (2.0 / 64f64).powi(2) * 63.0 / 64.0 + 64f64.powi(-3);
     rate(Register::rate(Geometry { units: 1, probes: 2 }, 1), two_keys);
     rate(Register::rate(Geometry { units: 1 << 40, probes: 2 }, 1), two_keys * 2f64.powi(-40));

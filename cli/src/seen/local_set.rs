@@ -18,7 +18,7 @@ pub struct LocalSet {
     first: Option<First>,
     /// The filter for the keys beyond the estimate, or for all keys if there is no first filter.
     more: Option<ScalableBloomFilter>,
-    /// The hashes of all keys while they are initial_hashes, so that an oversized filter can be rebuilt smaller.
+    /// The hashes of all keys while they are few, so that an oversized filter can be rebuilt smaller.
     initial_hashes: Option<Vec<u64>>,
     /// The hashes of all keys, from which another set can be built if the inputs cannot be read again, or the error of
     /// writing them. `None` if they are not needed.
@@ -141,7 +141,7 @@ impl LocalSet {
         }
     }
 
-    /// Moves the keys of a set that was sized for many into one sized for initial_hashes, if they stayed initial_hashes. Called at the end.
+    /// Moves the keys of a set that was sized for many into one sized for few, if they stayed few. Called at the end.
     pub fn sync(&mut self) -> Result<(), BuildError> {
         let Some((initial_hashes, current)) = self.initial_hashes.take().zip(self.growing()) else { return Ok(()) };
         let builder = ScalableBloomFilter::builder()
