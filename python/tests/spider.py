@@ -41,6 +41,8 @@ def main(root: str, statistics: str, settings: str) -> None:
     quick: dict[str, Any] = {
         "CONCURRENT_REQUESTS_PER_DOMAIN": 16,
         "DOWNLOAD_DELAY": 0,
+        # Longer than the site waits before it answers.
+        "DOWNLOAD_TIMEOUT": 600,
         "DOWNLOADER_MIDDLEWARES": {Named: 0},
         "DOWNLOADER_MIDDLEWARES_BASE": {},
         "EXTENSIONS_BASE": {"scrapy.extensions.corestats.CoreStats": 0},

@@ -53,7 +53,7 @@ class Site:
     def __init__(self, pages: int) -> None:
         self.pages = pages
         self.fetches: collections.Counter[int] = collections.Counter()
-        # Pages after these are not answered before it is more.
+        # Pages after these are not answered before it is more, but for those beyond.
         self.limit = math.inf
         self.may_answer = threading.Condition()
         # Runs that were killed. What they have asked for may come later.
@@ -68,7 +68,7 @@ class Site:
             def do_GET(self) -> None:
                 page = int(self.path[1:])
                 with site.may_answer:
-                    site.may_answer.wait_for(lambda: site.fetched < site.limit)
+                    site.may_answer.wait_for(lambda: page >= pages or site.fetched < site.limit)
                     if self.headers["Run"] in site.gone:
                         self.close_connection = True
                         return
@@ -291,7 +291,7 @@ def test_one_run_in_a_folder(site: Site, tmp_path: pathlib.Path) -> None:
 def test_two_spiders_share_a_server(site: Site, tmp_path: pathlib.Path, redis: Server) -> None:
     shared = SHARED | {"REDIS_URL": redis.url}
     # Each has a queue of its own, and so a page of its own to begin with. The others wait until both have claimed its links.
-    site.let(2)
+    site.let(0)
     both = [Run(site, tmp_path, 800, **shared), Run(site, tmp_path, 801, **shared, BLOOMLINE_MIRROR=False)]
     fingerprint = RequestFingerprinter().fingerprint
     links = {link for page in (800, 801) for link in links_of(page, 800)}
