@@ -58,7 +58,7 @@ pub fn estimate_inputs(
         };
         if let Some(table) = format_of(input) {
             match input.with_file(|file| table.measure(file, sampled.column())) {
-                Ok((rows, bytes)) => tables += sampled.from_rows(rows, bytes),
+                Ok((rows, bytes)) => tables += sampled.estimate_keys(rows, bytes),
                 Err(_) if go_on => {}
                 Err(source) => return Err(failed(source)),
             }
@@ -133,7 +133,7 @@ impl SampleUnit {
     }
 
     /// Estimates the keys of so many rows with so many bytes in the column.
-    fn from_rows(&self, rows: u64, bytes: u64) -> u64 {
+    fn estimate_keys(&self, rows: u64, bytes: u64) -> u64 {
         match self {
             Self::Lines => rows,
             Self::Documents(rule) => rule.keys_of(rows, bytes),
