@@ -17,7 +17,7 @@ import unicodedata
 
 import xxhash
 
-PAGE = pathlib.Path(__file__).parents[2] / "docs/FORMAT.md"
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/FORMAT.md"
 exec("".join(re.findall("```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)))
 make_secret, golden_hash = functools.cache(make_secret), functools.cache(golden_hash)
 

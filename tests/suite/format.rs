@@ -16,12 +16,12 @@ use twox_hash::XxHash3_64;
 
 /// The path of a file in tests/data.
 fn data(name: &str) -> String {
-    format!("{}/data/{name}", env!("CARGO_MANIFEST_DIR"))
+    format!("{}/../data/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
 /// The answers of format.py to these jobs.
 fn ask(jobs: &[Value]) -> Option<Vec<Value>> {
-    let mut python = python("data/format.py")?.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut python = python("../data/format.py")?.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut input = python.stdin.take().unwrap();
     let jobs: Vec<String> = jobs.iter().map(Value::to_string).collect();
     let writer = std::thread::spawn(move || writeln!(input, "{}", jobs.join("\n")).map(|()| jobs.len()));
@@ -290,7 +290,7 @@ fn damaged_files_are_refused_by_both() {
 /// The files in tests/data are not the library's own output.
 #[test]
 fn the_golden_files_are_written_there() {
-    let Some(mut python) = python("data/golden.py") else { return };
+    let Some(mut python) = python("../data/golden.py") else { return };
     let folder = tempfile::tempdir().unwrap();
     assert!(python.arg(folder.path()).status().unwrap().success());
     let mut names: Vec<_> =

@@ -228,7 +228,7 @@ fn keys_in_a_file_are_found() {
         filter.insert(&(&wide[..2], &wide[2..]));
         filter.insert(&[Some(i), None]);
     }
-    let loaded = BloomFilter::load(format!("{}/data/keys.bloom", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let loaded = BloomFilter::load(format!("{}/../data/keys.bloom", env!("CARGO_MANIFEST_DIR"))).unwrap();
     assert!(loaded == filter);
 }
 

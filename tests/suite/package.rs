@@ -17,7 +17,7 @@ fn normalized(path: &Path) -> PathBuf {
 
 #[test]
 fn included_files_are_in_the_package() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["package", "--list", "--allow-dirty", "--offline", "--package", "bloomline"]).current_dir(root);
     let list = String::from_utf8(cargo.output().unwrap().stdout).unwrap();

@@ -54,7 +54,7 @@ fn methods(page: &str) -> Vec<&str> {
 }
 
 fn pages() -> BTreeMap<char, String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let target = root.join("target/pages");
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["doc", "--no-deps", "--all-features", "--package", "bloomline", "--target-dir"]).arg(&target);

@@ -346,7 +346,7 @@ fn a_batch_of_repeats_does_not_make_others_rotate() {
 /// The file in tests/data, which every later version must still read. tests/data/golden.py has its keys.
 #[test]
 fn a_file_is_read_and_written_again() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/data/rotating.bloom");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/rotating.bloom");
     let loaded = RotatingBloomFilter::load(path).unwrap();
     assert_eq!((loaded.expected_keys(), loaded.seed(), loaded.key_name()), (Some(20), 1, "line"));
     assert!((30..50u64).all(|key| loaded.contains(&key)));

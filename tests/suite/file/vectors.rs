@@ -29,7 +29,7 @@ const VECTORS: [(&str, usize, u32, u64); 4] = [
 ];
 
 fn path(name: &str) -> String {
-    format!("{}/data/{name}.bloom", env!("CARGO_MANIFEST_DIR"))
+    format!("{}/../data/{name}.bloom", env!("CARGO_MANIFEST_DIR"))
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn the_documented_example_is_what_it_says() {
     example.insert(&42u32);
     assert_eq!(bytes_of!(&example), fs::read(path("example")).unwrap());
     // Lines such as `00000010  01 00 …`, in docs/FORMAT.md.
-    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/FORMAT.md")).unwrap();
+    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/FORMAT.md")).unwrap();
     let mut documented = Vec::new();
     for line in text.lines() {
         if let Some((offset, bytes)) = line.split_once("  ")

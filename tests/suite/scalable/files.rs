@@ -236,7 +236,7 @@ fn errors_of_streams_are_passed_on() {
 /// The file in tests/data, which every later version must still read. docs/FORMAT.md has its header.
 #[test]
 fn a_file_is_read_and_written_again() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/data/series.bloom");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/series.bloom");
     let loaded = ScalableBloomFilter::load(path).unwrap();
     assert_eq!((loaded.stages().len(), loaded.keys(), loaded.seed()), (3, 50, 1));
     let made_for: Vec<_> = loaded.stages().iter().map(BloomFilter::expected_keys).collect();
