@@ -1,6 +1,6 @@
 //! `corpus --against`: what tests have goes, and a report tells of it. python/tests/test_against.py has a model of both.
 
-use crate::common::{Bench, clean, failed, number, stats, tells, text, values};
+use crate::common::{Bench, assert_contains_all, expect_failure, expect_success, json_values, number, stats, text};
 use crate::documents::line;
 use serde_json::Value;
 use std::fs;
@@ -9,7 +9,7 @@ use std::thread;
 const QUESTION: &str = "Which river flows through the city of 京都 and past the 鴨川デルタ on its way to the sea?";
 
 #[test]
-fn what_tests_have_goes_and_nothing_else() {
+fn only_documents_overlapping_with_tests_are_removed() {
     let tests = [
         line(1, QUESTION),
         line(2, "Столица и главный город Франции? Париж!"),
@@ -25,35 +25,35 @@ fn what_tests_have_goes_and_nothing_else() {
     let bench = Bench::new(&[("tests", tests.concat().as_bytes()), ("train", train.concat().as_bytes())]);
     // What was blank before stays, as it is in nobody's tests.
     let kept = [&*train[2], &train[3], &train[4]].concat();
-    assert_eq!(bench.clean("corpus --against tests train --report r --id /id"), kept);
-    let told = values(&bench.read("r"));
-    let found = told.iter().map(|item| number(item, "found"));
-    assert!(found.eq([number(&told[0], "grams"), 1.0, 0.0]));
-    let documents: Vec<_> = told.iter().map(|item| &item["documents"]).collect();
+    assert_eq!(bench.run_ok("corpus --against tests train --report r --id /id"), kept);
+    let report = json_values(&bench.read("r"));
+    let found = report.iter().map(|item| number(item, "found"));
+    assert!(found.eq([number(&report[0], "grams"), 1.0, 0.0]));
+    let documents: Vec<_> = report.iter().map(|item| &item["documents"]).collect();
     assert_eq!((&documents[0][0]["line"], &documents[0][0]["id"]), (&Value::from(1), &Value::from(1)));
     assert_eq!(documents[1][0]["grams"], Value::from(vec!["столица и главный город франции париж"]));
     assert_eq!(*documents[2], Value::Array(Vec::new()));
-    assert_eq!(told.iter().map(|item| item.get("short").is_some()).collect::<Vec<_>>(), [false, true, false]);
+    assert_eq!(report.iter().map(|item| item.get("short").is_some()).collect::<Vec<_>>(), [false, true, false]);
     // By paragraph the rest stays. In each way that outputs are written it is the same.
     let cut = [line(1, "A quiz:\nThe Kamo."), train[2..].concat()].concat();
-    assert_eq!(bench.clean("corpus --against tests --by paragraph train"), cut);
-    assert_eq!(bench.clean("corpus --against tests --by paragraph --output-dir o train --report r2"), "");
+    assert_eq!(bench.run_ok("corpus --against tests --by paragraph train"), cut);
+    assert_eq!(bench.run_ok("corpus --against tests --by paragraph --output-dir o train --report r2"), "");
     assert_eq!(text(&bench.read("o/train")), cut);
-    assert_eq!(values(&bench.read("r2")).len(), 3);
+    assert_eq!(json_values(&bench.read("r2")).len(), 3);
     assert_eq!(text(&bench.run_with("corpus --against tests --by paragraph", "train").stdout), cut);
     bench.write("place", train.concat().as_bytes());
-    assert_eq!(bench.clean("corpus --against tests --in-place place --report r3"), "");
-    assert_eq!((text(&bench.read("place")), values(&bench.read("r3")).len()), (kept, 3));
+    assert_eq!(bench.run_ok("corpus --against tests --in-place place --report r3"), "");
+    assert_eq!((text(&bench.read("place")), json_values(&bench.read("r3")).len()), (kept, 3));
     bench.write("loud", line(1, &QUESTION.to_uppercase()).as_bytes());
     assert_eq!(
-        bench.clean("corpus --against tests --against loud --against train loud train"),
+        bench.run_ok("corpus --against tests --against loud --against train loud train"),
         [&*train[3], &train[4]].concat()
     );
 }
 
 /// Changes that copies make to a text seldom count: with `none` all of them do, and with other values those that these leave out.
 #[test]
-fn copies_that_were_changed_are_found() {
+fn changed_copies_are_found() {
     const TEST: &str =
         "Don't \"re-use\" it: is the café's naïve file of ½ a page -- or 20 more -- well-known in Zürich?";
     const PERSIAN: &str = "او می\u{200C}خواهد که این کتاب را به همه ی ما در خانه نشان بدهد";
@@ -75,9 +75,9 @@ fn copies_that_were_changed_are_found() {
     ];
     let train: String = (1..).zip(&copies).map(|(id, (copy, _))| line(id, &format!("Before {copy} after."))).collect();
     let bench = Bench::new(&[("tests", test.as_bytes()), ("train", train.as_bytes())]);
-    assert_eq!(bench.clean("corpus --against tests train"), "");
+    assert_eq!(bench.run_ok("corpus --against tests train"), "");
     for form in ["none", "text"] {
-        let left = values(bench.clean(&format!("corpus --against tests --normalize {form} train")).as_bytes());
+        let left = json_values(bench.run_ok(&format!("corpus --against tests --normalize {form} train")).as_bytes());
         let escaped = copies.iter().enumerate().filter(|(_, (_, by))| by.split(',').any(|name| name == form));
         let escaped: Vec<f64> = escaped.map(|(i, _)| i as f64 + 1.0).collect();
         assert_eq!(left.iter().map(|line| number(line, "id")).collect::<Vec<_>>(), escaped, "{form}");
@@ -86,25 +86,25 @@ fn copies_that_were_changed_are_found() {
 
 /// Marks of punctuation are no words, and a run of them is shared by pages that share nothing else.
 #[test]
-fn what_has_no_words_of_a_test_stays() {
+fn documents_without_words_of_a_test_are_kept() {
     let words = "one two three four five six seven eight nine ten eleven twelve";
     let rules =
         "|---|---|---|---|---|\n. . . . . . . . . . . . . . .\n────────────────────\n🇩🇪 👍🏽 * * * * * * * * * * * *";
     let test = line(1, &format!("{words} thirteen\n{rules}"));
     let train = line(1, &format!("{words} 13\n{rules}")) + &line(2, rules) + &line(3, &words.replace(' ', ", "));
     let bench = Bench::new(&[("tests", test.as_bytes()), ("train", train.as_bytes())]);
-    assert_eq!(bench.clean("corpus --against tests train"), train);
-    assert_eq!(bench.clean("corpus --against tests --normalize none train"), line(3, &words.replace(' ', ", ")));
-    assert_eq!(bench.clean("corpus --against tests --ngram 12 train"), line(2, rules));
+    assert_eq!(bench.run_ok("corpus --against tests train"), train);
+    assert_eq!(bench.run_ok("corpus --against tests --normalize none train"), line(3, &words.replace(' ', ", ")));
+    assert_eq!(bench.run_ok("corpus --against tests --ngram 12 train"), line(2, rules));
     // Exact texts have the same form.
-    assert_eq!(bench.clean("corpus --against train --ngram 0 tests"), test);
+    assert_eq!(bench.run_ok("corpus --against train --ngram 0 tests"), test);
     bench.write("loud", line(4, &words.to_uppercase().replace(' ', "")).as_bytes());
-    assert_eq!(bench.clean("corpus --against train --ngram 0 loud"), "");
+    assert_eq!(bench.run_ok("corpus --against train --ngram 0 loud"), "");
 }
 
 /// A filter takes a hundredth of all grams for known, and a gram is enough.
 #[test]
-fn nothing_goes_by_mistake() {
+fn no_document_is_removed_by_mistake() {
     let word = |i: usize| format!("w{i}");
     let tests = line(0, &(0..20_000).map(word).collect::<Vec<_>>().join(" "));
     let train: String =
@@ -116,12 +116,12 @@ fn nothing_goes_by_mistake() {
         (number(&stats(&output), "found_grams"), number(&stats(&output), "expected_wrongly_removed")),
         (0.0, 0.0)
     );
-    assert_eq!(values(&bench.read("r"))[0]["documents"], Value::Array(Vec::new()));
+    assert_eq!(json_values(&bench.read("r"))[0]["documents"], Value::Array(Vec::new()));
 }
 
-/// As if no tests were given.
+/// The result is the same as without tests.
 #[test]
-fn tests_that_cannot_be_found_are_told() {
+fn tests_too_short_to_be_found_are_reported() {
     let tests = line(1, "yes") + &line(2, "Paris, of course!") + &line(3, "");
     let train = line(1, "yes") + &line(2, QUESTION);
     let bench = Bench::new(&[
@@ -140,11 +140,11 @@ fn tests_that_cannot_be_found_are_told() {
     ] {
         let output = bench.run(&format!("corpus --against {options} train"));
         assert_eq!((text(&output.stdout), output.status.code()), (train.clone(), Some(0)));
-        tells(&text(&output.stderr), &[&["warning: "], &why[..]].concat());
-        assert_eq!(text(&clean(bench.run(&format!("corpus -q --against {options} train")))), train);
+        assert_contains_all(&text(&output.stderr), &[&["warning: "], &why[..]].concat());
+        assert_eq!(text(&expect_success(bench.run(&format!("corpus -q --against {options} train")))), train);
     }
-    assert_eq!(bench.clean("corpus --against some train"), line(1, "yes"));
-    assert_eq!(bench.clean("corpus --against short --min-ngram 1 train"), line(2, QUESTION));
+    assert_eq!(bench.run_ok("corpus --against some train"), line(1, "yes"));
+    assert_eq!(bench.run_ok("corpus --against short --min-ngram 1 train"), line(2, QUESTION));
 }
 
 #[test]
@@ -154,10 +154,10 @@ fn tests_are_read_once_and_never_written() {
     bench.write("all/a", line(1, QUESTION).as_bytes());
     bench.write("all/tests/b", line(2, QUESTION).as_bytes());
     // What a directory has of them is no input.
-    assert_eq!(bench.clean("corpus --against all/tests all"), "");
+    assert_eq!(bench.run_ok("corpus --against all/tests all"), "");
     // A glob is for the inputs alone.
-    assert_eq!(bench.clean("corpus --against all/tests --glob a all"), "");
-    assert_eq!(bench.clean("corpus --against all/tests all --output-dir o"), "");
+    assert_eq!(bench.run_ok("corpus --against all/tests --glob a all"), "");
+    assert_eq!(bench.run_ok("corpus --against all/tests all --output-dir o"), "");
     assert!(bench.path("o/a").exists() && !bench.path("o/tests").exists());
     for (options, parts) in [
         ("all/a -o all/tests/b", ["all/tests/b", ""]),
@@ -174,23 +174,26 @@ fn tests_are_read_once_and_never_written() {
         ("--against -", ["standard input", "--against"]),
         ("--against nowhere all/a", ["nowhere", ""]),
     ] {
-        tells(&bench.refused(&format!("corpus --against all/tests {options}")), &parts);
+        assert_contains_all(&bench.run_err(&format!("corpus --against all/tests {options}")), &parts);
         assert_eq!(
             text(&bench.read("all/tests/b")) + &text(&bench.read("all/a")),
             line(2, QUESTION) + &line(1, QUESTION)
         );
     }
-    tells(&bench.refused("corpus --report r all"), &["--against"]);
+    assert_contains_all(&bench.run_err("corpus --report r all"), &["--against"]);
     // What cannot be told is not done to an input either.
-    tells(&failed(&bench.run("corpus --against all/tests --report /dev/full -o all/a all/a")), &["/dev/full"]);
+    assert_contains_all(
+        &expect_failure(&bench.run("corpus --against all/tests --report /dev/full -o all/a all/a")),
+        &["/dev/full"],
+    );
     assert_eq!(text(&bench.read("all/a")), line(1, QUESTION));
     // By a pipe they are as good.
     let pipe = bench.fifo("pipe");
     let writer = thread::spawn(move || fs::write(pipe, line(3, QUESTION)));
-    assert_eq!(bench.clean("corpus --against pipe all/a"), "");
+    assert_eq!(bench.run_ok("corpus --against pipe all/a"), "");
     writer.join().unwrap().unwrap();
     // A line without a text is told, wherever it is.
     bench.write("bad", format!("{{}}\n{}", line(1, QUESTION)).as_bytes());
-    tells(&failed(&bench.run("corpus --against bad all/a")), &["\"bad\", line 1"]);
-    assert_eq!(text(&clean(bench.run("corpus --against bad --on-error skip --quiet all/a"))), "");
+    assert_contains_all(&expect_failure(&bench.run("corpus --against bad all/a")), &["\"bad\", line 1"]);
+    assert_eq!(text(&expect_success(bench.run("corpus --against bad --on-error skip --quiet all/a"))), "");
 }

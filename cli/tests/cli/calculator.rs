@@ -27,7 +27,7 @@ fn figure(shown: &Value, name: &str) -> f64 {
 }
 
 #[test]
-fn the_page_is_made_of_its_sources() {
+fn page_matches_its_sources() {
     let (before, after) = include_str!("../../../docs/calculator/script.js").split_once("MODEL").unwrap();
     let (_, model) = PAGE.split_once(before).expect("the script before the model");
     let (model, _) = model.split_once(after.trim_end()).expect("the script after the model");
@@ -67,7 +67,7 @@ fn random_choices(count: usize) -> Vec<Value> {
 
 #[test]
 #[ignore = "starts a browser, and makes a thousand plans"]
-fn figures_are_those_of_plan() {
+fn results_match_plan() {
     let choices = random_choices(1000);
     let Some(shown) = shown(&choices) else { return };
     assert_eq!(shown.len(), choices.len());
@@ -85,8 +85,8 @@ fn figures_are_those_of_plan() {
             let message = String::from_utf8(output.stderr).unwrap();
             let error = shown["error"].as_str().unwrap_or_else(|| panic!("{line}: {message}, but {shown}"));
             // As a sentence.
-            let told = error.trim_end_matches('.').to_lowercase();
-            assert!(message.to_lowercase().contains(&told), "{line}: {message}, but {error}");
+            let expected = error.trim_end_matches('.').to_lowercase();
+            assert!(message.to_lowercase().contains(&expected), "{line}: {message}, but {error}");
             refused += 1;
             continue;
         }
@@ -116,7 +116,7 @@ fn figures_are_those_of_plan() {
 
 #[test]
 #[ignore = "starts a browser"]
-fn layouts_are_those_of_the_independent_model() {
+fn layouts_match_the_independent_model() {
     // Their names there and here, and the cache lines of a query: of the classic filter one for each probe.
     let layouts = [
         ("words4x2", "words4x2", Some(2.0)),
@@ -157,7 +157,7 @@ macro_rules! line {
 
 #[test]
 #[ignore = "starts a browser"]
-fn lines_make_the_filter() {
+fn printed_code_builds_the_filter() {
     let lines = [
         (
             json!({ "keys": "20k", "rate": "0.1%" }),
@@ -195,7 +195,7 @@ fn lines_make_the_filter() {
 
 #[test]
 #[ignore = "starts a browser"]
-fn numbers_are_read_as_people_write_them() {
+fn numbers_are_parsed_with_units_and_separators() {
     let keys = [
         ("5000000", 5e6),
         ("5e6", 5e6),
@@ -294,7 +294,7 @@ fn links_need_not_name_two_values() {
 /// The fewest keys, and memory far beyond what its keys need.
 #[test]
 #[ignore = "starts a browser"]
-fn extremes_are_told_in_plain_words() {
+fn extreme_values_have_plain_messages() {
     let choices = [
         json!({ "keys": "1", "rate": "0.999" }),
         json!({ "keys": "1000", "memory": "1 TiB" }),
@@ -314,7 +314,7 @@ fn extremes_are_told_in_plain_words() {
 
 #[test]
 #[ignore = "starts a browser"]
-fn a_browser_without_webassembly_is_told_so() {
+fn browsers_without_webassembly_get_a_message() {
     let (start, page) = PAGE.split_once("<style>").unwrap();
     let (page, end) = page.rsplit_once("</body>").unwrap();
     let report = r#"document.querySelector("pre").textContent =

@@ -1,8 +1,11 @@
 //! Compressed outputs: in pieces, by all threads, and as `--compress` asks.
 
-use crate::common::{Bench, clean, failed, fed, limited, numbers, skipped, tells, text};
-use crate::corpus::{count, decode, decoded, gunzip, gzip, unzstd};
-use crate::live::{Live, wait_for};
+use crate::common::{
+    Bench, assert_contains_all, expect_failure, expect_success, report_skipped, run_with_stdin, text, url_lines,
+    with_ulimit,
+};
+use crate::corpus::{count, decode, gunzip, gzip, read_decoded, unzstd};
+use crate::live::{RunningCommand, wait_for};
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::Path;
@@ -27,44 +30,44 @@ fn read_by(program: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     let mut version = Command::new(program);
     version.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     if version.status().is_err() {
-        skipped(&format!("no {program} here"));
+        report_skipped(&format!("no {program} here"));
         return None;
     }
     let mut command = Command::new(program);
     command.arg("-dc");
-    Some(clean(fed(command, bytes)))
+    Some(expect_success(run_with_stdin(command, bytes)))
 }
 
 #[test]
 fn an_output_has_the_same_bytes_for_any_number_of_threads() {
-    let (first, repeats) = (numbers(0..LINES), numbers(0..LINES / 2));
+    let (first, repeats) = (url_lines(0..LINES), url_lines(0..LINES / 2));
     let bench = Bench::new(&[("in", &[&first[..], &repeats].concat())]);
     for (kind, name, program) in QUICK {
         let line = |threads: u32| format!("dedup -n 250000 -p 1e-9 -j {threads} --compress {kind} --dupes d");
         let run = |threads| {
-            assert_eq!(bench.clean(&format!("{} -o {name} in", line(threads))), "");
+            assert_eq!(bench.run_ok(&format!("{} -o {name} in", line(threads))), "");
             (bench.read(name), bench.read("d"))
         };
         let one = run(1);
         assert!(run(8) == one, "{kind}");
         // Neither standard output nor the file of repeats has a name that tells the kind.
-        assert!(clean(bench.run(&format!("{} in", line(2)))) == one.0 && bench.read("d") == one.1, "{kind}");
+        assert!(expect_success(bench.run(&format!("{} in", line(2)))) == one.0 && bench.read("d") == one.1, "{kind}");
         for (bytes, expected) in [(&one.0, &first), (&one.1, &repeats)] {
             assert!(bytes.len() < expected.len() / 3, "{kind}: {}", bytes.len());
             assert!(decode(name, bytes).0 == *expected, "{kind}");
             assert!(read_by(program, bytes).is_none_or(|read| read == *expected), "{kind}");
         }
-        assert!(clean(bench.run(&format!("dedup -n 250000 -p 1e-9 {name}"))) == first, "{kind}");
+        assert!(expect_success(bench.run(&format!("dedup -n 250000 -p 1e-9 {name}"))) == first, "{kind}");
     }
 }
 
 /// Not even a pipe stays without one.
 #[test]
-fn an_empty_output_has_a_member() {
+fn empty_outputs_have_one_member() {
     let bench = Bench::new(&[("empty", b"")]);
     for (kind, name, program) in QUICK {
         for options in ["-j 1", "-j 2", "--total --dupes d"] {
-            let output = clean(bench.run(&format!("dedup {options} --compress {kind} empty")));
+            let output = expect_success(bench.run(&format!("dedup {options} --compress {kind} empty")));
             let expected = if options.contains("total") { &b"0\n"[..] } else { b"" };
             assert!(!output.is_empty() && decode(name, &output).0 == expected, "{kind} {options}");
             assert!(read_by(program, &output).is_none_or(|read| read == expected), "{kind} {options}");
@@ -72,15 +75,15 @@ fn an_empty_output_has_a_member() {
         assert!(decode(name, &bench.read("d")).0.is_empty() && !bench.read("d").is_empty());
     }
     for whole in ["zstd:20", "zstd:1:long=20", "xz:7"] {
-        let output = clean(bench.run(&format!("dedup --compress {whole} empty")));
-        assert_eq!(clean(fed(bench.command("dedup"), &output)), b"", "{whole}");
+        let output = expect_success(bench.run(&format!("dedup --compress {whole} empty")));
+        assert_eq!(expect_success(run_with_stdin(bench.command("dedup"), &output)), b"", "{whole}");
         assert!(!output.is_empty());
     }
 }
 
 #[test]
-fn a_reader_may_be_slow_or_leave() {
-    let lines = numbers(0..LINES);
+fn slow_and_closed_readers_are_handled() {
+    let lines = url_lines(0..LINES);
     let bench = Bench::new(&[("in", &lines)]);
     for threads in [1, 2, 3] {
         let run = |to: &str| {
@@ -94,34 +97,34 @@ fn a_reader_may_be_slow_or_leave() {
         while (&mut stdout).take(1 << 17).read_to_end(&mut bytes).unwrap() > 0 {
             thread::sleep(Duration::from_millis(20));
         }
-        clean(child.wait_with_output().unwrap());
+        expect_success(child.wait_with_output().unwrap());
         assert!(gunzip(&bytes) == lines);
 
         let (child, mut stdout) = run("");
         stdout.read_exact(&mut [0; 10]).unwrap();
         drop(stdout);
-        clean(child.wait_with_output().unwrap());
+        expect_success(child.wait_with_output().unwrap());
     }
 }
 
 #[test]
 fn a_full_output_ends_the_run() {
     if !Path::new("/dev/full").exists() {
-        skipped("no /dev/full here");
+        report_skipped("no /dev/full here");
         return;
     }
-    let bench = Bench::new(&[("in", &numbers(0..LINES))]);
+    let bench = Bench::new(&[("in", &url_lines(0..LINES))]);
     for (kind, threads) in [("gzip:1", 1), ("gzip:1", 2), ("zstd:1", 8), ("zstd:1:long=20", 2)] {
-        let message = bench.refused(&format!("dedup -j {threads} --compress {kind} -o /dev/full in"));
-        tells(&message, &["cannot write to \"/dev/full\"", "No space left"]);
-        let message = bench.refused(&format!("dedup -j {threads} --compress {kind} -o o --dupes /dev/full in"));
-        tells(&message, &["cannot write to \"/dev/full\"", "No space left"]);
+        let message = bench.run_err(&format!("dedup -j {threads} --compress {kind} -o /dev/full in"));
+        assert_contains_all(&message, &["cannot write to \"/dev/full\"", "No space left"]);
+        let message = bench.run_err(&format!("dedup -j {threads} --compress {kind} -o o --dupes /dev/full in"));
+        assert_contains_all(&message, &["cannot write to \"/dev/full\"", "No space left"]);
     }
 }
 
 /// A disk that is full in the middle, and has room again.
 #[test]
-fn a_run_over_several_pieces_goes_on_where_it_ended() {
+fn a_resumed_run_continues_compressed_outputs() {
     let lines: Vec<u8> = (0..LINES).flat_map(|i| format!("{}\t{i}\n", i % 200_000).into_bytes()).collect();
     for (kind, output, dupes) in [("gzip:1", "o.gz", "d"), ("zstd:1", "o.zst", "d"), ("zstd:1:long=20", "o", "d.zst")] {
         let bench = Bench::new(&[("in", &lines)]);
@@ -130,24 +133,24 @@ fn a_run_over_several_pieces_goes_on_where_it_ended() {
         );
         let ending = if kind == "gzip:1" { "o.gz" } else { "o.zst" };
         let outputs = || [output, dupes].map(|name| decode(ending, &bench.read(name)).0);
-        bench.clean(&line);
+        bench.run_ok(&line);
         let (expected, size) = (outputs(), bench.read(output).len());
         [output, dupes].iter().for_each(|name| fs::remove_file(bench.path(name)).unwrap());
 
         let stateful = line.replace("dedup", "dedup --state s --checkpoint 5ms --force");
         // The state has 320 kB.
         let limit = format!("-f {}", size * 3 / 4 / 512);
-        let message = failed(&limited(&limit, &bench.command(&stateful)).output().unwrap());
-        tells(&message, &[&format!("write to \"{output}\": File too large")]);
+        let message = expect_failure(&with_ulimit(&limit, &bench.command(&stateful)).output().unwrap());
+        assert_contains_all(&message, &[&format!("write to \"{output}\": File too large")]);
         assert!(bench.read(output).len() < size && bench.path("s").exists());
 
         for other in ["gzip:2", "zstd:2", "zstd:1:long=21"] {
             if other.starts_with(&kind[..4]) {
-                let message = bench.refused(&format!("{stateful} --resume").replace(kind, other));
-                tells(&message, &["cannot resume", "with the options \"field 1", "compressed as"]);
+                let message = bench.run_err(&format!("{stateful} --resume").replace(kind, other));
+                assert_contains_all(&message, &["cannot resume", "with the options \"field 1", "compressed as"]);
             }
         }
-        assert_eq!(bench.clean(&format!("{stateful} --resume")), "", "{kind}");
+        assert_eq!(bench.run_ok(&format!("{stateful} --resume")), "", "{kind}");
         assert!(outputs() == expected, "{kind}");
     }
 }
@@ -157,44 +160,44 @@ fn a_resumed_run_without_further_lines_adds_no_member() {
     for (kind, name, _) in QUICK.into_iter().chain([("zstd:1:long=20", "o.zst", "zstd")]) {
         let bench = Bench::new(&[("in", b"1\ta\n2 a\n")]);
         let line = format!("dedup --field 2 --compress {kind} --state s -o {name} in");
-        tells(&bench.refused(&line), &["\"in\", line 2:"]);
+        assert_contains_all(&bench.run_err(&line), &["\"in\", line 2:"]);
         let before = bench.read(name);
         assert_eq!(decode(name, &before).0, b"1\ta\n", "{kind}");
         bench.rewrite("in", b"1\ta\n2\ta\n");
-        assert_eq!(bench.clean(&format!("{line} --resume")), "", "{kind}");
+        assert_eq!(bench.run_ok(&format!("{line} --resume")), "", "{kind}");
         assert!(bench.read(name) == before, "{kind}");
     }
 }
 
 #[test]
-fn a_signal_leaves_whole_members() {
+fn signals_leave_complete_members() {
     for (kind, name) in [("gzip:1", "o.gz"), ("zstd:3", "o.zst"), ("zstd:1:long", "o.zst")] {
         let bench = Bench::new(&[]);
-        let lines = numbers(0..LINES);
+        let lines = url_lines(0..LINES);
         bench.write("in", &lines);
         let fifo = bench.fifo("fifo");
         // Two threads have six chunks under way at most, which a signal may find unprinted.
         let options = "-n 250000 -p 1e-9 -j 2 --chunk-size 100000";
         let line = format!("dedup {options} --compress {kind} --state s -o {name} fifo");
-        let live = Live::new(bench.command(&line));
+        let running = RunningCommand::new(bench.command(&line));
         let mut writer = File::options().write(true).open(fifo).unwrap();
         // The pipe takes the rest when most was read.
         writer.write_all(&lines).unwrap();
-        live.signal("TERM");
-        let (code, ..) = live.end();
+        running.signal("TERM");
+        let (code, ..) = running.end();
         assert_eq!(code, Some(143));
-        let printed = decoded(&bench, name);
+        let printed = read_decoded(&bench, name);
         assert!(lines.starts_with(&printed) && printed.len() > 3 << 20, "{kind}: {}", printed.len());
         // All that the state knows was printed.
-        let known = bench.clean("check --total -s s in").trim().parse::<u64>().unwrap();
+        let known = bench.run_ok("check --total -s s in").trim().parse::<u64>().unwrap();
         assert_eq!(known, count(&printed), "{kind}");
     }
 }
 
-/// Whatever they do: read, hash, compress.
+/// For threads that read, hash or compress.
 #[test]
 #[cfg(target_os = "linux")]
-fn there_are_as_many_threads_as_asked_for() {
+fn thread_count_matches_the_option() {
     for options in ["-j 3", "-j 1 --compress gzip", "-j 3 --compress gzip -o o", "-j 2 -o o.gz --dupes d.zst"] {
         let bench = Bench::new(&[("a.gz", &gzip(b"a\n")), ("b.gz", &gzip(b"b\n"))]);
         let script = format!("dedup {options} --state s --checkpoint 5ms - a.gz b.gz");
@@ -210,12 +213,12 @@ fn there_are_as_many_threads_as_asked_for() {
         // The others receive signals, wait for the next checkpoint, and put what comes in order.
         assert!(named("bloomline") <= 3, "{options}: {}", named("bloomline"));
         drop(child.stdin.take());
-        clean(child.wait_with_output().unwrap());
+        expect_success(child.wait_with_output().unwrap());
     }
 }
 
 #[test]
-fn an_option_tells_the_kind_and_the_level() {
+fn compress_option_sets_kind_and_level() {
     // Random to all but a long window: each line comes twice, with another first letter, far apart.
     let mut state = 1u64;
     let mut random = || {
@@ -227,8 +230,11 @@ fn an_option_tells_the_kind_and_the_level() {
         ["a", "b"].map(|letter| words.iter().map(|word| format!("{letter}{word}\n")).collect::<String>()).concat();
     let bench = Bench::new(&[("in", lines.as_bytes())]);
     let compressed = |kind: &str| {
-        let output = clean(bench.run(&format!("dedup -n 20000 -p 1e-9 --compress {kind} in")));
-        assert!(clean(fed(bench.command("dedup -n 20000 -p 1e-9"), &output)) == lines.as_bytes(), "{kind}");
+        let output = expect_success(bench.run(&format!("dedup -n 20000 -p 1e-9 --compress {kind} in")));
+        assert!(
+            expect_success(run_with_stdin(bench.command("dedup -n 20000 -p 1e-9"), &output)) == lines.as_bytes(),
+            "{kind}"
+        );
         output
     };
     let long = compressed("zstd:1:long");
@@ -242,16 +248,16 @@ fn an_option_tells_the_kind_and_the_level() {
     assert!(compressed("none") == lines.as_bytes());
 
     // The same as the name tells.
-    bench.clean("dedup -n 20000 -p 1e-9 -o o.gz in");
+    bench.run_ok("dedup -n 20000 -p 1e-9 -o o.gz in");
     let named = bench.read("o.gz");
-    bench.clean("dedup -n 20000 -p 1e-9 --compress gzip:6 -o o.gz in");
+    bench.run_ok("dedup -n 20000 -p 1e-9 --compress gzip:6 -o o.gz in");
     assert!(bench.read("o.gz") == named);
-    bench.clean("dedup -n 20000 -p 1e-9 --compress zstd -o any.txt in");
+    bench.run_ok("dedup -n 20000 -p 1e-9 --compress zstd -o any.txt in");
     assert!(unzstd(&bench.read("any.txt")) == lines.as_bytes());
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn invalid_compression_options_are_refused() {
     let bench = Bench::new(&[("a", b"a\n"), ("there.gz", b"what was there")]);
     for (value, parts) in [
         ("zip", &["not a kind of compression", "gzip, zstd, xz, bzip2, lz4 or none"][..]),
@@ -275,9 +281,9 @@ fn what_cannot_be_is_refused() {
         ("none:long", &["only zstd"]),
         ("zstd:3:long:4", &["zstd:19:long=27"]),
     ] {
-        let message = bench.refused(&format!("dedup --compress={value} -o new a"));
-        tells(&message, &["--compress", &format!("'{value}'")]);
-        tells(&message, parts);
+        let message = bench.run_err(&format!("dedup --compress={value} -o new a"));
+        assert_contains_all(&message, &["--compress", &format!("'{value}'")]);
+        assert_contains_all(&message, parts);
     }
     for (options, parts) in [
         ("--compress zstd -o there.gz", ["\"there.gz\"", "--compress zstd:3", ".gz file"]),
@@ -286,7 +292,7 @@ fn what_cannot_be_is_refused() {
         ("--compress gzip -o new.zip", ["\"new.zip\"", "format of .zip", "not supported"]),
         ("--compress gzip -o /dev/ptmx", ["\"/dev/ptmx\"", "it is a terminal", "leave out --compress"]),
     ] {
-        tells(&bench.refused(&format!("dedup {options} a")), &parts);
+        assert_contains_all(&bench.run_err(&format!("dedup {options} a")), &parts);
     }
     assert_eq!(text(&bench.read("there.gz")), "what was there");
     assert!(["new", "new.BZ2", "new.zip"].iter().all(|name| !bench.path(name).exists()));

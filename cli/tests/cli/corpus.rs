@@ -15,8 +15,8 @@ use std::io::{self, Read, Write};
 /// Real addresses, many of which repeat.
 pub const HOMEPAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/homepages.txt");
 
-/// Of each file, in order, the lines that come for the first time.
-pub fn models<'a>(files: impl IntoIterator<Item = &'a [u8]>) -> Vec<Vec<u8>> {
+/// Returns, for each file, the lines that are not in earlier lines of any file.
+pub fn distinct_lines_by_file<'a>(files: impl IntoIterator<Item = &'a [u8]>) -> Vec<Vec<u8>> {
     let mut seen = HashSet::new();
     let mut first = |file: &'a [u8]| {
         let mut output: Vec<u8> = Vec::new();
@@ -33,11 +33,11 @@ pub fn models<'a>(files: impl IntoIterator<Item = &'a [u8]>) -> Vec<Vec<u8>> {
 }
 
 /// The distinct lines of the files, in order, as `awk '!seen[$0]++'` prints them.
-pub fn model(files: &[&[u8]]) -> Vec<u8> {
-    models(files.iter().copied()).concat()
+pub fn distinct_lines(files: &[&[u8]]) -> Vec<u8> {
+    distinct_lines_by_file(files.iter().copied()).concat()
 }
 
-/// Many chunks of the real size, with repeats near and far.
+/// Many chunks of the default size, with near and distant repeats.
 pub fn large() -> Vec<u8> {
     let mut state = 1u64;
     let mut bytes = Vec::new();
@@ -75,14 +75,14 @@ pub fn bzip2(contents: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// As gzip that only stores: contents of one length make files of one length.
-pub fn stored(contents: &[u8]) -> Vec<u8> {
+/// Compresses as gzip without compression, so that contents of equal length make files of equal length.
+pub fn gzip_stored(contents: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::none());
     encoder.write_all(contents).unwrap();
     encoder.finish().unwrap()
 }
 
-/// Bytes in the compression that a name tells.
+/// Compresses bytes in the format that a name indicates.
 pub fn encode(name: &str, bytes: &[u8]) -> Vec<u8> {
     match name.rsplit_once('.') {
         Some((_, "gz")) => gzip(bytes),
@@ -93,7 +93,7 @@ pub fn encode(name: &str, bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The contents of one or more gzip members.
+/// Decompresses one or more gzip members.
 pub fn gunzip(bytes: &[u8]) -> Vec<u8> {
     assert!(!bytes.is_empty(), "not even a member");
     let mut contents = Vec::new();
@@ -106,7 +106,7 @@ pub fn unzstd(bytes: &[u8]) -> Vec<u8> {
     zstd::decode_all(bytes).unwrap()
 }
 
-/// The contents of any number of members, up to the first error. The name tells the compression.
+/// Decompresses any number of members, up to the first error. The name indicates the compression.
 pub fn decode(name: &str, bytes: &[u8]) -> (Vec<u8>, io::Result<usize>) {
     let mut contents = Vec::new();
     let end = match name.rsplit_once('.') {
@@ -128,9 +128,9 @@ pub fn decode(name: &str, bytes: &[u8]) -> (Vec<u8>, io::Result<usize>) {
     (contents, end)
 }
 
-/// A file without the compression that its name tells.
+/// Reads a file and decompresses it as its name indicates.
 #[track_caller]
-pub fn decoded(bench: &Bench, name: &str) -> Vec<u8> {
+pub fn read_decoded(bench: &Bench, name: &str) -> Vec<u8> {
     let (contents, end) = decode(name, &bench.read(name));
     end.unwrap();
     contents

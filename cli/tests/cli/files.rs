@@ -1,7 +1,10 @@
 //! The commands that keep filters in files: `build`, `check`, `merge` and `info`.
 
-use crate::common::{Bench, blocks, clean, ended, failed, number, numbers, ones, refused, skipped, tells, text};
-use crate::live::Live;
+use crate::common::{
+    Bench, assert_contains_all, blocks, count_set_bits, expect_exit_code, expect_failure, expect_refusal,
+    expect_success, number, report_skipped, text, url_lines,
+};
+use crate::live::RunningCommand;
 use bloomline::{BloomFilter, ScalableBloomFilter};
 use serde_json::Value;
 use std::collections::HashSet;
@@ -12,23 +15,24 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 #[test]
-fn check_prints_the_lines_of_the_model() {
-    let known = numbers(0..4000);
+fn check_matches_the_model() {
+    let known = url_lines(0..4000);
     // Known and unknown lines in turns, stretches of each, repeats, and a last line without its newline.
-    let mut asked = Vec::new();
+    let mut queries = Vec::new();
     for i in 0..6000u32 {
         let line = if i % 3 == 0 { i } else { i.wrapping_mul(2_654_435_761) % 8000 };
-        writeln!(asked, "https://example.org/{line}").unwrap();
+        writeln!(queries, "https://example.org/{line}").unwrap();
     }
-    asked.extend(numbers(3000..5000));
-    asked.extend(b"https://example.org/7");
-    let bench = Bench::new(&[("known", &known), ("asked", &asked)]);
-    bench.clean("build -p 0.001 -o known.bloom known");
+    queries.extend(url_lines(3000..5000));
+    queries.extend(b"https://example.org/7");
+    let bench = Bench::new(&[("known", &known), ("asked", &queries)]);
+    bench.run_ok("build -p 0.001 -o known.bloom known");
 
     let known: HashSet<&str> = std::str::from_utf8(&known).unwrap().lines().collect();
-    let asked: Vec<&str> = std::str::from_utf8(&asked).unwrap().lines().collect();
-    let model = |wanted: bool| asked.iter().copied().filter(|line| known.contains(line) == wanted).collect::<Vec<_>>();
-    let found = bench.clean("check -s known.bloom asked");
+    let queries: Vec<&str> = std::str::from_utf8(&queries).unwrap().lines().collect();
+    let model =
+        |wanted: bool| queries.iter().copied().filter(|line| known.contains(line) == wanted).collect::<Vec<_>>();
+    let found = bench.run_ok("check -s known.bloom asked");
     let found: Vec<&str> = found.lines().collect();
     assert!(!found.is_empty());
 
@@ -46,52 +50,52 @@ fn check_prints_the_lines_of_the_model() {
     // Some 3700 unknown lines, at 0.001.
     assert!(wrong < 25, "{wrong}");
 
-    let missing = bench.clean("check -v -s known.bloom asked");
-    assert_eq!(missing.lines().count() + found.len(), asked.len());
+    let missing = bench.run_ok("check -v -s known.bloom asked");
+    assert_eq!(missing.lines().count() + found.len(), queries.len());
     let mut unknown = model(false).into_iter();
     assert!(missing.lines().all(|line| unknown.any(|other| other == line)));
 
     // The same for any number of threads and size of chunks.
     let found = found.join("\n") + "\n";
     for options in ["-j 1", "-j 8 --chunk-size 1000", "--chunk-size 1"] {
-        assert!(bench.clean(&format!("check {options} -s known.bloom asked")) == found, "{options}");
-        assert!(bench.clean(&format!("check {options} -vs known.bloom asked")) == missing, "{options}");
+        assert!(bench.run_ok(&format!("check {options} -s known.bloom asked")) == found, "{options}");
+        assert!(bench.run_ok(&format!("check {options} -vs known.bloom asked")) == missing, "{options}");
     }
 }
 
 #[test]
-fn awkward_lines_are_found() {
+fn unusual_lines_are_found() {
     let lines: &[u8] = b"\n crlf\r\nnul\0\0\n\xff\xfe\nthe last";
     let bench = Bench::new(&[("lines", lines), ("empty", b""), ("newline", b"\n")]);
-    bench.clean("build -q -o f lines");
-    assert_eq!(clean(bench.run("check -q -s f lines")), [lines, b"\n"].concat());
-    assert_eq!(bench.clean("check -q -s f newline empty newline"), "\n\n");
-    bench.clean("build -o nothing empty");
-    assert_eq!(ended(bench.run("check -q -s nothing lines"), 1), "");
-    assert_eq!(clean(bench.run_with("check -q -v -s nothing", "lines")), [lines, b"\n"].concat());
+    bench.run_ok("build -q -o f lines");
+    assert_eq!(expect_success(bench.run("check -q -s f lines")), [lines, b"\n"].concat());
+    assert_eq!(bench.run_ok("check -q -s f newline empty newline"), "\n\n");
+    bench.run_ok("build -o nothing empty");
+    assert_eq!(expect_exit_code(bench.run("check -q -s nothing lines"), 1), "");
+    assert_eq!(expect_success(bench.run_with("check -q -v -s nothing", "lines")), [lines, b"\n"].concat());
 }
 
 #[test]
-fn counts_look_like_those_of_grep() {
+fn counts_are_formatted_as_by_grep() {
     let bench = Bench::new(&[("a", b"x\ny\nz\nx"), ("b", b"q\n"), ("c", b""), ("keys", b"x\ny\n")]);
-    bench.clean("build -o f keys");
+    bench.run_ok("build -o f keys");
     for (files, expected, inverted) in [
         ("a", "3\n", "1\n"),
         ("a b c", "a:3\nb:0\nc:0\n", "a:1\nb:1\nc:0\n"),
         ("a - a", "a:3\n(standard input):0\na:3\n", "a:1\n(standard input):1\na:1\n"),
     ] {
-        assert_eq!(ended(bench.run_with(&format!("check --total -s f {files}"), "b"), 0), expected);
-        assert_eq!(ended(bench.run_with(&format!("check -v --total -s f {files}"), "b"), 0), inverted);
+        assert_eq!(expect_exit_code(bench.run_with(&format!("check --total -s f {files}"), "b"), 0), expected);
+        assert_eq!(expect_exit_code(bench.run_with(&format!("check -v --total -s f {files}"), "b"), 0), inverted);
     }
-    assert_eq!(ended(bench.run_with("check --total -s f", "a"), 0), "3\n");
-    assert_eq!(ended(bench.run("check --total -s f b c"), 1), "b:0\nc:0\n");
+    assert_eq!(expect_exit_code(bench.run_with("check --total -s f", "a"), 0), "3\n");
+    assert_eq!(expect_exit_code(bench.run("check --total -s f b c"), 1), "b:0\nc:0\n");
 }
 
 /// With `-h`, for lines are printed without the names of their files.
 #[test]
-fn outputs_and_exit_codes_are_those_of_grep() {
+fn outputs_and_exit_codes_match_grep() {
     let bench = Bench::new(&[("a", b"x\ny\nz\nx"), ("b", b"q\n"), ("c", b""), ("keys", b"x\ny\n")]);
-    bench.clean("build -o f keys");
+    bench.run_ok("build -o f keys");
     for files in ["a", "a b c", "missing", "missing a", "a missing b", "b missing", "missing gone"] {
         for (options, of_grep) in [
             ("--total", "-c"),
@@ -104,7 +108,7 @@ fn outputs_and_exit_codes_are_those_of_grep() {
             let arguments = format!("{of_grep} -F -x -f keys {files}");
             let grep = Command::new("grep").args(arguments.split(' ')).current_dir(bench.0.path()).output();
             let Ok(grep) = grep else {
-                skipped("no grep here");
+                report_skipped("no grep here");
                 return;
             };
             let ours = bench.run(&format!("check {options} -s f {files}"));
@@ -122,9 +126,9 @@ fn outputs_and_exit_codes_are_those_of_grep() {
 }
 
 #[test]
-fn one_file_that_cannot_be_read_stops_no_other() {
+fn unreadable_files_do_not_stop_others() {
     let bench = Bench::new(&[("a", b"x\nn\n"), ("b", b"y\n"), ("keys", b"x\ny\n"), ("zip", b"PK\x03\x04\n")]);
-    bench.clean("build -o f keys");
+    bench.run_ok("build -o f keys");
     fs::create_dir(bench.path("empty")).unwrap();
     for (bad, why) in [("missing", "No such file"), ("empty", "has no input files"), ("zip", "format of zip")] {
         for (options, expected) in
@@ -132,20 +136,20 @@ fn one_file_that_cannot_be_read_stops_no_other() {
         {
             let output = bench.run(&format!("check -s f {options} a {bad} b"));
             assert_eq!(text(&output.stdout), expected);
-            tells(&failed(&output), &[&format!("\"{bad}\""), why, "it is skipped"]);
+            assert_contains_all(&expect_failure(&output), &[&format!("\"{bad}\""), why, "it is skipped"]);
         }
         assert_eq!(bench.run(&format!("check --any -s f {bad} a")).status.code(), Some(0));
-        tells(&bench.refused(&format!("check --any -v -s f {bad} keys")), &[why]);
+        assert_contains_all(&bench.run_err(&format!("check --any -v -s f {bad} keys")), &[why]);
     }
 }
 
 #[test]
-fn any_tells_by_its_exit_code() {
+fn any_reports_by_exit_code() {
     let bench = Bench::new(&[("keys", b"x\ny\n"), ("some", b"n\nx\n"), ("none", b"n\n"), ("empty", b"")]);
-    bench.clean("build -o f keys");
+    bench.run_ok("build -o f keys");
     for (arguments, code) in [("some", 0), ("none", 1), ("none some", 0), ("empty", 1), ("-v some", 0), ("-v keys", 1)]
     {
-        assert_eq!(ended(bench.run(&format!("check --any -s f {arguments}")), code), "", "{arguments}");
+        assert_eq!(expect_exit_code(bench.run(&format!("check --any -s f {arguments}")), code), "", "{arguments}");
     }
     // The first line found ends it, though the pipe stays open.
     let mut child = bench.command("check --any --chunk-size 1 -s f").stdin(Stdio::piped()).spawn().unwrap();
@@ -160,9 +164,9 @@ fn any_tells_by_its_exit_code() {
 
 /// A fault in a later line does not matter.
 #[test]
-fn the_first_line_found_is_enough() {
+fn any_stops_at_the_first_match() {
     let bench = Bench::new(&[("keys", b"a\tx\n"), ("found", b"b\tx\nfault\n"), ("fault", b"fault\nb\tx\n")]);
-    bench.clean("build --field 2 -o f keys");
+    bench.run_ok("build --field 2 -o f keys");
     for (input, code) in [("found", 0), ("fault", 2)] {
         for threads in [1, 4] {
             let output = bench.run(&format!("check --any -j {threads} --field 2 -s f {input}"));
@@ -173,38 +177,38 @@ fn the_first_line_found_is_enough() {
 
 /// Though threads wait for the next line of the pipe.
 #[test]
-fn check_ends_while_its_pipe_stays_silent() {
+fn check_ends_while_its_pipe_is_idle() {
     let bench = Bench::new(&[("keys", b"a\tx\n")]);
-    bench.clean("build --field 2 -o f keys");
+    bench.run_ok("build --field 2 -o f keys");
     for (line, code) in [("b\tx\n", 0), ("fault\n", 2)] {
         for threads in [1, 2, 8] {
-            let mut live = Live::new(bench.command(&format!("check --any -j {threads} --field 2 -s f")));
-            live.say(b"b\ty\n");
-            live.say(line.as_bytes());
-            assert_eq!(live.end().0, Some(code), "{line:?} {threads}");
+            let mut running = RunningCommand::new(bench.command(&format!("check --any -j {threads} --field 2 -s f")));
+            running.write_input(b"b\ty\n");
+            running.write_input(line.as_bytes());
+            assert_eq!(running.end().0, Some(code), "{line:?} {threads}");
         }
     }
 }
 
 #[test]
 fn a_closed_pipe_ends_check_quietly() {
-    let bench = Bench::new(&[("keys", &numbers(0..100_000))]);
-    bench.clean("build -o f keys");
+    let bench = Bench::new(&[("keys", &url_lines(0..100_000))]);
+    bench.run_ok("build -o f keys");
     let mut child = bench.command("check -s f keys").spawn().unwrap();
     drop(child.stdout.take());
-    ended(child.wait_with_output().unwrap(), 0);
+    expect_exit_code(child.wait_with_output().unwrap(), 0);
 }
 
 #[test]
-fn append_is_a_build_of_both() {
-    let bench = Bench::new(&[("a", &numbers(0..5000)), ("b", &numbers(4000..9000))]);
-    bench.clean("build -n 9000 -p 0.001 --seed 5 -o both a b");
-    bench.clean("build -n 9000 -p 0.001 --seed 5 --no-shrink -o grown a");
+fn append_equals_a_build_of_both() {
+    let bench = Bench::new(&[("a", &url_lines(0..5000)), ("b", &url_lines(4000..9000))]);
+    bench.run_ok("build -n 9000 -p 0.001 --seed 5 -o both a b");
+    bench.run_ok("build -n 9000 -p 0.001 --seed 5 --no-shrink -o grown a");
     assert!(bench.read("grown") != bench.read("both"));
-    bench.clean("build --append -o grown b");
+    bench.run_ok("build --append -o grown b");
     assert!(bench.read("grown") == bench.read("both"));
     // Nothing is new any more, and the bytes stay.
-    bench.clean("build --append -o grown a b");
+    bench.run_ok("build --append -o grown a b");
     assert!(bench.read("grown") == bench.read("both"));
     // By the library: the same filter, one key at a time.
     let mut filter = BloomFilter::builder().expected_keys(9000).false_positive_rate(0.001).seed(5).build().unwrap();
@@ -212,17 +216,17 @@ fn append_is_a_build_of_both() {
     assert!(filter == BloomFilter::load(bench.path("both")).unwrap());
 
     for (option, name) in [("-n 9000", "--expected-keys"), ("-p 0.001", "--fpr"), ("--seed 5", "--seed")] {
-        let message = bench.refused(&format!("build --append {option} -o grown b"));
-        tells(&message, &["--append", "cannot be used with", name]);
+        let message = bench.run_err(&format!("build --append {option} -o grown b"));
+        assert_contains_all(&message, &["--append", "cannot be used with", name]);
     }
-    tells(&bench.refused("build --append -o missing b"), &["\"missing\"", "No such file"]);
-    tells(&bench.refused("build --append -o a b"), &["\"a\"", "not a bloomline file"]);
-    assert!(bench.read("a") == numbers(0..5000));
+    assert_contains_all(&bench.run_err("build --append -o missing b"), &["\"missing\"", "No such file"]);
+    assert_contains_all(&bench.run_err("build --append -o a b"), &["\"a\"", "not a bloomline file"]);
+    assert!(bench.read("a") == url_lines(0..5000));
 }
 
 #[test]
-fn build_tells_its_figures() {
-    let bench = Bench::new(&[("a", &[numbers(0..5000), numbers(0..100)].concat())]);
+fn build_prints_statistics() {
+    let bench = Bench::new(&[("a", &[url_lines(0..5000), url_lines(0..100)].concat())]);
     let stats = |line: &str| {
         let output = bench.run(line);
         assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0));
@@ -245,7 +249,7 @@ fn build_tells_its_figures() {
     assert!(text.contains("lines read     5100\n") && text.contains("new            0\n"), "{text}");
 
     let message = String::from_utf8(stats("build -n 1000 --when-full warn -o f a")).unwrap();
-    tells(&message, &["warning", " 1000 ", "rate", "-n"]);
+    assert_contains_all(&message, &["warning", " 1000 ", "rate", "-n"]);
     assert_eq!(message.matches('\n').count(), 1, "{message}");
 
     // Full to the last bit, the estimate of the keys is infinite: no number that JSON knows.
@@ -253,21 +257,21 @@ fn build_tells_its_figures() {
     let json: Value = serde_json::from_slice(full.split(|&byte| byte == b'\n').nth(1).unwrap()).unwrap();
     assert_eq!((&json["fill"], &json["estimated_keys"]), (&1.0.into(), &Value::Null));
     assert_eq!(bench.json("info --json f")["bits_per_key"], Value::Null);
-    assert!(bench.clean("info f").contains("keys          unknown"));
+    assert!(bench.run_ok("info f").contains("keys          unknown"));
 }
 
 #[test]
-fn merge_is_the_union() {
-    let bench = Bench::new(&[("a", &numbers(0..2000)), ("b", &numbers(1000..3000)), ("c", &numbers(8000..9000))]);
+fn merge_equals_the_union() {
+    let bench = Bench::new(&[("a", &url_lines(0..2000)), ("b", &url_lines(1000..3000)), ("c", &url_lines(8000..9000))]);
     for name in ["a", "b", "c"] {
-        bench.clean(&format!("build -n 4000 -p 0.001 --no-shrink -o {name}.bloom {name}"));
+        bench.run_ok(&format!("build -n 4000 -p 0.001 --no-shrink -o {name}.bloom {name}"));
     }
-    bench.clean("build -n 4000 -p 0.001 -o all.bloom a b c");
-    bench.clean("merge a.bloom b.bloom c.bloom -o merged.bloom");
+    bench.run_ok("build -n 4000 -p 0.001 -o all.bloom a b c");
+    bench.run_ok("merge a.bloom b.bloom c.bloom -o merged.bloom");
     assert!(bench.read("merged.bloom") == bench.read("all.bloom"));
     // The result takes the place of a file that is there, and one filter is its own union.
     for line in ["merge b.bloom -o merged.bloom b.bloom", "merge -o merged.bloom b.bloom"] {
-        bench.clean(line);
+        bench.run_ok(line);
         assert!(bench.read("merged.bloom") == bench.read("b.bloom"));
     }
 }
@@ -275,38 +279,41 @@ fn merge_is_the_union() {
 #[test]
 fn merge_refuses_filters_that_differ() {
     let bench = Bench::new(&[("a", b"a\n")]);
-    bench.clean("build -n 1000 -p 0.01 --no-shrink -o f a");
+    bench.run_ok("build -n 1000 -p 0.01 --no-shrink -o f a");
     let blocks = |name: &str| blocks(&bench.read(name)).len() / 64;
     for options in ["-n 1000 -p 0.01 --seed 7", "-n 3000 -p 0.01", "-n 1000 -p 0.02"] {
-        bench.clean(&format!("build {options} --no-shrink -o other a"));
+        bench.run_ok(&format!("build {options} --no-shrink -o other a"));
         let difference = match options.contains("--seed") {
             true => "differ in seed".to_owned(),
             false => format!("size: {} and {} blocks", blocks("f"), blocks("other")),
         };
-        tells(&bench.refused("merge f f other -o merged"), &["\"other\"", "\"f\"", &difference]);
+        assert_contains_all(&bench.run_err("merge f f other -o merged"), &["\"other\"", "\"f\"", &difference]);
     }
     let mut probes = BloomFilter::builder().memory(BloomFilter::load(bench.path("f")).unwrap().memory_bytes());
     probes = probes.probes(12).key_name("line");
     probes.build().unwrap().save(bench.path("other")).unwrap();
-    assert!(bench.refused("merge f other -o merged").contains("probes: 8 and 12"));
+    assert!(bench.run_err("merge f other -o merged").contains("probes: 8 and 12"));
 
-    tells(&bench.refused("merge f missing -o merged"), &["\"missing\"", "No such file"]);
-    tells(&bench.refused("merge f a -o merged"), &["\"a\"", "not a bloomline file"]);
-    assert_eq!(bench.clean("dedup --total --when-full grow --state scalable a"), "1\n");
+    assert_contains_all(&bench.run_err("merge f missing -o merged"), &["\"missing\"", "No such file"]);
+    assert_contains_all(&bench.run_err("merge f a -o merged"), &["\"a\"", "not a bloomline file"]);
+    assert_eq!(bench.run_ok("dedup --total --when-full grow --state scalable a"), "1\n");
     for both in ["f scalable", "scalable f"] {
-        tells(&bench.refused(&format!("merge {both} -o merged")), &["\"scalable\"", "\"f\"", "fixed size", "one kind"]);
+        assert_contains_all(
+            &bench.run_err(&format!("merge {both} -o merged")),
+            &["\"scalable\"", "\"f\"", "fixed size", "one kind"],
+        );
     }
-    tells(&bench.refused("merge -o merged"), &["required", "FILTER"]);
+    assert_contains_all(&bench.run_err("merge -o merged"), &["required", "FILTER"]);
     assert!(!bench.path("merged").exists());
     let before = bench.read("f");
-    tells(&bench.refused("merge other f -o f"), &["write to \"f\"", "input"]);
+    assert_contains_all(&bench.run_err("merge other f -o f"), &["write to \"f\"", "input"]);
     assert!(bench.read("f") == before);
 }
 
 #[test]
-fn info_tells_what_a_filter_is() {
-    let bench = Bench::new(&[("a", &numbers(0..50_000)), ("empty", b"")]);
-    bench.clean("build -n 100000 -p 0.01 --seed 42 --no-shrink -o f a");
+fn info_describes_a_filter() {
+    let bench = Bench::new(&[("a", &url_lines(0..50_000)), ("empty", b"")]);
+    bench.run_ok("build -n 100000 -p 0.01 --seed 42 --no-shrink -o f a");
     let filter = BloomFilter::load(bench.path("f")).unwrap();
     let info = bench.json("info --json f");
     assert_eq!(info["file"], "f");
@@ -315,7 +322,7 @@ fn info_tells_what_a_filter_is() {
     assert_eq!(info["blocks"], filter.block_count());
     assert_eq!(info["probes"], filter.probes());
     assert_eq!(info["seed"], 42);
-    assert_eq!(info["fill"], f64::from(ones(&bench.read("f"))) / (8.0 * filter.memory_bytes() as f64));
+    assert_eq!(info["fill"], f64::from(count_set_bits(&bench.read("f"))) / (8.0 * filter.memory_bytes() as f64));
     assert_eq!(info["fpr"], filter.current_fpr());
     // Half full: as planned for half of the keys.
     let planned = &bench.json("plan --json -n 100000 -p 0.01")[0]["rates"][0];
@@ -328,7 +335,7 @@ fn info_tells_what_a_filter_is() {
     assert_eq!((&capacity["fpr"], &capacity["keys"]), (&0.01.into(), &filter.capacity(0.01).into()));
     assert!((49_000..51_500).contains(&capacity["keys_left"].as_u64().unwrap()), "{info}");
 
-    let text = bench.clean("info f");
+    let text = bench.run_ok("info f");
     for part in [
         "layout        words4\n".to_owned(),
         format!("memory        {} bytes (", filter.memory_bytes()),
@@ -341,19 +348,19 @@ fn info_tells_what_a_filter_is() {
         assert!(text.contains(&part), "{part:?} in {text}");
     }
 
-    bench.clean("build -o f empty");
+    bench.run_ok("build -o f empty");
     let info = bench.json("info --json f");
     assert_eq!(
         (&info["estimated_keys"], &info["fpr"], &info["bits_per_key"]),
         (&0.0.into(), &0.0.into(), &Value::Null)
     );
-    assert!(bench.clean("info f").contains("keys          0 (estimated)"));
+    assert!(bench.run_ok("info f").contains("keys          0 (estimated)"));
 }
 
 #[test]
-fn info_tells_what_a_scalable_filter_is() {
-    let bench = Bench::new(&[("a", &numbers(0..5000))]);
-    let printed = bench.clean("dedup -n 1000 -p 0.01 --when-full grow --seed 42 --state s --total a");
+fn info_describes_a_scalable_filter() {
+    let bench = Bench::new(&[("a", &url_lines(0..5000))]);
+    let printed = bench.run_ok("dedup -n 1000 -p 0.01 --when-full grow --seed 42 --state s --total a");
     let info = bench.json("info --json s");
     // Room for 1000, 2000 and 4000 keys; docs/FORMAT.md: a header, and three files of a filter one after another, each with the
     // keys, the rate and the name in 64 bytes of fields.
@@ -369,17 +376,17 @@ fn info_tells_what_a_scalable_filter_is() {
     assert!((number(&info, "fill") / fill - 1.0).abs() < 1e-9, "{info} {fill}");
     // Two filters are full, at 1/8 and 7/64 of the rate that is asked for, and one is not yet at 49/512: docs/DESIGN.md.
     assert!((0.0021..0.0034).contains(&number(&info, "fpr")), "{info}");
-    let text = bench.clean("info s");
-    tells(
+    let text = bench.run_ok("info s");
+    assert_contains_all(
         &text,
         &["filters       3\n", &format!("keys          {printed}"), "seed          42\n", "checksum      right\n"],
     );
 }
 
 #[test]
-fn damaged_filters_are_refused_and_named() {
-    let bench = Bench::new(&[("a", &numbers(0..1000)), ("text", b"plain text\n")]);
-    bench.clean("build -o f a");
+fn damaged_filters_are_refused_by_name() {
+    let bench = Bench::new(&[("a", &url_lines(0..1000)), ("text", b"plain text\n")]);
+    bench.run_ok("build -o f a");
     let sound = bench.read("f");
     let flipped = |at: usize| {
         let mut bytes = sound.clone();
@@ -405,20 +412,23 @@ fn damaged_filters_are_refused_and_named() {
         for command in ["info", "info --json", "check a -s", "merge f -o merged", "build a --append -o"] {
             // An output is checked before it is loaded.
             let what = if command.starts_with("build") && file == "folder" { "not a regular file" } else { what };
-            tells(&bench.refused(&format!("{command} {file}")), &[&format!("\"{file}\""), what]);
+            assert_contains_all(&bench.run_err(&format!("{command} {file}")), &[&format!("\"{file}\""), what]);
         }
     }
     assert!(!bench.path("merged").exists());
 }
 
 #[test]
-fn outputs_that_cannot_be_are_refused_before_anything_is_read() {
+fn invalid_outputs_are_refused_before_reading() {
     let bench = Bench::new(&[("a", b"a\n"), ("b", b"b\n")]);
-    bench.clean("build -o f a");
+    bench.run_ok("build -o f a");
     fs::hard_link(bench.path("a"), bench.path("link")).unwrap();
     fs::create_dir(bench.path("folder")).unwrap();
     for output in ["a", "link"] {
-        tells(&bench.refused(&format!("build -o {output} b a")), &[&format!("\"{output}\""), "input", ": \"a\""]);
+        assert_contains_all(
+            &bench.run_err(&format!("build -o {output} b a")),
+            &[&format!("\"{output}\""), "input", ": \"a\""],
+        );
     }
     assert_eq!(bench.read("a"), b"a\n");
     // Standard input stays silent: who reads it first would wait forever.
@@ -429,14 +439,14 @@ fn outputs_that_cannot_be_are_refused_before_anything_is_read() {
         let stdin = child.stdin.take();
         let result = child.wait_with_output().unwrap();
         drop(stdin);
-        tells(&refused(result), &[&format!("\"{output}\""), why]);
+        assert_contains_all(&expect_refusal(result), &[&format!("\"{output}\""), why]);
     }
-    bench.clean("build -o g b");
+    bench.run_ok("build -o g b");
     let before = bench.read("f");
     for line in ["check -s f b a", "check --binary -s g f", "info f"] {
         let appended = File::options().append(true).open(bench.path("f")).unwrap();
-        let message = refused(bench.command(line).stdout(appended).output().unwrap());
-        tells(&message, &["write to standard output", "input", ": \"f\""]);
+        let message = expect_refusal(bench.command(line).stdout(appended).output().unwrap());
+        assert_contains_all(&message, &["write to standard output", "input", ": \"f\""]);
         assert!(bench.read("f") == before, "{line}");
     }
     for (line, parts) in [
@@ -447,14 +457,14 @@ fn outputs_that_cannot_be_are_refused_before_anything_is_read() {
         ("build b", ["required", "--output"]),
         ("check b", ["required", "--state"]),
     ] {
-        tells(&bench.refused(line), &parts);
+        assert_contains_all(&bench.run_err(line), &parts);
     }
     assert!(!bench.path("new").exists());
     if Path::new("/dev/full").exists() {
         let full = File::options().write(true).open("/dev/full").unwrap();
-        let message = refused(bench.command("info f").stdout(full).output().unwrap());
-        tells(&message, &["write to standard output", "No space left"]);
+        let message = expect_refusal(bench.command("info f").stdout(full).output().unwrap());
+        assert_contains_all(&message, &["write to standard output", "No space left"]);
     } else {
-        skipped("no /dev/full here");
+        report_skipped("no /dev/full here");
     }
 }

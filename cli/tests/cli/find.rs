@@ -1,6 +1,9 @@
 //! Which files the inputs stand for: directories, globs and lists.
 
-use crate::common::{Bench, clean, ended, failed, fed, limited, number, refused, stats, tells, text};
+use crate::common::{
+    Bench, assert_contains_all, expect_exit_code, expect_failure, expect_refusal, expect_success, number,
+    run_with_stdin, stats, text, with_ulimit,
+};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -18,15 +21,15 @@ fn tree(paths: &[&str]) -> Bench {
     bench
 }
 
-/// The lines of a run that must succeed and say nothing else.
+/// Returns the output lines of a run that must succeed and print nothing on standard error.
 #[track_caller]
 fn lines(bench: &Bench, line: &str) -> Vec<String> {
-    bench.clean(line).lines().map(str::to_owned).collect()
+    bench.run_ok(line).lines().map(str::to_owned).collect()
 }
 
 /// `-` and `.` are before `/`, and the letters after it; `sort` of the C locale is the reference.
 #[test]
-fn the_files_of_a_directory_come_in_the_order_of_the_bytes_of_their_paths() {
+fn directory_files_are_sorted_by_path_bytes() {
     let paths = ["d/a/z", "d/a/b/c", "d/a-b/x", "d/a.txt", "d/a0", "d/B", "d/a/b.x", "d/ä", "d/Z/1", "d/a/b-/y"];
     let bench = tree(&paths);
     let mut found = Command::new("sh");
@@ -44,25 +47,28 @@ fn the_files_of_a_directory_come_in_the_order_of_the_bytes_of_their_paths() {
 #[test]
 fn all_commands_take_directories() {
     let bench = tree(&["d/x", "d/e/y", "z"]);
-    bench.clean("build -o f d");
+    bench.run_ok("build -o f d");
     assert_eq!(lines(&bench, "check -s f d z"), ["d/e/y", "d/x"]);
-    assert_eq!(bench.clean("dedup --total d z"), "3\n");
+    assert_eq!(bench.run_ok("dedup --total d z"), "3\n");
 }
 
 #[test]
-fn hidden_files_are_left_out_unless_asked_for() {
+fn hidden_files_are_skipped_by_default() {
     let bench = tree(&["d/x", "d/.y", "d/.e/z", "d/e/.y.gz", ".h/x", "d/ignored"]);
     bench.write("d/.gitignore", b"ignored\n");
     assert_eq!(lines(&bench, "dedup d"), ["d/ignored", "d/x"]);
     assert_eq!(lines(&bench, "dedup --hidden d"), ["d/.e/z", "ignored", "d/.y", "d/e/.y.gz", "d/ignored", "d/x"]);
     // Of what is named, nothing is hidden. A glob brings none in: other systems leave files such as ._y.gz.
     assert_eq!(lines(&bench, "dedup .h d/.y d/.e"), [".h/x", "d/.y", "d/.e/z"]);
-    tells(&bench.refused("dedup -g *.gz d"), &["the directory \"d\" has no input files", "--glob", "--hidden"]);
+    assert_contains_all(
+        &bench.run_err("dedup -g *.gz d"),
+        &["the directory \"d\" has no input files", "--glob", "--hidden"],
+    );
     assert_eq!(lines(&bench, "dedup --hidden -g *.gz d"), ["d/e/.y.gz"]);
 }
 
 #[test]
-fn links_are_followed_if_they_are_named_or_on_request() {
+fn links_are_followed_if_named_or_requested() {
     let bench = tree(&["d/x", "other/y", "file"]);
     for (target, link) in [("../other", "d/folder"), ("../file", "d/file"), ("d", "named"), ("file", "to-file")] {
         symlink(target, bench.path(link)).unwrap();
@@ -78,23 +84,23 @@ fn links_are_followed_if_they_are_named_or_on_request() {
     symlink("nowhere", bench.path("d/broken")).unwrap();
     symlink("../other", bench.path("other/loop")).unwrap();
     assert_eq!(lines(&bench, "dedup d other"), ["d/x", "other/y"]);
-    tells(&bench.refused("dedup -L d"), &["cannot open \"d/broken\": No such file"]);
-    let message = bench.refused("dedup -L other");
-    tells(&message, &["cannot follow \"other/loop\": it leads back to \"other\"", "leave out --follow"]);
+    assert_contains_all(&bench.run_err("dedup -L d"), &["cannot open \"d/broken\": No such file"]);
+    let message = bench.run_err("dedup -L other");
+    assert_contains_all(&message, &["cannot follow \"other/loop\": it leads back to \"other\"", "leave out --follow"]);
     let output = bench.run("dedup -L --on-error skip d other");
     assert_eq!((output.status.code(), text(&output.stdout).contains("other/y\n")), (Some(1), true));
-    tells(&text(&output.stderr), &["\"d/broken\"", "cannot follow", "it is skipped"]);
+    assert_contains_all(&text(&output.stderr), &["\"d/broken\"", "cannot follow", "it is skipped"]);
 }
 
 #[test]
-fn a_pipe_in_a_directory_is_not_waited_for() {
+fn pipes_in_directories_are_not_opened() {
     let bench = tree(&["d/x"]);
     bench.fifo("d/pipe");
     assert_eq!(lines(&bench, "dedup d"), ["d/x"]);
 }
 
 #[test]
-fn globs_choose_among_the_files_of_directories() {
+fn globs_filter_directory_files() {
     let bench = tree(&["d/a.gz", "d/b.txt", "d/en/c.gz", "d/en/deep/e.gz", "d/fr/en/f.gz", "d/fr/d.txt", "z.txt"]);
     for (globs, expected) in [
         ("-g *.gz", &["d/a.gz", "d/en/c.gz", "d/en/deep/e.gz", "d/fr/en/f.gz"][..]),
@@ -116,7 +122,7 @@ fn globs_choose_among_the_files_of_directories() {
     }
     // What is named is taken.
     assert_eq!(lines(&bench, "dedup -g !*.txt d/fr z.txt d/fr/d.txt"), ["d/fr/en/f.gz", "z.txt", "d/fr/d.txt"]);
-    tells(&bench.refused("dedup -g {a d"), &["--glob", "'{a'", "not closed"]);
+    assert_contains_all(&bench.run_err("dedup -g {a d"), &["--glob", "'{a'", "not closed"]);
 }
 
 #[test]
@@ -126,40 +132,49 @@ fn lists_name_files_and_directories() {
     assert_eq!(lines(&bench, "dedup --files-from list a"), ["a", "z", "d/e/y", "d/x"]);
     bench.write("list", b"z\nd/x");
     assert_eq!(lines(&bench, "dedup --files-from list"), ["z", "d/x"]);
-    assert_eq!(clean(fed(bench.command("dedup --files-from - a"), b"z\n")), b"a\nz\n");
+    assert_eq!(expect_success(run_with_stdin(bench.command("dedup --files-from - a"), b"z\n")), b"a\nz\n");
     bench.write("with-stdin", b"z\n-\na\n");
-    assert_eq!(clean(fed(bench.command("dedup --files-from with-stdin"), b"x\n")), b"z\nx\na\n");
+    assert_eq!(expect_success(run_with_stdin(bench.command("dedup --files-from with-stdin"), b"x\n")), b"z\nx\na\n");
     for (line, list) in [("dedup --files-from - -", "z\n"), ("dedup --files-from -", "z\n-\n")] {
-        tells(&refused(fed(bench.command(line), list.as_bytes())), &["standard input", "input", "--files-from"]);
+        assert_contains_all(
+            &expect_refusal(run_with_stdin(bench.command(line), list.as_bytes())),
+            &["standard input", "input", "--files-from"],
+        );
     }
 
     // -z is for the lines alone.
     bench.write("lines", b"1\n2\x003\x00");
     bench.write("nul", b"lines\0\0z\0");
-    assert_eq!(bench.clean("dedup -z --files0-from nul"), "1\n2\x003\0z\n\0");
-    assert_eq!(bench.clean("dedup --files0-from nul"), "1\n2\x003\x00\nz\n");
-    tells(&bench.refused("dedup --files-from nul"), &["\"nul\"", "NUL bytes", "--files0-from"]);
-    tells(&bench.refused("dedup -z --files-from nul"), &["\"nul\"", "NUL bytes", "--files0-from"]);
+    assert_eq!(bench.run_ok("dedup -z --files0-from nul"), "1\n2\x003\0z\n\0");
+    assert_eq!(bench.run_ok("dedup --files0-from nul"), "1\n2\x003\x00\nz\n");
+    assert_contains_all(&bench.run_err("dedup --files-from nul"), &["\"nul\"", "NUL bytes", "--files0-from"]);
+    assert_contains_all(&bench.run_err("dedup -z --files-from nul"), &["\"nul\"", "NUL bytes", "--files0-from"]);
     for (name, bytes) in [("e\nf", &b"-z"[..]), ("g h", b"--files-from"), ("caf\u{e9}", b"x")] {
         bench.write(name, bytes);
     }
     let odd = OsStr::from_bytes(b"\xFF\xFE");
     fs::write(bench.0.path().join(odd), "odd\n").unwrap();
     let list = b"e\nf\0\xFF\xFE\0g h\0caf\xC3\xA9";
-    assert_eq!(clean(fed(bench.command("dedup -z --files0-from -"), list)), b"-z\0odd\n\0--files-from\0x\0");
-    assert_eq!(clean(fed(bench.command("dedup --files-from -"), b"\xFF\xFE\n")), b"odd\n");
+    assert_eq!(
+        expect_success(run_with_stdin(bench.command("dedup -z --files0-from -"), list)),
+        b"-z\0odd\n\0--files-from\0x\0"
+    );
+    assert_eq!(expect_success(run_with_stdin(bench.command("dedup --files-from -"), b"\xFF\xFE\n")), b"odd\n");
 
     bench.write("list", b"z\n");
     for line in
         ["dedup --files-from list -o list", "dedup --files-from list --dupes list", "build --files-from list -o list"]
     {
-        tells(&bench.refused(line), &["cannot write to \"list\": it is also an input"]);
+        assert_contains_all(&bench.run_err(line), &["cannot write to \"list\": it is also an input"]);
     }
     bench.write("empty", b"\n\n");
-    tells(&bench.refused("dedup --files-from empty"), &["\"empty\", the list of --files-from, names no input"]);
-    tells(&bench.refused("dedup --files-from missing a"), &["cannot open \"missing\": No such file"]);
+    assert_contains_all(
+        &bench.run_err("dedup --files-from empty"),
+        &["\"empty\", the list of --files-from, names no input"],
+    );
+    assert_contains_all(&bench.run_err("dedup --files-from missing a"), &["cannot open \"missing\": No such file"]);
     bench.write("list", b"a\nmissing\n");
-    tells(&bench.refused("dedup --files-from list"), &["cannot open \"missing\": No such file"]);
+    assert_contains_all(&bench.run_err("dedup --files-from list"), &["cannot open \"missing\": No such file"]);
     let output = bench.run("dedup --on-error skip --files-from list");
     assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), "a\n"));
 }
@@ -168,27 +183,27 @@ fn lists_name_files_and_directories() {
 fn a_directory_without_files_is_an_error() {
     let bench = tree(&["a", "d/.hidden"]);
     fs::create_dir(bench.path("empty")).unwrap();
-    bench.clean("build -o f a");
+    bench.run_ok("build -o f a");
     for folder in ["empty", "d"] {
         let why = format!("the directory \"{folder}\" has no input files");
         for line in ["dedup -o o", "build -o g"] {
-            tells(&bench.refused(&format!("{line} a {folder}")), &[&why]);
+            assert_contains_all(&bench.run_err(&format!("{line} a {folder}")), &[&why]);
             for on_error in ["skip", "keep"] {
                 let output = bench.run(&format!("{line} --stats=json --on-error {on_error} a {folder}"));
                 assert_eq!((output.status.code(), number(&stats(&output), "inputs_left_out")), (Some(1), 1.0));
-                tells(&text(&output.stderr), &[&why, "it is skipped"]);
+                assert_contains_all(&text(&output.stderr), &[&why, "it is skipped"]);
             }
             ["o", "g"].iter().for_each(|output| drop(fs::remove_file(bench.path(output))));
         }
         let output = bench.run(&format!("check -s f {folder} a"));
         assert_eq!(text(&output.stdout), "a\n");
-        tells(&failed(&output), &[&why]);
+        assert_contains_all(&expect_failure(&output), &[&why]);
     }
 }
 
 /// Root may read all folders, so another user runs it.
 #[test]
-fn a_folder_that_cannot_be_read_is_an_input_that_cannot_be_opened() {
+fn unreadable_folders_are_unopenable_inputs() {
     let bench = tree(&["d/a/x", "d/b/y", "d/c/z"]);
     let mode = |path: &str, mode| fs::set_permissions(bench.path(path), fs::Permissions::from_mode(mode)).unwrap();
     mode("", 0o777);
@@ -208,23 +223,23 @@ fn a_folder_that_cannot_be_read_is_an_input_that_cannot_be_opened() {
         command.output().unwrap()
     };
     let why = "cannot open \"d/b\": Permission denied";
-    tells(&refused(run("dedup d")), &[why]);
+    assert_contains_all(&expect_refusal(run("dedup d")), &[why]);
     for on_error in ["skip", "keep"] {
         let output = run(&format!("dedup --on-error {on_error} d"));
         assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), "d/a/x\nd/c/z\n"));
-        tells(&text(&output.stderr), &[why, "it is skipped"]);
+        assert_contains_all(&text(&output.stderr), &[why, "it is skipped"]);
     }
-    // Nobody enters a folder that is left out.
-    assert_eq!(clean(run("dedup -g !b d")), b"d/a/x\nd/c/z\n");
+    // Skipped folders are not read.
+    assert_eq!(expect_success(run("dedup -g !b d")), b"d/a/x\nd/c/z\n");
     assert_eq!(run("build -o f -g !b d").status.code(), Some(0));
     let output = run("check -s f d");
     assert_eq!(text(&output.stdout), "d/a/x\nd/c/z\n");
-    tells(&failed(&output), &[why]);
+    assert_contains_all(&expect_failure(&output), &[why]);
     mode("d/b", 0o755);
 }
 
 #[test]
-fn a_file_that_is_found_again_is_read_once_and_a_named_one_as_often_as_it_is_named() {
+fn found_files_are_read_once_and_named_files_each_time() {
     let bench = tree(&["d/e/x", "d/y"]);
     for (inputs, expected) in [
         ("d d/e", &["new\td/e/x", "new\td/y"][..]),
@@ -245,14 +260,14 @@ fn a_file_that_is_found_again_is_read_once_and_a_named_one_as_often_as_it_is_nam
 fn an_output_in_a_directory_is_never_read() {
     let bench = tree(&["x", "y"]);
     let empty = |name: &str| fs::File::create(bench.path(name)).unwrap();
-    bench.clean("dedup -o o --dupes d .");
+    bench.run_ok("dedup -o o --dupes d .");
     // It may be somebody's input: without it nothing is lost.
     for line in ["dedup -o o .", "dedup --dupes o .", "build -o o ."] {
-        tells(&bench.refused(line), &["cannot write to \"o\": it is also an input", "\"./o\"", "--glob"]);
+        assert_contains_all(&bench.run_err(line), &["cannot write to \"o\": it is also an input", "\"./o\"", "--glob"]);
     }
     assert_eq!(text(&bench.read("o")), "x\ny\n");
-    bench.clean("dedup -o o -g ![od] .");
-    bench.clean("dedup -o o --dupes d --force .");
+    bench.run_ok("dedup -o o -g ![od] .");
+    bench.run_ok("dedup -o o --dupes d --force .");
     assert_eq!((text(&bench.read("o")).as_str(), bench.read("d").len()), ("x\ny\n", 0));
     ["o", "d"].iter().for_each(|name| fs::remove_file(bench.path(name)).unwrap());
     // The shell has emptied it, or appends to it.
@@ -268,44 +283,44 @@ fn an_output_in_a_directory_is_never_read() {
 #[test]
 fn a_state_in_a_directory_is_not_read() {
     let bench = tree(&["x", "y"]);
-    bench.clean("dedup --state s -o o .");
+    bench.run_ok("dedup --state s -o o .");
     bench.write("s.lock", b"");
     // The same run is whole: the output and the state are no inputs that it has not read. Another one refuses to empty the output.
     let whole = bench.run("dedup --state s -o o --resume .");
     assert_eq!((whole.status.code(), whole.stdout.len()), (Some(0), 0));
-    tells(&text(&whole.stderr), &["nothing is left to do"]);
+    assert_contains_all(&text(&whole.stderr), &["nothing is left to do"]);
     assert_eq!(text(&bench.read("o")), "x\ny\n");
-    tells(&bench.refused("dedup --state s -o o ."), &["refusing to overwrite \"o\""]);
+    assert_contains_all(&bench.run_err("dedup --state s -o o ."), &["refusing to overwrite \"o\""]);
     bench.write("z", b"z\n");
-    assert_eq!(bench.clean("dedup --state s -g !o ."), "z\n");
-    bench.clean("dedup --state s -o o --force .");
+    assert_eq!(bench.run_ok("dedup --state s -g !o ."), "z\n");
+    bench.run_ok("dedup --state s -o o --force .");
     assert_eq!(bench.read("o").len(), 0);
     // Those who look into the state, too.
-    assert_eq!(ended(bench.run("check -v -s s ."), 1), "");
-    assert_eq!(bench.clean("check --total -s s ."), "./o:0\n./x:1\n./y:1\n./z:1\n");
-    bench.clean("build --append -o s .");
+    assert_eq!(expect_exit_code(bench.run("check -v -s s ."), 1), "");
+    assert_eq!(bench.run_ok("check --total -s s ."), "./o:0\n./x:1\n./y:1\n./z:1\n");
+    bench.run_ok("build --append -o s .");
     // A folder in which nothing else is has no input.
     fs::create_dir(bench.path("state")).unwrap();
-    bench.clean("dedup --state state/s x");
-    tells(&bench.refused("dedup --state state/s state"), &["the directory \"state\" has no input files"]);
+    bench.run_ok("dedup --state state/s x");
+    assert_contains_all(&bench.run_err("dedup --state state/s state"), &["the directory \"state\" has no input files"]);
 }
 
-/// Nobody means the files of another run's state for lines.
+/// The files of another run's state are not inputs.
 #[test]
-fn the_state_of_another_run_is_refused_or_left_out() {
+fn states_of_other_runs_are_refused_or_skipped() {
     let bench = tree(&["d/x", "d/y"]);
-    bench.clean("dedup --state d/s -o o d");
+    bench.run_ok("dedup --state d/s -o o d");
     let job = b"{\"job\":{\"inputs\":[]}}\n";
-    tells(&bench.refused("dedup d"), &["\"d/s\"", "a bloomline filter"]);
-    tells(&bench.refused("dedup -g !s d"), &["\"d/s.resume\"", "the checkpoints of a bloomline state"]);
-    tells(&bench.refused("dedup --in-place d/s.resume"), &["the checkpoints of a bloomline state"]);
+    assert_contains_all(&bench.run_err("dedup d"), &["\"d/s\"", "a bloomline filter"]);
+    assert_contains_all(&bench.run_err("dedup -g !s d"), &["\"d/s.resume\"", "the checkpoints of a bloomline state"]);
+    assert_contains_all(&bench.run_err("dedup --in-place d/s.resume"), &["the checkpoints of a bloomline state"]);
     let output = bench.run("dedup --on-error skip d");
     assert_eq!((text(&output.stdout), output.status.code()), ("d/x\nd/y\n".to_owned(), Some(1)));
     assert_eq!(text(&output.stderr).lines().count(), 2, "{}", text(&output.stderr));
     // Lines of somebody else.
     bench.write("jobs", job);
     bench.write("own.resume", b"{\"a\":1}\n");
-    assert_eq!(clean(bench.run("dedup jobs own.resume")), [&job[..], b"{\"a\":1}\n"].concat());
+    assert_eq!(expect_success(bench.run("dedup jobs own.resume")), [&job[..], b"{\"a\":1}\n"].concat());
 }
 
 #[test]
@@ -313,15 +328,15 @@ fn a_folder_of_outputs_in_a_directory_is_not_read() {
     let bench = tree(&["x", "e/y", "e/z.tmp"]);
     let line = "dedup --state s --output-dir out --manifest m -g !*.tmp .";
     for more in ["", " --force"] {
-        assert_eq!(bench.clean(&format!("{line}{more}")), "");
+        assert_eq!(bench.run_ok(&format!("{line}{more}")), "");
         let kept = if more == " --force" { ["", ""] } else { ["x\n", "e/y\n"] };
         assert_eq!(["out/x", "out/e/y"].map(|name| text(&bench.read(name))), kept, "{more}");
         let names = |folder: &str| fs::read_dir(bench.path(folder)).unwrap().count();
         assert_eq!((names("out"), names("out/e")), (2, 1), "{more}");
     }
-    tells(&bench.refused(line), &["refusing to overwrite \"out/"]);
+    assert_contains_all(&bench.run_err(line), &["refusing to overwrite \"out/"]);
     // The directory itself is what the user names.
-    tells(&bench.refused("dedup --output-dir e e"), &["cannot write to ", "it is also an input"]);
+    assert_contains_all(&bench.run_err("dedup --output-dir e e"), &["cannot write to ", "it is also an input"]);
 }
 
 /// The interrupted run ends at a line without a key, of the same length as a good one.
@@ -330,23 +345,26 @@ fn a_run_over_a_directory_is_resumed() {
     let bench = tree(&["d/x", "d/e/y"]);
     bench.write("d/x", b"a\t1\nb\t1\nc-3\n");
     let line = "dedup -n 10 --field 2 --state d/s -o d/o --dupes d/r d";
-    tells(&bench.refused(&format!("{line} -g x")), &["\"d/x\", line 3"]);
+    assert_contains_all(&bench.run_err(&format!("{line} -g x")), &["\"d/x\", line 3"]);
     assert_eq!((text(&bench.read("d/o")).as_str(), text(&bench.read("d/r")).as_str()), ("a\t1\n", "b\t1\n"));
     bench.rewrite("d/x", b"a\t1\nb\t1\nc\t3\n");
     // The other file is another input.
-    tells(&bench.refused(&format!("{line} --resume")), &["cannot resume", "/d/x\", not ", "/d/e/y\""]);
-    bench.clean(&format!("{line} --resume -g x"));
+    assert_contains_all(&bench.run_err(&format!("{line} --resume")), &["cannot resume", "/d/x\", not ", "/d/e/y\""]);
+    bench.run_ok(&format!("{line} --resume -g x"));
     assert_eq!((text(&bench.read("d/o")).as_str(), text(&bench.read("d/r")).as_str()), ("a\t1\nc\t3\n", "b\t1\n"));
     // A list may come from anywhere; what it names can be read again.
     bench.write("d/p", b"p\t5\n");
-    assert_eq!(clean(fed(bench.command("dedup -n 9 --state t -o q --resume --files-from -"), b"d/p\n")), b"");
+    assert_eq!(
+        expect_success(run_with_stdin(bench.command("dedup -n 9 --state t -o q --resume --files-from -"), b"d/p\n")),
+        b""
+    );
     assert_eq!(text(&bench.read("q")), "p\t5\n");
 }
 
 #[test]
 fn counts_have_names_where_a_directory_or_a_list_is_named() {
     let bench = tree(&["d/x", "z"]);
-    bench.clean("build -o f d");
+    bench.run_ok("build -o f d");
     bench.write("list", b"z\n");
     for (inputs, expected) in [
         ("d/x", "1\n"),
@@ -355,13 +373,13 @@ fn counts_have_names_where_a_directory_or_a_list_is_named() {
         ("--files-from list d", "d/x:1\nz:0\n"),
         ("--files-from list d/x -v", "d/x:0\nz:1\n"),
     ] {
-        assert_eq!(bench.clean(&format!("check --total -s f {inputs}")), expected, "{inputs}");
+        assert_eq!(bench.run_ok(&format!("check --total -s f {inputs}")), expected, "{inputs}");
     }
-    assert_eq!(bench.clean("check -v --total -s f --files-from list"), "z:1\n");
+    assert_eq!(bench.run_ok("check -v --total -s f --files-from list"), "z:1\n");
 }
 
 #[test]
-fn many_files_and_deep_folders_take_few_descriptors() {
+fn many_files_and_deep_folders_need_few_descriptors() {
     let bench = Bench::new(&[]);
     let deep: String = (0..200).map(|_| "deep/").collect();
     fs::create_dir_all(bench.path(&format!("d/{deep}"))).unwrap();
@@ -370,7 +388,7 @@ fn many_files_and_deep_folders_take_few_descriptors() {
     let names: String = (0..2000).map(|i| format!("d/{i}\n")).collect();
     bench.write("list", names.as_bytes());
     for (inputs, expected) in [("d", "2001\n"), ("-L d", "2001\n"), ("--files-from list", "2000\n")] {
-        let mut command = limited("-n 40", &bench.command(&format!("dedup --total {inputs}")));
-        assert_eq!(text(&clean(command.output().unwrap())), expected, "{inputs}");
+        let mut command = with_ulimit("-n 40", &bench.command(&format!("dedup --total {inputs}")));
+        assert_eq!(text(&expect_success(command.output().unwrap())), expected, "{inputs}");
     }
 }

@@ -1,6 +1,6 @@
 //! The page on a corpus: its commands, run.
 
-use crate::common::{Bench, values};
+use crate::common::{Bench, json_values};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,7 +16,7 @@ fn documents(bench: &Bench, folder: &str) -> Vec<Value> {
     let mut files: Vec<_> = fs::read_dir(bench.path(folder)).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     let lines: String = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
-    values(lines.as_bytes())
+    json_values(lines.as_bytes())
 }
 
 fn ids(documents: &[Value]) -> BTreeSet<u64> {
@@ -46,7 +46,7 @@ fn script(number: usize) -> &'static str {
 }
 
 #[test]
-fn each_step_removes_what_the_page_says() {
+fn each_step_removes_the_documents_of_the_page() {
     // The best of equal and of near ones comes last.
     let mut raw = [String::new(), String::new(), String::new()];
     for id in 0..30 {
@@ -70,19 +70,19 @@ fn each_step_removes_what_the_page_says() {
     assert_eq!(ids(&distinct), (0..100).chain(1030..1050).collect());
     let count = |document: &Value| 1 + u64::from(document["id"].as_u64().unwrap() < 30);
     assert!(distinct.iter().all(|document| document["count"] == count(document)));
-    let equal = values(&bench.read("equal.jsonl"));
+    let equal = json_values(&bench.read("equal.jsonl"));
     assert_eq!(equal.len(), 30);
     assert!(equal.iter().all(|pair| pair["id"] == pair["kept"]["id"].as_u64().unwrap() + 1000));
 
     assert_eq!(ids(&documents(&bench, "2-apart")), (0..100).collect());
-    assert_eq!(values(&bench.read("near.jsonl")).len(), 20);
+    assert_eq!(json_values(&bench.read("near.jsonl")).len(), 20);
 
     let paragraphs = documents(&bench, "3-paragraphs");
     let with = paragraphs.iter().filter(|document| document["text"].as_str().unwrap().contains(BOILERPLATE));
     assert_eq!((paragraphs.len(), with.count()), (100, 1));
 
     assert_eq!(ids(&documents(&bench, "4-clean")), (0..100).filter(|id| ![7, 40, 99].contains(id)).collect());
-    let found = values(&bench.read("found.jsonl"));
+    let found = json_values(&bench.read("found.jsonl"));
     assert!(
         found.iter().all(|item| item["documents"][0]["id"] == item["id"] && item["found"] == item["grams"]),
         "{found:?}"
@@ -111,7 +111,7 @@ fn months() -> Bench {
     bench
 }
 
-/// All that the script writes but the states.
+/// The files that the script writes, without states.
 fn written(bench: &Bench) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut written = BTreeMap::new();
     let mut folders = vec![bench.path("")];
@@ -129,7 +129,7 @@ fn written(bench: &Bench) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 #[test]
-fn next_months_shards_know_what_the_months_before_had() {
+fn later_shards_are_compared_with_earlier_months() {
     let (whole, cut) = (months(), months());
     let run = |bench: &Bench, script: &str| bench.bash(script).output().unwrap();
     for (month, limits) in [("2026-11", [1, 16, 40]), ("2026-12", [1, 6, 12])] {

@@ -1,6 +1,6 @@
 //! The commands of other programs and ours, from the table in docs/COMMAND.md, run.
 
-use crate::common::{Bench, skipped};
+use crate::common::{Bench, report_skipped};
 use std::process::{Command, Stdio};
 
 /// The pairs of commands in the table.
@@ -17,13 +17,13 @@ fn pairs() -> Vec<(String, String)> {
     .collect()
 }
 
-fn is_here(program: &str) -> bool {
+fn is_installed(program: &str) -> bool {
     let status = Command::new("bash").arg("-c").arg(format!("command -v {program}")).stdout(Stdio::null()).status();
     status.is_ok_and(|status| status.success())
 }
 
 /// The sorted lines that a command prints or leaves in its output file: only the order may differ.
-fn printed(command: &str) -> Vec<Vec<u8>> {
+fn run_printed(command: &str) -> Vec<Vec<u8>> {
     let lines = |count: u32, step: u32| -> Vec<u8> {
         (0..count).flat_map(|i| format!("{},Name {},x\n", i * step % 97, i % 13).into_bytes()).collect()
     };
@@ -42,18 +42,18 @@ fn printed(command: &str) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn the_table_of_habits_is_true() {
+fn migration_table_commands_agree() {
     let pairs = pairs();
     assert!(pairs.len() > 12, "{pairs:?}");
     for (theirs, ours) in pairs {
         assert!(ours.starts_with("bloomline "), "{ours}");
-        let lines = printed(&ours);
+        let lines = run_printed(&ours);
         assert!(lines.len() > 1, "{ours}");
         let program = theirs.split(' ').next().unwrap();
-        if is_here(program) {
-            assert!(lines == printed(&theirs), "{ours} and {theirs}");
+        if is_installed(program) {
+            assert!(lines == run_printed(&theirs), "{ours} and {theirs}");
         } else {
-            skipped(&format!("no {program} here"));
+            report_skipped(&format!("no {program} here"));
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Inputs that are replaced by what stays of them, also while the command is killed.
 
-use crate::common::{Bench, failed, limited, numbers, refused, tells, text};
-use crate::corpus::{decode, decoded, encode, gunzip, gzip, models, zstd};
-use crate::live::{Live, wait_for};
+use crate::common::{Bench, assert_contains_all, expect_failure, expect_refusal, text, url_lines, with_ulimit};
+use crate::corpus::{decode, distinct_lines_by_file, encode, gunzip, gzip, read_decoded, zstd};
+use crate::live::{RunningCommand, wait_for};
 use proptest::prelude::*;
 use std::collections::HashSet;
 use std::fs::{self, File, Permissions};
@@ -13,9 +13,9 @@ fn inode(bench: &Bench, name: &str) -> u64 {
     bench.path(name).metadata().unwrap().ino()
 }
 
-/// True if the folder has only these files.
+/// Asserts that the folder has only these files.
 #[track_caller]
-fn has_only(bench: &Bench, names: &[&str]) {
+fn assert_only_files(bench: &Bench, names: &[&str]) {
     let found: HashSet<String> =
         fs::read_dir(bench.0.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     assert_eq!(found, names.iter().map(|&name| name.to_owned()).collect());
@@ -23,9 +23,9 @@ fn has_only(bench: &Bench, names: &[&str]) {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
-    /// Each line stays once, in the first file that has it, and the lines stay in their order.
+    /// Each line is kept once, in the first file that has it, and the order of lines is unchanged.
     #[test]
-    fn files_have_what_stays_of_them(
+    fn files_are_replaced_by_their_kept_lines(
         files in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..80), any::<bool>()), 1..6),
         (threads, chunk, one) in (1..4u8, 1..60u8, any::<bool>()),
     ) {
@@ -40,20 +40,20 @@ proptest! {
             bench.write(name, &encode(name, contents));
         }
         let options = format!("-p 1e-9 -j {threads} --chunk-size {chunk}");
-        let expected = models(contents.iter().map(|file| &file[..]));
+        let expected = distinct_lines_by_file(contents.iter().map(|file| &file[..]));
         // The second time nothing goes.
         for _ in 0..2 {
             let line = match one {
                 true => format!("dedup {options} -o {} {}", names[0], names.join(" ")),
                 false => format!("dedup {options} --in-place {}", names.join(" ")),
             };
-            prop_assert_eq!(bench.clean(&line), "");
+            prop_assert_eq!(bench.run_ok(&line), "");
             let unchanged = contents.iter().skip(1).cloned();
             let expected = if one { [expected.concat()].into_iter().chain(unchanged).collect() } else { expected.clone() };
             for (name, expected) in names.iter().zip(&expected) {
-                prop_assert_eq!(&decoded(&bench, name), expected, "{}", name);
+                prop_assert_eq!(&read_decoded(&bench, name), expected, "{}", name);
             }
-            has_only(&bench, &names.iter().map(|name| &**name).collect::<Vec<_>>());
+            assert_only_files(&bench, &names.iter().map(|name| &**name).collect::<Vec<_>>());
         }
     }
 }
@@ -63,38 +63,38 @@ fn the_output_may_be_an_input() {
     let bench = Bench::new(&[("all", b"a\nb\na\n"), ("new", b"b\nc\n"), ("other", b"z\n")]);
     fs::set_permissions(bench.path("all"), Permissions::from_mode(0o604)).unwrap();
     symlink("all", bench.path("link")).unwrap();
-    bench.clean("dedup -o all all");
+    bench.run_ok("dedup -o all all");
     assert_eq!(bench.read("all"), b"a\nb\n");
-    // Whatever it is called, and wherever it comes.
-    bench.clean("dedup -o link --dupes repeats ./all new");
+    // Under any name, and at any position.
+    bench.run_ok("dedup -o link --dupes repeats ./all new");
     assert_eq!((bench.read("all"), bench.read("repeats")), (b"a\nb\nc\n".to_vec(), b"b\n".to_vec()));
-    bench.clean("dedup other all all -o all");
+    bench.run_ok("dedup other all all -o all");
     assert_eq!((bench.read("all"), bench.read("new")), (b"z\na\nb\nc\n".to_vec(), b"b\nc\n".to_vec()));
     assert!(bench.path("link").is_symlink());
     assert_eq!(bench.path("all").metadata().unwrap().mode() & 0o7777, 0o604);
     // The other name keeps what was there.
     fs::hard_link(bench.path("all"), bench.path("hard")).unwrap();
-    bench.clean("dedup -o hard all new other -q");
-    bench.clean("dedup -o all all other new other -n 10");
+    bench.run_ok("dedup -o hard all new other -q");
+    bench.run_ok("dedup -o all all other new other -n 10");
     assert_ne!(inode(&bench, "all"), inode(&bench, "hard"));
-    has_only(&bench, &["all", "new", "other", "link", "hard", "repeats"]);
+    assert_only_files(&bench, &["all", "new", "other", "link", "hard", "repeats"]);
 
     // By its first bytes, or as is asked.
     bench.write("x", &gzip(b"a\na\n"));
-    bench.clean("dedup -o x x new");
+    bench.run_ok("dedup -o x x new");
     assert_eq!(gunzip(&bench.read("x")), b"a\nb\nc\n");
-    bench.clean("dedup --compress none -o x x");
+    bench.run_ok("dedup --compress none -o x x");
     assert_eq!(bench.read("x"), b"a\nb\nc\n");
 }
 
 #[test]
-fn files_stay_what_they_are() {
+fn file_types_and_modes_are_preserved() {
     let bench = Bench::new(&[("a", b"a\nb\n"), ("b.gz", &gzip(b"b\nc\n")), ("c", &zstd(b"c\nd\nd")), ("empty", b"")]);
     bench.write("gone", b"a\nb\na\n");
     fs::set_permissions(bench.path("c"), Permissions::from_mode(0o640)).unwrap();
     symlink("c", bench.path("link")).unwrap();
     let before = ["a", "empty"].map(|name| inode(&bench, name));
-    assert_eq!(bench.clean("dedup --in-place a b.gz link empty gone"), "");
+    assert_eq!(bench.run_ok("dedup --in-place a b.gz link empty gone"), "");
     assert_eq!((bench.read("a"), gunzip(&bench.read("b.gz"))), (b"a\nb\n".to_vec(), b"c\n".to_vec()));
     assert_eq!((decode("c.zst", &bench.read("c")).0, bench.read("gone")), (b"d\n".to_vec(), vec![]));
     assert!(bench.read("c").starts_with(b"\x28\xB5\x2F\xFD") && bench.path("link").is_symlink());
@@ -102,15 +102,18 @@ fn files_stay_what_they_are() {
     // What loses no line is not written.
     assert_eq!(["a", "empty"].map(|name| inode(&bench, name)), before);
     // Unless it is to be compressed otherwise, which a name may forbid.
-    bench.clean("dedup --in-place --compress gzip a");
+    bench.run_ok("dedup --in-place --compress gzip a");
     assert_eq!(gunzip(&bench.read("a")), b"a\nb\n");
-    tells(&bench.refused("dedup --in-place --compress zstd b.gz"), &["\"b.gz\"", "--compress zstd", ".gz"]);
-    has_only(&bench, &["a", "b.gz", "c", "empty", "gone", "link"]);
+    assert_contains_all(
+        &bench.run_err("dedup --in-place --compress zstd b.gz"),
+        &["\"b.gz\"", "--compress zstd", ".gz"],
+    );
+    assert_only_files(&bench, &["a", "b.gz", "c", "empty", "gone", "link"]);
 }
 
 /// Nulls and other faults are treated each in its way.
 #[test]
-fn nulls_and_lines_without_a_key_are_told_apart() {
+fn nulls_and_lines_without_a_key_are_treated_separately() {
     let (null, fault, x) = ("{\"a\":null}\n", "{\"b\":1}\n", "{\"a\":1}\n");
     for (options, stays) in [
         ("--nulls keep --on-error skip", [null, x].concat()),
@@ -119,9 +122,9 @@ fn nulls_and_lines_without_a_key_are_told_apart() {
         ("--nulls skip --on-error skip", x.to_owned()),
     ] {
         let bench = Bench::new(&[("in", [null, fault, x].concat().as_bytes())]);
-        let total = bench.clean(&format!("dedup -q --total --column a {options} in"));
+        let total = bench.run_ok(&format!("dedup -q --total --column a {options} in"));
         assert_eq!(total, format!("{}\n", stays.lines().count()), "{options}");
-        bench.clean(&format!("dedup -q --in-place --column a {options} in"));
+        bench.run_ok(&format!("dedup -q --in-place --column a {options} in"));
         assert_eq!(text(&bench.read("in")), stays, "{options}");
     }
 }
@@ -139,22 +142,22 @@ fn directories_are_deduplicated_in_place() {
         bench.write(name, lines);
     }
     // One that is in a directory too is read where it is named, and once.
-    bench.clean("dedup --in-place extra in in/deep");
+    bench.run_ok("dedup --in-place extra in in/deep");
     let read = |name: &str| text(&bench.read(name));
     assert_eq!((read("in/b"), read("in/deep/a"), read("extra")), ("b\nc\n".into(), "a\n".into(), "d\ne\n".into()));
     assert_eq!(read("in/.hidden"), "c\n");
     // What a killed run left is no input.
-    bench.clean("dedup --in-place --hidden in");
+    bench.run_ok("dedup --in-place --hidden in");
     assert_eq!((read("in/.hidden"), read("in/b")), ("c\n".into(), "b\n".into()));
     assert!(!bench.path("in/.bloomline-b.part").exists());
     bench.write("list", b"in/deep\nextra\n");
     bench.write("extra", b"a\n");
-    bench.clean("dedup --in-place --files-from list");
+    bench.run_ok("dedup --in-place --files-from list");
     assert_eq!(read("extra"), "");
 }
 
 #[test]
-fn what_cannot_be_replaced_is_refused_and_stays() {
+fn irreplaceable_files_are_refused_and_unchanged() {
     let bench = Bench::new(&[("a", b"a\na\n"), ("b", b"a\nb\n"), ("list", b"a\nlist\n"), ("zip", b"PK\x03\x04")]);
     fs::hard_link(bench.path("b"), bench.path("hard")).unwrap();
     symlink("a", bench.path("link")).unwrap();
@@ -189,45 +192,45 @@ fn what_cannot_be_replaced_is_refused_and_stays() {
         ("dedup -o list --files-from list list", &["\"list\"", "also an input"]),
         ("dedup -o zip --on-error skip zip a", &["\"zip\"", "also an input"]),
     ] {
-        tells(&failed(&bench.run(line)), parts);
+        assert_contains_all(&expect_failure(&bench.run(line)), parts);
         assert_eq!(files.map(|name| bench.read(name)), before, "{line}");
     }
     // Which of its files a directory would lose is not plain enough.
     fs::create_dir(bench.path("in")).unwrap();
     fs::rename(bench.path("a"), bench.path("in/a")).unwrap();
-    tells(&bench.refused("dedup -o in/a in b"), &["\"in/a\"", "also an input"]);
+    assert_contains_all(&bench.run_err("dedup -o in/a in b"), &["\"in/a\"", "also an input"]);
     // Nor which file standard input is.
     let output = bench.command("dedup -o b").stdin(File::open(bench.path("b")).unwrap()).output().unwrap();
-    tells(&refused(output), &["\"b\"", "also an input"]);
+    assert_contains_all(&expect_refusal(output), &["\"b\"", "also an input"]);
     assert!(!bench.path("s").exists());
 }
 
-/// It would lose its rest.
+/// Otherwise the rest of the file would be lost.
 #[test]
-fn a_file_that_breaks_stays() {
-    let broken = gzip(&numbers(0..5000));
+fn broken_files_are_not_replaced() {
+    let broken = gzip(&url_lines(0..5000));
     let broken = &broken[..broken.len() / 2];
     for action in ["skip", "keep"] {
-        let bench = Bench::new(&[("a.gz", broken), ("b", &numbers(0..6000)), ("c", b"c\nc\n")]);
+        let bench = Bench::new(&[("a.gz", broken), ("b", &url_lines(0..6000)), ("c", b"c\nc\n")]);
         let output = bench.run(&format!("dedup --in-place --on-error {action} a.gz b c missing"));
         assert_eq!(output.status.code(), Some(1));
-        tells(&text(&output.stderr), &["cannot read \"a.gz\"", "\"missing\""]);
+        assert_contains_all(&text(&output.stderr), &["cannot read \"a.gz\"", "\"missing\""]);
         assert_eq!((bench.read("a.gz"), bench.read("c")), (broken.to_vec(), b"c\n".to_vec()));
         // All that the first has is still there.
         let (first, rest) = (decoded_part(broken), bench.read("b"));
-        assert_eq!([first, rest].concat(), numbers(0..6000));
+        assert_eq!([first, rest].concat(), url_lines(0..6000));
         let output = bench.run(&format!("dedup -o a.gz --on-error {action} a.gz c"));
         assert_eq!(output.status.code(), Some(2));
-        tells(&text(&output.stderr), &["cannot replace \"a.gz\"", "rest"]);
+        assert_contains_all(&text(&output.stderr), &["cannot replace \"a.gz\"", "rest"]);
         assert_eq!(bench.read("a.gz"), broken);
-        has_only(&bench, &["a.gz", "b", "c"]);
+        assert_only_files(&bench, &["a.gz", "b", "c"]);
     }
     let bench = Bench::new(&[("a", b"x\tx\nx\tx\n"), ("b", b"x\tx\nfault\n"), ("c", b"c\tc\nc\tc\n")]);
-    tells(&failed(&bench.run("dedup --in-place -f 2 a b c")), &["no key in \"b\", line 2"]);
+    assert_contains_all(&expect_failure(&bench.run("dedup --in-place -f 2 a b c")), &["no key in \"b\", line 2"]);
     // What was whole before the error is replaced, and no other.
     assert_eq!((bench.read("b"), bench.read("c")), (b"x\tx\nfault\n".to_vec(), b"c\tc\nc\tc\n".to_vec()));
     assert!([&b"x\tx\n"[..], b"x\tx\nx\tx\n"].contains(&&bench.read("a")[..]));
-    bench.clean("dedup -q --in-place -f 2 --on-error keep a b c");
+    bench.run_ok("dedup -q --in-place -f 2 --on-error keep a b c");
     assert_eq!(
         (bench.read("a"), bench.read("b"), bench.read("c")),
         (b"x\tx\n".to_vec(), b"fault\n".to_vec(), b"c\tc\n".to_vec())
@@ -236,22 +239,22 @@ fn a_file_that_breaks_stays() {
 
 /// A record whose quotes do not end has the rest of its file.
 #[test]
-fn a_file_whose_quotes_do_not_end_stays() {
+fn files_with_unclosed_quotes_are_not_replaced() {
     let open: &[u8] = b"a,1\na,1\nb,\"2\nc,3\nd,4\nb,2\n";
     let bench = Bench::new(&[("open", open), ("c", b"c\nc\n")]);
     let why = ["cannot read \"open\" after line 2: the rest, 4 lines, is one record: a quoted field is not closed"];
     let output = bench.run("dedup --csv --in-place --on-error skip open c");
     assert_eq!(output.status.code(), Some(1));
-    tells(&text(&output.stderr), &why);
+    assert_contains_all(&text(&output.stderr), &why);
     assert_eq!((text(&bench.read("open")), text(&bench.read("c"))), (text(open), "c\n".to_owned()));
-    tells(&failed(&bench.run("dedup --csv --in-place open c")), &why);
+    assert_contains_all(&expect_failure(&bench.run("dedup --csv --in-place open c")), &why);
     let output = bench.run("dedup --csv -o open --on-error skip open c");
     assert_eq!(output.status.code(), Some(2));
-    tells(&text(&output.stderr), &["cannot replace \"open\"", "rest"]);
+    assert_contains_all(&text(&output.stderr), &["cannot replace \"open\"", "rest"]);
     assert_eq!(text(&bench.read("open")), text(open));
     // The record is kept, as all lines without a key are.
     let output = bench.run("dedup --csv --in-place --on-error keep open c");
-    tells(
+    assert_contains_all(
         &text(&output.stderr),
         &["lines without a key: 1; the first is \"open\", line 3: a quoted field is not closed"],
     );
@@ -260,7 +263,7 @@ fn a_file_whose_quotes_do_not_end_stays() {
 
 /// If records span lines, a record may need a line that repeats.
 #[test]
-fn a_file_with_other_records_than_lines_is_not_replaced() {
+fn files_with_multiline_records_are_not_replaced() {
     let warc: &[u8] = b"WARC/1.0\r\nWARC-Type: warcinfo\r\n\r\n";
     let open: &[u8] = b"a,\"x\ny\"\nb,\"x\ny\"\n";
     // Further on than a hint looks.
@@ -292,46 +295,46 @@ fn a_file_with_other_records_than_lines_is_not_replaced() {
         let contents =
             || ["first", "w", "w.gz", "open.csv", "open.csv.gz", "late.csv", "open.tsv"].map(|name| bench.read(name));
         let was = contents();
-        tells(&bench.refused(line), &[&["nothing is replaced: "], &why[..]].concat());
+        assert_contains_all(&bench.run_err(line), &[&["nothing is replaced: "], &why[..]].concat());
         assert!(contents() == was && fs::read_dir(bench.0.path()).unwrap().count() == before, "{line}");
     }
     // A quote that is text, and what the options have as it is.
     bench.write("inches.csv", b"5\" disk,a\nb,c\nb,c\n");
-    bench.clean("dedup --in-place inches.csv");
+    bench.run_ok("dedup --in-place inches.csv");
     assert_eq!(bench.read("inches.csv"), b"5\" disk,a\nb,c\n");
-    bench.clean("dedup --in-place --csv open.csv");
-    bench.clean("dedup --csv -o open.csv first open.csv");
+    bench.run_ok("dedup --in-place --csv open.csv");
+    bench.run_ok("dedup --csv -o open.csv first open.csv");
     assert_eq!(bench.read("open.csv"), [b"a\n", open].concat());
     // What is written elsewhere is a matter of taste.
     let output = bench.run("dedup -o o open.tsv");
     assert_eq!(output.status.code(), Some(0));
-    tells(&text(&output.stderr), &["warning: quoted fields of \"open.tsv\""]);
+    assert_contains_all(&text(&output.stderr), &["warning: quoted fields of \"open.tsv\""]);
 }
 
-/// The whole lines of what can be read of a gzip file.
+/// Returns the complete lines of a truncated gzip file.
 fn decoded_part(bytes: &[u8]) -> Vec<u8> {
     let (mut lines, _) = decode("x.gz", bytes);
     lines.truncate(lines.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1));
     lines
 }
 
-/// A run that has read `all` and waits for the rest of a pipe.
-fn waiting(bench: &Bench) -> (Live, File) {
-    let live = Live::new(bench.command("dedup -o all all fifo"));
+/// Starts a run that has read `all` and waits for the rest of a pipe.
+fn start_waiting_run(bench: &Bench) -> (RunningCommand, File) {
+    let running = RunningCommand::new(bench.command("dedup -o all all fifo"));
     let mut fifo = File::options().write(true).open(bench.path("fifo")).unwrap();
     fifo.write_all(b"c\n").unwrap();
     wait_for(|| bench.path(".bloomline-all.part").exists());
-    (live, fifo)
+    (running, fifo)
 }
 
 #[test]
-fn a_run_that_is_ended_leaves_the_old_contents() {
+fn signals_leave_the_old_contents() {
     let bench = Bench::new(&[("all", b"a\nb\na\n")]);
     bench.fifo("fifo");
     for (signal, code) in [("INT", 130), ("TERM", 143), ("KILL", 0)] {
-        let (live, fifo) = waiting(&bench);
-        live.signal(signal);
-        let ended = live.end();
+        let (running, fifo) = start_waiting_run(&bench);
+        running.signal(signal);
+        let ended = running.end();
         assert!(ended.0 == Some(code) || signal == "KILL", "{ended:?}");
         assert_eq!(bench.read("all"), b"a\nb\na\n");
         // A killed run alone leaves what it had.
@@ -340,41 +343,41 @@ fn a_run_that_is_ended_leaves_the_old_contents() {
     }
     // Else the next run would seem to have begun its own.
     fs::remove_file(bench.path(".bloomline-all.part")).unwrap();
-    let (live, fifo) = waiting(&bench);
+    let (running, fifo) = start_waiting_run(&bench);
     for line in ["dedup -o all all", "dedup --in-place all", "dedup -o all fifo"] {
         if line.ends_with("all") {
-            tells(&bench.refused(line), &["\"all\"", "another run is writing to it"]);
+            assert_contains_all(&bench.run_err(line), &["\"all\"", "another run is writing to it"]);
         }
     }
     drop(fifo);
-    assert_eq!(live.end(), (Some(0), vec![], String::new()));
+    assert_eq!(running.end(), (Some(0), vec![], String::new()));
     assert_eq!(bench.read("all"), b"a\nb\nc\n");
-    has_only(&bench, &["all", "fifo"]);
+    assert_only_files(&bench, &["all", "fifo"]);
 }
 
 #[test]
-fn a_file_that_somebody_else_writes_to_stays() {
+fn files_changed_by_another_program_are_not_replaced() {
     let bench = Bench::new(&[("all", b"a\nb\na\n")]);
     bench.fifo("fifo");
-    let (live, fifo) = waiting(&bench);
+    let (running, fifo) = start_waiting_run(&bench);
     File::options().append(true).open(bench.path("all")).unwrap().write_all(b"late\n").unwrap();
     drop(fifo);
-    let (code, _, said) = live.end();
-    tells(&said, &["cannot replace \"all\"", "another program changed it"]);
+    let (code, _, stderr) = running.end();
+    assert_contains_all(&stderr, &["cannot replace \"all\"", "another program changed it"]);
     assert_eq!((code, text(&bench.read("all"))), (Some(2), "a\nb\na\nlate\n".to_owned()));
-    has_only(&bench, &["all", "fifo"]);
+    assert_only_files(&bench, &["all", "fifo"]);
 }
 
 /// A disk without room for the new contents.
 #[test]
-fn a_full_disk_leaves_the_old_contents() {
-    let lines = [numbers(0..40_000), numbers(0..40_000)].concat();
+fn full_disks_leave_the_old_contents() {
+    let lines = [url_lines(0..40_000), url_lines(0..40_000)].concat();
     for line in ["dedup --in-place small all", "dedup -o all small all"] {
         let bench = Bench::new(&[("small", b"a\na\n"), ("all", &lines)]);
-        let output = limited("-f 100", &bench.command(line)).output().unwrap();
-        tells(&failed(&output), &["cannot write to \"all\"", "File too large"]);
+        let output = with_ulimit("-f 100", &bench.command(line)).output().unwrap();
+        assert_contains_all(&expect_failure(&output), &["cannot write to \"all\"", "File too large"]);
         assert!(bench.read("all") == lines);
-        has_only(&bench, &["small", "all"]);
+        assert_only_files(&bench, &["small", "all"]);
     }
 }
 
@@ -387,20 +390,23 @@ fn tables_are_replaced_too() {
         ("c", b"id,x\n2,c"),
         ("d", b"no,x\n1,a\n"),
     ]);
-    bench.clean("dedup --in-place --csv --header -f id a b c");
+    bench.run_ok("dedup --in-place --csv --header -f id a b c");
     let read = |name: &str| text(&bench.read(name));
     assert_eq!((read("a"), read("b"), read("c")), ("id,x\n1,a\n".into(), "x,id\nb,2\n".into(), "id,x\n".into()));
     // One without the column is broken.
     let output = bench.run("dedup -q --in-place --csv --header -f id --on-error skip d a");
     assert_eq!((output.status.code(), read("d"), read("a")), (Some(1), "no,x\n1,a\n".into(), "id,x\n1,a\n".into()));
     bench.write("c", b"id,x\n1,new\n3,c\n");
-    bench.clean("dedup --keep last --csv --header -f id -o a a c");
+    bench.run_ok("dedup --keep last --csv --header -f id -o a a c");
     assert_eq!(read("a"), "id,x\n1,new\n3,c\n");
     for option in ["-c", "--repeated", "--unique"] {
-        tells(&bench.refused(&format!("dedup {option} -o a a")), &["\"a\"", "also an input"]);
-        tells(&bench.refused(&format!("dedup {option} --in-place a")), &["--in-place", "cannot be used with"]);
+        assert_contains_all(&bench.run_err(&format!("dedup {option} -o a a")), &["\"a\"", "also an input"]);
+        assert_contains_all(
+            &bench.run_err(&format!("dedup {option} --in-place a")),
+            &["--in-place", "cannot be used with"],
+        );
     }
-    tells(&bench.refused("dedup --keep last --in-place a"), &["--in-place", "--keep"]);
+    assert_contains_all(&bench.run_err("dedup --keep last --in-place a"), &["--in-place", "--keep"]);
 }
 
 #[test]
@@ -411,12 +417,12 @@ fn corpora_are_replaced_too() {
     let third = document(&format!("{}\\n{}", long("b"), long("d")));
     let bench = Bench::new(&[("x", (first.clone() + &second).as_bytes()), ("y", (second.clone() + &third).as_bytes())]);
     let before = inode(&bench, "x");
-    bench.clean("corpus --in-place x y");
+    bench.run_ok("corpus --in-place x y");
     assert_eq!((text(&bench.read("x")), inode(&bench, "x")), (first.clone() + &second, before));
     let cut = text(&bench.read("y"));
     assert!(cut.contains("d19") && !cut.contains("b1") && !cut.contains("c1"), "{cut}");
-    bench.clean("corpus -o x x y");
+    bench.run_ok("corpus -o x x y");
     assert_eq!(text(&bench.read("x")), first + &second + &cut);
-    bench.clean("corpus --annotate --in-place x");
+    bench.run_ok("corpus --annotate --in-place x");
     assert!(text(&bench.read("x")).contains("\"duplicate\":false"));
 }

@@ -1,8 +1,11 @@
 //! Inputs: files, pipes and standard input, compressed or not, whole or broken.
 
-use crate::common::{Bench, clean, ended, failed, fed, limited, number, numbers, refused, skipped, stats, tells, text};
-use crate::corpus::{bzip2, count, gzip, large, model, xz, zstd};
-use crate::live::Live;
+use crate::common::{
+    Bench, assert_contains_all, expect_exit_code, expect_failure, expect_refusal, expect_success, number,
+    report_skipped, run_with_stdin, stats, text, url_lines, with_ulimit,
+};
+use crate::corpus::{bzip2, count, distinct_lines, gzip, large, xz, zstd};
+use crate::live::RunningCommand;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::fs::{self, File};
@@ -21,7 +24,7 @@ const BY_BZIP2: &[u8] = &[
 ];
 
 #[test]
-fn compressed_inputs_are_known_by_their_contents() {
+fn compression_is_detected_by_contents() {
     let skippable = |magic: u8| [&[magic, 0x2A, 0x4D, 0x18, 3, 0, 0, 0][..], b"a\nx"].concat();
     let members = [gzip(b"a\nb"), gzip(b"\nc\n"), gzip(b""), gzip(b"a\nd")].concat();
     let frames = [skippable(0x50), zstd(b"a\nb"), zstd(b"\nc\n"), skippable(0x5F), zstd(b""), zstd(b"a\nd")].concat();
@@ -40,15 +43,15 @@ fn compressed_inputs_are_known_by_their_contents() {
     ]);
     for name in ["members.txt", "frames.gz", "streams.gz", "streams.xz", "by_bzip2", "plain.zst"] {
         for options in ["", "-j 1 --chunk-size 1 ", "-j 3 --chunk-size 4 "] {
-            assert_eq!(bench.clean(&format!("dedup {options}{name}")), "a\nb\nc\nd\n", "{options}{name}");
-            assert_eq!(ended(bench.run_with(&format!("dedup {options}-"), name), 0), "a\nb\nc\nd\n");
+            assert_eq!(bench.run_ok(&format!("dedup {options}{name}")), "a\nb\nc\nd\n", "{options}{name}");
+            assert_eq!(expect_exit_code(bench.run_with(&format!("dedup {options}-"), name), 0), "a\nb\nc\nd\n");
         }
-        assert_eq!(clean(fed(bench.command("dedup"), &bench.read(name))), b"a\nb\nc\nd\n");
+        assert_eq!(expect_success(run_with_stdin(bench.command("dedup"), &bench.read(name))), b"a\nb\nc\nd\n");
     }
     let all = "members.txt empty.gz frames.gz empty.zst streams.gz empty.xz streams.xz empty.bz2 plain.zst";
-    assert_eq!(bench.clean(&format!("dedup {all}")), "a\nb\nc\nd\n");
+    assert_eq!(bench.run_ok(&format!("dedup {all}")), "a\nb\nc\nd\n");
     for name in ["empty.gz", "empty.zst", "empty.xz", "empty.bz2"] {
-        assert_eq!(bench.clean(&format!("dedup {name}")), "", "{name}");
+        assert_eq!(bench.run_ok(&format!("dedup {name}")), "", "{name}");
     }
 }
 
@@ -59,17 +62,21 @@ fn the_longest_window_of_zstd_is_read() {
     let block = (contents.len() << 3 | 1).to_le_bytes();
     let frame = [&[0x28, 0xB5, 0x2F, 0xFD, 0, window], &block[..3], contents].concat();
     let bench = Bench::new(&[("a", &frame)]);
-    assert_eq!(bench.clean("dedup -n 10 a"), "a\nb\n");
+    assert_eq!(bench.run_ok("dedup -n 10 a"), "a\nb\n");
 }
 
 /// Padding as a tape drive adds it.
 #[test]
-fn zeros_after_gzip_are_no_lines() {
+fn zeros_after_gzip_are_ignored() {
     let padded = |zeros: usize| [&gzip(b"a\n")[..], &gzip(b"b\na\n"), &vec![0; zeros]].concat();
     for zeros in [1, 10_000, 300_000] {
         let bench = Bench::new(&[("padded", &padded(zeros)), ("b", b"c\n")]);
-        assert_eq!(bench.clean("dedup -n 10 padded b"), "a\nb\nc\n", "{zeros}");
-        assert_eq!(clean(fed(bench.command("dedup -n 10"), &bench.read("padded"))), b"a\nb\n", "{zeros}");
+        assert_eq!(bench.run_ok("dedup -n 10 padded b"), "a\nb\nc\n", "{zeros}");
+        assert_eq!(
+            expect_success(run_with_stdin(bench.command("dedup -n 10"), &bench.read("padded"))),
+            b"a\nb\n",
+            "{zeros}"
+        );
     }
     for (after, why) in [
         ([&padded(512)[..], &gzip(b"c\n")].concat(), "the zeros at the end"),
@@ -78,12 +85,12 @@ fn zeros_after_gzip_are_no_lines() {
     ] {
         let output = Bench::new(&[("a", &after)]).run("dedup -n 10 a");
         assert_eq!(output.stdout, b"a\nb\n");
-        tells(&failed(&output), &["cannot read \"a\" after line 3: ", why]);
+        assert_contains_all(&expect_failure(&output), &["cannot read \"a\" after line 3: ", why]);
     }
 }
 
 #[test]
-fn formats_that_are_not_supported_are_refused_and_not_read_as_lines() {
+fn unsupported_formats_are_refused() {
     let tar = [&b"a.txt"[..], &[0; 252], b"ustar\x0000", &[0; 248], b"a\n"].concat();
     for (format, head) in [
         ("zip", &b"PK\x03\x04\n"[..]),
@@ -108,16 +115,19 @@ fn formats_that_are_not_supported_are_refused_and_not_read_as_lines() {
             "Parquet" => ("it is Parquet, which this build does not read".to_owned(), "--features parquet"),
             _ => (format!("it is in the format of {format}, which is not supported"), "gzip, zstd, xz, bzip2 or lz4"),
         };
-        tells(&bench.refused("dedup -o o a bad"), &["\"bad\": ", &why, advice]);
+        assert_contains_all(&bench.run_err("dedup -o o a bad"), &["\"bad\": ", &why, advice]);
         assert_eq!(bench.read("o"), b"what was there\n");
-        let output = fed(bench.command("dedup -n 10 a -"), head);
+        let output = run_with_stdin(bench.command("dedup -n 10 a -"), head);
         assert_eq!(text(&output.stdout), "a\n");
-        tells(&failed(&output), &["standard input after line 0: ", &why]);
+        assert_contains_all(&expect_failure(&output), &["standard input after line 0: ", &why]);
         let output = bench.run("dedup --on-error skip bad a");
         assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), "a\n"));
-        tells(&text(&output.stderr), &["warning: cannot open \"bad\": ", &why, "it is skipped"]);
+        assert_contains_all(&text(&output.stderr), &["warning: cannot open \"bad\": ", &why, "it is skipped"]);
         // In what is compressed it is found where it is read.
-        tells(&bench.refused("dedup bad.gz"), &["cannot read \"bad.gz\" after line 0: ", &why, "--binary"]);
+        assert_contains_all(
+            &bench.run_err("dedup bad.gz"),
+            &["cannot read \"bad.gz\" after line 0: ", &why, "--binary"],
+        );
         for on_error in ["skip", "keep"] {
             let output = bench.run(&format!("dedup -q -j 1 --chunk-size 1 --on-error {on_error} bad.gz a"));
             assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), "a\n"));
@@ -135,7 +145,7 @@ type Code = fn(&[u8]) -> Vec<u8>;
 
 const CODINGS: [(&str, Code); 5] = [("gzip", gzip), ("zstd", zstd), ("xz", xz), ("bzip2", bzip2), ("lz4", lz4)];
 
-/// Whatever is within what: nobody means the bytes of compressed data for lines.
+/// For all combinations of formats: compressed bytes are not lines.
 #[test]
 fn compressed_data_within_compressed_data_is_refused() {
     let lines = b"a\nb\na\n";
@@ -153,31 +163,40 @@ fn compressed_data_within_compressed_data_is_refused() {
         for (inner, twice) in CODINGS {
             bench.write("twice", &code(&twice(lines)));
             let why = ["after line 0: ", &format!("it is compressed twice, first by {inner}; "), "--binary"];
-            tells(&bench.refused("dedup -n 9 twice"), &why);
+            assert_contains_all(&bench.run_err("dedup -n 9 twice"), &why);
             let output = bench.run("dedup -n 9 --on-error skip twice a");
             assert_eq!((text(&output.stdout), output.status.code()), ("a\n".to_owned(), Some(1)), "{outer} {inner}");
             assert!(bench.run("dedup -n 9 --binary twice").stdout.starts_with(&twice(lines)[..4]), "{outer} {inner}");
         }
-        tells(&refused(fed(bench.command("dedup"), &bench.read("twice"))), &["it is compressed twice, first by lz4"]);
+        assert_contains_all(
+            &expect_refusal(run_with_stdin(bench.command("dedup"), &bench.read("twice"))),
+            &["it is compressed twice, first by lz4"],
+        );
         for (format, bytes) in others {
             bench.write("other", &code(bytes));
-            tells(&bench.refused("dedup -n 9 other"), &["after line 0: ", &format!("it is in the format of {format}")]);
+            assert_contains_all(
+                &bench.run_err("dedup -n 9 other"),
+                &["after line 0: ", &format!("it is in the format of {format}")],
+            );
         }
     }
     for (format, bytes) in others {
         bench.write("other", bytes);
-        tells(&bench.refused("dedup other"), &["\"other\": ", &format!("it is in the format of {format}")]);
+        assert_contains_all(
+            &bench.run_err("dedup other"),
+            &["\"other\": ", &format!("it is in the format of {format}")],
+        );
     }
     // Brotli has no first bytes of its own.
     bench.write("a.br", b"\x8B\x01\x80a\nb\n\x03");
-    tells(&bench.refused("dedup a.br"), &["\"a.br\": ", "it is in the format of brotli"]);
+    assert_contains_all(&bench.run_err("dedup a.br"), &["\"a.br\": ", "it is in the format of brotli"]);
     for text in [&b"x^2\n"[..], b"BZh9\n", b"LZIP\n", b"]\n", b"x\xDA\n"] {
         for name in ["text", "text.br"] {
             bench.write(name, text);
-            assert_eq!(clean(bench.run(&format!("dedup {name}"))), text);
+            assert_eq!(expect_success(bench.run(&format!("dedup {name}"))), text);
         }
         bench.write("text", &gzip(text));
-        assert_eq!(clean(bench.run("dedup text")), text);
+        assert_eq!(expect_success(bench.run("dedup text")), text);
     }
 }
 
@@ -193,75 +212,81 @@ fn compressed_data_within_a_later_member_is_refused() {
             for options in ["", "-j 1 --chunk-size 1 "] {
                 let output = bench.run(&format!("dedup -n 9 {options}joined"));
                 assert_eq!(text(&output.stdout), "a\nb\n", "{outer} {inner} {options}");
-                tells(&failed(&output), &["\"joined\" after line 2: ", &twice_by, "--binary"]);
+                assert_contains_all(&expect_failure(&output), &["\"joined\" after line 2: ", &twice_by, "--binary"]);
             }
             let output = bench.run("dedup -n 9 --on-error skip joined last");
             assert_eq!((text(&output.stdout), output.status.code()), ("a\nb\ne\n".to_owned(), Some(1)));
-            let piped = fed(bench.command("dedup -n 9"), &bench.read("joined"));
-            tells(
-                &failed(&piped),
+            let piped = run_with_stdin(bench.command("dedup -n 9"), &bench.read("joined"));
+            assert_contains_all(
+                &expect_failure(&piped),
                 &["standard input after line 2: ", &format!("it is compressed twice, first by {inner}; ")],
             );
             let all = [b"a\nb\n", &twice(b"c\n")[..], b"d\n"].concat();
-            assert!(clean(bench.run("dedup -n 9 --binary joined")) == model(&[&all]), "{outer} {inner}");
+            assert!(
+                expect_success(bench.run("dedup -n 9 --binary joined")) == distinct_lines(&[&all]),
+                "{outer} {inner}"
+            );
         }
         bench.write("joined", &join(b"PK\x03\x04\n"));
-        tells(&failed(&bench.run("dedup -n 9 joined")), &["after line 2: ", "it is in the format of zip"]);
+        assert_contains_all(
+            &expect_failure(&bench.run("dedup -n 9 joined")),
+            &["after line 2: ", "it is in the format of zip"],
+        );
         // Text that a magic number begins with, and one that stands in the middle of a member.
         for lines in [&b"BZh9\n"[..], b"x^2\n", b"c\n\x1F\x8B\x08\n"] {
             bench.write("joined", &join(lines));
-            assert_eq!(clean(bench.run("dedup -n 9 joined")), [b"a\nb\n", lines, b"d\n"].concat(), "{outer}");
+            assert_eq!(expect_success(bench.run("dedup -n 9 joined")), [b"a\nb\n", lines, b"d\n"].concat(), "{outer}");
         }
     }
 }
 
 /// They open inputs in one way, so one format stands for all.
 #[test]
-fn all_commands_refuse_other_formats_unless_they_are_to_take_the_bytes() {
+fn all_commands_refuse_other_formats_without_binary() {
     let lines = b"PK\x03\x04\n";
     let bench = Bench::new(&[("a", b"a\n"), ("bad", lines), ("bad.gz", &gzip(lines))]);
-    bench.clean("build -o f a");
+    bench.run_ok("build -o f a");
     for line in ["build -o g bad", "check -s f bad", "corpus bad", "corpus --json-pointer /a -n 10 -o p bad.gz"] {
-        tells(&bench.refused(line), &["it is in the format of zip"]);
+        assert_contains_all(&bench.run_err(line), &["it is in the format of zip"]);
     }
     for input in ["bad", "bad.gz"] {
-        assert_eq!(clean(bench.run(&format!("dedup --binary {input}"))), lines);
+        assert_eq!(expect_success(bench.run(&format!("dedup --binary {input}"))), lines);
     }
-    assert_eq!(clean(fed(bench.command("dedup --binary"), lines)), lines);
-    bench.clean("build --binary -o g bad");
-    assert_eq!(clean(bench.run("check --binary -s g bad")), lines);
+    assert_eq!(expect_success(run_with_stdin(bench.command("dedup --binary"), lines)), lines);
+    bench.run_ok("build --binary -o g bad");
+    assert_eq!(expect_success(bench.run("check --binary -s g bad")), lines);
 }
 
-/// A name alone refuses nothing that is text.
+/// A file of text is accepted under any name.
 #[test]
-fn a_name_of_another_format_counts_where_the_bytes_are_no_text() {
+fn binary_files_named_as_another_format_are_refused() {
     let bench =
         Bench::new(&[("a.parquet", b"a\nb\na\n"), ("b.tar", b""), ("c.orc", b"x\0\x01\n"), ("c", b"x\0\x01\n")]);
-    assert_eq!(bench.clean("dedup a.parquet b.tar c"), "a\nb\nx\0\u{1}\n");
-    tells(&bench.refused("dedup c.orc"), &["\"c.orc\": it is in the format of ORC", "--binary"]);
-    assert_eq!(bench.clean("dedup --binary c.orc"), "x\0\u{1}\n");
+    assert_eq!(bench.run_ok("dedup a.parquet b.tar c"), "a\nb\nx\0\u{1}\n");
+    assert_contains_all(&bench.run_err("dedup c.orc"), &["\"c.orc\": it is in the format of ORC", "--binary"]);
+    assert_eq!(bench.run_ok("dedup --binary c.orc"), "x\0\u{1}\n");
 }
 
 #[test]
-fn inputs_that_cannot_be_opened_are_left_out_on_request() {
+fn unopenable_inputs_are_skipped_on_request() {
     let bench = Bench::new(&[("a", b"a\n"), ("b", b"b\na\n")]);
     fs::create_dir(bench.path("empty")).unwrap();
     for on_error in ["skip", "keep"] {
         let output = bench.run(&format!("dedup --on-error {on_error} --stats a missing empty b"));
         assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), "a\nb\n"));
-        let said = text(&output.stderr);
-        tells(
-            &said,
+        let stderr = text(&output.stderr);
+        assert_contains_all(
+            &stderr,
             &["warning: cannot open \"missing\": No such file", "warning: the directory \"empty\" has no input files"],
         );
-        tells(&said, &["\ninputs left out  2\n"]);
+        assert_contains_all(&stderr, &["\ninputs left out  2\n"]);
         let output = bench.run(&format!("dedup -q --on-error {on_error} --stats=json a missing"));
         assert_eq!((output.status.code(), number(&stats(&output), "inputs_left_out")), (Some(1), 1.0));
         assert!(!text(&output.stderr).contains("missing"));
         let output = bench.run(&format!("build --on-error {on_error} --stats=json -o f a missing"));
         assert_eq!((output.status.code(), number(&stats(&output), "inputs_left_out")), (Some(1), 1.0));
-        tells(&text(&output.stderr), &["warning: cannot open \"missing\""]);
-        assert_eq!(bench.clean("check -s f a"), "a\n");
+        assert_contains_all(&text(&output.stderr), &["warning: cannot open \"missing\""]);
+        assert_eq!(bench.run_ok("check -s f a"), "a\n");
         // With nothing left to read.
         let output = bench.run(&format!("dedup --on-error {on_error} missing"));
         assert_eq!((output.status.code(), &output.stdout[..]), (Some(1), &b""[..]));
@@ -270,24 +295,24 @@ fn inputs_that_cannot_be_opened_are_left_out_on_request() {
     assert_eq!((whole.status.code(), number(&stats(&whole), "inputs_left_out")), (Some(0), 0.0));
     // Lines without a key are left out as asked.
     assert_eq!(bench.run("dedup --on-error skip --field 2 a b").status.code(), Some(0));
-    tells(&bench.refused("build -o new a missing"), &["\"missing\""]);
+    assert_contains_all(&bench.run_err("build -o new a missing"), &["\"missing\""]);
     assert!(!bench.path("new").exists());
 }
 
 /// A run goes on with the inputs that it began with.
 #[test]
-fn an_input_that_was_left_out_is_missed_when_the_run_is_resumed() {
+fn skipped_inputs_are_reported_again_when_resumed() {
     let bench = Bench::new(&[("a", b"a\n"), ("b", b"b\n")]);
     let line = "dedup -q --on-error skip -n 1 --when-full stop --state s -o o a late b";
-    tells(&bench.refused(line), &["stopped at \"b\", line 1"]);
+    assert_contains_all(&bench.run_err(line), &["stopped at \"b\", line 1"]);
     bench.write("late", b"late\n");
-    tells(&bench.refused(&format!("{line} --resume")), &["cannot resume", "/b\"", "/late\""]);
+    assert_contains_all(&bench.run_err(&format!("{line} --resume")), &["cannot resume", "/b\"", "/late\""]);
     assert_eq!(text(&bench.read("o")), "a\n");
 }
 
 /// The exit code is that of the whole run.
 #[test]
-fn a_broken_input_before_a_checkpoint_counts_when_the_run_is_resumed() {
+fn broken_inputs_before_a_checkpoint_count_when_resumed() {
     let bench = Bench::new(&[("broken", &gzip(b"a\n")[..12]), ("b", b"b\n")]);
     let line = "dedup -q -n 1 --when-full stop --on-error skip --stats=json --state s -o o broken missing b";
     let output = bench.run(line);
@@ -312,12 +337,12 @@ const LIMIT: u32 = 100_000;
 /// Runs with a limit on memory, in KiB. All threads share one arena of the C library, for the addresses that it reserves for another
 /// one count as well.
 fn run_within(bench: &Bench, kibibytes: u32, line: &str) -> Output {
-    let mut command = limited(&format!("-v {kibibytes}"), &bench.command(line));
+    let mut command = with_ulimit(&format!("-v {kibibytes}"), &bench.command(line));
     command.env("MALLOC_ARENA_MAX", "1").output().unwrap()
 }
 
 #[test]
-fn a_line_that_is_larger_than_the_memory_is_told() {
+fn lines_larger_than_memory_are_reported() {
     let bench = Bench::new(&[("first", b"a\nb\na\n"), ("long", &endless(b"", 0)), ("last", b"c\n")]);
     let why = ["the next line has more than ", " bytes, and there is no memory for more"];
     for options in ["-n 100 -j 2", "-j 1", "-j 2 --field 1"] {
@@ -327,8 +352,8 @@ fn a_line_that_is_larger_than_the_memory_is_told() {
         };
         let output = run("fail");
         assert_eq!(text(&output.stdout), "a\nb\n", "{options}");
-        let message = failed(&output);
-        tells(&message, &["cannot read \"long\" after line 0: ", why[0], why[1]]);
+        let message = expect_failure(&output);
+        assert_contains_all(&message, &["cannot read \"long\" after line 0: ", why[0], why[1]]);
         let bytes = message.split_once(why[0]).unwrap().1.split_once(' ').unwrap().0.parse::<u64>().unwrap();
         assert!((30 << 20..u64::from(LIMIT) << 10).contains(&bytes), "{message}");
         if !options.contains("field") {
@@ -337,20 +362,20 @@ fn a_line_that_is_larger_than_the_memory_is_told() {
 
         let output = run("skip");
         assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), "a\nb\nc\n"));
-        tells(&text(&output.stderr), &["warning: cannot read \"long\" after line 0: ", why[0], why[1]]);
+        assert_contains_all(&text(&output.stderr), &["warning: cannot read \"long\" after line 0: ", why[0], why[1]]);
         // As much of the line as there is memory for.
         let output = run("keep");
         assert_eq!(output.status.code(), Some(1));
         assert!(output.stdout.len() > 30 << 20 && output.stdout.ends_with(b"\0\nc\n"), "{}", output.stdout.len());
     }
-    let message = failed(&run_within(&bench, LIMIT, "build -n 100 -j 2 -o f first long"));
-    tells(&message, &["cannot read \"long\" after line 0: ", why[0], why[1]]);
+    let message = expect_failure(&run_within(&bench, LIMIT, "build -n 100 -j 2 -o f first long"));
+    assert_contains_all(&message, &["cannot read \"long\" after line 0: ", why[0], why[1]]);
     assert!(!bench.path("f").exists());
 }
 
 /// The rest of the input is one record, as far as there is memory for it.
 #[test]
-fn a_quote_that_is_never_closed_takes_no_more_than_the_memory() {
+fn unclosed_quotes_stay_within_memory() {
     let bench = Bench::new(&[("open", &endless(b"a,\"b\n\"\n1,\"", b'x')), ("last", b"c,d\n")]);
     let why = "cannot read \"open\" after line 2: the next line has more than ";
     let run = |on_error: &str| {
@@ -359,32 +384,32 @@ fn a_quote_that_is_never_closed_takes_no_more_than_the_memory() {
     };
     let output = run("fail");
     assert_eq!(text(&output.stdout), "a,\"b\n\"\n");
-    tells(&failed(&output), &[why]);
+    assert_contains_all(&expect_failure(&output), &[why]);
     let output = run("skip");
     assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), "a,\"b\n\"\nc,d\n"));
-    tells(&text(&output.stderr), &[why]);
+    assert_contains_all(&text(&output.stderr), &[why]);
     let output = run("keep");
     assert!(output.stdout.len() > 30 << 20 && output.stdout.ends_with(b"x\nc,d\n"), "{}", output.stdout.len());
 }
 
-/// Whatever is left of the memory when the line has taken its part.
+/// For different amounts of memory that remain after the line.
 #[test]
-fn a_line_that_is_left_out_gives_its_memory_back() {
+fn skipped_lines_free_their_memory() {
     let bench = Bench::new(&[("last", b"c\n")]);
     File::create(bench.path("long")).unwrap().set_len(200 << 20).unwrap();
     for kibibytes in (60_000..LIMIT).step_by(8_000) {
         let output = run_within(&bench, kibibytes, "dedup -j 1 -n 100 --on-error skip long last");
-        let said = text(&output.stderr);
+        let stderr = text(&output.stderr);
         assert_eq!(
-            (output.status.code(), &*output.stdout, said.matches('\n').count()),
+            (output.status.code(), &*output.stdout, stderr.matches('\n').count()),
             (Some(1), &b"c\n"[..], 1),
-            "{said}"
+            "{stderr}"
         );
     }
 }
 
 #[test]
-fn a_key_that_is_larger_than_the_memory_is_told() {
+fn keys_larger_than_memory_are_reported() {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(b"{\"a\":\"b\"}\n{\"a\":\"\\n").unwrap();
     io::copy(&mut io::repeat(b'A').take(25 << 20), &mut encoder).unwrap();
@@ -398,8 +423,8 @@ fn a_key_that_is_larger_than_the_memory_is_told() {
         if !options.contains("url") {
             let output = run("fail");
             assert_eq!(text(&output.stdout), "{\"a\":\"b\"}\n", "{options}");
-            tells(
-                &failed(&output),
+            assert_contains_all(
+                &expect_failure(&output),
                 &["no key in \"long\", line 2: ", "there is no memory for the key of a line of 26214410 bytes"],
             );
             let output = run("skip");
@@ -413,20 +438,20 @@ fn a_key_that_is_larger_than_the_memory_is_told() {
 }
 
 #[test]
-fn a_filter_that_is_larger_than_the_memory_is_told() {
+fn filters_larger_than_memory_are_reported() {
     let bench = Bench::new(&[("a", b"a\n")]);
     for line in ["dedup -n 100000000 a", "dedup --memory 5G a", "build -n 100000000 -o f a"] {
-        let message = failed(&run_within(&bench, LIMIT, line));
-        tells(&message, &[" bytes of memory for the filter", "-p", "-n", "--memory"]);
+        let message = expect_failure(&run_within(&bench, LIMIT, line));
+        assert_contains_all(&message, &[" bytes of memory for the filter", "-p", "-n", "--memory"]);
     }
-    bench.clean("build --no-shrink -n 25000000 -o f a");
+    bench.run_ok("build --no-shrink -n 25000000 -o f a");
     for line in ["dedup --state f a", "check -s f a", "build --append -o f a", "info f"] {
-        let message = failed(&run_within(&bench, LIMIT, line));
-        tells(&message, &["cannot load the filter \"f\": ", "memory"]);
+        let message = expect_failure(&run_within(&bench, LIMIT, line));
+        assert_contains_all(&message, &["cannot load the filter \"f\": ", "memory"]);
     }
 }
 
-/// A sample of each tells how large the filter is to be.
+/// The size of the filter is estimated from a sample of each input.
 #[test]
 fn the_lines_of_compressed_inputs_are_estimated() {
     // More than the samples have.
@@ -434,7 +459,7 @@ fn the_lines_of_compressed_inputs_are_estimated() {
     input.truncate(4 << 20);
     let lines = count(&input) as f64;
     let many: Vec<(String, Vec<u8>)> =
-        (0..200).map(|i| (format!("m{i:03}.gz"), gzip(&numbers(50 * i..50 * i + 50)))).collect();
+        (0..200).map(|i| (format!("m{i:03}.gz"), gzip(&url_lines(50 * i..50 * i + 50)))).collect();
     let mut bench =
         Bench::new(&[("a.gz", &gzip(&input)), ("a.zst", &zstd(&input)), ("a.bz2", &bzip2(&input)), ("a", &input)]);
     bench.write("a.xz", &xz(&input));
@@ -450,22 +475,22 @@ fn the_lines_of_compressed_inputs_are_estimated() {
         // Its lines grow longer, so the head promises more of them.
         assert!((0.98..1.4).contains(&(keys_at_1e6 / lines)), "{inputs}: {}", keys_at_1e6 / lines);
         if inputs.contains(' ') {
-            bench.clean(&format!("build --no-shrink -o f {inputs}"));
+            bench.run_ok(&format!("build --no-shrink -o f {inputs}"));
             // It would warn of a filter that is too full.
-            bench.clean(&format!("check --any -s f {inputs}"));
+            bench.run_ok(&format!("check --any -s f {inputs}"));
         }
     }
     // One whose head tells little is read once more.
     let mut misleading = vec![b'x'; 2 << 20];
     misleading.push(b'\n');
-    misleading.extend(numbers(0..50_000));
+    misleading.extend(url_lines(0..50_000));
     bench.write("b.gz", &gzip(&misleading));
-    bench.clean("build -p 1e-9 -o f b.gz");
-    bench.write("others", &numbers(50_000..100_000));
-    assert_eq!(bench.clean("check --total -s f b.gz"), "50001\n");
-    assert_eq!(ended(bench.run("check --total -s f others"), 1), "0\n");
-    tells(
-        &refused(fed(bench.command("dedup --when-full warn"), &gzip(b"a\n"))),
+    bench.run_ok("build -p 1e-9 -o f b.gz");
+    bench.write("others", &url_lines(50_000..100_000));
+    assert_eq!(bench.run_ok("check --total -s f b.gz"), "50001\n");
+    assert_eq!(expect_exit_code(bench.run("check --total -s f others"), 1), "0\n");
+    assert_contains_all(
+        &expect_refusal(run_with_stdin(bench.command("dedup --when-full warn"), &gzip(b"a\n"))),
         &["standard input", "not a file", "-n"],
     );
     bench = Bench::new(&[("torn.gz", &gzip(&input)[..100])]);
@@ -476,15 +501,15 @@ fn the_lines_of_compressed_inputs_are_estimated() {
 fn standard_input_can_be_a_pipe_or_a_file() {
     let input = large();
     let bench = Bench::new(&[("a", b"first\nb"), ("large", &input)]);
-    assert!(clean(fed(bench.command("dedup -n 300000"), &input)) == model(&[&input]));
-    assert_eq!(clean(fed(bench.command("dedup -n 10 a -"), b"a\nb\nc")), b"first\nb\na\nc\n");
+    assert!(expect_success(run_with_stdin(bench.command("dedup -n 300000"), &input)) == distinct_lines(&[&input]));
+    assert_eq!(expect_success(run_with_stdin(bench.command("dedup -n 10 a -"), b"a\nb\nc")), b"first\nb\na\nc\n");
 
     // Redirected from a file it is sized, and read from where it stands.
     let mut file = File::open(bench.path("large")).unwrap();
     let mut start = [0; 100_000];
     file.read_exact(&mut start).unwrap();
     let output = bench.command("dedup --stats=json").stdin(file).output().unwrap();
-    assert!(output.stdout == model(&[&input[start.len()..]]));
+    assert!(output.stdout == distinct_lines(&[&input[start.len()..]]));
     let stats = stats(&output);
     let keys_at_1e6 = number(&stats, "memory_bytes") * 8.0 / 41.08;
     assert!((1.0..1.1).contains(&(keys_at_1e6 / number(&stats, "lines"))), "{stats}");
@@ -496,45 +521,51 @@ fn a_fifo_is_opened_once() {
     let fifo = bench.fifo("fifo");
     thread::scope(|scope| {
         scope.spawn(|| fs::write(fifo, b"b\nc"));
-        assert_eq!(bench.clean("dedup -n 3 a fifo"), "a\nb\nc\n");
+        assert_eq!(bench.run_ok("dedup -n 3 a fifo"), "a\nb\nc\n");
     });
 }
 
 #[test]
-fn unreadable_inputs_are_refused_before_any_output() {
+fn unreadable_inputs_are_refused_before_output() {
     let bench = Bench::new(&[("a", b"a\n"), ("secret", b"secret\n")]);
     fs::create_dir(bench.path("empty")).unwrap();
     for (bad, why) in [("missing", "No such file"), ("empty", "has no input files")] {
-        tells(&bench.refused(&format!("dedup a {bad}")), &[&format!("\"{bad}\""), why]);
+        assert_contains_all(&bench.run_err(&format!("dedup a {bad}")), &[&format!("\"{bad}\""), why]);
     }
     let stdin = OwnedFd::from(File::open(bench.0.path()).unwrap());
     let output = bench.command("dedup -n 1").stdin(stdin).output().unwrap();
-    tells(&refused(output), &["standard input", "directory"]);
+    assert_contains_all(&expect_refusal(output), &["standard input", "directory"]);
 
     fs::set_permissions(bench.path("secret"), fs::Permissions::from_mode(0o000)).unwrap();
     if File::open(bench.path("secret")).is_err() {
-        tells(&bench.refused("dedup a secret"), &["\"secret\"", "Permission denied"]);
+        assert_contains_all(&bench.run_err("dedup a secret"), &["\"secret\"", "Permission denied"]);
     } else {
-        skipped("root reads every file");
+        report_skipped("root reads every file");
     }
-    tells(&bench.refused("dedup two\nlines"), &[r#""two\nlines""#, "No such file"]);
+    assert_contains_all(&bench.run_err("dedup two\nlines"), &[r#""two\nlines""#, "No such file"]);
 }
 
 #[test]
-fn an_input_that_fails_midway_is_an_error_after_what_is_right() {
+fn lines_before_a_read_error_are_printed() {
     // The address 0 of a process cannot be read.
     let broken = "/proc/self/mem";
     if !Path::new(broken).exists() {
-        skipped(&format!("no {broken} here"));
+        report_skipped(&format!("no {broken} here"));
         return;
     }
     let bench = Bench::new(&[("a", b"a\nb\na\n"), ("b", b"c\n")]);
     for threads in ["1", "4"] {
         let output = bench.run(&format!("dedup -n 3 -j {threads} --chunk-size 2 a {broken} b"));
         assert_eq!(output.stdout, b"a\nb\n");
-        tells(&failed(&output), &[&format!("cannot read \"{broken}\" after line 0: Input/output error")]);
+        assert_contains_all(
+            &expect_failure(&output),
+            &[&format!("cannot read \"{broken}\" after line 0: Input/output error")],
+        );
     }
-    tells(&bench.refused(&format!("dedup {broken}")), &[&format!("\"{broken}\""), "Input/output error", "-n"]);
+    assert_contains_all(
+        &bench.run_err(&format!("dedup {broken}")),
+        &[&format!("\"{broken}\""), "Input/output error", "-n"],
+    );
 }
 
 /// Inputs that break after `a`, `b`, `a` and a piece of a line, `part`, and how.
@@ -586,7 +617,7 @@ fn broken_inputs() -> [(&'static str, Vec<u8>, &'static str); 9] {
 }
 
 #[test]
-fn broken_inputs_end_the_run_or_are_read_as_far_as_they_go() {
+fn broken_inputs_end_the_run_or_are_read_up_to_the_error() {
     for (what, bytes, why) in broken_inputs() {
         let bench = Bench::new(&[("first", b"x\na"), ("bad", &bytes), ("last", b"b\nc\n")]);
         for options in ["", "-j 1 --chunk-size 1 ", "-j 3 --chunk-size 5 "] {
@@ -594,31 +625,31 @@ fn broken_inputs_end_the_run_or_are_read_as_far_as_they_go() {
                 |on_error: &str| bench.run(&format!("dedup -n 100 {options}--on-error {on_error} first bad last"));
             let output = run("fail");
             assert_eq!(text(&output.stdout), "x\na\nb\n", "{what}");
-            tells(&failed(&output), &["cannot read \"bad\" after line 3: ", why]);
+            assert_contains_all(&expect_failure(&output), &["cannot read \"bad\" after line 3: ", why]);
             // The piece that is kept is the fourth line.
             for (on_error, expected, line) in [("skip", "x\na\nb\nc\n", 3), ("keep", "x\na\nb\npart\nc\n", 4)] {
                 let output = run(on_error);
                 assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), expected), "{what}");
                 let warning = text(&output.stderr);
                 assert_eq!((warning.matches("warning").count(), warning.matches('\n').count()), (1, 1), "{warning}");
-                tells(&warning, &[&format!("\"bad\" after line {line}: "), why]);
+                assert_contains_all(&warning, &[&format!("\"bad\" after line {line}: "), why]);
             }
         }
         // From a pipe as from a file.
-        let output = fed(bench.command("dedup first - last"), &bytes);
+        let output = run_with_stdin(bench.command("dedup first - last"), &bytes);
         assert_eq!(text(&output.stdout), "x\na\nb\n", "{what}");
-        assert!(failed(&output).contains("cannot read standard input after line 3: "));
+        assert!(expect_failure(&output).contains("cannot read standard input after line 3: "));
 
         bench.write("f", b"whatever was there");
-        assert!(bench.refused("build -n 100 -o f first bad last").contains("\"bad\" after line 3: "));
+        assert!(bench.run_err("build -n 100 -o f first bad last").contains("\"bad\" after line 3: "));
         assert_eq!(bench.read("f"), b"whatever was there");
         let output = bench.run("build -n 100 --on-error skip -o f first bad last");
-        tells(&text(&output.stderr), &["warning", "\"bad\" after line 3: ", why]);
+        assert_contains_all(&text(&output.stderr), &["warning", "\"bad\" after line 3: ", why]);
         assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
-        assert_eq!(bench.clean("check -s f first last"), "x\na\nb\nc\n");
+        assert_eq!(bench.run_ok("check -s f first last"), "x\na\nb\nc\n");
         let output = bench.run("check -s f first bad last");
         assert_eq!(text(&output.stdout), "x\na\na\nb\na\n", "{what}");
-        assert!(failed(&output).contains("\"bad\" after line 3: "));
+        assert!(expect_failure(&output).contains("\"bad\" after line 3: "));
         let output = bench.run("check -s f --on-error skip first bad last");
         assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(2), "x\na\na\nb\na\nb\nc\n"));
         assert!(text(&output.stderr).contains("\"bad\" after line 3: "));
@@ -626,13 +657,13 @@ fn broken_inputs_end_the_run_or_are_read_as_far_as_they_go() {
 }
 
 #[test]
-fn inputs_that_are_broken_from_the_start_have_no_line() {
+fn inputs_broken_at_the_start_have_no_lines() {
     let [xz, bzip2] = [xz(b"a\n"), bzip2(b"a\n")];
     let starts = [&gzip(b"a\n")[..2], &gzip(b"a\n")[..9], &zstd(b"a\n")[..4], &zstd(b"a\n")[..6]];
     for bytes in starts.into_iter().chain([&xz[..5], &xz[..20], &bzip2[..4], &bzip2[..20]]) {
         let bench = Bench::new(&[("bad", bytes), ("last", b"b\n")]);
         let output = bench.run("dedup -n 10 bad last");
-        assert!(failed(&output).contains("\"bad\" after line 0: "), "{bytes:?}");
+        assert!(expect_failure(&output).contains("\"bad\" after line 0: "), "{bytes:?}");
         assert_eq!(output.stdout, b"");
         for on_error in ["skip", "keep"] {
             let output = bench.run(&format!("dedup -n 10 --on-error {on_error} bad last"));
@@ -647,46 +678,46 @@ fn inputs_that_are_broken_from_the_start_have_no_line() {
 fn a_live_input_after_a_broken_one_is_read_to_its_end() {
     let bench = Bench::new(&[("broken", &gzip(b"a long first piece")[..30])]);
     for (input, expected) in [("a\n", "a\n"), ("b\na\nb\n", "b\na\n"), ("", "")] {
-        let output = fed(bench.command("dedup --on-error skip broken -"), input.as_bytes());
+        let output = run_with_stdin(bench.command("dedup --on-error skip broken -"), input.as_bytes());
         assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), expected));
-        tells(&text(&output.stderr), &["\"broken\" after line 0: "]);
+        assert_contains_all(&text(&output.stderr), &["\"broken\" after line 0: "]);
     }
 }
 
 #[test]
-fn an_input_that_vanishes_is_broken_from_the_start() {
+fn inputs_that_vanish_are_broken_at_the_start() {
     for (on_error, code, rest) in [("fail", 2, &[][..]), ("skip", 1, &["c"]), ("keep", 1, &["c"])] {
         let bench = Bench::new(&[("gone", b"b\n"), ("last", b"a\nc\n")]);
-        let mut live = Live::new(bench.command(&format!("dedup --on-error {on_error} - gone last")));
-        live.say(b"a\n");
-        assert_eq!(live.line(), "a");
+        let mut running = RunningCommand::new(bench.command(&format!("dedup --on-error {on_error} - gone last")));
+        running.write_input(b"a\n");
+        assert_eq!(running.line(), "a");
         fs::remove_file(bench.path("gone")).unwrap();
-        live.hang_up();
-        let (ended, lines, said) = live.end();
+        running.close_input();
+        let (ended, lines, stderr) = running.end();
         assert_eq!(
             (ended, &lines[..]),
             (Some(code), &rest.iter().map(|&line| line.to_owned()).collect::<Vec<_>>()[..])
         );
-        assert!(said.contains("cannot read \"gone\" after line 0: ") && said.contains("No such file"), "{said}");
+        assert!(stderr.contains("cannot read \"gone\" after line 0: ") && stderr.contains("No such file"), "{stderr}");
     }
 }
 
 /// As a disk with a bad sector: the file opens, and no byte of it can be read.
 #[test]
-fn an_input_that_cannot_be_read_is_left_out_of_the_estimate_too() {
+fn unreadable_inputs_are_skipped_by_the_estimate() {
     if !Path::new("/proc/self/mem").exists() {
-        skipped("no /proc/self/mem here");
+        report_skipped("no /proc/self/mem here");
         return;
     }
     let bench = Bench::new(&[("first", b"a\n"), ("second", b"a\nb\n")]);
     for on_error in ["skip", "keep"] {
         let output = bench.run(&format!("dedup --on-error {on_error} first /proc/self/mem second"));
         assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), "a\nb\n"));
-        tells(&text(&output.stderr), &["warning: cannot read \"/proc/self/mem\" after line 0: "]);
+        assert_contains_all(&text(&output.stderr), &["warning: cannot read \"/proc/self/mem\" after line 0: "]);
         let output = bench.run(&format!("build --on-error {on_error} -o f first /proc/self/mem second"));
         assert_eq!(output.status.code(), Some(1));
-        assert_eq!(bench.clean("check --total -s f second"), "2\n");
+        assert_eq!(bench.run_ok("check --total -s f second"), "2\n");
     }
-    let message = bench.refused("dedup first /proc/self/mem second");
-    tells(&message, &["cannot estimate how many lines \"/proc/self/mem\" has", "-n", "--on-error"]);
+    let message = bench.run_err("dedup first /proc/self/mem second");
+    assert_contains_all(&message, &["cannot estimate how many lines \"/proc/self/mem\" has", "-n", "--on-error"]);
 }

@@ -1,12 +1,12 @@
 //! Which part of a line is its key, and lines without one.
 
-use crate::common::{Bench, clean, failed, fed, tells, text};
+use crate::common::{Bench, assert_contains_all, expect_failure, expect_success, run_with_stdin, text};
 use crate::corpus::{HOMEPAGES, gzip, zstd};
 use std::collections::HashSet;
 use std::fs;
 
 #[test]
-fn keys_are_what_the_options_say() {
+fn key_options_select_keys() {
     for (options, input, expected) in [
         ("--field 2", "1\ta\n2\tb\tx\n3\ta\ty\n", "1\ta\n2\tb\tx\n"),
         ("--field 2 --delimiter \\t", "1\ta,b\n2\ta,c\n1\ta,b\n", "1\ta,b\n2\ta,c\n"),
@@ -51,7 +51,7 @@ fn keys_are_what_the_options_say() {
         ("--field 2 --delimiter ,\\t\\\\t", "1,\t\\ta\n2,\t\\ta\n3,\t\\tb\n", "1,\t\\ta\n3,\t\\tb\n"),
     ] {
         let bench = Bench::new(&[("a", input.as_bytes())]);
-        assert_eq!(bench.clean(&format!("dedup {options} a")), expected, "{options}");
+        assert_eq!(bench.run_ok(&format!("dedup {options} a")), expected, "{options}");
     }
     let bench = Bench::new(&[("a", b"a b\n")]);
     for (line, parts) in [
@@ -80,13 +80,13 @@ fn keys_are_what_the_options_say() {
         ("dedup --json-pointer /~ a", &["--json-pointer", "'/~'", "~0", "~1"]),
         ("dedup --normalize path a", &["--normalize", "'path'", "url"]),
     ] {
-        tells(&bench.refused(line), parts);
+        assert_contains_all(&bench.run_err(line), parts);
     }
 }
 
 /// By Python's `str.lower` and `str.strip` of each field.
 #[test]
-fn forms_are_those_of_the_parts_that_are_named() {
+fn normalization_applies_to_named_parts() {
     let accounts = b"Mail@x.org:Secret\nmail@X.org:Secret\nmail@x.org:secret\na@b:p:q\nA@b:p:q\nA@b:p:Q\n a@b:p:q\n";
     let urls = b"{\"url\":\"http://A/\",\"t\":\"A\"}\n{\"url\":\"http://a:80\",\"t\":\"A\"}\n{\"url\":\"http://a/\",\"t\":\"a\"}\n";
     let bench = Bench::new(&[("accounts", accounts), ("urls", urls)]);
@@ -95,7 +95,7 @@ fn forms_are_those_of_the_parts_that_are_named() {
         let lines = text(&bench.read(file));
         let lines: Vec<&str> = lines.lines().collect();
         let expected: String = expected.iter().map(|&line| format!("{}\n", lines[line])).collect();
-        assert_eq!(bench.clean(&format!("dedup {options}")), expected, "{options}");
+        assert_eq!(bench.run_ok(&format!("dedup {options}")), expected, "{options}");
     };
     dedup("-d : -f 1,2- --ignore-case=1 accounts", &[0, 2, 3, 5, 6]);
     dedup("-d : -f 1,2- -i=1 --trim=1 accounts", &[0, 2, 3, 5]);
@@ -106,7 +106,7 @@ fn forms_are_those_of_the_parts_that_are_named() {
     dedup("--json-pointer /url --json-pointer /t --normalize url:1 urls", &[0, 2]);
     dedup("--column t,url --normalize url:2 -i=1 urls", &[0]);
     // Other options may stand in one word with it.
-    assert_eq!(bench.clean("dedup -ic urls").lines().count(), 2);
+    assert_eq!(bench.run_ok("dedup -ic urls").lines().count(), 2);
     for (line, parts) in [
         ("dedup -i=1 accounts", &["--ignore-case=1", "the key is the whole line", "--field"][..]),
         ("dedup --csv --trim=2 accounts", &["--trim=2", "the key is the whole line"]),
@@ -115,21 +115,24 @@ fn forms_are_those_of_the_parts_that_are_named() {
         ("dedup -f 1 -i=0 accounts", &["'0'", "starting at 1"]),
         ("dedup -f 1 -i=x accounts", &["'x'", "1 or 1,3"]),
     ] {
-        tells(&bench.refused(line), parts);
+        assert_contains_all(&bench.run_err(line), parts);
     }
     // A filter knows them.
-    bench.clean("build -o f -d : -f 1,2 -i=1 accounts");
-    assert_eq!(bench.clean("check --total -s f -d : -f 1,2 -i=1 accounts"), "7\n");
-    tells(&bench.refused("check -s f -d : -f 1,2 -i accounts"), &["case ignored in part 1\"", "case ignored\""]);
+    bench.run_ok("build -o f -d : -f 1,2 -i=1 accounts");
+    assert_eq!(bench.run_ok("check --total -s f -d : -f 1,2 -i=1 accounts"), "7\n");
+    assert_contains_all(
+        &bench.run_err("check -s f -d : -f 1,2 -i accounts"),
+        &["case ignored in part 1\"", "case ignored\""],
+    );
 }
 
 #[test]
 fn lines_may_end_with_nul() {
     let bench = Bench::new(&[("a", b"x\ny\0z\0x\ny\0\n\0\0z"), ("b", b"z\0new\0")]);
     for option in ["-z", "--zero-terminated"] {
-        assert_eq!(bench.clean(&format!("dedup {option} a b")), "x\ny\0z\0\n\0\0new\0");
+        assert_eq!(bench.run_ok(&format!("dedup {option} a b")), "x\ny\0z\0\n\0\0new\0");
     }
-    assert_eq!(bench.clean("dedup -z --annotate a"), "new\tx\ny\0new\tz\0dup\tx\ny\0new\t\n\0new\t\0dup\tz\0");
+    assert_eq!(bench.run_ok("dedup -z --annotate a"), "new\tx\ny\0new\tz\0dup\tx\ny\0new\t\n\0new\t\0dup\tz\0");
 }
 
 #[test]
@@ -150,16 +153,16 @@ fn build_and_check_take_the_same_keys_and_inputs() {
     ] {
         for code in [<[u8]>::to_vec, gzip, zstd] {
             let bench = Bench::new(&[("known", &code(known)), ("asked", &code(asked))]);
-            bench.clean(&format!("build -n 100 {options} -o f known"));
-            assert_eq!(bench.clean(&format!("check {options} -s f asked")), found, "{options}");
-            let missing = bench.clean(&format!("check -v {options} -s f asked"));
+            bench.run_ok(&format!("build -n 100 {options} -o f known"));
+            assert_eq!(bench.run_ok(&format!("check {options} -s f asked")), found, "{options}");
+            let missing = bench.run_ok(&format!("check -v {options} -s f asked"));
             assert_eq!(missing.len() + found.len(), asked.len() + usize::from(options == "-z"), "{options}");
         }
     }
 }
 
 #[test]
-fn lines_without_a_key_end_the_run_or_are_left_out_or_kept() {
+fn lines_without_a_key_end_the_run_or_are_skipped_or_kept() {
     let json: &[u8] = b"{\"a\":1}\n{\"a\":2}\n{\"a\":1}\n{\"a\":3\n{\"a\":1}\n{\"b\":3}\n{\"a\":4}";
     let fields: &[u8] = b"x,1\nx,2\ny,1\nx\nz,1\n\nx,4\n";
     let csv: &[u8] = b"x,1\nx,2\ny,\"1\"\nx\nz,1,x\n\"x,2\"\nx,4\n";
@@ -187,7 +190,7 @@ fn lines_without_a_key_end_the_run_or_are_left_out_or_kept() {
             for what in ["", " --on-error fail"] {
                 let output = run(what);
                 assert_eq!(output.stdout, whole(&[1, 2]), "{options}");
-                let message = failed(&output);
+                let message = expect_failure(&output);
                 assert!(message.contains("\"bad\", line 4:") && message.contains(why), "{message}");
                 assert!(message.contains("--on-error"), "{message}");
             }
@@ -201,17 +204,17 @@ fn lines_without_a_key_end_the_run_or_are_left_out_or_kept() {
         }
         // A filter of the good lines only, and the old one after a failure.
         bench.write("f", b"whatever was there");
-        let message = bench.refused(&format!("build {options} -n 100 -o f bad"));
+        let message = bench.run_err(&format!("build {options} -n 100 -o f bad"));
         assert!(message.contains("\"bad\", line 4:"), "{message}");
         assert_eq!(bench.read("f"), b"whatever was there");
         for what in ["skip", "keep"] {
             let output = bench.run(&format!("build {options} -n 100 --on-error {what} -o f bad"));
             assert_eq!(output.status.code(), Some(0));
-            tells(&text(&output.stderr), &["without a key: 2; the first is \"bad\", line 4: "]);
+            assert_contains_all(&text(&output.stderr), &["without a key: 2; the first is \"bad\", line 4: "]);
         }
         let output = bench.run(&format!("check {options} -s f bad"));
         assert_eq!(output.stdout, whole(&[1, 2, 3]));
-        assert!(failed(&output).contains("\"bad\", line 4:"));
+        assert!(expect_failure(&output).contains("\"bad\", line 4:"));
         let check = |what: &str| bench.run(&format!("check {options} -s f {what} bad"));
         for (what, code, expected) in [
             ("--on-error skip", 0, whole(&[1, 2, 3, 5, 7])),
@@ -221,7 +224,7 @@ fn lines_without_a_key_end_the_run_or_are_left_out_or_kept() {
         ] {
             let output = check(what);
             assert_eq!((output.status.code(), output.stdout), (Some(code), expected), "{options} {what}");
-            tells(&text(&output.stderr), &["without a key: 2; the first is \"bad\", line 4: "]);
+            assert_contains_all(&text(&output.stderr), &["without a key: 2; the first is \"bad\", line 4: "]);
         }
     }
 }
@@ -229,23 +232,23 @@ fn lines_without_a_key_end_the_run_or_are_left_out_or_kept() {
 #[test]
 fn lines_are_numbered_in_their_own_file() {
     let bench = Bench::new(&[("a", b"1,\n2,\n"), ("b", b"3,\n\n"), ("c", &gzip(b"4,\n5,\nno\n"))]);
-    let message = |line: &str| failed(&bench.run(line));
+    let message = |line: &str| expect_failure(&bench.run(line));
     assert!(message("dedup --field 2 --delimiter , a b").contains("\"b\", line 2:"));
     assert!(message("dedup --field 2 --delimiter , a c").contains("\"c\", line 3:"));
-    let output = fed(bench.command("dedup --field 2 --delimiter , a -"), b"\n");
-    assert!(failed(&output).contains("standard input, line 1:"));
+    let output = run_with_stdin(bench.command("dedup --field 2 --delimiter , a -"), b"\n");
+    assert!(expect_failure(&output).contains("standard input, line 1:"));
 }
 
 #[test]
-fn the_count_is_that_of_the_lines_printed() {
+fn total_counts_printed_lines() {
     let bench = Bench::new(&[("a", b"1\tx\n2\n3\tx\n4\n")]);
     let printed = bench.run("dedup -q --field 2 --on-error keep a").stdout;
     assert_eq!(text(&printed), "1\tx\n2\n4\n");
-    assert_eq!(bench.clean("dedup -q --field 2 --on-error keep --total a"), "3\n");
+    assert_eq!(bench.run_ok("dedup -q --field 2 --on-error keep --total a"), "3\n");
 }
 
 #[test]
-fn check_tells_of_lines_without_a_key() {
+fn check_reports_lines_without_a_key() {
     let bench = Bench::new(&[("a", b"1\tx\n2\n")]);
     bench.run("build --field 2 --on-error skip -o f a");
     let output = bench.run("check --field 2 --on-error skip -s f a");
@@ -277,7 +280,7 @@ fn normal(url: &str) -> String {
 }
 
 #[test]
-fn real_addresses_are_told_apart_by_their_normal_form() {
+fn real_addresses_are_compared_in_normal_form() {
     let input = fs::read_to_string(HOMEPAGES).unwrap();
     let mut seen = HashSet::new();
     let (first, repeats): (Vec<&str>, Vec<&str>) = input.lines().partition(|line| seen.insert(normal(line)));
@@ -287,7 +290,7 @@ fn real_addresses_are_told_apart_by_their_normal_form() {
 
     let bench = Bench::new(&[]);
     for options in ["", "--exact -n 30000 -p 0.3 ", "-j 3 --chunk-size 1000 --when-full grow "] {
-        let output = clean(bench.run(&format!("dedup -q --normalize url {options}--dupes d {HOMEPAGES}")));
+        let output = expect_success(bench.run(&format!("dedup -q --normalize url {options}--dupes d {HOMEPAGES}")));
         let lines: Vec<&str> = std::str::from_utf8(&output).unwrap().lines().collect();
         let differing = lines.iter().zip(&first).find(|(ours, theirs)| ours != theirs);
         assert_eq!((differing, lines.len()), (None, first.len()), "{options}");

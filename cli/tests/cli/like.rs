@@ -1,6 +1,6 @@
 //! `corpus --like`: what other tools removed from some documents, this command removes too. tests/data/like tells how they were run.
 
-use crate::common::{bloomline, clean, values};
+use crate::common::{bloomline, expect_success, json_values};
 use crate::documents::texts;
 use serde_json::Value;
 use std::fs;
@@ -39,9 +39,9 @@ fn cut(text: &str, dropped: bool, spans: &Value) -> Spans {
 }
 
 #[test]
-fn as_other_tools_do() {
+fn results_match_other_tools() {
     let texts = texts(&fs::read(DOCUMENTS).unwrap());
-    let results = values(RESULTS.as_bytes());
+    let results = json_values(RESULTS.as_bytes());
     assert_eq!(results.len(), MODES.len());
     for result in &results {
         let mode = result["mode"].as_str().unwrap();
@@ -49,7 +49,7 @@ fn as_other_tools_do() {
         // A rate so low that no false positive occurs.
         let mut command = bloomline();
         command.args(["corpus", "--annotate", "-n", "1000000", "-p", "1e-12", DOCUMENTS]).args(options.split(' '));
-        let printed = values(&clean(command.output().unwrap()));
+        let printed = json_values(&expect_success(command.output().unwrap()));
         let ours = printed.iter().zip(&texts).map(|(line, text)| {
             let note = &line["bloomline"];
             cut(text, note["duplicate"] == true, &note["spans"])

@@ -1,8 +1,11 @@
 //! Which lines come out: the bytes against a plain model, for all sizes of chunks and numbers of threads.
 
-use crate::common::{Bench, clean, ended, fed, limited, number, refused, stats, tells, text};
-use crate::corpus::{HOMEPAGES, count, gzip, large, model};
-use crate::live::Live;
+use crate::common::{
+    Bench, assert_contains_all, expect_exit_code, expect_refusal, expect_success, number, run_with_stdin, stats, text,
+    with_ulimit,
+};
+use crate::corpus::{HOMEPAGES, count, distinct_lines, gzip, large};
+use crate::live::RunningCommand;
 use proptest::prelude::*;
 use std::fs;
 use std::io::Write;
@@ -22,22 +25,23 @@ const AWKWARD: &[&[u8]] = &[
 ];
 
 #[test]
-fn awkward_lines_in_chunks_of_any_size() {
+fn unusual_lines_in_chunks_of_any_size() {
     let long = [&b"x".repeat(70_000)[..], b"\nshort\n", &b"x".repeat(70_000), b"\n", &b"x".repeat(70_001)].concat();
     for input in AWKWARD.iter().copied().chain([&long[..]]) {
         let bench = Bench::new(&[("a", input)]);
         for size in ["1", "2", "3", "7", "1048576"] {
             for threads in ["1", "3"] {
-                let output = clean(bench.run(&format!("dedup -q --binary --chunk-size {size} -j {threads} a")));
-                assert_eq!(output, model(&[input]), "{:?} in chunks of {size}", &input[..input.len().min(30)]);
+                let output =
+                    expect_success(bench.run(&format!("dedup -q --binary --chunk-size {size} -j {threads} a")));
+                assert_eq!(output, distinct_lines(&[input]), "{:?} in chunks of {size}", &input[..input.len().min(30)]);
             }
         }
     }
 }
 
-/// It is no part of the key, and printed at the start of an output alone.
+/// It is not part of the key, and is printed only at the start of an output.
 #[test]
-fn a_byte_order_mark_is_no_part_of_the_first_line() {
+fn byte_order_marks_are_not_part_of_the_first_line() {
     let compressed = gzip(b"\xEF\xBB\xBFa\nz\n");
     let bench = Bench::new(&[
         ("marked", b"\xEF\xBB\xBFa\nb\n"),
@@ -52,8 +56,9 @@ fn a_byte_order_mark_is_no_part_of_the_first_line() {
     ]);
     const MARK: &str = "\u{feff}";
     for options in ["", "-j 1 --chunk-size 1 ", "-j 3 --chunk-size 4 ", "--field 1 ", "--exact "] {
-        let dedup =
-            |files: &str| String::from_utf8_lossy(&clean(bench.run(&format!("dedup {options}{files}")))).into_owned();
+        let dedup = |files: &str| {
+            String::from_utf8_lossy(&expect_success(bench.run(&format!("dedup {options}{files}")))).into_owned()
+        };
         assert_eq!(dedup("marked marked plain"), format!("{MARK}a\nb\nc\n"), "{options}");
         assert_eq!(dedup("plain none none marked compressed"), "a\nb\nc\nz\n", "{options}");
         // Only at the start, and once.
@@ -62,42 +67,49 @@ fn a_byte_order_mark_is_no_part_of_the_first_line() {
         assert_eq!(dedup("alone plain alone"), "a\nb\nc\n", "{options}");
         assert_eq!(dedup("blank alone"), format!("{MARK}\n"), "{options}");
         assert_eq!(dedup("piece piece"), "\u{fffd}\n", "{options}");
-        assert_eq!(clean(fed(bench.command(&format!("dedup {options}plain -")), &bench.read("marked"))), b"a\nb\nc\n");
+        assert_eq!(
+            expect_success(run_with_stdin(bench.command(&format!("dedup {options}plain -")), &bench.read("marked"))),
+            b"a\nb\nc\n"
+        );
     }
     for name in ["none", "alone"] {
-        assert_eq!(bench.clean(&format!("dedup --csv --header -f a marked {name}")), format!("{MARK}a\nb\n"), "{name}");
         assert_eq!(
-            bench.clean(&format!("dedup --json-pointer /a json {name}")),
+            bench.run_ok(&format!("dedup --csv --header -f a marked {name}")),
+            format!("{MARK}a\nb\n"),
+            "{name}"
+        );
+        assert_eq!(
+            bench.run_ok(&format!("dedup --json-pointer /a json {name}")),
             format!("{MARK}{{\"a\":1}}\n"),
             "{name}"
         );
         assert_eq!(stats(&bench.run(&format!("dedup --stats=json {name}")))["lines"], 0, "{name}");
     }
-    assert_eq!(bench.clean("dedup --json-pointer /a json"), format!("{MARK}{{\"a\":1}}\n"));
-    bench.clean("build -o f marked");
-    assert_eq!(bench.clean("check -s f plain marked"), "a\nb\na\nb\n");
-    assert_eq!(bench.clean("dedup -c plain marked"), "      2 a\n      2 b\n      1 c\n");
-    assert_eq!(bench.clean("dedup -c marked plain"), format!("{MARK}      2 a\n      2 b\n      1 c\n"));
+    assert_eq!(bench.run_ok("dedup --json-pointer /a json"), format!("{MARK}{{\"a\":1}}\n"));
+    bench.run_ok("build -o f marked");
+    assert_eq!(bench.run_ok("check -s f plain marked"), "a\nb\na\nb\n");
+    assert_eq!(bench.run_ok("dedup -c plain marked"), "      2 a\n      2 b\n      1 c\n");
+    assert_eq!(bench.run_ok("dedup -c marked plain"), format!("{MARK}      2 a\n      2 b\n      1 c\n"));
     assert_eq!(
-        bench.clean("dedup --annotate marked twice"),
+        bench.run_ok("dedup --annotate marked twice"),
         format!("{MARK}new\ta\nnew\tb\nnew\t{MARK}a\nnew\t{MARK}b\n")
     );
     // Lines that begin like one stay apart from those that do not.
-    assert_eq!(bench.clean("not-in plain -- twice"), format!("{MARK}{MARK}a\n{MARK}b\n"));
+    assert_eq!(bench.run_ok("not-in plain -- twice"), format!("{MARK}{MARK}a\n{MARK}b\n"));
     bench.write("alike", format!("x\n{MARK}c\n").as_bytes());
     bench.write("x", b"x\n");
-    assert_eq!(bench.clean("not-in x -- alike"), format!("{MARK}{MARK}c\n"));
+    assert_eq!(bench.run_ok("not-in x -- alike"), format!("{MARK}{MARK}c\n"));
     let documents = format!("{MARK}{{\"text\":\"b\",\"count\":3}}\n{{\"text\":\"b\"}}\n");
     bench.write("documents", documents.as_bytes());
     assert_eq!(
-        bench.clean("corpus --by document --ngram 0 --count documents"),
+        bench.run_ok("corpus --by document --ngram 0 --count documents"),
         format!("{MARK}{{\"text\":\"b\",\"count\":2}}\n")
     );
 }
 
 /// Wherever a byte order mark was.
 #[test]
-fn every_output_is_an_input_that_gives_itself() {
+fn outputs_deduplicate_to_themselves() {
     let marked = |lines: &str| ["\u{feff}", lines].concat();
     let bench = Bench::new(&[
         ("a", marked("{\"t\":\"a\"}\n{\"t\":\"b\"}\n").as_bytes()),
@@ -109,24 +121,24 @@ fn every_output_is_an_input_that_gives_itself() {
         for line in
             ["a b c", "--dupes d a a b c", "--keep last a b c a", "--unique a b a c", "--pairs p a b c a", "-c a b c"]
         {
-            bench.clean(&format!("dedup {key}-o o {line}"));
+            bench.run_ok(&format!("dedup {key}-o o {line}"));
             for name in ["o", "d"].into_iter().filter(|name| bench.path(name).exists()) {
                 assert!(!mark(&bench.read(name)), "{line}");
                 let again = if line.starts_with("-c") { "" } else { key };
                 assert_eq!(
-                    bench.clean(&format!("in {again}{name} -- {name}")).as_bytes(),
+                    bench.run_ok(&format!("in {again}{name} -- {name}")).as_bytes(),
                     bench.read(name),
                     "{key}{line}"
                 );
             }
             let _ = fs::remove_file(bench.path("d"));
         }
-        bench.clean(&format!("dedup {key}-o all a b c"));
+        bench.run_ok(&format!("dedup {key}-o all a b c"));
         for name in ["a", "b", "c"] {
-            assert_eq!(ended(bench.run(&format!("not-in {key}all -- {name}")), 1), "", "{name}");
+            assert_eq!(expect_exit_code(bench.run(&format!("not-in {key}all -- {name}")), 1), "", "{name}");
         }
-        bench.clean(&format!("dedup {key}--output-dir out --force a b c"));
-        bench.clean(&format!("not-in {key}c -o o -- a b c"));
+        bench.run_ok(&format!("dedup {key}--output-dir out --force a b c"));
+        bench.run_ok(&format!("not-in {key}c -o o -- a b c"));
         assert!(["out/a", "out/b", "out/c", "o"].iter().all(|name| !mark(&bench.read(name))));
     }
     // Of standard output that is appended to, the start is elsewhere.
@@ -136,19 +148,19 @@ fn every_output_is_an_input_that_gives_itself() {
     for name in ["b", "c"] {
         bench.write(name, marked("x\ny\n").as_bytes());
     }
-    bench.clean("dedup --in-place c b");
+    bench.run_ok("dedup --in-place c b");
     assert_eq!((text(&bench.read("c")), bench.read("b")), (marked("x\ny\n"), Vec::new()));
 }
 
 #[test]
-fn a_resumed_run_knows_where_a_byte_order_mark_counts() {
+fn resumed_runs_skip_byte_order_marks_only_at_the_start() {
     let bench = Bench::new(&[("a", b"\xEF\xBB\xBF{\"b\":1}\n\xEF\xBB\xBF{\"a\":2}\n")]);
     let line = "dedup -n 10 --json-pointer /a --state s -o o a";
-    tells(&bench.refused(line), &["\"a\", line 1: there is no value"]);
+    assert_contains_all(&bench.run_err(line), &["\"a\", line 1: there is no value"]);
     // It goes on with a file of the same size and time.
     bench.rewrite("a", b"\xEF\xBB\xBF{\"a\":1}\n\xEF\xBB\xBF{\"a\":2}\n");
     for _ in 0..2 {
-        tells(&bench.refused(&format!("{line} --resume")), &["\"a\", line 2: ", "JSON"]);
+        assert_contains_all(&bench.run_err(&format!("{line} --resume")), &["\"a\", line 2: ", "JSON"]);
         assert_eq!(bench.read("o"), b"\xEF\xBB\xBF{\"a\":1}\n");
     }
 }
@@ -162,19 +174,22 @@ fn files(contents: &[&[u8]]) -> (Bench, String) {
 }
 
 #[test]
-fn several_files_are_one_input_with_whole_lines() {
+fn several_files_are_one_input_of_complete_lines() {
     let (bench, names) = files(AWKWARD);
     for size in ["1", "5", "1048576"] {
-        assert_eq!(clean(bench.run(&format!("dedup -q --binary --chunk-size {size} {names}"))), model(AWKWARD));
+        assert_eq!(
+            expect_success(bench.run(&format!("dedup -q --binary --chunk-size {size} {names}"))),
+            distinct_lines(AWKWARD)
+        );
     }
 }
 
 #[test]
 fn more_files_than_descriptors() {
     let (bench, names) = files(AWKWARD);
-    let mut command = limited("-n 30", &bench.command("dedup -q --binary"));
+    let mut command = with_ulimit("-n 30", &bench.command("dedup -q --binary"));
     command.args((0..40).flat_map(|_| names.split(' ')));
-    assert_eq!(clean(command.output().unwrap()), model(AWKWARD));
+    assert_eq!(expect_success(command.output().unwrap()), distinct_lines(AWKWARD));
 }
 
 proptest! {
@@ -182,7 +197,7 @@ proptest! {
 
     /// Lines from a small set, so that most repeat, in files that break anywhere.
     #[test]
-    fn random_lines_are_those_of_the_model(
+    fn random_lines_match_the_model(
         inputs in prop::collection::vec(prop::collection::vec("[ab\n\r]{0,3}|[a-e]{2,40}", 0..300), 1..4),
         chunk_size in 1..2000u32,
     ) {
@@ -191,21 +206,21 @@ proptest! {
         let (bench, names) = files(&contents);
         for threads in ["1", "2", "8"] {
             let output = bench.run(&format!("dedup -q -p 1e-12 -j {threads} --chunk-size {chunk_size} {names}"));
-            prop_assert_eq!(clean(output), model(&contents));
+            prop_assert_eq!(expect_success(output), distinct_lines(&contents));
         }
     }
 }
 
 #[test]
-fn the_bytes_do_not_depend_on_the_threads() {
+fn output_does_not_depend_on_threads() {
     let input = large();
     let bench = Bench::new(&[("a", &input)]);
-    let expected = model(&[&input]);
+    let expected = distinct_lines(&[&input]);
     for threads in ["1", "2", "8", "100"] {
-        assert!(clean(bench.run(&format!("dedup -j {threads} a"))) == expected, "-j {threads}");
+        assert!(expect_success(bench.run(&format!("dedup -j {threads} a"))) == expected, "-j {threads}");
     }
     // At a rate where many lines are lost, all threads lose the same ones.
-    let lossy = |threads, seed| clean(bench.run(&format!("dedup -p 0.3 -j {threads} --seed {seed} a")));
+    let lossy = |threads, seed| expect_success(bench.run(&format!("dedup -p 0.3 -j {threads} --seed {seed} a")));
     let lost = lossy("1", "0");
     assert!(lost.len() < expected.len());
     assert!(lost == lossy("2", "0") && lost == lossy("8", "0"));
@@ -213,11 +228,13 @@ fn the_bytes_do_not_depend_on_the_threads() {
 }
 
 #[test]
-fn real_addresses_are_those_of_the_model() {
+fn real_addresses_match_the_model() {
     let input = fs::read(HOMEPAGES).unwrap();
     let bench = Bench::new(&[("a", &input)]);
     for threads in ["1", "2", "8"] {
-        assert!(clean(bench.run(&format!("dedup -j {threads} --chunk-size 10000 a"))) == model(&[&input]));
+        assert!(
+            expect_success(bench.run(&format!("dedup -j {threads} --chunk-size 10000 a"))) == distinct_lines(&[&input])
+        );
     }
 }
 
@@ -238,7 +255,7 @@ fn exact_loses_no_line_and_prints_none_twice() {
     for options in ["-j 1", "-j 3 --chunk-size 10000"] {
         let output = bench.run(&format!("dedup -n 900000 -p 0.3 --exact --stats=json {options} a"));
         assert_eq!(output.status.code(), Some(0));
-        assert!(output.stdout == model(&[&input]), "{options}");
+        assert!(output.stdout == distinct_lines(&[&input]), "{options}");
         let figures = stats(&output);
         assert_eq!((number(&figures, "unique"), number(&figures, "dropped")), (900_000.0, 300_000.0));
         // A line that the filter takes for a repeat changes nothing in it, so it errs on the same ones.
@@ -246,45 +263,45 @@ fn exact_loses_no_line_and_prints_none_twice() {
         assert!(number(&figures, "disk_bytes") > 0.0);
     }
     let nowhere = bench.command("dedup -n 900000 --exact -o o a").env("TMPDIR", "/nowhere").output().unwrap();
-    tells(&refused(nowhere), &["temporary file", "No such file", "TMPDIR"]);
-    tells(&bench.refused("dedup --exact --state s a"), &["--exact", "cannot be used with", "--state"]);
+    assert_contains_all(&expect_refusal(nowhere), &["temporary file", "No such file", "TMPDIR"]);
+    assert_contains_all(&bench.run_err("dedup --exact --state s a"), &["--exact", "cannot be used with", "--state"]);
 }
 
 /// Takes a second and most of a gigabyte.
 #[test]
 #[ignore = "needs a gigabyte of disk and of memory"]
-fn a_line_of_hundreds_of_megabytes() {
+fn lines_of_hundreds_of_megabytes() {
     let long = b"0123456789".repeat(30_000_000);
     let input = [b"first\n", &long[..], b"\nsecond\nfirst\n", &long[..], b"\nthird"].concat();
     let bench = Bench::new(&[("a", &input)]);
     let expected = [b"first\n", &long[..], b"\nsecond\nthird\n"].concat();
     for threads in ["1", "2"] {
-        assert!(clean(bench.run(&format!("dedup -j {threads} a"))) == expected);
+        assert!(expect_success(bench.run(&format!("dedup -j {threads} a"))) == expected);
     }
 }
 
-/// Whoever waits for what a pipe said sees it before the pipe says more.
+/// Results for lines of a pipe are printed before the pipe has more lines.
 #[test]
 fn check_prints_lines_of_a_pipe_while_it_pauses() {
     let bench = Bench::new(&[("a", b"a\nb\n"), ("first", b"a\n")]);
-    bench.clean("build -n 10 -o f a");
+    bench.run_ok("build -n 10 -o f a");
     for line in ["check -s f", "check -s f -j 1", "check -s f first -", "check -v -s f"] {
-        let mut live = Live::new(bench.command(line));
-        let (said, other) = if line.contains("-v") { ("y", "x") } else { ("b", "a") };
+        let mut running = RunningCommand::new(bench.command(line));
+        let (printed, other) = if line.contains("-v") { ("y", "x") } else { ("b", "a") };
         for _ in 0..2 {
             if line.contains("first") {
-                assert_eq!(live.line(), "a", "{line}");
+                assert_eq!(running.line(), "a", "{line}");
             }
-            live.say(format!("{said}\n").as_bytes());
-            assert_eq!(live.line(), said, "{line}");
+            running.write_input(format!("{printed}\n").as_bytes());
+            assert_eq!(running.line(), printed, "{line}");
             if line.contains("first") {
                 break;
             }
-            live.say(format!("{other}\n").as_bytes());
-            assert_eq!(live.line(), other, "{line}");
+            running.write_input(format!("{other}\n").as_bytes());
+            assert_eq!(running.line(), other, "{line}");
         }
-        live.hang_up();
-        let (code, rest, _) = live.end();
+        running.close_input();
+        let (code, rest, _) = running.end();
         assert_eq!((code, rest), (Some(0), vec![]), "{line}");
     }
 }

@@ -7,17 +7,17 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// More than anything here takes on any machine. It is waited for only where something is wrong.
+/// A time-out that is reached only if a test fails.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
-/// A command that waits for more on standard input. It is killed at the end, if it is still there.
-pub struct Live {
+/// A command with a pipe as standard input. It is killed when this is dropped.
+pub struct RunningCommand {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: Receiver<String>,
 }
 
-impl Live {
+impl RunningCommand {
     pub fn new(mut command: Command) -> Self {
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -40,28 +40,28 @@ impl Live {
         printed
     }
 
-    pub fn say(&mut self, bytes: &[u8]) {
+    pub fn write_input(&mut self, bytes: &[u8]) {
         self.stdin.as_mut().unwrap().write_all(bytes).unwrap();
     }
 
-    /// Ends its input.
-    pub fn hang_up(&mut self) {
+    /// Closes standard input.
+    pub fn close_input(&mut self) {
         self.stdin = None;
     }
 
-    /// The next line it prints.
+    /// Returns the next line that the command prints.
     #[track_caller]
     pub fn line(&self) -> String {
         self.lines.recv_timeout(PATIENCE).expect("no line came")
     }
 
-    /// Sends a signal while standard input stays silent.
+    /// Sends a signal and keeps standard input open.
     pub fn signal(&self, name: &str) {
         signal(&self.child, name);
     }
 
-    /// Stops the command as soon as something happened, or it ended. The shell that does so is there before, for the moment would be
-    /// over before one began.
+    /// Stops the command as soon as `happened` returns true, or it ended. The shell that sends the signal is started before, because
+    /// starting it would take too long.
     #[track_caller]
     pub fn stop_when(&mut self, happened: impl Fn() -> bool) {
         let script = format!("read line; kill -s STOP {}", self.child.id());
@@ -75,7 +75,7 @@ impl Live {
         shell.wait().unwrap();
     }
 
-    /// Its exit code, once it ended by itself, the other lines it printed, and what it said.
+    /// Waits until the command ends by itself. Returns its exit code, its remaining output lines and standard error.
     #[track_caller]
     pub fn end(mut self) -> (Option<i32>, Vec<String>, String) {
         let start = Instant::now();
@@ -86,13 +86,13 @@ impl Live {
             assert!(start.elapsed() < PATIENCE, "it does not end");
             thread::sleep(Duration::from_millis(5));
         };
-        let mut said = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        (status.code(), self.lines.iter().collect(), said)
+        let mut stderr = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        (status.code(), self.lines.iter().collect(), stderr)
     }
 }
 
-impl Drop for Live {
+impl Drop for RunningCommand {
     fn drop(&mut self) {
         // Fails if it is gone.
         let _ = self.child.kill();

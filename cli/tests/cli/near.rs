@@ -1,6 +1,6 @@
 //! Near duplicates that are verified: whatever way the documents come, the same stay. python/tests/test_near.py has the model of clusters.
 
-use crate::common::{Bench, clean, fed, number, stats, tells, text, values};
+use crate::common::{Bench, assert_contains_all, expect_success, json_values, number, run_with_stdin, stats, text};
 use crate::corpus::{gzip, zstd};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -45,16 +45,16 @@ fn jaccard(a: &str, b: &str) -> f64 {
 /// The numbers of the lines of each cluster.
 fn clusters(bench: &Bench, name: &str) -> Vec<Vec<usize>> {
     let number = |member: &Value| member["line"].as_u64().unwrap() as usize - 1;
-    let lines = values(&bench.read(name)).into_iter();
+    let lines = json_values(&bench.read(name)).into_iter();
     lines.map(|line| line["members"].as_array().unwrap().iter().map(number).collect()).collect()
 }
 
 #[test]
-fn what_stays_is_the_same_however_documents_come() {
+fn kept_documents_do_not_depend_on_order() {
     let all = texts(1200);
     let input = lines(&all);
     let bench = Bench::new(&[("a", &input), ("a.gz", &gzip(&input)), ("a.zst", &zstd(&input))]);
-    let kept = bench.clean(&format!("{NEAR} --clusters clusters a"));
+    let kept = bench.run_ok(&format!("{NEAR} --clusters clusters a"));
     let found = clusters(&bench, "clusters");
     let gone: HashSet<usize> = found.iter().flat_map(|cluster| &cluster[1..]).copied().collect();
     let stay: Vec<String> = (0..all.len()).filter(|i| !gone.contains(i)).map(|i| all[i].clone()).collect();
@@ -63,8 +63,8 @@ fn what_stays_is_the_same_however_documents_come() {
 
     for options in ["-j 1 a", "-j 5 --chunk-size 20000 a", "a.gz", "a.zst", "-"] {
         let output = match options {
-            "-" => text(&clean(fed(bench.command(&format!("{NEAR} --clusters others -")), &input))),
-            options => bench.clean(&format!("{NEAR} --clusters others {options}")),
+            "-" => text(&expect_success(run_with_stdin(bench.command(&format!("{NEAR} --clusters others -")), &input))),
+            options => bench.run_ok(&format!("{NEAR} --clusters others {options}")),
         };
         assert!(output == kept, "{options}");
         assert_eq!(clusters(&bench, "others"), found);
@@ -72,10 +72,10 @@ fn what_stays_is_the_same_however_documents_come() {
 }
 
 #[test]
-fn pairs_are_verified_and_told_with_their_similarity() {
+fn pairs_are_verified_and_reported_with_similarity() {
     let all = texts(1500);
     let bench = Bench::new(&[("a", &lines(&all))]);
-    bench.clean(&format!("{NEAR} --pairs pairs --clusters clusters a -o out"));
+    bench.run_ok(&format!("{NEAR} --pairs pairs --clusters clusters a -o out"));
     let report = text(&bench.read("pairs"));
     let mut pairs = HashMap::new();
     for line in report.lines() {
@@ -100,13 +100,13 @@ fn pairs_are_verified_and_told_with_their_similarity() {
 
 /// The similarity of a set and its subset is the ratio of their sizes.
 #[test]
-fn texts_of_other_lengths_are_compared() {
+fn texts_of_different_lengths_are_compared() {
     let text = |words: usize| (0..words).map(|i| format!("w{i} ")).collect::<String>();
     // So many words have 200, 168 and 158 grams.
     for (longer, shorter, kept) in [(204, 172, 1), (204, 162, 2)] {
         for texts in [[text(longer), text(shorter)], [text(shorter), text(longer)]] {
             let bench = Bench::new(&[("a", &lines(&texts))]);
-            assert_eq!(bench.clean(&format!("{NEAR} a")).lines().count(), kept, "{shorter}");
+            assert_eq!(bench.run_ok(&format!("{NEAR} a")).lines().count(), kept, "{shorter}");
         }
     }
 }
@@ -118,11 +118,11 @@ fn each_input_has_an_output_and_lines_without_a_text_are_counted() {
     let broken = [&b"\n{\"text\":7}\n"[..], &lines(second)].concat();
     let bench = Bench::new(&[("a.jsonl", &lines(first)), ("b.jsonl", &broken)]);
     let faulty = "--on-error skip -q";
-    let together = bench.clean(&format!("{NEAR} {faulty} --pairs one a.jsonl b.jsonl"));
-    bench.clean(&format!("{NEAR} {faulty} --pairs two --output-dir out a.jsonl b.jsonl"));
+    let together = bench.run_ok(&format!("{NEAR} {faulty} --pairs one a.jsonl b.jsonl"));
+    bench.run_ok(&format!("{NEAR} {faulty} --pairs two --output-dir out a.jsonl b.jsonl"));
     assert_eq!([bench.read("out/a.jsonl"), bench.read("out/b.jsonl")].concat(), together.as_bytes());
     assert_eq!(bench.read("one"), bench.read("two"));
-    let files: BTreeSet<String> = values(&bench.read("one"))
+    let files: BTreeSet<String> = json_values(&bench.read("one"))
         .iter()
         .map(|pair| {
             let (name, line) = (pair["file"].as_str().unwrap().to_owned(), number(pair, "line") as usize);
@@ -138,24 +138,24 @@ fn each_input_has_an_output_and_lines_without_a_text_are_counted() {
 }
 
 #[test]
-fn a_state_knows_the_bands_of_all_documents() {
+fn states_hold_the_bands_of_all_documents() {
     let all = texts(400);
     let (first, second) = all.split_at(200);
     let bench = Bench::new(&[("a", &lines(first)), ("b", &lines(second)), ("all", &lines(&all))]);
-    bench.clean(&format!("{NEAR} -n 400 -s state a -o kept"));
-    let again = bench.clean(&format!("{NEAR} -s state --pairs pairs a"));
+    bench.run_ok(&format!("{NEAR} -n 400 -s state a -o kept"));
+    let again = bench.run_ok(&format!("{NEAR} -s state --pairs pairs a"));
     assert_eq!(again, "");
     let pairs = text(&bench.read("pairs"));
     assert_eq!(pairs.matches("\"kept\":null}\n").count(), 200);
     // What an earlier run dropped is known as well.
-    let kept = bench.clean(&format!("{NEAR} -s state b"));
-    let both = bench.clean(&format!("{NEAR} all"));
+    let kept = bench.run_ok(&format!("{NEAR} -s state b"));
+    let both = bench.run_ok(&format!("{NEAR} all"));
     let of_both: HashSet<&str> = both.lines().collect();
     assert!(kept.lines().all(|line| of_both.contains(line)) && !kept.is_empty());
 }
 
 #[test]
-fn statistics_tell_of_documents() {
+fn statistics_count_documents() {
     let all = texts(200);
     let bench = Bench::new(&[("a", &lines(&all))]);
     let output = bench.run(&format!("{NEAR} --clusters clusters --stats=json a"));
@@ -167,13 +167,13 @@ fn statistics_tell_of_documents() {
 }
 
 #[test]
-fn what_has_no_clusters_is_refused() {
+fn options_without_clusters_are_refused() {
     let bench = Bench::new(&[("a", b"")]);
     for other in ["--frozen -s a", "--annotate", "--in-place"] {
         let option = other.split(' ').next().unwrap();
-        tells(&bench.refused(&format!("{NEAR} {other} a")), &["'--exact'", option]);
+        assert_contains_all(&bench.run_err(&format!("{NEAR} {other} a")), &["'--exact'", option]);
     }
-    tells(&bench.refused("corpus --exact a"), &["--near"]);
+    assert_contains_all(&bench.run_err("corpus --exact a"), &["--near"]);
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn texts_in_all_scripts_are_compared() {
     let text = |from: usize| (from..from + 60).map(|i| format!("{}{} ", words[i % 8], i / 3)).collect::<String>();
     let texts = [text(0), text(1), text(500), text(0).replacen("слово0", "другое", 1)];
     let bench = Bench::new(&[("a", &lines(&texts))]);
-    bench.clean(&format!("{NEAR} --clusters clusters a -o out"));
+    bench.run_ok(&format!("{NEAR} --clusters clusters a -o out"));
     assert_eq!(clusters(&bench, "clusters"), [[0, 1, 3]]);
     assert_eq!(fs::read_to_string(bench.path("out")).unwrap().lines().count(), 2);
 }

@@ -1,6 +1,6 @@
 //! Options: what is refused, and what the help tells.
 
-use crate::common::{Bench, bloomline, clean, failed, skipped, tells, text};
+use crate::common::{Bench, assert_contains_all, bloomline, expect_failure, expect_success, report_skipped, text};
 use std::process::Command;
 
 #[test]
@@ -25,16 +25,19 @@ fn values_out_of_range_are_refused() {
         ("--seed", &["-1", "1.5"], "not a whole number from 0 to"),
     ] {
         for value in values {
-            let message = bench.refused(&format!("dedup {option}={value} a"));
-            tells(&message, &[option, &format!("'{value}'"), why]);
+            let message = bench.run_err(&format!("dedup {option}={value} a"));
+            assert_contains_all(&message, &[option, &format!("'{value}'"), why]);
         }
     }
-    tells(&bench.refused("dedup -n 18446744073709551615 a"), &["rate 1e-6", "64-bit hashes"]);
-    tells(&bench.refused("dedup -n 1000000000000000 -p 0.1 a"), &["bytes of memory", "rate", "a smaller -n"]);
-    tells(&bench.refused("dedup --unknown"), &["unexpected", "--unknown"]);
+    assert_contains_all(&bench.run_err("dedup -n 18446744073709551615 a"), &["rate 1e-6", "64-bit hashes"]);
+    assert_contains_all(
+        &bench.run_err("dedup -n 1000000000000000 -p 0.1 a"),
+        &["bytes of memory", "rate", "a smaller -n"],
+    );
+    assert_contains_all(&bench.run_err("dedup --unknown"), &["unexpected", "--unknown"]);
     for value in ["0", "0s", "5", "5M", "1y", "1month", "1w", "5sec", "5us", "s", "-5s", "1s2", "x", ""] {
-        let message = bench.refused(&format!("dedup --state s --checkpoint={value} a"));
-        tells(&message, &["--checkpoint", &format!("'{value}'"), "ms, s, m (minutes), h or d", "5m"]);
+        let message = bench.run_err(&format!("dedup --state s --checkpoint={value} a"));
+        assert_contains_all(&message, &["--checkpoint", &format!("'{value}'"), "ms, s, m (minutes), h or d", "5m"]);
     }
 }
 
@@ -61,31 +64,31 @@ fn numbers_of_keys_have_units() {
     }
     // As statistics print them.
     let output = bench.command("plan --json -p 0.5 -n").arg("1.2 k").output().unwrap();
-    assert!(text(&clean(output)).contains("\"keys\":1200,"));
+    assert!(text(&expect_success(output)).contains("\"keys\":1200,"));
 }
 
 #[test]
 fn durations_have_units() {
     let bench = Bench::new(&[("a", b"a\n")]);
     for value in ["50ms", "10s", "5m", "5min", "2h", "1d", "1h30m"] {
-        assert_eq!(bench.clean(&format!("dedup --checkpoint {value} --state s{value} a")), "a\n", "{value}");
+        assert_eq!(bench.run_ok(&format!("dedup --checkpoint {value} --state s{value} a")), "a\n", "{value}");
     }
 }
 
 #[test]
-fn without_a_command_there_is_help() {
+fn help_is_printed_without_a_command() {
     let bench = Bench::new(&[]);
     let output = bloomline().output().unwrap();
     assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(2), ""));
-    let help = bench.clean("--help");
+    let help = bench.run_ok("--help");
     assert_eq!(text(&output.stderr), help);
-    tells(&help, &["Usage: bloomline <COMMAND>", "dedup", "manual", "exit codes"]);
+    assert_contains_all(&help, &["Usage: bloomline <COMMAND>", "dedup", "manual", "exit codes"]);
 }
 
 #[test]
-fn help_and_manual_tell_the_exit_codes() {
+fn help_and_manual_list_the_exit_codes() {
     let bench = Bench::new(&[]);
-    bench.clean("manual pages");
+    bench.run_ok("manual pages");
     let all = ["  0      ", "  2      an error", "  128+n  "];
     let skipped = ["  1      done, but an input or a part of one was left out by --on-error skip or keep"];
     for (command, codes) in [
@@ -102,22 +105,22 @@ fn help_and_manual_tell_the_exit_codes() {
         ("completions", &[]),
         ("manual", &[]),
     ] {
-        let help = bench.clean(&format!("{command} --help"));
+        let help = bench.run_ok(&format!("{command} --help"));
         let page = text(&bench.read(&format!("pages/bloomline-{}.1", command.replace(' ', "-")))).replace('\\', "");
         for code in all.iter().chain(codes) {
-            tells(&help, &["Exit codes:", code]);
-            tells(&page, &["EXIT CODES", code.trim()]);
+            assert_contains_all(&help, &["Exit codes:", code]);
+            assert_contains_all(&page, &["EXIT CODES", code.trim()]);
         }
     }
 }
 
 /// The short one fits a screen: examples first, and the options that people use, a line each.
 #[test]
-fn there_are_two_helps() {
+fn short_and_long_help_differ() {
     let bench = Bench::new(&[]);
     for command in ["dedup", "corpus", "build", "check", "in", "not-in", "info", "merge", "plan"] {
-        let short = bench.clean(&format!("{command} -h"));
-        let long = bench.clean(&format!("{command} --help"));
+        let short = bench.run_ok(&format!("{command} -h"));
+        let long = bench.run_ok(&format!("{command} --help"));
         let options = |help: &str| help.lines().filter(|line| line.trim_start().starts_with('-')).count();
         for help in [&short, &long] {
             let lines: Vec<&str> = help.lines().collect();
@@ -129,17 +132,17 @@ fn there_are_two_helps() {
         // With -h itself.
         assert!(options(&short) <= 16 && short.lines().count() <= 45, "{short}");
         assert!(short.lines().filter(|line| line.starts_with("  bloomline ")).count() <= 3, "{short}");
-        tells(&short, &[&format!("bloomline {command} --help has all options")]);
-        tells(&long, &["Exit codes:"]);
+        assert_contains_all(&short, &[&format!("bloomline {command} --help has all options")]);
+        assert_contains_all(&long, &["Exit codes:"]);
         assert!(options(&long) >= options(&short), "{long}");
     }
-    assert!(bench.clean("dedup --help").contains("--max-fpr") && !bench.clean("dedup -h").contains("--max-fpr"));
+    assert!(bench.run_ok("dedup --help").contains("--max-fpr") && !bench.run_ok("dedup -h").contains("--max-fpr"));
 }
 
 #[test]
 fn misplaced_options_have_a_hint() {
     let bench = Bench::new(&[("a", b"a\n")]);
-    bench.clean("build -o f a");
+    bench.run_ok("build -o f a");
     for (line, advice) in [
         ("check -f f a", "--state"),
         ("dedup --near 0.8 a", "'--near' is an option of bloomline corpus"),
@@ -153,38 +156,41 @@ fn misplaced_options_have_a_hint() {
         ("missing.txt", "bloomline dedup FILE"),
         ("dedpu a", "'dedup'"),
     ] {
-        tells(&bench.refused(line), &[advice]);
+        assert_contains_all(&bench.run_err(line), &[advice]);
     }
     for line in ["dedup --sort a", "dedup -x a", "info -x f", "check -s f -o o a"] {
-        let message = bench.refused(line);
+        let message = bench.run_err(line);
         assert!(!message.contains("as a value") && !message.contains("--wait'"), "{message}");
     }
 }
 
 #[test]
-fn completions_and_manual_pages_know_the_options() {
+fn completions_and_manual_pages_list_the_options() {
     let bench = Bench::new(&[]);
-    bench.clean("manual deep/pages");
+    bench.run_ok("manual deep/pages");
     let page = text(&bench.read("deep/pages/bloomline-dedup.1"));
-    tells(&page, &[".TH", ".SH \"EXAMPLES\"\n.nf\nbloomline dedup urls.txt > distinct.txt\n", "bloomline dedup"]);
-    let help = bench.clean("dedup --help");
+    assert_contains_all(
+        &page,
+        &[".TH", ".SH \"EXAMPLES\"\n.nf\nbloomline dedup urls.txt > distinct.txt\n", "bloomline dedup"],
+    );
+    let help = bench.run_ok("dedup --help");
     let options: Vec<&str> = help.split([' ', '\n', ',', '[', '=']).filter(|word| word.starts_with("--")).collect();
     assert!(options.contains(&"--json-pointer") && options.contains(&"--redis"), "{options:?}");
     for (shell, prefix) in [("bash", "--"), ("zsh", "--"), ("fish", "-l ")] {
-        let script = bench.clean(&format!("completions {shell}"));
+        let script = bench.run_ok(&format!("completions {shell}"));
         for option in &options {
-            tells(&script, &[&option.replacen("--", prefix, 1)]);
-            tells(&page, &[&option.replace('-', "\\-")]);
+            assert_contains_all(&script, &[&option.replacen("--", prefix, 1)]);
+            assert_contains_all(&page, &[&option.replace('-', "\\-")]);
         }
     }
-    tells(&bench.refused("completions csh"), &["'csh'", "bash", "fish", "zsh"]);
+    assert_contains_all(&bench.run_err("completions csh"), &["'csh'", "bash", "fish", "zsh"]);
     bench.write("file", b"");
-    tells(&bench.refused("manual file"), &["\"file\"", "File exists"]);
+    assert_contains_all(&bench.run_err("manual file"), &["\"file\"", "File exists"]);
 }
 
 /// The help of a command, in a terminal of so many columns.
 fn help(bench: &Bench, line: &str, columns: &str) -> String {
-    text(&clean(bench.command(line).env("COLUMNS", columns).output().unwrap()))
+    text(&expect_success(bench.command(line).env("COLUMNS", columns).output().unwrap()))
 }
 
 #[test]
@@ -216,7 +222,7 @@ fn described(help: &str) -> Vec<(&str, &str)> {
 #[test]
 fn manual_pages_describe_each_option_as_the_help_does() {
     let bench = Bench::new(&[]);
-    bench.clean("manual pages");
+    bench.run_ok("manual pages");
     for page in std::fs::read_dir(bench.path("pages")).unwrap().map(|entry| entry.unwrap().path()) {
         let name = page.file_stem().unwrap().to_str().unwrap();
         let command = match name.strip_prefix("bloomline").unwrap().trim_start_matches('-') {
@@ -231,9 +237,9 @@ fn manual_pages_describe_each_option_as_the_help_does() {
         assert!(options.iter().any(|&(option, _)| option == "--help"), "{help}");
         for (option, description) in options {
             let spelled = format!("\\fB{option}\\fR");
-            let told =
+            let found =
                 lines.windows(3).find(|lines| lines[0] == ".TP" && lines[1].contains(&spelled)).map(|lines| lines[2]);
-            assert_eq!(told, Some(description), "{name} {option}");
+            assert_eq!(found, Some(description), "{name} {option}");
         }
     }
 }
@@ -242,17 +248,17 @@ fn manual_pages_describe_each_option_as_the_help_does() {
 #[test]
 fn examples_and_exit_codes_of_manual_pages_can_be_copied() {
     let bench = Bench::new(&[]);
-    bench.clean("manual pages");
+    bench.run_ok("manual pages");
     for page in ["dedup", "corpus", "build", "check", "in", "not-in", "info", "merge", "plan"] {
         let help = bench.command(&format!("{page} --help")).env("COLUMNS", "300").output().unwrap();
-        let help = text(&clean(help));
+        let help = text(&expect_success(help));
         let wanted: Vec<&str> =
             help.lines().filter(|line| line.starts_with("  bloomline ") || line.starts_with("  128+n")).collect();
         assert!(wanted.len() > 1, "{page}");
         let path = bench.path(&format!("pages/bloomline-{page}.1"));
         let Ok(shown) = Command::new("man").args(["-E", "ascii", "-l"]).arg(path).env("MANWIDTH", "300").output()
         else {
-            skipped("no man here");
+            report_skipped("no man here");
             return;
         };
         let shown = text(&shown.stdout);
@@ -263,31 +269,37 @@ fn examples_and_exit_codes_of_manual_pages_can_be_copied() {
 }
 
 #[test]
-fn messages_say_what_is_wrong() {
+fn messages_name_the_error() {
     let bench = Bench::new(&[("a", b"a\n"), ("j", b"{\"text\":\"a\"}\n\n"), ("s", b"{\"text\":\"\\ud800\"}\n")]);
     for line in ["dedup --json-pointer /text j", "corpus j"] {
-        tells(&failed(&bench.run(line)), &["line 2: cannot read JSON: the line is blank;"]);
+        assert_contains_all(&expect_failure(&bench.run(line)), &["line 2: cannot read JSON: the line is blank;"]);
     }
     for line in ["dedup --json-pointer /text s", "corpus s"] {
-        tells(&failed(&bench.run(line)), &["half of a surrogate pair is missing at column "]);
+        assert_contains_all(&expect_failure(&bench.run(line)), &["half of a surrogate pair is missing at column "]);
     }
     for line in ["dedup -n -5 a", "build -n -5 -o f a", "plan -n -5 -p 0.1", "corpus -n -5 j"] {
-        let message = bench.refused(line);
-        tells(&message, &["'-5'", "not a whole number from 1 to"]);
+        let message = bench.run_err(line);
+        assert_contains_all(&message, &["'-5'", "not a whole number from 1 to"]);
         assert!(!message.contains("tip:"), "{message}");
     }
-    tells(&bench.refused("dedup -p -0.1 a"), &["'-0.1'", "not between 0 and 1"]);
+    assert_contains_all(&bench.run_err("dedup -p -0.1 a"), &["'-0.1'", "not between 0 and 1"]);
     for seed in ["18446744073709551616", "-1", "x"] {
-        tells(&bench.refused(&format!("dedup --seed {seed} a")), &["--seed", "from 0 to 18446744073709551615"]);
+        assert_contains_all(
+            &bench.run_err(&format!("dedup --seed {seed} a")),
+            &["--seed", "from 0 to 18446744073709551615"],
+        );
     }
     for line in ["dedup --stats json a", "build -o f a --stats text", "corpus j --stats json"] {
-        tells(&bench.refused(line), &["there is no input", "give --stats="]);
+        assert_contains_all(&bench.run_err(line), &["there is no input", "give --stats="]);
     }
     bench.write("json", b"b\n");
     assert_eq!(text(&bench.run("dedup -q --stats json").stdout), "b\n");
-    tells(&bench.refused("corpus --when-full stop j"), &["'stop'", "possible values: warn, grow"]);
-    assert!(!bench.clean("corpus --help").contains("stop: "));
-    tells(&bench.refused("corpus --min-ngram 9 --ngram 5 j"), &["--min-ngram 9 is above --ngram 5", "at most 5"]);
+    assert_contains_all(&bench.run_err("corpus --when-full stop j"), &["'stop'", "possible values: warn, grow"]);
+    assert!(!bench.run_ok("corpus --help").contains("stop: "));
+    assert_contains_all(
+        &bench.run_err("corpus --min-ngram 9 --ngram 5 j"),
+        &["--min-ngram 9 is above --ngram 5", "at most 5"],
+    );
     // Tips stand on lines of their own.
     for (line, tips) in [
         ("dedup --stat-x a", &["a similar argument exists: '--stats'"][..]),
@@ -295,19 +307,19 @@ fn messages_say_what_is_wrong() {
         ("dedpu a", &["a similar subcommand exists: 'dedup'"]),
         ("dedup --on-error x a", &[]),
     ] {
-        let message = bench.refused(line);
-        let told: Vec<&str> = message.lines().filter_map(|line| line.strip_prefix("  tip: ")).collect();
-        assert_eq!(told, tips, "{message}");
+        let message = bench.run_err(line);
+        let found: Vec<&str> = message.lines().filter_map(|line| line.strip_prefix("  tip: ")).collect();
+        assert_eq!(found, tips, "{message}");
         assert_eq!(message.lines().count(), 1 + tips.len(), "{message}");
     }
 }
 
-/// A third option does not waive what an option needs, and nothing is written.
+/// A further option does not replace a required one, and nothing is written.
 #[test]
 fn no_option_is_accepted_and_ignored() {
     let bench = Bench::new(&[("j", b"{\"text\":\"a b\"}\n")]);
     let needs = |option: &str, line: &str, parts: &[&str]| {
-        tells(&bench.refused(line), &[&[option, " cannot be used with"], parts].concat());
+        assert_contains_all(&bench.run_err(line), &[&[option, " cannot be used with"], parts].concat());
         assert_eq!(std::fs::read_dir(bench.0.path()).unwrap().count(), 1, "{line}");
     };
     for third in ["--near 0.8", "--like bff", "-s s", "-p 0.1", "-n 9", "-m 1M"] {
@@ -349,23 +361,23 @@ fn no_option_is_accepted_and_ignored() {
         ("not-in --any --compress gzip j -- j", ["--any", "--compress"]),
         ("not-in --total --column-filter j -- j", ["--total", "--column-filter"]),
     ] {
-        tells(&bench.refused(line), &parts);
+        assert_contains_all(&bench.run_err(line), &parts);
         assert_eq!(std::fs::read_dir(bench.0.path()).unwrap().count(), 1, "{line}");
     }
     // The first one is the first in order.
-    tells(&bench.refused("dedup --when-full stop -n 100 --output-dir o j"), &["--in-order"]);
-    bench.clean("dedup --when-full stop -n 100 --output-dir o --keep first j");
+    assert_contains_all(&bench.run_err("dedup --when-full stop -n 100 --output-dir o j"), &["--in-order"]);
+    bench.run_ok("dedup --when-full stop -n 100 --output-dir o --keep first j");
 }
 
-/// It would be a file from then on.
+/// Otherwise the link would be replaced by a file.
 #[test]
-fn a_link_that_leads_nowhere_stays() {
+fn dangling_links_are_refused_and_kept() {
     let bench = Bench::new(&[("a", b"a\n")]);
-    bench.clean("build -o f a");
+    bench.run_ok("build -o f a");
     std::os::unix::fs::symlink("nowhere", bench.path("link")).unwrap();
     for line in ["dedup --state link a", "build -o link a", "merge f -o link", "dedup --output-dir o --manifest link a"]
     {
-        tells(&bench.refused(line), &["\"link\"", "a symbolic link to a file that does not exist"]);
+        assert_contains_all(&bench.run_err(line), &["\"link\"", "a symbolic link to a file that does not exist"]);
         assert!(bench.path("link").is_symlink() && !bench.path("nowhere").exists(), "{line}");
     }
 }

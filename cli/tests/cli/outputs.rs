@@ -1,8 +1,8 @@
 //! Destinations of lines, and runs whose output fails.
 
-use crate::common::{Bench, clean, numbers, refused, skipped, tells, text};
+use crate::common::{Bench, assert_contains_all, expect_refusal, expect_success, report_skipped, text, url_lines};
 use crate::corpus::{gunzip, large, unzstd};
-use crate::live::Live;
+use crate::live::RunningCommand;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -10,19 +10,19 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 #[test]
-fn every_line_goes_where_the_options_say() {
+fn options_choose_the_output_of_every_line() {
     let bench =
         Bench::new(&[("a", b"x\ny\nx\n\nx\ny\n"), ("b", b"z\n\n"), ("d", b"what was there, and longer than that\n")]);
-    assert_eq!(bench.clean("dedup --dupes d a b"), "x\ny\n\nz\n");
+    assert_eq!(bench.run_ok("dedup --dupes d a b"), "x\ny\n\nz\n");
     assert_eq!(text(&bench.read("d")), "x\nx\ny\n\n");
-    assert_eq!(bench.clean("dedup --invert a b"), "x\nx\ny\n\n");
-    assert_eq!(bench.clean("dedup --annotate a b"), "new\tx\nnew\ty\ndup\tx\nnew\t\ndup\tx\ndup\ty\nnew\tz\ndup\t\n");
+    assert_eq!(bench.run_ok("dedup --invert a b"), "x\nx\ny\n\n");
+    assert_eq!(bench.run_ok("dedup --annotate a b"), "new\tx\nnew\ty\ndup\tx\nnew\t\ndup\tx\ndup\ty\nnew\tz\ndup\t\n");
     for (options, expected) in [("--total", "4\n"), ("--total --invert", "4\n"), ("--total --dupes d", "4\n")] {
-        assert_eq!(bench.clean(&format!("dedup {options} a b")), expected, "{options}");
+        assert_eq!(bench.run_ok(&format!("dedup {options} a b")), expected, "{options}");
     }
-    assert_eq!(bench.clean("dedup --total a"), "3\n");
+    assert_eq!(bench.run_ok("dedup --total a"), "3\n");
     assert_eq!(text(&bench.read("d")), "x\nx\ny\n\n");
-    assert_eq!(bench.clean("dedup --total --output o a"), "");
+    assert_eq!(bench.run_ok("dedup --total --output o a"), "");
     assert_eq!(text(&bench.read("o")), "3\n");
 
     for [one, value, other] in [
@@ -31,37 +31,40 @@ fn every_line_goes_where_the_options_say() {
         ["--invert", "", "--annotate"],
         ["--total", "", "--annotate"],
     ] {
-        tells(&bench.refused(&format!("dedup {one}{value} {other} a")), &[one, "cannot be used with", other]);
+        assert_contains_all(
+            &bench.run_err(&format!("dedup {one}{value} {other} a")),
+            &[one, "cannot be used with", other],
+        );
     }
     assert!(!bench.path("e").exists());
 }
 
 #[test]
-fn outputs_are_compressed_by_their_names() {
-    let input = [numbers(0..20_000), numbers(10_000..30_000)].concat();
+fn names_choose_the_compression_of_outputs() {
+    let input = [url_lines(0..20_000), url_lines(10_000..30_000)].concat();
     let bench = Bench::new(&[("a", &input), ("empty", b""), ("o.gz", &[b'x'; 1 << 20]), ("o.zst", &[b'x'; 1 << 20])]);
-    let (first, repeats) = (numbers(0..30_000), numbers(10_000..20_000));
-    assert_eq!(bench.clean("dedup -o o.gz --dupes d.zst a"), "");
+    let (first, repeats) = (url_lines(0..30_000), url_lines(10_000..20_000));
+    assert_eq!(bench.run_ok("dedup -o o.gz --dupes d.zst a"), "");
     assert!(gunzip(&bench.read("o.gz")) == first && unzstd(&bench.read("d.zst")) == repeats);
-    assert_eq!(bench.clean("dedup --output o.zst --dupes d.gz a"), "");
+    assert_eq!(bench.run_ok("dedup --output o.zst --dupes d.gz a"), "");
     assert!(unzstd(&bench.read("o.zst")) == first && gunzip(&bench.read("d.gz")) == repeats);
     assert!(bench.read("o.gz").len() < first.len() / 2 && bench.read("o.zst").len() < first.len() / 2);
     // What it wrote, it reads.
-    assert!(clean(bench.run("dedup o.gz d.zst o.zst")) == first);
+    assert!(expect_success(bench.run("dedup o.gz d.zst o.zst")) == first);
 
-    bench.clean("dedup -o o.gz --dupes d.zst empty");
+    bench.run_ok("dedup -o o.gz --dupes d.zst empty");
     assert!(gunzip(&bench.read("o.gz")).is_empty() && unzstd(&bench.read("d.zst")).is_empty());
-    bench.clean("dedup -o o.zst --dupes d.gz empty");
+    bench.run_ok("dedup -o o.zst --dupes d.gz empty");
     assert!(unzstd(&bench.read("o.zst")).is_empty() && gunzip(&bench.read("d.gz")).is_empty());
-    bench.clean("dedup --total -o o.gz a");
+    bench.run_ok("dedup --total -o o.gz a");
     assert_eq!(gunzip(&bench.read("o.gz")), b"30000\n");
 }
 
 #[test]
 fn outputs_of_every_coding_are_read_again() {
-    let input = [numbers(0..20_000), numbers(10_000..30_000)].concat();
+    let input = [url_lines(0..20_000), url_lines(10_000..30_000)].concat();
     let bench = Bench::new(&[("a", &input), ("empty", b"")]);
-    let (first, repeats) = (numbers(0..30_000), numbers(10_000..20_000));
+    let (first, repeats) = (url_lines(0..30_000), url_lines(10_000..20_000));
     for (name, dupes, magic) in [
         ("o.xz", "d.bz2", &b"\xFD7zXZ\0"[..]),
         ("o.bz2", "d.xz", b"BZh9"),
@@ -69,13 +72,13 @@ fn outputs_of_every_coding_are_read_again() {
         ("o.zstd", "d.gzip", b"\x28\xB5\x2F\xFD"),
         ("o.LZ4", "d.lz4", b"\x04\x22\x4D\x18"),
     ] {
-        assert_eq!(bench.clean(&format!("dedup -o {name} --dupes {dupes} a")), "");
+        assert_eq!(bench.run_ok(&format!("dedup -o {name} --dupes {dupes} a")), "");
         assert!(bench.read(name).starts_with(magic) && bench.read(name).len() < first.len() / 2, "{name}");
-        assert!(clean(bench.run(&format!("dedup {name}"))) == first, "{name}");
-        assert!(clean(bench.run(&format!("dedup {dupes}"))) == repeats, "{dupes}");
-        bench.clean(&format!("dedup -o {name} empty"));
+        assert!(expect_success(bench.run(&format!("dedup {name}"))) == first, "{name}");
+        assert!(expect_success(bench.run(&format!("dedup {dupes}"))) == repeats, "{dupes}");
+        bench.run_ok(&format!("dedup -o {name} empty"));
         assert!(bench.read(name).starts_with(magic), "{name}");
-        assert_eq!(bench.clean(&format!("dedup {name}")), "", "{name}");
+        assert_eq!(bench.run_ok(&format!("dedup {name}")), "", "{name}");
     }
 }
 
@@ -85,8 +88,8 @@ fn names_of_other_codings_are_refused() {
     for name in ["o.zip", "o.lz", "o.tgz", "o.txz", "o.LZMA", "o.Z", "o.7z", "o.br", "there.zip"] {
         let ending = name.rsplit_once('.').unwrap().1.to_lowercase();
         let parts = [&format!("cannot write to \"{name}\""), &*format!("format of .{ending} is not supported"), ".bz2"];
-        tells(&bench.refused(&format!("dedup -o {name} a")), &parts);
-        tells(&bench.refused(&format!("dedup --dupes {name} a")), &parts);
+        assert_contains_all(&bench.run_err(&format!("dedup -o {name} a")), &parts);
+        assert_contains_all(&bench.run_err(&format!("dedup --dupes {name} a")), &parts);
         assert_eq!(bench.path(name).exists(), name == "there.zip");
     }
     assert_eq!(bench.read("there.zip"), b"what was there");
@@ -103,30 +106,33 @@ fn names_of_other_formats_are_refused() {
     {
         for line in written.iter().chain(&reports).chain(&["corpus --against j --report NAME a"]) {
             let parts = [&*format!("to \"{name}\""), "stands for another format", "choose"];
-            tells(&bench.refused(&line.replace("NAME", name)), &parts);
+            assert_contains_all(&bench.run_err(&line.replace("NAME", name)), &parts);
             assert_eq!(bench.path(name).exists(), name == "there.parquet", "{line} {name}");
         }
     }
     assert_eq!(bench.read("there.parquet"), b"what was there");
     for name in ["m.gz", "m.jsonl.zst"] {
-        tells(&bench.refused(&format!("dedup --output-dir d --manifest {name} a")), &[name, "another format"]);
+        assert_contains_all(
+            &bench.run_err(&format!("dedup --output-dir d --manifest {name} a")),
+            &[name, "another format"],
+        );
     }
     assert!(!bench.path("d").exists());
     // What takes the place of an input stays what that is, and an output that has its name, too.
     bench.write("x.parquet", b"a\na\n");
-    bench.clean("dedup -o x.parquet x.parquet");
-    bench.clean("dedup --in-place x.parquet");
-    bench.clean("dedup --output-dir d x.parquet");
+    bench.run_ok("dedup -o x.parquet x.parquet");
+    bench.run_ok("dedup --in-place x.parquet");
+    bench.run_ok("dedup --output-dir d x.parquet");
     assert_eq!((bench.read("x.parquet"), bench.read("d/x.parquet")), (b"a\n".to_vec(), b"a\n".to_vec()));
     // Others are for lines and for tables.
     for name in ["o", "o.parquet.part", "o.data", "parquet", ".parquet"] {
-        bench.clean(&format!("dedup -o {name} a"));
+        bench.run_ok(&format!("dedup -o {name} a"));
         assert_eq!(bench.read(name), b"a\n");
     }
 }
 
 #[test]
-fn lines_of_a_slow_pipe_do_not_wait_for_its_end() {
+fn lines_of_a_slow_pipe_are_printed_early() {
     for (options, new, last) in [
         ("", "", &["unfinished"][..]),
         ("--field 1 ", "", &["unfinished"]),
@@ -134,15 +140,15 @@ fn lines_of_a_slow_pipe_do_not_wait_for_its_end() {
         ("--annotate ", "new\t", &["dup\tone", "new\tunfinished"]),
     ] {
         let bench = Bench::new(&[]);
-        let mut live = Live::new(bench.command(&format!("dedup {options}-")));
+        let mut running = RunningCommand::new(bench.command(&format!("dedup {options}-")));
         for word in ["one", "two", "three"] {
-            live.say(format!("{word}\n").as_bytes());
-            assert_eq!(live.line(), format!("{new}{word}"));
+            running.write_input(format!("{word}\n").as_bytes());
+            assert_eq!(running.line(), format!("{new}{word}"));
         }
-        live.say(b"one\nunfinished");
-        live.hang_up();
-        let (code, lines, said) = live.end();
-        assert_eq!((code, said.as_str()), (Some(0), ""));
+        running.write_input(b"one\nunfinished");
+        running.close_input();
+        let (code, lines, stderr) = running.end();
+        assert_eq!((code, stderr.as_str()), (Some(0), ""));
         assert_eq!(lines, last);
     }
 }
@@ -150,12 +156,15 @@ fn lines_of_a_slow_pipe_do_not_wait_for_its_end() {
 #[test]
 fn the_output_file_is_replaced() {
     let bench = Bench::new(&[("a", b"a\nb\na\n"), ("out", b"something longer that was there\n")]);
-    assert_eq!(bench.clean("dedup -o out a"), "");
+    assert_eq!(bench.run_ok("dedup -o out a"), "");
     assert_eq!(bench.read("out"), b"a\nb\n");
 
-    tells(&bench.refused("dedup -o missing/output a"), &["\"missing/output\"", "writing", "No such file"]);
+    assert_contains_all(
+        &bench.run_err("dedup -o missing/output a"),
+        &["\"missing/output\"", "writing", "No such file"],
+    );
     // Nothing is touched before the inputs are known to be good.
-    tells(&bench.refused("dedup -o out a missing/input"), &["\"missing/input\"", "No such file"]);
+    assert_contains_all(&bench.run_err("dedup -o out a missing/input"), &["\"missing/input\"", "No such file"]);
     assert_eq!(bench.read("out"), b"a\nb\n");
 }
 
@@ -164,22 +173,22 @@ fn standard_output_that_is_an_input_is_refused() {
     let bench = Bench::new(&[("a", b"a\na\n")]);
     let appended = File::options().append(true).open(bench.path("a")).unwrap();
     let output = bench.command("dedup a").stdout(appended).output().unwrap();
-    tells(&refused(output), &["standard output", "input", ": \"a\""]);
+    assert_contains_all(&expect_refusal(output), &["standard output", "input", ": \"a\""]);
     assert_eq!(bench.read("a"), b"a\na\n");
 }
 
 #[test]
 fn a_full_output_is_an_error() {
     if !Path::new("/dev/full").exists() {
-        skipped("no /dev/full here");
+        report_skipped("no /dev/full here");
         return;
     }
     let bench = Bench::new(&[("a", b"a\n")]);
-    tells(&bench.refused("dedup -o /dev/full a"), &["write to \"/dev/full\"", "No space left"]);
+    assert_contains_all(&bench.run_err("dedup -o /dev/full a"), &["write to \"/dev/full\"", "No space left"]);
 }
 
 #[test]
-fn a_closed_pipe_ends_it_quietly() {
+fn closed_pipes_end_the_run_quietly() {
     // More comes than any pipe holds, and the input stays open: only the closed output can end it.
     let mut child = Bench::new(&[]).command("dedup -n 1000000 -j 2").stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
@@ -197,33 +206,33 @@ fn a_closed_pipe_ends_it_quietly() {
 
 /// Only the reader of standard output may leave before the end.
 #[test]
-fn a_reader_of_the_repeats_that_leaves_is_an_error() {
-    let bench = Bench::new(&[("in", &[numbers(0..50_000), numbers(0..50_000)].concat())]);
+fn closed_readers_of_repeats_are_an_error() {
+    let bench = Bench::new(&[("in", &[url_lines(0..50_000), url_lines(0..50_000)].concat())]);
     let fifo = bench.fifo("fifo");
     let reader = thread::spawn(move || drop(File::open(fifo).unwrap()));
     let output = bench.run("dedup --dupes fifo -o out in");
     reader.join().unwrap();
-    tells(&refused(output), &["write to \"fifo\"", "Broken pipe"]);
+    assert_contains_all(&expect_refusal(output), &["write to \"fifo\"", "Broken pipe"]);
     // What came before it is right.
-    assert!(numbers(0..50_000).starts_with(&bench.read("out")));
+    assert!(url_lines(0..50_000).starts_with(&bench.read("out")));
 }
 
 /// No line is claimed if the output cannot be written.
 #[test]
 fn a_closed_output_is_an_error() {
     let bench = Bench::new(&[("a", b"a\nb\n")]);
-    bench.clean("build -n 10 -o f a");
+    bench.run_ok("build -n 10 -o f a");
     let closed = |line: &str| {
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("exec \"$0\" {line} >&-"), env!("CARGO_BIN_EXE_bloomline")]);
         shell.current_dir(bench.0.path()).output().unwrap()
     };
     for line in ["dedup --state s a", "dedup -o o --dupes - a", "check -s f a", "info f", "plan --table"] {
-        tells(&refused(closed(line)), &["cannot open standard output", "Bad file descriptor"]);
+        assert_contains_all(&expect_refusal(closed(line)), &["cannot open standard output", "Bad file descriptor"]);
     }
     assert!(!bench.path("s").exists() && !bench.path("s.resume").exists());
     // It is not asked for, or thrown away by whoever opened it for reading too.
-    clean(closed("dedup -o o a"));
+    expect_success(closed("dedup -o o a"));
     let null = File::options().read(true).write(true).open("/dev/null").unwrap();
-    clean(bench.command("dedup --state s a").stdout(null).output().unwrap());
+    expect_success(bench.command("dedup --state s a").stdout(null).output().unwrap());
 }

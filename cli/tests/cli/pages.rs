@@ -16,7 +16,7 @@ fn is_elsewhere(script: &str) -> bool {
 }
 
 #[test]
-fn what_the_pages_say_runs() {
+fn commands_of_the_pages_run() {
     let mut count = 0;
     for page in ["README.md", "docs/COMMAND.md"] {
         for script in scripts(&fs::read_to_string(root().join(page)).unwrap()) {
@@ -64,7 +64,7 @@ fn links(page: &str) -> Vec<String> {
 }
 
 #[test]
-fn links_lead_somewhere() {
+fn links_of_the_pages_resolve() {
     const HOME: [&str; 2] =
         ["https://github.com/bloomline/bloomline/blob/main/", "https://github.com/bloomline/bloomline/tree/main/"];
     let mut count = 0;

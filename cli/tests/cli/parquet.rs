@@ -1,6 +1,6 @@
 //! Files of Parquet: what is refused, what a broken one leaves, and the names that take tables.
 
-use crate::common::{Bench, failed, tells, text};
+use crate::common::{Bench, assert_contains_all, expect_failure, text};
 use crate::interrupted::job::Units;
 use crate::interrupted::rows::Random;
 use arrow_array::cast::AsArray;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// A row: its key, another value of the same key, and where it was written first.
 type Row = (String, i64, String);
 
-/// So many rows of a file, whose keys repeat within and across files.
+/// Returns `count` rows of a file. Keys repeat within and across files.
 fn rows(random: &mut Random, file: &str, count: u64) -> Vec<Row> {
     let row = |i| {
         let number = random.below(9_000);
@@ -101,12 +101,12 @@ pub fn crawl(names: &[&str]) -> Vec<(String, Vec<u8>)> {
     names.iter().enumerate().map(&mut file).collect()
 }
 
-/// Nothing goes, and each column of the key gets its filter.
+/// No row is removed, and each key column gets a filter.
 #[test]
 fn filters_of_columns_are_written_in_place() {
     let all: Vec<Row> = (0..9).map(|i| (format!("u{i}"), i, format!("f{i}"))).collect();
     let bench = Bench::new(&[("t.parquet", &table(&all, 100, Compression::SNAPPY))]);
-    bench.clean("dedup --column url --in-place --column-filter t.parquet");
+    bench.run_ok("dedup --column url --in-place --column-filter t.parquet");
     let bytes = bench.read("t.parquet");
     let reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes.clone())).unwrap();
     let columns = reader.metadata().row_group(0).columns();
@@ -117,7 +117,7 @@ fn filters_of_columns_are_written_in_place() {
 
 /// Tables under a name of lines, or of what is compressed as a whole.
 #[test]
-fn tables_go_where_the_name_does_not_claim_lines() {
+fn tables_are_written_unless_the_name_implies_lines() {
     let rows = rows(&mut Random(1), "a", 100);
     let bench = Bench::new(&[("in", &table(&rows, 10, Compression::SNAPPY)), ("there.csv", b"precious")]);
     for name in [
@@ -141,7 +141,7 @@ fn tables_go_where_the_name_does_not_claim_lines() {
         ];
         for line in lines {
             let parts = [&*format!("cannot write Parquet to \"{name}\""), "stands for another format", ".parquet"];
-            tells(&failed(&bench.run(&line.replace("NAME", name))), &parts);
+            assert_contains_all(&expect_failure(&bench.run(&line.replace("NAME", name))), &parts);
             assert_eq!(bench.path(name).exists(), name == "there.csv", "{line} {name}");
         }
     }
@@ -152,11 +152,14 @@ fn tables_go_where_the_name_does_not_claim_lines() {
     }
     // The number of rows is a line.
     assert!(bench.run("dedup --column url --total -o w.txt in").status.success());
-    tells(&failed(&bench.run("dedup --column url --total -o n.parquet in")), &["cannot write lines"]);
+    assert_contains_all(
+        &expect_failure(&bench.run("dedup --column url --total -o n.parquet in")),
+        &["cannot write lines"],
+    );
 }
 
 #[test]
-fn distinct_rows_that_another_table_lacks_are_written_once() {
+fn distinct_rows_not_in_another_table_are_written_once() {
     let rows = |keys: &[i64]| -> Vec<Row> {
         keys.iter().enumerate().map(|(i, key)| (format!("u{key}"), *key, format!("f{i}"))).collect()
     };
@@ -165,16 +168,16 @@ fn distinct_rows_that_another_table_lacks_are_written_once() {
         ("old.parquet", &table(&old, 10, Compression::SNAPPY)),
         ("new.parquet", &table(&new, 3, Compression::SNAPPY)),
     ]);
-    bench.clean("not-in --distinct --column url -o o.parquet old.parquet -- new.parquet");
+    bench.run_ok("not-in --distinct --column url -o o.parquet old.parquet -- new.parquet");
     let expected: Vec<Row> = [0, 3, 6].map(|row: usize| new[row].clone()).to_vec();
     assert_eq!(read(bench.read("o.parquet")), expected);
 }
 
 #[test]
-fn rows_have_no_ends_of_lines() {
+fn row_values_have_no_line_endings() {
     let bench = Bench::new(&[("t.parquet", &table(&[("u".into(), 1, "f".into())], 1, Compression::SNAPPY))]);
     bench.write("j", b"{\"url\":\"u\"}\r\n");
-    bench.clean("build --column url -o f t.parquet");
+    bench.run_ok("build --column url -o f t.parquet");
     for line in [
         "dedup --crlf -o o.parquet t.parquet",
         "dedup --eol lf -o o.parquet t.parquet",
@@ -185,18 +188,21 @@ fn rows_have_no_ends_of_lines() {
         "not-in --eol lf -o o.parquet t.parquet -- t.parquet",
     ] {
         for key in ["--column url ", ""] {
-            let message = bench.refused(&line.replacen(" --", &format!(" {key}--"), 1));
-            tells(&message, &["--eol or --crlf is for lines", "\"t.parquet\" is Parquet", "leave it out"]);
+            let message = bench.run_err(&line.replacen(" --", &format!(" {key}--"), 1));
+            assert_contains_all(
+                &message,
+                &["--eol or --crlf is for lines", "\"t.parquet\" is Parquet", "leave it out"],
+            );
             assert!(!bench.path("o.parquet").exists() && !bench.path("g").exists(), "{line}");
         }
     }
     // Other inputs may have lines.
-    assert_eq!(bench.clean("in --eol lf --column url t.parquet -- j"), "{\"url\":\"u\"}\n");
+    assert_eq!(bench.run_ok("in --eol lf --column url t.parquet -- j"), "{\"url\":\"u\"}\n");
 }
 
 /// Paragraphs are cut out of a whole column, and nothing is begun otherwise.
 #[test]
-fn texts_in_a_part_of_a_column_are_refused_before_the_run() {
+fn nested_text_columns_are_refused_before_the_run() {
     let texts: ArrayRef = Arc::new(StringArray::from(vec!["one two\nthree", "one two\nfour"]));
     let page: ArrayRef = Arc::new(StructArray::from(vec![(Field::new("text", DataType::Utf8, false).into(), texts)]));
     let batch = RecordBatch::try_from_iter([("page", page)]).unwrap();
@@ -204,10 +210,10 @@ fn texts_in_a_part_of_a_column_are_refused_before_the_run() {
     writer.write(&batch).unwrap();
     let bench = Bench::new(&[("t.parquet", &writer.into_inner().unwrap())]);
     let line = "corpus --ngram 0 --column page.text t.parquet -o o.parquet";
-    tells(&bench.refused(line), &["in a part of a column", "--by document"]);
+    assert_contains_all(&bench.run_err(line), &["in a part of a column", "--by document"]);
     assert!(!bench.path("o.parquet").exists());
-    bench.clean(&format!("{line} --by document"));
-    bench.clean(&format!("{line} --annotate"));
+    bench.run_ok(&format!("{line} --by document"));
+    bench.run_ok(&format!("{line} --annotate"));
 }
 
 /// A table of one row, with these columns.
@@ -218,7 +224,7 @@ fn table_of(columns: Vec<(&str, ArrayRef)>) -> Vec<u8> {
     writer.into_inner().unwrap()
 }
 
-/// Whichever table it is, and before anything is written.
+/// For each position of the table, and before anything is written.
 #[test]
 fn a_table_that_cannot_be_read_or_written_is_refused_before_the_run() {
     let texts = || Arc::new(StringArray::from(vec!["a"])) as ArrayRef;
@@ -251,24 +257,24 @@ fn a_table_that_cannot_be_read_or_written_is_refused_before_the_run() {
             if target == "--in-place" && !["dedup --column text", "corpus"].contains(&command) {
                 continue;
             }
-            let told = bench.refused(&format!("{command} {target} a b c"));
-            tells(&told, &["\"c\"", why]);
-            assert!(["a", "b"].map(|name| bench.read(name)) == before && bench.read("o") == b"old", "{told}");
-            assert!(!bench.path("f").exists(), "{told}");
+            let message = bench.run_err(&format!("{command} {target} a b c"));
+            assert_contains_all(&message, &["\"c\"", why]);
+            assert!(["a", "b"].map(|name| bench.read(name)) == before && bench.read("o") == b"old", "{message}");
+            assert!(!bench.path("f").exists(), "{message}");
         }
     }
     // One output has the columns of its first table.
     let other = table_of(vec![("text", texts()), ("n", number())]);
     let bench = Bench::new(&[("a", &table_of(good())), ("b", &other), ("o", b"old")]);
     for command in ["dedup --column text a b", "corpus a b", "not-in --column text a -- a b"] {
-        tells(
-            &bench.refused(&command.replacen(' ', " -o o ", 1)),
+        assert_contains_all(
+            &bench.run_err(&command.replacen(' ', " -o o ", 1)),
             &["\"b\"", "differs from the one in the inputs before it", "--output-dir"],
         );
         assert_eq!(bench.read("o"), b"old");
     }
-    bench.clean("dedup -q --column text --output-dir f a b");
-    assert_eq!(bench.clean("dedup -q --column text --total a b"), "1\n");
+    bench.run_ok("dedup -q --column text --output-dir f a b");
+    assert_eq!(bench.run_ok("dedup -q --column text --total a b"), "1\n");
 }
 
 fn names(bench: &Bench, folder: &str) -> BTreeSet<String> {
@@ -277,15 +283,15 @@ fn names(bench: &Bench, folder: &str) -> BTreeSet<String> {
 }
 
 /// Removes a state.
-fn forget(bench: &Bench) {
+fn remove_state(bench: &Bench) {
     for name in ["state", "state.resume"] {
         fs::remove_file(bench.path(name)).ok();
     }
 }
 
-/// Those that are whole are there, and what is there is whole.
+/// Complete tables are written, and no incomplete ones.
 #[test]
-fn what_cannot_be_read_has_no_output() {
+fn unreadable_tables_have_no_output() {
     let (good, bad) = (rows(&mut Random(1), "good", 1000), rows(&mut Random(2), "bad", 1000));
     let bytes = table(&bad, 100, Compression::UNCOMPRESSED);
     let mut footer = bytes.clone();
@@ -306,22 +312,22 @@ fn what_cannot_be_read_has_no_output() {
         bench.write("in/b", bytes);
         for (options, state) in [("", false), (" --in-order", false), (" -s state", true)] {
             let line = format!("dedup -j 2 -n 10000 --column url{options} --output-dir out in");
-            let message = failed(&bench.run(&line));
+            let message = expect_failure(&bench.run(&line));
             if left.is_some() {
-                tells(&message, &["cannot read \"in/b\"", "row group 2, column \"url\""]);
+                assert_contains_all(&message, &["cannot read \"in/b\"", "row group 2, column \"url\""]);
                 // A run may go on with a state.
                 assert!(state || names(&bench, "out").iter().all(|name| name == "a"), "{name}{options}");
                 fs::remove_dir_all(bench.path("out")).unwrap();
             } else {
                 // Footers are read before anything is written.
-                tells(&message, &["cannot open \"in/b\""]);
+                assert_contains_all(&message, &["cannot open \"in/b\""]);
                 assert!(!bench.path("out").exists(), "{name}{options}");
             }
-            forget(&bench);
+            remove_state(&bench);
 
             let output = bench.run(&format!("{line} --on-error skip --manifest m"));
             assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
-            tells(&text(&output.stderr), &["cannot read \"in/b\"", "the rest of it is skipped"]);
+            assert_contains_all(&text(&output.stderr), &["cannot read \"in/b\"", "the rest of it is skipped"]);
             let expected: &[&str] = if left.is_some() { &["a", "b"] } else { &["a"] };
             assert_eq!(
                 names(&bench, "out"),
@@ -335,13 +341,13 @@ fn what_cannot_be_read_has_no_output() {
             }
             // A run that goes on has nothing to do.
             if state {
-                assert!(!bench.goes_on("state"));
+                assert!(!bench.is_resumable("state"));
             }
             fs::remove_dir_all(bench.path("out")).unwrap();
-            forget(&bench);
+            remove_state(&bench);
         }
         // One output has what came before, with its end, or is not there.
-        failed(&bench.run("dedup -n 10000 --column url -o o in/b"));
+        expect_failure(&bench.run("dedup -n 10000 --column url -o o in/b"));
         assert_eq!(bench.path("o").exists(), left.is_some());
         if left.is_some() {
             read(bench.read("o"));
@@ -349,7 +355,7 @@ fn what_cannot_be_read_has_no_output() {
         bench.run("dedup -n 10000 --column url --on-error skip -o o in/b");
         assert_eq!(bench.path("o").exists(), left.is_some());
         fs::remove_file(bench.path("o")).ok();
-        failed(&bench.run("dedup -n 10000 --column url -o o in/a in/b"));
+        expect_failure(&bench.run("dedup -n 10000 --column url -o o in/a in/b"));
         if left.is_some() {
             assert!(read(bench.read("o")).len() > 500);
             fs::remove_file(bench.path("o")).unwrap();

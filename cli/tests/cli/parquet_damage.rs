@@ -1,6 +1,6 @@
 //! Damaged files of Parquet: each run ends by itself, tells the file in one line, and takes no more memory than it is given.
 
-use crate::common::{Bench, limited, text};
+use crate::common::{Bench, text, with_ulimit};
 use crate::interrupted::rows::{Random, mix};
 use crate::live::PATIENCE;
 use crate::parquet::table;
@@ -54,7 +54,7 @@ fn columns(rows: i32) -> RecordBatch {
 }
 
 /// Valid files with all types, encodings and codecs.
-fn valid() -> Vec<Vec<u8>> {
+fn valid_files() -> Vec<Vec<u8>> {
     let (batch, mut files) = (columns(100), Vec::new());
     let (gzip, zstd) = (Compression::GZIP(GzipLevel::default()), Compression::ZSTD(ZstdLevel::default()));
     let brotli = Compression::BROTLI(BrotliLevel::default());
@@ -151,14 +151,14 @@ fn damaged(random: &mut Random, file: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Runs a command with a limit of memory over a file. Returns its code and what it says.
+/// Runs a command with a memory limit over a file. Returns its exit code and standard error.
 ///
 /// The C library reserves 128 MiB of addresses for each thread that allocates. Two threads that begin at once would meet the limit with
 /// what they do not use, so all share one arena.
 #[track_caller]
 fn run(bench: &Bench, line: &str) -> (i32, String) {
     let limit = format!("-c 0; ulimit -v {}", MEMORY / 1024);
-    let mut child = limited(&limit, &bench.command(line))
+    let mut child = with_ulimit(&limit, &bench.command(line))
         .stdin(Stdio::null())
         .env("MALLOC_ARENA_MAX", "1")
         .stdout(Stdio::null())
@@ -174,28 +174,28 @@ fn run(bench: &Bench, line: &str) -> (i32, String) {
         thread::sleep(Duration::from_millis(2));
     }
     let output = child.wait_with_output().unwrap();
-    let said = text(&output.stderr);
-    (output.status.code().unwrap_or(-1), said)
+    let stderr = text(&output.stderr);
+    (output.status.code().unwrap_or(-1), stderr)
 }
 
-/// Runs a command over a damaged file, which is kept if something is wrong with what comes of it.
+/// Runs a command over a damaged file, and keeps the file if the result is wrong.
 #[track_caller]
 fn check(bench: &Bench, bytes: &[u8], line: &str) -> i32 {
     bench.write("in", bytes);
-    let (code, said) = run(bench, line);
+    let (code, stderr) = run(bench, line);
     let skips = line.contains("skip");
-    let lines = said.matches('\n').count();
+    let lines = stderr.matches('\n').count();
     let expected = match code {
         0 => lines == 0,
         1 => skips && lines == 1,
         2 => (1..=1 + usize::from(skips)).contains(&lines),
         _ => false,
     };
-    let named = code == 0 || said.contains("\"in\"");
-    if !expected || !named || said.contains("panicked") {
+    let named = code == 0 || stderr.contains("\"in\"");
+    if !expected || !named || stderr.contains("panicked") {
         let kept = std::env::temp_dir().join("damaged.parquet");
         fs::write(&kept, bytes).unwrap();
-        panic!("{line}: code {code}, the file is kept as {kept:?}\n{said}");
+        panic!("{line}: code {code}, the file is kept as {kept:?}\n{stderr}");
     }
     code
 }
@@ -234,8 +234,8 @@ fn lines(random: &mut Random) -> String {
     line.replacen(" in", &format!("{more} in"), 1).replacen("-o out ", "-o out.rows ", 1)
 }
 
-fn damage(cases: u64) {
-    let (mut random, files) = (Random(0x000B_1013), valid());
+fn check_damaged_files(cases: u64) {
+    let (mut random, files) = (Random(0x000B_1013), valid_files());
     let bench = Bench::new(&[]);
     let (mut refused, mut taken) = (0, 0);
     for case in 0..cases {
@@ -251,18 +251,18 @@ fn damage(cases: u64) {
 }
 
 #[test]
-fn damaged_files_are_told() {
-    damage(100);
+fn damaged_files_are_reported() {
+    check_damaged_files(100);
 }
 
 #[test]
 #[ignore = "takes long"]
-fn many_damaged_files_are_told() {
-    damage(1500);
+fn many_damaged_files_are_reported() {
+    check_damaged_files(1500);
 }
 
-/// The first of each so many bytes is where a file is cut.
-fn cut(step: usize) {
+/// Cuts files at every `step`th byte.
+fn check_cut_files(step: usize) {
     let rows: Vec<_> = (0..9).map(|i| (format!("url {i}"), i, format!("a:{i}"))).collect();
     let whole = table(&rows, 4, Compression::SNAPPY);
     let bench = Bench::new(&[]);
@@ -286,18 +286,18 @@ fn cut(step: usize) {
 
 #[test]
 fn cut_files_are_refused() {
-    cut(61);
+    check_cut_files(61);
 }
 
 #[test]
 #[ignore = "takes long"]
 fn files_cut_at_many_bytes_are_refused() {
-    cut(7);
+    check_cut_files(7);
 }
 
 #[test]
-fn valid_files_are_taken_within_the_memory() {
-    let (files, bench) = (valid(), Bench::new(&[]));
+fn valid_files_are_read_within_memory() {
+    let (files, bench) = (valid_files(), Bench::new(&[]));
     for (file, column) in files.iter().zip(COLUMNS.iter().cycle()) {
         assert_eq!(check(&bench, file, &format!("dedup -n 1000 --column {column} -o out in")), 0);
     }
@@ -430,7 +430,7 @@ fn deltas(count: u64) -> Vec<u8> {
 }
 
 #[test]
-fn lies_about_sizes_take_no_memory() {
+fn false_sizes_allocate_no_memory() {
     let bench = Bench::new(&[]);
     let all = [
         "dedup -n 1000 -o out in",
@@ -444,7 +444,7 @@ fn lies_about_sizes_take_no_memory() {
     };
     let honest = Lie::new(TEXTS, page(15, 3, 0, &texts()));
     assert!(all.iter().all(|line| check(&bench, &honest.bytes(), line) == 0));
-    let most = i64::from(i32::MAX);
+    let max = i64::from(i32::MAX);
     refused("no columns", &Lie { has_columns: false, ..honest.clone() });
     let texts_by_schema = vec![column("root", None, 0, Some(1)), column("text", Some(TEXTS), 0, None)];
     let numbers = Lie::new(INT32, page(12, 3, 0, &[0x7F; 12]));
@@ -459,10 +459,10 @@ fn lies_about_sizes_take_no_memory() {
         refused("the size of the pages", &Lie { size: Some(size), ..honest.clone() });
     }
     for codec in 1..=7 {
-        refused("a page", &Lie { codec, pages: page(most, 3, 0, &texts()), ..honest.clone() });
+        refused("a page", &Lie { codec, pages: page(max, 3, 0, &texts()), ..honest.clone() });
     }
-    for (rows, values) in [(3, most), (most, most), (most, 3), (i64::MAX, 3), (2, 3), (0, 3), (-1, 3)] {
-        if (rows, values) != (3, most) {
+    for (rows, values) in [(3, max), (max, max), (max, 3), (i64::MAX, 3), (2, 3), (0, 3), (-1, 3)] {
+        if (rows, values) != (3, max) {
             refused("rows", &Lie { rows, pages: page(15, values, 0, &texts()), ..honest.clone() });
         }
     }
@@ -480,7 +480,7 @@ fn lies_about_sizes_take_no_memory() {
     refused("a list", &list);
     for kind in [INT32, 2, 3, TEXTS] {
         let header = Struct::default().i32(1, 2).i32(2, 15).i32(3, 15);
-        let header = header.inner(7, Struct::default().i32(1, most).i32(2, 0)).end();
+        let header = header.inner(7, Struct::default().i32(1, max).i32(2, 0)).end();
         let pages = [header, texts(), page(4, 3, 8, &[1, 6, 0, 0])].concat();
         refused("a dictionary", &Lie { has_dictionary: true, ..Lie::new(kind, pages) });
     }
@@ -489,7 +489,7 @@ fn lies_about_sizes_take_no_memory() {
             refused("lengths", &Lie::new(TEXTS, page(99, 3, encoding, &data)));
         }
     }
-    for count in [1 << 24, 1 << 28, most as u64] {
+    for count in [1 << 24, 1 << 28, max as u64] {
         refused("an index", &Lie { index: [&[0x19, 0xFC], &varint(count)[..], &[0]].concat(), ..honest.clone() });
     }
     let empty = Lie::new(INT32, Vec::new());
@@ -498,7 +498,7 @@ fn lies_about_sizes_take_no_memory() {
         let schema = groups.chain([column("text", Some(INT32), 0, None)]).collect();
         refused("levels", &Lie { schema: Some(schema), rows: 0, ..empty.clone() });
     }
-    let schema = vec![column("root", None, 0, Some(most)), column("text", Some(INT32), 0, None)];
+    let schema = vec![column("root", None, 0, Some(max)), column("text", Some(INT32), 0, None)];
     refused("columns", &Lie { schema: Some(schema), rows: 0, ..empty.clone() });
     // As deep as is taken.
     let groups = (0..98).map(|_| column("text", None, 0, Some(1)));

@@ -1,6 +1,6 @@
 //! `bloomline plan`, against the exact model of the rate.
 
-use crate::common::{Bench, clean, number, tells};
+use crate::common::{Bench, assert_contains_all, expect_success, number};
 use serde_json::Value;
 
 /// Rows of tests/data/fpr.csv of one kind: probes, bits a key, rate.
@@ -19,7 +19,7 @@ fn near(value: &Value, expected: f64, error: f64) {
 }
 
 #[test]
-fn plans_are_those_of_the_model() {
+fn plans_match_the_model() {
     let bench = Bench::new(&[]);
     let rows = model("best_for_target");
     assert_eq!(rows.len(), 8);
@@ -28,14 +28,14 @@ fn plans_are_those_of_the_model() {
         let words4 = &by_rate[0];
         assert_eq!((&words4["layout"], &words4["probes"]), (&"words4".into(), &probes.into()));
         // The least size, rounded up so that it folds until 128 to 255 blocks are left.
-        let least = bits * 1e9 / 512.0;
-        let fold = ((least / 128.0).log2().floor()).exp2();
-        let blocks = (least / fold).ceil() * fold;
+        let min_blocks = bits * 1e9 / 512.0;
+        let fold = ((min_blocks / 128.0).log2().floor()).exp2();
+        let blocks = (min_blocks / fold).ceil() * fold;
         assert_eq!(words4["memory_bytes"], 64 * blocks as u64);
         near(&words4["bits_per_key"], blocks * 512.0 / 1e9, 1e-12);
         assert_eq!(words4["rates"][1]["load"], 1.0);
         // With more blocks the rate falls, at most as that of each probe falls.
-        let (found, lowest) = (number(&words4["rates"][1], "fpr"), rate * (least / blocks).powi(probes as i32));
+        let (found, lowest) = (number(&words4["rates"][1], "fpr"), rate * (min_blocks / blocks).powi(probes as i32));
         assert!((lowest..rate * (1.0 + 1e-5)).contains(&found), "{found}, {lowest} to {rate}");
 
         // The three ways to ask agree.
@@ -44,7 +44,7 @@ fn plans_are_those_of_the_model() {
         assert_eq!(by_keys[0], *words4);
         let by_memory = bench.json(&format!("plan --json -p {rate} --memory {memory}"));
         assert_eq!(by_memory[0]["probes"], probes);
-        near(&by_memory[0]["keys"], 1e9 * blocks / least, 1e-5);
+        near(&by_memory[0]["keys"], 1e9 * blocks / min_blocks, 1e-5);
     }
     let classic = &bench.json("plan --json -n 1000000000 -p 0.01")[1];
     assert_eq!((&classic["layout"], &classic["probes"]), (&"classic".into(), &7.into()));
@@ -52,7 +52,7 @@ fn plans_are_those_of_the_model() {
 }
 
 #[test]
-fn plan_tells_the_rates_at_other_loads() {
+fn plan_prints_rates_at_other_loads() {
     let bench = Bench::new(&[]);
     // 16 bits a key; half and a quarter of that at twice and four times the keys.
     let plan = bench.json("plan --json -n 1000000000 --memory 2000000000");
@@ -63,14 +63,14 @@ fn plan_tells_the_rates_at_other_loads() {
         assert_eq!(point["load"], load);
         near(&point["fpr"], of_the_model(probes, 16.0 / load).unwrap().2, 1e-5);
     }
-    let text = bench.clean("plan -n 1000000000 --memory 2000000000");
+    let text = bench.run_ok("plan -n 1000000000 --memory 2000000000");
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines.len() == 3 && lines[1].starts_with("words4") && lines[2].starts_with("classic"), "{text}");
     assert!(lines[1].contains("16.0000") && lines[1].contains("1.86 GiB") && lines[1].contains("9.408e-4"), "{text}");
 }
 
 #[test]
-fn the_table_is_that_of_the_model() {
+fn the_table_matches_the_model() {
     let bench = Bench::new(&[]);
     let table = bench.json("plan --table --json");
     let cells = table.as_array().unwrap();
@@ -81,7 +81,7 @@ fn the_table_is_that_of_the_model() {
         let cell = cells.iter().find(|cell| cell["bits_per_key"] == bits as u64 && cell["probes"] == probes).unwrap();
         near(&cell["fpr"], rate, 1e-5);
     }
-    let text = bench.clean("plan --table");
+    let text = bench.run_ok("plan --table");
     let row = |bits: &str| text.lines().find(|line| line.trim_start().starts_with(bits)).unwrap();
     assert_eq!(
         row("10 ").split_whitespace().collect::<Vec<_>>(),
@@ -96,7 +96,7 @@ fn sizes_have_units() {
     let bench = Bench::new(&[]);
     let memory = |size: &str| {
         let output = bench.command("plan --json -p 0.01 --memory").arg(size).output().unwrap();
-        let plan: Value = serde_json::from_slice(&clean(output)).unwrap();
+        let plan: Value = serde_json::from_slice(&expect_success(output)).unwrap();
         plan[0]["memory_bytes"].as_u64().unwrap()
     };
     for (size, bytes) in [
@@ -137,17 +137,17 @@ fn sizes_have_units() {
         "99999999999999999999",
         "99999999T",
     ] {
-        let message = bench.refused(&format!("plan -p 0.01 --memory={size}"));
+        let message = bench.run_err(&format!("plan -p 0.01 --memory={size}"));
         assert!(message.contains(&format!("'{size}'")) && message.contains("--memory"), "{message}");
         assert!(size.is_empty() || message.contains("from 64 to"), "{message}");
     }
 }
 
 #[test]
-fn plans_of_nothing_are_refused() {
+fn plans_without_keys_are_refused() {
     let bench = Bench::new(&[]);
     for line in ["plan", "plan -n 5", "plan -p 0.1", "plan --memory 1M", "plan -n 5 -p 0.1 --memory 1M"] {
-        assert!(bench.refused(line).contains("two of -n KEYS, -p RATE and --memory SIZE"), "{line}");
+        assert!(bench.run_err(line).contains("two of -n KEYS, -p RATE and --memory SIZE"), "{line}");
     }
     for (line, parts) in [
         ("plan -n 0 -p 0.1", ["--expected-keys", "'0'", "from 1 to"]),
@@ -155,7 +155,7 @@ fn plans_of_nothing_are_refused() {
         ("plan -n 5 -p 1e-30", ["1e-30", "64-bit hashes", "higher rate"]),
         ("plan --table -n 5", ["--table", "cannot be used with", "--expected-keys"]),
     ] {
-        tells(&bench.refused(line), &parts);
+        assert_contains_all(&bench.run_err(line), &parts);
     }
 }
 
@@ -163,7 +163,7 @@ fn plans_of_nothing_are_refused() {
 fn plan_and_build_agree() {
     let bench = Bench::new(&[("a", b"a\n")]);
     let plan = bench.json("plan --json -n 12345 -p 0.003");
-    bench.clean("build -n 12345 -p 0.003 --no-shrink -o f a");
+    bench.run_ok("build -n 12345 -p 0.003 --no-shrink -o f a");
     let info = bench.json("info --json f");
     assert_eq!((&plan[0]["memory_bytes"], &plan[0]["probes"]), (&info["memory_bytes"], &info["probes"]));
 }

@@ -1,6 +1,6 @@
 //! Random lines and options, against a reference in Python.
 
-use crate::common::{Bench, skipped};
+use crate::common::{Bench, report_skipped};
 use crate::corpus::{bzip2, gzip, xz, zstd};
 use proptest::prelude::*;
 use std::env;
@@ -57,7 +57,7 @@ fn documents() -> impl Strategy<Value = Vec<Vec<u8>>> {
     prop::collection::vec(document.prop_map(String::into_bytes), 0..80)
 }
 
-/// An option that may be there.
+/// Generates an option that may be present.
 fn maybe(option: &'static str) -> impl Strategy<Value = Vec<String>> {
     any::<bool>().prop_map(move |there| if there { vec![option.to_owned()] } else { vec![] })
 }
@@ -151,7 +151,7 @@ fn has_python() -> bool {
     let there = Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success());
     assert!(there || env::var_os("BLOOMLINE_REQUIRE_PYTHON").is_none_or(|value| value != "1"), "no python3");
     if !there {
-        skipped("no python3 here");
+        report_skipped("no python3 here");
     }
     there
 }
@@ -226,13 +226,13 @@ fn both(case: &Case, keys: Option<&[u8]>) -> [(Option<i32>, Vec<u8>, Vec<u8>); 2
 }
 
 #[test]
-fn random_corpora_are_those_of_the_reference() {
+fn random_corpora_match_the_reference() {
     compare_corpora(40);
 }
 
 #[test]
 #[ignore = "takes long"]
-fn random_corpora_are_those_of_the_reference_120_times() {
+fn random_corpora_match_the_reference_120_times() {
     compare_corpora(120);
 }
 
@@ -290,7 +290,7 @@ fn url() -> impl Strategy<Value = (String, String)> {
 }
 
 #[test]
-fn random_urls_are_those_of_the_reference() {
+fn random_urls_match_the_reference() {
     if !has_python() {
         return;
     }

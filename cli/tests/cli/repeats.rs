@@ -1,8 +1,11 @@
 //! `bloomline dedup` with counts, repeats and last copies: the bytes against a plain model and against `uniq`.
 
-use crate::common::{Bench, clean, failed, fed, limited, number, refused, skipped, stats, tells, text, values};
-use crate::corpus::{HOMEPAGES, decoded, encode, gzip, large};
-use crate::live::Live;
+use crate::common::{
+    Bench, assert_contains_all, expect_failure, expect_refusal, expect_success, json_values, number, report_skipped,
+    run_with_stdin, stats, text, with_ulimit,
+};
+use crate::corpus::{HOMEPAGES, encode, gzip, large, read_decoded};
+use crate::live::RunningCommand;
 use proptest::prelude::*;
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -51,14 +54,16 @@ impl Request {
     }
 }
 
-fn asked() -> impl Strategy<Value = Request> {
+fn request() -> impl Strategy<Value = Request> {
     let parts = (any::<bool>(), any::<Option<bool>>(), any::<bool>(), any::<bool>());
-    let asked =
+    let request =
         parts.prop_map(|(count, repeated, last, invert)| Request { count, repeated, last, invert: invert && !count });
-    asked.prop_filter("that reads its inputs once", |asked| asked.count || asked.repeated.is_some() || asked.last)
+    request.prop_filter("that reads its inputs once", |request| {
+        request.count || request.repeated.is_some() || request.last
+    })
 }
 
-/// All that can be asked for.
+/// Returns all valid combinations of options.
 fn all() -> Vec<Request> {
     let mut all = Vec::new();
     for bits in 0..24 {
@@ -66,7 +71,9 @@ fn all() -> Vec<Request> {
         let [count, last, invert] = [1, 2, 4].map(|bit| bits & bit > 0);
         all.push(Request { count, repeated, last, invert });
     }
-    all.retain(|asked| !(asked.count && asked.invert) && (asked.count || asked.repeated.is_some() || asked.last));
+    all.retain(|request| {
+        !(request.count && request.invert) && (request.count || request.repeated.is_some() || request.last)
+    });
     all
 }
 
@@ -74,12 +81,12 @@ fn lines(bytes: &[u8]) -> Vec<&[u8]> {
     bytes.strip_suffix(b"\n").unwrap_or(bytes).split(|&byte| byte == b'\n').collect()
 }
 
-fn whole(line: &[u8]) -> &[u8] {
+fn whole_line(line: &[u8]) -> &[u8] {
     line
 }
 
 #[test]
-fn each_is_what_it_says() {
+fn each_option_selects_its_lines() {
     let bench = Bench::new(&[("a", b"b\na\nb\nc\n"), ("b", b"a\nd\nb"), ("none", b""), ("one", b"x\n")]);
     for (options, expected) in [
         ("-c", "      3 b\n      2 a\n      1 c\n      1 d\n"),
@@ -101,18 +108,18 @@ fn each_is_what_it_says() {
         ("--keep first", "b\na\nc\nd\n"),
         ("--count --exact --keep first", "      3 b\n      2 a\n      1 c\n      1 d\n"),
     ] {
-        assert_eq!(bench.clean(&format!("dedup {options} a b")), expected, "{options}");
-        assert_eq!(bench.clean(&format!("dedup {options} a none b none")), expected, "{options}");
+        assert_eq!(bench.run_ok(&format!("dedup {options} a b")), expected, "{options}");
+        assert_eq!(bench.run_ok(&format!("dedup {options} a none b none")), expected, "{options}");
     }
-    assert_eq!(bench.clean("dedup -c none"), "");
-    assert_eq!(bench.clean("dedup --repeated one none"), "");
+    assert_eq!(bench.run_ok("dedup -c none"), "");
+    assert_eq!(bench.run_ok("dedup --repeated one none"), "");
     // What is not selected goes to a file of its own, as it is.
-    assert_eq!(bench.clean("dedup -c --repeated --dupes d a b"), "      3 b\n      2 a\n");
+    assert_eq!(bench.run_ok("dedup -c --repeated --dupes d a b"), "      3 b\n      2 a\n");
     assert_eq!(text(&bench.read("d")), "b\nc\na\nd\nb\n");
 }
 
 #[test]
-fn keys_decide_and_lines_are_printed() {
+fn keys_are_compared_and_lines_are_printed() {
     let bench = Bench::new(&[("a", b"1\tx\n2\ty\n3\tX\nnone\n4\tx\nnone\n")]);
     let field = "--field 2 --on-error";
     assert_eq!(bench.run(&format!("dedup -c {field} skip a")).stdout, b"      2 1\tx\n      1 2\ty\n      1 3\tX\n");
@@ -126,14 +133,14 @@ fn keys_decide_and_lines_are_printed() {
     assert_eq!((output.status.code(), &output.stdout[..]), (Some(0), &b"2\ty\n3\tX\n"[..]));
     // It is told once.
     assert_eq!(text(&output.stderr).matches('\n').count(), 1);
-    tells(&text(&output.stderr), &["lines without a key: 2", "\"a\", line 4"]);
+    assert_contains_all(&text(&output.stderr), &["lines without a key: 2", "\"a\", line 4"]);
     // Nothing is printed before all is counted.
-    tells(&bench.refused("dedup -c --field 2 a"), &["no key in \"a\", line 4"]);
+    assert_contains_all(&bench.run_err("dedup -c --field 2 a"), &["no key in \"a\", line 4"]);
 }
 
 /// The output is counted, and compared with a plain model.
 #[test]
-fn figures_are_those_of_the_output() {
+fn statistics_match_the_output() {
     let lines: [(Option<&str>, u64); 9] = [
         (Some("a"), 1),
         (None, 0),
@@ -145,11 +152,11 @@ fn figures_are_those_of_the_output() {
         (Some("b"), 2),
         (Some("d"), 1),
     ];
-    let told = |&(key, n): &(Option<&str>, u64)| match key {
+    let line_of = |&(key, n): &(Option<&str>, u64)| match key {
         Some(key) => format!("{{\"k\":\"{key}\",\"n\":{n}}}\n"),
         None => format!("none {n}\n"),
     };
-    let mut input: String = lines.iter().map(told).collect();
+    let mut input: String = lines.iter().map(line_of).collect();
     input.insert_str(0, "\n  \n");
     let bench = Bench::new(&[("in", input.as_bytes())]);
     let expected = |[which, keep, mode, on_error]: [&str; 4]| -> String {
@@ -169,9 +176,9 @@ fn figures_are_those_of_the_output() {
             let selected = place == best && is_wanted;
             match mode {
                 _ if line.0.is_none() && on_error == "skip" => String::new(),
-                "--annotate" => format!("{}\t{}", if selected { "new" } else { "dup" }, told(line)),
-                "-c" if selected => format!("{count:7} {}", told(line)),
-                _ if selected != (mode == "-v") && mode != "-c" => told(line),
+                "--annotate" => format!("{}\t{}", if selected { "new" } else { "dup" }, line_of(line)),
+                "-c" if selected => format!("{count:7} {}", line_of(line)),
+                _ if selected != (mode == "-v") && mode != "-c" => line_of(line),
                 _ => String::new(),
             }
         };
@@ -187,11 +194,12 @@ fn figures_are_those_of_the_output() {
             continue;
         }
         let parts = [which, keep, mode, total].join(" ");
-        let asked = parts.split_whitespace().collect::<Vec<_>>().join(" ");
+        let request = parts.split_whitespace().collect::<Vec<_>>().join(" ");
         let expected = expected([which, keep, mode, on_error]);
         // Each two of the choices come with both.
         let format = ["text", "json"][(bits % 3 + bits / 3 % 4 + bits / 12 % 4 + bits / 48 % 2 + bits / 96) % 2];
-        let line = format!("dedup -q --json-pointer /k --skip-blank --on-error {on_error} --stats={format} {asked} in");
+        let line =
+            format!("dedup -q --json-pointer /k --skip-blank --on-error {on_error} --stats={format} {request} in");
         let output = bench.run(&line.replace("  ", " "));
         let printed = text(&output.stdout);
         let count = if total.is_empty() {
@@ -202,18 +210,18 @@ fn figures_are_those_of_the_output() {
         };
         assert_eq!(count, expected.lines().count(), "{line}");
         let dropped = lines.len() - count - if on_error == "skip" { 2 } else { 0 };
-        let told = text(&output.stderr);
+        let stderr = text(&output.stderr);
         let figure = |label: &str, name: &str| match format {
             "json" => stats(&output)[name].as_u64(),
-            _ => told.lines().find_map(|row| row.strip_prefix(label)?.trim().parse().ok()),
+            _ => stderr.lines().find_map(|row| row.strip_prefix(label)?.trim().parse().ok()),
         };
         let figures = [("printed ", "printed"), ("dropped ", "dropped")].map(|(label, name)| figure(label, name));
         // People see how many are printed where these are not the unique ones.
         let is_told = format == "json" || parts.trim() != total || on_error == "keep";
-        assert_eq!(figures, [is_told.then_some(count as u64), Some(dropped as u64)], "{line}: {told}");
+        assert_eq!(figures, [is_told.then_some(count as u64), Some(dropped as u64)], "{line}: {stderr}");
         let rest =
             [("lines read ", "lines"), ("unique ", "unique"), ("without a key ", "without_key"), ("blank ", "blank")];
-        assert_eq!(rest.map(|(label, name)| figure(label, name)), [11, 4, 2, 2].map(Some), "{line}: {told}");
+        assert_eq!(rest.map(|(label, name)| figure(label, name)), [11, 4, 2, 2].map(Some), "{line}: {stderr}");
     }
 }
 
@@ -228,29 +236,29 @@ fn tables_keep_their_header_and_records() {
     ] {
         for size in ["1", "7", "1000"] {
             let line = format!("dedup --header --csv --skip-blank -f id --chunk-size {size} {options} a b");
-            assert_eq!(bench.clean(&line), expected, "{options} in chunks of {size}");
+            assert_eq!(bench.run_ok(&line), expected, "{options} in chunks of {size}");
         }
     }
 }
 
 #[test]
-fn real_lines_are_those_of_the_model_whatever_the_threads() {
+fn real_lines_match_the_model_for_any_number_of_threads() {
     let mut input = fs::read(HOMEPAGES).unwrap();
     input.truncate(400_000);
     let bench = Bench::new(&[("a", &input)]);
-    for (asked, threads) in all().iter().zip([1, 2, 8].into_iter().cycle()) {
-        let options = asked.options();
-        let output = clean(bench.run(&format!("dedup {options}-j {threads} --chunk-size 10000 a")));
-        assert!(output == asked.model(&lines(&input), whole, b'\n').concat(), "{options}");
+    for (request, threads) in all().iter().zip([1, 2, 8].into_iter().cycle()) {
+        let options = request.options();
+        let output = expect_success(bench.run(&format!("dedup {options}-j {threads} --chunk-size 10000 a")));
+        assert!(output == request.model(&lines(&input), whole_line, b'\n').concat(), "{options}");
     }
 }
 
 /// Cases in which the bytes of `uniq` are known.
 #[test]
-fn sorted_lines_are_those_of_uniq() {
+fn sorted_lines_match_uniq() {
     let version = Command::new("uniq").arg("--version").output();
     if !version.is_ok_and(|output| text(&output.stdout).contains("coreutils")) {
-        skipped("no uniq of the GNU coreutils here");
+        report_skipped("no uniq of the GNU coreutils here");
         return;
     }
     let input = large();
@@ -271,7 +279,8 @@ fn sorted_lines_are_those_of_uniq() {
             let mut uniq = Command::new("uniq");
             uniq.env("LC_ALL", "C").args([options, file]).current_dir(bench.0.path());
             assert!(
-                clean(bench.run(&format!("dedup --binary {ours} {file}"))) == clean(uniq.output().unwrap()),
+                expect_success(bench.run(&format!("dedup --binary {ours} {file}")))
+                    == expect_success(uniq.output().unwrap()),
                 "{options} {file}"
             );
         }
@@ -283,8 +292,8 @@ proptest! {
 
     /// Few distinct lines, in files that break anywhere, compressed ones, and a pipe.
     #[test]
-    fn random_lines_are_those_of_the_model(
-        asked in asked(),
+    fn random_lines_match_the_model(
+        request in request(),
         inputs in prop::collection::vec(prop::collection::vec("[ab]{0,2}(\t[a-cé]{0,2})?", 0..80), 1..5),
         chunk_size in 1..500u32,
         few in any::<bool>(),
@@ -307,18 +316,18 @@ proptest! {
         let second = |line: &&[u8]| !field || line.contains(&b'\t');
         let all: Vec<&[u8]> = all.into_iter().filter(second).collect();
         let key = |line| if field { <[u8]>::splitn(line, 2, |&byte| byte == b'\t').last().unwrap() } else { line };
-        let mut options = asked.options() + &format!("-q --chunk-size {chunk_size} ");
+        let mut options = request.options() + &format!("-q --chunk-size {chunk_size} ");
         // A filter that errs in every second line counts all the same.
         options += if few { "-n 3 -p 0.5 --when-full warn " } else { "" };
         options += if field { "--field 2 --on-error skip " } else { "" };
         options += if zero { "-z " } else { "" };
-        let expected = if asked.invert && field { None } else { Some(asked.model(&all, key, end).concat()) };
+        let expected = if request.invert && field { None } else { Some(request.model(&all, key, end).concat()) };
         for threads in [1, 4] {
             let line = format!("dedup {options}-j {threads} ");
             let output = if piped {
                 let (first, rest) = names.split_first().unwrap();
                 let line = format!("{line}- {}", rest.join(" "));
-                fed(bench.command(line.trim_end()), &bench.read(first))
+                run_with_stdin(bench.command(line.trim_end()), &bench.read(first))
             } else {
                 bench.run(&(line + &names.join(" ")))
             };
@@ -332,7 +341,7 @@ proptest! {
     /// The outputs in the order of the inputs are the one output that there would be.
     #[test]
     fn a_folder_has_the_same_lines(
-        asked in asked(),
+        request in request(),
         inputs in prop::collection::vec(prop::collection::vec("[ab]{0,2}", 0..80), 1..5),
         threads in 1..5u32,
     ) {
@@ -343,31 +352,31 @@ proptest! {
             bench.write(&file(i), &encode(&file(i), &bytes));
         }
         let names: Vec<String> = (0..inputs.len()).map(file).collect();
-        bench.clean(&format!("dedup {}-j {threads} --chunk-size 30 --manifest m --output-dir out {}", asked.options(), names.join(" ")));
+        bench.run_ok(&format!("dedup {}-j {threads} --chunk-size 30 --manifest m --output-dir out {}", request.options(), names.join(" ")));
         let all: Vec<&[u8]> = inputs.iter().flatten().map(|line| line.as_bytes()).collect();
-        let mut printed = asked.model(&all, whole, b'\n').into_iter();
-        let mut manifest = values(&bench.read("m")).into_iter();
+        let mut printed = request.model(&all, whole_line, b'\n').into_iter();
+        let mut manifest = json_values(&bench.read("m")).into_iter();
         for (name, lines) in names.iter().zip(&inputs) {
             let expected: Vec<Vec<u8>> = printed.by_ref().take(lines.len()).collect();
-            prop_assert_eq!(text(&decoded(&bench, &format!("out/{name}"))), text(&expected.concat()));
+            prop_assert_eq!(text(&read_decoded(&bench, &format!("out/{name}"))), text(&expected.concat()));
             let figures = manifest.next().unwrap();
-            let selected = expected.iter().filter(|line| line.is_empty() == asked.invert).count();
+            let selected = expected.iter().filter(|line| line.is_empty() == request.invert).count();
             prop_assert_eq!((number(&figures, "lines"), number(&figures, "unique")), (lines.len() as f64, selected as f64));
         }
     }
 }
 
 #[test]
-fn counts_are_exact_with_a_filter_that_errs() {
+fn counts_are_exact_despite_false_positives() {
     let mut input = Vec::new();
     for i in 0..20_000u64 {
         writeln!(input, "{}", i * i % 15_013).unwrap();
     }
     let bench = Bench::new(&[("a", &input)]);
-    let asked = Request { count: true, ..Request::default() };
+    let request = Request { count: true, ..Request::default() };
     let output = bench.run("dedup -n 10 -p 0.5 --when-full warn -c --stats=json a");
-    assert!(output.stdout == asked.model(&lines(&input), whole, b'\n').concat());
-    tells(&text(&output.stderr), &["the filter has more than the 10 distinct lines"]);
+    assert!(output.stdout == request.model(&lines(&input), whole_line, b'\n').concat());
+    assert_contains_all(&text(&output.stderr), &["the filter has more than the 10 distinct lines"]);
     let distinct = output.stdout.split_inclusive(|&byte| byte == b'\n').count() as f64;
     let repeated = bench.run("dedup --repeated --total a").stdout;
     let figures = stats(&output);
@@ -386,15 +395,15 @@ fn counts_are_exact_with_a_filter_that_errs() {
 }
 
 #[test]
-fn a_broken_input_is_told_once_and_counted_as_far_as_it_can_be_read() {
-    let whole = gzip(&b"a\nb\n".repeat(40_000));
-    let bench = Bench::new(&[("a.gz", &whole[..whole.len() - 20]), ("b", b"b\nc\n")]);
-    tells(&bench.refused("dedup -c a.gz b"), &["cannot read \"a.gz\""]);
+fn broken_inputs_are_reported_once_and_counted_up_to_the_error() {
+    let whole_line = gzip(&b"a\nb\n".repeat(40_000));
+    let bench = Bench::new(&[("a.gz", &whole_line[..whole_line.len() - 20]), ("b", b"b\nc\n")]);
+    assert_contains_all(&bench.run_err("dedup -c a.gz b"), &["cannot read \"a.gz\""]);
     let once = bench.run("dedup --on-error skip --stats=json a.gz b missing");
     let read = number(&stats(&once), "lines") as usize;
     let output = bench.run("dedup -c --on-error skip --stats=json a.gz b missing");
-    let said = text(&output.stderr);
-    assert_eq!((output.status.code(), said.matches("it is skipped").count()), (Some(1), 2), "{said}");
+    let stderr = text(&output.stderr);
+    assert_eq!((output.status.code(), stderr.matches("it is skipped").count()), (Some(1), 2), "{stderr}");
     let [b, a] = [(read - 2) / 2, (read - 1) / 2];
     assert_eq!(text(&output.stdout), format!("{a:7} a\n{:7} b\n      1 c\n", b + 1));
     assert_eq!((number(&stats(&output), "lines"), number(&stats(&output), "inputs_left_out")), (read as f64, 2.0));
@@ -412,12 +421,12 @@ fn an_input_that_changes_is_an_error() {
         bench.write("a", change.as_bytes());
         drop(writer);
         let output = child.wait_with_output().unwrap();
-        tells(&failed(&output), &["an input changed"]);
+        assert_contains_all(&expect_failure(&output), &["an input changed"]);
     }
 }
 
 #[test]
-fn a_signal_prints_nothing_and_leaves_no_file() {
+fn signals_print_nothing_and_leave_no_files() {
     for (signal, code) in [("INT", Some(130)), ("TERM", Some(143)), ("KILL", None)] {
         let bench = Bench::new(&[]);
         fs::create_dir(bench.path("tmp")).unwrap();
@@ -432,26 +441,26 @@ fn a_signal_prints_nothing_and_leaves_no_file() {
             "-",
         ]);
         command.env("TMPDIR", bench.path("tmp")).current_dir(bench.0.path());
-        let mut live = Live::new(command);
-        // So many that whoever takes them in is awake.
-        live.say(&b"many\n".repeat(1 << 16));
-        live.signal(signal);
-        assert_eq!(live.end(), (code, vec![], String::new()));
+        let mut running = RunningCommand::new(command);
+        // So many that the process that reads them is running.
+        running.write_input(&b"many\n".repeat(1 << 16));
+        running.signal(signal);
+        assert_eq!(running.end(), (code, vec![], String::new()));
         assert_eq!(bench.read("out"), b"");
         assert_eq!(fs::read_dir(bench.path("tmp")).unwrap().count(), 0);
     }
 }
 
 #[test]
-fn what_cannot_be_counted_is_refused() {
+fn options_without_counts_are_refused() {
     let bench = Bench::new(&[("a", b"a\n")]);
     for option in ["-c", "--repeated", "--unique", "--keep last"] {
-        tells(
-            &bench.refused(&format!("dedup {option} -s s a")),
+        assert_contains_all(
+            &bench.run_err(&format!("dedup {option} -s s a")),
             &["cannot be used with '--state'", "count the lines of one run"],
         );
-        let redis = bench.refused(&format!("dedup {option} --redis redis://localhost --name n a"));
-        tells(&redis, &["cannot be used with '--redis'"]);
+        let redis = bench.run_err(&format!("dedup {option} --redis redis://localhost --name n a"));
+        assert_contains_all(&redis, &["cannot be used with '--redis'"]);
     }
     for (options, parts) in [
         ("-c --annotate", ["--count", "--annotate"]),
@@ -461,37 +470,40 @@ fn what_cannot_be_counted_is_refused() {
         ("--unique --repeated", ["--unique", "--repeated"]),
         ("--keep both", ["both", "first, last"]),
     ] {
-        tells(&bench.refused(&format!("dedup {options} a")), &parts);
+        assert_contains_all(&bench.run_err(&format!("dedup {options} a")), &parts);
     }
-    bench.clean("dedup --keep first -s s a");
+    bench.run_ok("dedup --keep first -s s a");
     let mut nowhere = bench.command("dedup -n 10 -c -");
     nowhere.env("TMPDIR", "/nowhere");
-    tells(&refused(fed(nowhere, b"a\n")), &["temporary file", "TMPDIR"]);
+    assert_contains_all(&expect_refusal(run_with_stdin(nowhere, b"a\n")), &["temporary file", "TMPDIR"]);
 }
 
 #[test]
 fn a_pipe_that_cannot_be_copied_is_an_error() {
     let bench = Bench::new(&[]);
     let run = |options: &str| {
-        let command = limited("-f 8", &bench.command(&format!("dedup -c {options} -")));
-        fed(command, &b"line\n".repeat(10_000))
+        let command = with_ulimit("-f 8", &bench.command(&format!("dedup -c {options} -")));
+        run_with_stdin(command, &b"line\n".repeat(10_000))
     };
     // It is no fault of the input.
     for options in ["-n 10", "--on-error skip", "--on-error keep"] {
-        let message = refused(run(options));
-        tells(&message, &["cannot copy a pipe, which is read twice, to a temporary file", "TMPDIR", "name a file"]);
+        let message = expect_refusal(run(options));
+        assert_contains_all(
+            &message,
+            &["cannot copy a pipe, which is read twice, to a temporary file", "TMPDIR", "name a file"],
+        );
         assert!(!message.contains("--on-error") && !message.contains("changed"), "{message}");
     }
 }
 
 #[test]
-fn the_limit_of_open_files_is_told_with_its_remedy() {
+fn open_file_limit_errors_name_the_remedy() {
     let bench = Bench::new(&[("a", &b"line\n".repeat(10_000))]);
     let mut remedies = 0;
     for files in 5..12 {
         for input in ["a", "-"] {
             let command = bench.command(&format!("dedup -c -j 1 {input}"));
-            let output = fed(limited(&format!("-n {files}"), &command), b"line\n");
+            let output = run_with_stdin(with_ulimit(&format!("-n {files}"), &command), b"line\n");
             let message = String::from_utf8_lossy(&output.stderr).into_owned();
             if message.contains("Too many open files") {
                 assert!(!message.contains("TMPDIR") && !message.contains("--on-error"), "{message}");

@@ -1,11 +1,13 @@
 //! `bloomline dedup --resume`: no line is lost, and a resumed run ends as if nothing had happened.
 
-use crate::common::{Bench, blocks, bloomline, fed, number, refused, stats, tells, text};
-use crate::corpus::{count, decode, decoded, stored};
+use crate::common::{
+    Bench, assert_contains_all, blocks, bloomline, expect_refusal, number, run_with_stdin, stats, text,
+};
+use crate::corpus::{count, decode, gzip_stored, read_decoded};
 use crate::interrupted::check_whole;
 use crate::interrupted::job::*;
 use crate::interrupted::rows::*;
-use crate::live::{Live, wait_for};
+use crate::live::{RunningCommand, wait_for};
 use bloomline::BloomFilter;
 use serde_json::Value;
 use std::collections::HashSet;
@@ -14,18 +16,18 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-/// A job that was killed in the middle, after a checkpoint, and the results that it would have had.
-fn crashed(job: Job) -> (Job, Whole) {
-    let whole = job.whole();
-    crash(&job, &whole);
-    (job, whole)
+/// Returns a job that was killed after a checkpoint, and the files of an uninterrupted run.
+fn crashed(job: Job) -> (Job, Uninterrupted) {
+    let uninterrupted = job.uninterrupted();
+    crash(&job, &uninterrupted);
+    (job, uninterrupted)
 }
 
-fn crash(job: &Job, whole: &Whole) {
+fn crash(job: &Job, uninterrupted: &Uninterrupted) {
     // On a slow disk the first checkpoints may come late.
     for _ in 0..100 {
         job.clear();
-        job.kill_half_way(&job.command(&ALWAYS), whole);
+        job.kill_half_way(&job.command(&ALWAYS), uninterrupted);
         let checkpoint = job.checkpoint();
         if checkpoint["offset"].as_u64() > Some(0) && checkpoint["output"].as_u64() > Some(0) {
             return;
@@ -34,8 +36,8 @@ fn crash(job: &Job, whole: &Whole) {
     panic!("{}: killed before its second checkpoint, always", job.name);
 }
 
-/// Puts the file of checkpoints in the place of one that is there, as a run leaves it that is cut off at its very end. The newest
-/// checkpoint is that of the end, as this run has it, and the other that of `earlier`.
+/// Replaces the file of checkpoints by the file of a run that was interrupted right before its end. The newest
+/// checkpoint is the one of the end, and the other is `earlier`.
 fn cut_off_at_the_end(job: &Job, left: &[u8], earlier: &Value, ones: u64) {
     let line: Value = serde_json::from_slice(left.split(|&byte| byte == b'\n').next().unwrap()).unwrap();
     let memory: usize = stages(&job.path(STATE)).iter().map(BloomFilter::memory_bytes).sum();
@@ -46,11 +48,11 @@ fn cut_off_at_the_end(job: &Job, left: &[u8], earlier: &Value, ones: u64) {
     (end["offset"], end["lines"]) = (0.into(), 0.into());
     end["output"] = job.path("out.txt").metadata().unwrap().len().into();
     let text = format!("{{\"job\":{},\"checkpoints\":[{end},{earlier}],\"finished\":true}}", line["job"]);
-    fs::write(job.path(CHECKPOINTS), sealed(&text)).unwrap();
+    fs::write(job.path(CHECKPOINTS), with_checksum(&text)).unwrap();
 }
 
-/// A text with its checksum, as the file of checkpoints has it.
-fn sealed(text: &str) -> String {
+/// Returns a text with its checksum, as in the file of checkpoints.
+fn with_checksum(text: &str) -> String {
     format!("{text}\n{:016x}\n", bloomline::KeyHasher::new(0).bytes(text.as_bytes()))
 }
 
@@ -60,12 +62,12 @@ fn succeed(command: &mut Command) {
     assert!(output.status.success(), "{}", text(&output.stderr));
 }
 
-/// The contents of a file, decompressed as its name tells, up to where that fails.
+/// Returns the contents of a file, decompressed as its name indicates, up to the first error.
 fn contents(path: &Path) -> Vec<u8> {
     decode(path.to_str().unwrap(), &fs::read(path).unwrap()).0
 }
 
-/// The same command with other arguments.
+/// Returns the command with each argument changed.
 fn bloomline_like<'a>(command: &'a Command, change: impl Fn(&'a str) -> &'a str) -> Command {
     let mut other = bloomline();
     other.current_dir(command.get_current_dir().unwrap());
@@ -74,56 +76,56 @@ fn bloomline_like<'a>(command: &'a Command, change: impl Fn(&'a str) -> &'a str)
 }
 
 #[test]
-fn a_run_that_failed_goes_on_where_it_ended() {
-    let mut whole = Vec::new();
-    (0..2000).for_each(|i| writeln!(whole, "{i:04}\t{}", i % 1500).unwrap());
+fn failed_runs_are_resumed_where_they_ended() {
+    let mut uninterrupted = Vec::new();
+    (0..2000).for_each(|i| writeln!(uninterrupted, "{i:04}\t{}", i % 1500).unwrap());
     // A line without a second field, of the same length: files that changed their sizes or times are not resumed.
-    let tab = whole.iter().rposition(|&byte| byte == b'\t').unwrap();
-    let tab = whole[..tab - 4000].iter().rposition(|&byte| byte == b'\t').unwrap();
-    let mut bad = whole.clone();
+    let tab = uninterrupted.iter().rposition(|&byte| byte == b'\t').unwrap();
+    let tab = uninterrupted[..tab - 4000].iter().rposition(|&byte| byte == b'\t').unwrap();
+    let mut bad = uninterrupted.clone();
     bad[tab] = b' ';
-    let bad_line = count(&whole[..tab]) + 1;
+    let bad_line = count(&uninterrupted[..tab]) + 1;
     for (output, dupes) in [("o", "d"), ("o.gz", "d.zst"), ("o.xz", "d.bz2"), ("o.bz2", "d.xz")] {
-        for code in [<[u8]>::to_vec, stored] {
-            let bench = Bench::new(&[("before", b"x\t1\n"), ("a", &code(&whole))]);
+        for code in [<[u8]>::to_vec, gzip_stored] {
+            let bench = Bench::new(&[("before", b"x\t1\n"), ("a", &code(&uninterrupted))]);
             let line = format!("dedup -n 2000 --field 2 --state s -o {output} --dupes {dupes} before a");
-            assert_eq!(bench.clean(&line), "");
-            let outputs = || [decoded(&bench, output), decoded(&bench, dupes)];
+            assert_eq!(bench.run_ok(&line), "");
+            let outputs = || [read_decoded(&bench, output), read_decoded(&bench, dupes)];
             let (expected, state) = (outputs(), bench.read("s"));
             // The 1500 keys, the first one of them in the file before; and the 500 that come again, and that one.
             assert_eq!([count(&expected[0]), count(&expected[1])], [1500, 501]);
 
             ["s", output, dupes].iter().for_each(|name| fs::remove_file(bench.path(name)).unwrap());
             bench.write("a", &code(&bad));
-            let message = bench.refused(&line);
+            let message = bench.run_err(&line);
             assert!(message.contains(&format!("\"a\", line {bad_line}:")), "{message}");
             let [first, repeats] = outputs();
             assert_eq!(count(&first) + count(&repeats), bad_line);
             let time = fs::metadata(bench.path("a")).unwrap().modified().unwrap();
-            bench.write("a", &code(&whole));
-            tells(&bench.refused(&format!("{line} --resume")), &["the input ", "/a\" has changed"]);
+            bench.write("a", &code(&uninterrupted));
+            assert_contains_all(&bench.run_err(&format!("{line} --resume")), &["the input ", "/a\" has changed"]);
             fs::File::options().write(true).open(bench.path("a")).unwrap().set_modified(time).unwrap();
-            assert_eq!(bench.clean(&format!("{line} --resume")), "");
+            assert_eq!(bench.run_ok(&format!("{line} --resume")), "");
             assert!(outputs() == expected, "{output}");
-            assert!(bench.read("s") == state && !bench.goes_on("s"));
+            assert!(bench.read("s") == state && !bench.is_resumable("s"));
         }
     }
     let bench = Bench::new(&[("a", b"a\na\nb\n")]);
     // Without a state it begins.
-    bench.clean("dedup --state s -o o --resume a");
+    bench.run_ok("dedup --state s -o o --resume a");
     assert_eq!(text(&bench.read("o")), "a\nb\n");
-    tells(&bench.refused("dedup --state s --resume a"), &["without", "--output"]);
-    tells(&bench.refused("dedup -o o --resume a"), &["without", "--state"]);
-    let message = refused(fed(bench.command("dedup --state s -o o --resume -"), b"c\n"));
-    tells(&message, &["resume", "files", "-o"]);
+    assert_contains_all(&bench.run_err("dedup --state s --resume a"), &["without", "--output"]);
+    assert_contains_all(&bench.run_err("dedup -o o --resume a"), &["without", "--state"]);
+    let message = expect_refusal(run_with_stdin(bench.command("dedup --state s -o o --resume -"), b"c\n"));
+    assert_contains_all(&message, &["resume", "files", "-o"]);
     assert_eq!(text(&bench.read("o")), "a\nb\n");
 }
 
 #[test]
-fn with_nothing_there_resuming_is_starting() {
+fn resume_without_a_state_starts_a_run() {
     let job = several();
     let job = Job { before: None, ..job };
-    let expected = job.whole();
+    let expected = job.uninterrupted();
     job.clear();
     job.complete(true);
     check_whole(&job, &expected);
@@ -136,25 +138,28 @@ fn other_inputs_are_not_resumed() {
     let time = fs::metadata(job.path("in.txt")).unwrap().modified().unwrap();
     for changed in [&input[..input.len() - 1], &[&input[..], b"more\n"].concat()] {
         fs::write(job.path("in.txt"), changed).unwrap();
-        let message = job.refused(&mut job.command(&["--resume"]));
+        let message = job.expect_refusal(&mut job.command(&["--resume"]));
         let sizes = format!(" has changed since that run, from {} to {} bytes; ", input.len(), changed.len());
-        tells(&message, &["cannot resume", "/in.txt\"", &sizes]);
+        assert_contains_all(&message, &["cannot resume", "/in.txt\"", &sizes]);
     }
     // One of the same size has another time.
     let mut rotated = input.clone();
     rotated.rotate_left(1);
     fs::write(job.path("in.txt"), rotated).unwrap();
-    let message = job.refused(&mut job.command(&["--resume"]));
-    tells(&message, &["cannot resume from \"state.resume\"", "/in.txt\" has changed since that run; "]);
+    let message = job.expect_refusal(&mut job.command(&["--resume"]));
+    assert_contains_all(&message, &["cannot resume from \"state.resume\"", "/in.txt\" has changed since that run; "]);
     fs::write(job.path("in.txt"), &input).unwrap();
     File::options().write(true).open(job.path("in.txt")).unwrap().set_modified(time).unwrap();
     fs::write(job.path("more"), "more\n").unwrap();
     fs::write(job.path("renamed"), &input).unwrap();
     let rename = |argument| if argument == "in.txt" { "renamed" } else { argument };
     let mut renamed = bloomline_like(&job.command(&["--resume"]), rename);
-    let message = job.refused(job.command(&["--resume"]).arg("more"));
-    tells(&message, &["cannot resume", "a run with a number of inputs of 1, not 2"]);
-    tells(&job.refused(&mut renamed), &["cannot resume", "with the input ", "/in.txt\", not ", "/renamed\""]);
+    let message = job.expect_refusal(job.command(&["--resume"]).arg("more"));
+    assert_contains_all(&message, &["cannot resume", "a run with a number of inputs of 1, not 2"]);
+    assert_contains_all(
+        &job.expect_refusal(&mut renamed),
+        &["cannot resume", "with the input ", "/in.txt\", not ", "/renamed\""],
+    );
     // None of that spoiled anything.
     ["more", "renamed"].iter().for_each(|name| fs::remove_file(job.path(name)).unwrap());
     job.complete(true);
@@ -169,7 +174,10 @@ fn the_order_of_the_inputs_counts() {
         "c.txt" => "a.txt",
         other => other,
     });
-    tells(&job.refused(&mut swapped), &["cannot resume", "with the input ", "/a.txt\", not ", "/c.txt\""]);
+    assert_contains_all(
+        &job.expect_refusal(&mut swapped),
+        &["cannot resume", "with the input ", "/a.txt\", not ", "/c.txt\""],
+    );
     job.complete(true);
     check_whole(&job, &expected);
 }
@@ -184,9 +192,9 @@ fn other_options_are_not_resumed() {
         (&["--dupes", "dupes.txt"], "/dupes.txt"),
         (&["-z"], "options \"line\", not \"line, NUL-terminated\""),
     ] {
-        let message = job.refused(&mut job.command(&[&["--resume"], more].concat()));
-        tells(&message, &other_job);
-        tells(&message, &[difference]);
+        let message = job.expect_refusal(&mut job.command(&[&["--resume"], more].concat()));
+        assert_contains_all(&message, &other_job);
+        assert_contains_all(&message, &[difference]);
     }
     // Other keys are not those of the state. Where it does not tell its keys, those of the job count.
     let state = fs::read(job.path(STATE)).unwrap();
@@ -201,31 +209,40 @@ fn other_options_are_not_resumed() {
         (&["--json-pointer", "/a"], "/a of JSON lines"),
         (&["--normalize", "url"], "line, normal form of a URL"),
     ] {
-        let resume = || job.refused(&mut job.command(&[&["--resume"], more].concat()));
-        tells(&resume(), &["cannot use the filter \"state\"", "keys are \"line\"", &format!("\"{key}\"")]);
+        let resume = || job.expect_refusal(&mut job.command(&[&["--resume"], more].concat()));
+        assert_contains_all(
+            &resume(),
+            &["cannot use the filter \"state\"", "keys are \"line\"", &format!("\"{key}\"")],
+        );
         nameless.save(job.path(STATE)).unwrap();
         let message = resume();
-        tells(&message, &other_job);
-        tells(&message, &[&format!("options \"line\", not \"{key}\"")]);
+        assert_contains_all(&message, &other_job);
+        assert_contains_all(&message, &[&format!("options \"line\", not \"{key}\"")]);
         fs::write(job.path(STATE), &state).unwrap();
     }
-    tells(&job.refused(&mut job.command(&["--resume", "--seed", "1"])), &["\"state\"", "seed is 0", " 1"]);
+    assert_contains_all(
+        &job.expect_refusal(&mut job.command(&["--resume", "--seed", "1"])),
+        &["\"state\"", "seed is 0", " 1"],
+    );
     let swap = |from: &'static str, to: &'static str| {
         let command = job.command(&["--resume"]);
-        job.refused(&mut bloomline_like(&command, |argument| if argument == from { to } else { argument }))
+        job.expect_refusal(&mut bloomline_like(&command, |argument| if argument == from { to } else { argument }))
     };
     let size = |options: &str| job.bench.json(&format!("plan --json {options}"))[0]["memory_bytes"].to_string();
     let [had, more] = ["-n 30000 -p 1e-9", "-n 40000 -p 1e-9"].map(size);
-    tells(&swap("1e-9", "1e-3"), &["\"state\"", "rate of 0.000000001", " 0.001"]);
-    tells(&swap("30000", "40000"), &["\"state\"", "-n", &more, &had]);
-    tells(&swap("out.txt", "other.txt"), &["cannot resume", "the outputs ", "/out.txt\", not ", "/other.txt\""]);
+    assert_contains_all(&swap("1e-9", "1e-3"), &["\"state\"", "rate of 0.000000001", " 0.001"]);
+    assert_contains_all(&swap("30000", "40000"), &["\"state\"", "-n", &more, &had]);
+    assert_contains_all(
+        &swap("out.txt", "other.txt"),
+        &["cannot resume", "the outputs ", "/out.txt\", not ", "/other.txt\""],
+    );
     assert!(!job.path("other.txt").exists());
     job.complete(true);
     check_whole(&job, &expected);
 }
 
 #[test]
-fn a_state_that_another_run_changed_is_not_resumed() {
+fn states_changed_by_another_run_are_not_resumed() {
     let changes = [
         ("changed by another run", "build --append -o state"),
         // One that could be resumed itself, and one that could not.
@@ -236,14 +253,14 @@ fn a_state_that_another_run_changed_is_not_resumed() {
         let (job, _) = crashed(plain());
         fs::write(job.path("other"), "not in the input\n").unwrap();
         succeed(job.bench.command(arguments).arg("other"));
-        let message = job.refused(&mut job.command(&["--resume"]));
-        tells(&message, &[reason]);
+        let message = job.expect_refusal(&mut job.command(&["--resume"]));
+        assert_contains_all(&message, &[reason]);
     }
 }
 
 /// Keys that the state has already set no bit: it is the same state.
 #[test]
-fn a_state_to_which_nothing_new_was_added_is_resumed() {
+fn states_without_new_keys_are_resumed() {
     let (job, expected) = crashed(plain());
     let known = contents(&job.path("out.txt"))[..job.checkpoint()["output"].as_u64().unwrap() as usize].to_vec();
     fs::write(job.path("known"), known).unwrap();
@@ -254,43 +271,43 @@ fn a_state_to_which_nothing_new_was_added_is_resumed() {
 }
 
 #[test]
-fn an_older_state_than_the_last_two_is_not_resumed() {
+fn states_older_than_the_last_two_are_not_resumed() {
     let (job, _) = crashed(plain());
     let old = fs::read(job.path(STATE)).unwrap();
     let left = fs::read(job.path(CHECKPOINTS)).unwrap();
     job.complete(true);
-    let newest = ones(&job.path(STATE));
+    let newest = count_state_bits(&job.path(STATE));
     let mut checkpoint = serde_json::from_slice::<Value>(left.split(|&byte| byte == b'\n').next().unwrap()).unwrap();
     let mut checkpoint = checkpoint["checkpoints"][0].take();
     checkpoint["ones"] = (newest - 1).into();
     cut_off_at_the_end(&job, &left, &checkpoint, newest);
     fs::write(job.path(STATE), old).unwrap();
-    let message = job.refused(&mut job.command(&["--resume"]));
+    let message = job.expect_refusal(&mut job.command(&["--resume"]));
     assert!(message.contains("the state was changed"), "{message}");
 }
 
 #[test]
-fn an_output_shorter_than_at_the_checkpoint_is_not_gone_on_with() {
+fn outputs_shorter_than_at_the_checkpoint_are_not_resumed() {
     let (job, expected) = crashed(several());
     for (name, key) in [("out.txt", "output"), ("dupes.txt", "dupes")] {
-        let whole = fs::read(job.path(name)).unwrap();
+        let uninterrupted = fs::read(job.path(name)).unwrap();
         let length = job.checkpoint()[key].as_u64().unwrap() as usize;
         assert!(length > 0);
         for shorter in [0, length - 1] {
-            fs::write(job.path(name), &whole[..shorter]).unwrap();
-            let message = refused(job.command(&["--resume"]).output().unwrap());
+            fs::write(job.path(name), &uninterrupted[..shorter]).unwrap();
+            let message = expect_refusal(job.command(&["--resume"]).output().unwrap());
             let (is, was) = (format!(" {shorter} bytes"), format!(" {length} "));
-            tells(&message, &["cannot resume", &format!("\"{name}\""), &is, &was, "remove the state"]);
+            assert_contains_all(&message, &["cannot resume", &format!("\"{name}\""), &is, &was, "remove the state"]);
         }
         // What came after the checkpoint is not needed.
-        fs::write(job.path(name), &whole[..length]).unwrap();
+        fs::write(job.path(name), &uninterrupted[..length]).unwrap();
     }
     job.complete(true);
     check_whole(&job, &expected);
 }
 
 #[test]
-fn checkpoints_that_are_missing_or_damaged_are_not_resumed() {
+fn missing_or_damaged_checkpoints_are_not_resumed() {
     let (job, expected) = crashed(plain());
     let text = fs::read(job.path(CHECKPOINTS)).unwrap();
     let line = std::str::from_utf8(&text).unwrap().lines().next().unwrap();
@@ -306,35 +323,41 @@ fn checkpoints_that_are_missing_or_damaged_are_not_resumed() {
         (&text[..length / 2], "its checksum is wrong"),
         (line.as_bytes(), "its checksum is wrong"),
         (&moved, "its checksum is wrong"),
-        (sealed(&line[..line.len() - 1]).as_bytes(), "EOF"),
-        (sealed(&line.replace("\"checkpoints\":[{", "\"checkpoints\":[],\"other\":[{")).as_bytes(), "no checkpoint"),
+        (with_checksum(&line[..line.len() - 1]).as_bytes(), "EOF"),
+        (
+            with_checksum(&line.replace("\"checkpoints\":[{", "\"checkpoints\":[],\"other\":[{")).as_bytes(),
+            "no checkpoint",
+        ),
     ] {
         fs::write(job.path(CHECKPOINTS), damaged).unwrap();
         for options in [&["--resume"][..], &[], &["--force"]] {
-            tells(&job.refused(&mut job.command(options)), &["checkpoints in \"state.resume\"", why]);
+            assert_contains_all(
+                &job.expect_refusal(&mut job.command(options)),
+                &["checkpoints in \"state.resume\"", why],
+            );
         }
     }
     fs::remove_file(job.path(CHECKPOINTS)).unwrap();
-    let message = job.refused(&mut job.command(&["--resume"]));
-    tells(&message, &["no run with this state was interrupted", "refusing to overwrite \"out.txt\""]);
+    let message = job.expect_refusal(&mut job.command(&["--resume"]));
+    assert_contains_all(&message, &["no run with this state was interrupted", "refusing to overwrite \"out.txt\""]);
     fs::write(job.path(CHECKPOINTS), text).unwrap();
     job.complete(true);
     check_whole(&job, &expected);
 }
 
 #[test]
-fn without_the_state_its_checkpoints_count_for_nothing() {
+fn checkpoints_without_a_state_are_ignored() {
     let (job, expected) = crashed(plain());
     fs::remove_file(job.path(STATE)).unwrap();
     // The name of the state may be wrong, and the output holds lines.
-    let message = job.refused(&mut job.command(&["--resume"]));
-    tells(&message, &["there is no state \"state\"", "\"out.txt\" holds lines", "--force"]);
+    let message = job.expect_refusal(&mut job.command(&["--resume"]));
+    assert_contains_all(&message, &["there is no state \"state\"", "\"out.txt\" holds lines", "--force"]);
     succeed(&mut job.command(&["--resume", "--force"]));
     check_whole(&job, &expected);
 }
 
 #[test]
-fn only_a_run_from_files_to_files_is_resumed() {
+fn only_runs_from_files_to_files_are_resumed() {
     let (job, expected) = crashed(plain());
     let dedup = |arguments: &[&str]| {
         let mut command = job.bench.command("dedup -n 30000 -p 1e-9 --state state --resume");
@@ -354,23 +377,23 @@ fn only_a_run_from_files_to_files_is_resumed() {
         dedup(&["-o", "/dev/null", "in.txt"]),
         dedup(&["-o", "out.txt", "--dupes", "/dev/null", "in.txt"]),
     ] {
-        tells(&job.refused(&mut command), &["from files to files", "resume", "-o", "--dupes"]);
+        assert_contains_all(&job.expect_refusal(&mut command), &["from files to files", "resume", "-o", "--dupes"]);
     }
-    tells(&job.refused(&mut dedup(&["in.txt"])), &["without", "--output"]);
-    let message = job.refused(&mut dedup(&["-o", "out.txt", "--total", "in.txt"]));
-    tells(&message, &["--total", "cannot be used with", "--resume"]);
+    assert_contains_all(&job.expect_refusal(&mut dedup(&["in.txt"])), &["without", "--output"]);
+    let message = job.expect_refusal(&mut dedup(&["-o", "out.txt", "--total", "in.txt"]));
+    assert_contains_all(&message, &["--total", "cannot be used with", "--resume"]);
     job.complete(true);
     check_whole(&job, &expected);
 }
 
 /// A run that cannot be resumed leaves nothing behind from which an older one could be.
 #[test]
-fn a_stream_ends_what_could_be_resumed() {
+fn runs_over_a_stream_remove_checkpoints() {
     for arguments in [&["in.txt"][..], &["-o", "/dev/null", "in.txt"], &["--total", "in.txt"]] {
         let (job, _) = crashed(plain());
         succeed(job.bench.command("dedup --state state").args(arguments));
-        let message = job.refused(&mut job.command(&["--resume"]));
-        tells(&message, &["no run with this state was interrupted", "refusing to overwrite \"out.txt\""]);
+        let message = job.expect_refusal(&mut job.command(&["--resume"]));
+        assert_contains_all(&message, &["no run with this state was interrupted", "refusing to overwrite \"out.txt\""]);
     }
 }
 
@@ -382,13 +405,13 @@ fn of_two_killed_runs_the_second_is_resumed() {
     let state = fs::read(job.path(STATE)).unwrap();
     let left = job.files();
     job.before = Some(state);
-    let expected = job.whole();
+    let expected = job.uninterrupted();
     job.clear();
     // The inputs keep their times.
     left.iter().filter(|(name, _)| !job.path(name).exists()).for_each(|(name, bytes)| job.bench.write(name, bytes));
-    tells(&job.refused(&mut job.command(&[])), &["out.txt", "--resume", "another file"]);
+    assert_contains_all(&job.expect_refusal(&mut job.command(&[])), &["out.txt", "--resume", "another file"]);
     fs::remove_file(job.path("out.txt")).unwrap();
-    tells(&job.refused(&mut job.command(&[])), &["dupes.txt", "--resume", "another file"]);
+    assert_contains_all(&job.expect_refusal(&mut job.command(&[])), &["dupes.txt", "--resume", "another file"]);
     fs::remove_file(job.path("dupes.txt")).unwrap();
     job.kill_half_way(&job.command(&["--checkpoint", "1h"]), &expected);
     let checkpoint = job.checkpoint();
@@ -398,65 +421,65 @@ fn of_two_killed_runs_the_second_is_resumed() {
 }
 
 #[test]
-fn beginning_anew_as_a_refusal_advises_loses_no_line() {
+fn restarting_as_advised_loses_no_line() {
     let (job, expected) = crashed(plain());
     File::create(job.path("out.txt")).unwrap();
-    tells(&job.refused(&mut job.command(&["--resume"])), &["remove the state"]);
+    assert_contains_all(&job.expect_refusal(&mut job.command(&["--resume"])), &["remove the state"]);
     fs::remove_file(job.path(STATE)).unwrap();
     job.complete(false);
     check_whole(&job, &expected);
 }
 
 #[test]
-fn a_limit_is_the_same_when_resumed() {
+fn limits_are_unchanged_when_resumed() {
     let lines = lines(1, 60_000);
     let mut seen = HashSet::new();
     let one_too_many = 1 + lines.iter().position(|line| seen.insert(line) && seen.len() > 25_000).unwrap();
     for when in ["warn", "stop"] {
         let line = format!("dedup -s state -n 25000 --when-full {when} -o out.txt");
-        let mut job = Job::new("limited", &[("in.txt", ended(&lines, b'\n'))], &line, Kind::Same);
+        let mut job = Job::new("limited", &[("in.txt", join_lines(&lines, b'\n'))], &line, Kind::Same);
         let stopped = &*format!("stopped at \"in.txt\", line {one_too_many}:").leak();
         job.failure = (when == "stop").then_some(stopped);
         let (job, expected) = crashed(job);
-        let message = text(&job.loud(&["--resume"]).output().unwrap().stderr);
+        let message = text(&job.command_with_warnings(&["--resume"]).output().unwrap().stderr);
         assert_eq!(message.matches('\n').count(), 1, "{message}");
         // The run may have been killed with more keys than planned, which another warning tells.
-        let said = if when == "stop" { [stopped, "full"] } else { ["warning", " 25000"] };
-        tells(&message, &said);
+        let parts = if when == "stop" { [stopped, "full"] } else { ["warning", " 25000"] };
+        assert_contains_all(&message, &parts);
         check_whole(&job, &expected);
     }
 }
 
 #[test]
-fn another_way_with_errors_is_not_resumed() {
+fn other_error_options_are_not_resumed() {
     let (job, _) = crashed(faulty());
     let skip = |argument| if argument == "keep" { "skip" } else { argument };
-    let message = job.refused(&mut bloomline_like(&job.command(&["--resume"]), skip));
-    tells(&message, &["cannot resume from \"state.resume\"", "--on-error keep, not skip"]);
+    let message = job.expect_refusal(&mut bloomline_like(&job.command(&["--resume"]), skip));
+    assert_contains_all(&message, &["cannot resume from \"state.resume\"", "--on-error keep, not skip"]);
 }
 
 /// The last checkpoint says that it is of the end, and is written before the state.
 #[test]
-fn an_output_whose_last_state_was_not_saved_is_not_begun_anew() {
+fn outputs_with_an_unsaved_state_are_not_restarted() {
     let (job, expected) = crashed(plain());
     let (state, left) = (fs::read(job.path(STATE)).unwrap(), fs::read(job.path(CHECKPOINTS)).unwrap());
     let checkpoint = job.checkpoint();
     job.complete(true);
-    cut_off_at_the_end(&job, &left, &checkpoint, ones(&job.path(STATE)));
+    cut_off_at_the_end(&job, &left, &checkpoint, count_state_bits(&job.path(STATE)));
     fs::write(job.path(STATE), state).unwrap();
-    tells(&job.refused(&mut job.command(&[])), &["out.txt", "--resume", "another file"]);
+    assert_contains_all(&job.expect_refusal(&mut job.command(&[])), &["out.txt", "--resume", "another file"]);
     job.complete(true);
     check_whole(&job, &expected);
     // At the end of the last state nothing is left to continue, and the lines are still nowhere else.
-    let message = job.refused(&mut job.command(&[]));
-    tells(&message, &["refusing to overwrite \"out.txt\"", "the state \"state\"", "--force"]);
+    let message = job.expect_refusal(&mut job.command(&[]));
+    assert_contains_all(&message, &["refusing to overwrite \"out.txt\"", "the state \"state\"", "--force"]);
     assert!(!message.contains("--resume"), "{message}");
     succeed(&mut job.command(&["--force"]));
     assert_eq!(contents(&job.path("out.txt")), b"");
 }
 
 #[test]
-fn a_state_is_shrunk_at_the_end_alone() {
+fn states_are_shrunk_only_at_the_end() {
     let (job, expected) = crashed(shrunk());
     let size = |name: &str| blocks(&fs::read(job.path(name)).unwrap()).len();
     let planned = size(STATE);
@@ -468,37 +491,37 @@ fn a_state_is_shrunk_at_the_end_alone() {
     let small = size(STATE);
     assert!(2 * small <= planned && planned.is_multiple_of(small), "{small} of {planned}");
     // Another run would need the planned size.
-    let message = job.refused(&mut job.command(&[]));
-    tells(&message, &["\"state\"", &format!("-n asks for {planned} bytes, but it has {small}")]);
+    let message = job.expect_refusal(&mut job.command(&[]));
+    assert_contains_all(&message, &["\"state\"", &format!("-n asks for {planned} bytes, but it has {small}")]);
 
     // The last checkpoint is written before the state, and belongs to the one that is shrunk. So it does even if as many bits
     // are set in the other.
-    for bits in [ones(&job.path(STATE)), checkpoint["ones"].as_u64().unwrap()] {
+    for bits in [count_state_bits(&job.path(STATE)), checkpoint["ones"].as_u64().unwrap()] {
         cut_off_at_the_end(&job, &left, &checkpoint, bits);
         fs::write(job.path(STATE), &state).unwrap();
-        tells(&job.refused(&mut job.command(&[])), &["out.txt", "--resume", "another file"]);
+        assert_contains_all(&job.expect_refusal(&mut job.command(&[])), &["out.txt", "--resume", "another file"]);
         job.complete(true);
         check_whole(&job, &expected);
     }
 
     // A run that failed may go on, so its state has the planned size.
     let bench = Bench::new(&[("a", b"1\ta\nno tab\n")]);
-    bench.refused("dedup -n 100000 --when-full warn --shrink --field 2 --state s -o o a");
+    bench.run_err("dedup -n 100000 --when-full warn --shrink --field 2 --state s -o o a");
     assert_eq!(blocks(&bench.read("s")).len(), planned);
     // A smaller state of another run is not resumed.
     bench.write("b", b"1\tb\n1\tc\n");
-    bench.clean("dedup -n 100000 --when-full warn --shrink --field 2 --state t -o p b");
+    bench.run_ok("dedup -n 100000 --when-full warn --shrink --field 2 --state t -o p b");
     fs::copy(bench.path("t"), bench.path("s")).unwrap();
     let line = "dedup -n 100000 --shrink --field 2 --on-error skip --state s -o o --resume a";
-    tells(&bench.refused(line), &["cannot resume", "the state was changed by another run"]);
+    assert_contains_all(&bench.run_err(line), &["cannot resume", "the state was changed by another run"]);
 }
 
 /// A run that is resumed once more changes nothing, whatever it wrote to, also after others with its state.
 #[test]
-fn a_run_that_is_whole_is_not_begun_again() {
+fn complete_runs_are_not_restarted() {
     let documents: String = (0..3).map(|i| format!("{{\"text\":\"{i}\",\"score\":{i}}}\n")).collect();
     let bench = Bench::new(&[("a", b"1\n1\n2\n"), ("b", b"2\n3\n"), ("c", documents.as_bytes())]);
-    let whole = "corpus --by document --ngram 0";
+    let uninterrupted = "corpus --by document --ngram 0";
     let lines = [
         "dedup -s s -o o a".to_owned(),
         "dedup -s s -o o2 --dupes d2 a b".to_owned(),
@@ -509,15 +532,15 @@ fn a_run_that_is_whole_is_not_begun_again() {
         "dedup -s t --pairs p6 --output-dir o6 b".to_owned(),
         "corpus -s u --shrink -o o7 c".to_owned(),
         "corpus -s u --output-dir o8 c".to_owned(),
-        format!("{whole} -s v --keep max:/score --pairs p9 -o o9 c"),
-        format!("{whole} -s v --count --output-dir o10 --manifest m10 c"),
+        format!("{uninterrupted} -s v --keep max:/score --pairs p9 -o o9 c"),
+        format!("{uninterrupted} -s v --count --output-dir o10 --manifest m10 c"),
         "corpus -s w --near 0.8 --exact --clusters q11 -o o11 c".to_owned(),
     ];
     for line in &lines {
-        bench.clean(line);
+        bench.run_ok(line);
     }
     // One that cannot be resumed forgets none of them.
-    assert_eq!(bench.clean("dedup -s s b"), "");
+    assert_eq!(bench.run_ok("dedup -s s b"), "");
     let files = || {
         let entries = walkdir::WalkDir::new(bench.0.path()).sort_by_file_name().into_iter().map(Result::unwrap);
         let files = entries.filter(|entry| entry.file_type().is_file()).map(|entry| entry.into_path());
@@ -529,8 +552,8 @@ fn a_run_that_is_whole_is_not_begun_again() {
         let message = text(&output.stderr);
         assert_eq!((output.status.code(), &*output.stdout), (Some(0), &b""[..]), "{line}: {message}");
         assert_eq!(message.lines().count(), 1, "{line}: {message}");
-        tells(&message, &["nothing is left to do", "already complete"]);
-        assert_eq!(bench.clean(&format!("{line} --resume -q")), "");
+        assert_contains_all(&message, &["nothing is left to do", "already complete"]);
+        assert_eq!(bench.run_ok(&format!("{line} --resume -q")), "");
         assert!(files() == before, "{line}");
     }
     // Nor is one that left something out any better.
@@ -540,36 +563,42 @@ fn a_run_that_is_whole_is_not_begun_again() {
     for (line, output) in
         [(&lines[0], "o"), (&lines[1], "d2"), (&lines[4], "o3/c"), (&lines[5], "p5"), (&lines[8], "o8/c")]
     {
-        let whole = bench.read(output);
-        for changed in [&whole[..whole.len() / 2], b"", &[&whole[..], b"more\n"].concat()] {
+        let uninterrupted = bench.read(output);
+        for changed in [&uninterrupted[..uninterrupted.len() / 2], b"", &[&uninterrupted[..], b"more\n"].concat()] {
             bench.write(output, changed);
-            let told = bench.refused(&format!("{line} --resume -q"));
-            tells(&told, &["this run is complete", "was changed since", "another state"]);
+            let message = bench.run_err(&format!("{line} --resume -q"));
+            assert_contains_all(&message, &["this run is complete", "was changed since", "another state"]);
             assert_eq!(bench.read(output), changed);
         }
-        bench.write(output, &whole);
-        bench.clean(&format!("{line} --resume -q"));
+        bench.write(output, &uninterrupted);
+        bench.run_ok(&format!("{line} --resume -q"));
     }
     // What it wrote may be moved away.
     fs::rename(bench.path("o"), bench.path("moved")).unwrap();
     let output = bench.run(&format!("{} --resume", lines[0]));
-    tells(&text(&output.stderr), &["already complete", "\"o\" no longer exists"]);
+    assert_contains_all(&text(&output.stderr), &["already complete", "\"o\" no longer exists"]);
     assert!(output.status.success() && !bench.path("o").exists());
     // Another run that writes there makes it another matter, and so does a state that is gone.
-    bench.clean("dedup -s s --force -o o2 c");
-    tells(&bench.refused(&format!("{} --resume", lines[1])), &["refusing to overwrite", "nothing is left to do"]);
+    bench.run_ok("dedup -s s --force -o o2 c");
+    assert_contains_all(
+        &bench.run_err(&format!("{} --resume", lines[1])),
+        &["refusing to overwrite", "nothing is left to do"],
+    );
     fs::remove_file(bench.path("t")).unwrap();
-    tells(&bench.refused(&format!("{} --resume", lines[5])), &["there is no state \"t\"", "\"o5\" holds lines"]);
+    assert_contains_all(
+        &bench.run_err(&format!("{} --resume", lines[5])),
+        &["there is no state \"t\"", "\"o5\" holds lines"],
+    );
     assert_eq!(text(&bench.read("o5")), "1\n2\n3\n");
     // Other inputs are those of the next day.
     bench.write("a", b"4\n");
-    bench.clean("dedup -s s --resume -o o a");
+    bench.run_ok("dedup -s s --resume -o o a");
     assert_eq!(text(&bench.read("o")), "4\n");
 }
 
 /// A run is whole only with a state that has its lines: the one that it or a later run left.
 #[test]
-fn a_run_that_is_whole_is_so_with_its_state_alone() {
+fn complete_runs_need_their_state() {
     for (size, target, output) in
         [("", "-o o", "o"), ("-n 100 --when-full warn ", "--output-dir f", "f/b"), ("", "--pairs p -o o", "o")]
     {
@@ -577,60 +606,63 @@ fn a_run_that_is_whole_is_so_with_its_state_alone() {
         let copy = |from: &str, to: &str| _ = fs::copy(bench.path(from), bench.path(to)).unwrap();
         let [first, second] =
             ["-o first a".to_owned(), format!("{target} b")].map(|end| format!("dedup {size}-s s {end}"));
-        bench.clean(&first);
+        bench.run_ok(&first);
         copy("s", "before");
-        bench.clean(&second);
+        bench.run_ok(&second);
         copy("s", "after");
         // A copy from before it, and one that was built with as many other keys.
-        bench.clean(&format!("dedup {size}-s other -o other-1 c"));
-        bench.clean(&format!("dedup {size}-s other -o other-2 d"));
+        bench.run_ok(&format!("dedup {size}-s other -o other-1 c"));
+        bench.run_ok(&format!("dedup {size}-s other -o other-2 d"));
         for state in ["before", "other"] {
             copy(state, "s");
-            let told = bench.refused(&format!("{second} --resume"));
-            tells(&told, &["this run is complete", "\"s\" was not saved by it", "restore the state", "--force"]);
+            let message = bench.run_err(&format!("{second} --resume"));
+            assert_contains_all(
+                &message,
+                &["this run is complete", "\"s\" was not saved by it", "restore the state", "--force"],
+            );
             assert_eq!(text(&bench.read(output)), "2\n");
         }
         // The first run left that copy, so it is whole with it, and with what a later one left.
         for state in ["before", "after"] {
             copy(state, "s");
-            tells(&text(&bench.run(&format!("{first} --resume")).stderr), &["already complete"]);
+            assert_contains_all(&text(&bench.run(&format!("{first} --resume")).stderr), &["already complete"]);
         }
-        tells(&text(&bench.run(&format!("{second} --resume")).stderr), &["already complete"]);
+        assert_contains_all(&text(&bench.run(&format!("{second} --resume")).stderr), &["already complete"]);
         // Its lines would not be printed again.
-        tells(
-            &bench.refused(&format!("{second} --resume --force")),
+        assert_contains_all(
+            &bench.run_err(&format!("{second} --resume --force")),
             &["nothing is left to do", "already complete", "remove the state"],
         );
         assert_eq!(text(&bench.read(output)), "2\n");
         // Another run with the copy makes it no better.
         copy("before", "s");
-        bench.clean(&format!("dedup {size}-s s c"));
-        tells(&text(&bench.run(&format!("{first} --resume")).stderr), &["already complete"]);
-        tells(&bench.refused(&format!("{second} --resume")), &["refusing to", "--force"]);
+        bench.run_ok(&format!("dedup {size}-s s c"));
+        assert_contains_all(&text(&bench.run(&format!("{first} --resume")).stderr), &["already complete"]);
+        assert_contains_all(&bench.run_err(&format!("{second} --resume")), &["refusing to", "--force"]);
         copy("after", "s");
-        tells(&bench.refused(&format!("{second} --resume")), &["refusing to", "--force"]);
+        assert_contains_all(&bench.run_err(&format!("{second} --resume")), &["refusing to", "--force"]);
         // By force it begins anew.
         copy("before", "s");
         bench.write(output, b"");
-        bench.clean(&format!("{second} --resume --force"));
+        bench.run_ok(&format!("{second} --resume --force"));
         assert_eq!(text(&bench.read(output)), "2\n");
-        tells(&text(&bench.run(&format!("{second} --resume")).stderr), &["already complete"]);
+        assert_contains_all(&text(&bench.run(&format!("{second} --resume")).stderr), &["already complete"]);
     }
     // A later run that failed left a state of its own.
     let bench = Bench::new(&[("a", b"1\t1\n"), ("b", b"2\t2\nbad\n")]);
     let [first, second] = ["o a", "p b"].map(|end| format!("dedup --field 2 -s s -o {end}"));
-    bench.clean(&first);
+    bench.run_ok(&first);
     let before = bench.read("s");
-    tells(&bench.refused(&second), &["line 2"]);
-    assert!(bench.read("s") != before && bench.goes_on("s"));
-    tells(&text(&bench.run(&format!("{first} --resume")).stderr), &["already complete"]);
+    assert_contains_all(&bench.run_err(&second), &["line 2"]);
+    assert!(bench.read("s") != before && bench.is_resumable("s"));
+    assert_contains_all(&text(&bench.run(&format!("{first} --resume")).stderr), &["already complete"]);
     bench.write("s", b"none");
-    tells(&bench.refused(&format!("{first} --resume")), &["\"s\" was not saved by it"]);
+    assert_contains_all(&bench.run_err(&format!("{first} --resume")), &["\"s\" was not saved by it"]);
 }
 
-/// Each step of a script is resumed, whether it is whole, was killed, or never began.
+/// Each step of a script can be resumed, whether it is complete, was killed, or never started.
 #[test]
-fn a_script_that_died_is_started_again_as_it_is() {
+fn scripts_can_be_rerun_unchanged_after_a_crash() {
     const SCRIPT: &str = "set -e
         bloomline dedup -q --resume -s lines.bloom -o 1/a.jsonl raw/a.jsonl
         bloomline dedup -q --resume -s lines.bloom -o 1/b.jsonl raw/b.jsonl
@@ -662,31 +694,31 @@ fn a_script_that_died_is_started_again_as_it_is() {
     assert!(run(&[Some("250"), None, None]) == expected);
 }
 
-/// When a signal comes, all is saved, and the run has not ended.
+/// The signal arrives after everything is saved and before the run ends.
 #[test]
-fn a_signal_after_the_end_leaves_a_run_that_can_be_resumed() {
+fn signals_after_the_end_leave_a_resumable_run() {
     for target in ["-o o", "--output-dir o --manifest m"] {
         let bench = Bench::new(&[("a", b"a\nb\na\n")]);
         let line = format!("dedup -s s {target} --stats --verify 1000000000000000 a");
-        let live = Live::new(bench.command(&line));
-        wait_for(|| bench.path("s.resume").exists() && !bench.goes_on("s"));
-        live.signal("TERM");
-        assert_eq!(live.end().0, Some(143));
+        let running = RunningCommand::new(bench.command(&line));
+        wait_for(|| bench.path("s.resume").exists() && !bench.is_resumable("s"));
+        running.signal("TERM");
+        assert_eq!(running.end().0, Some(143));
         let output = bench.run(&format!("{line} --resume"));
-        tells(&text(&output.stderr), &["already complete"]);
+        assert_contains_all(&text(&output.stderr), &["already complete"]);
         assert!(output.status.success());
     }
 }
 
 #[test]
-fn figures_say_whether_a_run_was_resumed() {
-    let (job, whole) = crashed(plain());
+fn statistics_report_whether_a_run_was_resumed() {
+    let (job, uninterrupted) = crashed(plain());
     let output = job.command(&["--resume", "--stats=json"]).output().unwrap();
     let figures = stats(&output);
     assert!(figures["resumed"] == true && number(&figures, "lines") < 30_000.0, "{figures}");
-    crash(&job, &whole);
+    crash(&job, &uninterrupted);
     let output = job.command(&["--resume", "--stats"]).output().unwrap();
-    tells(&text(&output.stderr), &["resumed ", "since the checkpoint"]);
+    assert_contains_all(&text(&output.stderr), &["resumed ", "since the checkpoint"]);
     // One that began has none.
     job.clear();
     let output = job.command(&["--resume", "--stats=json"]).output().unwrap();
@@ -695,27 +727,27 @@ fn figures_say_whether_a_run_was_resumed() {
 
 /// Files that stay are of runs that were cut off. So the same command runs every day, and may be tried again.
 #[test]
-fn a_run_that_is_whole_leaves_nothing_to_go_on_with() {
+fn complete_runs_leave_nothing_to_resume() {
     let bench = Bench::new(&[("first", b"a\n"), ("second", b"a\nb\n"), ("third", b"b\nc\n")]);
-    bench.clean("dedup --state s --checkpoint 1m -o o1 first");
-    assert!(!bench.goes_on("s"));
+    bench.run_ok("dedup --state s --checkpoint 1m -o o1 first");
+    assert!(!bench.is_resumable("s"));
     // Nothing of it was begun.
-    bench.clean("dedup --state s --checkpoint 1m -o o2 --resume second");
-    bench.clean("dedup --state s --checkpoint 1m --output-dir o3 --resume third");
+    bench.run_ok("dedup --state s --checkpoint 1m -o o2 --resume second");
+    bench.run_ok("dedup --state s --checkpoint 1m --output-dir o3 --resume third");
     assert_eq!(["o1", "o2", "o3/third"].map(|name| text(&bench.read(name))), ["a\n", "b\n", "c\n"]);
-    assert!(!bench.goes_on("s"));
+    assert!(!bench.is_resumable("s"));
     // A run that is cut off between its last two steps leaves the file.
     let (job, _) = crashed(plain());
     let (left, checkpoint) = (fs::read(job.path(CHECKPOINTS)).unwrap(), job.checkpoint());
     job.complete(true);
-    cut_off_at_the_end(&job, &left, &checkpoint, ones(&job.path(STATE)));
+    cut_off_at_the_end(&job, &left, &checkpoint, count_state_bits(&job.path(STATE)));
     fs::write(job.path("more.txt"), "not in the input\n").unwrap();
     succeed(job.bench.command("dedup --state state -o out2 --resume more.txt").arg("--quiet"));
     assert_eq!(fs::read(job.path("out2")).unwrap(), b"not in the input\n");
 }
 
 #[test]
-fn a_checkpoint_that_no_run_can_reach_is_refused() {
+fn impossible_checkpoints_are_refused() {
     let (job, expected) = crashed(plain());
     let file = fs::read_to_string(job.path(CHECKPOINTS)).unwrap();
     let line = file.lines().next().unwrap();
@@ -730,9 +762,12 @@ fn a_checkpoint_that_no_run_can_reach_is_refused() {
     ] {
         // With what follows it, for the other checkpoint may have a number that begins like this one.
         let damaged = line.replace(&format!("\"{name}\":{},", at(name)), &format!("\"{name}\":{value},"));
-        fs::write(job.path(CHECKPOINTS), sealed(&damaged)).unwrap();
-        let message = job.refused(&mut job.command(&["--resume"]));
-        tells(&message, &["checkpoints in \"state.resume\"", &format!("is {value}, but can be {most} at most")]);
+        fs::write(job.path(CHECKPOINTS), with_checksum(&damaged)).unwrap();
+        let message = job.expect_refusal(&mut job.command(&["--resume"]));
+        assert_contains_all(
+            &message,
+            &["checkpoints in \"state.resume\"", &format!("is {value}, but can be {most} at most")],
+        );
     }
     fs::write(job.path(CHECKPOINTS), file).unwrap();
     job.complete(true);
@@ -743,7 +778,7 @@ fn a_checkpoint_that_no_run_can_reach_is_refused() {
     let file = fs::read_to_string(job.path(CHECKPOINTS)).unwrap();
     let offset = job.checkpoint()["offset"].to_string();
     let far = file.lines().next().unwrap().replace(&format!("\"offset\":{offset},"), "\"offset\":1000000000000000,");
-    fs::write(job.path(CHECKPOINTS), sealed(&far)).unwrap();
-    let message = refused(job.command(&["--resume"]).output().unwrap());
-    tells(&message, &["cannot read \"in\"", "the checkpoint is at byte 1000000000000000"]);
+    fs::write(job.path(CHECKPOINTS), with_checksum(&far)).unwrap();
+    let message = expect_refusal(job.command(&["--resume"]).output().unwrap());
+    assert_contains_all(&message, &["cannot read \"in\"", "the checkpoint is at byte 1000000000000000"]);
 }

@@ -1,8 +1,8 @@
 //! Existing files are kept: outputs that are one file, outputs of earlier runs, and two runs with one file.
 
-use crate::common::{Bench, clean, fed, numbers, refused, tells, text};
+use crate::common::{Bench, assert_contains_all, expect_refusal, expect_success, run_with_stdin, text, url_lines};
 use crate::corpus::gunzip;
-use crate::live::Live;
+use crate::live::RunningCommand;
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::process::{Output, Stdio};
@@ -18,14 +18,14 @@ fn files(bench: &Bench) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// Runs with a file as standard output, which keeps what it has.
+/// Runs with a file as standard output, opened without truncating it.
 fn run_into(bench: &Bench, line: &str, output: &str) -> Output {
     let file = File::options().append(true).create(true).open(bench.path(output)).unwrap();
     bench.command(line).stdout(Stdio::from(file)).output().unwrap()
 }
 
 #[test]
-fn a_run_that_is_refused_leaves_all_files_as_they_are() {
+fn refused_runs_change_no_file() {
     let bench = Bench::new(&[("a", b"a\na\n"), ("out", b"precious\n"), ("d", b"dear\n")]);
     symlink("nowhere", bench.path("link")).unwrap();
     symlink("out", bench.path("alias")).unwrap();
@@ -53,199 +53,208 @@ fn a_run_that_is_refused_leaves_all_files_as_they_are() {
         ("-o out --dupes d -n 1 -m 1M a", &["--memory"]),
         ("-o out -m 1000T a", &["memory"]),
     ] {
-        tells(&bench.refused(&format!("dedup {line}")), parts);
+        assert_contains_all(&bench.run_err(&format!("dedup {line}")), parts);
         // A link that leads nowhere may have had its file made for a moment.
         assert!(files(&bench) == before, "{line}");
     }
 }
 
 #[test]
-fn standard_output_is_an_output_as_others() {
+fn standard_output_is_checked_as_other_outputs() {
     let bench = Bench::new(&[("a", b"a\na\n"), ("o", b"precious\n")]);
     for line in ["dedup --dupes o a", "dedup --dupes /dev/stdout a", "dedup --dupes - a", "dedup -o - --dupes o a"] {
         let output = run_into(&bench, line, "o");
         let message = text(&output.stderr);
-        tells(&message, &["cannot write to ", "another output", "standard output"]);
+        assert_contains_all(&message, &["cannot write to ", "another output", "standard output"]);
         assert_eq!((output.status.code(), &*bench.read("o")), (Some(2), &b"precious\n"[..]), "{line}");
     }
     // Two outputs in one pipe would be a mixture. What is thrown away may be thrown away twice.
-    tells(&bench.refused("dedup --dupes /dev/stdout a"), &["another output", "standard output"]);
-    bench.clean("dedup -o /dev/null --dupes /dev/null a");
-    assert_eq!(bench.clean("dedup -o - a"), "a\n");
-    assert_eq!(bench.clean("dedup -o new --dupes - a"), "a\n");
+    assert_contains_all(&bench.run_err("dedup --dupes /dev/stdout a"), &["another output", "standard output"]);
+    bench.run_ok("dedup -o /dev/null --dupes /dev/null a");
+    assert_eq!(bench.run_ok("dedup -o - a"), "a\n");
+    assert_eq!(bench.run_ok("dedup -o new --dupes - a"), "a\n");
     assert!(!bench.path("-").exists() && bench.read("new") == b"a\n");
 }
 
 #[test]
-fn lines_that_are_nowhere_else_are_not_emptied() {
-    let bench = Bench::new(&[("a", &numbers(0..1000)), ("b", &numbers(500..1500))]);
-    bench.clean("dedup --state s -o new a");
+fn outputs_with_the_only_copy_of_lines_are_not_truncated() {
+    let bench = Bench::new(&[("a", &url_lines(0..1000)), ("b", &url_lines(500..1500))]);
+    bench.run_ok("dedup --state s -o new a");
     let (new, state) = (bench.read("new"), bench.read("s"));
     // The run is repeated, and its lines are in the state.
-    let message = bench.refused("dedup --state s -o new a");
-    tells(&message, &["refusing to overwrite \"new\"", "the state \"s\"", "another file", "--force"]);
+    let message = bench.run_err("dedup --state s -o new a");
+    assert_contains_all(&message, &["refusing to overwrite \"new\"", "the state \"s\"", "another file", "--force"]);
     assert!(!message.contains("--resume"), "{message}");
     // The same for what was dropped, whatever the output is.
     bench.write("d", b"dear\n");
-    tells(&bench.refused("dedup --state s --dupes d b"), &["refusing to overwrite \"d\""]);
+    assert_contains_all(&bench.run_err("dedup --state s --dupes d b"), &["refusing to overwrite \"d\""]);
     // The state has another name than the one of the interrupted run.
-    let message = bench.refused("dedup --state t -o new --resume a");
-    tells(&message, &["there is no state \"t\"", "\"new\" holds lines", "--force"]);
+    let message = bench.run_err("dedup --state t -o new --resume a");
+    assert_contains_all(&message, &["there is no state \"t\"", "\"new\" holds lines", "--force"]);
     assert!(bench.read("new") == new && bench.read("s") == state && !bench.path("t").exists());
 
     // Nor does a run that begins a state.
-    tells(&bench.refused("dedup --state first -o new b"), &["refusing to overwrite \"new\"", "the state \"first\""]);
+    assert_contains_all(
+        &bench.run_err("dedup --state first -o new b"),
+        &["refusing to overwrite \"new\"", "the state \"first\""],
+    );
     bench.write("dear", b"dear\n");
-    tells(&bench.refused("dedup --state first -o fresh --dupes dear b"), &["refusing to overwrite \"dear\""]);
+    assert_contains_all(
+        &bench.run_err("dedup --state first -o fresh --dupes dear b"),
+        &["refusing to overwrite \"dear\""],
+    );
     assert!(bench.read("new") == new && bench.read("dear") == b"dear\n" && !bench.path("first").exists());
 
     // A file without lines and a new one are no danger.
     bench.write("empty", b"");
-    bench.clean("dedup --state s -o empty b");
-    assert!(bench.read("empty") == numbers(1000..1500));
-    bench.clean("dedup --state first --force -o new b");
-    assert!(bench.read("new") == numbers(500..1500));
-    bench.clean("dedup -o new a");
-    assert!(bench.read("new") == numbers(0..1000));
-    bench.clean("dedup --state s -o new --force a");
+    bench.run_ok("dedup --state s -o empty b");
+    assert!(bench.read("empty") == url_lines(1000..1500));
+    bench.run_ok("dedup --state first --force -o new b");
+    assert!(bench.read("new") == url_lines(500..1500));
+    bench.run_ok("dedup -o new a");
+    assert!(bench.read("new") == url_lines(0..1000));
+    bench.run_ok("dedup --state s -o new --force a");
     assert_eq!(bench.read("new"), b"");
 }
 
 #[test]
-fn messages_about_an_interrupted_run_do_not_contradict_each_other() {
-    let bench = Bench::new(&[("a", &[&numbers(0..1000)[..], b"no field\n"].concat())]);
+fn messages_about_interrupted_runs_are_consistent() {
+    let bench = Bench::new(&[("a", &[&url_lines(0..1000)[..], b"no field\n"].concat())]);
     let line = "dedup --field 2 --delimiter / --state s -o new";
-    tells(&bench.refused(&format!("{line} a")), &["\"a\", line 1001:"]);
+    assert_contains_all(&bench.run_err(&format!("{line} a")), &["\"a\", line 1001:"]);
     // By another name it is the same file.
     for path in ["a", "./a", bench.path("a").to_str().unwrap()] {
-        tells(&bench.refused(&format!("{line} {path}")), &["refusing to overwrite \"new\"", "with --resume, write to"]);
-        tells(&bench.refused(&format!("{line} --resume {path}")), &["line 1001:"]);
+        assert_contains_all(
+            &bench.run_err(&format!("{line} {path}")),
+            &["refusing to overwrite \"new\"", "with --resume, write to"],
+        );
+        assert_contains_all(&bench.run_err(&format!("{line} --resume {path}")), &["line 1001:"]);
     }
     let time = fs::metadata(bench.path("a")).unwrap().modified().unwrap();
     let touched = time + std::time::Duration::from_secs(2);
     File::options().write(true).open(bench.path("a")).unwrap().set_modified(touched).unwrap();
-    tells(
-        &bench.refused(&format!("{line} --resume a")),
+    assert_contains_all(
+        &bench.run_err(&format!("{line} --resume a")),
         &["has changed since", "leave out --resume and write to another"],
     );
-    let message = bench.refused(&format!("{line} a"));
+    let message = bench.run_err(&format!("{line} a"));
     assert!(!message.contains("--resume"), "{message}");
     // Both lead on.
-    tells(&bench.refused(&format!("{line}.rest a")), &["line 1001:"]);
+    assert_contains_all(&bench.run_err(&format!("{line}.rest a")), &["line 1001:"]);
     File::options().write(true).open(bench.path("a")).unwrap().set_modified(time).unwrap();
 }
 
 #[test]
 fn a_state_has_its_own_seed() {
-    let bench = Bench::new(&[("a", &numbers(0..100)), ("b", &numbers(50..150))]);
-    bench.clean("dedup --seed 7 --state s -o o a");
-    assert_eq!(bench.clean("dedup --state s b"), text(&numbers(100..150)));
+    let bench = Bench::new(&[("a", &url_lines(0..100)), ("b", &url_lines(50..150))]);
+    bench.run_ok("dedup --seed 7 --state s -o o a");
+    assert_eq!(bench.run_ok("dedup --state s b"), text(&url_lines(100..150)));
     assert_eq!(bench.json("info --json s")["seed"], 7);
-    tells(&bench.refused("dedup --seed 8 --state s b"), &["seed is 7", " 8"]);
+    assert_contains_all(&bench.run_err("dedup --seed 8 --state s b"), &["seed is 7", " 8"]);
 }
 
-/// A run that waits for its input. It has read more than a pipe holds, so its locks are taken by then.
-fn running(bench: &Bench, line: &str) -> Live {
-    let mut live = Live::new(bench.command(line));
-    live.say(&b"first\n".repeat(1 << 15));
-    live
+/// Starts a run that waits for its input. It has read more than a pipe holds, so it holds its locks.
+fn start_locked_run(bench: &Bench, line: &str) -> RunningCommand {
+    let mut running = RunningCommand::new(bench.command(line));
+    running.write_input(&b"first\n".repeat(1 << 15));
+    running
 }
 
 #[test]
 fn one_run_at_a_time_writes_to_a_filter() {
     let bench = Bench::new(&[("a", b"a\n")]);
-    bench.clean("build -n 1000 --no-shrink -o f a");
-    bench.clean("dedup --state s a");
+    bench.run_ok("build -n 1000 --no-shrink -o f a");
+    bench.run_ok("dedup --state s a");
     symlink("f", bench.path("link")).unwrap();
     for (line, file) in [("dedup --state s -", "s"), ("build --append -o f -", "f"), ("build -n 10 -o link -", "f")] {
-        let live = running(&bench, line);
+        let running = start_locked_run(&bench, line);
         for other in ["dedup --state", "build --append -o", "merge f -o"] {
             // The target of a merge is not one of its inputs.
             if (other, file) != ("merge f -o", "f") {
                 let message =
-                    bench.refused(&format!("{other} {file}{}", if other.starts_with('m') { "" } else { " a" }));
-                tells(&message, &[&format!("\"{file}\""), "another run is writing to it", "--wait"]);
+                    bench.run_err(&format!("{other} {file}{}", if other.starts_with('m') { "" } else { " a" }));
+                assert_contains_all(&message, &[&format!("\"{file}\""), "another run is writing to it", "--wait"]);
             }
         }
         // Reading is no danger.
-        bench.clean(&format!("check --total -s {file} a"));
-        let (code, _, said) = finish(live);
-        assert_eq!((code, said.as_str()), (Some(0), ""), "{line}");
+        bench.run_ok(&format!("check --total -s {file} a"));
+        let (code, _, stderr) = finish(running);
+        assert_eq!((code, stderr.as_str()), (Some(0), ""), "{line}");
         assert!(!bench.path(&format!("{file}.lock")).exists());
     }
     // What a killed run leaves is no lock.
     bench.write("f.lock", b"");
-    bench.clean("build --append -o f a");
+    bench.run_ok("build --append -o f a");
     assert!(!bench.path("f.lock").exists());
 }
 
-/// The name beside the filter may be taken.
+/// The name of the lock file may belong to another file.
 #[test]
-fn a_file_that_is_no_lock_stays() {
+fn files_that_are_not_locks_are_kept() {
     let bench = Bench::new(&[("a", b"a\n"), ("f.lock", b"precious\n")]);
-    bench.clean("build -o g a");
+    bench.run_ok("build -o g a");
     for line in
         ["dedup --state f a", "dedup --state f f.lock", "build -o f a", "build --wait -o f f.lock", "merge g -o f"]
     {
-        let message = bench.refused(line);
-        tells(&message, &["cannot use \"f\"", "/f.lock\"", "something else"]);
+        let message = bench.run_err(line);
+        assert_contains_all(&message, &["cannot use \"f\"", "/f.lock\"", "something else"]);
         assert!(bench.read("f.lock") == b"precious\n" && !bench.path("f").exists(), "{line}");
     }
 }
 
-fn finish(mut live: Live) -> (Option<i32>, Vec<String>, String) {
-    live.hang_up();
-    live.end()
+fn finish(mut running: RunningCommand) -> (Option<i32>, Vec<String>, String) {
+    running.close_input();
+    running.end()
 }
 
 #[test]
-fn a_run_that_waits_comes_after_the_other() {
+fn waiting_runs_follow_the_lock_holder() {
     let bench = Bench::new(&[]);
     for part in 0..4 {
-        bench.write(&format!("a{part}"), &numbers(10_000 * part..10_000 * (part + 1)));
+        bench.write(&format!("a{part}"), &url_lines(10_000 * part..10_000 * (part + 1)));
     }
     bench.write("empty", b"");
-    bench.clean("build -n 40000 -p 1e-9 --no-shrink -o f empty");
+    bench.run_ok("build -n 40000 -p 1e-9 --no-shrink -o f empty");
     let children: Vec<_> =
         (0..4).map(|part| bench.command(&format!("build --append --wait -o f a{part}")).spawn().unwrap()).collect();
-    children.into_iter().for_each(|child| assert_eq!(clean(child.wait_with_output().unwrap()), b""));
-    bench.write("all", &numbers(0..40_000));
-    assert_eq!(bench.clean("check --total -s f all"), "40000\n");
+    children.into_iter().for_each(|child| assert_eq!(expect_success(child.wait_with_output().unwrap()), b""));
+    bench.write("all", &url_lines(0..40_000));
+    assert_eq!(bench.run_ok("check --total -s f all"), "40000\n");
 
     // Each key is new to one of them, and a compressed output is whole.
     let run = |part: u32| bench.command(&format!("dedup --wait -p 1e-9 --state s -o o{part}.gz all")).spawn().unwrap();
     let children: Vec<_> = (0..3).map(run).collect();
-    children.into_iter().for_each(|child| assert_eq!(clean(child.wait_with_output().unwrap()), b""));
+    children.into_iter().for_each(|child| assert_eq!(expect_success(child.wait_with_output().unwrap()), b""));
     let mut outputs: Vec<_> = (0..3).map(|part| gunzip(&bench.read(&format!("o{part}.gz")))).collect();
     outputs.sort_unstable();
-    assert!(outputs[2] == numbers(0..40_000) && outputs[0].is_empty() && outputs[1].is_empty());
+    assert!(outputs[2] == url_lines(0..40_000) && outputs[0].is_empty() && outputs[1].is_empty());
 }
 
 #[test]
 fn one_run_at_a_time_writes_to_an_output() {
     let bench = Bench::new(&[("a", b"a\n")]);
-    let mut live = running(&bench, "dedup -o o -");
-    tells(&bench.refused("dedup -o o a"), &["\"o\"", "another run is writing to it"]);
-    tells(&bench.refused("dedup -o p --dupes o a"), &["\"o\"", "another run is writing to it"]);
-    live.say(b"second\n");
-    assert_eq!(finish(live).0, Some(0));
+    let mut running = start_locked_run(&bench, "dedup -o o -");
+    assert_contains_all(&bench.run_err("dedup -o o a"), &["\"o\"", "another run is writing to it"]);
+    assert_contains_all(&bench.run_err("dedup -o p --dupes o a"), &["\"o\"", "another run is writing to it"]);
+    running.write_input(b"second\n");
+    assert_eq!(finish(running).0, Some(0));
     assert_eq!(bench.read("o"), b"first\nsecond\n");
-    bench.clean("dedup -o o a");
+    bench.run_ok("dedup -o o a");
     // A pipe may have many writers.
-    assert_eq!(fed(bench.command("dedup -o /dev/stdout"), b"a\n").stdout, b"a\n");
+    assert_eq!(run_with_stdin(bench.command("dedup -o /dev/stdout"), b"a\n").stdout, b"a\n");
 }
 
 #[test]
 fn a_folder_that_takes_no_temporary_file_is_refused_before_an_output_is_emptied() {
     let bench = Bench::new(&[("a", b"a\n"), ("out", b"precious\n")]);
-    let message = refused(bench.command("dedup --exact -o out a").env("TMPDIR", "missing").output().unwrap());
-    tells(&message, &["--exact", "No such file", "TMPDIR"]);
+    let message = expect_refusal(bench.command("dedup --exact -o out a").env("TMPDIR", "missing").output().unwrap());
+    assert_contains_all(&message, &["--exact", "No such file", "TMPDIR"]);
     assert_eq!(bench.read("out"), b"precious\n");
 }
 
-/// A file with the name of a begun output may be another program's.
+/// A file with the name of a partial output may belong to another program.
 #[test]
-fn a_part_that_no_run_began_stays() {
+fn part_files_of_no_run_are_kept() {
     for state in ["", "--state s ", "--state s --in-order "] {
         let bench = Bench::new(&[]);
         fs::create_dir(bench.path("in")).unwrap();
@@ -255,25 +264,25 @@ fn a_part_that_no_run_began_stays() {
         bench.write("precious", b"precious\n");
         fs::create_dir(bench.path("out")).unwrap();
         let part = bench.path("out/a.part");
-        let told = ["refusing to overwrite \"out/a.part\"", "--force"];
+        let expected = ["refusing to overwrite \"out/a.part\"", "--force"];
         bench.write("out/a.part", b"foreign\n");
-        tells(&bench.refused(&line), &told);
-        tells(&bench.refused(&resumed(&line)), &told[..if state.is_empty() { 1 } else { 2 }]);
+        assert_contains_all(&bench.run_err(&line), &expected);
+        assert_contains_all(&bench.run_err(&resumed(&line)), &expected[..if state.is_empty() { 1 } else { 2 }]);
         assert_eq!(bench.read("out/a.part"), b"foreign\n");
         for target in ["../precious", "../nowhere"] {
             fs::remove_file(&part).unwrap();
             symlink(target, &part).unwrap();
-            tells(&bench.refused(&line), &told);
-            tells(&bench.refused(&resumed(&line)), &told);
+            assert_contains_all(&bench.run_err(&line), &expected);
+            assert_contains_all(&bench.run_err(&resumed(&line)), &expected);
         }
         fs::remove_file(&part).unwrap();
         symlink("../precious", &part).unwrap();
         // The link goes, and what it leads to stays. So does another name of the file.
-        bench.clean(&format!("{line} --force"));
+        bench.run_ok(&format!("{line} --force"));
         assert_eq!((bench.read("out/a"), bench.read("precious")), (b"a\n".to_vec(), b"precious\n".to_vec()));
         fs::hard_link(bench.path("precious"), &part).unwrap();
-        tells(&bench.refused(&line), &["refusing to overwrite \"out/"]);
-        bench.clean(&format!("{line} --force"));
+        assert_contains_all(&bench.run_err(&line), &["refusing to overwrite \"out/"]);
+        bench.run_ok(&format!("{line} --force"));
         assert_eq!(bench.read("precious"), b"precious\n");
         assert!(!bench.path("nowhere").exists());
     }
@@ -281,35 +290,38 @@ fn a_part_that_no_run_began_stays() {
 
 /// A name of the state that is mistyped loses nothing that the right one has claimed.
 #[test]
-fn the_begun_outputs_of_another_state_stay() {
+fn part_files_of_another_state_are_kept() {
     let bench = Bench::new(&[]);
     fs::create_dir(bench.path("in")).unwrap();
-    bench.write("in/a", &[&numbers(0..1000)[..], b"no field\n"].concat());
+    bench.write("in/a", &[&url_lines(0..1000)[..], b"no field\n"].concat());
     let line = |state: &str| format!("dedup --field 2 --delimiter / --in-order --state {state} --output-dir out in");
-    tells(&bench.refused(&line("s")), &["line 1001"]);
+    assert_contains_all(&bench.run_err(&line("s")), &["line 1001"]);
     let part = bench.read("out/a.part");
     assert!(!part.is_empty());
     for options in ["", " --resume"] {
-        tells(&bench.refused(&format!("{}{options}", line("t"))), &["refusing to overwrite \"out/a.part\""]);
+        assert_contains_all(
+            &bench.run_err(&format!("{}{options}", line("t"))),
+            &["refusing to overwrite \"out/a.part\""],
+        );
         assert!(bench.read("out/a.part") == part && !bench.path("t").exists());
     }
     // Nor does a run that goes on follow a link.
     bench.write("precious", &part);
     fs::remove_file(bench.path("out/a.part")).unwrap();
     symlink("../precious", bench.path("out/a.part")).unwrap();
-    tells(&bench.refused(&format!("{} --resume", line("s"))), &["refusing to overwrite \"out/a.part\""]);
+    assert_contains_all(&bench.run_err(&format!("{} --resume", line("s"))), &["refusing to overwrite \"out/a.part\""]);
     assert!(bench.read("precious") == part);
 }
 
 /// Tests, lists, filters, OLD and the files for a server, whatever writes, and however a file is named.
 #[test]
-fn what_is_read_besides_the_inputs_is_never_written() {
+fn auxiliary_inputs_are_never_overwritten() {
     let bench = Bench::new(&[("a", b"{\"text\":\"a\"}\n"), ("names", b"")]);
     for folder in ["read", "hard", "soft", "in"] {
         fs::create_dir(bench.path(folder)).unwrap();
     }
     bench.write("in/x", b"{\"text\":\"a\"}\n");
-    bench.clean("build -o filter a");
+    bench.run_ok("build -o filter a");
     let document = br#"{"text":"one two three four five six seven"}"#;
     let (filter, url) = (bench.read("filter"), &b"redis://127.0.0.1:1\n"[..]);
     // What directories have of standard output is left out of them.
@@ -368,10 +380,10 @@ fn what_is_read_besides_the_inputs_is_never_written() {
                 }
                 let output = command.output().unwrap();
                 assert!(bench.read("read/x") == contents, "{line} {options}: {output:?}");
-                let message = refused(output);
+                let message = expect_refusal(output);
                 let written =
                     if write.contains("STDOUT") { "cannot write to standard output" } else { "cannot write to \"" };
-                tells(&message, &[written, "a filter or another output of this run: "]);
+                assert_contains_all(&message, &[written, "a filter or another output of this run: "]);
                 assert!(
                     message.matches("/x\"").count() + message.matches("standard").count() >= 2,
                     "{options}: {message}"
@@ -384,9 +396,9 @@ fn what_is_read_besides_the_inputs_is_never_written() {
     for name in ["read/y", "hard/y", "soft/y"] {
         bench.write(name, document);
     }
-    bench.clean("corpus --against read/x --in-place -L read hard soft");
+    bench.run_ok("corpus --against read/x --in-place -L read hard soft");
     assert_eq!((&*bench.read("read/x"), &*bench.read("read/y")), (&document[..], &b""[..]));
     bench.write("read/x", b"in/x\n");
-    bench.clean("dedup --files-from read/x --in-place read");
+    bench.run_ok("dedup --files-from read/x --in-place read");
     assert_eq!((bench.read("read/x"), bench.read("in/x")), (b"in/x\n".to_vec(), b"{\"text\":\"a\"}\n".to_vec()));
 }

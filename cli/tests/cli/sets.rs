@@ -1,8 +1,11 @@
 //! `in` and `not-in`, beside plain sets and grep.
 
-use crate::common::{Bench, clean, ended, failed, fed, number, numbers, refused, skipped, stats, tells, text};
+use crate::common::{
+    Bench, assert_contains_all, expect_exit_code, expect_failure, expect_refusal, expect_success, number,
+    report_skipped, run_with_stdin, stats, text, url_lines,
+};
 use crate::corpus::{gunzip, unzstd};
-use crate::live::Live;
+use crate::live::RunningCommand;
 use proptest::prelude::*;
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -20,7 +23,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     /// The lines of NEW in their order, each as often as it comes, or once.
     #[test]
-    fn lines_are_those_of_the_model(
+    fn lines_match_the_model(
         old in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 1..4),
         new in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 0..4),
         (threads, chunk, exact, piped) in (1..4u8, 1..50u8, any::<bool>(), any::<bool>()),
@@ -46,7 +49,7 @@ proptest! {
             let expected: Vec<u8> = selected.flatten().copied().collect();
             let line = format!("{command} -q {rate} -j {threads} --chunk-size {chunk}{olds}");
             let output = match piped || news.is_empty() {
-                true => fed(bench.command(&line), &new),
+                true => run_with_stdin(bench.command(&line), &new),
                 false => bench.run(&format!("{line} --{news}")),
             };
             prop_assert_eq!(text(&output.stderr), "");
@@ -56,9 +59,9 @@ proptest! {
     }
 }
 
-/// By the lines alone: file names, counts and messages are another matter.
+/// Only the lines are compared, not file names, counts and messages.
 #[test]
-fn outputs_and_exit_codes_are_those_of_grep() {
+fn outputs_and_exit_codes_match_grep() {
     let bench = Bench::new(&[("a", b"x\ny\nz\nx"), ("b", b"q\n"), ("c", b""), ("old", b"x\ny\n")]);
     for files in ["a", "a b c", "b", "c", "missing", "missing a", "a missing b", "missing gone"] {
         for (ours, of_grep) in [
@@ -72,7 +75,7 @@ fn outputs_and_exit_codes_are_those_of_grep() {
             let arguments = format!("{of_grep} -F -x -f old {files}");
             let grep = Command::new("grep").args(arguments.split(' ')).current_dir(bench.0.path()).output();
             let Ok(grep) = grep else {
-                skipped("no grep here");
+                report_skipped("no grep here");
                 return;
             };
             let ours = bench.run(&format!("{ours} old -- {files}"));
@@ -82,12 +85,12 @@ fn outputs_and_exit_codes_are_those_of_grep() {
 }
 
 #[test]
-fn exact_makes_no_mistake() {
-    let bench = Bench::new(&[("old", &numbers(0..60_000)), ("new", &numbers(30_000..90_000))]);
-    let (both, added) = (text(&numbers(30_000..60_000)), text(&numbers(60_000..90_000)));
+fn exact_comparison_has_no_errors() {
+    let bench = Bench::new(&[("old", &url_lines(0..60_000)), ("new", &url_lines(30_000..90_000))]);
+    let (both, added) = (text(&url_lines(30_000..60_000)), text(&url_lines(60_000..90_000)));
     for options in ["", "-j 1 ", "-n 10 ", "-m 4096 "] {
-        assert!(bench.clean(&format!("in --exact -p 0.3 {options}-q old -- new")) == both, "{options}");
-        assert!(bench.clean(&format!("not-in --exact -p 0.3 {options}-q old -- new")) == added, "{options}");
+        assert!(bench.run_ok(&format!("in --exact -p 0.3 {options}-q old -- new")) == both, "{options}");
+        assert!(bench.run_ok(&format!("not-in --exact -p 0.3 {options}-q old -- new")) == added, "{options}");
     }
     // A filter alone leaves out nearly as many as it says, and selects as many.
     let selected = |command: &str| {
@@ -104,20 +107,26 @@ fn exact_makes_no_mistake() {
 
 #[test]
 fn distinct_lines_are_printed_once() {
-    let new = [numbers(30_000..90_000), numbers(50_000..90_000)].concat();
-    let bench = Bench::new(&[("old", &numbers(0..60_000)), ("new", &new), ("one", b"x\ny\nx\n"), ("two", b"y\nz\n")]);
-    let added = text(&numbers(60_000..90_000));
+    let new = [url_lines(30_000..90_000), url_lines(50_000..90_000)].concat();
+    let bench = Bench::new(&[("old", &url_lines(0..60_000)), ("new", &new), ("one", b"x\ny\nx\n"), ("two", b"y\nz\n")]);
+    let added = text(&url_lines(60_000..90_000));
     for options in ["", "-j 1 ", "-n 10 ", "-m 4096 "] {
-        assert!(bench.clean(&format!("not-in --distinct --exact -p 0.3 {options}-q old -- new")) == added, "{options}");
-        assert_eq!(bench.clean(&format!("not-in --distinct --exact -p 0.3 --total {options}-q old -- new")), "30000\n");
+        assert!(
+            bench.run_ok(&format!("not-in --distinct --exact -p 0.3 {options}-q old -- new")) == added,
+            "{options}"
+        );
+        assert_eq!(
+            bench.run_ok(&format!("not-in --distinct --exact -p 0.3 --total {options}-q old -- new")),
+            "30000\n"
+        );
     }
     // A file has the number of the lines that come there first.
-    assert_eq!(bench.clean("not-in --distinct --total old -- one two one"), "one:2\ntwo:1\none:0\n");
-    assert_eq!(bench.clean("not-in --distinct -f 1 -d . --trim -o o one -- two"), "");
+    assert_eq!(bench.run_ok("not-in --distinct --total old -- one two one"), "one:2\ntwo:1\none:0\n");
+    assert_eq!(bench.run_ok("not-in --distinct -f 1 -d . --trim -o o one -- two"), "");
     assert_eq!(bench.read("o"), b"z\n");
-    assert_eq!(ended(bench.run("not-in --distinct one -- one"), 1), "");
-    assert_eq!(ended(bench.run("not-in --distinct --any one -- two two"), 0), "");
-    tells(&bench.refused("in --distinct one -- two"), &["'--distinct' is an option of bloomline not-in"]);
+    assert_eq!(expect_exit_code(bench.run("not-in --distinct one -- one"), 1), "");
+    assert_eq!(expect_exit_code(bench.run("not-in --distinct --any one -- two two"), 0), "");
+    assert_contains_all(&bench.run_err("in --distinct one -- two"), &["'--distinct' is an option of bloomline not-in"]);
     // The filter has room for the lines of both sides, and the rate is that of all.
     let output = bench.run("not-in --distinct -p 0.3 --stats=json old -- new");
     let figures = stats(&output);
@@ -130,15 +139,15 @@ fn distinct_lines_are_printed_once() {
     assert!(wrong > 100.0, "{wrong}");
     // The lines of both fill it.
     let stopped = bench.run("not-in --distinct -n 60001 --when-full stop -q old -- new");
-    tells(&failed(&stopped), &["stopped at \"new\"", "60001 distinct lines"]);
-    assert!(stopped.stdout == numbers(60_000..60_001));
+    assert_contains_all(&expect_failure(&stopped), &["stopped at \"new\"", "60001 distinct lines"]);
+    assert!(stopped.stdout == url_lines(60_000..60_001));
     // Lines without a key are no repeats.
     bench.write("none", b"none\nnone\na\tx\na\tx\n");
-    assert_eq!(bench.clean("not-in --distinct --field 2 --on-error keep -q old -- none"), "none\nnone\na\tx\n");
+    assert_eq!(bench.run_ok("not-in --distinct --field 2 --on-error keep -q old -- none"), "none\nnone\na\tx\n");
 }
 
 #[test]
-fn figures_tell_of_both_sides() {
+fn statistics_count_both_sides() {
     let bench = Bench::new(&[("old", b"a\tx\na\tx\nnone\nb\ty\n"), ("new", b"n\tx\nnone\nn\tz\n")]);
     let line = "not-in --field 2 --on-error skip -q --stats=json old -- new";
     let output = bench.run(line);
@@ -153,20 +162,20 @@ fn figures_tell_of_both_sides() {
     assert_eq!(text(&output.stdout), "n\tx\nnone\n");
     let rate = number(&stats(&output), "fpr");
     assert!((number(&stats(&output), "expected_wrong") / rate - 1.0).abs() < 0.01);
-    tells(&text(&bench.run("in --exact --stats old -- old").stderr), &["lines of OLD", "hashes on disk"]);
+    assert_contains_all(&text(&bench.run("in --exact --stats old -- old").stderr), &["lines of OLD", "hashes on disk"]);
 }
 
 #[test]
-fn key_options_are_for_both_sides() {
+fn key_options_apply_to_both_sides() {
     let bench = Bench::new(&[
         ("old", b"1,\"X\"\n2,y\n"),
         ("new", b"3,x\n4,z\n5,\" Y \"\n"),
         ("zero", b"x\0y\0"),
         ("zeros", b"y\0z\0"),
     ]);
-    assert_eq!(bench.clean("in --csv -f 2 -i --trim old -- new"), "3,x\n5,\" Y \"\n");
-    assert_eq!(bench.clean("not-in --csv -f 2 -i --trim old -- new"), "4,z\n");
-    assert_eq!(bench.clean("not-in -z zero -- zeros"), "z\0");
+    assert_eq!(bench.run_ok("in --csv -f 2 -i --trim old -- new"), "3,x\n5,\" Y \"\n");
+    assert_eq!(bench.run_ok("not-in --csv -f 2 -i --trim old -- new"), "4,z\n");
+    assert_eq!(bench.run_ok("not-in -z zero -- zeros"), "z\0");
 }
 
 /// A file of NEW is no part of the directory of OLD that it is in.
@@ -178,14 +187,17 @@ fn directories_are_read_on_both_sides() {
     bench.write("crawl/tuesday.txt", b"c\n");
     bench.write("crawl/today/1", b"b\nd\n");
     bench.write("crawl/today/2", b"e\nc\n");
-    assert_eq!(bench.clean("not-in crawl -- crawl/today"), "d\ne\n");
-    assert_eq!(bench.clean("in crawl -- crawl/today/2"), "c\n");
-    assert_eq!(bench.clean("in --glob *.txt crawl -- crawl/today/2"), "c\n");
-    assert_eq!(ended(bench.run("not-in crawl crawl/today/2 -- crawl/today/2"), 1), "");
-    assert_eq!(bench.clean("not-in --total crawl/monday -- crawl/today"), "crawl/today/1:1\ncrawl/today/2:2\n");
+    assert_eq!(bench.run_ok("not-in crawl -- crawl/today"), "d\ne\n");
+    assert_eq!(bench.run_ok("in crawl -- crawl/today/2"), "c\n");
+    assert_eq!(bench.run_ok("in --glob *.txt crawl -- crawl/today/2"), "c\n");
+    assert_eq!(expect_exit_code(bench.run("not-in crawl crawl/today/2 -- crawl/today/2"), 1), "");
+    assert_eq!(bench.run_ok("not-in --total crawl/monday -- crawl/today"), "crawl/today/1:1\ncrawl/today/2:2\n");
     // The list names what is old.
     assert_eq!(
-        clean(fed(bench.command("not-in --files-from - crawl/tuesday.txt -- crawl/today"), b"crawl/monday\n")),
+        expect_success(run_with_stdin(
+            bench.command("not-in --files-from - crawl/tuesday.txt -- crawl/today"),
+            b"crawl/monday\n"
+        )),
         b"d\ne\n"
     );
 }
@@ -193,64 +205,71 @@ fn directories_are_read_on_both_sides() {
 #[test]
 fn standard_input_is_one_side() {
     let bench = Bench::new(&[("old", b"a\n"), ("new", b"a\nb\n")]);
-    assert_eq!(clean(fed(bench.command("not-in old"), b"b\na\nb\n")), b"b\nb\n");
-    assert_eq!(clean(fed(bench.command("not-in old -- new -"), b"c\n")), b"b\nc\n");
-    assert_eq!(clean(fed(bench.command("not-in - -- new"), b"b\n")), b"a\n");
+    assert_eq!(expect_success(run_with_stdin(bench.command("not-in old"), b"b\na\nb\n")), b"b\nb\n");
+    assert_eq!(expect_success(run_with_stdin(bench.command("not-in old -- new -"), b"c\n")), b"b\nc\n");
+    assert_eq!(expect_success(run_with_stdin(bench.command("not-in - -- new"), b"b\n")), b"a\n");
     for line in ["not-in -", "in old - -- -", "not-in --files-from - -- -", "in --files0-from -"] {
-        tells(&refused(fed(bench.command(line), b"")), &["standard input cannot be read for both OLD and NEW"]);
+        assert_contains_all(
+            &expect_refusal(run_with_stdin(bench.command(line), b"")),
+            &["standard input cannot be read for both OLD and NEW"],
+        );
     }
-    tells(&bench.refused("in old -- new -o out"), &["no file \"-o\"", "options before"]);
+    assert_contains_all(&bench.run_err("in old -- new -o out"), &["no file \"-o\"", "options before"]);
     assert!(!bench.path("out").exists());
     bench.write("-x", b"x\n");
-    assert_eq!(bench.clean("not-in old -- -x"), "x\n");
-    tells(&bench.refused("not-in"), &["required", "OLD"]);
-    tells(&bench.refused("in -- new"), &["required", "OLD"]);
+    assert_eq!(bench.run_ok("not-in old -- -x"), "x\n");
+    assert_contains_all(&bench.run_err("not-in"), &["required", "OLD"]);
+    assert_contains_all(&bench.run_err("in -- new"), &["required", "OLD"]);
     // Lines of a pipe do not wait for its end.
-    let mut live = Live::new(bench.command("not-in old"));
+    let mut running = RunningCommand::new(bench.command("not-in old"));
     for word in ["one", "two"] {
-        live.say(format!("a\n{word}\n").as_bytes());
-        assert_eq!(live.line(), word);
+        running.write_input(format!("a\n{word}\n").as_bytes());
+        assert_eq!(running.line(), word);
     }
-    live.signal("INT");
-    assert_eq!(live.end(), (Some(130), vec![], String::new()));
+    running.signal("INT");
+    assert_eq!(running.end(), (Some(130), vec![], String::new()));
 }
 
 #[test]
-fn outputs_are_written_as_those_of_dedup() {
-    let bench = Bench::new(&[("old", &numbers(0..5000)), ("new", &numbers(2000..9000)), ("o.zst", b"what was there")]);
-    let expected = numbers(5000..9000);
-    assert_eq!(bench.clean("not-in old -o o.zst -- new"), "");
+fn output_options_work_as_in_dedup() {
+    let bench =
+        Bench::new(&[("old", &url_lines(0..5000)), ("new", &url_lines(2000..9000)), ("o.zst", b"what was there")]);
+    let expected = url_lines(5000..9000);
+    assert_eq!(bench.run_ok("not-in old -o o.zst -- new"), "");
     assert!(unzstd(&bench.read("o.zst")) == expected);
-    bench.clean("not-in --compress gzip -o o old -- new");
+    bench.run_ok("not-in --compress gzip -o o old -- new");
     assert!(gunzip(&bench.read("o")) == expected);
-    assert_eq!(bench.clean("not-in --total -o o old -- new"), "");
+    assert_eq!(bench.run_ok("not-in --total -o o old -- new"), "");
     assert_eq!(bench.read("o"), b"4000\n");
-    tells(&bench.refused("not-in --any -o o.gz old -- new"), &["--any", "--output"]);
+    assert_contains_all(&bench.run_err("not-in --any -o o.gz old -- new"), &["--any", "--output"]);
 
     fs::hard_link(bench.path("new"), bench.path("link")).unwrap();
     for (output, input) in [("old", "old"), ("new", "new"), ("link", "new"), ("list", "list")] {
         bench.write("list", b"old\n");
         let line = format!("not-in --files-from list -o {output} old -- new");
-        tells(
-            &bench.refused(&line),
+        assert_contains_all(
+            &bench.run_err(&line),
             &[&format!("cannot write to \"{output}\""), "also an input", &format!("\"{input}\"")],
         );
     }
     let appended = File::options().append(true).open(bench.path("old")).unwrap();
-    tells(&refused(bench.command("in old -- new").stdout(appended).output().unwrap()), &["standard output", "input"]);
-    assert!(bench.read("old") == numbers(0..5000) && bench.read("new") == numbers(2000..9000));
+    assert_contains_all(
+        &expect_refusal(bench.command("in old -- new").stdout(appended).output().unwrap()),
+        &["standard output", "input"],
+    );
+    assert!(bench.read("old") == url_lines(0..5000) && bench.read("new") == url_lines(2000..9000));
 }
 
 #[test]
-fn what_cannot_be_read_of_old_is_an_error() {
+fn read_errors_of_old_end_the_run() {
     let bench = Bench::new(&[("old", b"a\tx\nfault\n"), ("new", b"b\ty\n"), ("o", b"precious\n")]);
     for line in ["not-in -o o missing -- new", "not-in -o o old missing -- new", "not-in -o o -f 2 old -- new"] {
-        failed(&bench.run(line));
+        expect_failure(&bench.run(line));
         assert_eq!(bench.read("o"), b"precious\n");
     }
-    tells(&bench.refused("not-in -o fresh -f 2 old -- new"), &["no key in \"old\", line 2"]);
+    assert_contains_all(&bench.run_err("not-in -o fresh -f 2 old -- new"), &["no key in \"old\", line 2"]);
     assert!(!bench.path("fresh").exists());
     let output = bench.run("not-in --on-error skip old missing -- new");
     assert_eq!((text(&output.stdout).as_str(), output.status.code()), ("b\ty\n", Some(2)));
-    tells(&text(&output.stderr), &["\"missing\"", "it is skipped"]);
+    assert_contains_all(&text(&output.stderr), &["\"missing\"", "it is skipped"]);
 }

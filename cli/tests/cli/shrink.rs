@@ -1,6 +1,6 @@
 //! Filters that are saved in the smallest size that keeps their rate, and merged in the smaller of two sizes.
 
-use crate::common::{Bench, blocks, clean, number, numbers, stats, tells, text};
+use crate::common::{Bench, assert_contains_all, blocks, expect_success, number, stats, text, url_lines};
 use bloomline::BloomFilter;
 
 /// The number of blocks in a filter's file.
@@ -24,9 +24,9 @@ const GUESSES: [(u64, usize, usize); 4] =
 
 #[test]
 fn build_saves_no_more_than_the_lines_need() {
-    let lines = numbers(0..4000);
+    let lines = url_lines(0..4000);
     for (keys, planned, needed) in GUESSES {
-        let bench = Bench::new(&[("a", &lines), ("b", &numbers(4000..5000))]);
+        let bench = Bench::new(&[("a", &lines), ("b", &url_lines(4000..5000))]);
         let output = bench.run(&format!("build --stats=json -n {keys} -p 0.01 -o small a"));
         let figures = stats(&output);
         assert_eq!((block_count(&bench, "small"), number(&figures, "memory_bytes")), (needed, 64.0 * planned as f64));
@@ -39,9 +39,9 @@ fn build_saves_no_more_than_the_lines_need() {
         assert_eq!((small.false_positive_rate(), small.key_name()), (Some(0.01), "line"));
         let expected = if needed == planned { keys } else { small.capacity(0.01) };
         assert_eq!(small.expected_keys(), Some(expected));
-        assert!(clean(bench.run("check -s small a")) == lines);
+        assert!(expect_success(bench.run("check -s small a")) == lines);
 
-        bench.clean(&format!("build -n {keys} -p 0.01 --no-shrink -o whole a"));
+        bench.run_ok(&format!("build -n {keys} -p 0.01 --no-shrink -o whole a"));
         assert_eq!(block_count(&bench, "whole"), planned);
         assert_eq!(BloomFilter::load(bench.path("whole")).unwrap().expected_keys(), Some(keys));
         // What is added to stays as large as it is.
@@ -58,22 +58,22 @@ fn build_saves_no_more_than_the_lines_need() {
     let bench = Bench::new(&[("a", &lines)]);
     bench.run("build -n 2000 --when-full warn -p 0.01 -o f a");
     assert_eq!(block_count(&bench, "f"), 40);
-    bench.clean("build -n 2000 -p 0.01 -o f a");
+    bench.run_ok("build -n 2000 -p 0.01 -o f a");
     let filter = BloomFilter::load(bench.path("f")).unwrap();
     assert!((3940..=4000).contains(&filter.expected_keys().unwrap()) && filter.current_fpr() < 0.011);
     // Lines that repeat count when the size is planned, and not when it is saved: the blocks fold until they are odd. An estimate
     // leaves a twentieth of the rate, to grow with.
-    bench.write("repeats", &numbers(0..100).repeat(400));
-    bench.clean("build -p 0.01 -o f repeats");
+    bench.write("repeats", &url_lines(0..100).repeat(400));
+    bench.run_ok("build -p 0.01 -o f repeats");
     let planned = BloomFilter::builder().expected_keys(40_000).false_positive_rate(0.95 * 0.01).plan().unwrap();
     assert_eq!(block_count(&bench, "f"), planned.block_count() >> planned.block_count().trailing_zeros());
 }
 
 #[test]
-fn dedup_shrinks_its_state_only_if_it_is_told_to() {
-    let lines = numbers(0..4000);
+fn dedup_shrinks_its_state_only_on_request() {
+    let lines = url_lines(0..4000);
     for (keys, planned, needed) in GUESSES {
-        let bench = Bench::new(&[("a", &lines), ("b", &numbers(3900..4010))]);
+        let bench = Bench::new(&[("a", &lines), ("b", &url_lines(3900..4010))]);
         let run = |options: &str| {
             stats(
                 &bench.run(&format!("dedup -n {keys} --when-full warn -p 0.01 --stats=json -o o --force {options} a")),
@@ -85,7 +85,7 @@ fn dedup_shrinks_its_state_only_if_it_is_told_to() {
         for (name, figures) in [("whole", &whole), ("small", &small)] {
             assert_eq!(figures["saved_bytes"], bench.read(name).len());
             assert_eq!(figures["memory_bytes"], 64 * planned);
-            assert_eq!(bench.clean(&format!("check --total -s {name} a")), "4000\n");
+            assert_eq!(bench.run_ok(&format!("check --total -s {name} a")), "4000\n");
         }
         // The lines were dropped by the planned filter.
         assert_eq!(small["expected_wrongly_dropped"], whole["expected_wrongly_dropped"]);
@@ -93,46 +93,49 @@ fn dedup_shrinks_its_state_only_if_it_is_told_to() {
         assert_eq!(small["fpr"], filter.current_fpr());
         assert!(filter == folded(&lines, keys, (planned / needed).ilog2()) && filter.current_fpr() <= 0.01);
         // The state goes on with the rate and the room of its own size, and the options that ask for another are refused.
-        assert!(clean(bench.run("dedup --state small b")).len() >= numbers(4000..4008).len());
+        assert!(expect_success(bench.run("dedup --state small b")).len() >= url_lines(4000..4008).len());
         assert_eq!(block_count(&bench, "small"), needed);
         let again = bench.run(&format!("dedup -n {keys} -p 0.01 --state small b"));
         if needed < planned {
-            let message = crate::common::refused(again);
+            let message = crate::common::expect_refusal(again);
             let sizes = format!("-n and -p ask for {} bytes, but it has {}", 64 * planned, 64 * needed);
-            tells(&message, &["cannot use the state \"small\"", &sizes, "leave out the option that differs"]);
+            assert_contains_all(
+                &message,
+                &["cannot use the state \"small\"", &sizes, "leave out the option that differs"],
+            );
         } else {
-            clean(again);
+            expect_success(again);
         }
     }
-    tells(&Bench::new(&[]).refused("dedup --shrink"), &["without", "--state"]);
+    assert_contains_all(&Bench::new(&[]).run_err("dedup --shrink"), &["without", "--state"]);
 }
 
 #[test]
-fn states_that_grow_or_do_not_tell_their_rate_stay_as_they_are() {
-    let bench = Bench::new(&[("a", &numbers(0..300))]);
-    bench.clean("dedup --state growing -o o a");
-    bench.clean("dedup --shrink --state same -o q a");
+fn growing_states_and_states_without_a_rate_are_not_shrunk() {
+    let bench = Bench::new(&[("a", &url_lines(0..300))]);
+    bench.run_ok("dedup --state growing -o o a");
+    bench.run_ok("dedup --shrink --state same -o q a");
     assert!(bench.read("same") == bench.read("growing"));
     let filter: BloomFilter = BloomFilter::builder().memory(1 << 16).probes(8).build().unwrap();
     filter.save(bench.path("silent")).unwrap();
-    bench.clean("dedup --shrink --state silent -o p a");
+    bench.run_ok("dedup --shrink --state silent -o p a");
     assert_eq!(block_count(&bench, "silent"), 1024);
 }
 
 #[test]
 fn merge_takes_sizes_that_fold_to_each_other() {
-    let bench = Bench::new(&[("a", &numbers(0..3000)), ("b", &numbers(2000..4000)), ("c", &numbers(0..10))]);
+    let bench = Bench::new(&[("a", &url_lines(0..3000)), ("b", &url_lines(2000..4000)), ("c", &url_lines(0..10))]);
     // As in the guesses above: 99, 198 and 396 blocks, all for 1 %, and 60.
     for (name, keys) in [("a", 5000), ("b", 10_000), ("c", 20_000), ("d", 3000)] {
         let lines = if name == "d" { "c" } else { name };
-        bench.clean(&format!("build -n {keys} -p 0.01 --no-shrink -o {name}.bloom {lines}"));
+        bench.run_ok(&format!("build -n {keys} -p 0.01 --no-shrink -o {name}.bloom {lines}"));
     }
     let sizes = ["a", "b", "c", "d"].map(|name| block_count(&bench, &format!("{name}.bloom")));
     assert_eq!(sizes, [99, 198, 396, 60]);
-    bench.clean("build -n 5000 -p 0.01 -o all.bloom a b c");
+    bench.run_ok("build -n 5000 -p 0.01 -o all.bloom a b c");
     for order in ["a b c", "c b a", "b c a", "c a b"] {
         let files: Vec<String> = order.split(' ').map(|name| format!("{name}.bloom")).collect();
-        bench.clean(&format!("merge -o merged {}", files.join(" ")));
+        bench.run_ok(&format!("merge -o merged {}", files.join(" ")));
         let [merged, all] = ["merged", "all.bloom"].map(|name| BloomFilter::load(bench.path(name)).unwrap());
         assert!(merged == all && block_count(&bench, "merged") == 99, "{order}");
         assert_eq!((merged.key_name(), merged.false_positive_rate()), ("line", Some(0.01)));
@@ -141,18 +144,18 @@ fn merge_takes_sizes_that_fold_to_each_other() {
             "{order}"
         );
     }
-    tells(
-        &bench.refused("merge a.bloom d.bloom -o other"),
+    assert_contains_all(
+        &bench.run_err("merge a.bloom d.bloom -o other"),
         &["\"d.bloom\" into \"a.bloom\"", "size: 99 and 60 blocks"],
     );
-    tells(
-        &bench.refused("merge d.bloom c.bloom -o other"),
+    assert_contains_all(
+        &bench.run_err("merge d.bloom c.bloom -o other"),
         &["\"c.bloom\" into \"d.bloom\"", "size: 60 and 396 blocks"],
     );
     assert!(!bench.path("other").exists());
     assert!(
         bench
-            .clean("merge --help")
+            .run_ok("merge --help")
             .split_whitespace()
             .collect::<Vec<_>>()
             .join(" ")
@@ -162,10 +165,10 @@ fn merge_takes_sizes_that_fold_to_each_other() {
 
 #[test]
 fn merge_warns_of_a_result_that_is_too_full() {
-    let bench = Bench::new(&[("a", &numbers(0..10)), ("b", &numbers(0..12_000))]);
+    let bench = Bench::new(&[("a", &url_lines(0..10)), ("b", &url_lines(0..12_000))]);
     for shrink in ["", "--no-shrink "] {
         for name in ["a", "b"] {
-            bench.clean(&format!("build -n 80000 -p 0.01 {shrink}-o {name}.bloom {name}"));
+            bench.run_ok(&format!("build -n 80000 -p 0.01 {shrink}-o {name}.bloom {name}"));
         }
         // 1584 blocks fold to 99 with ten lines, and to 396 with 12,000.
         let sizes = ["a.bloom", "b.bloom"].map(|name| block_count(&bench, name));
@@ -188,32 +191,41 @@ fn merge_warns_of_a_result_that_is_too_full() {
 /// States grow, and are merged at the rate of both.
 #[test]
 fn states_are_merged_and_shrunk() {
-    let bench =
-        Bench::new(&[("a", &numbers(0..30_000)), ("b", &numbers(20_000..60_000)), ("c", &numbers(60_000..60_100))]);
-    bench.clean("dedup -n 1000 -p 0.001 -s mon --total a");
-    bench.clean("dedup -n 20000 -p 0.001 -s tue --total b");
-    let message = bench.refused("merge mon tue -o both");
-    tells(&message, &["a false-positive rate of 1.", "e-3, for", "give -p 1."]);
+    let bench = Bench::new(&[
+        ("a", &url_lines(0..30_000)),
+        ("b", &url_lines(20_000..60_000)),
+        ("c", &url_lines(60_000..60_100)),
+    ]);
+    bench.run_ok("dedup -n 1000 -p 0.001 -s mon --total a");
+    bench.run_ok("dedup -n 20000 -p 0.001 -s tue --total b");
+    let message = bench.run_err("merge mon tue -o both");
+    assert_contains_all(&message, &["a false-positive rate of 1.", "e-3, for", "give -p 1."]);
     let advice = message.split("give -p ").nth(1).unwrap().split(' ').next().unwrap();
-    tells(&bench.refused("merge -p 0.001 mon tue -o both"), &["-p asks for 0.001", "a false-positive rate of 1."]);
+    assert_contains_all(
+        &bench.run_err("merge -p 0.001 mon tue -o both"),
+        &["-p asks for 0.001", "a false-positive rate of 1."],
+    );
     assert!(!bench.path("both").exists());
-    bench.clean(&format!("merge -p {advice} mon tue -o both"));
-    assert_eq!(bench.clean("check --total -s both a b"), "a:30000\nb:40000\n");
+    bench.run_ok(&format!("merge -p {advice} mon tue -o both"));
+    assert_eq!(bench.run_ok("check --total -s both a b"), "a:30000\nb:40000\n");
     let info = bench.json("info --json both");
-    let told = info["max_fpr"].as_f64().unwrap();
-    assert!(told > 0.001 && told <= advice.parse().unwrap() && info["fpr"].as_f64().unwrap() <= told, "{info}");
+    let max_fpr = info["max_fpr"].as_f64().unwrap();
+    assert!(
+        max_fpr > 0.001 && max_fpr <= advice.parse().unwrap() && info["fpr"].as_f64().unwrap() <= max_fpr,
+        "{info}"
+    );
     // The next run goes on with it.
-    assert_eq!(text(&clean(bench.run("dedup -s both c"))).lines().count(), 100);
-    assert_eq!(bench.clean("check --total -s both a b c"), "a:30000\nb:40000\nc:100\n");
+    assert_eq!(text(&expect_success(bench.run("dedup -s both c"))).lines().count(), 100);
+    assert_eq!(bench.run_ok("check --total -s both a b c"), "a:30000\nb:40000\nc:100\n");
 
     // A state for far more lines than came.
-    bench.clean("dedup -n 1000000 -p 0.001 -s large --total a");
+    bench.run_ok("dedup -n 1000000 -p 0.001 -s large --total a");
     let before = bench.read("large").len();
-    bench.clean("dedup -s large --shrink --total a");
+    bench.run_ok("dedup -s large --shrink --total a");
     assert!(bench.read("large").len() < before / 10, "{} of {before}", bench.read("large").len());
-    assert_eq!(bench.clean("check --total -s large a"), "30000\n");
+    assert_eq!(bench.run_ok("check --total -s large a"), "30000\n");
     // Of the 30,000 new lines it takes one in a thousand for seen.
-    let new: u32 = bench.clean("dedup -s large --total b").trim().parse().unwrap();
+    let new: u32 = bench.run_ok("dedup -s large --total b").trim().parse().unwrap();
     assert!((29_900..=30_000).contains(&new), "{new}");
-    assert_eq!(bench.clean("check --total -s large a b"), "a:30000\nb:40000\n");
+    assert_eq!(bench.run_ok("check --total -s large a b"), "a:30000\nb:40000\n");
 }

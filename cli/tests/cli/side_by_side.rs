@@ -1,7 +1,10 @@
 //! `bloomline dedup --output-dir`: many files at once, each distinct line in one of the outputs.
 
-use crate::common::{Bench, clean, failed, limited, number, numbers, refused, signal, stats, tells, text, values};
-use crate::corpus::{count, decode, decoded, encode, gzip, model, models};
+use crate::common::{
+    Bench, assert_contains_all, expect_failure, expect_refusal, expect_success, json_values, number, signal, stats,
+    text, url_lines, with_ulimit,
+};
+use crate::corpus::{count, decode, distinct_lines, distinct_lines_by_file, encode, gzip, read_decoded};
 use crate::live::wait_for;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,11 +18,11 @@ use std::process::Command;
 type Corpus = Vec<(String, Vec<u8>)>;
 
 /// Lines that repeat within and across files.
-fn lines(state: &mut u64, lines: u32, of: u64) -> Vec<u8> {
+fn lines(state: &mut u64, lines: u32, distinct: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     for _ in 0..lines {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let number = (*state >> 33) % of;
+        let number = (*state >> 33) % distinct;
         writeln!(bytes, "https://example.org/{number}/{}", "path/".repeat((number % 7) as usize)).unwrap();
     }
     bytes
@@ -97,20 +100,20 @@ fn check(bench: &Bench, folder: &str, corpus: &Corpus) {
             !name.contains('.') || name.ends_with("jsonl") || !bench.read(&format!("{folder}/{name}")).is_empty(),
             "{name}"
         );
-        let kept = decoded(bench, &format!("{folder}/{name}"));
+        let kept = read_decoded(bench, &format!("{folder}/{name}"));
         let mut lines = bytes.split(|&byte| byte == b'\n');
         let mut printed = kept.split_inclusive(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\n").unwrap());
         assert!(printed.all(|line| lines.any(|own| own == line)), "{name}");
         all.extend(kept);
     }
     let files: Vec<&[u8]> = corpus.iter().map(|(_, bytes)| &bytes[..]).collect();
-    assert!(sorted(&all) == sorted(&model(&files)), "{folder}: {} lines", count(&all));
+    assert!(sorted(&all) == sorted(&distinct_lines(&files)), "{folder}: {} lines", count(&all));
 }
 
 /// The manifest has each file, in the order of the inputs.
 #[track_caller]
 fn check_manifest(bench: &Bench, folder: &str, corpus: &Corpus, outputs: &Corpus) -> Vec<Value> {
-    let files = values(&bench.read("m"));
+    let files = json_values(&bench.read("m"));
     assert_eq!(files.len(), corpus.len());
     for (((name, bytes), (output, _)), file) in corpus.iter().zip(outputs).zip(&files) {
         assert_eq!((&file["input"], &file["fault"]), (&format!("in/{name}").into(), &Value::Null));
@@ -127,7 +130,7 @@ fn check_manifest(bench: &Bench, folder: &str, corpus: &Corpus, outputs: &Corpus
 }
 
 #[test]
-fn each_line_stays_in_one_file() {
+fn each_line_is_kept_in_one_file() {
     let corpus = corpus();
     let bench = bench(&corpus);
     for (i, options) in ["-j 1", "-j 2", "-j 8 --chunk-size 1000", "-n 60000 -p 1e-9 -j 3 --chunk-size 50", "--exact"]
@@ -148,23 +151,23 @@ fn each_line_stays_in_one_file() {
 }
 
 #[test]
-fn other_lines_of_each_file() {
+fn removed_lines_are_written_for_each_file() {
     let corpus = vec![("a".to_owned(), b"x\nx\ny\n".to_vec()), ("b".to_owned(), b"z\nz\n".to_vec())];
     let bench = bench(&corpus);
     for (option, a, b) in [("--invert", "x\n", "z\n"), ("--annotate", "new\tx\ndup\tx\nnew\ty\n", "new\tz\ndup\tz\n")] {
-        clean(command(&bench, &corpus, &format!("dedup --output-dir o --force {option}")).output().unwrap());
+        expect_success(command(&bench, &corpus, &format!("dedup --output-dir o --force {option}")).output().unwrap());
         assert_eq!((text(&bench.read("o/a")), text(&bench.read("o/b"))), (a.to_owned(), b.to_owned()));
     }
 }
 
 #[test]
-fn what_is_there_stays() {
+fn existing_files_are_kept() {
     let bench = Bench::new(&[("a", b"a\n"), ("b", b"b\n"), ("a.part", b"p\n"), ("list", b"a\n")]);
     fs::create_dir(bench.path("o")).unwrap();
     bench.write("o/b", b"precious\n");
-    tells(&bench.refused("dedup --output-dir o a b"), &["refusing to overwrite \"o/b\"", "--force"]);
+    assert_contains_all(&bench.run_err("dedup --output-dir o a b"), &["refusing to overwrite \"o/b\"", "--force"]);
     assert_eq!(found(&bench.path("o")), BTreeSet::from(["b".to_owned()]));
-    bench.clean("dedup --output-dir o --force a b");
+    bench.run_ok("dedup --output-dir o --force a b");
     assert_eq!((bench.read("o/a"), bench.read("o/b")), (b"a\n".to_vec(), b"b\n".to_vec()));
     for (line, parts) in [
         ("a a", &["\"o2/a\"", "both \"a\" and \"a\""][..]),
@@ -184,26 +187,26 @@ fn what_is_there_stays() {
         ("--dupes x a", &["--dupes", "--output-dir"]),
         ("--total a", &["--total", "--output-dir"]),
     ] {
-        tells(&bench.refused(&format!("dedup --output-dir o2 {line}")), parts);
+        assert_contains_all(&bench.run_err(&format!("dedup --output-dir o2 {line}")), parts);
         assert!(!bench.path("o2").exists() || found(&bench.path("o2")).is_empty(), "{line}");
     }
     // A begun output is lost only to a run that writes.
     fs::create_dir_all(bench.path("o2")).unwrap();
     bench.write("o2/a.part", b"begun\n");
-    tells(
-        &bench.refused("dedup --output-dir o2 --force --when-full stop -n 100 a"),
+    assert_contains_all(
+        &bench.run_err("dedup --output-dir o2 --force --when-full stop -n 100 a"),
         &["--when-full stop", "--in-order"],
     );
     assert_eq!(bench.read("o2/a.part"), b"begun\n");
     // By another name it is the state.
     fs::create_dir(bench.path("real")).unwrap();
     symlink("real", bench.path("link")).unwrap();
-    tells(&bench.refused("dedup --state real/a --output-dir link a"), &["\"link/a\"", "another output"]);
+    assert_contains_all(&bench.run_err("dedup --state real/a --output-dir link a"), &["\"link/a\"", "another output"]);
     assert!(found(&bench.path("real")).is_empty());
     // The input itself.
-    tells(&bench.refused("dedup --output-dir . --force a"), &["\"./a\"", "also an input"]);
-    tells(&bench.refused("dedup --manifest m a"), &["--output-dir"]);
-    tells(&bench.refused("dedup --in-order a"), &["--output-dir"]);
+    assert_contains_all(&bench.run_err("dedup --output-dir . --force a"), &["\"./a\"", "also an input"]);
+    assert_contains_all(&bench.run_err("dedup --manifest m a"), &["--output-dir"]);
+    assert_contains_all(&bench.run_err("dedup --in-order a"), &["--output-dir"]);
     assert_eq!(bench.read("a"), b"a\n");
 }
 
@@ -213,81 +216,87 @@ fn one_run_at_a_time_writes_to_a_folder() {
     fs::create_dir(bench.path("o")).unwrap();
     let folder = File::open(bench.path("o")).unwrap();
     folder.lock().unwrap();
-    tells(&bench.refused("dedup --output-dir o a"), &["\"o\"", "another run is writing to it"]);
+    assert_contains_all(&bench.run_err("dedup --output-dir o a"), &["\"o\"", "another run is writing to it"]);
     folder.unlock().unwrap();
-    bench.clean("dedup --output-dir o a");
+    bench.run_ok("dedup --output-dir o a");
 }
 
 #[test]
 fn lines_without_a_key_and_broken_files() {
     let bench = Bench::new(&[("a", b"k\t1\nbad\nk\t2\n"), ("b", b"k\t1\nk\t3\n"), ("torn.gz", &gzip(b"k\t4\n")[..20])]);
     let line = |more: &str| format!("dedup --field 2 -p 1e-9 -j 1 --output-dir o --force --manifest m {more}");
-    let message = bench.refused(&line("a b"));
-    tells(&message, &["\"a\", line 2:", "--on-error"]);
+    let message = bench.run_err(&line("a b"));
+    assert_contains_all(&message, &["\"a\", line 2:", "--on-error"]);
     // What is not whole is gone.
     assert!(!bench.path("o/a").exists() && !bench.path("o/a.part").exists());
-    tells(&bench.refused(&line("b torn.gz")), &["torn.gz", "--on-error"]);
+    assert_contains_all(&bench.run_err(&line("b torn.gz")), &["torn.gz", "--on-error"]);
     for (on_error, a) in [("skip", "k\t1\nk\t2\n"), ("keep", "k\t1\nbad\nk\t2\n")] {
         let output = bench.run(&line(&format!("--on-error {on_error} a torn.gz missing b")));
         assert_eq!(output.status.code(), Some(1));
-        tells(&text(&output.stderr), &["torn.gz", "\"missing\"", "lines without a key: 1", "\"a\", line 2"]);
+        assert_contains_all(
+            &text(&output.stderr),
+            &["torn.gz", "\"missing\"", "lines without a key: 1", "\"a\", line 2"],
+        );
         assert_eq!((text(&bench.read("o/a")), text(&bench.read("o/b"))), (a.to_owned(), "k\t3\n".to_owned()));
-        tells(values(&bench.read("m"))[1]["fault"].as_str().unwrap(), &["torn.gz", "the rest of it is skipped"]);
+        assert_contains_all(
+            json_values(&bench.read("m"))[1]["fault"].as_str().unwrap(),
+            &["torn.gz", "the rest of it is skipped"],
+        );
     }
 }
 
 #[test]
-fn the_manifest_tells_which_input_is_broken() {
+fn the_manifest_names_broken_inputs() {
     let torn = &gzip(b"x\n")[..12];
     let bench = Bench::new(&[("a.gz", torn), ("b.gz", torn), ("c", b"c\n"), ("d.gz", torn)]);
     for in_order in ["", " --in-order"] {
         let line = format!("dedup --on-error skip --output-dir o --force --manifest m{in_order} a.gz b.gz c d.gz");
         assert_eq!(bench.run(&line).status.code(), Some(1));
-        let files = values(&bench.read("m"));
+        let files = json_values(&bench.read("m"));
         assert_eq!(files.len(), 4);
         for (file, part) in files.iter().zip(["a.gz", "b.gz", "null", "d.gz"]) {
-            tells(&file["fault"].to_string(), &[part]);
+            assert_contains_all(&file["fault"].to_string(), &[part]);
         }
     }
 }
 
-/// Nobody goes on with what is not whole, so it goes.
+/// A partial output that cannot be resumed is removed.
 #[test]
 fn a_full_disk_leaves_no_part_without_a_state() {
-    let bench = Bench::new(&[("a", &numbers(0..10)), ("b", &numbers(0..50_000)), ("c", b"c\n")]);
+    let bench = Bench::new(&[("a", &url_lines(0..10)), ("b", &url_lines(0..50_000)), ("c", b"c\n")]);
     for options in ["-j 2", "--in-order", "--in-order -j 1 --compress none", "--in-order --compress zstd"] {
         let command = bench.command(&format!("dedup -n 100000 --output-dir o --force {options} a b c"));
-        tells(&failed(&limited("-f 8", &command).output().unwrap()), &["File too large"]);
+        assert_contains_all(&expect_failure(&with_ulimit("-f 8", &command).output().unwrap()), &["File too large"]);
         assert!(!found(&bench.path("o")).iter().any(|name| name.ends_with(".part")), "{options}");
     }
 }
 
 #[test]
-fn the_next_month_knows_the_last_one() {
-    let bench = Bench::new(&[("a", &numbers(0..1000)), ("b", &numbers(500..1500)), ("c", &numbers(1400..2000))]);
-    bench.clean("dedup --state s -p 1e-9 --output-dir o a b");
-    bench.clean("dedup --state s --output-dir o c");
-    assert_eq!(bench.read("o/c"), numbers(1500..2000));
-    tells(&bench.refused("dedup --state s --output-dir o c"), &["refusing to overwrite \"o/c\""]);
+fn later_runs_are_compared_with_earlier_ones() {
+    let bench = Bench::new(&[("a", &url_lines(0..1000)), ("b", &url_lines(500..1500)), ("c", &url_lines(1400..2000))]);
+    bench.run_ok("dedup --state s -p 1e-9 --output-dir o a b");
+    bench.run_ok("dedup --state s --output-dir o c");
+    assert_eq!(bench.read("o/c"), url_lines(1500..2000));
+    assert_contains_all(&bench.run_err("dedup --state s --output-dir o c"), &["refusing to overwrite \"o/c\""]);
     assert_eq!(found(&bench.path("o")).len(), 3);
     // After the end nothing changes.
     let before = bench.read("s");
-    assert_eq!(bench.clean("dedup --quiet --state s --output-dir o --resume c"), "");
-    assert!(bench.read("o/c") == numbers(1500..2000) && bench.read("s") == before);
+    assert_eq!(bench.run_ok("dedup --quiet --state s --output-dir o --resume c"), "");
+    assert!(bench.read("o/c") == url_lines(1500..2000) && bench.read("s") == before);
 }
 
-/// The first of equal lines stays, in the order of the inputs.
+/// Asserts that the first of equal lines is kept, in the order of the inputs.
 #[track_caller]
 fn check_order(bench: &Bench, folder: &str, corpus: &Corpus) {
     check(bench, folder, corpus);
-    let expected = models(corpus.iter().map(|(_, bytes)| &bytes[..]));
+    let expected = distinct_lines_by_file(corpus.iter().map(|(_, bytes)| &bytes[..]));
     for ((name, _), expected) in corpus.iter().zip(expected) {
-        assert!(decoded(bench, &format!("{folder}/{name}")) == expected, "{name}");
+        assert!(read_decoded(bench, &format!("{folder}/{name}")) == expected, "{name}");
     }
 }
 
 #[test]
-fn in_order_the_first_stays_and_each_run_writes_the_same() {
+fn in_order_keeps_the_first_and_is_deterministic() {
     let corpus = corpus();
     let bench = bench(&corpus);
     let mut first = None;
@@ -296,7 +305,7 @@ fn in_order_the_first_stays_and_each_run_writes_the_same() {
         .enumerate()
     {
         let line = format!("dedup --in-order -p 1e-9 {options} --output-dir o{i} --manifest m");
-        clean(command(&bench, &corpus, &line).output().unwrap());
+        expect_success(command(&bench, &corpus, &line).output().unwrap());
         check_order(&bench, &format!("o{i}"), &corpus);
         let files = files(&bench.path(&format!("o{i}")));
         assert!(*first.get_or_insert_with(|| files.clone()) == files, "{options}");
@@ -304,11 +313,11 @@ fn in_order_the_first_stays_and_each_run_writes_the_same() {
     }
     // No room for all of them.
     let output = command(&bench, &corpus, "dedup --in-order -n 1000 --when-full stop --output-dir p").output().unwrap();
-    tells(&failed(&output), &["stopped at \"in/large\", line 10"]);
+    assert_contains_all(&expect_failure(&output), &["stopped at \"in/large\", line 10"]);
     assert_eq!(found(&bench.path("p")), BTreeSet::new());
 }
 
-/// Others have claimed lines by then that nobody writes: no state may have them.
+/// By then other threads have claimed lines that are not written. They must not be in the state.
 #[test]
 fn resumed_after_a_failure() {
     let mut lines: Vec<String> = (0..150_000).map(|i| format!("k\t{i}\n")).collect();
@@ -318,11 +327,11 @@ fn resumed_after_a_failure() {
         "dedup -p 1e-9 --field 2 -j 8 --chunk-size 20000 --compress xz:0 --state s --checkpoint 1ms --output-dir o a";
     for _ in 0..4 {
         let bench = Bench::new(&[("a", lines.concat().as_bytes())]);
-        tells(&bench.refused(line), &["\"a\", line 75001:", "--on-error"]);
+        assert_contains_all(&bench.run_err(line), &["\"a\", line 75001:", "--on-error"]);
         let output = bench.run(&format!("{line} --resume --on-error skip"));
         assert!(output.status.success(), "{}", text(&output.stderr));
         lines[75_000].clear();
-        assert!(sorted(&decoded(&bench, "o/a.xz")) == sorted(lines.concat().as_bytes()));
+        assert!(sorted(&read_decoded(&bench, "o/a.xz")) == sorted(lines.concat().as_bytes()));
         lines[75_000] = "bad\n".to_owned();
     }
 }
@@ -332,36 +341,36 @@ fn resumed_after_a_failure() {
 fn an_output_shorter_than_at_the_checkpoint_is_refused() {
     let bench = Bench::new(&[("a", b"1\tx\n2\ty\nbad\n")]);
     let line = "dedup --field 2 --in-order --state s --output-dir o a";
-    tells(&bench.refused(line), &["\"a\", line 3:"]);
+    assert_contains_all(&bench.run_err(line), &["\"a\", line 3:"]);
     assert_eq!(bench.read("o/a.part"), b"1\tx\n2\ty\n");
-    let told = |have| ["cannot resume: \"o/a.part\" has ", have, " bytes, but had 8 at the checkpoint"].concat();
+    let expected = |have| ["cannot resume: \"o/a.part\" has ", have, " bytes, but had 8 at the checkpoint"].concat();
     bench.write("o/a.part", b"1\tx\n2\ty");
-    tells(&bench.refused(&format!("{line} --resume")), &[&told("7")]);
+    assert_contains_all(&bench.run_err(&format!("{line} --resume")), &[&expected("7")]);
     fs::remove_file(bench.path("o/a.part")).unwrap();
-    tells(&bench.refused(&format!("{line} --resume")), &[&told("0")]);
+    assert_contains_all(&bench.run_err(&format!("{line} --resume")), &[&expected("0")]);
 }
 
 #[test]
-fn an_interrupted_run_is_not_begun_anew() {
+fn interrupted_runs_are_not_restarted() {
     let corpus = corpus();
     let bench = bench(&corpus);
     let job = |more: &str| {
         command(&bench, &corpus, &format!("dedup -q -p 1e-9 -n 1000 --when-full grow --state s --output-dir o{more}"))
     };
     // Files of at most 200 KiB.
-    tells(&failed(&limited("-f 400", &job("")).output().unwrap()), &["File too large"]);
+    assert_contains_all(&expect_failure(&with_ulimit("-f 400", &job("")).output().unwrap()), &["File too large"]);
     assert!(files(&bench.path("o")).iter().any(|(name, bytes)| name.ends_with(".part") && !bytes.is_empty()));
     let before = found(&bench.path("o"));
-    let message = refused(job("").output().unwrap());
-    tells(&message, &["refusing to ", "\"o/", "continue that run with --resume"]);
+    let message = expect_refusal(job("").output().unwrap());
+    assert_contains_all(&message, &["refusing to ", "\"o/", "continue that run with --resume"]);
     assert_eq!(found(&bench.path("o")), before);
-    clean(job(" --resume").output().unwrap());
+    expect_success(job(" --resume").output().unwrap());
     check(&bench, "o", &corpus);
 }
 
 #[test]
 fn a_signal_leaves_no_part_without_a_state() {
-    let corpus: Corpus = vec![("a".to_owned(), lines(&mut 3, 200_000, 150_000)), ("b".to_owned(), numbers(0..10))];
+    let corpus: Corpus = vec![("a".to_owned(), lines(&mut 3, 200_000, 150_000)), ("b".to_owned(), url_lines(0..10))];
     let bench = bench(&corpus);
     for _ in 0..20 {
         // What a run leaves that was faster would be taken for an output of the next one.
@@ -380,29 +389,29 @@ fn a_signal_leaves_no_part_without_a_state() {
 }
 
 #[test]
-fn descriptors_are_few() {
-    let corpus: Corpus = (0..500).map(|i| (format!("{i}.zst"), numbers(i..i + 10))).collect();
+fn few_descriptors_are_open() {
+    let corpus: Corpus = (0..500).map(|i| (format!("{i}.zst"), url_lines(i..i + 10))).collect();
     let bench = bench(&corpus);
     for (folder, options) in [("o", ""), ("p", " --in-order")] {
         let command = command(&bench, &corpus, &format!("dedup -p 1e-9 -j 4{options} --output-dir {folder}"));
-        clean(limited("-n 40", &command).output().unwrap());
+        expect_success(with_ulimit("-n 40", &command).output().unwrap());
         check(&bench, folder, &corpus);
     }
 }
 
 #[test]
-fn without_any_input_nothing_is_written() {
+fn no_input_writes_nothing() {
     let bench = Bench::new(&[]);
     for options in ["", " --in-order"] {
         let output = bench.run(&format!("dedup --on-error skip{options} --output-dir o missing"));
-        tells(&text(&output.stderr), &["\"missing\"", "it is skipped"]);
+        assert_contains_all(&text(&output.stderr), &["\"missing\"", "it is skipped"]);
         assert_eq!((output.status.code(), found(&bench.path("o")).len()), (Some(1), 0));
     }
 }
 
 /// Two names that are shown alike.
 #[test]
-fn reports_tell_names_apart_that_are_no_utf8() {
+fn reports_distinguish_names_that_are_not_utf8() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
     let bench = Bench::new(&[]);
@@ -411,17 +420,17 @@ fn reports_tell_names_apart_that_are_no_utf8() {
     for name in [&b"x\xFE"[..], b"x\xFF", b"y"] {
         fs::write(bench.path("in").join(OsStr::from_bytes(name)), document).unwrap();
     }
-    bench.clean("dedup --output-dir o --manifest m in");
-    let files = values(&bench.read("m"));
-    let told = |name: &str| files.iter().map(|file| file[name].as_str().unwrap_or("-").to_owned()).collect::<Vec<_>>();
-    assert_eq!(told("input"), ["in/x\u{FFFD}", "in/x\u{FFFD}", "in/y"]);
-    assert_eq!(told("input_hex"), ["696e2f78fe", "696e2f78ff", "-"]);
-    assert_eq!(told("output_hex"), ["6f2f78fe", "6f2f78ff", "-"]);
+    bench.run_ok("dedup --output-dir o --manifest m in");
+    let files = json_values(&bench.read("m"));
+    let names = |name: &str| files.iter().map(|file| file[name].as_str().unwrap_or("-").to_owned()).collect::<Vec<_>>();
+    assert_eq!(names("input"), ["in/x\u{FFFD}", "in/x\u{FFFD}", "in/y"]);
+    assert_eq!(names("input_hex"), ["696e2f78fe", "696e2f78ff", "-"]);
+    assert_eq!(names("output_hex"), ["6f2f78fe", "6f2f78ff", "-"]);
 
     let [first, second, third] = [",\"file_hex\":\"696e2f78fe\"", ",\"file_hex\":\"696e2f78ff\"", ""]
         .map(|hex| format!("\"file\":\"in/{}\"{hex},\"line\":1", if hex.is_empty() { "y" } else { "x\u{FFFD}" }));
     for command in ["dedup", "corpus --near 0.8"] {
-        bench.clean(&format!("{command} --pairs p --clusters c -o d in"));
+        bench.run_ok(&format!("{command} --pairs p --clusters c -o d in"));
         let similar = if command == "dedup" { "" } else { ",\"similarity\":1.0000" };
         let pair = |line: &str| format!("{{{line},\"kept\":{{{first}}}{similar}}}\n");
         assert_eq!(text(&bench.read("p")), pair(&second) + &pair(&third));
@@ -429,6 +438,6 @@ fn reports_tell_names_apart_that_are_no_utf8() {
         assert_eq!(text(&bench.read("c")), format!("{{\"cluster\":1,\"size\":3,\"members\":{members}}}\n"));
     }
     bench.write("test", document);
-    bench.clean("corpus --against test --report r -o d in");
-    tells(&text(&bench.read("r")), &[&first, &second, &third]);
+    bench.run_ok("corpus --against test --report r -o d in");
+    assert_contains_all(&text(&bench.read("r")), &[&first, &second, &third]);
 }

@@ -1,6 +1,9 @@
 //! Sizes of filters, and runs with a full one.
 
-use crate::common::{Bench, clean, failed, fed, number, numbers, refused, stats, tells, text};
+use crate::common::{
+    Bench, assert_contains_all, expect_failure, expect_refusal, expect_success, number, run_with_stdin, stats, text,
+    url_lines,
+};
 use crate::corpus::{count, large};
 use serde_json::Value;
 use std::process::Output;
@@ -8,19 +11,19 @@ use std::process::Output;
 #[test]
 fn a_pipe_of_unknown_length_needs_a_filter_that_grows() {
     let bench = Bench::new(&[]);
-    let pipe = |line: &str, input: &[u8]| fed(bench.command(line), input);
-    assert_eq!(clean(pipe("dedup", b"a\nb\na\n")), b"a\nb\n");
-    let told = |options: &str| stats(&pipe(&format!("dedup --stats=json{options}"), b"a\n"))["filters"].as_u64();
-    assert_eq!(told(""), Some(1));
-    assert_eq!(told(" --when-full grow"), Some(1));
-    assert_eq!(told(" -n 1"), None);
+    let pipe = |line: &str, input: &[u8]| run_with_stdin(bench.command(line), input);
+    assert_eq!(expect_success(pipe("dedup", b"a\nb\na\n")), b"a\nb\n");
+    let filters = |options: &str| stats(&pipe(&format!("dedup --stats=json{options}"), b"a\n"))["filters"].as_u64();
+    assert_eq!(filters(""), Some(1));
+    assert_eq!(filters(" --when-full grow"), Some(1));
+    assert_eq!(filters(" -n 1"), None);
 
     for line in ["dedup --when-full warn", "dedup --when-full stop", "build --when-full warn -o filter"] {
-        let message = refused(pipe(line, b"a\n"));
+        let message = expect_refusal(pipe(line, b"a\n"));
         assert!(message.contains("standard input") && message.contains("-n"), "{message}");
     }
     assert!(!bench.path("filter").exists());
-    clean(pipe("build -n 1 -o filter", b"a\n"));
+    expect_success(pipe("build -n 1 -o filter", b"a\n"));
     assert!(bench.path("filter").exists());
 }
 
@@ -29,7 +32,7 @@ fn a_pipe_of_any_length_fits_a_filter_that_grows() {
     let lines: Vec<u8> = (0..1_500_000).flat_map(|i| format!("{i}\n").into_bytes()).collect();
     let bench = Bench::new(&[]);
     // At this rate one of 1.5 million is lost once in 700 times.
-    let output = fed(bench.command("dedup -p 1e-9 --stats=json"), &[&lines[..], b"7\n1499999\n"].concat());
+    let output = run_with_stdin(bench.command("dedup -p 1e-9 --stats=json"), &[&lines[..], b"7\n1499999\n"].concat());
     assert_eq!(output.status.code(), Some(0));
     assert!(output.stdout == lines);
     let figures = stats(&output);
@@ -45,33 +48,36 @@ fn plan(bench: &Bench, options: &str) -> Value {
 #[test]
 fn memory_is_used_at_the_best_rate() {
     // A file of less than a mebibyte: its lines are counted and not estimated.
-    let bench = Bench::new(&[("a", &numbers(0..30_000))]);
+    let bench = Bench::new(&[("a", &url_lines(0..30_000))]);
     let output = bench.run("dedup --memory 64K --when-full warn --stats=json a");
     assert_eq!(output.status.code(), Some(0));
     let figures = stats(&output);
     let planned = plan(&bench, "-n 30000 --memory 64K")["rates"][1]["fpr"].as_f64().unwrap();
     assert_eq!(number(&figures, "memory_bytes"), 65536.0);
     assert!((number(&figures, "fpr") / planned - 1.0).abs() < 0.05, "{figures}, and {planned} planned");
-    let told = text(&output.stderr);
-    assert!(told.starts_with("bloomline: a filter of 64.00 KiB: up to 30000 distinct lines"), "{told}");
+    let stderr = text(&output.stderr);
+    assert!(stderr.starts_with("bloomline: a filter of 64.00 KiB: up to 30000 distinct lines"), "{stderr}");
 
     // At a rate that is given, it takes as many lines as the plan says, from a file or from a pipe.
     let room = plan(&bench, "-p 1e-4 --memory 64K")["keys"].as_u64().unwrap();
     let line = "dedup -m 64K -p 1e-4 --when-full stop";
-    for output in [bench.run(&format!("{line} a")), fed(bench.command(line), &bench.read("a"))] {
+    for output in [bench.run(&format!("{line} a")), run_with_stdin(bench.command(line), &bench.read("a"))] {
         assert_eq!((output.status.code(), count(&output.stdout)), (Some(2), room));
-        let told = text(&output.stderr);
-        assert!(told.contains(&format!("up to {room} distinct lines at a false-positive rate of 1.00e-4\n")), "{told}");
+        let stderr = text(&output.stderr);
+        assert!(
+            stderr.contains(&format!("up to {room} distinct lines at a false-positive rate of 1.00e-4\n")),
+            "{stderr}"
+        );
     }
     // From a pipe, without a rate: that of -p.
     let room = plan(&bench, "-p 1e-6 --memory 64K")["keys"].as_u64().unwrap();
-    let output = fed(bench.command("dedup -m 64K --when-full stop"), &bench.read("a"));
+    let output = run_with_stdin(bench.command("dedup -m 64K --when-full stop"), &bench.read("a"));
     assert_eq!((output.status.code(), count(&output.stdout)), (Some(2), room));
 
-    assert_eq!(clean(bench.run("dedup -q --memory 1M -p 1e-6 a")), numbers(0..30_000));
+    assert_eq!(expect_success(bench.run("dedup -q --memory 1M -p 1e-6 a")), url_lines(0..30_000));
     // What comes after it takes more memory, and the rate stays.
     let output = bench.run("dedup --memory 32K -p 0.01 --stats=json a");
-    tells(
+    assert_contains_all(
         &text(&output.stderr),
         &["a filter of 32.00 KiB: up to ", "at a false-positive rate of 0.0100; more take more memory"],
     );
@@ -83,45 +89,45 @@ fn memory_is_used_at_the_best_rate() {
         ("dedup --memory 63 a", &["--memory", "'63'", "from 64 to"]),
         ("dedup --memory 64 a", &["64 bytes are too few", "--memory", "-p"]),
     ] {
-        tells(&bench.refused(line), parts);
+        assert_contains_all(&bench.run_err(line), parts);
     }
 }
 
 #[test]
-fn stop_ends_at_the_line_after_the_last_that_fits() {
+fn stop_ends_at_the_first_line_that_does_not_fit() {
     // 100 fit: the last is the 40th line of the second file.
-    let repeats = numbers(0..30);
+    let repeats = url_lines(0..30);
     let bench = Bench::new(&[
-        ("first", &[numbers(0..60), repeats.clone()].concat()),
-        ("second", &numbers(60..120)),
-        ("fits", &[numbers(0..90), numbers(0..40), numbers(90..100)].concat()),
+        ("first", &[url_lines(0..60), repeats.clone()].concat()),
+        ("second", &url_lines(60..120)),
+        ("fits", &[url_lines(0..90), url_lines(0..40), url_lines(90..100)].concat()),
     ]);
     for options in ["", "-j 1 --chunk-size 1 ", "-j 3 --chunk-size 100 ", "--exact "] {
         let output = bench.run(&format!("dedup -n 100 --when-full stop --dupes d {options}first second"));
-        assert!(output.stdout == numbers(0..100), "{options}");
+        assert!(output.stdout == url_lines(0..100), "{options}");
         assert!(bench.read("d") == repeats, "{options}");
-        let message = failed(&output);
+        let message = expect_failure(&output);
         assert!(
             message.contains("stopped at \"second\", line 41:") && message.contains(" 100 distinct lines"),
             "{message}"
         );
         assert!(message.contains("-n") && message.contains("--when-full grow"), "{message}");
     }
-    assert!(clean(bench.run("dedup -n 100 --when-full stop fits")) == numbers(0..100));
+    assert!(expect_success(bench.run("dedup -n 100 --when-full stop fits")) == url_lines(0..100));
 }
 
 #[test]
-fn repeats_need_no_room() {
-    let repeats = [numbers(0..100), numbers(50..100)].concat();
-    let bench = Bench::new(&[("fits", &[numbers(0..100), repeats.clone()].concat()), ("more", &numbers(99..101))]);
+fn repeats_need_no_capacity() {
+    let repeats = [url_lines(0..100), url_lines(50..100)].concat();
+    let bench = Bench::new(&[("fits", &[url_lines(0..100), repeats.clone()].concat()), ("more", &url_lines(99..101))]);
     for options in ["", "-j 1 --chunk-size 1 ", "-j 3 --chunk-size 100 ", "--exact "] {
         let line = format!("dedup -n 100 --when-full stop --dupes d {options}fits");
-        assert!(clean(bench.run(&line)) == numbers(0..100), "{options}");
+        assert!(expect_success(bench.run(&line)) == url_lines(0..100), "{options}");
         assert!(bench.read("d") == repeats, "{options}");
         let output = bench.run(&format!("{line} more"));
-        assert!(output.stdout == numbers(0..100), "{options}");
-        assert!(bench.read("d") == [&repeats[..], &numbers(99..100)].concat(), "{options}");
-        tells(&failed(&output), &["stopped at \"more\", line 2:"]);
+        assert!(output.stdout == url_lines(0..100), "{options}");
+        assert!(bench.read("d") == [&repeats[..], &url_lines(99..100)].concat(), "{options}");
+        assert_contains_all(&expect_failure(&output), &["stopped at \"more\", line 2:"]);
     }
 }
 
@@ -138,7 +144,7 @@ fn uneven(place: usize) -> Vec<u8> {
 }
 
 #[test]
-fn an_estimate_that_is_wrong_costs_no_lines() {
+fn wrong_estimates_lose_no_lines() {
     let bench = Bench::new(&[]);
     for place in [0, 25, 62, 75] {
         bench.write("a", &uneven(place));
@@ -150,15 +156,15 @@ fn an_estimate_that_is_wrong_costs_no_lines() {
         // The rate of the bits as they are is off by chance, by few percent.
         assert!(number(&figures, "fpr") <= 0.0011, "{place}: {figures}");
         // The same by a pipe, and with an exact look.
-        let count = |output: Output| text(&clean(output)).trim().parse::<u64>().unwrap();
+        let count = |output: Output| text(&expect_success(output)).trim().parse::<u64>().unwrap();
         assert_eq!(count(bench.run("dedup --total -p 1e-9 a")), 6100, "{place}");
-        assert_eq!(count(fed(bench.command("dedup --total -p 1e-9"), &bench.read("a"))), 6100, "{place}");
+        assert_eq!(count(run_with_stdin(bench.command("dedup --total -p 1e-9"), &bench.read("a"))), 6100, "{place}");
         assert_eq!(count(bench.run("dedup --total --exact -p 0.1 a")), 6100, "{place}");
     }
 }
 
 #[test]
-fn a_right_estimate_takes_one_filter_of_its_size() {
+fn correct_estimates_need_one_filter() {
     let bench = Bench::new(&[("a", &large())]);
     let lines = count(&bench.read("a"));
     for rate in ["0.01", "1e-6"] {
@@ -171,22 +177,22 @@ fn a_right_estimate_takes_one_filter_of_its_size() {
 }
 
 #[test]
-fn a_filter_is_built_for_its_lines_however_wrong_the_estimate_is() {
+fn filters_are_sized_for_their_lines_despite_wrong_estimates() {
     let bench = Bench::new(&[("a", &uneven(25))]);
     for (line, input) in [("build -p 0.001 -o f a", None), ("build -p 0.001 -o f", Some("a"))] {
-        clean(input.map_or_else(|| bench.run(line), |input| bench.run_with(line, input)));
+        expect_success(input.map_or_else(|| bench.run(line), |input| bench.run_with(line, input)));
         let info = bench.json("info --json f");
         assert_eq!(number(&info, "false_positive_rate"), 0.001, "{info}");
         let keys = number(&info, "expected_keys");
         assert!((6100.0 - 6.1 - 10.0..=6100.0).contains(&keys), "{info}");
         assert!(number(&info, "fpr") <= 0.0011, "{info}");
-        assert_eq!(bench.clean("check --total -s f a").trim(), "6100");
+        assert_eq!(bench.run_ok("check --total -s f a").trim(), "6100");
     }
 }
 
 #[test]
-fn full_is_where_the_rate_is_reached() {
-    let bench = Bench::new(&[("a", &numbers(0..100_000))]);
+fn filters_are_full_at_their_rate() {
+    let bench = Bench::new(&[("a", &url_lines(0..100_000))]);
     let output = bench.run("dedup -n 20000 -p 0.001 --max-fpr 0.01 --when-full stop --stats=json a");
     assert_eq!(output.status.code(), Some(2));
     let figures = stats(&output);
@@ -204,7 +210,7 @@ fn full_is_where_the_rate_is_reached() {
     assert!(quiet.stdout == output.stdout && text(&quiet.stderr).contains(&room));
 
     // With room for all there is nothing to say.
-    clean(bench.run("dedup -n 100000 -p 0.001 --when-full warn a"));
+    expect_success(bench.run("dedup -n 100000 -p 0.001 --when-full warn a"));
     // What grows stays below the rate, however many lines come.
     let output = bench.run("dedup -n 1000 -p 0.01 --when-full grow --stats=json a");
     assert_eq!(output.status.code(), Some(0));
@@ -213,21 +219,21 @@ fn full_is_where_the_rate_is_reached() {
     // At most one line in a hundred is lost; five standard deviations of the 1000 that may be.
     assert!(count(&output.stdout) > 99_000 - 5 * 32, "{figures}");
     // What grows is never full, and no filter is full before its plan.
-    let pipe = |line: &str| refused(fed(bench.command(line), b"a\n"));
-    tells(&pipe("dedup -p 1e-6 --max-fpr 0.1"), &["--max-fpr 0.1", "grows", "-p", "-n"]);
-    tells(&pipe("dedup -p 1e-6 --max-fpr 0.1 --when-full grow"), &["--max-fpr 0.1", "grows", "-p"]);
-    tells(&pipe("dedup -n 1000 --max-fpr 1e-7"), &["--max-fpr 0.0000001", "0.000001", "-p"]);
+    let pipe = |line: &str| expect_refusal(run_with_stdin(bench.command(line), b"a\n"));
+    assert_contains_all(&pipe("dedup -p 1e-6 --max-fpr 0.1"), &["--max-fpr 0.1", "grows", "-p", "-n"]);
+    assert_contains_all(&pipe("dedup -p 1e-6 --max-fpr 0.1 --when-full grow"), &["--max-fpr 0.1", "grows", "-p"]);
+    assert_contains_all(&pipe("dedup -n 1000 --max-fpr 1e-7"), &["--max-fpr 0.0000001", "0.000001", "-p"]);
 }
 
 #[test]
 fn more_keys_than_planned_are_warned_of_once() {
-    let bench = Bench::new(&[("a", &numbers(0..20_000))]);
+    let bench = Bench::new(&[("a", &url_lines(0..20_000))]);
     let output = bench.run("dedup -n 1000 --when-full warn -p 0.01 --chunk-size 10000 a");
     let message = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(message.matches("warning").count(), 1, "{message}");
     assert_eq!(message.matches('\n').count(), 1, "{message}");
-    tells(&message, &[" 1000 ", "rate", "-n", "--memory"]);
+    assert_contains_all(&message, &[" 1000 ", "rate", "-n", "--memory"]);
 
     // Figures stay finite when the filter is full to the last bit.
     let stats = stats(&bench.run("dedup -n 1 --when-full warn --stats=json a"));
@@ -237,24 +243,30 @@ fn more_keys_than_planned_are_warned_of_once() {
 
 /// A guess is no worse than none.
 #[test]
-fn a_number_of_lines_that_is_too_low_costs_no_lines() {
-    let lines = numbers(0..100_000);
+fn too_low_line_counts_lose_no_lines() {
+    let lines = url_lines(0..100_000);
     let bench = Bench::new(&[("a", &lines)]);
     for keys in [1, 1000, 99_999] {
         for options in ["", "--exact ", "--state s "] {
             let _ = std::fs::remove_file(bench.path("s"));
-            assert!(clean(bench.run(&format!("dedup -n {keys} -q {options}-p 1e-9 a"))) == lines, "{keys} {options}");
+            assert!(
+                expect_success(bench.run(&format!("dedup -n {keys} -q {options}-p 1e-9 a"))) == lines,
+                "{keys} {options}"
+            );
         }
-        assert!(clean(fed(bench.command(&format!("dedup -n {keys} -p 1e-9")), &lines)) == lines, "{keys}");
+        assert!(
+            expect_success(run_with_stdin(bench.command(&format!("dedup -n {keys} -p 1e-9")), &lines)) == lines,
+            "{keys}"
+        );
         // What is found by mistake is no more, from files or from a pipe.
-        bench.write("others", &numbers(100_000..200_000));
+        bench.write("others", &url_lines(100_000..200_000));
         for output in [
             bench.run(&format!("build -n {keys} -p 0.001 -o f a")),
-            fed(bench.command(&format!("build -n {keys} -p 0.001 -o f")), &lines),
-            fed(bench.command("build -p 0.001 -o f"), &lines),
+            run_with_stdin(bench.command(&format!("build -n {keys} -p 0.001 -o f")), &lines),
+            run_with_stdin(bench.command("build -p 0.001 -o f"), &lines),
         ] {
-            clean(output);
-            assert_eq!(bench.clean("check --total -s f a").trim(), "100000");
+            expect_success(output);
+            assert_eq!(bench.run_ok("check --total -s f a").trim(), "100000");
             let found: f64 = text(&bench.run("check --total -s f others").stdout).trim().parse().unwrap();
             // Four standard deviations of 100.
             assert!(found < 140.0, "{keys}: {found}");
@@ -262,13 +274,13 @@ fn a_number_of_lines_that_is_too_low_costs_no_lines() {
         }
     }
     // The same command goes on with its state, as large as it is by then.
-    assert_eq!(clean(bench.run("dedup -n 99999 -q -p 1e-9 --state s a")), b"");
+    assert_eq!(expect_success(bench.run("dedup -n 99999 -q -p 1e-9 --state s a")), b"");
 }
 
 /// And one that is right costs no more than a fixed size, which is asked for by name. Files of one size can be merged.
 #[test]
-fn a_number_of_lines_that_is_right_costs_little() {
-    let bench = Bench::new(&[("a", &numbers(0..20_000)), ("b", &numbers(20_000..40_000))]);
+fn correct_line_counts_cost_little() {
+    let bench = Bench::new(&[("a", &url_lines(0..20_000)), ("b", &url_lines(20_000..40_000))]);
     for rate in ["0.01", "1e-6"] {
         let memory = |more: &str| {
             let output = bench.run(&format!("dedup -n 1000000 -p {rate}{more} --stats=json a"));
@@ -278,31 +290,37 @@ fn a_number_of_lines_that_is_right_costs_little() {
         assert!((1.0..1.02).contains(&share), "{rate}: {share}");
     }
     for (name, options) in [("f", "a"), ("g", "--when-full warn b"), ("h", "--when-full stop b")] {
-        bench.clean(&format!("build -n 40000 -p 0.001 --no-shrink -o {name} {options}"));
+        bench.run_ok(&format!("build -n 40000 -p 0.001 --no-shrink -o {name} {options}"));
     }
-    clean(fed(bench.command("build -n 40000 -p 0.001 --when-full warn --no-shrink -o i"), &bench.read("b")));
-    bench.clean("merge -o both f g h i");
-    assert_eq!(bench.clean("check --total -s both a b"), "a:20000\nb:20000\n");
-    let message = bench.refused("build -n 10000 --when-full stop -o none a");
-    tells(&message, &["stopped at \"a\", line 10001:", " 10000 distinct lines"]);
+    expect_success(run_with_stdin(
+        bench.command("build -n 40000 -p 0.001 --when-full warn --no-shrink -o i"),
+        &bench.read("b"),
+    ));
+    bench.run_ok("merge -o both f g h i");
+    assert_eq!(bench.run_ok("check --total -s both a b"), "a:20000\nb:20000\n");
+    let message = bench.run_err("build -n 10000 --when-full stop -o none a");
+    assert_contains_all(&message, &["stopped at \"a\", line 10001:", " 10000 distinct lines"]);
     assert!(!bench.path("none").exists());
-    clean(fed(bench.command("build -n 40000 -p 0.001 --no-shrink -o pipe"), &bench.read("b")));
-    bench.clean("merge -o both f pipe");
-    bench.clean("dedup -n 40000 --total --state state a");
-    tells(&bench.refused("merge -o both state f"), &["one of them grows", "one kind"]);
+    expect_success(run_with_stdin(bench.command("build -n 40000 -p 0.001 --no-shrink -o pipe"), &bench.read("b")));
+    bench.run_ok("merge -o both f pipe");
+    bench.run_ok("dedup -n 40000 --total --state state a");
+    assert_contains_all(&bench.run_err("merge -o both state f"), &["one of them grows", "one kind"]);
 }
 
 #[test]
 fn few_lines_from_a_pipe_make_a_small_file() {
     let bench = Bench::new(&[]);
-    clean(fed(bench.command("dedup --state s"), b"1\n2\n3\n4\n5\n"));
-    clean(fed(bench.command("build -o f"), b"1\n2\n3\n4\n5\n"));
+    expect_success(run_with_stdin(bench.command("dedup --state s"), b"1\n2\n3\n4\n5\n"));
+    expect_success(run_with_stdin(bench.command("build -o f"), b"1\n2\n3\n4\n5\n"));
     for file in ["s", "f"] {
         assert!(bench.read(file).len() < 200_000, "{}", bench.read(file).len());
-        assert_eq!(clean(fed(bench.command(&format!("check --total -s {file}")), b"0\n1\n2\n3\n4\n5\n")), b"5\n");
+        assert_eq!(
+            expect_success(run_with_stdin(bench.command(&format!("check --total -s {file}")), b"0\n1\n2\n3\n4\n5\n")),
+            b"5\n"
+        );
     }
     // It goes on, whatever comes.
-    let lines = numbers(0..100_000);
-    assert!(clean(fed(bench.command("dedup -p 1e-6 --state s"), &lines)) == lines);
-    assert_eq!(clean(fed(bench.command("dedup --state s"), &[&b"5\n"[..], &lines].concat())), b"");
+    let lines = url_lines(0..100_000);
+    assert!(expect_success(run_with_stdin(bench.command("dedup -p 1e-6 --state s"), &lines)) == lines);
+    assert_eq!(expect_success(run_with_stdin(bench.command("dedup --state s"), &[&b"5\n"[..], &lines].concat())), b"");
 }

@@ -1,14 +1,17 @@
 //! Statistics and warnings of a run, and `--quiet`.
 
-use crate::common::{Bench, blocks, ended, failed, number, numbers, ones, stats, tells, text};
+use crate::common::{
+    Bench, assert_contains_all, blocks, count_set_bits, expect_exit_code, expect_failure, number, stats, text,
+    url_lines,
+};
 use crate::corpus::{count, gzip};
 use bloomline::{BloomFilter, ScalableBloomFilter};
 use std::io::Write;
 use std::time::Instant;
 
 #[test]
-fn stats_tell_the_figures() {
-    let input = [numbers(0..20_000), numbers(5000..15_000)].concat();
+fn stats_report_the_counts() {
+    let input = [url_lines(0..20_000), url_lines(5000..15_000)].concat();
     let bench = Bench::new(&[("a", &input)]);
     let unique = 20_000;
 
@@ -26,7 +29,7 @@ fn stats_tell_the_figures() {
     within("fpr", 0.8e-6..1.2e-6);
     let filter = bench.read("s");
     assert_eq!((&stats["memory_bytes"], &stats["saved_bytes"]), (&blocks(&filter).len().into(), &filter.len().into()));
-    assert_eq!(stats["fill"], f64::from(ones(&filter)) / (8.0 * blocks(&filter).len() as f64));
+    assert_eq!(stats["fill"], f64::from(count_set_bits(&filter)) / (8.0 * blocks(&filter).len() as f64));
     within("seconds", 1e-4..elapsed);
     let bytes_per_second = number(&stats, "mb_per_second") * 1e6;
     assert!((bytes_per_second * number(&stats, "seconds") / input.len() as f64 - 1.0).abs() < 1e-9, "{stats}");
@@ -39,7 +42,7 @@ fn stats_tell_the_figures() {
 }
 
 #[test]
-fn statistics_are_those_of_the_run() {
+fn statistics_describe_the_run() {
     // 4000 lines, 3000 of them different and 10 without a second field.
     let mut input = Vec::new();
     for i in 0..4000 {
@@ -70,12 +73,12 @@ fn statistics_are_those_of_the_run() {
     assert_eq!(number(&figures, "measured_fpr"), 0.0);
 
     for option in ["--stats", "--stats=text"] {
-        let told = text(&bench.run(&format!("{line} {option} a")).stderr);
-        let row = |label: &str| told.lines().find_map(|line| line.strip_prefix(label)).map(str::trim);
-        assert_eq!(row("lines read "), Some("4000"), "{told}");
-        assert_eq!(row("unique "), Some("3000"), "{told}");
-        assert_eq!(row("dropped "), Some("990"), "{told}");
-        assert_eq!(row("without a key "), Some("10"), "{told}");
+        let stderr = text(&bench.run(&format!("{line} {option} a")).stderr);
+        let row = |label: &str| stderr.lines().find_map(|line| line.strip_prefix(label)).map(str::trim);
+        assert_eq!(row("lines read "), Some("4000"), "{stderr}");
+        assert_eq!(row("unique "), Some("3000"), "{stderr}");
+        assert_eq!(row("dropped "), Some("990"), "{stderr}");
+        assert_eq!(row("without a key "), Some("10"), "{stderr}");
         // Rounded, and of another run: all but the times are the same.
         let first = |label: &str| row(label).and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
         for (label, name, unit, error) in [
@@ -85,18 +88,18 @@ fn statistics_are_those_of_the_run() {
             ("rate measured ", "measured_fpr", 1.0, 0.0),
             ("filter memory ", "memory_bytes", 1024.0, 5.12),
         ] {
-            let shown = first(label).unwrap_or_else(|| panic!("{label}: {told}")) * unit;
-            assert!((shown - number(&figures, name)).abs() <= error, "{label}: {told} {figures}");
+            let shown = first(label).unwrap_or_else(|| panic!("{label}: {stderr}")) * unit;
+            assert!((shown - number(&figures, name)).abs() <= error, "{label}: {stderr} {figures}");
         }
-        assert!(first("time ") > Some(0.0) && first("speed ") > Some(0.0), "{told}");
+        assert!(first("time ") > Some(0.0) && first("speed ") > Some(0.0), "{stderr}");
     }
-    tells(&bench.refused("dedup --verify 10 a"), &["without", "--stats"]);
-    tells(&bench.refused("dedup --stats --verify 0 a"), &["--verify", "'0'", "from 1 to"]);
+    assert_contains_all(&bench.run_err("dedup --verify 10 a"), &["without", "--stats"]);
+    assert_contains_all(&bench.run_err("dedup --stats --verify 0 a"), &["--verify", "'0'", "from 1 to"]);
 }
 
 /// The lines of an output are those that the figures call printed, in every mode.
 #[test]
-fn what_is_printed_is_counted() {
+fn printed_lines_are_counted() {
     let lines = [
         r#"{"text":"a b"}"#,
         "bad",
@@ -143,8 +146,8 @@ fn what_is_printed_is_counted() {
 }
 
 #[test]
-fn lines_lost_are_as_many_as_expected() {
-    let bench = Bench::new(&[("a", &numbers(0..200_000))]);
+fn lost_lines_match_the_expectation() {
+    let bench = Bench::new(&[("a", &url_lines(0..200_000))]);
     for rate in ["0.01", "0.01 --when-full warn", "0.3", "0.3 --when-full warn", "0.3 -n 150000"] {
         let size = if rate.contains("-n") { "" } else { "-n 200000 " };
         let stats = stats(&bench.run(&format!("dedup --stats=json {size}-p {rate} a")));
@@ -156,7 +159,7 @@ fn lines_lost_are_as_many_as_expected() {
 }
 
 #[test]
-fn the_rate_that_is_measured_is_the_one_that_is_told() {
+fn measured_rate_matches_reported_rate() {
     const SAMPLE: u32 = 200_000;
     let mut guessed = true;
     for (options, scalable) in [
@@ -164,9 +167,9 @@ fn the_rate_that_is_measured_is_the_one_that_is_told() {
         ("-n 20000 --when-full warn -p 0.2 --seed 9", false),
         ("-n 1000 -p 0.01", true),
     ] {
-        let bench = Bench::new(&[("a", &numbers(0..20_000))]);
+        let bench = Bench::new(&[("a", &url_lines(0..20_000))]);
         let figures = stats(&bench.run(&format!("dedup {options} --state s --stats=json --verify {SAMPLE} a")));
-        let (told, measured) = (number(&figures, "fpr"), number(&figures, "measured_fpr"));
+        let (reported, measured) = (number(&figures, "fpr"), number(&figures, "measured_fpr"));
         // Measured once more, by the library and with other keys.
         let filter = bench.path("s");
         let absent = |contains: &dyn Fn(&str) -> bool| (0..SAMPLE).filter(|i| contains(&format!("absent {i}"))).count();
@@ -175,12 +178,12 @@ fn the_rate_that_is_measured_is_the_one_that_is_told() {
             false => BloomFilter::load(filter).map(|filter| absent(&|key| filter.contains(key))),
         };
         let again = found.unwrap() as f64 / f64::from(SAMPLE);
-        let sigma = (told * (1.0 - told) / f64::from(SAMPLE)).sqrt();
-        assert!(told > 1e-4, "{figures}");
+        let sigma = (reported * (1.0 - reported) / f64::from(SAMPLE)).sqrt();
+        assert!(reported > 1e-4, "{figures}");
         for rate in [measured, again] {
-            assert!((rate - told).abs() < 5.0 * sigma, "{options}: {rate} {told} {sigma}");
+            assert!((rate - reported).abs() < 5.0 * sigma, "{options}: {rate} {reported} {sigma}");
         }
-        let (hits, likeliest) = (measured * f64::from(SAMPLE), told * f64::from(SAMPLE));
+        let (hits, likeliest) = (measured * f64::from(SAMPLE), reported * f64::from(SAMPLE));
         assert!((hits - hits.round()).abs() < 1e-6, "{hits} keys were found");
         guessed &= (hits - likeliest).abs() <= 1.0;
         let told_sigma = number(&figures, "measured_fpr_sigma");
@@ -190,8 +193,8 @@ fn the_rate_that_is_measured_is_the_one_that_is_told() {
 }
 
 #[test]
-fn a_state_with_all_bits_set_has_figures() {
-    let bench = Bench::new(&[("in", &numbers(0..2000)), ("more", &numbers(2000..2010))]);
+fn states_with_all_bits_set_have_statistics() {
+    let bench = Bench::new(&[("in", &url_lines(0..2000)), ("more", &url_lines(2000..2010))]);
     bench.run("dedup -n 1 -p 0.5 --when-full warn --state s in");
     let output = bench.run("dedup -n 1 -p 0.5 --state s --stats more");
     assert!(output.stdout.is_empty());
@@ -199,9 +202,9 @@ fn a_state_with_all_bits_set_has_figures() {
 }
 
 #[test]
-fn quiet_leaves_nothing_but_errors_to_be_said() {
-    let bench = Bench::new(&[("a", &numbers(0..3000)), ("j", b"{}\n[\n"), ("cut", &gzip(b"a\n")[..12])]);
-    for (line, code, said) in [
+fn quiet_prints_only_errors() {
+    let bench = Bench::new(&[("a", &url_lines(0..3000)), ("j", b"{}\n[\n"), ("cut", &gzip(b"a\n")[..12])]);
+    for (line, code, warning) in [
         ("dedup --memory 64K a", 0, "64.00 KiB"),
         ("dedup --json-pointer /a --on-error skip j", 0, "without a key: 2"),
         ("dedup -n 10 --on-error skip cut", 1, "\"cut\" after line 0"),
@@ -210,14 +213,17 @@ fn quiet_leaves_nothing_but_errors_to_be_said() {
     ] {
         let loud = bench.run(line);
         assert_eq!(loud.status.code(), Some(code), "{line}");
-        tells(&text(&loud.stderr), &[said]);
+        assert_contains_all(&text(&loud.stderr), &[warning]);
         for quiet in ["-q", "--quiet"] {
-            let output = ended(bench.run(&format!("{line} {quiet}")), code);
+            let output = expect_exit_code(bench.run(&format!("{line} {quiet}")), code);
             assert!(output.as_bytes() == loud.stdout, "{line} {quiet}");
         }
     }
-    // That lines are lost is no warning to be hidden.
-    tells(&text(&bench.run("dedup -q -n 100 --when-full warn a").stderr), &[" 100 distinct lines"]);
-    tells(&bench.refused("dedup -q missing"), &["\"missing\"", "No such file"]);
-    tells(&failed(&bench.run("dedup -q -n 100 --when-full stop a")), &["\"a\", line 101:", " 100 distinct lines"]);
+    // `--quiet` does not hide the warning that lines are lost.
+    assert_contains_all(&text(&bench.run("dedup -q -n 100 --when-full warn a").stderr), &[" 100 distinct lines"]);
+    assert_contains_all(&bench.run_err("dedup -q missing"), &["\"missing\"", "No such file"]);
+    assert_contains_all(
+        &expect_failure(&bench.run("dedup -q -n 100 --when-full stop a")),
+        &["\"a\", line 101:", " 100 distinct lines"],
+    );
 }

@@ -1,7 +1,10 @@
 //! Tables: headers, names of fields, records of CSV with several lines, and ends of lines.
 
-use crate::common::{Bench, clean, ended, failed, fed, stats, tells, text, values};
-use crate::corpus::{decode, gzip, stored, unzstd, zstd};
+use crate::common::{
+    Bench, assert_contains_all, expect_exit_code, expect_failure, expect_success, json_values, run_with_stdin, stats,
+    text,
+};
+use crate::corpus::{decode, gzip, gzip_stored, unzstd, zstd};
 use std::fs;
 
 /// For chunks that end in every place, and several threads.
@@ -9,7 +12,7 @@ const CHUNKS: [&str; 5] =
     ["", "-j 1 --chunk-size 1 ", "-j 4 --chunk-size 2 ", "-j 3 --chunk-size 13 ", "-j 4 --chunk-size 40 "];
 
 #[test]
-fn lists_of_fields_are_those_of_cut() {
+fn field_lists_match_cut() {
     let bench = Bench::new(&[("a", b"a\tb\tc\nx\tb\tc\na\tb\tx\na\tb\nx\tb\na\n")]);
     for (list, expected) in [
         ("-f 2-", "a\tb\tc\na\tb\tx\na\tb\n"),
@@ -24,11 +27,14 @@ fn lists_of_fields_are_those_of_cut() {
     ] {
         assert_eq!(bench.run(&format!("dedup {list} --on-error skip a")).stdout, expected.as_bytes(), "{list}");
     }
-    tells(&failed(&bench.run("dedup -f 2- a")), &["\"a\", line 6: there is no field 2: the line has 1 field"]);
-    bench.clean("build -f 2- --on-error skip -q -o f a");
+    assert_contains_all(
+        &expect_failure(&bench.run("dedup -f 2- a")),
+        &["\"a\", line 6: there is no field 2: the line has 1 field"],
+    );
+    bench.run_ok("build -f 2- --on-error skip -q -o f a");
     assert_eq!(bench.json("info --json f")["key_name"], "fields 2- of lines split at tab");
-    assert_eq!(bench.clean("check -f 2- --on-error skip -q --total -s f a"), "5\n");
-    tells(&bench.refused("check -f 2 -s f a"), &["fields 2- of", "field 2 of"]);
+    assert_eq!(bench.run_ok("check -f 2- --on-error skip -q --total -s f a"), "5\n");
+    assert_contains_all(&bench.run_err("check -f 2 -s f a"), &["fields 2- of", "field 2 of"]);
 }
 
 /// Three files whose headers differ in quotes, ends of lines and a byte order mark alone, the first without a line, and the rows that
@@ -52,21 +58,21 @@ const SHUFFLED: [(&str, &[u8]); 4] = [
 ];
 
 #[test]
-fn a_header_is_printed_once_and_no_line() {
+fn headers_are_printed_once_and_not_compared() {
     for code in [<[u8]>::to_vec, gzip, zstd] {
         let bench = Bench::new(&TABLES);
         TABLES.iter().for_each(|(name, bytes)| bench.write(name, &code(bytes)));
         for chunks in CHUNKS {
             let line = format!("dedup --csv --header -f url {chunks}");
             let files = "empty.csv a.csv b.csv c.csv";
-            assert_eq!(bench.clean(&format!("{line}--dupes d {files}")), LEFT, "{chunks}");
+            assert_eq!(bench.run_ok(&format!("{line}--dupes d {files}")), LEFT, "{chunks}");
             assert_eq!(text(&bench.read("d")), DROPPED, "{chunks}");
-            assert_eq!(bench.clean(&format!("{line}-v {files}")), DROPPED, "{chunks}");
-            assert_eq!(bench.clean(&format!("{line}--total {files}")), "4\n");
-            assert_eq!(bench.clean(&format!("{line}--total -v {files}")), "3\n");
+            assert_eq!(bench.run_ok(&format!("{line}-v {files}")), DROPPED, "{chunks}");
+            assert_eq!(bench.run_ok(&format!("{line}--total {files}")), "4\n");
+            assert_eq!(bench.run_ok(&format!("{line}--total -v {files}")), "3\n");
             let annotated =
                 "mark\tid,url,\"title, \"\"more\"\"\"\r\nnew\t1,u1,\"one\nof two\"\r\nnew\t2,u2,t\r\ndup\t3,u1,x\r\n";
-            assert_eq!(bench.clean(&format!("{line}--annotate a.csv")), annotated);
+            assert_eq!(bench.run_ok(&format!("{line}--annotate a.csv")), annotated);
             let output = bench.run(&format!("{line}--stats=json {files}"));
             let figures = stats(&output);
             let figure = |name: &str| figures[name].as_u64().unwrap();
@@ -78,27 +84,27 @@ fn a_header_is_printed_once_and_no_line() {
                 "{chunks}"
             );
             for output in ["o.gz", "o.zst"] {
-                bench.clean(&format!("{line}-o {output} {files}"));
+                bench.run_ok(&format!("{line}-o {output} {files}"));
                 assert_eq!(text(&decode(output, &bench.read(output)).0), LEFT);
             }
         }
         assert_eq!(
-            text(&clean(fed(bench.command("dedup --csv --header -f url - c.csv"), TABLES[1].1))),
+            text(&expect_success(run_with_stdin(bench.command("dedup --csv --header -f url - c.csv"), TABLES[1].1))),
             "id,url,\"title, \"\"more\"\"\"\r\n1,u1,\"one\nof two\"\r\n2,u2,t\r\n,u3,\n6,\"u4\",\n"
         );
-        assert_eq!(bench.clean("dedup --csv --header -f url empty.csv"), "");
+        assert_eq!(bench.run_ok("dedup --csv --header -f url empty.csv"), "");
     }
 }
 
-/// Nothing of an input is printed under the header of another.
+/// Lines of an input are not printed under the header of another input.
 #[test]
-fn one_output_has_one_header() {
+fn inputs_of_one_output_must_share_a_header() {
     let files = [("a", "id,name\n1,Ann\n2,Bob\n"), ("b", "name,id\nAnn,1\nCid,3\n"), ("c", "id,name\n3,Dan\n")];
     let bench = Bench::new(&files.map(|(name, lines)| (name, lines.as_bytes())));
     let headers = ["\"b\"", "its header is \"name,id\"", "the header of \"a\" is \"id,name\"", "one output"];
     for code in [<[u8]>::to_vec, gzip] {
         files.iter().for_each(|(name, lines)| bench.write(name, &code(lines.as_bytes())));
-        bench.clean("build --csv --header -f id -o f a b");
+        bench.run_ok("build --csv --header -f id -o f a b");
         for line in [
             "dedup --csv --header -f id a b",
             "dedup --csv --header -f 1 a b",
@@ -114,8 +120,8 @@ fn one_output_has_one_header() {
             "in --csv --header -f id c -- a b",
             "check --csv --header -f id -s f a b",
         ] {
-            let message = bench.refused(line);
-            tells(&message, &headers);
+            let message = bench.run_err(line);
+            assert_contains_all(&message, &headers);
             // Other commands have one output alone.
             assert_eq!(message.contains("--output-dir"), line.starts_with("dedup"), "{message}");
             assert_eq!(bench.read("a"), code(files[0].1.as_bytes()), "{line}");
@@ -126,48 +132,50 @@ fn one_output_has_one_header() {
                 (text(&output.stdout), output.status.code()),
                 ("id,name\n1,Ann\n2,Bob\n3,Dan\n".to_owned(), Some(1))
             );
-            tells(&text(&output.stderr), &["warning: cannot open \"b\": its header", "it is skipped"]);
+            assert_contains_all(&text(&output.stderr), &["warning: cannot open \"b\": its header", "it is skipped"]);
             let output = bench.run(&format!("not-in --csv --header -f id --on-error {on_error} c -- a b"));
             assert_eq!((text(&output.stdout), output.status.code()), ("id,name\n1,Ann\n2,Bob\n".to_owned(), Some(2)));
         }
         // A pipe is compared when it is read.
         for (options, printed) in [("", files[0].1), ("-c ", "")] {
             let line = format!("dedup --csv --header -f id {options}a -");
-            let output = fed(bench.command(&line), &code(files[1].1.as_bytes()));
-            tells(
-                &failed(&output),
+            let output = run_with_stdin(bench.command(&line), &code(files[1].1.as_bytes()));
+            assert_contains_all(
+                &expect_failure(&output),
                 &["standard input after line 0: its header is \"name,id\"", "\"a\" is \"id,name\""],
             );
             assert_eq!(text(&output.stdout), printed);
         }
-        let output = fed(bench.command("dedup --csv --header -f id - b"), &code(files[0].1.as_bytes()));
-        tells(
-            &failed(&output),
+        let output = run_with_stdin(bench.command("dedup --csv --header -f id - b"), &code(files[0].1.as_bytes()));
+        assert_contains_all(
+            &expect_failure(&output),
             &["\"b\" after line 0: its header is \"name,id\"", "the header of standard input is \"id,name\""],
         );
         assert_eq!(text(&output.stdout), files[0].1);
-        let output =
-            fed(bench.command("dedup --csv --header -f id --on-error skip a - c"), &code(files[1].1.as_bytes()));
+        let output = run_with_stdin(
+            bench.command("dedup --csv --header -f id --on-error skip a - c"),
+            &code(files[1].1.as_bytes()),
+        );
         assert_eq!(
             (text(&output.stdout), output.status.code()),
             ("id,name\n1,Ann\n2,Bob\n3,Dan\n".to_owned(), Some(1))
         );
         // A file on standard input is read from where it is.
         let output = bench.run_with("dedup --csv --header -f id - c", "a");
-        assert_eq!(ended(output, 0), "id,name\n1,Ann\n2,Bob\n3,Dan\n");
+        assert_eq!(expect_exit_code(output, 0), "id,name\n1,Ann\n2,Bob\n3,Dan\n");
         // OLD is not printed, and neither are numbers.
-        assert_eq!(bench.clean("in --csv --header -f id b -- a"), "id,name\n1,Ann\n");
-        assert_eq!(bench.clean("dedup --csv --header -f id --total a b"), "3\n");
+        assert_eq!(bench.run_ok("in --csv --header -f id b -- a"), "id,name\n1,Ann\n");
+        assert_eq!(bench.run_ok("dedup --csv --header -f id --total a b"), "3\n");
     }
 }
 
 /// Keys that are not by names alone, whatever is printed.
 #[test]
-fn keys_by_place_need_columns_in_one_order() {
+fn keys_by_number_need_columns_in_one_order() {
     let files: [(&str, &[u8]); 3] = [("a", b"id,v\n1,2\n"), ("b", b"v,id\n1,2\n1,3\n"), ("c", b"\"id\",v\r\n1,2\r\n")];
     let bench = Bench::new(&files);
     let why = ["\"b\"", "its header is \"v,id\"", "the header of \"a\" is \"id,v\"", "-f NAME"];
-    bench.clean("build --csv --header -f 1 -o known a");
+    bench.run_ok("build --csv --header -f 1 -o known a");
     for key in ["--header --csv", "--header --csv -f 1", "--header --csv -f id,2-", "--header -d , -f 1", "--header"] {
         for line in [
             "dedup --output-dir od --in-order a b",
@@ -181,7 +189,7 @@ fn keys_by_place_need_columns_in_one_order() {
             "in --any a b -- a",
         ] {
             let (command, rest) = line.split_once(' ').unwrap();
-            tells(&bench.refused(&format!("{command} {key} {rest}")), &why);
+            assert_contains_all(&bench.run_err(&format!("{command} {key} {rest}")), &why);
             assert!(!bench.path("od").exists() && !bench.path("f").exists(), "{key} {line}");
             assert_eq!((bench.read("a"), bench.read("b")), (files[0].1.to_vec(), files[1].1.to_vec()));
         }
@@ -189,17 +197,20 @@ fn keys_by_place_need_columns_in_one_order() {
     for on_error in ["skip", "keep"] {
         let output = bench.run(&format!("dedup --csv --header --total --on-error {on_error} a b c"));
         assert_eq!((text(&output.stdout), output.status.code()), ("1\n".to_owned(), Some(1)));
-        tells(&text(&output.stderr), &["warning: cannot open \"b\": its header", "it is skipped"]);
+        assert_contains_all(&text(&output.stderr), &["warning: cannot open \"b\": its header", "it is skipped"]);
         let output = bench.run(&format!("in --csv --header --on-error {on_error} a b -- c"));
         assert_eq!((text(&output.stdout), output.status.code()), ("\"id\",v\r\n1,2\r\n".to_owned(), Some(2)));
     }
     // A pipe is compared when it is read.
-    let output = fed(bench.command("not-in --csv --header a -- -"), files[1].1);
-    tells(&failed(&output), &["its header is \"v,id\"", "the header of \"a\" is \"id,v\"", "-f NAME"]);
+    let output = run_with_stdin(bench.command("not-in --csv --header a -- -"), files[1].1);
+    assert_contains_all(
+        &expect_failure(&output),
+        &["its header is \"v,id\"", "the header of \"a\" is \"id,v\"", "-f NAME"],
+    );
     // Names find their columns.
-    assert_eq!(bench.clean("not-in --csv --header -f id,v a -- b"), "v,id\n1,2\n1,3\n");
-    bench.clean("build --csv --header -f id -o f a b");
-    bench.clean("dedup --csv --header -f id,v --output-dir od a b");
+    assert_eq!(bench.run_ok("not-in --csv --header -f id,v a -- b"), "v,id\n1,2\n1,3\n");
+    bench.run_ok("build --csv --header -f id -o f a b");
+    bench.run_ok("dedup --csv --header -f id,v --output-dir od a b");
     assert_eq!(bench.read("od/b"), files[1].1);
 }
 
@@ -211,13 +222,13 @@ fn headers_stand_before_lines_of_any_kind() {
         ("only", b"h"),
         ("z", b"h\0a\0h\0a"),
     ]);
-    assert_eq!(bench.clean("dedup --header a a"), "h\na\nh\n");
-    assert_eq!(bench.clean("dedup --header only a"), "h\na\nh\n");
-    assert_eq!(bench.clean("dedup --header only only"), "h\n");
-    assert_eq!(bench.clean("dedup --header -z z z"), "h\0a\0h\0");
+    assert_eq!(bench.run_ok("dedup --header a a"), "h\na\nh\n");
+    assert_eq!(bench.run_ok("dedup --header only a"), "h\na\nh\n");
+    assert_eq!(bench.run_ok("dedup --header only only"), "h\n");
+    assert_eq!(bench.run_ok("dedup --header -z z z"), "h\0a\0h\0");
     // A byte order mark is the first of what is printed.
-    assert_eq!(bench.clean("dedup --header --json-pointer /k b b"), "\u{feff}h\n{\"k\":1}\n");
-    assert_eq!(bench.clean("dedup --header --annotate b"), "\u{feff}mark\th\nnew\t{\"k\":1}\n");
+    assert_eq!(bench.run_ok("dedup --header --json-pointer /k b b"), "\u{feff}h\n{\"k\":1}\n");
+    assert_eq!(bench.run_ok("dedup --header --annotate b"), "\u{feff}mark\th\nnew\t{\"k\":1}\n");
 }
 
 #[test]
@@ -236,7 +247,7 @@ fn each_output_of_a_folder_has_the_header_of_its_input() {
             assert!(b.starts_with("\"url\",\"title, \"\"more\"\"\",id\n"), "{b}");
             assert!(c.starts_with("title,url\n"), "{c}");
             assert_eq!(stats(&output)["unique"], 4);
-            let lines = values(&bench.read("m"));
+            let lines = json_values(&bench.read("m"));
             let of = |field: &str| lines.iter().map(|line| line[field].as_u64().unwrap()).collect::<Vec<_>>();
             assert_eq!(of("lines"), [0, 3, 2, 2]);
             assert_eq!(of("unique").iter().sum::<u64>(), 4);
@@ -249,7 +260,7 @@ fn each_output_of_a_folder_has_the_header_of_its_input() {
 }
 
 #[test]
-fn a_name_that_no_field_has_ends_the_run() {
+fn unknown_field_names_end_the_run() {
     let bench = Bench::new(&[
         ("a", b"id,url\n1,u\n"),
         ("b", b"id,uri\n1,u\n"),
@@ -261,45 +272,57 @@ fn a_name_that_no_field_has_ends_the_run() {
     let line = "dedup --csv --header -f url";
     let output = bench.run(&format!("{line} --output-dir one a b"));
     let why = ["cannot read \"b\"", "no field \"url\"", "\"id\", \"uri\"", "with -f", "its number", "--on-error"];
-    tells(&failed(&output), &why);
+    assert_contains_all(&expect_failure(&output), &why);
     let output = bench.run(&format!("{line} --on-error skip --total a b mark"));
     assert_eq!((text(&output.stdout), output.status.code()), ("1\n".to_owned(), Some(1)));
-    tells(&text(&output.stderr), &["warning: cannot read \"b\"", "no field \"url\"", "the rest of it is skipped"]);
-    tells(&bench.refused(&format!("{line} b")), &["\"b\"", "no field \"url\""]);
-    tells(&bench.refused(&format!("{line} twice")), &["\"twice\"", "\"url\" twice", "1 and 3", "numbers"]);
-    tells(&bench.refused(&format!("{line} open")), &["\"open\"", "a quoted field is not closed"]);
-    tells(&bench.refused("dedup --header -f url dos"), &["\"dos\"", "no field \"url\"", "\"url\\r\"", "--crlf"]);
-    assert_eq!(bench.clean("dedup --header -f url --crlf dos"), "id\turl\r\n1\tu\r\n");
-    tells(&bench.refused("dedup --header -f Url dos"), &["no field \"Url\"", "\"id\", \"url\\r\"; give one of these"]);
-    tells(&bench.refused("build --csv --header -f url -o f b"), &["\"b\"", "no field \"url\""]);
+    assert_contains_all(
+        &text(&output.stderr),
+        &["warning: cannot read \"b\"", "no field \"url\"", "the rest of it is skipped"],
+    );
+    assert_contains_all(&bench.run_err(&format!("{line} b")), &["\"b\"", "no field \"url\""]);
+    assert_contains_all(
+        &bench.run_err(&format!("{line} twice")),
+        &["\"twice\"", "\"url\" twice", "1 and 3", "numbers"],
+    );
+    assert_contains_all(&bench.run_err(&format!("{line} open")), &["\"open\"", "a quoted field is not closed"]);
+    assert_contains_all(
+        &bench.run_err("dedup --header -f url dos"),
+        &["\"dos\"", "no field \"url\"", "\"url\\r\"", "--crlf"],
+    );
+    assert_eq!(bench.run_ok("dedup --header -f url --crlf dos"), "id\turl\r\n1\tu\r\n");
+    assert_contains_all(
+        &bench.run_err("dedup --header -f Url dos"),
+        &["no field \"Url\"", "\"id\", \"url\\r\"; give one of these"],
+    );
+    assert_contains_all(&bench.run_err("build --csv --header -f url -o f b"), &["\"b\"", "no field \"url\""]);
     // Fields of a number need no name.
-    assert_eq!(bench.clean("dedup --csv --header -f 2 --total a a"), "1\n");
+    assert_eq!(bench.run_ok("dedup --csv --header -f 2 --total a a"), "1\n");
     for line in ["dedup -f url a", "build --csv -f 1,url -o f a", "check -s f -f url a"] {
-        tells(&bench.refused(line), &["-f \"url\"", "--header", "the number of a field", "-s"]);
+        assert_contains_all(&bench.run_err(line), &["-f \"url\"", "--header", "the number of a field", "-s"]);
     }
-    tells(&bench.refused("dedup --header -f --csv a"), &["'--csv'", "--field"]);
+    assert_contains_all(&bench.run_err("dedup --header -f --csv a"), &["'--csv'", "--field"]);
     // A header may have thousands of names.
     let many: Vec<String> = (0..5000).map(|i| format!("column {i}")).collect();
     bench.write("many", (many.join(",") + "\n").as_bytes());
-    let message = bench.refused(&format!("{line} many"));
-    tells(&message, &["\"column 29\" and 4970 more"]);
+    let message = bench.run_err(&format!("{line} many"));
+    assert_contains_all(&message, &["\"column 29\" and 4970 more"]);
 }
 
 #[test]
-fn filters_know_fields_by_their_names() {
+fn filters_record_field_names() {
     let bench = Bench::new(&SHUFFLED);
-    bench.clean("build --csv --header -f url -o f a.csv");
+    bench.run_ok("build --csv --header -f url -o f a.csv");
     assert_eq!(bench.json("info --json f")["key_name"], "field 'url' of CSV lines");
     let check = "check --csv --header -f url -s f";
-    assert_eq!(bench.clean(&format!("{check} empty.csv a.csv")), text(&bench.read("a.csv")));
+    assert_eq!(bench.run_ok(&format!("{check} empty.csv a.csv")), text(&bench.read("a.csv")));
     let header = "\"url\",\"title, \"\"more\"\"\",id\n";
-    assert_eq!(bench.clean(&format!("{check} empty.csv b.csv")), format!("{header}\"u2\",\"a \"\"b\"\"\n\",4\n"));
-    assert_eq!(bench.clean(&format!("{check} -v b.csv")), format!("{header}u3,,5\n"));
-    assert_eq!(bench.clean(&format!("{check} --total b.csv c.csv a.csv")), "b.csv:1\nc.csv:0\na.csv:3\n");
+    assert_eq!(bench.run_ok(&format!("{check} empty.csv b.csv")), format!("{header}\"u2\",\"a \"\"b\"\"\n\",4\n"));
+    assert_eq!(bench.run_ok(&format!("{check} -v b.csv")), format!("{header}u3,,5\n"));
+    assert_eq!(bench.run_ok(&format!("{check} --total b.csv c.csv a.csv")), "b.csv:1\nc.csv:0\na.csv:3\n");
     // The header is printed even if no line is selected, and does not count as a line.
-    assert_eq!(ended(bench.run(&format!("{check} c.csv")), 1), "title,url\n");
-    assert_eq!(ended(bench.run(&format!("{check} --any c.csv")), 1), "");
-    tells(&bench.refused("check --csv --header -f id -s f a.csv"), &["field 'url' of", "field 'id' of"]);
+    assert_eq!(expect_exit_code(bench.run(&format!("{check} c.csv")), 1), "title,url\n");
+    assert_eq!(expect_exit_code(bench.run(&format!("{check} --any c.csv")), 1), "");
+    assert_contains_all(&bench.run_err("check --csv --header -f id -s f a.csv"), &["field 'url' of", "field 'id' of"]);
     let output = bench.run("build --stats=json --csv --header -f url -o f a.csv b.csv");
     assert_eq!((&stats(&output)["lines"], &stats(&output)["new"]), (&5.into(), &3.into()));
 }
@@ -308,7 +331,7 @@ fn filters_know_fields_by_their_names() {
 fn both_sides_of_a_comparison_have_headers() {
     let bench = Bench::new(&SHUFFLED);
     for chunks in CHUNKS {
-        let compare = |line: &str| bench.clean(&line.replace(" --csv", &format!(" {chunks}--csv --header -f url")));
+        let compare = |line: &str| bench.run_ok(&line.replace(" --csv", &format!(" {chunks}--csv --header -f url")));
         let left = "\"url\",\"title, \"\"more\"\"\",id\nu3,,5\n";
         assert_eq!(compare("not-in --csv empty.csv a.csv -- empty.csv b.csv"), left, "{chunks}");
         assert_eq!(compare("in --csv b.csv -- a.csv"), "id,url,title\r\n2,u2,t\r\n", "{chunks}");
@@ -319,9 +342,9 @@ fn both_sides_of_a_comparison_have_headers() {
     assert_eq!((&figures["old_lines"], &figures["selected"]), (&5.into(), &5.into()), "{figures}");
 }
 
-/// Whatever a chunk ends in.
+/// For chunks that end at any byte.
 #[test]
-fn a_record_goes_on_in_quotes() {
+fn quoted_records_span_lines() {
     let table = "a,\"1\n2\"\n\"\n\"\"\n,\",x\r\nb,\"1\n2\"\n\n\nq\"\n\"\nc\",\"1\n2x\"\n";
     for code in [<[u8]>::to_vec, gzip] {
         let bench = Bench::new(&[("a", &code(table.as_bytes()))]);
@@ -344,13 +367,13 @@ fn a_record_goes_on_in_quotes() {
     // With -z a record ends with NUL.
     let bench = Bench::new(&[("a", b"a,\"x\0y\"\0b,\"x\0y\"\0c,x\ny\0d,x\ny")]);
     for chunks in CHUNKS {
-        assert_eq!(bench.clean(&format!("dedup {chunks}--csv -z -f 2 a")), "a,\"x\0y\"\0c,x\ny\0");
+        assert_eq!(bench.run_ok(&format!("dedup {chunks}--csv -z -f 2 a")), "a,\"x\0y\"\0c,x\ny\0");
     }
 }
 
 /// Spark and MySQL write quotes so. RFC 4180 has no text behind the quote that ends a field.
 #[test]
-fn quotes_behind_a_backslash_have_an_option_and_else_no_key() {
+fn backslash_escaped_quotes_need_an_option() {
     let rows = ["1,\"Acme \\\"A\\\", Paris\"\n", "2,\"Acme \\\"A\\\", Rome\"\n", "3,\"Acme \\\"A\\\", Oslo\"\n"];
     let (wide, again) = ("4,\"5\\\"\"\n5,\"C:\\\\\"\n", "6,\"Acme \"\"A\"\", Rome\"\n7,\"5\"\"\"\n");
     let table = format!("id,t\n{}", rows.concat());
@@ -362,39 +385,39 @@ fn quotes_behind_a_backslash_have_an_option_and_else_no_key() {
                 ["\"in.csv\", line 2: text follows the closing quote of field 2; ", "--escape '\\'", "--on-error"];
             let output = bench.run(&format!("{line}in.csv"));
             assert_eq!(text(&output.stdout), "id,t\n");
-            tells(&failed(&output), &why);
+            assert_contains_all(&expect_failure(&output), &why);
             assert_eq!(bench.run(&format!("{line}--on-error keep in.csv")).stdout, table.as_bytes());
             assert_eq!(bench.run(&format!("{line}--on-error skip in.csv")).stdout, b"id,t\n");
-            assert_eq!(bench.clean(&format!("{line}--escape \\ in.csv")), table);
+            assert_eq!(bench.run_ok(&format!("{line}--escape \\ in.csv")), table);
         }
-        let escaped = bench.clean(&format!("dedup {chunks}--csv --header -f t --escape \\ in.csv more.csv"));
+        let escaped = bench.run_ok(&format!("dedup {chunks}--csv --header -f t --escape \\ in.csv more.csv"));
         assert_eq!(escaped, format!("{table}{wide}"), "{chunks}");
     }
     // The rest of the record tells that a backslash is no text before a quote that ends a field.
     bench.write("short", b"a,b\n1,\"x \\\", y\"\n");
-    tells(
-        &failed(&bench.run("dedup --csv -f 2 short")),
+    assert_contains_all(
+        &expect_failure(&bench.run("dedup --csv -f 2 short")),
         &["\"short\", line 2: there is a quote inside field 3", "--escape"],
     );
     bench.write("many", b"a,b\n1,\"x \\\",2,3\n");
-    tells(
-        &failed(&bench.run("dedup --csv --header -f 1 many")),
+    assert_contains_all(
+        &expect_failure(&bench.run("dedup --csv --header -f 1 many")),
         &["line 2: it has 4 fields, but the header has 2", "--escape"],
     );
     // A short or long record is read like any other.
     bench.write("ragged", b"a,b\n\"1\",2,3\n2\n\"C:\\\",4\n");
-    assert_eq!(bench.clean("dedup --csv --header -f a ragged").as_bytes(), bench.read("ragged"));
+    assert_eq!(bench.run_ok("dedup --csv --header -f a ragged").as_bytes(), bench.read("ragged"));
     // Filters know of it.
-    bench.clean("build --csv --escape \\\\ -f 2 -o f in.csv");
+    bench.run_ok("build --csv --escape \\\\ -f 2 -o f in.csv");
     assert_eq!(bench.json("info --json f")["key_name"], "field 2 of CSV lines with the escape '\\\\'");
-    tells(&bench.refused("check --csv -f 2 -s f in.csv"), &["with the escape", "give the key options"]);
+    assert_contains_all(&bench.run_err("check --csv -f 2 -s f in.csv"), &["with the escape", "give the key options"]);
     for (options, why) in [
         ("--escape \\", &["--csv"][..]),
         ("--csv --escape \"", &["--escape"]),
         ("--csv --escape ab", &["--escape", "one visible character"]),
         ("--csv --escape , -f 1", &["--escape and --delimiter"]),
     ] {
-        tells(&bench.refused(&format!("dedup {options} in.csv")), why);
+        assert_contains_all(&bench.run_err(&format!("dedup {options} in.csv")), why);
     }
 }
 
@@ -406,14 +429,17 @@ fn messages_count_lines_as_an_editor_does() {
         ("open", b"id,u\n1,\"\n\"\n\n2,\"b\nc\nd,\"\"\n"),
     ]);
     for chunks in CHUNKS {
-        let message = |line: &str| failed(&bench.run(&format!("dedup {chunks}{line}")));
-        tells(&message("--csv -f 2 a"), &["\"a\", line 8: there is no field 2"]);
-        tells(&message("--csv --header -f 2 good a"), &["\"a\", line 8: there is no field 2"]);
-        tells(&message("--csv -f 2 --header open"), &["\"open\", line 4: there is no field 2"]);
+        let message = |line: &str| expect_failure(&bench.run(&format!("dedup {chunks}{line}")));
+        assert_contains_all(&message("--csv -f 2 a"), &["\"a\", line 8: there is no field 2"]);
+        assert_contains_all(&message("--csv --header -f 2 good a"), &["\"a\", line 8: there is no field 2"]);
+        assert_contains_all(&message("--csv -f 2 --header open"), &["\"open\", line 4: there is no field 2"]);
         let output = bench.run(&format!("dedup {chunks}--csv -f 2 --on-error skip open"));
         assert_eq!(text(&output.stdout), "id,u\n1,\"\n\"\n", "{chunks}");
         let warnings = text(&output.stderr);
-        tells(&warnings, &["without a key: 1; the first is \"open\", line 4: ", "\"open\" after line 4: "]);
+        assert_contains_all(
+            &warnings,
+            &["without a key: 1; the first is \"open\", line 4: ", "\"open\" after line 4: "],
+        );
         // The rest of the input is one record.
         let why = [
             "\"open\" after line 4: the rest, 3 lines, is one record: a quoted field is not closed",
@@ -421,20 +447,20 @@ fn messages_count_lines_as_an_editor_does() {
         ];
         let output = bench.run(&format!("dedup {chunks}--csv --skip-blank open"));
         assert_eq!(text(&output.stdout), "id,u\n1,\"\n\"\n", "{chunks}");
-        tells(&failed(&output), &why);
+        assert_contains_all(&expect_failure(&output), &why);
         let output = bench.run(&format!("dedup {chunks}--csv --skip-blank --on-error skip open good"));
         assert_eq!((text(&output.stdout), output.status.code()), ("id,u\n1,\"\n\"\n\"i\nd\",u\n".to_owned(), Some(1)));
-        tells(&text(&output.stderr), &why);
+        assert_contains_all(&text(&output.stderr), &why);
         assert_eq!(text(&output.stderr).lines().count(), 1, "{}", text(&output.stderr));
         let kept = bench.run(&format!("dedup {chunks}--csv --on-error keep open"));
         assert_eq!(kept.stdout, bench.read("open"), "{chunks}");
-        tells(&text(&kept.stderr), &["without a key: 1; the first is \"open\", line 5: "]);
+        assert_contains_all(&text(&kept.stderr), &["without a key: 1; the first is \"open\", line 5: "]);
     }
 }
 
 /// A record whose input fails within it is left out with the rest, or kept.
 #[test]
-fn a_record_that_breaks_off_is_left_out_or_kept() {
+fn truncated_records_are_skipped_or_kept() {
     let whole = b"x,\"\ny\"\n".repeat(2000).iter().copied().chain(*b"z,\"1\n2\n\n\n").collect::<Vec<_>>();
     let mut bytes = gzip(&whole);
     // Its checksum is missing.
@@ -443,20 +469,20 @@ fn a_record_that_breaks_off_is_left_out_or_kept() {
     for chunks in ["", "-j 3 --chunk-size 100 "] {
         let run = |what: &str| bench.run(&format!("dedup {chunks}--csv --on-error {what} a.gz"));
         assert_eq!(text(&run("skip").stdout), "x,\"\ny\"\n");
-        tells(&text(&run("skip").stderr), &["cannot read \"a.gz\" after line 4000: "]);
+        assert_contains_all(&text(&run("skip").stderr), &["cannot read \"a.gz\" after line 4000: "]);
         assert_eq!(text(&run("keep").stdout), "x,\"\ny\"\nz,\"1\n2\n\n\n");
     }
 }
 
 #[test]
-fn carriage_returns_and_blank_lines_may_be_no_part_of_it() {
+fn carriage_returns_and_blank_lines_can_be_ignored() {
     let bench = Bench::new(&[
         ("a", b"a\r\na\na\r\r\nb\tc\r\nx\tc\n\r\n\n \t\r\n\x0b\n"),
         ("csv", b"a,b\r\n\r\n\"\"\n,\n \" \n"),
         ("mark", b"\xEF\xBB\xBF\n\xEF\xBB\xBF\n"),
     ]);
     for chunks in CHUNKS {
-        let dedup = |line: &str| bench.clean(&format!("dedup -q {chunks}{line}"));
+        let dedup = |line: &str| bench.run_ok(&format!("dedup -q {chunks}{line}"));
         assert_eq!(dedup("--crlf a"), "a\r\na\r\r\nb\tc\r\nx\tc\n\r\n \t\r\n\x0b\n");
         assert_eq!(dedup("--skip-blank a"), "a\r\na\na\r\r\nb\tc\r\nx\tc\n\x0b\n");
         assert_eq!(
@@ -476,26 +502,26 @@ fn carriage_returns_and_blank_lines_may_be_no_part_of_it() {
         assert_eq!(["lines", "unique", "dropped", "without_key", "blank"].map(figure), [9, 2, 0, 4, 3], "{figures}");
         // Blank lines are no failure, and keep no other from being one.
         let output = bench.run(&format!("dedup -q {chunks}--skip-blank -f 2 a"));
-        tells(&failed(&output), &["\"a\", line 1: there is no field 2"]);
+        assert_contains_all(&expect_failure(&output), &["\"a\", line 1: there is no field 2"]);
     }
-    tells(&text(&bench.run("dedup --skip-blank --stats a").stderr), &["\nblank            3\n"]);
+    assert_contains_all(&text(&bench.run("dedup --skip-blank --stats a").stderr), &["\nblank            3\n"]);
     let output = bench.run("build --crlf --skip-blank --stats=json -o f a");
     assert_eq!(stats(&output)["blank"], 3);
     assert_eq!(bench.json("info --json f")["key_name"], "line, without CR");
-    assert_eq!(bench.clean("check --crlf --skip-blank --total -s f a"), "6\n");
-    bench.clean("dedup -q --skip-blank --manifest m --output-dir out a");
-    assert_eq!(values(&bench.read("m"))[0]["blank"], 3);
+    assert_eq!(bench.run_ok("check --crlf --skip-blank --total -s f a"), "6\n");
+    bench.run_ok("dedup -q --skip-blank --manifest m --output-dir out a");
+    assert_eq!(json_values(&bench.read("m"))[0]["blank"], 3);
     // Where a carriage return is no part of the key anyway, the key has the name that it has.
     for (options, name) in [("--csv", "record of CSV lines"), ("--csv -f 1", "field 1 of CSV lines")] {
-        bench.clean(&format!("build --crlf {options} -o f csv"));
+        bench.run_ok(&format!("build --crlf {options} -o f csv"));
         assert_eq!(bench.json("info --json f")["key_name"], name);
-        bench.clean(&format!("check {options} -s f csv"));
+        bench.run_ok(&format!("check {options} -s f csv"));
     }
 }
 
-/// Lines that differ in their ends alone look the same.
+/// Lines that differ only in their line endings look the same.
 #[test]
-fn ends_of_two_kinds_are_told_once_and_may_become_one() {
+fn mixed_line_endings_are_reported_once_and_can_be_unified() {
     let bench = Bench::new(&[
         ("mixed", b"a\r\nb\na\nc\r\n"),
         ("unix", b"a\nb\n"),
@@ -504,7 +530,7 @@ fn ends_of_two_kinds_are_told_once_and_may_become_one() {
         ("table.csv", b"id,\"t\nu\"\r\n1,\"a\r\nb\"\n1,x\r\n2,y"),
     ]);
     let why = ["warning: some lines end with CR LF and others with LF", "give --crlf"];
-    bench.clean("build -o f unix");
+    bench.run_ok("build -o f unix");
     for line in [
         "dedup mixed",
         "dedup unix dos",
@@ -518,7 +544,7 @@ fn ends_of_two_kinds_are_told_once_and_may_become_one() {
         "build -o g mixed",
     ] {
         let output = bench.run(line);
-        tells(&text(&output.stderr), &why);
+        assert_contains_all(&text(&output.stderr), &why);
         assert_eq!(text(&output.stderr).lines().count(), 1, "{line}");
         let (command, rest) = line.split_once(' ').unwrap();
         assert_eq!(text(&bench.run(&format!("{command} -q {rest}")).stderr), "", "{line}");
@@ -531,17 +557,17 @@ fn ends_of_two_kinds_are_told_once_and_may_become_one() {
         "dedup -f 1 fields",
         "dedup -z mixed",
     ] {
-        bench.clean(line);
+        bench.run_ok(line);
     }
     for (eol, end) in [("lf", "\n"), ("crlf", "\r\n")] {
         let lines = |lines: &[&str]| lines.iter().map(|line| [*line, end].concat()).collect::<String>();
         for chunks in CHUNKS {
-            let run = |line: &str| bench.clean(&line.replacen(' ', &format!(" {chunks}--eol {eol} "), 1));
+            let run = |line: &str| bench.run_ok(&line.replacen(' ', &format!(" {chunks}--eol {eol} "), 1));
             assert_eq!(run("dedup mixed dos"), lines(&["a", "b", "c", ""]));
             assert_eq!(run("dedup -c unix dos"), lines(&["      2 a", "      2 b", "      1 "]));
             assert_eq!(run("dedup --annotate unix dos"), lines(&["new\ta", "new\tb", "dup\ta", "new\t", "dup\tb"]));
             assert_eq!(run("in unix -- mixed"), lines(&["a", "b", "a"]));
-            bench.clean("build --crlf -o f unix");
+            bench.run_ok("build --crlf -o f unix");
             assert_eq!(run("check -s f mixed"), lines(&["a", "b", "a"]));
             // What is in quotes stays.
             assert_eq!(run("dedup --csv --header -f id table.csv"), lines(&["id,\"t\nu\"", "1,\"a\r\nb\"", "2,y"]));
@@ -549,15 +575,15 @@ fn ends_of_two_kinds_are_told_once_and_may_become_one() {
             assert_eq!(text(&bench.read("d")), lines(&["a"]));
         }
         bench.write("own", b"a\r\nb\n");
-        bench.clean(&format!("dedup --in-place --eol {eol} own"));
+        bench.run_ok(&format!("dedup --in-place --eol {eol} own"));
         assert_eq!(text(&bench.read("own")), lines(&["a", "b"]));
     }
-    tells(&bench.refused("dedup -z --eol lf unix"), &["--zero-terminated", "--eol"]);
+    assert_contains_all(&bench.run_err("dedup -z --eol lf unix"), &["--zero-terminated", "--eol"]);
 }
 
 /// At most one line each.
 #[test]
-fn inputs_that_are_not_what_the_options_assume_are_told() {
+fn inputs_unlike_the_options_are_reported() {
     let bench = Bench::new(&[
         ("t.csv", b"url,title\na,b\nc,d\n"),
         ("t.tsv", b"url\ttitle\na\tb\n"),
@@ -578,7 +604,7 @@ fn inputs_that_are_not_what_the_options_assume_are_told() {
     ] {
         let output = bench.run(line);
         assert_eq!(text(&output.stderr).lines().count(), 1, "{line}: {}", text(&output.stderr));
-        tells(&text(&output.stderr), &[&["warning: "], why].concat());
+        assert_contains_all(&text(&output.stderr), &[&["warning: "], why].concat());
         let (command, rest) = line.split_once(' ').unwrap();
         assert_eq!(text(&bench.run(&format!("{command} -q {rest}")).stderr), "", "{line}");
     }
@@ -589,7 +615,7 @@ fn inputs_that_are_not_what_the_options_assume_are_told() {
         "dedup --csv open.csv",
         "dedup -f 1 semicolon",
     ] {
-        bench.clean(line);
+        bench.run_ok(line);
     }
     for (line, advice) in [
         ("dedup --header -f url t.csv", "give --csv, or -d ','"),
@@ -598,19 +624,19 @@ fn inputs_that_are_not_what_the_options_assume_are_told() {
         ("dedup --header --csv -d ; -f url t.csv", "; give -d ',', as it is split there"),
         ("dedup --header --csv -d ; -f url t.tsv", "; give -d '\\t'"),
     ] {
-        tells(&bench.refused(line), &["the header has no field", advice]);
+        assert_contains_all(&bench.run_err(line), &["the header has no field", advice]);
     }
 }
 
 /// From the middle of the second file.
 #[test]
-fn a_resumed_run_knows_the_header() {
+fn resumed_runs_keep_the_header() {
     let row = |i: u32| format!("u{0},\"text\nof {i}\",{0}\n", i % 300);
     let rows = |range: std::ops::Range<u32>| range.map(row).collect::<String>();
     let good = format!("\"url\",\"te\nxt\",id\n{}", rows(0..500));
     let bad = good.replace("u49,\"text\nof 349\",49\n", "u49 \"text\nof 349\"x49\n");
     assert!(good != bad && good.len() == bad.len());
-    for code in [<[u8]>::to_vec, stored] {
+    for code in [<[u8]>::to_vec, gzip_stored] {
         for (options, outputs) in [
             ("-o o.csv --dupes d.csv", &["o.csv", "d.csv"][..]),
             ("-o o.csv.gz --dupes d.csv.zst", &["o.csv.gz", "d.csv.zst"]),
@@ -620,7 +646,7 @@ fn a_resumed_run_knows_the_header() {
                 let bench =
                     Bench::new(&[("a.csv", b"url,\"te\nxt\",\"id\"\r\nu5,,5\n"), ("b.csv", &code(good.as_bytes()))]);
                 let line = format!("dedup -n 1000 --csv --header -f url,id --state s {options} {chunks}a.csv b.csv");
-                bench.clean(&line);
+                bench.run_ok(&line);
                 let contents =
                     || outputs.iter().map(|name| text(&decode(name, &bench.read(name)).0)).collect::<Vec<_>>();
                 let expected = contents();
@@ -628,14 +654,14 @@ fn a_resumed_run_knows_the_header() {
                 outputs.iter().chain(&["s"]).for_each(|name| fs::remove_file(bench.path(name)).unwrap());
                 bench.write("b.csv", &code(bad.as_bytes()));
                 // Two lines of the header, and two of each of 349 records.
-                tells(&bench.refused(&line), &["\"b.csv\", line 701: there is no field 3"]);
+                assert_contains_all(&bench.run_err(&line), &["\"b.csv\", line 701: there is no field 3"]);
                 // Lines are counted from the start of the input.
-                let again = bench.refused(&format!("{line} --resume"));
-                tells(&again, &["\"b.csv\", line 701: there is no field 3"]);
+                let again = bench.run_err(&format!("{line} --resume"));
+                assert_contains_all(&again, &["\"b.csv\", line 701: there is no field 3"]);
                 bench.rewrite("b.csv", &code(good.as_bytes()));
-                let message = bench.refused(&format!("{line} --resume --skip-blank"));
-                tells(&message, &["it belongs to a run with the options", ", after a header, not blank"]);
-                bench.clean(&format!("{line} --resume"));
+                let message = bench.run_err(&format!("{line} --resume --skip-blank"));
+                assert_contains_all(&message, &["it belongs to a run with the options", ", after a header, not blank"]);
+                bench.run_ok(&format!("{line} --resume"));
                 assert!(contents() == expected, "{line}");
             }
         }

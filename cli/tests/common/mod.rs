@@ -13,15 +13,15 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use tempfile::TempDir;
 
-/// The command, with nothing to read on standard input, and pipes for what it puts out.
+/// The command, with empty standard input, and pipes for its outputs.
 pub fn bloomline() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bloomline"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
-/// The command with a limit of `ulimit`, in whose unit of 512 bytes files are measured. The signal that comes with it is ignored.
-pub fn limited(limit: &str, command: &Command) -> Command {
+/// The command under a limit of `ulimit`, which measures files in units of 512 bytes. SIGXFSZ is ignored.
+pub fn with_ulimit(limit: &str, command: &Command) -> Command {
     let script = format!("ulimit {limit}; trap '' XFSZ; exec \"$0\" \"$@\"");
     let mut shell = Command::new("sh");
     shell.args(["-c", &script]).arg(command.get_program()).args(command.get_args());
@@ -29,51 +29,51 @@ pub fn limited(limit: &str, command: &Command) -> Command {
     shell
 }
 
-/// Sends a signal to a process for which nobody has waited yet.
+/// Sends a signal to a process that has not been waited for.
 pub fn signal(child: &Child, name: &str) {
     assert!(Command::new("kill").args(["-s", name, &child.id().to_string()]).status().unwrap().success());
 }
 
-/// Runs with a pipe as standard input.
-pub fn fed(mut command: Command, input: &[u8]) -> Output {
+/// Runs a command with these bytes in a pipe as standard input.
+pub fn run_with_stdin(mut command: Command, input: &[u8]) -> Output {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     thread::scope(|scope| {
-        // It may fail: after a usage error nobody reads.
+        // It may fail: after a usage error the pipe is not read.
         scope.spawn(move || stdin.write_all(input).err());
         child.wait_with_output().unwrap()
     })
 }
 
 #[track_caller]
-fn silent(output: Output, code: i32) -> Vec<u8> {
+fn expect_silent_exit(output: Output, code: i32) -> Vec<u8> {
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     assert_eq!(output.status.code(), Some(code));
     output.stdout
 }
 
-/// The output of a run that must succeed and say nothing else.
+/// Returns the output of a run that must succeed and print nothing on standard error.
 #[track_caller]
-pub fn clean(output: Output) -> Vec<u8> {
-    silent(output, 0)
+pub fn expect_success(output: Output) -> Vec<u8> {
+    expect_silent_exit(output, 0)
 }
 
-/// The output of a run that must end with this code and say nothing on standard error.
+/// Returns the output of a run that must end with this code and print nothing on standard error.
 #[track_caller]
-pub fn ended(output: Output, code: i32) -> String {
-    String::from_utf8(silent(output, code)).unwrap()
+pub fn expect_exit_code(output: Output, code: i32) -> String {
+    String::from_utf8(expect_silent_exit(output, code)).unwrap()
 }
 
-/// The message on standard error of a run that must fail before it prints anything.
+/// Returns the error message of a run that must fail before it prints anything.
 #[track_caller]
-pub fn refused(output: Output) -> String {
+pub fn expect_refusal(output: Output) -> String {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "");
-    failed(&output)
+    expect_failure(&output)
 }
 
-/// The message on standard error of a run that must fail: one line, and the tips, each on a line of its own.
+/// Returns the error message of a run that must fail: one line, and tips on lines of their own.
 #[track_caller]
-pub fn failed(output: &Output) -> String {
+pub fn expect_failure(output: &Output) -> String {
     let message = String::from_utf8(output.stderr.clone()).unwrap();
     assert_eq!(output.status.code(), Some(2), "{message}");
     assert!(message.lines().skip(1).all(|line| line.starts_with("  tip: ")), "{message:?}");
@@ -100,7 +100,7 @@ impl Bench {
         fs::write(self.path(name), bytes).unwrap();
     }
 
-    /// Writes to a file, which keeps its time: a run that goes on takes it for the same.
+    /// Writes to a file and keeps its modification time, so that a resumed run treats it as unchanged.
     pub fn rewrite(&self, name: &str, bytes: &[u8]) {
         let time = self.path(name).metadata().unwrap().modified().unwrap();
         self.write(name, bytes);
@@ -111,8 +111,8 @@ impl Bench {
         fs::read(self.path(name)).unwrap()
     }
 
-    /// True if the checkpoints beside a state are those of a run that can go on, and not of one that is whole.
-    pub fn goes_on(&self, state: &str) -> bool {
+    /// True if the checkpoints beside a state are those of an incomplete run, which can be resumed.
+    pub fn is_resumable(&self, state: &str) -> bool {
         let checkpoints = fs::read_to_string(self.path(&format!("{state}.resume")));
         checkpoints.is_ok_and(|checkpoints| !checkpoints.contains("\"finished\":true,\"whole\":true"))
     }
@@ -148,29 +148,29 @@ impl Bench {
         self.command(line).stdin(File::open(self.path(input)).unwrap()).output().unwrap()
     }
 
-    /// The output of a run that must succeed and say nothing else.
+    /// Returns the output of a run that must succeed and print nothing on standard error.
     #[track_caller]
-    pub fn clean(&self, line: &str) -> String {
-        ended(self.run(line), 0)
+    pub fn run_ok(&self, line: &str) -> String {
+        expect_exit_code(self.run(line), 0)
     }
 
-    /// The message on standard error of a run that must fail before it prints anything.
+    /// Returns the error message of a run that must fail before it prints anything.
     #[track_caller]
-    pub fn refused(&self, line: &str) -> String {
-        refused(self.run(line))
+    pub fn run_err(&self, line: &str) -> String {
+        expect_refusal(self.run(line))
     }
 
     #[track_caller]
     pub fn json(&self, line: &str) -> Value {
-        let text = self.clean(line);
+        let text = self.run_ok(line);
         assert_eq!(text.matches('\n').count(), 1);
         serde_json::from_str(&text).unwrap()
     }
 }
 
-/// Asserts that a message has all these parts.
+/// Asserts that a message contains all these parts.
 #[track_caller]
-pub fn tells(message: &str, parts: &[&str]) {
+pub fn assert_contains_all(message: &str, parts: &[&str]) {
     for part in parts {
         assert!(message.contains(part), "{part:?} is not in {message:?}");
     }
@@ -183,7 +183,7 @@ pub fn text(bytes: &[u8]) -> String {
 
 /// The values of lines of JSON.
 #[track_caller]
-pub fn values(lines: &[u8]) -> Vec<Value> {
+pub fn json_values(lines: &[u8]) -> Vec<Value> {
     text(lines).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
@@ -209,16 +209,16 @@ pub fn blocks(file: &[u8]) -> &[u8] {
 
 /// The number of bits set in the blocks of a filter's file.
 #[track_caller]
-pub fn ones(file: &[u8]) -> u32 {
+pub fn count_set_bits(file: &[u8]) -> u32 {
     blocks(file).iter().map(|byte| byte.count_ones()).sum()
 }
 
-/// Says what a test was to use and cannot. The harness keeps what `eprintln!` says of a test that passes.
-pub fn skipped(why: &str) {
+/// Reports why a test is skipped. The harness hides the output of `eprintln!` if a test passes.
+pub fn report_skipped(why: &str) {
     _ = writeln!(io::stderr(), "skipped, and counted as passed: {why}");
 }
 
-/// Lines that all differ.
-pub fn numbers(range: std::ops::Range<u32>) -> Vec<u8> {
+/// Returns distinct lines, each a URL with one of these numbers.
+pub fn url_lines(range: std::ops::Range<u32>) -> Vec<u8> {
     range.flat_map(|i| format!("https://example.org/{i}\n").into_bytes()).collect()
 }

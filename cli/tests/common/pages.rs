@@ -6,18 +6,18 @@ use serde_json::json;
 use std::fs;
 use std::io::Write;
 
-/// The scripts of a page: what its blocks for a shell tell people to run. Blank lines part those of one block.
+/// The scripts of a page, from its shell blocks. Blank lines separate the scripts of one block.
 pub fn scripts(page: &str) -> Vec<String> {
     let blocks = page.split("\n```").filter_map(|block| block.strip_prefix("sh\n").or(block.strip_prefix("text\n")));
     let scripts = blocks.flat_map(|block| block.split("\n\n")).filter(|script| script.contains("bloomline "));
     scripts.map(str::to_owned).collect()
 }
 
-/// Runs a script where the files are that the pages name. It must succeed, and put something into each of its outputs.
+/// Runs a script in a folder with the files that the pages name. It must succeed, and no output may be empty.
 #[track_caller]
 pub fn run(script: &str) {
     let bench = Bench::new(&[]);
-    fill(&bench);
+    write_input_files(&bench);
     // What is only put out is not there before.
     let outputs = script.split("-o ").skip(1).chain(script.split("> ").skip(1));
     let outputs: Vec<&str> = outputs.filter_map(|rest| rest.split_whitespace().next()).collect();
@@ -31,7 +31,7 @@ pub fn run(script: &str) {
     }
 }
 
-/// As many lines. The next file repeats some of them.
+/// Lines. The next file repeats some of them.
 fn lines(file: usize) -> Vec<u8> {
     let line = |i: usize| format!("https://example.org/{0}?page={0}\n", (i + 30 * file) % 200);
     (0..60).map(line).collect::<String>().into_bytes()
@@ -55,7 +55,7 @@ fn table(file: usize) -> Vec<u8> {
     (header + &(0..60).map(row).collect::<String>()).into_bytes()
 }
 
-fn packed(name: &str, bytes: Vec<u8>) -> Vec<u8> {
+fn compress_by_name(name: &str, bytes: Vec<u8>) -> Vec<u8> {
     if name.ends_with(".gz") {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
         encoder.write_all(&bytes).unwrap();
@@ -102,11 +102,11 @@ const DOCUMENTS: [&str; 9] = [
 ];
 const TABLES: [&str; 2] = ["pages-1.csv", "pages-2.csv"];
 
-fn fill(bench: &Bench) {
+fn write_input_files(bench: &Bench) {
     let write = |names: &[&str], make: fn(usize) -> Vec<u8>| {
         for (i, name) in names.iter().enumerate() {
             fs::create_dir_all(bench.path(name).parent().unwrap()).unwrap();
-            bench.write(name, &packed(name, make(i)));
+            bench.write(name, &compress_by_name(name, make(i)));
         }
     };
     write(&LINES, lines);

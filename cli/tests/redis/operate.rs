@@ -3,7 +3,7 @@
 use crate::common::{self, Bench, signal};
 use crate::harness::tests;
 use crate::proxy::Proxy;
-use crate::servers::{Cluster, Server, eventually};
+use crate::servers::{Cluster, Server, wait_until};
 use crate::{LINES, SIZE};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,49 +14,49 @@ tests! {
     the_filters_of_a_server_are_listed,
     the_filters_of_a_cluster_are_listed,
     a_filter_is_removed,
-    a_filter_goes_to_a_file_and_back,
-    a_file_is_merged_into_a_filter_that_is_there,
+    filters_are_saved_to_a_file_and_restored,
+    files_are_merged_into_existing_filters,
     a_set_is_imported,
     a_set_of_a_cluster_is_imported,
     lines_are_imported,
     a_filter_is_watched,
-    what_is_in_use_is_copied_whole,
-    a_run_tells_how_its_servers_do,
-    a_run_shows_how_its_servers_do,
+    filters_in_use_are_copied_completely,
+    stats_report_the_servers_of_a_run,
+    the_bar_shows_the_servers_of_a_run,
 }
 
-/// A filter on a server with so many lines.
+/// Creates a filter on a server with this number of lines.
 fn fill(bench: &Bench, url: &str, name: &str, lines: u32) {
-    bench.write("lines", &common::numbers(0..lines));
-    bench.clean(&format!("dedup --redis {url} --name {name} -n 10000 -p 1e-6 --force -o out-{name} lines"));
+    bench.write("lines", &common::url_lines(0..lines));
+    bench.run_ok(&format!("dedup --redis {url} --name {name} -n 10000 -p 1e-6 --force -o out-{name} lines"));
 }
 
 fn the_filters_of_a_server_are_listed() {
     let server = Server::start("");
     let (bench, url) = (Bench::new(&[]), server.url());
-    assert_eq!(bench.clean(&format!("redis list --redis {url}")), "");
-    assert_eq!(bench.clean(&format!("redis list --redis {url} --json")), "[]\n");
+    assert_eq!(bench.run_ok(&format!("redis list --redis {url}")), "");
+    assert_eq!(bench.run_ok(&format!("redis list --redis {url} --json")), "[]\n");
     fill(&bench, &url, "urls", 1000);
     fill(&bench, &url, "hosts:2", 10);
     fill(&bench, &url, "lost", 10);
-    server.tell::<()>("DEL cbf:{lost:meta}");
+    server.execute::<()>("DEL cbf:{lost:meta}");
     // What is no filter, and what would steer a terminal.
     for key in ["cbf:x", "other", "cbf:{a\u{1b}[2J:meta}", "cbf:{urls:0}:upload:00"] {
-        server.tell::<()>(&format!("SET {key} x"));
+        server.execute::<()>(&format!("SET {key} x"));
     }
-    server.tell::<()>("SET cbf:{\u{202e}sdrawkcab:meta} \u{1b}[2J");
+    server.execute::<()>("SET cbf:{\u{202e}sdrawkcab:meta} \u{1b}[2J");
     // Over two connections, however many there are, one for the names; the test has its own.
-    let connections = || server.figure("total_connections_received");
+    let connections = || server.info_number("total_connections_received");
     let before = connections();
-    let text = bench.clean(&format!("redis list --redis {url}"));
+    let text = bench.run_ok(&format!("redis list --redis {url}"));
     assert!(connections() - before <= 3, "{} {before}", connections());
     let lines: Vec<&str> = text.lines().collect();
     assert!(
         lines[0].starts_with("name ") && lines[1].starts_with("hosts:2 ") && lines[2].starts_with("urls "),
         "{text}"
     );
-    common::tells(lines[3], &["lost  ", "evicted or lost", "bloomline redis delete"]);
-    common::tells(lines[4], &["\\u{202e}sdrawkcab  ", "is not a bloomline filter"]);
+    common::assert_contains_all(lines[3], &["lost  ", "evicted or lost", "bloomline redis delete"]);
+    common::assert_contains_all(lines[4], &["\\u{202e}sdrawkcab  ", "is not a bloomline filter"]);
     assert!(lines.len() == 5 && !text.contains('\u{1b}') && !text.contains('\u{202e}'), "{text:?}");
     let all = bench.json(&format!("redis list --redis {url} --json"));
     let urls = &all[2];
@@ -69,12 +69,15 @@ fn the_filters_of_a_server_are_listed() {
     for field in ["memory_bytes", "stored_bytes", "fill", "estimated_keys", "fpr"] {
         assert_eq!(urls[field], info[field], "{field}");
     }
-    common::tells(&bench.refused("redis list --redis redis://127.0.0.1:1"), &["no answer from 127.0.0.1:1"]);
-    common::tells(&bench.refused("redis list"), &["--redis"]);
-    common::tells(&bench.refused(&format!("redis info --redis {url}")), &["--name"]);
-    server.tell::<()>("ACL SETUSER reader on >hush ~* &* +@all -scan");
+    common::assert_contains_all(
+        &bench.run_err("redis list --redis redis://127.0.0.1:1"),
+        &["no answer from 127.0.0.1:1"],
+    );
+    common::assert_contains_all(&bench.run_err("redis list"), &["--redis"]);
+    common::assert_contains_all(&bench.run_err(&format!("redis info --redis {url}")), &["--name"]);
+    server.execute::<()>("ACL SETUSER reader on >hush ~* &* +@all -scan");
     let url = url.replace("redis://", "redis://reader:hush@");
-    common::tells(&bench.refused(&format!("redis list --redis {url}")), &["denies access", "to SCAN"]);
+    common::assert_contains_all(&bench.run_err(&format!("redis list --redis {url}")), &["denies access", "to SCAN"]);
 }
 
 fn the_filters_of_a_cluster_are_listed() {
@@ -85,8 +88,8 @@ fn the_filters_of_a_cluster_are_listed() {
     let listed = bench.json(&format!("redis list --redis {url} --json"));
     let listed: Vec<&str> = listed.as_array().unwrap().iter().map(|filter| filter["name"].as_str().unwrap()).collect();
     assert_eq!(listed, names);
-    bench.clean(&format!("redis delete --redis {url} --name set3"));
-    assert!(!bench.clean(&format!("redis list --redis {url}")).contains("set3"));
+    bench.run_ok(&format!("redis delete --redis {url} --name set3"));
+    assert!(!bench.run_ok(&format!("redis list --redis {url}")).contains("set3"));
 }
 
 fn a_filter_is_removed() {
@@ -94,47 +97,53 @@ fn a_filter_is_removed() {
     let (bench, url) = (Bench::new(&[]), server.url());
     fill(&bench, &url, "set", 100);
     let delete = format!("redis delete --redis {url} --name set");
-    assert_eq!(bench.clean(&delete), "");
-    assert_eq!(server.tell::<u64>("DBSIZE"), 0);
-    common::tells(&bench.refused(&delete), &["no filter \"set\"", "nothing was removed"]);
+    assert_eq!(bench.run_ok(&delete), "");
+    assert_eq!(server.execute::<u64>("DBSIZE"), 0);
+    common::assert_contains_all(&bench.run_err(&delete), &["no filter \"set\"", "nothing was removed"]);
     // What is left of one, too.
     fill(&bench, &url, "set", 100);
-    server.tell::<()>("DEL cbf:{set:meta}");
-    bench.clean(&delete);
-    assert_eq!(server.tell::<u64>("DBSIZE"), 0);
+    server.execute::<()>("DEL cbf:{set:meta}");
+    bench.run_ok(&delete);
+    assert_eq!(server.execute::<u64>("DBSIZE"), 0);
 }
 
-fn a_filter_goes_to_a_file_and_back() {
+fn filters_are_saved_to_a_file_and_restored() {
     let [server, other] = [Server::start(""), Server::start("")];
     let bench = Bench::new(&[]);
     fill(&bench, &server.url(), "set", 1000);
     let set = format!("--redis {} --name set", server.url());
-    bench.clean(&format!("redis download {set} -o copy.bloom"));
-    assert_eq!(bench.clean("check -s copy.bloom --total lines"), "1000\n");
+    bench.run_ok(&format!("redis download {set} -o copy.bloom"));
+    assert_eq!(bench.run_ok("check -s copy.bloom --total lines"), "1000\n");
     // With another name, which is one way to rename it.
     let moved = format!("--redis {} --name other", other.url());
-    bench.clean(&format!("redis upload {moved} copy.bloom"));
-    assert_eq!(bench.clean(&format!("dedup {moved} -n 10000 -p 1e-6 lines")), "");
+    bench.run_ok(&format!("redis upload {moved} copy.bloom"));
+    assert_eq!(bench.run_ok(&format!("dedup {moved} -n 10000 -p 1e-6 lines")), "");
     let [ours, theirs] = [&set, &moved].map(|set| bench.json(&format!("redis info {set} --json"))["fill"].clone());
     assert_eq!(ours, theirs);
-    common::tells(&bench.refused(&format!("redis download {set} -o missing/copy")), &["missing/copy"]);
-    common::tells(&bench.refused(&format!("redis download --redis {} --name no -o c", other.url())), &["no filter"]);
+    common::assert_contains_all(&bench.run_err(&format!("redis download {set} -o missing/copy")), &["missing/copy"]);
+    common::assert_contains_all(
+        &bench.run_err(&format!("redis download --redis {} --name no -o c", other.url())),
+        &["no filter"],
+    );
     assert!(!bench.path("c").exists());
-    common::tells(&bench.refused(&format!("redis upload {moved} none")), &["\"none\""]);
+    common::assert_contains_all(&bench.run_err(&format!("redis upload {moved} none")), &["\"none\""]);
 }
 
-fn a_file_is_merged_into_a_filter_that_is_there() {
+fn files_are_merged_into_existing_filters() {
     let server = Server::start("");
-    let bench = Bench::new(&[("more", &common::numbers(1000..2000)), ("all", &common::numbers(0..2000))]);
+    let bench = Bench::new(&[("more", &common::url_lines(1000..2000)), ("all", &common::url_lines(0..2000))]);
     fill(&bench, &server.url(), "set", 1000);
-    bench.clean("build -n 10000 -p 1e-6 --no-shrink -o more.bloom more");
+    bench.run_ok("build -n 10000 -p 1e-6 --no-shrink -o more.bloom more");
     let set = format!("--redis {} --name set", server.url());
-    bench.clean(&format!("redis upload {set} more.bloom"));
-    assert_eq!(bench.clean(&format!("dedup {set} all")), "");
-    bench.clean("build -n 20000 -p 1e-6 --no-shrink -o large.bloom more");
-    common::tells(&bench.refused(&format!("redis upload {set} large.bloom")), &["choose another name"]);
-    bench.clean("dedup -s grown.bloom more -o grown");
-    common::tells(&bench.refused(&format!("redis upload {set} grown.bloom")), &["grown.bloom", "fixed size"]);
+    bench.run_ok(&format!("redis upload {set} more.bloom"));
+    assert_eq!(bench.run_ok(&format!("dedup {set} all")), "");
+    bench.run_ok("build -n 20000 -p 1e-6 --no-shrink -o large.bloom more");
+    common::assert_contains_all(&bench.run_err(&format!("redis upload {set} large.bloom")), &["choose another name"]);
+    bench.run_ok("dedup -s grown.bloom more -o grown");
+    common::assert_contains_all(
+        &bench.run_err(&format!("redis upload {set} grown.bloom")),
+        &["grown.bloom", "fixed size"],
+    );
 }
 
 /// Adds these members to a set.
@@ -146,59 +155,59 @@ fn add_members(server: &Server, set: &str, members: &[String]) {
 
 fn a_set_is_imported() {
     let server = Server::start("");
-    let bench = Bench::new(&[("all", &common::numbers(0..20_000)), ("more", b"20000\n")]);
+    let bench = Bench::new(&[("all", &common::url_lines(0..20_000)), ("more", b"20000\n")]);
     let set = format!("--redis {} --name set", server.url());
     let members: Vec<String> = (0..20_000).map(|number| format!("https://example.org/{number}")).collect();
     add_members(&server, "visited", &members);
     assert_eq!(
-        bench.clean(&format!("redis import {set} -n 30000 --set visited")),
+        bench.run_ok(&format!("redis import {set} -n 30000 --set visited")),
         "20000 keys read, 20000 of them new\n"
     );
-    assert_eq!(bench.clean(&format!("dedup {set} all more")), "20000\n");
+    assert_eq!(bench.run_ok(&format!("dedup {set} all more")), "20000\n");
     // Once more, it adds nothing.
-    assert_eq!(bench.clean(&format!("redis import {set} --set visited")), "20000 keys read, 0 of them new\n");
+    assert_eq!(bench.run_ok(&format!("redis import {set} --set visited")), "20000 keys read, 0 of them new\n");
     // Members that are digits stand for the bytes that they spell.
     add_members(&server, "digits", &["6162".into(), "FF0a".into()]);
     let hex = format!("--redis {} --name hex", server.url());
-    assert_eq!(bench.clean(&format!("redis import {hex} --hex --set digits")), "2 keys read, 2 of them new\n");
+    assert_eq!(bench.run_ok(&format!("redis import {hex} --hex --set digits")), "2 keys read, 2 of them new\n");
     bench.write("bytes", b"ab\n\xff\n");
-    assert_eq!(bench.clean(&format!("check {hex} bytes")), "ab\n");
-    for (options, told) in [
+    assert_eq!(bench.run_ok(&format!("check {hex} bytes")), "ab\n");
+    for (options, expected) in [
         ("--set none", &["no set \"none\"", "--set"][..]),
         ("--set cbf:{set:meta}", &["cbf:{set:meta}", "does not hold a set"]),
         ("--hex --set visited", &["is not a key in hexadecimal digits", "leave out --hex"]),
         ("--set visited all", &["cannot be used with"]),
     ] {
-        common::tells(&bench.refused(&format!("redis import {hex} {options}")), told);
+        common::assert_contains_all(&bench.run_err(&format!("redis import {hex} {options}")), expected);
     }
 }
 
-/// The set lies on another node than a part of the filter.
+/// The set is on another node than one of the filter's shards.
 fn a_set_of_a_cluster_is_imported() {
     let cluster = Cluster::start(3, false);
-    let bench = Bench::new(&[("all", &common::numbers(0..10_000))]);
+    let bench = Bench::new(&[("all", &common::url_lines(0..10_000))]);
     let set = format!("--redis {} --name set", cluster.url());
     let members: Vec<String> = (0..10_000).map(|number| format!("https://example.org/{number}")).collect();
     for visited in ["a", "b", "{c}d", "e"] {
-        add_members(&cluster.nodes[cluster.home(visited).1], visited, &members);
-        bench.clean(&format!("redis import {set} -n 20000 --set {visited}"));
-        assert_eq!(bench.clean(&format!("dedup {set} all")), "");
-        bench.clean(&format!("redis delete {set}"));
+        add_members(&cluster.nodes[cluster.slot_and_primary(visited).1], visited, &members);
+        bench.run_ok(&format!("redis import {set} -n 20000 --set {visited}"));
+        assert_eq!(bench.run_ok(&format!("dedup {set} all")), "");
+        bench.run_ok(&format!("redis delete {set}"));
     }
 }
 
 fn lines_are_imported() {
     let server = Server::start("");
     let bench =
-        Bench::new(&[("all", &common::numbers(0..10_000)), ("digits", b"6162\n6364"), ("plain", b"ab\ncd\nxy\n")]);
+        Bench::new(&[("all", &common::url_lines(0..10_000)), ("digits", b"6162\n6364"), ("plain", b"ab\ncd\nxy\n")]);
     let set = format!("--redis {} --name set", server.url());
-    bench.clean("dedup -o half.gz all");
-    assert_eq!(bench.clean(&format!("redis import {set} -n 20000 half.gz")), "10000 keys read, 10000 of them new\n");
-    assert_eq!(bench.clean(&format!("dedup {set} all")), "");
-    assert_eq!(bench.clean(&format!("redis import {set} --hex digits")), "2 keys read, 2 of them new\n");
-    assert_eq!(bench.clean(&format!("dedup {set} plain")), "xy\n");
-    common::tells(&bench.refused(&format!("redis import {set} --hex plain")), &["\"xy\"", "hexadecimal"]);
-    common::tells(&bench.refused(&format!("redis import {set} missing")), &["cannot open", "missing"]);
+    bench.run_ok("dedup -o half.gz all");
+    assert_eq!(bench.run_ok(&format!("redis import {set} -n 20000 half.gz")), "10000 keys read, 10000 of them new\n");
+    assert_eq!(bench.run_ok(&format!("dedup {set} all")), "");
+    assert_eq!(bench.run_ok(&format!("redis import {set} --hex digits")), "2 keys read, 2 of them new\n");
+    assert_eq!(bench.run_ok(&format!("dedup {set} plain")), "xy\n");
+    common::assert_contains_all(&bench.run_err(&format!("redis import {set} --hex plain")), &["\"xy\"", "hexadecimal"]);
+    common::assert_contains_all(&bench.run_err(&format!("redis import {set} missing")), &["cannot open", "missing"]);
 }
 
 fn a_filter_is_watched() {
@@ -221,8 +230,8 @@ fn a_filter_is_watched() {
     );
     assert!(common::number(&first, "used_bytes") > 0.0, "{first}");
     assert_eq!(first["nodes"][0]["node"], format!("127.0.0.1:{}", server.port));
-    bench.write("more", &common::numbers(1000..3000));
-    bench.clean(&format!("dedup {set} -o out-more more"));
+    bench.write("more", &common::url_lines(1000..3000));
+    bench.run_ok(&format!("dedup {set} -o out-more more"));
     let mut claims = 0.0;
     let last = loop {
         let line = next();
@@ -236,44 +245,44 @@ fn a_filter_is_watched() {
     signal(&child, "INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let (mut child, mut lines) = start("");
-    common::tells(&lines.next().unwrap(), &["fill", "keys/s", "claims/s", "evicted"]);
-    common::tells(&lines.next().unwrap(), &[" %", " MiB of 1.00 GiB"]);
+    common::assert_contains_all(&lines.next().unwrap(), &["fill", "keys/s", "claims/s", "evicted"]);
+    common::assert_contains_all(&lines.next().unwrap(), &[" %", " MiB of 1.00 GiB"]);
     // It ends with its filter.
-    server.tell::<()>("FLUSHALL");
+    server.execute::<()>("FLUSHALL");
     assert_eq!(child.wait().unwrap().code(), Some(2));
 }
 
-/// A backup while lines come in, and a restore on a server that is empty.
-fn what_is_in_use_is_copied_whole() {
+/// A backup during inserts, and a restore on an empty server.
+fn filters_in_use_are_copied_completely() {
     let server = Server::start("");
-    let bench = Bench::new(&[("in", &common::numbers(0..LINES))]);
+    let bench = Bench::new(&[("in", &common::url_lines(0..LINES))]);
     let set = format!("--redis {} --name set", server.url());
     let mut run = bench.command(&format!("dedup {set} {SIZE} --chunk-size 4096 -j 1 -o out in")).spawn().unwrap();
-    eventually("lines are printed", || std::fs::read(bench.path("out")).is_ok_and(|out| out.len() > 20_000));
+    wait_until("lines are printed", || std::fs::read(bench.path("out")).is_ok_and(|out| out.len() > 20_000));
     let before = bench.read("out");
-    bench.clean(&format!("redis download {set} -o copy.bloom"));
+    bench.run_ok(&format!("redis download {set} -o copy.bloom"));
     assert!(run.wait().unwrap().success());
     let lines = before.iter().filter(|&&byte| byte == b'\n').count();
     bench.write("before", &before[..before.iter().rposition(|&byte| byte == b'\n').unwrap() + 1]);
-    assert_eq!(bench.clean("check -s copy.bloom --total before"), format!("{lines}\n"));
-    server.tell::<()>("FLUSHALL");
-    bench.clean(&format!("redis upload {set} copy.bloom"));
-    assert_eq!(bench.clean(&format!("dedup {set} {SIZE} before")), "");
+    assert_eq!(bench.run_ok("check -s copy.bloom --total before"), format!("{lines}\n"));
+    server.execute::<()>("FLUSHALL");
+    bench.run_ok(&format!("redis upload {set} copy.bloom"));
+    assert_eq!(bench.run_ok(&format!("dedup {set} {SIZE} before")), "");
     // What came after the copy began is printed again at most, and nothing is lost.
-    let rest = bench.clean(&format!("dedup {set} {SIZE} in")).lines().count();
+    let rest = bench.run_ok(&format!("dedup {set} {SIZE} in")).lines().count();
     assert!(rest <= LINES as usize - lines, "{rest}");
 }
 
-fn a_run_tells_how_its_servers_do() {
+fn stats_report_the_servers_of_a_run() {
     let server = Server::start("");
     let proxy = Proxy::start(server.port, 5);
     let bench = Bench::new(&[]);
     let line = format!("dedup --redis {} --name set {SIZE} --stats=json --stats-every 200ms -o out", proxy.url());
     let mut child = bench.command(&line).stdin(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
-    let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let mut next = || serde_json::from_str::<Value>(&said.next().unwrap()).unwrap();
-    input.write_all(&common::numbers(0..LINES)).unwrap();
+    let mut stderr_lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut next = || serde_json::from_str::<Value>(&stderr_lines.next().unwrap()).unwrap();
+    input.write_all(&common::url_lines(0..LINES)).unwrap();
     let first = loop {
         let figures = next();
         assert_eq!(figures["running"], true);
@@ -294,7 +303,7 @@ fn a_run_tells_how_its_servers_do() {
     assert_eq!(last["mean_batch_seconds"], Value::Null);
     proxy.break_connections(true);
     for i in 1..40 {
-        input.write_all(&common::numbers(LINES * i..LINES * (i + 1))).unwrap();
+        input.write_all(&common::url_lines(LINES * i..LINES * (i + 1))).unwrap();
         let figures = next();
         if figures["sent_again"] != 0 {
             break;
@@ -302,16 +311,16 @@ fn a_run_tells_how_its_servers_do() {
         assert!(i < 39, "{figures}");
     }
     drop(input);
-    let end: Vec<Value> = said.filter_map(|line| serde_json::from_str(&line).ok()).collect();
+    let end: Vec<Value> = stderr_lines.filter_map(|line| serde_json::from_str(&line).ok()).collect();
     let end = end.last().unwrap();
     assert!(end["running"].is_null() && common::number(end, "sent_again") > 0.0, "{end}");
     assert!(child.wait().unwrap().success());
-    common::tells(&bench.refused("dedup --stats --stats-every 1s in"), &["--redis"]);
+    common::assert_contains_all(&bench.run_err("dedup --stats --stats-every 1s in"), &["--redis"]);
     let line = format!("dedup --redis {} --name set --stats-every 1s in", server.url());
-    common::tells(&bench.refused(&line), &["--stats"]);
+    common::assert_contains_all(&bench.run_err(&line), &["--stats"]);
 }
 
-fn a_run_shows_how_its_servers_do() {
+fn the_bar_shows_the_servers_of_a_run() {
     let server = Server::start("");
     let bench = Bench::new(&[]);
     let fifo = bench.fifo("in");
@@ -338,13 +347,13 @@ fn a_run_shows_how_its_servers_do() {
             screen.extend_from_slice(&bytes[..read]);
         }
     };
-    input.write_all(&common::numbers(0..LINES)).unwrap();
+    input.write_all(&common::url_lines(0..LINES)).unwrap();
     see("ms a batch");
     see("% full");
     // A server that does not answer is shown while it does not.
     server.signal("STOP");
     // The pipe may be full until the server goes on.
-    let more = thread::spawn(move || input.write_all(&common::numbers(LINES..2 * LINES)).unwrap());
+    let more = thread::spawn(move || input.write_all(&common::url_lines(LINES..2 * LINES)).unwrap());
     see("waits ");
     server.signal("CONT");
     see("shared ");

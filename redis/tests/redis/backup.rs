@@ -2,26 +2,26 @@
 
 use crate::harness::tests;
 use crate::servers::{Cluster, Server, address};
-use crate::{Tally, create, failed, roomy, small};
+use crate::{Tally, create, expect_error, one_shard_size, three_shard_size};
 use bloomline::BloomFilter;
 use bloomline_redis::{RedisBloomFilter, RedisServer};
 use std::sync::atomic::Ordering;
 
 tests! {
-    what_was_answered_before_a_backup_is_in_it,
-    a_backup_is_merged_beneath_clients,
-    a_copy_that_is_not_ended_expires,
+    backups_hold_all_keys_answered_before,
+    backups_are_merged_while_clients_run,
+    unfinished_copies_expire,
 }
 
 const KEYS: u64 = 20_000;
 
-/// Clients that insert keys while the filter is copied. The keys that were answered before, and the copy.
+/// Copies a filter while clients insert keys. Returns the keys that were answered before, and the copy.
 fn back_up(server: &RedisServer) -> (Vec<u64>, BloomFilter) {
-    let filter = create(server, "f", &roomy());
+    let filter = create(server, "f", &three_shard_size());
     let tally = Tally::new(KEYS);
     let mut copied = None;
-    tally.insert_by(&filter, 4, 100, || {
-        tally.await_share(4, 20);
+    tally.insert_concurrently(&filter, 4, 100, || {
+        tally.await_progress(4, 20);
         let answered = |key: &u64| tally.claims[*key as usize].load(Ordering::Relaxed) > 0;
         let before: Vec<u64> = (0..tally.keys()).filter(answered).collect();
         let copy = filter.another().download().unwrap();
@@ -34,7 +34,7 @@ fn back_up(server: &RedisServer) -> (Vec<u64>, BloomFilter) {
     (before, copy)
 }
 
-/// Whoever comes after a restore is told that all of these keys are seen.
+/// Asserts that after a restore all of these keys are reported as seen.
 fn assert_restored(server: &RedisServer, before: &[u64], copy: &BloomFilter) {
     let size = BloomFilter::builder().memory(copy.memory_bytes()).probes(copy.probes()).seed(copy.seed());
     create(server, "f", &size).upload(copy).unwrap();
@@ -47,23 +47,23 @@ fn assert_restored(server: &RedisServer, before: &[u64], copy: &BloomFilter) {
     assert!(filter.insert_batch(&all, &mut new).unwrap() <= all.len() - before.len());
 }
 
-fn what_was_answered_before_a_backup_is_in_it() {
+fn backups_hold_all_keys_answered_before() {
     let cluster = Cluster::start(3, false);
     let (before, copy) = back_up(&cluster.address());
-    cluster.nodes.iter().for_each(|node| node.tell::<()>("FLUSHALL"));
+    cluster.nodes.iter().for_each(|node| node.execute::<()>("FLUSHALL"));
     assert_restored(&cluster.address(), &before, &copy);
 }
 
-/// The clients use a filter that was made anew, and learn of the old keys.
-fn a_backup_is_merged_beneath_clients() {
+/// The clients use a recreated filter, and see the keys of the backup.
+fn backups_are_merged_while_clients_run() {
     let server = Server::start("");
     let before: Vec<u64> = (0..10_000).collect();
-    let mut copy = roomy().build().unwrap();
+    let mut copy = three_shard_size().build().unwrap();
     copy.insert_batch(&before, &mut vec![false; before.len()]);
-    let filter = create(&server.address(), "f", &roomy());
+    let filter = create(&server.address(), "f", &three_shard_size());
     let tally = Tally::new(15_000);
-    tally.insert_by(&filter, 2, 100, || {
-        tally.await_share(2, 5);
+    tally.insert_concurrently(&filter, 2, 100, || {
+        tally.await_progress(2, 5);
         filter.another().upload(&copy).unwrap();
     });
     let claims = tally.claims.iter().map(|claims| claims.load(Ordering::Relaxed));
@@ -72,14 +72,14 @@ fn a_backup_is_merged_beneath_clients() {
 }
 
 /// A client dies after its first command. Here the next ones are denied.
-fn a_copy_that_is_not_ended_expires() {
+fn unfinished_copies_expire() {
     let server = Server::start("");
-    server.tell::<()>("ACL SETUSER dies on >secret ~* +@all -setrange");
+    server.execute::<()>("ACL SETUSER dies on >secret ~* +@all -setrange");
     let address = address(&format!("redis://dies:secret@127.0.0.1:{}", server.port));
-    let mut copy = small().build().unwrap();
+    let mut copy = one_shard_size().build().unwrap();
     copy.insert(&1u64);
-    failed(create(&address, "f", &small()).upload(&copy), &["SETRANGE"]);
-    let copies: Vec<String> = server.tell("KEYS *upload*");
+    expect_error(create(&address, "f", &one_shard_size()).upload(&copy), &["SETRANGE"]);
+    let copies: Vec<String> = server.execute("KEYS *upload*");
     assert_eq!(copies.len(), 1, "{copies:?}");
-    assert!((1..=600).contains(&server.tell::<i64>(&format!("TTL {}", copies[0]))));
+    assert!((1..=600).contains(&server.execute::<i64>(&format!("TTL {}", copies[0]))));
 }

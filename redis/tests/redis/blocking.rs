@@ -2,8 +2,8 @@
 
 use crate::harness::tests;
 use crate::proxy::{Proxy, Random};
-use crate::servers::{LONG, Server, address, answered, command, eventually, free_port};
-use crate::{Size, Tally, create, failed, roomy, small};
+use crate::servers::{Server, TIMEOUT, address, command, free_port, retry_until_answered, wait_until};
+use crate::{Size, Tally, create, expect_error, one_shard_size, three_shard_size};
 use bloomline::{BloomFilter, MergeError};
 use bloomline_redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisFilterError, RedisServer};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,38 +12,38 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 tests! {
-    it_answers_as_a_local_filter_and_has_its_bits,
-    filters_go_up_and_down,
-    a_copy_that_is_left_over_after_an_error_is_removed_in_time,
-    answers_must_be_as_many_as_keys,
-    clients_that_race_claim_each_key_once,
+    answers_and_bits_match_a_local_filter,
+    filters_are_uploaded_and_downloaded,
+    copies_left_by_an_error_expire,
+    batches_need_one_answer_per_key,
+    racing_clients_claim_each_key_once,
     no_key_is_lost_where_connections_break,
     #[ignore = "takes half a minute"] no_key_is_lost_where_connections_break_for_long,
-    a_mirror_answers_for_the_server_and_no_more,
-    what_a_mirror_lacks_needs_the_server,
-    a_server_that_does_not_answer_is_given_up,
+    mirrors_answer_only_for_known_keys,
+    keys_not_in_a_mirror_need_the_server,
+    unresponsive_servers_are_given_up,
     a_claim_without_an_answer_is_reported,
-    keys_are_claimed_where_a_read_does_not_find_them,
+    keys_not_found_by_a_read_are_claimed,
     a_read_without_an_answer_claims_nothing,
-    a_connection_that_was_closed_while_idle_leaves_nothing_in_doubt,
-    addresses_of_all_kinds_lead_to_the_server,
-    clients_that_create_a_filter_at_once_share_it,
-    stats_tell_how_full_it_is,
-    a_deleted_filter_leaves_nothing,
-    a_script_that_runs_is_waited_for,
-    a_server_with_too_many_clients_is_named_and_waited_for,
-    a_client_tells_what_it_has_met,
-    a_call_ends_soon_when_it_is_told_to,
-    a_call_ends_if_a_question_says_so_and_the_next_goes_on,
-    an_answer_in_single_bytes_has_no_more_time_than_another,
+    connections_closed_while_idle_cause_no_uncertainty,
+    all_address_forms_reach_the_server,
+    concurrent_creators_share_one_filter,
+    stats_report_the_fill_ratio,
+    deleted_filters_leave_no_keys,
+    running_scripts_are_waited_for,
+    servers_with_too_many_clients_are_named_and_retried,
+    clients_report_their_events,
+    calls_end_soon_when_cancelled,
+    calls_end_by_a_cancel_callback_and_the_next_continues,
+    bytewise_answers_have_the_same_timeout,
 }
 
-/// Numbers, many of them more than once.
-fn repeating(random: &mut Random, length: usize, distinct: u64) -> Vec<u64> {
+/// Returns random keys, many of which repeat.
+fn random_keys_with_repeats(random: &mut Random, length: usize, distinct: u64) -> Vec<u64> {
     (0..length).map(|_| random.below(distinct)).collect()
 }
 
-/// The shared filter and a local one answer the same, whatever they are asked, and have the same bits.
+/// Asserts that a shared filter and a local one give the same answers and have the same bits.
 fn check_equal(server: &Server, name: &str, size: &Size, keys: usize) {
     let mut shared = create(&server.address(), name, size);
     let mut local: BloomFilter = size.clone().build().unwrap();
@@ -54,14 +54,14 @@ fn check_equal(server: &Server, name: &str, size: &Size, keys: usize) {
         // One key, a few, or more than go to the server together.
         let length = ([1, 3, 1000, 9000][random.below(4) as usize]).min(left);
         left -= length;
-        let batch = repeating(&mut random, length, keys as u64 / 2);
+        let batch = random_keys_with_repeats(&mut random, length, keys as u64 / 2);
         let mut answers = [vec![true; length], vec![false; length]];
         let count = shared.insert_batch(&batch, &mut answers[0]).unwrap();
         assert_eq!(local.insert_batch(&batch, &mut answers[1]), count);
         assert!(answers[0] == answers[1], "{name}");
-        let asked = repeating(&mut random, length, keys as u64);
-        let count = shared.contains_batch(&asked, &mut answers[0]).unwrap();
-        assert_eq!(local.contains_batch(&asked, &mut answers[1]), count);
+        let queried = random_keys_with_repeats(&mut random, length, keys as u64);
+        let count = shared.contains_batch(&queried, &mut answers[0]).unwrap();
+        assert_eq!(local.contains_batch(&queried, &mut answers[1]), count);
         assert!(answers[0] == answers[1], "{name}");
     }
     for key in keys as u64..keys as u64 + 20 {
@@ -83,7 +83,7 @@ fn check_equal(server: &Server, name: &str, size: &Size, keys: usize) {
     assert!(shared.download().unwrap() == local, "{name}");
 }
 
-fn it_answers_as_a_local_filter_and_has_its_bits() {
+fn answers_and_bits_match_a_local_filter() {
     let server = Server::start("");
     for (probes, keys) in [(4, 2000), (8, 10_000), (12, 20_000), (16, 5000)] {
         // So full that many keys are false positives.
@@ -94,13 +94,13 @@ fn it_answers_as_a_local_filter_and_has_its_bits() {
         let size = BloomFilter::builder().expected_keys(keys).false_positive_rate(rate);
         check_equal(&server, &format!("{keys} keys at {rate}"), &size, 20_000);
     }
-    check_equal(&server, "three shards", &roomy(), 20_000);
+    check_equal(&server, "three shards", &three_shard_size(), 20_000);
 }
 
-fn filters_go_up_and_down() {
+fn filters_are_uploaded_and_downloaded() {
     let server = Server::start("");
-    let mut shared = create(&server.address(), "f", &roomy());
-    let mut local: BloomFilter = roomy().build().unwrap();
+    let mut shared = create(&server.address(), "f", &three_shard_size());
+    let mut local: BloomFilter = three_shard_size().build().unwrap();
     let mut new = [false; 1000];
     let keys: Vec<u64> = (0..1000).collect();
     shared.insert_batch(&keys, &mut new).unwrap();
@@ -110,12 +110,12 @@ fn filters_go_up_and_down() {
     local.insert_batch(&keys, &mut new);
     assert!(shared.download().unwrap() == local);
     // Nothing but the filter is left: three shards, and what it is.
-    assert_eq!(server.tell::<u64>("DBSIZE"), 4);
+    assert_eq!(server.execute::<u64>("DBSIZE"), 4);
 
     for (other, expected) in [
-        (roomy().seed(1), MergeError::Seed),
-        (roomy().probes(8), MergeError::Probes { ours: 12, theirs: 8 }),
-        (roomy().memory(1 << 20), MergeError::Blocks { ours: 40 << 14, theirs: 1 << 14 }),
+        (three_shard_size().seed(1), MergeError::Seed),
+        (three_shard_size().probes(8), MergeError::Probes { ours: 12, theirs: 8 }),
+        (three_shard_size().memory(1 << 20), MergeError::Blocks { ours: 40 << 14, theirs: 1 << 14 }),
     ] {
         let mut other: BloomFilter = other.build().unwrap();
         other.insert(&7000);
@@ -123,31 +123,31 @@ fn filters_go_up_and_down() {
     }
     assert!(shared.download().unwrap() == local);
 
-    let empty: BloomFilter = small().build().unwrap();
-    let mut untouched = create(&server.address(), "untouched", &small());
+    let empty: BloomFilter = one_shard_size().build().unwrap();
+    let mut untouched = create(&server.address(), "untouched", &one_shard_size());
     untouched.upload(&empty).unwrap();
     assert_eq!(untouched.download().unwrap(), empty);
 }
 
-fn a_copy_that_is_left_over_after_an_error_is_removed_in_time() {
+fn copies_left_by_an_error_expire() {
     let server = Server::start("");
-    server.tell::<()>("ACL SETUSER half on >hush ~* &* +@all -bitop");
+    server.execute::<()>("ACL SETUSER half on >hush ~* &* +@all -bitop");
     let address = address(&format!("redis://half:hush@127.0.0.1:{}", server.port));
-    let mut shared = create(&address, "f", &small());
-    let mut local: BloomFilter = small().build().unwrap();
+    let mut shared = create(&address, "f", &one_shard_size());
+    let mut local: BloomFilter = one_shard_size().build().unwrap();
     local.insert(&1);
-    let error = failed(shared.upload(&local), &["'bitop'"]);
+    let error = expect_error(shared.upload(&local), &["'bitop'"]);
     assert!(matches!(error, RedisFilterError::Denied { .. }), "{error:?}");
     assert_eq!(shared.contains(&1), Ok(false));
-    let copies: Vec<String> = server.tell("KEYS cbf:{f:0}:upload:*");
+    let copies: Vec<String> = server.execute("KEYS cbf:{f:0}:upload:*");
     assert_eq!(copies.len(), 1);
-    let seconds: i64 = server.tell(&format!("TTL {}", copies[0]));
+    let seconds: i64 = server.execute(&format!("TTL {}", copies[0]));
     assert!((500..=600).contains(&seconds), "{seconds}");
 }
 
-fn answers_must_be_as_many_as_keys() {
+fn batches_need_one_answer_per_key() {
     let server = Server::start("");
-    let filter = create(&server.address(), "f", &small());
+    let filter = create(&server.address(), "f", &one_shard_size());
     type Call = fn(&mut RedisBloomFilter, &mut [bool]) -> Result<usize, RedisFilterError>;
     let calls: [Call; 4] = [
         |filter, new| filter.insert_batch(&[1, 2], new),
@@ -165,12 +165,12 @@ fn answers_must_be_as_many_as_keys() {
     assert_eq!(server.calls("bitfield"), 0);
 }
 
-fn clients_that_race_claim_each_key_once() {
+fn racing_clients_claim_each_key_once() {
     let server = Server::start("");
     for size in [1, 250, 5000] {
         let tally = Tally::new(if size == 1 { 1000 } else { 8000 });
-        let filter = create(&server.address(), &format!("{size} keys in a batch"), &roomy());
-        tally.insert_by(&filter, 4, size, || {});
+        let filter = create(&server.address(), &format!("{size} keys in a batch"), &three_shard_size());
+        tally.insert_concurrently(&filter, 4, size, || {});
         tally.assert_once_each();
     }
 }
@@ -181,12 +181,12 @@ fn check_chaos(seed: u64, clients: u64, keys: u64) {
     let proxy = Proxy::start(server.port, seed);
     for name in 0.. {
         let tally = Tally::new(keys);
-        let filter = create(&server.address(), &name.to_string(), &roomy());
+        let filter = create(&server.address(), &name.to_string(), &three_shard_size());
         let filter = RedisBloomFilter::open(&proxy.address(), filter.name()).unwrap();
         proxy.break_connections(true);
-        tally.insert_by(&filter, clients, 500, || {});
+        tally.insert_concurrently(&filter, clients, 500, || {});
         tally.assert_none_lost();
-        assert!(proxy.cuts() >= clients, "{}", proxy.cuts());
+        assert!(proxy.broken_connections() >= clients, "{}", proxy.broken_connections());
         // Connections mostly break at the answers to claims. Which they are is a matter of chance.
         if tally.uncertain() > 0 {
             return;
@@ -207,11 +207,11 @@ fn no_key_is_lost_where_connections_break_for_long() {
     }
 }
 
-fn a_mirror_answers_for_the_server_and_no_more() {
+fn mirrors_answer_only_for_known_keys() {
     let mut server = Server::start("");
     let proxy = Proxy::start(server.port, 3);
-    let mut filter = create(&proxy.address(), "f", &roomy()).with_mirror().unwrap();
-    let mut other = create(&server.address(), "f", &roomy());
+    let mut filter = create(&proxy.address(), "f", &three_shard_size()).with_mirror().unwrap();
+    let mut other = create(&server.address(), "f", &three_shard_size());
     proxy.break_connections(true);
     let (keys, others): (Vec<u64>, Vec<u64>) = ((0..3000).collect(), (3000..6000).collect());
     for keys in keys.chunks(500) {
@@ -230,14 +230,14 @@ fn a_mirror_answers_for_the_server_and_no_more() {
     assert_eq!(filter.contains_batch(&known, &mut found), Ok(4000));
     assert_eq!(filter.another().insert_batch(&known, &mut found), Ok(0));
     // The server would be waited for.
-    assert!(calls.elapsed() < LONG);
+    assert!(calls.elapsed() < TIMEOUT);
     assert!(known.iter().all(|key| have.contains(key)));
 }
 
-fn what_a_mirror_lacks_needs_the_server() {
+fn keys_not_in_a_mirror_need_the_server() {
     let mut server = Server::start("--appendonly yes --appendfsync always");
     let address = server.address().patience(Duration::from_millis(20));
-    let mut filter = create(&address, "f", &small()).with_mirror().unwrap();
+    let mut filter = create(&address, "f", &one_shard_size()).with_mirror().unwrap();
     filter.insert(&1).unwrap();
     // The first goes over a connection that has ended unnoticed: nobody knows how far it came. One that was idle for a second
     // would be tested before.
@@ -269,7 +269,7 @@ fn what_a_mirror_lacks_needs_the_server() {
 /// The call must fail because this node could not be reached, for this reason. Returns for how long it was tried.
 #[track_caller]
 fn assert_unreachable<T>(result: Result<T, RedisFilterError>, port: u16, reason: &str) -> Duration {
-    match failed(result, &["check that it runs"]) {
+    match expect_error(result, &["check that it runs"]) {
         RedisFilterError::Unreachable { node, waited, message } => {
             assert!(node == format!("127.0.0.1:{port}") && message.contains(reason), "{node}: {message}");
             waited
@@ -278,31 +278,31 @@ fn assert_unreachable<T>(result: Result<T, RedisFilterError>, port: u16, reason:
     }
 }
 
-fn a_server_that_does_not_answer_is_given_up() {
+fn unresponsive_servers_are_given_up() {
     let port = free_port();
     let started = Instant::now();
     let address = address(&format!("redis://127.0.0.1:{port}"));
-    assert_unreachable(RedisBloomFilter::create(&address, "f", &small()), port, "refused");
+    assert_unreachable(RedisBloomFilter::create(&address, "f", &one_shard_size()), port, "refused");
     // It takes connections, and that is all.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();
     let address = RedisServer::new(&format!("redis://127.0.0.1:{port}")).unwrap();
     let address = address.connect_timeout(Duration::from_millis(300)).response_timeout(Duration::from_millis(300));
-    let waited = assert_unreachable(RedisBloomFilter::create(&address, "f", &small()), port, "timed out");
+    let waited = assert_unreachable(RedisBloomFilter::create(&address, "f", &one_shard_size()), port, "timed out");
     assert!(waited >= Duration::from_millis(300), "{waited:?}");
-    assert!(started.elapsed() < LONG);
+    assert!(started.elapsed() < TIMEOUT);
 }
 
 fn a_claim_without_an_answer_is_reported() {
     let server = Server::start("");
     let short = Duration::from_millis(500);
     let address = server.address().connect_timeout(short).response_timeout(short).patience(3 * short);
-    let mut filter = answered(|| RedisBloomFilter::create(&address, "f", &small()));
+    let mut filter = retry_until_answered(|| RedisBloomFilter::create(&address, "f", &one_shard_size()));
     // Nothing is sent over a connection that was idle for a second, and is tested in vain.
     let mut new = [false; 3];
-    eventually("claims are sent", || {
+    wait_until("claims are sent", || {
         // The shard has its length.
-        answered(|| filter.insert(&0));
+        retry_until_answered(|| filter.insert(&0));
         let uncertain = filter.uncertain();
         server.signal("STOP");
         let waited = assert_unreachable(filter.insert_batch(&[1, 2, 1], &mut new), server.port, "timed out");
@@ -312,18 +312,18 @@ fn a_claim_without_an_answer_is_reported() {
         assert_eq!((new, filter.uncertain() - uncertain), ([sent, sent, false], if sent { 2 } else { 0 }));
         sent
     });
-    // What was sent is carried out; nobody else is told of it.
+    // Sent claims are executed, and no other client is told that these keys are new.
     server.await_answer();
-    assert_eq!(create(&server.address(), "f", &small()).insert_batch(&[1, 2, 3], &mut new), Ok(1));
+    assert_eq!(create(&server.address(), "f", &one_shard_size()).insert_batch(&[1, 2, 3], &mut new), Ok(1));
     assert_eq!(new, [false, false, true]);
 }
 
 /// Keys that are there are read, and cost no claim. While most keys are new, they are claimed at once.
-fn keys_are_claimed_where_a_read_does_not_find_them() {
+fn keys_not_found_by_a_read_are_claimed() {
     let (server, started) = (Server::start(""), Instant::now());
     let keys: Vec<u64> = (0..40_000).collect();
     let mut new = vec![false; keys.len()];
-    let mut first = create(&server.address(), "f", &small());
+    let mut first = create(&server.address(), "f", &one_shard_size());
     assert_eq!(first.insert_batch(&keys[..20_000], &mut new[..20_000]), Ok(20_000));
     // The mark of the one shard is a command, too.
     assert_eq!(server.calls("bitfield"), 20_000 + 1);
@@ -331,7 +331,7 @@ fn keys_are_claimed_where_a_read_does_not_find_them() {
     // A check of the filter, once a second, reads a mark.
     let reads = server.calls("getrange");
     assert!((4096..=4096 + 3 + started.elapsed().as_secs()).contains(&reads), "{reads}");
-    let mut second = create(&server.address(), "f", &small());
+    let mut second = create(&server.address(), "f", &one_shard_size());
     assert_eq!(second.insert_batch(&keys, &mut new), Ok(20_000));
     assert!(new.iter().zip(&keys).all(|(&new, &key)| new == (key >= 20_000)));
     assert_eq!(server.calls("bitfield"), 40_000 + 2);
@@ -348,7 +348,7 @@ fn a_read_without_an_answer_claims_nothing() {
     let end = Arc::new(AtomicBool::new(false));
     let question = Arc::clone(&end);
     let address = server.address().end_if(move || question.load(Ordering::Relaxed));
-    let mut filter = create(&address, "f", &small());
+    let mut filter = create(&address, "f", &one_shard_size());
     let keys: Vec<u64> = (0..1000).collect();
     let mut new = vec![false; keys.len()];
     assert_eq!(filter.insert_batch(&keys[..500], &mut new[..500]), Ok(500));
@@ -367,21 +367,21 @@ fn a_read_without_an_answer_claims_nothing() {
     assert_eq!(filter.insert_batch(&keys, &mut new), Ok(500));
 }
 
-fn a_connection_that_was_closed_while_idle_leaves_nothing_in_doubt() {
+fn connections_closed_while_idle_cause_no_uncertainty() {
     let server = Server::start("");
-    let mut filter = create(&server.address(), "f", &roomy());
+    let mut filter = create(&server.address(), "f", &three_shard_size());
     let keys: Vec<u64> = (0..1000).collect();
     assert_eq!(filter.insert_batch(&keys, &mut [false; 1000]), Ok(1000));
-    server.tell::<()>("CLIENT KILL TYPE normal");
+    server.execute::<()>("CLIENT KILL TYPE normal");
     thread::sleep(Duration::from_millis(1100));
     assert_eq!(filter.insert_batch(&keys, &mut [false; 1000]), Ok(0));
     assert_eq!(filter.uncertain(), 0);
 }
 
-fn addresses_of_all_kinds_lead_to_the_server() {
+fn all_address_forms_reach_the_server() {
     let server = Server::start("--unixsocket socket");
     let port = server.port;
-    create(&server.address(), "f", &small()).insert(&1).unwrap();
+    create(&server.address(), "f", &one_shard_size()).insert(&1).unwrap();
     let socket = server.folder.path().join("socket").display().to_string();
     let reached = [
         format!("unix://{socket}"),
@@ -393,11 +393,11 @@ fn addresses_of_all_kinds_lead_to_the_server() {
         assert_eq!(RedisBloomFilter::open(&address(&url), "f").unwrap().insert(&1), Ok(false), "{url}");
     }
     let other = address(&format!("redis://127.0.0.1:{port}/1"));
-    let error = failed(RedisBloomFilter::open(&other, "f"), &[]);
+    let error = expect_error(RedisBloomFilter::open(&other, "f"), &[]);
     assert_eq!(error, RedisFilterError::NotFound { name: "f".to_owned() });
 }
 
-fn clients_that_create_a_filter_at_once_share_it() {
+fn concurrent_creators_share_one_filter() {
     let server = Server::start("");
     let meeting = Barrier::new(4);
     let claims = thread::scope(|scope| {
@@ -405,7 +405,7 @@ fn clients_that_create_a_filter_at_once_share_it() {
             .map(|_| {
                 scope.spawn(|| {
                     meeting.wait();
-                    create(&server.address(), "f", &small()).insert("key").unwrap()
+                    create(&server.address(), "f", &one_shard_size()).insert("key").unwrap()
                 })
             })
             .collect();
@@ -413,7 +413,7 @@ fn clients_that_create_a_filter_at_once_share_it() {
     });
     assert_eq!(claims, 1);
     // Of two sizes, one is the filter's.
-    let sizes = [small(), small().seed(9)];
+    let sizes = [one_shard_size(), one_shard_size().seed(9)];
     let address = server.address();
     let results = thread::scope(|scope| {
         let clients = sizes.each_ref().map(|size| {
@@ -427,9 +427,9 @@ fn clients_that_create_a_filter_at_once_share_it() {
     assert_eq!(error, RedisFilterError::Seed { name: "g".to_owned() });
 }
 
-fn stats_tell_how_full_it_is() {
+fn stats_report_the_fill_ratio() {
     let server = Server::start("");
-    let mut filter = create(&server.address(), "f", &roomy());
+    let mut filter = create(&server.address(), "f", &three_shard_size());
     let plan = filter.plan();
     let stats = filter.stats().unwrap();
     assert_eq!((stats.fill_ratio, stats.estimated_keys, stats.expected_fpr, stats.stored_bytes), (0.0, 0.0, 0.0, 0));
@@ -444,22 +444,22 @@ fn stats_tell_how_full_it_is() {
     assert_eq!(stats.stored_bytes, 40 << 20);
 }
 
-fn a_deleted_filter_leaves_nothing() {
+fn deleted_filters_leave_no_keys() {
     let server = Server::start("");
-    let mut filter = create(&server.address(), "f", &roomy());
-    create(&server.address(), "ff", &small()).insert(&1).unwrap();
+    let mut filter = create(&server.address(), "f", &three_shard_size());
+    create(&server.address(), "ff", &one_shard_size()).insert(&1).unwrap();
     filter.insert_batch(&(0..1000).collect::<Vec<u64>>(), &mut [false; 1000]).unwrap();
     filter.delete().unwrap();
-    let error = failed(RedisBloomFilter::open(&server.address(), "f"), &["create it"]);
+    let error = expect_error(RedisBloomFilter::open(&server.address(), "f"), &["create it"]);
     assert_eq!(error, RedisFilterError::NotFound { name: "f".to_owned() });
     assert_eq!(RedisBloomFilter::open(&server.address(), "ff").unwrap().contains(&1), Ok(true));
-    assert_eq!(server.tell::<u64>("DBSIZE"), 2);
-    assert_eq!(create(&server.address(), "f", &small()).insert(&1), Ok(true));
+    assert_eq!(server.execute::<u64>("DBSIZE"), 2);
+    assert_eq!(create(&server.address(), "f", &one_shard_size()).insert(&1), Ok(true));
 }
 
-fn a_script_that_runs_is_waited_for() {
+fn running_scripts_are_waited_for() {
     let server = Server::start("--lua-time-limit 50");
-    let mut filter = create(&server.address(), "f", &small());
+    let mut filter = create(&server.address(), "f", &one_shard_size());
     filter.insert(&0).unwrap();
     let runtime = crate::tasks::runtime();
     let address = server.address();
@@ -469,7 +469,7 @@ fn a_script_that_runs_is_waited_for() {
         let started = Instant::now();
         scope.spawn(|| {
             thread::sleep(Duration::from_millis(500));
-            server.tell::<()>("SCRIPT KILL");
+            server.execute::<()>("SCRIPT KILL");
         });
         assert_eq!(filter.insert_batch(&[1, 2, 3], &mut [false; 3]), Ok(3));
         assert_eq!(runtime.block_on(other.insert_batch(&[3, 4], &mut [false; 2])), Ok(1));
@@ -480,26 +480,26 @@ fn a_script_that_runs_is_waited_for() {
     thread::scope(|scope| {
         let _killer = keep_busy(scope, &server);
         let address = server.address().patience(Duration::from_millis(200));
-        failed(RedisBloomFilter::open(&address, "f"), &["BUSY"]);
+        expect_error(RedisBloomFilter::open(&address, "f"), &["BUSY"]);
         // Somebody who comes meanwhile waits, too.
         scope.spawn(|| assert_eq!(RedisBloomFilter::open(&server.address(), "f").unwrap().insert(&1), Ok(false)));
         thread::sleep(Duration::from_millis(300));
-        server.tell::<()>("SCRIPT KILL");
+        server.execute::<()>("SCRIPT KILL");
     });
 }
 
-/// Runs a script until it is killed, and waits until it runs.
+/// Starts a script that runs until it is killed, and waits until it runs.
 fn keep_busy<'a>(scope: &'a thread::Scope<'a, '_>, server: &'a Server) -> Killer<'a> {
     scope.spawn(|| {
         let mut connection = server.client().unwrap();
         redis::cmd("EVAL").arg("while true do end").arg(0).exec(&mut connection).unwrap_err();
     });
     let killer = Killer(server);
-    eventually("it is busy", || is_busy(server));
+    wait_until("it is busy", || is_busy(server));
     killer
 }
 
-/// Ends scripts also where the test fails.
+/// Kills scripts when it is dropped, also if the test fails.
 struct Killer<'a>(&'a Server);
 
 impl Drop for Killer<'_> {
@@ -512,12 +512,12 @@ fn is_busy(server: &Server) -> bool {
     command("GET x").exec(&mut server.client().unwrap()).is_err()
 }
 
-fn a_server_with_too_many_clients_is_named_and_waited_for() {
+fn servers_with_too_many_clients_are_named_and_retried() {
     let server = Server::start("--maxclients 10");
-    let mut filter = create(&server.address(), "f", &small());
+    let mut filter = create(&server.address(), "f", &one_shard_size());
     filter.insert(&0).unwrap();
-    let mut all = server.crowd();
-    failed(RedisBloomFilter::open(&server.address(), "f"), &["maxclients"]);
+    let mut all = server.fill_connections();
+    expect_error(RedisBloomFilter::open(&server.address(), "f"), &["maxclients"]);
     let mut other = filter.another();
     thread::scope(|scope| {
         let waiting = scope.spawn(|| other.insert_batch(&[0, 1], &mut [false; 2]));
@@ -528,10 +528,10 @@ fn a_server_with_too_many_clients_is_named_and_waited_for() {
     assert_eq!(other.uncertain(), 0);
 }
 
-fn a_client_tells_what_it_has_met() {
+fn clients_report_their_events() {
     let server = Server::start("");
     let proxy = Proxy::start(server.port, 3);
-    let mut filter = create(&proxy.address(), "f", &roomy());
+    let mut filter = create(&proxy.address(), "f", &three_shard_size());
     let keys: Vec<u64> = (0..10_000).collect();
     let mut new = vec![false; keys.len()];
     filter.insert_batch(&keys, &mut new).unwrap();
@@ -552,33 +552,39 @@ fn a_client_tells_what_it_has_met() {
     let mut new = vec![false; keys.len()];
     filter.insert_batch(&keys, &mut new).unwrap();
     let metrics = filter.metrics();
-    assert!(proxy.cuts() > 0 && metrics.sent_again >= metrics.uncertain && metrics.sent_again > 0, "{metrics:?}");
+    assert!(
+        proxy.broken_connections() > 0 && metrics.sent_again >= metrics.uncertain && metrics.sent_again > 0,
+        "{metrics:?}"
+    );
     assert_eq!((metrics.uncertain, metrics.unconfirmed), (filter.uncertain(), 0));
     // Another client begins anew.
     assert_eq!(filter.another().metrics(), Default::default());
 }
 
-/// The server gets claims, and answers none of them.
+/// The server receives claims and does not answer them.
 const PAUSE: &str = "CLIENT PAUSE 600000 WRITE";
 
-fn a_call_ends_soon_when_it_is_told_to() {
+fn calls_end_soon_when_cancelled() {
     let server = Server::start("");
     let flag = Arc::new(AtomicBool::new(false));
-    let mut filter = create(&server.address().end_when(Arc::clone(&flag)), "f", &small());
+    let mut filter = create(&server.address().end_when(Arc::clone(&flag)), "f", &one_shard_size());
     filter.insert(&0).unwrap();
-    server.tell::<()>(PAUSE);
+    server.execute::<()>(PAUSE);
     let mut new = [false; 3];
     thread::scope(|scope| {
-        let told = scope.spawn(|| {
-            server.await_waiting();
-            let told = Instant::now();
+        let cancelled = scope.spawn(|| {
+            server.await_blocked_client();
+            let cancelled = Instant::now();
             flag.store(true, Ordering::Relaxed);
-            told
+            cancelled
         });
-        assert_eq!(failed(filter.insert_batch(&[0, 1, 2], &mut new), &["was cancelled"]), RedisFilterError::Ended);
+        assert_eq!(
+            expect_error(filter.insert_batch(&[0, 1, 2], &mut new), &["was cancelled"]),
+            RedisFilterError::Ended
+        );
         // It waits for another second. Without the flag it would wait for an answer.
-        let waited = told.join().unwrap().elapsed();
-        assert!((Duration::from_secs(1)..LONG).contains(&waited), "{waited:?}");
+        let waited = cancelled.join().unwrap().elapsed();
+        assert!((Duration::from_secs(1)..TIMEOUT).contains(&waited), "{waited:?}");
     });
     assert_eq!((new, filter.uncertain()), ([true; 3], 3));
     // From then on at once, without that second.
@@ -590,20 +596,20 @@ fn a_call_ends_soon_when_it_is_told_to() {
     assert!(quickest.min() < Some(Duration::from_secs(1)));
 }
 
-fn a_call_ends_if_a_question_says_so_and_the_next_goes_on() {
+fn calls_end_by_a_cancel_callback_and_the_next_continues() {
     let server = Server::start("");
     let end = Arc::new(AtomicBool::new(false));
     let question = Arc::clone(&end);
     let address = server.address().end_if(move || question.load(Ordering::Relaxed));
-    let mut filter = create(&address, "f", &small());
+    let mut filter = create(&address, "f", &one_shard_size());
     filter.insert(&0).unwrap();
     let mut quickest = Duration::MAX;
     for try_ in 1..=5 {
-        server.tell::<()>(PAUSE);
+        server.execute::<()>(PAUSE);
         let mut new = [false; 3];
         thread::scope(|scope| {
             let ending = scope.spawn(|| {
-                server.await_waiting();
+                server.await_blocked_client();
                 end.store(true, Ordering::Relaxed);
                 Instant::now()
             });
@@ -613,7 +619,7 @@ fn a_call_ends_if_a_question_says_so_and_the_next_goes_on() {
         });
         assert_eq!((new, filter.uncertain()), ([true; 3], 3 * try_));
         end.store(false, Ordering::Relaxed);
-        server.tell::<()>("CLIENT UNPAUSE");
+        server.execute::<()>("CLIENT UNPAUSE");
         assert_eq!(filter.contains(&0), Ok(true));
     }
     // Without the second that a flag leaves.
@@ -621,16 +627,16 @@ fn a_call_ends_if_a_question_says_so_and_the_next_goes_on() {
     assert_eq!(filter.insert(&100), Ok(true));
 }
 
-fn an_answer_in_single_bytes_has_no_more_time_than_another() {
+fn bytewise_answers_have_the_same_timeout() {
     let server = Server::start("");
     let proxy = Proxy::start(server.port, 1);
     let short = Duration::from_millis(500);
     let address = proxy.address().response_timeout(short).connect_timeout(short).patience(short);
-    let mut filter = answered(|| RedisBloomFilter::create(&address, "f", &small()));
-    answered(|| filter.insert(&0));
-    proxy.dribble();
+    let mut filter = retry_until_answered(|| RedisBloomFilter::create(&address, "f", &one_shard_size()));
+    retry_until_answered(|| filter.insert(&0));
+    proxy.send_bytewise();
     let started = Instant::now();
-    let error = failed(filter.insert_batch(&[1, 2], &mut [false; 2]), &["timed out"]);
+    let error = expect_error(filter.insert_batch(&[1, 2], &mut [false; 2]), &["timed out"]);
     assert!(matches!(error, RedisFilterError::Unreachable { .. }), "{error:?}");
-    assert!(started.elapsed() < LONG, "{:?}", started.elapsed());
+    assert!(started.elapsed() < TIMEOUT, "{:?}", started.elapsed());
 }

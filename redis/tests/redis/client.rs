@@ -2,23 +2,23 @@
 
 use crate::harness::{self, tests};
 use crate::python::python;
-use crate::servers::{Server, eventually};
-use crate::{create, roomy, small};
+use crate::servers::{Server, wait_until};
+use crate::{create, one_shard_size, three_shard_size};
 use bloomline::BloomFilter;
 use bloomline_redis::RedisBloomFilter;
 use std::io::Write;
 use std::process::{Output, Stdio};
 
 tests! {
-    it_sees_the_keys_of_the_library_and_the_library_sees_its_keys,
-    it_claims_each_key_once_beside_the_library,
-    it_refuses_what_it_does_not_know,
+    python_and_rust_clients_see_each_others_keys,
+    python_and_rust_clients_claim_each_key_once,
+    unknown_filters_are_refused,
 }
 
 const SERVER: &str = "../tests/data/server.py";
 
 /// Runs the client with these keys, and returns its output.
-fn client(server: &Server, name: &str, call: &str, keys: &[String]) -> Output {
+fn run_client(server: &Server, name: &str, call: &str, keys: &[String]) -> Output {
     let mut command = python(SERVER).unwrap_or_else(|| harness::ignored("Python with xxhash"));
     command.args([&server.port.to_string(), name, call]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -27,10 +27,10 @@ fn client(server: &Server, name: &str, call: &str, keys: &[String]) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// Its answer for each key.
+/// Runs the client, and returns its answer for each key.
 #[track_caller]
 fn answers(server: &Server, name: &str, call: &str, keys: &[String]) -> Vec<bool> {
-    let output = client(server, name, call, keys);
+    let output = run_client(server, name, call, keys);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     output.stdout.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).map(|line| line == b"1").collect()
 }
@@ -39,26 +39,30 @@ fn keys(range: std::ops::Range<u32>) -> Vec<String> {
     range.map(|key| format!("key {key}")).collect()
 }
 
-fn it_sees_the_keys_of_the_library_and_the_library_sees_its_keys() {
+fn python_and_rust_clients_see_each_others_keys() {
     let server = Server::start("");
-    for (name, size) in [("one shard", small()), ("three shards", roomy()), ("16 probes", small().probes(16))] {
+    for (name, size) in [
+        ("one shard", one_shard_size()),
+        ("three shards", three_shard_size()),
+        ("16 probes", one_shard_size().probes(16)),
+    ] {
         let mut filter = create(&server.address(), name, &size);
         let ours = keys(0..1000);
         let mut new = vec![false; 1000];
         assert_eq!(filter.insert_batch(&ours, &mut new), Ok(1000));
-        let asked = keys(0..3000);
+        let queried = keys(0..3000);
         let mut local: BloomFilter = size.clone().build().unwrap();
         local.insert_batch(&ours, &mut new);
-        let contains: Vec<bool> = asked.iter().map(|key| local.contains(key)).collect();
-        assert_eq!(answers(&server, name, "contains", &asked), contains);
+        let contains: Vec<bool> = queried.iter().map(|key| local.contains(key)).collect();
+        assert_eq!(answers(&server, name, "contains", &queried), contains);
 
         let theirs = keys(500..1500);
         let claimed: Vec<bool> = theirs.iter().map(|key| local.insert(key)).collect();
         assert_eq!(answers(&server, name, "insert", &theirs), claimed);
         assert!(claimed[500..].iter().filter(|new| **new).count() > 490, "{name}");
         let mut found = vec![false; 3000];
-        filter.contains_batch(&asked, &mut found).unwrap();
-        let contains: Vec<bool> = asked.iter().map(|key| local.contains(key)).collect();
+        filter.contains_batch(&queried, &mut found).unwrap();
+        let contains: Vec<bool> = queried.iter().map(|key| local.contains(key)).collect();
         assert_eq!(found, contains);
         // Bit by bit, also where a shard was begun by the client.
         assert!(filter.download().unwrap() == local, "{name}");
@@ -66,41 +70,41 @@ fn it_sees_the_keys_of_the_library_and_the_library_sees_its_keys() {
 }
 
 /// Each key is new to exactly one client, in any order.
-fn it_claims_each_key_once_beside_the_library() {
+fn python_and_rust_clients_claim_each_key_once() {
     const KEYS: u32 = 5000;
     let server = Server::start("");
-    let mut filter = create(&server.address(), "f", &roomy());
-    let asked = keys(0..KEYS);
-    let mut ours = vec![false; asked.len()];
+    let mut filter = create(&server.address(), "f", &three_shard_size());
+    let queried = keys(0..KEYS);
+    let mut ours = vec![false; queried.len()];
     let theirs = std::thread::scope(|scope| {
-        let theirs = scope.spawn(|| answers(&server, "f", "insert", &asked));
+        let theirs = scope.spawn(|| answers(&server, "f", "insert", &queried));
         // From the other end, so that the two meet.
-        eventually("it claims", || server.calls("bitfield") > 0);
-        for (key, new) in asked.iter().zip(&mut ours).rev() {
+        wait_until("it claims", || server.calls("bitfield") > 0);
+        for (key, new) in queried.iter().zip(&mut ours).rev() {
             *new = filter.insert(key).unwrap();
         }
         theirs.join().unwrap()
     });
-    for (key, (ours, theirs)) in asked.iter().zip(ours.iter().zip(&theirs)) {
+    for (key, (ours, theirs)) in queried.iter().zip(ours.iter().zip(&theirs)) {
         assert!(ours != theirs, "{key}: {ours} {theirs}");
     }
     assert_eq!(filter.uncertain(), 0);
 }
 
-fn it_refuses_what_it_does_not_know() {
+fn unknown_filters_are_refused() {
     let server = Server::start("");
     let refused = |name: &str| {
-        let output = client(&server, name, "contains", &keys(0..1));
+        let output = run_client(&server, name, "contains", &keys(0..1));
         assert!(!output.status.success() && output.stdout.is_empty());
         String::from_utf8(output.stderr).unwrap().trim_end().lines().last().unwrap_or_default().to_owned()
     };
     assert_eq!(refused("none"), "format.Refused: no such filter");
-    create(&server.address(), "f", &small());
+    create(&server.address(), "f", &one_shard_size());
     let mut connection = server.client().unwrap();
     let mut describe = |name: &str, line: &str| {
         redis::cmd("SET").arg(format!("cbf:{{{name}:meta}}")).arg(line).exec(&mut connection).unwrap();
     };
-    let line: String = server.tell("GET cbf:{f:meta}");
+    let line: String = server.execute("GET cbf:{f:meta}");
     for (name, from, to, reason) in [
         ("newer", "version=2", "version=3", "another version"),
         ("older", "version=2", "version=1", "another version"),

@@ -1,8 +1,8 @@
 //! Clusters: nodes that crash, slots that move, replicas.
 
 use crate::harness::tests;
-use crate::servers::{Cluster, LONG, Server, address, eventually};
-use crate::{Tally, create, roomy, small};
+use crate::servers::{Cluster, Server, TIMEOUT, address, wait_until};
+use crate::{Tally, create, one_shard_size, three_shard_size};
 use bloomline_redis::RedisBloomFilter;
 use std::thread;
 use std::time::Duration;
@@ -12,20 +12,20 @@ tests! {
     no_key_is_lost_where_a_node_crashes,
     #[ignore = "takes a minute"] no_key_is_lost_where_nodes_crash_for_long,
     no_key_is_lost_where_a_replica_takes_over,
-    replicas_answer_queries_if_asked,
-    replicas_are_waited_for_if_asked,
-    claims_that_a_failover_forgets_are_made_again,
-    a_server_that_restarts_is_waited_for_with_replicas_too,
+    replicas_answer_queries_on_request,
+    replicas_are_waited_for_on_request,
+    claims_lost_by_a_failover_are_repeated,
+    restarting_servers_with_replicas_are_waited_for,
 }
 
-/// Returns the node of a shard of a filter.
-fn home(cluster: &Cluster, name: &str, shard: u32) -> (u16, usize) {
-    cluster.home(&format!("cbf:{{{name}:{shard}}}"))
+/// Returns the slot of a filter's shard and the index of its primary.
+fn slot_and_primary_of_shard(cluster: &Cluster, name: &str, shard: u32) -> (u16, usize) {
+    cluster.slot_and_primary(&format!("cbf:{{{name}:{shard}}}"))
 }
 
 /// The name of a filter whose shards are on different nodes.
 fn spread_name(cluster: &Cluster) -> String {
-    let nodes = |name: &str| [0, 1, 2].map(|shard| home(cluster, name, shard).1);
+    let nodes = |name: &str| [0, 1, 2].map(|shard| slot_and_primary_of_shard(cluster, name, shard).1);
     let spread = |name: &String| {
         let mut nodes = nodes(name);
         nodes.sort();
@@ -38,11 +38,11 @@ fn clients_of_a_cluster_claim_each_key_once_while_slots_move() {
     let cluster = Cluster::start(3, false);
     let name = spread_name(&cluster);
     let tally = Tally::new(10_000);
-    let mut filter = create(&cluster.address(), &name, &roomy());
-    tally.insert_by(&filter, 4, 250, || {
+    let mut filter = create(&cluster.address(), &name, &three_shard_size());
+    tally.insert_concurrently(&filter, 4, 250, || {
         for (share, shard) in [(20, 0), (50, 1)] {
-            tally.await_share(4, share);
-            let (slot, node) = home(&cluster, &name, shard);
+            tally.await_progress(4, share);
+            let (slot, node) = slot_and_primary_of_shard(&cluster, &name, shard);
             cluster.migrate(slot, node, (node + 1) % 3, || tally.insert_some(&mut filter.another()));
         }
     });
@@ -51,26 +51,26 @@ fn clients_of_a_cluster_claim_each_key_once_while_slots_move() {
     // A client that knows one node finds the others.
     let mut other = RedisBloomFilter::open(&cluster.nodes[2].address(), &name).unwrap();
     assert_eq!(other.contains_batch(&keys, &mut vec![false; keys.len()]), Ok(keys.len()));
-    let mut local = roomy().build().unwrap();
+    let mut local = three_shard_size().build().unwrap();
     local.insert_batch(&keys, &mut vec![false; keys.len()]);
     assert!(filter.download().unwrap() == local);
     filter.delete().unwrap();
-    assert_eq!(cluster.nodes.iter().map(|node| node.tell::<u64>("DBSIZE")).sum::<u64>(), 0);
+    assert_eq!(cluster.nodes.iter().map(|node| node.execute::<u64>("DBSIZE")).sum::<u64>(), 0);
 }
 
 /// A node crashes and comes back some time later.
 fn check_crash(rounds: usize, keys: u64, down: Duration) {
     let mut cluster = Cluster::start(3, false);
-    cluster.notice_soon();
+    cluster.shorten_node_timeout();
     let name = spread_name(&cluster);
     let address = cluster.address();
     for round in 0..rounds {
         let clients = [2, 4][round % 2];
         let tally = Tally::new(keys);
-        let filter = create(&address, &name, &roomy());
-        let victim = home(&cluster, &name, round as u32 % 3).1;
-        tally.insert_by(&filter, clients, 1000, || {
-            tally.await_share(clients, 30);
+        let filter = create(&address, &name, &three_shard_size());
+        let victim = slot_and_primary_of_shard(&cluster, &name, round as u32 % 3).1;
+        tally.insert_concurrently(&filter, clients, 1000, || {
+            tally.await_progress(clients, 30);
             cluster.nodes[victim].kill();
             thread::sleep(down);
             cluster.nodes[victim].relaunch();
@@ -94,9 +94,9 @@ fn no_key_is_lost_where_nodes_crash_for_long() {
 fn no_key_is_lost_where_a_replica_takes_over() {
     let cluster = Cluster::start(1, true);
     let tally = Tally::new(20_000);
-    let filter = create(&cluster.address(), "f", &roomy());
-    tally.insert_by(&filter, 2, 250, || {
-        tally.await_share(2, 30);
+    let filter = create(&cluster.address(), "f", &three_shard_size());
+    tally.insert_concurrently(&filter, 2, 250, || {
+        tally.await_progress(2, 30);
         cluster.fail_over(&cluster.nodes[1]);
     });
     tally.assert_none_lost();
@@ -105,24 +105,24 @@ fn no_key_is_lost_where_a_replica_takes_over() {
     assert_eq!(later.contains_batch(&keys, &mut vec![false; keys.len()]), Ok(keys.len()));
 }
 
-fn replicas_answer_queries_if_asked() {
+fn replicas_answer_queries_on_request() {
     let cluster = Cluster::start(1, true);
     let [primary, replica] = &cluster.nodes[..] else { unreachable!() };
-    let mut filter = create(&cluster.address(), "f", &roomy());
+    let mut filter = create(&cluster.address(), "f", &three_shard_size());
     let keys: Vec<u64> = (0..3000).collect();
     filter.insert_batch(&keys, &mut [false; 3000]).unwrap();
     let mut found = [false; 3000];
-    let offset = primary.figure("master_repl_offset");
-    eventually("all is replicated", || replica.figure("slave_repl_offset") >= offset);
+    let offset = primary.info_number("master_repl_offset");
+    wait_until("all is replicated", || replica.info_number("slave_repl_offset") >= offset);
     for node in [primary, replica] {
         // Not before it has heard of data there.
-        let slots = || format!("{:?}", node.tell::<redis::Value>("CLUSTER SLOTS"));
-        eventually("the replica is offered", || slots().contains(&replica.port.to_string()));
+        let slots = || format!("{:?}", node.execute::<redis::Value>("CLUSTER SLOTS"));
+        wait_until("the replica is offered", || slots().contains(&replica.port.to_string()));
     }
     // Either node may introduce the other.
     for url in [cluster.url(), replica.url()] {
         let calls = [primary, replica].map(|node| node.calls("getrange"));
-        let moved = replica.figure("errorstat_MOVED:count");
+        let moved = replica.info_number("errorstat_MOVED:count");
         let address = address(&url).read_from_replicas();
         let mut reader = RedisBloomFilter::open(&address, "f").unwrap();
         assert_eq!(reader.contains_batch(&keys, &mut found), Ok(3000));
@@ -130,7 +130,7 @@ fn replicas_answer_queries_if_asked() {
         assert_eq!(replica.calls("getrange"), calls[1] + 3001);
         // It is the primary that tells whether the filter has lost a part.
         assert!(primary.calls("getrange") <= calls[0] + 8);
-        assert_eq!(replica.figure("errorstat_MOVED:count"), moved);
+        assert_eq!(replica.info_number("errorstat_MOVED:count"), moved);
         // Claims are the primary's.
         assert_eq!(reader.insert(&keys[1]), Ok(false));
     }
@@ -140,55 +140,55 @@ fn replicas_answer_queries_if_asked() {
     assert!((3003..=3007).contains(&replica.calls("bitfield")), "{}", replica.calls("bitfield"));
 }
 
-fn replicas_are_waited_for_if_asked() {
+fn replicas_are_waited_for_on_request() {
     let primary = Server::start("");
-    let mut filter = create(&primary.address().wait_for_replicas(1, LONG), "f", &roomy());
+    let mut filter = create(&primary.address().wait_for_replicas(1, TIMEOUT), "f", &three_shard_size());
     let keys: Vec<u64> = (0..3000).collect();
     let (alone, together) = keys.split_at(1000);
     // Without a replica, keys are claimed and counted as unconfirmed. The marks of the shards wait, too.
     thread::scope(|scope| {
         let inserted = scope.spawn(|| filter.insert_batch(alone, &mut [false; 1000]));
-        primary.await_waiting();
-        eventually("they are answered", || {
-            primary.end_waits();
+        primary.await_blocked_client();
+        wait_until("they are answered", || {
+            primary.unblock_clients();
             inserted.is_finished()
         });
         assert_eq!(inserted.join().unwrap(), Ok(1000));
     });
     assert_eq!((filter.unconfirmed(), filter.uncertain(), primary.calls("wait")), (1000, 0, 2));
     let replica = Server::start(&format!("--replicaof 127.0.0.1 {}", primary.port));
-    replica.await_copy();
+    replica.await_replication();
     assert_eq!(filter.insert_batch(together, &mut [false; 2000]), Ok(2000));
     // Keys that are seen need no replica.
     assert_eq!(filter.insert_batch(&keys, &mut [false; 3000]), Ok(0));
     assert_eq!((filter.unconfirmed(), filter.uncertain()), (1000, 0));
-    assert_eq!(replica.bits(), primary.bits());
+    assert_eq!(replica.count_set_bits(), primary.count_set_bits());
 }
 
 /// A primary dies after it answered claims, and no replica has heard of them. Without the wait, another client would be told
 /// that the keys are new.
-fn claims_that_a_failover_forgets_are_made_again() {
+fn claims_lost_by_a_failover_are_repeated() {
     let mut cluster = Cluster::start(1, true);
-    let address = cluster.address().wait_for_replicas(1, LONG);
-    let mut filter = create(&address, "f", &small());
+    let address = cluster.address().wait_for_replicas(1, TIMEOUT);
+    let mut filter = create(&address, "f", &one_shard_size());
     assert_eq!(filter.insert(&7000), Ok(true));
     assert_eq!((filter.unconfirmed(), filter.uncertain()), (0, 0));
     let keys: Vec<u64> = (0..1000).collect();
     let mut other = filter.another();
     cluster.nodes[1].signal("STOP");
-    cluster.nodes[0].tell::<()>("CLIENT KILL TYPE replica");
+    cluster.nodes[0].execute::<()>("CLIENT KILL TYPE replica");
     let before = cluster.nodes[0].calls("bitfield");
     let mut new = vec![false; keys.len()];
     let claimed = thread::scope(|scope| {
         let claimed = scope.spawn(|| filter.insert_batch(&keys, &mut new));
-        eventually("the claims arrive", || cluster.nodes[0].calls("bitfield") == before + 1000);
+        wait_until("the claims arrive", || cluster.nodes[0].calls("bitfield") == before + 1000);
         cluster.nodes[0].kill();
         cluster.nodes[1].signal("CONT");
         cluster.nodes[1].await_answer();
-        cluster.nodes[1].tell::<()>("CLUSTER FAILOVER TAKEOVER");
+        cluster.nodes[1].execute::<()>("CLUSTER FAILOVER TAKEOVER");
         // It has no replica yet.
-        eventually("the claims are answered", || {
-            cluster.nodes[1].end_waits();
+        wait_until("the claims are answered", || {
+            cluster.nodes[1].unblock_clients();
             claimed.is_finished()
         });
         claimed.join().unwrap()
@@ -201,9 +201,9 @@ fn claims_that_a_failover_forgets_are_made_again() {
 }
 
 /// A server that loads its data or runs a script refuses `WAIT` as it refuses the claims.
-fn a_server_that_restarts_is_waited_for_with_replicas_too() {
+fn restarting_servers_with_replicas_are_waited_for() {
     let mut server = Server::start("--appendonly yes --appendfsync always");
-    let mut filter = create(&server.address().wait_for_replicas(1, Duration::from_millis(100)), "f", &small());
+    let mut filter = create(&server.address().wait_for_replicas(1, Duration::from_millis(100)), "f", &one_shard_size());
     assert_eq!(filter.insert(&7000u64), Ok(true));
     // Some data, so that it takes a while to load.
     let load = "for i = 1, 50000 do redis.call('SET', 'x' .. i, string.rep('x', 100)) end";

@@ -1,8 +1,8 @@
 //! Refusals of servers, and the errors that callers get.
 
 use crate::harness::tests;
-use crate::servers::{Cluster, Server, address, command, eventually};
-use crate::{Tally, create, failed, roomy, small};
+use crate::servers::{Cluster, Server, address, command, wait_until};
+use crate::{Tally, create, expect_error, one_shard_size, three_shard_size};
 use bloomline_redis::RedisFilterError::{Denied, Differs, Name, NotBloomline, NotFound, OutOfMemory, ReadOnly, Seed};
 use bloomline_redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisFilterError, RedisServer};
 use std::fs;
@@ -12,22 +12,22 @@ use std::thread;
 use std::time::Duration;
 
 tests! {
-    passwords_and_rights_are_asked_for,
-    a_password_that_is_asked_for_later_leaves_nothing_in_doubt,
-    a_user_needs_no_more_than_the_rights_that_the_page_lists,
-    filters_are_told_apart,
-    a_full_server_takes_the_rest_later,
-    a_replica_takes_no_keys,
-    a_database_has_filters_of_its_own,
-    an_answer_without_an_end_is_refused,
+    missing_passwords_and_rights_are_reported,
+    passwords_required_later_cause_no_uncertainty,
+    the_listed_rights_suffice_for_a_user,
+    filters_with_other_parameters_are_refused,
+    full_servers_take_the_rest_later,
+    replicas_refuse_inserts,
+    databases_have_separate_filters,
+    endless_answers_are_refused,
     commands_that_were_renamed_are_named,
 }
 
-/// Opens with both kinds of clients, which must say the same.
+/// Opens a filter with both kinds of clients, whose results must agree.
 fn open(url: &str, name: &str) -> Result<RedisBloomFilter, RedisFilterError> {
     let server = address(url);
-    let filter = RedisBloomFilter::create(&server, name, &small());
-    let other = crate::tasks::runtime().block_on(AsyncRedisBloomFilter::create(&server, name, &small()));
+    let filter = RedisBloomFilter::create(&server, name, &one_shard_size());
+    let other = crate::tasks::runtime().block_on(AsyncRedisBloomFilter::create(&server, name, &one_shard_size()));
     match (&filter, &other) {
         (Ok(_), Ok(_)) => {}
         (Err(error), Err(other)) => assert_eq!(error, other),
@@ -36,34 +36,36 @@ fn open(url: &str, name: &str) -> Result<RedisBloomFilter, RedisFilterError> {
     filter
 }
 
-fn passwords_and_rights_are_asked_for() {
+fn missing_passwords_and_rights_are_reported() {
     let server = Server::start("--requirepass hush");
     let host = format!("127.0.0.1:{}", server.port);
     assert!(open(&format!("redis://:hush@{host}"), "f").unwrap().insert(&1).unwrap());
-    for (user, said) in [("", "NOAUTH"), (":guess@", "authentication failed"), ("me:hush@", "authentication failed")] {
-        let error = failed(open(&format!("redis://{user}{host}"), "f"), &["give a user and a password"]);
-        assert!(matches!(&error, Denied { node, message } if *node == host && message.contains(said)), "{error:?}");
+    for (user, expected) in
+        [("", "NOAUTH"), (":guess@", "authentication failed"), ("me:hush@", "authentication failed")]
+    {
+        let error = expect_error(open(&format!("redis://{user}{host}"), "f"), &["give a user and a password"]);
+        assert!(matches!(&error, Denied { node, message } if *node == host && message.contains(expected)), "{error:?}");
         assert!(!["guess", "hush"].iter().any(|password| error.to_string().contains(password)), "{error}");
     }
     let server = Server::start("");
     let host = format!("127.0.0.1:{}", server.port);
     for (user, rights) in [("reader", "-bitfield"), ("outsider", "-cluster"), ("writer", "-get")] {
-        server.tell::<()>(&format!("ACL SETUSER {user} on >hush ~* &* +@all {rights}"));
+        server.execute::<()>(&format!("ACL SETUSER {user} on >hush ~* &* +@all {rights}"));
     }
     let mut reader = open(&format!("redis://reader:hush@{host}"), "f").unwrap();
     assert_eq!(reader.contains(&1), Ok(false));
-    let error = failed(reader.insert(&1), &["with the right to PING"]);
+    let error = expect_error(reader.insert(&1), &["with the right to PING"]);
     assert!(matches!(&error, Denied { node, message } if *node == host && message.contains("'bitfield'")), "{error:?}");
     for (user, command) in [("outsider", "'cluster"), ("writer", "'get'")] {
-        let error = failed(open(&format!("redis://{user}:hush@{host}"), "f"), &["with the right to PING"]);
+        let error = expect_error(open(&format!("redis://{user}:hush@{host}"), "f"), &["with the right to PING"]);
         assert!(matches!(&error, Denied { node, message } if *node == host && message.contains(command)), "{error:?}");
     }
 }
 
 /// A server without it reads no long command, and hangs up.
-fn a_password_that_is_asked_for_later_leaves_nothing_in_doubt() {
+fn passwords_required_later_cause_no_uncertainty() {
     let server = Server::start("");
-    let mut filter = create(&server.address(), "f", &small());
+    let mut filter = create(&server.address(), "f", &one_shard_size());
     let runtime = crate::tasks::runtime();
     let mut other = runtime.block_on(AsyncRedisBloomFilter::open(&server.address(), "f")).unwrap();
     assert_eq!(filter.insert(&0), Ok(true));
@@ -83,7 +85,7 @@ fn a_password_that_is_asked_for_later_leaves_nothing_in_doubt() {
         } else {
             (runtime.block_on(other.insert_batch(&keys, &mut new)), other.uncertain())
         };
-        let error = failed(inserted, &["give a user and a password"]);
+        let error = expect_error(inserted, &["give a user and a password"]);
         assert!(matches!(&error, Denied { message, .. } if message.contains("NOAUTH")), "{error:?}");
         assert!((uncertain, new) == (0, [false; 200]), "{uncertain}");
     }
@@ -100,18 +102,18 @@ pub fn rights() -> String {
     line.expect("the page has the line").to_owned()
 }
 
-fn a_user_needs_no_more_than_the_rights_that_the_page_lists() {
+fn the_listed_rights_suffice_for_a_user() {
     let cluster = Cluster::start(2, false);
     for node in &cluster.nodes {
-        node.tell::<()>(&format!("ACL SETUSER crawler on >secret {}", rights()));
+        node.execute::<()>(&format!("ACL SETUSER crawler on >secret {}", rights()));
     }
     let url = |node: &Server| format!("redis://crawler:secret@127.0.0.1:{}", node.port);
     let url = cluster.nodes.iter().map(url).collect::<Vec<_>>().join(",");
     let address = address(&url).read_from_replicas();
-    let mut filter = RedisBloomFilter::create(&address, "f", &roomy()).unwrap();
+    let mut filter = RedisBloomFilter::create(&address, "f", &three_shard_size()).unwrap();
     assert_eq!(filter.insert_batch(&[1, 2, 3], &mut [false; 3]), Ok(3));
     assert_eq!(filter.contains(&1), Ok(true));
-    let mut local = roomy().build().unwrap();
+    let mut local = three_shard_size().build().unwrap();
     local.insert(&4);
     filter.upload(&local).unwrap();
     assert!(filter.download().unwrap().contains(&4) && filter.stats().unwrap().fill_ratio > 0.0);
@@ -119,7 +121,7 @@ fn a_user_needs_no_more_than_the_rights_that_the_page_lists() {
     thread::sleep(Duration::from_millis(1100));
     assert_eq!((filter.insert(&4), filter.check(), filter.may_evict()), (Ok(false), Ok(()), None));
     // A slot that moves.
-    let (slot, home) = cluster.home("cbf:{f:1}");
+    let (slot, home) = cluster.slot_and_primary("cbf:{f:1}");
     cluster.migrate(slot, home, 1 - home, || {
         let keys: Vec<i32> = (0..100).collect();
         assert_eq!(filter.insert_batch(&keys, &mut [false; 100]), Ok(96));
@@ -136,7 +138,7 @@ fn a_user_needs_no_more_than_the_rights_that_the_page_lists() {
     }
 }
 
-fn a_database_has_filters_of_its_own() {
+fn databases_have_separate_filters() {
     let server = Server::start("");
     for (database, keys) in [(3, 2), (0, 0)] {
         // Both kinds of clients.
@@ -151,12 +153,12 @@ fn a_database_has_filters_of_its_own() {
     let server = RedisServer::new(&format!("{}/99", server.url())).unwrap();
     let other = crate::tasks::runtime().block_on(AsyncRedisBloomFilter::open(&server, "f")).map(drop);
     for opened in [RedisBloomFilter::open(&server, "f").map(drop), other] {
-        failed(opened, &["DB index is out of range"]);
+        expect_error(opened, &["DB index is out of range"]);
     }
 }
 
 /// A server that sends for ever, in the place of an answer.
-fn an_answer_without_an_end_is_refused() {
+fn endless_answers_are_refused() {
     for beginning in ["$99999999999\r\n", "*99999999999\r\n", "-"] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let server = RedisServer::new(&format!("redis://{}", listener.local_addr().unwrap())).unwrap();
@@ -176,65 +178,67 @@ fn an_answer_without_an_end_is_refused() {
             let other = crate::tasks::runtime().block_on(AsyncRedisBloomFilter::open(&server, "f")).map(drop);
             for opened in [blocking, other] {
                 let error = opened.unwrap_err().to_string();
-                let told =
-                    ["longer than any", "not one of a Redis server", "timed out"].map(|told| error.contains(told));
-                assert!(told.contains(&true), "{beginning:?}: {error}");
+                let matches = ["longer than any", "not one of a Redis server", "timed out"]
+                    .map(|matches| error.contains(matches));
+                assert!(matches.contains(&true), "{beginning:?}: {error}");
             }
         });
     }
 }
 
-fn filters_are_told_apart() {
+fn filters_with_other_parameters_are_refused() {
     let server = Server::start("");
     let (address, url) = (server.address(), server.url());
-    let error = failed(RedisBloomFilter::open(&address, "f"), &["\"f\"", "create it"]);
+    let error = expect_error(RedisBloomFilter::open(&address, "f"), &["\"f\"", "create it"]);
     assert_eq!(error, NotFound { name: "f".to_owned() });
-    let error = failed(open(&url, "{f}"), &["braces"]);
+    let error = expect_error(open(&url, "{f}"), &["braces"]);
     assert_eq!(error, Name { name: "{f}".to_owned() });
 
-    let filter = create(&address, "f", &small());
+    let filter = create(&address, "f", &one_shard_size());
     for (size, field, ours, theirs) in
-        [(small().memory(2 << 20), "blocks", 32768, 16384), (small().probes(12), "probes", 12, 8)]
+        [(one_shard_size().memory(2 << 20), "blocks", 32768, 16384), (one_shard_size().probes(12), "probes", 12, 8)]
     {
-        let told = format!("has {field} {theirs}, but {ours} was asked for");
-        let error = failed(RedisBloomFilter::create(&address, "f", &size), &["choose another name", &told]);
+        let expected = format!("has {field} {theirs}, but {ours} was asked for");
+        let error = expect_error(RedisBloomFilter::create(&address, "f", &size), &["choose another name", &expected]);
         assert_eq!(error, Differs { name: "f".to_owned(), field, ours, theirs });
     }
-    let error =
-        failed(RedisBloomFilter::create(&address, "f", &small().seed(1)), &["another seed", "choose another name"]);
+    let error = expect_error(
+        RedisBloomFilter::create(&address, "f", &one_shard_size().seed(1)),
+        &["another seed", "choose another name"],
+    );
     assert_eq!(error, Seed { name: "f".to_owned() });
     let opened = RedisBloomFilter::open(&address, "f").unwrap();
     assert_eq!((opened.plan(), opened.seed(), opened.name()), (filter.plan(), 6, "f"));
-    let told = "RedisBloomFilter { name: \"f\", block_count: 16384, probes: 8, mirror: true, uncertain: 0, unconfirmed: 0, .. }";
-    assert_eq!(format!("{:?}", opened.with_mirror().unwrap()), told);
+    let expected = "RedisBloomFilter { name: \"f\", block_count: 16384, probes: 8, mirror: true, uncertain: 0, unconfirmed: 0, .. }";
+    assert_eq!(format!("{:?}", opened.with_mirror().unwrap()), expected);
 
-    server.tell::<()>("LPUSH cbf:{list:meta} x");
-    server.tell::<()>("SET cbf:{text:meta} x");
+    server.execute::<()>("LPUSH cbf:{list:meta} x");
+    server.execute::<()>("SET cbf:{text:meta} x");
     for name in ["list", "text"] {
-        let error = failed(open(&url, name), &["choose another name"]);
+        let error = expect_error(open(&url, name), &["choose another name"]);
         assert_eq!(error, NotBloomline { key: format!("cbf:{{{name}:meta}}") });
     }
     // The filter is there, and something else where its bits belong.
-    let mut filter = create(&address, "taken", &small());
-    server.tell::<()>("LPUSH cbf:{taken:0} x");
+    let mut filter = create(&address, "taken", &one_shard_size());
+    server.execute::<()>("LPUSH cbf:{taken:0} x");
     let key = "cbf:{taken:0}".to_owned();
-    assert_eq!(failed(filter.insert(&1), &["choose another name"]), NotBloomline { key: key.clone() });
-    assert_eq!(failed(filter.contains(&1), &[]), NotBloomline { key: key.clone() });
-    assert_eq!(failed(filter.stats(), &[]), NotBloomline { key });
+    assert_eq!(expect_error(filter.insert(&1), &["choose another name"]), NotBloomline { key: key.clone() });
+    assert_eq!(expect_error(filter.contains(&1), &[]), NotBloomline { key: key.clone() });
+    assert_eq!(expect_error(filter.stats(), &[]), NotBloomline { key });
 }
 
-fn a_full_server_takes_the_rest_later() {
+fn full_servers_take_the_rest_later() {
     let server = Server::start("--maxmemory-policy noeviction");
-    let mut filter = create(&server.address(), "f", &roomy());
+    let mut filter = create(&server.address(), "f", &three_shard_size());
     // Room for one of the three shards: the next goes beyond it, and then nothing goes.
-    let used = server.figure("used_memory");
-    server.tell::<()>(&format!("CONFIG SET maxmemory {}", used + (20 << 20)));
+    let used = server.info_number("used_memory");
+    server.execute::<()>(&format!("CONFIG SET maxmemory {}", used + (20 << 20)));
     let tally = Tally::new(12_000);
     // Shard by shard: those of the first fill a portion.
     let mut keys: Vec<u64> = (0..tally.keys()).collect();
     keys.sort_by_key(|key| filter.hasher().bytes(&key.to_le_bytes()));
     let mut new = vec![true; keys.len()];
-    let error = failed(filter.insert_batch(&keys, &mut new), &["give it more"]);
+    let error = expect_error(filter.insert_batch(&keys, &mut new), &["give it more"]);
     let full = OutOfMemory { node: format!("127.0.0.1:{}", server.port) };
     assert_eq!(error, full);
     let claimed = new.iter().filter(|new| **new).count();
@@ -242,27 +246,27 @@ fn a_full_server_takes_the_rest_later() {
     tally.count(&keys, &new);
     assert_eq!(filter.insert_batch(&keys, &mut new), Err(full));
     assert!(new.iter().all(|new| !new));
-    server.tell::<()>("CONFIG SET maxmemory 0");
+    server.execute::<()>("CONFIG SET maxmemory 0");
     assert_eq!(filter.insert_batch(&keys, &mut new), Ok(keys.len() - claimed));
     tally.count(&keys, &new);
     tally.assert_once_each();
     assert_eq!(filter.uncertain(), 0);
 }
 
-fn a_replica_takes_no_keys() {
+fn replicas_refuse_inserts() {
     let [primary, replica] = [(); 2].map(|()| Server::start(""));
-    create(&primary.address(), "f", &small()).insert(&1).unwrap();
-    replica.tell::<()>(&format!("REPLICAOF 127.0.0.1 {}", primary.port));
-    eventually("it follows", || replica.tell::<u64>("DBSIZE") == 2);
+    create(&primary.address(), "f", &one_shard_size()).insert(&1).unwrap();
+    replica.execute::<()>(&format!("REPLICAOF 127.0.0.1 {}", primary.port));
+    wait_until("it follows", || replica.execute::<u64>("DBSIZE") == 2);
     let mut filter = RedisBloomFilter::open(&replica.address(), "f").unwrap();
     assert_eq!(filter.contains(&1), Ok(true));
     let readonly = ReadOnly { node: format!("127.0.0.1:{}", replica.port) };
-    assert_eq!(failed(filter.insert(&2), &["address of its primary"]), readonly);
-    assert_eq!(failed(open(&replica.url(), "g"), &[]), readonly);
+    assert_eq!(expect_error(filter.insert(&2), &["address of its primary"]), readonly);
+    assert_eq!(expect_error(open(&replica.url(), "g"), &[]), readonly);
 }
 
 fn commands_that_were_renamed_are_named() {
     let server = Server::start("--rename-command CLUSTER HIDDEN");
-    let refused = failed(open(&server.url(), "f"), &["CLUSTER", "rename-command"]);
+    let refused = expect_error(open(&server.url(), "f"), &["CLUSTER", "rename-command"]);
     assert!(matches!(refused, RedisFilterError::Refused { .. }), "{refused:?}");
 }

@@ -5,7 +5,7 @@ use libtest_mimic::{Arguments, Completion, Trial};
 use std::panic::{catch_unwind, resume_unwind};
 use std::process::ExitCode;
 
-/// The tests of a module. One that is missing in its list is reported by the compiler: nobody calls it.
+/// The tests of a module. The compiler reports a test that is missing in the list as unused.
 macro_rules! tests {
     ($($(#[ignore = $reason:literal])? $name:ident),* $(,)?) => {
         pub(crate) fn tests() -> Vec<libtest_mimic::Trial> {
@@ -18,13 +18,13 @@ pub(crate) use tests;
 /// The panic payload that ends a test without its program.
 struct Missing(&'static str);
 
-/// Ends the test, as ignored: it needs this program, which is missing.
+/// Ends the test as ignored, because this program is missing.
 pub fn ignored(program: &'static str) -> ! {
     // Unlike a panic it prints nothing.
     resume_unwind(Box::new(Missing(program)))
 }
 
-/// A test by its path. With a reason it is ignored unless it is asked for.
+/// Returns a test with its path as name. With a reason it is ignored by default.
 pub fn test(path: &str, test: fn(), ignored: &str) -> Trial {
     let (_, name) = path.split_once("::").expect("the crate is first");
     let run = move || {
@@ -37,7 +37,7 @@ pub fn test(path: &str, test: fn(), ignored: &str) -> Trial {
     Trial::ignorable_test(name, run).with_kind(ignored).with_ignored_flag(!ignored.is_empty())
 }
 
-/// Runs those that the arguments of the process name.
+/// Runs the tests that the arguments of the process select.
 pub fn run(tests: Vec<Trial>) -> ExitCode {
     let mut arguments = Arguments::from_args();
     // More than there are cores, because these tests wait for servers and clocks.

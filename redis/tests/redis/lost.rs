@@ -1,33 +1,33 @@
 //! Filters that are removed, evicted, lost or made anew beneath their clients.
 
 use crate::harness::tests;
-use crate::servers::{Cluster, LONG, Server};
-use crate::{create, failed, roomy, small};
+use crate::servers::{Cluster, Server, TIMEOUT};
+use crate::{create, expect_error, one_shard_size, three_shard_size};
 use bloomline_redis::RedisFilterError::{Gone, LeftOver, Remains, Replaced};
 use bloomline_redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisFilterError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 tests! {
-    a_client_of_an_emptied_server_stops,
-    a_part_that_is_evicted_is_missed,
+    clients_of_an_emptied_server_fail,
+    evicted_shards_are_noticed,
     figures_and_copies_of_a_lost_filter_are_errors,
-    a_query_misses_them_too,
-    a_roomy_filter_is_removed_whole,
-    a_filter_without_its_description_is_not_denied,
-    no_filter_is_written_over_what_another_left,
-    a_filter_that_was_made_anew_is_another,
-    an_old_client_leaves_no_mark,
-    what_an_old_client_left_is_told,
-    a_server_that_came_back_empty_is_told_at_once,
-    an_emptied_node_of_a_cluster_is_missed,
-    filters_without_marks_stay_open_to_all,
-    tasks_miss_a_filter_too,
-    a_look_costs_no_round_trip,
+    queries_notice_evicted_shards,
+    large_filters_are_removed_completely,
+    filters_without_metadata_are_reported,
+    leftovers_of_another_filter_are_not_overwritten,
+    recreated_filters_are_not_the_same,
+    old_clients_leave_no_marks,
+    leftovers_of_an_old_client_are_reported,
+    servers_restarted_empty_are_reported_immediately,
+    emptied_cluster_nodes_are_noticed,
+    filters_without_marks_accept_all_clients,
+    tasks_notice_a_lost_filter,
+    loss_checks_need_no_round_trip,
     a_server_that_may_evict_is_named,
 }
 
-/// More than the time after which a client looks.
+/// More than the interval at which a client checks for a lost filter.
 const PERIOD: Duration = Duration::from_millis(1100);
 
 /// Keys of all shards.
@@ -35,9 +35,9 @@ fn hundred() -> Vec<u64> {
     (0..100).collect()
 }
 
-/// A client of the roomy filter `f` that has used all of its shards.
+/// A client that has used all three shards of the filter `f`.
 fn client(server: &Server) -> RedisBloomFilter {
-    let mut filter = create(&server.address(), "f", &roomy());
+    let mut filter = create(&server.address(), "f", &three_shard_size());
     assert_eq!(filter.insert_batch(&hundred(), &mut [false; 100]), Ok(100));
     filter
 }
@@ -47,7 +47,7 @@ fn client(server: &Server) -> RedisBloomFilter {
 fn until_failure(filter: &mut RedisBloomFilter) -> RedisFilterError {
     let started = Instant::now();
     loop {
-        assert!(started.elapsed() < LONG, "nothing was noticed");
+        assert!(started.elapsed() < TIMEOUT, "nothing was noticed");
         let keys: Vec<u64> = (0..500).map(|i| i + started.elapsed().as_micros() as u64).collect();
         if let Err(error) = filter.insert_batch(&keys, &mut [false; 500]) {
             // Once and for all, and without a word to the server.
@@ -72,36 +72,36 @@ fn left_over(part: &str) -> RedisFilterError {
     LeftOver { name: "f".to_owned(), key: format!("cbf:{{f:{part}}}") }
 }
 
-fn a_client_of_an_emptied_server_stops() {
+fn clients_of_an_emptied_server_fail() {
     let server = Server::start("");
     let mut filter = client(&server);
-    server.tell::<()>("FLUSHALL");
+    server.execute::<()>("FLUSHALL");
     let error = until_failure(&mut filter);
     assert!(matches!(error, Gone { .. }) && error.to_string().contains("start again"), "{error:?}");
 }
 
-fn a_part_that_is_evicted_is_missed() {
+fn evicted_shards_are_noticed() {
     let server = Server::start("");
     for part in ["0", "1", "2"] {
         let mut filter = client(&server);
-        server.tell::<()>(&format!("DEL cbf:{{f:{part}}}"));
+        server.execute::<()>(&format!("DEL cbf:{{f:{part}}}"));
         assert_eq!(until_failure(&mut filter), gone(part));
         RedisBloomFilter::remove(&server.address(), "f").unwrap();
         // The next client that uses the shard gives it another mark, so the loss is reported all the same.
         let mut old = client(&server);
-        server.tell::<()>(&format!("DEL cbf:{{f:{part}}}"));
-        let mut next = create(&server.address(), "f", &roomy());
+        server.execute::<()>(&format!("DEL cbf:{{f:{part}}}"));
+        let mut next = create(&server.address(), "f", &three_shard_size());
         next.insert_batch(&hundred(), &mut [false; 100]).unwrap();
         assert_eq!(until_failure(&mut old), gone(part));
         assert_eq!(next.check(), Ok(()));
         assert_eq!(RedisBloomFilter::remove(&server.address(), "f"), Ok(true));
     }
     let mut filter = client(&server);
-    server.tell::<()>("DEL cbf:{f:meta}");
+    server.execute::<()>("DEL cbf:{f:meta}");
     assert_eq!(until_failure(&mut filter), gone("meta"));
 }
 
-/// A filter that is lost looks empty, and must not be taken for that.
+/// A lost filter must not be treated as an empty one.
 fn figures_and_copies_of_a_lost_filter_are_errors() {
     let server = Server::start("");
     for known in [true, false] {
@@ -110,13 +110,13 @@ fn figures_and_copies_of_a_lost_filter_are_errors() {
             filter = RedisBloomFilter::open(&server.address(), filter.name()).unwrap();
         }
         let mut other = filter.another();
-        server.tell::<()>("FLUSHALL");
+        server.execute::<()>("FLUSHALL");
         assert!(matches!(filter.stats(), Err(RedisFilterError::Gone { .. })));
         assert!(matches!(other.download(), Err(RedisFilterError::Gone { .. })));
     }
 }
 
-fn a_query_misses_them_too() {
+fn queries_notice_evicted_shards() {
     let server = Server::start("");
     for part in ["1", "meta"] {
         client(&server);
@@ -124,86 +124,86 @@ fn a_query_misses_them_too() {
         assert_eq!(reader.contains_batch(&hundred(), &mut [false; 100]), Ok(100));
         thread::sleep(PERIOD);
         assert_eq!(reader.contains_batch(&hundred(), &mut [false; 100]), Ok(100));
-        server.tell::<()>(&format!("DEL cbf:{{f:{part}}}"));
+        server.execute::<()>(&format!("DEL cbf:{{f:{part}}}"));
         assert_eq!(reader.check(), Err(gone(part)));
         RedisBloomFilter::remove(&server.address(), "f").unwrap();
     }
 }
 
-/// Shards that nobody wrote to are no end.
-fn a_roomy_filter_is_removed_whole() {
+/// Shards without writes do not end the removal.
+fn large_filters_are_removed_completely() {
     let server = Server::start("");
     let size = bloomline::BloomFilter::builder().memory(20 << 30).probes(8);
     let mut filter = create(&server.address(), "f", &size);
     // In the last of 1280 shards.
     assert_eq!(filter.insert_hashes(&[u64::MAX], &mut [false]), Ok(1));
-    assert_eq!(server.tell::<u64>("DBSIZE"), 2);
+    assert_eq!(server.execute::<u64>("DBSIZE"), 2);
     assert_eq!(RedisBloomFilter::remove(&server.address(), "f"), Ok(true));
-    assert_eq!(server.tell::<u64>("DBSIZE"), 0);
+    assert_eq!(server.execute::<u64>("DBSIZE"), 0);
 }
 
-fn a_filter_without_its_description_is_not_denied() {
+fn filters_without_metadata_are_reported() {
     let server = Server::start("");
     client(&server);
-    server.tell::<()>("DEL cbf:{f:meta}");
+    server.execute::<()>("DEL cbf:{f:meta}");
     let remains = Remains { name: "f".to_owned() };
-    assert_eq!(failed(RedisBloomFilter::open(&server.address(), "f"), &["stop its clients"]), remains);
-    // Nobody writes a second filter over it.
-    for size in [roomy(), small()] {
+    assert_eq!(expect_error(RedisBloomFilter::open(&server.address(), "f"), &["stop its clients"]), remains);
+    // A second filter does not overwrite it.
+    for size in [three_shard_size(), one_shard_size()] {
         assert_eq!(
-            failed(RedisBloomFilter::create(&server.address(), "f", &size), &["bloomline redis delete"]),
+            expect_error(RedisBloomFilter::create(&server.address(), "f", &size), &["bloomline redis delete"]),
             remains
         );
     }
-    assert_eq!(server.tell::<u64>("DBSIZE"), 3);
+    assert_eq!(server.execute::<u64>("DBSIZE"), 3);
     assert_eq!(RedisBloomFilter::remove(&server.address(), "f"), Ok(true));
-    assert_eq!(server.tell::<u64>("DBSIZE"), 0);
+    assert_eq!(server.execute::<u64>("DBSIZE"), 0);
     assert_eq!(RedisBloomFilter::remove(&server.address(), "f"), Ok(false));
     client(&server);
 }
 
-fn no_filter_is_written_over_what_another_left() {
+fn leftovers_of_another_filter_are_not_overwritten() {
     let server = Server::start("");
     client(&server);
     // The description is lost, and the part that would have told.
-    server.tell::<()>("DEL cbf:{f:meta} cbf:{f:0}");
-    let mut other = create(&server.address(), "f", &roomy().memory(41 << 20));
+    server.execute::<()>("DEL cbf:{f:meta} cbf:{f:0}");
+    let mut other = create(&server.address(), "f", &three_shard_size().memory(41 << 20));
     let mut new = [true; 100];
     let error = other.insert_batch(&hundred(), &mut new).unwrap_err();
     assert!(error == left_over("1") || error == left_over("2"), "{error}");
     assert_eq!(new, [false; 100]);
 }
 
-/// It has used no shard since the filter was removed, so it meets those of the next one or none.
-fn an_old_client_leaves_no_mark() {
+/// The client has used no shard since the filter was removed, so it finds the shards of the next filter or no shards.
+fn old_clients_leave_no_marks() {
     let server = Server::start("");
     for is_made_anew in [false, true] {
-        let mut old = create(&server.address(), "f", &roomy());
+        let mut old = create(&server.address(), "f", &three_shard_size());
         RedisBloomFilter::remove(&server.address(), "f").unwrap();
-        let fresh = is_made_anew.then(|| create(&server.address(), "f", &roomy()));
+        let fresh = is_made_anew.then(|| create(&server.address(), "f", &three_shard_size()));
         let error = old.insert_batch(&hundred(), &mut [false; 100]).unwrap_err();
         assert_eq!(error, if is_made_anew { replaced("meta") } else { gone("meta") });
-        assert_eq!(server.tell::<u64>("DBSIZE"), u64::from(is_made_anew), "a shard was marked");
+        assert_eq!(server.execute::<u64>("DBSIZE"), u64::from(is_made_anew), "a shard was marked");
         drop(fresh);
         assert_eq!(client(&server).check(), Ok(()));
         RedisBloomFilter::remove(&server.address(), "f").unwrap();
     }
 }
 
-/// The mark of a filter that was removed, as if its client had written it in the very moment.
-fn what_an_old_client_left_is_told() {
+/// The mark of a removed filter, as if its client had written it just then.
+fn leftovers_of_an_old_client_are_reported() {
     let server = Server::start("");
     client(&server);
-    server.tell::<()>("RENAME cbf:{f:1} kept");
+    server.execute::<()>("RENAME cbf:{f:1} kept");
     RedisBloomFilter::remove(&server.address(), "f").unwrap();
-    let mut fresh = create(&server.address(), "f", &roomy());
+    let mut fresh = create(&server.address(), "f", &three_shard_size());
     // In the first shard.
     assert_eq!(fresh.insert_hashes(&[0], &mut [false]), Ok(1));
     assert!(fresh.stats().is_ok());
-    server.tell::<()>("RENAME kept cbf:{f:1}");
+    server.execute::<()>("RENAME kept cbf:{f:1}");
     let mut other = RedisBloomFilter::open(&server.address(), "f").unwrap();
     assert_eq!(
-        failed(other.stats(), &["stop the clients of the earlier one", "bloomline redis delete"]),
+        expect_error(other.stats(), &["stop the clients of the earlier one", "bloomline redis delete"]),
         left_over("1")
     );
     let error = until_failure(&mut fresh);
@@ -216,9 +216,9 @@ fn what_an_old_client_left_is_told() {
     assert_eq!(client(&server).check(), Ok(()));
 }
 
-fn a_filter_that_was_made_anew_is_another() {
+fn recreated_filters_are_not_the_same() {
     let server = Server::start("");
-    for size in [roomy(), roomy().memory(41 << 20), small()] {
+    for size in [three_shard_size(), three_shard_size().memory(41 << 20), one_shard_size()] {
         let mut old = client(&server);
         // A client that has not met the other shards yet.
         let mut narrow = RedisBloomFilter::open(&server.address(), "f").unwrap();
@@ -234,11 +234,11 @@ fn a_filter_that_was_made_anew_is_another() {
         assert_eq!(fresh.check(), Ok(()));
         assert_eq!(fresh.insert_batch(&keys, &mut new), Ok(0));
         fresh.delete().unwrap();
-        assert_eq!(server.tell::<u64>("DBSIZE"), 0);
+        assert_eq!(server.execute::<u64>("DBSIZE"), 0);
     }
 }
 
-fn a_server_that_came_back_empty_is_told_at_once() {
+fn servers_restarted_empty_are_reported_immediately() {
     let mut server = Server::start("");
     let mut filter = client(&server);
     server.kill();
@@ -248,45 +248,46 @@ fn a_server_that_came_back_empty_is_told_at_once() {
     assert!(matches!(error, Gone { .. }), "{error:?}");
 }
 
-fn an_emptied_node_of_a_cluster_is_missed() {
+fn emptied_cluster_nodes_are_noticed() {
     let cluster = Cluster::start(3, false);
-    let homes = |name: &str| ["meta", "0", "1", "2"].map(|part| cluster.home(&format!("cbf:{{{name}:{part}}}")).1);
+    let homes =
+        |name: &str| ["meta", "0", "1", "2"].map(|part| cluster.slot_and_primary(&format!("cbf:{{{name}:{part}}}")).1);
     // The description is on a node without shards.
     let name = (0..).map(|i| format!("f{i}")).find(|name| !homes(name)[1..].contains(&homes(name)[0])).unwrap();
-    let mut filter = create(&cluster.address(), &name, &roomy());
+    let mut filter = create(&cluster.address(), &name, &three_shard_size());
     let keys: Vec<u64> = (0..100).collect();
     filter.insert_batch(&keys, &mut [false; 100]).unwrap();
-    cluster.nodes[homes(&name)[1]].tell::<()>("FLUSHALL");
+    cluster.nodes[homes(&name)[1]].execute::<()>("FLUSHALL");
     let error = until_failure(&mut filter);
     assert!(matches!(&error, Gone { key, .. } if !key.contains("meta")), "{error:?}");
 }
 
-/// A description as it was before it had a number.
-fn filters_without_marks_stay_open_to_all() {
+/// Metadata of a version without marks.
+fn filters_without_marks_accept_all_clients() {
     let server = Server::start("");
-    create(&server.address(), "f", &roomy());
-    let line: String = server.tell("GET cbf:{f:meta}");
+    create(&server.address(), "f", &three_shard_size());
+    let line: String = server.execute("GET cbf:{f:meta}");
     let (old, _) = line.split_once(" made=").unwrap();
     redis::cmd("SET").arg("cbf:{f:meta}").arg(old).exec(&mut server.client().unwrap()).unwrap();
     // A key of a client that knows of no marks: the first block of the first shard.
-    server.tell::<Vec<u64>>("BITFIELD cbf:{f:0} SET u1 7 1 INCRBY u1 134217215 0");
+    server.execute::<Vec<u64>>("BITFIELD cbf:{f:0} SET u1 7 1 INCRBY u1 134217215 0");
     let mut filter = client(&server);
     assert_eq!(filter.check(), Ok(()));
-    assert_eq!(server.tell::<u64>("GETBIT cbf:{f:0} 7"), 1);
-    let mut other = create(&server.address(), "f", &roomy());
+    assert_eq!(server.execute::<u64>("GETBIT cbf:{f:0} 7"), 1);
+    let mut other = create(&server.address(), "f", &three_shard_size());
     assert_eq!(other.insert_batch(&(0..200u64).collect::<Vec<_>>(), &mut [false; 200]), Ok(100));
-    server.tell::<()>("DEL cbf:{f:2}");
+    server.execute::<()>("DEL cbf:{f:2}");
     assert_eq!((until_failure(&mut filter), until_failure(&mut other)), (gone("2"), gone("2")));
 }
 
-fn tasks_miss_a_filter_too() {
+fn tasks_notice_a_lost_filter() {
     let server = Server::start("");
     crate::tasks::runtime().block_on(async {
-        let mut filter = AsyncRedisBloomFilter::create(&server.address(), "f", &roomy()).await.unwrap();
+        let mut filter = AsyncRedisBloomFilter::create(&server.address(), "f", &three_shard_size()).await.unwrap();
         let keys: Vec<u64> = (0..100).collect();
         filter.insert_batch(&keys, &mut [false; 100]).await.unwrap();
         let mut clone = filter.clone();
-        server.tell::<()>("FLUSHALL");
+        server.execute::<()>("FLUSHALL");
         // A clone has not looked yet.
         let error = clone.insert_batch(&keys, &mut [false; 100]).await.unwrap_err();
         assert!(matches!(error, Gone { .. }), "{error:?}");
@@ -296,14 +297,14 @@ fn tasks_miss_a_filter_too() {
         // What their claims left is no filter.
         let error = AsyncRedisBloomFilter::open(&server.address(), "f").await.unwrap_err();
         assert_eq!(error, RedisFilterError::NotFound { name: "f".to_owned() });
-        let mut next = AsyncRedisBloomFilter::create(&server.address(), "f", &roomy()).await.unwrap();
+        let mut next = AsyncRedisBloomFilter::create(&server.address(), "f", &three_shard_size()).await.unwrap();
         assert_eq!(next.insert_batch(&keys, &mut [false; 100]).await, Ok(0));
         next.delete().await.unwrap();
         assert_eq!(AsyncRedisBloomFilter::remove(&server.address(), "f").await, Ok(false));
     });
 }
 
-fn a_look_costs_no_round_trip() {
+fn loss_checks_need_no_round_trip() {
     let server = Server::start("");
     let mut filter = client(&server);
     let keys: Vec<u64> = (1000..3000).collect();
@@ -325,13 +326,13 @@ fn a_server_that_may_evict_is_named() {
     for (policy, named) in
         [("noeviction", false), ("allkeys-lru", true), ("volatile-lru", false), ("allkeys-random", true)]
     {
-        server.tell::<()>(&format!("CONFIG SET maxmemory-policy {policy}"));
-        let evicts = create(&address, "f", &small()).may_evict();
-        let told = format!("127.0.0.1:{} has maxmemory-policy {policy}", server.port);
-        assert_eq!(evicts, named.then_some(told));
+        server.execute::<()>(&format!("CONFIG SET maxmemory-policy {policy}"));
+        let evicts = create(&address, "f", &one_shard_size()).may_evict();
+        let expected = format!("127.0.0.1:{} has maxmemory-policy {policy}", server.port);
+        assert_eq!(evicts, named.then_some(expected));
     }
-    server.tell::<()>("ACL SETUSER quiet on >hush ~* &* +@all -info");
+    server.execute::<()>("ACL SETUSER quiet on >hush ~* &* +@all -info");
     let quiet = bloomline_redis::RedisServer::new(&format!("redis://quiet:hush@127.0.0.1:{}", server.port)).unwrap();
-    let mut filter = create(&quiet, "f", &small());
+    let mut filter = create(&quiet, "f", &one_shard_size());
     assert_eq!((filter.may_evict(), filter.insert(&1)), (None, Ok(true)));
 }

@@ -47,13 +47,13 @@ fn main() -> ExitCode {
 /// The parameters of a filter.
 type Size = bloomline::Builder<BloomFilter>;
 
-/// Room for the keys of a test without false positives, in three shards of a server.
-fn roomy() -> Size {
+/// A filter of three shards, large enough that tests have no false positives.
+fn three_shard_size() -> Size {
     BloomFilter::builder().memory(40 << 20).probes(12).seed(5)
 }
 
 /// A filter of one shard.
-fn small() -> Size {
+fn one_shard_size() -> Size {
     BloomFilter::builder().memory(1 << 20).probes(8).seed(6)
 }
 
@@ -61,15 +61,15 @@ fn small() -> Size {
 struct Tally {
     /// The number of times that each key was reported as new.
     claims: Vec<AtomicU32>,
-    /// Those that clients own up to, for answers or replicas that did not come.
+    /// The number of uncertain claims that clients report, because of missing answers or replicas.
     uncertain: AtomicU64,
-    /// Inserts that were answered.
+    /// The number of answered inserts.
     progress: AtomicU64,
     /// The number of inserts after which clients wait.
     limit: AtomicU64,
 }
 
-/// Lets clients go on when it is dropped.
+/// Lets clients continue when it is dropped.
 struct Hold<'a>(&'a Tally);
 
 impl Drop for Hold<'_> {
@@ -88,7 +88,7 @@ impl Tally {
         self.claims.len() as u64
     }
 
-    /// All keys in batches, each client's from elsewhere on, so that they meet often.
+    /// Returns all keys in batches. Each client starts at another key, so that clients often insert the same keys at the same time.
     fn batches(&self, client: u64, size: usize) -> Vec<Vec<u64>> {
         let keys: Vec<u64> = (0..self.keys()).map(|i| (i + client * size as u64 / 2) % self.keys()).collect();
         keys.chunks(size).map(<[u64]>::to_vec).collect()
@@ -104,7 +104,7 @@ impl Tally {
     /// Inserts all keys by one client.
     fn insert_all(&self, filter: &mut RedisBloomFilter, client: u64, size: usize) {
         for keys in self.batches(client, size) {
-            servers::eventually("clients may go on", || !self.is_held());
+            servers::wait_until("clients may go on", || !self.is_held());
             self.insert(filter, &keys);
         }
         self.uncertain.fetch_add(filter.uncertain() + filter.unconfirmed(), Ordering::Relaxed);
@@ -116,20 +116,20 @@ impl Tally {
         self.count(keys, &new);
     }
 
-    /// Inserts keys of all shards by a client that comes meanwhile.
+    /// Inserts keys of all shards by one further client.
     fn insert_some(&self, filter: &mut RedisBloomFilter) {
         self.insert(filter, &(0..100).collect::<Vec<_>>());
     }
 
-    /// Inserts all keys by several clients at once, while something happens.
-    fn insert_by(&self, filter: &RedisBloomFilter, clients: u64, size: usize, meanwhile: impl FnOnce()) {
+    /// Inserts all keys by several clients at once, and calls `meanwhile` during that.
+    fn insert_concurrently(&self, filter: &RedisBloomFilter, clients: u64, size: usize, meanwhile: impl FnOnce()) {
         let filters = (0..clients).map(|_| filter.another()).collect();
         self.insert_with(filters, size, meanwhile);
     }
 
-    /// Inserts all keys by these clients at once, while something happens.
+    /// Inserts all keys by these clients at once, and calls `meanwhile` during that.
     fn insert_with(&self, filters: Vec<RedisBloomFilter>, size: usize, meanwhile: impl FnOnce()) {
-        let hold = self.hold(filters.len() as u64);
+        let hold = self.hold_clients(filters.len() as u64);
         thread::scope(|scope| {
             for (client, mut filter) in (0..).zip(filters) {
                 scope.spawn(move || self.insert_all(&mut filter, client, size));
@@ -139,8 +139,8 @@ impl Tally {
         });
     }
 
-    /// Lets so many clients insert nine tenths of all, so that what happens meanwhile happens to clients at work.
-    fn hold(&self, clients: u64) -> Hold<'_> {
+    /// Makes clients wait after nine tenths of all inserts, so that they are still at work while `meanwhile` runs.
+    fn hold_clients(&self, clients: u64) -> Hold<'_> {
         self.limit.store(self.keys() * clients * 9 / 10, Ordering::Relaxed);
         Hold(self)
     }
@@ -149,10 +149,10 @@ impl Tally {
         self.progress.load(Ordering::Relaxed) >= self.limit.load(Ordering::Relaxed)
     }
 
-    /// Waits for a share of all inserts of so many clients.
-    fn await_share(&self, clients: u64, percent: u64) {
+    /// Waits until this percentage of all inserts is answered.
+    fn await_progress(&self, clients: u64, percent: u64) {
         let due = self.keys() * clients * percent / 100;
-        servers::eventually("inserts are answered", || self.progress.load(Ordering::Relaxed) >= due);
+        servers::wait_until("inserts are answered", || self.progress.load(Ordering::Relaxed) >= due);
     }
 
     fn uncertain(&self) -> u64 {
@@ -167,7 +167,7 @@ impl Tally {
         assert_eq!(self.uncertain(), 0);
     }
 
-    /// No key was lost, and no more were repeated than the clients owned up to.
+    /// Asserts that no key was lost, and that no more were claimed twice than the clients reported as uncertain.
     #[track_caller]
     fn assert_none_lost(&self) {
         let claims: Vec<u32> = self.claims.iter().map(|claims| claims.load(Ordering::Relaxed)).collect();
@@ -183,11 +183,11 @@ fn create(server: &RedisServer, name: &str, size: &Size) -> RedisBloomFilter {
     RedisBloomFilter::create(server, name, size).unwrap()
 }
 
-/// The error of a call that must fail, whose message must tell so much.
+/// Returns the error of a call that must fail. Its message must contain these parts.
 #[track_caller]
-fn failed<T>(result: Result<T, RedisFilterError>, told: &[&str]) -> RedisFilterError {
+fn expect_error<T>(result: Result<T, RedisFilterError>, parts: &[&str]) -> RedisFilterError {
     let error = result.err().expect("it must fail");
     let message = error.to_string();
-    assert!(told.iter().all(|told| message.contains(told)), "{message}");
+    assert!(parts.iter().all(|parts| message.contains(parts)), "{message}");
     error
 }

@@ -41,21 +41,28 @@ struct State {
     /// True if connections break, including open ones.
     breaking: AtomicBool,
     /// True if bytes arrive one by one.
-    dribbling: AtomicBool,
+    bytewise: AtomicBool,
     /// True if no more connections are accepted.
     ended: AtomicBool,
-    cuts: AtomicU64,
+    broken_connections: AtomicU64,
     random: Mutex<Random>,
 }
 
 impl Proxy {
-    /// In front of a server on this machine; nothing breaks at first.
+    /// Starts a proxy for a local server. Connections do not break at first.
     pub fn start(target: u16, seed: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (breaking, dribbling, ended, cuts) = Default::default();
+        let (breaking, bytewise, ended, broken_connections) = Default::default();
         let target = AtomicU16::new(target);
-        let state = Arc::new(State { target, breaking, dribbling, ended, cuts, random: Mutex::new(Random::new(seed)) });
+        let state = Arc::new(State {
+            target,
+            breaking,
+            bytewise,
+            ended,
+            broken_connections,
+            random: Mutex::new(Random::new(seed)),
+        });
         let shared = Arc::clone(&state);
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
@@ -79,31 +86,31 @@ impl Proxy {
         servers::address(&self.url())
     }
 
-    /// From here on connections lead to another server. Those that are open stay.
-    pub fn lead_to(&self, target: u16) {
+    /// Forwards new connections to another server. Open ones are unchanged.
+    pub fn retarget(&self, target: u16) {
         self.state.target.store(target, Ordering::Relaxed);
     }
 
-    /// From here on connections break, or no more.
+    /// Sets whether connections break.
     pub fn break_connections(&self, breaking: bool) {
         self.state.breaking.store(breaking, Ordering::Relaxed);
     }
 
-    /// From here on bytes come one by one, ten a second.
-    pub fn dribble(&self) {
-        self.state.dribbling.store(true, Ordering::Relaxed);
+    /// Forwards bytes one by one from now on, ten per second.
+    pub fn send_bytewise(&self) {
+        self.state.bytewise.store(true, Ordering::Relaxed);
     }
 
     /// Returns the number of broken connections.
-    pub fn cuts(&self) -> u64 {
-        self.state.cuts.load(Ordering::Relaxed)
+    pub fn broken_connections(&self) -> u64 {
+        self.state.broken_connections.load(Ordering::Relaxed)
     }
 }
 
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.state.ended.store(true, Ordering::Relaxed);
-        // So that it looks.
+        // Wakes the accepting thread.
         _ = TcpStream::connect(("127.0.0.1", self.port));
     }
 }
@@ -139,7 +146,7 @@ impl State {
         });
     }
 
-    /// Copies up to so many bytes; whether it ended for that.
+    /// Copies up to `limit` bytes. Returns true if it ended because of the limit.
     fn copy(&self, mut from: &TcpStream, mut to: &TcpStream, limit: u64) -> io::Result<bool> {
         let mut buffer = vec![0; 1 << 14];
         let mut copied = 0u64;
@@ -151,12 +158,12 @@ impl State {
             let left = usize::try_from(limit.saturating_sub(copied)).unwrap_or(usize::MAX);
             if self.breaking.load(Ordering::Relaxed) && left < length {
                 to.write_all(&buffer[..left])?;
-                self.cuts.fetch_add(1, Ordering::Relaxed);
+                self.broken_connections.fetch_add(1, Ordering::Relaxed);
                 return Ok(true);
             }
-            for piece in buffer[..length].chunks(if self.dribbling.load(Ordering::Relaxed) { 1 } else { length }) {
+            for piece in buffer[..length].chunks(if self.bytewise.load(Ordering::Relaxed) { 1 } else { length }) {
                 to.write_all(piece)?;
-                if self.dribbling.load(Ordering::Relaxed) {
+                if self.bytewise.load(Ordering::Relaxed) {
                     thread::sleep(Duration::from_millis(100));
                 }
             }

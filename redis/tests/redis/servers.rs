@@ -15,13 +15,13 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// A time-out for events that are certain to happen, on any machine.
-pub const LONG: Duration = Duration::from_secs(300);
+pub const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Slots of a cluster.
 const SLOTS: usize = 16384;
 
 /// The program that a test needs; without it the test is ignored, or fails if the program is required.
-pub fn needed(program: Option<&'static str>, name: &'static str) -> &'static str {
+pub fn require_program(program: Option<&'static str>, name: &'static str) -> &'static str {
     program.unwrap_or_else(|| {
         assert!(env::var_os("BLOOMLINE_REQUIRE_REDIS").is_none_or(|value| value != "1"), "no {name}");
         harness::ignored(name)
@@ -29,7 +29,7 @@ pub fn needed(program: Option<&'static str>, name: &'static str) -> &'static str
 }
 
 /// The first of these programs that can be run.
-pub fn program(names: &[&'static str], version: &str) -> Option<&'static str> {
+pub fn find_program(names: &[&'static str], version: &str) -> Option<&'static str> {
     let runs = |name: &&str| {
         let mut command = Command::new(name);
         command.arg(version).stdout(Stdio::null()).stderr(Stdio::null());
@@ -42,14 +42,14 @@ fn redis_server() -> &'static str {
     static FOUND: OnceLock<Option<&str>> = OnceLock::new();
     let find = || match env::var("BLOOMLINE_REDIS_SERVER") {
         Ok(path) => Some(&*path.leak()),
-        Err(_) => program(&["redis-server", "valkey-server"], "--version"),
+        Err(_) => find_program(&["redis-server", "valkey-server"], "--version"),
     };
-    needed(*FOUND.get_or_init(find), "redis-server")
+    require_program(*FOUND.get_or_init(find), "redis-server")
 }
 
-/// A port that nobody listens on, nor 10,000 above it, where a node of a cluster talks to the others. Below the ports
-/// that the system gives to clients, and taken from other test processes by the socket of UDP with its number: a server
-/// that comes back must find its own free.
+/// A port that is free, as is the one 10,000 above it, which cluster nodes use among each other. It is below the ports
+/// that the system gives to clients, and reserved against other test processes by a UDP socket of that number: a server
+/// that restarts must find its port free.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     static TAKEN: Mutex<Vec<UdpSocket>> = Mutex::new(Vec::new());
@@ -64,27 +64,27 @@ pub fn free_port() -> u16 {
     }
 }
 
-/// A server as filters know it. No answer comes too late for them, on any machine.
+/// Returns the address of a server, with time-outs that are not reached on any machine.
 pub fn address(urls: &str) -> RedisServer {
     let server = RedisServer::new(urls).unwrap();
-    server.connect_timeout(LONG).response_timeout(LONG).patience(LONG)
+    server.connect_timeout(TIMEOUT).response_timeout(TIMEOUT).patience(TIMEOUT)
 }
 
-/// Waits for what is sure to come.
+/// Waits until a condition holds. Fails after `TIMEOUT`.
 #[track_caller]
-pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let started = Instant::now();
     while !condition() {
-        assert!(started.elapsed() < LONG, "never happened: {what}");
+        assert!(started.elapsed() < TIMEOUT, "never happened: {what}");
         thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// The answer to a call of a client whose time-outs are so short that a busy machine may let them pass.
+/// Repeats a call of a client with short time-outs, which may expire on a busy machine, until it succeeds.
 #[track_caller]
-pub fn answered<T>(mut call: impl FnMut() -> Result<T, RedisFilterError>) -> T {
+pub fn retry_until_answered<T>(mut call: impl FnMut() -> Result<T, RedisFilterError>) -> T {
     let mut answer = None;
-    eventually("it is answered", || {
+    wait_until("it is answered", || {
         answer = call().ok();
         answer.is_some()
     });
@@ -154,7 +154,7 @@ impl Server {
             match answer {
                 Err(error) if error.code() != Some("NOAUTH") => {
                     let log = || fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
-                    assert!(started.elapsed() < LONG, "{error}\n{}", log());
+                    assert!(started.elapsed() < TIMEOUT, "{error}\n{}", log());
                     thread::sleep(Duration::from_millis(5));
                 }
                 _ => return,
@@ -162,10 +162,10 @@ impl Server {
         }
     }
 
-    /// Lets the server's clock be so much later for a window: all its generations are as much older.
-    pub fn pass(&self, name: &str, seconds: u64) {
+    /// Advances the clock for a window: all its generations become older by these seconds.
+    pub fn advance_clock(&self, name: &str, seconds: u64) {
         let list = format!("cbf:{{{name}:stages}}");
-        let mut fields = self.tell::<Vec<String>>(&format!("HGETALL {list}"));
+        let mut fields = self.execute::<Vec<String>>(&format!("HGETALL {list}"));
         for pair in fields.chunks_mut(2) {
             let (line, opened) = pair[1].split_once(" opened=").unwrap();
             pair[1] = format!("{line} opened={}", opened.parse::<u64>().unwrap() - seconds);
@@ -182,81 +182,81 @@ impl Server {
     }
 
     pub fn client(&self) -> redis::RedisResult<Connection> {
-        Client::open(self.url())?.get_connection_with_timeout(LONG)
+        Client::open(self.url())?.get_connection_with_timeout(TIMEOUT)
     }
 
-    /// Has a command carried out, whatever it is.
+    /// Executes a command, and returns its result.
     #[track_caller]
-    pub fn tell<T: FromRedisValue>(&self, line: &str) -> T {
+    pub fn execute<T: FromRedisValue>(&self, line: &str) -> T {
         let answer = self.client().and_then(|mut connection| command(line).query(&mut connection));
         answer.unwrap_or_else(|error| panic!("{line}: {error}"))
     }
 
-    /// Connects until it takes no more clients.
-    pub fn crowd(&self) -> Vec<Connection> {
+    /// Opens connections until the server accepts no more clients.
+    pub fn fill_connections(&self) -> Vec<Connection> {
         let answered = |mut connection: Connection| redis::cmd("PING").exec(&mut connection).map(|()| connection);
         let crowd: Vec<_> = std::iter::from_fn(|| self.client().and_then(answered).ok()).collect();
         assert!(!crowd.is_empty());
         crowd
     }
 
-    /// A figure of `INFO`; 0 where it says nothing.
-    pub fn figure(&self, name: &str) -> u64 {
-        let info: String = self.tell("INFO everything");
+    /// Returns a number of `INFO`, or 0 if it is missing.
+    pub fn info_number(&self, name: &str) -> u64 {
+        let info: String = self.execute("INFO everything");
         let figure = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix([':', '=']));
         let digits = |figure: &str| figure.split(|c: char| !c.is_ascii_digit()).next().map(str::to_owned);
         figure.and_then(digits).map_or(0, |digits| digits.parse().unwrap())
     }
 
     /// Returns the number of bits that are set in the first shard of the filter `f`.
-    pub fn bits(&self) -> u64 {
-        self.tell("BITCOUNT cbf:{f:0}")
+    pub fn count_set_bits(&self) -> u64 {
+        self.execute("BITCOUNT cbf:{f:0}")
     }
 
-    /// Returns the number of times that a command was carried out.
+    /// Returns the number of executions of a command.
     pub fn calls(&self, command: &str) -> u64 {
-        self.figure(&format!("cmdstat_{command}:calls"))
+        self.info_number(&format!("cmdstat_{command}:calls"))
     }
 
-    /// The numbers of the clients that wait until they are answered.
-    pub fn waiting(&self) -> Vec<String> {
-        let clients: String = self.tell("CLIENT LIST");
+    /// Returns the ids of blocked clients.
+    pub fn blocked_clients(&self) -> Vec<String> {
+        let clients: String = self.execute("CLIENT LIST");
         let field =
             |line: &str, name: &str| line.split(' ').find_map(|field| field.strip_prefix(name).map(str::to_owned));
         let waits = |line: &&str| field(line, "flags=").is_some_and(|flags| flags.contains('b'));
         clients.lines().filter(waits).map(|line| field(line, "id=").unwrap()).collect()
     }
 
-    /// Until a client waits.
-    pub fn await_waiting(&self) {
-        eventually("a client waits", || !self.waiting().is_empty());
+    /// Waits until a client is blocked.
+    pub fn await_blocked_client(&self) {
+        wait_until("a client waits", || !self.blocked_clients().is_empty());
     }
 
-    /// Ends the time for which clients wait for replicas.
-    pub fn end_waits(&self) {
-        for client in self.waiting() {
-            self.tell::<()>(&format!("CLIENT UNBLOCK {client}"));
+    /// Unblocks clients that wait for replicas.
+    pub fn unblock_clients(&self) {
+        for client in self.blocked_clients() {
+            self.execute::<()>(&format!("CLIENT UNBLOCK {client}"));
         }
     }
 
-    /// Until it has what its primary has.
-    pub fn await_copy(&self) {
-        let follows = || self.tell::<String>("INFO replication").contains("master_link_status:up");
-        eventually("a replica follows", follows);
+    /// Waits until the replica has the data of its primary.
+    pub fn await_replication(&self) {
+        let follows = || self.execute::<String>("INFO replication").contains("master_link_status:up");
+        wait_until("a replica follows", follows);
     }
 
-    /// Ends it as a crash does.
+    /// Kills the server, as in a crash.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Starts it again after it was killed, and does not wait.
+    /// Restarts the server after `kill`, and does not wait until it answers.
     pub fn relaunch(&mut self) {
         self.child = spawn(&self.arguments, self.folder.path());
     }
 
-    /// Stops it or lets it go on: `STOP` or `CONT`.
+    /// Sends a signal to the server, such as `STOP` or `CONT`.
     pub fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
@@ -281,7 +281,7 @@ fn spawn(arguments: &[String], folder: &Path) -> Child {
 pub fn primary_and_replica(options: &str) -> [Server; 2] {
     let primary = Server::start(options);
     let replica = Server::start(&format!("{options} --replicaof 127.0.0.1 {}", primary.port));
-    replica.await_copy();
+    replica.await_replication();
     [primary, replica]
 }
 
@@ -304,43 +304,43 @@ impl Cluster {
         let nodes: Vec<_> = (0..count).map(|_| Server::launch(Self::OPTIONS)).collect();
         nodes.iter().for_each(Server::await_answer);
         for (i, node) in nodes.iter().enumerate() {
-            node.tell::<()>(&format!("CLUSTER SET-CONFIG-EPOCH {}", i + 1));
+            node.execute::<()>(&format!("CLUSTER SET-CONFIG-EPOCH {}", i + 1));
             if i < primaries {
                 let slots = (SLOTS * i / primaries..SLOTS * (i + 1) / primaries).map(|slot| slot.to_string());
-                node.tell::<()>(&format!("CLUSTER ADDSLOTS {}", slots.collect::<Vec<_>>().join(" ")));
+                node.execute::<()>(&format!("CLUSTER ADDSLOTS {}", slots.collect::<Vec<_>>().join(" ")));
             }
             for other in &nodes[..i] {
-                node.tell::<()>(&format!("CLUSTER MEET 127.0.0.1 {}", other.port));
+                node.execute::<()>(&format!("CLUSTER MEET 127.0.0.1 {}", other.port));
             }
         }
         let cluster = Self { nodes, primaries };
-        cluster.await_known();
+        cluster.await_all_nodes_known();
         for (i, node) in cluster.nodes.iter().enumerate().skip(primaries) {
-            node.tell::<()>(&format!("CLUSTER REPLICATE {}", cluster.id(i - primaries)));
+            node.execute::<()>(&format!("CLUSTER REPLICATE {}", cluster.id(i - primaries)));
         }
         cluster.await_up();
-        cluster.nodes[primaries..].iter().for_each(Server::await_copy);
+        cluster.nodes[primaries..].iter().for_each(Server::await_replication);
         cluster
     }
 
-    /// A node that is down for two seconds is so for the others, and its slots are not served.
-    pub fn notice_soon(&self) {
-        self.nodes.iter().for_each(|node| node.tell("CONFIG SET cluster-node-timeout 2000"));
+    /// Lets the other nodes treat a node as failed after two seconds, so that its slots are not served.
+    pub fn shorten_node_timeout(&self) {
+        self.nodes.iter().for_each(|node| node.execute("CONFIG SET cluster-node-timeout 2000"));
     }
 
-    /// Until all know all.
-    fn await_known(&self) {
+    /// Waits until all nodes know each other.
+    fn await_all_nodes_known(&self) {
         let known = format!("cluster_known_nodes:{}\r\n", self.nodes.len());
         for node in &self.nodes {
-            eventually("all know all", || node.tell::<String>("CLUSTER INFO").contains(&known));
+            wait_until("all know all", || node.execute::<String>("CLUSTER INFO").contains(&known));
         }
     }
 
-    /// Until all slots are served, as every node says.
+    /// Waits until every node reports that all slots are served.
     pub fn await_up(&self) {
         for node in &self.nodes {
             node.await_answer();
-            eventually("the cluster is up", || node.tell::<String>("CLUSTER INFO").contains("cluster_state:ok"));
+            wait_until("the cluster is up", || node.execute::<String>("CLUSTER INFO").contains("cluster_state:ok"));
         }
     }
 
@@ -354,12 +354,12 @@ impl Cluster {
     }
 
     fn id(&self, node: usize) -> String {
-        self.nodes[node].tell("CLUSTER MYID")
+        self.nodes[node].execute("CLUSTER MYID")
     }
 
-    /// The slot of a key and the primary that has it.
-    pub fn home(&self, key: &str) -> (u16, usize) {
-        let slot: u16 = self.nodes[0].tell(&format!("CLUSTER KEYSLOT {key}"));
+    /// Returns the slot of a key and the index of its primary.
+    pub fn slot_and_primary(&self, key: &str) -> (u16, usize) {
+        let slot: u16 = self.nodes[0].execute(&format!("CLUSTER KEYSLOT {key}"));
         let exists = command(&format!("EXISTS {key}"));
         let holds = |node: &Server| node.client().and_then(|mut connection| exists.exec(&mut connection)).is_ok();
         (slot, self.nodes[..self.primaries].iter().position(holds).expect("a node serves it"))
@@ -367,28 +367,28 @@ impl Cluster {
 
     /// Lets a replica become the primary once it has all that its primary has.
     pub fn fail_over(&self, replica: &Server) {
-        let is_primary = || replica.tell::<String>("INFO replication").contains("role:master");
-        let mut told = None::<Instant>;
-        eventually("it takes over", || {
+        let is_primary = || replica.execute::<String>("INFO replication").contains("role:master");
+        let mut requested = None::<Instant>;
+        wait_until("it takes over", || {
             // Nodes that take longer than five seconds give it up.
-            if told.is_none_or(|told| told.elapsed() > Duration::from_secs(6)) {
+            if requested.is_none_or(|requested| requested.elapsed() > Duration::from_secs(6)) {
                 // Refused if it is the primary.
                 _ = replica.client().and_then(|mut connection| command("CLUSTER FAILOVER").exec(&mut connection));
-                told = Some(Instant::now());
+                requested = Some(Instant::now());
             }
             is_primary()
         });
     }
 
     /// Moves a slot while clients work, step by step as the specification of clusters has it. For a while the keys are there
-    /// and the slot is not; `meanwhile` is a client that comes for them.
+    /// and the slot is not. `meanwhile` is a client that uses these keys.
     pub fn migrate(&self, slot: u16, from: usize, to: usize, meanwhile: impl FnOnce()) {
         let (source, target) = (self.id(from), self.id(to));
-        self.nodes[to].tell::<()>(&format!("CLUSTER SETSLOT {slot} IMPORTING {source}"));
-        self.nodes[from].tell::<()>(&format!("CLUSTER SETSLOT {slot} MIGRATING {target}"));
-        let asked = self.nodes[to].calls("asking");
+        self.nodes[to].execute::<()>(&format!("CLUSTER SETSLOT {slot} IMPORTING {source}"));
+        self.nodes[from].execute::<()>(&format!("CLUSTER SETSLOT {slot} MIGRATING {target}"));
+        let asking_calls = self.nodes[to].calls("asking");
         loop {
-            let keys: Vec<String> = self.nodes[from].tell(&format!("CLUSTER GETKEYSINSLOT {slot} 10"));
+            let keys: Vec<String> = self.nodes[from].execute(&format!("CLUSTER GETKEYSINSLOT {slot} 10"));
             if keys.is_empty() {
                 break;
             }
@@ -397,9 +397,9 @@ impl Cluster {
             migrate.exec(&mut self.nodes[from].client().unwrap()).unwrap();
         }
         meanwhile();
-        assert!(self.nodes[to].calls("asking") > asked, "no client came while the slot moved");
+        assert!(self.nodes[to].calls("asking") > asking_calls, "no client came while the slot moved");
         for node in [to, from] {
-            self.nodes[node].tell::<()>(&format!("CLUSTER SETSLOT {slot} NODE {target}"));
+            self.nodes[node].execute::<()>(&format!("CLUSTER SETSLOT {slot} NODE {target}"));
         }
     }
 }

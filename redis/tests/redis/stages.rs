@@ -2,8 +2,8 @@
 
 use crate::harness::tests;
 use crate::proxy::Proxy;
-use crate::servers::{Cluster, Server, address, eventually, primary_and_replica};
-use crate::{Tally, failed, small};
+use crate::servers::{Cluster, Server, address, primary_and_replica, wait_until};
+use crate::{Tally, expect_error, one_shard_size};
 use bloomline_redis::RedisFilterError::{Denied, Differs, Gone, ReadOnly, Remains, Seed, Stages as NotOne};
 use bloomline_redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisServer, Stages};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,37 +11,37 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 tests! {
-    it_grows_and_keeps_its_rate,
-    clients_claim_each_key_once_while_it_grows,
-    clients_of_a_cluster_claim_each_key_once_while_it_grows,
-    no_key_is_lost_where_connections_break_while_it_grows,
-    no_key_is_lost_where_a_node_crashes_while_it_grows,
-    whoever_comes_ends_what_another_began,
-    clients_that_claim_little_grow_it,
+    growing_filters_keep_their_rate,
+    clients_claim_each_key_once_during_growth,
+    cluster_clients_claim_each_key_once_during_growth,
+    no_key_is_lost_when_connections_break_during_growth,
+    no_key_is_lost_when_a_node_crashes_during_growth,
+    clients_finish_the_growth_of_a_dead_client,
+    short_lived_clients_grow_the_filter,
     small_stages_are_not_overfilled,
     clients_of_a_process_may_differ_in_their_mirrors,
-    clients_that_live_for_moments_forget,
-    tasks_grow_it_too,
-    a_window_keeps_its_rate_whenever_keys_come,
-    it_forgets_in_time,
+    short_lived_clients_expire_generations,
+    tasks_grow_filters,
+    windows_keep_their_rate_at_any_pace,
+    windows_expire_keys_in_time,
     a_window_may_be_endless,
     clients_claim_each_key_once_while_generations_pass,
-    servers_forget_what_nobody_uses,
-    a_client_that_stood_still_follows,
-    nothing_is_left_of_it,
-    it_is_told_from_others,
+    unused_windows_expire_on_the_server,
+    suspended_clients_catch_up,
+    removed_filters_leave_no_keys,
+    kinds_of_filters_are_distinguished,
     a_window_is_read_from_a_replica,
     mirrors_have_a_bound,
-    lists_of_too_much_are_refused,
-    what_a_late_client_makes_again_expires,
-    rights_of_stages_are_few,
-    lost_stages_are_missed,
-    a_list_that_is_lost_is_made_again,
-    what_an_earlier_filter_left_hides_no_key,
+    oversized_stage_lists_are_refused,
+    shards_recreated_by_a_late_client_expire,
+    stages_need_few_rights,
+    lost_stages_are_noticed,
+    lost_stage_lists_are_recreated,
+    leftover_bits_hide_no_key,
 }
 
-/// A filter that grows from a few keys on, without false positives in any run.
-fn tiny() -> Stages {
+/// A growing filter with small stages, and practically no false positives.
+fn small_stages() -> Stages {
     Stages::growing(1e-9).first_stage(1000).seed(3)
 }
 
@@ -60,7 +60,7 @@ fn assert_all_found(filter: &mut RedisBloomFilter, tally: &Tally) {
     assert_eq!(filter.insert_batch(&keys, &mut vec![false; keys.len()]), Ok(0));
 }
 
-fn it_grows_and_keeps_its_rate() {
+fn growing_filters_keep_their_rate() {
     let server = Server::start("");
     let rate = 0.02;
     for mirrored in [false, true] {
@@ -92,36 +92,36 @@ fn it_grows_and_keeps_its_rate() {
     }
 }
 
-/// Each from a process of its own.
-fn insert_by(address: &RedisServer, stages: &Stages, tally: &Tally, clients: u64, meanwhile: impl FnOnce()) {
+/// Inserts all keys by clients that each open the filter themselves, as separate processes do.
+fn insert_concurrently(address: &RedisServer, stages: &Stages, tally: &Tally, clients: u64, meanwhile: impl FnOnce()) {
     let filters = (0..clients).map(|_| create(address, "f", stages)).collect();
     tally.insert_with(filters, 200, meanwhile);
 }
 
-fn clients_claim_each_key_once_while_it_grows() {
+fn clients_claim_each_key_once_during_growth() {
     let server = Server::start("");
     let tally = Tally::new(18_000);
-    insert_by(&server.address(), &tiny(), &tally, 4, || {});
+    insert_concurrently(&server.address(), &small_stages(), &tally, 4, || {});
     tally.assert_once_each();
-    let mut filter = create(&server.address(), "f", &tiny());
+    let mut filter = create(&server.address(), "f", &small_stages());
     assert!(stages_of(&mut filter) >= 5);
     assert_all_found(&mut filter, &tally);
     // Of the threads of one process, too, with a mirror.
     let tally = Tally::new(18_000);
-    let filter = create(&server.address(), "g", &tiny()).with_mirror().unwrap();
-    tally.insert_by(&filter, 4, 200, || {});
+    let filter = create(&server.address(), "g", &small_stages()).with_mirror().unwrap();
+    tally.insert_concurrently(&filter, 4, 200, || {});
     tally.assert_once_each();
     assert_all_found(&mut filter.another(), &tally);
 }
 
-fn clients_of_a_cluster_claim_each_key_once_while_it_grows() {
+fn cluster_clients_claim_each_key_once_during_growth() {
     let cluster = Cluster::start(3, false);
     let tally = Tally::new(15_000);
-    insert_by(&cluster.address(), &tiny(), &tally, 3, || {
+    insert_concurrently(&cluster.address(), &small_stages(), &tally, 3, || {
         for (share, key) in [(20, "cbf:{f:stages}"), (50, "cbf:{f:1.0}")] {
-            tally.await_share(3, share);
-            let (slot, node) = cluster.home(key);
-            let mut filter = create(&cluster.address(), "f", &tiny());
+            tally.await_progress(3, share);
+            let (slot, node) = cluster.slot_and_primary(key);
+            let mut filter = create(&cluster.address(), "f", &small_stages());
             cluster.migrate(slot, node, (node + 1) % 3, || {
                 // It reads the list, and asks each stage.
                 assert_eq!((filter.check(), filter.contains(&u64::MAX)), (Ok(()), Ok(false)));
@@ -129,59 +129,60 @@ fn clients_of_a_cluster_claim_each_key_once_while_it_grows() {
         }
     });
     tally.assert_once_each();
-    assert_all_found(&mut create(&cluster.address(), "f", &tiny()), &tally);
+    assert_all_found(&mut create(&cluster.address(), "f", &small_stages()), &tally);
 }
 
-fn no_key_is_lost_where_connections_break_while_it_grows() {
+fn no_key_is_lost_when_connections_break_during_growth() {
     let server = Server::start("");
     let proxy = Proxy::start(server.port, 11);
     let tally = Tally::new(12_000);
-    let filters = (0..4).map(|_| create(&proxy.address(), "f", &tiny())).collect();
+    let filters = (0..4).map(|_| create(&proxy.address(), "f", &small_stages())).collect();
     proxy.break_connections(true);
     tally.insert_with(filters, 200, || {});
-    assert!(proxy.cuts() > 10, "{}", proxy.cuts());
+    assert!(proxy.broken_connections() > 10, "{}", proxy.broken_connections());
     tally.assert_none_lost();
-    assert_all_found(&mut create(&server.address(), "f", &tiny()), &tally);
+    assert_all_found(&mut create(&server.address(), "f", &small_stages()), &tally);
 }
 
-fn no_key_is_lost_where_a_node_crashes_while_it_grows() {
+fn no_key_is_lost_when_a_node_crashes_during_growth() {
     let mut cluster = Cluster::start(3, false);
     let tally = Tally::new(15_000);
     let address = cluster.address();
-    insert_by(&address, &tiny(), &tally, 3, || {
+    insert_concurrently(&address, &small_stages(), &tally, 3, || {
         for (share, victim) in [(20, 0), (40, 1), (60, 2)] {
-            tally.await_share(3, share);
+            tally.await_progress(3, share);
             cluster.nodes[victim].kill();
             cluster.nodes[victim].relaunch();
         }
     });
     tally.assert_none_lost();
     cluster.await_up();
-    assert_all_found(&mut create(&address, "f", &tiny()), &tally);
+    assert_all_found(&mut create(&address, "f", &small_stages()), &tally);
 }
 
 /// A client that grows the filter dies after its first steps.
-fn whoever_comes_ends_what_another_began() {
+fn clients_finish_the_growth_of_a_dead_client() {
     let server = Server::start("");
-    let (mut first, mut second) = (create(&server.address(), "f", &tiny()), create(&server.address(), "f", &tiny()));
+    let (mut first, mut second) =
+        (create(&server.address(), "f", &small_stages()), create(&server.address(), "f", &small_stages()));
     assert_eq!(first.insert(&1), Ok(true));
     assert_eq!(second.insert(&1), Ok(false));
-    server.tell::<u64>("SETBIT cbf:{f:0.0} 0 1");
+    server.execute::<u64>("SETBIT cbf:{f:0.0} 0 1");
     // Each finds the seal; one of them opens the next stage.
     assert_eq!((first.insert(&2), second.insert(&2)), (Ok(true), Ok(false)));
     assert_eq!((second.insert(&1), second.insert(&3), first.insert(&3)), (Ok(false), Ok(true), Ok(false)));
     assert_eq!((stages_of(&mut first), first.uncertain()), (2, 0));
     // And if it has opened the stage, others find it, those that only ask, too.
-    let mut reader = create(&server.address(), "f", &tiny());
+    let mut reader = create(&server.address(), "f", &small_stages());
     assert_eq!(reader.contains(&4), Ok(false));
-    server.tell::<u64>("SETBIT cbf:{f:1.0} 0 1");
+    server.execute::<u64>("SETBIT cbf:{f:1.0} 0 1");
     assert_eq!(first.insert(&4), Ok(true));
     assert_eq!((reader.contains(&4), second.insert(&4)), (Ok(true), Ok(false)));
     assert_eq!(stages_of(&mut reader), 3);
 }
 
-/// Each by a process of its own.
-fn clients_that_claim_little_grow_it() {
+/// Each client is a separate process.
+fn short_lived_clients_grow_the_filter() {
     let server = Server::start("");
     let stages = Stages::growing(0.01).first_stage(1000);
     let mut claimed = 0;
@@ -208,7 +209,7 @@ fn small_stages_are_not_overfilled() {
 
 fn clients_of_a_process_may_differ_in_their_mirrors() {
     let server = Server::start("");
-    let mirrored = create(&server.address(), "f", &tiny());
+    let mirrored = create(&server.address(), "f", &small_stages());
     let mut plain = mirrored.another();
     let mut mirrored = mirrored.with_mirror().unwrap();
     let keys: Vec<u64> = (0..5000).collect();
@@ -218,7 +219,7 @@ fn clients_of_a_process_may_differ_in_their_mirrors() {
     // The mirror comes when stages are gone already.
     let late = create(&server.address(), "g", &window(2));
     let mut forgets = late.another();
-    use_until_gone(&server, &mut forgets);
+    insert_until_expired(&server, &mut forgets);
     let mut late = late.with_mirror().unwrap();
     let started = Instant::now();
     assert_eq!(late.insert(&1), Ok(true));
@@ -226,19 +227,19 @@ fn clients_of_a_process_may_differ_in_their_mirrors() {
 }
 
 /// Inserts keys until the first generation is over.
-fn use_until_gone(server: &Server, filter: &mut RedisBloomFilter) {
+fn insert_until_expired(server: &Server, filter: &mut RedisBloomFilter) {
     let mut key = 100u64;
     let list = format!("cbf:{{{}:stages}}", filter.name());
-    eventually("the first generation is over", || {
+    wait_until("the first generation is over", || {
         assert_eq!(filter.insert(&key), Ok(true));
         key += 1;
         thread::sleep(Duration::from_millis(200));
-        !server.tell::<bool>(&format!("HEXISTS {list} 0"))
+        !server.execute::<bool>(&format!("HEXISTS {list} 0"))
     });
 }
 
 /// A client that opens a window advances to the generation that is due.
-fn clients_that_live_for_moments_forget() {
+fn short_lived_clients_expire_generations() {
     let server = Server::start("");
     let insert = |key: u64| create(&server.address(), "f", &window(400)).insert(&key).unwrap();
     assert!(insert(0));
@@ -247,17 +248,17 @@ fn clients_that_live_for_moments_forget() {
         assert!(insert(key));
         // What is younger than the window is not forgotten with the rest.
         assert!(!insert(key.saturating_sub(5)) || key < 5, "{key}");
-        server.pass("f", 20);
+        server.advance_clock("f", 20);
     }
     assert!(create(&server.address(), "f", &window(400)).insert(&0).unwrap());
 }
 
-fn tasks_grow_it_too() {
+fn tasks_grow_filters() {
     let server = Server::start("");
     let runtime = crate::tasks::runtime();
     let keys: Vec<u64> = (0..20_000).collect();
     let claimed = runtime.block_on(async {
-        let filter = AsyncRedisBloomFilter::create_stages(&server.address(), "f", &tiny()).await.unwrap();
+        let filter = AsyncRedisBloomFilter::create_stages(&server.address(), "f", &small_stages()).await.unwrap();
         let tasks = [(); 3].map(|()| {
             let (mut filter, keys) = (filter.clone(), keys.clone());
             tokio::spawn(async move {
@@ -275,16 +276,16 @@ fn tasks_grow_it_too() {
         claimed
     });
     assert_eq!(claimed, keys.len());
-    assert!(stages_of(&mut create(&server.address(), "f", &tiny())) >= 4);
+    assert!(stages_of(&mut create(&server.address(), "f", &small_stages())) >= 4);
 }
 
-/// Remembers a key for so many seconds, in two generations.
+/// A window of these seconds, in two generations.
 fn window(seconds: u64) -> Stages {
     Stages::window(Duration::from_secs(seconds), 100_000, 1e-9).generations(2)
 }
 
-/// Of less or more keys than it is planned for, in whatever part of the window.
-fn a_window_keeps_its_rate_whenever_keys_come() {
+/// With fewer or more keys than planned, in any part of the window.
+fn windows_keep_their_rate_at_any_pace() {
     const WINDOW: u64 = 30 * 86_400;
     const PLANNED: u64 = 1 << 13;
     let server = Server::start("");
@@ -300,7 +301,7 @@ fn a_window_keeps_its_rate_whenever_keys_come() {
             let (mut next, mut claimed) = (0, 0);
             for &(passes, share) in &pattern {
                 if next > 0 {
-                    server.pass(&name, (passes * WINDOW as f64) as u64);
+                    server.advance_clock(&name, (passes * WINDOW as f64) as u64);
                 }
                 let keys = (share * (PLANNED * quarters / 4) as f64) as u64;
                 let keys: Vec<u64> = (next..next + keys).collect();
@@ -312,24 +313,24 @@ fn a_window_keeps_its_rate_whenever_keys_come() {
             let stats = filter.stats().unwrap();
             let lost = next - claimed as u64;
             // Five deviations.
-            let most = |keys: u64| rate * keys as f64 + 5.0 * (rate * keys as f64).sqrt();
-            assert!((lost as f64) < most(next), "{name}: {lost} of {next}, {stats:?}");
+            let max_errors = |keys: u64| rate * keys as f64 + 5.0 * (rate * keys as f64).sqrt();
+            assert!((lost as f64) < max_errors(next), "{name}: {lost} of {next}, {stats:?}");
             let others: Vec<u64> = (1 << 40..(1 << 40) + 20_000).collect();
             let found = filter.contains_batch(&others, &mut vec![false; others.len()]).unwrap();
-            assert!((found as f64) < most(20_000) && stats.expected_fpr < rate, "{name}: {found}, {stats:?}");
+            assert!((found as f64) < max_errors(20_000) && stats.expected_fpr < rate, "{name}: {found}, {stats:?}");
             filter.delete().unwrap();
         }
     }
 }
 
-fn it_forgets_in_time() {
+fn windows_expire_keys_in_time() {
     let server = Server::start("");
     let (mut filter, mut reader) =
         (create(&server.address(), "f", &window(2)), create(&server.address(), "f", &window(2)));
     let started = Instant::now();
     assert_eq!(filter.insert(&0), Ok(true));
     for key in 1u64.. {
-        let asked = started.elapsed();
+        let elapsed = started.elapsed();
         assert_eq!(filter.insert(&key), Ok(true));
         // It is not renewed by those who ask, nor by those who insert it again.
         if !reader.contains(&0).unwrap() {
@@ -337,17 +338,17 @@ fn it_forgets_in_time() {
             break;
         }
         // Any more than that is longer than promised.
-        assert!(asked < Duration::from_secs(2 + 1 + 4), "it never forgets");
+        assert!(elapsed < Duration::from_secs(2 + 1 + 4), "it never forgets");
         thread::sleep(Duration::from_millis(50));
     }
     // It may have looked at the clock a moment earlier.
-    eventually("the other client forgets it, too", || !filter.contains(&0).unwrap());
+    wait_until("the other client forgets it, too", || !filter.contains(&0).unwrap());
     let started = Instant::now();
     assert_eq!(filter.insert(&0), Ok(true));
     assert!(filter.insert(&0) == Ok(false) || started.elapsed() >= Duration::from_secs(2));
     // What was forgotten takes no memory: five generations of one shard, their list and the description.
     assert!(stages_of(&mut filter) <= 5);
-    assert!(server.tell::<u64>("DBSIZE") <= 7, "{:?}", server.tell::<Vec<String>>("KEYS *"));
+    assert!(server.execute::<u64>("DBSIZE") <= 7, "{:?}", server.execute::<Vec<String>>("KEYS *"));
 }
 
 fn a_window_may_be_endless() {
@@ -375,7 +376,7 @@ fn clients_claim_each_key_once_while_generations_pass() {
                 assert_eq!(filter.uncertain(), 0);
             });
         }
-        eventually("generations pass", || stages_of(&mut filter) >= 3);
+        wait_until("generations pass", || stages_of(&mut filter) >= 3);
         end.store(true, Ordering::Relaxed);
     });
     let claims = tally.claims.iter().map(|claims| claims.load(Ordering::Relaxed));
@@ -383,11 +384,11 @@ fn clients_claim_each_key_once_while_generations_pass() {
     assert!(most == 1 && all > 1000, "{most} {all}");
 }
 
-fn servers_forget_what_nobody_uses() {
+fn unused_windows_expire_on_the_server() {
     let server = Server::start("");
     let mut filter = create(&server.address(), "f", &window(2));
     assert_eq!(filter.insert(&1), Ok(true));
-    eventually("the description and the list are left", || server.tell::<u64>("DBSIZE") == 2);
+    wait_until("the description and the list are left", || server.execute::<u64>("DBSIZE") == 2);
     // Both begin again.
     let mut other = RedisBloomFilter::open(&server.address(), "f").unwrap();
     let started = Instant::now();
@@ -396,14 +397,14 @@ fn servers_forget_what_nobody_uses() {
     assert_eq!((filter.uncertain(), other.uncertain()), (0, 0));
 }
 
-/// A process that is stopped knows stages that are gone by now.
-fn a_client_that_stood_still_follows() {
+/// A suspended process still uses stages that have expired.
+fn suspended_clients_catch_up() {
     let server = Server::start("");
     let (mut filter, mut still) =
         (create(&server.address(), "f", &window(2)), create(&server.address(), "f", &window(2)));
     filter.insert(&1).unwrap();
     still.insert(&1).unwrap();
-    use_until_gone(&server, &mut filter);
+    insert_until_expired(&server, &mut filter);
     let started = Instant::now();
     assert_eq!(filter.insert(&2), Ok(true));
     let answers = (still.insert(&2), still.contains(&2), still.insert(&3), filter.insert(&3));
@@ -411,35 +412,35 @@ fn a_client_that_stood_still_follows() {
     assert_eq!((filter.check(), still.check()), (Ok(()), Ok(())));
 }
 
-fn nothing_is_left_of_it() {
+fn removed_filters_leave_no_keys() {
     let server = Server::start("");
     for by_name in [false, true] {
-        let mut filter = create(&server.address(), "f", &tiny());
+        let mut filter = create(&server.address(), "f", &small_stages());
         let keys: Vec<u64> = (0..5000).collect();
         filter.insert_batch(&keys, &mut vec![false; keys.len()]).unwrap();
         filter.insert_batch(&keys, &mut vec![false; keys.len()]).unwrap();
-        assert!(server.tell::<u64>("DBSIZE") >= 3);
+        assert!(server.execute::<u64>("DBSIZE") >= 3);
         if by_name {
-            // Whatever became of its description.
-            server.tell::<u64>("DEL cbf:{f:meta}");
+            // With or without its metadata.
+            server.execute::<u64>("DEL cbf:{f:meta}");
             assert_eq!(RedisBloomFilter::remove(&server.address(), "f"), Ok(true));
         } else {
             filter.delete().unwrap();
         }
-        assert_eq!(server.tell::<Vec<String>>("KEYS *"), Vec::<String>::new());
+        assert_eq!(server.execute::<Vec<String>>("KEYS *"), Vec::<String>::new());
     }
     // Where the list is lost too, and the description with it.
     for lost in ["cbf:{f:stages}", "cbf:{f:stages} cbf:{f:meta}"] {
-        for stages in [tiny(), window(3600)] {
+        for stages in [small_stages(), window(3600)] {
             let mut filter = create(&server.address(), "f", &stages);
             for keys in [0..5000u64, 5000..5001] {
                 let keys: Vec<u64> = keys.collect();
                 filter.insert_batch(&keys, &mut vec![false; keys.len()]).unwrap();
             }
-            create(&server.address(), "f*", &tiny()).insert(&1).unwrap();
-            server.tell::<u64>(&format!("DEL {lost}"));
+            create(&server.address(), "f*", &small_stages()).insert(&1).unwrap();
+            server.execute::<u64>(&format!("DEL {lost}"));
             assert_eq!(RedisBloomFilter::remove(&server.address(), "f"), Ok(true));
-            assert_eq!(server.tell::<Vec<String>>("KEYS cbf:{f:*"), Vec::<String>::new(), "{lost}");
+            assert_eq!(server.execute::<Vec<String>>("KEYS cbf:{f:*"), Vec::<String>::new(), "{lost}");
             assert_eq!(RedisBloomFilter::remove(&server.address(), "f*"), Ok(true));
         }
     }
@@ -449,18 +450,18 @@ fn nothing_is_left_of_it() {
 fn a_window_is_read_from_a_replica() {
     let [primary, replica] = primary_and_replica("");
     assert_eq!(create(&primary.address(), "f", &window(600)).insert(&1), Ok(true));
-    primary.pass("f", 301);
-    let list = || replica.tell::<Vec<String>>("HVALS cbf:{f:stages}");
-    eventually("the list has arrived", || list() == primary.tell::<Vec<String>>("HVALS cbf:{f:stages}"));
+    primary.advance_clock("f", 301);
+    let list = || replica.execute::<Vec<String>>("HVALS cbf:{f:stages}");
+    wait_until("the list has arrived", || list() == primary.execute::<Vec<String>>("HVALS cbf:{f:stages}"));
     let mut filter = RedisBloomFilter::open(&replica.address(), "f").unwrap();
     assert_eq!((filter.contains(&1), filter.contains(&2), filter.check()), (Ok(true), Ok(false), Ok(())));
     assert_eq!(stages_of(&mut filter), 1);
-    assert!(matches!(failed(filter.insert(&2), &[]), ReadOnly { .. }));
+    assert!(matches!(expect_error(filter.insert(&2), &[]), ReadOnly { .. }));
 }
 
 fn mirrors_have_a_bound() {
     let server = Server::start("");
-    let filter = create(&server.address(), "f", &tiny());
+    let filter = create(&server.address(), "f", &small_stages());
     let bytes = filter.plan().memory_bytes();
     let mirrored = |filter: &RedisBloomFilter| format!("{filter:?}").contains("mirror: true");
     assert!(!mirrored(&filter.another().with_mirror_up_to(bytes - 1).unwrap()));
@@ -469,14 +470,14 @@ fn mirrors_have_a_bound() {
     // The second stage is not mirrored.
     let keys: Vec<u64> = (0..2500).collect();
     assert_eq!(filter.insert_batch(&keys, &mut vec![false; keys.len()]), Ok(2500));
-    server.tell::<()>("CONFIG RESETSTAT");
+    server.execute::<()>("CONFIG RESETSTAT");
     assert_eq!(filter.insert_batch(&keys, &mut vec![false; keys.len()]), Ok(0));
-    let asked: u64 = ["bitfield", "getrange"].iter().map(|command| server.calls(command)).sum();
-    // Those of the second stage, in both. Without a mirror all are asked for, and most of them in both.
-    assert!((1000..3300).contains(&asked), "{asked}");
+    let calls: u64 = ["bitfield", "getrange"].iter().map(|command| server.calls(command)).sum();
+    // Keys of the second stage are looked up in both. Without a mirror all keys are, and most of them in both.
+    assert!((1000..3300).contains(&calls), "{calls}");
 }
 
-fn lists_of_too_much_are_refused() {
+fn oversized_stage_lists_are_refused() {
     let server = Server::start("");
     let mut connection = server.client().unwrap();
     let mut add = |name: &str, number: u64, blocks: u64| {
@@ -486,143 +487,147 @@ fn lists_of_too_much_are_refused() {
     // Each is as large as a filter can be.
     drop(create(&server.address(), "f", &window(60)));
     (1..200).for_each(|number| add("f", number, (1 << 44) / 64 - (1 << 20)));
-    failed(RedisBloomFilter::open(&server.address(), "f"), &["together are larger"]);
+    expect_error(RedisBloomFilter::open(&server.address(), "f"), &["together are larger"]);
     drop(create(&server.address(), "g", &window(60)));
     add("g", u64::MAX, 1);
-    failed(RedisBloomFilter::open(&server.address(), "g"), &["makes no sense"]);
+    expect_error(RedisBloomFilter::open(&server.address(), "g"), &["makes no sense"]);
 }
 
-/// Its claims are on their way when the filter is removed.
-fn what_a_late_client_makes_again_expires() {
+/// A client's claims are in flight when the filter is removed.
+fn shards_recreated_by_a_late_client_expire() {
     let server = Server::start("");
     let mut late = create(&server.address(), "f", &window(3600));
     assert_eq!(late.insert(&1), Ok(true));
     assert_eq!(RedisBloomFilter::remove(&server.address(), "f"), Ok(true));
-    assert!(matches!(failed(late.insert_batch(&[2u64], &mut [false]), &[]), Gone { .. }));
-    let left: Vec<String> = server.tell("KEYS *");
-    assert!(left.iter().all(|key| server.tell::<i64>(&format!("TTL {key}")) > 0), "{left:?}");
+    assert!(matches!(expect_error(late.insert_batch(&[2u64], &mut [false]), &[]), Gone { .. }));
+    let left: Vec<String> = server.execute("KEYS *");
+    assert!(left.iter().all(|key| server.execute::<i64>(&format!("TTL {key}")) > 0), "{left:?}");
 }
 
-fn it_is_told_from_others() {
+fn kinds_of_filters_are_distinguished() {
     let server = Server::start("");
     let address = server.address();
-    let mut grows = create(&address, "grows", &tiny());
+    let mut grows = create(&address, "grows", &small_stages());
     create(&address, "forgets", &window(60));
-    crate::create(&address, "fixed", &small());
+    crate::create(&address, "fixed", &one_shard_size());
     let differs = |name: &str, stages: Stages, field: &'static str, ours: u64, theirs: u64| {
-        let error = failed(RedisBloomFilter::create_stages(&address, name, &stages), &[]);
+        let error = expect_error(RedisBloomFilter::create_stages(&address, name, &stages), &[]);
         assert_eq!(error, Differs { name: name.to_owned(), field, ours, theirs });
     };
-    differs("fixed", tiny(), "stages", 1, 0);
+    differs("fixed", small_stages(), "stages", 1, 0);
     differs("grows", window(60), "window in seconds", 60, 0);
     differs("forgets", window(61), "window in seconds", 61, 60);
     differs("forgets", window(60).generations(3), "generations", 3, 2);
     let blocks = RedisBloomFilter::open(&address, "grows").unwrap().plan().block_count() as u64;
     let other = Stages::growing(1e-9).first_stage(2000).seed(3);
-    let error = failed(RedisBloomFilter::create_stages(&address, "grows", &other), &[]);
+    let error = expect_error(RedisBloomFilter::create_stages(&address, "grows", &other), &[]);
     assert!(matches!(error, Differs { field: "blocks", theirs, .. } if theirs == blocks), "{error:?}");
-    let error = failed(RedisBloomFilter::create(&address, "grows", &small()), &[]);
+    let error = expect_error(RedisBloomFilter::create(&address, "grows", &one_shard_size()), &[]);
     assert!(matches!(error, Differs { field: "stages", ours: 0, theirs: 1, .. }), "{error:?}");
-    let error = failed(RedisBloomFilter::create_stages(&address, "grows", &tiny().seed(4)), &[]);
+    let error = expect_error(RedisBloomFilter::create_stages(&address, "grows", &small_stages().seed(4)), &[]);
     assert_eq!(error, Seed { name: "grows".into() });
     // There is no single filter to copy.
-    assert_eq!(failed(grows.download(), &["grows or forgets"]), NotOne { name: "grows".into() });
-    assert_eq!(failed(grows.upload(&small().build().unwrap()), &[]), NotOne { name: "grows".into() });
-    for stages in [Stages::growing(0.0), Stages::growing(1.0), Stages::growing(f64::NAN), tiny().first_stage(0)] {
-        failed(RedisBloomFilter::create_stages(&address, "none", &stages), &[]);
+    assert_eq!(expect_error(grows.download(), &["grows or forgets"]), NotOne { name: "grows".into() });
+    assert_eq!(expect_error(grows.upload(&one_shard_size().build().unwrap()), &[]), NotOne { name: "grows".into() });
+    for stages in [Stages::growing(0.0), Stages::growing(1.0), Stages::growing(f64::NAN), small_stages().first_stage(0)]
+    {
+        expect_error(RedisBloomFilter::create_stages(&address, "none", &stages), &[]);
     }
-    assert!(server.tell::<Vec<String>>("KEYS *none*").is_empty());
+    assert!(server.execute::<Vec<String>>("KEYS *none*").is_empty());
 }
 
-fn rights_of_stages_are_few() {
+fn stages_need_few_rights() {
     let server = Server::start("");
     let rights = crate::errors::rights();
     let more = "+hgetall +hsetnx +hexists +hdel +expireat +time";
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/SERVER.md")).unwrap();
     assert!(page.contains(more), "the page names them");
-    server.tell::<()>(&format!("ACL SETUSER crawler on >secret {rights} {more}"));
-    server.tell::<()>(&format!("ACL SETUSER other on >secret {rights}"));
+    server.execute::<()>(&format!("ACL SETUSER crawler on >secret {rights} {more}"));
+    server.execute::<()>(&format!("ACL SETUSER other on >secret {rights}"));
     let address = |user: &str| address(&format!("redis://{user}:secret@127.0.0.1:{}", server.port));
-    let mut filter = create(&address("crawler"), "f", &tiny());
+    let mut filter = create(&address("crawler"), "f", &small_stages());
     let keys: Vec<u64> = (0..5000).collect();
     assert_eq!(filter.insert_batch(&keys, &mut vec![false; keys.len()]), Ok(5000));
     assert_eq!(filter.insert_batch(&keys, &mut vec![false; keys.len()]), Ok(0));
     assert_eq!(filter.contains(&1u64), Ok(true));
     assert!(stages_of(&mut filter) >= 2);
     assert_eq!(create(&address("crawler"), "g", &window(60)).insert(&1), Ok(true));
-    // As if that generation were over for long: whoever comes next opens another, and removes it.
-    let line: String = server.tell("HGET cbf:{g:stages} 0");
+    // As if that generation had ended long ago: the next client opens another one and removes it.
+    let line: String = server.execute("HGET cbf:{g:stages} 0");
     let (line, _) = line.split_once(" opened=").unwrap();
     let mut older = redis::cmd("HSET");
     older.arg("cbf:{g:stages}").arg(0).arg(format!("{line} opened=1"));
     older.exec(&mut server.client().unwrap()).unwrap();
     assert_eq!(create(&address("crawler"), "g", &window(60)).insert(&1), Ok(true));
-    assert_eq!(server.tell::<Vec<String>>("HKEYS cbf:{g:stages}"), ["1"]);
-    let denied = failed(RedisBloomFilter::open(&address("other"), "f"), &["HGETALL"]);
+    assert_eq!(server.execute::<Vec<String>>("HKEYS cbf:{g:stages}"), ["1"]);
+    let denied = expect_error(RedisBloomFilter::open(&address("other"), "f"), &["HGETALL"]);
     assert!(matches!(denied, Denied { .. }), "{denied:?}");
     // Others need none of these, for what is lost either.
-    crate::create(&address("other"), "h", &small()).delete().unwrap();
-    let mut lost = crate::create(&address("other"), "i", &small());
+    crate::create(&address("other"), "h", &one_shard_size()).delete().unwrap();
+    let mut lost = crate::create(&address("other"), "i", &one_shard_size());
     lost.insert(&1).unwrap();
-    server.tell::<u64>("DEL cbf:{i:0}");
-    assert!(matches!(failed(lost.check(), &[]), Gone { .. }));
+    server.execute::<u64>("DEL cbf:{i:0}");
+    assert!(matches!(expect_error(lost.check(), &[]), Gone { .. }));
     filter.delete().unwrap();
 }
 
-fn lost_stages_are_missed() {
+fn lost_stages_are_noticed() {
     let server = Server::start("");
     let keys: Vec<u64> = (0..5000).collect();
     let grown = |name: &str| {
-        let mut filter = create(&server.address(), name, &tiny());
+        let mut filter = create(&server.address(), name, &small_stages());
         for _ in 0..2 {
             filter.insert_batch(&keys, &mut vec![false; keys.len()]).unwrap();
         }
         filter
     };
     let mut filter = grown("f");
-    server.tell::<u64>("DEL cbf:{f:0.0}");
-    let gone = failed(filter.check(), &["cbf:{f:0.0}"]);
+    server.execute::<u64>("DEL cbf:{f:0.0}");
+    let gone = expect_error(filter.check(), &["cbf:{f:0.0}"]);
     assert!(matches!(gone, Gone { .. }), "{gone:?}");
     let mut filter = grown("g");
-    server.tell::<u64>("DEL cbf:{g:stages}");
-    let gone = failed(filter.check(), &["cbf:{g:stages}", "start again"]);
+    server.execute::<u64>("DEL cbf:{g:stages}");
+    let gone = expect_error(filter.check(), &["cbf:{g:stages}", "start again"]);
     assert!(matches!(gone, Gone { .. }), "{gone:?}");
     assert!(filter.uncertain() > 0, "keys that a newcomer may have claimed too");
-    // Whoever finds a list without a description makes no other filter of it, and a line of another filter is refused.
+    // A list without metadata is not reused for another filter, and a line of another filter is refused.
     drop(grown("i"));
-    server.tell::<u64>("DEL cbf:{i:meta}");
-    let remains = failed(RedisBloomFilter::create_stages(&server.address(), "i", &tiny().seed(9)), &["redis delete"]);
+    server.execute::<u64>("DEL cbf:{i:meta}");
+    let remains = expect_error(
+        RedisBloomFilter::create_stages(&server.address(), "i", &small_stages().seed(9)),
+        &["redis delete"],
+    );
     assert!(matches!(remains, Remains { .. }), "{remains:?}");
     assert_eq!(RedisBloomFilter::remove(&server.address(), "i"), Ok(true));
-    assert!(server.tell::<Vec<String>>("KEYS cbf:{i:*").is_empty());
+    assert!(server.execute::<Vec<String>>("KEYS cbf:{i:*").is_empty());
     drop(grown("j"));
     let mut large = redis::cmd("HSET");
     large.arg("cbf:{j:stages}").arg(9).arg("blocks=1000000000 probes=8 keys=1 made=1 opened=0");
     large.exec(&mut server.client().unwrap()).unwrap();
-    failed(RedisBloomFilter::open(&server.address(), "j"), &["stage 9 is not one of this filter"]);
+    expect_error(RedisBloomFilter::open(&server.address(), "j"), &["stage 9 is not one of this filter"]);
     assert_eq!(RedisBloomFilter::remove(&server.address(), "j"), Ok(true));
     let mut filter = grown("h");
-    server.tell::<()>("FLUSHALL");
+    server.execute::<()>("FLUSHALL");
     thread::sleep(Duration::from_millis(1100));
-    let gone = failed(filter.insert(&1_000_000), &[]);
+    let gone = expect_error(filter.insert(&1_000_000), &[]);
     assert!(matches!(gone, Gone { .. }), "{gone:?}");
 }
 
-/// The keys are there: whoever opens the filter lists its stages as they were.
-fn a_list_that_is_lost_is_made_again() {
+/// The keys still exist: a client that opens the filter restores the list of its stages.
+fn lost_stage_lists_are_recreated() {
     let server = Server::start("");
     let keys: Vec<u64> = (0..10_000).collect();
-    let mut filter = create(&server.address(), "f", &tiny());
+    let mut filter = create(&server.address(), "f", &small_stages());
     assert_eq!(filter.insert_batch(&keys, &mut vec![false; keys.len()]), Ok(keys.len()));
-    let list = server.tell::<Vec<String>>("HGETALL cbf:{f:stages}");
+    let list = server.execute::<Vec<String>>("HGETALL cbf:{f:stages}");
     assert!(list.len() >= 2 * 4, "{list:?}");
     let (last, first) = (list[list.len() - 2].clone(), "0".to_owned());
     for lost in
         [format!("HDEL cbf:{{f:stages}} {last}"), format!("HDEL cbf:{{f:stages}} {first}"), "DEL cbf:{f:stages}".into()]
     {
-        server.tell::<u64>(&lost);
-        let mut other = create(&server.address(), "f", &tiny());
-        let mut sorted = server.tell::<Vec<String>>("HGETALL cbf:{f:stages}");
+        server.execute::<u64>(&lost);
+        let mut other = create(&server.address(), "f", &small_stages());
+        let mut sorted = server.execute::<Vec<String>>("HGETALL cbf:{f:stages}");
         let mut before = list.clone();
         sorted.sort();
         before.sort();
@@ -633,10 +638,10 @@ fn a_list_that_is_lost_is_made_again() {
     }
 }
 
-/// Shards of a stage that the filter comes to open.
-fn what_an_earlier_filter_left_hides_no_key() {
+/// Leftover shards with the names of a later stage.
+fn leftover_bits_hide_no_key() {
     let server = Server::start("");
-    let mut filter = create(&server.address(), "f", &tiny());
+    let mut filter = create(&server.address(), "f", &small_stages());
     let mark = ((1u64 << 62) | (7 << 32) | 7).to_be_bytes();
     for (number, mark) in [(1, mark), (2, [0; 8])] {
         let shard = [&mark[..], &[0xff; 4000]].concat();

@@ -2,8 +2,8 @@
 
 use crate::harness::tests;
 use crate::proxy::Proxy;
-use crate::servers::{Cluster, LONG, Server, command};
-use crate::{Tally, failed, roomy, small};
+use crate::servers::{Cluster, Server, TIMEOUT, command};
+use crate::{Tally, expect_error, one_shard_size, three_shard_size};
 use bloomline_redis::{AsyncRedisBloomFilter, RedisFilterError, RedisServer};
 use std::future::poll_fn;
 use std::pin::pin;
@@ -14,31 +14,31 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 
 tests! {
-    it_answers_as_a_local_filter_and_has_its_bits,
-    tasks_that_race_claim_each_key_once,
+    answers_and_bits_match_a_local_filter,
+    racing_tasks_claim_each_key_once,
     tasks_of_a_cluster_claim_each_key_once_while_a_slot_moves,
     #[ignore = "takes half a minute"] no_key_is_lost_where_a_node_crashes,
-    a_full_server_takes_the_rest_later,
+    full_servers_take_the_rest_later,
     no_key_is_lost_where_connections_break,
     #[ignore = "takes half a minute"] no_key_is_lost_where_connections_break_for_long,
-    a_connection_that_was_closed_while_idle_leaves_nothing_in_doubt,
+    connections_closed_while_idle_cause_no_uncertainty,
     a_claim_without_an_answer_is_reported,
-    a_call_that_is_dropped_gives_its_keys_back,
-    an_answer_in_single_bytes_has_no_more_time_than_another,
-    a_server_with_too_many_clients_is_named_and_waited_for,
+    dropped_calls_release_their_keys,
+    bytewise_answers_have_the_same_timeout,
+    servers_with_too_many_clients_are_named_and_retried,
 }
 
 pub fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
-/// The answer to a call of a client whose time-outs are so short that a busy machine may let them pass.
-async fn answered<T>(mut call: impl AsyncFnMut() -> Result<T, RedisFilterError>) -> T {
+/// Repeats a call of a client with short time-outs, which may expire on a busy machine, until it succeeds.
+async fn retry_until_answered<T>(mut call: impl AsyncFnMut() -> Result<T, RedisFilterError>) -> T {
     let started = Instant::now();
     loop {
         match call().await {
             Ok(answer) => return answer,
-            Err(error) => assert!(started.elapsed() < LONG, "{error}"),
+            Err(error) => assert!(started.elapsed() < TIMEOUT, "{error}"),
         }
     }
 }
@@ -66,9 +66,9 @@ async fn insert_all(tally: Arc<Tally>, mut filter: AsyncRedisBloomFilter, client
 }
 
 /// Inserts all keys by several tasks, with connections of their own or shared ones.
-fn insert_by(address: &RedisServer, tally: &Arc<Tally>, clients: u64, size: usize, prepared: impl FnOnce()) {
+fn insert_concurrently(address: &RedisServer, tally: &Arc<Tally>, clients: u64, size: usize, prepared: impl FnOnce()) {
     runtime().block_on(async {
-        let filter = AsyncRedisBloomFilter::create(address, "f", &roomy()).await.unwrap();
+        let filter = AsyncRedisBloomFilter::create(address, "f", &three_shard_size()).await.unwrap();
         let mut filters = Vec::new();
         for client in 0..clients {
             filters.push(match client % 2 {
@@ -85,13 +85,13 @@ fn insert_by(address: &RedisServer, tally: &Arc<Tally>, clients: u64, size: usiz
     });
 }
 
-fn it_answers_as_a_local_filter_and_has_its_bits() {
+fn answers_and_bits_match_a_local_filter() {
     let server = Server::start("");
     // In a task, which takes only futures that can move between threads.
     let runtime = runtime();
     let check = runtime.spawn(async move {
         // So full that many keys are false positives.
-        for size in [small().memory(4096), roomy()] {
+        for size in [one_shard_size().memory(4096), three_shard_size()] {
             let mut shared = AsyncRedisBloomFilter::create(&server.address(), "f", &size).await.unwrap();
             let mut local = size.clone().build().unwrap();
             let keys: Vec<u64> = (0..9000u64).map(|i| i * i % 7919).collect();
@@ -119,24 +119,24 @@ fn it_answers_as_a_local_filter_and_has_its_bits() {
             assert!(answers == expected);
             assert_eq!(shared.insert(&20_000).await, Ok(local.insert(&20_000)));
             let opened = AsyncRedisBloomFilter::open(&server.address(), "f").await.unwrap().with_mirror().unwrap();
-            let told = format!("AsyncRedisBloomFilter {{ name: \"f\", block_count: {}, ", local.block_count());
-            assert!(format!("{opened:?}").starts_with(&told), "{opened:?}");
+            let expected = format!("AsyncRedisBloomFilter {{ name: \"f\", block_count: {}, ", local.block_count());
+            assert!(format!("{opened:?}").starts_with(&expected), "{opened:?}");
             assert_eq!(AsyncRedisBloomFilter::list(&server.address()).await, Ok(vec!["f".to_owned()]));
             let servers = shared.servers().await;
             assert!(servers.len() == 1 && servers[0].claims > 9000 && servers[0].max_bytes.is_none(), "{servers:?}");
             shared.delete().await.unwrap();
-            assert_eq!(server.tell::<u64>("DBSIZE"), 0);
+            assert_eq!(server.execute::<u64>("DBSIZE"), 0);
         }
     });
     runtime.block_on(check).unwrap();
 }
 
-fn tasks_that_race_claim_each_key_once() {
+fn racing_tasks_claim_each_key_once() {
     let server = Server::start("");
     for (clients, size) in [(4, 250), (4, 5000), (8, 1)] {
         let tally = Arc::new(Tally::new(if size == 1 { 1000 } else { 8000 }));
-        server.tell::<()>("FLUSHALL");
-        insert_by(&server.address(), &tally, clients, size, || {});
+        server.execute::<()>("FLUSHALL");
+        insert_concurrently(&server.address(), &tally, clients, size, || {});
         tally.assert_once_each();
     }
 }
@@ -145,10 +145,10 @@ fn tasks_of_a_cluster_claim_each_key_once_while_a_slot_moves() {
     let cluster = Cluster::start(3, false);
     let tally = Arc::new(Tally::new(10_000));
     thread::scope(|scope| {
-        let hold = tally.hold(4);
-        scope.spawn(|| insert_by(&cluster.address(), &tally, 4, 500, || {}));
-        tally.await_share(4, 30);
-        let (slot, node) = cluster.home("cbf:{f:1}");
+        let hold = tally.hold_clients(4);
+        scope.spawn(|| insert_concurrently(&cluster.address(), &tally, 4, 500, || {}));
+        tally.await_progress(4, 30);
+        let (slot, node) = cluster.slot_and_primary("cbf:{f:1}");
         let coming = async {
             let mut filter = AsyncRedisBloomFilter::open(&cluster.address(), "f").await.unwrap();
             let (keys, mut new) = ((0..100).collect::<Vec<u64>>(), [false; 100]);
@@ -164,14 +164,14 @@ fn tasks_of_a_cluster_claim_each_key_once_while_a_slot_moves() {
 fn no_key_is_lost_where_a_node_crashes() {
     for down in [Duration::from_millis(200), Duration::from_secs(4)] {
         let mut cluster = Cluster::start(3, false);
-        cluster.notice_soon();
+        cluster.shorten_node_timeout();
         let address = cluster.address();
         let tally = Arc::new(Tally::new(60_000));
-        let victim = cluster.home("cbf:{f:1}").1;
+        let victim = cluster.slot_and_primary("cbf:{f:1}").1;
         thread::scope(|scope| {
-            let _hold = tally.hold(4);
-            scope.spawn(|| insert_by(&address, &tally, 4, 1000, || {}));
-            tally.await_share(4, 30);
+            let _hold = tally.hold_clients(4);
+            scope.spawn(|| insert_concurrently(&address, &tally, 4, 1000, || {}));
+            tally.await_progress(4, 30);
             cluster.nodes[victim].kill();
             thread::sleep(down);
             cluster.nodes[victim].relaunch();
@@ -180,21 +180,21 @@ fn no_key_is_lost_where_a_node_crashes() {
     }
 }
 
-fn a_full_server_takes_the_rest_later() {
+fn full_servers_take_the_rest_later() {
     let server = Server::start("--maxmemory-policy noeviction");
     runtime().block_on(async {
-        let mut filter = AsyncRedisBloomFilter::create(&server.address(), "f", &roomy()).await.unwrap();
-        let used = server.figure("used_memory");
-        server.tell::<()>(&format!("CONFIG SET maxmemory {}", used + (20 << 20)));
+        let mut filter = AsyncRedisBloomFilter::create(&server.address(), "f", &three_shard_size()).await.unwrap();
+        let used = server.info_number("used_memory");
+        server.execute::<()>(&format!("CONFIG SET maxmemory {}", used + (20 << 20)));
         let tally = Tally::new(12_000);
         // Shard by shard: those of the first fill a portion.
         let mut keys: Vec<u64> = (0..tally.keys()).collect();
         keys.sort_by_key(|key| filter.hasher().bytes(&key.to_le_bytes()));
         let mut new = vec![true; keys.len()];
-        let error = failed(filter.insert_batch(&keys, &mut new).await, &["give it more"]);
+        let error = expect_error(filter.insert_batch(&keys, &mut new).await, &["give it more"]);
         assert_eq!(error, RedisFilterError::OutOfMemory { node: format!("127.0.0.1:{}", server.port) });
         tally.count(&keys, &new);
-        server.tell::<()>("CONFIG SET maxmemory 0");
+        server.execute::<()>("CONFIG SET maxmemory 0");
         let claimed = new.iter().filter(|new| **new).count();
         assert_eq!(filter.insert_batch(&keys, &mut new).await, Ok(keys.len() - claimed));
         tally.count(&keys, &new);
@@ -209,16 +209,16 @@ fn check_chaos(seed: u64, clients: u64, keys: u64) {
     let proxy = Proxy::start(server.port, seed);
     for tries in 1.. {
         let tally = Arc::new(Tally::new(keys));
-        insert_by(&proxy.address(), &tally, clients, 200, || proxy.break_connections(true));
+        insert_concurrently(&proxy.address(), &tally, clients, 200, || proxy.break_connections(true));
         tally.assert_none_lost();
-        assert!(proxy.cuts() > 0);
+        assert!(proxy.broken_connections() > 0);
         // Connections mostly break at the answers to claims. Which they are is a matter of chance.
         if tally.uncertain() > 0 {
             return;
         }
         assert!(tries < 10, "nothing was in doubt");
         proxy.break_connections(false);
-        server.tell::<()>("FLUSHALL");
+        server.execute::<()>("FLUSHALL");
     }
 }
 
@@ -233,13 +233,13 @@ fn no_key_is_lost_where_connections_break_for_long() {
     }
 }
 
-fn a_connection_that_was_closed_while_idle_leaves_nothing_in_doubt() {
+fn connections_closed_while_idle_cause_no_uncertainty() {
     let server = Server::start("");
     runtime().block_on(async {
-        let mut filter = AsyncRedisBloomFilter::create(&server.address(), "f", &roomy()).await.unwrap();
+        let mut filter = AsyncRedisBloomFilter::create(&server.address(), "f", &three_shard_size()).await.unwrap();
         let keys: Vec<u64> = (0..1000).collect();
         assert_eq!(filter.insert_batch(&keys, &mut [false; 1000]).await, Ok(1000));
-        server.tell::<()>("CLIENT KILL TYPE normal");
+        server.execute::<()>("CLIENT KILL TYPE normal");
         tokio::time::sleep(Duration::from_millis(1100)).await;
         assert_eq!(filter.insert_batch(&keys, &mut [false; 1000]).await, Ok(0));
         assert_eq!(filter.uncertain(), 0);
@@ -251,16 +251,17 @@ fn a_claim_without_an_answer_is_reported() {
     let short = Duration::from_millis(500);
     let address = server.address().connect_timeout(short).response_timeout(short).patience(3 * short);
     runtime().block_on(async {
-        let filter = answered(async || AsyncRedisBloomFilter::create(&address, "f", &small()).await).await;
+        let filter =
+            retry_until_answered(async || AsyncRedisBloomFilter::create(&address, "f", &one_shard_size()).await).await;
         let mut filter = filter.with_mirror().unwrap();
         let mut new = [false; 3];
         for tries in 1.. {
-            answered(async || filter.insert(&5).await).await;
+            retry_until_answered(async || filter.insert(&5).await).await;
             // Of this the mirror knows nothing.
-            answered(async || filter.contains(&4).await).await;
+            retry_until_answered(async || filter.contains(&4).await).await;
             let uncertain = filter.uncertain();
             server.signal("STOP");
-            let error = failed(filter.insert_batch(&[1, 5, 2], &mut new).await, &["check that it runs"]);
+            let error = expect_error(filter.insert_batch(&[1, 5, 2], &mut new).await, &["check that it runs"]);
             server.signal("CONT");
             server.await_answer();
             let RedisFilterError::Unreachable { node, waited, message } = error else { panic!("{error:?}") };
@@ -279,34 +280,34 @@ fn a_claim_without_an_answer_is_reported() {
     });
 }
 
-/// Its claims are on the way, and the server carries them out later.
-fn a_call_that_is_dropped_gives_its_keys_back() {
+/// The claims are in flight, and the server executes them later.
+fn dropped_calls_release_their_keys() {
     let server = Server::start("");
     let keys: Vec<u64> = (0..10_000).collect();
     let (mut new, mut found) = (vec![false; keys.len()], vec![false; keys.len()]);
     runtime().block_on(async {
         for (name, has_mirror) in [("f", false), ("g", true)] {
-            let filter = AsyncRedisBloomFilter::create(&server.address(), name, &roomy()).await.unwrap();
+            let filter = AsyncRedisBloomFilter::create(&server.address(), name, &three_shard_size()).await.unwrap();
             let mut filter = if has_mirror { filter.with_mirror().unwrap() } else { filter };
             // All shards get their marks, and one key is seen before.
             assert_eq!(filter.insert_batch(&[0, 10_001, 10_002, 10_003, 10_004, 10_005], &mut new[..6]).await, Ok(6));
-            server.tell::<()>("CLIENT PAUSE 600000 WRITE");
+            server.execute::<()>("CLIENT PAUSE 600000 WRITE");
             let sent = async {
-                while server.waiting().is_empty() {
+                while server.blocked_clients().is_empty() {
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
             };
             drop_when(sent, filter.insert_batch(&keys, &mut new)).await;
             let uncertain = filter.uncertain();
             assert!((4095..=4096).contains(&uncertain), "{uncertain}");
-            server.tell::<()>("CLIENT UNPAUSE");
+            server.execute::<()>("CLIENT UNPAUSE");
             let mut other = AsyncRedisBloomFilter::open(&server.address(), name).await.unwrap();
             let arrived = async {
                 while other.contains_batch(&keys[..4096], &mut found[..4096]).await != Ok(4096) {
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
             };
-            tokio::time::timeout(LONG, arrived).await.expect("no claim was on its way");
+            tokio::time::timeout(TIMEOUT, arrived).await.expect("no claim was on its way");
             let expected: Vec<bool> = keys.iter().map(|&key| key > 0 || uncertain == 4096).collect();
             filter.insert_batch(&keys, &mut new).await.unwrap();
             assert_eq!(new, expected);
@@ -318,32 +319,33 @@ fn a_call_that_is_dropped_gives_its_keys_back() {
     });
 }
 
-fn an_answer_in_single_bytes_has_no_more_time_than_another() {
+fn bytewise_answers_have_the_same_timeout() {
     let server = Server::start("");
     let proxy = Proxy::start(server.port, 1);
     let short = Duration::from_millis(500);
     let address = proxy.address().response_timeout(short).connect_timeout(short).patience(short);
     runtime().block_on(async {
-        let mut filter = answered(async || AsyncRedisBloomFilter::create(&address, "f", &small()).await).await;
-        answered(async || filter.insert(&0).await).await;
-        proxy.dribble();
+        let mut filter =
+            retry_until_answered(async || AsyncRedisBloomFilter::create(&address, "f", &one_shard_size()).await).await;
+        retry_until_answered(async || filter.insert(&0).await).await;
+        proxy.send_bytewise();
         let started = Instant::now();
-        let error = failed(filter.insert_batch(&[1, 2], &mut [false; 2]).await, &["timed out"]);
+        let error = expect_error(filter.insert_batch(&[1, 2], &mut [false; 2]).await, &["timed out"]);
         assert!(matches!(error, RedisFilterError::Unreachable { .. }), "{error:?}");
-        assert!(started.elapsed() < LONG, "{:?}", started.elapsed());
+        assert!(started.elapsed() < TIMEOUT, "{:?}", started.elapsed());
     });
 }
 
-fn a_server_with_too_many_clients_is_named_and_waited_for() {
+fn servers_with_too_many_clients_are_named_and_retried() {
     let server = Server::start("--maxclients 10");
     runtime().block_on(async {
-        let mut filter = AsyncRedisBloomFilter::create(&server.address(), "f", &small()).await.unwrap();
+        let mut filter = AsyncRedisBloomFilter::create(&server.address(), "f", &one_shard_size()).await.unwrap();
         filter.insert(&0).await.unwrap();
-        let mut all = server.crowd();
-        failed(AsyncRedisBloomFilter::open(&server.address(), "f").await, &["maxclients"]);
+        let mut all = server.fill_connections();
+        expect_error(AsyncRedisBloomFilter::open(&server.address(), "f").await, &["maxclients"]);
         // Its own connection is closed, and the place of that taken.
         command("CLIENT KILL TYPE normal SKIPME yes").exec(&mut all[0]).unwrap();
-        let mut others = server.crowd();
+        let mut others = server.fill_connections();
         tokio::time::sleep(Duration::from_millis(1100)).await;
         let waiting = tokio::spawn(async move {
             let inserted = filter.insert_batch(&[0, 1], &mut [false; 2]).await;

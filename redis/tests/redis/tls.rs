@@ -1,8 +1,8 @@
 //! Encrypted connections.
 
 use crate::harness::tests;
-use crate::servers::{LONG, Server, address, eventually, needed, program};
-use crate::small;
+use crate::one_shard_size;
+use crate::servers::{Server, TIMEOUT, address, find_program, require_program, wait_until};
 use bloomline_redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisFilterError, RedisServer};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 tests! {
     servers_are_trusted_by_their_certificates,
-    a_server_may_want_a_certificate,
+    tls_servers_may_require_a_client_certificate,
 }
 
 /// Names the server to the processes that the test starts: the certificates that one trusts are told by its
@@ -42,7 +42,7 @@ fn certify(folder: &Path) {
 
 /// The folders of two keys and their certificates, and what they lie in. The test is ignored without OpenSSL.
 fn two_certificates() -> (TempDir, [PathBuf; 2]) {
-    needed(program(&["openssl"], "version"), "openssl");
+    require_program(find_program(&["openssl"], "version"), "openssl");
     let folder = tempfile::tempdir().unwrap();
     let certificates = ["ours", "others"].map(|name| folder.path().join(name));
     certificates.iter().for_each(|folder| certify(folder));
@@ -54,19 +54,19 @@ fn encrypted(certificate: &Path, options: &str) -> (Server, String) {
     let [cert, key] = ["cert.pem", "key.pem"].map(|name| certificate.join(name).display().to_string());
     let files = format!("--tls-cert-file {cert} --tls-key-file {key} --tls-ca-cert-file {cert}");
     let server = Server::launch(&format!("--port 0 --tls-port PORT {files} {options}"));
-    eventually("it listens", || TcpStream::connect(("127.0.0.1", server.port)).is_ok());
+    wait_until("it listens", || TcpStream::connect(("127.0.0.1", server.port)).is_ok());
     let url = format!("rediss://127.0.0.1:{}", server.port);
     (server, url)
 }
 
-/// True if both kinds of clients accept the server.
+/// Returns true if both kinds of clients accept the server.
 fn is_trusted(url: &str) -> bool {
     let server = address(url);
     let started = Instant::now();
-    let filter = RedisBloomFilter::create(&server, "f", &small());
+    let filter = RedisBloomFilter::create(&server, "f", &one_shard_size());
     // Connections end with their runtime.
     let runtime = crate::tasks::runtime();
-    let other = runtime.block_on(AsyncRedisBloomFilter::create(&server, "f", &small()));
+    let other = runtime.block_on(AsyncRedisBloomFilter::create(&server, "f", &one_shard_size()));
     if let (Ok(mut filter), Ok(mut other)) = (filter.as_ref().map(RedisBloomFilter::another), other.as_ref().cloned()) {
         let keys: Vec<u64> = (0..1000).collect();
         let mut new = [false; 1000];
@@ -79,7 +79,7 @@ fn is_trusted(url: &str) -> bool {
         assert!(error.to_string().contains("certificate"), "{error}");
     }
     // It is not tried again.
-    assert!(started.elapsed() < LONG);
+    assert!(started.elapsed() < TIMEOUT);
     false
 }
 
@@ -94,7 +94,7 @@ fn servers_are_trusted_by_their_certificates() {
     let address = address(&url).patience(Duration::from_secs(5));
     let certificate = fs::read(ours.join("cert.pem")).unwrap();
     let trusting = address.clone().certificate_authority(&certificate).unwrap();
-    let mut filter = RedisBloomFilter::create(&trusting, "g", &small()).unwrap();
+    let mut filter = RedisBloomFilter::create(&trusting, "g", &one_shard_size()).unwrap();
     assert_eq!(filter.insert_batch(&(0..5000u64).collect::<Vec<_>>(), &mut vec![false; 5000]), Ok(5000));
     let other = crate::tasks::runtime()
         .block_on(async { AsyncRedisBloomFilter::open(&trusting, "g").await.unwrap().insert(&1u64).await });
@@ -118,13 +118,17 @@ fn servers_are_trusted_by_their_certificates() {
             .env_remove("SSL_CERT_DIR")
             .output()
             .unwrap();
-        let told = String::from_utf8_lossy(&output.stdout);
-        assert!(told.contains(&format!("trusted: {expected}\n")), "{told}{}", String::from_utf8_lossy(&output.stderr));
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            stdout.contains(&format!("trusted: {expected}\n")),
+            "{stdout}{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
 }
 
 /// As servers do by default.
-fn a_server_may_want_a_certificate() {
+fn tls_servers_may_require_a_client_certificate() {
     let (_folder, [ours, others]) = two_certificates();
     let read = |folder: &Path| ["cert.pem", "key.pem"].map(|name| fs::read(folder.join(name)).unwrap());
     let [[cert, key], [other_cert, other_key]] = [read(&ours), read(&others)];
@@ -133,8 +137,8 @@ fn a_server_may_want_a_certificate() {
     let address = address.certificate_authority(&cert).unwrap();
     let runtime = crate::tasks::runtime();
     let open = |address: &RedisServer| {
-        let filter = RedisBloomFilter::create(address, "f", &small()).and_then(|mut filter| filter.insert(&1));
-        let insert = async { AsyncRedisBloomFilter::create(address, "f", &small()).await?.insert(&2).await };
+        let filter = RedisBloomFilter::create(address, "f", &one_shard_size()).and_then(|mut filter| filter.insert(&1));
+        let insert = async { AsyncRedisBloomFilter::create(address, "f", &one_shard_size()).await?.insert(&2).await };
         [filter, runtime.block_on(insert)]
     };
     assert_eq!(open(&address.clone().client_certificate(&cert, &key).unwrap()), [Ok(true), Ok(true)]);

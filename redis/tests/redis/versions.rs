@@ -1,8 +1,8 @@
 //! Clients of different versions on one filter. The older one is built from the history of the repository, once.
 
 use crate::harness::{self, tests};
-use crate::roomy;
 use crate::servers::Server;
+use crate::three_shard_size;
 use crate::{Tally, create};
 use std::env;
 use std::fs;
@@ -58,7 +58,7 @@ fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The program, if the repository has its history here.
+/// Builds the older version. The test is ignored if the repository has no history.
 fn older() -> PathBuf {
     let repository = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
     let git = |line: &str| {
@@ -107,7 +107,7 @@ fn clients_of_two_versions_claim_each_key_once() {
         if name == "made by the older one" {
             count(&inserts(name, 0, 10));
         }
-        let mut filter = create(&server.address(), name, &roomy());
+        let mut filter = create(&server.address(), name, &three_shard_size());
         thread::scope(|scope| {
             for from in [0, 20_000] {
                 scope.spawn(move || {
@@ -115,7 +115,7 @@ fn clients_of_two_versions_claim_each_key_once() {
                     count(&inserts(name, 0, from));
                 });
             }
-            tally.insert_by(&filter, 2, 500, || {});
+            tally.insert_concurrently(&filter, 2, 500, || {});
         });
         tally.assert_once_each();
         // Each sees what the other claimed.

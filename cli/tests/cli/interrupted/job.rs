@@ -1,7 +1,7 @@
 //! A job that can be interrupted: its command, its inputs, and the files that it leaves.
 
-use super::rows::ones;
-use crate::common::{Bench, bloomline, refused, signal, tells, text};
+use super::rows::count_state_bits;
+use crate::common::{Bench, assert_contains_all, bloomline, expect_refusal, signal, text};
 use crate::corpus::decode;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -42,16 +42,16 @@ pub struct Job {
     pub arguments: Vec<String>,
     pub inputs: Vec<(String, Vec<u8>)>,
     pub kind: Kind,
-    /// A state that is there before.
+    /// A state that exists before the run.
     pub before: Option<Vec<u8>>,
-    /// The message of the error with which the job ends, if it does.
+    /// The message of the error that ends the job, if there is one.
     pub failure: Option<&'static str>,
-    /// The part of a unit that equal units share: one of these units is kept.
+    /// Returns the key of a unit: one of the units with equal keys is kept.
     pub key: fn(&[u8]) -> Vec<u8>,
     /// True if paragraphs of texts are kept and dropped, and not lines.
     pub by_paragraph: bool,
-    /// Further options of a run that is to be interrupted.
-    pub often: &'static [&'static str],
+    /// Further options of a run that will be interrupted, such as frequent checkpoints.
+    pub checkpoint_options: &'static [&'static str],
 }
 
 /// A moment at which a job is interrupted. A fraction is one of the bytes that it writes, or of the longest file.
@@ -84,17 +84,17 @@ impl Moment {
     }
 }
 
-/// The files of a run that was not interrupted.
-pub struct Whole {
+/// The files of an uninterrupted run.
+pub struct Uninterrupted {
     pub files: BTreeMap<String, Vec<u8>>,
     /// The bytes of all files.
     written: u64,
-    /// The length that one file at least has in each run.
+    /// The length that at least one file has in each run.
     longest: u64,
 }
 
 impl Job {
-    /// A job whose inputs stand at the end of its command.
+    /// A job whose inputs are the last arguments of its command.
     pub fn new(name: &str, inputs: &[(&str, Vec<u8>)], line: &str, kind: Kind) -> Self {
         let bench = Bench::new(&[]);
         let inputs: Vec<(String, Vec<u8>)> =
@@ -111,7 +111,7 @@ impl Job {
             failure: None,
             key: <[u8]>::to_vec,
             by_paragraph: false,
-            often: &[],
+            checkpoint_options: &[],
         };
         job.write_inputs();
         job
@@ -132,22 +132,23 @@ impl Job {
         self.bench.path(name)
     }
 
-    /// The command with more arguments.
+    /// The command with additional arguments.
     pub fn command(&self, more: &[&str]) -> Command {
-        self.loud(&[&["--quiet"], more].concat())
+        self.command_with_warnings(&[&["--quiet"], more].concat())
     }
 
-    /// The command with its warnings.
-    pub fn loud(&self, more: &[&str]) -> Command {
+    /// The command with additional arguments, and without `--quiet`.
+    pub fn command_with_warnings(&self, more: &[&str]) -> Command {
         let mut command = bloomline();
         command.current_dir(self.bench.0.path()).args(&self.arguments[..1]).args(more).args(&self.arguments[1..]);
         command
     }
 
-    /// The command that begins the job, or continues one that was interrupted.
+    /// The command that starts the job, or resumes it after an interruption.
     pub fn next(&self) -> Command {
         let resumes = matches!(self.kind, Kind::Same | Kind::Spread) && self.path(CHECKPOINTS).exists();
-        let mut command = self.command(&[if resumes { &["--resume"][..] } else { &[] }, self.often].concat());
+        let mut command =
+            self.command(&[if resumes { &["--resume"][..] } else { &[] }, self.checkpoint_options].concat());
         command.env("TMPDIR", self.bench.0.path());
         command
     }
@@ -170,7 +171,7 @@ impl Job {
         self.all_but(|_| false)
     }
 
-    /// All files but those that such a name of the folder leads to.
+    /// All files but those below the entries of the folder for which `skipped` is true.
     fn all_but(&self, skipped: fn(&OsStr) -> bool) -> BTreeMap<String, Metadata> {
         let entries = walkdir::WalkDir::new(self.bench.0.path()).into_iter();
         let entries = entries.filter_entry(move |entry| entry.depth() != 1 || !skipped(entry.file_name()));
@@ -181,8 +182,8 @@ impl Job {
         files.filter_map(|entry| Some((name(entry.path()), entry.metadata().ok()?))).collect()
     }
 
-    /// The files that the job writes: its inputs are among them if it replaces them.
-    fn own(&self) -> BTreeMap<String, Metadata> {
+    /// The files that the job writes, including its inputs if it replaces them.
+    fn written_files(&self) -> BTreeMap<String, Metadata> {
         if self.kind == Kind::InPlace {
             return self.all();
         }
@@ -194,21 +195,21 @@ impl Job {
         files
     }
 
-    /// The files of a run that was not interrupted.
-    pub fn whole(&self) -> Whole {
+    /// The files of an uninterrupted run.
+    pub fn uninterrupted(&self) -> Uninterrupted {
         self.clear();
         self.complete(false);
-        let own = self.own();
+        let own = self.written_files();
         let files: BTreeMap<String, Vec<u8>> = own.keys().map(|name| (name.clone(), self.bench.read(name))).collect();
         let lengths = || files.iter().filter(|(name, _)| *name != CHECKPOINTS);
         let written = lengths().map(|(_, bytes)| bytes.len() as u64).sum();
-        let longest = lengths().map(|(name, bytes)| self.least_length(name, bytes)).max().unwrap();
-        Whole { files, written, longest }
+        let longest = lengths().map(|(name, bytes)| self.min_length(name, bytes)).max().unwrap();
+        Uninterrupted { files, written, longest }
     }
 
-    /// The length that a file has at least. Threads that share the inputs decide which output keeps a unit that several inputs have,
-    /// so an output is only sure to have the units that its input has alone.
-    fn least_length(&self, name: &str, bytes: &[u8]) -> u64 {
+    /// The minimum length of a file. If several inputs have a unit, the threads decide which output keeps it,
+    /// so only the units that no other input has are certain to be in an output.
+    fn min_length(&self, name: &str, bytes: &[u8]) -> u64 {
         if self.kind != Kind::Spread || !name.contains('/') {
             return bytes.len() as u64;
         }
@@ -230,7 +231,7 @@ impl Job {
         &self.inputs.iter().find(|(input, _)| stem(input) == stem(output)).unwrap().0
     }
 
-    /// The contents of a file.
+    /// Splits the contents of a file into units.
     pub fn units(&self, name: &str, bytes: &[u8]) -> Units {
         #[cfg(feature = "parquet")]
         if name.trim_end_matches(".part").ends_with(".parquet") {
@@ -242,7 +243,7 @@ impl Job {
         let (contents, end) = decode(name, bytes);
         let lines = contents.split_inclusive(|&byte| byte == b'\n');
         let units = if name == "manifest" {
-            lines.map(|line| self.figures(line)).collect()
+            lines.map(|line| self.stable_members(line)).collect()
         } else if self.by_paragraph {
             let texts = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
             let paragraphs = |line: Value| {
@@ -259,8 +260,8 @@ impl Job {
         (units, end.is_ok())
     }
 
-    /// The members of a line of the manifest that do not depend on interruptions.
-    fn figures(&self, line: &[u8]) -> Vec<u8> {
+    /// Returns the members of a manifest line that do not depend on interruptions.
+    fn stable_members(&self, line: &[u8]) -> Vec<u8> {
         const SAME: [&str; 11] = [
             "input",
             "lines",
@@ -279,42 +280,48 @@ impl Job {
         names.iter().map(|name| format!("{name} {} ", file[name])).collect::<String>().into_bytes()
     }
 
-    /// Runs to the end, also where a run that is to be resumed came there.
+    /// Runs the job to its end. With `resume`, an earlier run may already have reached it.
     #[track_caller]
     pub fn complete(&self, resume: bool) {
         self.check_end(&self.command(if resume { &["--resume"] } else { &[] }).output().unwrap());
     }
 
-    /// True if a run came to its end, which may be an error.
+    /// True if a run reached its end, which may be an error.
     fn has_ended(&self, output: &Output) -> bool {
         self.failure.map_or(output.status.success(), |failure| text(&output.stderr).contains(failure))
     }
 
     #[track_caller]
     pub fn check_end(&self, output: &Output) {
-        // That a filter loses lines is said, however quiet the run is.
+        // The warning that the filter loses lines is printed despite `--quiet`.
         let full = |line: &&str| line.contains("warning: the filter has ");
-        let said = text(&output.stderr).split_inclusive('\n').filter(|line| !full(line)).collect::<String>();
-        assert_eq!(output.status.code(), Some(if self.failure.is_some() { 2 } else { 0 }), "{}: {said}", self.name);
+        let stderr = text(&output.stderr).split_inclusive('\n').filter(|line| !full(line)).collect::<String>();
+        assert_eq!(output.status.code(), Some(if self.failure.is_some() { 2 } else { 0 }), "{}: {stderr}", self.name);
         match self.failure {
-            Some(failure) => tells(&said, &[failure]),
-            None => assert_eq!(said, "", "{}", self.name),
+            Some(failure) => assert_contains_all(&stderr, &[failure]),
+            None => assert_eq!(stderr, "", "{}", self.name),
         }
     }
 
-    /// Runs the job and interrupts it at a moment. Returns false if it came to its end before.
+    /// Runs the job and interrupts it at a moment. Returns false if it ended before that.
     #[track_caller]
-    pub fn interrupt(&self, moment: Moment, whole: &Whole) -> bool {
+    pub fn interrupt(&self, moment: Moment, uninterrupted: &Uninterrupted) -> bool {
         let (output, expected) = match moment {
-            Moment::Write(fraction) => (self.limited(&self.next(), fraction, "", whole), (None, Some(SIGXFSZ))),
-            Moment::Full(fraction) => (self.limited(&self.next(), fraction, "trap '' XFSZ;", whole), (Some(2), None)),
-            Moment::Signal(name, number, fraction) => {
-                (self.ended(name, self.progress(fraction, whole)), (Some(128 + number), None))
+            Moment::Write(fraction) => {
+                (self.run_with_file_limit(&self.next(), fraction, "", uninterrupted), (None, Some(SIGXFSZ)))
             }
-            Moment::Kill(fraction) => (self.ended("KILL", self.progress(fraction, whole)), (None, Some(9))),
+            Moment::Full(fraction) => {
+                (self.run_with_file_limit(&self.next(), fraction, "trap '' XFSZ;", uninterrupted), (Some(2), None))
+            }
+            Moment::Signal(name, number, fraction) => {
+                (self.run_and_signal(name, self.progress(fraction, uninterrupted)), (Some(128 + number), None))
+            }
+            Moment::Kill(fraction) => {
+                (self.run_and_signal("KILL", self.progress(fraction, uninterrupted)), (None, Some(9)))
+            }
             Moment::Rename => {
-                let before = self.named();
-                (self.ended("KILL", || self.named() != before), (None, Some(9)))
+                let before = self.renamed_files();
+                (self.run_and_signal("KILL", || self.renamed_files() != before), (None, Some(9)))
             }
             Moment::Checkpoint(count) => {
                 let file = || fs::metadata(self.path(CHECKPOINTS)).map(|file| (file.ino(), file.mtime_nsec())).ok();
@@ -325,26 +332,32 @@ impl Job {
                     last = next;
                     seen > count
                 };
-                (self.ended("KILL", happened), (None, Some(9)))
+                (self.run_and_signal("KILL", happened), (None, Some(9)))
             }
         };
-        let said = text(&output.stderr);
+        let stderr = text(&output.stderr);
         if self.has_ended(&output) {
             return false;
         }
         // A signal may come before the command listens to it.
         let early = matches!(moment, Moment::Signal(_, number, _) if output.status.signal() == Some(number));
         let ended = (output.status.code(), output.status.signal());
-        assert!(ended == expected || early, "{}, {moment:?}: {} {said}", self.name, output.status);
+        assert!(ended == expected || early, "{}, {moment:?}: {} {stderr}", self.name, output.status);
         if matches!(moment, Moment::Full(_)) {
-            assert!(said.contains("File too large") && said.lines().count() == 1, "{}: {said}", self.name);
+            assert!(stderr.contains("File too large") && stderr.lines().count() == 1, "{}: {stderr}", self.name);
         }
         true
     }
 
-    /// Runs a command whose files may not become longer than so much of the longest one.
-    fn limited(&self, command: &Command, fraction: f64, script: &str, whole: &Whole) -> Output {
-        let blocks = 1.max((fraction * whole.longest as f64) as u64 / 512);
+    /// Runs a command with file sizes limited to a fraction of the longest file.
+    fn run_with_file_limit(
+        &self,
+        command: &Command,
+        fraction: f64,
+        script: &str,
+        uninterrupted: &Uninterrupted,
+    ) -> Output {
+        let blocks = 1.max((fraction * uninterrupted.longest as f64) as u64 / 512);
         let script = format!("ulimit -c 0; ulimit -f {blocks}; {script} exec \"$0\" \"$@\"");
         let mut shell = Command::new("env");
         shell.args(["--default-signal=XFSZ", "sh", "-c", &script]).arg(command.get_program());
@@ -354,36 +367,36 @@ impl Job {
 
     /// Runs a command that is killed at the write with which a file becomes longer than half of the longest one.
     #[track_caller]
-    pub fn kill_half_way(&self, command: &Command, whole: &Whole) {
-        let output = self.limited(command, 0.5, "", whole);
+    pub fn kill_half_way(&self, command: &Command, uninterrupted: &Uninterrupted) {
+        let output = self.run_with_file_limit(command, 0.5, "", uninterrupted);
         assert_eq!(output.status.signal(), Some(SIGXFSZ), "{}", text(&output.stderr));
     }
 
-    /// Starts the command, and sends it a signal as soon as something happened.
-    fn ended(&self, signal_name: &str, happened: impl FnMut() -> bool) -> Output {
-        signalled_when(self.next().spawn().unwrap(), signal_name, happened)
+    /// Starts the command, and sends it a signal as soon as `happened` returns true.
+    fn run_and_signal(&self, signal_name: &str, happened: impl FnMut() -> bool) -> Output {
+        signal_when(self.next().spawn().unwrap(), signal_name, happened)
     }
 
-    /// The bytes of all files that the job wrote.
-    fn written(&self) -> u64 {
+    /// The total size of the files that the job wrote.
+    fn bytes_written(&self) -> u64 {
         let old = |name: &String, file: &Metadata| {
             self.kind == Kind::InPlace
                 && self.inputs.iter().any(|(input, bytes)| input == name && bytes.len() as u64 == file.len())
         };
-        self.own().iter().filter(|(name, file)| !old(name, file)).map(|(_, file)| file.len()).sum()
+        self.written_files().iter().filter(|(name, file)| !old(name, file)).map(|(_, file)| file.len()).sum()
     }
 
-    /// True, once a run has written so much of what is left to write, or, at 0, anything.
-    fn progress(&self, fraction: f64, whole: &Whole) -> impl FnMut() -> bool {
-        let start = self.written();
-        let target = start + (fraction * whole.written.saturating_sub(start) as f64) as u64;
-        move || if fraction == 0.0 { self.written() != start } else { self.written() >= target }
+    /// Returns a condition that is true once a run has written this fraction of the remaining bytes, or, at 0, anything.
+    fn progress(&self, fraction: f64, uninterrupted: &Uninterrupted) -> impl FnMut() -> bool {
+        let start = self.bytes_written();
+        let target = start + (fraction * uninterrupted.written.saturating_sub(start) as f64) as u64;
+        move || if fraction == 0.0 { self.bytes_written() != start } else { self.bytes_written() >= target }
     }
 
-    /// The files that have their names.
-    fn named(&self) -> BTreeMap<String, u64> {
-        let files = self.own().into_iter().map(|(name, file)| (name, file.ino()));
-        files.filter(|(name, _)| !is_passing(name)).collect()
+    /// The files that have their final names, with their inodes.
+    fn renamed_files(&self) -> BTreeMap<String, u64> {
+        let files = self.written_files().into_iter().map(|(name, file)| (name, file.ino()));
+        files.filter(|(name, _)| !is_temporary(name)).collect()
     }
 
     /// The checkpoints, the newest first.
@@ -397,21 +410,21 @@ impl Job {
 
     /// The checkpoint of the state.
     pub fn checkpoint(&self) -> Value {
-        let ones = ones(&self.path(STATE));
+        let ones = count_state_bits(&self.path(STATE));
         self.checkpoints().into_iter().find(|checkpoint| checkpoint["ones"] == ones).expect("one of the state")
     }
 
     /// The files of an interrupted run, apart from those that the next run removes.
-    pub fn left(&self) -> BTreeMap<String, Vec<u8>> {
-        let names = self.own().into_keys().filter(|name| !is_passing(name));
+    pub fn remaining_files(&self) -> BTreeMap<String, Vec<u8>> {
+        let names = self.written_files().into_keys().filter(|name| !is_temporary(name));
         names.map(|name| (name.clone(), self.bench.read(&name))).collect()
     }
 
-    /// The temporary files, the locks, and the begun outputs with which no state goes on.
-    pub fn passing(&self) -> BTreeSet<String> {
-        let goes_on = self.path(STATE).exists();
-        let stays = |name: &String| goes_on && name.ends_with(".part") && !name.contains(".bloomline-");
-        self.own().into_keys().filter(|name| is_passing(name) && !stays(name)).collect()
+    /// The temporary files, the locks, and the partial outputs that no state can resume.
+    pub fn temporary_files(&self) -> BTreeSet<String> {
+        let is_resumable = self.path(STATE).exists();
+        let stays = |name: &String| is_resumable && name.ends_with(".part") && !name.contains(".bloomline-");
+        self.written_files().into_keys().filter(|name| is_temporary(name) && !stays(name)).collect()
     }
 
     /// All files but temporary ones.
@@ -421,23 +434,23 @@ impl Job {
         names.map(|name| (name.clone(), self.bench.read(&name))).collect()
     }
 
-    /// The message of a command that must be refused and touch no file.
+    /// Returns the error message of a command that must be refused and change no file.
     #[track_caller]
-    pub fn refused(&self, command: &mut Command) -> String {
+    pub fn expect_refusal(&self, command: &mut Command) -> String {
         let files = self.files();
-        let message = refused(command.output().unwrap());
+        let message = expect_refusal(command.output().unwrap());
         assert!(self.files() == files, "{command:?} is refused, and changed a file");
         message
     }
 }
 
-/// True for the name of a file that is not yet whole, or locks another.
-fn is_passing(name: &str) -> bool {
+/// True for the name of a partial file or a lock.
+fn is_temporary(name: &str) -> bool {
     [".tmp", ".lock", ".part"].iter().any(|end| name.ends_with(end))
 }
 
-/// Sends a signal to a process as soon as something happened, unless it ends before.
-pub fn signalled_when(mut child: Child, name: &str, mut happened: impl FnMut() -> bool) -> Output {
+/// Sends a signal to a process as soon as `happened` returns true, unless it ends before.
+pub fn signal_when(mut child: Child, name: &str, mut happened: impl FnMut() -> bool) -> Output {
     while child.try_wait().unwrap().is_none() && !happened() {
         thread::sleep(Duration::from_micros(200));
     }

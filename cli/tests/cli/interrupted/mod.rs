@@ -4,15 +4,15 @@
 pub mod job;
 pub mod rows;
 
-use crate::common::{Bench, values};
+use crate::common::{Bench, json_values};
 use crate::corpus::decode;
-use crate::live::Live;
+use crate::live::RunningCommand;
 use job::*;
 use rows::*;
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 
-/// Those that interrupt each run come first: a file that grows meets its limit on every machine.
+/// The moments that interrupt every run come first: file size limits are reached on every machine.
 const MOMENTS: [Moment; 9] = [
     Moment::Write(0.2),
     Moment::Full(0.5),
@@ -25,7 +25,7 @@ const MOMENTS: [Moment; 9] = [
     Moment::Kill(0.5),
 ];
 
-/// The counts of moments that were met, and that were missed because the run ended before.
+/// The numbers of moments that were reached, and that were missed because the run ended before.
 #[derive(Debug, Default)]
 struct Tally(BTreeMap<&'static str, [u32; 2]>);
 
@@ -34,34 +34,39 @@ struct Tally(BTreeMap<&'static str, [u32; 2]>);
 struct State {
     /// The outputs that have their names.
     named: BTreeMap<String, Vec<u8>>,
-    /// The place in the inputs that belongs to the state, and the bits that are set in it.
-    place: (u64, u64),
+    /// The input offset of the state's checkpoint, and the number of bits set in the state.
+    input_offset: (u64, u64),
     ones: u64,
 }
 
-/// Interrupts a job at each of the moments, one after another, and lets it come to its end.
+/// Interrupts a job at each of the moments in turn, and then runs it to its end.
 fn check(job: &Job, moments: &[Moment], tally: &mut Tally) {
-    let whole = job.whole();
-    assert!(whole.files.values().any(|bytes| !bytes.is_empty()), "{}: too easy", job.name);
+    let uninterrupted = job.uninterrupted();
+    assert!(uninterrupted.files.values().any(|bytes| !bytes.is_empty()), "{}: too easy", job.name);
     job.clear();
     let mut before = State::default();
     for &moment in moments {
-        let passing = job.passing();
-        let met = job.interrupt(moment, &whole);
-        tally.0.entry(moment.name()).or_default()[usize::from(!met)] += 1;
-        if met {
+        let temporary_files = job.temporary_files();
+        let interrupted = job.interrupt(moment, &uninterrupted);
+        tally.0.entry(moment.name()).or_default()[usize::from(!interrupted)] += 1;
+        if interrupted {
             // What an earlier run left is removed by the one that writes the file again.
-            let has_none = job.passing().is_subset(&passing);
-            assert!(has_none || !is_asked(moment), "{}, {moment:?}: {:?} is left", job.name, job.passing());
-            check_left(job, moment, &whole, &mut before);
+            let has_none = job.temporary_files().is_subset(&temporary_files);
+            assert!(
+                has_none || !allows_cleanup(moment),
+                "{}, {moment:?}: {:?} is left",
+                job.name,
+                job.temporary_files()
+            );
+            check_remaining_files(job, moment, &uninterrupted, &mut before);
         } else {
-            check_whole(job, &whole);
+            check_whole(job, &uninterrupted);
             job.clear();
             before = State::default();
         }
     }
     job.check_end(&job.next().output().unwrap());
-    check_whole(job, &whole);
+    check_whole(job, &uninterrupted);
     // A run that is whole has nothing left to do.
     if matches!(job.kind, Kind::Same | Kind::Spread) {
         let files = job.files();
@@ -71,22 +76,22 @@ fn check(job: &Job, moments: &[Moment], tally: &mut Tally) {
             "{}: resumed after the end, it changed a file",
             job.name
         );
-        check_whole(job, &whole);
+        check_whole(job, &uninterrupted);
     }
 }
 
-/// True if a run can tidy up before it ends.
-fn is_asked(moment: Moment) -> bool {
+/// True if a run can remove its temporary files before it ends.
+fn allows_cleanup(moment: Moment) -> bool {
     matches!(moment, Moment::Signal(..) | Moment::Full(_))
 }
 
 /// Checks the files of an interrupted run.
 #[track_caller]
-fn check_left(job: &Job, moment: Moment, whole: &Whole, before: &mut State) {
+fn check_remaining_files(job: &Job, moment: Moment, uninterrupted: &Uninterrupted, before: &mut State) {
     let name = &job.name;
-    let left = job.left();
+    let left = job.remaining_files();
     for (file, bytes) in left.iter().filter(|(file, _)| *file != CHECKPOINTS && *file != "manifest") {
-        let ((found, is_whole), (new, _)) = (job.units(file, bytes), job.units(file, &whole.files[file]));
+        let ((found, is_whole), (new, _)) = (job.units(file, bytes), job.units(file, &uninterrupted.files[file]));
         let old = match job.kind {
             Kind::InPlace => job.inputs.iter().find(|(input, _)| input == file).map(|(_, bytes)| bytes),
             _ => job.before.as_ref().filter(|_| file == STATE),
@@ -98,7 +103,7 @@ fn check_left(job: &Job, moment: Moment, whole: &Whole, before: &mut State) {
             assert!(is_whole, "{name}, {moment:?}: {file} is not whole");
             let earlier = before.named.insert(file.clone(), bytes.clone());
             assert!(earlier.is_none_or(|earlier| earlier == *bytes), "{name}, {moment:?}: {file} changed");
-        } else if is_asked(moment) && file != STATE {
+        } else if allows_cleanup(moment) && file != STATE {
             // It may end within a line.
             let begins = new.join(&b'\n').starts_with(&found.join(&b'\n'));
             assert!(begins, "{name}, {moment:?}: {file} has other lines");
@@ -112,29 +117,33 @@ fn check_left(job: &Job, moment: Moment, whole: &Whole, before: &mut State) {
         assert_eq!(all.difference(&units(left.iter().collect())).count(), 0, "{name}, {moment:?}: lines are lost");
     }
     if left.contains_key(STATE) {
-        let ones = ones(&job.path(STATE));
+        let ones = count_state_bits(&job.path(STATE));
         assert!(ones >= before.ones, "{name}, {moment:?}: the state went back");
         before.ones = ones;
     }
     // A state without checkpoints is one of before.
     if left.contains_key(STATE) && !job.checkpoints().is_empty() {
         let checkpoint = job.checkpoint();
-        let place = ["input", "offset"].map(|name| checkpoint[name].as_u64().unwrap()).into();
-        assert!(place >= before.place, "{name}, {moment:?}: from {:?} back to {place:?}", before.place);
-        before.place = place;
+        let input_offset = ["input", "offset"].map(|name| checkpoint[name].as_u64().unwrap()).into();
+        assert!(
+            input_offset >= before.input_offset,
+            "{name}, {moment:?}: from {:?} back to {input_offset:?}",
+            before.input_offset
+        );
+        before.input_offset = input_offset;
     }
 }
 
-/// The files are those of a run that was not interrupted.
+/// Asserts that the files are those of an uninterrupted run.
 #[track_caller]
-pub fn check_whole(job: &Job, whole: &Whole) {
-    let (name, left) = (&job.name, job.left());
-    assert_eq!(job.passing().len(), 0, "{name}: {:?}", job.passing());
-    assert!(left.keys().eq(whole.files.keys()), "{name}: {:?}", left.keys());
+pub fn check_whole(job: &Job, uninterrupted: &Uninterrupted) {
+    let (name, left) = (&job.name, job.remaining_files());
+    assert_eq!(job.temporary_files().len(), 0, "{name}: {:?}", job.temporary_files());
+    assert!(left.keys().eq(uninterrupted.files.keys()), "{name}: {:?}", left.keys());
     let mut all = [Vec::new(), Vec::new()];
     for (file, bytes) in left.iter().filter(|(file, _)| *file != CHECKPOINTS) {
         let ([found, expected], is_spread) =
-            ([bytes, &whole.files[file]].map(|bytes| job.units(file, bytes)), job.kind == Kind::Spread);
+            ([bytes, &uninterrupted.files[file]].map(|bytes| job.units(file, bytes)), job.kind == Kind::Spread);
         assert!(found.1, "{name}: {file} is not whole");
         if is_spread && file.contains('/') {
             let name = job.input_of(file);
@@ -151,7 +160,7 @@ pub fn check_whole(job: &Job, whole: &Whole) {
             assert!(found == expected, "{name}: {file} differs at {same} of {counts:?}");
         }
     }
-    for line in left.get("manifest").map_or(Vec::new(), |lines| values(lines)) {
+    for line in left.get("manifest").map_or(Vec::new(), |lines| json_values(lines)) {
         let output = line["output"].as_str().unwrap();
         assert_eq!(line["output_bytes"], left[output].len(), "{name}: {output}");
     }
@@ -160,7 +169,7 @@ pub fn check_whole(job: &Job, whole: &Whole) {
     assert!(all[0].windows(2).all(|two| two[0] != two[1]), "{name}: a line comes twice");
 }
 
-/// Interrupts each job of the table, and asserts that it met each moment with one of them at least.
+/// Interrupts each job of the table, and asserts that each moment was reached in at least one job.
 fn check_all(rows: Vec<Job>, moments: &[Moment]) {
     let mut tally = Tally::default();
     for job in &rows {
@@ -186,7 +195,7 @@ fn check_all(rows: Vec<Job>, moments: &[Moment]) {
     }
 }
 
-/// One test for each part of the table, which run side by side.
+/// One test for each part of the table, so that the parts run in parallel.
 macro_rules! tests {
     ($($name:ident $rows:ident $(#[$feature:meta])?),* $(,)?) => {
         $(
@@ -195,13 +204,13 @@ macro_rules! tests {
                 use super::*;
 
                 #[test]
-                fn each_moment() {
+                fn each_interruption() {
                     check_all($rows(), &MOMENTS);
                 }
 
                 #[test]
                 #[ignore = "takes long"]
-                fn many_moments() {
+                fn random_interruptions() {
                     let mut random = Random(0x000B_1004);
                     for _ in 0..4 {
                         check_all($rows(), &random.moments(16));
@@ -224,9 +233,9 @@ tests! {
     tables tables #[cfg(feature = "parquet")],
 }
 
-/// Runs that are not resumed, each with an output of its own: no line is in none of them.
+/// Checks that runs that are not resumed, each with an output of its own, lose no line.
 fn check_again(tries: u32) {
-    let input = ended(&lines(20, 20_000), b'\n');
+    let input = join_lines(&lines(20, 20_000), b'\n');
     let distinct: HashSet<&[u8]> = input.split_inclusive(|&byte| byte == b'\n').collect();
     let mut random = Random(0x000B_1006);
     for try_ in 0..tries {
@@ -246,20 +255,20 @@ fn check_again(tries: u32) {
                     _ => command.stdin(File::open(bench.path("in")).unwrap()),
                 };
                 let bytes = || fs::metadata(bench.path(&file)).map_or(0, |file| file.len());
-                let most = random.below(60_000);
+                let limit = random.below(60_000);
                 if part == 3 {
                     let output = command.output().unwrap();
                     assert!(output.status.success());
                     all.extend(output.stdout);
                 } else if output == "|" {
-                    all.extend(Live::read_and_kill(command, most as usize));
+                    all.extend(RunningCommand::read_and_kill(command, limit as usize));
                 } else {
-                    signalled_when(command.spawn().unwrap(), "KILL", || bytes() > most);
+                    signal_when(command.spawn().unwrap(), "KILL", || bytes() > limit);
                 }
                 if let Ok(bytes) = fs::read(bench.path(&file)) {
                     all.extend(decode(&file, &bytes).0);
                 }
-                let after = if bench.path(STATE).exists() { ones(&bench.path(STATE)) } else { 0 };
+                let after = if bench.path(STATE).exists() { count_state_bits(&bench.path(STATE)) } else { 0 };
                 assert!(after >= before, "the state went back from {before} to {after}");
                 before = after;
             }

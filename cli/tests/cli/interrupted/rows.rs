@@ -1,7 +1,7 @@
 //! The table: a job for each mode of each command.
 
 use super::job::*;
-use crate::common::{Bench, numbers};
+use crate::common::{Bench, url_lines};
 use crate::corpus::{bzip2, encode, gzip, xz, zstd};
 use bloomline::{BloomFilter, FileErrorKind, ScalableBloomFilter};
 use std::path::Path;
@@ -24,7 +24,7 @@ impl Random {
         choices[self.below(choices.len() as u64) as usize]
     }
 
-    /// So many moments of all kinds.
+    /// Returns `count` moments of all kinds.
     pub fn moments(&mut self, count: usize) -> Vec<Moment> {
         let mut moment = || {
             let fraction = self.below(100) as f64 / 100.0;
@@ -50,7 +50,7 @@ pub fn mix(number: u64) -> u64 {
     number ^ number >> 31
 }
 
-/// This number of lines without their ends. About half of them repeat an earlier line.
+/// Returns `count` lines without line endings. About half of them repeat an earlier line.
 pub fn lines(seed: u64, count: u64) -> Vec<String> {
     let mut random = Random(seed);
     let mut next = |i| {
@@ -64,15 +64,15 @@ fn line(number: u64) -> String {
     format!("{number}\thttps://example.org/{:x}/{}", mix(number), "path/".repeat((number % 17) as usize))
 }
 
-pub fn ended(lines: &[String], end: u8) -> Vec<u8> {
+pub fn join_lines(lines: &[String], end: u8) -> Vec<u8> {
     lines.iter().flat_map(|line| line.bytes().chain([end])).collect()
 }
 
 fn text_of(seed: u64, count: u64) -> Vec<u8> {
-    ended(&lines(seed, count), b'\n')
+    join_lines(&lines(seed, count), b'\n')
 }
 
-/// In several members or frames, the first of which is not long.
+/// Compresses bytes into several members or frames, the first of which is short.
 fn in_parts(bytes: &[u8], compress: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     let (first, rest) = bytes.split_at(bytes.len() / 5);
     [compress(first), compress(b""), compress(rest)].concat()
@@ -90,31 +90,31 @@ pub fn stages(state: &Path) -> Vec<BloomFilter> {
     }
 }
 
-/// The number of bits that are set.
+/// Returns the number of bits set in all filters of a state.
 #[track_caller]
-pub fn ones(state: &Path) -> u64 {
+pub fn count_state_bits(state: &Path) -> u64 {
     let ones = |filter: &BloomFilter| (filter.fill_ratio() * filter.memory_bytes() as f64 * 8.0).round() as u64;
     stages(state).iter().map(ones).sum()
 }
 
-/// The state of a run with these options over these lines.
+/// Returns the state after a run of a command over these lines.
 fn state_of(command: &str, lines: &[u8]) -> Vec<u8> {
     let bench = Bench::new(&[("input", lines)]);
-    bench.clean(&format!("{command} -s {STATE} -o output input"));
+    bench.run_ok(&format!("{command} -s {STATE} -o output input"));
     bench.read(STATE)
 }
 
-/// A filter that is saved in no time; what is estimated of compressed inputs is more than they have.
+/// A filter that is saved quickly. The estimate for compressed inputs is too high.
 const SMALL: &str = "-p 1e-9 -n 5000 --when-full grow";
 
-/// Each chunk of so many bytes is followed by a checkpoint.
+/// A checkpoint after each chunk of 20,000 bytes.
 pub const ALWAYS: [&str; 4] = ["--checkpoint", "0.001ms", "--chunk-size", "20000"];
 
 /// A job of `dedup` with a state.
 fn dedup(name: &str, inputs: &[(&str, Vec<u8>)], options: &str) -> Job {
     let inputs: Vec<_> = inputs.iter().map(|(name, bytes)| (*name, bytes.clone())).collect();
     let job = Job::new(name, &inputs, &format!("dedup -s {STATE} {options}"), Kind::Same);
-    Job { often: &ALWAYS, ..job }
+    Job { checkpoint_options: &ALWAYS, ..job }
 }
 
 pub fn plain() -> Job {
@@ -141,7 +141,7 @@ pub fn faulty() -> Job {
     let faulty = |(i, line): (usize, String)| if i % 7 == 0 { line.replace('\t', " ") } else { line };
     let lines: Vec<String> = lines(11, 15_000).into_iter().enumerate().map(faulty).collect();
     let options = "--field 2 --trim --ignore-case --on-error keep -p 1e-9 -o out.txt --dupes dupes.txt";
-    dedup("lines without a key", &[("in.txt", ended(&lines, b'\n'))], options)
+    dedup("lines without a key", &[("in.txt", join_lines(&lines, b'\n'))], options)
 }
 
 pub fn gzipped() -> Job {
@@ -166,7 +166,7 @@ pub fn lines_with_a_state() -> Vec<Job> {
         ),
         dedup("lossy, overfull", &[("in.txt", text_of(10, 10_000))], "-m 8K --invert -o out.txt"),
         // Checkpoints at which neither the state nor the output differs from the one before.
-        dedup("repeats only", &[("in", ended(&repeats, b'\n'))], "-p 1e-9 -o out.txt --dupes dupes.txt"),
+        dedup("repeats only", &[("in", join_lines(&repeats, b'\n'))], "-p 1e-9 -o out.txt --dupes dupes.txt"),
     ]
 }
 
@@ -199,11 +199,11 @@ pub fn records_and_faults() -> Vec<Job> {
     fails[25_000] = "no tab".to_owned();
     let fails = dedup(
         "an error near the end",
-        &[("in.txt", ended(&fails, b'\n'))],
+        &[("in.txt", join_lines(&fails, b'\n'))],
         "--field 2 -p 1e-9 -o out.txt --dupes dupes.txt",
     );
     vec![
-        dedup("JSON, -z", &[("in", ended(&records, 0))], "-z --json-pointer /text -p 1e-9 --annotate -o out.json"),
+        dedup("JSON, -z", &[("in", join_lines(&records, 0))], "-z --json-pointer /text -p 1e-9 --annotate -o out.json"),
         dedup("CSV with a header", &tables, &format!("--csv --header -f url {SMALL} -o out.csv --dupes dupes.csv.zst")),
         faulty(),
         Job { failure: Some("no key in \"in.txt\", line 25001:"), ..fails },
@@ -230,7 +230,7 @@ fn crawl() -> Vec<(String, Vec<u8>)> {
 }
 
 /// A job with these inputs.
-fn often(name: &str, inputs: &[(String, Vec<u8>)], line: &str, kind: Kind) -> Job {
+fn job_of(name: &str, inputs: &[(String, Vec<u8>)], line: &str, kind: Kind) -> Job {
     let inputs: Vec<_> = inputs.iter().map(|(name, bytes)| (&**name, bytes.clone())).collect();
     Job::new(name, &inputs, line, kind)
 }
@@ -238,7 +238,7 @@ fn often(name: &str, inputs: &[(String, Vec<u8>)], line: &str, kind: Kind) -> Jo
 pub fn folders() -> Vec<Job> {
     let crawl = crawl();
     let options = "-p 1e-9 -j 3 --chunk-size 2000 --checkpoint 1ms --output-dir o --manifest manifest";
-    let row = |name: &str, more: &str, kind| often(name, &crawl, &format!("dedup -s {STATE} {options} {more}"), kind);
+    let row = |name: &str, more: &str, kind| job_of(name, &crawl, &format!("dedup -s {STATE} {options} {more}"), kind);
     vec![
         row("a folder", "", Kind::Spread),
         row("a folder, in order", "--in-order", Kind::Same),
@@ -276,7 +276,7 @@ fn corpus_inputs(count: u64) -> Vec<(String, Vec<u8>)> {
 pub fn documents() -> Vec<Job> {
     let inputs = corpus_inputs(1000);
     let options = format!("-s {STATE} -p 1e-9 -j 3 --chunk-size 3000 --checkpoint 1ms");
-    let row = |name: &str, more: &str, kind| often(name, &inputs, &format!("corpus {options} {more}"), kind);
+    let row = |name: &str, more: &str, kind| job_of(name, &inputs, &format!("corpus {options} {more}"), kind);
     let folder = "--output-dir o --manifest manifest";
     let by_paragraph = row("paragraphs, a folder", &format!("--ngram 0 {folder}"), Kind::Spread);
     vec![
@@ -289,7 +289,7 @@ pub fn documents() -> Vec<Job> {
 
 pub fn groups() -> Vec<Job> {
     let inputs = corpus_inputs(1000);
-    let row = |name: &str, line: &str| often(name, &inputs, &format!("{line} -s {STATE}"), Kind::Same);
+    let row = |name: &str, line: &str| job_of(name, &inputs, &format!("{line} -s {STATE}"), Kind::Same);
     let whole = "corpus --by document --ngram 0";
     let known = state_of(&format!("{whole} --exact"), texts(500).concat().as_bytes());
     vec![
@@ -306,14 +306,15 @@ pub fn groups() -> Vec<Job> {
 
 pub fn in_place() -> Vec<Job> {
     // Each has lines of those before it, of its own, and repeats of these.
-    let contents = |i: u32| [numbers(1500 * i..1500 * (i + 2)), numbers(1500 * i..1500 * (i + 1)), numbers(0..1000)];
+    let contents =
+        |i: u32| [url_lines(1500 * i..1500 * (i + 2)), url_lines(1500 * i..1500 * (i + 1)), url_lines(0..1000)];
     let names = ["a", "b.gz", "c", "d.zst", "e"];
     let inputs: Vec<_> =
         (0..).zip(names).map(|(i, name)| (name.to_owned(), encode(name, &contents(i).concat()))).collect();
     let row = |name: &str, line: &str| {
-        often(name, &inputs, &format!("dedup -p 1e-9 -j 2 --chunk-size 5000 {line}"), Kind::InPlace)
+        job_of(name, &inputs, &format!("dedup -p 1e-9 -j 2 --chunk-size 5000 {line}"), Kind::InPlace)
     };
-    let corpus = often("a corpus in place", &corpus_inputs(1000), "corpus --ngram 0 --in-place", Kind::InPlace);
+    let corpus = job_of("a corpus in place", &corpus_inputs(1000), "corpus --ngram 0 --in-place", Kind::InPlace);
     vec![
         row("in place", "--in-place"),
         row("an output that is an input", "-o c"),
@@ -324,8 +325,8 @@ pub fn in_place() -> Vec<Job> {
 
 pub fn without_a_state() -> Vec<Job> {
     let inputs = [("a".to_owned(), text_of(21, 8000)), ("b.gz".to_owned(), gzip(&text_of(22, 5000)))];
-    let row = |name: &str, line: &str| often(name, &inputs, line, Kind::Anew);
-    let folder = often("a folder without a state", &inputs, "dedup --output-dir o --force --in-order", Kind::Anew);
+    let row = |name: &str, line: &str| job_of(name, &inputs, line, Kind::Anew);
+    let folder = job_of("a folder without a state", &inputs, "dedup --output-dir o --force --in-order", Kind::Anew);
     let filter = state_of("dedup --when-full warn -n 30000 -p 1e-9", &text_of(23, 1000));
     vec![
         row("without a state", "dedup -p 1e-9 -o out --dupes dupes.gz"),
@@ -345,15 +346,15 @@ pub fn tables() -> Vec<Job> {
     use crate::parquet::crawl as inputs;
     let tables = ["a.parquet", "b.parquet", "c.parquet"];
     let options = format!("dedup --column url -n 20000 -p 1e-9 -s {STATE} --checkpoint 1ms");
-    let resumed = |name: &str, more: &str| often(name, &inputs(&tables), &format!("{options} {more}"), Kind::Same);
+    let resumed = |name: &str, more: &str| job_of(name, &inputs(&tables), &format!("{options} {more}"), Kind::Same);
     let mixed = ["in/a.parquet", "in/b.jsonl", "in/c.parquet", "in/d.parquet", "in/e.jsonl"];
     // Each unit has its address first.
     let key = |unit: &[u8]| unit.split(|&byte| byte == b'"').find(|part| part.len() > 4).unwrap().to_vec();
     let folder = |name: &str, more: &str, kind| {
-        let job = often(name, &inputs(&mixed), &format!("{options} --output-dir o {more}"), kind);
+        let job = job_of(name, &inputs(&mixed), &format!("{options} --output-dir o {more}"), kind);
         Job { key, ..job }
     };
-    let stateless = |name: &str, line: &str, kind| Job { key, ..often(name, &inputs(&tables), line, kind) };
+    let stateless = |name: &str, line: &str, kind| Job { key, ..job_of(name, &inputs(&tables), line, kind) };
     vec![
         resumed("rows", "-o out.parquet --dupes dupes.parquet"),
         resumed("rows with marks", "-o out.parquet --annotate"),
