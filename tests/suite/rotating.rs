@@ -280,9 +280,13 @@ fn no_key_is_claimed_twice_in_a_window() {
             assert_eq!(lost.into_inner(), 0, "keys were inserted and not there");
             let claims: Vec<u32> = claims.into_iter().map(AtomicU32::into_inner).collect();
             assert!(claims.iter().all(|&claims| claims <= 1), "a key was claimed twice");
-            // If threads insert a key just as the generations rotate, it may remain unclaimed: a few for each rotation.
-            let missing = claims.iter().filter(|&&claims| claims == 0).count() as u32;
-            assert!(missing <= KEYS / 1000 * threads, "{missing} keys were claimed by nobody");
+            // The keys of a batch that a thread inserts just as the generations rotate may remain unclaimed.
+            let unclaimed = claims.iter().filter(|&&claims| claims == 0).count();
+            let max = filter.rotations() as usize * (threads as usize * batch).min(300);
+            assert!(
+                unclaimed <= max && max < KEYS as usize,
+                "{unclaimed} keys were claimed by nobody, at most {max} may be"
+            );
             assert!((KEYS - 1000..KEYS).all(|key| filter.contains(&key)));
         }
     }
