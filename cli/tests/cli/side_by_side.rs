@@ -373,7 +373,7 @@ fn a_signal_leaves_no_part_without_a_state() {
     let corpus: Corpus = vec![("a".to_owned(), lines(&mut 3, 200_000, 150_000)), ("b".to_owned(), url_lines(0..10))];
     let bench = bench(&corpus);
     for _ in 0..20 {
-        // What a run leaves that was faster would be taken for an output of the next one.
+        // A run that ended before its signal leaves outputs, which the next run would refuse to overwrite.
         _ = fs::remove_dir_all(bench.path("o"));
         let child = command(&bench, &corpus, "dedup --chunk-size 100 --output-dir o").spawn().unwrap();
         wait_for(|| bench.path("o/a.part").metadata().is_ok_and(|part| part.len() > 0) || bench.path("o/a").exists());

@@ -38,7 +38,7 @@ tests! {
     bytewise_answers_have_the_same_timeout,
 }
 
-/// Returns random keys, many of which repeat.
+/// Returns random keys with many repeats.
 fn random_keys_with_repeats(random: &mut Random, length: usize, distinct: u64) -> Vec<u64> {
     (0..length).map(|_| random.below(distinct)).collect()
 }

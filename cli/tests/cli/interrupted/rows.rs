@@ -72,7 +72,7 @@ fn text_of(seed: u64, count: u64) -> Vec<u8> {
     join_lines(&lines(seed, count), b'\n')
 }
 
-/// Compresses bytes into several members or frames, the first of which is short.
+/// Compresses bytes into several members or frames. The first one is short.
 fn in_parts(bytes: &[u8], compress: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     let (first, rest) = bytes.split_at(bytes.len() / 5);
     [compress(first), compress(b""), compress(rest)].concat()
