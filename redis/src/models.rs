@@ -590,3 +590,10 @@ fn a_key_is_claimed_once_while_generations_pass() {
         explore(&Model { stages: window(), ..Model::new(actions, switches() - 1) }).unwrap();
     }
 }
+
+/// A client plans the second stage in the last second in which the first is queried, and another a second later.
+#[test]
+fn clients_that_plan_a_stage_differently_remove_no_shard_of_it() {
+    let actions: &[&[Action]] = &[&[Action::Pass(16), Action::Grow, INSERT_1], &[Action::Pass(1), Action::Grow]];
+    explore(&Model { stages: window(), ..Model::new(actions, switches()) }).unwrap();
+}

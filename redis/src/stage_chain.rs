@@ -346,7 +346,7 @@ impl StageChain {
         let (plan, keys) = self.next_plan(stages, number)?;
         let opened = if stages.window > 0 { self.server_time } else { 0 };
         let creation_id = meta::stage_creation_id(self.creation_id, number, plan);
-        self.remove_leftovers(nodes, &Shards::for_stage(&self.name, number, plan, None), creation_id).await?;
+        self.remove_leftovers(nodes, number, plan, creation_id).await?;
         let line = meta::encode_stage(&StageMeta { plan, keys, creation_id, opened });
         let open = self.key.command("HSETNX").arg(number).arg(line).take();
         let mut job = Commands::new([(self.key.slot, open)].into_iter().chain(self.read_commands())).for_replicas();
@@ -376,9 +376,11 @@ impl StageChain {
     async fn remove_leftovers<T: Transport>(
         &self,
         nodes: &mut Nodes<T>,
-        shards: &Shards,
+        number: u64,
+        plan: Plan,
         creation_id: u64,
     ) -> Result<()> {
+        let shards = Shards::for_stage(&self.name, number, plan, None);
         let all: Vec<usize> = (0..shards.keys.len()).collect();
         for chunk in all.chunks(SEAL_BATCH) {
             let mut job = Commands::new(chunk.iter().map(|&shard| shards.read_mark(shard)));
@@ -388,9 +390,17 @@ impl StageChain {
             };
             let left = chunk.iter().zip(&job.answers).filter(|(_, answer)| left(answer));
             let keys: Vec<Key> = left.map(|(&shard, _)| shards.keys[shard].clone()).collect();
-            if !keys.is_empty() {
-                nodes.unlink(keys).await?;
+            if keys.is_empty() {
+                continue;
             }
+            // Another client may have opened the stage since this one read the list. In a window, its plan and therefore its
+            // creation ID are others if a second began in between. A stage is listed before its shards are marked.
+            let mut job = Commands::new([(self.key.slot, self.key.command("HEXISTS").arg(number).take())]);
+            nodes.run(&mut job).await?;
+            if job.answers[0] != Value::Int(0) {
+                return Ok(());
+            }
+            nodes.unlink(keys).await?;
         }
         Ok(())
     }
