@@ -302,14 +302,17 @@ fn stats_report_the_servers_of_a_run() {
     // Nothing came since the line before.
     assert_eq!(last["mean_batch_seconds"], Value::Null);
     proxy.break_connections(true);
+    // A connection is opened again after each break, so that a few lines take seconds.
     for i in 1..40 {
-        input.write_all(&common::url_lines(LINES * i..LINES * (i + 1))).unwrap();
+        let lines = LINES + 4000 * i;
+        input.write_all(&common::url_lines(lines..lines + 4000)).unwrap();
         let figures = next();
         if figures["sent_again"] != 0 {
             break;
         }
         assert!(i < 39, "{figures}");
     }
+    proxy.break_connections(false);
     drop(input);
     let end: Vec<Value> = stderr_lines.filter_map(|line| serde_json::from_str(&line).ok()).collect();
     let end = end.last().unwrap();
