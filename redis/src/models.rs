@@ -490,7 +490,7 @@ const INSERT_2_1: Action = Action::Insert(&[2, 1]);
 const INSERT_1: Action = Action::Insert(&[1]);
 const INSERT_2: Action = Action::Insert(&[2]);
 
-/// The maximum number of switches between clients: `BLOOMLINE_SWITCHES`, or 2.
+/// The maximum number of switches between clients: `BLOOMLINE_SWITCHES`, or 2. Nightly runs have 3, which takes minutes.
 fn switches() -> usize {
     std::env::var("BLOOMLINE_SWITCHES").map_or(2, |switches| switches.parse().expect("a number"))
 }
@@ -498,13 +498,13 @@ fn switches() -> usize {
 #[test]
 fn a_key_is_claimed_once_while_the_filter_grows() {
     let mut executions = Vec::new();
-    for (actions, extra_switches) in [
-        (&[&[INSERT_1][..], &[INSERT_1], &[Action::Grow]][..], 1),
-        (&[&[INSERT_1_2, Action::Grow], &[INSERT_2_1, Action::Grow]], 1),
-        (&[&[Action::Grow, INSERT_1_2], &[Action::Grow, INSERT_2_1], &[INSERT_1]], 0),
-        (&[&[INSERT_1], &[Action::Grow, Action::Grow, INSERT_1], &[INSERT_1, INSERT_1]], 0),
+    for actions in [
+        &[&[INSERT_1][..], &[INSERT_1], &[Action::Grow]][..],
+        &[&[INSERT_1_2, Action::Grow], &[INSERT_2_1, Action::Grow]],
+        &[&[Action::Grow, INSERT_1_2], &[Action::Grow, INSERT_2_1], &[INSERT_1]],
+        &[&[INSERT_1], &[Action::Grow, Action::Grow, INSERT_1], &[INSERT_1, INSERT_1]],
     ] {
-        executions.push(explore(&Model::new(actions, switches() + extra_switches)).unwrap());
+        executions.push(explore(&Model::new(actions, switches())).unwrap());
     }
     println!("{executions:?} executions");
     assert!(executions.iter().sum::<usize>() > 1000, "{executions:?}");
@@ -516,7 +516,7 @@ fn a_key_is_found_once_it_was_inserted() {
         &[&[Action::Grow, INSERT_1][..], &[Action::Query(1), Action::Query(1)]][..],
         &[&[INSERT_1], &[Action::Grow], &[Action::Query(1)]],
     ] {
-        explore(&Model::new(actions, switches() + 1)).unwrap();
+        explore(&Model::new(actions, switches())).unwrap();
     }
 }
 
@@ -524,7 +524,7 @@ fn a_key_is_found_once_it_was_inserted() {
 fn lost_answers_lose_no_key_and_those_that_repeat_are_counted() {
     for actions in [&[&[INSERT_1][..], &[INSERT_1], &[Action::Grow]][..], &[&[INSERT_1_2, Action::Grow], &[INSERT_2_1]]]
     {
-        explore(&Model { losses: 1, ..Model::new(actions, switches()) }).unwrap();
+        explore(&Model { losses: 1, ..Model::new(actions, switches() - 1) }).unwrap();
     }
 }
 
