@@ -4,6 +4,7 @@
 //! ```text
 //! cargo bench -p bloomline-benches --bench duel                 all sizes (about ten minutes, 17 GiB of memory)
 //! cargo bench -p bloomline-benches --bench duel -- 256K 16M     some sizes (a minute)
+//! cargo bench -p bloomline-benches --bench duel -- few          ten keys checked again and again (ten seconds)
 //! ```
 //!
 //! All filters have the same memory, 12 bits a key, k = 8, and the load they are planned for. The last column is the share of
@@ -12,13 +13,21 @@
 
 use bloomline::{AtomicBloomFilter, BloomFilter, Kernel, Key};
 use bloomline_benches::filters::{fastbloom, fastbloom_atomic, filled, holding};
-use bloomline_benches::hashes::{PRESENT, probe_keys, range};
+use bloomline_benches::hashes::{ABSENT, PRESENT, hash, probe_keys, range};
 use bloomline_benches::rivals::{Rivals, atomic_inserts, each};
-use bloomline_benches::turns::{Side, duel};
-use bloomline_benches::{HITS, ROUND_KEYS, held_keys, sizes};
+use bloomline_benches::turns::{Side, duel, timed};
+use bloomline_benches::{HITS, ROUND_KEYS, held_keys, sizes, smoke};
+use std::hint::black_box;
 
 fn main() {
-    let named: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let mut named: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let few = named.iter().position(|name| name == "few").map(|at| named.remove(at)).is_some();
+    if few || smoke() {
+        few_keys();
+    }
+    if few && named.is_empty() {
+        return;
+    }
     for (name, bytes) in sizes(&named.join(" ")) {
         let rivals = Rivals::new(bytes);
         for (percent, kind) in HITS {
@@ -84,4 +93,41 @@ fn atomic_on_load(name: &str, bytes: usize) {
         }),
     ];
     duel(&format!("{name}, atomic insert, repeated keys, one thread"), sides);
+}
+
+/// Checks ten keys again and again, as the public benchmark of fastbloom's author does
+/// (<https://github.com/tomtomwombat/bench-bloom-filters>): filters of 64 KiB with 45,000 `u64` keys, which are hashed. Blocks
+/// and branches are those of the check before, so that neither caches nor predictors are put to the test.
+fn few_keys() {
+    const BYTES: usize = 1 << 16;
+    const KEYS: u64 = 45_000;
+    let present: Vec<u64> = (0..KEYS).map(|i| hash(PRESENT, i)).collect();
+    let absent: Vec<u64> = (0..10).map(|i| hash(ABSENT, i)).collect();
+    let mut bloomline = BloomFilter::builder().memory(BYTES).expected_keys(KEYS).build().unwrap();
+    bloomline.insert_batch(&present, &mut vec![false; present.len()]);
+    let atomic = AtomicBloomFilter::from(bloomline.clone());
+    let size = || fastbloom::BloomFilter::with_num_bits(8 * BYTES).hasher(ahash::RandomState::new());
+    let fastbloom = size().items(present.iter());
+    let fastbloom_atomic = fastbloom::AtomicBloomFilter::with_num_bits(8 * BYTES).hasher(ahash::RandomState::new());
+    let fastbloom_atomic = fastbloom_atomic.items(present.iter());
+    let mut sbbf = sbbf_rs_safe::Filter::new(8, BYTES);
+    let xxh3 = |key: &u64| xxhash_rust::xxh3::xxh3_64(&key.to_be_bytes());
+    present.iter().for_each(|key| _ = sbbf.insert_hash(xxh3(key)));
+    for (name, keys) in [("members", &present[..10]), ("non-members", &absent)] {
+        let sides = vec![
+            again("contains", keys, |key| bloomline.contains(key)),
+            again("atomic contains", keys, |key| atomic.contains(key)),
+            again("fastbloom contains", keys, |key| fastbloom.contains(key)),
+            again("fastbloom atomic contains", keys, |key| fastbloom_atomic.contains(key)),
+            again("sbbf-rs contains_hash", keys, |key| sbbf.contains_hash(xxh3(key))),
+        ];
+        duel(&format!("64 KiB, ten {name} again and again"), sides);
+    }
+}
+
+fn again<'a>(name: &str, keys: &'a [u64], contains: impl Fn(&u64) -> bool + 'a) -> Side<'a> {
+    let times = if smoke() { 1 } else { ROUND_KEYS / keys.len() };
+    Side::new(name, times * keys.len(), move |_| {
+        timed(|| (0..times).map(|_| keys.iter().filter(|key| black_box(contains(key))).count()).sum())
+    })
 }
