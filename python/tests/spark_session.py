@@ -22,6 +22,13 @@ CONF = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.timeType.enabled": "true",
 }
+# Less work for each task and each expression. The long tests run without it, as jobs of users do.
+if os.environ.get("BLOOMLINE_LONG_TESTS") != "1":
+    CONF |= {
+        "spark.python.daemon.module": "spark_daemon",
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+        "spark.sql.dataFrameQueryContext.enabled": "false",
+    }
 
 
 def missing() -> str | None:

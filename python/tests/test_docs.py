@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import bloomline
-from conftest import Server
+from conftest import Server, long
 
 HERE = pathlib.Path(__file__).parents[1]
 # The section whose examples need a server, the last with examples.
@@ -55,12 +55,20 @@ def test_pages(page: pathlib.Path) -> None:
     assert run_examples([examples_of(page.read_text().split(ON_A_SERVER)[0])]) > 5
 
 
-@pytest.mark.parametrize("example", sorted((HERE / "examples").glob("*.py")), ids=lambda path: path.stem)
+# The spiders of test_scrapy.py do the same.
+EXAMPLES = [pytest.param(path, marks=[long] if path.stem == "scrapy_spider" else [], id=path.stem) for path in sorted((HERE / "examples").glob("*.py"))]
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
 def test_examples(example: pathlib.Path) -> None:
     subprocess.run([sys.executable, example], check=True, capture_output=True)
 
 
-@pytest.mark.parametrize("package", ["dask", "datafusion", "datasets", "duckdb", "polars", "ray"])
+# Packages whose imports take longer than the rest of their recipes.
+LARGE = [pytest.param(package, marks=long) for package in ("dask", "datafusion", "datasets", "ray")]
+
+
+@pytest.mark.parametrize("package", ["duckdb", "polars", *LARGE])
 def test_recipes(package: str, tmp_path: pathlib.Path) -> None:
     pytest.importorskip(package)
     recipe = HERE / f"recipes/with_{package}.py"

@@ -5,7 +5,7 @@ import ctypes
 import gc
 import itertools
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,15 @@ NO_KEYS: dict[str, Any] = {
     "an empty tuple": (),
     "a tuple of no key": ("a", None),
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def imported() -> Iterator[None]:
+    """Keeps the collector away from the objects of all imported modules, which it would traverse at each measurement."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 def in_use() -> tuple[int, int]:

@@ -83,7 +83,7 @@ def test_a_forked_filter_is_a_filter_of_its_own() -> None:
     assert "child" not in seen
 
 
-ENDLESS = ["range(10**9)", "np.broadcast_to(1, 10**10)", "pa.array(np.broadcast_to(np.int8(1), 3 * 10**8))"]
+ENDLESS = ["range(10**9)", "np.broadcast_to(1, 10**10)", "pa.array(np.zeros(3 * 10**8, np.int8))"]
 
 
 @pytest.mark.parametrize(("call", "keys"), [*(("update", keys) for keys in ENDLESS), ("add_rows", "pa.table({'a': pa.chunked_array([pa.array(['x', 'y'] * 10**5)] * 100)})")])
@@ -115,15 +115,15 @@ import copy, pickle, resource
 import numpy as np
 import pyarrow as pa
 from bloomline import AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, RotatingBloomFilter, ScalableBloomFilter
-many = np.broadcast_to(np.int8(1), 500 << 20)
-wide = np.broadcast_to(np.array([b"x"], "S4000000"), 30)
+many = np.broadcast_to(np.int8(1), 125 << 20)
+wide = np.broadcast_to(np.array([b"x"], "S1000000"), 30)
 classes = BloomFilter, AtomicBloomFilter, ScalableBloomFilter, AtomicScalableBloomFilter, RotatingBloomFilter
-made = [make(100 << 20, 0.01) for make in classes]
+made = [make(25 << 20, 0.01) for make in classes]
 data = bytes(made[0])
-table = pa.table({"a": pa.array(np.zeros(20 << 20, np.int8))})
-huge = bytearray(100 << 20)
+table = pa.table({"a": pa.array(np.zeros(5 << 20, np.int8))})
+huge = bytearray(25 << 20)
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (used + (80 << 20), used + (80 << 20)))
+resource.setrlimit(resource.RLIMIT_AS, (used + (20 << 20), used + (20 << 20)))
 for seen in made:
     copies = seen.estimated_keys if isinstance(seen, RotatingBloomFilter) else seen.copy
     rows = lambda: seen.add_rows(table), lambda: seen.contains_rows(table), lambda: seen.add(huge), lambda: huge in seen
