@@ -7,6 +7,7 @@ use crate::input::inputs::{Input, OpenedInput};
 use crate::input::split::{LineFormat, RecordScanner};
 use crate::key::error::KeyError;
 use crate::key::fields::{Csv, QUOTE};
+use std::collections::TryReserveError;
 use std::io::{self, Read};
 use std::mem;
 use std::ops::Range;
@@ -230,7 +231,9 @@ impl Chunks {
         if chunk.buffer.len() != room {
             // A buffer that grew for a long line is returned to the system.
             chunk.buffer = Vec::new();
-            grow(&mut chunk.buffer, room, self.tail.len())?;
+            check_memory(Vec::<u8>::new().try_reserve_exact(room + LEFT), self.tail.len())?;
+            // The system's memory is zero, and of a small input most of the buffer is never touched.
+            chunk.buffer = vec![0; room];
         }
         chunk.buffer[..self.tail.len()].copy_from_slice(&self.tail);
         (chunk.first, chunk.searched, chunk.quoted) = (self.first, 0, false);
@@ -344,10 +347,15 @@ const LEFT: usize = 1 << 20;
 fn grow(buffer: &mut Vec<u8>, by: usize, had: usize) -> io::Result<()> {
     // Doubling seldom has to move the buffer, but may exceed the memory. The rest of the program needs some memory, too.
     let reserved = buffer.try_reserve(by).or_else(|_| buffer.try_reserve_exact(by));
-    if reserved.and_then(|()| Vec::<u8>::new().try_reserve_exact(LEFT)).is_err() {
-        let why = format!("the next line has more than {had} bytes, and there is no memory for more");
-        return Err(io::Error::new(io::ErrorKind::OutOfMemory, why));
-    }
+    check_memory(reserved.and_then(|()| Vec::<u8>::new().try_reserve_exact(LEFT)), had)?;
     buffer.resize(buffer.len() + by, 0);
     Ok(())
+}
+
+/// Returns an error if memory for a line of more than `had` bytes was not `reserved`.
+fn check_memory(reserved: Result<(), TryReserveError>, had: usize) -> io::Result<()> {
+    reserved.map_err(|_| {
+        let why = format!("the next line has more than {had} bytes, and there is no memory for more");
+        io::Error::new(io::ErrorKind::OutOfMemory, why)
+    })
 }

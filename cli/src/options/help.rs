@@ -163,8 +163,9 @@ pub fn with_help(cli: Command) -> Command {
         let short = help.examples.iter().take(FIRST);
         let command = command.help_template(TEMPLATE).before_help(examples(short)).after_help(more);
         let command = command.before_long_help(examples(help.examples));
+        let ids: Vec<&str> = help.short.split_whitespace().collect();
         command.mut_args(|arg| {
-            let shown = arg.is_positional() || help.short.split_whitespace().any(|id| arg.get_id() == id);
+            let shown = arg.is_positional() || ids.iter().any(|id| arg.get_id() == id);
             arg.hide_short_help(!shown)
         })
     })
