@@ -409,6 +409,6 @@ def work(job):
 if __name__ == "__main__":
     for line in sys.stdin:
         try:
-            print(json.dumps(work(json.loads(line))))
+            print(json.dumps(work(json.loads(line))), flush=True)
         except Refused as reason:
-            print(json.dumps({"refused": str(reason)}))
+            print(json.dumps({"refused": str(reason)}), flush=True)

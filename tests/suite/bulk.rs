@@ -1,8 +1,9 @@
 //! Bulk calls and iterators: the bits are the same as after inserting the keys one by one.
 #![cfg(feature = "rayon")]
 
-use bloomline::{BloomFilter, Hashes, Kernel};
+use bloomline::{BloomFilter, Hashes, Kernel, KeyHasher};
 use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// From so many keys on, all threads insert.
@@ -15,27 +16,51 @@ const ROUND: u64 = 1 << 19;
 const TAKEN: u64 = 1 << 17;
 
 /// Fewer blocks than threads, as many, and numbers that threads divide or not.
-const BLOCKS: [usize; 6] = [1, 7, 8, 1025, 16_391, 100_000];
+const BLOCKS: [usize; 6] = [1, 7, 8, 1025, 16_391, 40_000];
+
+const SEED: u64 = 7;
 
 fn build(kernel: Kernel, blocks: usize, probes: u32) -> BloomFilter {
-    BloomFilter::builder().memory(blocks * 64).probes(probes).seed(7).kernel(kernel).build().unwrap()
+    BloomFilter::builder().memory(blocks * 64).probes(probes).seed(SEED).kernel(kernel).build().unwrap()
 }
 
-/// A filter, the keys 0, 1, 2, … and their hashes, and the filter after one by one insertion.
-struct Case {
-    empty: BloomFilter,
+/// The keys 0, 1, 2, … and their hashes.
+struct Input {
     keys: Vec<u64>,
     hashes: Vec<u64>,
+}
+
+impl Input {
+    fn new(keys: u64) -> Self {
+        let hasher = KeyHasher::new(SEED);
+        let keys: Vec<u64> = (0..keys).collect();
+        let hashes = keys.iter().map(|key| hasher.bytes(&key.to_le_bytes())).collect();
+        Self { keys, hashes }
+    }
+}
+
+/// A filter, the first keys of an input and their hashes, and the filter after one by one insertion.
+struct Case<'a> {
+    input: &'a Input,
+    empty: BloomFilter,
+    keys: &'a [u64],
+    hashes: &'a [u64],
     full: BloomFilter,
 }
 
-impl Case {
-    fn new(empty: BloomFilter, keys: u64) -> Self {
-        let keys: Vec<u64> = (0..keys).collect();
-        let hashes = keys.iter().map(|key| empty.hasher().bytes(&key.to_le_bytes())).collect();
-        let mut full = empty.clone();
-        keys.iter().for_each(|key| _ = full.insert(key));
-        Self { empty, keys, hashes, full }
+impl<'a> Case<'a> {
+    fn new(empty: BloomFilter, input: &'a Input, keys: u64) -> Self {
+        let full = empty.clone();
+        let mut case = Self { input, empty, keys: &[], hashes: &[], full };
+        case.extend_to(keys);
+        case
+    }
+
+    /// Takes more keys of the input.
+    fn extend_to(&mut self, keys: u64) {
+        let (before, after) = (self.keys.len(), keys as usize);
+        (self.keys, self.hashes) = (&self.input.keys[..after], &self.input.hashes[..after]);
+        self.hashes[before..].iter().for_each(|&hash| _ = self.full.insert_hash(hash));
     }
 
     fn after(&self, insert: impl FnOnce(&mut BloomFilter)) -> BloomFilter {
@@ -46,36 +71,43 @@ impl Case {
 
     #[track_caller]
     fn check_bulk(&self) {
-        assert!(self.after(|filter| filter.par_insert(&self.keys)) == self.full, "par_insert");
-        assert!(self.after(|filter| filter.par_insert(&Hashes(&self.hashes))) == self.full, "par_insert of hashes");
+        assert!(self.after(|filter| filter.par_insert(self.keys)) == self.full, "par_insert");
+        assert!(self.after(|filter| filter.par_insert(&Hashes(self.hashes))) == self.full, "par_insert of hashes");
         assert!(self.after(|filter| filter.par_extend(self.keys.par_iter())) == self.full, "par_extend");
     }
 
     #[track_caller]
-    fn check(&self) {
-        self.check_bulk();
+    fn check_extend(&self) {
         assert!(self.after(|filter| filter.extend(self.keys.iter())) == self.full, "extend");
-        // A filter with keys in it already.
-        let (first, rest) = self.keys.split_at(self.keys.len() / 2);
+    }
+
+    /// A filter with keys in it already.
+    #[track_caller]
+    fn check_second_half(&self) {
+        let half = self.keys.len() / 2;
         let halves = self.after(|filter| {
-            filter.extend(first.iter());
-            filter.par_insert(rest);
+            filter.insert_hashes(&self.hashes[..half], &mut vec![false; half]);
+            filter.par_insert(&self.keys[half..]);
         });
-        assert!(halves == self.full, "par_insert after extend");
+        assert!(halves == self.full, "par_insert of the second half");
     }
 }
 
-fn in_pool<R: Send>(threads: usize, body: impl FnOnce() -> R + Send) -> R {
-    rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(body)
+fn pool(threads: usize) -> ThreadPool {
+    ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
 }
 
 #[test]
 fn every_kernel_and_number_of_probes() {
+    let input = Input::new(3000);
     for kernel in Kernel::available() {
         for probes in [4, 8, 12, 16] {
             for blocks in BLOCKS {
                 for keys in [0, 1, 63, 64, 65, 3000] {
-                    Case::new(build(kernel, blocks, probes), keys).check();
+                    let case = Case::new(build(kernel, blocks, probes), &input, keys);
+                    case.check_extend();
+                    case.check_bulk();
+                    case.check_second_half();
                 }
             }
         }
@@ -84,32 +116,27 @@ fn every_kernel_and_number_of_probes() {
 
 #[test]
 fn every_pool() {
+    let (input, pools) = (Input::new(MANY + 1), [1, 2, 8].map(pool));
     for blocks in BLOCKS {
         // More than a batch of the iterators, and not a whole number of them.
         for keys in [1023, 1024, 1025, MANY + 1] {
-            let case = Case::new(build(Kernel::detect(), blocks, 8), keys);
-            for threads in [1, 2, 8] {
-                in_pool(threads, || case.check());
-            }
+            let case = Case::new(build(Kernel::detect(), blocks, 8), &input, keys);
+            case.check_extend();
+            case.check_second_half();
+            pools.iter().for_each(|pool| pool.install(|| case.check_bulk()));
         }
     }
 }
 
-/// In filters so roomy that the last keys still set bits.
+/// In a filter so roomy that the last keys still set bits.
 #[test]
 fn around_the_ends_of_rounds() {
-    for (blocks, keys) in [
-        (100_000, MANY - 1),
-        (100_000, MANY),
-        (100_000, 70 * PICKED - 1),
-        (100_000, 70 * PICKED),
-        (100_000, 70 * PICKED + 1),
-        (100_000, ROUND - 1),
-        (100_000, ROUND),
-        (500_000, 2 * ROUND + 100),
-    ] {
-        let case = Case::new(build(Kernel::detect(), blocks, 4), keys);
-        in_pool(8, || case.check_bulk());
+    const MOST: u64 = 2 * ROUND + 100;
+    let (input, pool) = (Input::new(MOST), pool(8));
+    let mut case = Case::new(build(Kernel::detect(), 100_000, 4), &input, 0);
+    for keys in [MANY - 1, MANY, 70 * PICKED - 1, 70 * PICKED, 70 * PICKED + 1, ROUND - 1, ROUND, MOST] {
+        case.extend_to(keys);
+        pool.install(|| case.check_bulk());
     }
 }
 
@@ -130,7 +157,7 @@ fn keys_at_the_ends_of_ranges() {
         hashes.iter().for_each(|&hash| _ = one_by_one.insert_hash(hash));
         for threads in [2, 3, 8] {
             let mut filter = empty.clone();
-            in_pool(threads, || filter.par_insert(&Hashes(&hashes)));
+            pool(threads).install(|| filter.par_insert(&Hashes(&hashes)));
             assert!(filter == one_by_one, "{threads}");
         }
     }
@@ -143,7 +170,7 @@ fn collected_filters_are_sized_for_their_keys() {
         (0..keys).for_each(|key| _ = expected.insert(&key));
         assert!(BloomFilter::from_iter(0..keys) == expected);
         for threads in [1, 2, 8] {
-            assert!(in_pool(threads, || BloomFilter::from_par_iter(0..keys)) == expected);
+            assert!(pool(threads).install(|| BloomFilter::from_par_iter(0..keys)) == expected);
         }
     }
 }
@@ -163,21 +190,22 @@ fn strings_are_bulk_keys() {
 
 #[test]
 fn bulk_queries_answer_as_single_ones() {
+    let (input, pools) = (Input::new(50_000), [1, 2, 8].map(pool));
     for kernel in Kernel::available() {
-        for blocks in BLOCKS {
+        // Threads do not divide the blocks, and the batches of the largest filter prefetch.
+        for blocks in [1, 1025, 40_000] {
             // Around the length of a task, 2^14.
             for keys in [0, 1, (1 << 14) - 1, 1 << 14, (1 << 14) + 1, 50_000] {
-                let filter = Case::new(build(kernel, blocks, 8), keys / 2).full;
-                let keys: Vec<u64> = (0..keys).collect();
-                let hashes: Vec<u64> = keys.iter().map(|key| filter.hasher().bytes(&key.to_le_bytes())).collect();
+                let filter = Case::new(build(kernel, blocks, 8), &input, keys / 2).full;
+                let (keys, hashes) = (&input.keys[..keys as usize], &input.hashes[..keys as usize]);
                 let expected: Vec<bool> = hashes.iter().map(|&hash| filter.contains_hash(hash)).collect();
                 let there = expected.iter().filter(|&&found| found).count();
-                for threads in [1, 2, 8] {
+                for pool in &pools {
                     let mut found = vec![false; hashes.len()];
-                    assert_eq!(in_pool(threads, || filter.par_contains(&Hashes(&hashes), &mut found)), there);
+                    assert_eq!(pool.install(|| filter.par_contains(&Hashes(hashes), &mut found)), there);
                     assert!(found == expected);
                     found.iter_mut().for_each(|found| *found = !*found);
-                    assert_eq!(in_pool(threads, || filter.par_contains(&keys, &mut found)), there);
+                    assert_eq!(pool.install(|| filter.par_contains(keys, &mut found)), there);
                     assert!(found == expected);
                 }
             }
@@ -203,15 +231,16 @@ fn bulk_queries_of_unequal_lengths_panic() {
 
 #[test]
 fn a_populated_filter_is_the_same() {
+    let input = Input::new(1000);
     for blocks in [1, 63, 64, 65, 100_000] {
-        let case = Case::new(build(Kernel::detect(), blocks, 8), 1000);
+        let case = Case::new(build(Kernel::detect(), blocks, 8), &input, 1000);
         let mut filter = case.full.clone();
         filter.populate();
         assert!(filter == case.full, "{blocks}");
         assert!(
             case.after(|filter| {
                 filter.populate();
-                filter.extend(&case.keys)
+                filter.extend(case.keys)
             }) == case.full,
             "{blocks}"
         );

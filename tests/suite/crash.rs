@@ -19,8 +19,6 @@ const TARGET: &str = "BLOOMLINE_TEST_TARGET";
 /// Set if the system is to refuse the save.
 const REFUSED: &str = "BLOOMLINE_TEST_REFUSED";
 
-const ROUNDS: u32 = 50;
-
 /// The signal that a write beyond the limit raises.
 #[cfg(target_os = "linux")]
 const SIGXFSZ: i32 = 25;
@@ -33,7 +31,8 @@ fn filters() -> [BloomFilter; 2] {
     [1, 2].map(|seed| {
         let builder = BloomFilter::builder().memory(2 << 20).probes(8).seed(seed);
         let mut filter: BloomFilter = builder.build().unwrap();
-        filter.extend(0..100_000u64);
+        let keys: Vec<u64> = (0..100_000).collect();
+        filter.insert_batch(&keys, &mut vec![false; keys.len()]);
         filter
     })
 }
@@ -85,14 +84,24 @@ fn wait_for_saves(child: &mut Child, saves: usize) {
 
 #[test]
 fn a_killed_process_leaves_the_old_or_the_new_file() {
-    if let Some(target) = env::var_os(TARGET) {
-        return save_on(&target);
+    match env::var_os(TARGET) {
+        Some(target) => save_on(&target),
+        None => kill_at_moments(25),
     }
+}
+
+#[test]
+#[ignore = "long"]
+fn a_process_is_killed_at_many_moments() {
+    kill_at_moments(500);
+}
+
+/// Kills the saving process at so many moments, spread over the time of two saves.
+fn kill_at_moments(rounds: u32) {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("filter.bloom");
     let filters = filters();
 
-    // The time of two saves: the moments of the kills are spread over it.
     let mut child = saving_process("", &target).spawn().unwrap();
     wait_for_saves(&mut child, 2);
     let start = Instant::now();
@@ -103,12 +112,16 @@ fn a_killed_process_leaves_the_old_or_the_new_file() {
 
     let (mut seen, mut round) = ([0, 0], 0);
     // Kills between saves show nothing, and saves take longer while the machine is busy.
-    while round < ROUNDS || left_behind(folder.path()) < 10 || seen.contains(&0) {
-        assert!(round < 20 * ROUNDS, "{} of {round} kills fell into a save, {seen:?}", left_behind(folder.path()));
+    while round < rounds || left_behind(folder.path()) < 10 || seen.contains(&0) {
+        assert!(
+            round < 20 * rounds.max(50),
+            "{} of {round} kills fell into a save, {seen:?}",
+            left_behind(folder.path())
+        );
         filters[0].save(&target).unwrap();
         let mut child = saving_process("", &target).spawn().unwrap();
         wait_for_saves(&mut child, 1);
-        std::thread::sleep(two_saves * round / ROUNDS);
+        std::thread::sleep(two_saves * round / rounds);
         child.kill().unwrap();
         child.wait().unwrap();
         let loaded = BloomFilter::load(&target).unwrap();

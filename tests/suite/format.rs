@@ -9,9 +9,10 @@ use crate::python::python;
 use bloomline::{BloomFilter, Builder, FileError, FileErrorKind};
 use serde_json::{Value, json};
 use std::fs;
-use std::io::Write;
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{ChildStdin, ChildStdout, Stdio};
+use std::sync::{LazyLock, Mutex};
 use twox_hash::XxHash3_64;
 
 /// The path of a file in tests/data.
@@ -19,18 +20,22 @@ fn data(name: &str) -> String {
     format!("{}/../data/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The answers of format.py to these jobs.
+/// The answers of format.py to these jobs. One process answers all tests, because its start takes longer than most jobs.
 fn ask(jobs: &[Value]) -> Option<Vec<Value>> {
-    let mut python = python("../data/format.py")?.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut input = python.stdin.take().unwrap();
-    let jobs: Vec<String> = jobs.iter().map(Value::to_string).collect();
-    let writer = std::thread::spawn(move || writeln!(input, "{}", jobs.join("\n")).map(|()| jobs.len()));
-    let output = python.wait_with_output().unwrap();
-    assert!(output.status.success());
-    let replies: Vec<Value> =
-        output.stdout.split(|&byte| byte == b'\n').map_while(|line| serde_json::from_slice(line).ok()).collect();
-    assert_eq!(replies.len(), writer.join().unwrap().unwrap());
-    Some(replies)
+    static PROGRAM: LazyLock<Option<Mutex<(ChildStdin, BufReader<ChildStdout>)>>> = LazyLock::new(|| {
+        let python = python("../data/format.py")?.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        Some(Mutex::new((python.stdin.unwrap(), BufReader::new(python.stdout.unwrap()))))
+    });
+    let mut program = PROGRAM.as_ref()?.lock().unwrap();
+    let (input, output) = &mut *program;
+    let lines: String = jobs.iter().map(|job| format!("{job}\n")).collect();
+    std::thread::scope(|threads| {
+        threads.spawn(move || input.write_all(lines.as_bytes()).unwrap());
+        let reply = |line: io::Result<String>| serde_json::from_str(&line.unwrap()).unwrap();
+        let replies: Vec<Value> = output.lines().take(jobs.len()).map(reply).collect();
+        assert_eq!(replies.len(), jobs.len(), "format.py ended");
+        Some(replies)
+    })
 }
 
 fn hex(bytes: &[u8]) -> String {

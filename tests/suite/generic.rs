@@ -108,10 +108,19 @@ fn types_go_anywhere() {
     is_sent::<FileErrorKind>();
 }
 
+/// Strings, some of them twice. A batch has more than one chunk of them, and few are random, because these take longer to make
+/// than to test.
+fn texts() -> impl Strategy<Value = Vec<String>> {
+    (prop::collection::vec(".{0,20}", 1..30), 0..1200usize).prop_map(|(random, count)| {
+        let (whole, numbered) = (random.iter().cloned(), random.iter().cycle().zip(0..));
+        whole.chain(numbered.map(|(text, i)| format!("{text}{}", i % 900))).take(count).collect()
+    })
+}
+
 proptest! {
     /// Strings in one buffer, and hashes, are the same keys as the strings one by one.
     #[test]
-    fn all_keys_are_alike(texts in prop::collection::vec(".{0,20}", 0..1200)) {
+    fn all_keys_are_alike(texts in texts()) {
         let mut offsets = vec![0i32];
         let mut bytes = Vec::new();
         for text in &texts {
@@ -119,7 +128,8 @@ proptest! {
             offsets.push(bytes.len() as i32);
         }
         let long: Vec<i64> = offsets.iter().map(|&offset| offset.into()).collect();
-        let hashes: Vec<u64> = texts.iter().map(|text| text.hash_with(&KeyHasher::new(0))).collect();
+        let hasher = KeyHasher::new(0);
+        let hashes: Vec<u64> = texts.iter().map(|text| text.hash_with(&hasher)).collect();
         let new = |keys: &dyn Fn(&mut BloomFilter, &mut [bool])| {
             let mut filter = BloomFilter::new(2000, 1e-9).unwrap();
             let mut new = vec![false; texts.len()];
@@ -140,11 +150,14 @@ proptest! {
     /// Rows of several columns are tuples, and selected rows are the keys at their indices.
     #[test]
     fn columns_and_selected_rows_are_the_keys_of_their_rows(
-        rows in prop::collection::vec((".{0,9}", any::<u16>(), any::<[u8; 3]>()), 1..1200),
-        picks in prop::collection::vec(any::<prop::sample::Index>(), 0..1200),
+        texts in texts(),
+        numbers in prop::collection::vec(any::<(u16, [u8; 3])>(), 1..30),
+        picks in prop::collection::vec(any::<u64>(), 1..30),
+        pick_count in 0..1200usize,
     ) {
         let hasher = KeyHasher::new(7);
-        let texts: Vec<&str> = rows.iter().map(|row| row.0.as_str()).collect();
+        let rows: Vec<(&str, u16, [u8; 3])> = texts.iter().zip(numbers.iter().cycle()).map(|(t, n)| (&t[..], n.0, n.1)).collect();
+        let texts: Vec<&str> = rows.iter().map(|row| row.0).collect();
         let numbers: Vec<u16> = rows.iter().map(|row| row.1).collect();
         let bytes: Vec<u8> = rows.iter().flat_map(|row| row.2).collect();
         let offsets: Vec<u32> = (0..=rows.len() as u32).map(|row| 3 * row).collect();
@@ -157,7 +170,8 @@ proptest! {
         };
         let wanted: Vec<u64> = rows.iter().map(|row| row.hash_with(&hasher)).collect();
         prop_assert_eq!(hashes(&columns), &wanted[..]);
-        let picks: Vec<i64> = picks.iter().map(|pick| pick.index(rows.len()) as i64).collect();
+        let picks = picks.iter().cycle().zip(0..).take(if rows.is_empty() { 0 } else { pick_count });
+        let picks: Vec<i64> = picks.map(|(pick, i)| (pick.wrapping_mul(2 * i + 1) % rows.len() as u64) as i64).collect();
         let picked: Vec<u64> = picks.iter().map(|&pick| wanted[pick as usize]).collect();
         prop_assert_eq!(hashes(&Selected(&columns, &picks)), picked);
     }

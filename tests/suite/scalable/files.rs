@@ -8,7 +8,8 @@ use std::io::Read;
 
 fn filled(first: u64, rate: f64, seed: u64, keys: u64) -> ScalableBloomFilter {
     let mut filter = scalable(first, rate, seed);
-    (0..keys).for_each(|key| _ = filter.insert(&key).unwrap());
+    let keys: Vec<u64> = (0..keys).collect();
+    filter.insert_batch(&keys, &mut vec![false; keys.len()]).unwrap();
     filter
 }
 
@@ -71,9 +72,10 @@ fn what_is_saved_is_loaded_and_goes_on_growing() {
         assert!(ScalableBloomFilter::read_from(&mut reader).unwrap() == filter);
         assert_eq!(reader, b"rest");
 
-        for key in keys..3 * keys + 10 {
-            assert_eq!(loaded.insert(&key), filter.insert(&key));
-        }
+        let more: Vec<u64> = (keys..3 * keys + 10).collect();
+        let [mut new, mut expected] = [(); 2].map(|()| vec![false; more.len()]);
+        assert_eq!(loaded.insert_batch(&more, &mut new), filter.insert_batch(&more, &mut expected));
+        assert_eq!(new, expected);
         assert!(loaded == filter && loaded.stages().len() > 1);
         // Each stage is a file of its own.
         assert!(BloomFilter::read_from(&bytes[64..]).unwrap().seed() == keys);
