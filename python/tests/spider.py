@@ -1,14 +1,28 @@
-"""A spider that follows all links of a site, in a process of its own: spider.py ROOT STATISTICS SETTINGS."""
+"""A spider that follows all links of a site, for a process of its own.
 
+This module imports what Scrapy itself would import in each of these processes. No reactor is among it: that is the process's own.
+"""
+
+import contextlib
+import gc
 import json
+import os
 import pathlib
-import sys
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import scrapy
+import scrapy.core.downloader.handlers.http11  # noqa: F401
+import scrapy.core.engine  # noqa: F401
+import scrapy.squeues  # noqa: F401
 from scrapy.crawler import CrawlerProcess
 from scrapy.http import Response
+
+import bloomline.scrapy  # noqa: F401
+
+with contextlib.suppress(ImportError):
+    import scrapy_redis.dupefilter
+    import scrapy_redis.scheduler  # noqa: F401
 
 
 class Links(scrapy.Spider):
@@ -37,7 +51,15 @@ class Named:
         request.headers["Run"] = self.name
 
 
-def main(root: str, statistics: str, settings: str) -> None:
+def main(root: str, statistics: pathlib.Path, settings: dict[str, Any], log: pathlib.Path) -> None:
+    """Writes the statistics at the end, and the log all along."""
+    os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND), 2)
+    crawl(root, statistics, settings)
+    # Twisted logs an error that nobody handled when it is collected. A forked process ends without that.
+    gc.collect()
+
+
+def crawl(root: str, statistics: pathlib.Path, settings: dict[str, Any]) -> None:
     quick: dict[str, Any] = {
         "CONCURRENT_REQUESTS_PER_DOMAIN": 16,
         "DOWNLOAD_DELAY": 0,
@@ -50,13 +72,9 @@ def main(root: str, statistics: str, settings: str) -> None:
         "ROBOTSTXT_OBEY": False,
         "SPIDER_MIDDLEWARES_BASE": {},
     }
-    process = CrawlerProcess({**quick, **json.loads(settings)})
+    process = CrawlerProcess({**quick, **settings})
     crawler = process.create_crawler(Links)
     process.crawl(crawler, root=root)
     process.start()
     assert crawler.stats
-    pathlib.Path(statistics).write_text(json.dumps(crawler.stats.get_stats(), default=str))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    statistics.write_text(json.dumps(crawler.stats.get_stats(), default=str))

@@ -4,13 +4,13 @@ import collections
 import http.server
 import json
 import math
+import multiprocessing
+import multiprocessing.forkserver
 import os
 import pathlib
 import random
 import re
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -29,9 +29,16 @@ from scrapy.utils.request import RequestFingerprinter  # noqa: E402
 from scrapy.utils.test import get_crawler  # noqa: E402
 
 from bloomline.scrapy import RedisDupeFilter, _address, _fingerprints, _load  # noqa: E402
-from spider import Links  # noqa: E402
+import spider  # noqa: E402
 
 OURS: dict[str, Any] = {"DUPEFILTER_CLASS": "bloomline.scrapy.DupeFilter"}
+# Spiders are forked from one process that has imported Scrapy, which takes longer than most crawls here.
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["__main__", "spider"])
+with pytest.MonkeyPatch.context() as patched:
+    # Before tests of other files start it. It finds the module in this folder.
+    patched.setenv("PYTHONPATH", str(pathlib.Path(__file__).parent))
+    multiprocessing.forkserver.ensure_running()
 SHARED: dict[str, Any] = {"DUPEFILTER_CLASS": "bloomline.scrapy.RedisDupeFilter", "BLOOMLINE_EXPECTED_KEYS": 10_000}
 
 
@@ -118,16 +125,14 @@ class Run:
         self.log, self.statistics = folder / f"log{time.monotonic_ns()}", folder / f"stats{time.monotonic_ns()}"
         root, self.name = site.url(start), str(time.monotonic_ns())
         settings["RUN"] = self.name
-        script = pathlib.Path(__file__).parent / "spider.py"
-        with self.log.open("w") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, script, root, self.statistics, json.dumps(settings)], stderr=log
-            )
+        self.log.touch()
+        self.process = PROCESSES.Process(target=spider.main, args=(root, self.statistics, settings, self.log))
+        self.process.start()
 
     def wait(self) -> Any:
         """The statistics at its end."""
         try:
-            self.process.wait(300)
+            self.process.join(300)
         finally:
             self.process.kill()
         return json.loads(self.statistics.read_text()) if self.statistics.exists() else None
@@ -135,7 +140,7 @@ class Run:
     def until(self, what: Callable[[], bool]) -> None:
         """Waits for something while it runs."""
         while not what():
-            assert self.process.poll() is None, self.log.read_text()
+            assert self.process.is_alive(), self.log.read_text()
             time.sleep(0.01)
 
     @classmethod
@@ -148,9 +153,10 @@ class Run:
 
     def end(self, by: signal.Signals) -> Any:
         """Sends a signal while it waits for pages."""
-        self.process.send_signal(by)
+        assert self.process.pid
+        os.kill(self.process.pid, by)
         if by == signal.SIGKILL:
-            self.process.wait()
+            self.process.join()
             self.site.gone.add(self.name)
         self.site.let(math.inf)
         return self.wait()
@@ -378,8 +384,8 @@ def test_an_import_that_was_cut_off_goes_on(redis: Server) -> None:
     cursor, skipped = client.sscan("links:dupefilter", 0, count=5000)
     for server, expected in (life, 20_000 - len(skipped)), ("another", 20_000):
         client.set("links:dupefilter:imported to links:dupefilter", f"{server} {cursor} {len(skipped)} 0")
-        crawler = get_crawler(Links, settings)
-        crawler.spider = Links.from_crawler(crawler)
+        crawler = get_crawler(spider.Links, settings)
+        crawler.spider = spider.Links.from_crawler(crawler)
         crawler.stats = load_object(crawler.settings["STATS_CLASS"])(crawler)
         crawler.request_fingerprinter = RequestFingerprinter()
         RedisDupeFilter.from_crawler(crawler)
@@ -393,12 +399,12 @@ def test_an_import_that_was_cut_off_goes_on(redis: Server) -> None:
 def test_a_server_that_stays_away(site: Site, tmp_path: pathlib.Path, redis: Server) -> None:
     job = SHARED | {"JOBDIR": str(tmp_path / "job"), "BLOOMLINE_PATIENCE": 0.5}
     times: dict[str, Any] = {"REDIS_PARAMS": {"port": redis.port, "socket_timeout": 4, "socket_connect_timeout": 4}}
-    spider = Run.held(site, tmp_path, 50, **job, **times)
+    run = Run.held(site, tmp_path, 50, **job, **times)
     os.kill(redis.process.pid, signal.SIGSTOP)
     site.let(math.inf)
-    stats = spider.wait()
+    stats = run.wait()
     os.kill(redis.process.pid, signal.SIGCONT)
-    assert stats["finish_reason"] == "bloomline_redis" and "no answer from" in spider.log.read_text()
+    assert stats["finish_reason"] == "bloomline_redis" and "no answer from" in run.log.read_text()
     assert len(site.fetches) < 150
     assert Run(site, tmp_path, **job, **times).wait()["finish_reason"] == "finished"
     assert site.fetches.keys() == set(range(150))
