@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::{LazyLock, Mutex};
 use twox_hash::XxHash3_64;
 
@@ -22,17 +22,17 @@ fn data(name: &str) -> String {
 
 /// The answers of format.py to these jobs. One process answers all tests, because its start takes longer than most jobs.
 fn ask(jobs: &[Value]) -> Option<Vec<Value>> {
-    static PROGRAM: LazyLock<Option<Mutex<(ChildStdin, BufReader<ChildStdout>)>>> = LazyLock::new(|| {
-        let python = python("../data/format.py")?.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        Some(Mutex::new((python.stdin.unwrap(), BufReader::new(python.stdout.unwrap()))))
+    static PROGRAM: LazyLock<Option<Mutex<Child>>> = LazyLock::new(|| {
+        let mut python = python("../data/format.py")?;
+        Some(Mutex::new(python.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()))
     });
     let mut program = PROGRAM.as_ref()?.lock().unwrap();
-    let (input, output) = &mut *program;
+    let Child { stdin: Some(input), stdout: Some(output), .. } = &mut *program else { unreachable!("both are piped") };
     let lines: String = jobs.iter().map(|job| format!("{job}\n")).collect();
     std::thread::scope(|threads| {
         threads.spawn(move || input.write_all(lines.as_bytes()).unwrap());
         let reply = |line: io::Result<String>| serde_json::from_str(&line.unwrap()).unwrap();
-        let replies: Vec<Value> = output.lines().take(jobs.len()).map(reply).collect();
+        let replies: Vec<Value> = BufReader::new(output).lines().take(jobs.len()).map(reply).collect();
         assert_eq!(replies.len(), jobs.len(), "format.py ended");
         Some(replies)
     })
