@@ -106,10 +106,9 @@ fn few_keys() {
     let mut bloomline = BloomFilter::builder().memory(BYTES).expected_keys(KEYS).build().unwrap();
     bloomline.insert_batch(&present, &mut vec![false; present.len()]);
     let atomic = AtomicBloomFilter::from(bloomline.clone());
-    let size = || fastbloom::BloomFilter::with_num_bits(8 * BYTES).hasher(ahash::RandomState::new());
-    let fastbloom = size().items(present.iter());
-    let fastbloom_atomic = fastbloom::AtomicBloomFilter::with_num_bits(8 * BYTES).hasher(ahash::RandomState::new());
-    let fastbloom_atomic = fastbloom_atomic.items(present.iter());
+    let hasher = ahash::RandomState::new();
+    let fastbloom = fastbloom::BloomFilter::with_num_bits(8 * BYTES).hasher(hasher.clone()).items(present.iter());
+    let fastbloom_atomic = fastbloom::AtomicBloomFilter::with_num_bits(8 * BYTES).hasher(hasher).items(present.iter());
     let mut sbbf = sbbf_rs_safe::Filter::new(8, BYTES);
     let xxh3 = |key: &u64| xxhash_rust::xxh3::xxh3_64(&key.to_be_bytes());
     present.iter().for_each(|key| _ = sbbf.insert_hash(xxh3(key)));
@@ -125,6 +124,7 @@ fn few_keys() {
     }
 }
 
+/// Returns a side whose round checks the keys until it made as many checks as other rounds.
 fn again<'a>(name: &str, keys: &'a [u64], contains: impl Fn(&u64) -> bool + 'a) -> Side<'a> {
     let times = if smoke() { 1 } else { ROUND_KEYS / keys.len() };
     Side::new(name, times * keys.len(), move |_| {

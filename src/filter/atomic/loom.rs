@@ -1,5 +1,6 @@
 //! loom models of the atomic filter: the real insert under every interleaving that loom tries, and three wrong rules for the
-//! claim, which the models detect. Run them with `RUSTFLAGS="--cfg loom"`; docs/DEVELOPMENT.md has the command, .ci/README.md its cost.
+//! claim, which the models detect. Run them with `RUSTFLAGS="--cfg loom"`; docs/DEVELOPMENT.md has the command, and
+//! .ci/README.md its cost.
 
 use crate::filter::atomic::AtomicBloomFilter;
 use crate::filter::bloom::BloomFilter;
