@@ -138,7 +138,7 @@ impl RedisBloomFilter {
             return Err(PyValueError::new_err(error));
         };
         if *process != process::id() {
-            *client = client.another();
+            *client = client.new_client();
             *process = process::id();
         }
         Ok(client)
@@ -409,7 +409,7 @@ impl RedisBloomFilter {
     /// Remove the filter from the server. End all other processes that use it first.
     fn delete(&self, py: Python<'_>) -> PyResult<()> {
         // Of another client, so that this one is left if it fails.
-        self.with(py, |client| client.another().delete())?;
+        self.with(py, |client| client.new_client().delete())?;
         py.detach(|| {
             self.with_lock(|connected| {
                 connected.client = None;

@@ -392,14 +392,14 @@ impl RedisBloomFilter {
     ///
     /// # Errors
     /// The errors of `open`.
-    pub fn turn_to(&mut self, name: &str) -> Result<(), RedisFilterError> {
-        block_on(self.0.turn_to(name))
+    pub fn switch_to(&mut self, name: &str) -> Result<(), RedisFilterError> {
+        block_on(self.0.switch_to(name))
     }
 
     /// Returns a client of the same filter for another thread. It opens connections of its own when it is used, shares
     /// the mirror, and starts to count [`uncertain`](Self::uncertain) at 0.
-    pub fn another(&self) -> Self {
-        Self(self.0.another())
+    pub fn new_client(&self) -> Self {
+        Self(self.0.new_client())
     }
 }
 

@@ -55,10 +55,10 @@ impl<T: Transport> RemoteFilter<T> {
     }
 
     /// Switches to another filter with the same connections. After an error this is still the previous filter.
-    pub(crate) async fn turn_to(&mut self, name: &str) -> Result<()> {
+    pub(crate) async fn switch_to(&mut self, name: &str) -> Result<()> {
         check_name(name)?;
         let (chain, hasher) = Self::find(&mut self.nodes, name, None).await?;
-        let nodes = self.nodes.another();
+        let nodes = self.nodes.with_new_connections();
         let nodes = mem::replace(&mut self.nodes, nodes);
         *self = Self::with(nodes, chain, hasher);
         Ok(())
@@ -122,12 +122,12 @@ impl<T: Transport> RemoteFilter<T> {
 
     /// Returns another client of the filter, which shares the mirror.
     fn with_nodes(&self, nodes: Nodes<T>) -> Self {
-        Self::with(nodes, self.chain.another(), self.hasher.clone())
+        Self::with(nodes, self.chain.for_new_client(), self.hasher.clone())
     }
 
     /// Returns another client of the filter with connections of its own.
-    pub(crate) fn another(&self) -> Self {
-        self.with_nodes(self.nodes.another())
+    pub(crate) fn new_client(&self) -> Self {
+        self.with_nodes(self.nodes.with_new_connections())
     }
 
     pub(crate) fn with_mirror(mut self, limit: usize) -> Result<Self, BuildError> {

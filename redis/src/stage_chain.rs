@@ -126,12 +126,12 @@ impl StageChain {
     }
 
     /// Returns the chain of another client of the process.
-    pub(crate) fn another(&self) -> Self {
+    pub(crate) fn for_new_client(&self) -> Self {
         let known_stage = |known_stage: &KnownStage| KnownStage {
             number: known_stage.number,
             shards: Arc::clone(&known_stage.shards),
             mirror: known_stage.mirror.clone(),
-            watch: known_stage.watch.another(None),
+            watch: known_stage.watch.for_new_client(None),
             meta: known_stage.meta,
         };
         Self {
@@ -473,7 +473,7 @@ impl StageChain {
             number,
             shards: Arc::clone(shards),
             mirror: mirror.clone().filter(|_| self.mirrored),
-            watch: watch.another(Some(self.loaded_at)),
+            watch: watch.for_new_client(Some(self.loaded_at)),
             meta: stage,
         }
     }

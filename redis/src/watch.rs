@@ -59,7 +59,7 @@ impl Watch {
     }
 
     /// Returns the watch of another client of the same filter, with the time of its last check.
-    pub(crate) fn another(&self, checked_at: Option<Instant>) -> Self {
+    pub(crate) fn for_new_client(&self, checked_at: Option<Instant>) -> Self {
         Self { used: BTreeSet::new(), checked_at, claims: 0, failure: None, ..self.clone() }
     }
 
@@ -328,7 +328,7 @@ mod tests {
         let shards = Arc::new(Shards::new("f", meta::local_builder(64, 8, 0).plan().unwrap()));
         let (description, creation_id) = (&b"line"[..], meta::new_creation_id());
         let mut first = Watch::new(&shards, description, creation_id, None);
-        let mut second = first.another(None);
+        let mut second = first.for_new_client(None);
         let answers = |mark: u64| {
             let mark = if mark == 0 { Vec::new() } else { mark.to_be_bytes().to_vec() };
             vec![Value::BulkString(mark), Value::BulkString(description.to_vec())]

@@ -62,7 +62,7 @@ fn list(options: &ListOptions) -> Result<(), Error> {
     for name in RedisBloomFilter::list(&server)? {
         // All filters share one connection.
         let opened = match &mut filter {
-            Some(filter) => filter.turn_to(&name),
+            Some(filter) => filter.switch_to(&name),
             None => RedisBloomFilter::open(&server, &name).map(|opened| filter = Some(opened)),
         };
         match opened.and_then(|()| filter.as_mut().expect("it is open").stats()) {

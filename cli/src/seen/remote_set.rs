@@ -148,7 +148,7 @@ impl RemoteSet {
     /// Returns the metrics of its servers. With an interval, the fill ratio is queried each time.
     pub fn remote(&self, every: Option<Duration>) -> Arc<RemoteStats> {
         if let Some(every) = every {
-            self.remote.ask_every(every, self.filter().another());
+            self.remote.ask_every(every, self.filter().new_client());
         }
         Arc::clone(&self.remote)
     }

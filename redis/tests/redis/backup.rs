@@ -24,7 +24,7 @@ fn back_up(server: &RedisServer) -> (Vec<u64>, BloomFilter) {
         tally.await_progress(4, 20);
         let answered = |key: &u64| tally.claims[*key as usize].load(Ordering::Relaxed) > 0;
         let before: Vec<u64> = (0..tally.keys()).filter(answered).collect();
-        let copy = filter.another().download().unwrap();
+        let copy = filter.new_client().download().unwrap();
         // Others come meanwhile.
         copied = Some((before, copy, tally.progress.load(Ordering::Relaxed)));
     });
@@ -64,11 +64,11 @@ fn backups_are_merged_while_clients_run() {
     let tally = Tally::new(15_000);
     tally.insert_concurrently(&filter, 2, 100, || {
         tally.await_progress(2, 5);
-        filter.another().upload(&copy).unwrap();
+        filter.new_client().upload(&copy).unwrap();
     });
     let claims = tally.claims.iter().map(|claims| claims.load(Ordering::Relaxed));
     assert_eq!((claims.max(), tally.uncertain()), (Some(1), 0));
-    assert_eq!(filter.another().contains_batch(&before, &mut vec![false; before.len()]), Ok(before.len()));
+    assert_eq!(filter.new_client().contains_batch(&before, &mut vec![false; before.len()]), Ok(before.len()));
 }
 
 /// A client dies after its first command. Here the next ones are denied.

@@ -156,7 +156,7 @@ fn batches_need_one_answer_per_key() {
         |filter, found| filter.contains_hashes(&[1, 2], found),
     ];
     for call in calls {
-        let mut filter = filter.another();
+        let mut filter = filter.new_client();
         let panic = thread::spawn(move || call(&mut filter, &mut [false; 3])).join().expect_err("it must panic");
         let message = panic.downcast_ref::<String>().unwrap();
         assert_eq!(message, "a batch of 2 keys needs as many answers, not 3");
@@ -228,7 +228,7 @@ fn mirrors_answer_only_for_known_keys() {
     let mut found = [false; 4000];
     let known: Vec<u64> = (0..4000).collect();
     assert_eq!(filter.contains_batch(&known, &mut found), Ok(4000));
-    assert_eq!(filter.another().insert_batch(&known, &mut found), Ok(0));
+    assert_eq!(filter.new_client().insert_batch(&known, &mut found), Ok(0));
     // The server would be waited for.
     assert!(calls.elapsed() < TIMEOUT);
     assert!(known.iter().all(|key| have.contains(key)));
@@ -518,7 +518,7 @@ fn servers_with_too_many_clients_are_named_and_retried() {
     filter.insert(&0).unwrap();
     let mut all = server.fill_connections();
     expect_error(RedisBloomFilter::open(&server.address(), "f"), &["maxclients"]);
-    let mut other = filter.another();
+    let mut other = filter.new_client();
     thread::scope(|scope| {
         let waiting = scope.spawn(|| other.insert_batch(&[0, 1], &mut [false; 2]));
         thread::sleep(Duration::from_millis(300));
@@ -558,7 +558,7 @@ fn clients_report_their_events() {
     );
     assert_eq!((metrics.uncertain, metrics.unconfirmed), (filter.uncertain(), 0));
     // Another client begins anew.
-    assert_eq!(filter.another().metrics(), Default::default());
+    assert_eq!(filter.new_client().metrics(), Default::default());
 }
 
 /// The server receives claims and does not answer them.

@@ -43,7 +43,7 @@ fn clients_of_a_cluster_claim_each_key_once_while_slots_move() {
         for (share, shard) in [(20, 0), (50, 1)] {
             tally.await_progress(4, share);
             let (slot, node) = slot_and_primary_of_shard(&cluster, &name, shard);
-            cluster.migrate(slot, node, (node + 1) % 3, || tally.insert_some(&mut filter.another()));
+            cluster.migrate(slot, node, (node + 1) % 3, || tally.insert_some(&mut filter.new_client()));
         }
     });
     tally.assert_once_each();
@@ -174,7 +174,7 @@ fn claims_lost_by_a_failover_are_repeated() {
     assert_eq!(filter.insert(&7000), Ok(true));
     assert_eq!((filter.unconfirmed(), filter.uncertain()), (0, 0));
     let keys: Vec<u64> = (0..1000).collect();
-    let mut other = filter.another();
+    let mut other = filter.new_client();
     cluster.nodes[1].signal("STOP");
     cluster.nodes[0].execute::<()>("CLIENT KILL TYPE replica");
     let before = cluster.nodes[0].calls("bitfield");

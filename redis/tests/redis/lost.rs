@@ -109,7 +109,7 @@ fn figures_and_copies_of_a_lost_filter_are_errors() {
         if !known {
             filter = RedisBloomFilter::open(&server.address(), filter.name()).unwrap();
         }
-        let mut other = filter.another();
+        let mut other = filter.new_client();
         server.execute::<()>("FLUSHALL");
         assert!(matches!(filter.stats(), Err(RedisFilterError::Gone { .. })));
         assert!(matches!(other.download(), Err(RedisFilterError::Gone { .. })));

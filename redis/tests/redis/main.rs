@@ -123,7 +123,7 @@ impl Tally {
 
     /// Inserts all keys by several clients at once, and calls `meanwhile` during that.
     fn insert_concurrently(&self, filter: &RedisBloomFilter, clients: u64, size: usize, meanwhile: impl FnOnce()) {
-        let filters = (0..clients).map(|_| filter.another()).collect();
+        let filters = (0..clients).map(|_| filter.new_client()).collect();
         self.insert_with(filters, size, meanwhile);
     }
 

@@ -111,7 +111,7 @@ fn clients_claim_each_key_once_during_growth() {
     let filter = create(&server.address(), "g", &small_stages()).with_mirror().unwrap();
     tally.insert_concurrently(&filter, 4, 200, || {});
     tally.assert_once_each();
-    assert_all_found(&mut filter.another(), &tally);
+    assert_all_found(&mut filter.new_client(), &tally);
 }
 
 fn cluster_clients_claim_each_key_once_during_growth() {
@@ -210,7 +210,7 @@ fn small_stages_are_not_overfilled() {
 fn clients_of_a_process_may_differ_in_their_mirrors() {
     let server = Server::start("");
     let mirrored = create(&server.address(), "f", &small_stages());
-    let mut plain = mirrored.another();
+    let mut plain = mirrored.new_client();
     let mut mirrored = mirrored.with_mirror().unwrap();
     let keys: Vec<u64> = (0..5000).collect();
     assert_eq!(mirrored.insert_batch(&keys, &mut vec![false; keys.len()]), Ok(5000));
@@ -218,7 +218,7 @@ fn clients_of_a_process_may_differ_in_their_mirrors() {
     assert!(stages_of(&mut plain) >= 2);
     // The mirror comes when stages are gone already.
     let late = create(&server.address(), "g", &window(2));
-    let mut forgets = late.another();
+    let mut forgets = late.new_client();
     insert_until_expired(&server, &mut forgets);
     let mut late = late.with_mirror().unwrap();
     let started = Instant::now();
@@ -464,7 +464,7 @@ fn mirrors_have_a_bound() {
     let filter = create(&server.address(), "f", &small_stages());
     let bytes = filter.plan().memory_bytes();
     let mirrored = |filter: &RedisBloomFilter| format!("{filter:?}").contains("mirror: true");
-    assert!(!mirrored(&filter.another().with_mirror_up_to(bytes - 1).unwrap()));
+    assert!(!mirrored(&filter.new_client().with_mirror_up_to(bytes - 1).unwrap()));
     let mut filter = filter.with_mirror_up_to(bytes).unwrap();
     assert!(mirrored(&filter));
     // The second stage is not mirrored.

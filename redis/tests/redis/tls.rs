@@ -67,7 +67,9 @@ fn is_trusted(url: &str) -> bool {
     // Connections end with their runtime.
     let runtime = crate::tasks::runtime();
     let other = runtime.block_on(AsyncRedisBloomFilter::create(&server, "f", &one_shard_size()));
-    if let (Ok(mut filter), Ok(mut other)) = (filter.as_ref().map(RedisBloomFilter::another), other.as_ref().cloned()) {
+    if let (Ok(mut filter), Ok(mut other)) =
+        (filter.as_ref().map(RedisBloomFilter::new_client), other.as_ref().cloned())
+    {
         let keys: Vec<u64> = (0..1000).collect();
         let mut new = [false; 1000];
         assert_eq!(filter.insert_batch(&keys, &mut new), Ok(1000));
