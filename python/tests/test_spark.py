@@ -397,6 +397,22 @@ def test_prefix_asks_for_the_same_partitions(spark: Any, tmp_path: pathlib.Path)
 
 
 @either_way
+def test_attempts_that_spark_ends_replace_no_filter(tmp_path: pathlib.Path) -> None:
+    # Their rows just stop.
+    def save(keys: list[str]) -> pathlib.Path:
+        rows = pa.StructArray.from_arrays([pa.array(keys), pa.array([0] * len(keys), pa.int32())], names=["0", "1"])
+        (answer,) = bs._save_part(100, 1e-3, "equal", str(tmp_path), iter([pa.record_batch({"key": rows})]))
+        assert answer["partition"].to_pylist() == [0]
+        return tmp_path / answer["file"][0].as_py()
+
+    whole = save(["a", "b"])
+    save(["a"])
+    expected = BloomFilter(100, 1e-3)
+    expected.add_rows(pa.table({"key": ["a", "b"]}))
+    assert BloomFilter.load(whole) == expected
+
+
+@either_way
 def test_prefix_needs_room(spark: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keep = functools.partial(bs.drop_duplicates, pages(spark, 400, 100), "key", strategy="prefix")
     incomplete: list[dict[str, Any]] = [{}, {"n": 100}, {"path": tmp_path}]

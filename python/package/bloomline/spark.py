@@ -645,16 +645,17 @@ def _prefixes(keys: DataFrame, n: int, p: float, nulls: Nulls, path: pathlib.Pat
     if nulls == "keep":
         nulls = "skip"
     try:
-        saved = keys.mapInArrow(functools.partial(_save_part, n, p, nulls, str(folder)), "partition int").collect()
-        partitions = sorted(partition for (partition,) in saved)
+        saved = keys.mapInArrow(functools.partial(_save_part, n, p, nulls, str(folder)), "partition int, file string").collect()
         seen = BloomFilter(n, p)
-        need, room = len(partitions) * seen.memory_bytes, shutil.disk_usage(folder).free
+        need, room = len(saved) * seen.memory_bytes, shutil.disk_usage(folder).free
         if need > room:
             raise _no_room(folder, need, room)
-        for i, partition in enumerate(partitions):
+        for i, (partition, file) in enumerate(sorted(saved)):
             if i > 0:
                 seen.save(_before(str(folder), partition))
-            seen |= BloomFilter.map(_part(str(folder), partition))
+            part = _part(str(folder), partition)
+            os.replace(folder / file, part)
+            seen |= BloomFilter.map(part)
         _refuse_if_full(seen, warn_if_full(seen, depth=4), "the frame")
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -679,8 +680,11 @@ def _save_part(n: int, p: float, nulls: Nulls, folder: str, batches: Iterator[pa
     room = shutil.disk_usage(folder).free
     if 2 * seen.memory_bytes > room:
         raise _no_room(folder, 2 * seen.memory_bytes, room)
-    seen.save(_part(folder, partition))
-    yield pa.record_batch({"partition": pa.array([partition], pa.int32())})
+    # The rows of an attempt that Spark ends because another was faster stop anywhere, like those of a partition that ends. Its filter
+    # has another name, and Spark drops the answer that tells it.
+    file = f"{uuid.uuid4().hex}.bloom"
+    seen.save(f"{folder}/{file}")
+    yield pa.record_batch({"partition": pa.array([partition], pa.int32()), "file": pa.array([file])})
 
 
 # Merging
