@@ -680,8 +680,8 @@ def _save_part(n: int, p: float, nulls: Nulls, folder: str, batches: Iterator[pa
     room = shutil.disk_usage(folder).free
     if 2 * seen.memory_bytes > room:
         raise _no_room(folder, 2 * seen.memory_bytes, room)
-    # The rows of an attempt that Spark ends because another was faster stop anywhere, like those of a partition that ends. Its filter
-    # has another name, and Spark drops the answer that tells it.
+    # When Spark ends an attempt because a copy was faster, its input stops as if the partition ended. So each attempt has a file of its
+    # own, and the driver takes those that the answers name: Spark drops the answer of an ended attempt.
     file = f"{uuid.uuid4().hex}.bloom"
     seen.save(f"{folder}/{file}")
     yield pa.record_batch({"partition": pa.array([partition], pa.int32()), "file": pa.array([file])})
