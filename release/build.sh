@@ -83,7 +83,7 @@ archive() {
 # Debian's own changelog tells that of the project.
 debian() {
     local maintainer
-    maintainer=$(sed -n 's/^maintainer = "\(.*\)"/\1/p' cli/Cargo.toml)
+    maintainer=$(sed -n 's/^maintainer = "\(.*\)"/\1/p' crates/cli/Cargo.toml)
     printf 'bloomline (%s-1) unstable; urgency=medium\n\n  * changelog.gz has what changed.\n\n -- %s  %s\n' \
         "$version" "$maintainer" "$(date -u -R -d "@$SOURCE_DATE_EPOCH")" >target/changelog.Debian
     cargo deb --quiet --no-build --no-strip --target "$target" --profile dist -p bloomline-cli --output "$out/"

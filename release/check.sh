@@ -77,7 +77,7 @@ dependencies() {
 
 # With the newest versions that the manifests allow. `.ci/run nightly` has the least, and the lock file those between.
 newest() {
-    cp -r Cargo.toml Cargo.lock src cli python redis tables text benches tests examples "$work"
+    cp -r Cargo.toml Cargo.lock src crates python benches tests examples "$work"
     cargo update --manifest-path "$work/Cargo.toml"
     CARGO_TARGET_DIR=$PWD/target cargo check --quiet --manifest-path "$work/Cargo.toml" --workspace --exclude bloomline-benches --all-features
 }

@@ -4,7 +4,7 @@
 # names that each meant several things, a constructor is called `of`, or a local has a name that says nothing (outside of tests/).
 set -euo pipefail
 cd "$(dirname "$0")/.."
-covered=(benches cli/src cli/tests datafusion/{examples,src,tests} fuzz/fuzz_targets python/src redis src tables tests text)
+covered=(benches crates/{cli,redis,tables,text} crates/datafusion/{examples,src,tests} fuzz/fuzz_targets python/src src tests)
 [[ $# == 0 ]] || covered=("$@")
 find "${covered[@]}" -name '*.rs' -print0 | xargs -0 awk '
     function report() { print FILENAME ":" FNR ": " $0; found = 1 }

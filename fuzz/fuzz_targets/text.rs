@@ -1,7 +1,7 @@
 //! The results for any documents by any rules, compared with the specification.
 #![no_main]
 
-#[path = "../../text/tests/text/specification.rs"]
+#[path = "../../crates/text/tests/text/specification.rs"]
 mod specification;
 
 use bloomline::KeyHasher;

@@ -1,4 +1,4 @@
-"""Filters as docs/FORMAT.md and text/FORMAT.md specify them, with the Python of these pages: no code is shared with the module
+"""Filters as docs/FORMAT.md and crates/text/FORMAT.md specify them, with the Python of these pages: no code is shared with the module
 under test."""
 
 import functools
@@ -8,7 +8,7 @@ from typing import Any
 
 ROOT = pathlib.Path(__file__).parents[2]
 _page: dict[str, Any] = {}
-for page in ["docs/FORMAT.md", "text/FORMAT.md"]:
+for page in ["docs/FORMAT.md", "crates/text/FORMAT.md"]:
     exec("".join(re.findall("```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)), _page)
 _secret = _page["make_secret"] = functools.cache(_page["make_secret"])
 

@@ -1,4 +1,4 @@
-"""`corpus --normalize` beside the forms of text/FORMAT.md, by Python's tables of Unicode."""
+"""`corpus --normalize` beside the forms of crates/text/FORMAT.md, by Python's tables of Unicode."""
 
 import json
 import pathlib

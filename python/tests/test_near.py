@@ -16,7 +16,7 @@ from conftest import examples
 from spec import bands_of, grams_of
 from trips import bloomline
 
-# Bands and rows that text/tests/near.rs has from datasketch.
+# Bands and rows that crates/text/tests/near.rs has from datasketch.
 SIMILARITIES = {0.5: (25, 5), 0.7: (14, 9), 0.8: (9, 13), 0.9: (5, 25)}
 
 

@@ -1,4 +1,4 @@
-"""A client of a filter on a Redis or Valkey server, written from redis/PROTOCOL.md and docs/FORMAT.md alone:
+"""A client of a filter on a Redis or Valkey server, written from crates/redis/PROTOCOL.md and docs/FORMAT.md alone:
 
     server.py PORT NAME contains|insert [BLOCKS PROBES]
 

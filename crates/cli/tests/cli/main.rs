@@ -1,0 +1,48 @@
+//! The command from end to end: the real binary, against plain models, a reference and itself.
+#![cfg(unix)]
+
+#[path = "../../../../tests/browser/mod.rs"]
+mod browser;
+#[path = "../common/mod.rs"]
+mod common;
+mod corpus;
+mod live;
+
+mod against;
+mod calculator;
+mod compress;
+mod documents;
+mod files;
+mod find;
+mod groups;
+mod guide;
+mod in_place;
+mod inputs;
+mod interrupted;
+mod keys;
+mod like;
+mod lines;
+mod migration;
+mod near;
+mod options;
+mod outputs;
+mod pages;
+#[cfg(feature = "parquet")]
+mod parquet;
+#[cfg(feature = "parquet")]
+mod parquet_damage;
+mod plan;
+mod purpose;
+mod reference;
+mod repeats;
+mod resume;
+mod safety;
+mod sets;
+mod shrink;
+mod side_by_side;
+mod signals;
+mod sizing;
+mod state;
+mod statistics;
+mod tables;
+mod terminal;

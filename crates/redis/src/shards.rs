@@ -1,0 +1,407 @@
+//! The layout of a filter on a server: the key of each block, and its bits.
+//!
+//! The blocks lie one after another in string values, the shards, of [`SHARD_BYTES`] each. As in a file, their words
+//! are little-endian. The server counts the bits of a string from the highest bit of the first byte.
+//!
+//! A shard has a mark of 8 bytes: behind the blocks, or before them if it belongs to a stage, which is sealed one day. A seal
+//! would give a string without keys its whole length otherwise.
+
+use crate::error::RedisFilterError;
+use crate::packed::CommandSink;
+use bloomline::{BuildError, Plan};
+use redis::{Cmd, Value, cmd};
+use std::fmt::Display;
+use std::ops::Range;
+
+/// The size of a block.
+pub(crate) const BLOCK_BYTES: usize = size_of::<[u64; 8]>();
+
+/// The size of a shard. A string of this size, with its header and its end, is just below 16 MiB, for which the
+/// server's allocator has a size class. With 64 bytes more it would take 20 MiB. crates/redis/DESIGN.md has the measurement.
+pub(crate) const SHARD_BYTES: usize = (16 << 20) - BLOCK_BYTES;
+const SHARD_BLOCKS: usize = SHARD_BYTES / BLOCK_BYTES;
+
+/// Blocks that are read or written with one command: a mebibyte, as a server does nothing else meanwhile.
+const CHUNK_BLOCKS: usize = (1 << 20) / BLOCK_BYTES;
+
+/// The names of all keys on a server begin with this.
+pub(crate) const KEY_PREFIX: &str = "cbf:";
+
+/// The part of a filter that describes it.
+pub(crate) const META: &str = "meta";
+
+/// The part of a filter that lists its stages, if it has any.
+pub(crate) const STAGES: &str = "stages";
+
+/// The maximum number of shards of a filter: 16 TiB. A client keeps the names of all of them.
+const MAX_SHARDS: usize = 1 << 20;
+
+/// The maximum size of a filter in bytes, with all its stages.
+pub(crate) const MAX_BYTES: u64 = MAX_SHARDS as u64 * SHARD_BYTES as u64;
+
+/// The slots of a cluster.
+const SLOT_COUNT: u16 = 16384;
+
+/// The name of a value on the server, and the slot of the cluster that has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) name: String,
+    pub(crate) slot: u16,
+}
+
+/// The size of a mark in bytes.
+const MARK_BYTES: usize = 8;
+
+/// The name of a filter, its size and the keys of its shards.
+pub(crate) struct Shards {
+    pub(crate) name: String,
+    pub(crate) plan: Plan,
+    /// The key of each shard.
+    pub(crate) keys: Vec<Key>,
+    /// The bytes before the first block of each shard.
+    first_block_offset: usize,
+    /// The time at which the server removes the shards, in seconds of Unix time.
+    expires_at: Option<u64>,
+}
+
+/// The probes of a key: bits of one block of a shard.
+pub(crate) struct Probes {
+    pub(crate) shard: usize,
+    /// The byte of the shard at which the block begins.
+    offset: usize,
+    /// The bits in each word.
+    mask: [u64; 8],
+}
+
+impl Shards {
+    pub(crate) fn new(name: &str, plan: Plan) -> Self {
+        let keys = (0..shard_count(plan)).map(|shard| Key::new(name, shard)).collect();
+        Self { name: name.to_owned(), plan, keys, first_block_offset: 0, expires_at: None }
+    }
+
+    /// Creates the shards of a stage.
+    pub(crate) fn for_stage(name: &str, stage: u64, plan: Plan, expires_at: Option<u64>) -> Self {
+        let keys = (0..shard_count(plan)).map(|shard| Key::new(name, format_args!("{stage}.{shard}"))).collect();
+        Self { name: name.to_owned(), plan, keys, first_block_offset: MARK_BYTES, expires_at }
+    }
+
+    /// The key of a copy of a shard, in the same slot.
+    pub(crate) fn upload_key(&self, shard: usize, unique: u64) -> Key {
+        let key = &self.keys[shard];
+        Key { name: format!("{}:upload:{unique:016x}", key.name), slot: key.slot }
+    }
+
+    /// The blocks of a shard.
+    pub(crate) fn blocks(&self, shard: usize) -> Range<usize> {
+        let start = shard * SHARD_BLOCKS;
+        start..self.plan.block_count().min(start + SHARD_BLOCKS)
+    }
+
+    /// The blocks of a shard in pieces for a command each, and the byte of the shard at which each begins.
+    pub(crate) fn chunks(&self, shard: usize) -> impl Iterator<Item = (usize, Range<usize>)> + use<> {
+        let (blocks, first_block_offset) = (self.blocks(shard), self.first_block_offset);
+        blocks.clone().step_by(CHUNK_BLOCKS).map(move |start| {
+            (first_block_offset + (start - blocks.start) * BLOCK_BYTES, start..blocks.end.min(start + CHUNK_BLOCKS))
+        })
+    }
+
+    /// Returns the command that counts the bits of blocks of a shard, numbered from 0.
+    pub(crate) fn count_ones(&self, shard: usize, blocks: Range<usize>) -> (u16, Cmd) {
+        let key = &self.keys[shard];
+        let [first, end] = [blocks.start, blocks.end].map(|block| self.first_block_offset + block * BLOCK_BYTES);
+        (key.slot, key.command("BITCOUNT").arg(first).arg(end - 1).take())
+    }
+
+    /// The probes of a hash.
+    pub(crate) fn probes(&self, hash: u64) -> Probes {
+        let block = self.plan.block(hash);
+        let (shard, offset) = (block / SHARD_BLOCKS, self.first_block_offset + block % SHARD_BLOCKS * BLOCK_BYTES);
+        Probes { shard, offset, mask: self.plan.mask(hash) }
+    }
+
+    /// The bytes of the blocks of a shard.
+    pub(crate) fn bytes(&self, shard: usize) -> usize {
+        self.blocks(shard).len() * BLOCK_BYTES
+    }
+
+    /// The byte of a shard at which its mark begins.
+    fn mark_offset(&self, shard: usize) -> usize {
+        if self.first_block_offset == 0 { self.bytes(shard) } else { 0 }
+    }
+
+    /// The command that gives a shard its whole length, and this mark if it has none. Two marks make more than 63 bits, so
+    /// of two that are added, the second fails. The answer is the result of each operation, and then the mark that is there.
+    pub(crate) fn mark(&self, shard: usize, mark: u64) -> (u16, Cmd) {
+        self.mark_command(shard, mark, |command| {
+            // The highest bit of the mark is a seal's, and 0 is added to it.
+            let last = 8 * (self.first_block_offset + self.bytes(shard)) - 1;
+            if self.first_block_offset > 0 {
+                command.arg("INCRBY").arg("u1").arg(last).arg(0);
+            }
+        })
+    }
+
+    /// The command that seals a shard, which gets this mark if it has none. The answer ends in the mark that is there.
+    pub(crate) fn seal(&self, shard: usize, mark: u64) -> (u16, Cmd) {
+        self.mark_command(shard, mark, |command| {
+            _ = command.arg("SET").arg("u1").arg(8 * self.mark_offset(shard)).arg(1)
+        })
+    }
+
+    fn mark_command(&self, shard: usize, mark: u64, add_operation: impl FnOnce(&mut Cmd)) -> (u16, Cmd) {
+        let (key, bit) = (&self.keys[shard], 8 * self.mark_offset(shard) + 1);
+        let mut command = key.command("BITFIELD");
+        command.arg("OVERFLOW").arg("FAIL").arg("INCRBY").arg("u63").arg(bit).arg(mark);
+        add_operation(&mut command);
+        (key.slot, command.arg("GET").arg("u63").arg(bit).take())
+    }
+
+    /// The command that lets the server forget a shard in time, if it is to.
+    pub(crate) fn expire(&self, shard: usize) -> Option<(u16, Cmd)> {
+        /// The last second that a server takes, for it counts milliseconds.
+        const MAX_SECOND: u64 = i64::MAX as u64 / 1000;
+        let key = &self.keys[shard];
+        self.expires_at.map(|expires_at| (key.slot, key.command("EXPIREAT").arg(expires_at.min(MAX_SECOND)).take()))
+    }
+
+    /// The command that reads the mark of a shard: 8 bytes, the highest first, or less if it has none.
+    pub(crate) fn read_mark(&self, shard: usize) -> (u16, Cmd) {
+        let (key, start) = (&self.keys[shard], self.mark_offset(shard));
+        (key.slot, key.command("GETRANGE").arg(start).arg(start + MARK_BYTES - 1).take())
+    }
+
+    /// True if shards may be sealed, so that claims read the seal.
+    pub(crate) fn may_be_sealed(&self) -> bool {
+        self.first_block_offset > 0
+    }
+}
+
+/// The number of shards.
+fn shard_count(plan: Plan) -> usize {
+    plan.block_count().div_ceil(SHARD_BLOCKS)
+}
+
+/// The slot of a key: of its hash tag, the text in its first braces, if it has one that is not empty (the specification of Redis
+/// Cluster).
+pub(crate) fn key_slot(key: &str) -> u16 {
+    let tag = key.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map(|(tag, _)| tag);
+    let hashed = tag.filter(|tag| !tag.is_empty()).unwrap_or(key);
+    crc16::State::<crc16::XMODEM>::calculate(hashed.as_bytes()) % SLOT_COUNT
+}
+
+impl Key {
+    /// The key of a part of a filter: the number of a shard, or [`META`]. Each has a hash tag of its own, so that a
+    /// cluster spreads the shards.
+    pub(crate) fn new(name: &str, part: impl Display) -> Self {
+        Self::from_name(format!("{KEY_PREFIX}{{{name}:{part}}}"))
+    }
+
+    /// The key of this name.
+    pub(crate) fn from_name(name: String) -> Self {
+        Self { slot: key_slot(&name), name }
+    }
+
+    /// The beginning of a command about this key.
+    pub(crate) fn command(&self, name: &str) -> Cmd {
+        cmd(name).arg(&self.name).take()
+    }
+
+    /// Returns the error for an invalid answer.
+    pub(crate) fn refused(&self, message: &str) -> RedisFilterError {
+        RedisFilterError::Refused { node: format!("the server of {}", self.name), message: message.to_owned() }
+    }
+}
+
+/// Refuses filters that are too large.
+pub(crate) fn check_size(plan: Plan) -> Result<(), BuildError> {
+    let (bytes, limit) = (plan.memory_bytes() as u64, MAX_BYTES);
+    if bytes <= limit { Ok(()) } else { Err(BuildError::TooLarge { bytes, limit }) }
+}
+
+/// Refuses names that no filter can have. Braces would end the hash tag.
+pub(crate) fn check_name(name: &str) -> Result<(), RedisFilterError> {
+    let is_valid = (1..=200).contains(&name.len()) && !name.contains(|c: char| c.is_control() || c == '{' || c == '}');
+    if is_valid { Ok(()) } else { Err(RedisFilterError::Name { name: name.to_owned() }) }
+}
+
+impl Probes {
+    /// Writes the command that sets all bits of the key at once. Its answer has what each bit was and, if the shard may be
+    /// `sealed`, its seal and its mark.
+    pub(crate) fn claim(&self, key: &Key, sealed: bool, sink: &mut impl CommandSink) {
+        sink.begin(2 + 4 * self.bit_count() + if sealed { 3 } else { 0 });
+        sink.argument(b"BITFIELD");
+        sink.argument(key.name.as_bytes());
+        for bit in self.bits() {
+            sink.argument(b"SET");
+            sink.argument(b"u1");
+            sink.number(bit);
+            sink.argument(b"1");
+        }
+        if sealed {
+            [&b"GET"[..], b"i64", b"0"].iter().for_each(|argument| sink.argument(argument));
+        }
+    }
+
+    /// Writes the command that reads the block.
+    pub(crate) fn read(&self, key: &Key, sink: &mut impl CommandSink) {
+        sink.begin(4);
+        sink.argument(b"GETRANGE");
+        sink.argument(key.name.as_bytes());
+        sink.number(self.offset);
+        sink.number(self.offset + BLOCK_BYTES - 1);
+    }
+
+    /// Returns true if the bits in the answer to a claim include a 0. `None` if the answer is not valid.
+    pub(crate) fn had_unset_bit(&self, bits: &[Value]) -> Option<bool> {
+        let mut unset = false;
+        for bit in bits {
+            match bit {
+                Value::Int(0) => unset = true,
+                Value::Int(1) => {}
+                _ => return None,
+            }
+        }
+        (bits.len() == self.bit_count()).then_some(unset)
+    }
+
+    /// True if a block has all bits of the key. The server leaves out the end of a block that was never written.
+    pub(crate) fn all_set_in(&self, block: &[u8]) -> bool {
+        let words = block.chunks(8).map(word_from_le).chain(std::iter::repeat(0));
+        self.mask.iter().zip(words).all(|(mask, word)| word & mask == *mask)
+    }
+
+    /// The positions of the bits in the shard, as the server counts them.
+    fn bits(&self) -> impl Iterator<Item = usize> {
+        self.mask.iter().zip((self.offset..).step_by(8)).flat_map(|(&mask, byte)| {
+            let nonzero = |mask: u64| (mask != 0).then_some(mask);
+            // Each step takes the lowest bit away.
+            std::iter::successors(nonzero(mask), move |mask| nonzero(mask & (mask - 1))).map(move |mask| {
+                let bit = mask.trailing_zeros() as usize;
+                8 * (byte + bit / 8) + 7 - bit % 8
+            })
+        })
+    }
+
+    /// Returns the number of bits.
+    fn bit_count(&self) -> usize {
+        self.mask.iter().map(|mask| mask.count_ones() as usize).sum()
+    }
+}
+
+/// The word that begins with these bytes. Bytes that are missing are zero.
+pub(crate) fn word_from_le(bytes: &[u8]) -> u64 {
+    let rest = || bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+    bytes.first_chunk().map_or_else(rest, |word| u64::from_le_bytes(*word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bloomline::BloomFilter;
+    use proptest::prelude::*;
+
+    fn plan(blocks: usize, probes: u32) -> Plan {
+        BloomFilter::builder().memory(64 * blocks).probes(probes).plan().unwrap()
+    }
+
+    fn shards(blocks: usize, probes: u32) -> Shards {
+        Shards::new("test", plan(blocks, probes))
+    }
+
+    #[test]
+    fn shards_cover_all_blocks_once() {
+        for blocks in [1, SHARD_BLOCKS - 1, SHARD_BLOCKS, SHARD_BLOCKS + 1, 5 * SHARD_BLOCKS + 7] {
+            let shards = shards(blocks, 8);
+            let covered: Vec<usize> = (0..shards.keys.len()).flat_map(|shard| shards.blocks(shard)).collect();
+            assert!(covered.into_iter().eq(0..blocks));
+            for shard in 0..shards.keys.len() {
+                let pieces: Vec<_> = shards.chunks(shard).collect();
+                let first = shards.blocks(shard).start;
+                assert!(
+                    pieces
+                        .iter()
+                        .all(|(offset, blocks)| *offset == 64 * (blocks.start - first) && blocks.len() <= CHUNK_BLOCKS)
+                );
+                assert!(pieces.into_iter().flat_map(|(_, blocks)| blocks).eq(shards.blocks(shard)));
+            }
+        }
+    }
+
+    /// The slots are those that a server gives these keys with `CLUSTER KEYSLOT`.
+    #[test]
+    fn slots_are_those_of_the_server() {
+        assert_eq!(Key::new("a:b", 7), Key { name: "cbf:{a:b:7}".into(), slot: 11822 });
+        assert_eq!(Key::new("a", META), Key { name: "cbf:{a:meta}".into(), slot: 14381 });
+        for (key, hashed) in [("{user1000}.following", "user1000"), ("foo{{bar}}zap", "{bar"), ("foo{bar}{zap}", "bar")]
+        {
+            assert_eq!(key_slot(key), key_slot(hashed), "{key}");
+        }
+        assert_ne!(key_slot("foo{}{bar}"), key_slot("bar"));
+        assert_eq!((key_slot("foo"), key_slot("somekey")), (12182, 11058));
+        let copy = Key { name: "cbf:{test:0}:upload:00000000000000ab".into(), slot: 14554 };
+        assert_eq!(shards(1, 8).upload_key(0, 0xAB), copy);
+    }
+
+    proptest! {
+        /// Applied to a string, the commands have the same effect as the filter on its blocks, byte for byte.
+        #[test]
+        fn a_claim_sets_the_bits_of_the_local_filter(
+            hashes in prop::collection::vec(any::<u64>(), 1..50),
+            blocks in 1usize..40,
+            probes in prop::sample::select(vec![4u32, 8, 12, 16]),
+        ) {
+            let shards = shards(blocks, probes);
+            let mut filter: BloomFilter =
+                BloomFilter::builder().memory(64 * blocks).probes(probes).build().unwrap();
+            let mut string = vec![0u8; 64 * blocks];
+            for &hash in &hashes {
+                let probes = shards.probes(hash);
+                let old: Vec<Value> = probes.bits().map(|bit| {
+                    let old = string[bit / 8] >> (7 - bit % 8) & 1;
+                    string[bit / 8] |= 1 << (7 - bit % 8);
+                    Value::Int(old.into())
+                }).collect();
+                prop_assert_eq!(probes.had_unset_bit(&old), Some(filter.insert_hash(hash)));
+                prop_assert!(probes.all_set_in(&string[probes.offset..probes.offset + 64]));
+            }
+            let bytes: Vec<u8> = (0..blocks).flat_map(|block| filter.block_words(block)).flat_map(u64::to_le_bytes).collect();
+            prop_assert_eq!(&bytes, &string);
+            for hash in hashes.iter().map(|hash| hash.wrapping_mul(3)) {
+                let probes = shards.probes(hash);
+                let block = &string[probes.offset..probes.offset + 64];
+                prop_assert_eq!(probes.all_set_in(block), filter.contains_hash(hash));
+                // The server leaves out zeros at the end that were never written.
+                let used = block.len() - block.iter().rev().take_while(|&&byte| byte == 0).count();
+                prop_assert_eq!(probes.all_set_in(&block[..used]), filter.contains_hash(hash));
+            }
+        }
+    }
+
+    #[test]
+    fn sizes_are_checked() {
+        assert_eq!(check_size(plan(MAX_SHARDS * SHARD_BLOCKS, 8)), Ok(()));
+        let error = check_size(plan(MAX_SHARDS * SHARD_BLOCKS + 1, 8)).unwrap_err();
+        assert_eq!(error, BuildError::TooLarge { bytes: (1 << 44) - (1 << 26) + 64, limit: (1 << 44) - (1 << 26) });
+    }
+
+    #[test]
+    fn names_are_checked() {
+        for name in ["a", "a:b", "kräne 7", &"x".repeat(200)] {
+            assert_eq!(check_name(name), Ok(()));
+        }
+        for name in ["", "a{b", "a}", "a\nb", &"x".repeat(201)] {
+            assert_eq!(check_name(name), Err(RedisFilterError::Name { name: name.to_owned() }));
+        }
+    }
+
+    #[test]
+    fn invalid_answers_to_a_claim_are_refused() {
+        let probes = shards(1, 4).probes(1);
+        let ints = |ints: &[i64]| ints.iter().copied().map(Value::Int).collect::<Vec<_>>();
+        assert_eq!(probes.had_unset_bit(&ints(&[1, 1, 1, 1])), Some(false));
+        assert_eq!(probes.had_unset_bit(&ints(&[1, 1, 0, 1])), Some(true));
+        assert_eq!(probes.had_unset_bit(&ints(&[1, 1, 1])), None);
+        assert_eq!(probes.had_unset_bit(&ints(&[1, 1, 2, 1])), None);
+        assert_eq!(probes.had_unset_bit(&[Value::Nil]), None);
+    }
+}
