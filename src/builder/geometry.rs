@@ -14,7 +14,7 @@ use crate::rate::fpr;
 impl<F> Builder<F> {
     /// The parameters for the values in a layout.
     pub(crate) fn params<L: Layout>(&self) -> Result<FilterParams, BuildError> {
-        let &FilterSpec { keys, rate, ref key_name } = &self.spec;
+        let &FilterSpec { keys, rate, ref key_name, .. } = &self.spec;
         if !spec::is_key_name(key_name) {
             return Err(BuildError::KeyName { bytes: key_name.len() });
         }

@@ -2,6 +2,10 @@
 
 use crate::error::MergeError;
 use alloc::string::String;
+#[cfg(feature = "file")]
+use alloc::vec::Vec;
+#[cfg(feature = "file")]
+use std::sync::{PoisonError, RwLock};
 
 /// The specification of a filter: what it is made for. Its file keeps it, and no bit depends on it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -12,9 +16,77 @@ pub(crate) struct FilterSpec {
     pub(crate) rate: Option<f64>,
     /// A name for the kind of keys; empty if it has no name.
     pub(crate) key_name: String,
+    /// The kinds of the values in keys. Only files have a use for them.
+    #[cfg(feature = "file")]
+    pub(crate) kinds: KeyKinds,
+}
+
+/// The kinds of the values in keys: a set of bits for each part of a key. Writers of an atomic filter share it.
+#[cfg(feature = "file")]
+#[derive(Debug, Default)]
+pub(crate) struct KeyKinds(RwLock<Vec<u16>>);
+
+#[cfg(feature = "file")]
+impl KeyKinds {
+    /// The greatest number of parts, with whose bits those of all later parts are united.
+    pub(crate) const MAX_PARTS: usize = 1024;
+
+    pub(crate) fn get(&self) -> Vec<u16> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Adds the kinds of each part.
+    pub(crate) fn unite(&self, kinds: &[u16]) {
+        if kinds.is_empty() {
+            return;
+        }
+        let mut ours = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        for (part, kinds) in kinds.iter().enumerate() {
+            let part = part.min(Self::MAX_PARTS - 1);
+            if ours.len() <= part {
+                ours.push(0);
+            }
+            ours[part] |= kinds;
+        }
+    }
+}
+
+#[cfg(feature = "file")]
+impl From<Vec<u16>> for KeyKinds {
+    fn from(kinds: Vec<u16>) -> Self {
+        Self(RwLock::new(kinds))
+    }
+}
+
+#[cfg(feature = "file")]
+impl Clone for KeyKinds {
+    fn clone(&self) -> Self {
+        self.get().into()
+    }
+}
+
+#[cfg(feature = "file")]
+impl PartialEq for KeyKinds {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
 }
 
 impl FilterSpec {
+    /// Returns true if nothing but the kinds differs, which each part of a rotating filter records for itself.
+    #[cfg(feature = "file")]
+    pub(crate) fn is_same_but_kinds(&self, other: &Self) -> bool {
+        (self.keys, self.rate, &self.key_name) == (other.keys, other.rate, &other.key_name)
+    }
+
+    /// Adds the kinds of another filter, whose keys are merged into this one.
+    pub(crate) fn unite_kinds(&self, other: &Self) {
+        #[cfg(feature = "file")]
+        self.kinds.unite(&other.kinds.get());
+        #[cfg(not(feature = "file"))]
+        let _ = other;
+    }
+
     /// Returns an error if the keys of two filters cannot be in one. A filter that does not name its kind of keys matches any.
     pub(crate) fn check_same_keys(&self, other: &Self) -> Result<(), MergeError> {
         let (ours, theirs) = (&self.key_name, &other.key_name);

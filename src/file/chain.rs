@@ -153,10 +153,12 @@ pub(crate) fn bytes<'a, W: 'a>(parts: impl Iterator<Item = RawParts<'a, W>>) -> 
 /// Writes the parts and flushes the writer.
 pub(crate) fn write<'a, K: ChainKind, W: Iterator<Item = [u64; WORDS]> + 'a>(
     chain: ChainSpec,
-    parts: impl ExactSizeIterator<Item = RawParts<'a, W>> + Clone,
+    parts: impl Iterator<Item = RawParts<'a, W>>,
     mut writer: impl Write,
 ) -> io::Result<()> {
-    let length = bytes(parts.clone());
+    // Other threads may add kinds of keys meanwhile, but the fields of these parts are encoded.
+    let parts: Vec<_> = parts.collect();
+    let length = HEADER_BYTES as u64 + parts.iter().map(RawParts::file_bytes).sum::<u64>();
     writer.write_all(&ChainHeader { parts: parts.len(), chain, length }.encode::<K>())?;
     for part in parts {
         stream::write(&SECTORIZED, part, &mut writer)?;
@@ -212,7 +214,7 @@ fn read_part<K: ChainKind>(
     check("blocks", blocks, after <= body.want.saturating_sub(body.have), "as many as the length has room for")?;
     let probes = params.geometry.probes;
     let part_header = stream::read_fields(body, part_header)?;
-    let same = first.is_none_or(|first| first.spec == part_header.spec);
+    let same = first.is_none_or(|first| first.spec.is_same_but_kinds(&part_header.spec));
     check("fields", part_header.fields as u64, same || !K::EQUAL_PARTS, "those of the first part")?;
     let (keys, max) = match part.checked_sub(header.chain.merged) {
         Some(_) => K::part(&header.chain, header.parts, part),

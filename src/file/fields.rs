@@ -4,7 +4,7 @@
 //! that no reader may.
 
 use super::error::{FileErrorKind, check};
-use crate::builder::spec::{FilterSpec, is_key_name};
+use crate::builder::spec::{FilterSpec, KeyKinds, is_key_name};
 use crate::kernel::block::BLOCK_BYTES;
 use twox_hash::XxHash3_64;
 
@@ -17,15 +17,19 @@ const END: u16 = 0;
 const EXPECTED_KEYS: u16 = 1;
 const RATE: u16 = 2;
 const KEY_NAME: u16 = 3;
+/// A reader that does not know the kinds of keys would look for keys of other kinds in vain.
+const KEY_KINDS: u16 = 0x8001;
 /// From this tag on, a reader must know the field.
 const REQUIRED: u16 = 0x8000;
+/// The kinds of keys that are single texts. They are not written: a file without kinds has such keys.
+const TEXT: [u16; 1] = [1];
 
 /// Encodes all fields in whole blocks; empty if no field is set.
-pub(super) fn encode(spec: &FilterSpec) -> Vec<u8> {
+pub(crate) fn encode(spec: &FilterSpec) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut push = |tag: u16, value: &[u8]| {
         bytes.extend(tag.to_le_bytes());
-        // At most MAX_KEY_NAME_BYTES.
+        // At most MAX_KEY_NAME_BYTES, or two bytes for each of KeyKinds::MAX_PARTS.
         bytes.extend((value.len() as u16).to_le_bytes());
         bytes.extend(value);
     };
@@ -37,6 +41,10 @@ pub(super) fn encode(spec: &FilterSpec) -> Vec<u8> {
     }
     if !spec.key_name.is_empty() {
         push(KEY_NAME, spec.key_name.as_bytes());
+    }
+    let kinds = spec.kinds.get();
+    if !kinds.is_empty() && kinds != TEXT {
+        push(KEY_KINDS, &kinds.iter().flat_map(|kinds| kinds.to_le_bytes()).collect::<Vec<u8>>());
     }
     if !bytes.is_empty() {
         bytes.resize((bytes.len() + CHECKSUM_BYTES).next_multiple_of(BLOCK_BYTES) - CHECKSUM_BYTES, 0);
@@ -72,6 +80,12 @@ pub(super) fn decode(bytes: &[u8]) -> Result<FilterSpec, FileErrorKind> {
                 check("key name", length, name.is_some(), "1 to 1024 bytes of UTF-8 without control characters")?;
                 spec.key_name = name.unwrap_or_default().to_owned();
             }
+            (KEY_KINDS, _) => {
+                let (kinds, odd) = value.as_chunks::<2>();
+                let fits = odd.is_empty() && (1..=KeyKinds::MAX_PARTS).contains(&kinds.len());
+                check("key kinds", value.len() as u64, fits, "two bytes for each part of a key, of at most 1024")?;
+                spec.kinds = kinds.iter().map(|kinds| u16::from_le_bytes(*kinds)).collect::<Vec<u16>>().into();
+            }
             (EXPECTED_KEYS, _) => check("expected keys", number.unwrap_or(0), false, "8 bytes, at least 1")?,
             (RATE, _) => check("rate", number.unwrap_or(0), false, "the bits of a double between 0 and 1")?,
             (REQUIRED.., _) => check("tag", tag.into(), false, "a tag that this build knows")?,
@@ -97,7 +111,12 @@ mod tests {
     use super::*;
 
     fn spec() -> FilterSpec {
-        FilterSpec { keys: Some(1000), rate: Some(0.01), key_name: "url".to_owned() }
+        FilterSpec {
+            keys: Some(1000),
+            rate: Some(0.01),
+            key_name: "url".to_owned(),
+            kinds: vec![1 << 2, 1 | 1 << 15].into(),
+        }
     }
 
     /// Fields as a writer of another version may write them.
@@ -120,8 +139,17 @@ mod tests {
             assert_eq!(bytes.len() % 64, 0);
             assert_eq!(decode(&bytes).unwrap(), spec);
         }
-        let longest = FilterSpec { key_name: "n".repeat(1024), ..spec() };
+        let longest = FilterSpec { key_name: "n".repeat(1024), kinds: vec![3; 1024].into(), ..spec() };
         assert_eq!(decode(&encode(&longest)).unwrap(), longest);
+    }
+
+    /// A filter of texts has the same bytes as before kinds were recorded, and older builds read it.
+    #[test]
+    fn the_kinds_of_texts_are_not_written() {
+        let texts = FilterSpec { kinds: TEXT.to_vec().into(), ..spec() };
+        let none = FilterSpec { kinds: KeyKinds::default(), ..spec() };
+        assert_eq!(encode(&texts), encode(&none));
+        assert_eq!(decode(&encode(&texts)).unwrap(), none);
     }
 
     #[test]
@@ -143,6 +171,9 @@ mod tests {
         assert!(refused(&[(3, b"a\nb")]).contains("key name is 3"));
         assert!(refused(&[(3, b"\xFF")]).contains("key name is 1"));
         assert!(refused(&[(3, b"")]).contains("key name is 0"));
+        assert!(refused(&[(0x8001, b"")]).contains("key kinds is 0"));
+        assert!(refused(&[(0x8001, b"abc")]).contains("key kinds is 3"));
+        assert!(refused(&[(0x8001, &[1; 2050])]).contains("key kinds is 2050"));
         assert!(refused(&[(2, &0.5f64.to_le_bytes()), (1, &[1; 8])]).contains("tag is 1"));
         assert!(refused(&[(4, b""), (4, b"")]).contains("tag is 4"));
         // A length beyond the end, bytes after the end, a wrong checksum.

@@ -27,6 +27,7 @@ use std::path::Path;
 
 pub(crate) use chain::{ChainSpec, Rotating, Scalable, bytes as chain_bytes, read as read_chain, write as write_chain};
 pub use error::{FileError, FileErrorKind};
+pub(crate) use fields::encode as encode_fields;
 pub(crate) use header::{FilterHeader, TRAILER_BYTES};
 pub use replace::{save_file, unfinished_saves};
 #[cfg(feature = "serde")]

@@ -24,7 +24,8 @@ const CHUNK_BLOCKS: usize = (1 << 20) / BLOCK_BYTES;
 pub(crate) struct RawParts<'a, W> {
     pub(crate) params: &'a FilterParams,
     pub(crate) hasher: &'a KeyHasher,
-    pub(crate) spec: &'a FilterSpec,
+    /// The encoded fields. Other threads may add kinds of keys meanwhile.
+    pub(crate) fields: Vec<u8>,
     /// The blocks.
     pub(crate) words: W,
 }
@@ -32,7 +33,7 @@ pub(crate) struct RawParts<'a, W> {
 impl<W> RawParts<'_, W> {
     /// Bytes of the file.
     pub(crate) fn file_bytes(&self) -> u64 {
-        header::file_bytes(fields::encode(self.spec).len(), self.params)
+        header::file_bytes(self.fields.len(), self.params)
     }
 }
 
@@ -91,10 +92,10 @@ impl TrailerBuilder {
 /// Writes a filter and flushes the writer.
 pub(crate) fn write(
     layout: &LayoutInfo,
-    RawParts { params, hasher, spec, words }: RawParts<impl Iterator<Item = [u64; WORDS]>>,
+    RawParts { params, hasher, fields, words }: RawParts<impl Iterator<Item = [u64; WORDS]>>,
     mut writer: impl Write,
 ) -> io::Result<()> {
-    writer.write_all(&header::encode(layout, params, hasher, spec))?;
+    writer.write_all(&header::encode(layout, params, hasher, &fields))?;
     let trailer = copy_body(params.kernel, words, &mut writer)?;
     writer.write_all(&trailer.to_bytes())?;
     writer.flush()

@@ -6,7 +6,8 @@ use crate::layout::access::Access;
 use crate::layout::ops::LayoutOps;
 use crate::layout::sectorized::Sectorized;
 
-/// The properties that any of the filters has for all of them, and their combined figures.
+/// The properties that any of the filters has for all of them, and their combined figures. Kinds of keys are recorded in all of
+/// them, and read of all: a part that is added or merged has its own.
 macro_rules! aggregate_methods {
     ($self:ident, any: $filter:expr, all: $filters:expr) => {
         pub(crate) fn current_fpr(&$self) -> f64 {
@@ -19,6 +20,18 @@ macro_rules! aggregate_methods {
                 (set + bytes * filter.fill_ratio(), all + bytes)
             });
             set / all
+        }
+
+        #[cfg(feature = "file")]
+        pub(crate) fn key_kinds(&$self) -> Vec<u16> {
+            let kinds = crate::builder::spec::KeyKinds::default();
+            $filters.for_each(|filter| kinds.unite(&filter.key_kinds()));
+            kinds.get()
+        }
+
+        #[cfg(feature = "file")]
+        pub(crate) fn add_key_kinds(&$self, kinds: &[u16]) {
+            $filters.for_each(|filter| filter.add_key_kinds(kinds));
         }
 
         pub(crate) fn seed(&$self) -> u64 {

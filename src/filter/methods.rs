@@ -579,8 +579,30 @@ macro_rules! file_methods {
                 crate::file::Persist::write_to_slice(&self.0, slice)
             }
 
+            /// The kinds of values that keys were made of, one set of bits for each part of a key; empty if none are recorded.
+            /// docs/FORMAT.md lists the bits. A file keeps them, and a merge unites them. Programs that hash values of columns
+            /// record them, so that a filter of numbers is not asked for their texts; inserts record nothing.
+            pub fn key_kinds(&self) -> Vec<u16> {
+                self.0.key_kinds()
+            }
+
+            /// Adds to [`key_kinds`](Self::key_kinds). Parts from number 1024 on count as one. If other threads save meanwhile,
+            /// their files have the kinds of before or after.
+            ///
+            /// # Examples
+            /// ```
+            #[doc = concat!("let filter = ", $path, "::new(1000, 0.01)?;")]
+            /// filter.add_key_kinds(&[1]);
+            /// filter.add_key_kinds(&[4, 1]);
+            /// assert_eq!(filter.key_kinds(), [5, 1]);
+            /// # Ok::<(), bloomline::BuildError>(())
+            /// ```
+            pub fn add_key_kinds(&self, kinds: &[u16]) {
+                self.0.add_key_kinds(kinds);
+            }
+
             /// The exact number of bytes that [`save`](Self::save) and [`write_to`](Self::write_to) write. It does not depend
-            /// on the keys, unless the filter grows. O(stages).
+            /// on the keys, unless the filter grows, but on the kinds of keys. O(stages).
             pub fn file_bytes(&self) -> usize {
                 crate::file::Persist::file_bytes(&self.0)
             }

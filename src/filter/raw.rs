@@ -84,6 +84,16 @@ impl<L: LayoutOps<A>, A: Access> RawFilter<L, A> {
         &self.spec.key_name
     }
 
+    #[cfg(feature = "file")]
+    pub(crate) fn key_kinds(&self) -> alloc::vec::Vec<u16> {
+        self.spec.kinds.get()
+    }
+
+    #[cfg(feature = "file")]
+    pub(crate) fn add_key_kinds(&self, kinds: &[u16]) {
+        self.spec.kinds.unite(kinds);
+    }
+
     pub(crate) fn seed(&self) -> u64 {
         self.params.seed
     }
@@ -172,6 +182,7 @@ impl<L: LayoutOps<Exclusive, Store: BlockStoreMut>> RawFilter<L, Exclusive> {
         let (ours, theirs) = self.folds_needed(other)?;
         self.fold_levels(ours);
         self.blocks.merge(storage::folded(other.words(), theirs), L::merge_words);
+        self.spec.unite_kinds(&other.spec);
         Ok(())
     }
 
@@ -212,6 +223,7 @@ impl<L: LayoutOps<Shared, Store = AtomicBlocks>> RawFilter<L, Shared> {
         };
         // By coherence, these loads see each key whose insert into `other` happened before this call.
         self.blocks.or_assign(storage::folded(other.words(), theirs));
+        self.spec.unite_kinds(&other.spec);
         Ok(())
     }
 }
@@ -288,7 +300,8 @@ mod as_file {
 
     impl<L: LayoutOps<A>, A: Access> RawFilter<L, A> {
         pub(crate) fn raw_parts(&self) -> RawParts<'_, impl Iterator<Item = [u64; WORDS]> + Clone> {
-            RawParts { params: &self.params, hasher: &self.hasher, spec: &self.spec, words: self.words() }
+            let fields = file::encode_fields(&self.spec);
+            RawParts { params: &self.params, hasher: &self.hasher, fields, words: self.words() }
         }
     }
 

@@ -37,6 +37,7 @@ intersect block_count                                      | ba......... | of wo
 shrink_to_fit                                              | b.s........ | others see no bits move, or have layouts that do not fold
 fold fold_to block_words set_block_words                   | b.......... | of words4 with one writer: the bits of a key do not depend on the size, and nobody else sees them move
 save load write_to write_to_slice file_bytes read_from     | bastrCATRPN |
+key_kinds add_key_kinds                                    | bastrCATRPN |
 map                                                        | b.......... | only its blocks are aligned in a file
 stages                                                     | ..s........ | only a filter that grows has them; other threads may add to those of a shared one
 keys estimated_fpr                                         | ..st....... | only a filter that grows counts its keys
