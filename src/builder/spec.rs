@@ -31,6 +31,9 @@ impl KeyKinds {
     /// The greatest number of parts, with whose bits those of all later parts are united.
     pub(crate) const MAX_PARTS: usize = 1024;
 
+    /// The kinds of keys that are single texts. A filter with keys and without recorded kinds has such keys.
+    pub(crate) const TEXT: [u16; 1] = [1];
+
     pub(crate) fn get(&self) -> Vec<u16> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -77,14 +80,6 @@ impl FilterSpec {
     #[cfg(feature = "file")]
     pub(crate) fn is_same_but_kinds(&self, other: &Self) -> bool {
         (self.keys, self.rate, &self.key_name) == (other.keys, other.rate, &other.key_name)
-    }
-
-    /// Adds the kinds of another filter, whose keys are merged into this one.
-    pub(crate) fn unite_kinds(&self, other: &Self) {
-        #[cfg(feature = "file")]
-        self.kinds.unite(&other.kinds.get());
-        #[cfg(not(feature = "file"))]
-        let _ = other;
     }
 
     /// Returns an error if the keys of two filters cannot be in one. A filter that does not name its kind of keys matches any.

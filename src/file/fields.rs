@@ -21,8 +21,6 @@ const KEY_NAME: u16 = 3;
 const KEY_KINDS: u16 = 0x8001;
 /// From this tag on, a reader must know the field.
 const REQUIRED: u16 = 0x8000;
-/// The kinds of keys that are single texts. They are not written: a file without kinds has such keys.
-const TEXT: [u16; 1] = [1];
 
 /// Encodes all fields in whole blocks; empty if no field is set.
 pub(crate) fn encode(spec: &FilterSpec) -> Vec<u8> {
@@ -43,7 +41,8 @@ pub(crate) fn encode(spec: &FilterSpec) -> Vec<u8> {
         push(KEY_NAME, spec.key_name.as_bytes());
     }
     let kinds = spec.kinds.get();
-    if !kinds.is_empty() && kinds != TEXT {
+    // A filter without kinds is one of texts.
+    if !kinds.is_empty() && kinds != KeyKinds::TEXT {
         push(KEY_KINDS, &kinds.iter().flat_map(|kinds| kinds.to_le_bytes()).collect::<Vec<u8>>());
     }
     if !bytes.is_empty() {
@@ -146,7 +145,7 @@ mod tests {
     /// A filter of texts has the same bytes as before kinds were recorded, and older builds read it.
     #[test]
     fn the_kinds_of_texts_are_not_written() {
-        let texts = FilterSpec { kinds: TEXT.to_vec().into(), ..spec() };
+        let texts = FilterSpec { kinds: KeyKinds::TEXT.to_vec().into(), ..spec() };
         let none = FilterSpec { kinds: KeyKinds::default(), ..spec() };
         assert_eq!(encode(&texts), encode(&none));
         assert_eq!(decode(&encode(&texts)).unwrap(), none);

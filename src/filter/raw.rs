@@ -94,6 +94,22 @@ impl<L: LayoutOps<A>, A: Access> RawFilter<L, A> {
         self.spec.kinds.unite(kinds);
     }
 
+    /// Adds the kinds of another filter before its keys are merged into this one. Keys without recorded kinds are texts.
+    fn unite_kinds(&self, other: &Self) {
+        #[cfg(feature = "file")]
+        {
+            let [ours, theirs] = [self, other].map(Self::key_kinds);
+            let unrecorded = if ours.is_empty() { self } else { other };
+            let has_keys = || unrecorded.words().any(|block| block != [0; 8]);
+            if ours.is_empty() != theirs.is_empty() && has_keys() {
+                self.add_key_kinds(&crate::builder::spec::KeyKinds::TEXT);
+            }
+            self.add_key_kinds(&theirs);
+        }
+        #[cfg(not(feature = "file"))]
+        let _ = other;
+    }
+
     pub(crate) fn seed(&self) -> u64 {
         self.params.seed
     }
@@ -181,8 +197,8 @@ impl<L: LayoutOps<Exclusive, Store: BlockStoreMut>> RawFilter<L, Exclusive> {
     pub(crate) fn union(&mut self, other: &Self) -> Result<(), MergeError> {
         let (ours, theirs) = self.folds_needed(other)?;
         self.fold_levels(ours);
+        self.unite_kinds(other);
         self.blocks.merge(storage::folded(other.words(), theirs), L::merge_words);
-        self.spec.unite_kinds(&other.spec);
         Ok(())
     }
 
@@ -222,8 +238,8 @@ impl<L: LayoutOps<Shared, Store = AtomicBlocks>> RawFilter<L, Shared> {
             return Err(MergeError::Blocks { ours: self.params.blocks, theirs: other.params.blocks });
         };
         // By coherence, these loads see each key whose insert into `other` happened before this call.
+        self.unite_kinds(other);
         self.blocks.or_assign(storage::folded(other.words(), theirs));
-        self.spec.unite_kinds(&other.spec);
         Ok(())
     }
 }

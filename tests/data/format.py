@@ -87,14 +87,16 @@ def read_fields(data):
         tag, length = struct.unpack("<HH", body[at:at + 4].ljust(4, b"\0"))
         value = body[at + 4:at + 4 + length]
         check(tag > last and at + 4 + length <= len(body), "bad tag")
-        check(tag < 0x8000, "bad tag")
+        check(tag < 0x8000 or tag == 0x8001, "bad tag")
         if tag == 1:
             check(length == 8 and any(value), "bad expected keys")
         elif tag == 2:
             check(length == 8 and is_rate(*struct.unpack("<d", value)), "bad rate")
         elif tag == 3:
             check(1 <= length <= 1024 and is_name(value), "bad key name")
-        if tag <= 3:
+        elif tag == 0x8001:
+            check(length % 2 == 0 and 2 <= length <= 2048, "bad key kinds")
+        if tag <= 3 or tag == 0x8001:
             fields[tag] = value
         at, last = at + 4 + length, tag
     check(not any(body[at:]), "bad padding")
@@ -115,7 +117,7 @@ class Filter:
         self.secret, self.data = make_secret(seed), None
 
     @classmethod
-    def new(cls, *arguments, expected_keys=None, rate=None, key_name=None, **named):
+    def new(cls, *arguments, expected_keys=None, rate=None, key_name=None, key_kinds=(), **named):
         new = cls(*arguments, **named)
         new.data = bytearray(64 * new.block_count)
         if expected_keys is not None:
@@ -124,6 +126,8 @@ class Filter:
             new.fields[2] = struct.pack("<d", rate)
         if key_name is not None:
             new.fields[3] = key_name.encode()
+        if key_kinds:
+            new.fields[0x8001] = struct.pack(f"<{len(key_kinds)}H", *key_kinds)
         return new
 
     def hash(self, key):

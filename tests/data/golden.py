@@ -48,7 +48,54 @@ def other_hashes(filter):
         yield of_sequence(of_tuple(one, byte), zero)
 
 
+def part(content):
+    return len(content).to_bytes(8, "little") + content
+
+
+# By hand, from the table "Keys of values".
+VALUES = [
+    b"text",
+    b"550e8400-e29b-41d4-a716-446655440000",
+    b"\xff0",
+    b"\xffbbytes",
+    b"\xffn1",
+    b"\xffn12e2",
+    b"\xffn-5e-2",
+    b"\xffn0",
+    b"\xffn1e999999999",
+    b"\xffnnan",
+    b"\xfff",
+    b"\xfft",
+    b"\xffd2078e1",
+    b"\xffc255e2",
+    b"\xffs170000000012e-2",
+    b"\xffi17e8",
+    b"\xffu5e-6",
+    b"\xff[" + part(b"a") + part(b"\xffn1") + part(b"\xff0"),
+    b"\xff{" + part(b"a") + part(b"\xffn1") + part(b"b") + part(b"text"),
+    b"\xffm" + part(b"a") + part(b"\xffn1"),
+]
+
+
 def files():
+    # All kinds of values but those of the library.
+    values = Filter.new("words4", 20, 8, expected_keys=1000, rate=1e-6, key_name="v", key_kinds=[0x0FFF])
+    for key in VALUES:
+        values.insert(key)
+    yield "values", values
+
+    # Rows of two columns: texts and numbers.
+    rows = Filter.new("words4", 20, 8, expected_keys=1000, rate=1e-6, key_name="day,url", key_kinds=[0x4004, 0x4001])
+    rows.insert(b"\xff{" + part(b"day") + part(b"\xffn7") + part(b"url") + part(b"a"))
+    rows.insert(b"\xff{" + part(b"day") + part(b"\xff0") + part(b"url") + part(b"b"))
+    yield "rows", rows
+
+    # As keys were before kinds were recorded: a text, and a number as JSON.
+    earlier = Filter.new("words4", 20, 8, expected_keys=1000, rate=1e-6, key_name="/v of JSON lines")
+    earlier.insert(b"text")
+    earlier.insert(b"\xff1")
+    yield "values1", earlier
+
     example = Filter.new("words4", 1, 8)
     example.insert(b"bloom")
     example.insert((42).to_bytes(4, "little"))

@@ -15,7 +15,17 @@ class NoKey(Exception):
 
 
 class Number(str):
-    """A number as it is written."""
+    """A number as it is written, and equal to each that has its value: its digits without zeros at both ends, and the exponent."""
+
+    def value(self):
+        digits, _, exponent = self.lower().partition("e")
+        whole, _, fraction = digits.lstrip("-").partition(".")
+        digits = (whole + fraction).lstrip("0")
+        shorter = digits.rstrip("0")
+        if not shorter:
+            return "0"
+        exponent = int(exponent or 0) - len(fraction) + len(digits) - len(shorter)
+        return f"{'-' * self.startswith('-')}{shorter}e{exponent}"
 
 
 def not_json(text):
@@ -35,7 +45,7 @@ def member(value, token):
 def canonical(value):
     """One text for all spellings of a value."""
     if isinstance(value, Number):
-        return str(value)
+        return value.value()
     if isinstance(value, list):
         return "[" + ",".join(map(canonical, value)) + "]"
     if isinstance(value, dict):
@@ -143,9 +153,9 @@ def parts_of(line, options, known, names, end):
 def key_of(line, options, known, names, end):
     parts = parts_of(line, options, known, names, end)
     if options.trim:
-        parts = [(part.strip(), text) for part, text in parts]
+        parts = [(part.strip() if text else part, text) for part, text in parts]
     if options.ignore_case:
-        parts = [(lower(part), text) for part, text in parts]
+        parts = [(lower(part) if text else part, text) for part, text in parts]
     return tuple(parts)
 
 

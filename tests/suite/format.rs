@@ -301,7 +301,10 @@ fn the_golden_files_are_written_there() {
     let mut names: Vec<_> =
         fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
-    let expected = ["example", "fields", "keys", "probes12", "probes16", "probes4", "probes8", "rotating", "series"];
+    let expected = [
+        "example", "fields", "keys", "probes12", "probes16", "probes4", "probes8", "rotating", "rows", "series",
+        "values", "values1",
+    ];
     assert_eq!(names, expected.map(|name| format!("{name}.bloom")));
     for name in names {
         assert!(fs::read(folder.path().join(&name)).unwrap() == fs::read(data(&name)).unwrap(), "{name}");

@@ -68,13 +68,33 @@ pub fn parts(text: &str) -> Result<PartNumbers, &'static str> {
     Ok(PartNumbers::Some(numbers))
 }
 
-/// Parses the parts of a key that are normalized, all or some, and their type.
-pub fn normal(text: &str) -> Result<PartNumbers, &'static str> {
-    match text.split_once(':') {
-        None if text == "url" => Ok(PartNumbers::All),
-        Some(("url", numbers)) => parts(numbers),
-        _ => Err("give url, or url:1 for the first part of the key"),
-    }
+/// The form in which some parts of a key are compared.
+#[derive(Clone)]
+pub struct Normal {
+    pub form: NormalForm,
+    pub parts: PartNumbers,
+}
+
+/// The form in which texts are compared, or byte strings.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum NormalForm {
+    Url,
+    Number,
+    Time,
+    Text,
+}
+
+/// Parses the form of some parts of a key, or of all.
+pub fn normal(text: &str) -> Result<Normal, &'static str> {
+    let (name, numbers) = text.split_once(':').map_or((text, None), |(name, numbers)| (name, Some(numbers)));
+    let form = match name {
+        "url" => NormalForm::Url,
+        "number" => NormalForm::Number,
+        "time" => NormalForm::Time,
+        "text" => NormalForm::Text,
+        _ => return Err("give url, number, time or text, or url:1 for the first part of the key"),
+    };
+    Ok(Normal { form, parts: numbers.map_or(Ok(PartNumbers::All), parts)? })
 }
 
 /// The default value of an option that selects parts of the key.

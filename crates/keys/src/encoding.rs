@@ -3,8 +3,6 @@
 //! Each function appends one value. A text is its own bytes; every other value begins with [`MARK`], which no text in UTF-8 does, and
 //! a tag. docs/FORMAT.md specifies the encoding, which does not change.
 
-use std::fmt::{LowerExp, Write};
-
 /// The first byte of all values but texts in UTF-8.
 pub const MARK: u8 = 0xff;
 
@@ -70,6 +68,13 @@ pub fn push_decimal(value: impl Into<i128>, scale: i8, out: &mut Vec<u8>) {
 /// Appends a number in the form of JSON: digits, perhaps with a sign, a point and an exponent. It is never expanded.
 pub fn push_number(text: &str, out: &mut Vec<u8>) {
     push_tag(Tag::Number, out);
+    // Most numbers are integers.
+    let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();
+    if digits.first() > Some(&b'0') && digits.iter().all(u8::is_ascii_digit) {
+        let zeros = trailing_zeros(digits);
+        out.extend_from_slice(&text.as_bytes()[..text.len() - zeros]);
+        return push_exponent(zeros as i128, out);
+    }
     push_digits(text, 0, out);
 }
 
@@ -81,11 +86,9 @@ pub fn push_long_decimal(integer: &str, scale: i8, out: &mut Vec<u8>) {
 
 /// Appends an `f32` or an `f64` as the shortest digits that read as the number in its own width: the `f32` 0.1 is the decimal 0.1.
 /// −0 is 0, and all NaNs are one value.
-pub fn push_float<T: LowerExp + Copy + Into<f64>>(value: T, out: &mut Vec<u8>) {
+pub fn push_float<T: zmij::Float + Copy + Into<f64>>(value: T, out: &mut Vec<u8>) {
     if !push_special(value.into(), out) {
-        let mut text = String::with_capacity(32);
-        write!(text, "{value:e}").expect("memory takes all");
-        push_number(&text, out);
+        push_number(zmij::Buffer::new().format_finite(value), out);
     }
 }
 
@@ -177,10 +180,15 @@ fn push_scaled(value: i128, scale: i64, out: &mut Vec<u8>) {
     if value == 0 {
         return out.push(b'0');
     }
-    if value < 0 {
-        out.push(b'-');
-    }
-    let mut buffer = [0; 39];
+    let mut buffer = [0; 40];
+    let digits = digits_of(value, &mut buffer);
+    let zeros = trailing_zeros(digits);
+    out.extend_from_slice(&digits[..digits.len() - zeros]);
+    push_exponent(zeros as i128 - i128::from(scale), out);
+}
+
+/// Returns the digits of an integer, after a minus sign if it is negative.
+fn digits_of(value: i128, buffer: &mut [u8; 40]) -> &[u8] {
     let mut start = buffer.len();
     let mut push = |digit: u8| {
         start -= 1;
@@ -201,16 +209,21 @@ fn push_scaled(value: i128, scale: i64, out: &mut Vec<u8>) {
             }
         }
     }
-    let digits = &buffer[start..];
-    let zeros = digits.iter().rev().take_while(|digit| **digit == b'0').count();
-    out.extend_from_slice(&digits[..digits.len() - zeros]);
-    push_exponent(zeros as i128 - i128::from(scale), out);
+    if value < 0 {
+        start -= 1;
+        buffer[start] = b'-';
+    }
+    &buffer[start..]
+}
+
+fn trailing_zeros(digits: &[u8]) -> usize {
+    digits.iter().rev().take_while(|digit| **digit == b'0').count()
 }
 
 fn push_exponent(exponent: i128, out: &mut Vec<u8>) {
     if exponent != 0 {
         out.push(b'e');
-        out.extend_from_slice(exponent.to_string().as_bytes());
+        out.extend_from_slice(digits_of(exponent, &mut [0; 40]));
     }
 }
 

@@ -136,16 +136,26 @@ impl KeyKinds {
     }
 
     /// Adds the kinds of a part.
+    #[inline]
     pub fn add(&mut self, part: usize, kinds: Kinds) {
-        if self.0.len() <= part {
-            self.0.resize(part + 1, Kinds::NONE);
+        match self.0.get_mut(part) {
+            Some(ours) => *ours |= kinds,
+            None => {
+                self.0.resize(part, Kinds::NONE);
+                self.0.push(kinds);
+            }
         }
-        self.0[part] |= kinds;
     }
 
     /// Adds the kinds of other keys.
     pub fn unite(&mut self, other: &Self) {
         (0..).zip(&other.0).for_each(|(part, kinds)| self.add(part, *kinds));
+    }
+
+    /// Returns true if the kinds of each part of other keys are among these.
+    pub fn includes(&self, other: &Self) -> bool {
+        let is_included = |(part, kinds): (usize, &Kinds)| self.0.get(part).is_some_and(|ours| *ours | *kinds == *ours);
+        other.0.iter().enumerate().all(is_included)
     }
 
     /// Returns why none of these keys can be in a filter whose keys have the `recorded` kinds; `None` if some can. A part that has had

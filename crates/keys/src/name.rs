@@ -55,6 +55,10 @@ pub fn shortened(name: String, hash: impl FnOnce(&[u8]) -> u64) -> String {
 /// Returns the name that keys of one named column have, for a name by which earlier files called them: `/url of JSON lines` or
 /// `field 'url' of CSV lines`. Other names are returned unchanged.
 pub fn current_name(name: &str) -> String {
+    const PARAGRAPHS: &str = "paragraphs of ";
+    if let Some(rest) = name.strip_prefix(PARAGRAPHS) {
+        return format!("{PARAGRAPHS}{}", current_name(rest));
+    }
     let (base, forms) = name.split_once(", ").map_or((name, ""), |(base, _)| (base, &name[base.len()..]));
     let pointer = base.strip_suffix(" of JSON lines").and_then(|pointer| pointer.strip_prefix('/'));
     let field = base.strip_prefix("field '").and_then(|field| field.split_once("' of ")).map(|(field, _)| field);
@@ -94,6 +98,7 @@ mod tests {
             ("'/a' and '/b' of JSON lines", "'/a' and '/b' of JSON lines"),
             ("field 2 of CSV lines", "field 2 of CSV lines"),
             ("value of JSON lines", "value of JSON lines"),
+            ("paragraphs of /text of JSON lines, normalized by case", "paragraphs of text, normalized by case"),
             ("line, without CR", "line, without CR"),
             ("url", "url"),
         ] {

@@ -1,9 +1,11 @@
 //! The columns of a table that keys consist of.
 
+use crate::compared::{check_compared, check_printed};
 use crate::file::Table;
-use crate::value::{self, check_compared};
 use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, RecordBatch, StringViewArray, StructArray};
-use arrow_schema::{DataType, Field};
+use arrow_schema::{DataType, Field, FieldRef};
+use bloomline_keys::Kinds;
+use bloomline_keys::arrow::{Column, data_columns, kind_of};
 use parquet::arrow::ProjectionMask;
 use std::io;
 use std::mem;
@@ -12,14 +14,28 @@ use std::sync::Arc;
 /// The columns to read. Each is a name, or the names on the path to a member of structs.
 #[derive(Default)]
 pub struct RowProjection<'a> {
-    /// The columns of keys, or of a text; all columns if `None`.
-    pub keys: Option<Vec<&'a [String]>>,
+    /// The columns of keys, or of a text.
+    pub keys: KeyPaths<'a>,
     /// True if the only column of keys has texts.
     pub texts: bool,
     /// Other columns.
     pub values: Vec<&'a [String]>,
     /// The comparison of the first of the other columns, if it is compared.
     pub compared: Option<Compared>,
+}
+
+/// The columns of keys.
+pub enum KeyPaths<'a> {
+    /// These columns.
+    Columns(Vec<&'a [String]>),
+    /// All columns but the index that pandas recorded, which must have these names in their order.
+    Row(&'a [String]),
+}
+
+impl Default for KeyPaths<'_> {
+    fn default() -> Self {
+        Self::Columns(Vec::new())
+    }
 }
 
 /// The values that a comparison is made for. Others come last.
@@ -40,6 +56,9 @@ pub struct Columns {
     /// The leaf columns that keys consist of.
     pub leaves: Vec<usize>,
     parts: Vec<ColumnPart>,
+    /// The field of each part of the keys, and the kind of its values.
+    fields: Vec<FieldRef>,
+    pub kinds: Vec<Kinds>,
     /// The values that are read beside the key.
     values: Vec<ColumnPart>,
     /// For each column of the table, its index in the batches that are read, if it is read whole.
@@ -56,6 +75,17 @@ enum ColumnPart {
 }
 
 impl ColumnPart {
+    /// Returns the field that a part has in the table.
+    fn field(&self, table: &Table) -> FieldRef {
+        match self {
+            Self::Column(root, members) => {
+                let field = through_structs(table.arrow.schema().field(*root), members).expect("it was found");
+                field.clone().into()
+            }
+            Self::Constant(_) | Self::Number(_) => Field::new("", DataType::Utf8View, true).into(),
+        }
+    }
+
     /// Converts a text of the path to a number if it is one.
     fn make_number(&mut self) {
         if let Self::Constant(Some(text)) = self
@@ -81,23 +111,25 @@ impl Columns {
             (Some(Compared::All), Some(value)) => value.make_number(),
             _ => {}
         }
-        let check = |part: &ColumnPart, texts: bool| match part {
-            ColumnPart::Column(root, members) => {
+        for value in &values {
+            if let ColumnPart::Column(root, members) = value {
                 let field = through_structs(table.arrow.schema().field(*root), members).expect("it was found");
-                value::check(field.data_type(), texts)
+                check_printed(field.data_type())?;
             }
-            ColumnPart::Constant(_) | ColumnPart::Number(_) => Ok(()),
+        }
+        let names: Vec<[String; 1]>;
+        let paths: Vec<&[String]> = match keys {
+            KeyPaths::Columns(paths) => paths.clone(),
+            KeyPaths::Row(expected) => {
+                check_row(table, expected)?;
+                names = expected.iter().map(|name| [name.clone()]).collect();
+                names.iter().map(|name| &name[..]).collect()
+            }
         };
-        values.iter().try_for_each(|part| check(part, false))?;
-        let Some(keys) = keys else {
-            let parts: Vec<ColumnPart> = (0..roots).map(|root| ColumnPart::Column(root, Vec::new())).collect();
-            parts.iter().try_for_each(|part| check(part, texts))?;
-            let leaves = (0..schema.num_columns()).collect();
-            let batch_indexes = (0..roots).map(Some).collect();
-            return Ok(Self { mask: ProjectionMask::all(), leaves, parts, values, batch_indexes });
-        };
-        let (leaves, parts) = Self::parts(table, keys)?;
-        parts.iter().try_for_each(|part| check(part, texts))?;
+        let (leaves, parts) = Self::parts(table, &paths)?;
+        let fields: Vec<FieldRef> = parts.iter().map(|part| part.field(table)).collect();
+        let kinds = fields.iter().map(|field| if texts { check_text(field) } else { key_kind(field) });
+        let kinds = kinds.collect::<io::Result<_>>()?;
         let roots_of_values =
             values.iter().filter_map(|part| if let ColumnPart::Column(root, _) = part { Some(*root) } else { None });
         let leaves_of_values: Vec<usize> = roots_of_values
@@ -126,7 +158,7 @@ impl Columns {
         };
         let read_as = |parts: Vec<ColumnPart>| parts.into_iter().map(read_as).collect();
         let mask = ProjectionMask::leaves(schema, decoded);
-        Ok(Self { mask, leaves, parts: read_as(parts), values: read_as(values), batch_indexes })
+        Ok(Self { mask, leaves, parts: read_as(parts), fields, kinds, values: read_as(values), batch_indexes })
     }
 
     /// Returns the leaf columns at these paths, in order, and the parts.
@@ -179,8 +211,9 @@ impl Columns {
     }
 
     /// Returns the parts of the keys of the rows in a batch.
-    pub fn keys_in_batch(&self, batch: &RecordBatch) -> Vec<ArrayRef> {
-        Self::arrays(&self.parts, batch)
+    pub fn keys_in_batch(&self, batch: &RecordBatch) -> Vec<Column> {
+        let arrays = Self::arrays(&self.parts, batch).into_iter();
+        self.fields.iter().cloned().zip(arrays).map(|(field, array)| Column { field, array }).collect()
     }
 
     /// Returns the other values of the rows in a batch.
@@ -203,6 +236,46 @@ impl Columns {
         };
         parts.iter().map(part).collect()
     }
+}
+
+/// Returns the kind of a field's values, or refuses it by its name.
+fn key_kind(field: &Field) -> io::Result<Kinds> {
+    kind_of(field).map_err(|refused| io::Error::other(format!("its column {:?}: {refused}", field.name())))
+}
+
+/// Refuses a column of other values than texts. Texts are read as views.
+fn check_text(field: &Field) -> io::Result<Kinds> {
+    match field.data_type() {
+        DataType::Utf8View | DataType::BinaryView => Ok(Kinds::TEXT),
+        other => Err(io::Error::other(format!(
+            "the column has values of the type {other}, not texts; choose another column"
+        ))),
+    }
+}
+
+/// Returns the names of a table's columns, sorted, without those of an index that pandas recorded.
+pub fn row_columns(table: &Table) -> Vec<String> {
+    let schema = table.arrow.schema();
+    let mut names: Vec<String> = data_columns(schema).into_iter().map(|i| schema.field(i).name().clone()).collect();
+    names.sort_unstable();
+    names
+}
+
+/// Refuses a table whose rows have other columns.
+fn check_row(table: &Table, expected: &[String]) -> io::Result<()> {
+    let names = row_columns(table);
+    if names == expected {
+        return Ok(());
+    }
+    let shown = |names: &[String]| match names {
+        [] => "none".to_owned(),
+        names => list_names(&names.iter().collect::<Vec<_>>()),
+    };
+    Err(io::Error::other(format!(
+        "a row of it has the columns {}, but a row of the inputs before it {}; name the columns of the key with --column",
+        shown(&names),
+        shown(expected)
+    )))
 }
 
 /// Returns a member of a struct, which is null if the struct is.

@@ -6,12 +6,14 @@ use crate::thrift::{check_schema, is_offset_index, with_typed_row_groups};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::arrow::parquet_to_arrow_schema;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{
     ColumnChunkMetaData, KeyValue, PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
 };
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::schema::types::SchemaDescriptor;
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::ops::Range;
@@ -118,8 +120,40 @@ impl Table {
 
 /// Returns the options for reading footers.
 fn options() -> ArrowReaderOptions {
-    // The stored Arrow types are not part of the format. The file's own types suffice.
+    // The stored Arrow types are not part of the format. `with_meanings` takes those that the format lacks.
     ArrowReaderOptions::new().with_skip_arrow_metadata(true).with_encoding_stats_as_mask(false)
+}
+
+/// Returns the schema of a file with what its own types do not say, if the file has stored it: the types that the format stores as
+/// integers, such as durations, extension types, and what pandas recorded. A file whose stored types cannot be read has its own types.
+fn with_meanings(schema: &SchemaRef, metadata: &ParquetMetaData) -> SchemaRef {
+    let file = metadata.file_metadata();
+    let stored = parquet_to_arrow_schema(file.schema_descr(), file.key_value_metadata());
+    let Some(stored) = stored.ok().filter(|stored| stored.fields().len() == schema.fields().len()) else {
+        return schema.clone();
+    };
+    let fields: Fields =
+        schema.fields().iter().zip(stored.fields()).map(|(own, stored)| with_meaning(own, stored)).collect();
+    Arc::new(Schema::new_with_metadata(fields, stored.metadata().clone()))
+}
+
+fn with_meaning(own: &Arc<Field>, stored: &Arc<Field>) -> Arc<Field> {
+    use DataType::*;
+    let data_type = match (own.data_type(), stored.data_type()) {
+        (Int64, Duration(_) | Date64 | Time64(_))
+        | (Int32, Time32(_))
+        | (Int32 | Int64, Timestamp(..))
+        | (Binary, Utf8) => stored.data_type().clone(),
+        (List(own), List(stored) | LargeList(stored) | FixedSizeList(stored, _)) => List(with_meaning(own, stored)),
+        (Map(own, sorted), Map(stored, _)) => Map(with_meaning(own, stored), *sorted),
+        (Struct(own), Struct(stored)) if own.len() == stored.len() => {
+            Struct(own.iter().zip(stored).map(|(own, stored)| with_meaning(own, stored)).collect())
+        }
+        (own, _) => own.clone(),
+    };
+    let metadata = own.metadata().iter().chain(stored.metadata().iter());
+    let metadata: HashMap<String, String> = metadata.map(|(key, value)| (key.clone(), value.clone())).collect();
+    Arc::new(own.as_ref().clone().with_data_type(data_type).with_metadata(metadata))
 }
 
 /// Returns the schema with texts and binaries as views, which are not copied when read.
@@ -159,7 +193,9 @@ fn footer(bytes: &PositionedFile) -> io::Result<(ParquetMetaData, SchemaRef)> {
                 ArrowReaderMetadata::try_new(read.into(), options)?
             }
         };
-        Ok((without_absent_dictionaries(arrow.metadata())?, arrow.schema().clone()))
+        let metadata = without_absent_dictionaries(arrow.metadata())?;
+        let schema = with_meanings(arrow.schema(), &metadata);
+        Ok((metadata, schema))
     })?;
     let metadata = Arc::unwrap_or_clone(metadata);
     bytes.check_groups(&metadata)?;

@@ -2,8 +2,9 @@
 
 use crate::file::Table;
 use arrow_array::{ArrayRef, Int64Array, StringArray};
-use arrow_schema::{DataType, Field};
+use arrow_schema::{DataType, Field, Schema};
 use bytes::Bytes;
+use parquet::arrow::{encode_arrow_schema, parquet_to_arrow_schema};
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::file::metadata::page_index::PageIndexProvider;
 use parquet::file::metadata::{
@@ -71,13 +72,23 @@ impl FileSchema {
         let fields = root.get_fields().iter().cloned().chain([column]).collect();
         let root = Type::group_type_builder(root.name()).with_fields(fields).build()?;
         // The Arrow types describe fewer columns.
-        let key_values = key_values.map(|pairs| pairs.into_iter().filter(|pair| pair.key != ARROW_SCHEMA).collect());
+        let with_field = |mut pair: KeyValue| {
+            if pair.key == ARROW_SCHEMA {
+                let arrow = parquet_to_arrow_schema(&file.schema_descr_ptr(), table.key_values())?;
+                let fields: Vec<_> = arrow.fields().iter().cloned().chain([Arc::new(field.clone())]).collect();
+                let arrow = Schema::new_with_metadata(fields, arrow.metadata().clone());
+                pair.value = Some(encode_arrow_schema(&arrow));
+            }
+            Ok(pair)
+        };
+        let key_values =
+            key_values.map(|pairs| pairs.into_iter().map(with_field).collect::<Result<_>>()).transpose()?;
         Ok(Self { schema: Arc::new(SchemaDescriptor::new(root.into())), key_values, version: file.version() })
     }
 
-    /// Refuses other columns. They belong to the table with this name.
+    /// Refuses other columns, or values of another meaning. They belong to the table with this name.
     pub fn check(&self, other: &Self, name: &str) -> Result<()> {
-        match self.difference(other) {
+        match self.difference(other)?.or(self.difference_in_meaning(other)?) {
             Some(column) => Err(io::Error::other(format!(
                 "the column {column:?} of {name} differs from the one in the inputs before it; give --output-dir, or inputs of \
                  one schema"
@@ -86,12 +97,24 @@ impl FileSchema {
         }
     }
 
-    /// Returns the first column that the other table lacks or has with another type.
-    fn difference(&self, other: &Self) -> Option<String> {
+    /// Returns the first column that the other table lacks or stores in another way.
+    fn difference(&self, other: &Self) -> Result<Option<String>> {
         let [ours, theirs] = [self, other].map(|file_schema| file_schema.schema.root_schema().get_fields());
         let pairs = (0..ours.len().max(theirs.len())).map(|i| (ours.get(i), theirs.get(i)));
         let mut other = pairs.filter(|(ours, theirs)| ours != theirs);
-        other.next().map(|(ours, theirs)| ours.or(theirs).expect("one of them is there").name().to_owned())
+        Ok(other.next().map(|(ours, theirs)| ours.or(theirs).expect("one of them is there").name().to_owned()))
+    }
+
+    /// Returns the first column that has another type in the other table, although it is stored in the same way: Parquet stores a
+    /// duration of any unit as an integer, and an extension type as what is below it.
+    fn difference_in_meaning(&self, other: &Self) -> Result<Option<String>> {
+        if self.key_values == other.key_values {
+            return Ok(None);
+        }
+        let types = |schema: &Self| parquet_to_arrow_schema(&schema.schema, schema.key_values.as_ref());
+        let (ours, theirs) = (types(self)?, types(other)?);
+        let mut pairs = ours.fields().iter().zip(theirs.fields());
+        Ok(pairs.find(|(ours, theirs)| !is_same_meaning(ours, theirs)).map(|(ours, _)| ours.name().clone()))
     }
 
     /// Returns the footer of a file with these row groups.
@@ -109,6 +132,39 @@ impl FileSchema {
         let metadata = self.footer(groups, Some(index));
         ParquetMetaDataWriter::new(&mut metadata_file, &metadata).finish()?;
         Ok(metadata_file.into())
+    }
+}
+
+/// Returns true if values of two fields, which are stored in the same way, mean the same.
+fn is_same_meaning(ours: &Field, theirs: &Field) -> bool {
+    let extension = |field: &Field| {
+        let metadata = |key| field.metadata().get(key).cloned();
+        ["ARROW:extension:name", "ARROW:extension:metadata"].map(metadata)
+    };
+    extension(ours) == extension(theirs) && is_same_type(ours.data_type(), theirs.data_type())
+}
+
+/// Returns true if values of two types mean the same: the kind of a dictionary, the width of offsets and the name of a zone make no
+/// difference.
+fn is_same_type(ours: &DataType, theirs: &DataType) -> bool {
+    use DataType::*;
+    match (ours, theirs) {
+        (Dictionary(_, ours), theirs) => is_same_type(ours, theirs),
+        (ours, Dictionary(_, theirs)) => is_same_type(ours, theirs),
+        (Utf8 | LargeUtf8 | Utf8View, Utf8 | LargeUtf8 | Utf8View) => true,
+        (Binary | LargeBinary | BinaryView, Binary | LargeBinary | BinaryView) => true,
+        (Timestamp(ours, our_zone), Timestamp(theirs, their_zone)) => {
+            ours == theirs && our_zone.is_some() == their_zone.is_some()
+        }
+        (
+            List(ours) | LargeList(ours) | ListView(ours) | LargeListView(ours) | FixedSizeList(ours, _),
+            List(theirs) | LargeList(theirs) | ListView(theirs) | LargeListView(theirs) | FixedSizeList(theirs, _),
+        )
+        | (Map(ours, _), Map(theirs, _)) => is_same_meaning(ours, theirs),
+        (Struct(ours), Struct(theirs)) => {
+            ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(ours, theirs)| is_same_meaning(ours, theirs))
+        }
+        (ours, theirs) => ours == theirs,
     }
 }
 

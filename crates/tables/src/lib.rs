@@ -1,8 +1,7 @@
-//! Tables for the command and the Python module: the keys of their rows, and Parquet files that are read, and written again without
-//! some of their rows. Only Unix.
+//! Tables for the command: Parquet files that are read, and written again without some of their rows. Only Unix.
 //!
 //! A [`TableReader`] returns the [`Rows`] of one row group after the other, with the columns that are [`RowProjection`]. A [`SelectedRows`]
-//! makes a row group of some of them, and an [`Assembly`] concatenates these. [`hash_rows`] hashes rows of arrays.
+//! makes a row group of some of them, and an [`Assembly`] concatenates these.
 //!
 //! Messages name options of the command, and the interface may change with it in any version.
 #![forbid(unsafe_code)]
@@ -16,13 +15,14 @@
 //     file_schema the properties that all row groups of a file share
 //     pages      the pages of a row group
 //     json       values as JSON
-//     value      values as parts of keys
+//     compared   values that are compared or printed
 //     columns    the columns that are read, and the parts of keys among them
 //     rows       the rows of a row group, with these columns
 //     assembly   concatenates row groups, and ends the file
 //     encode     makes a row group of rows, or copies one
 mod assembly;
 mod columns;
+mod compared;
 mod damage;
 mod encode;
 mod file;
@@ -32,13 +32,12 @@ mod pages;
 mod partitions;
 mod rows;
 mod thrift;
-mod value;
 
 pub use assembly::{Assembly, Group, GroupCounts};
-pub use columns::{Compared, RowProjection};
+pub use columns::{Compared, KeyPaths, RowProjection};
+pub use compared::ComparedRow;
 pub use encode::SelectedRows;
 pub use file::{Source, measure};
 pub use file_schema::Added;
 pub use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 pub use rows::{Rows, TableReader};
-pub use value::{Row, Value, hash_rows};

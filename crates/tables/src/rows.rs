@@ -1,13 +1,14 @@
 //! The rows of a table, by row group, with the columns that their keys consist of.
 
-use crate::columns::{Columns, RowProjection};
+use crate::columns::{self, Columns, RowProjection};
+use crate::compared::ComparedRow;
 use crate::damage::{Location, can_allocate, with_location};
 use crate::file::{Source, Table};
 use crate::file_schema::{self, FileSchema};
-use crate::json;
 use crate::pages::Pages;
-use crate::value::Row;
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::RecordBatch;
+use bloomline_keys::Kinds;
+use bloomline_keys::arrow::{Column, Part, Row};
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowSelection, RowSelector};
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
 use parquet::errors::{ParquetError, Result};
@@ -72,6 +73,16 @@ impl TableReader {
         let Some(first) = first else { return Ok(()) };
         let [first, file_schema] = [first, self].map(|reader| FileSchema::from_table(&reader.table, None));
         first?.check(&file_schema?, &self.table.name)
+    }
+
+    /// Returns the kinds of the values of each part of the keys.
+    pub fn kinds(&self) -> &[Kinds] {
+        &self.columns.kinds
+    }
+
+    /// Returns the names of the columns of a whole row, sorted.
+    pub fn row_columns(&self) -> Vec<String> {
+        columns::row_columns(&self.table)
     }
 
     /// Returns the next rows, with the requested columns decoded.
@@ -172,8 +183,13 @@ impl Rows {
     }
 
     /// Calls `key` with the parts of the keys in each batch, and the number of its rows.
-    fn each_batch(&self, mut key: impl FnMut(&[ArrayRef], usize)) {
+    fn each_batch(&self, mut key: impl FnMut(&[Column], usize)) {
         self.batches.iter().for_each(|batch| key(&self.columns.keys_in_batch(batch), batch.num_rows()));
+    }
+
+    /// Returns the kinds of the values of each part of the keys.
+    pub fn kinds(&self) -> &[Kinds] {
+        &self.columns.kinds
     }
 
     /// Calls `found` with the values of each row's key, in order.
@@ -182,20 +198,19 @@ impl Rows {
     }
 
     /// Calls `found` with the other values of each row, in order.
-    pub fn each_value(&self, mut found: impl FnMut(&Row<'_>)) {
+    pub fn each_value(&self, mut found: impl FnMut(&ComparedRow<'_>)) {
         for batch in &self.batches {
             let columns = &self.columns.values_in_batch(batch)[..];
-            (0..batch.num_rows()).for_each(|row| found(&Row { columns, row }));
+            (0..batch.num_rows()).for_each(|row| found(&ComparedRow { columns, row }));
         }
     }
 
     /// Calls `found` with the text of each row, in order. `None` for a null or a value that is not text.
     pub fn each_text(&self, mut found: impl FnMut(Option<&str>)) {
         self.each_batch(|columns, rows| {
-            let texts = &*columns[0];
-            (0..rows).for_each(|row| {
-                let bytes = if texts.is_null(row) { None } else { json::bytes(texts, row) };
-                found(bytes.and_then(|bytes| std::str::from_utf8(bytes).ok()));
+            (0..rows).for_each(|row| match (Row { columns, row }).part(0) {
+                Part::Text(text) | Part::Bytes(text) => found(std::str::from_utf8(text).ok()),
+                Part::Null | Part::Other => found(None),
             });
         });
     }

@@ -1,12 +1,13 @@
 //! `bloomline build`: builds a filter of lines in a file.
 
 use crate::commands::headers;
-use crate::commands::input_kinds;
+use crate::commands::input_kinds::{self, TableRequirements};
 use crate::commands::scan::ScanOptions;
 use crate::engine::work::Work;
 use crate::error::{Error, Stop};
 use crate::file_lock::FileLock;
 use crate::files::{self, NamedFile};
+use crate::groups::values::ValueProjection as Values;
 use crate::input::hints;
 use crate::input::inputs::{Input, Inputs};
 use crate::input::lines::ends::LineEnds;
@@ -57,7 +58,10 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
     });
     let ends = Arc::new(LineEnds::new(options.quiet));
     let key_name = rule.name();
-    let (set, limit, is_size_unknown) = sizing::set_for_build(options, &key_name, &inputs.found)?;
+    let key_source = KeySource::Key(rule.clone(), None);
+    let demand = TableRequirements::default();
+    let kinds = input_kinds::check_tables(&inputs, &key_source, &Values::default(), demand, reading.on_error)?;
+    let (set, limit, is_size_unknown) = sizing::set_for_build(options, &key_name, &kinds, &inputs.found)?;
     let mut stats = RunStats::new(&set, limit, "lines", "key", options.quiet);
     stats.warn_if_overfull(&set);
     let mut work = work(options, &rule, &ends, inputs, set, stats)?;
@@ -67,6 +71,7 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
         let spool = work.seen.write().set.local_mut().and_then(|set| set.spool.take());
         if let Some(spool) = spool {
             set.insert_spool(spool)?;
+            set.add_kinds(&work.seen.read().set.kinds());
             work.seen.write().set = set;
         } else {
             let stats = RunStats::new(&set, None, "lines", "key", true);

@@ -1,10 +1,11 @@
 //! `bloomline check`: prints the lines that are in a filter, like grep.
 
 use crate::commands::headers;
-use crate::commands::input_kinds;
+use crate::commands::input_kinds::{self, TableRequirements};
 use crate::commands::scan::{self, ScanOptions};
 use crate::error::Error;
 use crate::files::{self, NamedFile};
+use crate::groups::values::ValueProjection as Values;
 use crate::input::hints;
 use crate::input::inputs::Inputs;
 use crate::input::lines::ends::LineEnds;
@@ -17,6 +18,7 @@ use crate::seen::remote_set::{Address, RemoteSet};
 use crate::seen::set::KeySet;
 use crate::seen::{SeenKeys, SharedSeenKeys};
 use crate::values::OnError;
+use bloomline_keys::KeyKinds;
 use crossbeam_channel::never;
 use std::path::{Path, PathBuf};
 
@@ -40,16 +42,19 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
         let remedy = if prints { headers::ONE_OUTPUT } else { headers::NAME_FIELDS };
         headers::check_all(&mut [&mut inputs], reading.cut(format), remedy, reading.on_error != OnError::Fail)?;
     }
+    let (key_name, what) = (rule.name(), KeySource::Key(rule, None));
+    let kinds =
+        input_kinds::check_tables(&inputs, &what, &Values::default(), TableRequirements::default(), reading.on_error)?;
     let other_files: Vec<NamedFile> = other_files().map(NamedFile::from_path).collect();
     let origins = inputs.found.iter().map(|input| &input.origin).chain(&other_files);
     let output = if select.any { None } else { Some(Output::standard(origins)?) };
-    let filter = filter(options, &rule.name())?;
+    let filter = filter(options, &key_name, &kinds)?;
     let overfull_warning =
         filter.made_for().filter(|_| !select.quiet).and_then(|(keys, _)| filter.overfull_warning(keys));
     if let Some(overfull_warning) = overfull_warning {
         warn(&format!("{overfull_warning}; build a larger one with -n"));
     }
-    let (what, ends) = (KeySource::Key(rule, None), LineEnds::new(select.quiet).into());
+    let ends = LineEnds::new(select.quiet).into();
     let hashing = HashOptions::for_keys(filter.hasher(), format, what, key.nulls.policy(), ends);
     let scan = ScanOptions { reading, hashing, quiet: select.quiet, events: never() };
     let seen = SharedSeenKeys::new(SeenKeys::new(filter));
@@ -57,9 +62,9 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
     scan::exit_code(&work, stop, 0, select.any)
 }
 
-fn filter(options: &CheckOptions, key_name: &str) -> Result<KeySet, Error> {
+fn filter(options: &CheckOptions, key_name: &str, kinds: &KeyKinds) -> Result<KeySet, Error> {
     if let Some(address) = Address::from_options(&options.shared)? {
         return RemoteSet::open(&address).map(|shared| KeySet::Shared(shared.into()));
     }
-    KeySet::load_for(options.state.as_deref().expect("it is required"), key_name)
+    KeySet::load_for(options.state.as_deref().expect("it is required"), key_name, kinds)
 }

@@ -59,6 +59,8 @@ pub fn describe(figures: &mut Figures, set: &KeySet) {
     if set.local().is_some() {
         let name = Some(set.key_name()).filter(|name| !name.is_empty());
         figures.row_and_field("key", name.unwrap_or("unknown"), "key_name", name);
+        let kinds = Some(set.kinds().to_string()).filter(|kinds| !kinds.is_empty());
+        figures.row_and_field("kinds", kinds.as_deref().unwrap_or("none"), "key_kinds", kinds.as_deref());
     }
     let growing = set.local().and_then(LocalSet::growing);
     match growing {

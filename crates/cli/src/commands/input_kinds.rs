@@ -10,7 +10,9 @@ use crate::input::lines::keys::KeySource;
 use crate::input::split::LineFormat;
 use crate::input::table::TableOptions;
 use crate::key::{KeyPart, KeyRule};
+use crate::seen::kind_conflict;
 use crate::values::OnError;
+use bloomline_keys::KeyKinds;
 use std::path::Path;
 
 /// Extensions of names that claim lines, Parquet, and other formats of tables.
@@ -124,18 +126,21 @@ pub struct TableRequirements {
 }
 
 /// Refuses options that need tables if no input is a table, and tables that lack columns or cannot be written, before
-/// an output is emptied. An unreadable table is reported when its turn comes, if it may be skipped.
+/// an output is emptied. An unreadable table is reported when its turn comes, if it may be skipped. Returns the kinds of the keys of
+/// all inputs, as far as they do not depend on values.
 pub fn check_tables(
     inputs: &Inputs,
     what: &KeySource,
     values: &Values,
     demand: TableRequirements,
     on_error: OnError,
-) -> Result<(), Error> {
+) -> Result<KeyKinds, Error> {
     let TableRequirements { write_options, added, together } = demand;
+    let of_lines = inputs.kinds().0.and_then(|_| what.rule()?.fixed_kinds());
+    let mut kinds = of_lines.unwrap_or_default();
     let Some(table) = inputs.kinds().1 else {
         let lines = inputs.kinds().0.filter(|_| write_options.filter);
-        return lines.map_or(Ok(()), |lines| Err(of_rows("--column-filter", lines)));
+        return lines.map_or(Ok(kinds), |lines| Err(of_rows("--column-filter", lines)));
     };
     if let (Some(format), Some(compression)) = (format_of(table), write_options.compression) {
         format.check(compression).map_err(cannot_open(name(table)))?;
@@ -148,11 +153,18 @@ pub fn check_tables(
             Err(_) => continue,
         };
         reader.check(write_options.cuts, added, first.as_deref()).map_err(cannot_open(name(table)))?;
+        if let Some(rule) = what.rule() {
+            let of_table = reader.kinds(rule);
+            if let Some(conflict) = of_table.conflict(&kinds) {
+                return Err(kind_conflict(name(table), conflict));
+            }
+            kinds.unite(&of_table);
+        }
         if together && first.is_none() {
             first = Some(reader);
         }
     }
-    Ok(())
+    Ok(kinds)
 }
 
 /// Returns the key rule of all these inputs: if whole lines were asked for and all are tables, the rule of whole rows.
@@ -165,9 +177,22 @@ pub fn rule(all: &[&Inputs], rule: KeyRule) -> Result<KeyRule, Error> {
             name(lines),
             name(table)
         ))),
-        (KeyPart::Line, None, Some(_)) => Ok(KeyRule { part: KeyPart::Row, ..rule }),
+        (KeyPart::Line, None, Some(_)) => Ok(KeyRule { part: KeyPart::Row(row_columns(all)), ..rule }),
         _ => Ok(rule),
     }
+}
+
+/// Returns the columns of a whole row of the first table that can be opened. Others are refused when they are opened.
+fn row_columns(all: &[&Inputs]) -> Vec<String> {
+    let key_source = KeySource::Key(KeyRule::new(KeyPart::Line), None);
+    let mut tables = all.iter().flat_map(|inputs| &inputs.found).filter_map(|input| Some((input, format_of(input)?)));
+    let columns = tables.find_map(|(input, format)| format.open(input, 0, &key_source, &Values::default()).ok());
+    columns.map_or_else(Vec::new, |table| table.row_columns())
+}
+
+/// Refuses keys of NEW that can never be equal to those of OLD.
+pub fn check_kinds(old: &KeyKinds, new: &KeyKinds) -> Result<(), Error> {
+    new.conflict(old).map_or(Ok(()), |conflict| Err(kind_conflict("NEW", conflict)))
 }
 
 /// Returns the error for an option of tables that is given for lines.

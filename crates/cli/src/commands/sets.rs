@@ -69,9 +69,11 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
     }
     let second = options.exact.then(|| exact::second_hasher(size.seed()));
     let (key_name, what) = (&rule.name(), KeySource::Key(rule, second));
-    input_kinds::check_tables(&old, &what, &Values::default(), TableRequirements::default(), reading.on_error)?;
+    let of_old =
+        input_kinds::check_tables(&old, &what, &Values::default(), TableRequirements::default(), reading.on_error)?;
     let demand = TableRequirements { write_options: options.output.row_options(), added: None, together: prints };
-    input_kinds::check_tables(&new, &what, &Values::default(), demand, reading.on_error)?;
+    let of_new = input_kinds::check_tables(&new, &what, &Values::default(), demand, reading.on_error)?;
+    input_kinds::check_kinds(&of_old, &of_new)?;
     let list = reading.list().map(NamedFile::from_path);
     let origins = || old.found.iter().chain(&new.found).map(|input| &input.origin).chain(&list);
     let open = || {
@@ -89,7 +91,8 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
         &SampleUnit::Lines,
     )?;
     let stats = RunStats::new(&set, limit, "lines", "key", select.quiet);
-    let seen = SeenKeys::new(set);
+    let mut seen = SeenKeys::new(set);
+    seen.expect_kinds(&of_old);
     let seen = if options.exact { seen.with_exact()? } else { seen };
     let ends = LineEnds::new(select.quiet).into();
     let hashing = HashOptions::for_keys(seen.set.hasher(), format, what, key.nulls.policy(), ends);
@@ -99,6 +102,8 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
         return stop.end();
     }
     let (seen, of_old) = (built.seen.clone(), locked(&built.stats).counts.clone());
+    // Those of OLD, and of the tables of NEW.
+    seen.write().expect_kinds(&of_new);
     // One line that is not in OLD is enough for --any, so duplicates do not matter.
     let inserting = distinct && !select.any;
     let inserting = inserting.then(|| locked(&built.stats).for_search_after(&built.seen.read().set));

@@ -1,7 +1,7 @@
 //! The rule for documents: the keys that are looked up, and the treatment of duplicates.
 
 use crate::key::json::Pointer;
-use crate::key::{KeyPart, KeyRule, PartNumbers};
+use crate::key::{KeyPart, KeyRule};
 use bloomline::KeyHasher;
 use bloomline_text::near::Near;
 use bloomline_text::{Form, Rules, Unit};
@@ -43,11 +43,9 @@ impl DocumentRule {
             }
             (None, 0) => {
                 let Rules { unit, trim, ignore_case, .. } = self.text;
-                let part = KeyPart::Json(vec![self.pointer.clone()]);
+                let part = KeyPart::from_pointers([self.pointer.clone()]);
                 // A whole text is the same key as in other commands, except for trimmed white space.
-                let (none, ignore_case) = (PartNumbers::None, ignore_case.into());
-                let rule = KeyRule { part, crlf: false, trim: none.clone(), url: none, ignore_case, nulls: true };
-                let name = rule.name();
+                let name = KeyRule { ignore_case: ignore_case.into(), ..KeyRule::new(part) }.name();
                 let of = if unit == Unit::Paragraph { "paragraphs of " } else { "" };
                 format!("{of}{name}{}", if trim { ", without white space around" } else { "" })
             }

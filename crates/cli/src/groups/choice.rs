@@ -2,8 +2,8 @@
 
 use crate::groups::score::{self, Kind, NONE};
 use crate::groups::string_order;
-use crate::key::Value;
 use crate::key::json::{JsonSpan, Pointer};
+use bloomline_keys::Value;
 use std::fmt;
 use std::str::FromStr;
 

@@ -2,7 +2,7 @@
 
 use crate::groups::choice::KeepPolicy;
 use crate::key::json::Pointer;
-use crate::key::{Value, Values};
+use bloomline_keys::{Value, Values};
 use serde::de::IgnoredAny;
 use std::str::from_utf8;
 

@@ -10,8 +10,9 @@ use crate::error::Error;
 use crate::groups::values::ValueProjection as Values;
 use crate::input::inputs::Input;
 use crate::input::lines::keys::{HashOptions, KeySource, Keys};
-use crate::key::{KeyRule, KeyScratch, Values as Row};
+use crate::key::{KeyRule, KeyScratch};
 use bloomline::KeyHasher;
+use bloomline_keys::{KeyKinds, Values as Row};
 use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::fs::File;
@@ -42,6 +43,12 @@ pub trait Table: Any + Send {
     /// the `first` table of the same output.
     fn check(&self, texts: bool, added: Option<&str>, first: Option<&dyn Table>) -> io::Result<()>;
 
+    /// Returns the names of the columns of a whole row, sorted.
+    fn row_columns(&self) -> Vec<String>;
+
+    /// Returns the kinds of keys by `rule`, as far as they follow from the types of the columns.
+    fn kinds(&self, rule: &KeyRule) -> KeyKinds;
+
     /// Returns the next rows.
     fn next(&mut self) -> io::Result<Option<Arc<dyn Rows>>>;
 }
@@ -56,7 +63,7 @@ pub trait Rows: Send + Sync {
     /// Returns the bytes of memory in use.
     fn memory(&self) -> usize;
 
-    /// Adds the key of each row by `rule` to `keys`, in order.
+    /// Adds the key of each row by `rule` to `keys`, in order, and sets their kinds.
     // Not a closure for each key, whose call takes 14 instructions.
     fn hash(
         &self,

@@ -12,19 +12,39 @@ const NAMES: usize = 30;
 #[derive(Debug, PartialEq)]
 pub enum KeyError {
     /// Too few fields.
-    Field { number: usize, fields: usize },
+    Field {
+        number: usize,
+        fields: usize,
+    },
     /// The header has no field of this name. `names` are its fields, split as CSV or by a delimiter.
-    NoName { name: String, names: Vec<String>, is_csv: bool },
+    NoName {
+        name: String,
+        names: Vec<String>,
+        is_csv: bool,
+    },
     /// The header has this name twice, at these numbers.
-    TwoNames { name: String, numbers: [usize; 2] },
+    TwoNames {
+        name: String,
+        numbers: [usize; 2],
+    },
     /// A quoted CSV field is not closed before the end of the input.
-    Quote { has_escape: bool },
+    Quote {
+        has_escape: bool,
+    },
     /// Text follows the closing quote of this CSV field.
-    BehindQuote { field: usize, has_escape: bool },
+    BehindQuote {
+        field: usize,
+        has_escape: bool,
+    },
     /// A quote is inside this CSV field, and a backslash precedes a closing quote.
-    Amid { field: usize },
+    Amid {
+        field: usize,
+    },
     /// A CSV record has another number of fields than the header, and a backslash precedes a closing quote.
-    Columns { fields: usize, columns: usize },
+    Columns {
+        fields: usize,
+        columns: usize,
+    },
     /// Invalid UTF-8 in JSON or a URL.
     Utf8(Utf8Error),
     /// Not JSON, or a value that cannot be a key.
@@ -32,17 +52,32 @@ pub enum KeyError {
     /// A null, and nulls are excluded.
     Null,
     /// The document has no value at the pointer.
-    NoValue { pointer: String },
+    NoValue {
+        pointer: String,
+    },
     /// The value is not a string, and so not a URL.
-    NoString { pointer: String },
+    NoString {
+        pointer: String,
+    },
     /// The value is not a string, and so not a text.
-    NoText { pointer: String },
+    NoText {
+        pointer: String,
+    },
     /// The line is not a JSON object, so it cannot hold a note.
     NoObject,
+    /// A text that is read as a number, or as a date or time, and is not one.
+    NoNumber {
+        text: String,
+    },
+    NoTime {
+        text: String,
+    },
     /// Not an absolute URL.
     Url(ParseError),
     /// The line has so many bytes that there is no memory for its key.
-    Memory { bytes: usize },
+    Memory {
+        bytes: usize,
+    },
 }
 
 impl fmt::Display for KeyError {
@@ -92,6 +127,8 @@ impl fmt::Display for KeyError {
             Self::NoObject => {
                 f.write_str("the line is not a JSON object, so --annotate or --count cannot add a member to it")
             }
+            Self::NoNumber { text } => write!(f, "{} is not a number", excerpt(text)),
+            Self::NoTime { text } => write!(f, "{} is not a date or time in ISO 8601", excerpt(text)),
             Self::Url(error) => write!(f, "not an absolute URL: {error}"),
             Self::Memory { bytes } => write!(f, "there is no memory for the key of a line of {bytes} bytes"),
         }
@@ -104,6 +141,14 @@ fn quotes(has_escape: bool) -> &'static str {
         true => "if quotes are text here, leave out --csv",
         false => r"if a backslash escapes quotes, give --escape '\', and if they are text, leave out --csv",
     }
+}
+
+/// Quotes the beginning of a text for a message.
+fn excerpt(text: &str) -> String {
+    const CHARACTERS: usize = 60;
+    let start: String = text.chars().take(CHARACTERS).collect();
+    let rest = if start.len() < text.len() { "…" } else { "" };
+    format!("{start:?}{rest}")
 }
 
 /// Lists names for a message. There may be thousands.

@@ -8,9 +8,13 @@ pub mod url;
 
 use crate::key::error::KeyError;
 use crate::key::fields::{Csv, FieldSelector, FieldSplit, Spans};
-use crate::key::json::{JsonSpan, Pointer};
+use crate::key::json::{JsonPart, Pointer};
 use crate::key::url::normal_url;
-use std::mem;
+#[cfg(feature = "parquet")]
+use bloomline_keys::arrow::{Part, Row};
+use bloomline_keys::encoding::{self, MARK, push_member, push_part};
+use bloomline_keys::time::TimeValue;
+use bloomline_keys::{KeyKinds, Kinds};
 use std::str::from_utf8;
 
 /// The parts of a line that are its key, and their normalization.
@@ -25,6 +29,11 @@ pub struct KeyRule {
     pub url: PartNumbers,
     /// The parts that are lowercased: by Unicode if a part is UTF-8, else by ASCII.
     pub ignore_case: PartNumbers,
+    /// The texts that are read as numbers, and as dates and times.
+    pub number: PartNumbers,
+    pub time: PartNumbers,
+    /// The byte strings that are read as texts.
+    pub text: PartNumbers,
     /// True if null is a value like others; otherwise a key with a null is an error.
     pub nulls: bool,
 }
@@ -46,6 +55,20 @@ impl PartNumbers {
             Self::None => false,
             Self::All => true,
             Self::Some(parts) => parts.contains(&part),
+        }
+    }
+
+    /// Returns the parts that are in this set or in the other one.
+    pub fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::None, parts) | (parts, Self::None) => parts,
+            (Self::Some(mut parts), Self::Some(others)) => {
+                parts.extend(others);
+                parts.sort_unstable();
+                parts.dedup();
+                Self::Some(parts)
+            }
+            (Self::All, _) | (_, Self::All) => Self::All,
         }
     }
 
@@ -72,33 +95,40 @@ pub enum KeyPart {
     Line,
     /// The whole CSV record, as written.
     Record(Csv),
-    /// All values of a row.
-    Row,
+    /// All columns of a table, by name. Empty until a table was opened.
+    Row(Vec<String>),
     /// Fields, in this order.
     Fields { selectors: Vec<FieldSelector>, split: FieldSplit },
-    /// Values of a JSON document, or of a row.
-    Json(Vec<Pointer>),
+    /// Fields that were found by their names in the header.
+    NamedFields { fields: Vec<Named<usize>>, split: FieldSplit },
+    /// Members of lines of JSON, or columns of a table.
+    Json(Vec<Named<Pointer>>),
 }
 
-/// A value with a type, unlike a part of a text line.
-pub enum Value<'a> {
-    Null,
-    /// A text or binary.
-    Text(&'a [u8]),
-    /// Another value, as JSON.
-    Json(&'a str),
+/// A part of a key that has a name. Several are sorted by their names, because their order makes no difference.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Named<T> {
+    /// The number of the part, from 1, in the order in which the options name the parts.
+    pub part: usize,
+    pub name: String,
+    /// The place of the value.
+    pub at: T,
 }
 
-/// The values of a key.
-pub trait Values {
-    /// Returns the number of values.
-    fn count(&self) -> usize;
+impl<T> Named<T> {
+    /// Sorts parts by their names.
+    fn sorted(parts: impl IntoIterator<Item = (String, T)>) -> Vec<Self> {
+        let mut parts: Vec<Self> = (1..).zip(parts).map(|(part, (name, at))| Self { part, name, at }).collect();
+        parts.sort_by(|a, b| a.name.cmp(&b.name));
+        parts
+    }
+}
 
-    /// Returns the value with this number. `json` is memory for a value that has to be built.
-    fn value<'a>(&'a self, part: usize, json: &'a mut String) -> Value<'a>;
-
-    /// Returns the value with this number in a form that can be compared: dates and times are numbers.
-    fn sortable<'a>(&'a self, part: usize, json: &'a mut String) -> Value<'a>;
+impl KeyPart {
+    /// Creates the key of the values at these pointers.
+    pub fn from_pointers(pointers: impl IntoIterator<Item = Pointer>) -> Self {
+        Self::Json(Named::sorted(pointers.into_iter().map(|pointer| (pointer.column(), pointer))))
+    }
 }
 
 /// Reused memory for keys that are not slices of their lines.
@@ -108,12 +138,19 @@ pub struct KeyScratch {
     json: String,
     buffers: FormBuffers,
     joined: Vec<u8>,
+    /// The kinds of the keys so far, if they are known only from the values.
+    kinds: KeyKinds,
 }
 
 impl KeyScratch {
     /// Sets whether the next lines are known to contain no quotes.
     pub fn set_plain(&mut self, plain: bool) {
         self.fields.plain = plain;
+    }
+
+    /// Returns the kinds of the keys since the last call, of a rule whose kinds are not [fixed](KeyRule::fixed_kinds).
+    pub fn take_kinds(&mut self) -> KeyKinds {
+        std::mem::take(&mut self.kinds)
     }
 }
 
@@ -122,13 +159,16 @@ impl KeyScratch {
 struct FormBuffers {
     url: Vec<u8>,
     lower: Vec<u8>,
-    tagged: Vec<u8>,
 }
 
-/// The first byte of a key that is a JSON value but not a string. It never occurs in UTF-8.
-const NOT_STRING: u8 = 0xff;
-
 impl KeyRule {
+    /// Creates the rule of a part without any form.
+    pub const fn new(part: KeyPart) -> Self {
+        const NONE: PartNumbers = PartNumbers::None;
+        let (trim, url, ignore_case, number, time, text) = (NONE, NONE, NONE, NONE, NONE, NONE);
+        Self { part, crlf: false, trim, url, ignore_case, number, time, text, nulls: true }
+    }
+
     /// True if the key depends on the order of columns or fields: it is the whole line, or has a field by number.
     pub fn depends_on_order(&self) -> bool {
         match &self.part {
@@ -136,19 +176,22 @@ impl KeyRule {
             KeyPart::Fields { selectors, .. } => {
                 !selectors.iter().all(|selector| matches!(selector, FieldSelector::Name(_)))
             }
-            KeyPart::Row | KeyPart::Json(_) => false,
+            KeyPart::Row(_) | KeyPart::NamedFields { .. } | KeyPart::Json(_) => false,
         }
     }
 
     /// True if the key is the unchanged line.
     pub fn is_line(&self) -> bool {
-        let forms = [&self.trim, &self.url, &self.ignore_case];
-        matches!(self.part, KeyPart::Line) && !self.crlf && forms.iter().all(|parts| **parts == PartNumbers::None)
+        matches!(self.part, KeyPart::Line) && !self.crlf && !self.has_forms()
     }
 
     /// True if a carriage return at the end of a line may be part of the key.
     pub fn may_end_with_cr(&self) -> bool {
-        let is_text = matches!(self.part, KeyPart::Line | KeyPart::Fields { split: FieldSplit::At(_), .. });
+        let is_text = match &self.part {
+            KeyPart::Line => true,
+            KeyPart::Fields { split, .. } | KeyPart::NamedFields { split, .. } => matches!(split, FieldSplit::At(_)),
+            _ => false,
+        };
         is_text && !self.crlf && self.trim == PartNumbers::None && self.url == PartNumbers::None
     }
 
@@ -173,25 +216,41 @@ impl KeyRule {
         let mut memory = Spans::default();
         let fields = split.fields(self.without_cr(header), usize::MAX, &mut memory)?;
         let names: Vec<&[u8]> = (1..=fields.count()).filter_map(|number| fields.get(number)).collect();
-        let number = |selector: &FieldSelector| {
-            let FieldSelector::Name(name) = selector else { return Ok(selector.clone()) };
+        let number = |name: &str| {
             let mut found = (1..).zip(&names).filter(|(_, field)| **field == name.as_bytes()).map(|(number, _)| number);
             match (found.next(), found.next()) {
-                (Some(first), Some(second)) => Err(KeyError::TwoNames { name: name.clone(), numbers: [first, second] }),
-                (Some(number), None) => Ok(FieldSelector::Numbers(number, Some(number))),
+                (Some(first), Some(second)) => {
+                    Err(KeyError::TwoNames { name: name.to_owned(), numbers: [first, second] })
+                }
+                (Some(number), None) => Ok(number),
                 (None, _) => {
                     let names = names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
-                    Err(KeyError::NoName { name: name.clone(), names, is_csv: matches!(split, FieldSplit::Csv(_)) })
+                    Err(KeyError::NoName { name: name.to_owned(), names, is_csv: matches!(split, FieldSplit::Csv(_)) })
                 }
             }
         };
-        let selectors = selectors.iter().map(number).collect::<Result<_, _>>()?;
+        let numbers = selectors.iter().map(|selector| match selector {
+            FieldSelector::Name(name) => number(name).map(|number| (Some(name), number)),
+            FieldSelector::Numbers(..) => Ok((None, 0)),
+        });
+        let numbers: Vec<(Option<&String>, usize)> = numbers.collect::<Result<_, _>>()?;
         if let FieldSplit::Csv(csv) = &mut split {
             csv.columns = Some(fields.count());
         }
+        let is_named = numbers.iter().all(|(name, _)| name.is_some());
         let part = match (&self.part, split) {
             (KeyPart::Record(_), FieldSplit::Csv(csv)) => KeyPart::Record(csv),
-            (_, split) => KeyPart::Fields { selectors, split },
+            (_, split) if is_named => {
+                let fields = numbers.into_iter().filter_map(|(name, number)| Some((name?.clone(), number)));
+                KeyPart::NamedFields { fields: Named::sorted(fields), split }
+            }
+            (_, split) => {
+                let selectors = selectors.iter().zip(numbers).map(|(selector, (name, number))| match name {
+                    Some(_) => FieldSelector::Numbers(number, Some(number)),
+                    None => selector.clone(),
+                });
+                KeyPart::Fields { selectors: selectors.collect(), split }
+            }
         };
         Ok(Self { part, ..self.clone() })
     }
@@ -201,10 +260,39 @@ impl KeyRule {
     fn has_memory(&self, bytes: usize) -> bool {
         let copies = match self.part {
             _ if self.url != PartNumbers::None => 16,
-            KeyPart::Line | KeyPart::Record(_) | KeyPart::Row if self.ignore_case == PartNumbers::None => 0,
+            KeyPart::Line | KeyPart::Record(_) if self.ignore_case == PartNumbers::None => 0,
             _ => 8,
         };
         Vec::<u8>::new().try_reserve_exact(bytes.saturating_mul(copies)).is_ok()
+    }
+
+    /// Returns the kinds of the keys of lines, or `None` if they depend on the values.
+    pub fn fixed_kinds(&self) -> Option<KeyKinds> {
+        let mut in_row = matches!(&self.part, KeyPart::NamedFields { fields, .. } if fields.len() > 1);
+        let numbers: Vec<usize> = match &self.part {
+            KeyPart::Row(_) | KeyPart::Json(_) => return None,
+            KeyPart::Line | KeyPart::Record(_) => vec![1],
+            KeyPart::NamedFields { fields, .. } => fields.iter().map(|field| field.part).collect(),
+            // Names that are not resolved to numbers yet.
+            KeyPart::Fields { selectors, .. } if name::names(selectors).is_some() => {
+                in_row = selectors.len() > 1;
+                let names = name::names(selectors).into_iter().flatten();
+                Named::sorted(names.map(|name| (name.to_owned(), ()))).iter().map(|field| field.part).collect()
+            }
+            KeyPart::Fields { selectors, .. } => {
+                // The number of all fields that follow is not known.
+                let count = |selector: &FieldSelector| match *selector {
+                    FieldSelector::Name(_) | FieldSelector::Numbers(_, None) => 1,
+                    FieldSelector::Numbers(first, Some(last)) => last - first + 1,
+                };
+                (1..=selectors.iter().map(count).fold(0, usize::saturating_add).min(MAX_PARTS)).collect()
+            }
+        };
+        if numbers.iter().any(|&part| self.time.has(part)) {
+            return None;
+        }
+        let kind = |&part: &usize| if self.number.has(part) { Kinds::NUMBER } else { Kinds::TEXT };
+        Some(KeyKinds::from_parts(numbers.iter().map(kind), in_row))
     }
 
     /// Returns the key of a line without its end, as a slice of the line if possible. Several parts are concatenated, each after
@@ -213,14 +301,14 @@ impl KeyRule {
         if line.len() >= LONG_LINE && !self.has_memory(line.len()) {
             return Err(KeyError::Memory { bytes: line.len() });
         }
-        let KeyScratch { fields, json, buffers, joined } = scratch;
+        let KeyScratch { fields, json, buffers, joined, kinds } = scratch;
         let line = self.without_cr(line);
         joined.clear();
         match &self.part {
-            KeyPart::Line | KeyPart::Row => return self.normalize(1, line, buffers),
+            KeyPart::Line | KeyPart::Row(_) => return self.text_key(1, line, false, buffers, joined, kinds),
             KeyPart::Record(csv) => {
                 fields.check(line, *csv)?;
-                return self.normalize(1, line, buffers);
+                return self.text_key(1, line, false, buffers, joined, kinds);
             }
             KeyPart::Fields { selectors, split } => {
                 let max_fields = selectors.iter().map(FieldSelector::max_fields).max().unwrap_or(0);
@@ -229,7 +317,7 @@ impl KeyRule {
                 if let [selector] = &selectors[..]
                     && let Some(number) = selector.number()
                 {
-                    return self.normalize(1, field(number)?, buffers);
+                    return self.text_key(1, field(number)?, true, buffers, joined, kinds);
                 }
                 let mut part = 0;
                 for selector in selectors {
@@ -237,80 +325,225 @@ impl KeyRule {
                     let &FieldSelector::Numbers(first, last) = selector else { continue };
                     for number in first..=last.unwrap_or(fields.count().max(first)) {
                         part += 1;
-                        push_part(joined, self.normalize(part, field(number)?, buffers)?);
+                        let field = field(number)?;
+                        let kind = push_part(joined, |joined| self.push_text(part, field, buffers, joined))?;
+                        if self.time != PartNumbers::None {
+                            kinds.add(part.min(MAX_PARTS) - 1, kind);
+                        }
                     }
                 }
             }
-            KeyPart::Json(pointers) => {
-                let document = from_utf8(line).map_err(KeyError::Utf8)?;
-                if let [pointer] = &pointers[..] {
-                    return self.value(1, document, pointer, json, buffers);
+            KeyPart::NamedFields { fields: named, split } => {
+                let max_fields = named.iter().map(|field| field.at).max().unwrap_or(0);
+                let fields = split.fields(line, max_fields, fields)?;
+                let field = |number| fields.get(number).ok_or(KeyError::Field { number, fields: fields.count() });
+                if let [named] = &named[..] {
+                    return self.text_key(1, field(named.at)?, true, buffers, joined, kinds);
                 }
-                for (part, pointer) in (1..).zip(pointers) {
-                    push_part(joined, self.value(part, document, pointer, json, buffers)?);
+                encoding::begin_struct(joined);
+                for (i, Named { part, name, at }) in named.iter().enumerate() {
+                    let field = field(*at)?;
+                    let kind = push_member(name, joined, |joined| self.push_text(*part, field, buffers, joined))?;
+                    if self.time != PartNumbers::None {
+                        kinds.add(i, kind | Kinds::IN_ROW);
+                    }
+                }
+            }
+            KeyPart::Json(values) => {
+                let document = from_utf8(line).map_err(KeyError::Utf8)?;
+                if let [value] = &values[..] {
+                    match find(&value.at, document, json)? {
+                        JsonPart::Text(text) => {
+                            if !self.number.has(1) && !self.time.has(1) {
+                                kinds.add(0, Kinds::TEXT);
+                            }
+                            return self.text_key(1, text.as_bytes(), true, buffers, joined, kinds);
+                        }
+                        JsonPart::Other(text) => kinds.add(0, self.push_json(1, text, &value.at, joined)?),
+                    }
+                    return Ok(joined);
+                }
+                encoding::begin_struct(joined);
+                for (i, Named { part, name, at }) in values.iter().enumerate() {
+                    let found = find(at, document, json)?;
+                    let kind = push_member(name, joined, |joined| match found {
+                        JsonPart::Text(text) => self.push_text(*part, text.as_bytes(), buffers, joined),
+                        JsonPart::Other(text) => self.push_json(*part, text, at, joined),
+                    })?;
+                    kinds.add(i, kind | Kinds::IN_ROW);
                 }
             }
         }
         Ok(joined)
     }
 
-    /// Returns the key of values, which equals the key of a line of JSON with these values.
+    /// Returns the key of a row of a table, whose columns are those of the key in its order.
     #[cfg(feature = "parquet")]
-    pub fn key_of<'a>(&self, values: &'a impl Values, scratch: &'a mut KeyScratch) -> Result<&'a [u8], KeyError> {
-        let KeyScratch { json, buffers, joined, .. } = scratch;
-        if let (1, KeyPart::Json(_)) = (values.count(), &self.part) {
-            return self.value_key(1, values.value(0, json), buffers, String::new);
-        }
+    pub fn key_of<'a>(&self, row: &'a Row<'_>, scratch: &'a mut KeyScratch) -> Result<&'a [u8], KeyError> {
+        let KeyScratch { buffers, joined, kinds, .. } = scratch;
         joined.clear();
-        for part in 0..values.count() {
-            push_part(joined, self.value_key(part + 1, values.value(part, json), buffers, String::new)?);
+        match &self.part {
+            KeyPart::Json(values) if values.len() == 1 => match row.part(0) {
+                Part::Text(text) => return self.text_key(1, text, true, buffers, joined, kinds),
+                other => self.push_cell(1, other, row, 0, buffers, joined, kinds)?,
+            },
+            KeyPart::Json(values) => {
+                encoding::begin_struct(joined);
+                for (i, Named { part, name, .. }) in values.iter().enumerate() {
+                    let push =
+                        |joined: &mut Vec<u8>| self.push_cell(*part, row.part(i), row, i, buffers, joined, kinds);
+                    push_member(name, joined, push)?;
+                }
+            }
+            KeyPart::Row(names) => {
+                encoding::begin_struct(joined);
+                for (i, name) in names.iter().enumerate() {
+                    let push = |joined: &mut Vec<u8>| self.push_cell(1, row.part(i), row, i, buffers, joined, kinds);
+                    push_member(name, joined, push)?;
+                }
+            }
+            KeyPart::Line | KeyPart::Record(_) | KeyPart::Fields { .. } | KeyPart::NamedFields { .. } => {}
         }
         Ok(joined)
     }
 
-    /// Returns the key of a value. A string and another value with the same text have different keys.
-    fn value_key<'a>(
+    /// Returns the kinds of the keys of a table's rows, whose columns have these kinds.
+    #[cfg(feature = "parquet")]
+    pub fn kinds_of_columns(&self, columns: &[Kinds]) -> KeyKinds {
+        let (parts, in_row): (Vec<usize>, bool) = match &self.part {
+            KeyPart::Json(values) => (values.iter().map(|value| value.part).collect(), values.len() > 1),
+            _ => (vec![1; columns.len()], true),
+        };
+        let kind = |(&kinds, part): (&Kinds, usize)| match kinds {
+            Kinds::BYTES if self.text.has(part) => self.kind_of_text(part),
+            Kinds::TEXT => self.kind_of_text(part),
+            other => other,
+        };
+        KeyKinds::from_parts(columns.iter().zip(parts).map(kind), in_row)
+    }
+
+    /// Returns the kind of the texts of a part: no kind if they are times, whose kinds depend on the values.
+    #[cfg(feature = "parquet")]
+    fn kind_of_text(&self, part: usize) -> Kinds {
+        if self.number.has(part) {
+            return Kinds::NUMBER;
+        }
+        if self.time.has(part) { Kinds::NONE } else { Kinds::TEXT }
+    }
+
+    /// Appends the key of the value of a row with this number.
+    #[cfg(feature = "parquet")]
+    #[expect(clippy::too_many_arguments, reason = "the memory of a key is in several places")]
+    fn push_cell(
         &self,
         part: usize,
-        value: Value<'a>,
-        buffers: &'a mut FormBuffers,
-        pointer: impl Fn() -> String,
-    ) -> Result<&'a [u8], KeyError> {
+        value: Part<'_>,
+        row: &Row<'_>,
+        number: usize,
+        buffers: &mut FormBuffers,
+        joined: &mut Vec<u8>,
+        kinds: &mut KeyKinds,
+    ) -> Result<(), KeyError> {
         let text = match value {
-            Value::Text(text) => return self.normalize(part, text, buffers),
-            Value::Null | Value::Json("null") if !self.nulls => return Err(KeyError::Null),
-            _ if self.url.has(part) => return Err(KeyError::NoString { pointer: pointer() }),
-            Value::Null => "null",
-            Value::Json(text) => text,
+            Part::Text(text) => text,
+            Part::Bytes(bytes) if self.text.has(part) => bytes,
+            Part::Null if !self.nulls => return Err(KeyError::Null),
+            _ if self.url.has(part) => return Err(KeyError::NoString { pointer: String::new() }),
+            _ => {
+                row.push(number, joined);
+                return Ok(());
+            }
         };
-        let mut tagged = mem::take(&mut buffers.tagged);
-        tagged.clear();
-        tagged.push(NOT_STRING);
-        tagged.extend_from_slice(self.normalize(part, text.as_bytes(), buffers)?);
-        buffers.tagged = tagged;
-        Ok(&buffers.tagged)
+        let kind = self.push_text(part, text, buffers, joined)?;
+        if self.time.has(part) {
+            let is_row = !matches!(&self.part, KeyPart::Json(values) if values.len() == 1);
+            kinds.add(number, if is_row { kind | Kinds::IN_ROW } else { kind });
+        }
+        Ok(())
+    }
+
+    /// Appends the key of a value of JSON that is not a string, and returns its kind.
+    fn push_json(&self, part: usize, json: &str, pointer: &Pointer, joined: &mut Vec<u8>) -> Result<Kinds, KeyError> {
+        if json == "null" && !self.nulls {
+            return Err(KeyError::Null);
+        }
+        if self.url.has(part) {
+            return Err(KeyError::NoString { pointer: pointer.to_string() });
+        }
+        json::push(json, joined).map_err(KeyError::Json)
+    }
+
+    /// Returns the key that is a single text, as a slice of the text if it is unchanged. A text that could be the key of another value
+    /// `is_escaped`, but not a whole line, whose filter has no other values.
+    #[inline(always)]
+    fn text_key<'a>(
+        &self,
+        part: usize,
+        text: &'a [u8],
+        is_escaped: bool,
+        buffers: &'a mut FormBuffers,
+        joined: &'a mut Vec<u8>,
+        kinds: &mut KeyKinds,
+    ) -> Result<&'a [u8], KeyError> {
+        let text = if self.has_forms() {
+            if self.number.has(part) || self.time.has(part) {
+                kinds.add(0, self.push_text(part, text, buffers, joined)?);
+                return Ok(joined);
+            }
+            self.normalize(part, text, buffers)?
+        } else {
+            text
+        };
+        if is_escaped && text.first() == Some(&MARK) {
+            encoding::push_text(text, joined);
+            return Ok(joined);
+        }
+        Ok(text)
+    }
+
+    /// True if some texts are not compared as they are.
+    #[inline]
+    fn has_forms(&self) -> bool {
+        let forms = [&self.trim, &self.url, &self.ignore_case, &self.number, &self.time];
+        forms.iter().any(|parts| !matches!(parts, PartNumbers::None))
+    }
+
+    /// Appends the key of a text, and returns its kind. An empty text that is read as a number or a time is a null.
+    fn push_text(
+        &self,
+        part: usize,
+        text: &[u8],
+        buffers: &mut FormBuffers,
+        joined: &mut Vec<u8>,
+    ) -> Result<Kinds, KeyError> {
+        let (is_number, is_time) = (self.number.has(part), self.time.has(part));
+        if !is_number && !is_time {
+            encoding::push_text(self.normalize(part, text, buffers)?, joined);
+            return Ok(Kinds::TEXT);
+        }
+        let trimmed = text.trim_ascii();
+        if trimmed.is_empty() {
+            encoding::push_null(joined);
+            return if self.nulls { Ok(Kinds::NONE) } else { Err(KeyError::Null) };
+        }
+        let wrong = || String::from_utf8_lossy(trimmed).into_owned();
+        if is_number {
+            return if push_number(trimmed, joined) {
+                Ok(Kinds::NUMBER)
+            } else {
+                Err(KeyError::NoNumber { text: wrong() })
+            };
+        }
+        let time =
+            from_utf8(trimmed).ok().and_then(TimeValue::parse).ok_or_else(|| KeyError::NoTime { text: wrong() })?;
+        time.push(joined);
+        Ok(time.kind())
     }
 
     /// Removes the carriage return at the end of a line if it is not part of the line.
     fn without_cr<'a>(&self, line: &'a [u8]) -> &'a [u8] {
         let strips_cr = self.crlf || matches!(self.part, KeyPart::Record(_));
         if strips_cr { line.strip_suffix(b"\r").unwrap_or(line) } else { line }
-    }
-
-    /// Returns the key of a value in a document.
-    fn value<'a>(
-        &self,
-        part: usize,
-        document: &'a str,
-        pointer: &Pointer,
-        json: &'a mut String,
-        buffers: &'a mut FormBuffers,
-    ) -> Result<&'a [u8], KeyError> {
-        match pointer.find(document, json).map_err(KeyError::Json)? {
-            None => Err(KeyError::NoValue { pointer: pointer.to_string() }),
-            Some(JsonSpan::Text(text)) => self.normalize(part, text.as_bytes(), buffers),
-            Some(JsonSpan::Other(text)) => self.value_key(part, Value::Json(text), buffers, || pointer.to_string()),
-        }
     }
 
     /// Normalizes the part of this number as the rule requires.
@@ -335,10 +568,28 @@ impl KeyRule {
     }
 }
 
-/// Appends a part to a key of several parts.
-fn push_part(key: &mut Vec<u8>, part: &[u8]) {
-    key.extend_from_slice(&(part.len() as u64).to_le_bytes());
-    key.extend_from_slice(part);
+/// Returns the value at a pointer.
+#[inline]
+fn find<'a>(pointer: &Pointer, document: &'a str, memory: &'a mut String) -> Result<JsonPart<'a>, KeyError> {
+    let found = pointer.find_part(document, memory).map_err(KeyError::Json)?;
+    found.ok_or_else(|| KeyError::NoValue { pointer: pointer.to_string() })
+}
+
+/// The parts whose kinds a filter tells apart.
+const MAX_PARTS: usize = 1024;
+
+/// Appends the key of a number that a text spells, with a sign or without, or returns false.
+fn push_number(text: &[u8], out: &mut Vec<u8>) -> bool {
+    let Ok(text) = from_utf8(text) else { return false };
+    let number = text.strip_prefix('+').unwrap_or(text);
+    let has_two_signs = number.len() < text.len() && number.starts_with(['+', '-']);
+    let Some(float) = number.parse::<f64>().ok().filter(|_| !has_two_signs) else { return false };
+    match number.bytes().all(|byte| b"0123456789.eE+-".contains(&byte)) {
+        true => encoding::push_number(number, out),
+        // Infinity or NaN.
+        false => encoding::push_float(float, out),
+    }
+    true
 }
 
 fn lower<'a>(key: &[u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {

@@ -1,11 +1,9 @@
 //! Names of keys, which filter files store.
 
 use crate::key::fields::{Csv, FieldSelector, FieldSplit};
-use crate::key::{KeyPart, KeyRule, PartNumbers};
+use crate::key::{KeyPart, KeyRule, Named, PartNumbers};
 use bloomline::KeyHasher;
-
-/// The maximum bytes of a name in a filter file.
-pub const NAME_BYTES: usize = 1024;
+use bloomline_keys::{escaped, name_of_columns, shortened};
 
 impl KeyRule {
     /// Returns a name that identifies the rule. It has no control characters, and a long name is shortened and ends with its hash.
@@ -13,23 +11,28 @@ impl KeyRule {
         let mut name = match &self.part {
             KeyPart::Line => "line".to_owned(),
             KeyPart::Record(csv) => format!("record of CSV lines{}", escape_name(*csv)),
-            KeyPart::Row => "row".to_owned(),
-            KeyPart::Fields { selectors, split } => fields_name(selectors, split),
-            KeyPart::Json(pointers) => match &pointers[..] {
-                [pointer] if pointer.to_string().is_empty() => "value of JSON lines".to_owned(),
-                [pointer] => format!("{} of JSON lines", escaped(&pointer.to_string())),
-                // A single pointer starts with a slash. Quotes distinguish several pointers from one.
-                several => {
-                    let quoted = several.iter().map(|pointer| format!("'{}'", escaped(&pointer.to_string())));
-                    format!("{} of JSON lines", quoted.collect::<Vec<_>>().join(" and "))
-                }
+            KeyPart::Row(columns) => match &columns[..] {
+                [column] => format!("row of {}", name_of_columns(&[column])),
+                columns => name_of_columns(&columns.iter().map(|column| &**column).collect::<Vec<_>>()),
+            },
+            KeyPart::Fields { selectors, split } => match names(selectors) {
+                Some(names) => name_of_columns(&names),
+                None => fields_name(selectors, split),
+            },
+            KeyPart::NamedFields { fields, .. } => name_of_columns(&names_of(fields)),
+            KeyPart::Json(values) => match &values[..] {
+                [value] if value.at.tokens().is_empty() => "value of JSON lines".to_owned(),
+                values => name_of_columns(&names_of(values)),
             },
         };
-        if self.crlf {
+        // A column has the same values whatever ends its lines, and a number is one in whatever text.
+        let is_named = self.is_named();
+        if self.crlf && !is_named {
             name += ", without CR";
         }
         let steps = [(&self.trim, "trimmed"), (&self.url, "normal form of a URL"), (&self.ignore_case, "case ignored")];
-        for (parts, step) in steps {
+        let kinds = [(&self.number, "as a number"), (&self.time, "as a time")];
+        for (parts, step) in steps.into_iter().chain(kinds.into_iter().filter(|_| !is_named)) {
             let numbers = |parts: &[usize]| parts.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
             name += &match parts {
                 PartNumbers::None => String::new(),
@@ -37,14 +40,29 @@ impl KeyRule {
                 PartNumbers::Some(parts) => format!(", {step} in part {}", numbers(parts)),
             };
         }
-        if name.len() > NAME_BYTES {
-            let hash = KeyHasher::new(0).bytes(name.as_bytes());
-            // 20 bytes are reserved: 3 for the ellipsis, a space and the hash.
-            let cut = (0..NAME_BYTES - 20).rfind(|&cut| name.is_char_boundary(cut)).unwrap_or(0);
-            name = format!("{}… {hash:016x}", &name[..cut]);
-        }
-        name
+        shortened(name, |name| KeyHasher::new(0).bytes(name))
     }
+
+    /// True if the key has columns that other formats have, too.
+    fn is_named(&self) -> bool {
+        match &self.part {
+            KeyPart::Row(_) | KeyPart::NamedFields { .. } | KeyPart::Json(_) => true,
+            KeyPart::Fields { selectors, .. } => names(selectors).is_some(),
+            KeyPart::Line | KeyPart::Record(_) => false,
+        }
+    }
+}
+
+/// Returns the names of fields that are all given by name.
+pub fn names(selectors: &[FieldSelector]) -> Option<Vec<&str>> {
+    fn name(selector: &FieldSelector) -> Option<&str> {
+        if let FieldSelector::Name(name) = selector { Some(name) } else { None }
+    }
+    selectors.iter().map(name).collect()
+}
+
+fn names_of<T>(named: &[Named<T>]) -> Vec<&str> {
+    named.iter().map(|named| &*named.name).collect()
 }
 
 /// Returns a name for fields. It is the same for 1,2,3 and 1-3.
@@ -90,17 +108,4 @@ fn delimiter_name(delimiter: &[u8]) -> String {
         b"\0" => "NUL".to_owned(),
         other => format!("'{}'", escaped(&String::from_utf8_lossy(other))),
     }
-}
-
-/// Escapes each control character, quote and backslash, so that the text is on one line.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::new();
-    for character in text.chars() {
-        if character.is_control() || matches!(character, '\'' | '\\') {
-            escaped.extend(character.escape_default());
-        } else {
-            escaped.push(character);
-        }
-    }
-    escaped
 }

@@ -7,7 +7,9 @@ use crate::input::split::LineFormat;
 use crate::key::fields::{Csv, FieldSelector, FieldSplit};
 use crate::key::json::Pointer;
 use crate::key::{KeyPart, KeyRule, PartNumbers};
-use crate::values::{ALL_PARTS, Delimiter, Nulls, OnError, delimiter, escape, memory, normal, parts};
+use crate::values::{
+    ALL_PARTS, Delimiter, Normal, NormalForm, Nulls, OnError, delimiter, escape, memory, normal, parts,
+};
 use clap::{Args, value_parser};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -191,14 +193,14 @@ pub struct KeyOptions {
 
     /// Use the value at this place in a line of JSON, such as /text.
     ///
-    /// POINTER is a JSON pointer (RFC 6901). The key is the content of a string, or the JSON of another value, so 1 and "1" are two
-    /// keys. Given several times, the values make one key in this order.
+    /// POINTER is a JSON pointer (RFC 6901). Numbers are compared by value, so 1 and 1.0 are one key, and 1 and "1" are two. Given
+    /// several times, the values make one key.
     #[arg(long, value_name = "POINTER")]
     pub json_pointer: Vec<Pointer>,
 
     /// Use these columns of Parquet, or members of lines of JSON, as the key: url or url,day.
     ///
-    /// Several make one key in this order. page.url is a member of a struct, and in lines of JSON it is --json-pointer /page/url. A
+    /// Several make one key, in whatever order. page.url is a member of a struct, and in lines of JSON it is --json-pointer /page/url. A
     /// folder such as day=2026-11-01 gives its files a column, too. Without a key option the key of a row is all of it.
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with_all = ["json_pointer", "field", "csv", "delimiter"])]
     pub column: Vec<String>,
@@ -209,12 +211,14 @@ pub struct KeyOptions {
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Nulls::Equal)]
     pub nulls: Nulls,
 
-    /// Use the normal form of a URL.
+    /// Use the normal form of a URL, or read texts as numbers or times.
     ///
-    /// AS is url, or for some parts of the key url:PARTS. The form has the host in lower case without a dot at its end, no default port, no
-    /// fragment, and %xx in upper case.
+    /// AS is url, number, time or text, or for some parts of the key url:PARTS and so on. The normal form of a URL has the host in lower
+    /// case without a dot at its end, no default port, no fragment, and %xx in upper case. Numbers are equal to those of JSON and
+    /// Parquet: 007, 7.0 and 7e0. Times are dates, times of day and timestamps in ISO 8601, equal to those of Parquet. An empty text is
+    /// then a null, and another text is bad input. text is for byte strings of Parquet: old files do not mark texts as such.
     #[arg(long, value_name = "AS", value_parser = normal)]
-    pub normalize: Option<PartNumbers>,
+    pub normalize: Vec<Normal>,
 
     /// Remove ASCII white space at both ends of the key.
     ///
@@ -268,14 +272,19 @@ impl KeyOptions {
                 FieldSplit::Csv(csv) => KeyPart::Record(csv),
                 FieldSplit::At(_) => KeyPart::Line,
             },
-            ([], _) => KeyPart::Json(pointers),
+            ([], _) => KeyPart::from_pointers(pointers),
             (selectors, _) => KeyPart::Fields { selectors: selectors.to_vec(), split: self.split() },
         };
         // It is never part of the key of a CSV record or of a JSON value.
         let crlf = self.crlf && !self.csv && !matches!(part, KeyPart::Json(_));
         let nulls = self.nulls == Nulls::Equal;
-        let [trim, url, ignore_case] = [trim, normalize, ignore_case].map(|parts| parts.clone().unwrap_or_default());
-        KeyRule { part, crlf, trim, url, ignore_case, nulls }
+        let [trim, ignore_case] = [trim, ignore_case].map(|parts| parts.clone().unwrap_or_default());
+        let [url, number, time, text] =
+            [NormalForm::Url, NormalForm::Number, NormalForm::Time, NormalForm::Text].map(|form| {
+                let given = normalize.iter().filter(|normal| normal.form == form).map(|normal| normal.parts.clone());
+                given.fold(PartNumbers::None, PartNumbers::or)
+            });
+        KeyRule { part, crlf, trim, url, ignore_case, number, time, text, nulls }
     }
 
     /// Returns the format of lines with this end.
@@ -296,14 +305,22 @@ impl KeyOptions {
     pub fn check_parts(&self) -> Result<(), String> {
         let rule = self.rule();
         let parts = match &rule.part {
-            KeyPart::Line | KeyPart::Record(_) | KeyPart::Row => Some(0),
-            KeyPart::Json(pointers) => Some(pointers.len()),
+            KeyPart::Line | KeyPart::Record(_) | KeyPart::Row(_) => Some(0),
+            KeyPart::NamedFields { fields, .. } => Some(fields.len()),
+            KeyPart::Json(values) => Some(values.len()),
             KeyPart::Fields { selectors, .. } => selectors.iter().try_fold(0_usize, |parts, selector| match selector {
                 FieldSelector::Name(_) => Some(parts + 1),
                 FieldSelector::Numbers(first, last) => last.map(|last| parts.saturating_add(last - first + 1)),
             }),
         };
-        let given = [(&rule.trim, "--trim="), (&rule.ignore_case, "--ignore-case="), (&rule.url, "--normalize url:")];
+        let given = [
+            (&rule.trim, "--trim="),
+            (&rule.ignore_case, "--ignore-case="),
+            (&rule.url, "--normalize url:"),
+            (&rule.number, "--normalize number:"),
+            (&rule.time, "--normalize time:"),
+            (&rule.text, "--normalize text:"),
+        ];
         for (option, last) in given.iter().filter_map(|(given, option)| Some((option, given.last()?))) {
             match parts {
                 Some(0) => {

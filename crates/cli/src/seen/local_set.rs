@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::u64_file::U64File;
 use bloomline::{BloomFilter, BuildError, FileError, FileErrorKind, KeyHasher, MergeError, Plan, ScalableBloomFilter};
+use bloomline_keys::KeyKinds;
 use std::io;
 use std::path::Path;
 
@@ -23,6 +24,8 @@ pub struct LocalSet {
     /// The hashes of all keys, from which another set can be built if the inputs cannot be read again, or the error of
     /// writing them. `None` if they are not needed.
     pub spool: Option<io::Result<U64File>>,
+    /// The kinds of the keys, which its file records. Empty if there are no keys, or they are of documents.
+    pub kinds: KeyKinds,
 }
 
 struct First {
@@ -42,13 +45,19 @@ struct Estimate {
 
 impl From<BloomFilter> for LocalSet {
     fn from(filter: BloomFilter) -> Self {
-        Self { first: Some(First { filter, estimate: None }), more: None, initial_hashes: None, spool: None }
+        Self {
+            first: Some(First { filter, estimate: None }),
+            more: None,
+            initial_hashes: None,
+            spool: None,
+            kinds: KeyKinds::default(),
+        }
     }
 }
 
 impl From<ScalableBloomFilter> for LocalSet {
     fn from(filter: ScalableBloomFilter) -> Self {
-        Self { first: None, more: Some(filter), initial_hashes: None, spool: None }
+        Self { first: None, more: Some(filter), initial_hashes: None, spool: None, kinds: KeyKinds::default() }
     }
 }
 
@@ -70,7 +79,7 @@ impl LocalSet {
     /// Wraps an empty filter of the size of [`plan_estimated`](Self::plan_estimated).
     pub fn estimated(filter: BloomFilter, keys: u64, rate: f64) -> Self {
         let first = First { filter, estimate: Some(Estimate { keys, remaining_keys: keys, rate }) };
-        Self { first: Some(first), more: None, initial_hashes: None, spool: None }
+        Self { first: Some(first), more: None, initial_hashes: None, spool: None, kinds: KeyKinds::default() }
     }
 
     /// Wraps an empty filter that is sized for many keys because their number is unknown.
@@ -80,18 +89,32 @@ impl LocalSet {
 
     /// Loads a file of [`save`](Self::save) or of the library.
     pub fn load(path: &Path) -> Result<Self, Error> {
-        match BloomFilter::load(path) {
+        let mut set: Self = match BloomFilter::load(path) {
             Ok(filter) => Ok(filter.into()),
             Err(error) if matches!(error.kind(), FileErrorKind::Scalable) => {
                 ScalableBloomFilter::load(path).map(Self::from)
             }
             Err(error) => Err(error),
         }
-        .map_err(|error| Error::new(format!("cannot load the filter {}", describe(&error))))
+        .map_err(|error| Error::new(format!("cannot load the filter {}", describe(&error))))?;
+        if set.keys() > 0.0 {
+            let mut recorded = KeyKinds::default();
+            for stage in set.stages() {
+                let bits = stage.key_kinds();
+                if !bits.is_empty() || stage.estimated_keys() > 0.0 {
+                    recorded.unite(&KeyKinds::from_recorded(&bits));
+                }
+            }
+            set.kinds = recorded;
+        }
+        Ok(set)
     }
 
     /// Saves the set atomically. Fails if an estimate was too low, because no file format holds its filters.
     pub fn save(&self, path: &Path) -> Result<(), Error> {
+        let kinds = self.kinds.to_bits();
+        self.first.iter().for_each(|first| first.filter.add_key_kinds(&kinds));
+        self.more.iter().for_each(|more| more.add_key_kinds(&kinds));
         match (&self.first, &self.more) {
             (Some(first), None) => first.filter.save(path),
             (None, Some(more)) => more.save(path),
@@ -107,6 +130,7 @@ impl LocalSet {
 
     /// Merges another set into this one. `None` if only one of them grows.
     pub fn union(&mut self, other: &Self) -> Option<Result<(), MergeError>> {
+        self.kinds.unite(&other.kinds);
         if let (Some(ours), Some(theirs)) = (&mut self.first, other.fixed()) {
             return Some(ours.filter.union(theirs));
         }

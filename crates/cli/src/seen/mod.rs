@@ -18,6 +18,7 @@ use crate::seen::exact::Exact;
 use crate::seen::set::KeySet;
 use crate::unpoisoned::{reading, writing};
 use bloomline::BloomFilter;
+use bloomline_keys::{KeyKinds, KindConflict, Kinds};
 use std::env;
 use std::io;
 use std::mem;
@@ -30,6 +31,10 @@ pub struct SeenKeys {
     pub exact: Option<Exact>,
     /// New keys that still fit, if the run stops at the next one.
     remaining_keys: Option<u64>,
+    /// The kinds of all keys; of those, the ones that were found in values; and the ones that these are compared with.
+    admitted: KeyKinds,
+    brought: KeyKinds,
+    expected: KeyKinds,
 }
 
 /// The result of inserting the keys of some lines, or of a search for them.
@@ -59,7 +64,9 @@ pub enum Halt {
 impl SeenKeys {
     /// Starts with the keys of the set and without an exact check.
     pub fn new(set: KeySet) -> Self {
-        Self { set, exact: None, remaining_keys: None }
+        let expected = set.kinds();
+        let (admitted, brought) = (KeyKinds::default(), KeyKinds::default());
+        Self { set, exact: None, remaining_keys: None, admitted, brought, expected }
     }
 
     /// Takes the set out, for another `SeenKeys`.
@@ -72,6 +79,24 @@ impl SeenKeys {
     pub fn with_exact(self) -> Result<Self, Error> {
         let exact = Exact::new(&env::temp_dir()).map_err(exact_check_error)?;
         Ok(Self { exact: Some(exact), ..self })
+    }
+
+    /// Adds the kinds of keys. Refuses those that were found in values if none of the keys so far can be equal to one of before.
+    fn admit(&mut self, kinds: &KeyKinds, found: &KeyKinds) -> Result<(), Error> {
+        self.brought.unite(found);
+        if let Some(conflict) = self.brought.conflict(&self.expected) {
+            return Err(kind_conflict("", conflict));
+        }
+        self.admitted.unite(kinds);
+        self.set.add_kinds(kinds);
+        Ok(())
+    }
+
+    /// Compares the kinds of the next keys with those of all keys so far, and with these of the tables among the next inputs.
+    pub fn expect_kinds(&mut self, of_tables: &KeyKinds) {
+        self.brought = KeyKinds::default();
+        self.expected = self.set.kinds();
+        self.expected.unite(of_tables);
     }
 
     /// Limits the number of new keys: the one after `remaining_keys` is refused.
@@ -87,7 +112,7 @@ impl SeenKeys {
         fingerprints: &[u128],
         new: &mut [bool],
     ) -> Result<(usize, Claimed), Error> {
-        let Self { set, exact, remaining_keys } = self;
+        let Self { set, exact, remaining_keys, .. } = self;
         let (mut done, mut claimed) = (0, Claimed::default());
         while done < hashes.len() && claimed.halt.is_none() {
             if *remaining_keys == Some(0) {
@@ -124,6 +149,33 @@ impl SeenKeys {
     }
 }
 
+/// Returns the error for keys that can never be equal to those of before. `input` names what brings them.
+pub fn kind_conflict(input: &str, conflict: KindConflict) -> Error {
+    let remedy = match conflict {
+        KindConflict::Kinds { brought, recorded, .. } => {
+            remedy(brought, recorded).or_else(|| remedy(recorded, brought))
+        }
+        KindConflict::Parts { .. } => None,
+    };
+    let remedy = remedy.map_or_else(String::new, |option| format!("give {option}, or "));
+    let of = if input.is_empty() { String::new() } else { format!(" of {input}") };
+    Error::new(format!(
+        "the keys{of} can never be equal to those of before: {conflict}; {remedy}use another filter, or files of one type"
+    ))
+}
+
+/// Returns the option that reads texts as another kind, or byte strings as texts.
+fn remedy(texts: Kinds, others: Kinds) -> Option<&'static str> {
+    let times = Kinds::DATE | Kinds::TIME | Kinds::TIMESTAMP | Kinds::INSTANT;
+    match () {
+        () if !texts.meets(Kinds::TEXT) => None,
+        () if others.meets(Kinds::NUMBER) => Some("--normalize number"),
+        () if others.meets(times) => Some("--normalize time"),
+        () if others.meets(Kinds::BYTES) => Some("--normalize text"),
+        () => None,
+    }
+}
+
 /// Wraps a failure of the exact check.
 fn exact_check_error(source: io::Error) -> Error {
     Error::temporary("the hashes of --exact", &source)
@@ -136,6 +188,16 @@ pub struct SharedSeenKeys(Arc<RwLock<SeenKeys>>);
 impl SharedSeenKeys {
     pub fn new(seen: SeenKeys) -> Self {
         Self(Arc::new(RwLock::new(seen)))
+    }
+
+    /// Adds the kinds of keys. Those that were found in values must have one in common with the keys of before.
+    pub fn admit(&self, kinds: &KeyKinds, found: &KeyKinds) -> Result<(), Error> {
+        let seen = self.read();
+        if seen.brought.includes(found) && seen.admitted.includes(kinds) {
+            return Ok(());
+        }
+        drop(seen);
+        self.write().admit(kinds, found)
     }
 
     /// Sets `found[i]` to `true` if hash i is in the set and its fingerprint passes the exact check.

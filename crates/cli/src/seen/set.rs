@@ -2,10 +2,12 @@
 
 use crate::error::Error;
 use crate::figures::readable;
+use crate::seen::kind_conflict;
 use crate::seen::local_set::LocalSet;
 use crate::seen::remote_set::RemoteSet;
 use crate::u64_file::U64File;
 use bloomline::{BloomFilter, KeyHasher, Plan};
+use bloomline_keys::{KeyKinds, current_name};
 use std::io;
 use std::path::Path;
 
@@ -23,12 +25,15 @@ pub enum KeySet {
 }
 
 impl KeySet {
-    /// Loads the filter of a command whose keys have this name. A filter without a name fits every command.
-    pub fn load_for(path: &Path, keys: &str) -> Result<Self, Error> {
+    /// Loads the filter of a command whose keys have this name and these kinds, as far as they are known. A filter without a name fits
+    /// every command.
+    pub fn load_for(path: &Path, keys: &str, kinds: &KeyKinds) -> Result<Self, Error> {
         let set = Self::Local(LocalSet::load(path)?);
         match set.key_name() {
-            "" => Ok(set),
-            name if name == keys => Ok(set),
+            name if name.is_empty() || current_name(name) == keys => match kinds.conflict(&set.kinds()) {
+                Some(conflict) => Err(kind_conflict(&format!("these inputs for the filter {path:?}"), conflict)),
+                None => Ok(set),
+            },
             name => Err(Error::new(format!(
                 "cannot use the filter {path:?}: its keys are \"{name}\", but these options ask for \"{keys}\"; give the key \
                  options that it was made with, or choose another filter"
@@ -92,6 +97,18 @@ impl KeySet {
         match self {
             Self::Local(_) => self.stages().count(),
             Self::Shared(set) => set.stats.map_or(1, |stats| stats.stages),
+        }
+    }
+
+    /// The kinds of the keys; empty if the set is empty or on a server.
+    pub fn kinds(&self) -> KeyKinds {
+        self.local().map_or_else(KeyKinds::default, |set| set.kinds.clone())
+    }
+
+    /// Adds kinds of keys.
+    pub fn add_kinds(&mut self, kinds: &KeyKinds) {
+        if let Some(set) = self.local_mut() {
+            set.kinds.unite(kinds);
         }
     }
 

@@ -297,3 +297,127 @@ fn real_addresses_are_compared_in_normal_form() {
         assert!(text(&bench.read("d")).lines().eq(repeats.iter().copied()), "{options}");
     }
 }
+
+#[test]
+fn numbers_of_json_are_compared_by_value() {
+    let numbers = [
+        "1",
+        "1.0",
+        "1e0",
+        "1.50",
+        "15e-1",
+        "-0",
+        "0",
+        "1e999999999",
+        "10e999999998",
+        "0.1",
+        "0.10000000000000000000001",
+    ];
+    let lines: Vec<String> = numbers.iter().map(|number| format!("{{\"a\":{number}}}\n")).collect();
+    let bench = Bench::new(&[("a", lines.concat().as_bytes())]);
+    let expected = [0, 3, 5, 7, 9, 10].map(|line: usize| &*lines[line]).concat();
+    assert_eq!(bench.run_ok("dedup --exact --json-pointer /a a"), expected);
+    // Inside of other values, too.
+    let nested = "{\"a\":[1,{\"b\":2.0}]}\n{\"a\":[1.0,{\"b\":2}]}\n{\"a\":[1,{\"b\":2,\"c\":null}]}\n";
+    bench.write("n", nested.as_bytes());
+    assert_eq!(bench.run_ok("dedup --exact --total --json-pointer /a n"), "2\n");
+}
+
+/// A state has one name and one key of a column, whether it comes from CSV or from JSON.
+#[test]
+fn a_named_column_has_one_key_in_every_format() {
+    let bench = Bench::new(&[
+        ("a.csv", b"id,url\n1,http://a\n2,\"http://b\"\n"),
+        ("b.tsv", b"url\tid\nhttp://b\t2\nhttp://c\t3\n"),
+        ("c.jsonl", b"{\"url\":\"http://c\",\"id\":\"3\"}\n{\"url\":\"http://d\",\"id\":\"4\"}\n"),
+    ]);
+    for (key, csv, json) in
+        [("url", "-f url", "--column url"), ("id,url", "-f url,id", "--json-pointer /id --json-pointer /url")]
+    {
+        assert_eq!(bench.run_ok(&format!("dedup --csv --header {csv} -s {key} --total a.csv")), "2\n");
+        assert_eq!(bench.run_ok(&format!("dedup --header {csv} -s {key} --total b.tsv")), "1\n");
+        assert_eq!(bench.run_ok(&format!("dedup {json} -s {key} --total c.jsonl")), "1\n");
+        assert_eq!(bench.run_ok(&format!("check {json} -s {key} --total c.jsonl")), "2\n");
+        assert_eq!(bench.json(&format!("info --json {key}"))["key_name"], key);
+    }
+    assert_eq!(bench.json("info --json id,url")["key_kinds"], "texts, texts");
+}
+
+/// Keys that could never be equal are refused before a line is printed, with the option that makes them equal.
+#[test]
+fn texts_and_numbers_that_meet_are_refused() {
+    let csv = "id,day\n007,2026-01-01 00:00\n8,2026-01-02T00:00:00\n";
+    let json = "{\"id\":7,\"day\":\"2026-01-01T00:00:00\"}\n{\"id\":9.0,\"day\":\"2026-01-03T00:00:00\"}\n";
+    let bench = Bench::new(&[("a.csv", csv.as_bytes()), ("b.jsonl", json.as_bytes()), ("none", b"")]);
+    bench.run_ok("dedup --csv --header -f id -s texts -o out a.csv");
+    let before = bench.read("texts");
+    let conflict = ["they are numbers", "its keys are texts", "--normalize number"];
+    for command in ["dedup -s texts", "check -s texts", "build --append -o texts"] {
+        let refused = bench.run(&format!("{command} --column id b.jsonl"));
+        assert_eq!(text(&refused.stdout), "", "{command}");
+        assert_contains_all(&expect_failure(&refused), &conflict);
+        assert_eq!(bench.read("texts"), before, "{command}");
+    }
+    // An empty filter refuses nothing, and neither does an empty file.
+    bench.run_ok("dedup --column id -s texts none");
+    bench.run_ok("dedup --column id -s empty none");
+    assert_eq!(bench.run_ok("dedup --column id -s empty --total b.jsonl"), "2\n");
+    // With the option, 007 is 7.
+    bench.run_ok("dedup --csv --header -f id --normalize number -s numbers --total a.csv");
+    assert_eq!(bench.run_ok("dedup --column id -s numbers b.jsonl"), json.split_inclusive('\n').nth(1).unwrap());
+    // Texts of JSON are texts, unless they are read as times.
+    bench.run_ok("dedup --csv --header -f day --normalize time -s days --total a.csv");
+    let refused = expect_failure(&bench.run("dedup --column day -s days b.jsonl"));
+    assert_contains_all(&refused, &["they are texts", "timestamps without a zone", "--normalize time"]);
+    assert_eq!(bench.run_ok("dedup --column day --normalize time -s days --total b.jsonl"), "1\n");
+    // Values of several kinds in one file are no conflict, if one of them is in the filter.
+    bench.write("mixed.jsonl", b"{\"id\":7}\n{\"id\":\"7\"}\n{\"id\":null}\n");
+    assert_eq!(bench.run_ok("dedup --column id -s numbers --total mixed.jsonl"), "2\n");
+    assert_eq!(bench.json("info --json numbers")["key_kinds"], "texts or numbers");
+}
+
+#[test]
+fn texts_that_are_not_numbers_or_times_have_no_key() {
+    let bench = Bench::new(&[("a", b"1\none\n1.0\n\n")]);
+    let refused = expect_failure(&bench.run("dedup --normalize number a"));
+    assert_contains_all(&refused, &["no key in \"a\", line 2: \"one\" is not a number", "--on-error"]);
+    assert_eq!(bench.run("dedup --normalize number --on-error skip a").stdout, b"1\n\n");
+    assert_eq!(bench.run("dedup --normalize number --on-error keep a").stdout, b"1\none\n\n");
+    let refused = expect_failure(&bench.run("dedup --normalize time a"));
+    assert_contains_all(&refused, &["\"1\" is not a date or time in ISO 8601"]);
+    for (options, sentence) in [
+        ("--normalize dates", "give url, number, time or text"),
+        ("--normalize number:2 -f 1", "the last part is 1"),
+        ("--normalize number:0", "starting at 1"),
+    ] {
+        assert_contains_all(&expect_failure(&bench.run(&format!("dedup {options} a"))), &[sentence]);
+    }
+}
+
+/// Files that were not written by this program: keys of values of version 2, and of the version before kinds were recorded.
+#[test]
+fn golden_files_of_values_are_read() {
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data");
+    let values = r#""text"|"550e8400-e29b-41d4-a716-446655440000"|null|1|1.0|1200|-0.05|-0e7|1e999999999|false|true|["a",1,null]|{"b":"text","a":1e0}"#;
+    let absent = r#""1"|"bytes"|"false"|2|[1,"a",null]|["a",1]|{"a":1}|{"a":1,"b":"text","c":null}|{}"#;
+    let lines = |values: &str| values.split('|').map(|value| format!("{{\"v\":{value}}}\n")).collect::<String>();
+    let (known, unknown) = (lines(values), lines(absent));
+    let rows = "{\"url\":\"a\",\"day\":7.0}\n{\"day\":null,\"url\":\"b\"}\n{\"day\":\"a\",\"url\":7}\n";
+    let bench = Bench::new(&[
+        ("a", (known.clone() + &unknown).as_bytes()),
+        ("times", b"20780\n"),
+        ("rows", rows.as_bytes()),
+        ("texts", b"{\"v\":\"text\"}\n{\"v\":\"other\"}\n"),
+        ("numbers", b"{\"v\":1}\n"),
+    ]);
+    assert_eq!(bench.run_ok(&format!("check --column v -s {data}/values.bloom a")), known);
+    assert_eq!(bench.run_ok(&format!("check --column url,day -s {data}/rows.bloom --total rows")), "2\n");
+    let times = "2026-11-23\n07:05:00\n2023-11-14T22:13:20.12\n2023-11-14 23:13:20+01:00\n";
+    bench.write("times.csv", format!("v\n{times}2026-11-22\n2023-11-14T22:13:20.12Z\n").as_bytes());
+    let found = bench.run_ok(&format!("check --csv --header -f v --normalize time -s {data}/values.bloom times.csv"));
+    assert_eq!(found, format!("v\n{times}"));
+    let earlier = format!("{data}/values1.bloom");
+    assert_eq!(bench.run_ok(&format!("check --column v -s {earlier} --total texts")), "1\n");
+    let refused = expect_failure(&bench.run(&format!("check --column v -s {earlier} --total numbers")));
+    assert_contains_all(&refused, &["they are numbers, and its keys are texts"]);
+}

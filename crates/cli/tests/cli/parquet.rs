@@ -1,18 +1,21 @@
 //! Files of Parquet: what is refused, what a broken one leaves, and the names that take tables.
 
-use crate::common::{Bench, assert_contains_all, expect_failure, text};
+use crate::common::{Bench, assert_contains_all, expect_exit_code, expect_failure, text};
 use crate::interrupted::job::Units;
 use crate::interrupted::rows::Random;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray, StructArray};
-use arrow_schema::{DataType, Field};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, DurationMicrosecondArray, DurationMillisecondArray, Float64Array, Int64Array,
+    RecordBatch, StringArray, StructArray,
+};
+use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::sync::Arc;
 
@@ -362,5 +365,141 @@ fn unreadable_tables_have_no_output() {
         }
         assert!(!bench.path("o").exists());
         fs::remove_dir_all(bench.path("in")).unwrap();
+    }
+}
+
+/// A file of Parquet with these columns.
+fn columns(columns: Vec<(&str, ArrayRef)>) -> Vec<u8> {
+    let batch = RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true)));
+    written(&batch.unwrap())
+}
+
+fn written(batch: &RecordBatch) -> Vec<u8> {
+    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
+    writer.write(batch).unwrap();
+    writer.into_inner().unwrap()
+}
+
+fn texts(values: &[&str]) -> ArrayRef {
+    Arc::new(StringArray::from_iter_values(values))
+}
+
+fn numbers(values: &[i64]) -> ArrayRef {
+    Arc::new(Int64Array::from_iter_values(values.iter().copied()))
+}
+
+/// A row is the values of its columns, in whatever order these are.
+#[test]
+fn whole_rows_are_compared_by_the_names_of_their_columns() {
+    let bench = Bench::new(&[
+        ("a", &columns(vec![("id", texts(&["x"])), ("name", texts(&["y"]))])),
+        ("b", &columns(vec![("name", texts(&["x"])), ("id", texts(&["y"]))])),
+        ("same", &columns(vec![("name", texts(&["y"])), ("id", texts(&["x"]))])),
+        ("other", &columns(vec![("id", texts(&["x"])), ("title", texts(&["y"]))])),
+    ]);
+    assert_eq!(bench.run_ok("not-in --exact --total a -- b"), "1\n");
+    assert_eq!(expect_exit_code(bench.run("not-in --exact --total a -- same"), 1), "0\n");
+    assert_eq!(bench.run_ok("dedup --exact --total a b same"), "2\n");
+    bench.run_ok("dedup --exact --in-order --output-dir out a b same");
+    let rows = |name: &str| bench.run_ok(&format!("dedup --total out/{name}"));
+    assert_eq!(["a", "b", "same"].map(rows), ["1\n", "1\n", "0\n"]);
+    bench.run_ok("dedup -s state -o new a");
+    assert_eq!(bench.run_ok("dedup -s state --total b"), "1\n");
+    assert_eq!(bench.run_ok("dedup -s state --total same"), "0\n");
+    assert_eq!(bench.json("info --json state")["key_name"], "id,name");
+    for line in ["dedup --total a other", "not-in --total a -- other", "dedup -o all a other"] {
+        let refused = expect_failure(&bench.run(line));
+        assert_contains_all(&refused, &["\"other\"", "\"id\", \"title\"", "\"id\", \"name\"", "--column"]);
+    }
+    let refused = expect_failure(&bench.run("dedup -s state --total other"));
+    assert_contains_all(&refused, &["its keys are \"id,name\"", "\"id,title\""]);
+    // The same rows in lines of JSON have the same keys.
+    bench.write("lines", b"{\"name\":\"y\",\"id\":\"x\"}\n{\"name\":\"z\",\"id\":\"x\"}\n");
+    assert_eq!(bench.run_ok("not-in --total --column id,name a -- lines"), "1\n");
+}
+
+#[test]
+fn the_index_that_pandas_stored_is_not_a_part_of_a_row() {
+    let file = |index: &[i64]| {
+        let batch =
+            RecordBatch::try_from_iter([("a", numbers(&[1, 2])), ("__index_level_0__", numbers(index))]).unwrap();
+        let pandas = ("pandas".to_owned(), r#"{"index_columns": ["__index_level_0__"]}"#.to_owned());
+        let schema = batch.schema().as_ref().clone().with_metadata(HashMap::from([pandas]));
+        written(&batch.with_schema(schema.into()).unwrap())
+    };
+    let bench =
+        Bench::new(&[("a", &file(&[0, 1])), ("b", &file(&[5, 6])), ("c", &columns(vec![("a", numbers(&[1]))]))]);
+    assert_eq!(bench.run_ok("dedup --exact --total a b c"), "2\n");
+    assert_eq!(bench.run_ok("dedup --exact --total --column a,__index_level_0__ a b"), "4\n");
+}
+
+/// Parquet stores a duration of any unit as an integer. Its type stands beside it.
+#[test]
+fn durations_do_not_depend_on_their_unit_and_are_not_integers() {
+    let file = |array: ArrayRef| columns(vec![("v", array)]);
+    let bench = Bench::new(&[
+        ("ms", &file(Arc::new(DurationMillisecondArray::from(vec![1, 5])))),
+        ("us", &file(Arc::new(DurationMicrosecondArray::from(vec![1000, 5, 7])))),
+        ("int", &file(numbers(&[9]))),
+    ]);
+    assert_eq!(bench.run_ok("not-in --exact --total --column v ms -- us"), "2\n");
+    assert_eq!(bench.run_ok("dedup --exact --total --column v ms us"), "4\n");
+    for other in ["us", "int"] {
+        let refused = expect_failure(&bench.run(&format!("dedup --exact --column v ms {other} -o out")));
+        assert_contains_all(&refused, &[&format!("the column \"v\" of \"{other}\" differs"), "--output-dir"]);
+        assert!(!bench.path("out").exists());
+    }
+    let refused = expect_failure(&bench.run("dedup --exact --total --column v ms int"));
+    assert_contains_all(&refused, &["they are numbers, and its keys are durations"]);
+    // With a column that is added, a duration stays one.
+    bench.run_ok("dedup --count --column v us -o counted");
+    let schema = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bench.read("counted"))).unwrap().schema().clone();
+    assert_eq!(schema.field(0).data_type(), &DataType::Duration(TimeUnit::Microsecond));
+}
+
+/// Numbers are equal by value, whatever their types. A null makes pandas write integers as floats.
+#[test]
+fn integers_and_floats_are_one_kind() {
+    let floats = Float64Array::from(vec![Some(1.0), Some(2.0), None, Some(4.0)]);
+    let bench = Bench::new(&[
+        ("old", &columns(vec![("id", numbers(&[1, 2, 3]))])),
+        ("new", &columns(vec![("id", Arc::new(floats) as ArrayRef)])),
+        ("lines", b"{\"id\":1.0}\n{\"id\":3}\n{\"id\":2e0}\n{\"id\":5}\n"),
+    ]);
+    assert_eq!(bench.run_ok("not-in --exact --column id --total old -- new"), "2\n");
+    bench.run_ok("dedup -s state --column id --total old");
+    assert_eq!(bench.run_ok("dedup -s state --column id --total new"), "2\n");
+    assert_eq!(bench.run_ok("check -s state --column id --total lines"), "3\n");
+}
+
+#[test]
+fn byte_strings_are_not_texts_unless_they_are_read_as_such() {
+    let bytes: ArrayRef = Arc::new(BinaryArray::from(vec![&b"a"[..], b"\xff0", b"\xffn1"]));
+    let with_null = Int64Array::from(vec![Some(1), None]);
+    let bench = Bench::new(&[
+        ("bytes", &columns(vec![("x", bytes)])),
+        ("texts", &columns(vec![("x", texts(&["a", "b"]))])),
+        ("numbers", &columns(vec![("x", Arc::new(with_null) as ArrayRef)])),
+        ("lines", b"{\"x\":\"a\"}\n{\"x\":\"c\"}\n"),
+    ]);
+    let refused = expect_failure(&bench.run("not-in --total --column x bytes -- texts"));
+    assert_contains_all(&refused, &["NEW", "they are texts, and its keys are byte strings", "--normalize text"]);
+    assert_contains_all(&expect_failure(&bench.run("not-in --total --column x bytes -- lines")), &["--normalize text"]);
+    assert_eq!(bench.run_ok("not-in --total --column x --normalize text bytes -- texts"), "1\n");
+    assert_eq!(bench.run_ok("not-in --total --column x --normalize text bytes -- lines"), "1\n");
+    // No byte string is a null or a number.
+    assert_contains_all(&expect_failure(&bench.run("dedup --total --column x bytes numbers")), &["they are numbers"]);
+    assert_eq!(bench.run_ok("dedup --exact --total --column x bytes"), "3\n");
+}
+
+#[test]
+fn extension_types_are_named() {
+    let metadata = [("ARROW:extension:name".to_owned(), "pandas.period".to_owned())];
+    let field = Field::new("month", DataType::Int64, true).with_metadata(HashMap::from(metadata));
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![numbers(&[1])]).unwrap();
+    let bench = Bench::new(&[("periods", &written(&batch))]);
+    for line in ["dedup --total --column month periods", "dedup --total periods"] {
+        let refused = expect_failure(&bench.run(line));
+        assert_contains_all(&refused, &["\"month\"", "pandas.period", "convert the column"]);
     }
 }

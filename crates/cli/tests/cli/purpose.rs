@@ -28,13 +28,13 @@ const KEYS: [(&str, &str, &[u8]); 12] = [
     ("--field 2 ", "field 2 of lines split at tab", b"1\ta\n"),
     ("--field 1 --delimiter :: ", "field 1 of lines split at '::'", b"a::b\n"),
     ("--ignore-case --field 2 --trim -z ", "field 2 of lines split at tab, trimmed, case ignored", b"1\t A\0"),
-    ("--json-pointer /text ", "/text of JSON lines", b"{\"text\":\"a\"}\n"),
+    ("--json-pointer /text ", "text", b"{\"text\":\"a\"}\n"),
     (
         "--trim --normalize url --json-pointer /a/0 -z ",
-        "/a/0 of JSON lines, trimmed, normal form of a URL",
+        "a.0, trimmed, normal form of a URL",
         b"{\"a\":[\" http://A.example \"]}\0",
     ),
-    ("--json-pointer /a --json-pointer /b ", "'/a' and '/b' of JSON lines", b"{\"a\":1,\"b\":2}\n"),
+    ("--json-pointer /a --json-pointer /b ", "a,b", b"{\"a\":1,\"b\":2}\n"),
     ("--field 1,1 ", "fields 1,1 of lines split at tab", b"a\tb\n"),
     ("--csv --field 1 ", "field 1 of CSV lines", b"a,b\n"),
 ];

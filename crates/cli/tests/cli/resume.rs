@@ -206,7 +206,7 @@ fn other_options_are_not_resumed() {
         (&["--ignore-case"], "line, case ignored"),
         (&["--field", "1"], "field 1 of lines split at tab"),
         (&["--field", "1", "--delimiter", "/"], "field 1 of lines split at '/'"),
-        (&["--json-pointer", "/a"], "/a of JSON lines"),
+        (&["--json-pointer", "/a"], "a"),
         (&["--normalize", "url"], "line, normal form of a URL"),
     ] {
         let resume = || job.expect_refusal(&mut job.command(&[&["--resume"], more].concat()));

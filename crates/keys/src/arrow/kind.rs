@@ -4,9 +4,6 @@ use crate::kinds::Kinds;
 use arrow_schema::{DataType, Field, Metadata, Schema};
 use std::fmt;
 
-/// The key of a field's metadata with the name of its extension type.
-const EXTENSION: &str = "ARROW:extension:name";
-
 /// The key of a schema's metadata with what pandas recorded.
 const PANDAS: &str = "pandas";
 

@@ -53,7 +53,8 @@ impl Plan {
         let Keys { called, wanted, .. } = self.keys;
         let stats = RunStats::new(&set, limit, called, wanted, self.reporting.quiet);
         stats.warn(set.shared().and_then(|set| set.danger()));
-        let seen = SeenKeys::new(set);
+        let mut seen = SeenKeys::new(set);
+        seen.expect_kinds(&self.keys.kinds);
         let records = |group_request: &GroupRequest| group_request.records(inputs, stats.keys_before > 0.0);
         let records = self.group_request.as_ref().map(records).transpose()?;
         Ok((
@@ -72,9 +73,9 @@ impl Plan {
                     return Ok((sizing::set_on_server(size, writing, stats.is_some(), &address)?, None));
                 }
             }
-            Memory::Frozen(filter) => return Ok((KeySet::load_for(filter, &keys.name)?, None)),
+            Memory::Frozen(filter) => return Ok((KeySet::load_for(filter, &keys.name, &keys.kinds)?, None)),
             Memory::State(StateOptions { path, resume, .. }) if path.exists() => {
-                let set = KeySet::load_for(path, &keys.name)?;
+                let set = KeySet::load_for(path, &keys.name, &keys.kinds)?;
                 let limit = sizing::limit_of_state(size, growth, *resume, path, &set)?;
                 return Ok((set, limit));
             }

@@ -138,7 +138,8 @@ impl Plan {
         let (mut inputs, tests) = self.find()?;
         let of_tests = self.tests().map_or_else(Values::default, TestSet::values);
         let values = self.group_request.as_ref().map_or_else(|| of_tests.clone(), GroupRequest::values);
-        input_kinds::check_tables(&inputs, &self.keys.what, &values, self.demand(), self.reading.on_error)?;
+        self.keys.kinds =
+            input_kinds::check_tables(&inputs, &self.keys.what, &values, self.demand(), self.reading.on_error)?;
         let _lock = self.state().map(|state| self.lock(state, &inputs.found)).transpose()?;
         if let Some(code) = self.ended(&inputs)? {
             return Ok(code);

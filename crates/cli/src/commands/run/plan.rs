@@ -21,6 +21,7 @@ use crate::options::{
 use crate::seen::exact;
 use crate::seen::set::KeySet;
 use crate::values::{OnError, StatsFormat};
+use bloomline_keys::KeyKinds;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,6 +54,8 @@ pub struct Keys {
     /// The name of the keys, and a description of all that decides about them, for comparison with another run.
     pub name: String,
     pub description: String,
+    /// The kinds of the keys, as far as they do not depend on values. Known once the inputs are.
+    pub kinds: KeyKinds,
     /// The treatment of lines whose key has a null, if nulls are not keys.
     pub nulls: OnError,
     /// The words of messages for keys, and for the part that a line must have.
@@ -258,6 +261,7 @@ impl Plan {
             format: key.format(reading.end()),
             crlf: key.crlf,
             what: KeySource::Key(key.rule(), second),
+            kinds: KeyKinds::default(),
             name: String::new(),
             description: String::new(),
             nulls: key.nulls.policy(),
@@ -304,6 +308,7 @@ impl Plan {
         let keys = Keys {
             format: LineFormat::plain(reading.end()),
             crlf: false,
+            kinds: KeyKinds::default(),
             name: rule.name(),
             description: rule.description(),
             nulls: OnError::Fail,

@@ -18,6 +18,7 @@ impl Pass for Insert {
     }
 
     fn claim(&self, task: &RunConfig, _input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
+        self.seen.admit(lines.kinds(), lines.found_kinds())?;
         let mut claimed = Claimed::default();
         lines.mark(task.on_error, task.print.kept, |hashes, fingerprints, new| {
             let (done, came) = self.seen.write().insert(hashes, fingerprints, new)?;

@@ -19,6 +19,7 @@ impl Pass for LookUp {
     }
 
     fn claim(&self, task: &RunConfig, _input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
+        self.seen.admit(lines.kinds(), lines.found_kinds())?;
         let find = |hashes: &[u64], fingerprints: &[u128], found: &mut [bool]| {
             self.seen.find(hashes, fingerprints, found).map(|()| hashes.len())
         };

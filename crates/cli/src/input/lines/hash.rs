@@ -7,6 +7,7 @@ use crate::input::lines::skip::SkipReason;
 use crate::input::table::Rows;
 use crate::key::error::KeyError;
 use crate::values::OnError;
+use bloomline_keys::{KeyKinds, Kinds};
 
 impl Lines {
     /// Splits the lines without hashing them.
@@ -36,6 +37,7 @@ impl Lines {
                     hashing.ends.take(LineEndKinds::from_sample(chunk, whole));
                 }
                 keys.hashes.extend(lines.map(|line| hasher.bytes(&bytes[line])));
+                keys.kinds = KeyKinds::new(Kinds::TEXT);
             }
             KeySource::Key(rule, second) => {
                 let rule = own_rule.as_deref().unwrap_or(rule);
@@ -56,6 +58,10 @@ impl Lines {
                     }
                 }
                 hashing.ends.take(kinds);
+                keys.found_kinds = scratch.take_kinds();
+                if !keys.hashes.is_empty() {
+                    keys.kinds = rule.fixed_kinds().unwrap_or_else(|| keys.found_kinds.clone());
+                }
             }
             KeySource::Document(rule, on_error) => {
                 for (i, line) in lines.enumerate() {
@@ -79,7 +85,16 @@ impl Lines {
         let Self { keys, documents, values: found, scratch, .. } = self;
         let (hasher, mut row, mut failed) = (&hashing.hasher, 0, None);
         match &hashing.what {
-            KeySource::Key(rule, second) => rows.hash(rule, second.as_ref(), hashing, scratch, keys),
+            KeySource::Key(rule, second) => {
+                rows.hash(rule, second.as_ref(), hashing, scratch, keys);
+                let found_kinds = scratch.take_kinds();
+                if keys.hashes.is_empty() {
+                    keys.kinds = KeyKinds::default();
+                } else if found_kinds != KeyKinds::default() {
+                    keys.kinds.unite(&found_kinds);
+                    keys.found_kinds = keys.kinds.clone();
+                }
+            }
             KeySource::Document(rule, on_error) => rows.each_text(&mut |text| {
                 match text {
                     // After a failure, texts are skipped.

@@ -10,6 +10,7 @@ use crate::key::KeyRule;
 use crate::key::error::KeyError;
 use crate::values::OnError;
 use bloomline::KeyHasher;
+use bloomline_keys::KeyKinds;
 use std::sync::Arc;
 
 /// The options for hashing lines.
@@ -70,12 +71,18 @@ pub struct Keys {
     pub(super) hashes: Vec<u64>,
     /// The 128-bit fingerprint of each key: its hash and a second hash. Empty unless wanted.
     pub(super) fingerprints: Vec<u128>,
+    /// The kinds of the keys. Empty for documents.
+    pub kinds: KeyKinds,
+    /// The same if they were found in values; otherwise empty.
+    pub found_kinds: KeyKinds,
     /// Lines without a key or a document, in order, and the reasons.
     pub(super) skipped: Vec<(usize, SkipReason)>,
 }
 
 impl Keys {
     pub(super) fn clear(&mut self) {
+        self.kinds = KeyKinds::default();
+        self.found_kinds = KeyKinds::default();
         self.hashes.clear();
         self.fingerprints.clear();
         self.skipped.clear();

@@ -18,6 +18,7 @@ use crate::input::table::Rows;
 use crate::key::error::KeyError;
 use crate::key::{KeyRule, KeyScratch};
 use crate::values::OnError;
+use bloomline_keys::KeyKinds;
 use bloomline_text::Set;
 use std::io;
 use std::mem;
@@ -149,6 +150,16 @@ impl Lines {
         });
         self.documents = documents;
         decisions.map(|()| counts)
+    }
+
+    /// Returns the kinds of the keys.
+    pub fn kinds(&self) -> &KeyKinds {
+        &self.keys.kinds
+    }
+
+    /// Returns the kinds of the keys if they were found in values.
+    pub fn found_kinds(&self) -> &KeyKinds {
+        &self.keys.found_kinds
     }
 
     /// Returns the number of documents that are kept at least in part, after [`decide`](Self::decide).

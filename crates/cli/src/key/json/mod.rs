@@ -3,6 +3,8 @@
 //! The document is never parsed into a tree: values that the pointer passes are checked and skipped.
 
 use crate::byte_scan::for_each_position;
+use bloomline_keys::Kinds;
+use bloomline_keys::encoding::{self, push_member, push_part};
 use memchr::memchr;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -22,13 +24,21 @@ pub struct Pointer {
     tokens: Vec<String>,
 }
 
-/// A value as a key represents it.
+/// A value that is compared or printed.
 #[derive(Debug, PartialEq)]
 pub enum JsonSpan<'a> {
     /// The content of a string.
     Text(&'a str),
     /// The text of another scalar as written, or the compact text of an array or object with members sorted by name. So 1 and 1.0
     /// differ.
+    Other(&'a str),
+}
+
+/// A value at a pointer.
+pub enum JsonPart<'a> {
+    /// The content of a string.
+    Text(&'a str),
+    /// Another value as written.
     Other(&'a str),
 }
 
@@ -115,6 +125,24 @@ impl Pointer {
     /// Returns the reference tokens, unescaped.
     pub fn tokens(&self) -> &[String] {
         &self.tokens
+    }
+
+    /// Returns the name of the value as a column: `page.url` for `/page/url`. A pointer that no name of a column means is its own name.
+    pub fn column(&self) -> String {
+        let is_name = |token: &String| !token.is_empty() && !token.contains('.');
+        if self.tokens.iter().all(is_name) { self.tokens.join(".") } else { self.text.clone() }
+    }
+
+    /// Returns the value at the pointer for a key, if there is one.
+    #[inline]
+    pub fn find_part<'a>(&self, document: &'a str, scratch: &'a mut String) -> Result<Option<JsonPart<'a>>, JsonError> {
+        let Some(part) = self.find_raw(document)? else { return Ok(None) };
+        if !part.starts_with('"') {
+            return Ok(Some(JsonPart::Other(part)));
+        }
+        match content(part, scratch).map_err(|error| JsonError::new(&error, part, document))? {
+            JsonSpan::Text(text) | JsonSpan::Other(text) => Ok(Some(JsonPart::Text(text))),
+        }
     }
 
     /// Returns the value at the pointer, if there is one.
@@ -211,6 +239,47 @@ pub fn members(object: &str, name: &str) -> Vec<Range<usize>> {
     if end.is_some() { ranges } else { Vec::new() }
 }
 
+/// Appends the key of a value that is not a string, checked before, and returns its kind.
+pub fn push(json: &str, out: &mut Vec<u8>) -> Result<Kinds, JsonError> {
+    Ok(match json.as_bytes()[0] {
+        b'n' => {
+            encoding::push_null(out);
+            Kinds::NONE
+        }
+        b't' | b'f' => {
+            encoding::push_boolean(json == "true", out);
+            Kinds::BOOLEAN
+        }
+        b'{' | b'[' => {
+            let value: Value = serde_json::from_str(json).map_err(|error| JsonError::new(&error, json, json))?;
+            push_value(&value, out);
+            if value.is_object() { Kinds::STRUCT } else { Kinds::LIST }
+        }
+        _ => {
+            encoding::push_number(json, out);
+            Kinds::NUMBER
+        }
+    })
+}
+
+fn push_value(value: &Value, out: &mut Vec<u8>) {
+    match value {
+        Value::Null => encoding::push_null(out),
+        Value::Bool(boolean) => encoding::push_boolean(*boolean, out),
+        Value::Number(number) => encoding::push_number(number.as_str(), out),
+        Value::String(text) => encoding::push_text(text.as_bytes(), out),
+        Value::Array(elements) => {
+            encoding::begin_list(out);
+            elements.iter().for_each(|element| push_part(out, |out| push_value(element, out)));
+        }
+        // Its members are sorted by name.
+        Value::Object(members) => {
+            encoding::begin_struct(out);
+            members.iter().for_each(|(name, member)| push_member(name, out, |out| push_value(member, out)));
+        }
+    }
+}
+
 /// Parses an array index: digits without leading zeros. `None` if it exceeds any array's length.
 fn index(token: &str) -> Option<usize> {
     let digits = token.bytes().all(|byte| byte.is_ascii_digit());
@@ -219,6 +288,7 @@ fn index(token: &str) -> Option<usize> {
 }
 
 /// Returns the content of a value.
+#[inline]
 fn content<'a>(text: &'a str, scratch: &'a mut String) -> serde_json::Result<JsonSpan<'a>> {
     Ok(match text.as_bytes()[0] {
         b'"' => {

@@ -12,6 +12,7 @@ use crate::seen::run_stats::FullLimit;
 use crate::seen::set::KeySet;
 use crate::values::OnError;
 use bloomline::{BloomFilter, Builder, Plan, ScalableBloomFilter};
+use bloomline_keys::KeyKinds;
 use std::path::Path;
 
 /// Keys of the first filter if their number is unknown.
@@ -35,11 +36,12 @@ pub enum SizePlan {
 pub fn set_for_build(
     options: &BuildOptions,
     key_name: &str,
+    kinds: &KeyKinds,
     inputs: &[Input],
 ) -> Result<(KeySet, Option<FullLimit>, bool), Error> {
     let BuildOptions { size, reading, .. } = options;
     if options.append {
-        let set = KeySet::load_for(&options.output, key_name)?;
+        let set = KeySet::load_for(&options.output, key_name, kinds)?;
         let limit = set.made_for().map(|(keys, fpr)| FullLimit::from_loaded(&set, keys, fpr, false));
         return Ok((set, limit, false));
     }
