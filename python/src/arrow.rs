@@ -1,6 +1,7 @@
 //! Keys from Arrow arrays, through the C data interface: pyarrow, Polars, pandas, DuckDB.
 
 use crate::error;
+use crate::kinds::Forms;
 use crate::lock::{Detached, detach};
 use crate::portion::{PORTION_KEYS, Take};
 use crate::signals::{self, Signals};
@@ -14,7 +15,7 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, GenericByteArray, GenericByteViewArray, RecordBatch, make_array};
 use arrow_buffer::ArrowNativeType;
 use arrow_data::ArrayData;
-use arrow_schema::{ArrowError, DataType, Field};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
 use bloomline::{Key, KeyHasher};
 use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -42,7 +43,7 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
         detach(py, |detached| take_import(detached, hasher, array, &kind, 0, take))?;
     } else if let Some(mut stream) = stream(keys)? {
         let kind = detach(py, |_| key_type(&stream_schema(&mut stream)?))?;
-        refuse_objects(&kind, keys, "; cast it, or give a list")?;
+        refuse_objects(&kind.data_type, keys, "; cast it, or give a list")?;
         detach(py, |detached| {
             let mut first = 0;
             while let Some(array) = next_array(&mut stream)? {
@@ -58,8 +59,12 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
     Ok(true)
 }
 
-/// The batches of a frame or a table, completely checked, so that readers may trust them.
-pub(crate) fn record_batches(rows: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBatch>> {
+/// The batches of a frame or a table, completely checked, so that readers may trust them, and what `read_schema` returns, which is
+/// called before rows are read.
+pub(crate) fn record_batches<T: Send>(
+    rows: &Bound<'_, PyAny>,
+    read_schema: impl FnOnce(&Schema) -> PyResult<T> + Send,
+) -> PyResult<(T, Vec<RecordBatch>)> {
     let py = rows.py();
     let readable = match is_from_package("polars", rows)? {
         true => py.import("bloomline._frames")?.call_method1("polars_for_arrow", (rows,))?,
@@ -77,12 +82,13 @@ pub(crate) fn record_batches(rows: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBatc
     let kind = field.data_type();
     refuse_objects(kind, rows, "; cast the column")?;
     detach(py, |_| {
-        if !matches!(kind, DataType::Struct(_)) {
+        let DataType::Struct(columns) = kind else {
             return Err(PyTypeError::new_err(format!(
                 "rows are those of a frame or a table, and this is one array of {kind}; select it as a frame, such as \
                  frame[[\"url\"]]"
             )));
-        }
+        };
+        let read = read_schema(&Schema::new_with_metadata(columns.clone(), field.metadata().clone()))?;
         let (mut batches, mut signals) = (Vec::new(), Signals::after(signals::TICK));
         while let Some(array) = next_array(&mut stream)? {
             let array = import_array(array, kind)?;
@@ -93,7 +99,7 @@ pub(crate) fn record_batches(rows: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBatc
             }
             batches.push(rows.into());
         }
-        Ok(batches)
+        Ok((read, batches))
     })
 }
 
@@ -289,13 +295,32 @@ fn array_error(error: impl Display) -> PyErr {
     PyValueError::new_err(format!("no Arrow array can be read: {error}"))
 }
 
+/// The type of keys, and their form.
+struct KeyType {
+    data_type: DataType,
+    forms: Forms,
+}
+
 /// The type of keys in a schema; other types are an error before any key is taken.
-fn key_type(schema: &FFI_ArrowSchema) -> PyResult<DataType> {
+fn key_type(schema: &FFI_ArrowSchema) -> PyResult<KeyType> {
     let field = import(|| Ok(Field::try_from(schema).map_err(|_| unknown_format(schema))))?.map_err(|format| {
         PyTypeError::new_err(format!("an Arrow array of the unknown type {format:?}: {KEY_TYPES}; cast it"))
     })?;
     check_field(&field)?;
-    Ok(field.data_type().clone())
+    Ok(KeyType { forms: forms_of(&field), data_type: field.data_type().clone() })
+}
+
+fn forms_of(field: &Field) -> Forms {
+    use DataType::*;
+    // The 16 bytes of a UUID are not its key as a value.
+    if field.extension_type_name() == Some("arrow.uuid") {
+        return Forms::OTHER;
+    }
+    match field.data_type() {
+        Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView | FixedSizeBinary(_) => Forms::TEXT,
+        Dictionary(_, values) => forms_of(&Field::new("", (**values).clone(), true)),
+        _ => Forms::OTHER,
+    }
 }
 
 /// The first type that is unknown here, in the producer's notation.
@@ -342,7 +367,7 @@ fn take_import(
     detached: Detached,
     hasher: &KeyHasher,
     array: FFI_ArrowArray,
-    kind: &DataType,
+    kind: &KeyType,
     first: usize,
     take: &mut Take<'_>,
 ) -> PyResult<()> {
@@ -350,10 +375,11 @@ fn take_import(
         return Ok(());
     }
     // Not imported, because Polars' array has a buffer, which the format does not allow.
-    if any_type(kind, DataType::is_null) {
+    if any_type(&kind.data_type, DataType::is_null) {
         return Err(null_error(first));
     }
-    take_array(detached, hasher, &import_array(array, kind)?, first, take)
+    let array = import_array(array, &kind.data_type)?;
+    take_array(detached, hasher, &array, kind.forms, first, take)
 }
 
 /// Takes an array whose row 0 is key number `first`.
@@ -361,6 +387,7 @@ fn take_array(
     detached: Detached,
     hasher: &KeyHasher,
     array: &dyn Array,
+    forms: Forms,
     first: usize,
     take: &mut Take<'_>,
 ) -> PyResult<()> {
@@ -371,7 +398,7 @@ fn take_array(
         let rows = start..array.len().min(start + PORTION_KEYS);
         let hashes = &mut hashes[..rows.len()];
         hash(hasher, array, &dictionaries, rows, hashes)?;
-        take(detached.into(), hashes)?;
+        take(detached.into(), hashes, forms)?;
     }
     Ok(())
 }

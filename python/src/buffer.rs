@@ -4,6 +4,7 @@
 //! there: the hash is always of one value.
 
 use crate::error;
+use crate::kinds::Forms;
 use crate::lock::detach;
 use crate::portion::{PORTION_KEYS, Take};
 use bloomline::{Key, KeyHasher};
@@ -42,6 +43,10 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
     if is_masked(keys)? {
         return Err(PyValueError::new_err("a masked array: give array.compressed(), the keys that are not masked"));
     }
+    let forms = match item {
+        Item::Bytes | Item::Text => Forms::TEXT,
+        Item::Signed | Item::Unsigned | Item::Bool => Forms::OTHER,
+    };
     detach(keys.py(), |detached| {
         let chunk_items = PORTION_KEYS.min(MAX_COPY_BYTES / size).max(1);
         let memory = chunk_items.min(buffer.item_count()) * size;
@@ -63,7 +68,7 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
                 Item::Signed => hash_integers(hasher, copy, size, is_big_endian, true, hashes),
                 Item::Unsigned => hash_integers(hasher, copy, size, is_big_endian, false, hashes),
             }
-            take(detached.into(), hashes)?;
+            take(detached.into(), hashes, forms)?;
         }
         Ok(true)
     })

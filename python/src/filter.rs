@@ -4,9 +4,10 @@ use crate::buffer;
 use crate::error;
 use crate::key;
 use crate::keys::{self, Numpy};
-use crate::lock::{Thread, detach};
+use crate::kinds::{Access, Contents, Forms, KindGate};
+use crate::lock::{Detached, Thread, attached, detach};
 use crate::portion::PORTION_KEYS;
-use crate::rows::{self, Nulls};
+use crate::rows::{self, Nulls, Selection};
 use crate::set::{Set, with};
 use crate::signals::{self, Signals};
 use bloomline::KeyHasher;
@@ -22,6 +23,9 @@ use std::path::PathBuf;
 /// these. A key has the same hash on every run and machine, and in Rust: an int is an i64 or a u64 there. So a str and its
 /// UTF-8 are the same key, as are -1 and 2**64 - 1, and ((a, b), c) and (a, b, c).
 ///
+/// add_rows, contains_rows and dedup hash the rows of frames by value, in another way but for texts. So a filter with integers or
+/// tuples refuses such rows, and a filter of rows that are not single texts refuses keys: a TypeError.
+///
 /// Any number of threads may use a filter. Calls with many keys are not atomic: other threads see them in part.
 ///
 /// >>> from bloomline import BloomFilter, Filter
@@ -31,6 +35,7 @@ use std::path::PathBuf;
 pub(crate) struct Filter {
     pub(crate) set: Set,
     hasher: KeyHasher,
+    kinds: KindGate,
     /// The constructor of an object of the set's class.
     object: Object,
 }
@@ -39,30 +44,64 @@ pub(crate) struct Filter {
 pub(crate) type Object = for<'py> fn(Python<'py>, Set) -> PyResult<Bound<'py, PyAny>>;
 
 impl Filter {
-    pub(crate) fn new(py: Python<'_>, set: Set, object: Object) -> Self {
+    pub(crate) fn new(py: Python<'_>, set: Set, contents: Contents, object: Object) -> Self {
         let hasher = with!(&set, py, filter => filter.hasher().clone());
-        Self { set, hasher, object }
+        let kinds = KindGate::new(&set.key_kinds(py), contents);
+        Self { set, hasher, kinds, object }
     }
 
+    /// Returns the hash of a key that the filter can have.
     #[inline(always)]
-    fn hash(&self, key: &Bound<'_, PyAny>) -> PyResult<u64> {
-        key::hash(&self.hasher, key).map_err(|error| error.into_error(key.py(), None))
+    fn hash(&self, key: &Bound<'_, PyAny>, access: Access) -> PyResult<u64> {
+        match key::hash(&self.hasher, key) {
+            Ok((hash, form)) if self.kinds.is_open(form, access) => Ok(hash),
+            Ok((hash, form)) => self.admit_one(key.py(), hash, form, access),
+            Err(error) => Err(error.into_error(key.py(), None)),
+        }
+    }
+
+    /// Returns the hash of a key that the filter is not known to have.
+    #[cold]
+    fn admit_one(&self, py: Python<'_>, hash: u64, form: Forms, access: Access) -> PyResult<u64> {
+        attached(py, || self.admit(py.into(), form, access))?;
+        Ok(hash)
+    }
+
+    /// Admits keys of these forms, or refuses them.
+    fn admit(&self, thread: Thread<'_>, forms: Forms, access: Access) -> PyResult<()> {
+        let admit = |detached| self.kinds.admit(detached, &self.set, forms, access);
+        match thread {
+            _ if self.kinds.is_open(forms, access) => Ok(()),
+            Thread::Attached(py) => detach(py, admit),
+            Thread::Detached(detached) => admit(detached),
+        }
+    }
+
+    /// Runs a change of the whole filter.
+    pub(crate) fn change<T: Send>(
+        &self,
+        py: Python<'_>,
+        change: impl FnOnce(Detached) -> PyResult<T> + Send,
+    ) -> PyResult<T> {
+        detach(py, |detached| self.kinds.change(detached, &self.set, Contents::Unread, || change(detached)))
     }
 
     /// The method `add`; see `add.rs`.
     #[inline]
     pub(crate) fn add(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        self.set.add(key.py(), self.hash(key)?)
+        self.set.add(key.py(), self.hash(key, Access::Add)?)
     }
 
     /// Returns an answer for each key, portion by portion; after an exception, the answers so far.
     fn answers(
         &self,
         keys: &Bound<'_, PyAny>,
+        access: Access,
         ask: impl Fn(Thread<'_>, &[u64], &mut [bool]) -> PyResult<()> + Send + Sync,
     ) -> (Vec<bool>, PyResult<()>) {
         let mut answers = Vec::new();
-        let asked = keys::take_all(&self.hasher, keys, &mut |thread, hashes| {
+        let asked = keys::take_all(&self.hasher, keys, &mut |thread, hashes, forms| {
+            self.admit(thread, forms, access)?;
             let first = answers.len();
             answers.try_reserve(hashes.len()).map_err(error::memory)?;
             answers.resize(first + hashes.len(), false);
@@ -71,9 +110,48 @@ impl Filter {
         (answers, asked)
     }
 
+    /// Returns an answer for each row; see [`rows::answers`].
+    fn row_answers(
+        &self,
+        rows: &Bound<'_, PyAny>,
+        (nulls, selection): (&str, Selection),
+        access: Access,
+        ask: impl Fn(Thread<'_>, &[u64], &mut [bool]) -> PyResult<()> + Send + Sync,
+    ) -> PyResult<(Vec<bool>, PyResult<()>)> {
+        let (nulls, key_name) = (Nulls::from_name(nulls)?, self.set.key_name(rows.py()));
+        let admit = |detached, kinds: &_, access| self.kinds.admit_rows(detached, &self.set, kinds, access);
+        Ok(rows::answers(&self.hasher, rows, nulls, (selection, &key_name), (access, &admit), ask))
+    }
+
     /// Merges another filter into this one.
     fn merge(&self, py: Python<'_>, other: &Self, intersect: bool) -> PyResult<()> {
-        detach(py, |detached| self.set.merge(detached, &other.set, intersect))
+        self.change(py, |detached| self.set.merge(detached, &other.set, intersect))
+    }
+
+    fn add_selected<'py>(
+        &self,
+        rows: &Bound<'py, PyAny>,
+        nulls: &str,
+        selection: Selection,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let numpy = Numpy::import(rows.py())?;
+        let add = |thread: Thread<'_>, hashes: &[u64], new: &mut [bool]| self.set.add_many(thread, hashes, new);
+        numpy.new_keys(self.row_answers(rows, (nulls, selection), Access::Add, add)?)
+    }
+
+    fn contains_selected<'py>(
+        &self,
+        rows: &Bound<'py, PyAny>,
+        nulls: &str,
+        selection: Selection,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let numpy = Numpy::import(rows.py())?;
+        let (found, asked) = self.row_answers(rows, (nulls, selection), Access::LookUp, |thread, hashes, found| {
+            with!(&self.set, thread, filter => filter.contains_hashes(hashes, found));
+            Ok(())
+        })?;
+        asked?;
+        numpy.array(&found)
     }
 
     /// Merges both filters in a third one.
@@ -90,7 +168,7 @@ impl Filter {
 #[pymethods]
 impl Filter {
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let hash = self.hash(key)?;
+        let hash = self.hash(key, Access::LookUp)?;
         Ok(with!(&self.set, key.py(), filter => filter.contains_hash(hash)))
     }
 
@@ -104,7 +182,8 @@ impl Filter {
     /// True
     #[pyo3(signature = (keys, /))]
     fn update(&self, keys: &Bound<'_, PyAny>) -> PyResult<()> {
-        keys::take_all(&self.hasher, keys, &mut |thread, hashes| {
+        keys::take_all(&self.hasher, keys, &mut |thread, hashes, forms| {
+            self.admit(thread, forms, Access::Add)?;
             let mut new = [false; PORTION_KEYS];
             self.set.add_many(thread, hashes, &mut new[..hashes.len()])
         })
@@ -118,7 +197,8 @@ impl Filter {
     /// zeros that pad NumPy's strings are not part of them. A table has the tuples of its columns as keys, without the index of
     /// a pandas frame. Floats, dates and decimals are not keys: cast them to integers or strings.
     ///
-    /// An exception about a key names the first one, and no key is then added. A null is a ValueError. A later exception
+    /// An exception about a key names the first one, and no key is then added. A null is a ValueError. Keys that the filter
+    /// cannot have, because it has rows of other kinds, are a TypeError. A later exception
     /// (KeyboardInterrupt, MemoryError) has the answers so far in its attribute new: act on the keys that are True there, and
     /// add all keys again.
     ///
@@ -132,9 +212,12 @@ impl Filter {
         let numpy = Numpy::import(keys.py())?;
         if buffer::has_only_keys(keys) {
             // None is refused, so no key has to wait for the others.
-            return numpy.new_keys(self.answers(keys, |thread, hashes, new| self.set.add_many(thread, hashes, new)));
+            return numpy.new_keys(
+                self.answers(keys, Access::Add, |thread, hashes, new| self.set.add_many(thread, hashes, new)),
+            );
         }
-        numpy.new_keys(keys::answers(&self.hasher, keys, |hashes, new| {
+        numpy.new_keys(keys::answers(&self.hasher, keys, |hashes, forms, new| {
+            self.admit(keys.py().into(), forms, Access::Add)?;
             detach(keys.py(), |detached| {
                 let mut signals = Signals::after(signals::TICK);
                 hashes.chunks(PORTION_KEYS).zip(new.chunks_mut(PORTION_KEYS)).try_for_each(|(hashes, new)| {
@@ -156,7 +239,7 @@ impl Filter {
     #[pyo3(signature = (keys, /))]
     fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let numpy = Numpy::import(keys.py())?;
-        let (found, asked) = self.answers(keys, |thread, hashes, found| {
+        let (found, asked) = self.answers(keys, Access::LookUp, |thread, hashes, found| {
             with!(&self.set, thread, filter => filter.contains_hashes(hashes, found));
             Ok(())
         });
@@ -166,14 +249,17 @@ impl Filter {
 
     /// Add the rows of a frame or a table. Returns an array of bool, True for each row whose key is new.
     ///
-    /// A row has the same key as in the command, so `bloomline build --column` builds a filter that knows the rows of a file,
-    /// and a line of JSON with its values has the same key. It differs from the key that add makes of an integer or a tuple:
-    /// contains_rows looks it up. Values are of any type: dates, decimals, floats (-0.0 is 0.0, and all NaNs are equal), lists
-    /// and structs. nulls decides about rows with a null in a column: with "equal" nulls are equal to each other, with "keep"
-    /// the answer is True for all such rows, with "skip" False, and with "fail" it is a ValueError before any row is added.
+    /// A row of one column has the key of its value, and a row of several columns that of its named values, in whatever order.
+    /// An index that pandas recorded in a table is not a part of it. The key is that of the command, so `bloomline build --column`
+    /// builds a filter that knows the rows of a file. Equal values have one key whatever type stores them: 1, 1.0 and a decimal
+    /// 1.00 (-0.0 is 0, and all NaNs are equal), 5 ms and 5000 us. A text, a byte string, a number, a boolean and each kind of
+    /// time are different. nulls decides about rows with a null in a column: with "equal" nulls are equal to each other, with
+    /// "keep" the answer is True for all such rows, with "skip" False, and with "fail" it is a ValueError before any row is added.
     ///
-    /// An exception about a row or a type is raised before any key is added. A later one (KeyboardInterrupt, MemoryError) has
-    /// the answers so far in its attribute new, as for add_many.
+    /// The filter records the kinds of its values. Rows of other kinds, such as texts for a filter of numbers, are a TypeError, and
+    /// so are rows for a filter with integers or tuples of add. Columns of another name than the key_name of the filter are a
+    /// ValueError. An exception about a row, a type or a name is raised before any key is added. A later one (KeyboardInterrupt,
+    /// MemoryError) has the answers so far in its attribute new, as for add_many.
     ///
     /// >>> import pandas as pd
     /// >>> from bloomline import BloomFilter
@@ -183,9 +269,7 @@ impl Filter {
     /// array([ True,  True, False,  True])
     #[pyo3(signature = (rows, /, *, nulls = "equal"))]
     fn add_rows<'py>(&self, rows: &Bound<'py, PyAny>, nulls: &str) -> PyResult<Bound<'py, PyAny>> {
-        let numpy = Numpy::import(rows.py())?;
-        let add = |thread: Thread<'_>, hashes: &[u64], new: &mut [bool]| self.set.add_many(thread, hashes, new);
-        numpy.new_keys(rows::answers(&self.hasher, rows, Nulls::from_name(nulls)?, add))
+        self.add_selected(rows, nulls, Selection::Data)
     }
 
     /// Look the rows of a frame or a table up. Returns an array of bool, True for each row whose key was seen; see add_rows. With
@@ -200,18 +284,24 @@ impl Filter {
     /// array([ True, False])
     #[pyo3(signature = (rows, /, *, nulls = "equal"))]
     fn contains_rows<'py>(&self, rows: &Bound<'py, PyAny>, nulls: &str) -> PyResult<Bound<'py, PyAny>> {
-        let numpy = Numpy::import(rows.py())?;
-        let (found, asked) = rows::answers(&self.hasher, rows, Nulls::from_name(nulls)?, |thread, hashes, found| {
-            with!(&self.set, thread, filter => filter.contains_hashes(hashes, found));
-            Ok(())
-        });
-        asked?;
-        numpy.array(&found)
+        self.contains_selected(rows, nulls, Selection::Data)
+    }
+
+    // For Python's part of this package: `whole` rows, whose only column is a row too, or the columns of a key, all of which count.
+
+    #[pyo3(signature = (rows, nulls, whole, /))]
+    fn _add_rows<'py>(&self, rows: &Bound<'py, PyAny>, nulls: &str, whole: bool) -> PyResult<Bound<'py, PyAny>> {
+        self.add_selected(rows, nulls, Selection::new(whole))
+    }
+
+    #[pyo3(signature = (rows, nulls, whole, /))]
+    fn _contains_rows<'py>(&self, rows: &Bound<'py, PyAny>, nulls: &str, whole: bool) -> PyResult<Bound<'py, PyAny>> {
+        self.contains_selected(rows, nulls, Selection::new(whole))
     }
 
     /// Forget all keys.
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
-        detach(py, |detached| self.set.clear(detached))
+        detach(py, |detached| self.kinds.change(detached, &self.set, Contents::Empty, || self.set.clear(detached)))
     }
 
     /// Returns a filter with the same keys.
@@ -403,6 +493,6 @@ impl Filter {
     /// The name for the kind of keys; empty if it has no name.
     #[getter]
     fn key_name(&self, py: Python<'_>) -> String {
-        with!(&self.set, py, filter => filter.key_name().to_owned())
+        self.set.key_name(py)
     }
 }

@@ -1,6 +1,7 @@
 //! Hashes one Python object to 64 bits, as the library hashes the same key in Rust.
 
 use crate::error;
+use crate::kinds::Forms;
 use crate::lock::attached;
 use bloomline::{Key, KeyHasher};
 use pyo3::buffer::{Element, PyUntypedBuffer};
@@ -48,41 +49,43 @@ impl NoKey {
     }
 }
 
-/// The hash of a key.
+/// The hash of a key, and its form.
 #[inline(always)]
-pub(crate) fn hash(hasher: &KeyHasher, key: &Bound<'_, PyAny>) -> Result<u64, NoKey> {
+pub(crate) fn hash(hasher: &KeyHasher, key: &Bound<'_, PyAny>) -> Result<(u64, Forms), NoKey> {
     hash_nested(hasher, key, 0)
 }
 
 /// Text is inlined, because most keys are text.
 #[inline(always)]
-fn hash_nested(hasher: &KeyHasher, key: &Bound<'_, PyAny>, depth: usize) -> Result<u64, NoKey> {
+fn hash_nested(hasher: &KeyHasher, key: &Bound<'_, PyAny>, depth: usize) -> Result<(u64, Forms), NoKey> {
     match key.cast::<PyString>() {
-        Ok(text) => Ok(hasher.bytes(text.to_str()?.as_bytes())),
+        Ok(text) => Ok((hasher.bytes(text.to_str()?.as_bytes()), Forms::TEXT)),
         Err(_) => hash_other(hasher, key, depth),
     }
 }
 
 #[inline(never)]
-fn hash_other(hasher: &KeyHasher, key: &Bound<'_, PyAny>, depth: usize) -> Result<u64, NoKey> {
+fn hash_other(hasher: &KeyHasher, key: &Bound<'_, PyAny>, depth: usize) -> Result<(u64, Forms), NoKey> {
     if let Ok(bytes) = key.cast::<PyBytes>() {
-        Ok(hasher.bytes(bytes.as_bytes()))
+        Ok((hasher.bytes(bytes.as_bytes()), Forms::TEXT))
     } else if key.is_instance_of::<PyInt>() {
-        integer(hasher, key)
+        Ok((integer(hasher, key)?, Forms::OTHER))
     } else if let Ok(tuple) = key.cast::<PyTuple>() {
         if depth == DEEPEST {
             let error = format!("tuples as keys are nested at most {DEEPEST} deep");
             return Err(PyRecursionError::new_err(error).into());
         }
-        let mut members = tuple.iter_borrowed().map(|member| hash_nested(hasher, &member, depth + 1));
+        let mut members =
+            tuple.iter_borrowed().map(|member| hash_nested(hasher, &member, depth + 1).map(|(hash, _)| hash));
         let first = members.next().unwrap_or_else(|| {
             Err(PyValueError::new_err("an empty tuple is not a key: give one with a member").into())
         })?;
-        members.try_fold(first, |hash, member| Ok(hasher.combine(hash, member?)))
+        let hash = members.try_fold(first, |hash, member| Ok::<_, NoKey>(hasher.combine(hash, member?)))?;
+        Ok((hash, Forms::OTHER))
     } else if let Some(bytes) = attached(key.py(), || buffer(key))? {
-        Ok(hasher.bytes(&bytes))
+        Ok((hasher.bytes(&bytes), Forms::TEXT))
     } else {
-        integer(hasher, key)
+        Ok((integer(hasher, key)?, Forms::OTHER))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Many keys, portion by portion: from an Arrow array, from a buffer, or from any iterable.
 
+use crate::kinds::Forms;
 use crate::lock::Thread;
 use crate::portion::{PORTION_KEYS, Take};
 use crate::signals::{self, Signals};
@@ -10,12 +11,12 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyList};
 
-/// Takes the hashes of all keys, in order. The GIL is free if the keys are in an array. After an error, the portions before it
+/// Takes the hashes of all keys, in order, and the forms of the keys. The GIL is free if the keys are in an array. After an error, the portions before it
 /// are taken. Signals are handled between portions.
 pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut Take<'_>) -> PyResult<()> {
     let mut signals = Signals::after(signals::TICK);
-    let take: &mut Take<'_> = &mut |thread, hashes| {
-        take(thread, hashes)?;
+    let take: &mut Take<'_> = &mut |thread, hashes, forms| {
+        take(thread, hashes, forms)?;
         match thread {
             Thread::Attached(py) => {
                 py.check_signals()?;
@@ -39,15 +40,17 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
             "{name} is a frame that is not read here: give it as one of pandas, Polars or pyarrow"
         )));
     }
-    let mut hashes = Vec::with_capacity(PORTION_KEYS);
+    let (mut hashes, mut forms) = (Vec::with_capacity(PORTION_KEYS), Forms::NONE);
     for (index, key) in keys.try_iter()?.enumerate() {
-        hashes.push(key::hash(hasher, &key?).map_err(|error| error.into_error(py, Some(index)))?);
+        let (hash, form) = key::hash(hasher, &key?).map_err(|error| error.into_error(py, Some(index)))?;
+        hashes.push(hash);
+        forms |= form;
         if hashes.len() == PORTION_KEYS {
-            take(py.into(), &hashes)?;
+            take(py.into(), &hashes, forms)?;
             hashes.clear();
         }
     }
-    take(py.into(), &hashes)
+    take(py.into(), &hashes, forms)
 }
 
 /// Returns an answer for each key. All keys are hashed before the first is looked up, so an object that is not a key has no
@@ -55,17 +58,18 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
 pub(crate) fn answers(
     hasher: &KeyHasher,
     keys: &Bound<'_, PyAny>,
-    ask: impl FnOnce(&[u64], &mut [bool]) -> PyResult<()>,
+    ask: impl FnOnce(&[u64], Forms, &mut [bool]) -> PyResult<()>,
 ) -> (Vec<bool>, PyResult<()>) {
-    let (mut hashes, mut answers) = (Vec::new(), Vec::new());
-    let hashed = take_all(hasher, keys, &mut |_, portion| {
+    let (mut hashes, mut all_forms, mut answers) = (Vec::new(), Forms::NONE, Vec::new());
+    let hashed = take_all(hasher, keys, &mut |_, portion, forms| {
         hashes.try_reserve(portion.len()).map_err(error::memory)?;
         hashes.extend_from_slice(portion);
+        all_forms |= forms;
         answers.try_reserve(portion.len()).map_err(error::memory)?;
         answers.resize(hashes.len(), false);
         Ok(())
     });
-    let asked = hashed.and_then(|()| ask(&hashes, &mut answers));
+    let asked = hashed.and_then(|()| ask(&hashes, all_forms, &mut answers));
     (answers, asked)
 }
 

@@ -4,6 +4,7 @@
 //! error.rs   the library's errors as Python's
 //! key.rs     one object of Python, hashed as Rust hashes the same key
 //! portion.rs how many keys are hashed and looked up together
+//! kinds.rs   the kinds of a filter's keys, and which methods may use them
 //! keys.rs    many keys, in portions: from an array of Arrow (arrow.rs), a buffer (buffer.rs), or any iterable
 //! rows.rs    rows of frames and tables as keys
 //! signals.rs Ctrl-C where the GIL is free
@@ -26,6 +27,7 @@ mod figures;
 mod filter;
 mod key;
 mod keys;
+mod kinds;
 mod lock;
 mod portion;
 mod redis;
@@ -58,6 +60,22 @@ mod _bloomline {
         let redis = module.py().get_type::<RedisBloomFilter>();
         redis.setattr("__contains__", redis.getattr("_contains")?)?;
         crate::add::install(module.py())
+    }
+
+    /// Refuse the columns of a key for a filter whose keys have another name.
+    #[pyfunction]
+    #[pyo3(signature = (columns, whole, key_name))]
+    fn _check_key_name(columns: Vec<String>, whole: bool, key_name: &str) -> PyResult<()> {
+        let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+        crate::rows::check_name(&columns, whole || columns.len() > 1, key_name)
+    }
+
+    /// The name of the keys that are values of these columns.
+    #[pyfunction]
+    #[pyo3(signature = (columns, whole))]
+    fn _name_of_key(columns: Vec<String>, whole: bool) -> String {
+        let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+        crate::rows::name_of_key(&columns, whole || columns.len() > 1)
     }
 
     /// Run the command with these arguments, including the program as the first, and return the exit code. Its progress is

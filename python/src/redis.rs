@@ -159,7 +159,8 @@ impl RedisBloomFilter {
     }
 
     fn hash(&self, key: &Bound<'_, PyAny>) -> PyResult<u64> {
-        key::hash(&self.hasher, key).map_err(|error| error.into_error(key.py(), None))
+        let hash = key::hash(&self.hasher, key).map_err(|error| error.into_error(key.py(), None));
+        hash.map(|(hash, _)| hash)
     }
 
     /// Returns an answer for each key, portion by portion; after an exception, the answers so far.
@@ -168,7 +169,7 @@ impl RedisBloomFilter {
         keys: &Bound<'py, PyAny>,
         ask: impl Fn(&mut Client, &[u64], &mut [bool]) -> Result<usize, RedisFilterError> + Sync,
     ) -> (Vec<bool>, PyResult<()>) {
-        keys::answers(&self.hasher, keys, |hashes, answers| {
+        keys::answers(&self.hasher, keys, |hashes, _, answers| {
             hashes.chunks(BATCH_KEYS).zip(answers.chunks_mut(BATCH_KEYS)).try_for_each(|(hashes, answers)| {
                 self.with(keys.py(), |client| ask(client, hashes, answers))?;
                 keys.py().check_signals()

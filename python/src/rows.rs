@@ -1,18 +1,22 @@
 //! Rows of frames and tables as keys: the same keys as in the command, and so as of lines of JSON.
 //!
-//! The methods of keys treat a row as the tuple of its values. Here nulls are values, and so are dates, decimals, lists and
-//! structs.
+//! The methods of keys treat a row as the tuple of its values. Here a row has named values, and nulls are values, as are dates,
+//! decimals, lists and structs.
 
 use crate::arrow::record_batches;
 use crate::error;
-use crate::lock::{Thread, detach};
+use crate::kinds::{Access, RowKinds};
+use crate::lock::{Detached, Thread, detach};
 use crate::portion::PORTION_KEYS;
 use crate::signals::{self, Signals};
-use arrow_array::RecordBatch;
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::{DataType, Field, FieldRef, Schema};
 use bloomline::KeyHasher;
-use bloomline_tables::hash_rows;
+use bloomline_keys::arrow::{Column, data_columns, hash_rows, kind_of, kinds_of};
+use bloomline_keys::{current_name, name_of_columns, shortened};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use std::sync::Arc;
 
 /// The treatment of rows whose key has a null.
 #[derive(Clone, Copy, PartialEq)]
@@ -35,8 +39,96 @@ impl Nulls {
     }
 }
 
+/// The columns that are the key.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Selection {
+    /// All columns but those of an index that pandas recorded.
+    Data,
+    /// The same, as a whole row: a single column is a row too.
+    WholeRow,
+    /// All columns.
+    Chosen,
+}
+
+impl Selection {
+    pub(crate) fn new(whole: bool) -> Self {
+        if whole { Self::WholeRow } else { Self::Chosen }
+    }
+
+    /// Returns the columns of the key, after a check of their types and of the name that a filter has for its keys.
+    fn columns(self, schema: &Schema, key_name: &str) -> PyResult<KeyColumns> {
+        let all = (0..schema.fields().len()).collect();
+        let data = if self == Self::Chosen { all } else { data_columns(schema) };
+        if data.is_empty() {
+            return Err(PyValueError::new_err(
+                "the rows have no column, so they have no key: give a frame with columns",
+            ));
+        }
+        let fields: Vec<FieldRef> = data.iter().map(|&number| schema.fields()[number].clone()).collect();
+        for field in &fields {
+            kind_of(field).map_err(|error| PyTypeError::new_err(format!("column {:?}: {error}", field.name())))?;
+        }
+        let columns = KeyColumns { in_row: self == Self::WholeRow || fields.len() > 1, numbers: data, fields };
+        let names: Vec<&str> = columns.fields.iter().map(|field| field.name().as_str()).collect();
+        check_name(&names, columns.in_row, key_name)?;
+        Ok(columns)
+    }
+}
+
+/// Returns the name of keys that are these columns: `row of url` for rows of one column.
+pub(crate) fn name_of_key(columns: &[&str], in_row: bool) -> String {
+    let row = if in_row && columns.len() == 1 { "row of " } else { "" };
+    shortened(format!("{row}{}", name_of_columns(columns)), |name| KeyHasher::new(0).bytes(name))
+}
+
+/// Refuses keys of these columns for a filter whose keys have another name.
+pub(crate) fn check_name(columns: &[&str], in_row: bool, key_name: &str) -> PyResult<()> {
+    if key_name.is_empty() {
+        return Ok(());
+    }
+    let name = name_of_key(columns, in_row);
+    if key_name == name || current_name(key_name) == name {
+        return Ok(());
+    }
+    Err(PyValueError::new_err(format!(
+        "the keys of the filter have the name {key_name:?}, and these are {name:?}: rename the columns, or make the filter with \
+         key_name={name:?}"
+    )))
+}
+
+/// The columns of a key.
+struct KeyColumns {
+    numbers: Vec<usize>,
+    fields: Vec<FieldRef>,
+    in_row: bool,
+}
+
+impl KeyColumns {
+    /// Returns the kinds of the values of these rows. A column of nulls has none.
+    fn kinds(&self, batches: &[RecordBatch]) -> PyResult<RowKinds> {
+        let of_values = |(&number, field): (&usize, &FieldRef)| {
+            let mut columns = batches.iter().map(|batch| batch.column(number));
+            let is_null = columns.all(|column| column.logical_null_count() == column.len());
+            if is_null { Arc::new(Field::new(field.name(), DataType::Null, true)) } else { field.clone() }
+        };
+        let fields: Vec<FieldRef> = self.numbers.iter().zip(&self.fields).map(of_values).collect();
+        let kinds = kinds_of(&fields, self.in_row).map_err(|error| PyTypeError::new_err(error.to_string()))?;
+        let mut names: Vec<String> = fields.iter().map(|field| field.name().clone()).collect();
+        names.sort_unstable();
+        Ok(RowKinds { kinds, names })
+    }
+
+    fn of(&self, batch: &RecordBatch) -> Vec<Column> {
+        let columns = self.numbers.iter().zip(&self.fields);
+        columns.map(|(&number, field)| Column { field: field.clone(), array: batch.column(number).clone() }).collect()
+    }
+}
+
 /// Rows that are hashed before signals are handled.
 const BATCH_ROWS: usize = 1 << 13;
+
+/// Admits rows of some kinds to a filter, or refuses them.
+type Admit<'a> = dyn Fn(Detached, &RowKinds, Access) -> PyResult<()> + Send + Sync + 'a;
 
 /// Returns an answer for each row. All rows are hashed before the first is looked up, so an invalid row has no effect. After an
 /// exception, returns the answers so far, because no key is looked up twice; rows without a key are then false.
@@ -44,17 +136,25 @@ pub(crate) fn answers(
     hasher: &KeyHasher,
     rows: &Bound<'_, PyAny>,
     nulls: Nulls,
+    (selection, key_name): (Selection, &str),
+    (access, admit): (Access, &Admit<'_>),
     ask: impl Fn(Thread<'_>, &[u64], &mut [bool]) -> PyResult<()> + Send + Sync,
 ) -> (Vec<bool>, PyResult<()>) {
     let mut answers = Vec::new();
-    let answered = record_batches(rows).and_then(|batches| {
+    let read = record_batches(rows, |schema| selection.columns(schema, key_name));
+    let answered = read.and_then(|(columns, batches)| {
         detach(rows.py(), |detached| {
             let mut signals = Signals::after(signals::TICK);
-            let (hashes, keyless_rows) = hash(hasher, &batches, nulls, &mut signals)?;
+            let kinds = columns.kinds(&batches)?;
+            admit(detached, &kinds, Access::LookUp)?;
+            let (hashes, keyless_rows) = hash(hasher, &columns, &batches, nulls, &mut signals)?;
             drop(batches);
             let rows = hashes.len() + keyless_rows.len();
             answers.try_reserve_exact(rows).map_err(error::memory)?;
             answers.resize(rows, false);
+            if access == Access::Add && !hashes.is_empty() {
+                admit(detached, &kinds, access)?;
+            }
             let mut portions = hashes.chunks(PORTION_KEYS).zip(answers.chunks_mut(PORTION_KEYS));
             let result = portions.try_for_each(|(hashes, answers)| {
                 ask(detached.into(), hashes, &mut answers[..hashes.len()])?;
@@ -70,6 +170,7 @@ pub(crate) fn answers(
 /// Returns the hashes of all rows with a key, and the numbers of the rows without one.
 fn hash(
     hasher: &KeyHasher,
+    columns: &KeyColumns,
     batches: &[RecordBatch],
     nulls: Nulls,
     signals: &mut Signals,
@@ -80,14 +181,13 @@ fn hash(
         for start in (0..batch.num_rows()).step_by(BATCH_ROWS) {
             let part = batch.slice(start, BATCH_ROWS.min(batch.num_rows() - start));
             keyless_rows.try_reserve(part.num_rows()).map_err(error::memory)?;
-            let hashed = hash_rows(part.columns(), hasher, nulls == Nulls::Equal, |hash| {
+            hash_rows(&columns.of(&part), columns.in_row, hasher, nulls == Nulls::Equal, |hash| {
                 match hash {
                     Some(hash) => hashes.push(hash),
                     None => keyless_rows.push(row),
                 }
                 row += 1;
             });
-            hashed.map_err(|refused| PyTypeError::new_err(refused.to_string()))?;
             if let (Nulls::Fail, Some(first)) = (nulls, keyless_rows.first()) {
                 return Err(PyValueError::new_err(format!(
                     "row {first}: its key has a null; use nulls to choose how to go on"

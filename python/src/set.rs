@@ -9,6 +9,7 @@ use bloomline::{
     AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, BorrowedBloomFilter, Filter, MergeError,
     RotatingBloomFilter, ScalableBloomFilter,
 };
+use bloomline_keys::Kinds;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::hint::black_box;
@@ -115,6 +116,34 @@ impl Set {
         self.unsupported("is for reading: BloomFilter.load(path) gives one that takes keys")
     }
 
+    /// Returns an error for a filter that takes no keys.
+    pub(crate) fn check_writable(&self) -> PyResult<()> {
+        if matches!(self, Self::Mapped(_)) { Err(self.read_only()) } else { Ok(()) }
+    }
+
+    pub(crate) fn is_empty(&self, detached: Detached) -> bool {
+        with!(self, detached, filter => filter.fill_ratio() == 0.0)
+    }
+
+    pub(crate) fn key_name<'a>(&'a self, thread: impl Into<Thread<'a>>) -> String {
+        with!(self, thread, filter => filter.key_name().to_owned())
+    }
+
+    /// The kinds of the keys; empty if none are recorded.
+    pub(crate) fn key_kinds<'a>(&'a self, thread: impl Into<Thread<'a>>) -> Vec<u16> {
+        with!(self, thread, filter => filter.key_kinds())
+    }
+
+    /// The kinds of the keys, which are texts if none are recorded; empty without keys.
+    pub(crate) fn kinds_of_keys(&self, detached: Detached) -> Vec<u16> {
+        let recorded = self.key_kinds(detached);
+        if recorded.is_empty() && !self.is_empty(detached) { vec![Kinds::TEXT.into()] } else { recorded }
+    }
+
+    pub(crate) fn add_key_kinds(&self, detached: Detached, kinds: &[u16]) {
+        with!(self, detached, filter => filter.add_key_kinds(kinds));
+    }
+
     pub(crate) fn add(&self, py: Python<'_>, hash: u64) -> PyResult<bool> {
         with_writer!(self, py, filter => Filter::try_insert_hash(filter, hash)).map_err(error::build)
     }
@@ -181,8 +210,18 @@ impl Set {
         }
     }
 
-    /// Merges another filter into this one: all bits, or the common ones.
+    /// Merges another filter into this one: all bits, or the common ones. Keys without a record of their kinds are texts.
     pub(crate) fn merge(&self, detached: Detached, other: &Self, intersect: bool) -> PyResult<()> {
+        let sides = [self, other];
+        // The library unites records. If only one filter has a record, the kinds of the other one are added to it.
+        let is_one_sided = sides.iter().filter(|set| set.key_kinds(detached).is_empty()).count() == 1;
+        let kinds = if is_one_sided { sides.map(|set| set.kinds_of_keys(detached)) } else { Default::default() };
+        self.merge_bits(detached, other, intersect)?;
+        kinds.iter().for_each(|kinds| self.add_key_kinds(detached, kinds));
+        Ok(())
+    }
+
+    fn merge_bits(&self, detached: Detached, other: &Self, intersect: bool) -> PyResult<()> {
         fn merge_ordered<F>(
             detached: Detached,
             left: &Lock<F>,

@@ -2,6 +2,7 @@
 
 use crate::error;
 use crate::filter::Filter;
+use crate::kinds::Contents;
 use crate::lock::detach;
 use crate::set::{Set, Unlocked};
 use bloomline::FileError;
@@ -16,8 +17,11 @@ use std::time::Duration;
 pub(crate) fn object(py: Python<'_>, set: Set) -> PyResult<Bound<'_, PyAny>> {
     macro_rules! object {
         ($class:ident) => {
-            Bound::new(py, PyClassInitializer::from(Filter::new(py, set, object)).add_subclass($class))
-                .map(Bound::into_any)
+            Bound::new(
+                py,
+                PyClassInitializer::from(Filter::new(py, set, Contents::Unread, object)).add_subclass($class),
+            )
+            .map(Bound::into_any)
         };
     }
     match set {
@@ -94,7 +98,8 @@ macro_rules! class {
                 let builder = bloomline::$Class::builder().huge_pages(huge_pages)$(.$option($option))*;
                 let builder = given!(builder, expected_keys false_positive_rate memory probes seed key_name);
                 let filter = builder.build().map_err(error::build)?;
-                Ok(PyClassInitializer::from(Filter::new(py, filter.into(), object)).add_subclass(Self))
+                let filter = Filter::new(py, filter.into(), Contents::Empty, object);
+                Ok(PyClassInitializer::from(filter).add_subclass(Self))
             }
 
             /// Load a file that save, Rust or the command wrote.
@@ -159,7 +164,24 @@ class! {
 
         fn _unite_blocks(slf: &Bound<'_, Self>, first: usize, blocks: &[u8]) -> PyResult<()> {
             let filter = slf.as_super().get();
-            detach(slf.py(), |detached| filter.set.unite_blocks(detached, first, blocks))
+            filter.change(slf.py(), |detached| filter.set.unite_blocks(detached, first, blocks))
+        }
+
+        // The kinds of its keys, if it has keys, and those of another filter: two bytes for each part.
+
+        fn _key_kinds<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyBytes> {
+            let filter = slf.as_super().get();
+            let kinds = detach(slf.py(), |detached| filter.set.kinds_of_keys(detached));
+            PyBytes::new(slf.py(), kinds.into_iter().map(u16::to_le_bytes).collect::<Vec<_>>().as_flattened())
+        }
+
+        fn _unite_key_kinds(slf: &Bound<'_, Self>, kinds: &[u8]) -> PyResult<()> {
+            let filter = slf.as_super().get();
+            let kinds: Vec<u16> = kinds.as_chunks().0.iter().copied().map(u16::from_le_bytes).collect();
+            filter.change(slf.py(), |detached| {
+                filter.set.add_key_kinds(detached, &kinds);
+                Ok(())
+            })
         }
     }
 }

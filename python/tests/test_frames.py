@@ -87,7 +87,8 @@ OTHERS = [
     Kind(pa.month_day_nano_interval(), [(1, 0, 0), (0, 30, 0)]),
     Kind(pa.run_end_encoded(pa.int32(), pa.string()), ["a", "b"]),
 ]
-REFUSED = ["SPARSE_UNION", "DENSE_UNION", "RUN_END_ENCODED", "INTERVAL_MONTH_DAY_NANO", "INTERVAL_MONTHS", "INTERVAL_DAY_TIME"]
+REFUSED = ["SPARSE_UNION", "DENSE_UNION", "INTERVAL_MONTH_DAY_NANO", "INTERVAL_MONTHS", "INTERVAL_DAY_TIME"]
+KNOWN_EXTENSIONS = ["arrow.bool8", "arrow.json", "arrow.uuid"]
 UNIONS = [
     pa.UnionArray.from_sparse(pa.array([0, 1, 0], pa.int8()), [pa.array([1, 2, 1]), pa.array(["a", "b", "c"])]),
     pa.UnionArray.from_dense(pa.array([0, 1, 0], pa.int8()), pa.array([0, 0, 1], pa.int32()), [pa.array([1, 1]), pa.array(["a"])]),
@@ -112,14 +113,15 @@ def test_each_type_of_arrow_is_a_key_or_is_refused(name: str) -> None:
         within = pa.ListArray.from_arrays(offsets, array), pa.StructArray.from_arrays([array], ["a"])
         for column in array, array.slice(1), *within:
             table = pa.table({"a": column, "b": rows[: len(column)]})
-            ask = BloomFilter(1000, 1e-9).add_rows
-            if name in REFUSED:
+            seen = BloomFilter(1000, 1e-9)
+            if name in REFUSED or getattr(kind.type, "extension_name", "arrow.uuid") not in KNOWN_EXTENSIONS:
                 with pytest.raises(TypeError, match="cannot be keys"):
-                    ask(table.select(["a"]))
+                    seen.add_rows(table.select(["a"]))
+                assert not seen
                 continue
             expected = stay([(value,) for value in values[-len(column) :]])
-            assert [row for row, new in enumerate(ask(table.select(["a"]))) if new] == expected, kind.type
-            assert ask(table).all()
+            assert [row for row, new in enumerate(seen.add_rows(table.select(["a"]))) if new] == expected, kind.type
+            assert BloomFilter(1000, 1e-9).add_rows(table).all()
 
 
 ONE_DAY, ONE = pd.Timedelta(days=1).as_unit("ns"), pd.Timedelta(1, "ns")
@@ -291,7 +293,7 @@ def test_types_of_polars_that_arrow_has_not() -> None:
     seen.add_rows(wide)
     assert seen.contains_rows(pa.table({"a": [7, None, 8]})).tolist() == [True, True, False]
     nulls = pl.DataFrame({"a": [None, None, None], "b": [1, 1, 2], "c": [[None], [None], []], "d": [{"e": None}] * 3})
-    assert seen.add_rows(nulls).tolist() == [True, False, True]
+    assert BloomFilter(1000, 1e-9).add_rows(nulls).tolist() == [True, False, True]
     assert bloomline.dedup(nulls, nulls="skip").is_empty()
     with pytest.raises(TypeError, match="more than 38 digits"):
         seen.add_rows(pl.DataFrame({"a": pl.Series([2**127 - 1], dtype=pl.Int128)}))
@@ -317,7 +319,7 @@ def test_what_comes_after_a_lazy_frame_is_no_part_of_it() -> None:
 def test_a_filter_that_stays() -> None:
     seen = BloomFilter(1000, 1e-6)
     months = [pd.DataFrame({"url": urls}) for urls in (["a", "b"], ["b", "c", "c"])]
-    assert [bloomline.dedup(month, seen=seen)["url"].tolist() for month in months] == [["a", "b"], ["c"]]
+    assert [bloomline.dedup(month, on="url", seen=seen)["url"].tolist() for month in months] == [["a", "b"], ["c"]]
     assert seen.contains_rows(pl.DataFrame({"x": ["c", "d", None]}), nulls="keep").tolist() == [True, False, True]
 
 

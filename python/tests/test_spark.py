@@ -401,7 +401,7 @@ def test_attempts_that_spark_ends_replace_no_filter(tmp_path: pathlib.Path) -> N
     # Their rows just stop.
     def save(keys: list[str]) -> pathlib.Path:
         rows = pa.StructArray.from_arrays([pa.array(keys), pa.array([0] * len(keys), pa.int32())], names=["0", "1"])
-        (answer,) = bs._save_part(100, 1e-3, "equal", str(tmp_path), iter([pa.record_batch({"key": rows})]))
+        (answer,) = bs._save_part(bs._KeyColumns(["key"], False), 100, 1e-3, "equal", str(tmp_path), iter([pa.record_batch({"key": rows})]))
         assert answer["partition"].to_pylist() == [0]
         return tmp_path / answer["file"][0].as_py()
 
@@ -565,6 +565,38 @@ def test_names(spark: Any) -> None:
         bs.drop_duplicates(deep, "none")
     with pytest.raises(ValueError, match="on"):
         bs.drop_duplicates(deep, [])
+
+
+@either_way
+def test_filters_are_for_columns_of_their_name_and_kind(spark: Any, tmp_path: pathlib.Path) -> None:
+    df = spark.createDataFrame([("a", 1)], "Url string, day int")
+    seen, both = BloomFilter(100, 1e-9, key_name="Url"), BloomFilter(100, 1e-9, key_name="Url,day")
+    seen.add_rows(pa.table({"Url": ["a"]}))
+    seen.save(tmp_path / "seen.bloom")
+    both.add_rows(pa.table({"day": [1], "Url": ["a"]}))
+    # Spark ignores the case of names, and keys have that of the schema.
+    for filter, on in [(seen, "url"), (both, None), (both, ["day", "`Url`"]), (str(tmp_path / "seen.bloom"), ["URL"])]:
+        assert bs.drop_seen(df, filter, on).count() == 0
+    assert df.filter(bs.contains(both, F.col("day"), "Url")).count() == 1
+    assert df.select(F.col("Url").alias("link")).filter(bs.contains(seen, F.col("link").alias("Url"))).count() == 1
+    for refuse in [
+        lambda: bs.drop_seen(df, seen, "day"),
+        lambda: bs.drop_seen(df, seen),
+        lambda: bs.contains(both, "Url"),
+        lambda: bs.contains(tmp_path / "seen.bloom", F.col("day")),
+    ]:
+        with pytest.raises(ValueError, match="have the name"):
+            refuse()
+    numbers = bs.build(df, "day", n=100)
+    with pytest.raises(PySparkException, match="texts, and the keys of the filter have numbers"):
+        bs.drop_seen(df, numbers, "Url").count()
+    with pytest.raises(TypeError, match="the keys are texts"):
+        numbers.add("1")
+    # The only column of a whole row is a row.
+    urls = df.select("Url")
+    assert bs.drop_seen(urls, bs.build(urls, None, n=100)).count() == 0
+    with pytest.raises(TypeError, match="rows of 1 named column"):
+        bs.build(urls, None, n=100).contains_rows(pa.table({"Url": ["a"]}))
 
 
 def test_texts_that_are_no_utf8(spark: Any) -> None:
@@ -761,8 +793,8 @@ def test_states_of_a_stream(spark: Any, tmp_path: pathlib.Path) -> None:
     for other, told in [
         (make("key", n=101), "n = 100, and this is 101"),
         (make("key", n=100, p=1e-3), "p = 1e-06, and this is 0.001"),
-        (make(["key", "id"], n=100), "on = 'key', and this is 'key, id'"),
-        (make(n=100), "on = 'key', and this is ''"),
+        (make(["key", "id"], n=100), "on = 'key', and this is 'id,key'"),
+        (make(n=100), "on = 'key', and this is 'id,key'"),
     ]:
         with pytest.raises(ValueError, match=told):
             other.batch(df, 3)

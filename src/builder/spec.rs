@@ -38,6 +38,12 @@ impl KeyKinds {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Returns what a file has: nothing for single texts, which are the keys of a file without kinds.
+    pub(crate) fn written(&self) -> Vec<u16> {
+        let kinds = self.get();
+        if kinds == Self::TEXT { Vec::new() } else { kinds }
+    }
+
     /// Adds the kinds of each part.
     pub(crate) fn unite(&self, kinds: &[u16]) {
         if kinds.is_empty() {
@@ -71,7 +77,7 @@ impl Clone for KeyKinds {
 #[cfg(feature = "file")]
 impl PartialEq for KeyKinds {
     fn eq(&self, other: &Self) -> bool {
-        self.get() == other.get()
+        self.written() == other.written()
     }
 }
 
@@ -80,6 +86,14 @@ impl FilterSpec {
     #[cfg(feature = "file")]
     pub(crate) fn is_same_but_kinds(&self, other: &Self) -> bool {
         (self.keys, self.rate, &self.key_name) == (other.keys, other.rate, &other.key_name)
+    }
+
+    /// Forgets the kinds of keys that were removed.
+    pub(crate) fn clear_kinds(&mut self) {
+        #[cfg(feature = "file")]
+        {
+            self.kinds = KeyKinds::default();
+        }
     }
 
     /// Returns an error if the keys of two filters cannot be in one. A filter that does not name its kind of keys matches any.

@@ -40,9 +40,8 @@ pub(crate) fn encode(spec: &FilterSpec) -> Vec<u8> {
     if !spec.key_name.is_empty() {
         push(KEY_NAME, spec.key_name.as_bytes());
     }
-    let kinds = spec.kinds.get();
-    // A filter without kinds is one of texts.
-    if !kinds.is_empty() && kinds != KeyKinds::TEXT {
+    let kinds = spec.kinds.written();
+    if !kinds.is_empty() {
         push(KEY_KINDS, &kinds.iter().flat_map(|kinds| kinds.to_le_bytes()).collect::<Vec<u8>>());
     }
     if !bytes.is_empty() {
@@ -145,10 +144,24 @@ mod tests {
     /// A filter of texts has the same bytes as before kinds were recorded, and older builds read it.
     #[test]
     fn the_kinds_of_texts_are_not_written() {
-        let texts = FilterSpec { kinds: KeyKinds::TEXT.to_vec().into(), ..spec() };
+        let texts = FilterSpec { kinds: vec![1].into(), ..spec() };
         let none = FilterSpec { kinds: KeyKinds::default(), ..spec() };
         assert_eq!(encode(&texts), encode(&none));
-        assert_eq!(decode(&encode(&texts)).unwrap(), none);
+        // So a filter is equal to the one that is read from its file.
+        assert_eq!(decode(&encode(&texts)).unwrap(), texts);
+    }
+
+    #[test]
+    fn the_kinds_of_removed_keys_are_forgotten() {
+        macro_rules! check {
+            ($($Filter:ident)*) => {$({
+                let mut filter = crate::$Filter::new(100, 0.01).unwrap();
+                filter.add_key_kinds(&[4, 1]);
+                filter.clear();
+                assert!(filter.key_kinds().is_empty(), stringify!($Filter));
+            })*};
+        }
+        check!(BloomFilter AtomicBloomFilter ScalableBloomFilter AtomicScalableBloomFilter RotatingBloomFilter);
     }
 
     #[test]

@@ -148,6 +148,7 @@ impl<L: LayoutOps<A>, A: Access> RawFilter<L, A> {
 
     pub(crate) fn clear(&mut self) {
         self.blocks.clear();
+        self.spec.clear_kinds();
     }
 
     pub(crate) fn words(&self) -> impl Iterator<Item = [u64; 8]> + Clone {

@@ -88,7 +88,8 @@ def dedup(
 
     Of a frame (pandas, Polars, also a lazy one, or pyarrow) the rows whose key is new are returned, in their order. The filter `seen`
     remembers the keys for the next call; without it each call begins anew. A RecordBatchReader or a Dataset of pyarrow is read batch by
-    batch: a RecordBatchReader of the new rows is returned.
+    batch: a RecordBatchReader of the new rows is returned. A lazy frame gives the same rows each time that it is collected; with `seen` it is
+    collected once, and a second time is a RuntimeError.
 
     Of files any one of the equal rows stays, unless `keep` says which.
 
@@ -97,8 +98,9 @@ def dedup(
 
     Args:
         inputs: A frame, or files and folders, read in this order.
-        on: The columns of the key, of files with dots into structs; without them the whole row or line is the key. A column of CSV has the
-            name in the header.
+        on: The columns of the key, of files with dots into structs; without them the whole row or line is the key, but for an index that
+            pandas recorded. A column of CSV has the name in the header. Numbers are labels of pandas and places in pyarrow. Polars takes names,
+            and expressions that have a value for each row.
         output: The file for what stays. Give this, `output_dir` or `in_place`.
         output_dir: A folder that gets a file for each input.
         in_place: Each input is replaced by what stays of it.
@@ -109,7 +111,8 @@ def dedup(
         keep: Which of equal rows stays: "first" or "last". Of frames by default the first, of files any one.
         options: More options of the command, such as ``["--exact", "--in-order"]``.
         seen: Of frames: a filter that has the keys of earlier ones, and gets those of this one. With more keys than it is made for, rows are
-            lost: a warning tells the rate. A `ScalableBloomFilter` grows.
+            lost: a warning tells the rate. A `ScalableBloomFilter` grows. If it has a `key_name`, that is the name of the columns: `url`, or
+            `day,url` for several, whose order makes no difference.
         progress: A line on standard error that tells how far the call is, of files and of readers and datasets of pyarrow: True shows it, False
             does not, and None shows it on a terminal or in a notebook if the call takes more than a second.
 
@@ -119,10 +122,11 @@ def dedup(
 
     Raises:
         ValueError: If not exactly one of `output`, `output_dir` and `in_place` is given for files, or one of them for a frame; if no file
-            is named, or inputs are files of CSV and others; or if `seen` got so many keys that its rate is a hundred times its own, or a half.
+            is named, or inputs are files of CSV and others; if `seen` has the name of other columns; or if it got so many keys that its rate is
+            a hundred times its own, or a half.
         RuntimeError: If the command fails. The message is the command's.
-        TypeError: If a column of a frame has values that cannot be keys, or rows cannot be chosen, before `seen` gets any key. An exception
-            that comes later (KeyboardInterrupt, MemoryError, or that of a full `seen`) has an array of bool in its attribute `new`: the rows that are True there are
+        TypeError: If a column of a frame has values that cannot be keys, or of other kinds than the keys of `seen`, such as texts and numbers,
+            or if rows cannot be chosen, before `seen` gets any key. An exception that comes later (KeyboardInterrupt, MemoryError, or that of a full `seen`) has an array of bool in its attribute `new`: the rows that are True there are
             those whose keys `seen` got.
 
     >>> import pathlib, tempfile

@@ -1,11 +1,11 @@
 """Duplicates in frames and tables: pandas, Polars, pyarrow."""
 
 import datetime
+import functools
 import math
-import re
 import time
 import warnings
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Literal
 
@@ -15,7 +15,8 @@ from bloomline._progress import Progress
 Nulls = Literal["equal", "keep", "skip", "fail"]
 
 
-On = str | int | Sequence[str | int] | None
+# Polars' expressions are not named, because Polars may not be installed.
+On = str | int | Sequence[Any] | Any | None
 Keep = Literal["first", "last"]
 
 _FRAMES = {
@@ -64,15 +65,15 @@ def dedup(
     if keep not in ("first", "last"):
         raise ValueError(f"keep is {keep!r}: give 'first' or 'last'")
     if kind == "LazyFrame":
-        # Whoever collects it twice gets the same rows twice: each time has a filter of its own. Polars before 2 moves a later filter, a limit
-        # and a choice of columns before it unless it is told not to, and other rows would stay.
+        _names(frame, on, package)
+        # Polars before 2 moves a later filter, a limit and a choice of columns before it unless it is told not to, and other rows would stay.
         stays_here = {"predicate_pushdown": False, "projection_pushdown": False, "slice_pushdown": False}
-        return frame.map_batches(lambda batch: dedup(batch, on, n, p, nulls, seen, keep), **stays_here)
+        return frame.map_batches(_Collected(on, n, p, nulls, seen, keep), **stays_here)
     if kind in ("RecordBatchReader", "Dataset"):
         if keep == "last":
             raise ValueError(f"a {kind} is read once and in order, so keep='last' needs a table: give reader.read_all() or dataset.to_table()")
         return _stream(frame, on, n, p, nulls, seen, progress)
-    keys = _columns(frame, on, package)
+    keys, whole = _columns(frame, on, package), on is None
     if seen is None:
         rows = max(len(frame), 1)
         make = BloomFilter if n is None or n >= rows else ScalableBloomFilter
@@ -85,7 +86,7 @@ def dedup(
     order = slice(None, None, None if keep == "first" else -1)
     new = None
     try:
-        new = seen.add_rows(keys if keep == "first" else keys[order], nulls=nulls)[order]
+        new = seen._add_rows(keys if keep == "first" else keys[order], nulls, whole)[order]
         _check(seen, warn_if_full(seen, len(frame), depth=depth))
         return _rows(frame, new, package)
     except BaseException as error:
@@ -95,16 +96,73 @@ def dedup(
         raise
 
 
-def _columns(frame: Any, on: On, package: str) -> Any:
-    """The columns of the key."""
+class _Collected:
+    """The rows of a lazy frame whose key is new. Without a filter of the caller, each time has one of its own, and gives the same rows."""
+
+    def __init__(self, on: On, n: int | None, p: float | None, nulls: Nulls, seen: Filter | None, keep: Keep) -> None:
+        self.arguments, self.seen, self.keep = (on, n, p, nulls), seen, keep
+        self.is_done = False
+
+    def __call__(self, batch: Any) -> Any:
+        if self.seen is None:
+            return dedup(batch, *self.arguments, None, self.keep)
+        if self.is_done:
+            raise RuntimeError(
+                "this lazy frame was collected before, so `seen` has its keys and none of its rows would be new: collect it once, and use the"
+                " frame that collect() returned"
+            )
+        try:
+            new = dedup(batch, *self.arguments, self.seen, self.keep)
+        except BaseException as error:
+            # A call that failed before it added a key may be repeated.
+            self.is_done = bool(import_module("numpy").any(getattr(error, "new", False)))
+            raise
+        self.is_done = True
+        return new
+
+
+def _names(frame: Any, on: On, package: str) -> list[Any] | None:
+    """The names, the places or the expressions of the columns of the key; None for all columns."""
     if on is None:
-        return frame
+        return None
+    is_expression = package == "polars" and isinstance(on, import_module("polars").Expr)
     # A tuple may be a name of pandas.
-    is_one = isinstance(on, (str, int)) or package == "pandas" and isinstance(on, tuple) and on in frame.columns
-    names = [on] if is_one else list(on)  # type: ignore[arg-type]
+    is_label = package == "pandas" and isinstance(on, tuple) and on in frame.columns
+    names = [on] if is_expression or is_label or isinstance(on, (str, int)) else list(on)
     if not names:
         raise ValueError("on names no column: leave it out for all columns")
-    return frame[names] if package == "pandas" else frame.select(names)
+    for name in names:
+        if package == "polars" and not isinstance(name, (str, import_module("polars").Expr)):
+            raise TypeError(f"on has {name!r}, and columns of Polars have names: give a name, or an expression such as pl.col('url')")
+        if package != "polars" and isinstance(name, bool):
+            raise TypeError(f"on has {name!r}, which is not a column: give names")
+    return names
+
+
+def _columns(frame: Any, on: On, package: str) -> Any:
+    """The columns of the key, with a row for each of the frame."""
+    names = _names(frame, on, package)
+    if names is None:
+        return frame
+    if package == "pandas":
+        return frame[names]
+    if package == "polars":
+        # Of two rows, because a value of the whole column fits a frame of one row.
+        probe = frame.clear(2)
+        for name in names:
+            if not isinstance(name, str) and probe.select(name).height != 2:
+                raise _not_by_row(name)
+    keys = frame.select(names)
+    if package == "polars" and keys.height != frame.height:
+        raise _not_by_row(", ".join(map(str, names)))
+    return keys
+
+
+def _not_by_row(expression: Any) -> TypeError:
+    return TypeError(
+        f"on has the expression {expression}, which has not one value for each row: give columns, or compute one before, such as by"
+        " with_columns(...)"
+    )
 
 
 def _stream(
@@ -112,7 +170,7 @@ def _stream(
 ) -> Any:
     """The new rows of a reader or a data set, batch by batch as they are read."""
     reader = source.scanner().to_reader() if hasattr(source, "scanner") else source
-    # A column that is not there fails at the call.
+    # A column that does not exist fails at the call.
     _columns(reader.schema.empty_table(), on, "pyarrow")
     known = ScalableBloomFilter(_FIRST if n is None else n, 1e-6 if p is None else p) if seen is None else seen
 
@@ -180,25 +238,28 @@ def table_of_pandas(frame: Any) -> Any:
     """A frame of pandas as a table of Arrow, without its index.
 
     Raises:
-        TypeError: If times that differ would become equal. Arrow reads a column of objects as one type of time, and cuts off what that lacks:
-            the time of a day, the zone or nanoseconds.
+        TypeError: If objects of a column have several kinds, of which Arrow's conversion makes one: it merges texts and byte strings, missing
+            members and nulls, and times of several types, and cuts off the time of a day, the zone or nanoseconds.
     """
     pa = import_module("pyarrow")
     names = pa.Table.from_pandas(frame.iloc[:0], preserve_index=False).column_names
-    table = pa.Table.from_arrays([array_of_pandas(frame.iloc[:, place]) for place in range(len(names))], names)
-    for place, field in enumerate(table.schema):
+    arrays = []
+    for place, label in enumerate(frame.columns):
         column = frame.iloc[:, place]
         objects = column.cat.categories if hasattr(column, "cat") else column
-        if objects.dtype != object or _are_exact(objects.to_numpy(), str(field.type)):
-            continue
-        times = column.infer_objects()
-        if times.dtype.kind not in "mM":
-            raise TypeError(
-                f"column {frame.columns[place]!r} has objects of several types of time, or of nanoseconds: convert it, such as by"
-                " pandas.to_datetime"
-            )
-        table = table.set_column(place, field.name, pa.chunked_array(pa.Array.from_pandas(times)))
-    return table
+        mixed = _mixed(objects.to_numpy()) if objects.dtype == object else None
+        try:
+            array = array_of_pandas(column)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+            found = mixed or f"objects that cannot be read as an Arrow array: {error}; convert them, such as by .astype(str)"
+            raise TypeError(f"column {label!r} has {found}") from error
+        if mixed is not None:
+            times = column.infer_objects()
+            if times.dtype.kind not in "mM":
+                raise TypeError(f"column {label!r} has {mixed}")
+            array = pa.chunked_array([pa.Array.from_pandas(times)])
+        arrays.append(array)
+    return pa.Table.from_arrays(arrays, names)
 
 
 # Objects that are converted in a millisecond or two, between which Ctrl-C is heard.
@@ -225,48 +286,99 @@ def array_of_pandas(column: Any) -> Any:
 
 
 _TIMES = datetime.date, datetime.time, datetime.timedelta
-_NESTED = list, tuple, set, frozenset, Mapping
+_LISTS = list, tuple, set, frozenset
+# Objects whose types are looked at together.
+_FEW_OBJECTS = 1 << 10
+# Of members that not all structs have.
+_MEMBERS = "members"
+_INEXACT = "inexact"
+
+Place = tuple[Hashable, ...]
 
 
-def _are_exact(objects: Any, kind: str) -> bool:
-    """True if Arrow tells the times among objects apart, which it reads as this type."""
+def _mixed(objects: Any) -> str | None:
+    """Says which kinds objects have that Arrow's conversion would not tell apart; None if they have one kind in each place."""
+    kinds: dict[Place, Hashable] = {}
+    for start in range(0, len(objects), _FEW_OBJECTS):
+        for place, kind in _kinds(objects[start : start + _FEW_OBJECTS], ()):
+            other = kinds.setdefault(place, kind)
+            if other == kind != _INEXACT:
+                continue
+            if place[-1:] == (_MEMBERS,):
+                return "dicts of which some lack a member: a missing member is not a null, so give all dicts the same members"
+            if {other, kind}.isdisjoint(_KINDS):
+                return "objects of several types of time, or of nanoseconds: convert it, such as by pandas.to_datetime"
+            named = " and ".join(one if isinstance(one, str) and one in _KINDS else "times" for one in (other, kind))
+            return f"objects of several kinds, {named}: convert them to one kind, such as by .astype(str)"
+    return None
+
+
+# Kinds whose types say all. Floats may be NaN, which is a null.
+_KINDS: dict[str, tuple[str, ...]] = {
+    "booleans": ("builtins.bool", "numpy.bool", "numpy.bool_"),
+    "floats": ("builtins.float", "numpy.floating"),
+    "numbers": ("builtins.int", "numpy.integer", "decimal.Decimal", "_decimal.Decimal"),
+    "texts": ("builtins.str",),
+    "byte strings": ("builtins.bytes", "builtins.bytearray", "builtins.memoryview"),
+    "UUIDs": ("uuid.UUID",),
+    "nulls": ("builtins.NoneType", "NAType", "NaTType"),
+}
+
+
+@functools.lru_cache(maxsize=256)
+def _kind_of(type_: type) -> str | None:
+    """The kind of all objects of a type; None if each has to be looked at."""
+    for base in type_.__mro__:
+        found = {base.__name__, f"{base.__module__}.{base.__name__}"}
+        for kind, names in _KINDS.items():
+            if not found.isdisjoint(names):
+                return kind
+    return None
+
+
+def _kinds(objects: Any, place: Place) -> Iterator[tuple[Place, Hashable]]:
+    """The kinds of some objects and of what is in them, each with the names that lead to it."""
+    kinds = {one: _kind_of(one) for one in set(map(type, objects))}
+    simple = set(kinds.values()) - {"nulls", "floats"}
+    # Arrow refuses a number among texts, so that floats there are nulls.
+    if "floats" in kinds.values() and not (simple and simple <= {"texts", "byte strings", "UUIDs"}):
+        floats = tuple(one for one, kind in kinds.items() if kind == "floats")
+        if any(isinstance(value, floats) and value == value for value in objects):
+            simple.add("numbers")
+    yield from ((place, kind) for kind in simple if kind is not None)
+    if None in simple:
+        others = [value for value in objects if kinds[type(value)] is None]
+        dicts = [value for value in others if isinstance(value, Mapping)]
+        if dicts:
+            yield from (((*place, _MEMBERS), frozenset(members)) for members in {tuple(value) for value in dicts})
+            for name in dicts[0]:
+                yield from _kinds([value[name] for value in dicts if name in value], (*place, name))
+        yield from _kinds([member for value in others if isinstance(value, _LISTS) for member in value], (*place, None))
+        for value in others:
+            if not isinstance(value, (Mapping, *_LISTS)):
+                yield from _kinds_of_other(value, place)
+
+
+def _kinds_of_other(value: Any, place: Place) -> Iterator[tuple[Place, Hashable]]:
+    """The kind of a time, or of an array's items."""
     np = import_module("numpy")
-    found: set[type] = set()
-    for start in range(0, len(objects), _SLICE):
-        found.update(map(type, objects[start : start + _SLICE]))
-    has_times = any(issubclass(one, (*_TIMES, np.datetime64, np.timedelta64)) for one in found)
-    has_nested = any(issubclass(one, (*_NESTED, np.ndarray)) for one in found)
-    # The name of a member may say so as well, which costs the time of a look at its values alone.
-    if not (has_times or has_nested and re.search("date|time|duration", kind)):
-        return True
-    types: dict[Hashable, Hashable] = {}
-    return all(types.setdefault(place, one) == one and one != "inexact" for place, one in _types(objects, (), np))
-
-
-def _types(objects: Iterable[Any], place: tuple[object, ...], np: Any) -> Iterator[tuple[Hashable, Hashable]]:
-    """What Arrow would have to keep of the type of each value, with the names that lead to it."""
-    for value in objects:
-        if isinstance(value, Mapping):
-            yield from _types(value.keys(), (*place, "keys"), np)
-            for name, member in value.items():
-                yield from _types([member], (*place, name), np)
-        elif isinstance(value, np.ndarray) and value.dtype.kind in "mM":
-            yield (*place, None), value.dtype
-        elif isinstance(value, (*_NESTED, np.ndarray)):
-            yield from _types(value, (*place, None), np)
-        elif isinstance(value, (np.datetime64, np.timedelta64)):
-            yield place, value.dtype
-        # Nulls, of which NaT is a time, and NaN is not itself.
-        elif value is None or type(value).__name__ == "NAType" or value != value:
-            continue
-        elif getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0):
-            yield place, "inexact"
-        elif isinstance(value, datetime.datetime):
-            yield place, "naive" if value.tzinfo is None else "aware"
-        elif isinstance(value, datetime.time):
-            yield place, "time" if value.tzinfo is None else "inexact"
-        else:
-            yield place, next((one for one in _TIMES if isinstance(value, one)), "no time")
+    if isinstance(value, np.ndarray):
+        if value.dtype == object:
+            yield from _kinds(value, (*place, None))
+        elif value.size:
+            others = value.dtype if value.dtype.kind in "mM" else "numbers"
+            yield (*place, None), {"b": "booleans", "U": "texts", "S": "byte strings"}.get(value.dtype.kind, others)
+    elif isinstance(value, (np.datetime64, np.timedelta64)):
+        yield place, value.dtype
+    elif getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0):
+        yield place, _INEXACT
+    elif isinstance(value, datetime.datetime):
+        yield place, "naive" if value.tzinfo is None else "aware"
+    elif isinstance(value, datetime.time):
+        yield place, "time" if value.tzinfo is None else _INEXACT
+    else:
+        found: Hashable = next((one for one in _TIMES if isinstance(value, one)), type(value))
+        yield place, found
 
 
 def polars_for_arrow(frame: Any) -> Any:

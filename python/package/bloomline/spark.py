@@ -10,15 +10,17 @@ never meet keys of their own.
 import atexit
 import contextlib
 import functools
+import itertools
 import math
 import os
 import pathlib
+import re
 import shutil
 import tempfile
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark import SparkFiles
@@ -28,7 +30,15 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas import functions as pandas_functions
 
-from bloomline._bloomline import BloomFilter, Filter, MappedBloomFilter, RedisBloomFilter, ScalableBloomFilter
+from bloomline._bloomline import (
+    BloomFilter,
+    Filter,
+    MappedBloomFilter,
+    RedisBloomFilter,
+    ScalableBloomFilter,
+    _check_key_name,
+    _name_of_key,
+)
 from bloomline._frames import Nulls, loses_too_many, warn_if_full
 
 __all__ = ["Figures", "StreamingDedup", "build", "contains", "drop_duplicates", "drop_seen"]
@@ -159,7 +169,7 @@ def drop_duplicates(
     _check_sizes(n, p, partitions)
     if df.isStreaming:
         raise TypeError("this frame is a stream: within its foreachBatch, StreamingDedup.batch takes one batch after another")
-    frame, names = _named(df, on)
+    frame, names, key = _named(df, on)
     columns = _columns(frame, names)
     make: Callable[[], _Task]
     if strategy == "repartition":
@@ -174,11 +184,12 @@ def drop_duplicates(
     elif strategy == "prefix":
         if n is None or path is None:
             raise ValueError("the strategy prefix needs n, the distinct keys, and path, a folder that the driver and executors see")
-        folder = _prefixes(frame.select(_key([*columns, F.spark_partition_id()]).alias(_KEY)), n, p, nulls, pathlib.Path(path))
+        keys = frame.select(_key([*columns, F.spark_partition_id()]).alias(_KEY))
+        folder = _prefixes(keys, key, n, p, nulls, pathlib.Path(path))
         make = functools.partial(_Prefixed, str(folder), nulls, figures)
     else:
         raise ValueError(f"strategy is {strategy!r}: give 'repartition' or 'prefix'")
-    kept = _rows_that(frame, columns, make)
+    kept = _rows_that(frame, columns, key, make)
     return kept if frame is df else kept.toDF(*df.columns)
 
 
@@ -220,17 +231,20 @@ def build(
     if nulls == "keep":
         raise ValueError("nulls: a filter keeps no rows; give 'equal', 'skip' or 'fail'")
     _check_sizes(n, p, partitions)
-    frame, names = _named(df, on)
+    frame, names, key = _named(df, on)
     session = frame.sparkSession
     keys = frame.select(_key(_columns(frame, names)).alias(_KEY))
     seen = BloomFilter(n, p, seed=seed)
-    made = keys.coalesce(partitions or _cores(session)).mapInArrow(functools.partial(_pieces, n, p, nulls, seed), "piece long, blocks binary")
+    made = keys.coalesce(partitions or _cores(session)).mapInArrow(functools.partial(_pieces, key, n, p, nulls, seed), "piece long, blocks binary")
     with _conf(session, "spark.sql.execution.arrow.maxRecordsPerBatch", str(_ROWS)):
         merged = made.repartition(math.ceil(seen.memory_bytes / _MERGED), "piece").mapInArrow(_merged, made.schema)
         # The driver takes one partition at a time, as a whole. Not as a query, for whose duration Spark's scheduler keeps what its jobs gave.
         taken: Any = merged.rdd if _has_context(session) else merged
         for piece, blocks in taken.toLocalIterator(prefetchPartitions=True):
-            seen._unite_blocks(piece * _PIECE, bytes(blocks))
+            if piece < 0:
+                seen._unite_key_kinds(bytes(blocks[: -2 * piece]))
+            else:
+                seen._unite_blocks(piece * _PIECE, bytes(blocks))
     warn_if_full(seen)
     if path is None:
         return seen
@@ -251,8 +265,11 @@ def contains(seen: Seen, *columns: str | Column, nulls: Nulls = "equal") -> Colu
 
     Args:
         seen: A filter, or the path of its file. A filter may be saved under that path meanwhile, and nothing else may write to it.
-        columns: The columns of the key, as the filter was built with.
+        columns: The columns of the key, as the filter was built with. A computed column gets its name by `alias`.
         nulls: With "keep" the answer for a row with a null in its key is true, with "skip" it is false.
+
+    Raises:
+        ValueError: If the keys of the filter have the name of other columns.
 
     >>> from bloomline import BloomFilter
     >>> seen = BloomFilter(1000, 1e-6)
@@ -262,7 +279,8 @@ def contains(seen: Seen, *columns: str | Column, nulls: Nulls = "equal") -> Colu
     1
     """
     _check_nulls(nulls)
-    return _contains(_shared(seen), [F.col(column) if isinstance(column, str) else column for column in columns], nulls)
+    key = _KeyColumns([_label(_text(column)) for column in columns], False)
+    return _contains(_shared(seen, key), [F.col(column) if isinstance(column, str) else column for column in columns], key, nulls)
 
 
 def drop_seen(df: DataFrame, seen: Seen, on: On = None, *, nulls: Nulls = "equal") -> DataFrame:
@@ -276,6 +294,7 @@ def drop_seen(df: DataFrame, seen: Seen, on: On = None, *, nulls: Nulls = "equal
 
     Raises:
         TypeError: As `drop_duplicates`.
+        ValueError: If the keys of the filter have the name of other columns.
 
     >>> from bloomline import BloomFilter
     >>> seen = BloomFilter(1000, 1e-6)
@@ -285,7 +304,7 @@ def drop_seen(df: DataFrame, seen: Seen, on: On = None, *, nulls: Nulls = "equal
     [Row(url='b')]
     """
     _check_nulls(nulls)
-    return _drop_seen(df, _shared(seen), on, nulls)
+    return _drop_seen(df, _shared(seen, _named(df, on)[2]), on, nulls)
 
 
 class StreamingDedup:
@@ -327,9 +346,6 @@ class StreamingDedup:
         self._is_local = os.fspath(path).startswith("local:")
         self._folder = pathlib.Path(os.fspath(path).removeprefix("local:")).absolute()
         self._on, self._n, self._p, self._nulls, self._partitions = on, n, p, nulls, partitions
-        # Each state says its columns, as far as a filter's note has room.
-        columns = ", ".join([on] if isinstance(on, str) else on) if on else ""
-        self._name = "".join(filter(str.isprintable, columns))[:250]
         # What the batch before needs no longer.
         self._done: list[Callable[[], object]] = []
 
@@ -342,6 +358,8 @@ class StreamingDedup:
         for done in self._done:
             done()
         self._done.clear()
+        # The keys of each state have the name of the columns.
+        name = _named(df, self._on)[2].name
         self._folder.mkdir(parents=True, exist_ok=True)
         _hold(self._folder)
         states = {int(file.stem): file for file in self._folder.glob("*.bloom") if file.stem.isdecimal()}
@@ -353,11 +371,11 @@ class StreamingDedup:
                     f"batch {batch_id} is older than those whose keys are in {self._folder}: {found}. Remove the folder with the"
                     " checkpoint of the stream, or go on with both"
                 )
-            seen = BloomFilter(self._n, self._p, key_name=self._name or None)
+            seen = BloomFilter(self._n, self._p, key_name=name)
             new = df
         else:
             seen = BloomFilter.load(states[before])
-            self._check(seen)
+            self._check(seen, name)
             _refuse_if_full(seen, seen.current_fpr(), f"the stream, whose keys are in {self._folder},")
             new = _drop_seen(df, self._state(df.sparkSession, states[before]), self._on, self._sought)
         new = drop_duplicates(new, self._on, p=self._p, nulls=self._nulls, partitions=self._partitions).persist()
@@ -370,11 +388,11 @@ class StreamingDedup:
                 file.unlink(missing_ok=True)
         return new
 
-    def _check(self, seen: BloomFilter) -> None:
+    def _check(self, seen: BloomFilter, name: str) -> None:
         for what, made, given in [
             ("n", seen.expected_keys, self._n),
             ("p", seen.false_positive_rate, self._p),
-            ("on", seen.key_name, self._name),
+            ("on", seen.key_name, name),
         ]:
             if made != given:
                 raise ValueError(
@@ -419,13 +437,82 @@ def _hold(folder: pathlib.Path) -> int | None:
 # Keys
 
 
-def _named(df: DataFrame, on: On) -> tuple[DataFrame, list[str]]:
-    """The names of the columns of the key. A frame in which columns share a name gets other names, if all are asked for."""
+class _Keys(NamedTuple):
+    """The keys of some rows, as Arrow's columns."""
+
+    columns: pa.RecordBatch
+    whole: bool
+
+    def add_to(self, seen: Filter, nulls: Nulls) -> Any:
+        return seen._add_rows(self.columns, nulls, self.whole)
+
+    def found_in(self, seen: Filter, nulls: Nulls) -> Any:
+        return seen._contains_rows(self.columns, nulls, self.whole)
+
+
+class _KeyColumns(NamedTuple):
+    """The names of the columns of the key, which are a part of it. A whole row of one column differs from its value."""
+
+    labels: list[str]
+    whole: bool
+
+    @property
+    def name(self) -> str:
+        return _name_of_key(self.labels, self.whole)
+
+    def keys(self, struct: Any) -> _Keys:
+        """The keys of rows from the column that `_key` made."""
+        return self._keys(struct.flatten())
+
+    def keys_and_partition(self, struct: Any) -> tuple[_Keys, int]:
+        """The same, where the last member is the number of the partition that all of these rows are in."""
+        *columns, partitions = struct.flatten()
+        return self._keys(columns), partitions[0].as_py()
+
+    def _keys(self, columns: list[Any]) -> _Keys:
+        rows = pa.RecordBatch.from_arrays(columns, names=self.labels)
+        if len(rows) == 0 or any(pa.types.is_nested(column.type) for column in columns):
+            # Spark writes no offsets for arrays without values, and Arrow wants one. A copy has it.
+            rows = rows.take(pa.array(range(len(rows)), pa.int64()))
+        return _Keys(rows, self.whole)
+
+
+def _named(df: DataFrame, on: On) -> tuple[DataFrame, list[str], _KeyColumns]:
+    """The columns of the key, by their names for Spark and for the key. A frame in which columns share a name gets other names, if all are
+    asked for."""
     if on is not None:
-        return df, [on] if isinstance(on, str) else list(on)
+        names = list(dict.fromkeys([on] if isinstance(on, str) else on))
+        return df, names, _KeyColumns([_label(name, df.schema) for name in names], False)
+    key = _KeyColumns(df.columns, True)
     if len(set(map(str.casefold, df.columns))) < len(df.columns):
         df = df.toDF(*(f"c{i}" for i in range(len(df.columns))))
-    return df, ["`" + name.replace("`", "``") + "`" for name in df.columns]
+    return df, ["`" + name.replace("`", "``") + "`" for name in df.columns], key
+
+
+def _label(name: str, schema: T.StructType | None = None) -> str:
+    """A column's name in the key: without quotes, and with the case of the schema, which Spark ignores."""
+    parts = [quoted.replace("``", "`") or plain for quoted, plain in re.findall("`((?:[^`]|``)*)`|([^`.]+)", name)]
+    labels: list[str] = []
+    kind: Any = schema
+    # The first part may be the name of the frame.
+    for first in (0, 1) if len(parts) > 1 else (0,):
+        for part in parts[first:]:
+            fields = {field.name: field for field in getattr(kind, "fields", [])}
+            found = part if part in fields else next((name for name in fields if name.casefold() == part.casefold()), None)
+            if found is None and not labels:
+                break
+            labels.append(found or part)
+            kind = fields[found].dataType if found else None
+        if labels:
+            break
+    return ".".join(labels or parts)
+
+
+def _text(column: str | Column) -> str:
+    """The name of a column, or of what computes it."""
+    if isinstance(column, str):
+        return column
+    return str(column).removeprefix("Column<'").removesuffix("'>").rpartition(" AS ")[2]
 
 
 def _columns(df: DataFrame, names: list[str]) -> list[Column]:
@@ -457,24 +544,8 @@ def _check(kind: T.DataType, name: str) -> None:
 
 
 def _key(columns: list[Column]) -> Column:
-    """The columns in one. Their names are no part of the key."""
+    """The columns in one. `_KeyColumns` has their names."""
     return F.struct(*(column.alias(str(i)) for i, column in enumerate(columns)))
-
-
-def _rows(keys: Any) -> pa.RecordBatch:
-    """The columns of the key again."""
-    rows = pa.RecordBatch.from_struct_array(keys)
-    if len(rows) == 0 or any(pa.types.is_nested(column.type) for column in rows.columns):
-        # Spark writes no offsets for arrays without values, and Arrow wants one. A copy has it.
-        rows = rows.take(pa.array(range(len(rows)), pa.int64()))
-    return rows
-
-
-def _rows_and_partition(keys: Any) -> tuple[pa.RecordBatch, int]:
-    """The columns of the key, and the number of the partition that all of these rows are in."""
-    *columns, partitions = keys.flatten()
-    rows = pa.StructArray.from_arrays(columns, names=list(map(str, range(len(columns)))))
-    return _rows(rows), partitions[0].as_py()
 
 
 # Tasks
@@ -483,14 +554,14 @@ def _rows_and_partition(keys: Any) -> tuple[pa.RecordBatch, int]:
 class _Task(Protocol):
     """What one attempt of a task does with the rows of a partition."""
 
-    def new(self, keys: pa.RecordBatch, partition: int) -> Any:
+    def new(self, keys: _Keys, partition: int) -> Any:
         """Which rows stay, as an array of bool."""
 
     def end(self) -> None:
         """Is called after the last rows."""
 
 
-def _rows_that(df: DataFrame, columns: list[Column], make: Callable[[], _Task]) -> DataFrame:
+def _rows_that(df: DataFrame, columns: list[Column], key: _KeyColumns, make: Callable[[], _Task]) -> DataFrame:
     """The rows that stay by a task of which `make` makes one for each attempt.
 
     The number of the partition comes with the rows, computed where the partition is: a task that has several of them after a `coalesce`, or
@@ -502,7 +573,7 @@ def _rows_that(df: DataFrame, columns: list[Column], make: Callable[[], _Task]) 
         def ask(arrays: Iterator[pa.Array]) -> Iterator[pa.Array]:
             task = make()
             for keys in arrays:
-                yield pa.array(task.new(*_rows_and_partition(keys)))
+                yield pa.array(task.new(*key.keys_and_partition(keys)))
             task.end()
 
         # Else Spark might ask twice, or about rows that a later filter leaves.
@@ -514,7 +585,7 @@ def _rows_that(df: DataFrame, columns: list[Column], make: Callable[[], _Task]) 
         task = make()
         for batch in batches:
             *values, keys = batch.columns
-            stay = pa.array(task.new(*_rows_and_partition(keys)))
+            stay = pa.array(task.new(*key.keys_and_partition(keys)))
             yield pa.RecordBatch.from_arrays(values, names=batch.schema.names[:-1]).filter(stay)
         task.end()
 
@@ -535,8 +606,8 @@ class _Claims:
         self.partition: int | None = None
         self.rows, self.kept, self.lost = 0, 0, 0.0
 
-    def new(self, keys: pa.RecordBatch, partition: int) -> Any:
-        new = self.seen.add_rows(keys, nulls=self.nulls)
+    def new(self, keys: _Keys, partition: int) -> Any:
+        new = keys.add_to(self.seen, self.nulls)
         kept = int(new.sum())
         self.partition = partition
         self.rows += len(new)
@@ -567,12 +638,12 @@ class _Prefixed:
         # Of the same form as that of the first pass, to be compared with it.
         self.seen = BloomFilter(made.expected_keys, made.false_positive_rate, seed=made.seed, huge_pages=False)
 
-    def new(self, keys: pa.RecordBatch, partition: int) -> Any:
+    def new(self, keys: _Keys, partition: int) -> Any:
         if self.partition is None:
             self.begin(partition)
-        new = self.seen.add_rows(keys, nulls=self.nulls)
+        new = keys.add_to(self.seen, self.nulls)
         if self.before is not None:
-            new &= ~self.before.contains_rows(keys, nulls="skip" if self.nulls == "keep" else self.nulls)
+            new &= ~keys.found_in(self.before, "skip" if self.nulls == "keep" else self.nulls)
         self.rows += len(new)
         self.kept += int(new.sum())
         return new
@@ -601,8 +672,8 @@ class _Unseen:
     def __init__(self, source: "_Source", nulls: Nulls) -> None:
         self.seen, self.nulls = source.filter(), nulls
 
-    def new(self, keys: pa.RecordBatch, partition: int) -> Any:
-        return ~self.seen.contains_rows(keys, nulls=_INVERTED[self.nulls])
+    def new(self, keys: _Keys, partition: int) -> Any:
+        return ~keys.found_in(self.seen, _INVERTED[self.nulls])
 
     def end(self) -> None:
         pass
@@ -638,14 +709,14 @@ def _before(folder: str, partition: int) -> str:
     return f"{folder}/before-{partition}.bloom"
 
 
-def _prefixes(keys: DataFrame, n: int, p: float, nulls: Nulls, path: pathlib.Path) -> pathlib.Path:
+def _prefixes(keys: DataFrame, key: _KeyColumns, n: int, p: float, nulls: Nulls, path: pathlib.Path) -> pathlib.Path:
     """Makes a filter of each partition, and of all that come before it."""
     folder = path.absolute() / uuid.uuid4().hex
     folder.mkdir(parents=True)
     if nulls == "keep":
         nulls = "skip"
     try:
-        saved = keys.mapInArrow(functools.partial(_save_part, n, p, nulls, str(folder)), "partition int, file string").collect()
+        saved = keys.mapInArrow(functools.partial(_save_part, key, n, p, nulls, str(folder)), "partition int, file string").collect()
         seen = BloomFilter(n, p)
         need, room = len(saved) * seen.memory_bytes, shutil.disk_usage(folder).free
         if need > room:
@@ -670,11 +741,13 @@ def _no_room(folder: str | pathlib.Path, need: int, room: int) -> ValueError:
     )
 
 
-def _save_part(n: int, p: float, nulls: Nulls, folder: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _save_part(
+    key: _KeyColumns, n: int, p: float, nulls: Nulls, folder: str, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     seen, partition = BloomFilter(n, p, huge_pages=False), None
     for batch in batches:
-        rows, partition = _rows_and_partition(batch.column(0))
-        seen.add_rows(rows, nulls=nulls)
+        keys, partition = key.keys_and_partition(batch.column(0))
+        keys.add_to(seen, nulls)
     if partition is None:
         return
     room = shutil.disk_usage(folder).free
@@ -698,19 +771,23 @@ def _cores(session: SparkSession) -> int:
 
 
 def _pieces(
-    n: int, p: float, nulls: Nulls, seed: int | None, batches: Iterator[pa.RecordBatch]
+    key: _KeyColumns, n: int, p: float, nulls: Nulls, seed: int | None, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The filter of a task, piece by piece. Those without keys are left out."""
+    """The filter of a task, piece by piece. A filter without keys gives none. The kinds of keys are a piece whose number is the negative number
+    of their parts."""
     seen = BloomFilter(n, p, seed=seed)
     rows = 0
     for batch in batches:
-        seen.add_rows(_rows(batch.column(0)), nulls=nulls)
+        key.keys(batch.column(0)).add_to(seen, nulls)
         rows += batch.num_rows
     if rows == 0:
         return
-    for piece in range(math.ceil(seen.memory_bytes / (64 * _PIECE))):
-        blocks = seen._blocks(piece * _PIECE, _PIECE)
-        yield pa.record_batch({"piece": pa.array([piece], pa.int64()), "blocks": pa.array([blocks], pa.binary())})
+    kinds = seen._key_kinds()
+    # In whole words, which are merged.
+    pieces = [(-len(kinds) // 2, kinds + bytes(-len(kinds) % 8))] if kinds else []
+    blocks = ((piece, seen._blocks(piece * _PIECE, _PIECE)) for piece in range(math.ceil(seen.memory_bytes / (64 * _PIECE))))
+    for piece, data in itertools.chain(pieces, blocks):
+        yield pa.record_batch({"piece": pa.array([piece], pa.int64()), "blocks": pa.array([data], pa.binary())})
 
 
 def _merged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -821,14 +898,18 @@ def _is_on_one_machine(session: SparkSession) -> bool:
     return master == "local" or master.startswith("local[")
 
 
-def _shared(seen: Seen) -> _Source:
-    """Makes a filter known to all executors."""
+def _shared(seen: Seen, key: _KeyColumns) -> _Source:
+    """Makes a filter known to all executors. Refuses one whose keys have the name of other columns."""
     if isinstance(seen, RedisBloomFilter):
         raise TypeError("a RedisBloomFilter is asked over the network by each task, again when one is retried: give its download()")
     session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
     if not isinstance(seen, Filter):
         path = os.fspath(seen)
+        # Tasks refuse a file that is not on this machine.
+        if (found := _open(path.removeprefix("local:"))) is not None:
+            _check_key_name(key.labels, key.whole, found.key_name)
         return _File(path.removeprefix("local:")) if path.startswith("local:") else _sent(session, path)
+    _check_key_name(key.labels, key.whole, seen.key_name)
     if isinstance(seen, MappedBloomFilter):
         return _sent(session, seen.__reduce__()[1][0])
     if seen.memory_bytes <= _BROADCAST and _has_context(session):
@@ -877,20 +958,20 @@ def _folder() -> str:
 
 
 def _drop_seen(df: DataFrame, source: _Source, on: On, nulls: Nulls) -> DataFrame:
-    frame, names = _named(df, on)
+    frame, names, key = _named(df, on)
     columns = _columns(frame, names)
     if _arrow_udf is not None:
-        kept = frame.filter(~_contains(source, columns, _INVERTED[nulls]))
+        kept = frame.filter(~_contains(source, columns, key, _INVERTED[nulls]))
     else:
-        kept = _rows_that(frame, columns, functools.partial(_Unseen, source, nulls))
+        kept = _rows_that(frame, columns, key, functools.partial(_Unseen, source, nulls))
     return kept if frame is df else kept.toDF(*df.columns)
 
 
-def _contains(source: _Source, columns: list[Column], nulls: Nulls) -> Column:
+def _contains(source: _Source, columns: list[Column], key: _KeyColumns, nulls: Nulls) -> Column:
     if _arrow_udf is not None:
 
         def contains_key(keys: pa.Array) -> pa.Array:
-            return pa.array(source.filter().contains_rows(_rows(keys), nulls=nulls))
+            return pa.array(key.keys(keys).found_in(source.filter(), nulls))
 
         column: Column = _arrow_udf(contains_key, "boolean")(_key(columns))
         return column
@@ -898,8 +979,8 @@ def _contains(source: _Source, columns: list[Column], nulls: Nulls) -> Column:
     import pandas as pd  # type: ignore[import-untyped]
 
     def contains_values(*series: pd.Series) -> pd.Series:
-        keys = pa.record_batch(list(map(_unchanged, series)), names=list(map(str, range(len(series)))))
-        return pd.Series(source.filter().contains_rows(keys, nulls=nulls))
+        keys = _Keys(pa.record_batch(list(map(_unchanged, series)), names=key.labels), key.whole)
+        return pd.Series(keys.found_in(source.filter(), nulls))
 
     column = _pandas_udf(contains_values, "boolean")(*columns)
     return column
