@@ -95,10 +95,11 @@ def csv_rows(text, end, delimiter):
     return rows
 
 
-def is_strict(row, delimiter):
-    """Whether no text follows the quote that ends a field."""
+def is_strict(row, delimiter, end):
+    """Whether no text follows the quote that ends a field, and no carriage return stands outside of quotes."""
     delimiter = re.escape(delimiter)
-    field = rb'(?:"(?:[^"]|"")*"|(?!")[^' + delimiter + rb"]*)"
+    returns = rb"\r" if end == b"\n" else b""
+    field = rb'(?:"(?:[^"]|"")*"|(?!")[^' + delimiter + returns + rb"]*)"
     return re.fullmatch(field + b"(?:" + delimiter + field + b")*", row) is not None
 
 
@@ -181,7 +182,7 @@ def texts_of(path, end, options):
         delimiter = delimiter_of(options)
         for number, (row, _, is_whole) in enumerate(rows):
             text = row.removesuffix(b"\r")
-            may_have = is_strict(text, delimiter) if is_whole else False if options.on_error == "keep" else None
+            may_have = is_strict(text, delimiter, end) if is_whole else False if options.on_error == "keep" else None
             yield row, text, may_have, bool(mark) and number == 0
         return
     for number, line in enumerate(lines_of(path, end)):
@@ -199,6 +200,9 @@ def inputs_of(options, end):
                 names = fields_of(text, options, end)
                 yield line, None, True, marked, names
             else:
+                # A record of CSV has as many fields as its header.
+                if options.csv and is_whole and names is not None:
+                    is_whole = len(fields_of(text, options, end)) == len(names)
                 yield line, text, is_whole, marked, names
 
 

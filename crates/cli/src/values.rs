@@ -1,6 +1,8 @@
 //! Values of the command line that other parts of the command use, and their parsers.
 
 use crate::key::PartNumbers;
+use crate::key::fields::FieldSelector;
+use crate::key::json::Pointer;
 use clap::ValueEnum;
 use parse_size::{ByteSuffix, Config};
 use std::io::{self, Write};
@@ -52,6 +54,62 @@ pub enum StatsFormat {
     Text,
     /// One JSON object on one line.
     Json,
+}
+
+/// A list of fields.
+#[derive(Clone)]
+pub struct FieldList(pub Vec<FieldSelector>);
+
+/// A list of columns, each as a pointer.
+#[derive(Clone)]
+pub struct ColumnList(pub Vec<Pointer>);
+
+/// Parses fields between commas. A quoted one is a name.
+pub fn fields(text: &str) -> Result<FieldList, &'static str> {
+    let field =
+        |(item, is_quoted): (String, bool)| if is_quoted { Ok(FieldSelector::Name(item)) } else { item.parse() };
+    Ok(FieldList(items(text)?.into_iter().map(field).collect::<Result<_, _>>()?))
+}
+
+/// Parses columns between commas. A point is between a struct and its member, unless it is in quotes.
+pub fn columns(text: &str) -> Result<ColumnList, &'static str> {
+    let column = |(item, is_quoted): (String, bool)| match is_quoted {
+        true => Pointer::from_names([&*item]),
+        false => Pointer::from_names(item.split('.')),
+    };
+    Ok(ColumnList(items(text)?.into_iter().map(column).collect()))
+}
+
+/// Splits a list at its commas. An item in double quotes may have commas, and a doubled quote is one of it. Returns the items, and
+/// whether each was in quotes.
+fn items(list: &str) -> Result<Vec<(String, bool)>, &'static str> {
+    const OPEN: &str = "after a name in quotes, a comma or the end has to follow, as in '\"first, last\",id'";
+    let (mut items, mut rest) = (Vec::new(), list);
+    loop {
+        if let Some(mut quoted) = rest.strip_prefix('"') {
+            let mut item = String::new();
+            loop {
+                let (text, after) = quoted.split_once('"').ok_or(OPEN)?;
+                item += text;
+                let Some(more) = after.strip_prefix('"') else {
+                    rest = after;
+                    break;
+                };
+                item.push('"');
+                quoted = more;
+            }
+            items.push((item, true));
+        } else {
+            let end = rest.find(',').unwrap_or(rest.len());
+            items.push((rest[..end].to_owned(), false));
+            rest = &rest[end..];
+        }
+        match rest.strip_prefix(',') {
+            Some(after) => rest = after,
+            None if rest.is_empty() => return Ok(items),
+            None => return Err(OPEN),
+        }
+    }
 }
 
 /// Parses the numbers of parts of a key, or `all`.

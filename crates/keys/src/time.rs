@@ -63,6 +63,20 @@ impl TimeValue {
         }
     }
 
+    /// Formats a timestamp in UTC, such that texts of four-digit years are in the order of time: `2026-11-23T07:05:00.25`, with the digits
+    /// of a second that it has. Returns `None` for a date or a time of day. A timestamp without a zone is taken as one in UTC.
+    pub fn to_utc(self) -> Option<String> {
+        let (Self::Timestamp(seconds) | Self::Instant(seconds)) = self else { return None };
+        let (whole, fraction) = (seconds.div_euclid(SECOND) as i64, seconds.rem_euclid(SECOND));
+        let (days, second) = (whole.div_euclid(86_400), whole.rem_euclid(86_400));
+        let (year, month, day) = date_of(days);
+        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+        let places = usize::from(SCALE);
+        let fraction = format!(".{fraction:0places$}");
+        let fraction = fraction.trim_end_matches('0').trim_end_matches('.');
+        Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}"))
+    }
+
     /// Returns the kind of the value.
     pub fn kind(self) -> Kinds {
         match self {
@@ -132,6 +146,18 @@ fn days_since_1970(year: i32, month: i32, day: i32) -> i64 {
     // Years begin in March, so that a leap day ends one.
     let day_of_year = (153 * i64::from((month + 9) % 12) + 2) / 5 + i64::from(day) - 1;
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
+}
+
+/// Returns the year, the month and the day of a number of days since 1970-01-01, by the same source.
+fn date_of(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let months = (5 * day_of_year + 2) / 153;
+    let month = if months < 10 { months + 3 } else { months - 9 };
+    let year = era * 400 + year_of_era + i64::from(month <= 2);
+    (year, month, day_of_year - (153 * months + 2) / 5 + 1)
 }
 
 /// Parses `hh:mm`, `hh:mm:ss`, `hhmm` or `hhmmss`, perhaps with a fraction of a second.
@@ -224,7 +250,24 @@ mod tests {
             }
         }
         assert!(found.iter().all(|(computed, counted)| computed == counted));
+        for days in -719_162..=2_932_896 {
+            let (year, month, day) = date_of(days);
+            assert_eq!(days_since_1970(year as i32, month as i32, day as i32), days);
+        }
         assert_eq!(days_since_1970(2400, 2, 29) - days_since_1970(2000, 2, 29), 146_097);
+    }
+
+    #[test]
+    fn timestamps_are_formatted_in_utc() {
+        for (text, utc) in [
+            ("2026-01-01T00:30:00+01:00", "2025-12-31T23:30:00"),
+            ("20251231T230000-0500", "2026-01-01T04:00:00"),
+            ("2024-02-29 23:59:59.250Z", "2024-02-29T23:59:59.25"),
+            ("1969-12-31T23:59:59.5", "1969-12-31T23:59:59.5"),
+        ] {
+            assert_eq!(TimeValue::parse(text).unwrap().to_utc().as_deref(), Some(utc), "{text}");
+        }
+        assert_eq!(TimeValue::parse("2026-01-01").unwrap().to_utc(), None);
     }
 
     #[test]

@@ -5,10 +5,9 @@ use crate::input::chunks::{ChunkConfig, Chunks};
 use crate::input::format_of;
 use crate::input::inputs::{Input, Inputs};
 use crate::input::lines::Lines;
-use crate::input::lines::keys::{HashOptions, KeySource};
+use crate::input::lines::keys::{HashOptions, HeaderRule, KeySource};
 use crate::input::position::Position;
 use crate::input::table::{Format, Table};
-use crate::key::KeyRule;
 use crate::reorder_buffer::ItemPosition;
 use crate::seen::Claimed;
 use crate::seen::counts::LineCounts;
@@ -44,8 +43,8 @@ struct ShardReader {
     /// `None` once all is read.
     source: Option<LineSource>,
     next: u64,
-    /// The key rule, if it depends on the header.
-    rule: Option<Arc<KeyRule>>,
+    /// What depends on the header, if anything does.
+    rule: Option<Arc<HeaderRule>>,
 }
 
 /// A source of lines.
@@ -70,11 +69,9 @@ impl ShardReader {
         let more = lines.fill(chunks)?;
         if let (KeySource::Key(rule, _), None, true) = (what, &self.rule, more)
             && chunks.has_header()
-            && rule.needs_header()
         {
-            let resolved = rule.resolved(chunks.header_text());
-            let rule = resolved.map_err(|key_error| io::Error::other(key_error.to_string()))?;
-            self.rule = Some(Arc::new(rule));
+            let rule = HeaderRule::new(rule, values, chunks.header_text());
+            self.rule = rule.map_err(|key_error| io::Error::other(key_error.to_string()))?.map(Arc::new);
         }
         lines.set_rule(self.rule.clone());
         Ok(more)

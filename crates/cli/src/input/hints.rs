@@ -6,6 +6,7 @@ use crate::input::inputs::{Input, Inputs};
 use crate::key::fields::{FieldSelector, FieldSplit, QUOTE};
 use crate::key::{KeyPart, KeyRule};
 use crate::messages::warn;
+use memchr::memchr2;
 use std::io::{self, BufRead, BufReader, Read};
 use std::mem;
 
@@ -34,6 +35,12 @@ fn hint_for_input(input: &Input, end: u8, rule: &KeyRule) -> Option<String> {
     let (head, name) = (head.ok()?, input.origin.name());
     if let Ok(Some(hint)) = hint_for_records(&*head, input, end, Some(rule)) {
         return Some(hint);
+    }
+    let has_ends = memchr2(b'\n', 0, &head).is_some();
+    if end == b'\n' && !has_ends && head.contains(&b'\r') {
+        return Some(format!(
+            r"lines of {name} end with CR alone, so it is one line here; convert them, such as by tr '\r' '\n' < FILE"
+        ));
     }
     let line = head.split(|&byte| byte == end).next()?;
     let has = |byte: u8| line.contains(&byte);

@@ -12,39 +12,23 @@ const NAMES: usize = 30;
 #[derive(Debug, PartialEq)]
 pub enum KeyError {
     /// Too few fields.
-    Field {
-        number: usize,
-        fields: usize,
-    },
+    Field { number: usize, fields: usize },
     /// The header has no field of this name. `names` are its fields, split as CSV or by a delimiter.
-    NoName {
-        name: String,
-        names: Vec<String>,
-        is_csv: bool,
-    },
+    NoName { name: String, names: Vec<String>, is_csv: bool },
     /// The header has this name twice, at these numbers.
-    TwoNames {
-        name: String,
-        numbers: [usize; 2],
-    },
+    TwoNames { name: String, numbers: [usize; 2] },
     /// A quoted CSV field is not closed before the end of the input.
-    Quote {
-        has_escape: bool,
-    },
+    Quote { has_escape: bool },
     /// Text follows the closing quote of this CSV field.
-    BehindQuote {
-        field: usize,
-        has_escape: bool,
-    },
+    BehindQuote { field: usize, has_escape: bool },
     /// A quote is inside this CSV field, and a backslash precedes a closing quote.
-    Amid {
-        field: usize,
-    },
-    /// A CSV record has another number of fields than the header, and a backslash precedes a closing quote.
-    Columns {
-        fields: usize,
-        columns: usize,
-    },
+    Amid { field: usize },
+    /// A CSV record has another number of fields than the header. True if a backslash precedes a closing quote, and may escape it.
+    Columns { fields: usize, columns: usize, may_be_escape: bool },
+    /// A carriage return stands alone, outside of the quotes of CSV.
+    LoneCr,
+    /// The header is a line with which spreadsheets name the delimiter.
+    Separator { delimiter: char },
     /// Invalid UTF-8 in JSON or a URL.
     Utf8(Utf8Error),
     /// Not JSON, or a value that cannot be a key.
@@ -52,32 +36,21 @@ pub enum KeyError {
     /// A null, and nulls are excluded.
     Null,
     /// The document has no value at the pointer.
-    NoValue {
-        pointer: String,
-    },
+    NoValue { pointer: String },
     /// The value is not a string, and so not a URL.
-    NoString {
-        pointer: String,
-    },
+    NoString { pointer: String },
     /// The value is not a string, and so not a text.
-    NoText {
-        pointer: String,
-    },
+    NoText { pointer: String },
     /// The line is not a JSON object, so it cannot hold a note.
     NoObject,
-    /// A text that is read as a number, or as a date or time, and is not one.
-    NoNumber {
-        text: String,
-    },
-    NoTime {
-        text: String,
-    },
+    /// A text that is read as a number, and is not one.
+    NoNumber { text: String },
+    /// A text that is read as a date or time, and is not one.
+    NoTime { text: String },
     /// Not an absolute URL.
     Url(ParseError),
     /// The line has so many bytes that there is no memory for its key.
-    Memory {
-        bytes: usize,
-    },
+    Memory { bytes: usize },
 }
 
 impl fmt::Display for KeyError {
@@ -112,9 +85,23 @@ impl fmt::Display for KeyError {
                 write!(f, "text follows the closing quote of field {field}; {}", quotes(*has_escape))
             }
             Self::Amid { field } => write!(f, "there is a quote inside field {field}; {}", quotes(false)),
-            Self::Columns { fields, columns } => {
-                write!(f, "it has {fields} fields, but the header has {columns}; {}", quotes(false))
+            Self::Columns { fields, columns, may_be_escape } => {
+                let s = if *fields == 1 { "" } else { "s" };
+                write!(f, "it has {fields} field{s}, but the header has {columns}; ")?;
+                f.write_str(match may_be_escape {
+                    true => quotes(false),
+                    false if *fields == 1 => "--skip-blank leaves blank lines out",
+                    false => "a field with a delimiter is in quotes, without a space before them",
+                })
             }
+            Self::LoneCr => f.write_str(
+                r"a carriage return stands alone, outside of quotes; if it ends a line, convert it, such as by tr '\r' '\n' < FILE",
+            ),
+            Self::Separator { delimiter } => write!(
+                f,
+                "its first line \"sep={delimiter}\" is for spreadsheets, and not a header; remove it, such as by tail -n +2, and give -d \
+                 '{delimiter}'"
+            ),
             Self::Utf8(error) => write!(f, "not UTF-8: {error}"),
             Self::Json(unreadable) => unreadable.fmt(f),
             Self::Null => f.write_str("the key has a null"),
@@ -144,7 +131,7 @@ fn quotes(has_escape: bool) -> &'static str {
 }
 
 /// Quotes the beginning of a text for a message.
-fn excerpt(text: &str) -> String {
+pub fn excerpt(text: &str) -> String {
     const CHARACTERS: usize = 60;
     let start: String = text.chars().take(CHARACTERS).collect();
     let rest = if start.len() < text.len() { "…" } else { "" };

@@ -37,6 +37,16 @@ pub struct Csv {
     pub columns: Option<usize>,
 }
 
+impl Csv {
+    /// Refuses a record without quotes that has another number of fields than the header. Its fields are counted, and not split.
+    #[inline]
+    fn check_count(&self, record: &[u8]) -> Result<(), KeyError> {
+        let Some(columns) = self.columns else { return Ok(()) };
+        let fields = memchr_iter(self.delimiter, record).count() + 1;
+        if fields == columns { Ok(()) } else { Err(KeyError::Columns { fields, columns, may_be_escape: false }) }
+    }
+}
+
 /// CSV with this delimiter.
 impl From<u8> for Csv {
     fn from(delimiter: u8) -> Self {
@@ -49,10 +59,25 @@ impl From<u8> for Csv {
 pub struct Spans {
     /// True if lines are known to contain no quotes.
     pub plain: bool,
+    /// True if each carriage return in lines is known to be followed by a newline.
+    pub no_lone_cr: bool,
     /// The range of each field, in the line or in `unquoted`.
     spans: Vec<Range<usize>>,
     /// The fields of CSV without their quotes.
     unquoted: Vec<u8>,
+}
+
+/// The names of the fields in a header.
+pub struct Header<'a> {
+    fields: Fields<'a>,
+    is_csv: bool,
+}
+
+/// The numbers of some fields, from 1.
+#[derive(Clone)]
+pub struct FieldNumbers {
+    pub split: FieldSplit,
+    pub numbers: Vec<usize>,
 }
 
 /// The fields of a line.
@@ -121,8 +146,40 @@ impl<'a> Fields<'a> {
     }
 }
 
+impl<'a> Header<'a> {
+    /// Splits a header, without the end of its line.
+    pub fn new(split: &FieldSplit, line: &'a [u8], memory: &'a mut Spans) -> Result<Self, KeyError> {
+        if let [b's', b'e', b'p', b'=', delimiter] = line.trim_ascii_end() {
+            return Err(KeyError::Separator { delimiter: char::from(*delimiter) });
+        }
+        let is_csv = matches!(split, FieldSplit::Csv(_));
+        Ok(Self { fields: split.fields(line, usize::MAX, memory)?, is_csv })
+    }
+
+    /// Returns the number of fields.
+    pub fn count(&self) -> usize {
+        self.fields.count()
+    }
+
+    /// Returns the number of the field with this name.
+    pub fn number(&self, name: &str) -> Result<usize, KeyError> {
+        let mut found = (1..).zip(self.fields.iter()).filter(|(_, field)| *field == name.as_bytes());
+        match (found.next(), found.next()) {
+            (Some((first, _)), Some((second, _))) => {
+                Err(KeyError::TwoNames { name: name.to_owned(), numbers: [first, second] })
+            }
+            (Some((number, _)), None) => Ok(number),
+            (None, _) => {
+                let names = self.fields.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+                Err(KeyError::NoName { name: name.to_owned(), names, is_csv: self.is_csv })
+            }
+        }
+    }
+}
+
 impl FieldSplit {
-    /// Splits a line into its fields, at most `max_fields`. Fails if the quotes of CSV do not follow RFC 4180.
+    /// Splits a line into its fields, at most `max_fields`. Fails if the quotes of CSV do not follow RFC 4180, or if a record has another
+    /// number of fields than the header.
     pub fn fields<'a>(&self, line: &'a [u8], max_fields: usize, memory: &'a mut Spans) -> Result<Fields<'a>, KeyError> {
         memory.spans.clear();
         let text = match *self {
@@ -142,6 +199,8 @@ impl FieldSplit {
                     memory.unquote(line, csv)?;
                     &memory.unquoted
                 } else {
+                    memory.check_cr(line)?;
+                    csv.check_count(line)?;
                     split(line, 1, memchr_iter(csv.delimiter, line), max_fields, &mut memory.spans);
                     line
                 }
@@ -170,38 +229,47 @@ fn split(
 }
 
 impl Spans {
+    /// Refuses a carriage return outside of quotes, which would end a line alone.
+    fn check_cr(&self, text: &[u8]) -> Result<(), KeyError> {
+        if !self.no_lone_cr && memchr(b'\r', text).is_some() { Err(KeyError::LoneCr) } else { Ok(()) }
+    }
+
     fn has_quotes(&self, line: &[u8]) -> bool {
         !self.plain && memchr(QUOTE, line).is_some()
     }
 
-    /// Fails if the quotes of a record do not follow RFC 4180.
+    /// Fails if the quotes of a record do not follow RFC 4180, or if it has another number of fields than the header.
     pub fn check(&mut self, record: &[u8], csv: Csv) -> Result<(), KeyError> {
         self.spans.clear();
-        if self.has_quotes(record) { self.unquote(record, csv) } else { Ok(()) }
+        if self.has_quotes(record) {
+            return self.unquote(record, csv);
+        }
+        self.check_cr(record)?;
+        csv.check_count(record)
     }
 
     /// Reads all fields of a CSV record.
     ///
     /// A backslash before a closing quote may be text, or an escape although none is configured. In the second case the field
-    /// continues, which shows as a quote inside another field or as a wrong number of fields.
+    /// continues, which shows as a quote inside another field or as a wrong number of fields. Fields without a header may be of any
+    /// number.
     fn unquote(&mut self, record: &[u8], csv: Csv) -> Result<(), KeyError> {
-        let Self { spans, unquoted, .. } = self;
         let Csv { delimiter, escape, columns } = csv;
         let (mut at, mut behind_backslash, mut amid) = (0, false, None);
-        unquoted.clear();
+        self.unquoted.clear();
         loop {
-            let start = unquoted.len();
+            let start = self.unquoted.len();
             if record.get(at) == Some(&QUOTE) {
                 at += 1;
                 loop {
                     let rest = &record[at..];
                     let place = escape.map_or_else(|| memchr(QUOTE, rest), |escape| memchr2(QUOTE, escape, rest));
                     let place = place.ok_or(KeyError::Quote { has_escape: escape.is_some() })?;
-                    unquoted.extend_from_slice(&rest[..place]);
+                    self.unquoted.extend_from_slice(&rest[..place]);
                     at += place + 1;
                     match (rest[place], record.get(at)) {
                         (byte, Some(&next)) if next == QUOTE || byte != QUOTE && byte == next => {
-                            unquoted.push(next);
+                            self.unquoted.push(next);
                             at += 1;
                         }
                         (QUOTE, next) if next.is_none_or(|&next| next == delimiter) => {
@@ -209,33 +277,36 @@ impl Spans {
                             break;
                         }
                         (QUOTE, _) => {
-                            return Err(KeyError::BehindQuote { field: spans.len() + 1, has_escape: escape.is_some() });
+                            return Err(KeyError::BehindQuote {
+                                field: self.spans.len() + 1,
+                                has_escape: escape.is_some(),
+                            });
                         }
                         // This backslash escapes nothing.
-                        (byte, _) => unquoted.push(byte),
+                        (byte, _) => self.unquoted.push(byte),
                     }
                 }
             } else {
                 let rest = &record[at..];
                 let field = &rest[..memchr(delimiter, rest).unwrap_or(rest.len())];
+                self.check_cr(field)?;
                 if memchr(QUOTE, field).is_some() {
-                    amid.get_or_insert(spans.len() + 1);
+                    amid.get_or_insert(self.spans.len() + 1);
                 }
-                unquoted.extend_from_slice(field);
+                self.unquoted.extend_from_slice(field);
                 at += field.len();
             }
-            spans.push(start..unquoted.len());
+            self.spans.push(start..self.unquoted.len());
             if at == record.len() {
                 break;
             }
             at += 1;
         }
-        let fields = spans.len();
+        let (fields, may_be_escape) = (self.spans.len(), behind_backslash && escape.is_none());
         match (amid, columns.filter(|&columns| columns != fields)) {
-            _ if !behind_backslash || escape.is_some() => Ok(()),
-            (Some(field), _) => Err(KeyError::Amid { field }),
-            (None, Some(columns)) => Err(KeyError::Columns { fields, columns }),
-            (None, None) => Ok(()),
+            (Some(field), _) if may_be_escape => Err(KeyError::Amid { field }),
+            (_, Some(columns)) => Err(KeyError::Columns { fields, columns, may_be_escape }),
+            (_, None) => Ok(()),
         }
     }
 }

@@ -7,7 +7,7 @@ mod name;
 pub mod url;
 
 use crate::key::error::KeyError;
-use crate::key::fields::{Csv, FieldSelector, FieldSplit, Spans};
+use crate::key::fields::{Csv, FieldNumbers, FieldSelector, FieldSplit, Header, Spans};
 use crate::key::json::{JsonPart, Pointer};
 use crate::key::url::normal_url;
 #[cfg(feature = "parquet")]
@@ -143,9 +143,9 @@ pub struct KeyScratch {
 }
 
 impl KeyScratch {
-    /// Sets whether the next lines are known to contain no quotes.
-    pub fn set_plain(&mut self, plain: bool) {
-        self.fields.plain = plain;
+    /// Sets whether the next lines are known to contain no quotes, and no carriage return without a newline after it.
+    pub fn set_plain(&mut self, no_quotes: bool, no_lone_cr: bool) {
+        (self.fields.plain, self.fields.no_lone_cr) = (no_quotes, no_lone_cr);
     }
 
     /// Returns the kinds of the keys since the last call, of a rule whose kinds are not [fixed](KeyRule::fixed_kinds).
@@ -214,28 +214,14 @@ impl KeyRule {
             _ => return Ok(self.clone()),
         };
         let mut memory = Spans::default();
-        let fields = split.fields(self.without_cr(header), usize::MAX, &mut memory)?;
-        let names: Vec<&[u8]> = (1..=fields.count()).filter_map(|number| fields.get(number)).collect();
-        let number = |name: &str| {
-            let mut found = (1..).zip(&names).filter(|(_, field)| **field == name.as_bytes()).map(|(number, _)| number);
-            match (found.next(), found.next()) {
-                (Some(first), Some(second)) => {
-                    Err(KeyError::TwoNames { name: name.to_owned(), numbers: [first, second] })
-                }
-                (Some(number), None) => Ok(number),
-                (None, _) => {
-                    let names = names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
-                    Err(KeyError::NoName { name: name.to_owned(), names, is_csv: matches!(split, FieldSplit::Csv(_)) })
-                }
-            }
-        };
+        let names = Header::new(&split, self.without_cr(header), &mut memory)?;
         let numbers = selectors.iter().map(|selector| match selector {
-            FieldSelector::Name(name) => number(name).map(|number| (Some(name), number)),
+            FieldSelector::Name(name) => names.number(name).map(|number| (Some(name), number)),
             FieldSelector::Numbers(..) => Ok((None, 0)),
         });
         let numbers: Vec<(Option<&String>, usize)> = numbers.collect::<Result<_, _>>()?;
         if let FieldSplit::Csv(csv) = &mut split {
-            csv.columns = Some(fields.count());
+            csv.columns = Some(names.count());
         }
         let is_named = numbers.iter().all(|(name, _)| name.is_some());
         let part = match (&self.part, split) {
@@ -253,6 +239,19 @@ impl KeyRule {
             }
         };
         Ok(Self { part, ..self.clone() })
+    }
+
+    /// Returns the fields of these names in lines with this header, or `None` if lines are not split into fields.
+    pub fn named_fields(&self, header: &[u8], names: &[String]) -> Result<Option<FieldNumbers>, KeyError> {
+        let split = match &self.part {
+            KeyPart::Fields { split, .. } | KeyPart::NamedFields { split, .. } => split.clone(),
+            KeyPart::Record(csv) => FieldSplit::Csv(*csv),
+            KeyPart::Line | KeyPart::Row(_) | KeyPart::Json(_) => return Ok(None),
+        };
+        let mut memory = Spans::default();
+        let header = Header::new(&split, self.without_cr(header), &mut memory)?;
+        let numbers = names.iter().map(|name| header.number(name)).collect::<Result<_, _>>()?;
+        Ok(Some(FieldNumbers { split, numbers }))
     }
 
     /// True if there is memory for the key of a line with so many bytes. Buffers double as they grow, and a URL needs several
@@ -580,16 +579,21 @@ const MAX_PARTS: usize = 1024;
 
 /// Appends the key of a number that a text spells, with a sign or without, or returns false.
 fn push_number(text: &[u8], out: &mut Vec<u8>) -> bool {
-    let Ok(text) = from_utf8(text) else { return false };
-    let number = text.strip_prefix('+').unwrap_or(text);
-    let has_two_signs = number.len() < text.len() && number.starts_with(['+', '-']);
-    let Some(float) = number.parse::<f64>().ok().filter(|_| !has_two_signs) else { return false };
+    let Some((number, float)) = parse_number(text) else { return false };
     match number.bytes().all(|byte| b"0123456789.eE+-".contains(&byte)) {
         true => encoding::push_number(number, out),
         // Infinity or NaN.
         false => encoding::push_float(float, out),
     }
     true
+}
+
+/// Parses a number, with a sign or without, or infinity or NaN. Returns its text without a plus sign, and the nearest double.
+pub fn parse_number(text: &[u8]) -> Option<(&str, f64)> {
+    let text = from_utf8(text).ok()?;
+    let number = text.strip_prefix('+').unwrap_or(text);
+    let has_two_signs = number.len() < text.len() && number.starts_with(['+', '-']);
+    number.parse().ok().filter(|_| !has_two_signs).map(|float| (number, float))
 }
 
 fn lower<'a>(key: &[u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {

@@ -177,7 +177,9 @@ fn a_carriage_return_at_the_end_is_no_part_of_the_key() {
     let rule = KeyRule { crlf: true, ..LINE };
     for (line, expected) in [("a\r", "a"), ("a", "a"), ("\r", ""), ("a\r\r", "a\r"), ("\ra", "\ra")] {
         assert_eq!(key(&rule, line), bytes(expected));
-        assert_eq!(key(&KeyRule { part: KeyPart::Record(b','.into()), ..LINE }, line), bytes(expected));
+        // Alone, it would end a record.
+        let record = if expected.contains('\r') { Err(KeyError::LoneCr) } else { bytes(expected) };
+        assert_eq!(key(&KeyRule { part: KeyPart::Record(b','.into()), ..LINE }, line), record);
     }
     let rule = KeyRule { part: part_field(2, b","), ..rule };
     assert_eq!(key(&rule, "a\r,b\r"), bytes("b"));
@@ -384,11 +386,12 @@ fn quotes_may_have_an_escape() {
     let (two, any) = (Csv { columns: Some(2), ..b','.into() }, Csv::from(b','));
     for (line, key_error) in [
         (r#""C:\",b"#, None),
-        (r#""C:\",b,c"#, Some(KeyError::Columns { fields: 3, columns: 2 })),
+        (r#""C:\",b,c"#, Some(KeyError::Columns { fields: 3, columns: 2, may_be_escape: true })),
         (r#""a \", b", c"#, Some(KeyError::Amid { field: 2 })),
-        (r#""a",b,c"#, None),
-        ("a,b,c", None),
-        (r#"a\"b,"c",d"#, None),
+        (r#""a",b,c"#, Some(KeyError::Columns { fields: 3, columns: 2, may_be_escape: false })),
+        ("a,b,c", Some(KeyError::Columns { fields: 3, columns: 2, may_be_escape: false })),
+        ("a", Some(KeyError::Columns { fields: 1, columns: 2, may_be_escape: false })),
+        (r#"a\"b,"c""#, None),
     ] {
         assert_eq!(field(1, two, line).err(), key_error, "{line:?}");
         let key_error = key_error.filter(|key_error| !matches!(key_error, KeyError::Columns { .. }));
@@ -634,6 +637,9 @@ fn split_csv(line: &[u8], delimiter: u8) -> Result<Vec<Vec<u8>>, KeyError> {
             }
         }
         while at < line.len() && line[at] != delimiter {
+            if line[at] == b'\r' {
+                return Err(KeyError::LoneCr);
+            }
             field.push(line[at]);
             at += 1;
         }

@@ -238,11 +238,12 @@ impl DedupOptions {
             }
             let part = self.key.rule().part;
             self.run.check_checkpoint(option)?;
-            if let Some(option) = self.groups.value().filter(|_| !matches!(part, KeyPart::Json(_) | KeyPart::Line)) {
+            let has_names = self.key.header || matches!(part, KeyPart::Json(_) | KeyPart::Line);
+            if let Some(option) = self.groups.value().filter(|_| !has_names) {
                 let other = if self.key.csv { "--csv" } else { "--field" };
                 return conflict(format!(
-                    "the argument '{option}' cannot be used with '{other}': it names a value of lines of JSON or a column of \
-                     Parquet; convert the input to lines of JSON, and give --json-pointer or --column instead of '{other}'"
+                    "the argument '{option}' cannot be used with '{other}': it names a column, and without --header columns have no \
+                     names; give --header if the first line has them"
                 ));
             }
         }

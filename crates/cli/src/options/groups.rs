@@ -16,7 +16,8 @@ pub struct GroupOptions {
     /// and other strings by their bytes. A warning is printed if that is not the order of numbers or dates in them. Dates and
     /// times of Parquet are numbers, and so is a folder's value that is one. If a group has both kinds, numbers are kept before
     /// strings. order keeps the line whose string at POINTER comes first in the list. Other values rank last, and ties go to the
-    /// first line. POINTER is a JSON pointer such as /score, or the name of a column.
+    /// first line. POINTER is a JSON pointer such as /score, or the name of a column of Parquet or, with --header, of CSV, where a
+    /// field that is a number counts as one.
     ///
     /// The inputs are read twice, and input from a pipe is kept in a temporary file. With --output-dir, every WHICH follows the
     /// order of the inputs, even first.

@@ -8,7 +8,8 @@ use crate::key::fields::{Csv, FieldSelector, FieldSplit};
 use crate::key::json::Pointer;
 use crate::key::{KeyPart, KeyRule, PartNumbers};
 use crate::values::{
-    ALL_PARTS, Delimiter, Normal, NormalForm, Nulls, OnError, delimiter, escape, memory, normal, parts,
+    ALL_PARTS, ColumnList, Delimiter, FieldList, Normal, NormalForm, Nulls, OnError, columns, delimiter, escape,
+    fields, memory, normal, parts,
 };
 use clap::{Args, value_parser};
 use std::path::{Path, PathBuf};
@@ -137,17 +138,17 @@ pub struct KeyOptions {
     /// Use these fields as the key: 2 or 1,3 or 2-4 or 2-, as in cut.
     ///
     /// The first field is 1; 2- goes to the last one, and -3 begins with the first. Several fields make one key in this order.
-    /// With --header they may be named: -f url,title. A number is never a name.
+    /// With --header they may be named: -f url,title. A name with a comma, or that is a number, is in quotes: -f '"last, first"'.
     #[arg(
         short,
         long,
         short_alias = 'k',
         value_name = "LIST",
-        value_delimiter = ',',
         allow_hyphen_values = true,
-        conflicts_with = "json_pointer"
+        conflicts_with = "json_pointer",
+        value_parser = fields
     )]
-    pub field: Vec<FieldSelector>,
+    field: Vec<FieldList>,
 
     /// Text between fields [default: \t, with --csv a comma]
     ///
@@ -158,8 +159,9 @@ pub struct KeyOptions {
     /// Read records of CSV, whose fields may have quotes around them.
     ///
     /// Inside quotes, a record continues across ends of lines (RFC 4180). The quotes are not part of a field, and neither is a
-    /// carriage return at the end of the record. Without --field the key is the whole record as written. A record with text after
-    /// the closing quote of a field has no key. If a quoted field is not closed, the input is broken there, and the message
+    /// carriage return at the end of the record. A backslash is text unless --escape is given. Without --field the key is the whole
+    /// record as written. These have no key: a record with text after the closing quote of a field, with a carriage return alone
+    /// outside of quotes, or with --header, with another number of fields than the header. If a quoted field is not closed, the input is broken there, and the message
     /// names the line where the record begins: --on-error keep keeps it, as a record without a key.
     #[arg(long, conflicts_with = "json_pointer")]
     pub csv: bool,
@@ -202,8 +204,8 @@ pub struct KeyOptions {
     ///
     /// Several make one key, in whatever order. page.url is a member of a struct, and in lines of JSON it is --json-pointer /page/url. A
     /// folder such as day=2026-11-01 gives its files a column, too. Without a key option the key of a row is all of it.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with_all = ["json_pointer", "field", "csv", "delimiter"])]
-    pub column: Vec<String>,
+    #[arg(long, value_name = "LIST", value_parser = columns, conflicts_with_all = ["json_pointer", "field", "csv", "delimiter"])]
+    column: Vec<ColumnList>,
 
     /// Treatment of rows whose key has a null.
     ///
@@ -265,15 +267,16 @@ impl KeyOptions {
     /// Returns the rule for the key of a line.
     pub fn rule(&self) -> KeyRule {
         let Self { field, column, normalize, trim, ignore_case, .. } = self;
-        let columns = column.iter().map(|column| Pointer::from_names(column.split('.')));
-        let pointers: Vec<Pointer> = self.json_pointer.iter().cloned().chain(columns).collect();
-        let part = match (&field[..], &pointers[..]) {
+        let columns = column.iter().flat_map(|list| &list.0);
+        let pointers: Vec<Pointer> = self.json_pointer.iter().chain(columns).cloned().collect();
+        let selectors: Vec<FieldSelector> = field.iter().flat_map(|list| &list.0).cloned().collect();
+        let part = match (&selectors[..], &pointers[..]) {
             ([], []) => match self.split() {
                 FieldSplit::Csv(csv) => KeyPart::Record(csv),
                 FieldSplit::At(_) => KeyPart::Line,
             },
             ([], _) => KeyPart::from_pointers(pointers),
-            (selectors, _) => KeyPart::Fields { selectors: selectors.to_vec(), split: self.split() },
+            _ => KeyPart::Fields { selectors, split: self.split() },
         };
         // It is never part of the key of a CSV record or of a JSON value.
         let crlf = self.crlf && !self.csv && !matches!(part, KeyPart::Json(_));
@@ -340,7 +343,7 @@ impl KeyOptions {
 
     /// Returns a field that is given by name, if there is no header to find it in.
     pub fn unknown_name(&self) -> Option<&str> {
-        self.field.iter().filter(|_| !self.header).find_map(|selector| match selector {
+        self.field.iter().filter(|_| !self.header).flat_map(|list| &list.0).find_map(|selector| match selector {
             FieldSelector::Name(name) => Some(&**name),
             FieldSelector::Numbers(..) => None,
         })

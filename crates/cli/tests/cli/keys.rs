@@ -56,7 +56,7 @@ fn key_options_select_keys() {
     let bench = Bench::new(&[("a", b"a b\n")]);
     for (line, parts) in [
         ("dedup --field 0 a", &["--field", "'0'", "starting at 1", "2-4"][..]),
-        ("dedup --field 1, a", &["--field", "''", "starting at 1"]),
+        ("dedup --field 1, a", &["--field", "'1,'", "starting at 1"]),
         ("dedup --field 1,x a", &["-f", "\"x\"", "starting at 1", "--header"]),
         ("dedup --field x-1 a", &["-f", "\"x-1\"", "starting at 1", "--header"]),
         ("dedup --field 4-2 a", &["--field", "'4-2'", "the first and the last", "2-4"]),

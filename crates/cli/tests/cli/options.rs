@@ -350,7 +350,7 @@ fn no_option_is_accepted_and_ignored() {
     for (line, parts) in [
         ("dedup --pairs p --checkpoint 5m -s s j", ["--checkpoint", "--pairs"]),
         ("corpus --against j --exact j", ["'--exact' cannot be used with '--against'", "leave one"]),
-        ("dedup --csv --field 1 --keep max:/s j", ["'--keep max' cannot be used with '--csv'", "lines of JSON"]),
+        ("dedup --csv --field 1 --keep max:/s j", ["'--keep max' cannot be used with '--csv'", "give --header"]),
         ("corpus --near 0.8 --exact --checkpoint 5m -s s j", ["--checkpoint", "--exact"]),
         ("dedup --total --column-filter j", ["--total", "--column-filter"]),
         ("dedup --column-filter j", ["--column-filter", "\"j\" has lines"]),

@@ -407,8 +407,8 @@ fn backslash_escaped_quotes_need_an_option() {
         &expect_failure(&bench.run("dedup --csv --header -f 1 many")),
         &["line 2: it has 4 fields, but the header has 2", "--escape"],
     );
-    // A short or long record is read like any other.
-    bench.write("ragged", b"a,b\n\"1\",2,3\n2\n\"C:\\\",4\n");
+    // A backslash before a quote is text if the record is whole.
+    bench.write("ragged", b"a,b\n\"1\",2\n\"C:\\\",4\n");
     assert_eq!(bench.run_ok("dedup --csv --header -f a ragged").as_bytes(), bench.read("ragged"));
     // Filters know of it.
     bench.run_ok("build --csv --escape \\\\ -f 2 -o f in.csv");
@@ -434,8 +434,8 @@ fn messages_count_lines_as_an_editor_does() {
     for chunks in CHUNKS {
         let message = |line: &str| expect_failure(&bench.run(&format!("dedup {chunks}{line}")));
         assert_contains_all(&message("--csv -f 2 a"), &["\"a\", line 8: there is no field 2"]);
-        assert_contains_all(&message("--csv --header -f 2 good a"), &["\"a\", line 8: there is no field 2"]);
-        assert_contains_all(&message("--csv -f 2 --header open"), &["\"open\", line 4: there is no field 2"]);
+        assert_contains_all(&message("--csv --header -f 2 good a"), &["\"a\", line 8: it has 1 field"]);
+        assert_contains_all(&message("--csv -f 2 --header open"), &["\"open\", line 4: it has 1 field"]);
         let output = bench.run(&format!("dedup {chunks}--csv -f 2 --on-error skip open"));
         assert_eq!(text(&output.stdout), "id,u\n1,\"\n\"\n", "{chunks}");
         let warnings = text(&output.stderr);
@@ -657,10 +657,10 @@ fn resumed_runs_keep_the_header() {
                 outputs.iter().chain(&["s"]).for_each(|name| fs::remove_file(bench.path(name)).unwrap());
                 bench.write("b.csv", &code(bad.as_bytes()));
                 // Two lines of the header, and two of each of 349 records.
-                assert_contains_all(&bench.run_err(&line), &["\"b.csv\", line 701: there is no field 3"]);
+                assert_contains_all(&bench.run_err(&line), &["\"b.csv\", line 701: it has 1 field"]);
                 // Lines are counted from the start of the input.
                 let again = bench.run_err(&format!("{line} --resume"));
-                assert_contains_all(&again, &["\"b.csv\", line 701: there is no field 3"]);
+                assert_contains_all(&again, &["\"b.csv\", line 701: it has 1 field"]);
                 bench.rewrite("b.csv", &code(good.as_bytes()));
                 let message = bench.run_err(&format!("{line} --resume --skip-blank"));
                 assert_contains_all(&message, &["it belongs to a run with the options", ", after a header, not blank"]);
@@ -669,4 +669,134 @@ fn resumed_runs_keep_the_header() {
             }
         }
     }
+}
+
+/// A record of CSV with another number of fields than its header has no key, and nothing is lost.
+#[test]
+fn records_have_as_many_fields_as_their_header() {
+    let names = "id,name,city\n1,Smith, John,Rome\n2,Smith, Jane,Oslo\n3,Ann,John\n";
+    let quotes = "id, city\n1, \"Paris, FR\"\n2, \"Paris, TX\"\n3, \"Oslo\"\n";
+    let bench = Bench::new(&[
+        ("names", names.as_bytes()),
+        ("quotes", quotes.as_bytes()),
+        ("new", b"id,name,city\n9,Smith,Rome\n"),
+        ("fewer", b"a,b\n1,x\n\n2\n3,x\n"),
+    ]);
+    let refused = expect_failure(&bench.run("dedup --exact --csv --header -f name names"));
+    assert_contains_all(
+        &refused,
+        &["\"names\", line 2: it has 4 fields, but the header has 3", "in quotes", "--on-error"],
+    );
+    assert_contains_all(&expect_failure(&bench.run("dedup --csv --header -f 2 quotes")), &["line 2: it has 3 fields"]);
+    // The whole record, too, and fields without a name.
+    for key in ["", "-f 1", "-f 1,3", "-f id,city"] {
+        let kept = bench.run(&format!("dedup --csv --header {key} --on-error keep names").replace("  ", " "));
+        assert_eq!((kept.status.code(), text(&kept.stdout)), (Some(0), names.into()), "{key}");
+    }
+    let skipped = bench.run("dedup --csv --header -f name --on-error skip names");
+    assert_eq!(text(&skipped.stdout), "id,name,city\n3,Ann,John\n");
+    // A file that is replaced stays whole.
+    expect_failure(&bench.run("dedup --in-place --csv --header -f name names"));
+    assert_eq!(bench.read("names"), names.as_bytes());
+    // A new row is not taken for a known one, and rows without a key are not lost.
+    let unknown = bench.run("not-in --exact --csv --header -f name --on-error skip names -- new");
+    assert_eq!(text(&unknown.stdout), "id,name,city\n9,Smith,Rome\n");
+    let kept = bench.run("not-in --exact --csv --header -f name --on-error keep new -- names");
+    assert_eq!(text(&kept.stdout), names);
+    let refused = expect_failure(&bench.run("dedup --csv --header -f b fewer"));
+    assert_contains_all(&refused, &["line 3: it has 1 field, but the header has 2", "--skip-blank"]);
+    let kept = bench.run("dedup --csv --header -f b --skip-blank --on-error skip fewer");
+    assert_eq!(text(&kept.stdout), "a,b\n1,x\n");
+    // Without a header, records may have any number of fields.
+    assert_eq!(bench.run_ok("dedup --csv -f 1 fewer"), text(&bench.read("fewer")));
+}
+
+#[test]
+fn carriage_returns_alone_are_not_taken_for_text_of_csv() {
+    let bench = Bench::new(&[
+        ("mac.csv", b"id,name\r1,Ann\r2,Bob\r"),
+        ("mixed.csv", b"id,name\n1,Ann\r2,Bob\n1,Ann\r3,Cid\n"),
+        ("quoted.csv", b"id,name\r\n1,\"Ann\rB\"\r\n2,\"Ann\rB\"\r\n"),
+    ]);
+    for line in
+        ["dedup --csv --header -f 1 --total mac.csv", "dedup --csv -f 1 mac.csv", "dedup --csv --total mixed.csv"]
+    {
+        let refused = bench.run(line);
+        assert_eq!(refused.status.code(), Some(2), "{line}");
+        assert_contains_all(&text(&refused.stderr), &["a carriage return stands alone", "tr '\\r' '\\n'"]);
+    }
+    for line in ["dedup --exact --csv --header -f id mixed.csv", "dedup --exact --csv --header -f 2 mixed.csv"] {
+        assert_contains_all(
+            &expect_failure(&bench.run(line)),
+            &["\"mixed.csv\", line 2: a carriage return stands alone"],
+        );
+    }
+    // Inside of quotes it is text, and at the end of a line a part of that.
+    assert_eq!(bench.run_ok("dedup --csv --header -f name quoted.csv"), "id,name\r\n1,\"Ann\rB\"\r\n");
+    // As lines, such a file is one.
+    let output = bench.run("dedup --total mac.csv");
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), "1\n".into()));
+    assert_contains_all(&text(&output.stderr), &["lines of \"mac.csv\" end with CR alone"]);
+}
+
+#[test]
+fn lines_that_name_a_separator_are_not_headers() {
+    let bench = Bench::new(&[("a.csv", b"sep=;\r\nid;name\r\n1;Ann\r\n")]);
+    for key in ["-f name", "-d ; -f name", "-f 1"] {
+        let refused = expect_failure(&bench.run(&format!("dedup --csv --header {key} a.csv")));
+        assert_contains_all(&refused, &["\"sep=;\" is for spreadsheets", "give -d ';'", "tail -n +2"]);
+    }
+}
+
+#[test]
+fn names_of_columns_may_have_commas_and_digits() {
+    let bench = Bench::new(&[
+        ("a.csv", b"\"last, first\",2,\"say \"\"hi\"\"\"\nx,1,p\nx,2,q\ny,1,q\n"),
+        ("a.jsonl", b"{\"last, first\":\"x\",\"a.b\":1}\n{\"last, first\":\"x\",\"a.b\":2}\n"),
+    ]);
+    let run = |list: &str| {
+        let mut command = bench.command("dedup --csv --header --total a.csv -f");
+        text(&command.arg(list).output().unwrap().stdout)
+    };
+    let lists = [r#""last, first""#, r#""2""#, r#""say ""hi""""#, r#""last, first","2""#, r#"2,"last, first""#];
+    assert_eq!(lists.map(run), ["2\n", "2\n", "2\n", "3\n", "3\n"]);
+    let mut command = bench.command("dedup --total a.jsonl --column");
+    assert_eq!(text(&command.arg(r#""last, first""#).output().unwrap().stdout), "1\n");
+    let mut command = bench.command("dedup --total a.jsonl --column");
+    assert_eq!(text(&command.arg(r#""a.b""#).output().unwrap().stdout), "2\n");
+    for list in [r#""a"#, r#""a"b"#] {
+        let refused = bench.command("dedup --csv --header a.csv -f").arg(list).output().unwrap();
+        assert_contains_all(&text(&refused.stderr), &["after a name in quotes"]);
+    }
+}
+
+/// The value that decides, and the id, may be columns of CSV.
+#[test]
+fn copies_are_chosen_by_columns_of_csv() {
+    let rows = "url,score,day,id\nu1,9,20260101T230000-0500,a\nu1,10,2026-01-02T00:00:00Z,b\nu2,,2026-01-01,c\nu2,x,2026-01-02,d\n";
+    let bench = Bench::new(&[("a.csv", rows.as_bytes()), ("b.tsv", rows.replace(',', "\t").as_bytes())]);
+    let row = |number: usize| rows.split_inclusive('\n').nth(number).unwrap();
+    for (keep, kept) in [
+        ("max:score", [2, 4]),
+        ("min:score", [1, 4]),
+        // Both forms of ISO 8601 are instants.
+        ("max:day", [1, 4]),
+        ("min:day", [2, 3]),
+        ("order:id=d,b", [2, 4]),
+    ] {
+        let expected = [row(0), row(kept[0]), row(kept[1])].concat();
+        assert_eq!(bench.run_ok(&format!("dedup --csv --header -f url --keep {keep} a.csv")), expected, "{keep}");
+        let lines = bench.run_ok(&format!("dedup --header -f url --keep {keep} b.tsv"));
+        assert_eq!(lines, expected.replace(',', "\t"), "{keep}");
+    }
+    bench.run_ok("dedup --csv --header -f 1 --pairs pairs --id id --total a.csv");
+    let pairs = json_values(&bench.read("pairs"));
+    let ids: Vec<_> = pairs.iter().map(|pair| (&pair["id"], &pair["kept"]["id"])).collect();
+    assert_eq!(ids, [(&"b".into(), &"a".into()), (&"d".into(), &"c".into())]);
+    let refused = expect_failure(&bench.run("dedup --csv --header -f url --keep max:points a.csv"));
+    assert_contains_all(&refused, &["the header has no field \"points\"", "\"score\""]);
+    assert_contains_all(
+        &bench.run_err("dedup --csv -f 1 --keep max:score a.csv"),
+        &["without --header columns have no names"],
+    );
 }

@@ -26,7 +26,9 @@ impl Lines {
         }
         let Self { chunk, rule: own_rule, keys, documents, values, scratch, .. } = self;
         let (skip_blank, count, bytes) = (hashing.format.skip_blank, chunk.count(), chunk.bytes());
-        scratch.set_plain(!chunk.quoted);
+        // A carriage return is text in records that end with NUL.
+        let no_lone_cr = hashing.format.csv.is_none() || chunk.end != b'\n' || !has_lone_cr(bytes);
+        scratch.set_plain(!chunk.quoted, no_lone_cr);
         let lines = chunk.lines();
         let hasher = &hashing.hasher;
         // A last line without an end has no kind.
@@ -40,7 +42,9 @@ impl Lines {
                 keys.kinds = KeyKinds::new(Kinds::TEXT);
             }
             KeySource::Key(rule, second) => {
-                let rule = own_rule.as_deref().unwrap_or(rule);
+                let own_rule = own_rule.as_deref();
+                let rule = own_rule.map_or(rule, |own| &own.key);
+                let value_fields = own_rule.and_then(|own| own.values.as_ref());
                 let (has_cr, mut kinds) = (chunk.end == b'\n' && rule.may_end_with_cr(), LineEndKinds::default());
                 for (i, line) in lines.enumerate() {
                     let line = &bytes[line];
@@ -54,7 +58,10 @@ impl Lines {
                         key.iter().for_each(|key| kinds.add(key));
                     }
                     if keys.take(i, key, hasher, second.as_ref(), hashing.nulls) {
-                        values.push(&hashing.values, line);
+                        match value_fields {
+                            Some(fields) => values.push_fields(&hashing.values, fields, line),
+                            None => values.push(&hashing.values, line),
+                        }
                     }
                 }
                 hashing.ends.take(kinds);
@@ -124,6 +131,11 @@ impl Lines {
             row += 1;
         });
     }
+}
+
+/// True if a carriage return is not followed by a newline.
+fn has_lone_cr(bytes: &[u8]) -> bool {
+    memchr::memchr_iter(b'\r', bytes).any(|cr| bytes.get(cr + 1).is_some_and(|next| *next != b'\n'))
 }
 
 /// Returns the fault of a record whose quoted field is not closed.

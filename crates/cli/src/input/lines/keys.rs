@@ -8,6 +8,7 @@ use crate::input::lines::skip::SkipReason;
 use crate::input::split::LineFormat;
 use crate::key::KeyRule;
 use crate::key::error::KeyError;
+use crate::key::fields::FieldNumbers;
 use crate::values::OnError;
 use bloomline::KeyHasher;
 use bloomline_keys::KeyKinds;
@@ -61,6 +62,24 @@ impl KeySource {
     /// Returns the rule for documents; `None` for keys.
     pub fn document(&self) -> Option<&DocumentRule> {
         if let Self::Document(rule, _) = self { Some(rule) } else { None }
+    }
+}
+
+/// What depends on the header of an input: the rule for keys, and the fields of other values.
+pub struct HeaderRule {
+    pub key: KeyRule,
+    pub values: Option<FieldNumbers>,
+}
+
+impl HeaderRule {
+    /// Returns the rule for lines with this header, or `None` if nothing depends on it.
+    pub fn new(rule: &KeyRule, values: &Values, header: &[u8]) -> Result<Option<Self>, KeyError> {
+        let names = values.names();
+        let fields = if names.is_empty() { None } else { rule.named_fields(header, &names)? };
+        if !rule.needs_header() && fields.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(Self { key: rule.resolved(header)?, values: fields }))
     }
 }
 

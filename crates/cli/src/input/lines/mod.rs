@@ -12,11 +12,11 @@ use crate::documents::{DocumentBatch, UnitCounts};
 use crate::error::Error;
 use crate::groups::values::FoundValues;
 use crate::input::chunks::{Chunk, Chunks};
-use crate::input::lines::keys::Keys;
+use crate::input::lines::keys::{HeaderRule, Keys};
 use crate::input::lines::skip::SkipReason;
 use crate::input::table::Rows;
+use crate::key::KeyScratch;
 use crate::key::error::KeyError;
-use crate::key::{KeyRule, KeyScratch};
 use crate::values::OnError;
 use bloomline_keys::KeyKinds;
 use bloomline_text::Set;
@@ -30,8 +30,8 @@ pub struct Lines {
     chunk: Chunk,
     /// The rows of a table, instead of lines.
     rows: Option<Arc<dyn Rows>>,
-    /// The rule for keys, if it depends on the header of the input.
-    rule: Option<Arc<KeyRule>>,
+    /// What depends on the header of the input, if anything does.
+    rule: Option<Arc<HeaderRule>>,
     keys: Keys,
     /// The documents, if wanted: one for each line that has a key.
     documents: DocumentBatch,
@@ -94,8 +94,8 @@ impl Lines {
         self.is_rows()
     }
 
-    /// Sets the rule for keys, if it depends on the input.
-    pub fn set_rule(&mut self, rule: Option<Arc<KeyRule>>) {
+    /// Sets what depends on the header of the input.
+    pub fn set_rule(&mut self, rule: Option<Arc<HeaderRule>>) {
         self.rule = rule;
     }
 

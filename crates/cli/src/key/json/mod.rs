@@ -3,6 +3,7 @@
 //! The document is never parsed into a tree: values that the pointer passes are checked and skipped.
 
 use crate::byte_scan::for_each_position;
+use crate::key::error::excerpt;
 use bloomline_keys::Kinds;
 use bloomline_keys::encoding::{self, push_member, push_part};
 use memchr::memchr;
@@ -100,6 +101,10 @@ impl JsonError {
     fn new(error: &serde_json::Error, part: &str, document: &str) -> Self {
         if document.trim_ascii().is_empty() {
             return Self { message: "the line is blank".to_owned(), column: None };
+        }
+        if !document.trim_ascii_start().starts_with(['{', '[', '"']) {
+            let message = format!("lines of JSON are expected, and this one is {}", excerpt(document));
+            return Self { message, column: None };
         }
         let text = error.to_string();
         let suffix = format!(" at line {} column {}", error.line(), error.column());
