@@ -800,3 +800,94 @@ fn copies_are_chosen_by_columns_of_csv() {
         &["without --header columns have no names"],
     );
 }
+
+/// A row of the table of formats in COMMAND: a command on a file, its exit code, and a part of its output or of its error.
+type Sample = (&'static str, &'static [u8], &'static str, i32, &'static str);
+
+const FORMATS: [(&str, &[Sample]); 11] = [
+    (
+        "lines",
+        &[
+            ("a", b"x\ny\nx\n", "dedup", 0, "x\ny\n"),
+            ("a", b"x\0y\0x\0", "dedup -z", 0, "x\0y\0"),
+            ("a", b"x\ry\r", "dedup", 0, "lines of \"a\" end with CR alone"),
+        ],
+    ),
+    (
+        "lines that end with CR LF",
+        &[
+            ("a", b"x\r\nx\n", "dedup", 0, "x\r\nx\n"),
+            ("a", b"x\r\nx\n", "dedup --eol lf", 0, "x\n"),
+            ("a", b"x\r\nx\n", "dedup --crlf", 0, "x\r\n"),
+        ],
+    ),
+    (
+        "`--header`",
+        &[
+            ("a", b"x\nx\n", "dedup --header", 0, "x\nx\n"),
+            ("a", b"sep=;\nx;y\n", "dedup --header -d ; -f x", 2, "for spreadsheets"),
+            ("b", b"y\nx\n", "dedup --header a", 2, "its header is \"y\""),
+        ],
+    ),
+    (
+        "`--csv`",
+        &[
+            ("a", b"\"x\ny\"\n\"x\ny\"\n", "dedup --csv", 0, "\"x\ny\"\n"),
+            ("a", b"\"x\\\",y\n", "dedup --csv -f 2", 0, "\"x\\\",y\n"),
+            ("a", b"\"x\\\",y\",z\n", "dedup --csv --escape \\ -f 2", 0, "\"x\\\",y\",z\n"),
+            ("a", b"\"x\"y\n", "dedup --csv", 2, "text follows the closing quote"),
+            ("a", b"x\ry\n", "dedup --csv", 2, "a carriage return stands alone"),
+            ("a", b"\"x\n", "dedup --csv", 2, "a quoted field is not closed"),
+        ],
+    ),
+    (
+        "`--csv --header`",
+        &[
+            ("a", b"h,i\nx,y\n", "dedup --csv --header -f h", 0, "h,i\nx,y\n"),
+            ("a", b"h,i\nx,y,z\n", "dedup --csv --header -f h", 2, "it has 3 fields, but the header has 2"),
+            ("a", b"h,i\n\nx,y\n", "dedup --csv --header -f h", 2, "--skip-blank"),
+        ],
+    ),
+    (
+        "`--column`, `--json-pointer`",
+        &[
+            ("a", b"{\"k\":1,\"k\":2}\n{\"k\":2.0}\n", "dedup --column k", 0, "{\"k\":1,\"k\":2}\n"),
+            ("a", b"k,l\n", "dedup --column k", 2, "lines of JSON are expected, and this one is \"k,l\""),
+            ("a", b"k,l\n", "corpus --json-pointer /k", 2, "lines of JSON are expected, and this one is \"k,l\""),
+            ("a", b"{}\n", "dedup --json-pointer /k", 2, "there is no value at \"/k\""),
+            ("a", b"{\"k\":\"\\ud800\"}\n", "dedup --column k", 2, "half of a surrogate pair"),
+        ],
+    ),
+    ("Parquet", &[("a", b"PAR1\x00\x00PAR1", "dedup --column k", 2, "cannot open \"a\"")]),
+    ("gzip, zstd, xz, bzip2, lz4", &[("a", b"\x1f\x8b\x08\0\0\0\0\0\0\x03", "dedup", 2, "cannot read \"a\"")]),
+    ("a byte order mark of UTF-8", &[("a", b"\xef\xbb\xbfx\nx\n", "dedup --total", 0, "1\n")]),
+    (
+        "UTF-16, UTF-32",
+        &[("a", b"\xff\xfex\0\n\0", "dedup", 2, "UTF-16"), ("a", b"\xff\xfe\0\0", "dedup", 2, "UTF-32")],
+    ),
+    (
+        "Arrow, Avro, ORC, SQLite, zip, tar, PDF",
+        &[
+            ("a", b"PK\x03\x04", "dedup", 2, "zip"),
+            ("a", b"SQLite format 3\0", "dedup", 2, "SQLite"),
+            ("a", b"%PDF-1.7\n", "dedup --binary", 0, "%PDF-1.7\n"),
+        ],
+    ),
+];
+
+#[test]
+fn every_row_of_the_table_of_formats_is_true() {
+    let page = include_str!("../../../../docs/COMMAND.md");
+    let table = page.split("| input | a record |").nth(1).unwrap().split("\n\n").next().unwrap();
+    let rows: Vec<&str> = table.lines().skip(2).map(|row| row.split('|').nth(1).unwrap().trim()).collect();
+    assert_eq!(rows, FORMATS.map(|(row, _)| row));
+    for (row, samples) in FORMATS {
+        for (name, contents, line, code, part) in samples {
+            let bench = Bench::new(&[("a", b"x\n"), (name, contents)]);
+            let output = bench.run(&format!("{line} {name}"));
+            let printed = [text(&output.stdout), text(&output.stderr)].concat();
+            assert_eq!(output.status.code(), Some(*code), "{row}: {line}: {printed}");
+            assert!(printed.contains(part), "{row}: {line}: {printed}");
+        }
+    }
+}
