@@ -157,12 +157,13 @@ fn from_pandas<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     object.py().import("bloomline._frames")?.call_method1(function, (object,))
 }
 
-/// The error of pyarrow for an object of pandas that it does not read, with the remedy.
-fn pandas_error(py: Python<'_>, error: PyErr) -> PyErr {
+/// The error of pyarrow for a column of pandas that it does not read, with the remedy. Errors about frames name the column and have one.
+fn pandas_error(object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    let py = object.py();
     let is_about_type = error.is_instance_of::<PyTypeError>(py)
         || error.is_instance_of::<PyValueError>(py)
         || error.is_instance_of::<PyNotImplementedError>(py);
-    if !is_about_type {
+    if !is_about_type || object.hasattr("set_index").unwrap_or(false) {
         return error;
     }
     let reason = error.value(py);
@@ -199,8 +200,7 @@ fn stream<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<FFI_ArrowArrayStre
         true => from_pandas(object).and_then(|object| export(&object)),
         false => export(object),
     };
-    let Some(exported) = exported.map_err(|error| if is_pandas { pandas_error(object.py(), error) } else { error })?
-    else {
+    let Some(exported) = exported.map_err(|error| if is_pandas { pandas_error(object, error) } else { error })? else {
         return Ok(None);
     };
     let stream = exported.cast::<PyCapsule>()?.pointer_checked(Some(c"arrow_array_stream"))?.cast();
@@ -318,6 +318,8 @@ fn forms_of(field: &Field) -> Forms {
     }
     match field.data_type() {
         Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView | FixedSizeBinary(_) => Forms::TEXT,
+        // A row of one column has the key of its value.
+        Struct(columns) if columns.len() == 1 => forms_of(&columns[0]),
         Dictionary(_, values) => forms_of(&Field::new("", (**values).clone(), true)),
         _ => Forms::OTHER,
     }

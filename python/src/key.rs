@@ -75,13 +75,14 @@ fn hash_other(hasher: &KeyHasher, key: &Bound<'_, PyAny>, depth: usize) -> Resul
             let error = format!("tuples as keys are nested at most {DEEPEST} deep");
             return Err(PyRecursionError::new_err(error).into());
         }
-        let mut members =
-            tuple.iter_borrowed().map(|member| hash_nested(hasher, &member, depth + 1).map(|(hash, _)| hash));
-        let first = members.next().unwrap_or_else(|| {
+        let mut members = tuple.iter_borrowed().map(|member| hash_nested(hasher, &member, depth + 1));
+        let (first, form) = members.next().unwrap_or_else(|| {
             Err(PyValueError::new_err("an empty tuple is not a key: give one with a member").into())
         })?;
-        let hash = members.try_fold(first, |hash, member| Ok::<_, NoKey>(hasher.combine(hash, member?)))?;
-        Ok((hash, Forms::OTHER))
+        // A tuple of one member has its key.
+        let form = if tuple.len() == 1 { form } else { Forms::OTHER };
+        let hash = members.try_fold(first, |hash, member| Ok::<_, NoKey>(hasher.combine(hash, member?.0)))?;
+        Ok((hash, form))
     } else if let Some(bytes) = attached(key.py(), || buffer(key))? {
         Ok((hasher.bytes(&bytes), Forms::TEXT))
     } else {

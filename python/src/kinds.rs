@@ -243,11 +243,14 @@ fn refused_rows(rows: &RowKinds, conflict: KindConflict) -> PyErr {
             rows.kinds,
             Kinds::LIBRARY
         ),
-        KindConflict::Kinds { part, brought, recorded } => format!(
-            "column {:?} has {brought}, and the keys of the filter have {recorded} there: cast the column, such as by \
-             .astype(str) or .cast(...), or use another filter",
-            rows.names.get(part.unwrap_or_default()).map_or("", String::as_str)
-        ),
+        KindConflict::Kinds { part, brought, recorded } => {
+            let name = rows.names.get(part.unwrap_or_default()).map_or("", String::as_str);
+            let theirs = if part.is_some() { "the keys of the filter have" } else { "the keys of the filter are" };
+            format!(
+                "column {name:?} has {brought}, and {theirs} {recorded}: cast the column, such as by .astype(str) or .cast(...), \
+                 or use another filter"
+            )
+        }
         KindConflict::Parts { .. } => {
             format!(
                 "the rows cannot be keys of the filter: {conflict}; choose the columns of its keys, or use another filter"

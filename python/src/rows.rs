@@ -42,7 +42,7 @@ impl Nulls {
 /// The columns that are the key.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Selection {
-    /// All columns but those of an index that pandas recorded.
+    /// All columns but those of an index that pandas recorded, unless there are no others.
     Data,
     /// The same, as a whole row: a single column is a row too.
     WholeRow,
@@ -57,11 +57,16 @@ impl Selection {
 
     /// Returns the columns of the key, after a check of their types and of the name that a filter has for its keys.
     fn columns(self, schema: &Schema, key_name: &str) -> PyResult<KeyColumns> {
-        let all = (0..schema.fields().len()).collect();
-        let data = if self == Self::Chosen { all } else { data_columns(schema) };
+        let all = || (0..schema.fields().len()).collect();
+        let data = match (self, data_columns(schema)) {
+            (Self::Chosen, _) => all(),
+            // An index alone was chosen.
+            (Self::Data, data) if data.is_empty() => all(),
+            (_, data) => data,
+        };
         if data.is_empty() {
             return Err(PyValueError::new_err(
-                "the rows have no column, so they have no key: give a frame with columns",
+                "the rows have no column of data, so they have no key: give a frame with columns",
             ));
         }
         let fields: Vec<FieldRef> = data.iter().map(|&number| schema.fields()[number].clone()).collect();
@@ -118,7 +123,7 @@ impl KeyColumns {
         Ok(RowKinds { kinds, names })
     }
 
-    fn of(&self, batch: &RecordBatch) -> Vec<Column> {
+    fn select(&self, batch: &RecordBatch) -> Vec<Column> {
         let columns = self.numbers.iter().zip(&self.fields);
         columns.map(|(&number, field)| Column { field: field.clone(), array: batch.column(number).clone() }).collect()
     }
@@ -181,7 +186,7 @@ fn hash(
         for start in (0..batch.num_rows()).step_by(BATCH_ROWS) {
             let part = batch.slice(start, BATCH_ROWS.min(batch.num_rows() - start));
             keyless_rows.try_reserve(part.num_rows()).map_err(error::memory)?;
-            hash_rows(&columns.of(&part), columns.in_row, hasher, nulls == Nulls::Equal, |hash| {
+            hash_rows(&columns.select(&part), columns.in_row, hasher, nulls == Nulls::Equal, |hash| {
                 match hash {
                     Some(hash) => hashes.push(hash),
                     None => keyless_rows.push(row),

@@ -211,7 +211,7 @@ PERIODS = pd.Series(pd.period_range("2020-01", periods=2, freq="M"))
         (pd.Series([1, "a"]), TypeError, "cannot be read as an Arrow array.*'a'.*give a list of the keys"),
         (pd.Series(["a", 1]), TypeError, "cannot be read as an Arrow array.*give a list of the keys"),
         (pd.Series([object()]), TypeError, "cannot be read as an Arrow array.*give a list of the keys"),
-        (pd.DataFrame({"a": [1, "a"]}), TypeError, "cannot be read as an Arrow array.*'a'.*give a list of the keys"),
+        (pd.DataFrame({"a": [1, "a"]}), TypeError, "column 'a' has objects of several kinds, .*convert them"),
     ],
     ids=lambda value: str(value)[:25].replace("\n", " "),
 )

@@ -3,8 +3,10 @@
 import datetime as dt
 import decimal
 import pathlib
+import threading
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -12,7 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bloomline
-from bloomline import AtomicBloomFilter, BloomFilter, MappedBloomFilter, RotatingBloomFilter, ScalableBloomFilter
+from bloomline import (
+    AtomicBloomFilter,
+    AtomicScalableBloomFilter,
+    BloomFilter,
+    MappedBloomFilter,
+    RotatingBloomFilter,
+    ScalableBloomFilter,
+)
 from conftest import examples
 from spec import bits_of, expected_bits, sized, struct_of, value_of
 from test_frames import tables
@@ -145,6 +154,7 @@ def test_an_index_that_pandas_recorded_is_not_data(tmp_path: pathlib.Path) -> No
     # A column that is named is the key.
     assert len(bloomline.dedup(table, on=["__index_level_0__", "a"])) == 3
     assert seen_with("a").add_rows(table.select(["a", "__index_level_0__"])).tolist() == [True, False, True]
+    assert seen_with("__index_level_0__").add_rows(table.select(["__index_level_0__"])).all()
 
 
 def test_a_whole_row_of_one_column_is_not_its_value() -> None:
@@ -183,9 +193,9 @@ def test_expressions_have_a_value_for_each_row() -> None:
     for one in [pl.lit(1), pl.col("b").max(), pl.len(), pl.col("a").head(1), pl.col("a").filter(pl.col("b") > 1)]:
         for on in one, [one], ["a", one]:
             for rows in frame, frame[:1], frame[:0]:
-                with pytest.raises(TypeError, match="not one value for each row"):
+                with pytest.raises(TypeError, match="not have one value for each row"):
                     bloomline.dedup(rows, on=on, seen=seen)
-    with pytest.raises(TypeError, match="not one value for each row"):
+    with pytest.raises(TypeError, match="not have one value for each row"):
         bloomline.dedup(frame, on=pl.col("a").head(2), seen=seen)
     assert not seen
 
@@ -247,7 +257,7 @@ def test_rows_of_another_kind_are_refused(tmp_path: pathlib.Path) -> None:
                 for ask in asks:
                     with pytest.raises(TypeError) as refused:
                         ask(pa.table({"k": array}))
-                    assert f'"k" has {other}, and the keys of the filter have {kind}' in str(refused.value)
+                    assert f'"k" has {other}, and the keys of the filter are {kind}: cast' in str(refused.value)
                     assert ".astype(str)" in str(refused.value) and "another filter" in str(refused.value)
         assert bytes(seen) == (tmp_path / "seen.bloom").read_bytes()
 
@@ -255,10 +265,25 @@ def test_rows_of_another_kind_are_refused(tmp_path: pathlib.Path) -> None:
 def test_a_column_of_rows_is_named() -> None:
     seen = seen_with()
     seen.add_rows(pa.table({"url": ["a"], "day": [1]}))
-    with pytest.raises(TypeError, match='column "day" has dates, and the keys of the filter have numbers there'):
+    with pytest.raises(TypeError, match='column "day" has dates, and the keys of the filter have numbers: cast'):
         seen.contains_rows(pa.table({"url": ["a"], "day": ONE["dates"]}))
     with pytest.raises(TypeError, match="rows of 3 named columns, and its keys are rows of 2 named columns"):
         seen.add_rows(pa.table({"url": ["a"], "day": [1], "c": [1]}))
+
+
+@pytest.mark.parametrize(
+    ("frame", "told"),
+    [
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "the frame cannot be read .*'a'.*rename"),
+        (pd.DataFrame({"a": [2**70, -1]}), "column 'a' has objects that cannot be read .*convert them"),
+        (pd.DataFrame({"a": [object()]}), "column 'a' has objects that cannot be read .*convert them"),
+    ],
+)
+def test_frames_that_arrow_does_not_read(frame: Any, told: str) -> None:
+    with pytest.raises(TypeError, match=f"^{told}"):
+        bloomline.dedup(frame)
+    with pytest.raises(TypeError, match="seen is of type int"):
+        bloomline.dedup(pa.table({"a": [1]}), seen=1)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("make", [BloomFilter, AtomicBloomFilter, ScalableBloomFilter, RotatingBloomFilter])
@@ -377,7 +402,7 @@ def test_single_keys_are_refused_by_filters_of_rows() -> None:
     seen = seen_with()
     seen.add_rows(pa.table({"k": [1]}))
     before = bytes(seen)
-    for key, brought in [(1, "integers or tuples"), ("1", "texts"), (b"1", "texts"), (("a",), "integers or tuples")]:
+    for key, brought in [(1, "integers or tuples"), ("1", "texts"), (b"1", "texts"), (("a", "b"), "integers or tuples")]:
         for ask in seen.add, seen.__contains__:
             with pytest.raises(TypeError, match=f"the keys are {brought}.*the keys of the filter are numbers"):
                 ask(key)
@@ -394,12 +419,11 @@ def test_an_integer_after_texts_leaves_them_to_rows() -> None:
     seen.update([1, 2])
     seen = BloomFilter.from_bytes(bytes(seen))
     assert seen.contains_rows(pa.table({"k": ["a", "c"]})).tolist() == [True, False]
-    only = seen_with()
-    only.add(("a",))
-    # The key of the tuple is that of its text, but the record has no texts.
-    assert "a" in only
-    with pytest.raises(TypeError, match="integers or tuples"):
-        only.contains_rows(pa.table({"k": ["a"]}))
+    # What has the key of a text is one.
+    for single in [("a",)], pa.table({"k": ["a"]}):
+        only = seen_with()
+        only.add_many(single)
+        assert "a" in only and only.contains_rows(pa.table({"k": ["a"]})).all()
 
 
 # Names
@@ -482,3 +506,21 @@ def test_objects_of_several_kinds_are_refused(values: list[Any]) -> None:
 )
 def test_objects_of_one_kind_are_not_refused(values: list[Any], new: list[bool]) -> None:
     assert seen_with().add_rows(pd.DataFrame({"k": pd.Series(values, dtype=object)})).tolist() == new
+
+
+def test_of_threads_that_bring_keys_and_rows_one_side_is_admitted() -> None:
+    numbers, barrier = pa.table({"k": range(50)}), threading.Barrier(8)
+    for make in BloomFilter, AtomicBloomFilter, AtomicScalableBloomFilter:
+        seen = make(1000, 1e-9)
+
+        def add(thread: int, seen: Any = seen) -> str:
+            barrier.wait()
+            try:
+                seen.add_rows(numbers) if thread % 2 else seen.add_many(range(50))
+            except TypeError:
+                return "refused"
+            return "rows" if thread % 2 else "keys"
+
+        with ThreadPoolExecutor(8) as pool:
+            assert sorted(pool.map(add, range(8))) in (["keys"] * 4 + ["refused"] * 4, ["refused"] * 4 + ["rows"] * 4)
+        assert round(seen.estimated_keys()) == 50

@@ -588,7 +588,7 @@ def test_filters_are_for_columns_of_their_name_and_kind(spark: Any, tmp_path: pa
         with pytest.raises(ValueError, match="have the name"):
             refuse()
     numbers = bs.build(df, "day", n=100)
-    with pytest.raises(PySparkException, match="texts, and the keys of the filter have numbers"):
+    with pytest.raises(PySparkException, match="texts, and the keys of the filter are numbers"):
         bs.drop_seen(df, numbers, "Url").count()
     with pytest.raises(TypeError, match="the keys are texts"):
         numbers.add("1")

@@ -126,8 +126,8 @@ def dedup(
             a hundred times its own, or a half.
         RuntimeError: If the command fails. The message is the command's.
         TypeError: If a column of a frame has values that cannot be keys, or of other kinds than the keys of `seen`, such as texts and numbers,
-            or if rows cannot be chosen, before `seen` gets any key. An exception that comes later (KeyboardInterrupt, MemoryError, or that of a full `seen`) has an array of bool in its attribute `new`: the rows that are True there are
-            those whose keys `seen` got.
+            or if rows cannot be chosen, before `seen` gets any key. An exception that comes later (KeyboardInterrupt, MemoryError, or that of a
+            full `seen`) has an array of bool in its attribute `new`: the rows that are True there are those whose keys `seen` got.
 
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -143,7 +143,8 @@ def dedup(
     paths = _paths(inputs)
     if places != 1 or seen is not None:
         raise ValueError("give one of output, output_dir and in_place, and a state instead of seen")
-    columns: list[Any] = [on] if isinstance(on, (str, int)) else [] if on is None else list(on)
+    is_one = isinstance(on, str) or not isinstance(on, Iterable)
+    columns: list[Any] = [] if on is None else [on] if is_one else list(on)  # type: ignore[arg-type]
     key = _key(columns, paths, options)
     # Fields of CSV are texts, and never null.
     has_nulls = nulls != "equal" or "--csv" not in [*key, *options]

@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from bloomline._bloomline import AtomicBloomFilter, BloomFilter, Filter, ScalableBloomFilter
 from bloomline._progress import Progress
@@ -15,8 +15,14 @@ from bloomline._progress import Progress
 Nulls = Literal["equal", "keep", "skip", "fail"]
 
 
-# Polars' expressions are not named, because Polars may not be installed.
-On = str | int | Sequence[Any] | Any | None
+class Expression(Protocol):
+    """An expression of Polars, which may not be installed."""
+
+    @property
+    def meta(self) -> Any: ...
+
+
+On = str | int | Expression | Sequence[str | int | Expression] | None
 Keep = Literal["first", "last"]
 
 _FRAMES = {
@@ -73,6 +79,8 @@ def dedup(
         if keep == "last":
             raise ValueError(f"a {kind} is read once and in order, so keep='last' needs a table: give reader.read_all() or dataset.to_table()")
         return _stream(frame, on, n, p, nulls, seen, progress)
+    if not isinstance(seen, (Filter, type(None))):
+        raise TypeError(f"seen is of type {type(seen).__name__}: give a filter such as ScalableBloomFilter")
     keys, whole = _columns(frame, on, package), on is None
     if seen is None:
         rows = max(len(frame), 1)
@@ -128,7 +136,7 @@ def _names(frame: Any, on: On, package: str) -> list[Any] | None:
     is_expression = package == "polars" and isinstance(on, import_module("polars").Expr)
     # A tuple may be a name of pandas.
     is_label = package == "pandas" and isinstance(on, tuple) and on in frame.columns
-    names = [on] if is_expression or is_label or isinstance(on, (str, int)) else list(on)
+    names = [on] if is_expression or is_label or isinstance(on, (str, int)) else list(on)  # type: ignore[arg-type]
     if not names:
         raise ValueError("on names no column: leave it out for all columns")
     for name in names:
@@ -160,7 +168,7 @@ def _columns(frame: Any, on: On, package: str) -> Any:
 
 def _not_by_row(expression: Any) -> TypeError:
     return TypeError(
-        f"on has the expression {expression}, which has not one value for each row: give columns, or compute one before, such as by"
+        f"on has the expression {expression}, which does not have one value for each row: give columns, or compute one before, such as by"
         " with_columns(...)"
     )
 
@@ -242,7 +250,11 @@ def table_of_pandas(frame: Any) -> Any:
             members and nulls, and times of several types, and cuts off the time of a day, the zone or nanoseconds.
     """
     pa = import_module("pyarrow")
-    names = pa.Table.from_pandas(frame.iloc[:0], preserve_index=False).column_names
+    errors = pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError
+    try:
+        names = pa.Table.from_pandas(frame.iloc[:0], preserve_index=False).column_names
+    except (*errors, ValueError) as error:
+        raise TypeError(f"the frame cannot be read as an Arrow table: {error}; rename its columns, or convert them") from error
     arrays = []
     for place, label in enumerate(frame.columns):
         column = frame.iloc[:, place]
@@ -250,7 +262,7 @@ def table_of_pandas(frame: Any) -> Any:
         mixed = _mixed(objects.to_numpy()) if objects.dtype == object else None
         try:
             array = array_of_pandas(column)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        except (*errors, OverflowError) as error:
             found = mixed or f"objects that cannot be read as an Arrow array: {error}; convert them, such as by .astype(str)"
             raise TypeError(f"column {label!r} has {found}") from error
         if mixed is not None:
@@ -377,7 +389,7 @@ def _kinds_of_other(value: Any, place: Place) -> Iterator[tuple[Place, Hashable]
     elif isinstance(value, datetime.time):
         yield place, "time" if value.tzinfo is None else _INEXACT
     else:
-        found: Hashable = next((one for one in _TIMES if isinstance(value, one)), type(value))
+        found: Any = next((one for one in _TIMES if isinstance(value, one)), type(value))
         yield place, found
 
 
