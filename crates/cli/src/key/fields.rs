@@ -38,11 +38,11 @@ pub struct Csv {
 }
 
 impl Csv {
-    /// Refuses a record without quotes that has another number of fields than the header. Its fields are counted, and not split.
-    #[inline]
-    fn check_count(&self, record: &[u8]) -> Result<(), KeyError> {
+    /// Refuses a record that has another number of fields than the header, which is counted only if there is one.
+    #[inline(always)]
+    fn check_count(&self, fields: impl FnOnce() -> usize) -> Result<(), KeyError> {
         let Some(columns) = self.columns else { return Ok(()) };
-        let fields = memchr_iter(self.delimiter, record).count() + 1;
+        let fields = fields();
         if fields == columns { Ok(()) } else { Err(KeyError::Columns { fields, columns, may_be_escape: false }) }
     }
 }
@@ -189,7 +189,7 @@ impl FieldSplit {
                     _ => {
                         split(line, delimiter.len(), memmem::find_iter(line, delimiter), max_fields, &mut memory.spans)
                     }
-                }
+                };
                 line
             }
             Self::Csv(csv) => {
@@ -200,8 +200,9 @@ impl FieldSplit {
                     &memory.unquoted
                 } else {
                     memory.check_cr(line)?;
-                    csv.check_count(line)?;
-                    split(line, 1, memchr_iter(csv.delimiter, line), max_fields, &mut memory.spans);
+                    let mut starts = memchr_iter(csv.delimiter, line);
+                    let split_fields = split(line, 1, starts.by_ref(), max_fields, &mut memory.spans);
+                    csv.check_count(|| split_fields + starts.count())?;
                     line
                 }
             }
@@ -210,22 +211,26 @@ impl FieldSplit {
     }
 }
 
-/// Splits a line at `starts`, the delimiters, into at most `max_fields` fields.
+/// Splits a line at `starts`, the delimiters, into at most `max_fields` fields. Returns the number of fields up to the last delimiter that
+/// was taken, and of the one after it.
+#[inline]
 fn split(
     line: &[u8],
     delimiter: usize,
     starts: impl Iterator<Item = usize>,
     max_fields: usize,
     spans: &mut Vec<Range<usize>>,
-) {
+) -> usize {
     let mut field = 0;
     for end in starts.take(max_fields) {
         spans.push(field..end);
         field = end + delimiter;
     }
-    if spans.len() < max_fields {
+    let fields = spans.len() + 1;
+    if fields <= max_fields {
         spans.push(field..line.len());
     }
+    fields
 }
 
 impl Spans {
@@ -245,7 +250,7 @@ impl Spans {
             return self.unquote(record, csv);
         }
         self.check_cr(record)?;
-        csv.check_count(record)
+        csv.check_count(|| memchr_iter(csv.delimiter, record).count() + 1)
     }
 
     /// Reads all fields of a CSV record.
