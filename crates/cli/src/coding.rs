@@ -1,10 +1,11 @@
 //! Codings: the compression formats of files, recognized by first bytes when read and by names when written.
 
 use crate::error::Error;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Seek};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The compression format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +75,13 @@ impl Coding {
         MAGICS.iter().find(fits).map_or(Self::Plain, |(coding, ..)| *coding)
     }
 
+    /// True for the first bytes of a file that ends inside a magic of this coding. They may be text, so the file's name must claim the
+    /// coding.
+    pub fn is_cut(self, head: &[u8]) -> bool {
+        let starts = |(coding, magic, loose): &Magic| *coding == self && matches_magic(head, magic, *loose);
+        (1..ENOUGH).contains(&head.len()) && MAGICS.iter().any(starts)
+    }
+
     /// Returns the name of the format; `None` if plain.
     pub fn name(self) -> Option<&'static str> {
         match self {
@@ -95,7 +103,7 @@ impl Coding {
 
     /// Returns the coding of a file to be written under this name.
     pub fn from_name(path: &Path) -> Result<Self, Error> {
-        let ending = path.extension().map_or_else(String::new, |ending| ending.to_string_lossy().to_ascii_lowercase());
+        let ending = ending(path);
         if FOREIGN.contains(&&*ending) {
             return Err(Error::new(format!(
                 "cannot write to {path:?}: the format of .{ending} is not supported; choose .gz, .zst, .xz, .bz2 or .lz4, or another \
@@ -109,6 +117,21 @@ impl Coding {
     pub fn from_ending(ending: &str) -> Option<Self> {
         ENDINGS.iter().find(|(known, _)| *known == ending).map(|(_, coding)| *coding)
     }
+}
+
+/// Splits a name before the number that a rotation of logs appends to it: `access.log.gz` and 1.
+pub fn split_number(path: &Path) -> (PathBuf, Option<&str>) {
+    let is_number = |ending: &&str| !ending.is_empty() && ending.bytes().all(|byte| byte.is_ascii_digit());
+    match path.extension().and_then(OsStr::to_str).filter(is_number) {
+        Some(number) => (path.with_extension(""), Some(number)),
+        None => (path.to_owned(), None),
+    }
+}
+
+/// Returns the extension of a name in lower case, without its dot. It is before the number of a rotation.
+pub fn ending(path: &Path) -> String {
+    let (named, _) = split_number(path);
+    named.extension().map_or_else(String::new, |ending| ending.to_string_lossy().to_ascii_lowercase())
 }
 
 fn matches_magic(head: &[u8], magic: &[u8], loose: Option<usize>) -> bool {
@@ -154,6 +177,15 @@ mod tests {
     }
 
     #[test]
+    fn a_file_may_end_inside_its_magic() {
+        for (coding, magic, _) in MAGICS {
+            assert!((1..magic.len().min(ENOUGH)).all(|cut| coding.is_cut(&magic[..cut])), "{coding:?}");
+            assert!(!coding.is_cut(b"") && !coding.is_cut(b"a") && !coding.is_cut(b"a\nb\n"), "{coding:?}");
+        }
+        assert!(!Coding::Gzip.is_cut(b"BZh") && !Coding::Plain.is_cut(b"BZh") && !Coding::Bzip2.is_cut(b"BZh\n"));
+    }
+
+    #[test]
     fn names_tell_the_coding() {
         for (name, expected) in [
             ("a", Coding::Plain),
@@ -168,10 +200,17 @@ mod tests {
             ("a.XZ", Coding::Xz),
             ("a.bz2", Coding::Bzip2),
             ("a.LZ4", Coding::Lz4),
+            // Rotated logs.
+            ("a.log.gz.1", Coding::Gzip),
+            ("a.zst.20261127", Coding::Zstd),
+            ("a.log.1", Coding::Plain),
+            ("a.gz.1.old", Coding::Plain),
+            ("gz.1", Coding::Plain),
+            (".gz.1", Coding::Plain),
         ] {
             assert!(Coding::from_name(Path::new(name)).is_ok_and(|coding| coding == expected), "{name}");
         }
-        for name in ["a.zip", "a.Z", "a.tgz", "a.br", "a.lzma", "a.7z"] {
+        for name in ["a.zip", "a.Z", "a.tgz", "a.br", "a.lzma", "a.7z", "a.zip.1"] {
             let error = Coding::from_name(Path::new(name)).expect_err(name).to_string();
             assert!(error.contains("is not supported"), "{error}");
         }

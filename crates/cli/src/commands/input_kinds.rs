@@ -1,6 +1,6 @@
 //! Checks of the two kinds of inputs: files of lines, and tables, which have rows.
 
-use crate::coding::Coding;
+use crate::coding::{self, Coding, ending};
 use crate::error::Error;
 use crate::files::cannot_open;
 use crate::groups::values::ValueProjection as Values;
@@ -59,12 +59,12 @@ pub fn check_name_of_lines(output: &Path) -> Result<(), Error> {
 
 /// Refuses an output of lines, called `written` in errors, whose name claims a table.
 fn check_name_of(output: &Path, written: &str) -> Result<(), Error> {
-    let inner = if Coding::from_name(output)? == Coding::Plain {
-        output
-    } else {
-        Path::new(output.file_stem().unwrap_or_default())
-    };
-    let ending = ending(inner);
+    let mut inner = output.to_owned();
+    if Coding::from_name(output)? != Coding::Plain {
+        (inner, _) = coding::split_number(output);
+        inner.set_extension("");
+    }
+    let ending = ending(&inner);
     if !TABLES.contains(&&*ending) && !OTHERS.contains(&&*ending) {
         return Ok(());
     }
@@ -85,11 +85,6 @@ fn other_format(output: &Path, written: &str, ending: &str, remedy: &str) -> Err
     Error::new(format!(
         "cannot write {written} to {output:?}: its ending .{ending} stands for another format; {remedy}"
     ))
-}
-
-/// Returns the extension of a name in lower case, without its dot.
-fn ending(path: &Path) -> String {
-    path.extension().map_or_else(String::new, |ending| ending.to_string_lossy().to_ascii_lowercase())
 }
 
 /// Refuses options for lines if all inputs are tables, and options for nulls if no key can be null.

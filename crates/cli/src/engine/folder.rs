@@ -2,7 +2,7 @@
 //!
 //! An output is written under another name and renamed once it is whole, so readers never see an incomplete file.
 
-use crate::coding::Coding;
+use crate::coding::{self, Coding};
 use crate::encode::Compression;
 use crate::engine::checkpoint::InputProgress;
 use crate::error::Error;
@@ -161,12 +161,17 @@ pub fn outputs(
         // A table is compressed column by column.
         let compression = compression.filter(|_| !input.is_table).unwrap_or(compression_by_name);
         if compression.coding != compression_by_name.coding {
+            let (mut named, mut number) = (whole.clone(), None);
             if compression_by_name.coding != Coding::Plain {
-                whole.set_extension("");
+                // A rotated file keeps its number at the end.
+                (named, number) = coding::split_number(&whole);
+                named.set_extension("");
             }
-            if compression.coding != Coding::Plain {
-                whole = appended(&whole, &format!(".{}", compression.ending()));
+            let ending = Some(compression.ending()).filter(|ending| !ending.is_empty());
+            for ending in [ending, number].into_iter().flatten() {
+                named = appended(&named, &format!(".{ending}"));
             }
+            whole = named;
         }
         let output = AtomicFile::resumable(whole, compression);
         for path in [&output.whole, &output.part] {
@@ -238,10 +243,13 @@ mod tests {
 
     #[test]
     fn names_follow_the_compression() {
-        let names = |compression| placed(&["x.jsonl.gz", "y.ZST", "z"], &["."], compression).unwrap();
-        assert_eq!(names(None), ["out/x.jsonl.gz", "out/y.ZST", "out/z"]);
-        assert_eq!(names(Some(Coding::Zstd)), ["out/x.jsonl.zst", "out/y.ZST", "out/z.zst"]);
-        assert_eq!(names(Some(Coding::Plain)), ["out/x.jsonl", "out/y", "out/z"]);
+        let names = |compression| placed(&["x.jsonl.gz", "y.ZST", "z", "l.gz.1", "p.1"], &["."], compression).unwrap();
+        assert_eq!(names(None), ["out/x.jsonl.gz", "out/y.ZST", "out/z", "out/l.gz.1", "out/p.1"]);
+        assert_eq!(
+            names(Some(Coding::Zstd)),
+            ["out/x.jsonl.zst", "out/y.ZST", "out/z.zst", "out/l.zst.1", "out/p.1.zst"]
+        );
+        assert_eq!(names(Some(Coding::Plain)), ["out/x.jsonl", "out/y", "out/z", "out/l.1", "out/p.1"]);
     }
 
     #[test]

@@ -182,8 +182,10 @@ pub struct Chunks {
     /// True if the next chunk starts at the start of the input.
     first: bool,
     cut: ChunkConfig,
-    /// The end of lines, if formats without lines are refused.
-    line_end: Option<u8>,
+    /// The end of lines, until enough of the input is read to refuse formats without lines.
+    checked: Option<u8>,
+    /// The first bytes of the input, as far as they are read, while formats are refused. A chunk of a pipe may have fewer.
+    head: Vec<u8>,
     /// The header of the input with its end, once the first chunk is read.
     header: Vec<u8>,
     /// The name of the input, and the header that the input must have.
@@ -203,9 +205,11 @@ enum InputContents {
 impl Chunks {
     /// Starts at the byte `start` of the input's contents.
     pub fn new(input: Input, start: u64, cut: ChunkConfig) -> Self {
-        let (line_end, name, expected) = (input.line_end, input.origin.name().to_owned(), input.header.clone());
-        let (contents, first) = (InputContents::Waiting(input, start), start == 0);
-        Self { contents, tail: Vec::new(), first, cut, line_end, header: Vec::new(), name, expected, failure: None }
+        let first = start == 0;
+        let checked = input.line_end.filter(|_| first);
+        let (name, expected) = (input.origin.name().to_owned(), input.header.clone());
+        let (contents, tail, head, header) = (InputContents::Waiting(input, start), Vec::new(), Vec::new(), Vec::new());
+        Self { contents, tail, first, cut, checked, head, header, name, expected, failure: None }
     }
 
     /// True if the input is an open pipe, whose writer may wait until its lines are processed.
@@ -241,10 +245,9 @@ impl Chunks {
         let mut filled = self.tail.len();
         let format = self.cut.format;
         let len = loop {
+            let before = filled;
             let ended = self.read(&mut chunk.buffer, &mut filled);
-            // The format of pipes and compressed files is recognized only here.
-            let line_end = self.line_end.filter(|_| self.first);
-            if let Some(format) = line_end.and_then(|end| foreign::detect(&chunk.buffer[..filled], end)) {
+            if let Some(format) = self.foreign_format(&chunk.buffer[before..filled]) {
                 (self.contents, self.failure) = (InputContents::Over, Some(foreign::refused(format)));
                 filled = 0;
                 break 0;
@@ -289,6 +292,15 @@ impl Chunks {
             Some(error) => Err(error),
             None => Ok(chunk.len > 0),
         }
+    }
+
+    /// Returns the format that the first bytes of the input have, continued by `bytes`, if the format has no lines. The format of pipes
+    /// and compressed files is recognized only here.
+    fn foreign_format(&mut self, bytes: &[u8]) -> Option<&'static str> {
+        let end = self.checked?;
+        self.head.extend(bytes.iter().take(foreign::HEAD - self.head.len()));
+        self.checked = self.checked.filter(|_| self.head.len() < foreign::HEAD);
+        foreign::detect(&self.head, end)
     }
 
     /// Reads until the buffer is full or a pipe has returned some bytes. Returns `true` at the end of the input.

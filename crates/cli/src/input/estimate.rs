@@ -207,7 +207,7 @@ fn keys(mut file: &File, end: u8, sampled: &SampleUnit, go_on: bool) -> io::Resu
 /// read.
 fn head(file: File, size: u64, end: u8, sampled: &SampleUnit) -> io::Result<(u64, u64)> {
     let read = Arc::default();
-    let source = FileSource { file: file.into(), read: Arc::clone(&read), copy: None, line_end: None };
+    let source = FileSource { file: file.into(), read: Arc::clone(&read), copy: None, line_end: None, named: None };
     let contents = contents::open(source, 0, WINDOW)?;
     let mut buffer = Vec::new();
     let whole = contents.take(WHOLE as u64).read_to_end(&mut buffer).is_ok();

@@ -1,6 +1,8 @@
 //! Formats without lines, recognized by their first bytes or, if the bytes are not text, by the file name.
 
-use crate::coding::Coding;
+use crate::coding::{self, Coding};
+use crate::input::brotli::is_brotli;
+use crate::input::utf16::is_utf16;
 use flate2::{Decompress, FlushDecompress, Status};
 use std::io;
 use std::path::Path;
@@ -88,7 +90,12 @@ pub fn detect(head: &[u8], end: u8) -> Option<&'static str> {
     let format = FORMATS.iter().find(fits).map(|(format, ..)| *format);
     let lzma = || is_lzma(head).then_some("lzma");
     let zlib = || is_zlib(head, end).then_some("zlib");
-    format.or_else(|| Coding::from_contents(head).name()).or_else(lzma).or_else(zlib)
+    let utf16 = || is_utf16(head, end).then_some("UTF-16");
+    // Text in UTF-8 is never parsed as brotli.
+    let has_controls = || head.iter().any(|&byte| is_control(byte) && byte != end);
+    let brotli = || (has_controls() && !is_utf8(head) && is_brotli(head)).then_some("brotli");
+    let magic = format.or_else(|| Coding::from_contents(head).name());
+    magic.or_else(lzma).or_else(zlib).or_else(utf16).or_else(brotli)
 }
 
 /// True for the header that `xz --format=lzma` writes: the usual properties, the size of the dictionary, the size of the contents
@@ -121,15 +128,14 @@ fn is_zlib(head: &[u8], end: u8) -> bool {
 /// Returns the format of a file, also by its name if the contents are not text.
 pub fn detect_file(path: &Path, head: &[u8], end: u8) -> Option<&'static str> {
     let by_name = || {
-        let ending = path.extension()?.to_str()?.to_ascii_lowercase();
+        let ending = coding::ending(path);
         let find = |endings: &[(&str, &'static str)]| {
             endings.iter().find(|(known, _)| *known == ending).map(|(_, format)| *format)
         };
-        let is_control = |byte: u8| matches!(byte, 0..=8 | 14..=26 | 28..=31 | 127) && byte != end;
         if ending == "resume" && head.starts_with(CHECKPOINTS) {
             return Some("the checkpoints of a bloomline state");
         }
-        let compressed = find(&COMPRESSED).filter(|_| head.iter().any(|&byte| is_control(byte)));
+        let compressed = find(&COMPRESSED).filter(|_| head.iter().any(|&byte| is_control(byte) && byte != end));
         compressed.or_else(|| find(&ENDINGS).filter(|_| is_binary(head, end)))
     };
     detect(head, end).or_else(by_name)
@@ -157,6 +163,16 @@ pub fn refused(format: &'static str) -> io::Error {
         ),
     };
     io::Error::new(io::ErrorKind::Unsupported, format!("{why} give --binary to read its bytes as lines"))
+}
+
+/// True for control characters other than white space and escape, which starts a color.
+pub fn is_control(byte: u8) -> bool {
+    matches!(byte, 0..=8 | 14..=26 | 28..=31 | 127)
+}
+
+/// True if the bytes are UTF-8. The last character may be cut.
+pub fn is_utf8(head: &[u8]) -> bool {
+    str::from_utf8(head).map_or_else(|error| error.error_len().is_none(), |_| true)
 }
 
 /// True if a byte is found that does not occur in text.
@@ -256,6 +272,7 @@ mod tests {
         // `printf 'a\nb\n' | brotli`
         let brotli = b"\x8B\x01\x80a\nb\n\x03";
         assert_eq!(detect_file(Path::new("a.br"), brotli, b'\n'), Some("brotli"));
+        assert_eq!(detect_file(Path::new("a.br.1"), brotli, b'\n'), Some("brotli"));
         assert_eq!(detect_file(Path::new("a.txt"), brotli, b'\n'), None);
         // Lines that end with NUL.
         assert_eq!(detect(b"ORCHID\0PAR1\0", 0), None);

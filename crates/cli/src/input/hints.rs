@@ -1,6 +1,7 @@
 //! Hints that inputs do not have the format that the options imply.
 
 use crate::byte_scan::for_each_position;
+use crate::coding;
 use crate::error::Error;
 use crate::input::inputs::{Input, Inputs};
 use crate::key::fields::{FieldSelector, FieldSplit, QUOTE};
@@ -123,8 +124,8 @@ fn has_open_lines(mut contents: impl BufRead, end: u8) -> io::Result<bool> {
     }
 }
 
-/// True if one of the last two extensions of the input's name is `ending`.
+/// True if one of the last two extensions of the input's name, before the number of a rotation, is `ending`.
 fn is_named(input: &Input, ending: &str) -> bool {
-    let path = input.path.to_string_lossy().to_ascii_lowercase();
+    let path = coding::split_number(&input.path).0.to_string_lossy().to_ascii_lowercase();
     path.split('.').rev().take(2).any(|part| part == ending)
 }

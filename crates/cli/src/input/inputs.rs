@@ -225,6 +225,7 @@ impl Input {
 
     /// Opens the input at the byte `start` of its contents.
     pub fn open(self, start: u64) -> io::Result<OpenedInput> {
+        let named = Coding::from_ending(&coding::ending(&self.path));
         let file = match self.file {
             Some((mut file, position)) => {
                 position.map_or(Ok(0), |position| file.seek(SeekFrom::Start(position)))?;
@@ -232,7 +233,7 @@ impl Input {
             }
             None => File::open(self.path)?.into(),
         };
-        let source = FileSource { file, read: self.read, copy: self.copy, line_end: self.line_end };
+        let source = FileSource { file, read: self.read, copy: self.copy, line_end: self.line_end, named };
         Ok(OpenedInput { contents: contents::open(source, start, BUFFER)?, regular: self.size.is_some() })
     }
 }

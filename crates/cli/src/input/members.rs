@@ -5,7 +5,6 @@ use bzip2::bufread::BzDecoder;
 use flate2::bufread::GzDecoder;
 use liblzma::bufread::XzDecoder;
 use liblzma::stream;
-use lz4_flex::frame::FrameDecoder;
 use std::io::{self, BufRead, Read};
 use zstd::stream::raw::{DParameter, Decoder, Operation};
 
@@ -67,6 +66,11 @@ impl<M: MemberDecoder> Read for MemberReader<M> {
     }
 }
 
+/// Returns the error for a file that ends before the end of its last frame.
+pub fn incomplete() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "incomplete frame")
+}
+
 /// Skips zeros, and returns their number.
 fn skip_zeros(file: &mut impl BufRead) -> io::Result<usize> {
     let mut skipped = 0;
@@ -114,19 +118,6 @@ impl<R: BufRead> MemberDecoder for BzDecoder<R> {
     }
 }
 
-/// The decoder keeps its memory between frames.
-impl<R: BufRead> MemberDecoder for FrameDecoder<R> {
-    type File = R;
-
-    fn file(&mut self) -> &mut R {
-        self.get_mut()
-    }
-
-    fn next(self) -> io::Result<Self> {
-        Ok(self)
-    }
-}
-
 /// A frame of a zstd file.
 pub struct ZstdFrame<R> {
     file: R,
@@ -151,7 +142,7 @@ impl<R: BufRead> Read for ZstdFrame<R> {
         while !self.has_ended && !buffer.is_empty() {
             let input = if is_waiting { &[] } else { self.file.fill_buf()? };
             if !is_waiting && input.is_empty() {
-                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "incomplete frame"));
+                return Err(incomplete());
             }
             is_waiting = false;
             let status = self.decoder.run_on_buffers(input, buffer)?;

@@ -1,5 +1,6 @@
 //! Inputs, from names to numbered chunks of lines.
 
+mod brotli;
 pub mod chunks;
 pub mod contents;
 pub mod estimate;
@@ -10,12 +11,14 @@ pub mod header;
 pub mod hints;
 pub mod inputs;
 pub mod lines;
+mod lz4;
 pub mod members;
 #[cfg(feature = "parquet")]
 mod parquet;
 pub mod position;
 pub mod split;
 pub mod table;
+mod utf16;
 
 use inputs::Input;
 use table::Format;

@@ -107,6 +107,7 @@ fn unsupported_formats_are_refused() {
         ("tar", &tar),
         ("PDF", b"%PDF-1.7\n%\xE2\xE3\xCF\xD3\n"),
         ("UTF-16", b"\xFF\xFEa\0\n\0"),
+        ("UTF-16", b"a\0 \0l\0i\0n\0e\0 \0w\0i\0t\0h\0o\0u\0t\0 \0a\0n\0 \0e\0n\0d\0"),
         ("a bloomline filter", b"\x89BLOOM\r\n\x02\0\0\0"),
     ] {
         let bench = Bench::new(&[("a", b"a\n"), ("bad", head), ("o", b"what was there\n"), ("bad.gz", &gzip(head))]);

@@ -46,3 +46,4 @@ mod state;
 mod statistics;
 mod tables;
 mod terminal;
+mod torn;
