@@ -210,18 +210,8 @@ impl Set {
         }
     }
 
-    /// Merges another filter into this one: all bits, or the common ones. Keys without a record of their kinds are texts.
+    /// Merges another filter into this one: all bits, or the common ones.
     pub(crate) fn merge(&self, detached: Detached, other: &Self, intersect: bool) -> PyResult<()> {
-        let sides = [self, other];
-        // The library unites records. If only one filter has a record, the kinds of the other one are added to it.
-        let is_one_sided = sides.iter().filter(|set| set.key_kinds(detached).is_empty()).count() == 1;
-        let kinds = if is_one_sided { sides.map(|set| set.kinds_of_keys(detached)) } else { Default::default() };
-        self.merge_bits(detached, other, intersect)?;
-        kinds.iter().for_each(|kinds| self.add_key_kinds(detached, kinds));
-        Ok(())
-    }
-
-    fn merge_bits(&self, detached: Detached, other: &Self, intersect: bool) -> PyResult<()> {
         fn merge_ordered<F>(
             detached: Detached,
             left: &Lock<F>,

@@ -54,6 +54,10 @@ def numbered(groups: Sequence[Sequence[Any]], kind: Kind) -> list[pa.Table]:
     ]
 
 
+# Extension types whose values mean more than they store.
+NO_KEYS = ["opaque", "tensor"]
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_a_column_of_each_type_is_a_key(name: str, tmp_path: pathlib.Path) -> None:
     kind = KINDS[name]
@@ -61,6 +65,9 @@ def test_a_column_of_each_type_is_a_key(name: str, tmp_path: pathlib.Path) -> No
     source = write(tmp_path / "in.parquet", numbered(groups, kind))
     values = [(value,) for group in groups for value in group]
     for nulls in ["equal", "keep", "skip"]:
+        if name in NO_KEYS:
+            assert "cannot be keys" in refused(tmp_path, "dedup", "--column", "key", source, "-o", "out.parquet")
+            break
         output = tmp_path / f"{nulls}.parquet"
         bloomline(tmp_path, "dedup", "-q", "--column", "key", "--nulls", nulls, source, "-o", output)
         assert_stays([source], output, stay(values, nulls=nulls), kind.unread_by)
@@ -69,7 +76,7 @@ def test_a_column_of_each_type_is_a_key(name: str, tmp_path: pathlib.Path) -> No
     assert_stays([source], tmp_path / "twice.parquet", list(range(len(values))), kind.unread_by)
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", [name for name in KINDS if name not in NO_KEYS])
 def test_a_row_with_each_type_is_a_key(name: str, tmp_path: pathlib.Path) -> None:
     kind = KINDS[name]
     groups = arranged(kind.values)
