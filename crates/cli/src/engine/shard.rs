@@ -43,7 +43,7 @@ struct ShardReader {
     /// `None` once all is read.
     source: Option<LineSource>,
     next: u64,
-    /// What depends on the header, if anything does.
+    /// The rule that the header gives, if the keys or values depend on it.
     rule: Option<Arc<HeaderRule>>,
 }
 

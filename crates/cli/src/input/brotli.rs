@@ -193,7 +193,7 @@ struct Code {
 }
 
 impl Code {
-    /// The code with these lengths of codes, of which 0 is for a symbol without a code.
+    /// A code with these lengths, where 0 stands for a symbol without a code.
     fn new(lengths: &[usize]) -> Self {
         let mut counts = [0; MAX + 1];
         let mut symbols: Vec<usize> = (0..lengths.len()).filter(|&symbol| lengths[symbol] > 0).collect();

@@ -65,7 +65,7 @@ impl KeySource {
     }
 }
 
-/// What depends on the header of an input: the rule for keys, and the fields of other values.
+/// The parts of a rule that depend on the header of an input: the rule for keys, and the fields of other values.
 pub struct HeaderRule {
     pub key: KeyRule,
     pub values: Option<FieldNumbers>,

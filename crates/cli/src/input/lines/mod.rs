@@ -30,7 +30,7 @@ pub struct Lines {
     chunk: Chunk,
     /// The rows of a table, instead of lines.
     rows: Option<Arc<dyn Rows>>,
-    /// What depends on the header of the input, if anything does.
+    /// The rule that the header gives, if the keys or values depend on it.
     rule: Option<Arc<HeaderRule>>,
     keys: Keys,
     /// The documents, if wanted: one for each line that has a key.

@@ -90,7 +90,7 @@ fn texts_are_times_where_the_rule_says_so() {
     ] {
         for text in texts {
             let line = format!(r#"{{"x": "{text}"}}"#);
-            assert_eq!(row_key(&[array.clone()], 0, &time), line_key(&line, &time), "{text}");
+            assert_eq!(row_key(std::slice::from_ref(&array), 0, &time), line_key(&line, &time), "{text}");
             assert_eq!(line_key(&line, &none), text.as_bytes());
         }
     }
