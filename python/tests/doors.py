@@ -1293,14 +1293,16 @@ def pairs_of_remedies(found: Sequence[Source], chance: random.Random, each: int)
 
 
 def pairs_of_sorts(found: Sequence[Source], chance: random.Random, each: int) -> Iterator[Pair]:
-    """For each pair of sorts and each way, some pairs of writers."""
+    """For each pair of sorts and each way, some pairs of writers whose values are of one kind."""
     groups: dict[str, list[Source]] = {}
     for source in found:
         groups.setdefault(source.sort.name, []).append(source)
     for old_group in groups.values():
         for new_group in groups.values():
             for way in WAYS:
-                possible = [(old, new) for old in old_group for new in new_group if can_go(way, old, new)]
+                possible = [
+                    (old, new) for old in old_group for new in new_group if can_go(way, old, new) and not is_refused(old.kinds, new.kinds)
+                ]
                 for old, new in chance.sample(possible, min(each, len(possible))):
                     yield Pair(way, old, new)
 
