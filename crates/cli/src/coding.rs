@@ -75,8 +75,8 @@ impl Coding {
         MAGICS.iter().find(fits).map_or(Self::Plain, |(coding, ..)| *coding)
     }
 
-    /// True for the first bytes of a file that ends inside a magic of this coding. They may be text, so the file's name must claim the
-    /// coding.
+    /// True for the first bytes of a file that ends inside a magic of this coding. They may be text, so the file's name
+    /// must claim the coding.
     pub fn is_cut(self, head: &[u8]) -> bool {
         let starts = |(coding, magic, loose): &Magic| *coding == self && matches_magic(head, magic, *loose);
         (1..ENOUGH).contains(&head.len()) && MAGICS.iter().any(starts)

@@ -184,7 +184,7 @@ pub struct Chunks {
     cut: ChunkConfig,
     /// The end of lines, until enough of the input is read to refuse formats without lines.
     checked: Option<u8>,
-    /// The first bytes of the input, as far as they are read, while formats are refused. A chunk of a pipe may have fewer.
+    /// The first bytes of the input, as far as they are read. A chunk of a pipe may have fewer bytes.
     head: Vec<u8>,
     /// The header of the input with its end, once the first chunk is read.
     header: Vec<u8>,
@@ -294,8 +294,8 @@ impl Chunks {
         }
     }
 
-    /// Returns the format that the first bytes of the input have, continued by `bytes`, if the format has no lines. The format of pipes
-    /// and compressed files is recognized only here.
+    /// Returns the format of the input by its first bytes, continued by `bytes`, if the format has no lines. The format
+    /// of pipes and compressed files is recognized only here.
     fn foreign_format(&mut self, bytes: &[u8]) -> Option<&'static str> {
         let end = self.checked?;
         self.head.extend(bytes.iter().take(foreign::HEAD - self.head.len()));

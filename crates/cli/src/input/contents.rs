@@ -20,7 +20,7 @@ pub struct FileSource {
     pub copy: Option<Arc<File>>,
     /// The byte that ends a line. If given, each member of a compressed file must start like a text file.
     pub line_end: Option<u8>,
-    /// The coding that the file's name claims. It is that of a file which ends inside its magic.
+    /// The coding that the name claims, used if the file ends inside its magic.
     pub named: Option<Coding>,
 }
 
@@ -122,8 +122,8 @@ mod tests {
         }
     }
 
-    /// Compresses contents as one member, in two blocks if the format has blocks. The bits of `kind` choose what a format leaves to
-    /// its writer.
+    /// Compresses contents as one member. The bits of `kind` choose the optional parts of the format, and the last bit
+    /// chooses two blocks.
     fn member(coding: Coding, contents: &[u8], kind: u8) -> Vec<u8> {
         let has = |bit: u8| kind >> bit & 1 == 1;
         let (first, rest) = contents.split_at(contents.len() / 2);

@@ -1,4 +1,5 @@
-//! Frames of lz4 files. The decoder takes the end of the file for the end of a frame, so the ends of frames are found here.
+//! Frames of lz4 files. The decoder takes the end of the file for the end of a frame, so the ends of frames are found
+//! here.
 
 use crate::input::foreign;
 use crate::input::members::{MemberDecoder, incomplete};
@@ -9,11 +10,12 @@ use std::mem;
 /// The length of the magic number.
 const MAGIC: usize = 4;
 
-/// The magic number of a frame in the old format, which has no end mark: a cut between two of its blocks leaves no trace.
+/// The magic number of a frame in the old format, which has no end mark: a cut between two of its blocks leaves no
+/// trace.
 const LEGACY: u32 = 0x184C_2102;
 
-/// The bits of a frame's flags for checksums of the blocks, the size of the contents, a checksum of the contents, and the number of
-/// a dictionary.
+/// The bits of a frame's flags for checksums of the blocks, the size of the contents, a checksum of the contents, and
+/// the number of a dictionary.
 const BLOCK_CHECKSUMS: u8 = 1 << 4;
 const CONTENT_SIZE: u8 = 1 << 3;
 const CONTENT_CHECKSUM: u8 = 1 << 2;

@@ -1,11 +1,12 @@
-//! Text in UTF-16 without a byte order mark. It is recognized by its newlines and Latin characters, which contain a NUL each.
+//! Text in UTF-16 without a byte order mark. It is recognized by its newlines and Latin characters, which contain a NUL
+//! each.
 
 use crate::input::foreign::{is_control, is_utf8};
 use memchr::{memchr, memchr_iter};
 
-/// True if contents with these first bytes are UTF-16, unless NUL ends their lines. Text in another encoding seldom has NULs. If
-/// it has some, a character with a NUL is not enough: all characters must be text, and most of them Latin, or they must have ends of
-/// lines.
+/// True if contents with these first bytes are UTF-16, unless NUL ends their lines. Text in another encoding seldom has NULs.
+/// If it has some, a few of them may look like characters of UTF-16. So all characters must be text, and either many are Latin
+/// or most line feeds are whole characters.
 pub fn is_utf16(head: &[u8], end: u8) -> bool {
     end != 0
         && memchr(0, head).is_some()

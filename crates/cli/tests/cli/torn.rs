@@ -1,6 +1,6 @@
 //! Compressed files that were cut, text in UTF-16, and logs with numbers at the end of their names.
 
-use crate::common::{Bench, assert_contains_all, expect_failure, expect_refusal, expect_success, run_with_stdin, text};
+use crate::common::{Bench, assert_contains_all, expect_failure, expect_success, run_with_stdin, text};
 use crate::corpus::{bzip2, decode, gunzip, gzip, read_decoded, unzstd, xz, zstd};
 use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
 use std::fs::{self, File};
@@ -40,21 +40,20 @@ fn lz4_without_its_end_is_broken_everywhere() {
             assert!(text(&output.stdout).ends_with("0008191\n"), "{options}");
             assert_contains_all(&expect_failure(&output), &["cannot read \"cut.lz4\" after line 8192: ", why[1]]);
         }
-        assert_contains_all(&bench.run_err("dedup --total cut.lz4"), &why);
         // The one new line may be in the part that is missing.
         for exact in ["", "--exact "] {
             assert_contains_all(&bench.run_err(&format!("not-in {exact}cut.lz4 -- new")), &why);
         }
-        for line in ["build -o f cut.lz4", "dedup -o o cut.lz4", "dedup --unique cut.lz4"] {
+        for line in ["dedup --total cut.lz4", "build -o f cut.lz4", "dedup -o o cut.lz4", "dedup --unique cut.lz4"] {
             assert_contains_all(&expect_failure(&bench.run(line)), &why);
         }
         assert!(!bench.path("f").exists());
         // From a pipe, and from a file that is redirected.
         let piped = run_with_stdin(bench.command("dedup --total"), cut);
-        assert_contains_all(&expect_refusal(piped), &["cannot read standard input after line 8192: ", why[1]]);
+        assert_contains_all(&expect_failure(&piped), &["cannot read standard input after line 8192: ", why[1]]);
         let file = File::open(bench.path("cut.lz4")).unwrap();
         let redirected = bench.command("dedup -n 9999 --total").stdin(file).output().unwrap();
-        assert_contains_all(&expect_refusal(redirected), &["cannot read standard input after line 8192: ", why[1]]);
+        assert_contains_all(&expect_failure(&redirected), &["cannot read standard input after line 8192: ", why[1]]);
         for line in ["dedup --in-place other cut.lz4", "dedup -o cut.lz4 other cut.lz4"] {
             assert_contains_all(&expect_failure(&bench.run(line)), &why);
             assert!(bench.read("cut.lz4") == cut, "{line}");
@@ -125,7 +124,10 @@ fn utf16_is_refused_without_a_mark() {
             }
             assert_eq!(bench.read("o"), b"what was there\n");
             assert_contains_all(&bench.run_err("dedup a.gz"), &["cannot read \"a.gz\" after line 0: ", why]);
-            assert_contains_all(&expect_refusal(run_with_stdin(bench.command("dedup"), &utf16)), &[why]);
+            // The first half of a character may be a newline, and a pipe may have no more at first.
+            let piped = run_with_stdin(bench.command("dedup"), &utf16);
+            assert!(piped.stdout.is_empty() || piped.stdout == b"\n");
+            assert_contains_all(&expect_failure(&piped), &[why]);
             let joined = [gzip(b"a\n"), gzip(&utf16)].concat();
             let output = run_with_stdin(bench.command("dedup"), &joined);
             assert_eq!(text(&output.stdout), "a\n");
