@@ -25,6 +25,7 @@ use crate::seen::sizing::NewSet;
 use crate::seen::{SeenKeys, exact};
 use crate::unpoisoned::locked;
 use crate::values::OnError;
+use bloomline_keys::KeyKinds;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -102,8 +103,9 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
         return stop.end();
     }
     let (seen, of_old) = (built.seen.clone(), locked(&built.stats).counts.clone());
-    // Those of OLD, and of the tables of NEW.
-    seen.write().expect_kinds(&of_new);
+    // Kinds of OLD that depend on values are known here.
+    input_kinds::check_kinds(&seen.read().set.kinds(), &of_new)?;
+    seen.write().expect_kinds(&KeyKinds::default());
     // One line that is not in OLD is enough for --any, so duplicates do not matter.
     let inserting = distinct && !select.any;
     let inserting = inserting.then(|| locked(&built.stats).for_search_after(&built.seen.read().set));

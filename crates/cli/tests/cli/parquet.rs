@@ -487,6 +487,11 @@ fn byte_strings_are_not_texts_unless_they_are_read_as_such() {
     assert_contains_all(&expect_failure(&bench.run("not-in --total --column x bytes -- lines")), &["--normalize text"]);
     assert_eq!(bench.run_ok("not-in --total --column x --normalize text bytes -- texts"), "1\n");
     assert_eq!(bench.run_ok("not-in --total --column x --normalize text bytes -- lines"), "1\n");
+    // The kinds of lines of JSON in OLD are known only once they are read.
+    assert_contains_all(
+        &expect_failure(&bench.run("not-in --total --column x lines -- bytes")),
+        &["NEW", "byte strings"],
+    );
     // No byte string is a null or a number.
     assert_contains_all(&expect_failure(&bench.run("dedup --total --column x bytes numbers")), &["they are numbers"]);
     assert_eq!(bench.run_ok("dedup --exact --total --column x bytes"), "3\n");
