@@ -4,7 +4,7 @@ use crate::error::RedisFilterError;
 use crate::kinds::FilterKind;
 use crate::nodes::{Nodes, Transport};
 use crate::scan;
-use crate::shards::{Key, META, Shards};
+use crate::shards::{KINDS, Key, META, Shards};
 use crate::stage_chain;
 
 /// The number of shards that are removed in one job.
@@ -12,9 +12,9 @@ const DELETE_BATCH: usize = 1024;
 
 type Result<T> = std::result::Result<T, RedisFilterError>;
 
-/// Removes a filter, of this kind if it is known: its stages and their list, and its shards until no more are found.
-/// The description is removed last, so that a filter that was removed in part can still be opened and deleted. Returns
-/// true if anything was removed.
+/// Removes a filter, of this kind if it is known: its stages and their list, its shards until no more are found, and
+/// the kinds of its keys. The description is removed last, so that a filter that was removed in part can still be
+/// opened and deleted. Returns true if anything was removed.
 pub(crate) async fn remove<T: Transport>(nodes: &mut Nodes<T>, name: &str, kind: Option<FilterKind>) -> Result<bool> {
     let (mut next, mut found) = (0, false);
     let min_shards = match kind {
@@ -57,5 +57,6 @@ pub(crate) async fn remove<T: Transport>(nodes: &mut Nodes<T>, name: &str, kind:
             break;
         }
     }
+    found |= nodes.unlink([Key::new(name, KINDS)]).await?;
     Ok(nodes.unlink([Key::new(name, META)]).await? || found)
 }

@@ -299,8 +299,40 @@ methods! {
         self.0.stats().await
     }
 
-    /// Copies the filter into a local one. Others may insert meanwhile: what was inserted before the call is in the
-    /// copy. Takes a round trip for each mebibyte.
+    /// Returns the kinds of values that keys were made of, as `BloomFilter::key_kinds` does; empty if no client
+    /// recorded any, and `None` if the user has no right to `SMEMBERS`. Programs that hash values of columns record
+    /// kinds, so that a filter of numbers is not asked for their texts; inserts record nothing. A filter with keys and
+    /// without recorded kinds has single texts.
+    ///
+    /// # Errors
+    /// [`RedisFilterError`], except that a missing right is not an error.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use bloomline_redis::{RedisBloomFilter, RedisServer};
+    ///
+    /// let server = RedisServer::new("redis://127.0.0.1:6379")?;
+    /// let mut seen = RedisBloomFilter::open(&server, "ids")?;
+    /// seen.add_key_kinds(&[4])?; // before the first key of a number
+    /// assert_eq!(seen.key_kinds()?, Some(vec![4]));
+    /// # Ok::<(), bloomline_redis::RedisFilterError>(())
+    /// ```
+    pub async fn key_kinds(&mut self) -> Result<Option<Vec<u16>>, RedisFilterError> {
+        self.0.key_kinds().await
+    }
+
+    /// Adds to [`key_kinds`](Self::key_kinds), with one set of bits for each part of a key. Call it before the first
+    /// insert of a key of these kinds. If the filter has keys and no recorded kinds, add the kind of texts too. Does
+    /// nothing if the user has no right to `SADD`. Takes a round trip.
+    ///
+    /// # Errors
+    /// [`RedisFilterError`], except that a missing right is not an error.
+    pub async fn add_key_kinds(&mut self, kinds: &[u16]) -> Result<(), RedisFilterError> {
+        self.0.add_key_kinds(kinds).await
+    }
+
+    /// Copies the filter into a local one, without its [kinds of keys](Self::key_kinds). Others may insert meanwhile:
+    /// what was inserted before the call is in the copy. Takes a round trip for each mebibyte.
     ///
     /// # Errors
     /// [`RedisFilterError`], which may hold [`BuildError::OutOfMemory`]. [`Stages`](RedisFilterError::Stages) if it is not of one
@@ -309,9 +341,10 @@ methods! {
         self.0.download().await
     }
 
-    /// Adds the keys of a local filter, while others insert. Puts a copy of each shard beside it, one mebibyte at a
-    /// time, and merges the copy into the shard with one command. This keeps the server busy for some milliseconds and
-    /// takes it up to 48 MiB more memory. If an error leaves a copy behind, the server removes it after ten minutes.
+    /// Adds the keys of a local filter, but not their [kinds](Self::add_key_kinds), while others insert. Puts a copy of
+    /// each shard beside it, one mebibyte at a time, and merges the copy into the shard with one command. This keeps
+    /// the server busy for some milliseconds and takes it up to 48 MiB more memory. If an error leaves a copy behind,
+    /// the server removes it after ten minutes.
     ///
     /// # Errors
     /// [`RedisFilterError`]: [`Merge`](RedisFilterError::Merge) if the filters differ in size, probes or seed. Nothing

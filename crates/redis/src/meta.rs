@@ -49,6 +49,40 @@ pub(crate) fn has_creation_id(mark: u64, creation_id: u64) -> bool {
     mark >> 32 == 1 << CREATION_ID_BITS | creation_id
 }
 
+/// The maximum number of parts of a key whose kinds are recorded, as in a file. The kinds of all later parts are united
+/// with the last one's.
+const MAX_PARTS: usize = 1024;
+
+/// The number in place of a kind's bit if a part has had only nulls.
+const NO_KIND: u32 = 16;
+
+/// Returns the members that record the kinds of each part of a key.
+pub(crate) fn kind_members(kinds: &[u16]) -> Vec<String> {
+    let members = |(part, &kinds): (usize, &u16)| {
+        let bits = (0..u16::BITS).filter(move |bit| kinds >> bit & 1 != 0);
+        let part = part.min(MAX_PARTS - 1);
+        bits.chain((kinds == 0).then_some(NO_KIND)).map(move |bit| format!("{part}:{bit}"))
+    };
+    kinds.iter().enumerate().flat_map(members).collect()
+}
+
+/// Returns the kinds of each part that the members of an answer record. `None` if the answer is not a list of texts.
+pub(crate) fn parse_kind_members(answer: Value) -> Option<Vec<u16>> {
+    let Value::Array(members) = answer else { return None };
+    let mut kinds = Vec::new();
+    for member in members {
+        let Value::BulkString(member) = member else { return None };
+        let pair = str::from_utf8(&member).ok().and_then(|member| member.split_once(':'));
+        let numbers = pair.and_then(|(part, bit)| Some((part.parse::<usize>().ok()?, bit.parse().ok()?)));
+        // A newer client may record more.
+        let Some((part, bit)) = numbers else { continue };
+        let part = part.min(MAX_PARTS - 1);
+        kinds.resize(kinds.len().max(part + 1), 0);
+        kinds[part] |= 1u16.checked_shl(bit).unwrap_or(0);
+    }
+    Some(kinds)
+}
+
 /// True if a string with this length and these last bytes is a shard with its mark. A string without one was written by a client
 /// that has not noticed the removal of its filter, and need not be kept.
 pub(crate) fn is_marked(length: &Value, last_bytes: &Value) -> bool {
@@ -274,6 +308,22 @@ mod tests {
         assert_eq!(decode(&line.replace("version=2", "version=1")), older);
         let other = line.replace(&format!("golden={golden}"), &format!("golden={}", golden ^ 1));
         assert_eq!(decode(&other), RedisFilterError::OtherHash { name: "n".into() });
+    }
+
+    #[test]
+    fn members_record_the_kinds_of_each_part() {
+        let array = |members: Vec<String>| {
+            Value::Array(members.into_iter().map(|member| Value::BulkString(member.into())).collect())
+        };
+        assert_eq!(kind_members(&[5, 0, 1 << 15]), ["0:0", "0:2", "1:16", "2:15"]);
+        for kinds in [&[][..], &[0], &[1], &[5, 0, 1 << 15]] {
+            assert_eq!(parse_kind_members(array(kind_members(kinds))).as_deref(), Some(kinds));
+        }
+        let many = parse_kind_members(array(kind_members(&[vec![1; 1024], vec![4; 9]].concat()))).unwrap();
+        assert_eq!((many.len(), many[1022], many[1023]), (1024, 1, 5));
+        let newer = ["0:99", "x", "1:", ":1", "1:2:3"].map(str::to_owned).to_vec();
+        assert_eq!(parse_kind_members(array(newer)), Some(vec![0]));
+        assert_eq!(parse_kind_members(Value::Int(1)), None);
     }
 
     #[test]

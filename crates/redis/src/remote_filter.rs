@@ -11,7 +11,7 @@ use crate::metrics::RedisFilterMetrics;
 use crate::nodes::{Nodes, Transport};
 use crate::scan::{RedisServerStats, eviction_policy};
 use crate::server::RedisServer;
-use crate::shards::{BLOCK_BYTES, Key, META, Shards, check_name, word_from_le};
+use crate::shards::{BLOCK_BYTES, KINDS, Key, META, Shards, check_name, word_from_le};
 use crate::stage_chain::{self, StageChain};
 use crate::stats::{RedisFilterStats, count};
 use crate::watch::JobWithQuestions;
@@ -439,6 +439,28 @@ impl<T: Transport> RemoteFilter<T> {
         let stats = RedisFilterStats::from_stages(&stats);
         self.metrics.fill_ratio = Some(stats.fill_ratio);
         Ok(stats)
+    }
+
+    pub(crate) async fn key_kinds(&mut self) -> Result<Option<Vec<u16>>> {
+        let key = Key::new(self.name(), KINDS);
+        match run(&mut self.nodes, &key, key.command("SMEMBERS")).await {
+            Err(RedisFilterError::Denied { .. }) => Ok(None),
+            answer => {
+                let kinds = meta::parse_kind_members(answer?);
+                kinds.map(Some).ok_or_else(|| key.refused("its answer to SMEMBERS makes no sense"))
+            }
+        }
+    }
+
+    pub(crate) async fn add_key_kinds(&mut self, kinds: &[u16]) -> Result<()> {
+        let (key, members) = (Key::new(self.name(), KINDS), meta::kind_members(kinds));
+        if members.is_empty() {
+            return Ok(());
+        }
+        match run(&mut self.nodes, &key, key.command("SADD").arg(members).take()).await {
+            Err(RedisFilterError::Denied { .. }) => Ok(()),
+            answer => answer.map(drop),
+        }
     }
 
     pub(crate) async fn download(&mut self) -> Result<BloomFilter> {

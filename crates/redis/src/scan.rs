@@ -3,7 +3,7 @@
 use crate::error::RedisFilterError;
 use crate::nodes::{Nodes, Transport};
 use crate::server::RedisServer;
-use crate::shards::{KEY_PREFIX, Key, META, STAGES, check_name};
+use crate::shards::{KEY_PREFIX, KINDS, Key, META, STAGES, check_name};
 use crate::topology::Node;
 use redis::{Value, cmd};
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ pub(crate) async fn names<T: Transport>(server: &RedisServer) -> Result<Vec<Stri
     Ok(names.into_iter().collect())
 }
 
-/// Returns the keys of a filter: its description, its shards and copies that are being uploaded.
+/// Returns the keys of a filter: its description, its kinds, its shards and copies that are being uploaded.
 pub(crate) async fn keys<T: Transport>(nodes: &mut Nodes<T>, name: &str) -> Result<Vec<Key>, RedisFilterError> {
     let escape = |c: char| if "*?[]\\".contains(c) { format!("\\{c}") } else { c.to_string() };
     let name: String = name.chars().map(escape).collect();
@@ -58,13 +58,13 @@ pub(crate) fn parse_scan(answer: Value) -> Option<(String, Vec<Vec<u8>>)> {
     Some((String::from_utf8(next).ok()?, keys.into_iter().map(key).collect::<Option<_>>()?))
 }
 
-/// Returns the name of the filter whose description, list of stages or shard a key is.
+/// Returns the name of the filter whose description, list of stages, kinds or shard a key is.
 fn filter_name(key: &[u8]) -> Option<String> {
     let tag = str::from_utf8(key).ok()?.strip_prefix(KEY_PREFIX)?.strip_prefix('{')?.strip_suffix('}')?;
     let (name, part) = tag.rsplit_once(':')?;
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     let (stage, shard) = part.split_once('.').unwrap_or(("0", part));
-    let is_part = [META, STAGES].contains(&part) || is_number(stage) && is_number(shard);
+    let is_part = [META, STAGES, KINDS].contains(&part) || is_number(stage) && is_number(shard);
     (is_part && check_name(name).is_ok()).then(|| name.to_owned())
 }
 
@@ -121,6 +121,7 @@ mod tests {
             ("cbf:{urls:meta}", Some("urls")),
             ("cbf:{a:b:17}", Some("a:b")),
             ("cbf:{a:stages}", Some("a")),
+            ("cbf:{a:kinds}", Some("a")),
             ("cbf:{a:12.0}", Some("a")),
             ("cbf:{a:12.}", None),
             ("cbf:{a:.0}", None),

@@ -33,6 +33,9 @@ pub(crate) const META: &str = "meta";
 /// The part of a filter that lists its stages, if it has any.
 pub(crate) const STAGES: &str = "stages";
 
+/// The part of a filter that records the kinds of its keys, if clients do so.
+pub(crate) const KINDS: &str = "kinds";
+
 /// The maximum number of shards of a filter: 16 TiB. A client keeps the names of all of them.
 const MAX_SHARDS: usize = 1 << 20;
 

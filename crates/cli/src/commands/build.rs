@@ -71,7 +71,7 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
         let spool = work.seen.write().set.local_mut().and_then(|set| set.spool.take());
         if let Some(spool) = spool {
             set.insert_spool(spool)?;
-            set.add_kinds(&work.seen.read().set.kinds());
+            set.add_kinds(work.seen.read().set.kinds())?;
             work.seen.write().set = set;
         } else {
             let stats = RunStats::new(&set, None, "lines", "key", true);

@@ -64,7 +64,9 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
 
 fn filter(options: &CheckOptions, key_name: &str, kinds: &KeyKinds) -> Result<KeySet, Error> {
     if let Some(address) = Address::from_options(&options.shared)? {
-        return RemoteSet::open(&address).map(|shared| KeySet::Shared(shared.into()));
+        let mut shared = RemoteSet::open(&address)?;
+        shared.check_kinds(address.name, kinds)?;
+        return Ok(KeySet::Shared(shared.into()));
     }
     KeySet::load_for(options.state.as_deref().expect("it is required"), key_name, kinds)
 }

@@ -17,6 +17,7 @@ use crate::seen::local_set::LocalSet;
 use crate::seen::remote_set::{Address, RemoteSet, server_of};
 use crate::seen::set::KeySet;
 use bloomline::{BloomFilter, Key};
+use bloomline_keys::{KeyKinds, Kinds};
 use bloomline_redis::{RedisBloomFilter, RedisFilterError, RedisFilterStats, RedisServerStats, SetMembers};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
@@ -124,8 +125,13 @@ fn download(options: &DownloadOptions) -> Result<(), Error> {
     let address = Address::from_options(&options.shared)?.expect("it is required");
     files::check_target(&options.output, &origins(&options.shared.server))?;
     let _lock = FileLock::beside(&options.output, false)?;
-    let filter = address.open()?.download()?;
-    LocalSet::from(filter).save(&options.output)
+    let mut shared = address.open()?;
+    let mut copy = LocalSet::from(shared.download()?);
+    // After the keys, so that none of them lacks its kinds.
+    if let Some(kinds) = shared.key_kinds()?.filter(|kinds| !kinds.is_empty()) {
+        copy.kinds = KeyKinds::from_recorded(&kinds);
+    }
+    copy.save(&options.output)
 }
 
 fn upload(options: &UploadOptions) -> Result<(), Error> {
@@ -140,7 +146,11 @@ fn upload(options: &UploadOptions) -> Result<(), Error> {
     };
     let filter = local.fixed().ok_or_else(grown)?;
     let size = BloomFilter::builder().memory(filter.memory_bytes()).probes(filter.probes()).seed(filter.seed());
-    Ok(RedisBloomFilter::create(&address.server, address.name, &size)?.upload(filter)?)
+    let mut shared = RemoteSet::new(RedisBloomFilter::create(&address.server, address.name, &size)?, None);
+    shared.read_kinds()?;
+    shared.settle_kinds(&local.kinds)?;
+    shared.add_kinds(&local.kinds)?;
+    shared.upload(filter)
 }
 
 /// Lines that are inserted together: as many keys as the library sends in one round trip.
@@ -150,6 +160,12 @@ fn import(options: &ImportOptions) -> Result<(), Error> {
     let address = Address::from_options(&options.shared)?.expect("it is required");
     let output = Output::standard([])?;
     let mut import = ImportCounts::default();
+    let open = || -> Result<RemoteSet, Error> {
+        let mut shared = RemoteSet::for_writer(&address, &options.writing, &options.size)?;
+        shared.read_kinds()?;
+        shared.add_kinds(&KeyKinds::new(Kinds::TEXT))?;
+        Ok(shared)
+    };
     let shared = if let Some(set) = &options.set {
         let mut members = SetMembers::new(&address.server, set)?;
         let count = members.cardinality()?;
@@ -158,7 +174,7 @@ fn import(options: &ImportOptions) -> Result<(), Error> {
                 "the server has no set \"{set}\", or it is empty; give the key of a set with --set"
             )));
         }
-        let shared = RemoteSet::for_writer(&address, &options.writing, &options.size)?;
+        let shared = open()?;
         for members in members {
             import.add(&members?, options.hex, &shared)?;
         }
@@ -174,7 +190,7 @@ fn import(options: &ImportOptions) -> Result<(), Error> {
         let standard = [PathBuf::from("-")];
         let paths = if options.files.is_empty() { &standard[..] } else { &options.files };
         let inputs = Inputs::check(&NamedPaths { paths, line_end: Some(b'\n'), ..NamedPaths::default() }, &[], false)?;
-        let shared = RemoteSet::for_writer(&address, &options.writing, &options.size)?;
+        let shared = open()?;
         for input in inputs.found {
             let name = input.origin.name().to_owned();
             let failed = files::cannot_open(&name);

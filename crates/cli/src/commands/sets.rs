@@ -104,7 +104,7 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
     }
     let (seen, of_old) = (built.seen.clone(), locked(&built.stats).counts.clone());
     // Kinds of OLD that depend on values are known here.
-    input_kinds::check_kinds(&seen.read().set.kinds(), &of_new)?;
+    input_kinds::check_kinds(seen.read().set.kinds(), &of_new)?;
     seen.write().expect_kinds(&KeyKinds::default());
     // One line that is not in OLD is enough for --any, so duplicates do not matter.
     let inserting = distinct && !select.any;

@@ -31,10 +31,12 @@ pub struct SeenKeys {
     pub exact: Option<Exact>,
     /// New keys that still fit, if the run stops at the next one.
     remaining_keys: Option<u64>,
-    /// The kinds of all keys; of those, the ones that were found in values; and the ones that these are compared with.
+    /// The kinds of all keys; of those, the ones that were found in values; the ones that these are compared with; and
+    /// of those, the ones of tables.
     admitted: KeyKinds,
     brought: KeyKinds,
     expected: KeyKinds,
+    of_tables: KeyKinds,
 }
 
 /// The result of inserting the keys of some lines, or of a search for them.
@@ -64,9 +66,8 @@ pub enum Halt {
 impl SeenKeys {
     /// Starts with the keys of the set and without an exact check.
     pub fn new(set: KeySet) -> Self {
-        let expected = set.kinds();
-        let (admitted, brought) = (KeyKinds::default(), KeyKinds::default());
-        Self { set, exact: None, remaining_keys: None, admitted, brought, expected }
+        let (expected, none) = (set.kinds().clone(), KeyKinds::default);
+        Self { set, exact: None, remaining_keys: None, admitted: none(), brought: none(), expected, of_tables: none() }
     }
 
     /// Takes the set out, for another `SeenKeys`.
@@ -83,20 +84,30 @@ impl SeenKeys {
 
     /// Adds the kinds of keys. Refuses those that were found in values if none of the keys so far can be equal to one of before.
     fn admit(&mut self, kinds: &KeyKinds, found: &KeyKinds) -> Result<(), Error> {
-        self.brought.unite(found);
-        if let Some(conflict) = self.brought.conflict(&self.expected) {
+        // Nothing is recorded of kinds that are refused, so that another thread's keys of these kinds are refused too.
+        let mut brought = self.brought.clone();
+        brought.unite(found);
+        let mut next = brought.clone();
+        next.unite(kinds);
+        if self.set.settle_kinds(&next)? {
+            self.expected = self.set.kinds().clone();
+            self.expected.unite(&self.of_tables);
+        }
+        if let Some(conflict) = brought.conflict(&self.expected) {
             return Err(kind_conflict("", conflict));
         }
+        self.set.add_kinds(kinds)?;
+        self.brought = brought;
         self.admitted.unite(kinds);
-        self.set.add_kinds(kinds);
         Ok(())
     }
 
     /// Compares the kinds of the next keys with those of all keys so far, and with these of the tables among the next inputs.
     pub fn expect_kinds(&mut self, of_tables: &KeyKinds) {
         self.brought = KeyKinds::default();
-        self.expected = self.set.kinds();
+        self.expected = self.set.kinds().clone();
         self.expected.unite(of_tables);
+        self.of_tables = of_tables.clone();
     }
 
     /// Limits the number of new keys: the one after `remaining_keys` is refused.

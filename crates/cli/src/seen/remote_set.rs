@@ -4,9 +4,11 @@ use crate::error::Error;
 use crate::figures::readable;
 use crate::files;
 use crate::options::{ServerOptions, SharedOptions, SharedWriteOptions, SizeOptions};
+use crate::seen::kind_conflict;
 use crate::seen::remote_stats::RemoteStats;
 use crate::signals;
 use bloomline::{BloomFilter, KeyHasher, Plan};
+use bloomline_keys::{KeyKinds, Kinds};
 use bloomline_redis::{RedisBloomFilter, RedisFilterError, RedisFilterStats, RedisServer, Stages};
 use std::fs;
 use std::path::Path;
@@ -75,6 +77,14 @@ pub struct RemoteSet {
     planned: Option<f64>,
     /// The statistics of the last query, if any.
     pub stats: Option<RedisFilterStats>,
+    /// The kinds of the keys. Before [`settle_kinds`](Self::settle_kinds), a filter without recorded kinds is assumed
+    /// to have texts.
+    pub kinds: KeyKinds,
+    /// The kinds that the server is known to have recorded. `None` if they were not read, or the user has no right to
+    /// read them.
+    recorded: Option<Vec<u16>>,
+    /// True if the server was asked whether the filter has keys.
+    is_settled: bool,
     /// Metrics of its servers.
     remote: Arc<RemoteStats>,
 }
@@ -112,9 +122,74 @@ impl RemoteSet {
         Ok(Self::new(if options.no_mirror { filter } else { filter.with_mirror_up_to(MIRRORED)? }, planned))
     }
 
-    fn new(filter: RedisBloomFilter, planned: Option<f64>) -> Self {
-        let (hasher, size, stages) = (filter.hasher().clone(), filter.plan(), filter.stages());
-        Self { filter: Mutex::new(filter), hasher, size, stages, planned, stats: None, remote: Arc::default() }
+    /// Wraps a filter that was made for this false-positive rate, if it is known.
+    pub fn new(filter: RedisBloomFilter, planned: Option<f64>) -> Self {
+        Self {
+            hasher: filter.hasher().clone(),
+            size: filter.plan(),
+            stages: filter.stages(),
+            filter: Mutex::new(filter),
+            planned,
+            stats: None,
+            kinds: KeyKinds::default(),
+            recorded: None,
+            is_settled: false,
+            remote: Arc::default(),
+        }
+    }
+
+    /// Reads the kinds of the keys.
+    pub fn read_kinds(&mut self) -> Result<(), Error> {
+        let recorded = self.filter().key_kinds()?;
+        // Without the right to read them, nothing is refused.
+        self.kinds = recorded.as_deref().map_or_else(KeyKinds::default, KeyKinds::from_recorded);
+        self.recorded = recorded;
+        Ok(())
+    }
+
+    /// Reads the kinds of the keys of the filter of this name. Refuses keys of other kinds, as far as these are known.
+    pub fn check_kinds(&mut self, name: &str, kinds: &KeyKinds) -> Result<(), Error> {
+        self.read_kinds()?;
+        self.settle_kinds(kinds)?;
+        let refused = |conflict| kind_conflict(&format!("these inputs for the filter {name:?}"), conflict);
+        kinds.conflict(&self.kinds).map_or(Ok(()), |conflict| Err(refused(conflict)))
+    }
+
+    /// Asks the server once whether the filter has keys at all, if keys of these kinds would be refused, or would be
+    /// the first whose kinds are recorded. Texts alone need no answer: they record nothing. Returns true if it was
+    /// asked.
+    pub fn settle_kinds(&mut self, kinds: &KeyKinds) -> Result<bool, Error> {
+        let is_unrecorded = self.recorded.as_ref().is_some_and(Vec::is_empty);
+        let is_first = is_unrecorded && !kinds.parts().is_empty() && *kinds != KeyKinds::new(Kinds::TEXT);
+        if self.is_settled || !is_first && kinds.conflict(&self.kinds).is_none() {
+            return Ok(false);
+        }
+        let keys = self.metered(RedisBloomFilter::stats)?.estimated_keys;
+        // Read again, because a client that has inserted a key has recorded its kinds before.
+        self.read_kinds()?;
+        self.is_settled = true;
+        if keys == 0.0 {
+            self.kinds = KeyKinds::default();
+        }
+        Ok(true)
+    }
+
+    /// Adds kinds of keys, and records them before the keys are inserted.
+    pub fn add_kinds(&mut self, kinds: &KeyKinds) -> Result<(), Error> {
+        self.kinds.unite(kinds);
+        let Some(recorded) = &self.recorded else { return Ok(()) };
+        let bits = self.kinds.to_bits();
+        if *recorded == bits || recorded.is_empty() && self.kinds == KeyKinds::new(Kinds::TEXT) {
+            return Ok(());
+        }
+        self.metered(|filter| filter.add_key_kinds(&bits))?;
+        self.recorded = Some(bits);
+        Ok(())
+    }
+
+    /// Adds the keys of a filter in memory.
+    pub fn upload(&self, filter: &BloomFilter) -> Result<(), Error> {
+        Ok(self.filter().upload(filter)?)
     }
 
     /// The size and the rates to expect, unless it grows or forgets.

@@ -30,7 +30,7 @@ impl KeySet {
     pub fn load_for(path: &Path, keys: &str, kinds: &KeyKinds) -> Result<Self, Error> {
         let set = Self::Local(LocalSet::load(path)?);
         match set.key_name() {
-            name if name.is_empty() || current_name(name) == keys => match kinds.conflict(&set.kinds()) {
+            name if name.is_empty() || current_name(name) == keys => match kinds.conflict(set.kinds()) {
                 Some(conflict) => Err(kind_conflict(&format!("these inputs for the filter {path:?}"), conflict)),
                 None => Ok(set),
             },
@@ -100,16 +100,30 @@ impl KeySet {
         }
     }
 
-    /// The kinds of the keys; empty if the set is empty or on a server.
-    pub fn kinds(&self) -> KeyKinds {
-        self.local().map_or_else(KeyKinds::default, |set| set.kinds.clone())
+    /// The kinds of the keys; empty if the set is known to be empty, or a server does not tell them.
+    pub fn kinds(&self) -> &KeyKinds {
+        match self {
+            Self::Local(set) => &set.kinds,
+            Self::Shared(set) => &set.kinds,
+        }
+    }
+
+    /// Prepares for a comparison of these kinds with those of the keys. Returns true if the latter turn out to be
+    /// others, because they were assumed for a filter on a server.
+    pub fn settle_kinds(&mut self, kinds: &KeyKinds) -> Result<bool, Error> {
+        match self {
+            Self::Local(_) => Ok(false),
+            Self::Shared(set) => set.settle_kinds(kinds),
+        }
     }
 
     /// Adds kinds of keys.
-    pub fn add_kinds(&mut self, kinds: &KeyKinds) {
-        if let Some(set) = self.local_mut() {
-            set.kinds.unite(kinds);
+    pub fn add_kinds(&mut self, kinds: &KeyKinds) -> Result<(), Error> {
+        match self {
+            Self::Local(set) => set.kinds.unite(kinds),
+            Self::Shared(set) => set.add_kinds(kinds)?,
         }
+        Ok(())
     }
 
     /// The name of the keys; empty if they have none.

@@ -35,6 +35,7 @@ tests! {
     each_line_is_printed_once_while_a_slot_moves,
     lines_claimed_before_an_error_are_printed,
     shared_sets_are_checked_and_described,
+    keys_of_kinds_that_never_match_are_refused,
     sets_of_unknown_size_grow,
     sets_with_a_window_expire_lines,
     clients_whose_clocks_differ_share_a_window,
@@ -235,6 +236,73 @@ fn shared_sets_are_checked_and_described() {
         assert!(!message.contains("hush"), "{message}");
     }
     assert!(bench.run_err("dedup --redis redis://127.0.0.1:1 --name set in").contains("no answer from 127.0.0.1:1: "));
+}
+
+/// As in files: nothing is recorded of texts, and other kinds are recorded before their first key.
+fn keys_of_kinds_that_never_match_are_refused() {
+    let server = Server::start("");
+    let (csv, json) = ("id\n7\n8\n", "{\"id\":7}\n{\"id\":9.0}\n");
+    let bench = Bench::new(&[("a.csv", csv.as_bytes()), ("a.jsonl", json.as_bytes()), ("nulls", b"{\"id\":null}\n")]);
+    bench.write("mixed", b"{\"id\":\"8\"}\n{\"id\":8}\n{\"id\":9}\n");
+    let set = |name: &str| format!("--redis {} --name {name}", server.url());
+    let members = |name: &str| {
+        let mut members: Vec<String> = server.execute(&format!("SMEMBERS cbf:{{{name}:kinds}}"));
+        members.sort();
+        members
+    };
+    let texts = set("texts");
+    bench.run_ok(&format!("dedup {texts} -n 1000 -p 1e-6 --csv --header -f id -o out a.csv"));
+    assert_eq!((server.calls("smembers"), server.calls("sadd")), (1, 0));
+    let bits = |name: &str| server.execute::<u64>(&format!("BITCOUNT cbf:{{{name}:0}}"));
+    let state = || (server.execute::<u64>("DBSIZE"), ["texts", "numbers"].map(bits));
+    let before = state();
+    let conflict = ["they are numbers", "its keys are texts", "--normalize number"];
+    for command in ["dedup", "check"] {
+        let refused = bench.run(&format!("{command} {texts} --column id a.jsonl"));
+        assert_eq!((refused.status.code(), common::text(&refused.stdout)), (Some(2), String::new()), "{command}");
+        common::assert_contains_all(&common::expect_failure(&refused), &conflict);
+        assert_eq!(state(), before, "{command}");
+    }
+    // Values of several kinds are no conflict, if one of them is in the filter. Those that are looked up are not
+    // recorded.
+    assert_eq!(bench.run_ok(&format!("check {texts} --column id --total mixed")), "1\n");
+    assert_eq!(state(), before);
+    assert_eq!(bench.run_ok(&format!("dedup {texts} --column id mixed")), "{\"id\":8}\n{\"id\":9}\n");
+    assert_eq!(members("texts"), ["0:0", "0:2"]);
+
+    // Two machines start on an empty filter. Nulls have no kind.
+    let numbers = set("numbers");
+    bench.run_ok(&format!("dedup {numbers} -n 1000 -p 1e-6 --column id --nulls equal -o null nulls"));
+    assert_eq!(members("numbers"), ["0:16"]);
+    let run = |_| bench.command(&format!("dedup {numbers} --column id a.jsonl")).spawn().unwrap();
+    let printed = [0, 1].map(run).map(|child| common::expect_exit_code(child.wait_with_output().unwrap(), 0));
+    let mut printed: Vec<&str> = printed.iter().flat_map(|lines| lines.lines()).collect();
+    printed.sort_unstable();
+    assert_eq!(printed, ["{\"id\":7}", "{\"id\":9.0}"]);
+    assert_eq!(members("numbers"), ["0:16", "0:2"]);
+    let before = state();
+    let refused = bench.run(&format!("dedup {numbers} --csv --header -f id a.csv"));
+    assert_eq!((refused.status.code(), refused.stdout.len(), state()), (Some(2), 0, before));
+    let conflict = ["the filter \"numbers\"", "they are texts", "its keys are numbers", "--normalize number"];
+    common::assert_contains_all(&common::expect_failure(&refused), &conflict);
+    let line = format!("dedup {numbers} --csv --header -f id --normalize number a.csv");
+    assert_eq!(bench.run_ok(&line), "id\n8\n");
+
+    // A copy has the kinds, and an import brings texts.
+    bench.run_ok(&format!("redis download {numbers} -o copy"));
+    assert_eq!(bench.json("info --json copy")["key_kinds"], "numbers");
+    bench.run_ok(&format!("redis upload {} copy", set("moved")));
+    assert_eq!(members("moved"), ["0:2"]);
+    bench.run_ok(&format!("redis import {} a.csv", set("moved")));
+    assert_eq!(members("moved"), ["0:0", "0:2"]);
+    for name in ["texts", "numbers", "moved"] {
+        bench.run_ok(&format!("redis delete {}", set(name)));
+    }
+    assert_eq!(server.execute::<u64>("DBSIZE"), 0);
+    // A filter that has lost its keys refuses nothing.
+    server.execute::<u64>("SADD cbf:{numbers:kinds} 0:2");
+    assert_eq!(bench.run_ok(&format!("dedup {numbers} a.csv")), csv);
+    assert_eq!(members("numbers"), ["0:0", "0:2"]);
 }
 
 /// The number of lines is not given.

@@ -11,6 +11,7 @@ mod clusters;
 mod errors;
 mod failover;
 mod harness;
+mod key_kinds;
 mod lost;
 mod proxy;
 #[path = "../../../../tests/python/mod.rs"]
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         clusters::tests,
         errors::tests,
         failover::tests,
+        key_kinds::tests,
         lost::tests,
         stages::tests,
         tasks::tests,

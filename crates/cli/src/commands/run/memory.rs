@@ -70,7 +70,7 @@ impl Plan {
         match memory {
             Memory::Server(shared, writing) => {
                 if let Some(address) = Address::from_options(shared)? {
-                    return Ok((sizing::set_on_server(size, writing, stats.is_some(), &address)?, None));
+                    return Ok((sizing::set_on_server(size, writing, stats.is_some(), &address, &keys.kinds)?, None));
                 }
             }
             Memory::Frozen(filter) => return Ok((KeySet::load_for(filter, &keys.name, &keys.kinds)?, None)),

@@ -5,6 +5,7 @@ use crate::engine::pass::{Pass, RunConfig};
 use crate::error::Error;
 use crate::input::lines::Lines;
 use crate::seen::{Claimed, Halt, SharedSeenKeys};
+use bloomline_keys::KeyKinds;
 
 /// Looks keys up, and marks the lines whose keys are found.
 pub struct LookUp {
@@ -19,7 +20,8 @@ impl Pass for LookUp {
     }
 
     fn claim(&self, task: &RunConfig, _input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
-        self.seen.admit(lines.kinds(), lines.found_kinds())?;
+        // Keys that are looked up add no kinds.
+        self.seen.admit(&KeyKinds::default(), lines.found_kinds())?;
         let find = |hashes: &[u64], fingerprints: &[u128], found: &mut [bool]| {
             self.seen.find(hashes, fingerprints, found).map(|()| hashes.len())
         };

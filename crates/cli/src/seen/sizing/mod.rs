@@ -249,14 +249,16 @@ impl SizePlan {
 }
 
 /// Returns the set on a server: with -n a filter of this size, otherwise the existing one, or one that grows. Queries
-/// its statistics if `stats`.
+/// its statistics if `stats`. Refuses keys whose kinds differ from those of the set.
 pub fn set_on_server(
     options: &SizeOptions,
     writing: &SharedWriteOptions,
     stats: bool,
     address: &Address,
+    kinds: &KeyKinds,
 ) -> Result<KeySet, Error> {
     let mut shared = RemoteSet::for_writer(address, writing, options)?;
+    shared.check_kinds(address.name, kinds)?;
     if stats {
         shared.refresh()?;
     }
