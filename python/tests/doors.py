@@ -561,7 +561,11 @@ def read_json(path: pathlib.Path) -> list[Value]:
         raise ValueError(f"{constant} is not JSON")
 
     lines = path.read_text(encoding="utf-8").splitlines()
-    return [of_json(json.loads(line, parse_float=Decimal, parse_int=Decimal, parse_constant=refuse).get("v")) for line in lines]
+    rows = [json.loads(line, parse_float=Decimal, parse_int=Decimal, parse_constant=refuse) for line in lines]
+    # A line without the member has no key, and ends the run.
+    if not all("v" in row for row in rows):
+        raise ValueError("a member is missing")
+    return [of_json(row["v"]) for row in rows]
 
 
 def read_parquet(path: pathlib.Path) -> tuple[list[Value], Kind]:
@@ -844,7 +848,7 @@ def write_by_spark(folder: str) -> None:
             frame = session.createDataFrame(_table(sort)).coalesce(1)
             for format in SPARK_FORMATS:
                 with contextlib.suppress(Exception):
-                    frame.write.format(format).option("header", True).save(f"{folder}/{sort.name}-{format}")
+                    frame.write.format(format).options(header=True, ignoreNullFields=False).save(f"{folder}/{sort.name}-{format}")
 
 
 def sources_of_spark(folder: pathlib.Path) -> list[Source]:

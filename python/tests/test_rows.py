@@ -267,7 +267,7 @@ def test_a_column_of_rows_is_named() -> None:
     seen.add_rows(pa.table({"url": ["a"], "day": [1]}))
     with pytest.raises(TypeError, match='column "day" has dates, and the keys of the filter have numbers: cast'):
         seen.contains_rows(pa.table({"url": ["a"], "day": ONE["dates"]}))
-    with pytest.raises(TypeError, match="rows of 3 named columns, and its keys are rows of 2 named columns"):
+    with pytest.raises(TypeError, match="rows of 3 named columns, and the earlier keys are rows of 2 named columns"):
         seen.add_rows(pa.table({"url": ["a"], "day": [1], "c": [1]}))
 
 

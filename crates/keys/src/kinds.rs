@@ -223,13 +223,14 @@ impl fmt::Display for KindConflict {
         }
         match *self {
             Self::Parts { brought, recorded } => {
-                write!(f, "they are {}, and its keys are {}", form(brought), form(recorded))
+                write!(f, "they are {}, and the earlier keys are {}", form(brought), form(recorded))
             }
             Self::Kinds { part: None, brought, recorded } => {
-                write!(f, "they are {brought}, and its keys are {recorded}")
+                write!(f, "they are {brought}, and the earlier keys are {recorded}")
             }
             Self::Kinds { part: Some(part), brought, recorded } => {
-                write!(f, "part {} is {brought}, and in its keys {recorded}", part + 1)
+                let part = part + 1;
+                write!(f, "part {part} is {brought}, and part {part} of the earlier keys is {recorded}")
             }
         }
     }
@@ -248,7 +249,7 @@ mod tests {
         let [text, number, both, null] =
             [Kinds::TEXT, Kinds::NUMBER, Kinds::TEXT | Kinds::NUMBER, Kinds::NONE].map(KeyKinds::new);
         let conflict = number.conflict(&text).unwrap();
-        assert_eq!(conflict.to_string(), "they are numbers, and its keys are texts");
+        assert_eq!(conflict.to_string(), "they are numbers, and the earlier keys are texts");
         for (ours, theirs) in [(&text, &text), (&both, &text), (&text, &both), (&null, &text), (&text, &null)] {
             assert_eq!(ours.conflict(theirs), None, "{ours} {theirs}");
         }
@@ -261,7 +262,7 @@ mod tests {
     fn a_part_without_a_common_kind_is_named() {
         let (ids, names) = (row(&[Kinds::NUMBER, Kinds::TEXT]), row(&[Kinds::NUMBER, Kinds::BYTES]));
         let conflict = names.conflict(&ids).unwrap();
-        assert_eq!(conflict.to_string(), "part 2 is byte strings, and in its keys texts");
+        assert_eq!(conflict.to_string(), "part 2 is byte strings, and part 2 of the earlier keys is texts");
     }
 
     #[test]
@@ -269,9 +270,9 @@ mod tests {
         let (one, two) = (row(&[Kinds::TEXT]), row(&[Kinds::TEXT; 2]));
         let (single, fields) = (KeyKinds::new(Kinds::TEXT), KeyKinds::from_parts([Kinds::TEXT; 2], false));
         for (ours, theirs, sentence) in [
-            (&single, &one, "they are single values, and its keys are rows of 1 named column"),
-            (&two, &fields, "they are rows of 2 named columns, and its keys are 2 fields in order"),
-            (&two, &one, "they are rows of 2 named columns, and its keys are rows of 1 named column"),
+            (&single, &one, "they are single values, and the earlier keys are rows of 1 named column"),
+            (&two, &fields, "they are rows of 2 named columns, and the earlier keys are 2 fields in order"),
+            (&two, &one, "they are rows of 2 named columns, and the earlier keys are rows of 1 named column"),
         ] {
             assert_eq!(ours.conflict(theirs).unwrap().to_string(), sentence);
             assert!(theirs.conflict(ours).is_some());

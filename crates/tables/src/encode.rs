@@ -6,7 +6,7 @@ use crate::file::Table;
 use crate::file_schema::{Added, FileSchema};
 use crate::json;
 use crate::rows::{Rows, reader, too_many_rows};
-use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray, StringViewArray};
+use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray, StringViewArray, new_null_array};
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::filter::filter;
 use parquet::arrow::ProjectionMask;
@@ -19,6 +19,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, PageEncodingStats, RowGroupMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor};
 use std::io;
 use std::mem;
 use std::sync::Arc;
@@ -104,7 +105,7 @@ fn encode(
     let in_group = |error: ParquetError| io::Error::other(format!("row group {group}: {error}"));
     let mut writer = SerializedFileWriter::new(Vec::new(), file_schema.schema.root_schema_ptr(), properties.into())
         .map_err(in_group)?;
-    let mut fields: Vec<Arc<Field>> = table.arrow.schema().fields().to_vec();
+    let mut fields: Vec<Arc<Field>> = table.arrow.schema().fields().iter().map(|field| stored(field, schema)).collect();
     fields.extend(added.as_ref().map(|added| Arc::new(added.field())));
     let factory = ArrowRowGroupWriterFactory::new(&writer, Arc::new(Schema::new(fields.clone())));
     let mut writers = factory.create_column_writers(0).map_err(in_group)?.into_iter();
@@ -123,6 +124,7 @@ fn encode(
             let mut write = |array: &ArrayRef, mask: &BooleanArray| {
                 let array = match mask.true_count() {
                     0 => return Ok(()),
+                    kept if array.data_type().is_null() => new_null_array(field.data_type(), kept),
                     all if all == mask.len() => array.clone(),
                     _ => filter(array, mask)?,
                 };
@@ -166,6 +168,19 @@ fn encode(
     row_group.close().map_err(in_group)?;
     let metadata = writer.finish().map_err(in_group)?;
     Ok(GroupContents::Encoded(mem::take(writer.inner_mut()).into(), metadata.into()))
+}
+
+/// Returns the field in which a column is written. Spark stores a column without a type as booleans, all of them nulls.
+fn stored(field: &Arc<Field>, schema: &SchemaDescriptor) -> Arc<Field> {
+    let is_boolean = |column: &ColumnDescPtr| {
+        column.path().parts() == std::slice::from_ref(field.name()) && column.physical_type() == Type::BOOLEAN
+    };
+    match field.data_type() {
+        DataType::Null if schema.columns().iter().any(is_boolean) => {
+            Arc::new(field.as_ref().clone().with_data_type(DataType::Boolean))
+        }
+        _ => field.clone(),
+    }
 }
 
 /// Refuses a row group that cannot be rewritten as it was.

@@ -351,7 +351,7 @@ fn texts_and_numbers_that_meet_are_refused() {
     let bench = Bench::new(&[("a.csv", csv.as_bytes()), ("b.jsonl", json.as_bytes()), ("none", b"")]);
     bench.run_ok("dedup --csv --header -f id -s texts -o out a.csv");
     let before = bench.read("texts");
-    let conflict = ["they are numbers", "its keys are texts", "--normalize number"];
+    let conflict = ["they are numbers", "the earlier keys are texts", "--normalize number"];
     for command in ["dedup -s texts", "check -s texts", "build --append -o texts"] {
         let refused = bench.run(&format!("{command} --column id b.jsonl"));
         assert_eq!(text(&refused.stdout), "", "{command}");
@@ -419,5 +419,5 @@ fn golden_files_of_values_are_read() {
     let earlier = format!("{data}/values1.bloom");
     assert_eq!(bench.run_ok(&format!("check --column v -s {earlier} --total texts")), "1\n");
     let refused = expect_failure(&bench.run(&format!("check --column v -s {earlier} --total numbers")));
-    assert_contains_all(&refused, &["they are numbers, and its keys are texts"]);
+    assert_contains_all(&refused, &["they are numbers, and the earlier keys are texts"]);
 }

@@ -450,7 +450,7 @@ fn durations_do_not_depend_on_their_unit_and_are_not_integers() {
         assert!(!bench.path("out").exists());
     }
     let refused = expect_failure(&bench.run("dedup --exact --total --column v ms int"));
-    assert_contains_all(&refused, &["they are numbers, and its keys are durations"]);
+    assert_contains_all(&refused, &["they are numbers, and the earlier keys are durations"]);
     // With a column that is added, a duration stays one.
     bench.run_ok("dedup --count --column v us -o counted");
     let schema = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bench.read("counted"))).unwrap().schema().clone();
@@ -483,7 +483,10 @@ fn byte_strings_are_not_texts_unless_they_are_read_as_such() {
         ("lines", b"{\"x\":\"a\"}\n{\"x\":\"c\"}\n"),
     ]);
     let refused = expect_failure(&bench.run("not-in --total --column x bytes -- texts"));
-    assert_contains_all(&refused, &["NEW", "they are texts, and its keys are byte strings", "--normalize text"]);
+    assert_contains_all(
+        &refused,
+        &["NEW", "they are texts, and the earlier keys are byte strings", "--normalize text"],
+    );
     assert_contains_all(&expect_failure(&bench.run("not-in --total --column x bytes -- lines")), &["--normalize text"]);
     assert_eq!(bench.run_ok("not-in --total --column x --normalize text bytes -- texts"), "1\n");
     assert_eq!(bench.run_ok("not-in --total --column x --normalize text bytes -- lines"), "1\n");

@@ -256,7 +256,7 @@ fn keys_of_kinds_that_never_match_are_refused() {
     let bits = |name: &str| server.execute::<u64>(&format!("BITCOUNT cbf:{{{name}:0}}"));
     let state = || (server.execute::<u64>("DBSIZE"), ["texts", "numbers"].map(bits));
     let before = state();
-    let conflict = ["they are numbers", "its keys are texts", "--normalize number"];
+    let conflict = ["they are numbers", "the earlier keys are texts", "--normalize number"];
     for command in ["dedup", "check"] {
         let refused = bench.run(&format!("{command} {texts} --column id a.jsonl"));
         assert_eq!((refused.status.code(), common::text(&refused.stdout)), (Some(2), String::new()), "{command}");
@@ -283,7 +283,7 @@ fn keys_of_kinds_that_never_match_are_refused() {
     let before = state();
     let refused = bench.run(&format!("dedup {numbers} --csv --header -f id a.csv"));
     assert_eq!((refused.status.code(), refused.stdout.len(), state()), (Some(2), 0, before));
-    let conflict = ["the filter \"numbers\"", "they are texts", "its keys are numbers", "--normalize number"];
+    let conflict = ["the filter \"numbers\"", "they are texts", "the earlier keys are numbers", "--normalize number"];
     common::assert_contains_all(&common::expect_failure(&refused), &conflict);
     let line = format!("dedup {numbers} --csv --header -f id --normalize number a.csv");
     assert_eq!(bench.run_ok(&line), "id\n8\n");
