@@ -1314,11 +1314,8 @@ def pairs_of_sorts(found: Sequence[Source], chance: random.Random, each: int) ->
 def sample(found: Sequence[Source], seed: int) -> list[Pair]:
     """Pairs of the everyday checks: all kinds, all writers and formats, all doors."""
     chance = random.Random(seed)
-    return [
-        *pairs_of_kinds(found, chance, 1),
-        *pairs_of_sources(found, chance, 1),
-        *pairs_of_remedies(found, chance, 1),
-    ]
+    pairs = [*pairs_of_kinds(found, chance, 1), *pairs_of_sources(found, chance, 1), *pairs_of_remedies(found, chance, 1)]
+    return [pair for pair in pairs if chance.random() < 0.5]
 
 
 def whole(found: Sequence[Source], seed: int) -> list[Pair]:
