@@ -287,7 +287,8 @@ impl Filter {
         self.contains_selected(rows, nulls, Selection::Data)
     }
 
-    // For Python's part of this package: `whole` rows, whose only column is a row too, or the columns of a key, all of which count.
+    // For Python's part of this package. With `whole`, the rows are the keys, even rows of one column. Otherwise the columns are the
+    // parts of a key.
 
     #[pyo3(signature = (rows, nulls, whole, /))]
     fn _add_rows<'py>(&self, rows: &Bound<'py, PyAny>, nulls: &str, whole: bool) -> PyResult<Bound<'py, PyAny>> {

@@ -92,8 +92,8 @@ pub fn push_float<T: zmij::Float + Copy + Into<f64>>(value: T, out: &mut Vec<u8>
     }
 }
 
-/// Appends a float of another width, of which `round` returns the nearest value to a double as a double. The digits are the fewest, and
-/// among as few the nearest, that are rounded to the number.
+/// Appends a float of another width, to which `round` rounds a double. The key has the fewest digits that are rounded to the float, and
+/// among keys with as few digits it is the nearest.
 pub fn push_rounded(value: f64, digits: usize, round: impl Fn(f64) -> f64, out: &mut Vec<u8>) {
     if !push_special(value, out) {
         let shortened = (0..digits - 1).map(|digits| format!("{value:.digits$e}"));

@@ -1,8 +1,9 @@
 //! The values of arrays that are compared or printed beside keys.
 
-use crate::json::{bytes, entry, push, push_seconds, push_time};
+use crate::json::{bytes, push, push_seconds, push_time};
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
+use bloomline_keys::arrow::entry;
 use bloomline_keys::{Value, Values};
 use std::io;
 

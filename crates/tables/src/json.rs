@@ -5,31 +5,11 @@ use arrow_array::temporal_conversions::{as_date, as_datetime, as_time};
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, TimeUnit};
+use bloomline_keys::arrow::entry;
 use serde::Serialize;
 use std::fmt::{Debug, Write};
 use std::ops::Add;
 use std::sync::Arc;
-
-/// Returns the values of a dictionary, and the index of a row's value.
-pub fn entry(array: &dyn Array, row: usize) -> Option<(&dyn Array, usize)> {
-    let dictionary = array.as_any_dictionary_opt()?;
-    macro_rules! key {
-        ($kind:ty) => {
-            dictionary.keys().as_primitive::<$kind>().value(row) as usize
-        };
-    }
-    let key = match dictionary.keys().data_type() {
-        DataType::Int8 => key!(Int8Type),
-        DataType::Int16 => key!(Int16Type),
-        DataType::Int32 => key!(Int32Type),
-        DataType::Int64 => key!(Int64Type),
-        DataType::UInt8 => key!(UInt8Type),
-        DataType::UInt16 => key!(UInt16Type),
-        DataType::UInt32 => key!(UInt32Type),
-        _ => key!(UInt64Type),
-    };
-    Some((&**dictionary.values(), key))
-}
 
 /// Returns the bytes of a text or a binary.
 pub fn bytes(array: &dyn Array, row: usize) -> Option<&[u8]> {

@@ -14,7 +14,7 @@ pub(crate) enum Meaning {
     Plain,
     /// UUIDs in 16 bytes, which are their texts of 36 characters, as all writers of text spell them.
     Uuid,
-    /// Booleans in 8 bits, of which any but 0 is true.
+    /// Booleans stored in 8 bits: 0 is false, and any other value is true.
     Bool8,
 }
 
@@ -57,7 +57,7 @@ impl Meaning {
 /// Returns the kind of a field's values: no kind for a column of nulls.
 ///
 /// # Errors
-/// If they cannot be keys: intervals, unions, and extension types of which nothing is known here.
+/// If the values cannot be keys: intervals, unions and unknown extension types.
 pub fn kind_of(field: &Field) -> Result<Kinds, KeyTypeError> {
     match (field.extension_type_name(), Meaning::of(field)) {
         (_, Meaning::Uuid) => Ok(Kinds::TEXT),

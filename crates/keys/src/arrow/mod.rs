@@ -5,4 +5,4 @@ mod row;
 
 use kind::Meaning;
 pub use kind::{KeyTypeError, data_columns, kind_of};
-pub use row::{Column, Part, Row, hash_rows, kinds_of};
+pub use row::{Column, Part, Row, entry, hash_rows, kinds_of};

@@ -142,9 +142,14 @@ fn each_text(array: &dyn Array, found: impl FnMut(Option<&str>)) -> bool {
     true
 }
 
-/// Returns the array and the index of a value behind a dictionary or runs.
+/// Returns the values of a dictionary or of a run-end encoded array, and the index of a row's value, in time logarithmic in the number
+/// of runs. For other arrays it returns `None`.
+///
+/// # Panics
+///
+/// If the array has no such row, or the row of a dictionary is null and its index is out of range.
 #[inline]
-fn entry(array: &dyn Array, row: usize) -> Option<(&dyn Array, usize)> {
+pub fn entry(array: &dyn Array, row: usize) -> Option<(&dyn Array, usize)> {
     match array.data_type() {
         DataType::Dictionary(..) => {
             let dictionary = array.as_any_dictionary_opt()?;
