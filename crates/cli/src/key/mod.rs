@@ -72,6 +72,18 @@ impl PartNumbers {
         }
     }
 
+    /// Returns the parts that are in this set and in the other one.
+    pub fn and(&self, other: &Self) -> Self {
+        match (self, other) {
+            (Self::All, parts) | (parts, Self::All) => parts.clone(),
+            (Self::Some(parts), others) => {
+                let common: Vec<usize> = parts.iter().copied().filter(|&part| others.has(part)).collect();
+                if common.is_empty() { Self::None } else { Self::Some(common) }
+            }
+            (Self::None, _) => Self::None,
+        }
+    }
+
     /// Returns the largest number, if numbers are given.
     pub fn last(&self) -> Option<usize> {
         if let Self::Some(parts) = self { parts.last().copied() } else { None }

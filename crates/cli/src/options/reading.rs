@@ -304,7 +304,7 @@ impl KeyOptions {
         matches!(self.split(), FieldSplit::Csv(csv) if csv.escape == Some(csv.delimiter))
     }
 
-    /// Refuses numbers of parts that the key does not have.
+    /// Refuses numbers of parts that the key does not have, and two forms of one part.
     pub fn check_parts(&self) -> Result<(), String> {
         let rule = self.rule();
         let parts = match &rule.part {
@@ -336,6 +336,18 @@ impl KeyOptions {
                     return Err(format!("{option}{last} is for part {last} of the key, but the last part is {parts}"));
                 }
                 _ => {}
+            }
+        }
+        let forms = [("url", &rule.url), ("number", &rule.number), ("time", &rule.time)];
+        for [(one, parts), (other, others)] in [[forms[0], forms[1]], [forms[0], forms[2]], [forms[1], forms[2]]] {
+            let common = parts.and(others);
+            if common != PartNumbers::None {
+                let part =
+                    common.last().map_or_else(|| String::from("the key"), |part| format!("part {part} of the key"));
+                return Err(format!(
+                    "--normalize {one} and --normalize {other} both apply to {part}: give one of them, or the numbers of the parts \
+                     of each, such as {one}:1"
+                ));
             }
         }
         Ok(())

@@ -112,6 +112,12 @@ fn normalization_applies_to_named_parts() {
         ("dedup --csv --trim=2 accounts", &["--trim=2", "the key is the whole line"]),
         ("build -o f -f 1,3-4 --trim=4 accounts", &["--trim=4", "the last part is 3"]),
         ("in -f 1 --normalize url:1,2 accounts -- accounts", &["--normalize url:2", "the last part is 1"]),
+        ("dedup --normalize number --normalize time accounts", &["number", "time", "apply to the key"]),
+        ("dedup -d : -f 1,2 --normalize url --normalize time:2 accounts", &["url", "time", "part 2 of the key"]),
+        (
+            "dedup -d : -f 1-3 --normalize number:1,3 --normalize url:2,3 accounts",
+            &["url", "number", "part 3 of the key"],
+        ),
         ("dedup -f 1 -i=0 accounts", &["'0'", "starting at 1"]),
         ("dedup -f 1 -i=x accounts", &["'x'", "1 or 1,3"]),
     ] {
