@@ -3,67 +3,41 @@
 //! Imports run from the lower of these rows to the upper ones:
 //!
 //! ```text
-//! unpoisoned write_watchdog bar phase byte_scan messages values figures
-//! key/            what a line's key is
-//! error u64_file external_sort files temp_files file_lock reorder_buffer signals
-//! coding encode
-//! groups/         equal or similar lines: records of the first reading, and the decision on each line by its ordinal
-//! documents/      the lookups of a document's text, and the cuts that follow
-//! input/          from names to numbered chunks of lines; table.rs is the interface of tables, whose rows take the place of lines
-//! options/        the command line, a file for each group of commands
-//! decontaminate/  the tests of --against, and the overlaps found with them
-//! seen/           the keys seen so far: the set, the exact check, the statistics of a run
-//! output/ replace progress
-//! engine/         pass/ has the decisions about a chunk, work/ the stages from read to write
-//! report classic
-//! commands/       an entry point for each command; run/ for dedup and corpus: plan.rs resolves their options, destination/
-//!                 opens their outputs; groups.rs works between two readings, scan.rs is shared by build, check and sets
-//! lib             the command as a function, which main.rs and the Python module call
+//! system/    errors, files, locks and threads
+//! terminal/  messages, the progress bar, formatted figures and signals
+//! key/       what a line's key is
+//! read/      from names to numbered chunks of lines; table.rs is the interface of tables, whose rows take the place of lines
+//! write/     outputs: files and standard output, compressed and in order
+//! seen/      the keys seen so far: the set, the exact check, the statistics of a run
+//! run/       the engine: from chunks of lines to outputs; step.rs is the interface of steps, work/ has the stages from read to write
+//! steps/     what decides about the lines of a chunk: insert, look up, documents, groups, decontaminate
+//! options/   the command line, a file for each group of commands
+//! commands/  an entry point for each command; run/ for dedup and corpus; scan.rs is shared by build, check and sets
+//! lib        the command as a function, which main.rs and the Python module call
 //! ```
 #![forbid(unsafe_code)]
 
 #[cfg(not(unix))]
 compile_error!("the command needs Unix: it reads files by descriptor and position");
 
-mod bar;
-mod byte_scan;
-mod classic;
-mod coding;
 mod commands;
-mod decontaminate;
-mod documents;
-mod encode;
-mod engine;
-mod error;
-mod external_sort;
-mod figures;
-mod file_lock;
-mod files;
-mod groups;
-mod input;
 mod key;
-mod messages;
 mod options;
-mod output;
-mod phase;
-mod progress;
-mod reorder_buffer;
-mod replace;
-mod report;
+mod read;
+mod run;
 mod seen;
-mod signals;
-mod temp_files;
-mod u64_file;
-mod unpoisoned;
-mod values;
-mod write_watchdog;
+mod steps;
+mod system;
+mod terminal;
+mod write;
 
 use clap::error::ErrorKind;
 use commands::run::plan::Plan;
 use commands::{build, check, info, manual, merge, plan, redis, sets};
-use error::{Error, FAILED, SUCCESS};
 use options::{Cli, Command};
 use std::ffi::OsString;
+use system::error::{Error, FAILED, SUCCESS};
+use terminal::{bar, messages, signals};
 
 /// Runs the command line `args`, whose first element is the program, and returns the exit code.
 ///
@@ -102,7 +76,7 @@ pub fn write_progress_as_json() {
 
 /// Records whether standard output is closed: output to it would be lost, or written to the next file that is opened.
 pub fn check_standard_output() {
-    output::target::check_standard();
+    write::target::check_standard();
 }
 
 fn run_command(command: Command) -> Result<u8, Error> {

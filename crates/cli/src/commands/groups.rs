@@ -1,22 +1,24 @@
 //! Groups of equal lines or similar documents for `dedup` and `corpus`: the decisions between two passes, and the reports.
 
-use crate::encode::Encoder;
-use crate::error::Error;
-use crate::external_sort::ExternalSort;
-use crate::files::{self, NamedFile};
-use crate::groups::choice::KeepPolicy;
-use crate::groups::decisions::{DecisionSorter, Decisions, GroupMember, GroupStats, Occurrences, PrintedLines, choose};
-use crate::groups::near::clusters::Clusters;
-use crate::groups::ordinals::Ordinals;
-use crate::groups::records::RecordFile;
-use crate::groups::reports::Reports;
-use crate::groups::values;
-use crate::input::inputs::Input;
 use crate::key::json::Pointer;
 use crate::options::GroupOptions;
-use crate::output::Output;
-use crate::output::target::OutputTarget;
-use crate::phase::Phase;
+use crate::read::inputs::Input;
+use crate::steps::groups::choice::KeepPolicy;
+use crate::steps::groups::decisions::{
+    DecisionSorter, Decisions, GroupMember, GroupStats, Occurrences, PrintedLines, choose,
+};
+use crate::steps::groups::near::clusters::Clusters;
+use crate::steps::groups::ordinals::Ordinals;
+use crate::steps::groups::records::RecordFile;
+use crate::steps::groups::reports::Reports;
+use crate::steps::groups::values;
+use crate::system::error::Error;
+use crate::system::external_sort::ExternalSort;
+use crate::system::files::{self, NamedFile};
+use crate::terminal::phase::Phase;
+use crate::write::encode::Encoder;
+use crate::write::output::Output;
+use crate::write::target::OutputTarget;
 use bloomline_text::near::Near;
 use std::env;
 use std::io::Write;

@@ -1,11 +1,11 @@
 //! The check that inputs have the same header, if their lines go to one output, or if their keys depend on the order of columns.
 
-use crate::error::Error;
-use crate::files;
-use crate::input::chunks::{Chunk, ChunkConfig, Chunks};
-use crate::input::find;
-use crate::input::header::ExpectedHeader;
-use crate::input::inputs::Inputs;
+use crate::read::chunks::{Chunk, ChunkConfig, Chunks};
+use crate::read::find;
+use crate::read::header::ExpectedHeader;
+use crate::read::inputs::Inputs;
+use crate::system::error::Error;
+use crate::system::files;
 use std::mem;
 use std::sync::Arc;
 

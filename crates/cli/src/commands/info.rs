@@ -1,12 +1,12 @@
 //! `bloomline info`: describes a filter and its fill.
 
-use crate::error::{Error, SUCCESS};
-use crate::figures::{Figures, LAYOUT, estimated, readable, readable_size};
-use crate::files::NamedFile;
 use crate::options::InfoOptions;
-use crate::output::Output;
 use crate::seen::local_set::LocalSet;
 use crate::seen::set::KeySet;
+use crate::system::error::{Error, SUCCESS};
+use crate::system::files::NamedFile;
+use crate::terminal::figures::{Figures, LAYOUT, estimated, readable, readable_size};
+use crate::write::output::Output;
 use bloomline::{BloomFilter, Plan};
 use serde_json::json;
 

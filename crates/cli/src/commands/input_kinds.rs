@@ -1,17 +1,17 @@
 //! Checks of the two kinds of inputs: files of lines, and tables, which have rows.
 
-use crate::coding::{self, Coding, ending};
-use crate::error::Error;
-use crate::files::cannot_open;
-use crate::groups::values::ValueProjection as Values;
-use crate::input::format_of;
-use crate::input::inputs::{Input, Inputs};
-use crate::input::lines::keys::KeySource;
-use crate::input::split::LineFormat;
-use crate::input::table::TableOptions;
 use crate::key::{KeyPart, KeyRule};
+use crate::options::values::OnError;
+use crate::read::coding::{self, Coding, ending};
+use crate::read::format_of;
+use crate::read::inputs::{Input, Inputs};
+use crate::read::lines::keys::KeySource;
+use crate::read::split::LineFormat;
+use crate::read::table::TableOptions;
 use crate::seen::kind_conflict;
-use crate::values::OnError;
+use crate::steps::groups::values::ValueProjection as Values;
+use crate::system::error::Error;
+use crate::system::files::cannot_open;
 use bloomline_keys::KeyKinds;
 use std::path::Path;
 

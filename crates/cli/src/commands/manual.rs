@@ -1,9 +1,9 @@
 //! `bloomline completions` and `bloomline manual`: generated from the definition of the command line.
 
-use crate::error::{Error, SUCCESS};
-use crate::files;
 use crate::options::{Cli, CompletionsOptions, ManualOptions};
-use crate::output::Output;
+use crate::system::error::{Error, SUCCESS};
+use crate::system::files;
+use crate::write::output::Output;
 use clap::Command;
 use clap::builder::Resettable;
 use clap_mangen::Man;

@@ -1,12 +1,12 @@
 //! `bloomline merge`: combines several filters into one with the keys of all.
 
-use crate::error::{Error, SUCCESS};
-use crate::file_lock::FileLock;
-use crate::files::{self, NamedFile};
-use crate::messages::warn;
 use crate::options::MergeOptions;
 use crate::seen::local_set::LocalSet;
 use crate::seen::set::KeySet;
+use crate::system::error::{Error, SUCCESS};
+use crate::system::file_lock::FileLock;
+use crate::system::files::{self, NamedFile};
+use crate::terminal::messages::warn;
 use bloomline::ScalableBloomFilter;
 use std::mem;
 

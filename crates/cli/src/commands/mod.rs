@@ -2,6 +2,7 @@
 
 pub mod build;
 pub mod check;
+pub mod classic;
 pub mod groups;
 mod headers;
 pub mod info;
@@ -10,6 +11,8 @@ pub mod manual;
 pub mod merge;
 pub mod plan;
 pub mod redis;
+pub mod report;
 pub mod run;
 pub mod scan;
 pub mod sets;
+mod sizing;

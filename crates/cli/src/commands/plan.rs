@@ -1,10 +1,10 @@
 //! `bloomline plan`: computes the size and the rates of a filter before it is built.
 
-use crate::classic::Classic;
-use crate::error::{Error, SUCCESS};
-use crate::figures::{LAYOUT, readable_size, table};
+use crate::commands::classic::Classic;
 use crate::options::PlanOptions;
-use crate::output::Output;
+use crate::system::error::{Error, SUCCESS};
+use crate::terminal::figures::{LAYOUT, readable_size, table};
+use crate::write::output::Output;
 use bloomline::{BloomFilter, BuildError};
 use serde_json::{Value, json};
 

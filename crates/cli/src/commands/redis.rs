@@ -1,21 +1,21 @@
 //! `bloomline redis`: manages the filters of servers.
 
 use crate::commands::info;
-use crate::error::{Error, SUCCESS};
-use crate::figures::{Figures, readable, readable_count, readable_size, table};
-use crate::file_lock::FileLock;
-use crate::files::{self, NamedFile};
-use crate::input::find::NamedPaths;
-use crate::input::inputs::Inputs;
-use crate::messages::warn;
 use crate::options::{
     DeleteOptions, DownloadOptions, ImportOptions, ListOptions, RedisCommand, RedisInfoOptions, RedisOptions,
     ServerOptions, UploadOptions, WatchOptions,
 };
-use crate::output::Output;
+use crate::read::find::NamedPaths;
+use crate::read::inputs::Inputs;
 use crate::seen::local_set::LocalSet;
 use crate::seen::remote_set::{Address, RemoteSet, server_of};
 use crate::seen::set::KeySet;
+use crate::system::error::{Error, SUCCESS};
+use crate::system::file_lock::FileLock;
+use crate::system::files::{self, NamedFile};
+use crate::terminal::figures::{Figures, readable, readable_count, readable_size, table};
+use crate::terminal::messages::warn;
+use crate::write::output::Output;
 use bloomline::{BloomFilter, Key};
 use bloomline_keys::{KeyKinds, Kinds};
 use bloomline_redis::{RedisBloomFilter, RedisFilterError, RedisFilterStats, RedisServerStats, SetMembers};

@@ -1,24 +1,24 @@
 //! A pass over inputs that prints at most to one output: for `build`, `check` and the set operations, and for a first
 //! reading.
 
-use crate::engine::events::Event;
-use crate::engine::pass::insert::Insert;
-use crate::engine::pass::look_up::{LookUp, LookUpOnce};
-use crate::engine::pass::{Pass, RunConfig};
-use crate::engine::shard::shards;
-use crate::engine::sink::{PrintOptions, Sink};
-use crate::engine::work::{Persistence, Work};
-use crate::error::{Error, FAILED, SUCCESS, Stop};
-use crate::files;
-use crate::input::inputs::Inputs;
-use crate::input::lines::keys::HashOptions;
-use crate::input::table::TableOptions;
 use crate::options::{ReadOptions, SelectOptions};
-use crate::output::Output;
-use crate::progress::Progress;
+use crate::read::inputs::Inputs;
+use crate::read::lines::keys::HashOptions;
+use crate::read::table::TableOptions;
+use crate::run::events::Event;
+use crate::run::progress::Progress;
+use crate::run::shard::shards;
+use crate::run::sink::{PrintOptions, Sink};
+use crate::run::step::{Pass, RunConfig};
+use crate::run::work::{Persistence, Work};
 use crate::seen::run_stats::RunStats;
 use crate::seen::{SeenKeys, SharedSeenKeys};
-use crate::unpoisoned::locked;
+use crate::steps::insert::Insert;
+use crate::steps::look_up::{LookUp, LookUpOnce};
+use crate::system::error::{Error, FAILED, SUCCESS, Stop};
+use crate::system::files;
+use crate::system::unpoisoned::locked;
+use crate::write::output::Output;
 use crossbeam_channel::Receiver;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;

@@ -1,5 +1,6 @@
 //! The keys of lines. Lines with equal keys are duplicates.
 
+pub mod byte_scan;
 pub mod error;
 pub mod fields;
 pub mod json;

@@ -1,16 +1,16 @@
 //! The options of `bloomline corpus`, and their combinations.
 
-use crate::documents::MEMBER;
-use crate::documents::rule::DocumentRule;
-use crate::files::is_standard;
-use crate::groups::choice::KeepPolicy;
-use crate::input::table::COUNT;
 use crate::key::json::Pointer;
 use crate::options::dedup::RunOptions;
 use crate::options::filter::{SizeOptions, WhenFull};
 use crate::options::groups::GroupOptions;
 use crate::options::reading::ReadOptions;
-use crate::values::{rate, share};
+use crate::options::values::{rate, share};
+use crate::read::table::COUNT;
+use crate::steps::documents::MEMBER;
+use crate::steps::documents::rule::DocumentRule;
+use crate::steps::groups::choice::KeepPolicy;
+use crate::system::files::is_standard;
 use bloomline_text::near::Near;
 use bloomline_text::{Form, Rules};
 use clap::builder::{PossibleValuesParser, TypedValueParser};

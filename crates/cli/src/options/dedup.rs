@@ -1,12 +1,12 @@
 //! The options of `bloomline dedup`, and the options that it shares with `corpus`.
 
-use crate::groups::choice::KeepPolicy;
 use crate::key::KeyPart;
 use crate::options::filter::{GrowthOptions, SharedOptions, SharedWriteOptions, SizeOptions};
 use crate::options::groups::GroupOptions;
 use crate::options::output::OutputOptions;
 use crate::options::reading::{KeyOptions, ReadOptions};
-use crate::values::{LineEnd, StatsFormat, count, duration};
+use crate::options::values::{LineEnd, StatsFormat, count, duration};
+use crate::steps::groups::choice::KeepPolicy;
 use clap::error::ErrorKind;
 use clap::{Args, Error};
 use std::path::PathBuf;

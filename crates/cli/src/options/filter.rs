@@ -1,6 +1,6 @@
 //! The options of the commands that make a filter or use one on a server.
 
-use crate::values::{count, duration, rate, seed, size};
+use crate::options::values::{count, duration, rate, seed, size};
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The options of groups of equal lines or documents.
 
-use crate::groups::choice::{KeepPolicy, parse_value_pointer};
 use crate::key::json::Pointer;
+use crate::steps::groups::choice::{KeepPolicy, parse_value_pointer};
 use clap::{ArgGroup, Args};
 use std::path::PathBuf;
 

@@ -12,6 +12,7 @@ mod output;
 mod reading;
 mod redis;
 mod sets;
+pub mod values;
 
 pub use corpus::CorpusOptions;
 pub use dedup::{DedupOptions, RunOptions};
@@ -29,7 +30,7 @@ pub use redis::{
 pub use sets::{NotInOptions, SetOptions};
 
 use crate::options::help::{CHECK_CODES, CODES, READING_CODES};
-use crate::values::Delimiter;
+use crate::options::values::Delimiter;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;

@@ -3,7 +3,7 @@
 use crate::options::filter::{SharedOptions, SizeOptions, WhenFull};
 use crate::options::output::SelectOptions;
 use crate::options::reading::{KeyOptions, ReadOptions};
-use crate::values::{StatsFormat, count, rate, size};
+use crate::options::values::{StatsFormat, count, rate, size};
 use clap::Args;
 use std::path::PathBuf;
 

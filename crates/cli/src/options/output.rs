@@ -1,10 +1,10 @@
 //! Options of the commands that print lines: the destination and the selection of the lines.
 
-use crate::encode::Compression;
-use crate::files::is_standard;
-use crate::input::inputs::Inputs;
-use crate::input::table::TableOptions;
-use crate::values::LineEnd;
+use crate::options::values::LineEnd;
+use crate::read::inputs::Inputs;
+use crate::read::table::TableOptions;
+use crate::system::files::is_standard;
+use crate::write::encode::Compression;
 use clap::Args;
 use std::path::{Path, PathBuf};
 

@@ -1,16 +1,16 @@
 //! The options of the commands that read lines: the inputs, and the key of a line.
 
-use crate::input::chunks::ChunkConfig;
-use crate::input::find::NamedPaths;
-use crate::input::glob::Glob;
-use crate::input::split::LineFormat;
 use crate::key::fields::{Csv, FieldSelector, FieldSplit};
 use crate::key::json::Pointer;
 use crate::key::{KeyPart, KeyRule, PartNumbers};
-use crate::values::{
+use crate::options::values::{
     ALL_PARTS, ColumnList, Delimiter, FieldList, Normal, NormalForm, Nulls, OnError, columns, delimiter, escape,
     fields, memory, normal, parts,
 };
+use crate::read::chunks::ChunkConfig;
+use crate::read::find::NamedPaths;
+use crate::read::glob::Glob;
+use crate::read::split::LineFormat;
 use clap::{Args, value_parser};
 use std::path::{Path, PathBuf};
 use std::thread;

@@ -2,7 +2,7 @@
 
 use crate::options::filter::{ServerOptions, SharedOptions, SharedWriteOptions, SizeOptions};
 use crate::options::help::CODES;
-use crate::values::duration;
+use crate::options::values::duration;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;

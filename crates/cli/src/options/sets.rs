@@ -1,10 +1,10 @@
 //! The options of `bloomline in` and `bloomline not-in`.
 
-use crate::files::is_standard;
 use crate::options::filter::{GrowthOptions, SizeOptions};
 use crate::options::output::{OutputOptions, SelectOptions};
 use crate::options::reading::{KeyOptions, ReadOptions};
-use crate::values::StatsFormat;
+use crate::options::values::StatsFormat;
+use crate::system::files::is_standard;
 use clap::Args;
 use std::path::{Path, PathBuf};
 

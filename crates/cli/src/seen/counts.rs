@@ -1,6 +1,6 @@
 //! Counts of lines.
 
-use crate::documents::UnitCounts;
+use crate::steps::documents::UnitCounts;
 use serde::{Deserialize, Serialize};
 
 /// Counts of lines, keys and units of documents.

@@ -1,7 +1,7 @@
 //! A set in memory: a filter of a fixed size, a filter that grows, or one sized by an estimate, which grows if more keys arrive.
 
-use crate::error::Error;
-use crate::u64_file::U64File;
+use crate::system::error::Error;
+use crate::system::u64_file::U64File;
 use bloomline::{BloomFilter, BuildError, FileError, FileErrorKind, KeyHasher, MergeError, Plan, ScalableBloomFilter};
 use bloomline_keys::KeyKinds;
 use std::io;

@@ -10,13 +10,12 @@ pub mod remote_set;
 pub mod remote_stats;
 pub mod run_stats;
 pub mod set;
-pub mod sizing;
 
-use crate::documents::UnitCounts;
-use crate::error::Error;
 use crate::seen::exact::Exact;
 use crate::seen::set::KeySet;
-use crate::unpoisoned::{reading, writing};
+use crate::steps::documents::UnitCounts;
+use crate::system::error::Error;
+use crate::system::unpoisoned::{reading, writing};
 use bloomline::BloomFilter;
 use bloomline_keys::{KeyKinds, KindConflict, Kinds};
 use std::env;

@@ -1,12 +1,12 @@
 //! A filter on a server, shared with other processes. Only this module and `commands/redis.rs` use Redis.
 
-use crate::error::Error;
-use crate::figures::readable;
-use crate::files;
 use crate::options::{ServerOptions, SharedOptions, SharedWriteOptions, SizeOptions};
 use crate::seen::kind_conflict;
 use crate::seen::remote_stats::RemoteStats;
-use crate::signals;
+use crate::system::error::Error;
+use crate::system::files;
+use crate::terminal::figures::readable;
+use crate::terminal::signals;
 use bloomline::{BloomFilter, KeyHasher, Plan};
 use bloomline_keys::{KeyKinds, Kinds};
 use bloomline_redis::{RedisBloomFilter, RedisFilterError, RedisFilterStats, RedisServer, Stages};

@@ -1,8 +1,8 @@
 //! Metrics of a shared set's servers during a run, available without waiting for a call in progress.
 
-use crate::figures::{Figures, readable_count};
 use crate::seen::counts::LineCounts;
-use crate::unpoisoned::locked;
+use crate::system::unpoisoned::locked;
+use crate::terminal::figures::{Figures, readable_count};
 use bloomline_redis::{RedisBloomFilter, RedisFilterMetrics};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};

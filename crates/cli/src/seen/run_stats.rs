@@ -1,11 +1,11 @@
 //! The statistics of a run: counts, the limit of the filter, and the warnings that were printed.
 
-use crate::documents::UnitCounts;
-use crate::error::{INCOMPLETE, SUCCESS};
-use crate::figures::readable;
-use crate::messages::{print_message, warn};
 use crate::seen::counts::LineCounts;
 use crate::seen::set::KeySet;
+use crate::steps::documents::UnitCounts;
+use crate::system::error::{INCOMPLETE, SUCCESS};
+use crate::terminal::figures::readable;
+use crate::terminal::messages::{print_message, warn};
 use bloomline::Plan;
 
 /// Counts of a run, and a record of the warnings that were printed.

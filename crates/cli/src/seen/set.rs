@@ -1,11 +1,11 @@
 //! A set of keys, in memory or on a server.
 
-use crate::error::Error;
-use crate::figures::readable;
 use crate::seen::kind_conflict;
 use crate::seen::local_set::LocalSet;
 use crate::seen::remote_set::RemoteSet;
-use crate::u64_file::U64File;
+use crate::system::error::Error;
+use crate::system::u64_file::U64File;
+use crate::terminal::figures::readable;
 use bloomline::{BloomFilter, KeyHasher, Plan};
 use bloomline_keys::{KeyKinds, current_name};
 use std::io;

@@ -2,25 +2,25 @@
 
 use crate::commands::groups::GroupRequest;
 use crate::commands::run::plan::{Keys, Memory, Plan, ReportOptions, StateOptions};
-use crate::documents::rule::DocumentRule;
-use crate::engine::checkpoint::{Checkpoint, Checkpoints, InputProgress, Job};
-use crate::engine::folder;
-use crate::engine::work::Persistence;
-use crate::error::{Error, INCOMPLETE, SUCCESS};
-use crate::file_lock::FileLock;
-use crate::files::{self, NamedFile};
-use crate::groups::records::RecordFile;
-use crate::input::estimate::SampleUnit;
-use crate::input::inputs::{Input, Inputs};
-use crate::input::lines::Prefix;
-use crate::messages::print_message;
+use crate::commands::sizing::{self, NewSet};
+use crate::options::values::{LineEnd, OnError};
+use crate::read::estimate::SampleUnit;
+use crate::read::inputs::{Input, Inputs};
+use crate::read::lines::Prefix;
+use crate::run::checkpoint::{Checkpoint, Checkpoints, InputProgress, Job};
+use crate::run::folder;
+use crate::run::work::Persistence;
 use crate::seen::SeenKeys;
 use crate::seen::remote_set::Address;
 use crate::seen::run_stats::{FullLimit, RunStats};
 use crate::seen::set::KeySet;
-use crate::seen::sizing::{self, NewSet};
-use crate::unpoisoned::locked;
-use crate::values::{LineEnd, OnError};
+use crate::steps::documents::rule::DocumentRule;
+use crate::steps::groups::records::RecordFile;
+use crate::system::error::{Error, INCOMPLETE, SUCCESS};
+use crate::system::file_lock::FileLock;
+use crate::system::files::{self, NamedFile};
+use crate::system::unpoisoned::locked;
+use crate::terminal::messages::print_message;
 use std::path::Path;
 
 impl Plan {

@@ -1,26 +1,26 @@
 //! A run, resolved once from the options that ask for it.
 
 use crate::commands::groups::GroupRequest;
-use crate::engine::sink::PrintOptions;
-use crate::error::Error;
-use crate::files::{self, NamedFile, is_standard};
-use crate::groups::decisions::{Occurrences, PrintedLines};
-use crate::groups::values::ValueProjection as Values;
-use crate::input::find::NamedPaths;
-use crate::input::inputs::{Input, Inputs};
-use crate::input::lines::Prefix;
-use crate::input::lines::ends::LineEnds;
-use crate::input::lines::keys::{HashOptions, KeySource};
-use crate::input::split::LineFormat;
-use crate::input::table::TableOptions;
 use crate::key::json::Pointer;
+use crate::options::values::{OnError, StatsFormat};
 use crate::options::{
     CorpusOptions, DedupOptions, GrowthOptions, OutputOptions, ReadOptions, RunOptions, SharedOptions,
     SharedWriteOptions, SizeOptions,
 };
+use crate::read::find::NamedPaths;
+use crate::read::inputs::{Input, Inputs};
+use crate::read::lines::Prefix;
+use crate::read::lines::ends::LineEnds;
+use crate::read::lines::keys::{HashOptions, KeySource};
+use crate::read::split::LineFormat;
+use crate::read::table::TableOptions;
+use crate::run::sink::PrintOptions;
 use crate::seen::exact;
 use crate::seen::set::KeySet;
-use crate::values::{OnError, StatsFormat};
+use crate::steps::groups::decisions::{Occurrences, PrintedLines};
+use crate::steps::groups::values::ValueProjection as Values;
+use crate::system::error::Error;
+use crate::system::files::{self, NamedFile, is_standard};
 use bloomline_keys::KeyKinds;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //!
 //! The document is never parsed into a tree: values that the pointer passes are checked and skipped.
 
-use crate::byte_scan::for_each_position;
+use crate::key::byte_scan::for_each_position;
 use crate::key::error::excerpt;
 use bloomline_keys::Kinds;
 use bloomline_keys::encoding::{self, push_member, push_part};

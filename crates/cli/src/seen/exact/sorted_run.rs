@@ -1,6 +1,6 @@
 //! A run: sorted fingerprints in an unnamed temporary file, with the start of each page in memory.
 
-use crate::external_sort::{Merge, RunSlice};
+use crate::system::external_sort::{Merge, RunSlice};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;

@@ -2,13 +2,13 @@
 
 use crate::commands::run::destination::OpenedRun;
 use crate::commands::run::plan::Plan;
-use crate::engine::sink::Sink;
-use crate::engine::work::Persistence;
-use crate::error::Error;
-use crate::files::{FileId, NamedFile};
-use crate::input::inputs::Input;
-use crate::replace::ReplacedFile;
+use crate::read::inputs::Input;
+use crate::run::sink::Sink;
+use crate::run::work::Persistence;
 use crate::seen::set::KeySet;
+use crate::system::error::Error;
+use crate::system::files::{FileId, NamedFile};
+use crate::write::replace::ReplacedFile;
 use std::collections::HashMap;
 
 impl Plan {

@@ -7,18 +7,18 @@ mod in_place;
 use crate::commands::groups::{OpenReports, ReportTargets};
 use crate::commands::input_kinds;
 use crate::commands::run::plan::{Destination, DestinationKind, Plan};
-use crate::engine::checkpoint::Checkpoint;
-use crate::engine::sink::Sink;
-use crate::engine::work::Persistence;
-use crate::error::Error;
-use crate::files::{self, NamedFile, is_standard};
-use crate::groups::records::RecordFile;
-use crate::input::inputs::{Input, Inputs};
-use crate::output::target::OutputTarget;
-use crate::replace::ReplacedFile;
+use crate::read::inputs::{Input, Inputs};
+use crate::run::checkpoint::Checkpoint;
+use crate::run::sink::Sink;
+use crate::run::work::Persistence;
 use crate::seen::SeenKeys;
 use crate::seen::run_stats::RunStats;
 use crate::seen::set::KeySet;
+use crate::steps::groups::records::RecordFile;
+use crate::system::error::Error;
+use crate::system::files::{self, NamedFile, is_standard};
+use crate::write::replace::ReplacedFile;
+use crate::write::target::OutputTarget;
 use std::path::{Path, PathBuf};
 
 /// The remedy if the outputs of an interrupted run would be lost.

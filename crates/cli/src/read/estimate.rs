@@ -1,0 +1,244 @@
+//! Estimates of the number of lines or document keys in inputs, from samples.
+
+use crate::read::coding::Coding;
+use crate::read::contents::{self, FileSource};
+use crate::read::format_of;
+use crate::read::inputs::Input;
+use crate::steps::documents::DocumentBatch;
+use crate::steps::documents::rule::DocumentRule;
+use crate::system::error::{Error, remedy};
+use bloomline::KeyHasher;
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Files up to this size are read whole and their lines counted. Of a compressed file this many bytes are decompressed.
+const WHOLE: usize = 1 << 20;
+
+/// Larger files are sampled in windows of this size, evenly spread, `WHOLE` bytes in all. Compressed files are read in pieces of
+/// this size, so that the number of compressed bytes in the sample is known.
+const WINDOW: usize = 4096;
+
+/// The size of windows for documents, which are longer than lines.
+const DOCUMENTS: usize = 1 << 16;
+
+/// The maximum numbers of compressed and of plain files that are sampled, evenly spread. Others are assumed to be similar.
+const COMPRESSED: usize = 64;
+const PLAIN: usize = 256;
+
+/// The unit that is counted in samples.
+pub enum SampleUnit {
+    Lines,
+    /// The keys of documents.
+    Documents(DocumentRule),
+}
+
+/// Returns an upper bound, almost surely, of the number of lines or keys in all inputs, seldom much too high; or the name of an
+/// input that cannot be sampled. `end` ends a line. The rest of a compressed file is assumed to be like its start. With `go_on`,
+/// unreadable files count 0.
+pub fn estimate_inputs(
+    inputs: &[Input],
+    end: u8,
+    sampled: &SampleUnit,
+    go_on: bool,
+) -> Result<Result<u64, String>, Error> {
+    let compressed = inputs.iter().filter(|input| input.is_compressed()).count();
+    let mut tables = 0;
+    let plain = inputs.iter().filter(|input| !input.is_compressed() && !input.is_table).count();
+    let mut plain = Samples::new(plain, PLAIN);
+    let mut compressed = Samples::new(compressed, COMPRESSED);
+    for input in inputs {
+        let Some(size) = input.size else { return Ok(Err(input.origin.name().to_owned())) };
+        let failed = |source| {
+            let remedy =
+                remedy(&source, "use --on-error to choose how to go on, or give the number of distinct lines with -n");
+            Error::new(format!("cannot estimate how many lines {} has: {source}; {remedy}", input.origin.name()))
+        };
+        if let Some(table) = format_of(input) {
+            match input.with_file(|file| table.measure(file, sampled.column())) {
+                Ok((rows, bytes)) => tables += sampled.estimate_keys(rows, bytes),
+                Err(_) if go_on => {}
+                Err(source) => return Err(failed(source)),
+            }
+        } else if input.is_compressed() {
+            if compressed.wants(size) {
+                match File::open(&input.path).and_then(|file| head(file, size, end, sampled)) {
+                    Ok((bytes, keys)) => compressed.add(bytes, keys),
+                    Err(_) if go_on => compressed.leave_out(size),
+                    Err(source) => return Err(failed(source)),
+                }
+            }
+        } else if plain.wants(size) {
+            match input.with_file(|file| keys(file, end, sampled, go_on)) {
+                Ok(Some(keys)) => plain.add(size, keys),
+                // Compressed standard input.
+                Ok(None) => return Ok(Err(input.origin.name().to_owned())),
+                Err(_) if go_on => plain.leave_out(size),
+                Err(source) => return Err(failed(source)),
+            }
+        }
+    }
+    Ok(Ok((plain.keys() + compressed.keys() + tables).max(1)))
+}
+
+/// Samples of some of the plain or of the compressed files.
+struct Samples {
+    /// Files whose number is a multiple of this are sampled.
+    stride: usize,
+    number: usize,
+    /// The bytes of all files, the bytes that the samples represent, and the keys in these.
+    all: u64,
+    seen: u64,
+    found: u64,
+}
+
+impl Samples {
+    fn new(files: usize, sampled: usize) -> Self {
+        Self { stride: files.div_ceil(sampled).max(1), number: 0, all: 0, seen: 0, found: 0 }
+    }
+
+    /// True if the next file, of `size` bytes, is to be sampled.
+    fn wants(&mut self, size: u64) -> bool {
+        self.all += size;
+        self.number += 1;
+        (self.number - 1).is_multiple_of(self.stride)
+    }
+
+    fn add(&mut self, bytes: u64, keys: u64) {
+        self.seen += bytes;
+        self.found += keys;
+    }
+
+    /// Removes the bytes of an unreadable file from the total.
+    fn leave_out(&mut self, bytes: u64) {
+        self.all -= bytes;
+    }
+
+    /// Returns the number of keys in all files, with 10 % added if some files were not sampled.
+    fn keys(&self) -> u64 {
+        let keys = extrapolated(self.found, self.seen, self.all);
+        if self.seen < self.all { (1.1 * keys as f64) as u64 } else { keys }
+    }
+}
+
+impl SampleUnit {
+    /// Returns the column of a table that determines the number of keys, if it is not the number of rows.
+    fn column(&self) -> Option<&[String]> {
+        match self {
+            Self::Lines => None,
+            Self::Documents(rule) => Some(rule.pointer.tokens()),
+        }
+    }
+
+    /// Estimates the keys of so many rows with so many bytes in the column.
+    fn estimate_keys(&self, rows: u64, bytes: u64) -> u64 {
+        match self {
+            Self::Lines => rows,
+            Self::Documents(rule) => rule.keys_of(rows, bytes),
+        }
+    }
+
+    /// Returns the size of a window.
+    fn window(&self) -> usize {
+        match self {
+            Self::Lines => WINDOW,
+            Self::Documents(_) => DOCUMENTS,
+        }
+    }
+
+    /// Counts the keys in a piece of a file. `first` and `last` are set at the start and the end of the file.
+    fn count(&self, piece: &[u8], end: u8, first: bool, last: bool) -> f64 {
+        let rule = match self {
+            Self::Lines => {
+                let open = last && piece.last().is_some_and(|&byte| byte != end);
+                return memchr::memchr_iter(end, piece).count() as f64 + f64::from(open);
+            }
+            Self::Documents(rule) => rule,
+        };
+        let start = if first { 0 } else { memchr::memchr(end, piece).map_or(piece.len(), |end| end + 1) };
+        let stop = if last { piece.len() } else { memchr::memrchr(end, piece).map_or(start, |end| end + 1) };
+        let lines = piece.get(start..stop).filter(|lines| !lines.is_empty());
+        let Some(lines) = lines else {
+            // A document is longer than the piece.
+            return rule.keys_in(piece);
+        };
+        let (mut documents, hasher) = (DocumentBatch::default(), KeyHasher::new(0));
+        for line in lines.split(|&byte| byte == end) {
+            // A line without a document is reported when it is read.
+            let _ = documents.push(line, 0, rule, &hasher);
+        }
+        documents.keys() as f64 * piece.len() as f64 / lines.len() as f64
+    }
+}
+
+/// Estimates the number of keys from the file's position on; `None` for a compressed file. The position is not changed. With
+/// `go_on`, unreadable parts of a large file are skipped.
+fn keys(mut file: &File, end: u8, sampled: &SampleUnit, go_on: bool) -> io::Result<Option<u64>> {
+    let start = file.stream_position()?;
+    let size = file.metadata()?.len().saturating_sub(start);
+    if Coding::from_file(file)? != Coding::Plain {
+        return Ok(None);
+    }
+    // The bytes are counted, because the size of a kernel file is 0.
+    let mut buffer = vec![0; WHOLE.min(size.max(WINDOW as u64) as usize)];
+    if size <= WHOLE as u64 {
+        let length = read_at(file, &mut buffer, start)?;
+        return Ok(Some(sampled.count(&buffer[..length], end, true, true) as u64));
+    }
+    let window = sampled.window();
+    let windows = buffer.chunks_exact_mut(window);
+    let stride = (size - window as u64) as f64 / (windows.len() - 1) as f64;
+    let (mut seen, mut found, mut left) = (0, 0.0, windows.len());
+    for (i, window) in windows.enumerate() {
+        left -= 1;
+        let length = match read_at(file, window, start + (i as f64 * stride) as u64) {
+            Err(_) if go_on && (seen > 0 || left > 0) => continue,
+            read => read?,
+        };
+        seen += length;
+        found += sampled.count(&window[..length], end, i == 0, false);
+    }
+    Ok(Some(extrapolated(found as u64, seen as u64, size)))
+}
+
+/// Returns the number of bytes sampled at the start of a compressed file, and the keys in them. Damage is reported when the file is
+/// read.
+fn head(file: File, size: u64, end: u8, sampled: &SampleUnit) -> io::Result<(u64, u64)> {
+    let read = Arc::default();
+    let source = FileSource { file: file.into(), read: Arc::clone(&read), copy: None, line_end: None, named: None };
+    let contents = contents::open(source, 0, WINDOW)?;
+    let mut buffer = Vec::new();
+    let whole = contents.take(WHOLE as u64).read_to_end(&mut buffer).is_ok();
+    let ended = whole && buffer.len() < WHOLE;
+    let keys = sampled.count(&buffer, end, true, ended) as u64;
+    // Part of the last piece may still be in the decoder.
+    let bytes = if ended { size } else { read.load(Relaxed).saturating_sub(WINDOW as u64 / 2).max(1) };
+    Ok((bytes, keys))
+}
+
+/// Extrapolates the keys found in `seen` bytes of samples to all bytes.
+fn extrapolated(found: u64, seen: u64, all: u64) -> u64 {
+    if seen >= all {
+        return found;
+    }
+    // Three standard deviations of a count allow for chance, which matters if lines are long and few are seen. One percent more
+    // allows for clusters of lines of different lengths.
+    let found = found as f64;
+    (1.01 * (found + 3.0 * found.sqrt() + 3.0) * all as f64 / seen.max(1) as f64) as u64
+}
+
+/// Fills the buffer, unless the file ends first.
+fn read_at(file: &File, buffer: &mut [u8], start: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read_at(&mut buffer[filled..], start + filled as u64) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}

@@ -1,0 +1,239 @@
+//! Inputs: all are found, opened and checked before the first byte is read.
+
+use crate::read::coding::{self, Coding};
+use crate::read::contents::{self, FileSource};
+use crate::read::find::{self, FoundFiles, NamedPaths};
+use crate::read::foreign;
+use crate::read::header::ExpectedHeader;
+use crate::system::error::Error;
+use crate::system::files::{self, NamedFile};
+use std::fs::{File, Metadata};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// The number of bytes of a compressed file that are read at once.
+const BUFFER: usize = 1 << 17;
+
+/// The inputs of a run.
+#[derive(Default)]
+pub struct Inputs {
+    /// The inputs that can be opened, in order.
+    pub found: Vec<Input>,
+    /// The errors of the other inputs, which are left out.
+    pub left_out: Vec<String>,
+    /// For each named input, the directory itself or the folder of the file.
+    pub folders: Vec<PathBuf>,
+    /// True if the command line names anything other than one file.
+    pub several: bool,
+    /// The number of bytes read of all inputs, before decompression.
+    pub read: Arc<AtomicU64>,
+}
+
+/// An input that could be opened.
+#[derive(Clone)]
+pub struct Input {
+    /// The input's name and the identity of its file.
+    pub origin: NamedFile,
+    /// The path, or "-".
+    pub path: PathBuf,
+    /// A file that can be opened only once, and the position from which it is read, or `None` for the current one. Named regular
+    /// files are reopened when they are read, so that thousands of them do not exhaust the file descriptors.
+    file: Option<(Arc<File>, Option<u64>)>,
+    /// The size in bytes of a regular file, which can be read again; else `None`.
+    pub size: Option<u64>,
+    /// True for a regular file that is compressed by its first bytes.
+    compressed: bool,
+    /// True for a table, which has rows instead of lines.
+    pub is_table: bool,
+    /// The time of the last change since 1970, if the system reports it.
+    pub modified: Option<Duration>,
+    /// The end of lines, if formats without lines are refused.
+    pub line_end: Option<u8>,
+    /// The header that the input must have, if it must equal those of other inputs.
+    pub header: Option<Arc<ExpectedHeader>>,
+    /// The number of bytes read of all inputs.
+    pub read: Arc<AtomicU64>,
+    /// A temporary file that receives a copy of the bytes read.
+    copy: Option<Arc<File>>,
+}
+
+/// An input that is being read.
+pub struct OpenedInput {
+    /// The contents, decompressed.
+    pub contents: Box<dyn Read + Send>,
+    /// True for a regular file, which never blocks its reader.
+    pub regular: bool,
+}
+
+impl Inputs {
+    /// Finds the named files, and checks that each can be opened. Fails if one cannot, unless `go_on`. In directories, skips the
+    /// run's `own` files, standard output and standard error.
+    pub fn check(named: &NamedPaths, own: &[PathBuf], go_on: bool) -> Result<Self, Error> {
+        let standard = [io::stdout().as_fd().try_clone_to_owned(), io::stderr().as_fd().try_clone_to_owned()];
+        let standard = standard.into_iter().filter_map(|file| File::from(file.ok()?).metadata().ok());
+        let standard = standard.map(|metadata| NamedFile::new(String::new(), &metadata));
+        let own: Vec<NamedFile> = own.iter().map(|path| NamedFile::from_path(path)).chain(standard).collect();
+        let FoundFiles { files, folders, mut left_out, several } = named.find(&own, go_on)?;
+        let (mut found, read) = (Vec::new(), Arc::default());
+        for path in files {
+            match Input::check(path, named.line_end, &read) {
+                Ok(input) => found.push(input),
+                Err(error) => find::leave_out(&mut left_out, error, go_on)?,
+            }
+        }
+        Ok(Self { found, left_out, folders, several, read })
+    }
+
+    /// Returns the first input with lines, and the first table.
+    pub fn kinds(&self) -> (Option<&Input>, Option<&Input>) {
+        (self.found.iter().find(|input| !input.is_table), self.found.iter().find(|input| input.is_table))
+    }
+
+    /// Returns these inputs, and the same inputs to be read again after them. Inputs that can be read only once are copied as they
+    /// are read.
+    pub fn with_second_reading(self) -> io::Result<(Self, Self)> {
+        let Self { mut found, left_out, folders, several, read } = self;
+        let second = found.iter_mut().map(|input| if input.size.is_some() { input.reopen() } else { input.copied() });
+        let second = Self { found: second.collect::<io::Result<_>>()?, read: read.clone(), several, ..Self::default() };
+        Ok((Self { found, left_out, folders, several, read }, second))
+    }
+
+    /// Sets the sizes of the copies, once they are complete.
+    pub fn measure(&mut self) -> io::Result<()> {
+        self.found.iter_mut().filter(|input| input.size.is_none()).try_for_each(|input| {
+            input.size = Some(input.with_file(File::metadata)?.len());
+            Ok(())
+        })
+    }
+
+    /// Returns the stamps of the named files, as they were found.
+    pub fn stamps(&self) -> Vec<FileStamp> {
+        let named = self.found.iter().filter(|input| input.file.is_none());
+        named
+            .map(|Input { path, size, modified, .. }| FileStamp {
+                path: path.clone(),
+                size: *size,
+                modified: *modified,
+            })
+            .collect()
+    }
+
+    /// Returns inputs for files that can be opened.
+    #[cfg(test)]
+    pub fn from_paths(paths: &[PathBuf]) -> Self {
+        Self::check(&NamedPaths { paths, ..NamedPaths::default() }, &[], false).unwrap()
+    }
+}
+
+/// The size and time of a file when it was found.
+pub struct FileStamp {
+    path: PathBuf,
+    size: Option<u64>,
+    modified: Option<Duration>,
+}
+
+impl FileStamp {
+    /// True if the file was changed since.
+    pub fn has_changed(&self) -> bool {
+        let now = self.path.metadata().ok();
+        let is_same = |now: &Metadata| Some(now.len()) == self.size && modified(now) == self.modified;
+        !now.as_ref().is_some_and(is_same)
+    }
+}
+
+/// Returns the time of a file's last change since 1970, if the system reports it.
+fn modified(metadata: &Metadata) -> Option<Duration> {
+    metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok())
+}
+
+impl Input {
+    /// Checks that a file can be opened, is not a directory, and has lines, if their end is given.
+    fn check(path: PathBuf, line_end: Option<u8>, read: &Arc<AtomicU64>) -> Result<Self, Error> {
+        let stdin = files::is_standard(&path);
+        let open = || {
+            let file = if stdin { io::stdin().as_fd().try_clone_to_owned()?.into() } else { File::open(&path)? };
+            let metadata = file.metadata()?;
+            if metadata.is_dir() {
+                return Err(io::ErrorKind::IsADirectory.into());
+            }
+            let mut head = [0; foreign::HEAD];
+            // An error is reported when the file is read.
+            let length = if metadata.is_file() { coding::read_head(&file, &mut head).unwrap_or(0) } else { 0 };
+            let head = &head[..length];
+            let coding = Coding::from_head(head);
+            let plain_end = line_end.filter(|_| coding == Coding::Plain);
+            let format = plain_end.and_then(|end| foreign::detect_file(&path, head, end));
+            let is_table = cfg!(feature = "parquet") && format == Some(foreign::TABLE);
+            if let (false, Some(format)) = (is_table, format) {
+                return Err(foreign::refused(format));
+            }
+            Ok((file, metadata, coding != Coding::Plain, is_table))
+        };
+        let (file, metadata, compressed, is_table) = open().map_err(files::cannot_open(&files::input_name(&path)))?;
+        let file = (!metadata.is_file() || stdin).then(|| (file.into(), None));
+        let origin = NamedFile::new(files::input_name(&path), &metadata);
+        let size = origin.is_regular().then_some(metadata.len());
+        let modified = modified(&metadata);
+        let (header, copy, read) = (None, None, read.clone());
+        Ok(Self { origin, path, file, size, compressed, is_table, modified, line_end, header, read, copy })
+    }
+
+    /// Returns the same input, to be read again after this one. It must be a regular file.
+    pub fn reopen(&self) -> io::Result<Self> {
+        let with_start = |(file, start): &(Arc<File>, Option<u64>)| {
+            let start = start.map_or_else(|| file.clone().stream_position(), Ok)?;
+            Ok::<_, io::Error>((file.clone(), Some(start)))
+        };
+        let file = self.file.as_ref().map(with_start).transpose()?;
+        Ok(Self { file, copy: None, ..self.clone() })
+    }
+
+    /// Reads the start of a regular file. Later reads are not affected.
+    pub fn peek<T>(&self, read_from: impl FnOnce(Self) -> io::Result<T>) -> io::Result<T> {
+        let reopened = Self { header: None, read: Arc::default(), ..self.reopen()? };
+        let start = reopened.file.as_ref().and_then(|(_, start)| *start);
+        let result = read_from(reopened);
+        if let (Some((file, None)), Some(start)) = (&self.file, start) {
+            (&**file).seek(SeekFrom::Start(start))?;
+        }
+        result
+    }
+
+    /// Returns a temporary file that receives a copy of this input, as an input. Its size is not yet known.
+    fn copied(&mut self) -> io::Result<Self> {
+        let copy = Arc::new(tempfile::tempfile()?);
+        self.copy = Some(copy.clone());
+        Ok(Self { file: Some((copy, Some(0))), copy: None, ..self.clone() })
+    }
+
+    /// Calls `read_from` with the file.
+    pub fn with_file<T>(&self, read_from: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
+        match &self.file {
+            Some((file, _)) => read_from(file),
+            None => read_from(&File::open(&self.path)?),
+        }
+    }
+
+    /// True for a compressed file, which takes a core to read. Standard input does not count.
+    pub fn is_compressed(&self) -> bool {
+        self.compressed && self.file.is_none()
+    }
+
+    /// Opens the input at the byte `start` of its contents.
+    pub fn open(self, start: u64) -> io::Result<OpenedInput> {
+        let named = Coding::from_ending(&coding::ending(&self.path));
+        let file = match self.file {
+            Some((mut file, position)) => {
+                position.map_or(Ok(0), |position| file.seek(SeekFrom::Start(position)))?;
+                file
+            }
+            None => File::open(self.path)?.into(),
+        };
+        let source = FileSource { file, read: self.read, copy: self.copy, line_end: self.line_end, named };
+        Ok(OpenedInput { contents: contents::open(source, start, BUFFER)?, regular: self.size.is_some() })
+    }
+}

@@ -1,0 +1,11 @@
+//! The engine of the commands that read lines: from numbered chunks of lines to outputs.
+
+pub mod checkpoint;
+pub mod events;
+pub mod folder;
+pub mod manifest;
+pub mod progress;
+pub mod shard;
+pub mod sink;
+pub mod step;
+pub mod work;

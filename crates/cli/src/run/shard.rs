@@ -1,0 +1,248 @@
+//! A shard: an input, read chunk by chunk by one thread at a time.
+
+use crate::read::chunks::{ChunkConfig, Chunks};
+use crate::read::format_of;
+use crate::read::inputs::{Input, Inputs};
+use crate::read::lines::Lines;
+use crate::read::lines::keys::{HashOptions, HeaderRule, KeySource};
+use crate::read::position::Position;
+use crate::read::table::{Format, Table};
+use crate::run::checkpoint::Checkpoint;
+use crate::seen::Claimed;
+use crate::seen::counts::LineCounts;
+use crate::system::unpoisoned::locked;
+use crate::write::reorder_buffer::ItemPosition;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+/// An input, and its progress.
+pub struct Shard {
+    pub number: usize,
+    /// The number of the shard that is read after it.
+    pub next: usize,
+    pub input: PathBuf,
+    /// Size of the file in bytes, compressed if it is, for a regular file.
+    pub size: Option<u64>,
+    pub is_compressed: bool,
+    pub is_table: bool,
+    reader: Mutex<ShardReader>,
+    /// The bytes of a chunk without long lines, with room for a last line end.
+    chunk_size: usize,
+    /// True if all of it is read. Relaxed: readers that act on it take the lock.
+    read: AtomicBool,
+    /// The weight of the chunks that are read and not gathered. Relaxed: it only bounds the memory, and locks guard the
+    /// chunks.
+    in_flight: AtomicUsize,
+    /// The lines that are gathered: a prefix of the input.
+    pub gathered: Mutex<GatheredInput>,
+}
+
+struct ShardReader {
+    /// `None` once all is read.
+    source: Option<LineSource>,
+    next: u64,
+    /// The rule that the header gives, if the keys or values depend on it.
+    rule: Option<Arc<HeaderRule>>,
+}
+
+/// A source of lines.
+enum LineSource {
+    Chunks(Chunks),
+    /// A table with the number of rows that are done. It is opened when its turn comes.
+    Closed(&'static dyn Format, Input, u64),
+    Table(Box<dyn Table>),
+}
+
+impl ShardReader {
+    /// Reads the next lines into `lines`; `false` at the end of the input.
+    fn fill(&mut self, lines: &mut Lines, HashOptions { what, values, .. }: &HashOptions) -> io::Result<bool> {
+        if let Some(LineSource::Closed(format, input, done)) = &self.source {
+            self.source = Some(LineSource::Table(format.open(input, *done, what, values)?));
+        }
+        let chunks = match &mut self.source {
+            Some(LineSource::Chunks(chunks)) => chunks,
+            Some(LineSource::Table(table)) => return Ok(lines.take_rows(table.next()?)),
+            Some(LineSource::Closed(..)) | None => return Ok(false),
+        };
+        let more = lines.fill(chunks)?;
+        if let (KeySource::Key(rule, _), None, true) = (what, &self.rule, more)
+            && chunks.has_header()
+        {
+            let rule = HeaderRule::new(rule, values, chunks.header_text());
+            self.rule = rule.map_err(|key_error| io::Error::other(key_error.to_string()))?.map(Arc::new);
+        }
+        lines.set_rule(self.rule.clone());
+        Ok(more)
+    }
+}
+
+/// The gathered part of an input.
+pub struct GatheredInput {
+    pub position: Position,
+    pub counts: LineCounts,
+    /// True if that is all of it.
+    pub ended: bool,
+    /// The failure of the input, if the rest of it is skipped.
+    pub broken: Option<String>,
+}
+
+/// A chunk of lines read from a shard.
+pub struct ShardChunk {
+    /// The position of the chunk in the order, and the position of the chunk after it.
+    pub position: ItemPosition,
+    pub next: ItemPosition,
+    /// The lines; empty at the end of the input.
+    pub lines: Box<Lines>,
+    /// The result of the claim.
+    pub claimed: Claimed,
+    /// Its memory as a number of chunks, more than 1 if it has a long line.
+    pub weight: usize,
+    /// True if a reader may be waiting for the output of these lines.
+    pub live: bool,
+    pub end: Option<InputEnd>,
+}
+
+/// The end of an input.
+pub enum InputEnd {
+    Whole,
+    Failed(io::Error),
+}
+
+impl Shard {
+    /// Resumes after the `gathered` part; `next` is the shard after it.
+    pub fn new(number: usize, next: usize, input: Input, gathered: GatheredInput, cut: ChunkConfig) -> Self {
+        let (path, size, is_compressed) = (input.path.clone(), input.size, input.is_compressed());
+        let is_table = input.is_table;
+        let offset = gathered.position.offset;
+        let open = || match format_of(&input) {
+            Some(format) => LineSource::Closed(format, input, offset),
+            None => LineSource::Chunks(Chunks::new(input, offset, cut)),
+        };
+        let source = (!gathered.ended).then(open);
+        Self {
+            number,
+            next,
+            input: path,
+            size,
+            is_compressed,
+            is_table,
+            read: AtomicBool::new(source.is_none()),
+            reader: Mutex::new(ShardReader { source, next: 0, rule: None }),
+            chunk_size: cut.size + 2,
+            in_flight: AtomicUsize::new(0),
+            gathered: Mutex::new(gathered),
+        }
+    }
+
+    /// Reads and hashes the next lines. Returns the buffer if all is read.
+    pub fn read(&self, mut lines: Box<Lines>, hashing: &HashOptions) -> Result<ShardChunk, Box<Lines>> {
+        let mut reader = locked(&self.reader);
+        if reader.source.is_none() {
+            return Err(lines);
+        }
+        let filled = reader.fill(&mut lines, hashing);
+        let live = matches!(&reader.source, Some(LineSource::Chunks(chunks)) if chunks.is_live());
+        let position = (self.number, reader.next);
+        reader.next += 1;
+        let weight = lines.memory().div_ceil(self.chunk_size).max(1);
+        self.in_flight.fetch_add(weight, Relaxed);
+        let end = match filled {
+            Ok(true) => None,
+            Ok(false) => Some(InputEnd::Whole),
+            Err(error) => Some(InputEnd::Failed(error)),
+        };
+        let next = if end.is_none() { (position.0, position.1 + 1) } else { (self.next, 0) };
+        if end.is_some() {
+            reader.source = None;
+            self.read.store(true, Relaxed);
+        }
+        Ok(ShardChunk { position, next, lines, claimed: Claimed::default(), weight, live, end })
+    }
+
+    /// True if all of it is read.
+    pub fn is_read(&self) -> bool {
+        self.read.load(Relaxed)
+    }
+
+    /// True if no thread is reading it at the moment.
+    pub fn is_free(&self) -> bool {
+        self.reader.try_lock().is_ok()
+    }
+
+    /// Records that a chunk of this weight is gathered.
+    pub fn arrived(&self, weight: usize) {
+        self.in_flight.fetch_sub(weight, Relaxed);
+    }
+
+    /// The weight of the chunks that are read and not gathered.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.load(Relaxed)
+    }
+}
+
+/// Returns a shard for each input, from the checkpoint on if there is one.
+pub fn shards(inputs: Inputs, cut: ChunkConfig, start: Option<&Checkpoint>) -> Vec<Shard> {
+    let none = Checkpoint::default();
+    let Checkpoint { input: current, offset, lines, shards, .. } = start.unwrap_or(&none);
+    let gathered = |(number, input): (usize, &Input)| {
+        let reached = shards.get(number).cloned().unwrap_or_default();
+        let ended = reached.whole || shards.is_empty() && number < *current;
+        if ended {
+            // For the progress bar.
+            inputs.read.fetch_add(input.size.unwrap_or(0), Relaxed);
+        }
+        let (offset, lines) = if number == *current { (*offset, *lines) } else { (0, 0) };
+        let (offset, lines) = (offset.max(reached.offset), lines.max(reached.lines).max(reached.counts.lines));
+        let name = input.origin.name().into();
+        let position =
+            if input.is_table { Position::for_table(name, offset) } else { Position::new(name, offset, lines) };
+        GatheredInput { position, counts: reached.counts, ended, broken: reached.broken }
+    };
+    let gathered: Vec<GatheredInput> = inputs.found.iter().enumerate().map(gathered).collect();
+    let count = gathered.len();
+    let mut next = count;
+    let mut shards: Vec<Shard> = Vec::new();
+    for (number, (input, gathered)) in inputs.found.into_iter().zip(gathered).enumerate().rev() {
+        let ended = gathered.ended;
+        shards.push(Shard::new(number, next, input, gathered, cut));
+        next = if ended { next } else { number };
+    }
+    shards.reverse();
+    shards
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::tests::LINE;
+    use crate::options::values::OnError;
+    use crate::read::inputs::Inputs;
+    use crate::read::split::LineFormat;
+    use bloomline::KeyHasher;
+    use std::fs;
+
+    /// So reading ahead stays within the given memory.
+    #[test]
+    fn a_chunk_with_a_long_line_weighs_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, [&b"a\nb\n"[..], &[b'c'; 70], b"\nd\n"].concat()).unwrap();
+        let input = Inputs::from_paths(&[path]).found.remove(0);
+        let position = Position::new("a".into(), 0, 0);
+        let gathered = GatheredInput { position, counts: LineCounts::default(), ended: false, broken: None };
+        let format = LineFormat::plain(b'\n');
+        let shard = Shard::new(0, 1, input, gathered, ChunkConfig { size: 10, format, keep: false });
+        let what = KeySource::Key(LINE, None);
+        let hashing = HashOptions::for_keys(&KeyHasher::new(0), format, what, OnError::Fail, Arc::default());
+        let mut weights = Vec::new();
+        while !shard.is_read() {
+            let chunk = shard.read(Box::default(), &hashing).ok().unwrap();
+            weights.push(chunk.weight);
+            assert_eq!(shard.in_flight(), chunk.weight);
+            shard.arrived(chunk.weight);
+        }
+        assert!(weights[0] == 1 && weights.iter().any(|&weight| weight >= 7), "{weights:?}");
+    }
+}

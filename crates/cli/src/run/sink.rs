@@ -1,0 +1,307 @@
+//! A sink: the destination of the lines of one input, or of all.
+
+use crate::options::values::LineEnd;
+use crate::read::chunks::BYTE_ORDER_MARK;
+use crate::read::lines::{Lines, Prefix};
+use crate::read::table::{Saved, TableOptions};
+use crate::run::checkpoint::InputProgress;
+use crate::run::folder;
+use crate::run::shard::ShardChunk;
+use crate::seen::counts::LineCounts;
+use crate::system::error::Error;
+use crate::system::files;
+use crate::system::unpoisoned::locked;
+use crate::write::atomic_file::AtomicFile;
+use crate::write::encode::Encoder;
+use crate::write::output::{Output, Piece, PieceWriter};
+use crate::write::reorder_buffer::ReorderBuffer;
+use crate::write::replace::ReplacedFile;
+use crate::write::target::OutputTarget;
+use std::fs;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock};
+
+/// The selection and the format of printed lines.
+#[derive(Clone, Copy, Default)]
+pub struct PrintOptions {
+    /// The mark of the lines that are selected: `true` selects new or found lines.
+    pub selected_mark: bool,
+    /// The mark of lines that are kept without a key.
+    pub kept: bool,
+    /// The prefix of each line.
+    pub before: Prefix,
+    /// True if only the number of lines is printed.
+    pub total: bool,
+    /// The form in which rows are written.
+    pub write_options: TableOptions,
+    /// The end of each line, if it is replaced.
+    pub eol: Option<LineEnd>,
+}
+
+impl PrintOptions {
+    /// Returns the numbers of lines that are printed and that are not, without skipped lines.
+    pub fn numbers(&self, counts: &LineCounts) -> (u64, u64) {
+        let (mut selected, mut others) = (counts.unique, counts.dropped());
+        *(if self.kept { &mut selected } else { &mut others }) += counts.kept;
+        match (self.before, self.selected_mark) {
+            (Prefix::Mark, _) => (selected + others, 0),
+            (_, true) => (selected, others),
+            (_, false) => (others, selected),
+        }
+    }
+}
+
+/// The destination of lines, and the chunks that wait to be gathered there.
+pub struct Sink {
+    pub reorder: ReorderBuffer<ShardChunk>,
+    kept: OnceLock<Output>,
+    /// The output of lines that are not selected.
+    dropped: Option<Output>,
+    /// True if the header of an input is printed. Relaxed: only the thread that drains the buffer uses it.
+    header_printed: AtomicBool,
+    owner: OutputOwner,
+}
+
+/// The lines that are sent to a sink.
+enum OutputOwner {
+    /// The lines of all inputs.
+    All,
+    /// The lines of one input, to an output in a folder, which is created with the first lines.
+    Own(InputOutput),
+    /// The lines of one input, to replace it.
+    InPlace(InPlaceOutput),
+}
+
+/// An input that is replaced by its lines.
+struct InPlaceOutput {
+    /// True if it is rewritten even if nothing is dropped.
+    always_rewrite: bool,
+    /// `None` once it is replaced, or if it is left unchanged.
+    input: Mutex<Option<ReplacedFile>>,
+}
+
+/// The output of one input.
+pub struct InputOutput {
+    pub path: AtomicFile,
+    /// Its length at the start, and its state if it is a table.
+    length: u64,
+    table: Option<Saved>,
+    /// Relaxed, as below: the checkpoint that reads them waits for the threads.
+    whole: AtomicBool,
+    /// True if `take_newly_complete` has reported it as whole.
+    reported: AtomicBool,
+}
+
+impl Sink {
+    /// For all lines, from the shard of this number on.
+    pub fn new(first: usize, kept: Option<Output>, dropped: Option<Output>) -> Self {
+        // A header is printed before all else.
+        let header_printed = AtomicBool::new(kept.as_ref().is_some_and(|kept| kept.length() > 0));
+        let kept = kept.map_or_else(OnceLock::new, OnceLock::from);
+        Self { reorder: ReorderBuffer::new((first, 0)), kept, dropped, header_printed, owner: OutputOwner::All }
+    }
+
+    /// For the lines of the shard of this number, from where the output was at `reached`.
+    pub fn for_shard(shard: usize, path: AtomicFile, reached: &InputProgress) -> Self {
+        let (length, table) = (reached.output, reached.table.clone());
+        let own = InputOutput {
+            path,
+            length,
+            table,
+            whole: AtomicBool::new(reached.whole),
+            reported: AtomicBool::new(false),
+        };
+        let header_printed = AtomicBool::new(reached.output > 0);
+        Self {
+            reorder: ReorderBuffer::new((shard, 0)),
+            kept: OnceLock::new(),
+            dropped: None,
+            header_printed,
+            owner: OutputOwner::Own(own),
+        }
+    }
+
+    /// For the lines of the shard of this number, to replace its input if some are dropped or it is rewritten (`always_rewrite`).
+    pub fn in_place(shard: usize, input: ReplacedFile, always_rewrite: bool) -> Self {
+        let owner = OutputOwner::InPlace(InPlaceOutput { always_rewrite, input: Mutex::new(Some(input)) });
+        let header_printed = AtomicBool::new(false);
+        Self { reorder: ReorderBuffer::new((shard, 0)), kept: OnceLock::new(), dropped: None, header_printed, owner }
+    }
+
+    /// The sink's own output in a folder.
+    pub fn own(&self) -> Option<&InputOutput> {
+        if let OutputOwner::Own(own) = &self.owner { Some(own) } else { None }
+    }
+
+    /// The outputs that are open.
+    fn outputs(&self) -> impl Iterator<Item = &Output> {
+        self.kept.get().into_iter().chain(&self.dropped)
+    }
+
+    /// Opens the sink's own output, unless it is open or whole. Returns true if it opened one.
+    pub fn open(&self) -> Result<bool, Error> {
+        let output = match &self.owner {
+            OutputOwner::Own(own) if !own.is_whole() && self.kept.get().is_none() => own.open()?,
+            OutputOwner::InPlace(InPlaceOutput { input, .. }) => {
+                match locked(input).as_mut().map(ReplacedFile::begin).transpose()?.flatten() {
+                    Some(output) => output,
+                    None => return Ok(false),
+                }
+            }
+            _ => return Ok(false),
+        };
+        // Only the thread that drains the buffer is here.
+        let _ = self.kept.set(output);
+        Ok(true)
+    }
+
+    /// Leaves the input file unchanged if no line was removed, or if reading it failed (`broken`).
+    pub fn skip_replace(&self, broken: bool, counts: &LineCounts) {
+        let OutputOwner::InPlace(InPlaceOutput { always_rewrite, input }) = &self.owner else { return };
+        let left_out = counts.blank + counts.faults - counts.kept;
+        let dropped = counts.dropped() + left_out + counts.units.shortened;
+        if broken || dropped == 0 && !always_rewrite {
+            *locked(input) = None;
+        }
+    }
+
+    /// Prints lines, after the first header. Returns the pieces that are complete.
+    pub fn print(&self, lines: &Lines, print: PrintOptions, live: bool) -> Result<Vec<(&Output, Piece)>, Error> {
+        let PrintOptions { selected_mark, before, total, write_options, eol, .. } = print;
+        let mut pieces = Vec::new();
+        if lines.is_rows() {
+            let kept = self.kept.get().filter(|_| !total).map(|kept| (kept, before, selected_mark));
+            let dropped = self.dropped.as_ref().map(|dropped| (dropped, Prefix::Nothing, !selected_mark));
+            let due = kept.into_iter().chain(dropped);
+            let due =
+                due.filter_map(|(output, before, mark)| Some((output, lines.select(before, mark, write_options)?)));
+            return Ok(due.map(|(output, rows)| (output, output.take_rows(rows))).collect());
+        }
+        let is_first = !lines.header().is_empty() && !self.header_printed.swap(true, Relaxed);
+        let kept = self.kept.get().filter(|_| !total).map(|kept| (kept, before, selected_mark));
+        let dropped = self.dropped.as_ref().map(|dropped| (dropped, Prefix::Nothing, !selected_mark));
+        for (output, before, mark) in dropped.into_iter().chain(kept) {
+            let is_first_write = output.is_first_write(|| is_first || lines.prints(before, mark));
+            let print = |out: &mut PieceWriter<'_>| {
+                if is_first_write && lines.has_byte_order_mark(is_first, before, mark) {
+                    out.write_all(BYTE_ORDER_MARK)?;
+                }
+                if is_first {
+                    lines.print_header(before, eol, out)?;
+                }
+                lines.print(before, mark, eol, out)
+            };
+            let due = output.take_in(live, print)?;
+            pieces.extend(due.into_iter().map(|piece| (output, piece)));
+        }
+        Ok(pieces)
+    }
+
+    /// Ends the sink's own output. Returns the remaining pieces.
+    pub fn end(&self) -> Result<Vec<(&Output, Piece)>, Error> {
+        let Some(kept) = self.kept.get().filter(|_| !self.has_all()) else { return Ok(Vec::new()) };
+        Ok(kept.end()?.into_iter().map(|piece| (kept, piece)).collect())
+    }
+
+    /// Records that the sink's own output is whole. It is renamed at once if `publish`, otherwise by a checkpoint.
+    pub fn complete(&self, publish: bool) -> Result<(), Error> {
+        match &self.owner {
+            OutputOwner::All => Ok(()),
+            OutputOwner::Own(own) => {
+                own.whole.store(true, Relaxed);
+                if publish { folder::publish(&own.path).map(drop) } else { Ok(()) }
+            }
+            OutputOwner::InPlace(InPlaceOutput { input, .. }) => {
+                locked(input).take().map_or(Ok(()), ReplacedFile::publish)
+            }
+        }
+    }
+
+    /// Skips the sink's own output, if it is not begun. Returns true if it is skipped.
+    pub fn leave_out(&self) -> bool {
+        let Some(own) = self.own().filter(|_| self.kept.get().is_none()) else { return false };
+        own.whole.store(true, Relaxed);
+        true
+    }
+
+    /// True if the lines of all inputs are sent to this sink.
+    fn has_all(&self) -> bool {
+        matches!(self.owner, OutputOwner::All)
+    }
+
+    /// Flushes bytes that were written without pieces.
+    pub fn flush(&self) -> Result<(), Error> {
+        self.outputs().try_for_each(Output::flush)
+    }
+
+    /// The number of pieces that are being compressed.
+    pub fn compressing_pieces(&self) -> usize {
+        self.outputs().map(Output::compressing_pieces).sum()
+    }
+
+    /// Writes all that was gathered, and syncs it with `sync`. No other thread may be using the outputs.
+    pub fn write_out(&self, encoder: &mut Encoder, sync: bool) -> Result<(), Error> {
+        self.outputs().try_for_each(|output| output.write_out(encoder, sync))
+    }
+
+    /// The lengths of the output and of the output for lines that are not selected, as far as they are settled or whole.
+    pub fn lengths(&self) -> (u64, u64) {
+        let start = self.own().map_or(0, |own| own.length);
+        (self.kept.get().map_or(start, Output::length), self.dropped.as_ref().map_or(0, Output::length))
+    }
+
+    /// The state of the output and of the output for lines that are not selected, if they are tables.
+    pub fn tables(&self) -> Result<(Option<Saved>, Option<Saved>), Error> {
+        let start = self.own().and_then(|own| own.table.clone());
+        let dropped = self.dropped.as_ref().map_or(Ok(None), Output::table)?;
+        Ok((self.kept.get().map_or(Ok(start), Output::table)?, dropped))
+    }
+
+    /// Writes the rest of outputs for the lines of all inputs.
+    pub fn finish(&self, encoder: &mut Encoder) -> Result<(), Error> {
+        if self.has_all() { self.outputs().try_for_each(|output| output.finish(encoder)) } else { Ok(()) }
+    }
+
+    /// Prints a number in place of lines.
+    pub fn write_number(&self, number: u64) -> Result<(), Error> {
+        self.kept.get().map_or(Ok(()), |kept| kept.write_line(number.to_string()))
+    }
+
+    /// Removes outputs for the rows of all inputs that are incomplete tables.
+    pub fn remove_cut_tables(&self) {
+        if self.has_all() {
+            self.outputs().for_each(Output::remove_cut_table);
+        }
+    }
+
+    /// Removes the sink's own output if it is incomplete.
+    pub fn abandon(&self) {
+        match &self.owner {
+            OutputOwner::Own(own) if self.kept.get().is_some() && !own.is_whole() => {
+                // If it cannot be removed, the next run replaces it.
+                let _ = fs::remove_file(&own.path.part);
+            }
+            OutputOwner::InPlace(InPlaceOutput { input, .. }) => *locked(input) = None,
+            _ => {}
+        }
+    }
+}
+
+impl InputOutput {
+    fn open(&self) -> Result<Output, Error> {
+        let (part, continues) = (&self.path.part, self.length > 0);
+        let folder = files::folder(part);
+        fs::create_dir_all(folder).map_err(files::failed(folder))?;
+        OutputTarget::open_part(&self.path, files::name(part), continues)?.start(self.length, self.table.as_ref())
+    }
+
+    pub fn is_whole(&self) -> bool {
+        self.whole.load(Relaxed)
+    }
+
+    /// True if it became whole since the last call.
+    pub fn take_newly_complete(&self) -> bool {
+        self.is_whole() && !self.reported.swap(true, Relaxed)
+    }
+}

@@ -1,0 +1,67 @@
+//! The claim of chunks, in order if the pass has one.
+
+use crate::options::values::OnError;
+use crate::run::shard::{InputEnd, ShardChunk};
+use crate::run::work::Work;
+use crate::system::error::{Error, Stop};
+use crate::system::unpoisoned::locked;
+use crate::write::encode::Encoder;
+use crate::write::reorder_buffer::{DrainGuard, ReorderBuffer};
+use std::time::{Duration, Instant};
+
+/// The interval at which the lines of a shared set are synced.
+const SETTLING: Duration = Duration::from_secs(1);
+
+impl Work {
+    /// Claims the lines of a chunk, and prints them.
+    pub(super) fn claim_in_turn(
+        &self,
+        claims: &ReorderBuffer<ShardChunk>,
+        guard: DrainGuard<'_, ShardChunk>,
+        mut chunk: ShardChunk,
+        encoder: &mut Encoder,
+    ) -> Result<(), Stop> {
+        self.claim(&mut chunk).inspect_err(|_| claims.close())?;
+        let is_last = match &chunk.end {
+            Some(InputEnd::Failed(_)) => self.task.on_error == OnError::Fail,
+            Some(InputEnd::Whole) => false,
+            None => chunk.claimed.halt.is_some() || chunk.lines.passed() < chunk.lines.count(),
+        };
+        if is_last {
+            claims.close();
+        }
+        if !self.shared {
+            drop(guard);
+            return self.gather(chunk, encoder);
+        }
+        // No other process prints these lines. So they are written before others are claimed, while this thread drains the buffer.
+        let lines = if chunk.end.is_none() { chunk.lines.marked(true) } else { 0 };
+        let unprinted = |source: Error| {
+            let why = format!("{source}; up to {lines} new lines were added to the shared filter but not printed");
+            Stop::Failed(Error::new(why))
+        };
+        let sink = self.sink(chunk.position.0);
+        // Compressed bytes are written too: a run that is killed loses the lines of one chunk.
+        let gathered = self.gather(chunk, encoder).and_then(|()| Ok(sink.write_out(encoder, false)?));
+        let mut settled = locked(&self.settled);
+        let settled = match settled.elapsed() < SETTLING {
+            true => Ok(()),
+            false => {
+                *settled = Instant::now();
+                self.sinks.iter().try_for_each(|sink| sink.write_out(encoder, true))
+            }
+        };
+        match gathered {
+            Err(Stop::Failed(source)) => Err(unprinted(source)),
+            gathered => settled.map_err(unprinted).and(gathered),
+        }
+    }
+
+    /// Lets the pass mark the lines of a chunk.
+    pub(super) fn claim(&self, chunk: &mut ShardChunk) -> Result<(), Error> {
+        if chunk.end.is_none() {
+            chunk.claimed = self.pass.claim(&self.task, chunk.position.0, &mut chunk.lines)?;
+        }
+        Ok(())
+    }
+}

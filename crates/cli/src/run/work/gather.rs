@@ -1,0 +1,143 @@
+//! The printing of lines, in order.
+
+use crate::key::error::KeyError;
+use crate::options::values::OnError;
+use crate::read::lines::{Lines, SkipCounts};
+use crate::run::shard::{InputEnd, Shard, ShardChunk};
+use crate::run::sink::Sink;
+use crate::run::work::Work;
+use crate::seen::counts::LineCounts;
+use crate::seen::run_stats::FullLimit;
+use crate::seen::{Claimed, Halt};
+use crate::system::error::{Error, Stop, remedy};
+use crate::system::unpoisoned::locked;
+use crate::write::encode::Encoder;
+use crate::write::output::{Output, Piece};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Pieces that are complete, each with its output.
+type Due<'a> = Vec<(&'a Output, Piece)>;
+
+impl Work {
+    /// Puts a chunk into the queue of its sink, and prints the chunks that are next in order.
+    pub(super) fn gather(&self, mut chunk: ShardChunk, encoder: &mut Encoder) -> Result<(), Stop> {
+        if chunk.end.is_none() {
+            // No other thread waits for this chunk yet.
+            self.pass.prepare(&mut chunk.lines, &self.task.hashing);
+        }
+        let sink = self.sink(chunk.position.0);
+        sink.reorder.put(chunk.position, chunk.next, chunk);
+        while let Some((guard, chunk)) = sink.reorder.take() {
+            let shard = &self.shards[chunk.position.0];
+            shard.arrived(chunk.weight);
+            let printed = match chunk.end {
+                None => self.print(shard, sink, chunk),
+                Some(end) => {
+                    self.recycle(chunk.lines, chunk.weight);
+                    self.end(shard, sink, end)
+                }
+            };
+            let (pieces, stop) = printed.inspect_err(|_| sink.reorder.close())?;
+            if stop.is_some() {
+                sink.reorder.close();
+            }
+            drop(guard);
+            for (output, piece) in pieces {
+                if output.put(piece, encoder, self.keep.state.is_some())? {
+                    sink.complete(self.keep.state.is_none())?;
+                }
+            }
+            stop.map_or(Ok(()), Err)?;
+        }
+        Ok(())
+    }
+
+    /// Prints and counts lines. Returns the complete pieces, and the reason if these lines are the last.
+    fn print<'a>(&self, shard: &Shard, sink: &'a Sink, chunk: ShardChunk) -> Result<(Due<'a>, Option<Stop>), Error> {
+        let ShardChunk { mut lines, claimed: Claimed { inserted, unique, units, halt }, weight, live, .. } = chunk;
+        // After a failure of the server, the lines that are not marked as new are unknown.
+        let unknown = if let Some(Halt::Failed(_)) = halt { lines.unmark(false) } else { 0 };
+        self.keep.begin(sink)?;
+        let pieces = sink.print(&lines, self.task.print, live || self.shared)?;
+        let passed = lines.passed();
+        let SkipCounts { faults, kept, blank } = lines.count_asides(self.task.on_error);
+        let counts = LineCounts {
+            lines: (passed - unknown) as u64,
+            faults: faults as u64,
+            kept: kept as u64,
+            blank: blank as u64,
+            inserted,
+            unique,
+            bytes: lines.bytes(passed) as u64,
+            left_out: 0,
+            units,
+        };
+        let mut gathered = locked(&shard.gathered);
+        let key_error = gathered.position.first_fault(&lines);
+        let mut stats = locked(&self.stats);
+        let line = |lines: &Lines| gathered.position.line(lines, passed);
+        let stop = match halt {
+            // Faults in later lines do not matter.
+            Some(Halt::Enough) => Some(Stop::Enough),
+            Some(Halt::Failed(error)) => Some(Stop::After(error)),
+            Some(Halt::Full) => stats.limit.as_ref().map(|limit| Stop::After(full(limit, &line(&lines)))),
+            None => lines.take_fault().map(|key_error| Stop::After(no_key(stats.wanted, &line(&lines), &key_error))),
+        };
+        self.pass.emitted(shard.number, gathered.position.lines, &lines)?;
+        gathered.position.advance(&lines, passed);
+        gathered.counts.add(&counts);
+        stats.count(&counts, key_error, || self.seen.read().set.current_fpr());
+        self.recycle(lines, weight);
+        Ok((pieces, stop))
+    }
+
+    /// Ends an input. Returns the remaining pieces of its output, and the reason if the run ends with it.
+    fn end<'a>(&self, shard: &Shard, sink: &'a Sink, end: InputEnd) -> Result<(Due<'a>, Option<Stop>), Error> {
+        let mut gathered = locked(&shard.gathered);
+        if let InputEnd::Failed(source) = end {
+            // The input itself is not at fault.
+            let source = match source.downcast::<Error>() {
+                Ok(error) => return Ok((Vec::new(), Some(Stop::After(error)))),
+                Err(source) => source,
+            };
+            let why = format!("cannot read {}: {source}", gathered.position);
+            if self.task.on_error == OnError::Fail {
+                let remedy = remedy(&source, "use --on-error to choose how to go on");
+                return Ok((Vec::new(), Some(Stop::After(Error::new(format!("{why}; {remedy}"))))));
+            }
+            let why = format!("{why}; the rest of it is skipped");
+            locked(&self.stats).leave_out(&why);
+            gathered.broken = Some(why);
+        }
+        gathered.ended = true;
+        self.whole.fetch_add(1, Relaxed);
+        // If no row of a table can be read, even its columns may be unknown.
+        if shard.is_table && gathered.broken.is_some() && sink.leave_out() {
+            return Ok((Vec::new(), None));
+        }
+        sink.skip_replace(gathered.broken.is_some(), &gathered.counts);
+        self.keep.begin(sink)?;
+        if self.shards.get(shard.next).is_some_and(|next| next.size.is_none()) {
+            // A user who waits for a pipe sees all lines before it.
+            sink.flush()?;
+        }
+        Ok((sink.end()?, None))
+    }
+}
+
+/// Returns the error for a new line that a full filter has no room for.
+fn full(limit: &FullLimit, line: &str) -> Error {
+    let FullLimit { planned, fpr, .. } = limit;
+    Error::new(format!(
+        "stopped at {line}: the filter is full with {planned} distinct lines, at a false-positive rate of {fpr}; make it larger \
+         with -n or --memory, or let it grow with --when-full grow; a state keeps its size, so start another"
+    ))
+}
+
+/// Returns the error for a line without the key, or the text, that is `wanted`.
+fn no_key(wanted: &str, line: &str, key_error: &KeyError) -> Error {
+    Error::new(match key_error {
+        KeyError::Null => format!("the key has a null in {line}; use --nulls to choose how to go on"),
+        key_error => format!("no {wanted} in {line}: {key_error}; use --on-error to choose how to go on"),
+    })
+}

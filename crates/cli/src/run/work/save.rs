@@ -1,0 +1,118 @@
+//! The saving of the results that outlive the work: the set, the checkpoint, the manifest.
+
+use crate::run::checkpoint::{Checkpoint, InputProgress};
+use crate::run::folder::OutputFolder;
+use crate::run::manifest::{self, InputSummary};
+use crate::run::shard::Shard;
+use crate::run::sink::{InputOutput, Sink};
+use crate::run::work::{Persistence, Work};
+use crate::system::error::Error;
+use crate::system::unpoisoned::locked;
+use crate::write::encode::Encoder;
+use std::path::Path;
+use std::sync::RwLockWriteGuard;
+
+impl Work {
+    /// Saves the outputs, the set and the positions, if there is a state. Writes the manifest. Does nothing after a failure.
+    pub fn checkpoint(&self, finished: bool) -> Result<(), Error> {
+        let quiescent = self.quiesce();
+        if locked(&self.failure).is_some() {
+            return Ok(());
+        }
+        self.save(&quiescent, finished)
+    }
+
+    /// Writes the rest of the outputs, when the inputs or the work ends, and saves the results.
+    pub(super) fn finish(&self, quiescent: &RwLockWriteGuard<'_, ()>, finished: bool) -> Result<(), Error> {
+        if self.task.print.total {
+            let (printed, _) = self.task.print.numbers(&locked(&self.stats).counts);
+            self.sinks.iter().try_for_each(|sink| sink.write_number(printed))?;
+        }
+        let encoder = &mut Encoder::default();
+        self.sinks.iter().try_for_each(|sink| sink.finish(encoder))?;
+        self.save(quiescent, finished)
+    }
+
+    /// Saves the results. Whole outputs are renamed after the state is saved, because no later run rewrites them.
+    fn save(&self, _still: &RwLockWriteGuard<'_, ()>, finished: bool) -> Result<(), Error> {
+        let Persistence { state, checkpoints, folder, manifest, shrink, at_end, .. } = &self.keep;
+        if let Some(state) = state.as_ref().filter(|_| finished || !at_end) {
+            let encoder = &mut Encoder::default();
+            self.sinks.iter().try_for_each(|sink| sink.write_out(encoder, true))?;
+            folder.iter().try_for_each(OutputFolder::sync)?;
+            if finished {
+                // A run that continues or is resumed needs the planned size.
+                if let Some(set) = self.seen.write().set.local_mut() {
+                    set.sync()?;
+                    if *shrink {
+                        set.shrink()?;
+                    }
+                }
+            }
+            let seen = self.seen.read();
+            let (ones, memory) = (seen.set.ones(), seen.set.memory_bytes());
+            let checkpoint = Checkpoint { ones, memory, ..self.position()? };
+            checkpoints.iter().try_for_each(|checkpoints| locked(checkpoints).add(checkpoint.clone(), finished))?;
+            seen.set.save(state)?;
+            if let Some(folder) = folder {
+                let own = self.sinks.iter().filter_map(Sink::own);
+                folder.publish(own.filter(|own| own.take_newly_complete()).map(|own| &own.path))?;
+            }
+        }
+        self.write_manifest(manifest.as_deref())?;
+        // Nothing of a complete run is left to resume.
+        let whole = checkpoints.as_ref().filter(|_| finished);
+        whole.map_or(Ok(()), |checkpoints| locked(checkpoints).end(locked(&self.stats).counts.left_out))
+    }
+
+    fn write_manifest(&self, manifest: Option<&Path>) -> Result<(), Error> {
+        let Some(manifest) = manifest else { return Ok(()) };
+        let documents = self.task.hashing.what.document().is_some();
+        let whole =
+            self.shards.iter().zip(&self.sinks).filter(|(_, sink)| sink.own().is_some_and(InputOutput::is_whole));
+        let reached = whole.map(|(shard, sink)| Ok((shard, sink, reached(shard, sink)?)));
+        let reached: Vec<(&Shard, &Sink, InputProgress)> = reached.collect::<Result<_, Error>>()?;
+        manifest::write(
+            manifest,
+            reached.iter().filter_map(|(shard, sink, reached)| {
+                let (_, dropped) = self.task.print.numbers(&reached.counts);
+                Some(InputSummary::new(shard, &sink.own()?.path, reached, dropped, documents))
+            }),
+        )
+    }
+
+    /// Returns the positions of the inputs and outputs.
+    fn position(&self) -> Result<Checkpoint, Error> {
+        let ended = |shard: &&Shard| locked(&shard.gathered).ended;
+        let input = self.shards.iter().take_while(ended).count();
+        let (offset, lines) = self.shards.get(input).map_or((0, 0), |shard| {
+            let position = &locked(&shard.gathered).position;
+            (position.offset, position.lines)
+        });
+        let ((output, dupes), (output_table, dupes_table), shards) = match &self.keep.folder {
+            Some(_) => {
+                let reached = self.shards.iter().zip(&self.sinks).map(|(shard, sink)| reached(shard, sink));
+                ((0, 0), (None, None), reached.collect::<Result<_, Error>>()?)
+            }
+            None => (self.sinks[0].lengths(), self.sinks[0].tables()?, Vec::new()),
+        };
+        let stats = locked(&self.stats);
+        let (room, left_out) = (stats.remaining_keys(), stats.counts.left_out);
+        let at = Checkpoint { input, offset, lines, output, dupes, output_table, dupes_table, ..Checkpoint::default() };
+        Ok(Checkpoint { room, left_out, shards, ..at })
+    }
+}
+
+/// Returns the progress of an input that has an output of its own.
+fn reached(shard: &Shard, sink: &Sink) -> Result<InputProgress, Error> {
+    let gathered = locked(&shard.gathered);
+    Ok(InputProgress {
+        offset: gathered.position.offset,
+        lines: gathered.position.lines,
+        output: sink.lengths().0,
+        table: sink.tables()?.0,
+        whole: sink.own().is_some_and(InputOutput::is_whole),
+        counts: gathered.counts.clone(),
+        broken: gathered.broken.clone(),
+    })
+}

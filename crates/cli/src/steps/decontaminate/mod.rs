@@ -1,0 +1,248 @@
+//! Decontamination: the grams of test sets, which a corpus must not contain, and the documents that contain them.
+
+pub mod index;
+pub mod search;
+
+use crate::read::lines::Lines;
+use crate::steps::documents::rule::DocumentRule;
+use crate::steps::groups::ids::Ids;
+use crate::system::error::Error;
+use crate::system::external_sort::ExternalSort;
+use bloomline::KeyHasher;
+use bloomline_text::{Rules, Texts, Unit, words};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::env;
+use std::fmt::Write;
+use std::io;
+use std::mem;
+
+/// The number of low bits of a document's location that hold the line number. The bits above hold the number of the input.
+const LINE_BITS: u32 = 40;
+
+/// An index of the items (documents of the test sets), and the matches with them.
+pub struct Decontaminator {
+    rule: DocumentRule,
+    hasher: KeyHasher,
+    items: ItemIds,
+    /// Each gram of the items with the number of an item that has it, sorted.
+    grams: Vec<(u64, u32)>,
+    /// True for each gram that a document has.
+    found: Vec<bool>,
+    /// The inputs that are searched, once all items are indexed.
+    inputs: Vec<String>,
+    /// The number of the item, the location and the number of the document, and the gram that both have.
+    hits: ExternalSort<4>,
+    /// The ids of the documents.
+    ids: Option<Ids>,
+    documents: u64,
+}
+
+/// The items, by number.
+struct ItemIds {
+    names: Vec<String>,
+    /// The input and the line of each item. True if the item has fewer words than a gram.
+    locations: Vec<(usize, u64, bool)>,
+    texts: Ids,
+    ids: Option<Ids>,
+}
+
+impl Decontaminator {
+    /// Creates an empty index. `names` are the JSON members that name the inputs of the items. With `with_ids`, the ids of items
+    /// and documents are stored.
+    pub fn new(rule: DocumentRule, hasher: KeyHasher, names: Vec<String>, with_ids: bool) -> Result<Self, Error> {
+        let ids = || with_ids.then(Ids::new).transpose();
+        let items = || Ok(ItemIds { names, locations: Vec::new(), texts: Ids::new()?, ids: ids()? });
+        let (grams, found, hits) = (Vec::new(), Vec::new(), ExternalSort::new(&env::temp_dir()));
+        let (items, ids) = items().and_then(|items| Ok((items, ids()?))).map_err(Error::groups)?;
+        Ok(Self { rule, hasher, items, grams, found, inputs: Vec::new(), hits, ids, documents: 0 })
+    }
+
+    /// Indexes the documents of an input as items. `lines_before` lines of the input precede them.
+    pub fn index(&mut self, input: usize, lines_before: u64, lines: &Lines) -> Result<(), Error> {
+        lines
+            .each_document(|line, document, text, id| {
+                let item = u32::try_from(self.items.locations.len()).map_err(io::Error::other)?;
+                self.grams.extend(document.hashes().flatten().map(|hash| (*hash, item)));
+                let short = is_short(&self.rule.text, document.verdicts().map(|unit| &text[unit.range]));
+                self.items.locations.push((input, line_number(lines_before, line), short));
+                // JSON puts the text on one line.
+                self.items.texts.push(&Value::from(text).to_string())?;
+                self.items.ids.as_mut().map_or(Ok(()), |ids| ids.push(id))
+            })
+            .map_err(Error::groups)
+    }
+
+    /// Completes the index, and starts the search. `names` are the JSON members that name the inputs to be searched.
+    pub fn begin_search(&mut self, names: Vec<String>) {
+        self.grams.sort_unstable();
+        self.grams.dedup();
+        self.found = vec![false; self.grams.len()];
+        self.inputs = names;
+    }
+
+    /// Records the matches in the documents of an input. `lines_before` lines of the input precede them.
+    pub fn search(&mut self, input: usize, lines_before: u64, lines: &Lines) -> Result<(), Error> {
+        lines
+            .each_document(|line, document, _, id| {
+                if document.found() == 0 {
+                    return Ok(());
+                }
+                let location = (input as u64) << LINE_BITS | line_number(lines_before, line);
+                let units = document.verdicts().zip(document.hashes()).filter(|(unit, _)| unit.found > 0);
+                let mut hashes: Vec<u64> = units.flat_map(|(_, hashes)| hashes).copied().collect();
+                // A repeated gram is reported once.
+                hashes.sort_unstable();
+                hashes.dedup();
+                for hash in hashes {
+                    let first = self.grams.partition_point(|(gram, _)| *gram < hash);
+                    let items = self.grams.iter().enumerate().skip(first).take_while(|(_, gram)| gram.0 == hash);
+                    for (i, (_, item)) in items {
+                        self.found[i] = true;
+                        let hit = [u64::from(*item), location, self.documents, hash];
+                        self.hits.push(hit).map_err(io::Error::other)?;
+                    }
+                }
+                self.documents += 1;
+                self.ids.as_mut().map_or(Ok(()), |ids| ids.push(id))
+            })
+            .map_err(Error::groups)
+    }
+
+    /// Returns a warning if nothing can be found because no item has a gram.
+    pub fn warning(&self) -> Option<String> {
+        let Rules { ngram, min_ngram, .. } = self.rule.text;
+        let at_least =
+            if ngram > 0 { format!(" of {min_ngram} words or more, as --min-ngram asks") } else { String::new() };
+        let texts = self.items.locations.len();
+        let warning =
+            || format!("the files of --against have no text{at_least}, so nothing is removed; texts read: {texts}");
+        self.grams.is_empty().then(warning)
+    }
+
+    /// Clears `found` unless an item has the gram. Returns the number of grams found.
+    pub fn confirm(&self, hashes: &[u64], found: &mut [bool]) -> usize {
+        let known = |hash: &u64| self.grams.binary_search_by_key(hash, |(gram, _)| *gram).is_ok();
+        hashes.iter().zip(&mut *found).for_each(|(hash, found)| *found = *found && known(hash));
+        found.iter().filter(|found| **found).count()
+    }
+
+    /// Reports each item in order, as a line of JSON, with the documents that share grams with it.
+    pub fn report(&mut self, write: &mut dyn FnMut(&str) -> Result<(), Error>) -> Result<(), Error> {
+        let Self { rule, hasher, items, grams, found, inputs, hits, ids, .. } = self;
+        let mut counts = vec![(0u64, 0u64); items.locations.len()];
+        for ((_, item), is_found) in grams.iter().zip(&*found) {
+            let (total, found) = &mut counts[*item as usize];
+            (*total, *found) = (*total + 1, *found + u64::from(*is_found));
+        }
+        let mut item_ids = items.ids.as_mut().map(Ids::read::<1>).transpose().map_err(Error::groups)?;
+        let mut document_ids = ids.as_mut().map(Ids::read::<1>).transpose().map_err(Error::groups)?;
+        let [mut texts] = items.texts.read().map_err(Error::groups)?;
+        let mut hits = mem::replace(hits, ExternalSort::new(&env::temp_dir())).sorted()?.peekable();
+        for (item, (&(input, line, short), (total, found))) in (0..).zip(items.locations.iter().zip(counts)) {
+            let id = item_ids.as_mut().map(|[ids]| ids.get(item)).transpose().map_err(Error::groups)?;
+            let mut reported =
+                format!("{{{},\"grams\":{total},\"found\":{found}", location_members(&items.names[input], line, id));
+            reported += if short { ",\"short\":true,\"documents\":[" } else { ",\"documents\":[" };
+            write(&reported)?;
+            let item_grams = match found {
+                0 => HashMap::new(),
+                _ => {
+                    let text = texts.get(item).map_err(Error::groups)?;
+                    let text = serde_json::from_str::<String>(text).map_err(|error| Error::groups(error.into()))?;
+                    gram_texts(&rule.text, hasher, &text)
+                }
+            };
+            let is_of_item = |hit: &Result<[u64; 4], Error>| hit.as_ref().map_or(true, |hit| hit[0] == item);
+            let mut comma = "";
+            while let Some(hit) = hits.next_if(is_of_item) {
+                let [_, location, document, gram] = hit?;
+                let mut shared = vec![gram];
+                while let Some(hit) =
+                    hits.next_if(|hit| hit.as_ref().is_ok_and(|hit| hit[..3] == [item, location, document]))
+                {
+                    shared.push(hit?[3]);
+                }
+                shared.dedup();
+                let id = document_ids.as_mut().map(|[ids]| ids.get(document)).transpose().map_err(Error::groups)?;
+                let input = &inputs[(location >> LINE_BITS) as usize];
+                let count = shared.len();
+                // In the order of their positions in the item.
+                let mut shared: Vec<_> = shared.iter().filter_map(|gram| item_grams.get(gram)).collect();
+                shared.sort_unstable();
+                let grams = Value::from_iter(shared.into_iter().map(|(_, text)| &**text));
+                let line = location & ((1 << LINE_BITS) - 1);
+                write(&format!(
+                    "{comma}{{{},\"found\":{count},\"grams\":{grams}}}",
+                    location_members(input, line, id)
+                ))?;
+                comma = ",";
+            }
+            write("]}\n")?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the number of a line of a chunk, from 1.
+fn line_number(lines_before: u64, line: usize) -> u64 {
+    lines_before + line as u64 + 1
+}
+
+/// Returns the JSON members that locate a line.
+fn location_members(file: &str, line: u64, id: Option<&str>) -> String {
+    let mut reported = format!("{file},\"line\":{line}");
+    if let Some(id) = id {
+        write!(reported, ",\"id\":{id}").expect("memory takes all");
+    }
+    reported
+}
+
+/// True if each unit has fewer words than a gram.
+fn is_short<'a>(rules: &Rules, units: impl Iterator<Item = &'a str>) -> bool {
+    let form = word_form(rules);
+    let count = |unit: &str| words(&form.apply(unit)).take(rules.ngram).count();
+    rules.ngram > 0 && units.map(count).all(|count| count < rules.ngram)
+}
+
+/// Returns the form in which words are found. It keeps spaces and line ends, which separate words.
+fn word_form(rules: &Rules) -> bloomline_text::Form {
+    let mut form = rules.form;
+    (form.space, form.crlf) = (false, false);
+    form
+}
+
+/// Returns the normalized text of each gram of an item, and its position among the grams.
+fn gram_texts(rules: &Rules, hasher: &KeyHasher, text: &str) -> HashMap<u64, (usize, String)> {
+    let mut texts = Texts::default();
+    texts.push(rules, hasher, text.as_bytes());
+    let document = texts.document(0);
+    let mut grams = HashMap::new();
+    for (unit, hashes) in document.verdicts().zip(document.hashes()) {
+        let unit = &text[unit.range];
+        let unit = if rules.ngram == 0 {
+            // The newline before a paragraph is not part of it.
+            let paragraph = Some(unit).filter(|_| rules.unit == Unit::Paragraph);
+            paragraph.and_then(|unit| unit.strip_prefix('\n')).unwrap_or(unit).to_owned()
+        } else {
+            let normalized = word_form(rules).apply(unit);
+            // Symbols are replaced by spaces.
+            if rules.form.symbols { normalized.split_whitespace().collect::<Vec<_>>().join(" ") } else { normalized }
+        };
+        let word_ranges: Vec<(usize, usize)> = words(&unit)
+            .map(|word| {
+                let start = word.as_ptr().addr() - unit.as_ptr().addr();
+                (start, start + word.len())
+            })
+            .collect();
+        for (i, hash) in hashes.iter().enumerate() {
+            let gram = match rules.ngram {
+                0 => &unit[..],
+                ngram => &unit[word_ranges[i].0..word_ranges[word_ranges.len().min(i + ngram) - 1].1],
+            };
+            let position = grams.len();
+            grams.entry(*hash).or_insert_with(|| (position, gram.to_owned()));
+        }
+    }
+    grams
+}

@@ -1,0 +1,403 @@
+//! Documents: lines of JSON with a text that is looked up unit by unit, and the cuts in them.
+//!
+//! Uncut bytes of a line are never changed: a cut removes bytes of the string as it is written, with its escapes.
+
+pub mod rule;
+pub mod step;
+
+use crate::key::error::KeyError;
+use crate::key::json::{Pointer, members};
+use crate::steps::documents::rule::DocumentRule;
+use bloomline::KeyHasher;
+use bloomline_text::near::{self, Scratch};
+use bloomline_text::{Document, Set, Texts, Unit, UnitVerdict, expected_false_removals};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+use std::mem;
+use std::ops::{AddAssign, Range};
+use std::str::from_utf8;
+
+/// The documents of a chunk of lines. The memory is reused.
+#[derive(Default)]
+pub struct DocumentBatch {
+    located: Vec<DocumentPosition>,
+    /// The texts, unescaped and concatenated.
+    text: String,
+    /// The ranges in the chunk of the newlines, as written, that start paragraphs.
+    breaks: Vec<Range<usize>>,
+    texts: Texts,
+    /// The same texts by the second hash, if any.
+    seconds: Texts,
+    /// The bands of all documents, for near duplicates.
+    pub bands: Vec<u64>,
+    /// True for each band that is new, if documents are compared.
+    pub new_bands: Vec<bool>,
+    /// True for each document that is a near duplicate.
+    near: Vec<bool>,
+    scratch: Scratch,
+    /// The ranges to be replaced in the chunk, in order.
+    edits: Vec<Edit>,
+    /// The rows that lose their texts.
+    emptied: Vec<usize>,
+    /// True if documents get notes and are not cut.
+    annotated: bool,
+}
+
+/// A range of a chunk, and its replacement.
+pub type Edit = (Range<usize>, String);
+
+/// A text or none for each row.
+pub type Column = Vec<Option<String>>;
+
+/// The member or column that holds notes.
+pub const MEMBER: &str = "bloomline";
+
+/// The size from which a text is huge: memory for processing it may be unavailable.
+const HUGE: usize = 1 << 24;
+
+/// The maximum bytes of memory for a byte of a line: a newline, whose escape has two bytes, starts a paragraph.
+const COPIES: usize = 64;
+
+/// The position of a document.
+struct DocumentPosition {
+    /// The string between its quotes, in the chunk.
+    string: Range<usize>,
+    /// The position of a note, before the closing brace, and the ranges of old notes, each with a comma.
+    note: usize,
+    old_notes: Vec<Range<usize>>,
+    /// The ends of this document's text, breaks and bands in those of all documents.
+    text: usize,
+    breaks: usize,
+    bands: usize,
+}
+
+/// The statistics of units.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct UnitCounts {
+    /// Units, and duplicates among them.
+    pub units: u64,
+    pub duplicates: u64,
+    /// Documents that were cut in part.
+    pub shortened: u64,
+    /// Grams that were looked up, and those that were found.
+    pub grams: u64,
+    pub found: u64,
+    /// Bytes of text, and those removed with units and documents.
+    pub bytes: u64,
+    pub removed: u64,
+    /// The expected number of units that were mistaken for duplicates.
+    pub wrong: f64,
+}
+
+impl AddAssign<&Self> for UnitCounts {
+    fn add_assign(&mut self, other: &Self) {
+        let Self { units, duplicates, shortened, grams, found, bytes, removed, wrong } = other;
+        self.units += units;
+        self.duplicates += duplicates;
+        self.shortened += shortened;
+        self.grams += grams;
+        self.found += found;
+        self.bytes += bytes;
+        self.removed += removed;
+        self.wrong += wrong;
+    }
+}
+
+impl DocumentPosition {
+    /// Returns the ranges to cut: the first `head` units, and later units with `cut`. `breaks` holds the newlines that start units.
+    fn cuts(&self, breaks: &[Range<usize>], units: &[UnitVerdict], head: usize) -> impl Iterator<Item = Range<usize>> {
+        let Range { start, end } = self.string;
+        // In the chunk, a unit starts at its newline as written.
+        let begin = move |unit: usize| unit.checked_sub(1).map_or(start, |i| breaks[i].start);
+        let stop = move |unit: usize| breaks.get(unit).map_or(end, |newline| newline.start);
+        let begun = head.checked_sub(1).map(|i| breaks.get(i).map_or(end, |newline| newline.end));
+        let cut = units.iter().enumerate().skip(head).filter(|(_, unit)| unit.cut);
+        begun.map(|end| start..end).into_iter().chain(cut.map(move |(unit, _)| begin(unit)..stop(unit)))
+    }
+}
+
+impl DocumentBatch {
+    /// Removes all documents. Memory that grew for a huge one is returned to the system.
+    pub fn clear(&mut self) {
+        if self.text.capacity() > HUGE {
+            *self = Self::default();
+        }
+        let Self { located, text, breaks, texts, seconds, bands, edits, emptied, .. } = self;
+        located.clear();
+        text.clear();
+        breaks.clear();
+        texts.clear();
+        seconds.clear();
+        bands.clear();
+        edits.clear();
+        emptied.clear();
+    }
+
+    /// Returns the number of keys of all documents.
+    pub fn keys(&self) -> usize {
+        self.texts.grams() + self.bands.len()
+    }
+
+    /// Adds the document of a line that starts at the byte `start` of the chunk.
+    pub fn push(&mut self, line: &[u8], start: usize, rule: &DocumentRule, hasher: &KeyHasher) -> Result<(), KeyError> {
+        if line.len() >= HUGE && Vec::<u8>::new().try_reserve_exact(line.len().saturating_mul(COPIES)).is_err() {
+            return Err(KeyError::Memory { bytes: line.len() });
+        }
+        let pointer = || rule.pointer.to_string();
+        let document = from_utf8(line).map_err(KeyError::Utf8)?;
+        let (before, breaks) = (self.text.len(), self.breaks.len());
+        let by_paragraph = rule.near.is_none() && rule.text.unit == Unit::Paragraph;
+        let newline = |escape| {
+            if by_paragraph {
+                self.breaks.push(escape);
+            }
+        };
+        let found = rule.pointer.find_string(document, &mut self.text, newline);
+        let string = match found
+            .map_err(|error| error.map_or_else(|| KeyError::NoText { pointer: pointer() }, KeyError::Json))
+        {
+            Ok(Some(string)) => string,
+            none => {
+                self.breaks.truncate(breaks);
+                return none.and(Err(KeyError::NoValue { pointer: pointer() }));
+            }
+        };
+        let note = document.trim_ascii_end().len() - 1;
+        if rule.object && document.as_bytes()[note] != b'}' {
+            self.text.truncate(before);
+            self.breaks.truncate(breaks);
+            return Err(KeyError::NoObject);
+        }
+        let at = start + (string.as_ptr().addr() - document.as_ptr().addr());
+        self.breaks[breaks..].iter_mut().for_each(|newline| *newline = newline.start + at..newline.end + at);
+        let mut old_notes = if rule.annotate { members(document, MEMBER) } else { Vec::new() };
+        old_notes.iter_mut().for_each(|old| *old = start + old.start..start + old.end);
+        self.locate(before, rule, hasher, at..at + string.len(), start + note, old_notes);
+        Ok(())
+    }
+
+    /// Adds a document that is a text by itself. Cuts are ranges of all such texts, concatenated.
+    pub fn push_text(&mut self, text: &str, rule: &DocumentRule, hasher: &KeyHasher) {
+        let start = self.text.len();
+        self.text.push_str(text);
+        if rule.near.is_none() && rule.text.unit == Unit::Paragraph {
+            let newlines = memchr::memchr_iter(b'\n', text.as_bytes());
+            self.breaks.extend(newlines.map(|newline| start + newline..start + newline + 1));
+        }
+        let end = self.text.len();
+        self.locate(start, rule, hasher, start..end, end, Vec::new());
+    }
+
+    /// Hashes the last text, which starts at the byte `start`, and stores the position of its document.
+    fn locate(
+        &mut self,
+        start: usize,
+        rule: &DocumentRule,
+        hasher: &KeyHasher,
+        string: Range<usize>,
+        note: usize,
+        old_notes: Vec<Range<usize>>,
+    ) {
+        let Self { text, breaks, bands, .. } = self;
+        let own = &text.as_bytes()[start..];
+        if let Some(near) = &rule.near {
+            near.hash(hasher, own, &mut self.scratch, bands);
+        } else {
+            self.texts.push(&rule.text, hasher, own);
+            rule.second.iter().for_each(|second| self.seconds.push(&rule.text, second, own));
+        }
+        let (text, breaks, bands) = (text.len(), breaks.len(), bands.len());
+        self.located.push(DocumentPosition { string, note, old_notes, text, breaks, bands });
+    }
+
+    /// Returns the 128-bit fingerprint of the last document, from both hashes. `None` if its text has nothing to compare. For near
+    /// duplicates it is a band.
+    pub fn fingerprint(&self, rule: &DocumentRule) -> Option<u128> {
+        if rule.near.is_some() {
+            let before = self.located.len().checked_sub(2).map_or(0, |before| self.located[before].bands);
+            return self.bands.get(before).map(|&band| u128::from(band) << 64);
+        }
+        let hash = |texts: &Texts| {
+            let last = texts.document(texts.len().checked_sub(1)?);
+            last.hashes().flatten().next().map(|&hash| u128::from(hash))
+        };
+        Some(hash(&self.texts)? << 64 | hash(&self.seconds)?)
+    }
+
+    /// True if the last document is kept if it has nothing to compare. A text may have no words in some form and still not be
+    /// blank.
+    pub fn stays_alone(&self, rule: &DocumentRule) -> bool {
+        let last = self.located.len().checked_sub(1);
+        rule.keep_empty || last.is_some_and(|last| !self.text_of(last).trim().is_empty())
+    }
+
+    /// Cuts the whole text out of the document of a line that starts at the byte `start` of the chunk and was checked before.
+    pub fn empty(&mut self, line: &[u8], start: usize, pointer: &Pointer) {
+        let (document, before) = (from_utf8(line).unwrap_or_default(), self.text.len());
+        if let Ok(Some(string)) = pointer.find_string(document, &mut self.text, |_| ()) {
+            let at = start + (string.as_ptr().addr() - document.as_ptr().addr());
+            self.edits.push((at..at + string.len(), String::new()));
+        }
+        self.text.truncate(before);
+    }
+
+    /// Cuts the whole text out of the row of this number.
+    pub fn empty_row(&mut self, row: usize) {
+        self.emptied.push(row);
+    }
+
+    /// Appends the set of grams of a line's document to `into`, or nothing if there is no document.
+    pub fn push_grams(&mut self, line: &[u8], rule: &DocumentRule, hasher: &KeyHasher, into: &mut Vec<u64>) {
+        self.text.clear();
+        let document = from_utf8(line).unwrap_or_default();
+        if let Ok(Some(_)) = rule.pointer.find_string(document, &mut self.text, |_| ()) {
+            let text = mem::take(&mut self.text);
+            self.push_grams_of(&text, rule, hasher, into);
+            self.text = text;
+        }
+    }
+
+    /// Appends the set of grams of a text to `into`.
+    pub fn push_grams_of(&mut self, text: &str, rule: &DocumentRule, hasher: &KeyHasher, into: &mut Vec<u64>) {
+        if let Some(near) = &rule.near {
+            near.grams(hasher, text.as_bytes(), &mut self.scratch, into);
+        }
+    }
+
+    /// Looks the documents up in order, and inserts what is kept. Sets `kept[i]` to true if part of document i is kept. `fpr`
+    /// returns the set's mean false-positive rate over the call.
+    pub fn decide<S: Set>(
+        &mut self,
+        rule: &DocumentRule,
+        set: &mut S,
+        fpr: impl FnOnce(&S) -> f64,
+        kept: &mut [bool],
+    ) -> Result<UnitCounts, S::Error> {
+        let mut counts = UnitCounts::default();
+        self.annotated = rule.annotate;
+        self.near.clear();
+        match &rule.near {
+            None => self.texts.decide(&rule.text, set)?,
+            Some(_) => {
+                let mut start = 0;
+                for end in self.located.iter().map(|place| place.bands) {
+                    let bands = &self.bands[start..end];
+                    start = end;
+                    self.near.push(if rule.text.frozen { near::seen(set, bands)? } else { !near::claim(set, bands)? });
+                }
+            }
+        }
+        let fpr = fpr(set);
+        let (mut text, mut first, mut band) = (0, 0, 0);
+        let mut verdicts = Vec::new();
+        for (i, place) in self.located.iter().enumerate() {
+            verdicts.clear();
+            let mut dropped = false;
+            let whole = &self.text[text..place.text];
+            if let Some(near) = &rule.near {
+                // A signature is looked up as a whole. A text without words has none.
+                let (cut, grams) = (self.near[i], usize::from(place.bands > band));
+                band = place.bands;
+                let found = usize::from(cut);
+                counts.wrong += expected_false_removals(&rule.text, grams, found, near.document_fpr(fpr));
+                let mut unit = UnitVerdict::default();
+                (unit.range, unit.grams, unit.found, unit.cut) = (0..whole.len(), grams, found, cut);
+                verdicts.push(unit);
+            } else {
+                let document = self.texts.document(i);
+                verdicts.extend(document.verdicts());
+                let wrong = |unit: &UnitVerdict| expected_false_removals(&rule.text, unit.grams, unit.found, fpr);
+                counts.wrong += verdicts.iter().map(wrong).sum::<f64>();
+                dropped = document.dropped();
+            }
+            let cut = verdicts.iter().filter(|unit| unit.cut).count();
+            let blank = |unit: &UnitVerdict| whole[unit.range.clone()].trim().is_empty();
+            // With a frozen set, a blank text is not removed unless something was cut.
+            let emptied = (cut > 0 || !rule.text.frozen) && verdicts.iter().all(|unit| unit.cut || blank(unit));
+            // If the first paragraph is cut, blank ones before the first that is kept are cut, too.
+            let begins_cut = verdicts.first().is_some_and(|unit| unit.cut);
+            let head = verdicts.iter().take_while(|unit| begins_cut && (unit.cut || blank(unit))).count();
+            let is_removed = dropped || emptied && !rule.keep_empty;
+            let grams: usize = verdicts.iter().map(|unit| unit.grams).sum();
+            let found: usize = verdicts.iter().map(|unit| unit.found).sum();
+            counts.units += verdicts.len() as u64;
+            counts.duplicates += cut as u64;
+            counts.shortened += u64::from(cut > 0 && !is_removed);
+            counts.grams += grams as u64;
+            counts.found += found as u64;
+            counts.bytes += whole.len() as u64;
+            let head_bytes = verdicts.get(head).map_or(whole.len(), |unit| unit.range.start + usize::from(head > 0));
+            let cut_bytes: usize = verdicts[head..].iter().filter(|unit| unit.cut).map(|unit| unit.range.len()).sum();
+            counts.removed += if is_removed { whole.len() } else { head_bytes + cut_bytes } as u64;
+            kept[i] = rule.annotate || !is_removed;
+            if rule.annotate {
+                self.edits.extend(place.old_notes.iter().map(|old| (old.clone(), String::new())));
+                self.edits.push((place.note..place.note, note(&verdicts, grams, found, is_removed)));
+            } else if cut > 0 && !is_removed {
+                let ranges = place.cuts(&self.breaks[first..place.breaks], &verdicts, head);
+                self.edits.extend(ranges.map(|range| (range, String::new())));
+            }
+            (text, first) = (place.text, place.breaks);
+        }
+        Ok(counts)
+    }
+
+    /// For documents that are texts by themselves, returns the remaining text of each that is cut, or a note for each. Of the
+    /// `count` rows, those in `skip` are not documents.
+    pub fn rewritten(&self, skip: impl Iterator<Item = usize>, count: usize) -> (Option<Column>, Option<Column>) {
+        if !self.emptied.is_empty() {
+            let mut texts = vec![None; count];
+            self.emptied.iter().for_each(|&row| texts[row] = Some(String::new()));
+            return (Some(texts), None);
+        }
+        let mut skip = skip.peekable();
+        let mut documents = self.located.iter();
+        let mut next = |row: usize| if skip.next_if_eq(&row).is_some() { None } else { documents.next() };
+        let mut edits = self.edits.iter().peekable();
+        if self.annotated {
+            let note = |row| next(row).and_then(|_| edits.next()).map(|(_, note)| note[MEMBER.len() + 4..].to_owned());
+            return (None, Some((0..count).map(note).collect()));
+        }
+        if self.edits.is_empty() {
+            return (None, None);
+        }
+        let left = |row| {
+            let string = &next(row)?.string;
+            let mut start = string.start;
+            let mut left = None::<String>;
+            while let Some((range, _)) = edits.next_if(|(range, _)| range.start < string.end) {
+                left.get_or_insert_default().push_str(&self.text[start..range.start]);
+                start = range.end;
+            }
+            left.map(|left| left + &self.text[start..string.end])
+        };
+        (Some((0..count).map(left).collect()), None)
+    }
+
+    /// Returns a document by its number, and its text.
+    pub fn get(&self, number: usize) -> (Document<'_>, &str) {
+        (self.texts.document(number), self.text_of(number))
+    }
+
+    fn text_of(&self, number: usize) -> &str {
+        let start = number.checked_sub(1).map_or(0, |before| self.located[before].text);
+        &self.text[start..self.located[number].text]
+    }
+
+    /// Returns the ranges to be replaced in the chunk, in order.
+    pub fn edits(&self) -> &[Edit] {
+        &self.edits
+    }
+}
+
+/// Returns the member that is added at the end of an object.
+fn note(verdicts: &[UnitVerdict], grams: usize, found: usize, is_removed: bool) -> String {
+    let mut note = format!(r#","{MEMBER}":{{"duplicate":{is_removed},"grams":{grams},"found":{found},"spans":["#);
+    let mut comma = "";
+    for UnitVerdict { range, grams, found, .. } in verdicts.iter().filter(|unit| unit.cut) {
+        let share = *found as f64 / *grams as f64;
+        write!(note, "{comma}[{},{},{share:.4}]", range.start, range.end).expect("memory takes all");
+        comma = ",";
+    }
+    note + "]}"
+}

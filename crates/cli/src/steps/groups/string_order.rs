@@ -1,0 +1,148 @@
+//! Dates, times and numbers in strings, whose order may differ from the order of their bytes.
+
+use crate::steps::groups::score::push_number;
+use bloomline_keys::time::TimeValue;
+use std::cmp::Ordering;
+use std::ops::RangeInclusive;
+use std::str::from_utf8;
+
+/// The months, by the first letters of their names.
+const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+
+/// Converts an ISO 8601 date and time, in its extended or its basic form, to UTC, formatted so that strings sort by time. Returns `None`
+/// for any other string. A time without an offset is in UTC.
+pub fn utc(text: &[u8]) -> Option<String> {
+    TimeValue::parse(from_utf8(text).ok()?)?.to_utc()
+}
+
+/// Parses a string of so many digits.
+fn parse_digits(text: &str, digits: RangeInclusive<usize>) -> Option<i32> {
+    let is_number = digits.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { text.parse().ok() } else { None }
+}
+
+/// True if both strings are numbers or dates whose order differs from the order of the bytes.
+pub fn misleads(a: &[u8], b: &[u8]) -> bool {
+    let (Ok(a), Ok(b)) = (from_utf8(a), from_utf8(b)) else { return false };
+    let order = match (number_key(a), number_key(b)) {
+        (Some(a), Some(b)) => a.cmp(&b),
+        _ => parse_date(a).zip(parse_date(b)).map_or(Ordering::Equal, |(a, b)| a.cmp(&b)),
+    };
+    order != Ordering::Equal && order != a.cmp(b)
+}
+
+/// Returns bytes that sort as the number does, if a string is a number.
+fn number_key(text: &str) -> Option<Vec<u8>> {
+    let text = text.trim();
+    let is_number = text.parse::<f64>().is_ok() && text.bytes().all(|byte| b"0123456789+-.eE".contains(&byte));
+    let mut bytes = Vec::new();
+    (is_number && push_number(text.strip_prefix('+').unwrap_or(text), &mut bytes)).then_some(bytes)
+}
+
+/// Parses a date and returns the year, the month and the day. The month may be a name, and numbers may lack leading zeros. Of
+/// numbers between slashes, the first is the month if it can be one.
+fn parse_date(text: &str) -> Option<[i32; 3]> {
+    let is_word = |part: &&str| !part.is_empty();
+    let words: Vec<&str> = text.split(|char: char| !char.is_ascii_alphanumeric()).filter(is_word).collect();
+    let month = |word: &&str| {
+        MONTHS.iter().position(|month| word.get(..3).is_some_and(|start| start.eq_ignore_ascii_case(month)))
+    };
+    if let Some(month) = words.iter().find_map(month) {
+        let year = words.iter().find_map(|word| parse_digits(word, 4..=4))?;
+        return Some([year, month as i32 + 1, words.iter().find_map(|word| parse_digits(word, 1..=2))?]);
+    }
+    let [first, second, third, ..] = words[..] else { return None };
+    let parts = (parse_digits(first, 1..=4)?, parse_digits(second, 1..=2)?, parse_digits(third, 1..=4)?);
+    let date = match (first.len(), third.len(), parts) {
+        (4, 1..=2, (year, month, day)) => [year, month, day],
+        (1..=2, 4, (month, day, year)) if text.contains('/') && month <= 12 => [year, month, day],
+        (1..=2, 4, (day, month, year)) => [year, month, day],
+        _ => return None,
+    };
+    ((1..=12).contains(&date[1]) && (1..=31).contains(&date[2])).then_some(date)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_converted_to_utc() {
+        for (text, expected) in [
+            ("2026-11-01T10:00:00Z", "2026-11-01T10:00:00"),
+            ("2026-11-01 10:00:00", "2026-11-01T10:00:00"),
+            ("2026-11-01t10:00z", "2026-11-01T10:00:00"),
+            ("2026-11-01T10:00:00.500Z", "2026-11-01T10:00:00.5"),
+            ("2026-11-01T10:00:00,0+00:00", "2026-11-01T10:00:00"),
+            ("2026-11-01T01:30:00+02:00", "2026-10-31T23:30:00"),
+            ("2026-11-01T01:30:00+0545", "2026-10-31T19:45:00"),
+            ("2024-03-01T00:00:00+01", "2024-02-29T23:00:00"),
+            ("2023-03-01T00:00:00+01", "2023-02-28T23:00:00"),
+            ("2026-01-01T00:59:60+01:00", "2026-01-01T00:00:00"),
+            ("20260101T230000-0500", "2026-01-02T04:00:00"),
+            ("2025-12-31T20:00:00-04:30", "2026-01-01T00:30:00"),
+            ("2024-02-28T23:59:00-00:01", "2024-02-29T00:00:00"),
+            ("2026-04-30T23:00:00-05:00", "2026-05-01T04:00:00"),
+        ] {
+            assert_eq!(utc(text.as_bytes()).as_deref(), Some(expected), "{text}");
+        }
+        for text in [
+            "2026-11-01",
+            "2026-11-01T",
+            "2026-11-01T10",
+            "2026-11-31T10:00:00Z",
+            "2026-13-01T10:00:00Z",
+            "2026-11-01T24:00:00Z",
+            "2026-11-01T10:60:00Z",
+            "2026-11-01T10:00:00.Z",
+            "2026-11-01T10:00:00.5x",
+            "2026-11-01T10:00:00+1",
+            "2026-11-01T10:00:00+001",
+            "2026-11-01T10:00:00+25:00",
+            "2026-11-01T10:00:00Zz",
+            "2026-11-01T+0:00:00Z",
+            "+026-11-01T10:00:00Z",
+            "äää-11-01T10:00:00Z",
+            "",
+        ] {
+            assert_eq!(utc(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn strings_mislead_if_their_bytes_sort_otherwise() {
+        for (less, greater) in [
+            ("9", "10"),
+            ("-1", "-0.5"),
+            ("9.5", "1e3"),
+            ("5", "+40"),
+            ("12/31/2025", "01/01/2026"),
+            ("9/1/2026", "10/1/2026"),
+            ("31/12/2025", "1/1/2026"),
+            ("31.12.2025", "01.01.2026"),
+            ("2026-9-1", "2026-10-1"),
+            ("Sun, 29 Nov 2026 10:00:00 GMT", "Fri, 04 Dec 2026 10:00:00 GMT"),
+            ("November 9, 2026", "December 1, 2026"),
+        ] {
+            assert!(misleads(less.as_bytes(), greater.as_bytes()), "{less} {greater}");
+            assert!(misleads(greater.as_bytes(), less.as_bytes()), "{less} {greater}");
+        }
+        for (a, b) in [
+            ("10", "11"),
+            ("1", "1.0"),
+            ("007", "010"),
+            ("a9", "a10"),
+            ("", "1"),
+            ("9", "abc"),
+            ("inf", "1"),
+            ("2026-09-01", "2026-10-01"),
+            ("01/02/2026", "03/01/2026"),
+            ("1.10.0", "1.9.0"),
+            ("99/99/2026", "01/01/2026"),
+            ("10 lines", "9 lines"),
+        ] {
+            assert!(!misleads(a.as_bytes(), b.as_bytes()) && !misleads(b.as_bytes(), a.as_bytes()), "{a} {b}");
+        }
+        assert!(!misleads(b"\xff9", b"\xff10"));
+    }
+}

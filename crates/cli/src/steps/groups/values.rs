@@ -1,0 +1,138 @@
+//! The values read of lines beside their keys: the value that decides, and the id.
+
+use crate::key::fields::{FieldNumbers, Spans};
+use crate::key::json::Pointer;
+use crate::key::parse_number;
+use crate::steps::groups::choice::KeepPolicy;
+use bloomline_keys::{Value, Values};
+use serde::de::IgnoredAny;
+use std::str::from_utf8;
+
+/// The values to read.
+#[derive(Clone, Default)]
+pub struct ValueProjection {
+    /// A choice by a value.
+    pub keep: Option<KeepPolicy>,
+    pub id: Option<Pointer>,
+}
+
+impl ValueProjection {
+    /// Returns the names of the values as columns.
+    pub fn names(&self) -> Vec<String> {
+        let keep = self.keep.as_ref().and_then(KeepPolicy::pointer);
+        keep.into_iter().chain(&self.id).map(Pointer::column).collect()
+    }
+
+    /// True if no value is read.
+    pub fn is_nothing(&self) -> bool {
+        self.keep.is_none() && self.id.is_none()
+    }
+}
+
+/// The values read of the lines of a chunk with keys, in order. Values that are not wanted are empty.
+#[derive(Default)]
+pub struct FoundValues {
+    /// The words of scores, and the end of each line's score.
+    scores: Vec<u64>,
+    score_ends: Vec<usize>,
+    ids: String,
+    ends: Vec<usize>,
+    scratch: String,
+    bytes: Vec<u8>,
+    spans: Spans,
+}
+
+impl FoundValues {
+    pub fn clear(&mut self) {
+        self.scores.clear();
+        self.score_ends.clear();
+        self.ids.clear();
+        self.ends.clear();
+    }
+
+    /// Adds the values of a line.
+    pub fn push(&mut self, wanted: &ValueProjection, line: &[u8]) {
+        if wanted.is_nothing() {
+            return;
+        }
+        let Self { scores, score_ends, ids, ends, scratch, bytes, .. } = self;
+        let document = from_utf8(line).unwrap_or_default();
+        if let Some(keep) = &wanted.keep {
+            keep.push_score_of(document, scratch, bytes, scores);
+            score_ends.push(scores.len());
+        }
+        if let Some(id) = &wanted.id {
+            ids.push_str(&id.find_compact(document).ok().flatten().unwrap_or_else(|| "null".into()));
+            ends.push(ids.len());
+        }
+    }
+
+    /// Adds the values of a line that is split into fields: the value that decides and the id, if wanted. A field that is a number counts
+    /// as one, and an empty field as a null.
+    pub fn push_fields(&mut self, wanted: &ValueProjection, fields: &FieldNumbers, line: &[u8]) {
+        let Self { scores, score_ends, ids, ends, spans, bytes, .. } = self;
+        let found = fields.split.fields(line, usize::MAX, spans).ok();
+        let mut numbers = fields.numbers.iter();
+        let mut next = || found.as_ref()?.get(*numbers.next()?);
+        if let Some(keep) = &wanted.keep {
+            let text = if keep.pointer().is_some() { next() } else { None };
+            let value = match text.filter(|text| !text.is_empty()) {
+                None => Value::Null,
+                Some(text) => match parse_number(text.trim_ascii()) {
+                    Some((number, float)) if float.is_finite() && !matches!(keep, KeepPolicy::Order(..)) => {
+                        Value::Json(number)
+                    }
+                    _ => Value::Text(text),
+                },
+            };
+            keep.push_score(&value, bytes, scores);
+            score_ends.push(scores.len());
+        }
+        if wanted.id.is_some() {
+            let id = next().map(|text| serde_json::Value::from(String::from_utf8_lossy(text)));
+            ids.push_str(&id.unwrap_or_default().to_string());
+            ends.push(ids.len());
+        }
+    }
+
+    /// Adds the values of a row: the value that decides and the id, if wanted.
+    pub fn push_row(&mut self, wanted: &ValueProjection, values: &dyn Values) {
+        let Self { scores, score_ends, ids, ends, scratch, bytes, .. } = self;
+        let mut next = 0..values.count();
+        if let Some(keep) = &wanted.keep {
+            let value = next.next().map_or(Value::Null, |part| match keep {
+                KeepPolicy::Order(..) => values.value(part, scratch),
+                _ => values.sortable(part, scratch),
+            });
+            keep.push_score(&value, bytes, scores);
+            score_ends.push(scores.len());
+        }
+        if let Some(part) = next.next() {
+            match values.value(part, scratch) {
+                Value::Null => ids.push_str("null"),
+                Value::Text(text) => ids.push_str(&serde_json::Value::from(String::from_utf8_lossy(text)).to_string()),
+                Value::Json(json) if is_json(json) => ids.push_str(json),
+                // NaN and Infinity, which occur in tables, are strings in JSON.
+                Value::Json(text) => ids.push_str(&serde_json::Value::from(text).to_string()),
+            }
+            ends.push(ids.len());
+        }
+    }
+
+    /// Returns the score of the line with this number; nothing if scores are not wanted.
+    pub fn score(&self, line: usize) -> &[u64] {
+        let start = line.checked_sub(1).and_then(|before| self.score_ends.get(before)).copied().unwrap_or(0);
+        self.score_ends.get(line).map_or(&[], |&end| &self.scores[start..end])
+    }
+
+    /// Returns the id of the line as JSON; nothing if ids are not wanted.
+    pub fn id(&self, line: usize) -> &str {
+        let start = line.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        self.ends.get(line).map_or("", |&end| &self.ids[start..end])
+    }
+}
+
+/// True if a value of a table is JSON. Only some numbers are not.
+fn is_json(text: &str) -> bool {
+    !text.contains(['N', 'I']) || serde_json::from_str::<IgnoredAny>(text).is_ok()
+}

@@ -1,0 +1,239 @@
+//! Names and identities of files, and checks of the files that filters are saved to.
+
+use crate::system::error::Error;
+use serde_json::Value;
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{self, Component, Path, PathBuf};
+
+/// The name of an input or output for the user, and its identity.
+#[derive(Clone)]
+pub struct NamedFile {
+    name: String,
+    /// `None` for devices: a terminal may be input and output at once, and so may `/dev/null`.
+    identity: Option<FileId>,
+    regular: bool,
+}
+
+/// The identity of a file: device and inode.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FileId(u64, u64);
+
+impl FileId {
+    /// Returns the identity of the file with this metadata.
+    pub fn from_metadata(metadata: &Metadata) -> Self {
+        Self(metadata.dev(), metadata.ino())
+    }
+}
+
+impl NamedFile {
+    /// Describes an open file, by its name for the user.
+    pub fn new(name: String, metadata: &Metadata) -> Self {
+        let kind = metadata.file_type();
+        let device = kind.is_char_device() || kind.is_block_device();
+        let identity = (!device).then(|| FileId::from_metadata(metadata));
+        Self { name, identity, regular: metadata.is_file() }
+    }
+
+    /// Describes a file that is opened later and may not exist; "-" is standard input.
+    pub fn from_path(path: &Path) -> Self {
+        let standard = || File::from(io::stdin().as_fd().try_clone_to_owned()?).metadata();
+        match if is_standard(path) { standard() } else { fs::metadata(path) } {
+            Ok(metadata) => Self::new(input_name(path), &metadata),
+            Err(_) => Self { name: input_name(path), identity: None, regular: false },
+        }
+    }
+
+    /// True if it is the file at a path, which has this inode.
+    pub fn is_at(&self, path: &Path, inode: u64) -> bool {
+        let may_be = self.identity.as_ref().is_some_and(|identity| identity.1 == inode);
+        may_be && self.identity == Self::from_path(path).identity
+    }
+
+    /// The name for the user.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The identity, unless it is a device or does not exist.
+    pub fn identity(&self) -> Option<FileId> {
+        self.identity
+    }
+
+    /// True for a regular file, which can be read again and never makes its reader wait for a writer.
+    pub fn is_regular(&self) -> bool {
+        self.regular
+    }
+
+    /// Refuses to write to it if it is also read, or written under another name. Pipes and sockets may be read and
+    /// written at once, but two outputs to one of them would mix.
+    pub fn check_apart<'a>(
+        &self,
+        read: impl IntoIterator<Item = &'a Self>,
+        written: impl IntoIterator<Item = &'a Self>,
+    ) -> Result<(), Error> {
+        let same = |other: &&Self| self.identity.is_some() && self.identity == other.identity;
+        let read = read.into_iter().filter(|other| other.regular);
+        match read.chain(written).find(same) {
+            Some(other) => Err(overwrites(&self.name, &other.name)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Refuses a path to which no filter can be saved, or that is an input, before the inputs are read.
+pub fn check_target<'a>(path: &Path, inputs: impl IntoIterator<Item = &'a NamedFile>) -> Result<(), Error> {
+    let output = name(path);
+    match fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() => Err(not_regular(&output)),
+        Ok(metadata) => NamedFile::new(output.clone(), &metadata).check_apart(inputs, []),
+        // The link itself would be replaced by a file.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && path.is_symlink() => Err(Error::new(format!(
+            "cannot write to {output}: it is a symbolic link to a file that does not exist; remove it, or choose another output"
+        ))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(source) => Err(cannot_write(&output)(source)),
+    }?;
+    // A save creates a temporary file there.
+    tempfile::tempfile_in(folder(&resolved(path))).map(drop).map_err(cannot_write(&output))
+}
+
+/// Converts an error of the system to one about an input that cannot be opened.
+pub fn cannot_open(input: &str) -> impl Fn(io::Error) -> Error {
+    move |source| Error::new(format!("cannot open {input}: {source}"))
+}
+
+/// Converts an error of the system to one about an output that cannot be opened.
+pub fn cannot_write(output: &str) -> impl Fn(io::Error) -> Error {
+    move |source| Error::new(format!("cannot open {output} for writing: {source}"))
+}
+
+/// Converts an error of the system to one about a file that cannot be written.
+pub fn failed(path: &Path) -> impl Fn(io::Error) -> Error {
+    move |source| cannot_write(&name(path))(source)
+}
+
+/// Returns the error for an output that is also another file of the run.
+pub fn overwrites(output: &str, other: &str) -> Error {
+    Error::new(format!(
+        "cannot write to {output}: it is also an input, a test, a list, a filter or another output of this run: {other}; choose \
+         another file, or exclude this one (in a directory, with --glob '!NAME')"
+    ))
+}
+
+/// Returns the error for an output that must be a regular file.
+pub fn not_regular(output: &str) -> Error {
+    Error::new(format!("cannot write to {output}: it is not a regular file; choose another output"))
+}
+
+/// Removes a file or link, if it exists.
+pub fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Syncs a folder, which makes the names of its files safe from a crash.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Formats a file's name for the user: on one line, even if the name has line breaks.
+pub fn name(path: &Path) -> String {
+    format!("{path:?}")
+}
+
+/// Formats the name of an input for the user.
+pub fn input_name(path: &Path) -> String {
+    if is_standard(path) { "standard input".to_owned() } else { name(path) }
+}
+
+/// Returns the bytes of a path that is not UTF-8, in hexadecimal.
+pub fn hex(path: &Path) -> Option<String> {
+    let bytes = path.as_os_str().as_bytes();
+    path.to_str().is_none().then(|| bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Formats the members of a JSON object that identify a file: its name and, if that is not UTF-8, its bytes.
+pub fn members(path: &Path) -> String {
+    let hex = hex(path).map_or(String::new(), |hex| format!(",\"file_hex\":\"{hex}\""));
+    format!("\"file\":{}{hex}", Value::from(path.to_string_lossy()))
+}
+
+/// True if the path stands for standard input or output.
+pub fn is_standard(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// True if a path still leads to the file that was opened by it.
+pub fn is_named(path: &Path, opened: &Metadata) -> bool {
+    fs::metadata(path).is_ok_and(|named| FileId::from_metadata(&named) == FileId::from_metadata(opened))
+}
+
+/// True if a path still names the regular file that was opened by it, and not a link to it.
+pub fn is_file_itself(path: &Path, opened: &Metadata) -> bool {
+    let there = fs::symlink_metadata(path);
+    opened.is_file() && there.is_ok_and(|there| FileId::from_metadata(&there) == FileId::from_metadata(opened))
+}
+
+/// The folder that a file is in.
+pub fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
+}
+
+/// Resolves the folder of a path, which may not exist itself.
+pub fn whole(path: &Path) -> PathBuf {
+    let folder = folder(path).canonicalize().unwrap_or_else(|_| folder(path).into());
+    path.file_name().map_or_else(|| path.into(), |name| folder.join(name))
+}
+
+/// Resolves a path, which may not exist.
+pub fn resolved(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| whole(path))
+}
+
+/// Makes a path absolute, without `.` and `..`. Links are not resolved.
+pub fn plain(path: &Path) -> PathBuf {
+    let full = path::absolute(path).unwrap_or_else(|_| path.into());
+    full.components().fold(PathBuf::new(), |mut plain, part| {
+        match part {
+            Component::ParentDir => _ = plain.pop(),
+            part => plain.push(part),
+        }
+        plain
+    })
+}
+
+/// Resolves a path, as far as its folders exist.
+pub fn resolve_existing(path: &Path) -> PathBuf {
+    let full = plain(path);
+    let of = |there: &Path| Some(there.canonicalize().ok()?.join(full.strip_prefix(there).ok()?));
+    full.ancestors().find_map(of).unwrap_or_else(|| full.clone())
+}
+
+/// Appends to the last component of a path.
+pub fn appended(path: &Path, end: &str) -> PathBuf {
+    let mut path = OsString::from(path);
+    path.push(end);
+    path.into()
+}
+
+/// The lock file of a filter's file, the same for every path to it.
+pub fn lock_of(filter: &Path) -> PathBuf {
+    appended(&resolved(filter), ".lock")
+}
+
+/// The file of the checkpoints of a run with this state.
+pub fn checkpoints_of(state: &Path) -> PathBuf {
+    appended(state, ".resume")
+}
+
+/// A filter's file, and the files that may exist beside it.
+pub fn filter_files(filter: &Path) -> [PathBuf; 3] {
+    [filter.into(), lock_of(filter), checkpoints_of(filter)]
+}

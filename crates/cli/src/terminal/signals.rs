@@ -1,0 +1,153 @@
+//! Signals that ask the command to end.
+//!
+//! The first signal asks the command to stop in good order, if it can. Any other ends it at once, and so does the first
+//! if there is nothing to put in order, or if a write waits for a reader that does not read.
+
+use crate::system::error::{Error, Stop, exit_code};
+use crate::system::temp_files;
+use crate::system::write_watchdog;
+use crate::terminal::bar;
+use crate::terminal::messages::print_message;
+use crossbeam_channel::bounded;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::SeqCst};
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
+use std::{fs, io, process, thread};
+
+/// The longest wait for a write, or for the last message, after a signal.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The interval of checks for such a write after a signal.
+const PERIOD: Duration = Duration::from_millis(50);
+
+type Ask = Box<dyn FnOnce(i32) + Send>;
+
+/// The first signal, or 0. `SeqCst` here and below, because a thread that sees one of these must see the ones before
+/// it, and signals are rare.
+static FIRST: AtomicI32 = AtomicI32::new(0);
+/// True once a signal has arrived.
+static CAME: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+/// True if the process is about to end.
+static ENDING: AtomicBool = AtomicBool::new(false);
+/// The function that asks the command to stop in good order.
+static ASK: Mutex<Option<Ask>> = Mutex::new(None);
+/// The error to report if the process ends before all is in order.
+static UNDONE: Mutex<Option<Error>> = Mutex::new(None);
+
+const UNPOISONED: &str = "no thread panics while it sets this";
+
+/// Starts to end the process on SIGINT, SIGTERM or SIGHUP. Signals that were ignored at the start stay ignored.
+pub fn receive() -> Result<(), Error> {
+    let ignored = ignored();
+    let heard = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
+    let mut signals = Signals::new(heard).map_err(no_thread)?;
+    spawn(move || {
+        for signal in signals.forever() {
+            FIRST.compare_exchange(0, signal, SeqCst, SeqCst).ok();
+            CAME.store(true, SeqCst);
+            let ask = ASK.lock().expect(UNPOISONED).take();
+            match ask {
+                Some(ask) => {
+                    ask(signal);
+                    // If no thread can be started, the next signal ends the process.
+                    let _ = spawn(move || end_if_stalled(signal));
+                }
+                None => end(signal),
+            }
+        }
+    })
+}
+
+/// Lets the first signal `ask` the command to stop in good order. If the process ends otherwise, `undone` is reported.
+pub fn end_in_order(ask: impl FnOnce(i32) + Send + 'static, undone: Option<Error>) {
+    *ASK.lock().expect(UNPOISONED) = Some(Box::new(ask));
+    *UNDONE.lock().expect(UNPOISONED) = undone;
+}
+
+/// Lets the first signal end the process at once until this is dropped, because nothing is out of order.
+pub struct ImmediateExit {
+    ask: Option<Ask>,
+    undone: Option<Error>,
+}
+
+/// Begins work that leaves nothing to put in order, even if it takes long. Fails if a signal arrived before it.
+pub fn at_once() -> Result<ImmediateExit, Stop> {
+    let ask = ASK.lock().expect(UNPOISONED).take();
+    let undone = UNDONE.lock().expect(UNPOISONED).take();
+    let begun = ImmediateExit { ask, undone };
+    first().map_or(Ok(begun), |signal| Err(Stop::Signal(signal)))
+}
+
+impl Drop for ImmediateExit {
+    fn drop(&mut self) {
+        defer_to_signal();
+        *ASK.lock().expect(UNPOISONED) = self.ask.take();
+        *UNDONE.lock().expect(UNPOISONED) = self.undone.take();
+    }
+}
+
+/// Records that all is in order.
+pub fn in_order() {
+    *UNDONE.lock().expect(UNPOISONED) = None;
+}
+
+/// Returns the first signal that arrived.
+pub fn first() -> Option<i32> {
+    Some(FIRST.load(SeqCst)).filter(|&signal| signal != 0)
+}
+
+/// Returns the flag that is set when a signal arrives.
+pub fn flag() -> Arc<AtomicBool> {
+    Arc::clone(&CAME)
+}
+
+/// Blocks if a signal is about to end the process, because a failure at this point may be due to it.
+pub fn defer_to_signal() {
+    while ENDING.load(SeqCst) {
+        thread::park();
+    }
+}
+
+fn end_if_stalled(signal: i32) {
+    while !write_watchdog::has_lasted(PATIENCE) {
+        thread::sleep(PERIOD);
+    }
+    end(signal);
+}
+
+/// Ends the process, even if the terminal is stopped.
+fn end(signal: i32) {
+    if ENDING.swap(true, SeqCst) {
+        return;
+    }
+    let (done, is_done) = bounded::<()>(0);
+    let report_and_clear = move || {
+        bar::end();
+        if let Some(undone) = UNDONE.lock().expect(UNPOISONED).take() {
+            print_message(&undone.to_string());
+        }
+        drop(done);
+    };
+    if spawn(report_and_clear).is_ok() {
+        let _ = is_done.recv_timeout(PATIENCE);
+    }
+    temp_files::remove_all();
+    process::exit(exit_code(signal).into());
+}
+
+/// Returns the signals that are ignored from the start, one bit each; only Linux reports them.
+fn ignored() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+fn spawn(work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
+    thread::Builder::new().spawn(work).map(drop).map_err(no_thread)
+}
+
+/// Wraps a failure to start a thread.
+pub fn no_thread(source: io::Error) -> Error {
+    Error::new(format!("cannot start a thread: {source}; ask for fewer with -j"))
+}

@@ -1,0 +1,8 @@
+//! Outputs: files and standard output, compressed and in order.
+
+pub mod atomic_file;
+pub mod encode;
+pub mod output;
+pub mod reorder_buffer;
+pub mod replace;
+pub mod target;

@@ -1,0 +1,247 @@
+//! Files that are replaced once their new contents are whole: a name always has either the old or the complete new contents.
+
+use crate::read::coding::Coding;
+use crate::read::inputs::Input;
+use crate::system::error::Error;
+use crate::system::file_lock::{self, try_lock};
+use crate::system::files::{self, FileId, cannot_open, cannot_write, name};
+use crate::system::temp_files::TempFiles;
+use crate::write::atomic_file::AtomicFile;
+use crate::write::encode::Compression;
+use crate::write::output::Output;
+use crate::write::target::OutputTarget;
+use std::fs::{self, File, Metadata, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// The set-user-ID and set-group-ID bits of a mode.
+const SET_ID: u32 = 0o6000;
+
+/// A file that is to be replaced, as it was when it was found. Its new contents are removed unless they are published.
+pub struct ReplacedFile {
+    /// The name for the user. A link may lead from it to the file.
+    pub name: String,
+    file: AtomicFile,
+    state: FileVersion,
+    pending: Option<PendingReplace>,
+}
+
+/// The values that change when another process writes to a file.
+#[derive(PartialEq)]
+struct FileVersion {
+    identity: Option<FileId>,
+    size: Option<u64>,
+    modified: Option<Duration>,
+}
+
+/// The new contents and the old file, dropped in this order.
+struct PendingReplace {
+    /// The new contents.
+    part: TempFiles,
+    /// The old file. Its lock is held until the new one has the name.
+    old: File,
+}
+
+impl ReplacedFile {
+    /// Prepares to replace an input, by this path or another one to the same file. Its compression is kept, unless
+    /// another is requested that its name does not contradict.
+    pub fn new(path: &Path, input: &Input, asked: Option<Compression>) -> Result<Self, Error> {
+        let name = name(path);
+        if input.size.is_none() || files::is_standard(path) {
+            return Err(Error::new(format!(
+                "cannot replace {}: it is not a regular file with a name; give --in-place files or directories",
+                input.origin.name()
+            )));
+        }
+        let compression = match asked {
+            Some(asked) => Compression::for_output(Some(path), Some(asked))?,
+            None => Compression::new(input.with_file(Coding::from_file).map_err(cannot_open(&name))?),
+        };
+        let state = FileVersion { identity: input.origin.identity(), size: input.size, modified: input.modified };
+        let file = AtomicFile::hidden(path.canonicalize().map_err(cannot_open(&name))?, compression);
+        Ok(Self { name, file, state, pending: None })
+    }
+
+    /// The file itself, should a link lead to it.
+    pub fn path(&self) -> &Path {
+        &self.file.whole
+    }
+
+    /// Begins the new contents, unless they are begun. Removes the unfinished contents that a killed run left.
+    pub fn begin(&mut self) -> Result<Option<Output>, Error> {
+        if self.pending.is_some() {
+            return Ok(None);
+        }
+        // A file without write permission may not be replaced.
+        let old = File::options().write(true).open(self.path()).map_err(cannot_write(&self.name))?;
+        if !try_lock(&old, self.path()).map_err(cannot_write(&self.name))? {
+            return Err(file_lock::locked(&self.name));
+        }
+        // This run holds the lock, so no other run uses such a file.
+        files::remove(&self.file.part).map_err(cannot_write(&self.name))?;
+        // Registered before it exists, because a signal may arrive at any time.
+        let part = TempFiles::file(&self.file.part);
+        let target = OutputTarget::open_part(&self.file, self.name.clone(), false)?;
+        self.check()?;
+        self.pending = Some(PendingReplace { part, old });
+        target.start(0, None).map(Some)
+    }
+
+    /// Renames the new contents, which are whole, over the old ones, if they are begun.
+    pub fn publish(mut self) -> Result<(), Error> {
+        let Some(pending) = self.pending.take() else { return Ok(()) };
+        let sync = || {
+            let file = File::options().write(true).open(&self.file.part)?;
+            keep_owner_and_mode(&file, &pending.old.metadata()?)?;
+            // Before the rename: otherwise a crash could leave the name with a file whose bytes never reached the disk.
+            file.sync_all()
+        };
+        sync().map_err(cannot_write(&self.name))?;
+        self.check()?;
+        self.file.commit().map_err(cannot_write(&self.name))?;
+        pending.part.release();
+        Ok(())
+    }
+
+    /// Refuses a file that was written to since it was found, because the new contents are not made of its present lines.
+    fn check(&self) -> Result<(), Error> {
+        let now = fs::metadata(self.path()).ok().map(|now| FileVersion {
+            identity: Some(FileId::from_metadata(&now)),
+            size: Some(now.len()),
+            modified: now.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()),
+        });
+        if now.as_ref() == Some(&self.state) {
+            return Ok(());
+        }
+        Err(Error::new(format!(
+            "cannot replace {}: another program changed it during this run; run the command again",
+            self.name
+        )))
+    }
+}
+
+/// Gives a file the owner, the group and the mode of another one, as far as the process may.
+fn keep_owner_and_mode(file: &File, old: &Metadata) -> io::Result<()> {
+    let owner = fchown(file, Some(old.uid()), Some(old.gid()));
+    let kept = owner.or_else(|_| fchown(file, None, Some(old.gid())).and(Err(io::ErrorKind::PermissionDenied.into())));
+    let mode = old.permissions().mode();
+    file.set_permissions(Permissions::from_mode(if kept.is_ok() { mode } else { mode & !SET_ID }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::inputs::Inputs;
+    use crate::write::atomic_file::is_hidden;
+    use crate::write::encode::Encoder;
+    use std::os::unix::fs::{chown, symlink};
+    use std::path::PathBuf;
+
+    fn replaced(path: &Path) -> ReplacedFile {
+        ReplacedFile::new(path, &Inputs::from_paths(&[path.to_owned()]).found[0], None).unwrap()
+    }
+
+    fn pending(path: &Path) -> (ReplacedFile, Output) {
+        let mut replaced = replaced(path);
+        let output = replaced.begin().unwrap().unwrap();
+        assert!(replaced.begin().unwrap().is_none());
+        (replaced, output)
+    }
+
+    /// A file with a mode of its own.
+    fn file(folder: &Path, name: &str, contents: &str) -> PathBuf {
+        let path = folder.join(name);
+        fs::write(&path, contents).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+        path
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<_> =
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    fn write(output: &Output, text: &str) {
+        output.write_text(text.as_bytes()).unwrap();
+        output.finish(&mut Encoder::default()).unwrap();
+    }
+
+    fn fails<T>(result: Result<T, Error>, why: &str) -> bool {
+        result.is_err_and(|error| error.to_string().contains(why))
+    }
+
+    #[test]
+    fn a_name_has_the_old_contents_until_the_new_ones_are_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = file(folder.path(), "file", "old");
+        let link = folder.path().join("link");
+        symlink("file", &link).unwrap();
+        if chown(&path, Some(1), Some(2)).is_err() {
+            eprintln!("SKIPPED: who is not root gives no files away");
+        }
+        let before = path.metadata().unwrap();
+        let (new, output) = pending(&link);
+        write(&output, "new");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        let part = folder.path().join(".bloomline-file.part");
+        assert!(is_hidden(&part) && !is_hidden(&path));
+        assert_eq!(part.metadata().unwrap().mode() & 0o777, 0o600);
+        new.publish().unwrap();
+        assert_eq!(
+            (fs::read_to_string(&path).unwrap(), path.metadata().unwrap().mode() & 0o7777),
+            ("new".into(), 0o640)
+        );
+        let after = path.metadata().unwrap();
+        assert_eq!((after.uid(), after.gid()), (before.uid(), before.gid()));
+        assert!(link.is_symlink());
+        assert_eq!(names(folder.path()), ["file", "link"]);
+    }
+
+    #[test]
+    fn what_is_not_whole_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = file(folder.path(), "file", "old");
+        // The state that a killed run leaves; nobody can open it.
+        let left = file(folder.path(), ".bloomline-file.part", "half");
+        fs::set_permissions(&left, Permissions::from_mode(0o000)).unwrap();
+        let (new, output) = pending(&path);
+        write(&output, "new");
+        drop(new);
+        assert_eq!((fs::read_to_string(&path).unwrap(), names(folder.path())), ("old".into(), vec!["file".into()]));
+    }
+
+    #[test]
+    fn a_file_that_somebody_else_writes_to_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = file(folder.path(), "file", "old");
+        let (new, _output) = pending(&path);
+        assert!(fails(replaced(&path).begin(), "another run is writing to it"));
+        assert!(fails(OutputTarget::open(Some(&path), None, [], []), "another run is writing to it"));
+        fs::write(&path, "older and newer").unwrap();
+        assert!(fails(new.publish(), "another program changed it"));
+        // Another file under the name, of the same size.
+        let mut late = replaced(&path);
+        let (new, _output) = pending(&path);
+        fs::rename(file(folder.path(), "other", "newer and older"), &path).unwrap();
+        assert!(fails(new.publish(), "another program changed it"));
+        assert!(fails(late.begin(), "another program changed it"));
+        assert_eq!(
+            (fs::read_to_string(&path).unwrap(), names(folder.path())),
+            ("newer and older".into(), vec!["file".into()])
+        );
+    }
+
+    #[test]
+    fn long_names_have_short_parts() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = file(folder.path(), &"x".repeat(255), "old");
+        let (new, output) = pending(&path);
+        write(&output, "new");
+        new.publish().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+    }
+}
