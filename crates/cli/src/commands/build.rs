@@ -8,16 +8,16 @@ use crate::commands::sizing;
 use crate::key::KeyRule;
 use crate::options::BuildOptions;
 use crate::options::values::OnError;
+use crate::read::ends::LineEnds;
 use crate::read::hints;
 use crate::read::inputs::{Input, Inputs};
-use crate::read::lines::ends::LineEnds;
-use crate::read::lines::keys::{HashOptions, KeySource};
+use crate::read::keys::Hashing;
+use crate::read::projection::Projection;
 use crate::run::work::Work;
 use crate::seen::SeenKeys;
 use crate::seen::local_set::LocalSet;
 use crate::seen::run_stats::RunStats;
 use crate::seen::set::KeySet;
-use crate::steps::groups::values::ValueProjection as Values;
 use crate::system::error::{Error, Stop};
 use crate::system::file_lock::FileLock;
 use crate::system::files::{self, NamedFile};
@@ -59,9 +59,8 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
     });
     let ends = Arc::new(LineEnds::new(options.quiet));
     let key_name = rule.name();
-    let key_source = KeySource::Key(rule.clone(), None);
-    let demand = TableRequirements::default();
-    let kinds = input_kinds::check_tables(&inputs, &key_source, &Values::default(), demand, reading.on_error)?;
+    let projection = Projection::from_rule(rule.clone());
+    let kinds = input_kinds::check_tables(&inputs, &projection, TableRequirements::default(), reading.on_error)?;
     let (set, limit, is_size_unknown) = sizing::set_for_build(options, &key_name, &kinds, &inputs.found)?;
     let mut stats = RunStats::new(&set, limit, "lines", "key", options.quiet);
     stats.warn_if_overfull(&set);
@@ -105,10 +104,18 @@ fn work(
     stats: RunStats,
 ) -> Result<Arc<Work>, Error> {
     let BuildOptions { reading, key, quiet, .. } = options;
-    let (format, key_source) = (key.format(reading.end()), KeySource::Key(rule.clone(), None));
-    let hashing = HashOptions::for_keys(set.hasher(), format, key_source, key.nulls.policy(), Arc::clone(ends));
-    let scan = ScanOptions { reading, hashing, quiet: *quiet, events: never() };
-    match scan.insert(inputs, SeenKeys::new(set), stats)? {
+    let format = key.format(reading.end());
+    let hashing = Hashing {
+        format,
+        rule: rule.clone(),
+        hasher: set.hasher().clone(),
+        second: None,
+        nulls: key.nulls.policy(),
+        ends: Arc::clone(ends),
+    };
+    let projection = Projection::from_rule(rule.clone());
+    let scan = ScanOptions { reading, format, projection, quiet: *quiet, events: never() };
+    match scan.insert(hashing, inputs, SeenKeys::new(set), stats)? {
         (_, Some(Stop::After(error))) => Err(error),
         (work, _) => Ok(work),
     }

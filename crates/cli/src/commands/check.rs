@@ -5,15 +5,15 @@ use crate::commands::input_kinds::{self, TableRequirements};
 use crate::commands::scan::{self, ScanOptions};
 use crate::options::CheckOptions;
 use crate::options::values::OnError;
+use crate::read::ends::LineEnds;
 use crate::read::hints;
 use crate::read::inputs::Inputs;
-use crate::read::lines::ends::LineEnds;
-use crate::read::lines::keys::{HashOptions, KeySource};
+use crate::read::keys::Hashing;
+use crate::read::projection::Projection;
 use crate::read::table::TableOptions;
 use crate::seen::remote_set::{Address, RemoteSet};
 use crate::seen::set::KeySet;
 use crate::seen::{SeenKeys, SharedSeenKeys};
-use crate::steps::groups::values::ValueProjection as Values;
 use crate::system::error::Error;
 use crate::system::files::{self, NamedFile};
 use crate::terminal::messages::warn;
@@ -42,9 +42,9 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
         let remedy = if prints { headers::ONE_OUTPUT } else { headers::NAME_FIELDS };
         headers::check_all(&mut [&mut inputs], reading.cut(format), remedy, reading.on_error != OnError::Fail)?;
     }
-    let (key_name, what) = (rule.name(), KeySource::Key(rule, None));
-    let kinds =
-        input_kinds::check_tables(&inputs, &what, &Values::default(), TableRequirements::default(), reading.on_error)?;
+    let key_name = rule.name();
+    let projection = Projection::from_rule(rule.clone());
+    let kinds = input_kinds::check_tables(&inputs, &projection, TableRequirements::default(), reading.on_error)?;
     let other_files: Vec<NamedFile> = other_files().map(NamedFile::from_path).collect();
     let origins = inputs.found.iter().map(|input| &input.origin).chain(&other_files);
     let output = if select.any { None } else { Some(Output::standard(origins)?) };
@@ -54,11 +54,18 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
     if let Some(overfull_warning) = overfull_warning {
         warn(&format!("{overfull_warning}; build a larger one with -n"));
     }
-    let ends = LineEnds::new(select.quiet).into();
-    let hashing = HashOptions::for_keys(filter.hasher(), format, what, key.nulls.policy(), ends);
-    let scan = ScanOptions { reading, hashing, quiet: select.quiet, events: never() };
+    let hashing = Hashing {
+        format,
+        rule,
+        hasher: filter.hasher().clone(),
+        second: None,
+        nulls: key.nulls.policy(),
+        ends: LineEnds::new(select.quiet).into(),
+    };
+    let scan = ScanOptions { reading, format, projection, quiet: select.quiet, events: never() };
     let seen = SharedSeenKeys::new(SeenKeys::new(filter));
-    let (work, stop) = scan.select(inputs, seen, (!options.invert, None), select, output, TableOptions::default())?;
+    let (work, stop) =
+        scan.select(hashing, inputs, seen, (!options.invert, None), select, output, TableOptions::default())?;
     scan::exit_code(&work, stop, 0, select.any)
 }
 

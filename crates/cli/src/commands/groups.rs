@@ -11,7 +11,7 @@ use crate::steps::groups::near::clusters::Clusters;
 use crate::steps::groups::ordinals::Ordinals;
 use crate::steps::groups::records::RecordFile;
 use crate::steps::groups::reports::Reports;
-use crate::steps::groups::values;
+use crate::steps::values;
 use crate::system::error::Error;
 use crate::system::external_sort::ExternalSort;
 use crate::system::files::{self, NamedFile};
@@ -58,11 +58,6 @@ impl GroupRequest {
     /// The least Jaccard index of similar documents, if these are groups.
     pub fn threshold(&self) -> Option<f64> {
         self.near.map(|(_, threshold)| threshold)
-    }
-
-    /// The bands of similar documents, if these are groups.
-    pub fn near(&self) -> Option<Near> {
-        self.near.map(|(near, _)| near)
     }
 
     /// The distinct lines that are printed.

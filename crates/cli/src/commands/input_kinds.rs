@@ -5,11 +5,10 @@ use crate::options::values::OnError;
 use crate::read::coding::{self, Coding, ending};
 use crate::read::format_of;
 use crate::read::inputs::{Input, Inputs};
-use crate::read::lines::keys::KeySource;
+use crate::read::projection::Projection;
 use crate::read::split::LineFormat;
 use crate::read::table::TableOptions;
 use crate::seen::kind_conflict;
-use crate::steps::groups::values::ValueProjection as Values;
 use crate::system::error::Error;
 use crate::system::files::cannot_open;
 use bloomline_keys::KeyKinds;
@@ -125,13 +124,12 @@ pub struct TableRequirements {
 /// all inputs, as far as they do not depend on values.
 pub fn check_tables(
     inputs: &Inputs,
-    what: &KeySource,
-    values: &Values,
+    projection: &Projection,
     demand: TableRequirements,
     on_error: OnError,
 ) -> Result<KeyKinds, Error> {
     let TableRequirements { write_options, added, together } = demand;
-    let of_lines = inputs.kinds().0.and_then(|_| what.rule()?.fixed_kinds());
+    let of_lines = inputs.kinds().0.and_then(|_| projection.rule()?.fixed_kinds());
     let mut kinds = of_lines.unwrap_or_default();
     let Some(table) = inputs.kinds().1 else {
         let lines = inputs.kinds().0.filter(|_| write_options.filter);
@@ -142,13 +140,13 @@ pub fn check_tables(
     }
     let mut first = None;
     for (table, format) in inputs.found.iter().filter_map(|input| Some((input, format_of(input)?))) {
-        let reader = match format.open(table, 0, what, values) {
+        let reader = match format.open(table, 0, projection) {
             Ok(reader) => reader,
             Err(source) if on_error == OnError::Fail => return Err(cannot_open(name(table))(source)),
             Err(_) => continue,
         };
         reader.check(write_options.cuts, added, first.as_deref()).map_err(cannot_open(name(table)))?;
-        if let Some(rule) = what.rule() {
+        if let Some(rule) = projection.rule() {
             let of_table = reader.kinds(rule);
             if let Some(conflict) = of_table.conflict(&kinds) {
                 return Err(kind_conflict(name(table), conflict));
@@ -179,9 +177,9 @@ pub fn rule(all: &[&Inputs], rule: KeyRule) -> Result<KeyRule, Error> {
 
 /// Returns the columns of a whole row of the first table that can be opened. Others are refused when they are opened.
 fn row_columns(all: &[&Inputs]) -> Vec<String> {
-    let key_source = KeySource::Key(KeyRule::new(KeyPart::Line), None);
+    let projection = Projection::whole();
     let mut tables = all.iter().flat_map(|inputs| &inputs.found).filter_map(|input| Some((input, format_of(input)?)));
-    let columns = tables.find_map(|(input, format)| format.open(input, 0, &key_source, &Values::default()).ok());
+    let columns = tables.find_map(|(input, format)| format.open(input, 0, &projection).ok());
     columns.map_or_else(Vec::new, |table| table.row_columns())
 }
 

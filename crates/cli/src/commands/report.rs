@@ -1,7 +1,7 @@
 //! The output of `--stats`.
 
-use crate::read::lines::Prefix;
-use crate::read::lines::keys::KeySource;
+use crate::commands::run::plan::KeySource;
+use crate::run::print::Prefix;
 use crate::run::sink::PrintOptions;
 use crate::seen::SeenKeys;
 use crate::seen::counts::LineCounts;
@@ -27,8 +27,8 @@ pub fn run_figures(
     let mut figures = Figures::default();
     match what {
         KeySource::Key(..) => line_figures(&mut figures, seen, stats, print, repeated),
-        KeySource::Document(rule, _) if rule.second.is_some() => group_figures(&mut figures, stats, print, repeated),
-        KeySource::Document(rule, _) => unit_figures(&mut figures, stats, rule, print),
+        KeySource::Document(rule) if rule.second.is_some() => group_figures(&mut figures, stats, print, repeated),
+        KeySource::Document(rule) => unit_figures(&mut figures, stats, rule, print),
     }
     figures
 }

@@ -3,13 +3,15 @@
 
 use crate::options::{ReadOptions, SelectOptions};
 use crate::read::inputs::Inputs;
-use crate::read::lines::keys::HashOptions;
+use crate::read::keys::Hashing;
+use crate::read::projection::Projection;
+use crate::read::split::LineFormat;
 use crate::read::table::TableOptions;
 use crate::run::events::Event;
 use crate::run::progress::Progress;
 use crate::run::shard::shards;
 use crate::run::sink::{PrintOptions, Sink};
-use crate::run::step::{Pass, RunConfig};
+use crate::run::step::{RunConfig, Step};
 use crate::run::work::{Persistence, Work};
 use crate::seen::run_stats::RunStats;
 use crate::seen::{SeenKeys, SharedSeenKeys};
@@ -26,7 +28,8 @@ use std::sync::Arc;
 /// The options of a pass over inputs.
 pub struct ScanOptions<'a> {
     pub reading: &'a ReadOptions,
-    pub hashing: HashOptions,
+    pub format: LineFormat,
+    pub projection: Projection,
     pub quiet: bool,
     /// Signals.
     pub events: Receiver<Event>,
@@ -34,17 +37,23 @@ pub struct ScanOptions<'a> {
 
 impl ScanOptions<'_> {
     /// Inserts the lines of the inputs. Returns the reason if it ended before they did.
-    pub fn insert(&self, inputs: Inputs, seen: SeenKeys, stats: RunStats) -> Result<(Arc<Work>, Option<Stop>), Error> {
+    pub fn insert(
+        &self,
+        hashing: Hashing,
+        inputs: Inputs,
+        seen: SeenKeys,
+        stats: RunStats,
+    ) -> Result<(Arc<Work>, Option<Stop>), Error> {
         let seen = SharedSeenKeys::new(seen);
-        let pass = Insert { seen: seen.clone(), in_order: true };
-        self.read(inputs, Arc::new(pass), seen, stats)
+        let step = Insert { hashing, seen: seen.clone(), in_order: true };
+        self.read(inputs, Arc::new(step), seen, stats)
     }
 
     /// Reads the inputs and prints nothing. Returns the reason if it ended before they did.
     pub fn read(
         &self,
         inputs: Inputs,
-        pass: Arc<dyn Pass>,
+        step: Arc<dyn Step>,
         seen: SharedSeenKeys,
         mut stats: RunStats,
     ) -> Result<(Arc<Work>, Option<Stop>), Error> {
@@ -53,7 +62,7 @@ impl ScanOptions<'_> {
         let progress = Progress::new(&inputs.found, inputs.read.clone(), self.quiet, false);
         self.work(
             inputs,
-            pass,
+            step,
             seen,
             stats,
             (PrintOptions { selected_mark: true, kept: true, ..PrintOptions::default() }, None),
@@ -66,6 +75,7 @@ impl ScanOptions<'_> {
     /// set are inserted, counted there, and printed once.
     pub fn select(
         &self,
+        hashing: Hashing,
         inputs: Inputs,
         seen: SharedSeenKeys,
         (wanted, inserting): (bool, Option<RunStats>),
@@ -74,9 +84,9 @@ impl ScanOptions<'_> {
         write_options: TableOptions,
     ) -> Result<(Arc<Work>, Option<Stop>), Error> {
         let &SelectOptions { total, any, eol, quiet } = options;
-        let (pass, wanted): (Arc<dyn Pass>, bool) = match inserting {
-            Some(_) => (Arc::new(LookUpOnce(Insert { seen: seen.clone(), in_order: true })), true),
-            None => (Arc::new(LookUp { seen: seen.clone(), any }), wanted),
+        let (step, wanted): (Arc<dyn Step>, bool) = match inserting {
+            Some(_) => (Arc::new(LookUpOnce(Insert { hashing, seen: seen.clone(), in_order: true })), true),
+            None => (Arc::new(LookUp { hashing, seen: seen.clone(), any }), wanted),
         };
         let mut stats = inserting.unwrap_or_else(|| RunStats::for_search(&seen.read().set, quiet));
         inputs.left_out.iter().for_each(|why| stats.leave_out(why));
@@ -85,7 +95,7 @@ impl ScanOptions<'_> {
         let progress = progress.for_shared(seen.read().set.shared().map(|set| set.remote(None)), None);
         let (counts, printed) = if total { (output, None) } else { (None, output) };
         let print = PrintOptions { selected_mark: wanted, kept: wanted, write_options, eol, ..PrintOptions::default() };
-        let (work, stop) = self.work(inputs, pass, seen, stats, (print, printed), progress)?;
+        let (work, stop) = self.work(inputs, step, seen, stats, (print, printed), progress)?;
         if let Some(output) = counts {
             for (path, selected) in work.counted() {
                 let name =
@@ -104,22 +114,24 @@ impl ScanOptions<'_> {
     fn work(
         &self,
         inputs: Inputs,
-        pass: Arc<dyn Pass>,
+        step: Arc<dyn Step>,
         seen: SharedSeenKeys,
         stats: RunStats,
         (print, output): (PrintOptions, Option<Output>),
         progress: Progress,
     ) -> Result<(Arc<Work>, Option<Stop>), Error> {
-        let Self { reading, hashing, .. } = self;
-        let task = RunConfig {
+        let Self { reading, format, projection, .. } = self;
+        let config = RunConfig {
             threads: reading.threads(),
-            hashing: hashing.clone(),
+            format: *format,
+            projection: projection.clone(),
             on_error: reading.on_error,
             print,
             ahead: reading.ahead(),
         };
-        let shards = shards(inputs, reading.cut(hashing.format), None);
-        let work = Work::new(task, pass, shards, vec![Sink::new(0, output, None)], seen, stats, Persistence::default());
+        let shards = shards(inputs, reading.cut(*format), None);
+        let work =
+            Work::new(config, step, shards, vec![Sink::new(0, output, None)], seen, stats, Persistence::default());
         let stop = work.run(&self.events, progress)?;
         Ok((work, stop))
     }

@@ -10,16 +10,16 @@ use crate::commands::scan::{self, ScanOptions};
 use crate::commands::sizing::NewSet;
 use crate::options::SetOptions;
 use crate::options::values::OnError;
-use crate::read::estimate::SampleUnit;
+use crate::read::ends::LineEnds;
+use crate::read::estimate::LineUnit;
 use crate::read::find::NamedPaths;
 use crate::read::hints;
 use crate::read::inputs::Inputs;
-use crate::read::lines::ends::LineEnds;
-use crate::read::lines::keys::{HashOptions, KeySource};
+use crate::read::keys::Hashing;
+use crate::read::projection::Projection;
 use crate::run::events;
 use crate::seen::run_stats::RunStats;
 use crate::seen::{SeenKeys, exact};
-use crate::steps::groups::values::ValueProjection as Values;
 use crate::system::error::Error;
 use crate::system::files::NamedFile;
 use crate::system::unpoisoned::locked;
@@ -69,11 +69,11 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
         headers::check_all(&mut [&mut new], cut, headers::ONE_OUTPUT, go_on)?;
     }
     let second = options.exact.then(|| exact::second_hasher(size.seed()));
-    let (key_name, what) = (&rule.name(), KeySource::Key(rule, second));
-    let of_old =
-        input_kinds::check_tables(&old, &what, &Values::default(), TableRequirements::default(), reading.on_error)?;
+    let key_name = &rule.name();
+    let projection = Projection::from_rule(rule.clone());
+    let of_old = input_kinds::check_tables(&old, &projection, TableRequirements::default(), reading.on_error)?;
     let demand = TableRequirements { write_options: options.output.row_options(), added: None, together: prints };
-    let of_new = input_kinds::check_tables(&new, &what, &Values::default(), demand, reading.on_error)?;
+    let of_new = input_kinds::check_tables(&new, &projection, demand, reading.on_error)?;
     input_kinds::check_kinds(&of_old, &of_new)?;
     let list = reading.list().map(NamedFile::from_path);
     let origins = || old.found.iter().chain(&new.found).map(|input| &input.origin).chain(&list);
@@ -89,16 +89,22 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
     let (set, limit) = NewSet { size, growth, keep: false, key_name, keys: "lines", quiet: select.quiet }.for_inputs(
         &inserted.collect::<Vec<_>>(),
         reading,
-        &SampleUnit::Lines,
+        &LineUnit,
     )?;
     let stats = RunStats::new(&set, limit, "lines", "key", select.quiet);
     let mut seen = SeenKeys::new(set);
     seen.expect_kinds(&of_old);
     let seen = if options.exact { seen.with_exact()? } else { seen };
-    let ends = LineEnds::new(select.quiet).into();
-    let hashing = HashOptions::for_keys(seen.set.hasher(), format, what, key.nulls.policy(), ends);
-    let scan = ScanOptions { reading, hashing, quiet: select.quiet, events: events::receive(None, None)? };
-    let (built, stop) = scan.insert(old, seen, stats)?;
+    let hashing = Hashing {
+        format,
+        rule,
+        hasher: seen.set.hasher().clone(),
+        second,
+        nulls: key.nulls.policy(),
+        ends: LineEnds::new(select.quiet).into(),
+    };
+    let scan = ScanOptions { reading, format, projection, quiet: select.quiet, events: events::receive(None, None)? };
+    let (built, stop) = scan.insert(hashing.clone(), old, seen, stats)?;
     if let Some(stop) = stop {
         return stop.end();
     }
@@ -113,7 +119,7 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
 
     // The output is not emptied before this point.
     let output = target.map(|target| target.start(0, None)).transpose()?;
-    let (work, stop) = scan.select(new, seen, (wanted, inserting), select, output, demand.write_options)?;
+    let (work, stop) = scan.select(hashing, new, seen, (wanted, inserting), select, output, demand.write_options)?;
     if options.may_lack_dashes() && !reads_terminal && !select.quiet && locked(&work.stats).counts.lines == 0 {
         warn(&options.dashes("standard input, which is NEW, has no lines"));
     }

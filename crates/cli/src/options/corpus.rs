@@ -7,7 +7,7 @@ use crate::options::groups::GroupOptions;
 use crate::options::reading::ReadOptions;
 use crate::options::values::{rate, share};
 use crate::read::table::COUNT;
-use crate::steps::documents::MEMBER;
+use crate::read::table::MEMBER;
 use crate::steps::documents::rule::DocumentRule;
 use crate::steps::groups::choice::KeepPolicy;
 use crate::system::files::is_standard;

@@ -4,10 +4,7 @@ use crate::read::coding::Coding;
 use crate::read::contents::{self, FileSource};
 use crate::read::format_of;
 use crate::read::inputs::Input;
-use crate::steps::documents::DocumentBatch;
-use crate::steps::documents::rule::DocumentRule;
 use crate::system::error::{Error, remedy};
-use bloomline::KeyHasher;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::unix::fs::FileExt;
@@ -21,19 +18,27 @@ const WHOLE: usize = 1 << 20;
 /// this size, so that the number of compressed bytes in the sample is known.
 const WINDOW: usize = 4096;
 
-/// The size of windows for documents, which are longer than lines.
-const DOCUMENTS: usize = 1 << 16;
-
 /// The maximum numbers of compressed and of plain files that are sampled, evenly spread. Others are assumed to be similar.
 const COMPRESSED: usize = 64;
 const PLAIN: usize = 256;
 
-/// The unit that is counted in samples.
-pub enum SampleUnit {
-    Lines,
-    /// The keys of documents.
-    Documents(DocumentRule),
+/// A unit that is counted in samples.
+pub trait SampleUnit {
+    /// Returns the size of a window of a large file.
+    fn window(&self) -> usize;
+
+    /// Returns the column of a table that determines the number of keys, if that is not the number of rows.
+    fn column(&self) -> Option<&[String]>;
+
+    /// Estimates the keys of so many rows with so many bytes in the column.
+    fn estimate_keys(&self, rows: u64, bytes: u64) -> u64;
+
+    /// Counts the keys in a piece of a file whose lines end with `end`. `first` and `last` are set at the start and the end of the file.
+    fn count(&self, piece: &[u8], end: u8, first: bool, last: bool) -> f64;
 }
+
+/// Lines and rows, each with a key.
+pub struct LineUnit;
 
 /// Returns an upper bound, almost surely, of the number of lines or keys in all inputs, seldom much too high; or the name of an
 /// input that cannot be sampled. `end` ends a line. The rest of a compressed file is assumed to be like its start. With `go_on`,
@@ -41,7 +46,7 @@ pub enum SampleUnit {
 pub fn estimate_inputs(
     inputs: &[Input],
     end: u8,
-    sampled: &SampleUnit,
+    sampled: &dyn SampleUnit,
     go_on: bool,
 ) -> Result<Result<u64, String>, Error> {
     let compressed = inputs.iter().filter(|input| input.is_compressed()).count();
@@ -123,59 +128,28 @@ impl Samples {
     }
 }
 
-impl SampleUnit {
-    /// Returns the column of a table that determines the number of keys, if it is not the number of rows.
-    fn column(&self) -> Option<&[String]> {
-        match self {
-            Self::Lines => None,
-            Self::Documents(rule) => Some(rule.pointer.tokens()),
-        }
-    }
-
-    /// Estimates the keys of so many rows with so many bytes in the column.
-    fn estimate_keys(&self, rows: u64, bytes: u64) -> u64 {
-        match self {
-            Self::Lines => rows,
-            Self::Documents(rule) => rule.keys_of(rows, bytes),
-        }
-    }
-
-    /// Returns the size of a window.
+impl SampleUnit for LineUnit {
     fn window(&self) -> usize {
-        match self {
-            Self::Lines => WINDOW,
-            Self::Documents(_) => DOCUMENTS,
-        }
+        WINDOW
     }
 
-    /// Counts the keys in a piece of a file. `first` and `last` are set at the start and the end of the file.
-    fn count(&self, piece: &[u8], end: u8, first: bool, last: bool) -> f64 {
-        let rule = match self {
-            Self::Lines => {
-                let open = last && piece.last().is_some_and(|&byte| byte != end);
-                return memchr::memchr_iter(end, piece).count() as f64 + f64::from(open);
-            }
-            Self::Documents(rule) => rule,
-        };
-        let start = if first { 0 } else { memchr::memchr(end, piece).map_or(piece.len(), |end| end + 1) };
-        let stop = if last { piece.len() } else { memchr::memrchr(end, piece).map_or(start, |end| end + 1) };
-        let lines = piece.get(start..stop).filter(|lines| !lines.is_empty());
-        let Some(lines) = lines else {
-            // A document is longer than the piece.
-            return rule.keys_in(piece);
-        };
-        let (mut documents, hasher) = (DocumentBatch::default(), KeyHasher::new(0));
-        for line in lines.split(|&byte| byte == end) {
-            // A line without a document is reported when it is read.
-            let _ = documents.push(line, 0, rule, &hasher);
-        }
-        documents.keys() as f64 * piece.len() as f64 / lines.len() as f64
+    fn column(&self) -> Option<&[String]> {
+        None
+    }
+
+    fn estimate_keys(&self, rows: u64, _bytes: u64) -> u64 {
+        rows
+    }
+
+    fn count(&self, piece: &[u8], end: u8, _first: bool, last: bool) -> f64 {
+        let open = last && piece.last().is_some_and(|&byte| byte != end);
+        memchr::memchr_iter(end, piece).count() as f64 + f64::from(open)
     }
 }
 
 /// Estimates the number of keys from the file's position on; `None` for a compressed file. The position is not changed. With
 /// `go_on`, unreadable parts of a large file are skipped.
-fn keys(mut file: &File, end: u8, sampled: &SampleUnit, go_on: bool) -> io::Result<Option<u64>> {
+fn keys(mut file: &File, end: u8, sampled: &dyn SampleUnit, go_on: bool) -> io::Result<Option<u64>> {
     let start = file.stream_position()?;
     let size = file.metadata()?.len().saturating_sub(start);
     if Coding::from_file(file)? != Coding::Plain {
@@ -205,7 +179,7 @@ fn keys(mut file: &File, end: u8, sampled: &SampleUnit, go_on: bool) -> io::Resu
 
 /// Returns the number of bytes sampled at the start of a compressed file, and the keys in them. Damage is reported when the file is
 /// read.
-fn head(file: File, size: u64, end: u8, sampled: &SampleUnit) -> io::Result<(u64, u64)> {
+fn head(file: File, size: u64, end: u8, sampled: &dyn SampleUnit) -> io::Result<(u64, u64)> {
     let read = Arc::default();
     let source = FileSource { file: file.into(), read: Arc::clone(&read), copy: None, line_end: None, named: None };
     let contents = contents::open(source, 0, WINDOW)?;

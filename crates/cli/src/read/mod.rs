@@ -1,22 +1,27 @@
 //! Inputs, from names to numbered chunks of lines.
 
+pub mod batch;
 mod brotli;
 pub mod chunks;
 pub mod coding;
 pub mod contents;
+pub mod ends;
 pub mod estimate;
 pub mod find;
 pub mod foreign;
 pub mod glob;
+mod hash;
 pub mod header;
 pub mod hints;
 pub mod inputs;
-pub mod lines;
+pub mod keys;
 mod lz4;
 pub mod members;
 #[cfg(feature = "parquet")]
 mod parquet;
 pub mod position;
+pub mod projection;
+pub mod skip;
 pub mod split;
 pub mod table;
 mod utf16;

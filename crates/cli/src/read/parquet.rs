@@ -4,18 +4,15 @@ use crate::key::json::Pointer;
 use crate::key::{KeyPart, KeyRule, KeyScratch};
 use crate::read::coding::Coding;
 use crate::read::inputs::Input;
-use crate::read::lines::keys::{HashOptions, KeySource, Keys};
-use crate::read::table::{Assembly, COUNT, Format, Group, GroupCounts, Rows, Saved, Table, TableOptions};
-use crate::steps::documents::{Column, MEMBER};
-use crate::steps::groups::choice::KeepPolicy;
-use crate::steps::groups::values::ValueProjection as Values;
+use crate::read::keys::{Hashing, Keys};
+use crate::read::projection::{Compared, ProjectedPart, Projection};
+use crate::read::table::{
+    Assembly, COUNT, Column, Format, Group, GroupCounts, MEMBER, Rows, Saved, Table, TableOptions,
+};
 use crate::system::error::Error;
 use crate::write::encode::Compression;
-use bloomline::KeyHasher;
 use bloomline_keys::{KeyKinds, Values as RowValues};
-use bloomline_tables::{
-    self as tables, Added, Compared, GzipLevel, KeyPaths, RowProjection, SelectedRows, Source, ZstdLevel,
-};
+use bloomline_tables::{self as tables, Added, GzipLevel, KeyPaths, RowProjection, SelectedRows, Source, ZstdLevel};
 use std::any::Any;
 use std::fs::File;
 use std::io::{self, Write};
@@ -25,31 +22,34 @@ use std::sync::Arc;
 pub struct Parquet;
 
 impl Format for Parquet {
-    fn open(&self, input: &Input, done: u64, what: &KeySource, values: &Values) -> io::Result<Box<dyn Table>> {
+    fn open(&self, input: &Input, done: u64, projection: &Projection) -> io::Result<Box<dyn Table>> {
         let file = input.with_file(File::try_clone)?;
-        let (name, read) = (input.origin.name().to_owned(), input.read.clone());
-        let source = Source { name, path: input.path.clone(), file, read };
-        let keep = values.keep.as_ref();
-        let others = keep.and_then(KeepPolicy::pointer).into_iter().chain(&values.id);
-        let mut projection = RowProjection {
-            keys: KeyPaths::default(),
-            texts: what.document().is_some(),
-            values: others.map(Pointer::tokens).collect(),
-            compared: keep.map(|by| if matches!(by, KeepPolicy::Order(..)) { Compared::Texts } else { Compared::All }),
-        };
+        let name = input.origin.name().to_owned();
+        let source = Source { name, path: input.path.clone(), file, read: input.read.clone() };
+        let compared = projection.compared.map(|compared| match compared {
+            Compared::All => tables::Compared::All,
+            Compared::Texts => tables::Compared::Texts,
+        });
         let mut has_fields = false;
-        match what {
-            KeySource::Document(rule, _) => projection.keys = KeyPaths::Columns(vec![rule.pointer.tokens()]),
-            KeySource::Key(rule, _) => match &rule.part {
+        let keys = match &projection.part {
+            ProjectedPart::Text(pointer) => KeyPaths::Columns(vec![pointer.tokens()]),
+            ProjectedPart::Key(rule) => match &rule.part {
                 // Whole lines are resolved to rows after a table was opened.
-                KeyPart::Line => {}
-                KeyPart::Row(names) => projection.keys = KeyPaths::Row(names),
-                KeyPart::Json(values) => {
-                    projection.keys = KeyPaths::Columns(values.iter().map(|value| value.at.tokens()).collect());
+                KeyPart::Line => KeyPaths::default(),
+                KeyPart::Row(names) => KeyPaths::Row(names),
+                KeyPart::Json(values) => KeyPaths::Columns(values.iter().map(|value| value.at.tokens()).collect()),
+                KeyPart::Record(_) | KeyPart::Fields { .. } | KeyPart::NamedFields { .. } => {
+                    has_fields = true;
+                    KeyPaths::default()
                 }
-                KeyPart::Record(_) | KeyPart::Fields { .. } | KeyPart::NamedFields { .. } => has_fields = true,
             },
-        }
+        };
+        let projection = RowProjection {
+            keys,
+            texts: matches!(projection.part, ProjectedPart::Text(_)),
+            values: projection.values.iter().map(Pointer::tokens).collect(),
+            compared,
+        };
         let table = tables::TableReader::open(source, done, &projection)?;
         if has_fields {
             let message = "it is Parquet, which has columns instead of fields; give --column";
@@ -121,20 +121,13 @@ impl Rows for tables::Rows {
         self.memory()
     }
 
-    fn hash(
-        &self,
-        rule: &KeyRule,
-        second: Option<&KeyHasher>,
-        hashing: &HashOptions,
-        scratch: &mut KeyScratch,
-        keys: &mut Keys,
-    ) {
+    fn hash(&self, hashing: &Hashing, scratch: &mut KeyScratch, keys: &mut Keys) {
         let mut row = 0;
         self.each_key(|values| {
-            keys.take(row, rule.key_of(values, scratch), &hashing.hasher, second, hashing.nulls);
+            keys.push(row, hashing.rule.key_of(values, scratch), hashing);
             row += 1;
         });
-        keys.kinds = rule.kinds_of_columns(self.kinds());
+        keys.kinds = hashing.rule.kinds_of_columns(self.kinds());
     }
 
     fn each_value(&self, found: &mut dyn FnMut(&dyn RowValues)) {

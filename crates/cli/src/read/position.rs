@@ -1,6 +1,6 @@
 //! Positions of lines in an input.
 
-use crate::read::lines::Lines;
+use crate::read::batch::Batch;
 use std::fmt;
 use std::sync::Arc;
 
@@ -29,19 +29,14 @@ impl Position {
     }
 
     /// Advances by the first `count` of the lines that start here.
-    pub fn advance(&mut self, lines: &Lines, count: usize) {
-        self.offset += if lines.is_rows() { count } else { lines.header().len() + lines.bytes(count) } as u64;
-        self.lines += lines.rows(count) as u64;
+    pub fn advance(&mut self, batch: &Batch, count: usize) {
+        self.offset += if batch.is_rows() { count } else { batch.header().len() + batch.length(count) } as u64;
+        self.lines += batch.editor_lines(count) as u64;
     }
 
     /// Returns the name of the line after the first `count` of those that start here: "FILE, line 7".
-    pub fn line(&self, lines: &Lines, count: usize) -> String {
-        format!("{}, {} {}", self.name, self.unit, self.lines + lines.rows(count) as u64 + 1)
-    }
-
-    /// Returns the name of the first line that starts here, passed and has no required key, and the fault.
-    pub fn first_fault(&self, lines: &Lines) -> Option<String> {
-        lines.first_fault().map(|(line, key_error)| format!("{}: {key_error}", self.line(lines, line)))
+    pub fn line(&self, batch: &Batch, count: usize) -> String {
+        format!("{}, {} {}", self.name, self.unit, self.lines + batch.editor_lines(count) as u64 + 1)
     }
 }
 

@@ -6,12 +6,10 @@
 
 use crate::key::{KeyRule, KeyScratch};
 use crate::read::inputs::Input;
-use crate::read::lines::keys::{HashOptions, KeySource, Keys};
-use crate::steps::documents::Column;
-use crate::steps::groups::values::ValueProjection as Values;
+use crate::read::keys::{Hashing, Keys};
+use crate::read::projection::Projection;
 use crate::system::error::Error;
 use crate::write::encode::Compression;
-use bloomline::KeyHasher;
 use bloomline_keys::{KeyKinds, Values as Row};
 use serde::{Deserialize, Serialize};
 use std::any::Any;
@@ -22,10 +20,16 @@ use std::sync::Arc;
 /// The column, or the JSON member, with the number of occurrences.
 pub const COUNT: &str = "count";
 
+/// The column, or the JSON member, with notes.
+pub const MEMBER: &str = "bloomline";
+
+/// A text or none for each row.
+pub type Column = Vec<Option<String>>;
+
 /// A format of tables.
 pub trait Format: Sync {
-    /// Opens a table whose first `done` rows are done. `values` are read beside what is hashed of each row.
-    fn open(&self, input: &Input, done: u64, what: &KeySource, values: &Values) -> io::Result<Box<dyn Table>>;
+    /// Opens a table whose first `done` rows are done.
+    fn open(&self, input: &Input, done: u64, projection: &Projection) -> io::Result<Box<dyn Table>>;
 
     /// Returns the number of rows of a file, and the bytes of a column of texts, or of all columns.
     fn measure(&self, file: &File, column: Option<&[String]>) -> io::Result<(u64, u64)>;
@@ -63,16 +67,9 @@ pub trait Rows: Send + Sync {
     /// Returns the bytes of memory in use.
     fn memory(&self) -> usize;
 
-    /// Adds the key of each row by `rule` to `keys`, in order, and sets their kinds.
+    /// Adds the key of each row to `keys`, in order, and sets their kinds.
     // Not a closure for each key, whose call takes 14 instructions.
-    fn hash(
-        &self,
-        rule: &KeyRule,
-        second: Option<&KeyHasher>,
-        hashing: &HashOptions,
-        scratch: &mut KeyScratch,
-        keys: &mut Keys,
-    );
+    fn hash(&self, hashing: &Hashing, scratch: &mut KeyScratch, keys: &mut Keys);
 
     /// Calls `found` with the other values of each row, in order.
     fn each_value(&self, found: &mut dyn FnMut(&dyn Row));

@@ -3,7 +3,7 @@
 use crate::read::table::GroupCounts;
 use crate::run::checkpoint::InputProgress;
 use crate::run::shard::Shard;
-use crate::steps::documents::UnitCounts;
+use crate::seen::counts::UnitCounts;
 use crate::system::error::Error;
 use crate::system::files::{self, hex};
 use crate::write::atomic_file::AtomicFile;

@@ -3,7 +3,10 @@
 pub mod checkpoint;
 pub mod events;
 pub mod folder;
+pub mod lines;
 pub mod manifest;
+pub mod marks;
+pub mod print;
 pub mod progress;
 pub mod shard;
 pub mod sink;

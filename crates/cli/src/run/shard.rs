@@ -1,13 +1,14 @@
 //! A shard: an input, read chunk by chunk by one thread at a time.
 
+use crate::read::batch::Batch;
 use crate::read::chunks::{ChunkConfig, Chunks};
 use crate::read::format_of;
 use crate::read::inputs::{Input, Inputs};
-use crate::read::lines::Lines;
-use crate::read::lines::keys::{HashOptions, HeaderRule, KeySource};
 use crate::read::position::Position;
+use crate::read::projection::{HeaderRule, Projection};
 use crate::read::table::{Format, Table};
 use crate::run::checkpoint::Checkpoint;
+use crate::run::lines::Lines;
 use crate::seen::Claimed;
 use crate::seen::counts::LineCounts;
 use crate::system::unpoisoned::locked;
@@ -56,24 +57,24 @@ enum LineSource {
 }
 
 impl ShardReader {
-    /// Reads the next lines into `lines`; `false` at the end of the input.
-    fn fill(&mut self, lines: &mut Lines, HashOptions { what, values, .. }: &HashOptions) -> io::Result<bool> {
+    /// Reads the next lines into `batch`; `false` at the end of the input.
+    fn fill(&mut self, batch: &mut Batch, projection: &Projection) -> io::Result<bool> {
         if let Some(LineSource::Closed(format, input, done)) = &self.source {
-            self.source = Some(LineSource::Table(format.open(input, *done, what, values)?));
+            self.source = Some(LineSource::Table(format.open(input, *done, projection)?));
         }
         let chunks = match &mut self.source {
             Some(LineSource::Chunks(chunks)) => chunks,
-            Some(LineSource::Table(table)) => return Ok(lines.take_rows(table.next()?)),
+            Some(LineSource::Table(table)) => return Ok(batch.set_rows(table.next()?)),
             Some(LineSource::Closed(..)) | None => return Ok(false),
         };
-        let more = lines.fill(chunks)?;
-        if let (KeySource::Key(rule, _), None, true) = (what, &self.rule, more)
+        let more = batch.fill(chunks)?;
+        if let (Some(rule), None, true) = (projection.rule(), &self.rule, more)
             && chunks.has_header()
         {
-            let rule = HeaderRule::new(rule, values, chunks.header_text());
+            let rule = HeaderRule::new(rule, &projection.values, chunks.header_text());
             self.rule = rule.map_err(|key_error| io::Error::other(key_error.to_string()))?.map(Arc::new);
         }
-        lines.set_rule(self.rule.clone());
+        batch.set_rule(self.rule.clone());
         Ok(more)
     }
 }
@@ -136,17 +137,17 @@ impl Shard {
         }
     }
 
-    /// Reads and hashes the next lines. Returns the buffer if all is read.
-    pub fn read(&self, mut lines: Box<Lines>, hashing: &HashOptions) -> Result<ShardChunk, Box<Lines>> {
+    /// Reads the next lines. Returns the buffer if all is read.
+    pub fn read(&self, mut lines: Box<Lines>, projection: &Projection) -> Result<ShardChunk, Box<Lines>> {
         let mut reader = locked(&self.reader);
         if reader.source.is_none() {
             return Err(lines);
         }
-        let filled = reader.fill(&mut lines, hashing);
+        let filled = reader.fill(&mut lines.batch, projection);
         let live = matches!(&reader.source, Some(LineSource::Chunks(chunks)) if chunks.is_live());
         let position = (self.number, reader.next);
         reader.next += 1;
-        let weight = lines.memory().div_ceil(self.chunk_size).max(1);
+        let weight = lines.batch.memory().div_ceil(self.chunk_size).max(1);
         self.in_flight.fetch_add(weight, Relaxed);
         let end = match filled {
             Ok(true) => None,
@@ -216,11 +217,8 @@ pub fn shards(inputs: Inputs, cut: ChunkConfig, start: Option<&Checkpoint>) -> V
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::tests::LINE;
-    use crate::options::values::OnError;
     use crate::read::inputs::Inputs;
     use crate::read::split::LineFormat;
-    use bloomline::KeyHasher;
     use std::fs;
 
     /// So reading ahead stays within the given memory.
@@ -234,11 +232,9 @@ mod tests {
         let gathered = GatheredInput { position, counts: LineCounts::default(), ended: false, broken: None };
         let format = LineFormat::plain(b'\n');
         let shard = Shard::new(0, 1, input, gathered, ChunkConfig { size: 10, format, keep: false });
-        let what = KeySource::Key(LINE, None);
-        let hashing = HashOptions::for_keys(&KeyHasher::new(0), format, what, OnError::Fail, Arc::default());
         let mut weights = Vec::new();
         while !shard.is_read() {
-            let chunk = shard.read(Box::default(), &hashing).ok().unwrap();
+            let chunk = shard.read(Box::new(Lines::new(Box::new(()))), &Projection::whole()).ok().unwrap();
             weights.push(chunk.weight);
             assert_eq!(shard.in_flight(), chunk.weight);
             shard.arrived(chunk.weight);

@@ -2,10 +2,11 @@
 
 use crate::options::values::LineEnd;
 use crate::read::chunks::BYTE_ORDER_MARK;
-use crate::read::lines::{Lines, Prefix};
 use crate::read::table::{Saved, TableOptions};
 use crate::run::checkpoint::InputProgress;
 use crate::run::folder;
+use crate::run::lines::Lines;
+use crate::run::print::Prefix;
 use crate::run::shard::ShardChunk;
 use crate::seen::counts::LineCounts;
 use crate::system::error::Error;
@@ -167,18 +168,19 @@ impl Sink {
     }
 
     /// Prints lines, after the first header. Returns the pieces that are complete.
-    pub fn print(&self, lines: &Lines, print: PrintOptions, live: bool) -> Result<Vec<(&Output, Piece)>, Error> {
+    pub fn print(&self, lines: &mut Lines, print: PrintOptions, live: bool) -> Result<Vec<(&Output, Piece)>, Error> {
         let PrintOptions { selected_mark, before, total, write_options, eol, .. } = print;
         let mut pieces = Vec::new();
-        if lines.is_rows() {
+        if lines.batch.is_rows() {
             let kept = self.kept.get().filter(|_| !total).map(|kept| (kept, before, selected_mark));
             let dropped = self.dropped.as_ref().map(|dropped| (dropped, Prefix::Nothing, !selected_mark));
-            let due = kept.into_iter().chain(dropped);
-            let due =
-                due.filter_map(|(output, before, mark)| Some((output, lines.select(before, mark, write_options)?)));
-            return Ok(due.map(|(output, rows)| (output, output.take_rows(rows))).collect());
+            for (output, before, mark) in kept.into_iter().chain(dropped) {
+                let rows = lines.select(before, mark, write_options);
+                pieces.extend(rows.map(|rows| (output, output.take_rows(rows))));
+            }
+            return Ok(pieces);
         }
-        let is_first = !lines.header().is_empty() && !self.header_printed.swap(true, Relaxed);
+        let is_first = !lines.batch.header().is_empty() && !self.header_printed.swap(true, Relaxed);
         let kept = self.kept.get().filter(|_| !total).map(|kept| (kept, before, selected_mark));
         let dropped = self.dropped.as_ref().map(|dropped| (dropped, Prefix::Nothing, !selected_mark));
         for (output, before, mark) in dropped.into_iter().chain(kept) {

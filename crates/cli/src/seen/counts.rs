@@ -1,7 +1,7 @@
-//! Counts of lines.
+//! Counts of lines and of units of text.
 
-use crate::steps::documents::UnitCounts;
 use serde::{Deserialize, Serialize};
+use std::ops::AddAssign;
 
 /// Counts of lines, keys and units of documents.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -51,5 +51,37 @@ impl LineCounts {
     /// Keys that the filter reported as seen and the exact check found to be new.
     pub fn rescued(&self) -> u64 {
         self.unique - self.inserted
+    }
+}
+
+/// The statistics of units.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct UnitCounts {
+    /// Units, and duplicates among them.
+    pub units: u64,
+    pub duplicates: u64,
+    /// Documents that were cut in part.
+    pub shortened: u64,
+    /// Grams that were looked up, and those that were found.
+    pub grams: u64,
+    pub found: u64,
+    /// Bytes of text, and those removed with units and documents.
+    pub bytes: u64,
+    pub removed: u64,
+    /// The expected number of units that were mistaken for duplicates.
+    pub wrong: f64,
+}
+
+impl AddAssign<&Self> for UnitCounts {
+    fn add_assign(&mut self, other: &Self) {
+        let Self { units, duplicates, shortened, grams, found, bytes, removed, wrong } = other;
+        self.units += units;
+        self.duplicates += duplicates;
+        self.shortened += shortened;
+        self.grams += grams;
+        self.found += found;
+        self.bytes += bytes;
+        self.removed += removed;
+        self.wrong += wrong;
     }
 }

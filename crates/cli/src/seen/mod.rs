@@ -11,9 +11,9 @@ pub mod remote_stats;
 pub mod run_stats;
 pub mod set;
 
+use crate::seen::counts::UnitCounts;
 use crate::seen::exact::Exact;
 use crate::seen::set::KeySet;
-use crate::steps::documents::UnitCounts;
 use crate::system::error::Error;
 use crate::system::unpoisoned::{reading, writing};
 use bloomline::BloomFilter;

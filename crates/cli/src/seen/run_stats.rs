@@ -1,8 +1,8 @@
 //! The statistics of a run: counts, the limit of the filter, and the warnings that were printed.
 
 use crate::seen::counts::LineCounts;
+use crate::seen::counts::UnitCounts;
 use crate::seen::set::KeySet;
-use crate::steps::documents::UnitCounts;
 use crate::system::error::{INCOMPLETE, SUCCESS};
 use crate::terminal::figures::readable;
 use crate::terminal::messages::{print_message, warn};

@@ -5,3 +5,4 @@ pub mod documents;
 pub mod groups;
 pub mod insert;
 pub mod look_up;
+pub mod values;

@@ -1,13 +1,11 @@
-//! `bloomline corpus --against`: a first pass inserts the grams of tests into a set, and the run removes texts with these grams.
+//! `bloomline corpus --against`: a first reading inserts the grams of tests into a set, and the run removes texts with these grams.
 
 use crate::commands::input_kinds::{self, TableRequirements};
 use crate::commands::run::plan::Plan;
 use crate::commands::scan::ScanOptions;
 use crate::commands::sizing::NewSet;
-use crate::options::values::OnError;
-use crate::read::estimate::SampleUnit;
 use crate::read::inputs::{Input, Inputs};
-use crate::read::lines::keys::{HashOptions, KeySource};
+use crate::read::projection::ProjectedPart;
 use crate::read::split::LineFormat;
 use crate::run::events::{self, Event};
 use crate::seen::run_stats::RunStats;
@@ -15,6 +13,7 @@ use crate::seen::set::KeySet;
 use crate::seen::{SeenKeys, SharedSeenKeys};
 use crate::steps::decontaminate::Decontaminator;
 use crate::steps::decontaminate::index::IndexTests;
+use crate::steps::documents::column::DocumentReader;
 use crate::steps::documents::step::Documents;
 use crate::system::error::Stop;
 use crate::system::files;
@@ -44,23 +43,23 @@ impl Plan {
         rule.text.drop_document = false;
         (rule.text.threshold, rule.text.at_least) = (1.0, false);
         rule.annotate = false;
-        let (what, values) = (KeySource::Document(rule.clone(), reading.on_error), tests.values());
-        input_kinds::check_tables(&found, &what, &values, TableRequirements::default(), reading.on_error)?;
+        let values = tests.values();
+        let projection = values.with(ProjectedPart::Text(rule.pointer.clone()));
+        input_kinds::check_tables(&found, &projection, TableRequirements::default(), reading.on_error)?;
         let (size, growth, quiet, key_name) = (&self.size, &self.growth, self.reporting.quiet, &rule.name());
         let new_set = NewSet { size, growth, keep: false, key_name, keys: rule.keys(), quiet };
-        let (set, limit) = new_set.for_inputs(&found.found, reading, &SampleUnit::Documents(rule.clone()))?;
+        let (set, limit) = new_set.for_inputs(&found.found, reading, &rule)?;
         let stats = RunStats::new(&set, limit, rule.keys(), "text", quiet);
         let decontaminator =
             Decontaminator::new(rule.clone(), set.hasher().clone(), names(&found), tests.id.is_some())?;
         let decontaminator = Arc::new(RwLock::new(decontaminator));
         let format = LineFormat::plain(reading.end());
-        let hashing = HashOptions::for_keys(set.hasher(), format, what, OnError::Fail, Arc::default());
-        let hashing = HashOptions { values, ..hashing };
-        let scan = ScanOptions { reading, hashing, quiet, events: events.clone() };
+        let reader = DocumentReader { rule, hasher: set.hasher().clone(), values };
+        let scan = ScanOptions { reading, format, projection, quiet, events: events.clone() };
         let seen = SharedSeenKeys::new(SeenKeys::new(set));
-        let documents = Documents::new(rule, seen.clone(), true, stats.keys_before);
-        let pass = IndexTests { documents, decontaminator: Arc::clone(&decontaminator) };
-        let (work, stop) = scan.read(found, Arc::new(pass), seen, stats)?;
+        let documents = Documents::new(reader, seen.clone(), true, stats.keys_before);
+        let step = IndexTests { documents, decontaminator: Arc::clone(&decontaminator) };
+        let (work, stop) = scan.read(found, Arc::new(step), seen, stats)?;
         stop.map_or(Ok(()), Err)?;
         writing(&decontaminator).begin_search(names(inputs));
         let (set, left_out) = (work.seen.write().take_set()?, locked(&work.stats).counts.left_out);

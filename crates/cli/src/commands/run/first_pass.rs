@@ -1,20 +1,22 @@
 //! The first reading of inputs that are read twice, in which groups are found.
 
 use crate::commands::groups::{GroupRequest, OpenReports};
-use crate::commands::run::plan::Plan;
+use crate::commands::run::plan::{KeySource, Plan};
 use crate::commands::scan::ScanOptions;
 use crate::read::inputs::Inputs;
 use crate::run::events::Event;
-use crate::run::step::Pass;
+use crate::run::step::Step;
 use crate::seen::run_stats::RunStats;
 use crate::seen::{SeenKeys, SharedSeenKeys};
+use crate::steps::documents::column::DocumentReader;
+use crate::steps::documents::rule::DocumentRule;
 use crate::steps::groups::collect::Collect;
 use crate::steps::groups::near::candidate_documents::GramCollector;
 use crate::steps::groups::near::clusters::Clusters;
-use crate::steps::groups::record::Record;
+use crate::steps::groups::record::{Members, Record};
 use crate::steps::groups::records::RecordFile;
 use crate::steps::groups::replay::Replay;
-use crate::steps::insert::Insert;
+use crate::steps::values::ValueProjection;
 use crate::system::error::{Error, Stop, remedy};
 use crate::system::unpoisoned::locked;
 use crate::terminal::signals;
@@ -22,8 +24,8 @@ use crossbeam_channel::Receiver;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-/// The inputs to read after the first reading, the pass over them, the set and the statistics.
-pub(super) type SecondPass = (Inputs, Arc<dyn Pass>, SharedSeenKeys, RunStats);
+/// The inputs to read after the first reading, the step that decides about them, the set and the statistics.
+pub(super) type SecondPass = (Inputs, Arc<dyn Step>, SharedSeenKeys, RunStats);
 
 impl Plan {
     /// Reads the inputs for the first time, finds groups and writes the reports. Fails with the reason if nothing is to be printed.
@@ -38,27 +40,43 @@ impl Plan {
     ) -> Result<SecondPass, Stop> {
         let stamps = inputs.stamps();
         let (inputs, mut second_inputs) = inputs.with_second_reading().map_err(not_copied)?;
-        let hashing = self.keys.hashing(&seen.set, group_request.values());
-        let (reading, quiet, events) = (&self.reading, self.reporting.quiet, events.clone());
-        let scan = ScanOptions { reading, hashing, quiet, events };
+        let values = group_request.values();
+        let scan = ScanOptions {
+            reading: &self.reading,
+            format: self.keys.format,
+            projection: self.keys.projection(&values),
+            quiet: self.reporting.quiet,
+            events: events.clone(),
+        };
+        let document_reader = |rule: &DocumentRule, values| DocumentReader {
+            rule: rule.clone(),
+            hasher: seen.set.hasher().clone(),
+            values,
+        };
+        let collected = self.keys.what.document().map(|rule| document_reader(rule, ValueProjection::default()));
+        let members = match &self.keys.what {
+            KeySource::Key(rule, second) => Members::Lines(self.keys.hashing(rule, second.as_ref(), &seen.set), values),
+            KeySource::Document(rule) => Members::Documents(document_reader(rule, values)),
+        };
         let seen = SharedSeenKeys::new(seen);
-        let insert = Insert { seen: seen.clone(), in_order: true };
-        let pass = Arc::new(Record { insert, near: group_request.near(), records: Mutex::new(records) });
-        let (work, stop) = scan.read(inputs, pass.clone(), seen.clone(), stats)?;
+        let step = Arc::new(Record { members, seen: seen.clone(), records: Mutex::new(records) });
+        let (work, stop) = scan.read(inputs, step.clone(), seen.clone(), stats)?;
         stop.or_else(|| signals::first().map(Stop::Signal)).map_or(Ok(()), Err)?;
         second_inputs.measure().map_err(not_copied)?;
-        let mut records = locked(&pass.records);
+        let mut records = locked(&step.records);
         let (mut clusters, mut disk_bytes) = (None, 0);
-        if let (Some(bands), Some(threshold)) = (records.bands.take(), group_request.threshold()) {
+        if let (Some(bands), Some(threshold), Some(reader)) =
+            (records.bands.take(), group_request.threshold(), collected)
+        {
             let (inputs, third) = second_inputs.with_second_reading().map_err(not_copied)?;
             second_inputs = third;
             let sorting = signals::at_once()?;
             let collecting = GramCollector::new(bands.candidate_documents(records.had_keys)?, records.ordinals.clone());
             drop(sorting);
-            let pass = Arc::new(Collect::new(collecting));
-            let (_, stop) = scan.read(inputs, pass.clone(), seen.clone(), locked(&work.stats).for_second_reading(0))?;
+            let step = Arc::new(Collect::new(reader, collecting));
+            let (_, stop) = scan.read(inputs, step.clone(), seen.clone(), locked(&work.stats).for_second_reading(0))?;
             stop.or_else(|| signals::first().map(Stop::Signal)).map_or(Ok(()), Err)?;
-            let candidate_documents = pass.end()?;
+            let candidate_documents = step.end()?;
             disk_bytes = candidate_documents.disk_bytes();
             let _comparing = signals::at_once()?;
             let verified = Clusters::verified(candidate_documents, threshold)?;

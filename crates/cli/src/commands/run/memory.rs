@@ -4,17 +4,16 @@ use crate::commands::groups::GroupRequest;
 use crate::commands::run::plan::{Keys, Memory, Plan, ReportOptions, StateOptions};
 use crate::commands::sizing::{self, NewSet};
 use crate::options::values::{LineEnd, OnError};
-use crate::read::estimate::SampleUnit;
+use crate::read::estimate::{LineUnit, SampleUnit};
 use crate::read::inputs::{Input, Inputs};
-use crate::read::lines::Prefix;
 use crate::run::checkpoint::{Checkpoint, Checkpoints, InputProgress, Job};
 use crate::run::folder;
+use crate::run::print::Prefix;
 use crate::run::work::Persistence;
 use crate::seen::SeenKeys;
 use crate::seen::remote_set::Address;
 use crate::seen::run_stats::{FullLimit, RunStats};
 use crate::seen::set::KeySet;
-use crate::steps::documents::rule::DocumentRule;
 use crate::steps::groups::records::RecordFile;
 use crate::system::error::{Error, INCOMPLETE, SUCCESS};
 use crate::system::file_lock::FileLock;
@@ -81,10 +80,12 @@ impl Plan {
             }
             Memory::Fresh { .. } | Memory::State(_) | Memory::Tests(_) => {}
         }
-        let of_documents = |rule: &DocumentRule| SampleUnit::Documents(rule.clone());
-        let sampled = keys.what.document().map_or(SampleUnit::Lines, of_documents);
+        let sampled: &dyn SampleUnit = match keys.what.document() {
+            Some(rule) => rule,
+            None => &LineUnit,
+        };
         let (keep, key_name, keys) = (self.state().is_some(), &*keys.name, keys.called);
-        NewSet { size, growth, keep, key_name, keys, quiet: *quiet }.for_inputs(inputs, &self.reading, &sampled)
+        NewSet { size, growth, keep, key_name, keys, quiet: *quiet }.for_inputs(inputs, &self.reading, sampled)
     }
 
     /// Returns the job, which has to be the same when the run is resumed.

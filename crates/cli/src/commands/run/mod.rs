@@ -13,28 +13,29 @@ use crate::commands::report;
 use crate::commands::run::decontaminate::IndexedTests;
 use crate::commands::run::destination::OpenedRun;
 use crate::commands::run::memory::save_start;
-use crate::commands::run::plan::{DestinationKind, Memory, Plan, StateOptions, TestSet};
+use crate::commands::run::plan::{DestinationKind, KeySource, Memory, Plan, StateOptions, TestSet};
 use crate::key::KeyRule;
 use crate::options::values::OnError;
 use crate::read::hints;
 use crate::read::inputs::Inputs;
-use crate::read::lines::Prefix;
-use crate::read::lines::keys::KeySource;
 use crate::read::table::COUNT;
+use crate::read::table::MEMBER;
 use crate::run::checkpoint::Checkpoint;
 use crate::run::events;
+use crate::run::print::Prefix;
 use crate::run::progress::Progress;
 use crate::run::shard::shards;
-use crate::run::step::{Pass, RunConfig};
+use crate::run::step::{RunConfig, Step};
 use crate::run::work::Work;
 use crate::seen::SharedSeenKeys;
 use crate::seen::run_stats::RunStats;
 use crate::steps::decontaminate::Decontaminator;
 use crate::steps::decontaminate::search::SearchTests;
-use crate::steps::documents::MEMBER;
+use crate::steps::documents::column::DocumentReader;
+use crate::steps::documents::rule::DocumentRule;
 use crate::steps::documents::step::Documents;
-use crate::steps::groups::values::ValueProjection as Values;
 use crate::steps::insert::Insert;
+use crate::steps::values::ValueProjection as Values;
 use crate::system::error::{Error, Stop};
 use crate::system::unpoisoned::{locked, reading, writing};
 use crate::terminal::messages::{print, warn};
@@ -114,21 +115,32 @@ impl Plan {
         self.state().map(unsaved).or_else(|| is_shared.then(unprinted))
     }
 
-    /// Returns the pass over inputs that are read once.
-    fn pass(
+    /// Returns the step for inputs that are read once.
+    fn step(
         &self,
         seen: &SharedSeenKeys,
         stats: &RunStats,
         decontaminator: Option<&Arc<RwLock<Decontaminator>>>,
-    ) -> Arc<dyn Pass> {
+    ) -> Arc<dyn Step> {
         let (seen, in_order) = (seen.clone(), !self.destination.is_side_by_side());
+        let values = self.tests().map_or_else(Values::default, TestSet::values);
+        let reader = |rule: &DocumentRule| {
+            let hasher = seen.read().set.hasher().clone();
+            DocumentReader { rule: rule.clone(), hasher, values }
+        };
         match (&self.keys.what, decontaminator) {
-            (KeySource::Key(..), _) => Arc::new(Insert { seen, in_order }),
-            (KeySource::Document(rule, _), Some(decontaminator)) => {
-                Arc::new(SearchTests { rule: rule.clone(), seen, in_order, decontaminator: Arc::clone(decontaminator) })
+            (KeySource::Key(rule, second), _) => {
+                let hashing = self.keys.hashing(rule, second.as_ref(), &seen.read().set);
+                Arc::new(Insert { hashing, seen, in_order })
             }
-            (KeySource::Document(rule, _), None) => {
-                Arc::new(Documents::new(rule.clone(), seen, in_order, stats.keys_before))
+            (KeySource::Document(rule), Some(decontaminator)) => Arc::new(SearchTests {
+                reader: reader(rule),
+                seen,
+                in_order,
+                decontaminator: Arc::clone(decontaminator),
+            }),
+            (KeySource::Document(rule), None) => {
+                Arc::new(Documents::new(reader(rule), seen, in_order, stats.keys_before))
             }
         }
     }
@@ -139,7 +151,7 @@ impl Plan {
         let of_tests = self.tests().map_or_else(Values::default, TestSet::values);
         let values = self.group_request.as_ref().map_or_else(|| of_tests.clone(), GroupRequest::values);
         self.keys.kinds =
-            input_kinds::check_tables(&inputs, &self.keys.what, &values, self.demand(), self.reading.on_error)?;
+            input_kinds::check_tables(&inputs, &self.keys.projection(&values), self.demand(), self.reading.on_error)?;
         let _lock = self.state().map(|state| self.lock(state, &inputs.found)).transpose()?;
         if let Some(code) = self.ended(&inputs)? {
             return Ok(code);
@@ -186,20 +198,21 @@ impl Plan {
             }
             None => {
                 let seen = SharedSeenKeys::new(seen);
-                let pass = self.pass(&seen, &stats, decontaminator.as_ref());
-                Ok((inputs, pass, seen, stats))
+                let step = self.step(&seen, &stats, decontaminator.as_ref());
+                Ok((inputs, step, seen, stats))
             }
         };
-        let (inputs, pass, seen, stats) = match again {
+        let (inputs, step, seen, stats) = match again {
             Ok(again) => again,
             Err(stop) => return stop.end(),
         };
         let to_stdout = self.destination.is_standard_output() && !self.print.total;
         let progress = Progress::new(&inputs.found, inputs.read.clone(), self.reporting.quiet, to_stdout);
         let progress = progress.for_shared(remote, self.reporting.stats);
-        let task = RunConfig {
+        let config = RunConfig {
             threads: self.reading.threads(),
-            hashing: self.keys.hashing(&seen.read().set, of_tests),
+            format: self.keys.format,
+            projection: self.keys.projection(&of_tests),
             on_error: self.reading.on_error,
             print: self.print,
             ahead: self.reading.ahead(),
@@ -207,7 +220,7 @@ impl Plan {
         let resumed = start.as_ref().is_some_and(Checkpoint::has_begun);
         let first = start.is_none() && (keep.checkpoints.is_some() || keep.folder.is_some());
         let shards = shards(inputs, self.reading.cut(self.keys.format), start.as_ref());
-        let work = Work::new(task, pass, shards, sinks, seen, stats, keep);
+        let work = Work::new(config, step, shards, sinks, seen, stats, keep);
         if first {
             // The checkpoints of an earlier run end here.
             work.checkpoint(false)?;
@@ -268,7 +281,7 @@ impl Plan {
                 Memory::Frozen(file) | Memory::State(StateOptions { path: file, .. }) => Some(&**file),
                 _ => None,
             };
-            let mut figures = report::run_figures(&seen, &stats, &self.keys.what, self.print, work.pass.repeated());
+            let mut figures = report::run_figures(&seen, &stats, &self.keys.what, self.print, work.step.repeated());
             if resumed {
                 figures.row_and_field("resumed", "these are the figures since the checkpoint", "resumed", true);
             }

@@ -1,26 +1,30 @@
 //! A run, resolved once from the options that ask for it.
 
 use crate::commands::groups::GroupRequest;
+use crate::key::KeyRule;
 use crate::key::json::Pointer;
 use crate::options::values::{OnError, StatsFormat};
 use crate::options::{
     CorpusOptions, DedupOptions, GrowthOptions, OutputOptions, ReadOptions, RunOptions, SharedOptions,
     SharedWriteOptions, SizeOptions,
 };
+use crate::read::ends::LineEnds;
 use crate::read::find::NamedPaths;
 use crate::read::inputs::{Input, Inputs};
-use crate::read::lines::Prefix;
-use crate::read::lines::ends::LineEnds;
-use crate::read::lines::keys::{HashOptions, KeySource};
+use crate::read::keys::Hashing;
+use crate::read::projection::{ProjectedPart, Projection};
 use crate::read::split::LineFormat;
 use crate::read::table::TableOptions;
+use crate::run::print::Prefix;
 use crate::run::sink::PrintOptions;
 use crate::seen::exact;
 use crate::seen::set::KeySet;
+use crate::steps::documents::rule::DocumentRule;
 use crate::steps::groups::decisions::{Occurrences, PrintedLines};
-use crate::steps::groups::values::ValueProjection as Values;
+use crate::steps::values::ValueProjection as Values;
 use crate::system::error::Error;
 use crate::system::files::{self, NamedFile, is_standard};
+use bloomline::KeyHasher;
 use bloomline_keys::KeyKinds;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -63,6 +67,26 @@ pub struct Keys {
     pub wanted: &'static str,
     /// The line ends of the keys, for a warning if there are two kinds.
     pub ends: Arc<LineEnds>,
+}
+
+/// The part of a line that is hashed.
+pub enum KeySource {
+    /// The key; with a second hasher, fingerprints too.
+    Key(KeyRule, Option<KeyHasher>),
+    /// The units of its document.
+    Document(DocumentRule),
+}
+
+impl KeySource {
+    /// Returns the rule for keys; `None` for documents.
+    pub fn rule(&self) -> Option<&KeyRule> {
+        if let Self::Key(rule, _) = self { Some(rule) } else { None }
+    }
+
+    /// Returns the rule for documents; `None` for keys.
+    pub fn document(&self) -> Option<&DocumentRule> {
+        if let Self::Document(rule) = self { Some(rule) } else { None }
+    }
 }
 
 /// The set at the first line.
@@ -129,10 +153,24 @@ pub struct ReportOptions {
 }
 
 impl Keys {
-    /// Returns the parameters for hashing lines for this set. `values` are read of the lines, too.
-    pub fn hashing(&self, set: &KeySet, values: Values) -> HashOptions {
-        let (what, ends) = (self.what.clone(), Arc::clone(&self.ends));
-        HashOptions { values, ..HashOptions::for_keys(set.hasher(), self.format, what, self.nulls, ends) }
+    /// Returns the parts of lines that are read: what is hashed, and `values`.
+    pub fn projection(&self, values: &Values) -> Projection {
+        values.with(match &self.what {
+            KeySource::Key(rule, _) => ProjectedPart::Key(rule.clone()),
+            KeySource::Document(rule) => ProjectedPart::Text(rule.pointer.clone()),
+        })
+    }
+
+    /// Returns the rule for hashing the keys of lines for this set, by the key rule.
+    pub fn hashing(&self, rule: &KeyRule, second: Option<&KeyHasher>, set: &KeySet) -> Hashing {
+        Hashing {
+            format: self.format,
+            rule: rule.clone(),
+            hasher: set.hasher().clone(),
+            second: second.cloned(),
+            nulls: self.nulls,
+            ends: Arc::clone(&self.ends),
+        }
     }
 }
 
@@ -315,7 +353,7 @@ impl Plan {
             called: rule.keys(),
             wanted: "text",
             ends: LineEnds::new(run.quiet).into(),
-            what: KeySource::Document(rule, reading.on_error),
+            what: KeySource::Document(rule),
         };
         let reporting = ReportOptions { stats: run.stats, every: None, sample: None, quiet: run.quiet };
         let (growth, destination) = Destination::from_options(run, None);

@@ -2,7 +2,7 @@
 
 use crate::options::values::OnError;
 use crate::options::{BuildOptions, GrowthOptions, ReadOptions, SharedWriteOptions, SizeOptions, WhenFull};
-use crate::read::estimate::{self, SampleUnit};
+use crate::read::estimate::{self, LineUnit, SampleUnit};
 use crate::read::inputs::Input;
 use crate::seen::local_set::LocalSet;
 use crate::seen::remote_set::{Address, RemoteSet};
@@ -47,9 +47,7 @@ pub fn set_for_build(
     }
     let keys = match size.expected_keys {
         Some(keys) => Ok(keys),
-        None => {
-            estimate::estimate_inputs(inputs, reading.end(), &SampleUnit::Lines, reading.on_error != OnError::Fail)?
-        }
+        None => estimate::estimate_inputs(inputs, reading.end(), &LineUnit, reading.on_error != OnError::Fail)?,
     };
     if let Some(when) = options.when_full.filter(|when| *when != WhenFull::Grow) {
         let (set, limit) = for_keys(size, keys, None, when == WhenFull::Stop)?.build(size.seed(), key_name)?;
@@ -88,7 +86,7 @@ impl NewSet<'_> {
         &self,
         inputs: &[Input],
         reading: &ReadOptions,
-        sampled: &SampleUnit,
+        sampled: &dyn SampleUnit,
     ) -> Result<(KeySet, Option<FullLimit>), Error> {
         let Self { size, growth, keep, .. } = *self;
         // The inputs are sampled only if the choice depends on them.

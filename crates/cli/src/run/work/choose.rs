@@ -45,8 +45,8 @@ impl Work {
             let is_pipe = self.shards[first].size.is_none();
             let max = match shard.is_compressed {
                 // Its header is compared with the pipe's header.
-                true if is_pipe && self.task.hashing.format.header => 0,
-                true => self.task.ahead,
+                true if is_pipe && self.config.format.header => 0,
+                true => self.config.ahead,
                 // A reader that waits for a pipe does not need later inputs.
                 false if is_pipe => 0,
                 false => self.max_in_flight(),
@@ -70,7 +70,7 @@ impl Work {
 
     /// The maximum number of chunks and pieces of one input in progress.
     fn max_in_flight(&self) -> usize {
-        2 * self.task.threads + 2
+        2 * self.config.threads + 2
     }
 
     fn has_room(&self, shard: usize) -> bool {

@@ -1,4 +1,4 @@
-//! The claim of chunks, in order if the pass has one.
+//! The claim of chunks, in order if the step has one.
 
 use crate::options::values::OnError;
 use crate::run::shard::{InputEnd, ShardChunk};
@@ -23,9 +23,9 @@ impl Work {
     ) -> Result<(), Stop> {
         self.claim(&mut chunk).inspect_err(|_| claims.close())?;
         let is_last = match &chunk.end {
-            Some(InputEnd::Failed(_)) => self.task.on_error == OnError::Fail,
+            Some(InputEnd::Failed(_)) => self.config.on_error == OnError::Fail,
             Some(InputEnd::Whole) => false,
-            None => chunk.claimed.halt.is_some() || chunk.lines.passed() < chunk.lines.count(),
+            None => chunk.claimed.halt.is_some() || chunk.lines.marks.passed() < chunk.lines.batch.count(),
         };
         if is_last {
             claims.close();
@@ -35,7 +35,7 @@ impl Work {
             return self.gather(chunk, encoder);
         }
         // No other process prints these lines. So they are written before others are claimed, while this thread drains the buffer.
-        let lines = if chunk.end.is_none() { chunk.lines.marked(true) } else { 0 };
+        let lines = if chunk.end.is_none() { chunk.lines.marks.count(true) } else { 0 };
         let unprinted = |source: Error| {
             let why = format!("{source}; up to {lines} new lines were added to the shared filter but not printed");
             Stop::Failed(Error::new(why))
@@ -57,10 +57,10 @@ impl Work {
         }
     }
 
-    /// Lets the pass mark the lines of a chunk.
+    /// Lets the step mark the lines of a chunk.
     pub(super) fn claim(&self, chunk: &mut ShardChunk) -> Result<(), Error> {
         if chunk.end.is_none() {
-            chunk.claimed = self.pass.claim(&self.task, chunk.position.0, &mut chunk.lines)?;
+            chunk.claimed = self.step.claim(&self.config, chunk.position.0, &mut chunk.lines)?;
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use crate::key::error::KeyError;
 use crate::options::values::OnError;
-use crate::read::lines::{Lines, SkipCounts};
+use crate::run::lines::{Lines, SkipCounts};
 use crate::run::shard::{InputEnd, Shard, ShardChunk};
 use crate::run::sink::Sink;
 use crate::run::work::Work;
@@ -23,7 +23,7 @@ impl Work {
     pub(super) fn gather(&self, mut chunk: ShardChunk, encoder: &mut Encoder) -> Result<(), Stop> {
         if chunk.end.is_none() {
             // No other thread waits for this chunk yet.
-            self.pass.prepare(&mut chunk.lines, &self.task.hashing);
+            self.step.prepare(&mut chunk.lines);
         }
         let sink = self.sink(chunk.position.0);
         sink.reorder.put(chunk.position, chunk.next, chunk);
@@ -56,11 +56,11 @@ impl Work {
     fn print<'a>(&self, shard: &Shard, sink: &'a Sink, chunk: ShardChunk) -> Result<(Due<'a>, Option<Stop>), Error> {
         let ShardChunk { mut lines, claimed: Claimed { inserted, unique, units, halt }, weight, live, .. } = chunk;
         // After a failure of the server, the lines that are not marked as new are unknown.
-        let unknown = if let Some(Halt::Failed(_)) = halt { lines.unmark(false) } else { 0 };
+        let unknown = if let Some(Halt::Failed(_)) = halt { lines.marks.remove(false) } else { 0 };
         self.keep.begin(sink)?;
-        let pieces = sink.print(&lines, self.task.print, live || self.shared)?;
-        let passed = lines.passed();
-        let SkipCounts { faults, kept, blank } = lines.count_asides(self.task.on_error);
+        let pieces = sink.print(&mut lines, self.config.print, live || self.shared)?;
+        let passed = lines.marks.passed();
+        let SkipCounts { faults, kept, blank } = lines.count_skipped(self.config.on_error);
         let counts = LineCounts {
             lines: (passed - unknown) as u64,
             faults: faults as u64,
@@ -68,23 +68,25 @@ impl Work {
             blank: blank as u64,
             inserted,
             unique,
-            bytes: lines.bytes(passed) as u64,
+            bytes: lines.batch.length(passed) as u64,
             left_out: 0,
             units,
         };
         let mut gathered = locked(&shard.gathered);
-        let key_error = gathered.position.first_fault(&lines);
+        let line = |lines: &Lines, count| gathered.position.line(&lines.batch, count);
+        let key_error = lines.first_fault().map(|(i, key_error)| format!("{}: {key_error}", line(&lines, i)));
         let mut stats = locked(&self.stats);
-        let line = |lines: &Lines| gathered.position.line(lines, passed);
         let stop = match halt {
             // Faults in later lines do not matter.
             Some(Halt::Enough) => Some(Stop::Enough),
             Some(Halt::Failed(error)) => Some(Stop::After(error)),
-            Some(Halt::Full) => stats.limit.as_ref().map(|limit| Stop::After(full(limit, &line(&lines)))),
-            None => lines.take_fault().map(|key_error| Stop::After(no_key(stats.wanted, &line(&lines), &key_error))),
+            Some(Halt::Full) => stats.limit.as_ref().map(|limit| Stop::After(full(limit, &line(&lines, passed)))),
+            None => {
+                lines.take_fault().map(|key_error| Stop::After(no_key(stats.wanted, &line(&lines, passed), &key_error)))
+            }
         };
-        self.pass.emitted(shard.number, gathered.position.lines, &lines)?;
-        gathered.position.advance(&lines, passed);
+        self.step.emitted(shard.number, gathered.position.lines, &lines)?;
+        gathered.position.advance(&lines.batch, passed);
         gathered.counts.add(&counts);
         stats.count(&counts, key_error, || self.seen.read().set.current_fpr());
         self.recycle(lines, weight);
@@ -101,7 +103,7 @@ impl Work {
                 Err(source) => source,
             };
             let why = format!("cannot read {}: {source}", gathered.position);
-            if self.task.on_error == OnError::Fail {
+            if self.config.on_error == OnError::Fail {
                 let remedy = remedy(&source, "use --on-error to choose how to go on");
                 return Ok((Vec::new(), Some(Stop::After(Error::new(format!("{why}; {remedy}"))))));
             }

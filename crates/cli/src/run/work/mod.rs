@@ -18,14 +18,14 @@ mod claim;
 mod gather;
 mod save;
 
-use crate::read::lines::Lines;
 use crate::run::checkpoint::Checkpoints;
 use crate::run::events::Event;
 use crate::run::folder::OutputFolder;
+use crate::run::lines::Lines;
 use crate::run::progress::Progress;
 use crate::run::shard::{Shard, ShardChunk};
 use crate::run::sink::Sink;
-use crate::run::step::{Pass, RunConfig};
+use crate::run::step::{RunConfig, Step};
 use crate::seen::SharedSeenKeys;
 use crate::seen::run_stats::RunStats;
 use crate::system::error::{Error, Stop};
@@ -78,8 +78,8 @@ type InFlight<'a> = RwLockReadGuard<'a, ()>;
 
 /// The work, and its progress.
 pub struct Work {
-    task: RunConfig,
-    pub pass: Arc<dyn Pass>,
+    config: RunConfig,
+    pub step: Arc<dyn Step>,
     shards: Vec<Shard>,
     /// One for each input, or one for all.
     sinks: Vec<Sink>,
@@ -111,8 +111,8 @@ pub struct Work {
 impl Work {
     /// Prepares the work on these inputs.
     pub fn new(
-        task: RunConfig,
-        pass: Arc<dyn Pass>,
+        config: RunConfig,
+        step: Arc<dyn Step>,
         shards: Vec<Shard>,
         sinks: Vec<Sink>,
         seen: SharedSeenKeys,
@@ -121,7 +121,7 @@ impl Work {
     ) -> Arc<Self> {
         let unread: Vec<usize> = (0..shards.len()).filter(|&i| !shards[i].is_read()).collect();
         let first = unread.first().copied().unwrap_or(shards.len());
-        let in_order = pass.is_in_order();
+        let in_order = step.is_in_order();
         let mut fresh = if in_order || sinks.len() < shards.len() { Vec::new() } else { unread.clone() };
         // Among inputs of equal size, the first is taken first.
         fresh.sort_by_key(|&i| (shards[i].size, Reverse(i)));
@@ -138,8 +138,8 @@ impl Work {
             failure: Mutex::default(),
             settled: Mutex::new(Instant::now()),
             stats: Mutex::new(stats),
-            task,
-            pass,
+            config,
+            step,
             shards,
             sinks,
             seen,
@@ -154,7 +154,7 @@ impl Work {
         // A thread may be blocked on a silent pipe. So this waits only for the chunks in progress, not for the threads.
         let (alive, over) = bounded::<()>(0);
         let (failed, failure) = bounded(1);
-        for _ in 0..self.task.threads {
+        for _ in 0..self.config.threads {
             let (work, alive, failed) = (self.clone(), alive.clone(), failed.clone());
             let live = move || {
                 work.run_worker(&failed);
@@ -184,7 +184,7 @@ impl Work {
                 recv(shows) -> _ => {
                     let stats = locked(&self.stats);
                     let found = match &stats.first {
-                        Some(_) => self.task.print.numbers(&stats.counts).0,
+                        Some(_) => self.config.print.numbers(&stats.counts).0,
                         None => stats.counts.unique,
                     };
                     let stages = || Some(self.seen.try_read()?.set.stages().count());
@@ -197,7 +197,7 @@ impl Work {
         drop(progress);
         locked(&self.stats).end();
         let stop = locked(&self.failure).take().or(signal);
-        let stop = stop.or_else(|| self.pass.finish().err().map(Stop::After));
+        let stop = stop.or_else(|| self.step.finish().err().map(Stop::After));
         let done = match stop {
             // Lines of later chunks may be claimed and not written. The state of the last checkpoint has none of them.
             Some(Stop::After(error)) if self.claims.is_none() && self.keep.folder.is_some() => Err(error),
@@ -209,7 +209,7 @@ impl Work {
         }
         // An incomplete table is useful only for a resumed run.
         let continues = self.keep.state.is_some() && !matches!(done, Ok(None));
-        if !continues && !self.task.print.total && self.shards.iter().any(|shard| shard.is_table) {
+        if !continues && !self.config.print.total && self.shards.iter().any(|shard| shard.is_table) {
             self.sinks.iter().for_each(Sink::remove_cut_tables);
         }
         done
@@ -259,9 +259,9 @@ impl Work {
         let (mut encoder, mut last) = (Encoder::default(), None);
         while let Some(shard) = self.choose(last) {
             let mut in_flight = None;
-            let step = AssertUnwindSafe(|| self.step(&self.shards[shard], &mut encoder, &mut in_flight));
+            let advance = AssertUnwindSafe(|| self.advance(&self.shards[shard], &mut encoder, &mut in_flight));
             let ended = || Error::new("a thread that reads and writes has ended");
-            if let Err(why) = panic::catch_unwind(step).unwrap_or_else(|_| Err(ended().into())) {
+            if let Err(why) = panic::catch_unwind(advance).unwrap_or_else(|_| Err(ended().into())) {
                 self.fail(why, failed);
             }
             // A checkpoint must not see the incomplete work of a failure, so the lock is held until the failure is recorded.
@@ -276,7 +276,7 @@ impl Work {
 
     /// Takes the next chunk of an input as far as possible, and the chunks that wait for it. `in_flight` is held beyond
     /// the call, until its result is recorded.
-    fn step<'a>(
+    fn advance<'a>(
         &'a self,
         shard: &Shard,
         encoder: &mut Encoder,
@@ -288,8 +288,9 @@ impl Work {
         if early && !self.enter(in_flight) {
             return Ok(());
         }
-        let lines = locked(&self.spare).pop().unwrap_or_default();
-        let mut chunk = match shard.read(lines, &self.task.hashing) {
+        let spare = locked(&self.spare).pop();
+        let lines = spare.unwrap_or_else(|| Box::new(Lines::new(self.step.column())));
+        let mut chunk = match shard.read(lines, &self.config.projection) {
             Ok(chunk) => chunk,
             Err(lines) => {
                 self.recycle(lines, 1);
@@ -297,7 +298,10 @@ impl Work {
             }
         };
         match &chunk.end {
-            None => self.pass.hash(&mut chunk.lines, &self.task.hashing),
+            None => {
+                chunk.lines.split(self.config.format.end);
+                self.step.hash(&self.config, &mut chunk.lines);
+            }
             Some(_) => _ = self.unread.fetch_sub(1, Relaxed),
         }
         let Some(claims) = &self.claims else {

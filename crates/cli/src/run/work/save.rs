@@ -24,8 +24,8 @@ impl Work {
 
     /// Writes the rest of the outputs, when the inputs or the work ends, and saves the results.
     pub(super) fn finish(&self, quiescent: &RwLockWriteGuard<'_, ()>, finished: bool) -> Result<(), Error> {
-        if self.task.print.total {
-            let (printed, _) = self.task.print.numbers(&locked(&self.stats).counts);
+        if self.config.print.total {
+            let (printed, _) = self.config.print.numbers(&locked(&self.stats).counts);
             self.sinks.iter().try_for_each(|sink| sink.write_number(printed))?;
         }
         let encoder = &mut Encoder::default();
@@ -67,7 +67,7 @@ impl Work {
 
     fn write_manifest(&self, manifest: Option<&Path>) -> Result<(), Error> {
         let Some(manifest) = manifest else { return Ok(()) };
-        let documents = self.task.hashing.what.document().is_some();
+        let documents = self.config.projection.rule().is_none();
         let whole =
             self.shards.iter().zip(&self.sinks).filter(|(_, sink)| sink.own().is_some_and(InputOutput::is_whole));
         let reached = whole.map(|(shard, sink)| Ok((shard, sink, reached(shard, sink)?)));
@@ -75,7 +75,7 @@ impl Work {
         manifest::write(
             manifest,
             reached.iter().filter_map(|(shard, sink, reached)| {
-                let (_, dropped) = self.task.print.numbers(&reached.counts);
+                let (_, dropped) = self.config.print.numbers(&reached.counts);
                 Some(InputSummary::new(shard, &sink.own()?.path, reached, dropped, documents))
             }),
         )

@@ -1,12 +1,13 @@
-//! A pass that inserts the grams of tests into a set.
+//! A step that inserts the grams of tests into a set.
 
-use crate::read::lines::Lines;
-use crate::run::step::{Pass, RunConfig};
+use crate::run::lines::Lines;
+use crate::run::step::{RunConfig, Step};
 use crate::seen::Claimed;
 use crate::steps::decontaminate::Decontaminator;
 use crate::steps::documents::step::Documents;
 use crate::system::error::Error;
 use crate::system::unpoisoned::writing;
+use std::any::Any;
 use std::sync::{Arc, RwLock};
 
 /// Inserts the grams of tests, and records which test has which gram.
@@ -15,9 +16,17 @@ pub struct IndexTests {
     pub decontaminator: Arc<RwLock<Decontaminator>>,
 }
 
-impl Pass for IndexTests {
-    fn claim(&self, task: &RunConfig, input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
-        self.documents.claim(task, input, lines)
+impl Step for IndexTests {
+    fn column(&self) -> Box<dyn Any + Send> {
+        self.documents.column()
+    }
+
+    fn hash(&self, config: &RunConfig, lines: &mut Lines) {
+        self.documents.hash(config, lines);
+    }
+
+    fn claim(&self, config: &RunConfig, input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
+        self.documents.claim(config, input, lines)
     }
 
     fn emitted(&self, input: usize, before: u64, lines: &Lines) -> Result<(), Error> {

@@ -3,7 +3,8 @@
 pub mod index;
 pub mod search;
 
-use crate::read::lines::Lines;
+use crate::run::lines::Lines;
+use crate::steps::documents::column::DocumentColumn;
 use crate::steps::documents::rule::DocumentRule;
 use crate::steps::groups::ids::Ids;
 use crate::system::error::Error;
@@ -60,17 +61,16 @@ impl Decontaminator {
 
     /// Indexes the documents of an input as items. `lines_before` lines of the input precede them.
     pub fn index(&mut self, input: usize, lines_before: u64, lines: &Lines) -> Result<(), Error> {
-        lines
-            .each_document(|line, document, text, id| {
-                let item = u32::try_from(self.items.locations.len()).map_err(io::Error::other)?;
-                self.grams.extend(document.hashes().flatten().map(|hash| (*hash, item)));
-                let short = is_short(&self.rule.text, document.verdicts().map(|unit| &text[unit.range]));
-                self.items.locations.push((input, line_number(lines_before, line), short));
-                // JSON puts the text on one line.
-                self.items.texts.push(&Value::from(text).to_string())?;
-                self.items.ids.as_mut().map_or(Ok(()), |ids| ids.push(id))
-            })
-            .map_err(Error::groups)
+        DocumentColumn::each(lines, |line, document, text, id| {
+            let item = u32::try_from(self.items.locations.len()).map_err(io::Error::other)?;
+            self.grams.extend(document.hashes().flatten().map(|hash| (*hash, item)));
+            let short = is_short(&self.rule.text, document.verdicts().map(|unit| &text[unit.range]));
+            self.items.locations.push((input, line_number(lines_before, line), short));
+            // JSON puts the text on one line.
+            self.items.texts.push(&Value::from(text).to_string())?;
+            self.items.ids.as_mut().map_or(Ok(()), |ids| ids.push(id))
+        })
+        .map_err(Error::groups)
     }
 
     /// Completes the index, and starts the search. `names` are the JSON members that name the inputs to be searched.
@@ -83,30 +83,29 @@ impl Decontaminator {
 
     /// Records the matches in the documents of an input. `lines_before` lines of the input precede them.
     pub fn search(&mut self, input: usize, lines_before: u64, lines: &Lines) -> Result<(), Error> {
-        lines
-            .each_document(|line, document, _, id| {
-                if document.found() == 0 {
-                    return Ok(());
+        DocumentColumn::each(lines, |line, document, _, id| {
+            if document.found() == 0 {
+                return Ok(());
+            }
+            let location = (input as u64) << LINE_BITS | line_number(lines_before, line);
+            let units = document.verdicts().zip(document.hashes()).filter(|(unit, _)| unit.found > 0);
+            let mut hashes: Vec<u64> = units.flat_map(|(_, hashes)| hashes).copied().collect();
+            // A repeated gram is reported once.
+            hashes.sort_unstable();
+            hashes.dedup();
+            for hash in hashes {
+                let first = self.grams.partition_point(|(gram, _)| *gram < hash);
+                let items = self.grams.iter().enumerate().skip(first).take_while(|(_, gram)| gram.0 == hash);
+                for (i, (_, item)) in items {
+                    self.found[i] = true;
+                    let hit = [u64::from(*item), location, self.documents, hash];
+                    self.hits.push(hit).map_err(io::Error::other)?;
                 }
-                let location = (input as u64) << LINE_BITS | line_number(lines_before, line);
-                let units = document.verdicts().zip(document.hashes()).filter(|(unit, _)| unit.found > 0);
-                let mut hashes: Vec<u64> = units.flat_map(|(_, hashes)| hashes).copied().collect();
-                // A repeated gram is reported once.
-                hashes.sort_unstable();
-                hashes.dedup();
-                for hash in hashes {
-                    let first = self.grams.partition_point(|(gram, _)| *gram < hash);
-                    let items = self.grams.iter().enumerate().skip(first).take_while(|(_, gram)| gram.0 == hash);
-                    for (i, (_, item)) in items {
-                        self.found[i] = true;
-                        let hit = [u64::from(*item), location, self.documents, hash];
-                        self.hits.push(hit).map_err(io::Error::other)?;
-                    }
-                }
-                self.documents += 1;
-                self.ids.as_mut().map_or(Ok(()), |ids| ids.push(id))
-            })
-            .map_err(Error::groups)
+            }
+            self.documents += 1;
+            self.ids.as_mut().map_or(Ok(()), |ids| ids.push(id))
+        })
+        .map_err(Error::groups)
     }
 
     /// Returns a warning if nothing can be found because no item has a gram.

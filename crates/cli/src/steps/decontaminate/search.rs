@@ -1,32 +1,46 @@
-//! A pass that searches documents for the grams of tests.
+//! A step that searches documents for the grams of tests.
 
-use crate::read::lines::Lines;
-use crate::run::step::{Pass, RunConfig};
+use crate::run::lines::Lines;
+use crate::run::step::{RunConfig, Step};
 use crate::seen::{Claimed, SharedSeenKeys};
 use crate::steps::decontaminate::Decontaminator;
-use crate::steps::documents::rule::DocumentRule;
+use crate::steps::documents::column::{DocumentColumn, DocumentReader};
+use crate::steps::documents::step::{decide, edit_rows, kept_documents};
 use crate::system::error::Error;
 use crate::system::unpoisoned::{reading, writing};
 use bloomline_text::Set;
+use std::any::Any;
 use std::sync::{Arc, RwLock};
 
 /// Looks grams of documents up among those of tests, cuts matches, and marks the documents that are kept in part or in whole.
 pub struct SearchTests {
-    pub rule: DocumentRule,
+    pub reader: DocumentReader,
     pub seen: SharedSeenKeys,
     pub in_order: bool,
     pub decontaminator: Arc<RwLock<Decontaminator>>,
 }
 
-impl Pass for SearchTests {
+impl Step for SearchTests {
     fn is_in_order(&self) -> bool {
         self.in_order
     }
 
-    fn claim(&self, task: &RunConfig, _input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
+    fn column(&self) -> Box<dyn Any + Send> {
+        Box::new(DocumentColumn::default())
+    }
+
+    fn hash(&self, config: &RunConfig, lines: &mut Lines) {
+        self.reader.read(config.on_error, lines);
+    }
+
+    fn claim(&self, config: &RunConfig, _input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
         let mut set = ExactGrams { seen: &self.seen, decontaminator: &self.decontaminator };
-        let units = lines.decide(&self.rule, task.on_error, &mut set, |_| 0.0)?;
-        Ok(Claimed { unique: lines.kept_documents(task.on_error), units, ..Claimed::default() })
+        let units = decide(&self.reader, config, lines, &mut set, |_| 0.0)?;
+        Ok(Claimed { unique: kept_documents(config, lines), units, ..Claimed::default() })
+    }
+
+    fn prepare(&self, lines: &mut Lines) {
+        edit_rows(lines);
     }
 
     fn emitted(&self, input: usize, before: u64, lines: &Lines) -> Result<(), Error> {

@@ -2,19 +2,23 @@
 //!
 //! Uncut bytes of a line are never changed: a cut removes bytes of the string as it is written, with its escapes.
 
+pub mod column;
 pub mod rule;
+mod sample;
 pub mod step;
 
 use crate::key::error::KeyError;
-use crate::key::json::{Pointer, members};
+use crate::key::json::members;
+use crate::read::table::{Column, MEMBER};
+use crate::run::lines::Edit;
+use crate::seen::counts::UnitCounts;
 use crate::steps::documents::rule::DocumentRule;
 use bloomline::KeyHasher;
 use bloomline_text::near::{self, Scratch};
 use bloomline_text::{Document, Set, Texts, Unit, UnitVerdict, expected_false_removals};
-use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::mem;
-use std::ops::{AddAssign, Range};
+use std::ops::Range;
 use std::str::from_utf8;
 
 /// The documents of a chunk of lines. The memory is reused.
@@ -35,22 +39,9 @@ pub struct DocumentBatch {
     /// True for each document that is a near duplicate.
     near: Vec<bool>,
     scratch: Scratch,
-    /// The ranges to be replaced in the chunk, in order.
-    edits: Vec<Edit>,
-    /// The rows that lose their texts.
-    emptied: Vec<usize>,
     /// True if documents get notes and are not cut.
     annotated: bool,
 }
-
-/// A range of a chunk, and its replacement.
-pub type Edit = (Range<usize>, String);
-
-/// A text or none for each row.
-pub type Column = Vec<Option<String>>;
-
-/// The member or column that holds notes.
-pub const MEMBER: &str = "bloomline";
 
 /// The size from which a text is huge: memory for processing it may be unavailable.
 const HUGE: usize = 1 << 24;
@@ -69,38 +60,6 @@ struct DocumentPosition {
     text: usize,
     breaks: usize,
     bands: usize,
-}
-
-/// The statistics of units.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct UnitCounts {
-    /// Units, and duplicates among them.
-    pub units: u64,
-    pub duplicates: u64,
-    /// Documents that were cut in part.
-    pub shortened: u64,
-    /// Grams that were looked up, and those that were found.
-    pub grams: u64,
-    pub found: u64,
-    /// Bytes of text, and those removed with units and documents.
-    pub bytes: u64,
-    pub removed: u64,
-    /// The expected number of units that were mistaken for duplicates.
-    pub wrong: f64,
-}
-
-impl AddAssign<&Self> for UnitCounts {
-    fn add_assign(&mut self, other: &Self) {
-        let Self { units, duplicates, shortened, grams, found, bytes, removed, wrong } = other;
-        self.units += units;
-        self.duplicates += duplicates;
-        self.shortened += shortened;
-        self.grams += grams;
-        self.found += found;
-        self.bytes += bytes;
-        self.removed += removed;
-        self.wrong += wrong;
-    }
 }
 
 impl DocumentPosition {
@@ -122,15 +81,13 @@ impl DocumentBatch {
         if self.text.capacity() > HUGE {
             *self = Self::default();
         }
-        let Self { located, text, breaks, texts, seconds, bands, edits, emptied, .. } = self;
+        let Self { located, text, breaks, texts, seconds, bands, .. } = self;
         located.clear();
         text.clear();
         breaks.clear();
         texts.clear();
         seconds.clear();
         bands.clear();
-        edits.clear();
-        emptied.clear();
     }
 
     /// Returns the number of keys of all documents.
@@ -224,26 +181,11 @@ impl DocumentBatch {
         Some(hash(&self.texts)? << 64 | hash(&self.seconds)?)
     }
 
-    /// True if the last document is kept if it has nothing to compare. A text may have no words in some form and still not be
+    /// True if the last document is kept although it has nothing to compare. A text may have no words in some form and still not be
     /// blank.
-    pub fn stays_alone(&self, rule: &DocumentRule) -> bool {
+    pub fn is_kept_alone(&self, rule: &DocumentRule) -> bool {
         let last = self.located.len().checked_sub(1);
         rule.keep_empty || last.is_some_and(|last| !self.text_of(last).trim().is_empty())
-    }
-
-    /// Cuts the whole text out of the document of a line that starts at the byte `start` of the chunk and was checked before.
-    pub fn empty(&mut self, line: &[u8], start: usize, pointer: &Pointer) {
-        let (document, before) = (from_utf8(line).unwrap_or_default(), self.text.len());
-        if let Ok(Some(string)) = pointer.find_string(document, &mut self.text, |_| ()) {
-            let at = start + (string.as_ptr().addr() - document.as_ptr().addr());
-            self.edits.push((at..at + string.len(), String::new()));
-        }
-        self.text.truncate(before);
-    }
-
-    /// Cuts the whole text out of the row of this number.
-    pub fn empty_row(&mut self, row: usize) {
-        self.emptied.push(row);
     }
 
     /// Appends the set of grams of a line's document to `into`, or nothing if there is no document.
@@ -264,14 +206,15 @@ impl DocumentBatch {
         }
     }
 
-    /// Looks the documents up in order, and inserts what is kept. Sets `kept[i]` to true if part of document i is kept. `fpr`
-    /// returns the set's mean false-positive rate over the call.
+    /// Looks the documents up in order, and inserts what is kept. Sets `kept[i]` to true if part of document i is kept, and adds
+    /// the cuts in the documents to `edits`, in order. `fpr` returns the set's mean false-positive rate over the call.
     pub fn decide<S: Set>(
         &mut self,
         rule: &DocumentRule,
         set: &mut S,
         fpr: impl FnOnce(&S) -> f64,
         kept: &mut [bool],
+        edits: &mut Vec<Edit>,
     ) -> Result<UnitCounts, S::Error> {
         let mut counts = UnitCounts::default();
         self.annotated = rule.annotate;
@@ -331,35 +274,35 @@ impl DocumentBatch {
             counts.removed += if is_removed { whole.len() } else { head_bytes + cut_bytes } as u64;
             kept[i] = rule.annotate || !is_removed;
             if rule.annotate {
-                self.edits.extend(place.old_notes.iter().map(|old| (old.clone(), String::new())));
-                self.edits.push((place.note..place.note, note(&verdicts, grams, found, is_removed)));
+                edits.extend(place.old_notes.iter().map(|old| (old.clone(), String::new())));
+                edits.push((place.note..place.note, note(&verdicts, grams, found, is_removed)));
             } else if cut > 0 && !is_removed {
                 let ranges = place.cuts(&self.breaks[first..place.breaks], &verdicts, head);
-                self.edits.extend(ranges.map(|range| (range, String::new())));
+                edits.extend(ranges.map(|range| (range, String::new())));
             }
             (text, first) = (place.text, place.breaks);
         }
         Ok(counts)
     }
 
-    /// For documents that are texts by themselves, returns the remaining text of each that is cut, or a note for each. Of the
+    /// For documents that are texts by themselves, returns the remaining text of each that is cut by `edits`, or a note for each. Of the
     /// `count` rows, those in `skip` are not documents.
-    pub fn rewritten(&self, skip: impl Iterator<Item = usize>, count: usize) -> (Option<Column>, Option<Column>) {
-        if !self.emptied.is_empty() {
-            let mut texts = vec![None; count];
-            self.emptied.iter().for_each(|&row| texts[row] = Some(String::new()));
-            return (Some(texts), None);
-        }
+    fn rewritten(
+        &self,
+        skip: impl Iterator<Item = usize>,
+        count: usize,
+        edits: &[Edit],
+    ) -> (Option<Column>, Option<Column>) {
         let mut skip = skip.peekable();
         let mut documents = self.located.iter();
         let mut next = |row: usize| if skip.next_if_eq(&row).is_some() { None } else { documents.next() };
-        let mut edits = self.edits.iter().peekable();
+        if edits.is_empty() && !self.annotated {
+            return (None, None);
+        }
+        let mut edits = edits.iter().peekable();
         if self.annotated {
             let note = |row| next(row).and_then(|_| edits.next()).map(|(_, note)| note[MEMBER.len() + 4..].to_owned());
             return (None, Some((0..count).map(note).collect()));
-        }
-        if self.edits.is_empty() {
-            return (None, None);
         }
         let left = |row| {
             let string = &next(row)?.string;
@@ -382,11 +325,6 @@ impl DocumentBatch {
     fn text_of(&self, number: usize) -> &str {
         let start = number.checked_sub(1).map_or(0, |before| self.located[before].text);
         &self.text[start..self.located[number].text]
-    }
-
-    /// Returns the ranges to be replaced in the chunk, in order.
-    pub fn edits(&self) -> &[Edit] {
-        &self.edits
     }
 }
 

@@ -75,7 +75,7 @@ impl DocumentRule {
     }
 
     /// Estimates the number of keys in a piece of a line of JSON.
-    pub fn keys_in(&self, piece: &[u8]) -> f64 {
+    pub(super) fn keys_in(&self, piece: &[u8]) -> f64 {
         match (&self.near, self.text.ngram, self.text.unit) {
             // Words take about six bytes.
             (None, 1.., _) => piece.len() as f64 / 6.0,
@@ -86,7 +86,7 @@ impl DocumentRule {
     }
 
     /// Estimates the number of keys in so many texts with so many bytes.
-    pub fn keys_of(&self, texts: u64, bytes: u64) -> u64 {
+    pub(super) fn keys_of(&self, texts: u64, bytes: u64) -> u64 {
         match (&self.near, self.text.ngram, self.text.unit) {
             (Some(near), ..) => texts * near.bands() as u64,
             // Words take about six bytes.

@@ -4,7 +4,6 @@
 //! score       the values that lines are chosen by, as words
 //! string_order  dates and times in strings, and strings whose order is not the order of their bytes
 //! choice      the choice of the member that is kept
-//! values      the values read of lines beside their keys
 //! ordinals      the numbers of lines in the order of the inputs
 //! ids         the ids of lines, by ordinal
 //! candidates  lines that may not be unique
@@ -31,4 +30,3 @@ pub mod replay;
 pub mod reports;
 pub mod score;
 pub mod string_order;
-pub mod values;

@@ -1,15 +1,21 @@
-//! A pass that marks lines with the decisions of an earlier pass.
+//! A step that marks lines with the decisions of an earlier reading.
 
 use crate::key::json::Pointer;
+use crate::options::values::OnError;
 use crate::read::inputs::FileStamp;
-use crate::read::lines::Lines;
-use crate::read::lines::keys::HashOptions;
-use crate::run::step::{Pass, RunConfig};
+use crate::read::skip::SkipReason;
+use crate::run::lines::Lines;
+use crate::run::step::{RunConfig, Step};
 use crate::seen::Claimed;
-use crate::steps::groups::decisions::Decisions;
+use crate::steps::groups::decisions::{Decisions, LineVerdict};
 use crate::steps::groups::ordinals;
+use crate::steps::groups::record::reason_from_code;
 use crate::system::error::Error;
 use crate::system::unpoisoned::locked;
+use std::any::Any;
+use std::io;
+use std::ops::Range;
+use std::str::from_utf8;
 use std::sync::Mutex;
 
 /// Marks recorded lines by their ordinals alone.
@@ -23,15 +29,15 @@ pub struct Replay {
     pub stamps: Vec<FileStamp>,
 }
 
-impl Pass for Replay {
-    fn hash(&self, lines: &mut Lines, hashing: &HashOptions) {
-        lines.split(hashing);
+impl Step for Replay {
+    fn column(&self) -> Box<dyn Any + Send> {
+        Box::new(String::new())
     }
 
-    fn claim(&self, task: &RunConfig, input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
-        let (emptied, mut decisions) = (self.emptied.as_ref(), locked(&self.decisions));
-        let unique = lines.recall(input, task.print.kept, emptied, &mut decisions).map_err(Error::groups)?;
-        Ok(Claimed { unique, ..Claimed::default() })
+    fn claim(&self, config: &RunConfig, input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
+        let mut decisions = locked(&self.decisions);
+        let unique = recall(input, config.print.kept, self.emptied.as_ref(), lines, &mut decisions);
+        Ok(Claimed { unique: unique.map_err(Error::groups)?, ..Claimed::default() })
     }
 
     /// Compares the number of lines and the times of the last changes.
@@ -43,4 +49,72 @@ impl Pass for Replay {
     fn repeated(&self) -> Option<u64> {
         Some(self.groups)
     }
+}
+
+/// Marks the lines of an input by the decisions about them. Lines that are kept without a key get the mark `kept`. If `emptied` points
+/// to the text, removed documents are kept without their text. Returns the number of selected lines.
+fn recall(
+    input: usize,
+    kept: bool,
+    emptied: Option<&Pointer>,
+    lines: &mut Lines,
+    decisions: &mut Decisions,
+) -> io::Result<u64> {
+    let occurrences = decisions.print.occurrences;
+    let (batch, keys, marks, edits, text) = lines.parts::<String>();
+    let count = batch.count();
+    let has_header = !batch.header().is_empty();
+    let mut counts = if decisions.print.counted { vec![1; count] } else { Vec::new() };
+    let mut emptied_rows = Vec::new();
+    marks.set(count, Some(occurrences.selects(1)), |marks| {
+        decisions.take(input, has_header, count, |line, verdict| match verdict {
+            LineVerdict::Kept { count } => {
+                marks[line] = Some(occurrences.selects(count));
+                counts.get_mut(line).into_iter().for_each(|own| *own = count);
+            }
+            LineVerdict::Removed { .. } => {
+                marks[line] = Some(emptied.is_some());
+                let Some(pointer) = emptied else { return };
+                // It is counted with the document that is kept.
+                counts.get_mut(line).into_iter().for_each(|own| *own = 0);
+                if batch.is_rows() {
+                    emptied_rows.push(line);
+                } else {
+                    let range = batch.line(line);
+                    let text = text_of(&batch.bytes()[range.clone()], range.start, pointer, text);
+                    edits.ranges.extend(text.map(|text| (text, String::new())));
+                }
+            }
+            LineVerdict::Skipped(code) => {
+                let skip = reason_from_code(code);
+                marks[line] = match &skip {
+                    SkipReason::Empty(is_kept) => Some(*is_kept),
+                    skip => (skip.policy(OnError::Fail) == Some(OnError::Keep)).then_some(kept),
+                };
+                keys.skipped.push((line, skip));
+            }
+        })
+    })?;
+    if !emptied_rows.is_empty() {
+        let mut texts = vec![None; count];
+        emptied_rows.iter().for_each(|&row| texts[row] = Some(String::new()));
+        edits.texts = Some(texts);
+    }
+    if !counts.is_empty() {
+        // Only lines with keys have counts.
+        edits.counts.extend(keys.lines(count).map(|line| counts[line]));
+    }
+    let stay = keys.skipped.iter().filter(|(line, _)| marks.all()[*line] == Some(true));
+    let kept = stay.filter(|(_, why)| !matches!(why, SkipReason::Empty(_))).count();
+    Ok((marks.count(true) - kept) as u64)
+}
+
+/// Returns the range of the text in the document of a line that starts at the byte `start` and was checked before. `scratch` receives
+/// the text.
+fn text_of(line: &[u8], start: usize, pointer: &Pointer, scratch: &mut String) -> Option<Range<usize>> {
+    let document = from_utf8(line).unwrap_or_default();
+    scratch.clear();
+    let string = pointer.find_string(document, scratch, |_| ()).ok()??;
+    let at = start + (string.as_ptr().addr() - document.as_ptr().addr());
+    Some(at..at + string.len())
 }

@@ -5,7 +5,7 @@ use crate::commands::input_kinds;
 use crate::commands::run::destination::{CONTINUE, NOTHING_LEFT, OpenedRun, emptying_error, open_reports};
 use crate::commands::run::plan::{Destination, Plan};
 use crate::read::inputs::{Input, Inputs};
-use crate::read::lines::Prefix;
+use crate::run::print::Prefix;
 use crate::run::sink::{PrintOptions, Sink};
 use crate::seen::set::KeySet;
 use crate::steps::groups::decisions::Occurrences;

@@ -3,6 +3,9 @@
 use crate::key::fields::{FieldNumbers, Spans};
 use crate::key::json::Pointer;
 use crate::key::parse_number;
+use crate::read::batch::Batch;
+use crate::read::keys::Keys;
+use crate::read::projection::{Compared, ProjectedPart, Projection};
 use crate::steps::groups::choice::KeepPolicy;
 use bloomline_keys::{Value, Values};
 use serde::de::IgnoredAny;
@@ -17,14 +20,18 @@ pub struct ValueProjection {
 }
 
 impl ValueProjection {
-    /// Returns the names of the values as columns.
-    pub fn names(&self) -> Vec<String> {
-        let keep = self.keep.as_ref().and_then(KeepPolicy::pointer);
-        keep.into_iter().chain(&self.id).map(Pointer::column).collect()
+    /// Returns the projection of lines that reads this part and these values.
+    pub fn with(&self, part: ProjectedPart) -> Projection {
+        let values = self.keep.as_ref().and_then(KeepPolicy::pointer).into_iter().chain(&self.id);
+        let compared = self.keep.as_ref().map(|keep| match keep {
+            KeepPolicy::Order(..) => Compared::Texts,
+            _ => Compared::All,
+        });
+        Projection { part, values: values.cloned().collect(), compared }
     }
 
     /// True if no value is read.
-    pub fn is_nothing(&self) -> bool {
+    fn is_nothing(&self) -> bool {
         self.keep.is_none() && self.id.is_none()
     }
 }
@@ -43,18 +50,37 @@ pub struct FoundValues {
 }
 
 impl FoundValues {
-    pub fn clear(&mut self) {
+    /// Reads the values of the lines of a batch that have keys.
+    pub fn read(&mut self, wanted: &ValueProjection, batch: &Batch, keys: &Keys) {
         self.scores.clear();
         self.score_ends.clear();
         self.ids.clear();
         self.ends.clear();
-    }
-
-    /// Adds the values of a line.
-    pub fn push(&mut self, wanted: &ValueProjection, line: &[u8]) {
         if wanted.is_nothing() {
             return;
         }
+        let mut with_key = keys.lines(batch.count()).peekable();
+        if let Some(rows) = batch.rows() {
+            let mut rows_before = 0;
+            rows.each_value(&mut |values| {
+                if with_key.next_if_eq(&rows_before).is_some() {
+                    self.push_row(wanted, values);
+                }
+                rows_before += 1;
+            });
+            return;
+        }
+        for line in with_key {
+            let line = &batch.bytes()[batch.line(line)];
+            match batch.value_fields() {
+                Some(fields) => self.push_fields(wanted, fields, line),
+                None => self.push(wanted, line),
+            }
+        }
+    }
+
+    /// Adds the values of a line.
+    fn push(&mut self, wanted: &ValueProjection, line: &[u8]) {
         let Self { scores, score_ends, ids, ends, scratch, bytes, .. } = self;
         let document = from_utf8(line).unwrap_or_default();
         if let Some(keep) = &wanted.keep {
@@ -69,7 +95,7 @@ impl FoundValues {
 
     /// Adds the values of a line that is split into fields: the value that decides and the id, if wanted. A field that is a number counts
     /// as one, and an empty field as a null.
-    pub fn push_fields(&mut self, wanted: &ValueProjection, fields: &FieldNumbers, line: &[u8]) {
+    fn push_fields(&mut self, wanted: &ValueProjection, fields: &FieldNumbers, line: &[u8]) {
         let Self { scores, score_ends, ids, ends, spans, bytes, .. } = self;
         let found = fields.split.fields(line, usize::MAX, spans).ok();
         let mut numbers = fields.numbers.iter();
@@ -96,7 +122,7 @@ impl FoundValues {
     }
 
     /// Adds the values of a row: the value that decides and the id, if wanted.
-    pub fn push_row(&mut self, wanted: &ValueProjection, values: &dyn Values) {
+    fn push_row(&mut self, wanted: &ValueProjection, values: &dyn Values) {
         let Self { scores, score_ends, ids, ends, scratch, bytes, .. } = self;
         let mut next = 0..values.count();
         if let Some(keep) = &wanted.keep {

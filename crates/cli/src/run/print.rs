@@ -3,12 +3,25 @@
 use crate::key::json::members;
 use crate::options::values::LineEnd;
 use crate::read::chunks::BYTE_ORDER_MARK;
-use crate::read::lines::{Lines, Prefix};
 use crate::read::table::{COUNT, Encode, TableOptions};
+use crate::run::lines::Lines;
 use memchr::memmem;
 use std::io::{self, Write};
 use std::mem;
 use std::ops::Range;
+
+/// The prefix of a printed line.
+#[derive(Clone, Copy, Default, PartialEq)]
+pub enum Prefix {
+    #[default]
+    Nothing,
+    /// "new" or "dup", so all lines are printed.
+    Mark,
+    /// The number of occurrences.
+    Count,
+    /// Nothing: the number is a member at the end of the line.
+    Member,
+}
 
 /// The name of the count member as it is written, and the start of an escape that the name may contain.
 const COUNT_NAMES: [&[u8]; 2] = [b"\"count\"", b"\\u00"];
@@ -27,27 +40,29 @@ impl Lines {
         self.stretches(|a, b| a == b).filter_map(move |(piece, other)| (other == Some(mark)).then_some(piece))
     }
 
-    /// Selects the rows with the mark, with the prefix in a column of its own, if these are rows.
-    pub fn select(&self, before: Prefix, mark: bool, write_options: TableOptions) -> Option<Encode> {
-        let rows = self.rows.clone()?;
+    /// Selects the rows with the mark, with the prefix in a column of its own, if these are rows. Takes the changed texts and the notes.
+    pub fn select(&mut self, before: Prefix, mark: bool, write_options: TableOptions) -> Option<Encode> {
+        let rows = self.batch.rows()?.clone();
+        let count = self.batch.count();
+        let marks = self.marks.all();
         let marked = |own: &Option<bool>| own.is_some_and(|own| before == Prefix::Mark || own == mark);
-        let mut wanted: Vec<bool> = self.marks.iter().map(marked).collect();
-        wanted.resize(self.count(), false);
-        let (texts, mut notes) = self.documents.rewritten(self.keys.skipped.iter().map(|(row, _)| *row), self.count());
+        let mut wanted: Vec<bool> = marks.iter().map(marked).collect();
+        wanted.resize(count, false);
+        let texts = self.edits.texts.take();
+        let mut notes = self.edits.notes.take();
         let mut counts = None;
         match before {
             Prefix::Nothing => {}
             Prefix::Mark => {
                 let text = |mark: &Option<bool>| mark.map(|new| if new { "new" } else { "dup" }.to_owned());
-                notes = Some(self.marks.iter().map(text).collect());
+                notes = Some(marks.iter().map(text).collect());
             }
             Prefix::Count | Prefix::Member => {
-                let (mut times, mut skipped) = (self.times.iter(), self.keys.skipped.iter().peekable());
-                let count = |row: usize| {
-                    let skip = skipped.next_if(|(other, _)| *other == row).is_some();
-                    if skip { 1 } else { times.next().copied().unwrap_or(1) }
-                };
-                counts = Some((0..self.count()).map(count).collect());
+                let mut by_row = vec![1; count];
+                for (row, own) in self.keys.lines(count).zip(&self.edits.counts) {
+                    by_row[row] = *own;
+                }
+                counts = Some(by_row);
             }
         }
         Some(Box::new(move || rows.encode(&wanted, texts, notes, counts, write_options)))
@@ -60,24 +75,25 @@ impl Lines {
 
     /// Returns the number of the first line that is printed.
     fn first_printed(&self, before: Prefix, mark: bool) -> Option<usize> {
-        self.marks.iter().position(|own| own.is_some_and(|own| before == Prefix::Mark || own == mark))
+        self.marks.all().iter().position(|own| own.is_some_and(|own| before == Prefix::Mark || own == mark))
     }
 
     /// True if the output starts with a byte order mark: the input's, before its header or first line. If the first printed line
     /// begins with the same bytes, a mark is added too, because readers remove the first one.
     pub fn has_byte_order_mark(&self, header: bool, before: Prefix, mark: bool) -> bool {
         if header {
-            return self.header().starts_with(BYTE_ORDER_MARK);
+            return self.batch.header().starts_with(BYTE_ORDER_MARK);
         }
         let first = self.first_printed(before, mark);
-        let starts_with_one = |line| self.chunk.bytes()[self.chunk.start_of(line)..].starts_with(BYTE_ORDER_MARK);
+        let starts_with_one =
+            |line| self.batch.bytes()[self.batch.chunk().start_of(line)..].starts_with(BYTE_ORDER_MARK);
         let is_text = |line| before == Prefix::Nothing && starts_with_one(line);
-        first.is_some_and(|line| line == 0 && self.chunk.start() > 0 || is_text(line))
+        first.is_some_and(|line| line == 0 && self.batch.chunk().start() > 0 || is_text(line))
     }
 
     /// Writes the header of the input without its byte order mark, after a name for the prefix. It ends as the lines do.
     pub fn print_header(&self, before: Prefix, eol: Option<LineEnd>, out: &mut impl Write) -> io::Result<()> {
-        let header = self.header();
+        let header = self.batch.header();
         let name: &[u8] = match before {
             Prefix::Nothing | Prefix::Member => b"",
             Prefix::Mark => b"mark\t",
@@ -104,9 +120,9 @@ impl Lines {
                 write_line(line, eol, out)
             }),
             Prefix::Member => {
-                let mut edits = self.documents.edits().iter().peekable();
+                let mut edits = self.edits.ranges.iter().peekable();
                 self.print_counted(mark, out, |line, times, is_fault, out| {
-                    let start = line.as_ptr().addr() - self.chunk.bytes().as_ptr().addr();
+                    let start = line.as_ptr().addr() - self.batch.bytes().as_ptr().addr();
                     match edits.next_if(|(place, _)| place.start < start + line.len()) {
                         _ if is_fault => out.write_all(line),
                         Some((Range { start: from, end: to }, _)) => {
@@ -135,7 +151,7 @@ impl Lines {
         out: &mut W,
         mut write: impl FnMut(&[u8], u64, bool, &mut W) -> io::Result<()>,
     ) -> io::Result<()> {
-        let (mut times, mut skipped) = (self.times.iter(), self.keys.skipped.iter().peekable());
+        let (mut times, mut skipped) = (self.edits.counts.iter(), self.keys.skipped.iter().peekable());
         self.stretches(|_, _| false).enumerate().try_for_each(|(i, (line, own))| {
             let skip = skipped.next_if(|(line, _)| *line == i);
             let times = if skip.is_some() { 1 } else { times.next().copied().unwrap_or(1) };
@@ -149,7 +165,7 @@ impl Lines {
     fn print_with_member(&self, line: &[u8], times: u64, out: &mut impl Write) -> io::Result<()> {
         // A byte order mark before the object is not part of it.
         let (mark, line) = line.split_at(if line.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 });
-        let inner = line.strip_suffix(&[self.chunk.end]).unwrap_or(line).trim_ascii_end();
+        let inner = line.strip_suffix(&[self.batch.chunk().end]).unwrap_or(line).trim_ascii_end();
         let brace = inner.len().saturating_sub(1);
         let has_one = COUNT_NAMES.iter().any(|name| memmem::find(inner, name).is_some());
         let old = if has_one { members(std::str::from_utf8(inner).unwrap_or_default(), COUNT) } else { Vec::new() };
@@ -166,8 +182,8 @@ impl Lines {
 
     /// Writes the lines with the mark, with cuts and notes for documents.
     fn print_bare(&self, mark: bool, out: &mut impl Write) -> io::Result<()> {
-        let mut edits = self.documents.edits().iter().peekable();
-        let chunk = self.chunk.bytes();
+        let mut edits = self.edits.ranges.iter().peekable();
+        let chunk = self.batch.bytes();
         self.pieces(mark).try_for_each(|piece| {
             let mut start = piece.as_ptr().addr() - chunk.as_ptr().addr();
             let end = start + piece.len();
@@ -186,8 +202,9 @@ impl Lines {
         &self,
         same: impl Fn(&Option<bool>, &Option<bool>) -> bool,
     ) -> impl Iterator<Item = (&[u8], Option<bool>)> {
-        let (chunk, mut lines, mut start) = (&self.chunk, 0, self.chunk.start());
-        self.marks.chunk_by(same).map(move |run| {
+        let chunk = self.batch.chunk();
+        let (mut lines, mut start) = (0, chunk.start());
+        self.marks.all().chunk_by(same).map(move |run| {
             lines += run.len();
             let end = chunk.start_of(lines);
             (&chunk.bytes()[mem::replace(&mut start, end)..end], run[0])
