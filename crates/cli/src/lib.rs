@@ -33,8 +33,9 @@ mod write;
 
 use clap::error::ErrorKind;
 use commands::run::plan::Plan;
-use commands::{build, check, info, manual, merge, plan, redis, sets};
-use options::{Cli, Command};
+use commands::sets::SetJob;
+use commands::{info, job, manual, merge, plan, redis};
+use options::{Cli, Command, NotInOptions};
 use std::ffi::OsString;
 use system::error::{Error, FAILED, SUCCESS};
 use terminal::{bar, messages, signals};
@@ -81,12 +82,15 @@ pub fn check_standard_output() {
 
 fn run_command(command: Command) -> Result<u8, Error> {
     match command {
-        Command::Dedup(options) => Plan::from_dedup(*options).run(),
-        Command::Corpus(options) => Plan::from_corpus(*options).run(),
-        Command::Build(options) => build::run(&options),
-        Command::Check(options) => check::run(&options),
-        Command::In(options) => sets::run(&options, true, false),
-        Command::NotIn(options) => sets::run(&options.sets, false, options.distinct),
+        Command::Dedup(options) => job::run(Plan::from_dedup(*options)),
+        Command::Corpus(options) => job::run(Plan::from_corpus(*options)),
+        Command::Build(options) => job::run(options),
+        Command::Check(options) => job::run(options),
+        Command::In(options) => job::run(SetJob { options: *options, wanted: true, distinct: false }),
+        Command::NotIn(options) => {
+            let NotInOptions { sets, distinct } = *options;
+            job::run(SetJob { options: sets, wanted: false, distinct })
+        }
         Command::Info(options) => info::run(&options),
         Command::Merge(options) => merge::run(&options),
         Command::Plan(options) => plan::run(&options),

@@ -1,12 +1,13 @@
 //! `bloomline check`: prints the lines that are in a filter, like grep.
 
 use crate::commands::headers;
-use crate::commands::input_kinds::{self, TableRequirements};
+use crate::commands::input_kinds::TableRequirements;
+use crate::commands::job::Job;
+use crate::commands::prelude::Prelude;
 use crate::commands::scan::{self, ScanOptions};
+use crate::key::KeyRule;
 use crate::options::CheckOptions;
-use crate::options::values::OnError;
 use crate::read::ends::LineEnds;
-use crate::read::hints;
 use crate::read::inputs::Inputs;
 use crate::read::keys::Hashing;
 use crate::read::projection::Projection;
@@ -14,59 +15,86 @@ use crate::read::table::TableOptions;
 use crate::seen::remote_set::{Address, RemoteSet};
 use crate::seen::set::KeySet;
 use crate::seen::{SeenKeys, SharedSeenKeys};
-use crate::system::error::Error;
+use crate::system::error::{Error, Stop};
 use crate::system::files::{self, NamedFile};
 use crate::terminal::messages::warn;
 use crate::write::output::Output;
+use crate::write::target::OutputTarget;
 use bloomline_keys::KeyKinds;
 use crossbeam_channel::never;
 use std::path::{Path, PathBuf};
 
-/// Runs the command.
-pub fn run(options: &CheckOptions) -> Result<u8, Error> {
-    let CheckOptions { reading, key, select, .. } = options;
-    let format = key.format(reading.end());
-    let other_files =
-        || options.state.as_deref().into_iter().chain(reading.list()).chain(options.shared.server.files());
-    let state_files = options.state.iter().flat_map(|state| files::filter_files(state));
-    let own_files: Vec<PathBuf> = state_files.chain(other_files().map(Path::to_owned)).collect();
-    let mut inputs = Inputs::check(&reading.named(), &own_files, true)?;
-    let rule = input_kinds::rule(&[&inputs], key.rule())?;
-    input_kinds::check_format(&[&inputs], format, Some(&rule), key.crlf)?;
-    hints::warn_of_format(&[&inputs], reading.end(), &rule, select.quiet);
-    let prints = !select.any && !select.total;
-    if prints {
-        input_kinds::check_one(&inputs)?;
+/// A search whose inputs and filter are checked.
+pub struct CheckedSearch {
+    options: CheckOptions,
+    inputs: Inputs,
+    rule: KeyRule,
+    filter: KeySet,
+    /// `None` if nothing is printed.
+    target: Option<OutputTarget>,
+}
+
+impl Job for CheckOptions {
+    type Checked = CheckedSearch;
+    type Opened = (CheckedSearch, Option<Output>);
+
+    fn check(self) -> Result<CheckedSearch, Stop> {
+        let Self { reading, key, select, .. } = &self;
+        let server_files = self.shared.server.files();
+        let other_files: Vec<&Path> =
+            self.state.as_deref().into_iter().chain(reading.list()).chain(server_files).collect();
+        let state_files = self.state.iter().flat_map(|state| files::filter_files(state));
+        let own_files: Vec<PathBuf> = state_files.chain(other_files.iter().map(|path| (*path).to_owned())).collect();
+        let mut inputs = Inputs::check(&reading.named(), &own_files, true)?;
+        let prints = !select.any && !select.total;
+        let prelude = Prelude {
+            reading,
+            format: key.format(reading.end()),
+            crlf: key.crlf,
+            one_output: prints.then_some(headers::ONE_OUTPUT),
+            quiet: select.quiet,
+        };
+        let rule = prelude.check_keys(&mut [&mut inputs], key.rule())?;
+        let projection = Projection::from_rule(rule.clone());
+        let kinds = prelude.check_projection(&inputs, &projection, TableRequirements::default())?;
+        let mut target = None;
+        if !select.any {
+            let other_files: Vec<NamedFile> = other_files.into_iter().map(NamedFile::from_path).collect();
+            let origins = inputs.found.iter().map(|input| &input.origin).chain(&other_files);
+            target = Some(OutputTarget::check(None, None, origins, [])?);
+        }
+        let filter = filter(&self, &rule.name(), &kinds)?;
+        let made_for = filter.made_for().filter(|_| !select.quiet);
+        if let Some(overfull_warning) = made_for.and_then(|(keys, _)| filter.overfull_warning(keys)) {
+            warn(&format!("{overfull_warning}; build a larger one with -n"));
+        }
+        Ok(CheckedSearch { inputs, rule, filter, target, options: self })
     }
-    if prints || rule.depends_on_order() {
-        let remedy = if prints { headers::ONE_OUTPUT } else { headers::NAME_FIELDS };
-        headers::check_all(&mut [&mut inputs], reading.cut(format), remedy, reading.on_error != OnError::Fail)?;
+
+    fn open(mut checked: CheckedSearch) -> Result<Self::Opened, Stop> {
+        let output = checked.target.take().map(|target| target.start(0, None)).transpose()?;
+        Ok((checked, output))
     }
-    let key_name = rule.name();
-    let projection = Projection::from_rule(rule.clone());
-    let kinds = input_kinds::check_tables(&inputs, &projection, TableRequirements::default(), reading.on_error)?;
-    let other_files: Vec<NamedFile> = other_files().map(NamedFile::from_path).collect();
-    let origins = inputs.found.iter().map(|input| &input.origin).chain(&other_files);
-    let output = if select.any { None } else { Some(Output::standard(origins)?) };
-    let filter = filter(options, &key_name, &kinds)?;
-    let overfull_warning =
-        filter.made_for().filter(|_| !select.quiet).and_then(|(keys, _)| filter.overfull_warning(keys));
-    if let Some(overfull_warning) = overfull_warning {
-        warn(&format!("{overfull_warning}; build a larger one with -n"));
+
+    fn run((checked, output): Self::Opened) -> Result<u8, Error> {
+        let CheckedSearch { options, inputs, rule, filter, .. } = checked;
+        let Self { reading, key, select, .. } = &options;
+        let format = key.format(reading.end());
+        let projection = Projection::from_rule(rule.clone());
+        let hashing = Hashing {
+            format,
+            rule,
+            hasher: filter.hasher().clone(),
+            second: None,
+            nulls: key.nulls.policy(),
+            ends: LineEnds::new(select.quiet).into(),
+        };
+        let scan = ScanOptions { reading, format, projection, quiet: select.quiet, events: never() };
+        let seen = SharedSeenKeys::new(SeenKeys::new(filter));
+        let selection = (!options.invert, None);
+        let (work, stop) = scan.select(hashing, inputs, seen, selection, select, output, TableOptions::default())?;
+        scan::exit_code(&work, stop, 0, select.any)
     }
-    let hashing = Hashing {
-        format,
-        rule,
-        hasher: filter.hasher().clone(),
-        second: None,
-        nulls: key.nulls.policy(),
-        ends: LineEnds::new(select.quiet).into(),
-    };
-    let scan = ScanOptions { reading, format, projection, quiet: select.quiet, events: never() };
-    let seen = SharedSeenKeys::new(SeenKeys::new(filter));
-    let (work, stop) =
-        scan.select(hashing, inputs, seen, (!options.invert, None), select, output, TableOptions::default())?;
-    scan::exit_code(&work, stop, 0, select.any)
 }
 
 fn filter(options: &CheckOptions, key_name: &str, kinds: &KeyKinds) -> Result<KeySet, Error> {

@@ -159,7 +159,7 @@ impl GroupRequest {
         mixed.into_iter().chain(misled).collect()
     }
 
-    /// Opens the report files. They must differ from the files that are `read` or `written`.
+    /// Checks the report files. They must differ from the files that are `read` or `written`.
     pub fn targets<'a>(
         &self,
         read: impl Iterator<Item = &'a NamedFile>,
@@ -171,7 +171,7 @@ impl GroupRequest {
             written: &[&NamedFile],
         ) -> Result<Option<OutputTarget>, Error> {
             let open =
-                |path: &PathBuf| OutputTarget::open(Some(path), None, read.iter().copied(), written.iter().copied());
+                |path: &PathBuf| OutputTarget::check(Some(path), None, read.iter().copied(), written.iter().copied());
             path.map(open).transpose()
         }
         let (read, written): (Vec<_>, Vec<_>) = (read.collect(), written.collect());
@@ -182,7 +182,7 @@ impl GroupRequest {
     }
 }
 
-/// The report files, open but not emptied.
+/// The report files, checked and not yet opened.
 #[derive(Default)]
 pub struct ReportTargets {
     pairs: Option<OutputTarget>,

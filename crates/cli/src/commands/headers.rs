@@ -3,9 +3,11 @@
 use crate::read::chunks::{Chunk, ChunkConfig, Chunks};
 use crate::read::find;
 use crate::read::header::ExpectedHeader;
-use crate::read::inputs::Inputs;
+use crate::read::inputs::{Input, Inputs};
+use crate::read::projection::{HeaderRule, Projection};
 use crate::system::error::Error;
 use crate::system::files;
+use std::io;
 use std::mem;
 use std::sync::Arc;
 
@@ -47,13 +49,7 @@ fn check_each(
     for mut input in mem::take(&mut inputs.found) {
         input.header = Some(Arc::clone(expected));
         *is_known &= input.size.is_some();
-        let read_header = |input| {
-            let mut chunks = Chunks::new(input, 0, ChunkConfig { size: PEEK.min(cut.size), ..cut });
-            chunks.fill(&mut Chunk::default()).map(|_| chunks.header_text().to_vec())
-        };
-        // Unreadable files are reported when they are read.
-        let header =
-            if *is_known && !input.is_table { input.peek(read_header).unwrap_or_default() } else { Vec::new() };
+        let header = if *is_known { header(&input, cut) } else { Vec::new() };
         match expected.check(&header, input.origin.name(), &cut.format) {
             Ok(()) => inputs.found.push(input),
             Err(source) => {
@@ -63,4 +59,32 @@ fn check_each(
         }
     }
     Ok(())
+}
+
+/// Refuses files whose headers lack a name that is read. Headers of pipes are checked when they are read.
+pub fn check_names(inputs: &Inputs, cut: ChunkConfig, projection: &Projection) -> Result<(), Error> {
+    let rule = projection.rule().filter(|rule| rule.needs_header() || !projection.values.is_empty());
+    let Some(rule) = rule.filter(|_| cut.format.header) else { return Ok(()) };
+    for input in inputs.found.iter().filter(|input| input.size.is_some()) {
+        let header = header(input, cut);
+        if !header.is_empty()
+            && let Err(key_error) = HeaderRule::new(rule, &projection.values, &header)
+        {
+            let source = io::Error::other(key_error.to_string());
+            return Err(files::cannot_open(input.origin.name())(source));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the header of a file without its end, or nothing if the input has none. Unreadable files are reported when they are read.
+fn header(input: &Input, cut: ChunkConfig) -> Vec<u8> {
+    if input.is_table {
+        return Vec::new();
+    }
+    let read_header = |input| {
+        let mut chunks = Chunks::new(input, 0, ChunkConfig { size: PEEK.min(cut.size), ..cut });
+        chunks.fill(&mut Chunk::default()).map(|_| chunks.header_text().to_vec())
+    };
+    input.peek(read_header).unwrap_or_default()
 }

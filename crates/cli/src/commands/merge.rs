@@ -15,8 +15,6 @@ pub fn run(options: &MergeOptions) -> Result<u8, Error> {
     let (first, others) = options.filters.split_first().expect("clap asks for one");
     let origins: Vec<NamedFile> = options.filters.iter().map(|path| NamedFile::from_path(path)).collect();
     files::check_target(&options.output, &origins)?;
-    let _lock = FileLock::beside(&options.output, options.wait)?;
-
     let mut merged = LocalSet::load(first)?;
     for path in others {
         let mut other = LocalSet::load(path)?;
@@ -59,6 +57,7 @@ pub fn run(options: &MergeOptions) -> Result<u8, Error> {
         }
         _ => {}
     }
+    let _lock = FileLock::beside(&options.output, options.wait)?;
     merged.save(&options.output)?;
     Ok(SUCCESS)
 }

@@ -124,13 +124,13 @@ fn describe(options: &RedisInfoOptions) -> Result<(), Error> {
 fn download(options: &DownloadOptions) -> Result<(), Error> {
     let address = Address::from_options(&options.shared)?.expect("it is required");
     files::check_target(&options.output, &origins(&options.shared.server))?;
-    let _lock = FileLock::beside(&options.output, false)?;
     let mut shared = address.open()?;
     let mut copy = LocalSet::from(shared.download()?);
     // After the keys, so that none of them lacks its kinds.
     if let Some(kinds) = shared.key_kinds()?.filter(|kinds| !kinds.is_empty()) {
         copy.kinds = KeyKinds::from_recorded(&kinds);
     }
+    let _lock = FileLock::beside(&options.output, false)?;
     copy.save(&options.output)
 }
 

@@ -5,129 +5,205 @@
 
 use crate::commands::headers;
 use crate::commands::input_kinds::{self, TableRequirements};
+use crate::commands::job::Job;
+use crate::commands::prelude::Prelude;
 use crate::commands::report;
 use crate::commands::scan::{self, ScanOptions};
 use crate::commands::sizing::NewSet;
+use crate::key::KeyRule;
 use crate::options::SetOptions;
 use crate::options::values::OnError;
 use crate::read::ends::LineEnds;
 use crate::read::estimate::LineUnit;
 use crate::read::find::NamedPaths;
-use crate::read::hints;
 use crate::read::inputs::Inputs;
 use crate::read::keys::Hashing;
 use crate::read::projection::Projection;
-use crate::run::events;
+use crate::read::split::LineFormat;
+use crate::run::events::{self, Event};
+use crate::seen::counts::LineCounts;
 use crate::seen::run_stats::RunStats;
-use crate::seen::{SeenKeys, exact};
-use crate::system::error::Error;
+use crate::seen::{SeenKeys, SharedSeenKeys, exact};
+use crate::system::error::{Error, Stop};
 use crate::system::files::NamedFile;
 use crate::system::unpoisoned::locked;
 use crate::terminal::messages::{print, print_message, warn};
+use crate::write::output::Output;
 use crate::write::target::OutputTarget;
 use bloomline_keys::KeyKinds;
+use crossbeam_channel::Receiver;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Runs the command, which prints the lines of NEW that are in OLD if `wanted`, otherwise the others: each time, or once if
-/// `distinct`.
-pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Error> {
-    let started = Instant::now();
-    let SetOptions { reading, select, key, size, growth, .. } = options;
-    let format = key.format(reading.end());
-    if let Some(option) = options.option_behind() {
-        return Err(Error::new(format!(
-            "there is no file {option:?}: arguments after \"--\" are the files of NEW, so give options before it"
-        )));
-    }
-    if options.reads_standard_input_twice() {
-        return Err(Error::new(
-            "standard input cannot be read for both OLD and NEW; name a file for one of them, such as `OLD -- NEW`",
-        ));
-    }
-    let mut own: Vec<PathBuf> = reading.list().map(Path::to_owned).into_iter().collect();
-    let mut new = Inputs::check(&NamedPaths { paths: &options.new, list: None, ..reading.named() }, &own, true)?;
-    // A comparison of a new file with its own directory does not include the file itself.
-    own.extend(new.found.iter().map(|input| input.path.clone()));
-    let mut old = Inputs::check(&reading.named(), &own, reading.on_error != OnError::Fail)?;
-    let rule = input_kinds::rule(&[&old, &new], key.rule())?;
-    input_kinds::check_format(&[&old, &new], format, Some(&rule), key.crlf)?;
-    hints::warn_of_format(&[&old, &new], reading.end(), &rule, select.quiet);
-    let reads_terminal = options.may_lack_dashes() && io::stdin().is_terminal();
-    if reads_terminal && !select.quiet {
-        print_message(&options.dashes("waiting for lines of NEW from the terminal"));
-    }
-    let prints = !select.any && !select.total;
-    if prints {
-        input_kinds::check_one(&new)?;
-    }
-    let (cut, go_on) = (reading.cut(format), reading.on_error != OnError::Fail);
-    if rule.depends_on_order() {
-        headers::check_all(&mut [&mut old, &mut new], cut, headers::NAME_FIELDS, go_on)?;
-    } else if prints {
-        headers::check_all(&mut [&mut new], cut, headers::ONE_OUTPUT, go_on)?;
-    }
-    let second = options.exact.then(|| exact::second_hasher(size.seed()));
-    let key_name = &rule.name();
-    let projection = Projection::from_rule(rule.clone());
-    let of_old = input_kinds::check_tables(&old, &projection, TableRequirements::default(), reading.on_error)?;
-    let demand = TableRequirements { write_options: options.output.row_options(), added: None, together: prints };
-    let of_new = input_kinds::check_tables(&new, &projection, demand, reading.on_error)?;
-    input_kinds::check_kinds(&of_old, &of_new)?;
-    let list = reading.list().map(NamedFile::from_path);
-    let origins = || old.found.iter().chain(&new.found).map(|input| &input.origin).chain(&list);
-    let open = || {
-        let output = options.output.file();
-        output.map_or(Ok(()), |output| input_kinds::check_name(output, &new, select.total))?;
-        OutputTarget::open(output, options.output.line_compression(&new), origins(), [])
-    };
-    let target = if select.any { None } else { Some(open()?) };
+/// The comparison of the lines of NEW with those of OLD.
+pub struct SetJob {
+    pub options: SetOptions,
+    /// True if lines of NEW are printed that are in OLD; otherwise the others are.
+    pub wanted: bool,
+    /// True if each line is printed once.
+    pub distinct: bool,
+}
 
-    // The inputs whose lines are inserted decide the size.
-    let inserted = old.found.iter().chain(new.found.iter().filter(|_| distinct)).cloned();
-    let (set, limit) = NewSet { size, growth, keep: false, key_name, keys: "lines", quiet: select.quiet }.for_inputs(
-        &inserted.collect::<Vec<_>>(),
-        reading,
-        &LineUnit,
-    )?;
-    let stats = RunStats::new(&set, limit, "lines", "key", select.quiet);
-    let mut seen = SeenKeys::new(set);
-    seen.expect_kinds(&of_old);
-    let seen = if options.exact { seen.with_exact()? } else { seen };
-    let hashing = Hashing {
-        format,
-        rule,
-        hasher: seen.set.hasher().clone(),
-        second,
-        nulls: key.nulls.policy(),
-        ends: LineEnds::new(select.quiet).into(),
-    };
-    let scan = ScanOptions { reading, format, projection, quiet: select.quiet, events: events::receive(None, None)? };
-    let (built, stop) = scan.insert(hashing.clone(), old, seen, stats)?;
-    if let Some(stop) = stop {
-        return stop.end();
-    }
-    let (seen, of_old) = (built.seen.clone(), locked(&built.stats).counts.clone());
-    // Kinds of OLD that depend on values are known here.
-    input_kinds::check_kinds(seen.read().set.kinds(), &of_new)?;
-    seen.write().expect_kinds(&KeyKinds::default());
-    // One line that is not in OLD is enough for --any, so duplicates do not matter.
-    let inserting = distinct && !select.any;
-    let inserting = inserting.then(|| locked(&built.stats).for_search_after(&built.seen.read().set));
-    drop(built);
+/// A comparison whose inputs and output are checked.
+pub struct CheckedSets {
+    job: SetJob,
+    started: Instant,
+    old: Inputs,
+    new: Inputs,
+    rule: KeyRule,
+    /// The kinds of the keys of NEW, as far as they do not depend on values.
+    kinds_of_new: KeyKinds,
+    /// The keys of OLD, without any so far, and the statistics.
+    seen: SeenKeys,
+    stats: RunStats,
+    /// `None` if nothing is printed.
+    target: Option<OutputTarget>,
+}
 
-    // The output is not emptied before this point.
-    let output = target.map(|target| target.start(0, None)).transpose()?;
-    let (work, stop) = scan.select(hashing, new, seen, (wanted, inserting), select, output, demand.write_options)?;
-    if options.may_lack_dashes() && !reads_terminal && !select.quiet && locked(&work.stats).counts.lines == 0 {
-        warn(&options.dashes("standard input, which is NEW, has no lines"));
+/// A comparison after OLD is read, whose output is open.
+pub struct OpenedSets {
+    job: SetJob,
+    started: Instant,
+    new: Inputs,
+    hashing: Hashing,
+    seen: SharedSeenKeys,
+    /// The counts of OLD.
+    counts_of_old: LineCounts,
+    /// The statistics of lines of NEW, if they are inserted.
+    inserting: Option<RunStats>,
+    events: Receiver<Event>,
+    output: Option<Output>,
+}
+
+impl SetJob {
+    fn format(&self) -> LineFormat {
+        self.options.key.format(self.options.reading.end())
     }
-    if let Some(format) = options.stats {
-        let (seen, stats) = (work.seen.read(), locked(&work.stats));
-        let mut figures = report::set_figures(&seen, &of_old, &stats, wanted, distinct);
-        report::add_state_and_speed(&mut figures, &seen.set, &stats, None, None, started.elapsed())?;
-        print(&figures.format(format));
+
+    fn scan(&self, rule: &KeyRule, events: Receiver<Event>) -> ScanOptions<'_> {
+        let SetOptions { reading, select, .. } = &self.options;
+        let projection = Projection::from_rule(rule.clone());
+        ScanOptions { reading, format: self.format(), projection, quiet: select.quiet, events }
     }
-    scan::exit_code(&work, stop, of_old.left_out, select.any)
+
+    fn hashing(&self, rule: &KeyRule, seen: &SeenKeys) -> Hashing {
+        let SetOptions { key, size, select, exact, .. } = &self.options;
+        Hashing {
+            format: self.format(),
+            rule: rule.clone(),
+            hasher: seen.set.hasher().clone(),
+            second: exact.then(|| exact::second_hasher(size.seed())),
+            nulls: key.nulls.policy(),
+            ends: LineEnds::new(select.quiet).into(),
+        }
+    }
+
+    /// True if the terminal is NEW by default, and files may have been meant.
+    fn may_read_terminal(&self) -> bool {
+        self.options.may_lack_dashes() && io::stdin().is_terminal()
+    }
+}
+
+impl Job for SetJob {
+    type Checked = CheckedSets;
+    type Opened = OpenedSets;
+
+    fn check(self) -> Result<CheckedSets, Stop> {
+        let started = Instant::now();
+        let options = &self.options;
+        let SetOptions { reading, select, key, size, growth, .. } = options;
+        if let Some(option) = options.option_behind() {
+            return Err(Stop::Failed(Error::new(format!(
+                "there is no file {option:?}: arguments after \"--\" are the files of NEW, so give options before it"
+            ))));
+        }
+        if options.reads_standard_input_twice() {
+            return Err(Stop::Failed(Error::new(
+                "standard input cannot be read for both OLD and NEW; name a file for one of them, such as `OLD -- NEW`",
+            )));
+        }
+        let mut own: Vec<PathBuf> = reading.list().map(Path::to_owned).into_iter().collect();
+        let mut new = Inputs::check(&NamedPaths { paths: &options.new, list: None, ..reading.named() }, &own, true)?;
+        if let (true, Some(why)) = (new.found.is_empty(), new.left_out.first()) {
+            return Err(Stop::Failed(Error::new(why.clone())));
+        }
+        // A comparison of a new file with its own directory does not include the file itself.
+        own.extend(new.found.iter().map(|input| input.path.clone()));
+        let mut old = Inputs::check(&reading.named(), &own, reading.on_error != OnError::Fail)?;
+        let prints = !select.any && !select.total;
+        let one_output = prints.then_some(headers::ONE_OUTPUT);
+        let prelude = Prelude { reading, format: self.format(), crlf: key.crlf, one_output, quiet: select.quiet };
+        let rule = prelude.check_keys(&mut [&mut old, &mut new], key.rule())?;
+        if self.may_read_terminal() && !select.quiet {
+            print_message(&options.dashes("waiting for lines of NEW from the terminal"));
+        }
+        let projection = Projection::from_rule(rule.clone());
+        let kinds_of_old = prelude.check_projection(&old, &projection, TableRequirements::default())?;
+        let demand = TableRequirements { write_options: options.output.row_options(), added: None, together: prints };
+        let kinds_of_new = prelude.check_projection(&new, &projection, demand)?;
+        input_kinds::check_kinds(&kinds_of_old, &kinds_of_new)?;
+        let list = reading.list().map(NamedFile::from_path);
+        let origins = || old.found.iter().chain(&new.found).map(|input| &input.origin).chain(&list);
+        let mut target = None;
+        if !select.any {
+            let output = options.output.file();
+            if let Some(output) = output {
+                input_kinds::check_name(output, &new, select.total)?;
+            }
+            target = Some(OutputTarget::check(output, options.output.line_compression(&new), origins(), [])?);
+        }
+        // The inputs whose lines are inserted decide the size.
+        let inserted = old.found.iter().chain(new.found.iter().filter(|_| self.distinct)).cloned();
+        let key_name = &rule.name();
+        let new_set = NewSet { size, growth, keep: false, key_name, keys: "lines", quiet: select.quiet };
+        let (set, limit) = new_set.for_inputs(&inserted.collect::<Vec<_>>(), reading, &LineUnit)?;
+        let stats = RunStats::new(&set, limit, "lines", "key", select.quiet);
+        let mut seen = SeenKeys::new(set);
+        seen.expect_kinds(&kinds_of_old);
+        Ok(CheckedSets { job: self, started, old, new, rule, kinds_of_new, seen, stats, target })
+    }
+
+    /// Reads OLD, then opens the output: a failure in OLD empties nothing.
+    fn open(checked: CheckedSets) -> Result<OpenedSets, Stop> {
+        let CheckedSets { job, started, old, new, rule, kinds_of_new, seen, stats, target } = checked;
+        let seen = if job.options.exact { seen.with_exact()? } else { seen };
+        let events = events::receive(None, None)?;
+        let hashing = job.hashing(&rule, &seen);
+        let (built, stop) = job.scan(&rule, events.clone()).insert(hashing.clone(), old, seen, stats)?;
+        if let Some(stop) = stop {
+            return Err(stop);
+        }
+        let seen = built.seen.clone();
+        let counts_of_old = locked(&built.stats).counts.clone();
+        // Kinds of OLD that depend on values are known here.
+        input_kinds::check_kinds(seen.read().set.kinds(), &kinds_of_new)?;
+        seen.write().expect_kinds(&KeyKinds::default());
+        // One line that is not in OLD is enough for --any, so duplicates do not matter.
+        let inserting = job.distinct && !job.options.select.any;
+        let inserting = inserting.then(|| locked(&built.stats).for_search_after(&seen.read().set));
+        let output = target.map(|target| target.start(0, None)).transpose()?;
+        Ok(OpenedSets { job, started, new, hashing, seen, counts_of_old, inserting, events, output })
+    }
+
+    fn run(opened: OpenedSets) -> Result<u8, Error> {
+        let OpenedSets { job, started, new, hashing, seen, counts_of_old, inserting, events, output } = opened;
+        let options = &job.options;
+        let select = &options.select;
+        let write_options = options.output.row_options();
+        let scan = job.scan(&hashing.rule, events);
+        let (work, stop) = scan.select(hashing, new, seen, (job.wanted, inserting), select, output, write_options)?;
+        let is_silent = select.quiet || job.may_read_terminal();
+        if options.may_lack_dashes() && !is_silent && locked(&work.stats).counts.lines == 0 {
+            warn(&options.dashes("standard input, which is NEW, has no lines"));
+        }
+        if let Some(format) = options.stats {
+            let seen = work.seen.read();
+            let stats = locked(&work.stats);
+            let mut figures = report::set_figures(&seen, &counts_of_old, &stats, job.wanted, job.distinct);
+            report::add_state_and_speed(&mut figures, &seen.set, &stats, None, None, started.elapsed())?;
+            print(&figures.format(format));
+        }
+        scan::exit_code(&work, stop, counts_of_old.left_out, select.any)
+    }
 }

@@ -22,8 +22,6 @@ use std::sync::{Mutex, MutexGuard};
 /// A folder that one run at a time writes to.
 pub struct OutputFolder {
     path: PathBuf,
-    /// The output of each input, in the order of the inputs.
-    pub outputs: Vec<AtomicFile>,
     /// Folders in which outputs were begun since the last `sync`.
     unsynced: Mutex<BTreeSet<PathBuf>>,
     /// The lock on the folder itself.
@@ -31,43 +29,11 @@ pub struct OutputFolder {
 }
 
 impl OutputFolder {
-    /// Locks a folder, which is created if it does not exist. The outputs of two inputs, or an output and one of the
-    /// run's `own` files, must not be the same.
-    pub fn open(
-        path: &Path,
-        inputs: &Inputs,
-        compression: Option<Compression>,
-        own: &[PathBuf],
-    ) -> Result<Self, Error> {
-        let outputs = outputs(path, &inputs.found, &inputs.folders, compression)?;
-        let origins: Vec<NamedFile> = own.iter().map(|own| NamedFile::from_path(own)).collect();
-        let read = || inputs.found.iter().map(|input| &input.origin).chain(&origins);
-        // Sets of identities, because 100,000 outputs would be slow to compare with as many inputs pairwise.
-        let known: HashSet<FileId> = read().filter_map(NamedFile::identity).collect();
-        for path in outputs.iter().flat_map(|output| [&output.whole, &output.part]) {
-            let is_same = |own: &Path| {
-                own.file_name() == path.file_name() && files::resolve_existing(own) == files::resolve_existing(path)
-            };
-            if let Some(own) = own.iter().find(|own| is_same(own)) {
-                return Err(files::overwrites(&name(path), &name(own)));
-            }
-            match fs::metadata(path) {
-                Ok(metadata) => {
-                    let origin = NamedFile::new(name(path), &metadata);
-                    if !origin.is_regular() {
-                        return Err(files::not_regular(&name(path)));
-                    }
-                    if origin.identity().is_some_and(|identity| known.contains(&identity)) {
-                        origin.check_apart(read(), [])?;
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(source) => return Err(files::failed(path)(source)),
-            }
-        }
+    /// Locks a folder, which is created if it does not exist.
+    pub fn open(path: &Path) -> Result<Self, Error> {
         let lock = fs::create_dir_all(path).and_then(|()| FileLock::on(File::open(path)?, path));
         let lock = lock.map_err(files::failed(path))?.ok_or_else(|| file_lock::locked(&name(path)))?;
-        Ok(Self { path: path.to_owned(), outputs, unsynced: Mutex::default(), lock })
+        Ok(Self { path: path.to_owned(), unsynced: Mutex::default(), lock })
     }
 
     /// Records that an output was begun.
@@ -107,6 +73,54 @@ pub fn publish(output: &AtomicFile) -> Result<bool, Error> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         renamed => renamed.map(|()| true).map_err(files::failed(&output.whole)),
     }
+}
+
+/// Returns the outputs of inputs in a folder, which may not exist. The outputs of two inputs, or an output and one of the run's `own`
+/// files, must not be the same.
+pub fn check_outputs(
+    path: &Path,
+    inputs: &Inputs,
+    compression: Option<Compression>,
+    own: &[PathBuf],
+) -> Result<Vec<AtomicFile>, Error> {
+    let outputs = outputs(path, &inputs.found, &inputs.folders, compression)?;
+    let origins: Vec<NamedFile> = own.iter().map(|own| NamedFile::from_path(own)).collect();
+    let read = || inputs.found.iter().map(|input| &input.origin).chain(&origins);
+    // Sets of identities, because 100,000 outputs would be slow to compare with as many inputs pairwise.
+    let known: HashSet<FileId> = read().filter_map(NamedFile::identity).collect();
+    for path in outputs.iter().flat_map(|output| [&output.whole, &output.part]) {
+        let is_same = |own: &Path| {
+            own.file_name() == path.file_name() && files::resolve_existing(own) == files::resolve_existing(path)
+        };
+        if let Some(own) = own.iter().find(|own| is_same(own)) {
+            return Err(files::overwrites(&name(path), &name(own)));
+        }
+        match fs::metadata(path) {
+            Ok(metadata) => {
+                let origin = NamedFile::new(name(path), &metadata);
+                if !origin.is_regular() {
+                    return Err(files::not_regular(&name(path)));
+                }
+                if origin.identity().is_some_and(|identity| known.contains(&identity)) {
+                    origin.check_apart(read(), [])?;
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(source) => return Err(files::failed(path)(source)),
+        }
+    }
+    check_creatable(path)?;
+    Ok(outputs)
+}
+
+/// Refuses a folder that cannot be created, or in which no file can be created.
+fn check_creatable(folder: &Path) -> Result<(), Error> {
+    let there = folder.ancestors().find(|ancestor| ancestor.symlink_metadata().is_ok()).unwrap_or(Path::new("."));
+    let there = if there == Path::new("") { Path::new(".") } else { there };
+    if there.metadata().is_ok_and(|metadata| !metadata.is_dir()) {
+        return Err(files::failed(folder)(io::ErrorKind::NotADirectory.into()));
+    }
+    files::check_folder(there, &name(folder))
 }
 
 /// Refuses an output that exists, unless a resumed run left it, or it is an empty file. `reached` is the progress of that run.

@@ -67,6 +67,8 @@ impl From<BuildError> for Error {
 /// The reason why the work stops before its inputs end.
 #[derive(Debug)]
 pub enum Stop {
+    /// Nothing is left to do; with the exit code.
+    Done(u8),
     /// No more lines are wanted.
     Enough,
     /// The signal with this number asked to stop.
@@ -81,6 +83,7 @@ impl Stop {
     /// Returns the exit code, or the error.
     pub fn end(self) -> Result<u8, Error> {
         match self {
+            Self::Done(code) => Ok(code),
             Self::Enough => Ok(SUCCESS),
             Self::Signal(signal) => Ok(exit_code(signal)),
             Self::After(error) | Self::Failed(error) => Err(error),

@@ -9,6 +9,7 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{self, Component, Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 /// The name of an input or output for the user, and its identity.
 #[derive(Clone)]
@@ -16,11 +17,14 @@ pub struct NamedFile {
     name: String,
     /// `None` for devices: a terminal may be input and output at once, and so may `/dev/null`.
     identity: Option<FileId>,
+    /// The resolved path of a file that does not exist.
+    place: Option<PathBuf>,
+    /// True for a regular file, or one that does not exist.
     regular: bool,
 }
 
 /// The identity of a file: device and inode.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileId(u64, u64);
 
 impl FileId {
@@ -30,13 +34,34 @@ impl FileId {
     }
 }
 
+/// The values that change when another process writes to a file.
+#[derive(Debug, PartialEq)]
+pub struct FileVersion {
+    pub identity: Option<FileId>,
+    pub size: Option<u64>,
+    /// The time of the last change since 1970, if the system reports it.
+    pub modified: Option<Duration>,
+}
+
+impl FileVersion {
+    /// Returns the version of the file at a path, if there is one.
+    pub fn from_path(path: &Path) -> Option<Self> {
+        let metadata = fs::metadata(path).ok()?;
+        Some(Self {
+            identity: Some(FileId::from_metadata(&metadata)),
+            size: Some(metadata.len()),
+            modified: metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()),
+        })
+    }
+}
+
 impl NamedFile {
     /// Describes an open file, by its name for the user.
     pub fn new(name: String, metadata: &Metadata) -> Self {
         let kind = metadata.file_type();
         let device = kind.is_char_device() || kind.is_block_device();
         let identity = (!device).then(|| FileId::from_metadata(metadata));
-        Self { name, identity, regular: metadata.is_file() }
+        Self { name, identity, place: None, regular: metadata.is_file() }
     }
 
     /// Describes a file that is opened later and may not exist; "-" is standard input.
@@ -44,8 +69,13 @@ impl NamedFile {
         let standard = || File::from(io::stdin().as_fd().try_clone_to_owned()?).metadata();
         match if is_standard(path) { standard() } else { fs::metadata(path) } {
             Ok(metadata) => Self::new(input_name(path), &metadata),
-            Err(_) => Self { name: input_name(path), identity: None, regular: false },
+            Err(_) => Self::absent(input_name(path), path),
         }
+    }
+
+    /// Describes a file that does not exist, by its name for the user.
+    pub fn absent(name: String, path: &Path) -> Self {
+        Self { name, identity: None, place: Some(resolve_existing(path)), regular: true }
     }
 
     /// True if it is the file at a path, which has this inode.
@@ -76,7 +106,10 @@ impl NamedFile {
         read: impl IntoIterator<Item = &'a Self>,
         written: impl IntoIterator<Item = &'a Self>,
     ) -> Result<(), Error> {
-        let same = |other: &&Self| self.identity.is_some() && self.identity == other.identity;
+        let same = |other: &&Self| match self.identity {
+            Some(identity) => other.identity == Some(identity),
+            None => self.place.is_some() && self.place == other.place,
+        };
         let read = read.into_iter().filter(|other| other.regular);
         match read.chain(written).find(same) {
             Some(other) => Err(overwrites(&self.name, &other.name)),
@@ -90,7 +123,7 @@ pub fn check_target<'a>(path: &Path, inputs: impl IntoIterator<Item = &'a NamedF
     let output = name(path);
     match fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => Err(not_regular(&output)),
-        Ok(metadata) => NamedFile::new(output.clone(), &metadata).check_apart(inputs, []),
+        Ok(_) => Ok(()),
         // The link itself would be replaced by a file.
         Err(error) if error.kind() == io::ErrorKind::NotFound && path.is_symlink() => Err(Error::new(format!(
             "cannot write to {output}: it is a symbolic link to a file that does not exist; remove it, or choose another output"
@@ -98,8 +131,15 @@ pub fn check_target<'a>(path: &Path, inputs: impl IntoIterator<Item = &'a NamedF
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(source) => Err(cannot_write(&output)(source)),
     }?;
+    NamedFile::from_path(path).check_apart(inputs, [])?;
     // A save creates a temporary file there.
-    tempfile::tempfile_in(folder(&resolved(path))).map(drop).map_err(cannot_write(&output))
+    check_folder(folder(&resolved(path)), &output)
+}
+
+/// Refuses a folder in which no file can be created, for the output of this name. Where the system has files without names, the folder is
+/// not changed.
+pub fn check_folder(folder: &Path, output: &str) -> Result<(), Error> {
+    tempfile::tempfile_in(folder).map(drop).map_err(cannot_write(output))
 }
 
 /// Converts an error of the system to one about an input that cannot be opened.

@@ -4,17 +4,16 @@ use crate::read::coding::Coding;
 use crate::read::inputs::Input;
 use crate::system::error::Error;
 use crate::system::file_lock::{self, try_lock};
-use crate::system::files::{self, FileId, cannot_open, cannot_write, name};
+use crate::system::files::{self, FileVersion, cannot_open, cannot_write, name};
 use crate::system::temp_files::TempFiles;
 use crate::write::atomic_file::AtomicFile;
 use crate::write::encode::Compression;
 use crate::write::output::Output;
 use crate::write::target::OutputTarget;
-use std::fs::{self, File, Metadata, Permissions};
+use std::fs::{File, Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
-use std::time::{Duration, UNIX_EPOCH};
 
 /// The set-user-ID and set-group-ID bits of a mode.
 const SET_ID: u32 = 0o6000;
@@ -26,14 +25,6 @@ pub struct ReplacedFile {
     file: AtomicFile,
     state: FileVersion,
     pending: Option<PendingReplace>,
-}
-
-/// The values that change when another process writes to a file.
-#[derive(PartialEq)]
-struct FileVersion {
-    identity: Option<FileId>,
-    size: Option<u64>,
-    modified: Option<Duration>,
 }
 
 /// The new contents and the old file, dropped in this order.
@@ -107,11 +98,7 @@ impl ReplacedFile {
 
     /// Refuses a file that was written to since it was found, because the new contents are not made of its present lines.
     fn check(&self) -> Result<(), Error> {
-        let now = fs::metadata(self.path()).ok().map(|now| FileVersion {
-            identity: Some(FileId::from_metadata(&now)),
-            size: Some(now.len()),
-            modified: now.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()),
-        });
+        let now = FileVersion::from_path(self.path());
         if now.as_ref() == Some(&self.state) {
             return Ok(());
         }
@@ -136,6 +123,7 @@ mod tests {
     use crate::read::inputs::Inputs;
     use crate::write::atomic_file::is_hidden;
     use crate::write::encode::Encoder;
+    use std::fs;
     use std::os::unix::fs::{chown, symlink};
     use std::path::PathBuf;
 
@@ -220,7 +208,7 @@ mod tests {
         let path = file(folder.path(), "file", "old");
         let (new, _output) = pending(&path);
         assert!(fails(replaced(&path).begin(), "another run is writing to it"));
-        assert!(fails(OutputTarget::open(Some(&path), None, [], []), "another run is writing to it"));
+        assert!(fails(OutputTarget::check(Some(&path), None, [], []), "another run is writing to it"));
         fs::write(&path, "older and newer").unwrap();
         assert!(fails(new.publish(), "another program changed it"));
         // Another file under the name, of the same size.

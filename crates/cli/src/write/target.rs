@@ -10,7 +10,7 @@ use crate::system::write_watchdog::WatchedFile;
 use crate::write::atomic_file::AtomicFile;
 use crate::write::encode::Compression;
 use crate::write::output::Output;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, IsTerminal, Seek};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -37,23 +37,23 @@ fn standard() -> io::Result<File> {
     Ok(io::stdout().as_fd().try_clone_to_owned()?.into())
 }
 
-/// An open file or standard output. Its contents are kept until [`start`](Self::start), so all that can fail is done before.
+/// A file or standard output that may be written to. Nothing is created or changed before [`start`](Self::start).
 pub struct OutputTarget {
     /// Its name, and the identity of the file.
     pub origin: NamedFile,
-    file: File,
+    /// `None` for standard output.
     path: Option<PathBuf>,
     compression: Compression,
+    /// The open file; `None` if there is none yet.
+    file: Option<File>,
     /// The length of its present contents.
     length: u64,
-    /// The path, if this run created the file: it is removed again if the output is never started.
-    created: Option<PathBuf>,
 }
 
 impl OutputTarget {
-    /// Opens `path`, or standard output for `None` or "-", with the compression that is asked for or that the name implies. Refuses
+    /// Checks `path`, or standard output for `None` or "-", with the compression that is asked for or that the name implies. Refuses
     /// a file that is also read or written, by this run or another, and compressed bytes for a terminal.
-    pub fn open<'a>(
+    pub fn check<'a>(
         path: Option<&Path>,
         compression: Option<Compression>,
         read: impl IntoIterator<Item = &'a NamedFile>,
@@ -62,58 +62,61 @@ impl OutputTarget {
         let path = path.filter(|path| !files::is_standard(path));
         let name = path.map_or_else(|| "standard output".to_owned(), files::name);
         let compression = Compression::for_output(path, compression)?;
-        let open = || {
-            let Some(path) = path else { return Ok((standard()?, None)) };
-            let exists = path.exists();
-            let file = File::options().write(true).create(true).truncate(false).open(path)?;
-            // The name of the file itself, should a link lead to it.
-            Ok((file, if exists { None } else { Some(path.canonicalize()?) }))
+        let file = match path {
+            None => Some(standard().map_err(cannot_write(&name))?),
+            Some(path) => match File::options().write(true).open(path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    files::check_folder(files::folder(path), &name)?;
+                    None
+                }
+                opened => Some(opened.map_err(cannot_write(&name))?),
+            },
         };
-        let (file, created) = open().map_err(cannot_write(&name))?;
-        let target = Self::for_file(file, path, name, compression, created)?;
+        let mut target = Self::new(path, name, compression, file)?;
         target.origin.check_apart(read, written)?;
-        if compression.coding != Coding::Plain && target.file.is_terminal() {
+        if compression.coding != Coding::Plain && target.file.as_ref().is_some_and(File::is_terminal) {
             return Err(Error::new(format!(
                 "cannot write compressed lines to {}: it is a terminal; name a file with -o, or leave out --compress",
                 target.origin.name()
             )));
         }
-        target.lock()
+        target.lock()?;
+        Ok(target)
     }
 
     /// Opens the new contents of this run's own file, or an earlier run's contents if `continues`. Errors call it `name`.
     pub fn open_part(file: &AtomicFile, name: String, continues: bool) -> Result<Self, Error> {
         let opened = file.open(continues).map_err(cannot_write(&name))?;
-        let created = (!continues).then(|| file.part.clone());
-        Self::for_file(opened, Some(&file.part), name, file.compression, created)?.lock()
-    }
-
-    fn for_file(
-        file: File,
-        path: Option<&Path>,
-        name: String,
-        compression: Compression,
-        created: Option<PathBuf>,
-    ) -> Result<Self, Error> {
-        let metadata = file.metadata().map_err(cannot_write(&name))?;
-        let origin = NamedFile::new(name, &metadata);
-        Ok(Self { origin, file, path: path.map(Path::to_owned), compression, length: 0, created })
-    }
-
-    /// Takes the lock of a regular file.
-    fn lock(self) -> Result<Self, Error> {
-        let mut target = self;
-        if let Some(path) = target.path.as_ref().filter(|_| target.origin.is_regular()) {
-            // An error of locking is not a conflict. A run that created the file but did not start the output may have removed it since.
-            if !try_lock(&target.file, path).unwrap_or(true) {
-                target.created = None;
-                return Err(file_lock::locked(target.origin.name()));
-            }
-            // Once locked, the file is this run's alone.
-            let metadata = target.file.metadata().map_err(cannot_write(target.origin.name()))?;
-            target.length = metadata.len();
-        }
+        let mut target = Self::new(Some(&file.part), name, file.compression, Some(opened))?;
+        target.lock()?;
         Ok(target)
+    }
+
+    fn new(path: Option<&Path>, name: String, compression: Compression, file: Option<File>) -> Result<Self, Error> {
+        let origin = match (&file, path) {
+            (Some(file), _) => {
+                let metadata = file.metadata().map_err(cannot_write(&name))?;
+                NamedFile::new(name, &metadata)
+            }
+            (None, path) => NamedFile::absent(name, path.unwrap_or(Path::new("-"))),
+        };
+        Ok(Self { origin, path: path.map(Path::to_owned), compression, file, length: 0 })
+    }
+
+    /// Takes the lock of a regular file that exists.
+    fn lock(&mut self) -> Result<(), Error> {
+        let (Some(path), Some(file)) = (&self.path, &self.file) else { return Ok(()) };
+        if !self.origin.is_regular() {
+            return Ok(());
+        }
+        // An error of locking is not a conflict.
+        if !try_lock(file, path).unwrap_or(true) {
+            return Err(file_lock::locked(self.origin.name()));
+        }
+        // Once locked, the file is this run's alone.
+        let metadata = file.metadata().map_err(cannot_write(self.origin.name()))?;
+        self.length = metadata.len();
+        Ok(())
     }
 
     /// True if the file has bytes that a run from its start would lose.
@@ -129,11 +132,23 @@ impl OutputTarget {
         Ok(())
     }
 
-    /// Starts the output after the first `length` bytes, and truncates the rest. `table` is the table so far, if any.
+    /// Starts the output after the first `length` bytes, and truncates the rest. Creates the file if it does not exist. `table` is the
+    /// table so far, if any.
     pub fn start(mut self, length: u64, table: Option<&Saved>) -> Result<Output, Error> {
         self.check_length(length)?;
         let name = self.origin.name().to_owned();
-        let mut file = self.file.try_clone().map_err(cannot_write(&name))?;
+        if let (None, Some(path)) = (&self.file, &self.path) {
+            let file = File::options().write(true).create(true).truncate(false).open(path);
+            let file = file.map_err(cannot_write(&name))?;
+            self = Self::new(Some(path), name.clone(), self.compression, Some(file))?;
+            self.lock()?;
+            if self.has_contents() {
+                return Err(Error::new(format!(
+                    "cannot write to {name}: another program wrote to it when this run began; choose another file"
+                )));
+            }
+        }
+        let Some(mut file) = self.file else { return Err(cannot_write(&name)(io::ErrorKind::NotFound.into())) };
         let regular = self.origin.is_regular();
         if self.path.is_some() && regular {
             let positioned = file.set_len(length).and_then(|()| file.seek(io::SeekFrom::Start(length)));
@@ -141,9 +156,7 @@ impl OutputTarget {
         }
         let table = table.zip(FORMAT).map(|(saved, format)| format.resume(saved, length)).transpose();
         let table = table.map_err(cannot_write(&name))?;
-        self.created = None;
-        let path = self.path.take();
-        Ok(Output::new(WatchedFile::new(file, regular), name, self.compression, path, length, table))
+        Ok(Output::new(WatchedFile::new(file, regular), name, self.compression, self.path, length, table))
     }
 }
 
@@ -154,21 +167,10 @@ pub fn shorter(output: &str, have: u64, want: u64) -> Error {
     ))
 }
 
-impl Drop for OutputTarget {
-    fn drop(&mut self) {
-        if let Some(path) = &self.created
-            && self.file.metadata().is_ok_and(|metadata| metadata.len() == 0)
-        {
-            // Not worth a message beside the error that caused it.
-            let _ = fs::remove_file(path);
-        }
-    }
-}
-
 impl Output {
     /// Opens standard output. Refuses a file that is also an input.
     pub fn standard<'a>(inputs: impl IntoIterator<Item = &'a NamedFile>) -> Result<Self, Error> {
-        OutputTarget::open(None, None, inputs, [])?.start(0, None)
+        OutputTarget::check(None, None, inputs, [])?.start(0, None)
     }
 }
 
@@ -187,11 +189,11 @@ mod tests {
             let (start, end) = (Barrier::new(4), Barrier::new(4));
             let run = || {
                 start.wait();
-                let opened = OutputTarget::open(Some(&path), None, [], []);
+                let target = OutputTarget::check(Some(&path), None, [], []);
+                let output = target.and_then(|target| target.start(0, None));
                 let is_refusal = |error: &Error| error.to_string().contains("another run is writing to it");
-                assert!(opened.as_ref().err().is_none_or(is_refusal));
-                let begun = opened.is_ok();
-                let output = opened.and_then(|target| target.start(0, None));
+                assert!(output.as_ref().err().is_none_or(is_refusal));
+                let begun = output.is_ok();
                 // Locks are held until all have tried.
                 end.wait();
                 drop(output);

@@ -34,6 +34,7 @@ mod parquet_damage;
 mod plan;
 mod purpose;
 mod reference;
+mod refusals;
 mod repeats;
 mod resume;
 mod safety;

@@ -5,16 +5,18 @@ mod destination;
 mod first_pass;
 mod memory;
 pub mod plan;
+mod state;
 
-use crate::commands::groups::GroupRequest;
 use crate::commands::headers;
 use crate::commands::input_kinds::{self, TableRequirements};
+use crate::commands::job::Job;
+use crate::commands::prelude::Prelude;
 use crate::commands::report;
 use crate::commands::run::decontaminate::IndexedTests;
-use crate::commands::run::destination::OpenedRun;
-use crate::commands::run::memory::save_start;
+use crate::commands::run::destination::{CheckedDestination, OpenedDestination};
+use crate::commands::run::memory::LimitedSet;
 use crate::commands::run::plan::{DestinationKind, KeySource, Memory, Plan, StateOptions, TestSet};
-use crate::key::KeyRule;
+use crate::commands::run::state::{CheckedState, emptying_error, save_start};
 use crate::options::values::OnError;
 use crate::read::hints;
 use crate::read::inputs::Inputs;
@@ -26,24 +28,229 @@ use crate::run::print::Prefix;
 use crate::run::progress::Progress;
 use crate::run::shard::shards;
 use crate::run::step::{RunConfig, Step};
-use crate::run::work::Work;
-use crate::seen::SharedSeenKeys;
+use crate::run::work::{Persistence, Work};
 use crate::seen::run_stats::RunStats;
+use crate::seen::{SeenKeys, SharedSeenKeys};
 use crate::steps::decontaminate::Decontaminator;
 use crate::steps::decontaminate::search::SearchTests;
 use crate::steps::documents::column::DocumentReader;
 use crate::steps::documents::rule::DocumentRule;
 use crate::steps::documents::step::Documents;
+use crate::steps::groups::records::RecordFile;
 use crate::steps::insert::Insert;
 use crate::steps::values::ValueProjection as Values;
 use crate::system::error::{Error, Stop};
+use crate::system::file_lock::FileLock;
 use crate::system::unpoisoned::{locked, reading, writing};
 use crate::terminal::messages::{print, warn};
 use crate::terminal::phase::begin_passes;
 use crate::terminal::signals;
 use crate::write::atomic_file;
-use std::sync::{Arc, RwLock};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Instant;
+
+/// A run that is checked.
+pub enum CheckedRun {
+    Work(Box<CheckedWork>),
+    /// The run with this state is complete, with the exit code.
+    Done(PathBuf, u8),
+}
+
+/// A run whose inputs, set and outputs are checked.
+pub struct CheckedWork {
+    plan: Plan,
+    started: Instant,
+    inputs: Inputs,
+    /// The tests, if there are any.
+    tests: Option<Inputs>,
+    /// The set at the first line; `None` for a set on a server, and for the grams of tests.
+    set: Option<LimitedSet>,
+    state: Option<CheckedState>,
+    destination: CheckedDestination,
+}
+
+/// A run whose outputs are open.
+pub struct OpenedRun {
+    plan: Plan,
+    started: Instant,
+    inputs: Inputs,
+    seen: SeenKeys,
+    stats: RunStats,
+    /// Empty records, if groups are to be found.
+    records: Option<RecordFile>,
+    indexed: Option<IndexedTests>,
+    keep: Persistence,
+    /// The checkpoint from which the run resumes.
+    start: Option<Checkpoint>,
+    destination: OpenedDestination,
+    /// The lock on the state, held until the end.
+    _lock: Option<FileLock>,
+}
+
+impl Job for Plan {
+    type Checked = CheckedRun;
+    type Opened = OpenedRun;
+
+    fn check(mut self) -> Result<CheckedRun, Stop> {
+        let started = Instant::now();
+        let (inputs, tests) = self.find()?;
+        if let Some(state) = self.state() {
+            self.check_state_files(state, &inputs.found)?;
+        }
+        if let Some(state) = self.state()
+            && let Some(code) = self.ended(state, &inputs)?
+        {
+            return Ok(CheckedRun::Done(state.path.clone(), code));
+        }
+        let destination = self.check_destination(&inputs)?;
+        let full = destination.full().filter(|_| !self.destination.force);
+        if let Some(output) = full.filter(|_| self.is_shared()) {
+            return Err(emptying_error(output, "the shared filter", "").into());
+        }
+        let set = if tests.is_some() { None } else { self.check_set(&inputs.found)? };
+        let state = match (self.state(), &set) {
+            (Some(state), Some((set, _))) => Some(self.check_state(state, &inputs, set, full)?),
+            _ => None,
+        };
+        let start = state.as_ref().and_then(|state| state.start.as_ref());
+        let advice = state.as_ref().map_or("", |state| state.advice);
+        destination.check_progress(start, advice, self.destination.force)?;
+        let checked = CheckedWork { plan: self, started, inputs, tests, set, state, destination };
+        Ok(CheckedRun::Work(Box::new(checked)))
+    }
+
+    fn open(checked: CheckedRun) -> Result<OpenedRun, Stop> {
+        let checked = match checked {
+            CheckedRun::Work(checked) => *checked,
+            CheckedRun::Done(state, code) => {
+                // A run that was killed may have left the file of its lock.
+                drop(Plan::lock(&state, true)?);
+                return Err(Stop::Done(code));
+            }
+        };
+        let CheckedWork { plan, started, mut inputs, tests, set, mut state, destination } = checked;
+        let (indexed_set, indexed) = plan.index(tests, &inputs)?.unzip();
+        let set = match set.or(indexed_set.map(|set| (set, None))) {
+            Some(set) => set,
+            None => plan.open_server()?,
+        };
+        let (mut seen, mut stats, mut records) = plan.open_seen(&inputs.found, set)?;
+        let lock = plan.state().map(|state| Plan::lock(&state.path, state.wait)).transpose()?;
+        if let (Some(options), Some(checked)) = (plan.state(), &state)
+            && checked.has_changed(options)
+            && let Some(set) = plan.check_set(&inputs.found)?
+        {
+            // Another run saved it before the lock was taken.
+            let full = destination.full().filter(|_| !plan.destination.force);
+            let again = plan.check_state(options, &inputs, &set.0, full)?;
+            destination.check_progress(again.start.as_ref(), again.advice, plan.destination.force)?;
+            state = Some(again);
+            (seen, stats, records) = plan.open_seen(&inputs.found, set)?;
+        }
+        let mut keep = plan.keep();
+        let mut start = None;
+        if let Some(CheckedState { mut checkpoints, start: checkpoint, .. }) = state {
+            start = checkpoint;
+            checkpoints.forget(&seen.set)?;
+            keep.checkpoints = Some(Mutex::new(checkpoints));
+        }
+        stats.resume(start.as_ref().and_then(|start| start.room));
+        let mut destination = destination.open(&plan, start.as_ref(), inputs.found.len())?;
+        keep.folder = destination.folder.take();
+        keep.manifest = plan.destination.manifest().map(Path::to_owned);
+        if let Some(limit) = stats.limit.as_ref().filter(|limit| limit.stop) {
+            seen.limit(limit.keys);
+        }
+        stats.warn_if_overfull(&seen.set);
+        inputs.left_out.drain(..).for_each(|why| stats.leave_out(&why));
+        let left_out = start.as_ref().map_or(0, |start| start.left_out);
+        stats.counts.left_out = stats.counts.left_out.max(left_out);
+        Ok(OpenedRun { plan, started, inputs, seen, stats, records, indexed, keep, start, destination, _lock: lock })
+    }
+
+    fn run(opened: OpenedRun) -> Result<u8, Error> {
+        let OpenedRun { plan, started, inputs, seen, mut stats, records, indexed, keep, start, destination, _lock } =
+            opened;
+        let OpenedDestination { sinks, replaced, mut reports, .. } = destination;
+        let tests_report = reports.tests.take();
+        let undone = plan.undone(seen.set.shared().is_some());
+        let (events, decontaminator) = match indexed {
+            Some(IndexedTests { decontaminator, left_out, events }) => {
+                stats.counts.left_out += left_out;
+                stats.warn(reading(&decontaminator).warning());
+                (events, Some(decontaminator))
+            }
+            None => (events::receive(plan.state().map(StateOptions::every), undone)?, None),
+        };
+        let remote = seen.set.shared().map(|set| set.remote(plan.reporting.every));
+        let is_left = start.as_ref().is_none_or(|start| !start.is_end(inputs.found.len()));
+        let group_request = plan.group_request.as_ref().zip(records).filter(|_| is_left);
+        begin_passes(match &group_request {
+            Some((group_request, _)) if group_request.threshold().is_some() => 3,
+            Some(_) => 2,
+            None => 1,
+        });
+        let second = match group_request {
+            Some((group_request, records)) => {
+                if start.is_none() {
+                    // A run that is killed starts again from here, because its records of groups are lost.
+                    save_start(&keep, &seen, &stats, inputs.found.len())?;
+                }
+                plan.group(group_request, inputs, records, (seen, stats), &events, reports)
+            }
+            None => {
+                let seen = SharedSeenKeys::new(seen);
+                let step = plan.step(&seen, &stats, decontaminator.as_ref());
+                Ok((inputs, step, seen, stats))
+            }
+        };
+        let (inputs, step, seen, stats) = match second {
+            Ok(second) => second,
+            Err(stop) => return stop.end(),
+        };
+        let to_stdout = plan.destination.is_standard_output() && !plan.print.total;
+        let progress = Progress::new(&inputs.found, inputs.read.clone(), plan.reporting.quiet, to_stdout);
+        let progress = progress.for_shared(remote, plan.reporting.stats);
+        let config = RunConfig {
+            threads: plan.reading.threads(),
+            format: plan.keys.format,
+            projection: plan.keys.projection(&plan.test_values()),
+            on_error: plan.reading.on_error,
+            print: plan.print,
+            ahead: plan.reading.ahead(),
+        };
+        let resumed = start.as_ref().is_some_and(Checkpoint::has_begun);
+        let first = start.is_none() && (keep.checkpoints.is_some() || keep.folder.is_some());
+        let shards = shards(inputs, plan.reading.cut(plan.keys.format), start.as_ref());
+        let work = Work::new(config, step, shards, sinks, seen, stats, keep);
+        if first {
+            // The checkpoints of an earlier run end here.
+            work.checkpoint(false)?;
+        }
+        let stop = work.run(&events, progress)?;
+        // An input is replaced only after all else has succeeded.
+        if let (None, Some(mut report), Some(decontaminator)) = (&stop, tests_report, decontaminator) {
+            let _reporting = match signals::at_once() {
+                Ok(reporting) => reporting,
+                Err(stop) => return stop.end(),
+            };
+            writing(&decontaminator).report(&mut |piece| report.write(piece))?;
+            report.finish()?;
+        }
+        if let (None, Some(replaced)) = (&stop, replaced) {
+            if work.is_broken(replaced.path()) {
+                return Err(Error::new(format!(
+                    "cannot replace {}: the rest of it cannot be read; the file is left unchanged",
+                    replaced.name
+                )));
+            }
+            replaced.publish()?;
+        }
+        signals::in_order();
+        plan.report(&work, stop, resumed, started)
+    }
+}
 
 impl Plan {
     /// Finds the inputs, and the tests if there are any. Their kind decides about the key rule.
@@ -58,26 +265,34 @@ impl Plan {
             // Unfinished contents that a killed run left.
             inputs.found.retain(|input| !atomic_file::is_hidden(&input.path));
         }
-        let has_one_output = self.has_one_output();
+        let one_output = self.has_one_output().then_some(headers::ONE_OUTPUT_OR_OWN);
+        let values = match &self.group_request {
+            Some(group_request) => group_request.values(),
+            None => self.test_values(),
+        };
+        let demand = self.demand();
         let Self { keys, destination, reporting, reading, .. } = self;
-        input_kinds::check_format(&[&inputs], keys.format, keys.what.rule(), keys.crlf)?;
-        if let KeySource::Key(rule, _) = &mut keys.what {
-            *rule = input_kinds::rule(&[&inputs], rule.clone())?;
-            (keys.name, keys.description) = (rule.name(), rule.name());
+        let prelude = Prelude { reading, format: keys.format, crlf: keys.crlf, one_output, quiet: reporting.quiet };
+        let replaced = inputs.found.iter().filter(|input| destination.replaces(input));
+        hints::check_replaced(replaced, keys.format.end, keys.what.rule())?;
+        match &mut keys.what {
+            KeySource::Key(rule, _) => {
+                *rule = prelude.check_keys(&mut [&mut inputs], rule.clone())?;
+                keys.name = rule.name();
+                keys.description = rule.name();
+            }
+            KeySource::Document(_) => {
+                input_kinds::check_format(&[&inputs], keys.format, None, keys.crlf)?;
+                prelude.check_output(&mut [&mut inputs], false)?;
+            }
         }
-        let (end, rule) = (keys.format.end, keys.what.rule());
-        hints::check_replaced(inputs.found.iter().filter(|input| destination.replaces(input)), end, rule)?;
-        if let Some(rule) = rule {
-            hints::warn_of_format(&[&inputs], end, rule, reporting.quiet);
-        }
-        if has_one_output {
-            input_kinds::check_one(&inputs)?;
-        }
-        if has_one_output || keys.what.rule().is_some_and(KeyRule::depends_on_order) {
-            let remedy = if has_one_output { headers::ONE_OUTPUT_OR_OWN } else { headers::NAME_FIELDS };
-            headers::check_all(&mut [&mut inputs], reading.cut(keys.format), remedy, go_on)?;
-        }
+        keys.kinds = prelude.check_projection(&inputs, &keys.projection(&values), demand)?;
         Ok((inputs, tests))
+    }
+
+    /// The values that are read of lines for the reports about tests.
+    fn test_values(&self) -> Values {
+        self.tests().map_or_else(Values::default, TestSet::values)
     }
 
     /// True if the lines of all inputs are written to one output.
@@ -123,7 +338,7 @@ impl Plan {
         decontaminator: Option<&Arc<RwLock<Decontaminator>>>,
     ) -> Arc<dyn Step> {
         let (seen, in_order) = (seen.clone(), !self.destination.is_side_by_side());
-        let values = self.tests().map_or_else(Values::default, TestSet::values);
+        let values = self.test_values();
         let reader = |rule: &DocumentRule| {
             let hasher = seen.read().set.hasher().clone();
             DocumentReader { rule: rule.clone(), hasher, values }
@@ -143,109 +358,6 @@ impl Plan {
                 Arc::new(Documents::new(reader(rule), seen, in_order, stats.keys_before))
             }
         }
-    }
-
-    pub fn run(mut self) -> Result<u8, Error> {
-        let started = Instant::now();
-        let (mut inputs, tests) = self.find()?;
-        let of_tests = self.tests().map_or_else(Values::default, TestSet::values);
-        let values = self.group_request.as_ref().map_or_else(|| of_tests.clone(), GroupRequest::values);
-        self.keys.kinds =
-            input_kinds::check_tables(&inputs, &self.keys.projection(&values), self.demand(), self.reading.on_error)?;
-        let _lock = self.state().map(|state| self.lock(state, &inputs.found)).transpose()?;
-        if let Some(code) = self.ended(&inputs)? {
-            return Ok(code);
-        }
-        let indexed = match self.index(tests, &inputs) {
-            Ok(indexed) => indexed,
-            Err(stop) => return stop.end(),
-        };
-        let (set, indexed) = indexed.unzip();
-        let OpenedRun { mut seen, mut stats, records, sinks, keep, start, replaced, mut reports } =
-            self.open(&inputs, set)?;
-        let tests_report = reports.tests.take();
-        if let Some(limit) = stats.limit.as_ref().filter(|limit| limit.stop) {
-            seen.limit(limit.keys);
-        }
-        stats.warn_if_overfull(&seen.set);
-        inputs.left_out.drain(..).for_each(|why| stats.leave_out(&why));
-        let left_out = start.as_ref().map_or(0, |start| start.left_out);
-        stats.counts.left_out = stats.counts.left_out.max(left_out);
-        let undone = self.undone(seen.set.shared().is_some());
-        let (events, decontaminator) = match indexed {
-            Some(IndexedTests { decontaminator, left_out, events }) => {
-                stats.counts.left_out += left_out;
-                stats.warn(reading(&decontaminator).warning());
-                (events, Some(decontaminator))
-            }
-            None => (events::receive(self.state().map(StateOptions::every), undone)?, None),
-        };
-        let remote = seen.set.shared().map(|set| set.remote(self.reporting.every));
-        let is_left = start.as_ref().is_none_or(|start| !start.is_end(inputs.found.len()));
-        let group_request = self.group_request.as_ref().zip(records).filter(|_| is_left);
-        begin_passes(match &group_request {
-            Some((group_request, _)) if group_request.threshold().is_some() => 3,
-            Some(_) => 2,
-            None => 1,
-        });
-        let again = match group_request {
-            Some((group_request, records)) => {
-                if start.is_none() {
-                    // A run that is killed starts again from here, because its records of groups are lost.
-                    save_start(&keep, &seen, &stats, inputs.found.len())?;
-                }
-                self.group(group_request, inputs, records, (seen, stats), &events, reports)
-            }
-            None => {
-                let seen = SharedSeenKeys::new(seen);
-                let step = self.step(&seen, &stats, decontaminator.as_ref());
-                Ok((inputs, step, seen, stats))
-            }
-        };
-        let (inputs, step, seen, stats) = match again {
-            Ok(again) => again,
-            Err(stop) => return stop.end(),
-        };
-        let to_stdout = self.destination.is_standard_output() && !self.print.total;
-        let progress = Progress::new(&inputs.found, inputs.read.clone(), self.reporting.quiet, to_stdout);
-        let progress = progress.for_shared(remote, self.reporting.stats);
-        let config = RunConfig {
-            threads: self.reading.threads(),
-            format: self.keys.format,
-            projection: self.keys.projection(&of_tests),
-            on_error: self.reading.on_error,
-            print: self.print,
-            ahead: self.reading.ahead(),
-        };
-        let resumed = start.as_ref().is_some_and(Checkpoint::has_begun);
-        let first = start.is_none() && (keep.checkpoints.is_some() || keep.folder.is_some());
-        let shards = shards(inputs, self.reading.cut(self.keys.format), start.as_ref());
-        let work = Work::new(config, step, shards, sinks, seen, stats, keep);
-        if first {
-            // The checkpoints of an earlier run end here.
-            work.checkpoint(false)?;
-        }
-        let stop = work.run(&events, progress)?;
-        // An input is replaced only after all else has succeeded.
-        if let (None, Some(mut report), Some(decontaminator)) = (&stop, tests_report, decontaminator) {
-            let _reporting = match signals::at_once() {
-                Ok(reporting) => reporting,
-                Err(stop) => return stop.end(),
-            };
-            writing(&decontaminator).report(&mut |piece| report.write(piece))?;
-            report.finish()?;
-        }
-        if let (None, Some(replaced)) = (&stop, replaced) {
-            if work.is_broken(replaced.path()) {
-                return Err(Error::new(format!(
-                    "cannot replace {}: the rest of it cannot be read; the file is left unchanged",
-                    replaced.name
-                )));
-            }
-            replaced.publish()?;
-        }
-        signals::in_order();
-        self.report(&work, stop, resumed, started)
     }
 
     /// Prints the warnings and statistics at the end. Returns the exit code.

@@ -240,7 +240,9 @@ impl Destination {
     pub fn replaces(&self, input: &Input) -> bool {
         let output = self.output.file().map(NamedFile::from_path);
         matches!(self.kind, DestinationKind::InPlace)
-            || output.is_some_and(|output| output.is_regular() && output.identity() == input.origin.identity())
+            || output.is_some_and(|output| {
+                output.is_regular() && output.identity().is_some() && output.identity() == input.origin.identity()
+            })
     }
 
     /// True if inputs are read at the same time.

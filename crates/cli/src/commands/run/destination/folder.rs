@@ -1,28 +1,57 @@
-//! The opening of an output for each input, in a folder.
+//! An output for each input, in a folder.
 
 use crate::commands::input_kinds;
-use crate::commands::run::destination::{CONTINUE, NOTHING_LEFT, OpenedRun, emptying_error, open_reports};
-use crate::commands::run::plan::{Destination, Plan};
+use crate::commands::run::plan::Plan;
 use crate::read::inputs::Inputs;
-use crate::run::checkpoint::InputProgress;
+use crate::run::checkpoint::{Checkpoint, InputProgress};
 use crate::run::folder::{self, OutputFolder};
 use crate::run::sink::Sink;
-use crate::run::work::Persistence;
-use crate::seen::set::KeySet;
 use crate::system::error::Error;
 use crate::system::files::{self, NamedFile};
 use crate::write::atomic_file::AtomicFile;
 use std::iter;
-use std::path::Path;
-use std::sync::Mutex;
+use std::path::{Path, PathBuf};
+
+/// A folder of outputs, checked and not yet opened.
+pub struct CheckedFolder {
+    path: PathBuf,
+    /// The output of each input, in the order of the inputs.
+    outputs: Vec<AtomicFile>,
+}
+
+impl CheckedFolder {
+    /// Refuses outputs that cannot be continued from the checkpoint `start`, or that an earlier run wrote. `advice` is about that run.
+    pub fn check_progress(&self, start: Option<&Checkpoint>, advice: &'static str) -> Result<(), Error> {
+        let mut outputs = self.outputs.iter().zip(progress(start));
+        outputs.try_for_each(|(output, progress)| folder::check(output, &progress, start.is_some(), advice))
+    }
+
+    /// Opens the folder, and removes contents that are not continued.
+    pub fn open(self, manifest: Option<&Path>, start: Option<&Checkpoint>) -> Result<(OutputFolder, Vec<Sink>), Error> {
+        let mut folder = OutputFolder::open(&self.path)?;
+        if let Some(manifest) = manifest {
+            folder.lock.guard(manifest);
+        }
+        let mut sinks = Vec::new();
+        for (shard, (output, progress)) in self.outputs.into_iter().zip(progress(start)).enumerate() {
+            folder::clear(&output, &progress)?;
+            sinks.push(Sink::for_shard(shard, output, &progress));
+        }
+        Ok((folder, sinks))
+    }
+}
+
+/// Returns the progress of each input at a checkpoint.
+fn progress(start: Option<&Checkpoint>) -> impl Iterator<Item = InputProgress> {
+    let shards = start.into_iter().flat_map(|start| start.shards.iter().cloned());
+    shards.chain(iter::repeat_with(InputProgress::default))
+}
 
 impl Plan {
-    /// Opens the folder and the reports. Outputs are checked before any of them is removed.
-    pub(super) fn open_folder(&self, path: &Path, inputs: &Inputs, set: Option<KeySet>) -> Result<OpenedRun, Error> {
-        let (Destination { output, force, .. }, state) = (&self.destination, self.state());
-        let manifest = self.destination.manifest();
+    /// Checks the folder, its outputs and the manifest.
+    pub(super) fn check_folder(&self, path: &Path, inputs: &Inputs) -> Result<CheckedFolder, Error> {
         let mut own_files = self.own_files();
-        if let Some(manifest) = manifest {
+        if let Some(manifest) = self.destination.manifest() {
             let other_files: Vec<NamedFile> = self.other_files().map(NamedFile::from_path).collect();
             files::check_target(manifest, inputs.found.iter().map(|input| &input.origin).chain(&other_files))?;
             if files::is_standard(manifest) {
@@ -36,48 +65,7 @@ impl Plan {
             own_files.push(manifest.to_owned());
         }
         own_files.extend(self.reports().map(Path::to_owned));
-        let mut folder = OutputFolder::open(path, inputs, output.compress, &own_files)?;
-        let reports = self.report_targets(&inputs.found, &[])?;
-        manifest.into_iter().for_each(|manifest| folder.lock.guard(manifest));
-        let (seen, mut stats, records) = self.seen(&inputs.found, set)?;
-        let (mut checkpoints, mut start, mut advice) = (None, None, "");
-        if let Some(state) = state {
-            let mut earlier = self.checkpoints(state, inputs)?;
-            match (state.path.exists(), state.resume) {
-                (true, true) => {
-                    start = earlier.find(&seen.set)?;
-                    advice = NOTHING_LEFT;
-                }
-                (true, false) if earlier.is_interrupted(&seen.set) => advice = CONTINUE,
-                _ => {}
-            }
-            checkpoints = Some(earlier);
-        }
-        stats.resume(start.as_ref().and_then(|start| start.room));
-        let progress = start
-            .iter()
-            .flat_map(|start| start.shards.iter().cloned())
-            .chain(iter::repeat_with(InputProgress::default));
-        let outputs: Vec<(AtomicFile, InputProgress)> = folder.outputs.iter().cloned().zip(progress).collect();
-        if let Some(full) =
-            reports.iter().find(|target| target.has_contents() && state.is_some() && !*force && start.is_none())
-        {
-            let memory_name = format!("the state {:?}", state.map_or(path, |state| &state.path));
-            return Err(emptying_error(full.origin.name(), &memory_name, advice));
-        }
-        if !*force {
-            outputs
-                .iter()
-                .try_for_each(|(output, progress)| folder::check(output, progress, start.is_some(), advice))?;
-        }
-        checkpoints.as_mut().map_or(Ok(()), |checkpoints| checkpoints.forget(&seen.set))?;
-        outputs.iter().try_for_each(|(output, progress)| folder::clear(output, progress))?;
-        let outputs = outputs.into_iter().enumerate();
-        let sinks = outputs.map(|(shard, (output, progress))| Sink::for_shard(shard, output, &progress)).collect();
-        let checkpoints = checkpoints.map(Mutex::new);
-        let keep =
-            Persistence { checkpoints, folder: Some(folder), manifest: manifest.map(Path::to_owned), ..self.keep() };
-        let reports = open_reports(reports, start.as_ref(), inputs.found.len())?;
-        Ok(OpenedRun { seen, stats, records, sinks, keep, start, replaced: None, reports })
+        let outputs = folder::check_outputs(path, inputs, self.destination.output.compress, &own_files)?;
+        Ok(CheckedFolder { path: path.to_owned(), outputs })
     }
 }

@@ -1,18 +1,16 @@
-//! The opening of a replacement for each input.
+//! A replacement for each input.
 
-use crate::commands::run::destination::OpenedRun;
 use crate::commands::run::plan::Plan;
 use crate::read::inputs::Input;
 use crate::run::sink::Sink;
-use crate::run::work::Persistence;
-use crate::seen::set::KeySet;
 use crate::system::error::Error;
 use crate::system::files::{FileId, NamedFile};
 use crate::write::replace::ReplacedFile;
 use std::collections::HashMap;
 
 impl Plan {
-    pub(super) fn open_in_place(&self, inputs: &[Input], set: Option<KeySet>) -> Result<OpenedRun, Error> {
+    /// Prepares to replace each input. Nothing is opened before an input has lost a line.
+    pub(super) fn check_in_place(&self, inputs: &[Input]) -> Result<Vec<Sink>, Error> {
         let besides: Vec<NamedFile> = self.other_files().map(NamedFile::from_path).collect();
         let mut known: HashMap<FileId, &Input> = HashMap::new();
         let mut sinks = Vec::new();
@@ -36,9 +34,6 @@ impl Plan {
                 || input.is_table && output.column_filter;
             sinks.push(Sink::in_place(shard, replaced, always_rewrite));
         }
-        let reports = self.report_targets(inputs, &[])?;
-        let (seen, stats, records) = self.seen(inputs, set)?;
-        let (keep, reports) = (Persistence::default(), reports.open()?);
-        Ok(OpenedRun { seen, stats, records, sinks, keep, start: None, replaced: None, reports })
+        Ok(sinks)
     }
 }

@@ -1,4 +1,4 @@
-//! The destinations of lines, opened so that no lines are lost.
+//! The destinations of lines: checked before anything is written, then opened so that no lines are lost.
 
 mod file;
 mod folder;
@@ -6,38 +6,36 @@ mod in_place;
 
 use crate::commands::groups::{OpenReports, ReportTargets};
 use crate::commands::input_kinds;
+use crate::commands::run::destination::file::CheckedFile;
+use crate::commands::run::destination::folder::CheckedFolder;
 use crate::commands::run::plan::{Destination, DestinationKind, Plan};
 use crate::read::inputs::{Input, Inputs};
 use crate::run::checkpoint::Checkpoint;
+use crate::run::folder::OutputFolder;
 use crate::run::sink::Sink;
-use crate::run::work::Persistence;
-use crate::seen::SeenKeys;
-use crate::seen::run_stats::RunStats;
-use crate::seen::set::KeySet;
-use crate::steps::groups::records::RecordFile;
 use crate::system::error::Error;
 use crate::system::files::{self, NamedFile, is_standard};
 use crate::write::replace::ReplacedFile;
 use crate::write::target::OutputTarget;
 use std::path::{Path, PathBuf};
 
-/// The remedy if the outputs of an interrupted run would be lost.
-const CONTINUE: &str = "continue that run with --resume, ";
+/// The destination of lines and the reports, checked and not yet opened.
+pub struct CheckedDestination {
+    kind: CheckedKind,
+    reports: ReportTargets,
+}
 
-/// The reason why nothing is resumed.
-const NOTHING_LEFT: &str =
-    "no run with this state was interrupted, so if one wrote it, nothing is left to do; otherwise ";
+enum CheckedKind {
+    File(CheckedFile),
+    Folder(CheckedFolder),
+    /// The sinks for the inputs, which are not opened before they get lines.
+    InPlace(Vec<Sink>),
+}
 
-/// The parts of a run, opened.
-pub struct OpenedRun {
-    pub seen: SeenKeys,
-    pub stats: RunStats,
-    /// Empty records, if groups are to be found.
-    pub records: Option<RecordFile>,
+/// The destination of lines and the reports, opened.
+pub struct OpenedDestination {
     pub sinks: Vec<Sink>,
-    pub keep: Persistence,
-    /// The checkpoint from which the run resumes.
-    pub start: Option<Checkpoint>,
+    pub folder: Option<OutputFolder>,
     /// The replacement of an input, if the output is also an input.
     pub replaced: Option<ReplacedFile>,
     /// The reports on groups and on test sets.
@@ -45,20 +43,25 @@ pub struct OpenedRun {
 }
 
 impl Plan {
-    /// Opens the outputs, and the set if none is given. Every step that can fail precedes the emptying of outputs and the first
-    /// claim in a shared set.
-    pub(super) fn open(&self, inputs: &Inputs, set: Option<KeySet>) -> Result<OpenedRun, Error> {
+    /// Checks the destination of the lines of these inputs.
+    pub(super) fn check_destination(&self, inputs: &Inputs) -> Result<CheckedDestination, Error> {
         if self.state().is_some_and(|state| state.resume) && !self.can_resume(&inputs.found) {
             return Err(Error::new(
                 "cannot resume: only a run from files to files can be resumed; name the input files, and name the \
                  outputs with -o and --dupes, or with --output-dir",
             ));
         }
-        match &self.destination.kind {
-            DestinationKind::Folder { path, .. } => self.open_folder(path, inputs, set),
-            DestinationKind::InPlace => self.open_in_place(&inputs.found, set),
-            DestinationKind::File { dupes } => self.open_file(dupes.as_deref(), inputs, set),
-        }
+        let kind = match &self.destination.kind {
+            DestinationKind::Folder { path, .. } => CheckedKind::Folder(self.check_folder(path, inputs)?),
+            DestinationKind::InPlace => CheckedKind::InPlace(self.check_in_place(&inputs.found)?),
+            DestinationKind::File { dupes } => CheckedKind::File(self.check_file(dupes.as_deref(), inputs)?),
+        };
+        let written: Vec<&NamedFile> = match &kind {
+            CheckedKind::File(file) => file.targets().map(|target| &target.origin).collect(),
+            CheckedKind::Folder(_) | CheckedKind::InPlace(_) => Vec::new(),
+        };
+        let reports = self.check_reports(&inputs.found, &written)?;
+        Ok(CheckedDestination { kind, reports })
     }
 
     /// True if all inputs can be read from the middle, and all outputs be continued there.
@@ -82,18 +85,18 @@ impl Plan {
             .collect()
     }
 
-    /// Opens the report files, after the other outputs.
-    fn report_targets(&self, inputs: &[Input], written: &[&NamedFile]) -> Result<ReportTargets, Error> {
+    /// Checks the report files, after the other outputs.
+    fn check_reports(&self, inputs: &[Input], written: &[&NamedFile]) -> Result<ReportTargets, Error> {
         self.reports().try_for_each(input_kinds::check_name_of_lines)?;
-        let (own, written) = (self.origins(), written.iter().copied());
+        let own = self.origins();
+        let written = written.iter().copied();
         let read = inputs.iter().map(|input| &input.origin).chain(&own);
         let report = self.tests().and_then(|tests| tests.report.as_deref());
         let targets = match (report, &self.group_request) {
-            (Some(report), _) => OutputTarget::open(Some(report), None, read, written).map(ReportTargets::for_tests),
+            (Some(report), _) => OutputTarget::check(Some(report), None, read, written).map(ReportTargets::for_tests),
             (None, Some(group_request)) => group_request.targets(read, written),
             (None, None) => Ok(ReportTargets::default()),
         }?;
-        // A state that does not exist yet is distinguished from the outputs by its path.
         let outputs: Vec<NamedFile> = self.outputs().map(NamedFile::from_path).collect();
         let state = self.state().into_iter().flat_map(|state| files::filter_files(&state.path));
         let mut saved = state.chain(self.destination.manifest().map(Path::to_owned));
@@ -102,17 +105,49 @@ impl Plan {
     }
 }
 
-/// Returns the error for an output that would be emptied although a run with `known` would not print its lines again. `resume` is
-/// advice about an earlier run.
-fn emptying_error(output: &str, known: &str, resume: &str) -> Error {
-    Error::new(format!(
-        "refusing to overwrite {output}: it holds lines, and a run with {known} may not print them again; {resume}write to \
-         another file, append with >>, or give --force to erase these lines"
-    ))
-}
+impl CheckedDestination {
+    /// Returns the name of an output with contents that a run from its start would erase.
+    pub fn full(&self) -> Option<&str> {
+        let file = if let CheckedKind::File(file) = &self.kind { Some(file) } else { None };
+        let mut targets = file.into_iter().flat_map(CheckedFile::targets).chain(self.reports.iter());
+        targets.find(|target| target.has_contents()).map(|target| target.origin.name())
+    }
 
-/// Empties the reports, unless the run resumes at its end: then they are complete.
-fn open_reports(reports: ReportTargets, start: Option<&Checkpoint>, inputs: usize) -> Result<OpenReports, Error> {
-    let is_done = start.is_some_and(|start| start.is_end(inputs));
-    if is_done { Ok(OpenReports::default()) } else { reports.open() }
+    /// Refuses outputs that cannot be continued from the checkpoint `start`, or that would be erased. `advice` is about an earlier run.
+    pub fn check_progress(&self, start: Option<&Checkpoint>, advice: &'static str, force: bool) -> Result<(), Error> {
+        match &self.kind {
+            CheckedKind::File(file) => file.check_progress(start),
+            CheckedKind::Folder(folder) if !force => folder.check_progress(start, advice),
+            CheckedKind::Folder(_) | CheckedKind::InPlace(_) => Ok(()),
+        }
+    }
+
+    /// Opens the outputs for this number of inputs. Without a checkpoint to start from, their contents are erased.
+    pub fn open(self, plan: &Plan, start: Option<&Checkpoint>, inputs: usize) -> Result<OpenedDestination, Error> {
+        let mut folder = None;
+        let mut replaced = None;
+        let sinks = match self.kind {
+            CheckedKind::InPlace(sinks) => sinks,
+            CheckedKind::File(file) => {
+                let sink;
+                (sink, replaced) = file.open(start)?;
+                vec![sink]
+            }
+            CheckedKind::Folder(checked) => {
+                let (opened, sinks) = checked.open(plan.destination.manifest(), start)?;
+                folder = Some(opened);
+                sinks
+            }
+        };
+        if plan.state().is_some() {
+            // After a crash, the folder must not lack an output if the state has keys of its lines.
+            for path in plan.outputs() {
+                files::sync_folder(files::folder(path)).map_err(files::failed(path))?;
+            }
+        }
+        // If the run resumes at its end, the reports are complete.
+        let is_done = start.is_some_and(|start| start.is_end(inputs));
+        let reports = if is_done { OpenReports::default() } else { self.reports.open()? };
+        Ok(OpenedDestination { sinks, folder, replaced, reports })
+    }
 }

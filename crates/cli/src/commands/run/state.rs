@@ -1,0 +1,182 @@
+//! The state that a run starts with, and the checkpoints beside it.
+
+use crate::commands::groups::GroupRequest;
+use crate::commands::run::plan::{Plan, StateOptions};
+use crate::options::values::{LineEnd, OnError};
+use crate::read::inputs::{Input, Inputs};
+use crate::run::checkpoint::{Checkpoint, Checkpoints, InputProgress, Job};
+use crate::run::folder;
+use crate::run::print::Prefix;
+use crate::run::work::Persistence;
+use crate::seen::SeenKeys;
+use crate::seen::run_stats::RunStats;
+use crate::seen::set::KeySet;
+use crate::system::error::{Error, INCOMPLETE, SUCCESS};
+use crate::system::file_lock::FileLock;
+use crate::system::files::{self, FileVersion, NamedFile};
+use crate::system::unpoisoned::locked;
+use crate::terminal::messages::print_message;
+use std::path::Path;
+
+/// The state of a run, checked.
+pub struct CheckedState {
+    pub checkpoints: Checkpoints,
+    /// The checkpoint from which the run resumes.
+    pub start: Option<Checkpoint>,
+    /// Advice about an earlier run, for outputs that would be erased.
+    pub advice: &'static str,
+    /// The files of the state when they were checked.
+    versions: [Option<FileVersion>; 2],
+}
+
+/// The remedy if the outputs of an interrupted run would be lost.
+const CONTINUE: &str = "continue that run with --resume, ";
+
+/// The reason why nothing is resumed.
+const NOTHING_LEFT: &str =
+    "no run with this state was interrupted, so if one wrote it, nothing is left to do; otherwise ";
+
+impl CheckedState {
+    /// True if another run saved the state since it was checked.
+    pub fn has_changed(&self, state: &StateOptions) -> bool {
+        self.versions != versions(state)
+    }
+}
+
+/// Returns the versions of the state and of its checkpoints.
+fn versions(state: &StateOptions) -> [Option<FileVersion>; 2] {
+    [FileVersion::from_path(&state.path), FileVersion::from_path(&files::checkpoints_of(&state.path))]
+}
+
+impl Plan {
+    /// Refuses a state whose files are inputs or other files of the run.
+    pub(super) fn check_state_files(&self, state: &StateOptions, inputs: &[Input]) -> Result<(), Error> {
+        let besides: Vec<NamedFile> = self.other_files().map(NamedFile::from_path).collect();
+        for path in [&state.path, &files::checkpoints_of(&state.path)] {
+            files::check_target(path, inputs.iter().map(|input| &input.origin).chain(&besides))?;
+        }
+        Ok(())
+    }
+
+    /// Locks the state and its checkpoints.
+    pub(super) fn lock(state: &Path, wait: bool) -> Result<FileLock, Error> {
+        let mut lock = FileLock::beside(state, wait)?;
+        lock.guard(&files::checkpoints_of(state));
+        Ok(lock)
+    }
+
+    /// Finds the checkpoint at which a run with this state and its `set` starts. Refuses to erase the output `full`, whose lines the run
+    /// would not print again.
+    pub(super) fn check_state(
+        &self,
+        state: &StateOptions,
+        inputs: &Inputs,
+        set: &KeySet,
+        full: Option<&str>,
+    ) -> Result<CheckedState, Error> {
+        let versions = versions(state);
+        let mut checkpoints = self.checkpoints(state, inputs)?;
+        let exists = state.path.exists();
+        let mut start = None;
+        let mut advice = "";
+        if exists && state.resume {
+            start = checkpoints.find(set)?;
+            advice = NOTHING_LEFT;
+        } else if exists && checkpoints.is_interrupted(set) {
+            advice = CONTINUE;
+        }
+        if let (None, Some(output), false) = (&start, full, self.destination.force) {
+            if state.resume && !exists {
+                // Without a state, no checkpoint was reached and nothing was printed.
+                return Err(Error::new(format!(
+                    "cannot resume: there is no state {:?}, and {output} holds lines that a run from the beginning would \
+                     erase; check the name of the state, or give --force to erase them",
+                    state.path
+                )));
+            }
+            return Err(emptying_error(output, &format!("the state {:?}", state.path), advice));
+        }
+        Ok(CheckedState { checkpoints, start, advice, versions })
+    }
+
+    /// Returns the job, which has to be the same when the run is resumed.
+    fn job(&self, inputs: &[Input]) -> Job {
+        let flags = [
+            (self.keys.format.end == 0, ", NUL-terminated"),
+            (self.keys.format.header, ", after a header"),
+            (self.keys.format.skip_blank, ", not blank"),
+            (!self.print.selected_mark, ", inverted"),
+            (self.print.before == Prefix::Mark, ", annotated"),
+            (self.destination.is_side_by_side(), ", side by side"),
+            (self.print.eol == Some(LineEnd::Lf), ", ended by LF"),
+            (self.print.eol == Some(LineEnd::Crlf), ", ended by CR LF"),
+            (self.keys.nulls == OnError::Keep, ", nulls kept"),
+            (self.keys.nulls == OnError::Skip, ", nulls left out"),
+            (self.print.write_options.filter, ", with filters"),
+        ];
+        let flags = flags.iter().filter(|(given, _)| *given).map(|(_, name)| (*name).to_owned());
+        let flags =
+            flags.chain(self.destination.output.compress.map(|compression| format!(", compressed as {compression}")));
+        let group_request = self.group_request.as_ref().map(GroupRequest::description);
+        let flags = flags.chain(group_request);
+        let options = flags.fold(self.keys.description.clone(), |options, flag| options + &flag);
+        let outputs = self.outputs().chain(self.destination.folder());
+        Job::new(inputs, outputs, options, self.reading.on_error)
+    }
+
+    /// Returns the checkpoints beside the state of a run with these inputs.
+    pub(super) fn checkpoints(&self, state: &StateOptions, inputs: &Inputs) -> Result<Checkpoints, Error> {
+        let (compress, folder) = (self.destination.output.compress, self.destination.folder());
+        let own = folder.map(|folder| folder::outputs(folder, &inputs.found, &inputs.folders, compress));
+        let own = own.transpose()?.into_iter().flatten().map(|output| output.whole);
+        let written = self.outputs().map(Path::to_owned).chain(own).collect();
+        let (manifest, resumable) = (self.destination.manifest(), self.can_resume(&inputs.found));
+        Checkpoints::new(&state.path, self.job(&inputs.found), written, folder.is_some(), manifest, resumable)
+    }
+
+    /// Returns the exit code of this run if it was completed before, so that nothing is left to resume.
+    pub(super) fn ended(&self, state: &StateOptions, inputs: &Inputs) -> Result<Option<u8>, Error> {
+        if !state.resume || !state.path.exists() {
+            return Ok(None);
+        }
+        let checkpoints = self.checkpoints(state, inputs)?;
+        let Some((left_out, gone)) = checkpoints.ended(self.destination.force)? else { return Ok(None) };
+        if !self.reporting.quiet || gone.is_some() {
+            let gone = gone.map_or_else(String::new, |output| {
+                format!("; {} no longer exists, and is not written again", files::name(&output))
+            });
+            print_message(&format!(
+                "nothing is left to do: this run with the state {:?} is already complete{gone}",
+                state.path
+            ));
+        }
+        Ok(Some(if left_out > 0 { INCOMPLETE } else { SUCCESS }))
+    }
+
+    /// Returns the parts of the state that the engine keeps.
+    pub(super) fn keep(&self) -> Persistence {
+        let Some(state) = self.state() else { return Persistence::default() };
+        let at_end = self.group_request.is_some();
+        // An interval that was asked for is kept, as long as lines get half of the time.
+        let rest = if state.checkpoint.is_some() { 1 } else { 50 };
+        Persistence { state: Some(state.path.clone()), shrink: state.shrink, at_end, rest, ..Persistence::default() }
+    }
+}
+
+/// Saves the state before the first line, and a checkpoint at the start.
+pub(super) fn save_start(keep: &Persistence, seen: &SeenKeys, stats: &RunStats, inputs: usize) -> Result<(), Error> {
+    let (Some(state), Some(checkpoints)) = (&keep.state, &keep.checkpoints) else { return Ok(()) };
+    let shards = if keep.folder.is_some() { vec![InputProgress::default(); inputs] } else { Vec::new() };
+    let (ones, memory, room) = (seen.set.ones(), seen.set.memory_bytes(), stats.remaining_keys());
+    locked(checkpoints).add(Checkpoint { ones, memory, room, shards, ..Checkpoint::default() }, false)?;
+    seen.set.save(state)
+}
+
+/// Returns the error for an output that would be emptied although a run with `known` would not print its lines again. `resume` is
+/// advice about an earlier run.
+pub(super) fn emptying_error(output: &str, known: &str, resume: &str) -> Error {
+    Error::new(format!(
+        "refusing to overwrite {output}: it holds lines, and a run with {known} may not print them again; {resume}write to \
+         another file, append with >>, or give --force to erase these lines"
+    ))
+}
