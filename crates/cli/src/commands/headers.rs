@@ -7,7 +7,6 @@ use crate::read::inputs::{Input, Inputs};
 use crate::read::projection::{HeaderRule, Projection};
 use crate::system::error::Error;
 use crate::system::files;
-use std::io;
 use std::mem;
 use std::sync::Arc;
 
@@ -70,8 +69,8 @@ pub fn check_names(inputs: &Inputs, cut: ChunkConfig, projection: &Projection) -
         if !header.is_empty()
             && let Err(key_error) = HeaderRule::new(rule, &projection.values, &header)
         {
-            let source = io::Error::other(key_error.to_string());
-            return Err(files::cannot_open(input.origin.name())(source));
+            let name = input.origin.name();
+            return Err(Error::new(format!("cannot read {name}: {key_error}; use --on-error to choose how to go on")));
         }
     }
     Ok(())

@@ -249,9 +249,17 @@ pub fn plain(path: &Path) -> PathBuf {
     })
 }
 
+/// The maximum number of links from a path to a file, as on Linux.
+const MAX_LINKS: usize = 40;
+
 /// Resolves a path, as far as its folders exist.
 pub fn resolve_existing(path: &Path) -> PathBuf {
-    let full = plain(path);
+    let mut full = plain(path);
+    for _ in 0..MAX_LINKS {
+        // A file that does not exist is created where the link leads.
+        let Ok(target) = fs::read_link(&full) else { break };
+        full = plain(&folder(&full).join(target));
+    }
     let of = |there: &Path| Some(there.canonicalize().ok()?.join(full.strip_prefix(there).ok()?));
     full.ancestors().find_map(of).unwrap_or_else(|| full.clone())
 }
