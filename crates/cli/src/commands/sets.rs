@@ -86,11 +86,9 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
 
     // The inputs whose lines are inserted decide the size.
     let inserted = old.found.iter().chain(new.found.iter().filter(|_| distinct)).cloned();
-    let (set, limit) = NewSet { size, growth, keep: false, key_name, keys: "lines", quiet: select.quiet }.for_inputs(
-        &inserted.collect::<Vec<_>>(),
-        reading,
-        &SampleUnit::Lines,
-    )?;
+    let (set, limit) =
+        NewSet { size, growth, keep: false, exact: options.exact, key_name, keys: "lines", quiet: select.quiet }
+            .for_inputs(&inserted.collect::<Vec<_>>(), reading, &SampleUnit::Lines)?;
     let stats = RunStats::new(&set, limit, "lines", "key", select.quiet);
     let mut seen = SeenKeys::new(set);
     seen.expect_kinds(&of_old);

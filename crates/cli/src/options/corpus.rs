@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
      is the rate of a unit, and with --near of a document."
 )))]
 #[command(mut_arg("when_full", |arg| arg.value_parser(when_full()).help("Warn or grow when it is full").long_help(
-    "Warn or grow when it is full.\n\nBy default it grows, and warns if --memory or --max-fpr is given."
+    "Warn or grow when it is full.\n\nBy default it grows, and warns if --max-fpr is given."
 )))]
 #[command(mut_arg("on_error", |arg| arg.long_help(
     "Action on bad input.\n\nBad input is a line without a text, or an input that is broken or cannot be opened."

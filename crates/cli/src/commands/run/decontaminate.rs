@@ -47,7 +47,7 @@ impl Plan {
         let (what, values) = (KeySource::Document(rule.clone(), reading.on_error), tests.values());
         input_kinds::check_tables(&found, &what, &values, TableRequirements::default(), reading.on_error)?;
         let (size, growth, quiet, key_name) = (&self.size, &self.growth, self.reporting.quiet, &rule.name());
-        let new_set = NewSet { size, growth, keep: false, key_name, keys: rule.keys(), quiet };
+        let new_set = NewSet { size, growth, keep: false, exact: false, key_name, keys: rule.keys(), quiet };
         let (set, limit) = new_set.for_inputs(&found.found, reading, &SampleUnit::Documents(rule.clone()))?;
         let stats = RunStats::new(&set, limit, rule.keys(), "text", quiet);
         let decontaminator =

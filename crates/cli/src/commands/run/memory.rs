@@ -84,7 +84,8 @@ impl Plan {
         let of_documents = |rule: &DocumentRule| SampleUnit::Documents(rule.clone());
         let sampled = keys.what.document().map_or(SampleUnit::Lines, of_documents);
         let (keep, key_name, keys) = (self.state().is_some(), &*keys.name, keys.called);
-        NewSet { size, growth, keep, key_name, keys, quiet: *quiet }.for_inputs(inputs, &self.reading, &sampled)
+        let exact = self.group_request.is_some() || matches!(memory, Memory::Fresh { exact: true });
+        NewSet { size, growth, keep, exact, key_name, keys, quiet: *quiet }.for_inputs(inputs, &self.reading, &sampled)
     }
 
     /// Returns the job, which has to be the same when the run is resumed.
