@@ -148,8 +148,8 @@ pub struct CorpusOptions {
 
     /// Cut nothing, and write into each line what would be cut.
     ///
-    /// Each line gets the spans of the text in bytes, each with its share, and whether the document would be dropped. A state
-    /// remembers what would be kept.
+    /// Each line gets the spans of the text in bytes, each with its share, and whether the document would be dropped. Blank text that
+    /// would be cut with others has the share 0. A state remembers what would be kept.
     #[arg(long, help_heading = "Output")]
     pub annotate: bool,
 
