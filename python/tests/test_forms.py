@@ -113,7 +113,7 @@ def test_what_repeats_is_what_repeats_in_its_form(texts: list[str], chosen: set[
             return text.encode()[: start + 1].count(b"\n") if by_paragraph else 0
 
         return [
-            (note["grams"], note["found"], [number(text, start) for start, _, _ in note["spans"]])
+            (note["grams"], note["found"], [number(text, start) for start, _, share in note["spans"] if share > 0])
             for text, note in zip(texts, notes, strict=True)
         ]
 

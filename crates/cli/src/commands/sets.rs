@@ -156,7 +156,8 @@ impl Job for SetJob {
         // The inputs whose lines are inserted decide the size.
         let inserted = old.found.iter().chain(new.found.iter().filter(|_| self.distinct)).cloned();
         let key_name = &rule.name();
-        let new_set = NewSet { size, growth, keep: false, key_name, keys: "lines", quiet: select.quiet };
+        let new_set =
+            NewSet { size, growth, keep: false, exact: options.exact, key_name, keys: "lines", quiet: select.quiet };
         let (set, limit) = new_set.for_inputs(&inserted.collect::<Vec<_>>(), reading, &LineUnit)?;
         let stats = RunStats::new(&set, limit, "lines", "key", select.quiet);
         let mut seen = SeenKeys::new(set);

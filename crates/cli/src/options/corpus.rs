@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
      is the rate of a unit, and with --near of a document."
 )))]
 #[command(mut_arg("when_full", |arg| arg.value_parser(when_full()).help("Warn or grow when it is full").long_help(
-    "Warn or grow when it is full.\n\nBy default it grows, and warns if --memory or --max-fpr is given."
+    "Warn or grow when it is full.\n\nBy default it grows, and warns if --max-fpr is given."
 )))]
 #[command(mut_arg("on_error", |arg| arg.long_help(
     "Action on bad input.\n\nBad input is a line without a text, or an input that is broken or cannot be opened."
@@ -148,8 +148,8 @@ pub struct CorpusOptions {
 
     /// Cut nothing, and write into each line what would be cut.
     ///
-    /// Each line gets the spans of the text in bytes, each with its share, and whether the document would be dropped. A state
-    /// remembers what would be kept.
+    /// Each line gets the spans of the text in bytes, each with its share, and whether the document would be dropped. Blank text that
+    /// would be cut with others has the share 0. A state remembers what would be kept.
     #[arg(long, help_heading = "Output")]
     pub annotate: bool,
 

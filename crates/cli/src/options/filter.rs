@@ -51,9 +51,9 @@ impl SizeOptions {
 pub struct GrowthOptions {
     /// Memory for the filter, such as 16M or 1.5GiB, instead of -n.
     ///
-    /// It is a number of bytes, or a number with K, M, G or T (or KB, KiB and so on) for powers of 1024. The rate is that of -p.
-    /// Without -p it is the best for the keys of the inputs, if their number can be estimated. A filter that is full takes more
-    /// memory, unless --when-full says otherwise.
+    /// It is a number of bytes, or a number with K, M, G or T (or KB, KiB and so on) for powers of 1024. The rate is that of -p. A
+    /// filter that is full takes more memory, unless --when-full says otherwise. A size that has no room for all keys of the files
+    /// is refused, unless -p, --max-fpr, --when-full stop or --when-full grow is given.
     #[arg(short, long, value_name = "SIZE", value_parser = size, allow_negative_numbers = true, conflicts_with = "expected_keys")]
     pub memory: Option<usize>,
 

@@ -83,6 +83,72 @@ fn annotations_list_the_cuts() {
     );
 }
 
+/// Returns a string of JSON as written, without the spans: ranges of bytes of the text that it denotes.
+fn without_spans(written: &str, spans: &Value) -> String {
+    let number = |value: &Value| value.as_u64().unwrap() as usize;
+    let spans: Vec<_> = spans.as_array().unwrap().iter().map(|span| number(&span[0])..number(&span[1])).collect();
+    let (mut rest, mut left, mut at) = (written, String::new(), 0);
+    while !rest.is_empty() {
+        let length = match rest.as_bytes() {
+            // A pair of surrogates is one character.
+            [b'\\', b'u', b'd', ..] => 12,
+            [b'\\', b'u', ..] => 6,
+            [b'\\', ..] => 2,
+            _ => rest.chars().next().unwrap().len_utf8(),
+        };
+        let (character, after) = rest.split_at(length);
+        let denoted: String = serde_json::from_str(&format!("\"{character}\"")).unwrap();
+        if spans.iter().all(|span| !span.contains(&at)) {
+            left += character;
+        }
+        (rest, at) = (after, at + denoted.len());
+    }
+    left
+}
+
+/// What is left of the spans is what the run writes, with the escapes of the input.
+#[test]
+fn annotated_spans_are_the_cuts() {
+    const PARAGRAPHS: [&str; 9] =
+        ["a b c", "a b d", r"\u00e9\u00e8 b", "é è b c", r"\ud83d\ude00 x\/", "", "  ", r"\t\r", r#"\"a b c\""#];
+    const NEWLINES: [&str; 3] = [r"\n", r"\u000a", r"\u000A"];
+    let mut state = 1u64;
+    let mut number = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    let written = |_| {
+        let paragraphs = 1 + number(6);
+        let rest = (1..paragraphs).map(|_| [NEWLINES[number(3)], PARAGRAPHS[number(9)]].concat()).collect::<String>();
+        PARAGRAPHS[number(9)].to_owned() + &rest
+    };
+    let written: Vec<String> = (0..400).map(written).collect();
+    let line = |text: &str| format!("{{ \"n\":1.50,\"text\":\"{text}\" }}\n");
+    let bench = Bench::new(&[("in", written.iter().map(|text| line(text)).collect::<String>().as_bytes())]);
+    let known = format!("{{\"text\":\"{}\"}}\n{{\"text\":\"{}\"}}\n", PARAGRAPHS[0], PARAGRAPHS[3]);
+    bench.write("known", known.as_bytes());
+    for options in ["--ngram 2 --min-ngram 1 --threshold 0.5", "--ngram 0", "--ngram 1 --threshold 0.9", "--near 0.5"] {
+        let state = format!("s{}", options.len());
+        bench.run_ok(&format!("corpus {options} -s {state} -o /dev/null known"));
+        for more in
+            ["", " --keep-empty", " --drop-document", " --by document", " --by document --keep-empty", " --frozen"]
+        {
+            if options.contains("near") && (more.contains("by") || more.contains("drop")) {
+                continue;
+            }
+            let state = if more == " --frozen" { format!(" -s {state}") } else { " -n 1000 -p 1e-9".to_owned() };
+            let command = format!("corpus {options}{more}{state} in");
+            let notes = json_values(bench.run_ok(&format!("{command} --annotate")).as_bytes());
+            assert_eq!(notes.len(), written.len(), "{command}");
+            let left = notes.iter().zip(&written).map(|(noted, text)| match &noted["bloomline"] {
+                note if note["duplicate"] == true => String::new(),
+                note => line(&without_spans(text, &note["spans"])),
+            });
+            assert_eq!(left.collect::<String>(), bench.run_ok(&command), "{command}");
+        }
+    }
+}
+
 #[test]
 fn lines_without_a_text_are_errors() {
     let good = line(1, LONG);

@@ -47,7 +47,7 @@ impl Plan {
         let projection = values.with(ProjectedPart::Text(rule.pointer.clone()));
         input_kinds::check_tables(&found, &projection, TableRequirements::default(), reading.on_error)?;
         let (size, growth, quiet, key_name) = (&self.size, &self.growth, self.reporting.quiet, &rule.name());
-        let new_set = NewSet { size, growth, keep: false, key_name, keys: rule.keys(), quiet };
+        let new_set = NewSet { size, growth, keep: false, exact: false, key_name, keys: rule.keys(), quiet };
         let (set, limit) = new_set.for_inputs(&found.found, reading, &rule)?;
         let stats = RunStats::new(&set, limit, rule.keys(), "text", quiet);
         let decontaminator =

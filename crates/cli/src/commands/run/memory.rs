@@ -36,6 +36,7 @@ impl Plan {
                     size,
                     growth,
                     keep: self.state().is_some(),
+                    exact: self.group_request.is_some() || matches!(memory, Memory::Fresh { exact: true }),
                     key_name: &keys.name,
                     keys: keys.called,
                     quiet: reporting.quiet,

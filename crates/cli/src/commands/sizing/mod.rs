@@ -22,7 +22,7 @@ const FIRST: u64 = 1 << 20;
 #[derive(Debug, PartialEq)]
 pub enum SizePlan {
     /// One filter of this size, the keys and the rate that it was chosen for, and the limit at which it is full.
-    Sized { plan: Plan, keys: Option<u64>, fpr: Option<f64>, limit: FullLimit },
+    Sized { plan: Plan, keys: Option<u64>, fpr: f64, limit: FullLimit },
     /// A filter for this number of keys, with this plan, and more filters if more keys arrive. Together they keep the rate.
     Estimated { plan: Plan, keys: u64, fpr: f64 },
     /// Filters that together keep a false-positive rate, the first sized for this number of keys. `None` if the number
@@ -74,6 +74,8 @@ pub struct NewSet<'a> {
     pub growth: &'a GrowthOptions,
     /// True if it outlives the run.
     pub keep: bool,
+    /// True if false positives are checked exactly.
+    pub exact: bool,
     pub key_name: &'a str,
     /// The plural noun for its keys in messages.
     pub keys: &'a str,
@@ -88,13 +90,18 @@ impl NewSet<'_> {
         reading: &ReadOptions,
         sampled: &dyn SampleUnit,
     ) -> Result<(KeySet, Option<FullLimit>), Error> {
-        let Self { size, growth, keep, .. } = *self;
+        let Self { size, growth, keep, exact, .. } = *self;
         // The inputs are sampled only if the choice depends on them.
-        let asked = size.expected_keys.is_none() && (growth.memory.is_none() || !keep);
+        let limits_memory = growth.memory.is_some() && !keep && !exact && size.fpr.or(growth.max_fpr).is_none();
+        let limits_memory = limits_memory && matches!(growth.when_full, None | Some(WhenFull::Warn));
+        let asked = size.expected_keys.is_none() && (growth.memory.is_none() || limits_memory);
         let go_on = reading.on_error != OnError::Fail;
         let keys =
             if asked { estimate::estimate_inputs(inputs, reading.end(), sampled, go_on)? } else { Err(String::new()) };
-        let choice = choose(size, growth, keep, keys)?;
+        let choice = choose(size, growth, keep, &keys)?;
+        if let (Some(memory), Ok(keys)) = (growth.memory, keys) {
+            self.check_room(memory, &choice, keys)?;
+        }
         let (keys, fpr) = choice.start_size();
         let (set, limit) = choice.build(size.seed(), self.key_name)?;
         if growth.memory.is_some() && !self.quiet {
@@ -107,6 +114,26 @@ impl NewSet<'_> {
         }
         Ok((set, limit))
     }
+
+    /// Refuses a memory that has no room for this many keys at the default rate.
+    fn check_room(&self, memory: usize, choice: &SizePlan, keys: u64) -> Result<(), Error> {
+        let (room, fpr) = choice.start_size();
+        if keys <= room {
+            return Ok(());
+        }
+        let best = BloomFilter::builder().memory(memory).expected_keys(keys).plan()?;
+        let enough = LocalSet::plan_estimated(keys, fpr)?;
+        Err(Error::new(format!(
+            "a filter of {} is too small for the {keys} {} of the inputs: its false-positive rate would be {}, not {}; give \
+             -m {}K or more, a rate with -p, or --when-full grow for a filter that takes more memory when it is full; if few of \
+             them are distinct, give their number with -n instead of -m",
+            readable_size(memory),
+            self.keys,
+            readable(best.expected_fpr(keys)),
+            readable(fpr),
+            enough.memory_bytes().div_ceil(1024),
+        )))
+    }
 }
 
 /// Chooses by the options, and by the number of keys in the inputs, or the name of an input that does not tell it.
@@ -115,13 +142,13 @@ fn choose(
     size: &SizeOptions,
     growth: &GrowthOptions,
     keep: bool,
-    found: Result<u64, String>,
+    found: &Result<u64, String>,
 ) -> Result<SizePlan, Error> {
     let GrowthOptions { memory, max_fpr, when_full } = growth;
     let stop = *when_full == Some(WhenFull::Stop);
     // A number of keys or of bytes is an estimate, even if the user gives it.
     let grows = when_full.map_or(max_fpr.is_none(), |when| when == WhenFull::Grow);
-    let keys = size.expected_keys.map_or(found, Ok);
+    let keys = size.expected_keys.map_or_else(|| found.clone(), Ok);
     let unknown = keys.is_err() && memory.is_none() && when_full.is_none();
     if let (true, Some(max_fpr)) = (grows || unknown, max_fpr) {
         return Err(Error::new(format!(
@@ -129,44 +156,30 @@ fn choose(
              rate of -p; leave out --max-fpr, or fix the size with --when-full warn, and with -n for a pipe"
         )));
     }
-    check_rates(*max_fpr, Some(size.fpr()))?;
+    let fpr = size.fpr();
+    check_rates(*max_fpr, Some(fpr))?;
     match (*memory, grows) {
         (None, false) => for_keys(size, keys, *max_fpr, stop),
         // A state outlives the known inputs, and is a file of one kind from its start.
         (None, true) => match keys {
             Ok(keys) if !keep => for_estimate(size, keys, false),
-            keys => Ok(SizePlan::Scalable { keys: keys.ok(), fpr: size.fpr() }),
+            keys => Ok(SizePlan::Scalable { keys: keys.ok(), fpr }),
         },
-        (Some(bytes), true) if keep => {
-            let first = LocalSet::SCALABLE_SHARE * size.fpr();
-            let plan = BloomFilter::builder().memory(bytes).false_positive_rate(first).plan()?;
-            Ok(SizePlan::Scalable { keys: Some(plan.capacity(first).max(1)), fpr: size.fpr() })
-        }
-        (Some(bytes), grows) => {
-            // The best rate for the keys, if they are known and no rate is given, or else as many keys as the rate allows.
-            let builder = BloomFilter::builder().memory(bytes);
+        (Some(bytes), true) => {
             // Later filters need a share of the rate.
-            let share = if grows { LocalSet::SHARE } else { 1.0 };
-            let (plan, keys, fpr) = match keys {
-                Ok(keys) if !keep && size.fpr.is_none() => (builder.expected_keys(keys).plan()?, Some(keys), None),
-                _ => (builder.false_positive_rate(share * size.fpr()).plan()?, None, Some(size.fpr())),
-            };
-            if grows {
-                let keys = keys.unwrap_or_else(|| plan.capacity(share * size.fpr()).max(1));
-                let fpr = fpr.unwrap_or(plan.expected_fpr(keys) / share);
-                // No rate would be left for the filters after the first.
-                return if fpr < 1.0 {
-                    Ok(SizePlan::Estimated { plan, keys, fpr })
-                } else {
-                    Err(Error::new(format!(
-                        "{bytes} bytes are too few for a filter of {keys} keys; give more with --memory, or give a rate with -p, \
-                         so that a full filter takes more memory"
-                    )))
-                };
-            }
-            let full = fpr.or(keys.map(|keys| plan.expected_fpr(keys))).unwrap_or(size.fpr());
-            let full = max_fpr.unwrap_or(full);
-            Ok(SizePlan::Sized { plan, keys, fpr, limit: FullLimit::new(plan.capacity(full), full, stop) })
+            let first = if keep { LocalSet::SCALABLE_SHARE * fpr } else { LocalSet::SHARE * fpr };
+            let plan = BloomFilter::builder().memory(bytes).false_positive_rate(first).plan()?;
+            let keys = plan.capacity(first).max(1);
+            Ok(match keep {
+                true => SizePlan::Scalable { keys: Some(keys), fpr },
+                false => SizePlan::Estimated { plan, keys, fpr },
+            })
+        }
+        (Some(bytes), false) => {
+            let fpr = size.fpr.or(*max_fpr).unwrap_or(fpr);
+            let plan = BloomFilter::builder().memory(bytes).false_positive_rate(fpr).plan()?;
+            let full = max_fpr.unwrap_or(fpr);
+            Ok(SizePlan::Sized { plan, keys: None, fpr, limit: FullLimit::new(plan.capacity(full), full, stop) })
         }
     }
 }
@@ -209,7 +222,7 @@ fn for_keys(
     let plan = BloomFilter::builder().expected_keys(keys).false_positive_rate(size.fpr()).plan()?;
     let full = max_fpr.map_or(keys, |fpr| plan.capacity(fpr));
     let limit = FullLimit::new(full, max_fpr.unwrap_or(size.fpr()), stop);
-    Ok(SizePlan::Sized { plan, keys: Some(keys), fpr: Some(size.fpr()), limit })
+    Ok(SizePlan::Sized { plan, keys: Some(keys), fpr: size.fpr(), limit })
 }
 
 impl SizePlan {
@@ -228,8 +241,8 @@ impl SizePlan {
         let (set, limit) = match self {
             Self::Sized { plan, keys, fpr, limit } => {
                 let builder = keys.into_iter().fold(of_plan(&plan), Builder::expected_keys);
-                let builder = fpr.into_iter().fold(builder, Builder::false_positive_rate);
-                (LocalSet::from(builder.seed(seed).key_name(key_name).build()?), Some(limit))
+                let builder = builder.false_positive_rate(fpr).seed(seed).key_name(key_name);
+                (LocalSet::from(builder.build()?), Some(limit))
             }
             Self::Estimated { plan, keys, fpr } => {
                 let builder = of_plan(&plan).expected_keys(keys).false_positive_rate(fpr);

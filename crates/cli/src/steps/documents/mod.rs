@@ -275,7 +275,7 @@ impl DocumentBatch {
             kept[i] = rule.annotate || !is_removed;
             if rule.annotate {
                 edits.extend(place.old_notes.iter().map(|old| (old.clone(), String::new())));
-                edits.push((place.note..place.note, note(&verdicts, grams, found, is_removed)));
+                edits.push((place.note..place.note, note(&verdicts, head, grams, found, is_removed)));
             } else if cut > 0 && !is_removed {
                 let ranges = place.cuts(&self.breaks[first..place.breaks], &verdicts, head);
                 edits.extend(ranges.map(|range| (range, String::new())));
@@ -328,14 +328,22 @@ impl DocumentBatch {
     }
 }
 
-/// Returns the member that is added at the end of an object.
-fn note(verdicts: &[UnitVerdict], grams: usize, found: usize, is_removed: bool) -> String {
+/// Returns the member that is added at the end of an object. The first `head` units are cut, and the newline after them.
+fn note(verdicts: &[UnitVerdict], head: usize, grams: usize, found: usize, is_removed: bool) -> String {
     let mut note = format!(r#","{MEMBER}":{{"duplicate":{is_removed},"grams":{grams},"found":{found},"spans":["#);
     let mut comma = "";
-    for UnitVerdict { range, grams, found, .. } in verdicts.iter().filter(|unit| unit.cut) {
-        let share = *found as f64 / *grams as f64;
-        write!(note, "{comma}[{},{},{share:.4}]", range.start, range.end).expect("memory takes all");
+    let mut span = |Range { start, end }: Range<usize>, share: f64| {
+        write!(note, "{comma}[{start},{end},{share:.4}]").expect("memory takes all");
         comma = ",";
+    };
+    for (i, UnitVerdict { range, grams, found, cut, .. }) in verdicts.iter().enumerate() {
+        if i == head && head > 0 {
+            span(range.start..range.start + 1, 0.0);
+        }
+        if *cut || i < head {
+            // A blank paragraph has no grams.
+            span(range.clone(), *found as f64 / (*grams).max(1) as f64);
+        }
     }
     note + "]}"
 }
