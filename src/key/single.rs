@@ -74,9 +74,10 @@ pub trait Key {
 
     /// The hash of a slice of such keys: the tuple of its length and all members. Only `u8` has another one, because a slice of
     /// it is a byte string. A trait cannot have one implementation for `[u8]` and one for all other slices, but this method of
-    /// the member can differ. Do not override it in your own implementations.
+    /// the member can differ. [`Internal`] keeps other crates from calling and overriding it.
+    #[doc(hidden)]
     #[inline]
-    fn hash_slice_with(keys: &[Self], hasher: &KeyHasher) -> u64
+    fn hash_slice_with(keys: &[Self], hasher: &KeyHasher, _: Internal) -> u64
     where
         Self: Sized,
     {
@@ -86,6 +87,9 @@ pub trait Key {
     }
 }
 
+/// An argument of methods that other crates can neither call nor override, because they cannot name its type.
+pub struct Internal;
+
 impl Key for u8 {
     #[inline(always)]
     fn hash_with(&self, hasher: &KeyHasher) -> u64 {
@@ -93,7 +97,7 @@ impl Key for u8 {
     }
 
     #[inline(always)]
-    fn hash_slice_with(bytes: &[u8], hasher: &KeyHasher) -> u64 {
+    fn hash_slice_with(bytes: &[u8], hasher: &KeyHasher, _: Internal) -> u64 {
         hasher.bytes(bytes)
     }
 }
@@ -211,7 +215,7 @@ delegate_key! {
 impl<K: Key> Key for [K] {
     #[inline(always)]
     fn hash_with(&self, hasher: &KeyHasher) -> u64 {
-        K::hash_slice_with(self, hasher)
+        K::hash_slice_with(self, hasher, Internal)
     }
 }
 
