@@ -11,7 +11,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -152,14 +151,13 @@ def test_page_and_docstrings(spark: Any, tmp_path: pathlib.Path) -> None:
 
 @settings(max_examples=examples(3), phases=[Phase.explicit, Phase.generate])
 @given(frames(), st.data())
-def test_rows_are_those_of_spark(spark: Any, tmp_path_factory: Any, frame: Any, data: st.DataObject) -> None:
+def test_rows_are_those_of_spark(spark: Any, frame: Any, data: st.DataObject) -> None:
     schema, rows, on = frame
     df = spark.createDataFrame(rows, schema).coalesce(data.draw(st.integers(1, 2))).persist()
-    path = tmp_path_factory.mktemp("prefix")
     ours, theirs, counted = [], [], []
     for keys in on:
         nulls = data.draw(st.sampled_from(["equal", "equal", "keep", "skip"]))
-        options = data.draw(st.sampled_from([{}, {"n": 100}, {"partitions": 1}, {"n": 9}, {"strategy": "prefix", "n": 100, "path": path}]))
+        options = data.draw(st.sampled_from([{}, {"n": 100}, {"partitions": 1}, {"n": 9}]))
         kept = bs.drop_duplicates(df, [quoted(name) for name in keys], p=1e-9, nulls=nulls, **options)
         assert kept.schema == df.schema
         ours.append(kept.select("row"))
@@ -234,15 +232,12 @@ SHAPES: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_shapes_and_second_actions(spark: Any, tmp_path: pathlib.Path, shape: str) -> None:
+def test_shapes_and_second_actions(spark: Any, shape: str) -> None:
     df = SHAPES[shape](spark)
     rows = df.count()
     keys = {row.key for row in df.select("key").distinct().collect()}
-    every: list[dict[str, Any]] = [{"n": 3000, "partitions": 5}, {"n": 20_000, "strategy": "prefix", "path": tmp_path}]
-    # Both of the frame that differs from no other in its kind, and one of each of the others.
-    if shape != "many" and not IS_LONG:
-        every = [every[list(SHAPES).index(shape) % 2]]
-    # The frame's own partitions and a filter of any size, of the frames that cost little.
+    every: list[dict[str, Any]] = [{"n": 3000, "partitions": 5}]
+    # The defaults too, for the frames that cost little.
     for options in every + [{}] * (rows < 50):
         figures = bs.Figures(spark)
         kept = bs.drop_duplicates(df, "key", p=1e-9, figures=figures, **options)
@@ -296,26 +291,23 @@ def test_figures_of_fewer_tasks_than_partitions(spark: Any) -> None:
 
 def test_attempts_that_fail(spark: Any, tmp_path: pathlib.Path) -> None:
     df = pages(spark, 6000, 2000)
-    for number, options in enumerate([{}, {"n": 2000, "strategy": "prefix", "path": tmp_path / "prefix"}]):
-        figures, seen = bs.Figures(spark), tmp_path / f"after-{number}"
-        before = spark_session.at_first(df, tmp_path / f"before-{number}", "raise")
-        kept = spark_session.at_first(bs.drop_duplicates(before, "key", figures=figures, **options), seen, "raise")
-        assert {row.key for row in kept.collect()} == {f"k{i}" for i in range(2000)}
-        assert kept.count() == 2000
-        assert (figures.rows, figures.kept) == (6000, 2000)
-        assert len(list(seen.glob("first-*"))) >= 3, "no task failed"
+    figures, seen = bs.Figures(spark), tmp_path / "after"
+    before = spark_session.at_first(df, tmp_path / "before", "raise")
+    kept = spark_session.at_first(bs.drop_duplicates(before, "key", figures=figures), seen, "raise")
+    assert {row.key for row in kept.collect()} == {f"k{i}" for i in range(2000)}
+    assert kept.count() == 2000
+    assert (figures.rows, figures.kept) == (6000, 2000)
+    assert len(list(seen.glob("first-*"))) >= 3, "no task failed"
     built = bs.build(spark_session.at_first(df, tmp_path / "build", "raise"), "key", n=2000)
     assert built == bs.build(df.repartition(7), "key", n=2000)
 
 
 @either_way
-@pytest.mark.parametrize("strategy", ["repartition", "prefix"])
-def test_lost_rows_are_as_expected(spark: Any, tmp_path: pathlib.Path, strategy: str) -> None:
+def test_lost_rows_are_as_expected(spark: Any) -> None:
     keys, p = 100_000, 0.01
     df = pages(spark, 125_000, keys, 2)
     figures = bs.Figures(spark)
-    path = tmp_path if strategy == "prefix" else None
-    kept = bs.drop_duplicates(df, "key", n=keys, p=p, strategy=strategy, path=path, partitions=2, figures=figures)
+    kept = bs.drop_duplicates(df, "key", n=keys, p=p, partitions=2, figures=figures)
     lost = keys - kept.count()
     assert lost <= 2 * p * 125_000 and figures.kept == keys - lost and figures.rows == 125_000
     # Each key is lost at its own rate: the variance is at most the expected number.
@@ -328,16 +320,12 @@ def test_lost_rows_are_as_expected(spark: Any, tmp_path: pathlib.Path, strategy:
 def test_more_keys_than_planned_are_refused_before_rows_are_lost(spark: Any, tmp_path: pathlib.Path) -> None:
     df = pages(spark, 4000, 3000)
     assert bs.drop_duplicates(df, "key", n=1).count() == 3000
-    keep = functools.partial(bs.drop_duplicates, df, "key", strategy="prefix", path=tmp_path / "prefix")
-    with pytest.warns(UserWarning, match="made for 30 keys"), pytest.raises(ValueError, match="n is 30, .* rate of 1: give a larger n"):
-        keep(n=30)
-    assert not any((tmp_path / "prefix").iterdir())
     with pytest.warns(UserWarning, match="made for 2500 keys"):
-        assert keep(n=2500, p=0.001).count() > 2900
+        bs.build(df, "key", n=2500, p=0.001)
     dedup = bs.StreamingDedup(tmp_path / "states", "key", n=30)
     with pytest.warns(UserWarning, match="made for 30 keys"):
         assert dedup.batch(df, 0).count() == 3000
-    with pytest.raises(ValueError, match="n is 30, and the stream, .*: give a larger n"):
+    with pytest.raises(ValueError, match="n is 30, and the stream, .* rate of 1: give a larger n"):
         dedup.batch(df, 1)
 
 
@@ -370,59 +358,6 @@ def test_sizes_and_names_are_refused_at_the_call(spark: Any, tmp_path: pathlib.P
         ):
             with pytest.raises(ValueError, match=said):
                 ask(given)
-
-
-def test_prefix_asks_for_the_same_partitions(spark: Any, tmp_path: pathlib.Path) -> None:
-    df = pages(spark, 400, 100)
-    keep = functools.partial(bs.drop_duplicates, on="key", n=100, strategy="prefix", path=tmp_path)
-    kept = keep(df)
-    # All partitions have the same keys here.
-    few = pages(spark, 400, 100).withColumn("key", F.expr("concat(spark_partition_id() > 1, id % 10)"))
-    for other, rows in [
-        (kept.coalesce(2), 100),
-        (keep(few).coalesce(1), 20),
-        (df.union(kept), 500),
-        (kept.union(kept), 200),
-    ]:
-        assert other.count() == rows
-
-    def others(batches: Iterator[Any]) -> Iterator[Any]:
-        for batch in batches:
-            keys = pa.array([os.urandom(4).hex() for _ in range(batch.num_rows)])
-            yield pa.record_batch([keys, batch.column("id")], names=["key", "id"])
-
-    with pytest.raises(Exception, match="first pass"):
-        keep(df.mapInArrow(others, df.schema), n=1000).count()
-    assert kept.repartition(2).count() == 100
-
-
-@either_way
-def test_attempts_that_spark_ends_replace_no_filter(tmp_path: pathlib.Path) -> None:
-    # Their rows just stop.
-    def save(keys: list[str]) -> pathlib.Path:
-        rows = pa.StructArray.from_arrays([pa.array(keys), pa.array([0] * len(keys), pa.int32())], names=["0", "1"])
-        (answer,) = bs._save_part(bs._KeyColumns(["key"], False), 100, 1e-3, "equal", str(tmp_path), iter([pa.record_batch({"key": rows})]))
-        assert answer["partition"].to_pylist() == [0]
-        return tmp_path / answer["file"][0].as_py()
-
-    whole = save(["a", "b"])
-    save(["a"])
-    expected = BloomFilter(100, 1e-3)
-    expected.add_rows(pa.table({"key": ["a", "b"]}))
-    assert BloomFilter.load(whole) == expected
-
-
-@either_way
-def test_prefix_needs_room(spark: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    keep = functools.partial(bs.drop_duplicates, pages(spark, 400, 100), "key", strategy="prefix")
-    incomplete: list[dict[str, Any]] = [{}, {"n": 100}, {"path": tmp_path}]
-    for missing in incomplete:
-        with pytest.raises(ValueError, match="n, .* and path"):
-            keep(**missing)
-    monkeypatch.setattr(bs.shutil, "disk_usage", lambda _: types.SimpleNamespace(free=1000))
-    with pytest.raises(ValueError, match="0.0 GB are free"):
-        keep(n=100_000, path=tmp_path)
-    assert not any(tmp_path.iterdir())
 
 
 CLASSES: list[Callable[[], Any]] = [
@@ -639,7 +574,6 @@ def test_types_that_are_no_keys(spark: Any, tmp_path: pathlib.Path, what: str) -
     seen = BloomFilter(10, 0.01)
     asks: list[Callable[[], Any]] = [
         lambda: bs.drop_duplicates(df),
-        lambda: bs.drop_duplicates(df, "key", n=10, strategy="prefix", path=tmp_path),
         lambda: bs.build(df, "key", n=10),
         lambda: bs.drop_seen(df, seen, "key"),
         lambda: bs.StreamingDedup(tmp_path, "key", n=10).batch(df, 0),
