@@ -298,7 +298,7 @@ mod tests {
 
     /// Cases that the hash crate's `Hasher` merges: every short string, and tuples with the same last field.
     #[test]
-    fn short_strings_and_tuples_are_told_apart() {
+    fn short_strings_and_tuples_have_different_hashes() {
         let hasher = KeyHasher::new(0);
         let mut hashes = HashSet::new();
         let mut keys = 0;
@@ -318,7 +318,7 @@ mod tests {
 
     /// Under wyhash's default secret all of these hash to 0: 8 bytes, 16 before the end, equal the public word.
     #[test]
-    fn keys_that_carry_the_public_secret_are_told_apart() {
+    fn keys_with_the_public_secret_have_different_hashes() {
         let public = wyhash_default_secret1().to_le_bytes();
         for seed in [0, 1, u64::MAX] {
             let hasher = KeyHasher::new(seed);
@@ -333,7 +333,7 @@ mod tests {
         }
     }
 
-    /// The trap is real: the word below does make the crate's hash 0 under the default secret.
+    /// Checks that the word makes the crate's hash 0 under the default secret, and returns the word.
     fn wyhash_default_secret1() -> u64 {
         const DEFAULT: [u64; 4] = [0xa0761d6478bd642f, 0xe7037ed1a0b428db, 0x8ebc6af09c88c6e3, 0x589965cc75374cc3];
         let mut key = b"any prefix".to_vec();

@@ -51,7 +51,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn what_is_left_was_selected_and_is_found(
+    fn selected_rows_that_are_found_are_left(
         (keys, bitmap) in batches(),
         inserted in prop::collection::vec(0..1000u64, 0..700),
         // The last size is above those whose batches run without prefetches.
@@ -90,7 +90,7 @@ impl Key for Null {
 }
 
 #[test]
-fn rows_that_are_not_selected_are_not_asked_for() {
+fn rows_that_are_not_selected_are_not_hashed() {
     let mut filter = BloomFilter::new(1000, 0.01).unwrap();
     filter.extend(0..1000u64);
     let keys = [const { Null }; 100];
@@ -108,7 +108,7 @@ fn panics(call: impl FnOnce()) -> String {
 }
 
 #[test]
-fn a_bitmap_may_have_words_that_no_row_needs() {
+fn a_bitmap_may_be_longer_than_its_rows_need() {
     let mut filter = BloomFilter::new(1000, 1e-9).unwrap();
     filter.extend((0..1000u64).step_by(2));
     for rows in [0usize, 1, 63, 64, 65, 128, 1000] {
@@ -124,7 +124,7 @@ fn a_bitmap_may_have_words_that_no_row_needs() {
 }
 
 #[test]
-fn panics_on_a_bitmap_that_is_too_short() {
+fn a_bitmap_that_is_too_short_panics() {
     let filter = BloomFilter::new(1000, 0.01).unwrap();
     let scalable = ScalableBloomFilter::new(1000, 0.01).unwrap();
     for (rows, words) in [(1, 0), (64, 0), (65, 1), (1000, 15)] {
