@@ -28,7 +28,7 @@ def assert_each_key_once(df: Any) -> None:
 
 
 def cluster(folder: pathlib.Path) -> None:
-    """One executor is killed while rows are read, and one while they are given out."""
+    """One executor is killed while rows are read, and one while they are emitted."""
     session = spark_session.start_cluster(folder / "home")
     df = frame(session)
     figures = bs.Figures(session)
@@ -107,7 +107,7 @@ def stream(folder: pathlib.Path, at: int, point: str) -> None:
 
         reach("before")
         if (batch, point) == (at, "unsaved"):
-            # The keys of the batch go into a filter that is saved after.
+            # It is called before the filter with the keys of the batch is saved.
             setattr(bs, "warn_if_full", lambda *_: kill())
         new = dedup.batch(df, batch)
         reach("saved")

@@ -42,7 +42,7 @@ PySparkException: Any = pytest.importorskip("pyspark.errors").PySparkException
 
 FOLDER = pathlib.Path(__file__).parent
 HAS_ARROW_UDF = hasattr(F, "arrow_udf")
-# The same with all versions of Spark, however rows come to Python.
+# Tests that do not depend on the way in which rows reach Python, which differs between versions of Spark.
 either_way = pytest.mark.either_way
 large = pytest.mark.skipif(os.environ.get("BLOOMLINE_LARGE_TESTS") != "1", reason="takes 8 GB: set BLOOMLINE_LARGE_TESTS=1")
 
@@ -124,7 +124,7 @@ def groups(df: Any, on: list[str]) -> Any:
 
 
 def arrow(df: Any) -> Any:
-    """The frame as a table, with columns of text where there are no rows to tell."""
+    """The frame as a table. Without rows its columns are texts."""
     batches = df._collect_as_arrow()
     if not batches:
         return pa.table({name: pa.array([], pa.string()) for name in df.columns})
@@ -151,7 +151,7 @@ def test_page_and_docstrings(spark: Any, tmp_path: pathlib.Path) -> None:
 
 @settings(max_examples=examples(3), phases=[Phase.explicit, Phase.generate])
 @given(frames(), st.data())
-def test_rows_are_those_of_spark(spark: Any, frame: Any, data: st.DataObject) -> None:
+def test_kept_rows_match_those_of_spark(spark: Any, frame: Any, data: st.DataObject) -> None:
     schema, rows, on = frame
     df = spark.createDataFrame(rows, schema).coalesce(data.draw(st.integers(1, 2))).persist()
     ours, theirs, counted = [], [], []
@@ -184,7 +184,7 @@ def test_rows_are_those_of_spark(spark: Any, frame: Any, data: st.DataObject) ->
 
 @settings(max_examples=examples(2), phases=[Phase.explicit, Phase.generate])
 @given(frames(), st.integers(1, 5))
-def test_filters_are_those_of_one_machine(spark: Any, tmp_path_factory: Any, frame: Any, partitions: int) -> None:
+def test_filters_equal_those_of_one_machine(spark: Any, tmp_path_factory: Any, frame: Any, partitions: int) -> None:
     schema, rows, on = frame
     folder = tmp_path_factory.mktemp("build")
     df = spark.createDataFrame(rows, schema).repartition(partitions).persist()
@@ -201,7 +201,7 @@ def test_filters_are_those_of_one_machine(spark: Any, tmp_path_factory: Any, fra
         ours.append(bs.drop_seen(new, seen, names).select("row"))
         if HAS_ARROW_UDF:
             asked.append(new.filter(~bs.contains(seen, *names)).select("row"))
-        # A join of Spark takes no two nulls of the type void for equal, as its groups do.
+        # In a join of Spark, unlike in its groups, two nulls of the type void are not equal.
         values = [F.col(name).cast("int") if kind == "void" else F.col(name) for name, (_, kind) in zip(names, df.select(*names).dtypes)]
         left = new.select("row", *(value.alias(f"l{i}") for i, value in enumerate(values)))
         right = old.select(*(value.alias(f"r{i}") for i, value in enumerate(values)))
@@ -232,7 +232,7 @@ SHAPES: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_shapes_and_second_actions(spark: Any, shape: str) -> None:
+def test_each_action_keeps_each_key_once(spark: Any, shape: str) -> None:
     df = SHAPES[shape](spark)
     rows = df.count()
     keys = {row.key for row in df.select("key").distinct().collect()}
@@ -255,8 +255,8 @@ def test_shapes_and_second_actions(spark: Any, shape: str) -> None:
     df.unpersist()
 
 
-def test_what_comes_after_is_no_part_of_it(spark: Any) -> None:
-    """In one partition the first row of each key stays. A filter or a limit that was moved before would keep others."""
+def test_later_operations_do_not_change_which_rows_are_kept(spark: Any) -> None:
+    """In one partition the first row of each key is kept. A filter or a limit before the removal would keep other rows."""
     df = pages(spark, 400, 100, 1)
     for options in [{"partitions": 1}, {"partitions": 3, "n": 100}]:
         kept = bs.drop_duplicates(df, "key", **options)
@@ -283,13 +283,13 @@ def test_what_comes_after_is_no_part_of_it(spark: Any) -> None:
     assert len({row.key for row in bs.drop_duplicates(same_first, "key", partitions=1).limit(30).collect()}) == 30
 
 
-def test_figures_of_fewer_tasks_than_partitions(spark: Any) -> None:
+def test_figures_count_each_partition_of_a_coalesced_frame(spark: Any) -> None:
     figures = bs.Figures(spark)
     assert bs.drop_duplicates(pages(spark, 3000, 1000), "key", figures=figures).coalesce(1).count() == 1000
     assert (figures.rows, figures.kept) == (3000, 1000)
 
 
-def test_attempts_that_fail(spark: Any, tmp_path: pathlib.Path) -> None:
+def test_failed_attempts_change_no_result(spark: Any, tmp_path: pathlib.Path) -> None:
     df = pages(spark, 6000, 2000)
     figures, seen = bs.Figures(spark), tmp_path / "after"
     before = spark_session.at_first(df, tmp_path / "before", "raise")
@@ -329,7 +329,7 @@ def test_more_keys_than_planned_are_refused_before_rows_are_lost(spark: Any, tmp
         dedup.batch(df, 1)
 
 
-def test_a_path_is_the_file_that_was_there_at_the_call(spark: Any, tmp_path: pathlib.Path) -> None:
+def test_a_path_is_the_file_at_the_time_of_the_call(spark: Any, tmp_path: pathlib.Path) -> None:
     df = spark.createDataFrame([("a",), ("b",)], "key string")
     seen = BloomFilter(1000, 1e-6)
     seen.add("a")
@@ -340,7 +340,7 @@ def test_a_path_is_the_file_that_was_there_at_the_call(spark: Any, tmp_path: pat
     assert [tuple(row) for row in new.collect() + known.collect()] == [("b",), ("a",)]
 
 
-def test_sizes_and_names_are_refused_at_the_call(spark: Any, tmp_path: pathlib.Path) -> None:
+def test_invalid_sizes_and_names_are_refused_at_the_call(spark: Any, tmp_path: pathlib.Path) -> None:
     df = spark.createDataFrame([("a", 1)], "key string, row int")
     refused: list[tuple[str, dict[str, Any]]] = [
         ("n is 0: give at least 1", {"n": 0}),
@@ -369,7 +369,7 @@ CLASSES: list[Callable[[], Any]] = [
 ]
 
 
-def test_columns_of_answers(spark: Any, tmp_path: pathlib.Path) -> None:
+def test_contains_works_in_filters_joins_and_columns(spark: Any, tmp_path: pathlib.Path) -> None:
     df = spark.createDataFrame([("a", 1), ("b", 2), ("c", 3), (None, 4)], "url string, row long").repartition(2)
     other = df.filter("url is not null").select(F.col("url").alias("link"))
     for number, make in enumerate(CLASSES):
@@ -399,7 +399,7 @@ def test_columns_of_answers(spark: Any, tmp_path: pathlib.Path) -> None:
     seen.clear()
     known = bs.contains(seen, "url")
     seen.add_rows(df.toPandas()[["url"]])
-    # The filter is taken as it was.
+    # The column uses the filter as it was at the call.
     assert df.filter(known).count() == 0
     nulls = {"equal": [False], "keep": [True], "skip": [False]}
     empty = BloomFilter(1000, 1e-6)
@@ -415,9 +415,9 @@ def test_columns_of_answers(spark: Any, tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize("kind", [kind for kind in VALUES if kind != "struct<>"])
 @settings(max_examples=1, phases=[Phase.generate])
 @given(data=st.data())
-def test_pandas_answers_right_or_not_at_all(spark: Any, kind: str, data: st.DataObject) -> None:
+def test_columns_through_pandas_are_answered_correctly_or_refused(spark: Any, kind: str, data: st.DataObject) -> None:
     values = data.draw(st.lists(st.none() | VALUES[kind], min_size=20, max_size=20))
-    # The first example has the simplest values alone.
+    # The first example has only the simplest values.
     assume(kind == "void" or len({repr(value) for value in values}) > 2)
     df = spark.createDataFrame([(value, row) for row, value in enumerate(values)], f"key {kind}, row int").coalesce(1)
     table = arrow(df).select(["key"])
@@ -432,7 +432,7 @@ def test_pandas_answers_right_or_not_at_all(spark: Any, kind: str, data: st.Data
 
 
 @either_way
-def test_a_file_of_a_filter_that_is_too_large_to_broadcast(spark: Any, tmp_path: pathlib.Path) -> None:
+def test_a_filter_that_is_too_large_to_broadcast_is_sent_as_a_file(spark: Any, tmp_path: pathlib.Path) -> None:
     seen = BloomFilter(memory=120_000_000, probes=16)
     seen.add_many([f"k{i}" for i in range(1000)])
     df = pages(spark, 4000, 2000)
@@ -440,7 +440,7 @@ def test_a_file_of_a_filter_that_is_too_large_to_broadcast(spark: Any, tmp_path:
 
 
 @large
-def test_a_filter_of_more_than_2_gb(spark: Any, tmp_path: pathlib.Path) -> None:
+def test_a_filter_may_have_more_than_2_gb(spark: Any, tmp_path: pathlib.Path) -> None:
     df = pages(spark, 400_000, 200_000)
     seen = bs.build(df.filter("id < 100000"), "key", n=500_000_000, p=1e-8, path=tmp_path / "large.bloom")
     assert seen.memory_bytes > 2**31
@@ -461,7 +461,7 @@ def command(*arguments: Any) -> str:
 
 
 @either_way
-def test_the_command_knows_the_keys(spark: Any, tmp_path: pathlib.Path) -> None:
+def test_the_command_finds_the_keys(spark: Any, tmp_path: pathlib.Path) -> None:
     rows = [(f"u{i}" if i % 7 else None, (i % 5 - 2.5, DAY + datetime.timedelta(hours=i % 3)), [None, i % 3], i) for i in range(100)]
     df = spark.createDataFrame(rows, "url string, page struct<rate:double,at:timestamp>, tags array<int>, row int").repartition(3)
     df.coalesce(1).write.parquet(str(tmp_path / "parquet"))
@@ -485,7 +485,7 @@ def test_the_command_knows_the_keys(spark: Any, tmp_path: pathlib.Path) -> None:
             assert bs.drop_seen(df, made, on).count() == 0
 
 
-def test_names(spark: Any) -> None:
+def test_columns_are_found_by_their_names(spark: Any) -> None:
     twice = spark.createDataFrame([(1, 1), (1, 1), (1, 2)], ["a", "a"])
     assert sorted(map(tuple, bs.drop_duplicates(twice).collect())) == [(1, 1), (1, 2)]
     assert bs.drop_duplicates(twice).columns == ["a", "a"]
@@ -503,7 +503,7 @@ def test_names(spark: Any) -> None:
 
 
 @either_way
-def test_filters_are_for_columns_of_their_name_and_kind(spark: Any, tmp_path: pathlib.Path) -> None:
+def test_filters_refuse_columns_of_another_name_or_kind(spark: Any, tmp_path: pathlib.Path) -> None:
     df = spark.createDataFrame([("a", 1)], "Url string, day int")
     seen, both = BloomFilter(100, 1e-9, key_name="Url"), BloomFilter(100, 1e-9, key_name="Url,day")
     seen.add_rows(pa.table({"Url": ["a"]}))
@@ -534,7 +534,7 @@ def test_filters_are_for_columns_of_their_name_and_kind(spark: Any, tmp_path: pa
         bs.build(urls, None, n=100).contains_rows(pa.table({"Url": ["a"]}))
 
 
-def test_texts_that_are_no_utf8(spark: Any) -> None:
+def test_texts_that_are_not_utf8_are_compared_or_refused(spark: Any) -> None:
     df = spark.sql("SELECT CAST(x AS string) key FROM VALUES (X'FF'), (X'FE'), (X'FF'), (X'61') AS t(x)")
     try:
         found = bs.drop_duplicates(df, "key").count()
@@ -544,7 +544,7 @@ def test_texts_that_are_no_utf8(spark: Any) -> None:
         assert found == df.dropDuplicates().count()
 
 
-def test_far_dates(spark: Any) -> None:
+def test_dates_that_python_does_not_have_are_keys(spark: Any) -> None:
     df = spark.sql(
         "SELECT date_from_unix_date(d) d, timestamp_micros(d * 1000000000L * s) t"
         " FROM VALUES (-2000000), (-719529), (0), (2932897), (9000000) AS a(d) CROSS JOIN VALUES (1), (2) AS b(s)"
@@ -569,7 +569,7 @@ if HAS_ARROW_UDF:
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_types_that_are_no_keys(spark: Any, tmp_path: pathlib.Path, what: str) -> None:
+def test_types_that_cannot_be_keys_are_refused(spark: Any, tmp_path: pathlib.Path, what: str) -> None:
     df = spark.sql(REFUSED[what])
     seen = BloomFilter(10, 0.01)
     asks: list[Callable[[], Any]] = [
@@ -591,7 +591,7 @@ def test_a_stream_is_refused(spark: Any) -> None:
     stream = spark.readStream.format("rate").load()
     with pytest.raises(TypeError, match="StreamingDedup"):
         bs.drop_duplicates(stream, "value")
-    # Each row by itself has an answer.
+    # Each row can be answered by itself.
     assert bs.drop_seen(stream, BloomFilter(10, 0.01), "value").isStreaming
 
 
@@ -607,7 +607,7 @@ def test_a_filter_on_a_server_is_refused(spark: Any, redis: Server) -> None:
 
 
 @pytest.mark.parametrize("ask", ["drop_duplicates", "drop_seen", "batch"])
-def test_nulls_that_fail(spark: Any, tmp_path: pathlib.Path, ask: str) -> None:
+def test_nulls_fail_on_request(spark: Any, tmp_path: pathlib.Path, ask: str) -> None:
     df = spark.createDataFrame([("a",), (None,)], "key string")
     with pytest.raises(Exception, match="null"):
         if ask == "batch":
@@ -634,15 +634,15 @@ def test_nulls_that_fail(spark: Any, tmp_path: pathlib.Path, ask: str) -> None:
 
 
 class Crash(Exception):
-    """Ends a batch where a driver might."""
+    """Ends a batch at a point where a driver may fail."""
 
 
-# Each batch of the stream is ended at each of these once.
+# Each batch of the stream fails once at each of these points.
 POINTS = ["before", "unsaved", "saved", "written"]
 
 
 def write_batches(folder: pathlib.Path, batches: int) -> set[str]:
-    """Files, of which each is a batch: 30 keys of its own, and 30 of the two before, each twice."""
+    """Writes a file for each batch: 30 keys of its own, and 30 of each of the two before, each twice."""
     folder.mkdir()
     keys: set[str] = set()
     for batch in range(batches):
@@ -654,8 +654,8 @@ def write_batches(folder: pathlib.Path, batches: int) -> set[str]:
 
 
 @either_way
-def test_a_stream_that_ends_at_each_point(spark: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each time a stream is begun anew from its checkpoint, with a filter of its own."""
+def test_a_stream_that_fails_at_any_point_emits_each_key_once(spark: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time the stream starts anew from its checkpoint, with a filter of its own."""
     batches = 3 if IS_LONG else 2
     keys = write_batches(tmp_path / "in", batches)
     crashed: set[tuple[int, str]] = set()
@@ -676,7 +676,7 @@ def test_a_stream_that_ends_at_each_point(spark: Any, tmp_path: pathlib.Path, mo
             with monkeypatch.context() as patched:
                 if (batch, "unsaved") not in crashed:
                     crashed.add((batch, "unsaved"))
-                    # The keys of the batch go into a filter that is saved after.
+                    # It is called before the filter with the keys of the batch is saved.
                     patched.setattr(bs, "warn_if_full", no_filter)
                 new = dedup.batch(df, batch)
             assert len(list((tmp_path / "states").iterdir())) == min(batch + 1, 2)
@@ -701,8 +701,8 @@ def test_a_stream_that_ends_at_each_point(spark: Any, tmp_path: pathlib.Path, mo
 
 
 @either_way
-def test_batches_that_are_replayed(spark: Any, tmp_path: pathlib.Path) -> None:
-    """Of a first batch with another number than 0, with nulls, and with batches that are empty."""
+def test_replayed_batches_have_the_same_rows(spark: Any, tmp_path: pathlib.Path) -> None:
+    """Also with a first batch whose number is not 0, with nulls, and with empty batches."""
     rows = [("a", 1), ("a", 2), (None, 3), (None, 4)]
     for nulls, first, second in [("equal", 2, 0), ("keep", 3, 2), ("skip", 1, 0)]:
         df = spark.createDataFrame(rows, "key string, row int")
@@ -716,8 +716,8 @@ def test_batches_that_are_replayed(spark: Any, tmp_path: pathlib.Path) -> None:
 
 
 @either_way
-def test_states_of_a_stream(spark: Any, tmp_path: pathlib.Path) -> None:
-    """What is not a batch's is left alone. Other keys are told, and so is another process."""
+def test_a_folder_of_states_belongs_to_one_stream(spark: Any, tmp_path: pathlib.Path) -> None:
+    """Other files are left alone. Other parameters of keys and another process are refused."""
     df = pages(spark, 10, 10)
     make = functools.partial(bs.StreamingDedup, tmp_path)
     (tmp_path / "mine.bloom").write_text("of somebody else")
@@ -745,7 +745,7 @@ def run_program(mode: str, folder: pathlib.Path, *arguments: Any, code: int = 0,
 
 
 @long
-def test_a_driver_that_is_killed(spark: Any, tmp_path: pathlib.Path) -> None:
+def test_a_killed_driver_loses_no_key(spark: Any, tmp_path: pathlib.Path) -> None:
     keys = write_batches(tmp_path / "in", 4)
     for batch, point in [(0, "saved"), (1, "before"), (1, "unsaved"), (2, "written"), (3, "writing"), (3, "saved")]:
         run_program("stream", tmp_path, batch, point, code=-9)
@@ -756,12 +756,12 @@ def test_a_driver_that_is_killed(spark: Any, tmp_path: pathlib.Path) -> None:
 
 
 @long
-def test_executors_that_are_killed(tmp_path: pathlib.Path) -> None:
+def test_killed_executors_change_no_result(tmp_path: pathlib.Path) -> None:
     run_program("cluster", tmp_path)
 
 
 @long
-def test_slow_tasks_that_are_copied(tmp_path: pathlib.Path) -> None:
+def test_copies_of_slow_tasks_change_no_result(tmp_path: pathlib.Path) -> None:
     try:
         subprocess.run([*spark_session.ALONE, "ip", "link"], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:
