@@ -5,7 +5,7 @@
 # runs, and has the results.
 #
 # It needs Debian, root, cargo and debootstrap. FOLDER becomes a Debian (sid) of 6 GB, with Rust for each platform and the emulators.
-# If this script made it before, it is used again, by one run at a time. Unmount FOLDER/proc before you remove it.
+# A folder that this script made before is used again, by one run at a time. Unmount FOLDER/proc before you remove the folder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=$(realpath -m "${1:?usage: tests/platforms.sh FOLDER [PLATFORM...]}")
@@ -16,10 +16,10 @@ for platform; do
     [[ " ${all[*]} " == *" $platform "* ]] || { echo "no platform $platform; there are ${all[*]}" >&2 && exit 2; }
 done
 
-# It installs and removes files in there. So it takes no folder that has others.
+# The script installs and removes files in the folder, so it refuses a folder with other files.
 mark=$folder/made-by-bloomline
 if [[ ! -s $mark && -n $(ls -A "$folder" 2>/dev/null) ]]; then
-    echo "$folder has files, and this script did not make it whole; remove it, or name another folder" >&2
+    echo "$folder has files that this script did not make, or did not make completely; name another folder" >&2
     exit 2
 fi
 mkdir -p "$folder"
@@ -38,7 +38,7 @@ within() {
             BLOOMLINE_REQUIRE_PYTHON=1 bash -euc "cd /src && $1"' "$folder" "$1"
 }
 
-# From the mirror of this machine, with its certificates and settings.
+# Makes the folder from the mirror of this machine, with the certificates and settings of the machine.
 make_folder() {
     local mirror
     mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' 'Origin: Debian' | head -n 1)
@@ -53,7 +53,7 @@ make_folder() {
     chroot "$folder" bash -euc '
         export DEBIAN_FRONTEND=noninteractive
         for other in arm64 s390x i386; do dpkg --add-architecture $other; done
-        # A copy of the mirror that is out of date will do.
+        # An outdated copy of the mirror suffices.
         apt-get update -qq -o Acquire::Check-Valid-Until=false
         apt-get install -y -qq --no-install-recommends >/dev/null \
             rustc cargo rust-src lld llvm gcc libc6-dev qemu-user nodejs python3-xxhash \
@@ -63,14 +63,14 @@ make_folder() {
             libstd-rust-dev-wasm32 gcc-mingw-w64-x86-64 wine64'
 }
 
-# The project as git has it.
+# Copies the files that git tracks.
 copy_project() {
     rm -rf "$folder/src"
     mkdir -p "$folder/src"
     git ls-files -z | tar --null --files-from=- --create | tar --extract --directory "$folder/src"
 }
 
-# All tests of the library. `$1` is the target, `$2` the linker, and `$3` the folder of the target's system libraries.
+# Runs all tests of the library. `$1` is the target, `$2` the linker, and `$3` the folder of the target's system libraries.
 all_tests() {
     local name
     name=$(tr a-z- A-Z_ <<<"$1")
@@ -81,19 +81,19 @@ aarch64() { all_tests aarch64-unknown-linux-gnu aarch64-linux-gnu-gcc /usr/aarch
 s390x() { all_tests s390x-unknown-linux-gnu s390x-linux-gnu-gcc /usr/s390x-linux-gnu; }
 i686() { all_tests i686-unknown-linux-gnu i686-linux-gnu-gcc ""; }
 
-# There are no threads and no folder for temporary files. A panic ends the program.
+# WASI has no threads and no folder for temporary files. A panic ends the program.
 wasm32() {
     within 'export CARGO_TARGET_WASM32_WASIP1_LINKER=wasm-ld
         export CARGO_TARGET_WASM32_WASIP1_RUNNER="node --no-warnings /src/tests/wasi.mjs"
         cargo test -p bloomline --target wasm32-wasip1 --no-default-features --lib
         cargo test -p bloomline-tests --target wasm32-wasip1 --no-default-features --features serde,variants --test suite -- \
-            file::vectors keys:: fold:: scalable::files::a_file_is --skip version_1
+            file::vectors keys:: fold:: scalable::files::the_golden_file --skip version_1
         cargo build -p bloomline --target wasm32-unknown-unknown --no-default-features'
 }
 
 # Debian has no standard library for these two, so it is compiled from its sources.
 windows() {
-    # A program for Windows finds no Python there.
+    # A program for Windows does not find Debian's Python.
     within 'export RUSTC_BOOTSTRAP=1 BLOOMLINE_REQUIRE_PYTHON=0 CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc
         export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=wine64 CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUSTFLAGS="-L /target/start"
         mkdir -p /target/start
@@ -103,7 +103,7 @@ windows() {
         done
         cargo test -Z build-std=std,panic_unwind,test -p bloomline -p bloomline-tests --all-features --target x86_64-pc-windows-gnu --lib --test suite'
 }
-# No compiler of C is needed to check the Rust code that calls it.
+# A check of Rust code that calls C needs no C compiler.
 macos() {
     within 'export RUSTC_BOOTSTRAP=1 CC_aarch64_apple_darwin=true AR_aarch64_apple_darwin=true
         cargo check -Z build-std=std,panic_unwind -p bloomline --all-features --target aarch64-apple-darwin

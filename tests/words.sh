@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fails if a comment breaks a rule that a program can check: a doc comment begins with a question word (a type gets a noun phrase, a
-# function a verb, a bool "True if"), a preposition stands before "which", or "none" is a complement. Or if a type has one of the
-# names that each meant several things, a constructor is called `of`, or a local has a name that says nothing (outside of tests/).
+# function a verb, a bool "True if"), a preposition stands before "which", or "none" is a complement. Also fails if a type has an
+# ambiguous name, a constructor is called `of`, or a local has a meaningless name (outside of tests/).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 covered=(benches crates/{cli,redis,tables,text} crates/datafusion/{examples,src,tests} fuzz/fuzz_targets python/src src tests)

@@ -14,8 +14,8 @@ enum Operation {
     Clear,
 }
 
-/// An arithmetic sequence: a few bytes of input make a batch longer than the prefetches run ahead, a small step one that
-/// stays in a block, and no step one of repeats.
+/// An arithmetic sequence. A few bytes of input make a batch that is longer than the prefetch distance. With a small step all
+/// of the batch is in one block, and with a step of 0 it consists of repeats.
 #[derive(Arbitrary, Debug)]
 struct Hashes {
     start: u64,
@@ -98,7 +98,7 @@ macro_rules! check {
 }
 
 fn check_batch(expected: &[bool], batch: impl FnOnce(&mut [bool]) -> usize) {
-    // Wrong everywhere, for every answer must be written.
+    // All answers are wrong at first, because every answer must be written.
     let mut answers: Vec<bool> = expected.iter().map(|answer| !answer).collect();
     assert_eq!(batch(&mut answers), expected.iter().filter(|&&answer| answer).count());
     assert_eq!(answers, expected);

@@ -13,7 +13,7 @@ use twox_hash::XxHash3_64;
 const HEADER: usize = 64;
 const TRAILER: usize = 16;
 
-/// Gives the data in parts of `part` bytes.
+/// Yields the data in parts of `part` bytes.
 struct Parts<'a> {
     rest: &'a [u8],
     part: usize,
@@ -26,7 +26,7 @@ impl Read for Parts<'_> {
     }
 }
 
-/// Makes the data pass the checks that no fuzzer passes by chance. Bit by bit, `repair` says which of them.
+/// Makes the data pass checks that a fuzzer does not pass by chance. Each bit of `repair` selects a check.
 fn repair(data: &mut [u8], repair: u8) {
     if data.len() < HEADER {
         return;
@@ -89,7 +89,7 @@ fn has_unknown_fields(data: &[u8]) -> bool {
     false
 }
 
-/// From docs/FORMAT.md.
+/// The golden hash by docs/FORMAT.md.
 fn golden_hash(seed: u64) -> u64 {
     let hasher = KeyHasher::new(seed);
     let bytes: Vec<u8> = (1..=100).collect();
@@ -114,7 +114,7 @@ fn chain(magic: &[u8; 8], parts: u32, part: &[u8], keys: u8, last: u8) -> Vec<u8
     bytes
 }
 
-/// An error, or a scalable filter that is written as the same bytes.
+/// Checks that the data are refused, or are a scalable filter that is written as the same bytes.
 fn check_scalable(data: &[u8]) {
     let mut rest = data;
     if let Ok(filter) = ScalableBloomFilter::read_from(&mut rest) {
@@ -129,7 +129,7 @@ fn check_scalable(data: &[u8]) {
     }
 }
 
-/// An error, or a rotating filter that is written as the same bytes.
+/// Checks that the data are refused, or are a rotating filter that is written as the same bytes.
 fn check_rotating(data: &[u8]) {
     let mut rest = data;
     if let Ok(filter) = RotatingBloomFilter::read_from(&mut rest) {
@@ -141,7 +141,7 @@ fn check_rotating(data: &[u8]) {
     }
 }
 
-/// The same filter or the same error as from a reader, without a copy of the blocks.
+/// Checks that borrowing the data gives the same filter or the same error as reading them.
 fn check_borrowed(data: &[u8], read: &Result<BloomFilter, FileError>) {
     let mut memory = vec![0; data.len() + 128];
     memory.truncate(memory.as_ptr().align_offset(64));

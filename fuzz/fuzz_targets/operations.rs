@@ -14,7 +14,7 @@ enum Operation {
     Union(Vec<u8>),
     Intersect(Vec<u8>),
     Clear,
-    /// Inserts by the atomic type, and turns the filter back.
+    /// Converts the filter to the atomic type, inserts, and converts it back.
     InsertShared(Vec<u8>),
 }
 
@@ -26,8 +26,8 @@ struct Input {
     operations: Vec<Operation>,
 }
 
-/// Asserts what `new` may say of keys that were inserted in order, and adds them to the set.
-fn learn(set: &mut HashSet<Vec<u8>>, before: &BloomFilter, keys: &[[u8; 1]], new: &[bool], count: usize) {
+/// Checks the answers to keys that were inserted in order, and adds the keys to the set.
+fn check_and_add(set: &mut HashSet<Vec<u8>>, before: &BloomFilter, keys: &[[u8; 1]], new: &[bool], count: usize) {
     assert_eq!(count, new.iter().filter(|&&new| new).count());
     for (key, &new) in keys.iter().zip(new) {
         let unseen = set.insert(key.to_vec());
@@ -63,7 +63,7 @@ fuzz_target!(|input: Input| {
                 let keys = keys(&bytes);
                 let mut new = vec![false; keys.len()];
                 let count = filter.insert_batch(&keys, &mut new);
-                learn(&mut set, &before, &keys, &new, count);
+                check_and_add(&mut set, &before, &keys, &new, count);
             }
             Operation::InsertShared(bytes) => {
                 let keys = keys(&bytes);
@@ -71,7 +71,7 @@ fuzz_target!(|input: Input| {
                 let atomic = AtomicBloomFilter::from(filter);
                 let count = atomic.insert_batch(&keys, &mut new);
                 filter = atomic.into();
-                learn(&mut set, &before, &keys, &new, count);
+                check_and_add(&mut set, &before, &keys, &new, count);
             }
             Operation::Union(bytes) => {
                 filter.union(&filter_with(&bytes)).unwrap();

@@ -8,7 +8,7 @@ use bloomline::KeyHasher;
 use bloomline_text::near::{Near, Scratch};
 use bloomline_text::{Rules, Texts, Unit};
 use libfuzzer_sys::fuzz_target;
-use specification::{Exact, Specification, fates};
+use specification::{Exact, Specification, outcomes};
 use std::collections::HashSet;
 
 fuzz_target!(|input: ([bool; 6], u8, u8, u8, Vec<Vec<u8>>)| {
@@ -25,7 +25,7 @@ fuzz_target!(|input: ([bool; 6], u8, u8, u8, Vec<Vec<u8>>)| {
     texts.decide(&rules, &mut set).unwrap();
     let mut specification = Specification { rules, seen: HashSet::new() };
     let expected: Vec<_> = documents.iter().map(|text| specification.push(text)).collect();
-    assert_eq!(fates(&texts), expected);
+    assert_eq!(outcomes(&texts), expected);
 
     let near = Near::with_bands(3, 2).unwrap();
     for text in &documents {

@@ -1,6 +1,4 @@
-"""What all tests have in common: how many random cases they try, and a Redis or Valkey server of their own, which is gone with
-them.
-"""
+"""The number of random cases that all tests try, and a Redis or Valkey server for the tests that need one."""
 
 import contextlib
 import itertools
@@ -15,10 +13,10 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Set by runs of every night. They try more cases, and other ones each time: pytest's option --hypothesis-seed tells which.
+# Nightly runs set it. They try more cases, and other ones each time, chosen by pytest's option --hypothesis-seed.
 IS_LONG = os.environ.get("BLOOMLINE_LONG_TESTS") == "1"
 long = pytest.mark.skipif(not IS_LONG, reason="takes long: set BLOOMLINE_LONG_TESTS=1")
-# The same cases in each other run, whose result is that of the code alone. No case takes too long, however busy the machine is.
+# All other runs try the same cases, so that their result depends on the code alone. There is no deadline, because machines may be busy.
 settings.register_profile("bloomline", deadline=None, derandomize=not IS_LONG, database=None, suppress_health_check=list(HealthCheck))
 settings.load_profile("bloomline")
 
@@ -29,12 +27,12 @@ def examples(everyday: int) -> int:
 
 
 PORTS = itertools.count(os.getpid() * 97)
-# They keep the ports of this process from others, by the sockets of UDP with their numbers.
+# UDP sockets that reserve the ports of the same numbers for this process.
 TAKEN: list[socket.socket] = []
 
 
 def free_port() -> int:
-    """A port that nobody listens on, of those that the system gives to no client and other tests to no server."""
+    """A port without a listener, which the system gives to no client and other tests to no server."""
     for number in PORTS:
         port = 30_000 + number % 2_700
         taken = socket.socket(type=socket.SOCK_DGRAM)
@@ -69,13 +67,13 @@ class Server:
         raise AssertionError("the server does not start")
 
     def tell(self, command: str) -> str:
-        """The first line that the server answers with."""
+        """The first line of the server's answer."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=300) as connection:
             connection.sendall(command.encode() + b"\r\n")
             return connection.makefile().readline()
 
     def pass_time(self, name: str, seconds: int) -> None:
-        """Makes the generations of a filter that forgets older, as if so much time had passed."""
+        """Makes the generations of a filter that forgets older by these seconds."""
         older = "redis.call('HSET',KEYS[1],f,(redis.call('HGET',KEYS[1],f):gsub('opened=(%d+)',function(o) return 'opened='..o-ARGV[1] end)))"
         script = f"for _,f in ipairs(redis.call('HKEYS',KEYS[1])) do {older} end return {{ok='done'}}"
         assert self.tell(f'EVAL "{script}" 1 cbf:{{{name}:stages}} {seconds}') == "+done\n"

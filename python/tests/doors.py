@@ -1,7 +1,7 @@
-"""Values of each kind, the files and frames that others write of them, and the doors through which bloomline takes them.
+"""Values of each kind, the files and frames that other programs write of them, and the doors through which bloomline takes them.
 
-What a door has to answer follows from the rules, which are written by hand, and from the values that other readers find in the file.
-Nothing here asks bloomline what a value is.
+The expected answer of a door follows from the rules, which are written by hand, and from the values that other readers find in the file.
+It never depends on what bloomline takes a value for.
 """
 
 import contextlib
@@ -65,7 +65,7 @@ class Kind(enum.StrEnum):
 
 
 class Rule(enum.StrEnum):
-    """The fate of a value of one kind beside keys of another."""
+    """The treatment of a value of one kind beside keys of another."""
 
     BY_VALUE = "by value"
     # Nulls are equal, and no value is null.
@@ -131,7 +131,7 @@ def table_of_rules() -> str:
 
 
 class Engine(NamedTuple):
-    """A comparison in SQL that DuckDB answers in another way than the rules do."""
+    """A comparison in SQL whose answer by DuckDB differs from the rules."""
 
     question: str
     answer: bool | None
@@ -173,7 +173,7 @@ def list_of_duckdb() -> str:
 
 
 class Value(NamedTuple):
-    """A value as its kind and what it means there. Two are equal if both are."""
+    """A value as its kind and its meaning. Two values are equal if both are equal."""
 
     kind: Kind
     content: Hashable
@@ -244,7 +244,7 @@ def other(name: str) -> Value:
 
 
 class Raw(NamedTuple):
-    """Values as they stand in a file that nobody else writes so."""
+    """The text of a file that no other program writes."""
 
     format: str
     values: list[bytes]
@@ -304,7 +304,7 @@ def _times() -> Iterator[Sort]:
             kind = Kind.INSTANT if zone else Kind.TIMESTAMP
             name = f"timestamp {unit}" + (f" {zone}" if zone else "")
             yield Sort(name, pa.array(counts, pa.timestamp(unit, zone)), [seconds(kind, count, unit) for count in counts])
-        # Whole seconds, which all writers of text can spell.
+        # Whole seconds, which all writers of text can write.
         counts = [5 * scale, 5, 90_061 * scale, 1, 1000]
         yield Sort(f"duration {unit}", pa.array(counts, pa.duration(unit)), [seconds(Kind.DURATION, count, unit) for count in counts])
 
@@ -413,7 +413,7 @@ def _raw() -> Iterator[Sort]:
         [members(a=number(1)), members(a=number(1), b=NULL), members(a=number(1), b=NULL), members(a=text("1"))],
     )
     yield Sort("kinds of JSON", Raw("json", [b'"1"', b"1", b"true", b"null"]), [text("1"), number(1), boolean(True), NULL])
-    # Each begins as a key of another kind does, in the encoding of docs/FORMAT.md.
+    # Each begins like a key of another kind, in the encoding of docs/FORMAT.md.
     bytes_ = [b"\xffn1", b"\xff0", b"\xff\xffn1", b"\xfft", b"\xff"]
     yield Sort("bytes of CSV", Raw("csv", bytes_), [text(one.decode(errors="surrogateescape")) for one in bytes_])
 
@@ -539,7 +539,7 @@ def of_object(value: Any) -> Value:
 
 
 def of_json(value: Any) -> Value:
-    """What `json` reads, with numbers as they are written."""
+    """The values that `json` reads, with numbers as they are written."""
     if value is None:
         return NULL
     if isinstance(value, list):
@@ -589,7 +589,7 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 
 
 def read_as(remedy: Rule, value: Value) -> Value | None:
-    """The value that a text, or with `Rule.TEXT` a byte string, is meant to be, or None if that is not one."""
+    """The value that a text spells, or with `Rule.TEXT` a byte string. None if it spells no such value."""
     if value.kind not in (Kind.TEXT, Kind.BYTES):
         return value
     if remedy == Rule.TEXT:
@@ -625,7 +625,7 @@ def read_as(remedy: Rule, value: Value) -> Value | None:
 
 
 class Source(NamedTuple):
-    """A column of a sort, as someone wrote it: a file or a frame."""
+    """A column of a sort as a file or a frame, by one writer."""
 
     sort: Sort
     writer: str
@@ -633,10 +633,10 @@ class Source(NamedTuple):
     format: str
     # The path of the file, or the frame.
     content: Any
-    # What is written there.
+    # The values that other readers find there.
     read: tuple[Value, ...]
     kinds: frozenset[Kind]
-    # False for a frame of which its package cannot choose rows.
+    # False for a frame whose package cannot select rows of it.
     can_choose: bool = True
 
     @property
@@ -692,7 +692,7 @@ def _pandas_json(sort: Sort, path: pathlib.Path, **options: Any) -> None:
 
 
 def _polars(sort: Sort) -> pl.DataFrame:
-    # It would panic.
+    # Polars would panic.
     if sort.name == "decimal256":
         raise TypeError("Polars has no decimals of 256 bits")
     frame = pl.from_arrow(_table(sort))
@@ -702,7 +702,7 @@ def _polars(sort: Sort) -> pl.DataFrame:
 
 def _polars_json(sort: Sort, path: pathlib.Path) -> None:
     frame = _polars(sort)
-    # It would panic, too.
+    # Polars would panic here, too.
     if frame["v"].dtype == pl.Binary or sort.name in ("uuid", "opaque"):
         raise TypeError("Polars writes no binary as JSON")
     frame.write_ndjson(path)
@@ -715,7 +715,7 @@ def _duckdb(sort: Sort, path: pathlib.Path, options: str) -> None:
 
 
 def _python_json(sort: Sort, path: pathlib.Path) -> None:
-    """`json` with what `to_pylist` gives it."""
+    """Writes the values of `to_pylist` by the module `json`."""
     rows = _table(sort).to_pylist()
     path.write_text("".join(json.dumps(row, allow_nan=False) + "\n" for row in rows))
 
@@ -747,7 +747,7 @@ WRITERS: dict[tuple[str, str], Callable[[Sort, pathlib.Path], None]] = {
 
 
 def _frames(sort: Sort) -> Iterator[tuple[str, Callable[[], tuple[Any, list[Value], frozenset[Kind]]]]]:
-    """How to make frames of a sort, and what is in them."""
+    """Functions that make the frames of a sort, with their values and kinds."""
 
     def of_pandas() -> tuple[Any, list[Value], frozenset[Kind]]:
         frame = _pandas(sort)
@@ -787,7 +787,7 @@ def _can_choose(frame: Any) -> bool:
     return True
 
 
-# Errors of writers and readers, which do not know all types.
+# Errors of writers and readers that do not support a type.
 _UNKNOWN = (
     pa.ArrowException,
     pl.exceptions.PolarsError,
@@ -823,7 +823,7 @@ def _read(path: pathlib.Path, format: str) -> tuple[list[Value], frozenset[Kind]
 
 
 def sources(folder: pathlib.Path, writers: dict[tuple[str, str], Any] | None = None) -> list[Source]:
-    """Each sort as each writer can write it, and as frames."""
+    """Each sort by each writer that can write it, and as frames."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = list(_written(WRITERS if writers is None else writers, folder))
@@ -839,7 +839,7 @@ SPARK_FORMATS = "csv", "json", "parquet"
 
 
 def write_by_spark(folder: str) -> None:
-    """Writes each sort that Spark knows, in a process of its own."""
+    """Writes each sort that Spark supports, in a process of its own."""
     import spark_session
 
     session = spark_session.start("local[1]")
@@ -896,7 +896,7 @@ class Answer(NamedTuple):
     # Numbers of rows, or None if it refused.
     new: frozenset[int] | None
     sentence: str
-    # True if it neither answered nor refused, or wrote rows before it refused.
+    # True if the door neither answered nor refused, or wrote rows before it refused.
     is_broken: bool = False
     # The command or the call.
     call: str = ""
@@ -926,7 +926,7 @@ class Commands:
     def run(
         self, arguments: Sequence[str], format: str, *, changes: pathlib.Path | None = None, keeps: pathlib.Path | None = None
     ) -> Answer:
-        """Runs it on inputs of a format. Its state begins as a copy of `changes` and ends as `keeps`."""
+        """Runs the command on inputs of a format. Its state begins as a copy of `changes` and ends as `keeps`."""
         place, starter = self.places.get()
         try:
             state = place / "state"
@@ -975,7 +975,7 @@ def _has_rows(path: pathlib.Path, format: str) -> bool:
 
 
 def _asked(ask: Callable[[], Any], call: str) -> Answer:
-    """What Python's doors answer."""
+    """The answer of a door of the Python module."""
     try:
         return Answer(frozenset(ask()), "", call=call)
     except (TypeError, ValueError) as error:
@@ -997,7 +997,7 @@ class Cell(NamedTuple):
 
     # The number of rows that are equal, different, changed by their writer or refused, or for which the door is wrong.
     labels: Counter[str]
-    # The rows for which the door is wrong, or nothing.
+    # The rows for which the door is wrong, or an empty text.
     trouble: str
 
 
@@ -1016,7 +1016,7 @@ def is_refused(old: frozenset[Kind], new: frozenset[Kind]) -> bool:
 
 
 def judge(old: Source | None, new: Source, answer: Answer, *, distinct: bool, is_command: bool) -> Cell:
-    """Compares what a door did with the rules."""
+    """Compares the answer of a door with the rules."""
     known = set(old.read) if old else set()
     meant = set(old.sort.meanings) if old else set()
     old_kinds = old.kinds if old else frozenset()
@@ -1137,7 +1137,7 @@ class Table:
         self.commands.close()
 
     def fill(self, source: Source, remedy: Rule | None = None) -> tuple[pathlib.Path | None, Cell]:
-        """A file of a filter with the keys of a column, or None if they are refused."""
+        """The file of a filter with the keys of a column, or None if they are refused."""
         key = source.name, remedy
         with self.lock:
             lock = self.locks.setdefault(key, threading.Lock())
@@ -1167,9 +1167,9 @@ class Table:
         return (None if answer.new is None else path), judge(None, read, answer, distinct=True, is_command=source.is_file)
 
     def ask(self, pair: Pair) -> Cell | None:
-        """The cell of a pair, or None if a filter cannot have the first column, so that there is nothing to ask."""
+        """The cell of a pair, or None if a filter cannot have the keys of the first column."""
         way, old, new, remedy = pair
-        # Only the run that reads texts needs the remedy.
+        # Only a run that reads texts needs the remedy.
         old_read, new_read = [(source.as_read(remedy) if remedy else source) for source in (old, new)]
         assert old_read and new_read
         old_remedy, new_remedy = [
@@ -1273,12 +1273,12 @@ def is_spelled(source: Source, remedy: Rule, kinds: Collection[Kind]) -> bool:
     """True for a file of texts, or for the remedy of texts, of byte strings, that spell values of some kinds."""
     if not source.is_file or source.kinds != {Kind.BYTES if remedy == Rule.TEXT else Kind.TEXT}:
         return False
-    # Texts that are numbers or times by chance are not meant.
+    # Texts that are numbers or times by chance are left out.
     return source.as_read(remedy) is not None and (remedy == Rule.TEXT or kinds_of(source.sort.meanings) <= set(kinds))
 
 
 def pairs_of_remedies(found: Sequence[Source], chance: random.Random, each: int) -> Iterator[Pair]:
-    """For each file whose texts a remedy reads as what they were, some columns of that kind, and other spellings of it."""
+    """For each file whose texts a remedy reads as the values that were written, some columns of that kind, and other spellings of it."""
     for remedy, kinds in (Rule.NUMBER, [Kind.NUMBER]), (Rule.TIME, CLOCKS), (Rule.TEXT, [Kind.TEXT]):
         groups = by_kinds([source for source in found if source.kinds <= set(kinds)])
         spelled = [source for source in found if is_spelled(source, remedy, kinds)]
@@ -1319,7 +1319,7 @@ def sample(found: Sequence[Source], seed: int) -> list[Pair]:
 
 
 def whole(found: Sequence[Source], seed: int) -> list[Pair]:
-    """Pairs of the checks of every night."""
+    """Pairs of the nightly checks."""
     chance = random.Random(seed)
     return [
         *pairs_of_kinds(found, chance, 5),

@@ -150,7 +150,7 @@ class Page(NamedTuple):
 
 
 class Form(NamedTuple):
-    """What a chunk that is written anew has in common with the one that it was."""
+    """The properties that a chunk keeps when it is written anew."""
 
     path: str
     codec: str
@@ -205,7 +205,7 @@ def pages(data: bytes, start: int, end: int) -> list[Page]:
 
 def chunk(data: bytes, fields: Struct) -> Chunk:
     meta = get(fields, 3)
-    # Old writers set the place of a dictionary to 0 where there is none.
+    # Old writers set the offset of a missing dictionary to 0.
     start = get(meta, 11) or get(meta, 9)
     end = start + get(meta, 7)
     return Chunk(

@@ -18,10 +18,6 @@ from bloomline import spark as bs
 KEYS = 20_000
 
 
-def strategies(folder: pathlib.Path) -> dict[str, dict[str, Any]]:
-    return {"repartition": {}, "prefix": {"n": KEYS, "strategy": "prefix", "path": folder / "prefix"}}
-
-
 def frame(session: Any) -> Any:
     return session.range(60_000, numPartitions=4).selectExpr(f"concat('k', id % {KEYS}) AS key", "id")
 
@@ -32,21 +28,20 @@ def assert_each_key_once(df: Any) -> None:
 
 
 def cluster(folder: pathlib.Path) -> None:
-    """One executor is killed while rows are read, and one while they are given out."""
+    """One executor is killed while rows are read, and one while they are emitted."""
     session = spark_session.start_cluster(folder / "home")
     df = frame(session)
-    for name, options in strategies(folder).items():
-        figures = bs.Figures(session)
-        read = spark_session.at_first(df, folder / f"{name}-read", "kill", once=True)
-        kept = bs.drop_duplicates(read, "key", p=1e-9, figures=figures, **options)
-        assert_each_key_once(spark_session.at_first(kept, folder / f"{name}-kept", "kill", once=True))
-        assert_each_key_once(kept)
-        assert (figures.rows, figures.kept) == (60_000, KEYS), (figures.rows, figures.kept)
+    figures = bs.Figures(session)
+    read = spark_session.at_first(df, folder / "read", "kill", once=True)
+    kept = bs.drop_duplicates(read, "key", p=1e-9, figures=figures)
+    assert_each_key_once(spark_session.at_first(kept, folder / "kept", "kill", once=True))
+    assert_each_key_once(kept)
+    assert (figures.rows, figures.kept) == (60_000, KEYS), (figures.rows, figures.kept)
     built = bs.build(spark_session.at_first(df, folder / "built", "kill", once=True), "key", n=KEYS)
     expected = BloomFilter(KEYS, 1e-3)
     expected.add_many([f"k{i}" for i in range(KEYS)])
     assert built == expected
-    for name in ("repartition-read", "repartition-kept", "prefix-read", "prefix-kept", "built"):
+    for name in ("read", "kept", "built"):
         assert (folder / name / "first").exists(), f"no executor was killed: {name}"
 
     half = BloomFilter(KEYS, 1e-9)
@@ -82,11 +77,10 @@ def hosts(folder: pathlib.Path) -> None:
     half.add_many([f"k{i}" for i in range(KEYS // 2)])
     half.save(folder / "half.bloom")
     for what in ("twice", "late"):
-        for name, chosen in strategies(folder / what).items():
-            figures = bs.Figures(session)
-            kept = bs.drop_duplicates(copied(df, what), "key", p=1e-9, figures=figures, **chosen)
-            assert_each_key_once(copied(kept, what))
-            assert (figures.rows, figures.kept) == (60_000, KEYS), (what, name, figures.rows, figures.kept)
+        figures = bs.Figures(session)
+        kept = bs.drop_duplicates(copied(df, what), "key", p=1e-9, figures=figures)
+        assert_each_key_once(copied(kept, what))
+        assert (figures.rows, figures.kept) == (60_000, KEYS), (what, figures.rows, figures.kept)
         assert bs.build(copied(df, what), "key", n=KEYS) == expected, what
         found = copied(bs.drop_seen(df, folder / "half.bloom", "key"), what).collect()
         assert sorted(row.id for row in found) == [i for i in range(60_000) if i % KEYS >= KEYS // 2], what
@@ -113,7 +107,7 @@ def stream(folder: pathlib.Path, at: int, point: str) -> None:
 
         reach("before")
         if (batch, point) == (at, "unsaved"):
-            # The keys of the batch go into a filter that is saved after.
+            # It is called before the filter with the keys of the batch is saved.
             setattr(bs, "warn_if_full", lambda *_: kill())
         new = dedup.batch(df, batch)
         reach("saved")

@@ -1,4 +1,4 @@
-"""Sessions of Spark for the tests, and frames whose tasks fail as they are told to."""
+"""Sessions of Spark for the tests, and frames whose tasks fail on request."""
 
 import functools
 import os
@@ -22,7 +22,7 @@ CONF = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.timeType.enabled": "true",
 }
-# Less work for each task and each expression. The long tests run without it, as jobs of users do.
+# Less work for each task and each expression. The long tests run without these settings, as jobs of users do.
 if os.environ.get("BLOOMLINE_LONG_TESTS") != "1":
     CONF |= {
         "spark.python.daemon.module": "spark_daemon",
@@ -32,7 +32,7 @@ if os.environ.get("BLOOMLINE_LONG_TESTS") != "1":
 
 
 def missing() -> str | None:
-    """What Spark needs and is not here."""
+    """The missing program that Spark needs, or None."""
     try:
         import pyspark  # noqa: F401
     except ImportError:
@@ -112,7 +112,7 @@ def _wait(_: pathlib.Path) -> None:
 
 
 def _run_twice(place: pathlib.Path) -> None:
-    """Waits until a copy of this task has come as far. The two end at the same time."""
+    """Waits until a copy of this task has reached the same point. Both end at the same time."""
     from pyspark import TaskContext
 
     context: Any = TaskContext.get()

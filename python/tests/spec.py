@@ -1,4 +1,4 @@
-"""Filters as docs/FORMAT.md and crates/text/FORMAT.md specify them, with the Python of these pages: no code is shared with the module
+"""Filters as docs/FORMAT.md and crates/text/FORMAT.md specify them, by the Python of these pages. No code is shared with the module
 under test."""
 
 import datetime as dt

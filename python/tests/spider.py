@@ -1,6 +1,6 @@
 """A spider that follows all links of a site, for a process of its own.
 
-This module imports what Scrapy itself would import in each of these processes. No reactor is among it: that is the process's own.
+This module imports the modules that Scrapy itself would import in each of these processes, except a reactor, which each process installs.
 """
 
 import contextlib
@@ -38,8 +38,8 @@ class Links(scrapy.Spider):
 
 
 class Named:
-    """Tells the site who asks, and waits longer than the site does before it answers: without Scrapy's own middlewares, the setting
-    DOWNLOAD_TIMEOUT has no effect.
+    """Sends the name of the run to the site, and waits longer than the site takes to answer. Without Scrapy's own middlewares, the
+    setting DOWNLOAD_TIMEOUT has no effect.
     """
 
     def __init__(self, name: str) -> None:
@@ -55,10 +55,10 @@ class Named:
 
 
 def main(root: str, statistics: pathlib.Path, settings: dict[str, Any], log: pathlib.Path) -> None:
-    """Writes the statistics at the end, and the log all along."""
+    """Writes the statistics at the end, and the log during the crawl."""
     os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND), 2)
     crawl(root, statistics, settings)
-    # Twisted logs an error that nobody handled when it is collected. A forked process ends without that.
+    # Twisted logs an unhandled error when the error is collected. A forked process ends without a collection.
     gc.collect()
 
 

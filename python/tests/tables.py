@@ -1,4 +1,4 @@
-"""Columns of every type, the rows that three readers find in a file, and which of them stay."""
+"""Columns of every type, the rows that three readers find in a file, and the rows that are kept."""
 
 import atexit
 import datetime as dt
@@ -82,12 +82,12 @@ def _kinds() -> dict[str, Kind]:
     numbers = [[], [1], [1, None], [None], [None, 1], [2, 3, 4]]
     kinds["list"] = Kind(pa.list_(pa.int32()), numbers)
     kinds["large_list"] = Kind(pa.large_list(pa.int32()), numbers)
-    # Polars does not know the type.
+    # Polars does not support the type.
     kinds["list_view"] = Kind(pa.list_view(pa.int32()), numbers, ("polars",))
     kinds["fixed_size_list"] = Kind(pa.list_(pa.int16(), 2), [[1, 2], [1, None], [None, None], [2, 1]])
     kinds["list<string>"] = Kind(pa.list_(pa.string()), [[], ["a", "b"], ["a,b"], ['a","b'], ["ab"], ["\0"], [None]])
     kinds["list<binary>"] = Kind(pa.list_(pa.binary()), [[b"\xff"], [b"\xfe"], [b"ff"], [b"\xff", b"\xff"], [b""], []])
-    # pyarrow reads it where there is one row group.
+    # pyarrow reads it if there is one row group.
     kinds["list<dictionary>"] = Kind(
         pa.list_(pa.dictionary(pa.int32(), pa.string())), [[], ["a"], ["b", "a"], [None], ["b"]], ("pyarrow",)
     )
@@ -135,7 +135,7 @@ KINDS = _kinds()
 
 
 def plain(column: pa.ChunkedArray) -> list[str]:
-    """The values as texts, of which those of -0.0 and 0.0 are two, and that of NaN is one."""
+    """The values as texts. -0.0 and 0.0 have two texts, and every NaN has the same one."""
     # Python's times have no nanoseconds.
     if pa.types.is_time64(column.type):
         column = column.cast(pa.int64())
@@ -155,19 +155,19 @@ def by_pyarrow(path: pathlib.Path) -> Read:
     file = pq.ParquetFile(path)
     table = file.read()
     table.validate(full=True)
-    # The pandas and Hugging Face metadata are part of it.
-    # The first line has the place of the object.
+    # The metadata of pandas and Hugging Face are part of it.
+    # The first line has the address of the object.
     return Read((table.schema.to_string(show_schema_metadata=True), str(file.schema).partition("\n")[2]), rows_of(table))
 
 
 @functools.cache
 def duckdb_connection() -> Any:
-    # Not above: Hypothesis keeps modules until the interpreter ends, and DuckDB complains of what they hold of it.
+    # Not imported above: Hypothesis keeps modules until the interpreter ends, and DuckDB reports objects that they still hold.
     import duckdb
 
     connection = duckdb.connect()
     connection.execute("SET threads = 1; SET TimeZone = 'UTC'")
-    # It would complain of what is left when the interpreter ends.
+    # DuckDB would report a connection that is open when the interpreter ends.
     atexit.register(duckdb_connection.cache_clear)
     return connection
 
@@ -186,7 +186,7 @@ READERS: dict[str, Callable[[pathlib.Path], Read]] = {"pyarrow": by_pyarrow, "du
 
 
 def key(value: Any) -> Hashable:
-    """What two equal values have in common. Those of Python are not enough, for which 1 is 1.0 and True, and NaN is not NaN."""
+    """A key that equal values have in common. Python's own equality does not suffice: 1 is 1.0 and True there, and NaN is not NaN."""
     if isinstance(value, float):
         return ("float", "nan" if math.isnan(value) else repr(value + 0.0))
     if isinstance(value, (list, tuple)):
@@ -197,7 +197,7 @@ def key(value: Any) -> Hashable:
 
 
 def stay(parts: Iterable[Sequence[Any]], which: str = "first", nulls: str = "equal") -> list[int]:
-    """The numbers of the rows that stay, of rows with these parts of their keys."""
+    """The numbers of the rows that are kept, from the parts of each row's key."""
     keys: list[Hashable] = []
     for number, values in enumerate(parts):
         is_null = any(value is None for value in values)

@@ -1,4 +1,4 @@
-"""`corpus --against` beside a plain model: what stays of documents, and which of them had what of the tests."""
+"""`corpus --against` beside a plain model: the remaining text of documents, and the reported overlaps."""
 
 import json
 import pathlib
@@ -41,7 +41,7 @@ rules = st.fixed_dictionaries(
 
 
 def units(text: str, rule: dict[str, Any]) -> list[str]:
-    """With the newline that begins each but the first."""
+    """Each unit but the first begins with its newline."""
     if rule["by"] == "document":
         return [text]
     first, *rest = text.split("\n")
@@ -49,13 +49,13 @@ def units(text: str, rule: dict[str, Any]) -> list[str]:
 
 
 def words_of(unit: str, rule: dict[str, Any]) -> list[str]:
-    """UAX #29 parts what these words have only at punctuation, at emoji, and at a zero-width space."""
+    """UAX #29 divides these words only at punctuation, at emoji, and at a zero-width space."""
     text = formed(unit, FORMS[rule["form"]] - {"space"})
     return re.findall(r"👩\u200d👩\u200d👧|[!«»—👩👧\u200b]|[^\s!«»—👩👧\u200b]+", text)
 
 
 def grams(unit: str, rule: dict[str, Any]) -> list[tuple[str, str]]:
-    """The grams of a unit, each with the text that is told of it, without white space."""
+    """The grams of a unit, each with the text that is reported for it, without white space."""
     words, ngram = words_of(unit, rule), rule["ngram"]
     if ngram == 0:
         unit = unit.removeprefix("\n") if rule["by"] == "paragraph" else unit
@@ -66,7 +66,7 @@ def grams(unit: str, rule: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def left(text: str, known: set[str], rule: dict[str, Any]) -> str | None:
-    """What stays of a document."""
+    """The remaining text of a document."""
 
     def goes(unit: str) -> bool:
         all_of_it = grams(unit, rule)
@@ -116,7 +116,7 @@ def lines(texts: Sequence[str], base: int) -> str:
 @settings(max_examples=examples(40))
 @given(texts, texts, rules, st.booleans(), st.sampled_from(["one", "folder", "table"]), st.integers(1, 200))
 @example(["\nalpha"], ["\nalpha"], {"by": "document", "ngram": 0, "min_ngram": 1, "threshold": 0, "form": "none"}, False, "one", 1)
-def test_what_tests_have_goes_and_is_told(
+def test_overlaps_with_tests_are_removed_and_reported(
     tests: list[str], train: list[str], rule: dict[str, Any], ids: bool, form: str, chunk: int
 ) -> None:
     known = {gram for item in tests for unit in units(item, rule) for gram, _ in grams(unit, rule)}
@@ -153,7 +153,7 @@ def test_what_tests_have_goes_and_is_told(
         assert told == report(tests, train, rule, name, ids)
 
 
-def test_many_files_are_told_in_order(tmp_path: pathlib.Path) -> None:
+def test_overlaps_of_many_files_are_reported_in_order(tmp_path: pathlib.Path) -> None:
     item = "one two three four five six seven eight nine ten eleven twelve thirteen"
     (tmp_path / "tests" / "b").mkdir(parents=True)
     (tmp_path / "train").mkdir()

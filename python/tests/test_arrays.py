@@ -1,4 +1,4 @@
-"""Arrays: the same keys as one by one, whatever their width, order, steps and producer."""
+"""Arrays of any width, order, step and producer have the keys of their elements."""
 
 import array
 import ctypes
@@ -29,7 +29,7 @@ def one_by_one(keys: list[Any]) -> tuple[BloomFilter, list[bool]]:
 
 
 def check(keys: Any, model: list[Any]) -> None:
-    """That an array does what its keys do one by one."""
+    """Checks that an array gives the same answers and bits as its keys one by one."""
     given = keys if callable(keys) else lambda: keys
     expected, new = one_by_one(model)
     filter = BloomFilter(10_000, 1e-9)
@@ -126,7 +126,7 @@ def test_strings_of_arrow(values: list[str], offset: int) -> None:
 ROWS = {"url": ["a", "b"], "day": [1, 2]}
 
 
-def test_others_of_arrow() -> None:
+def test_other_types_of_arrow() -> None:
     check(pa.array([b"ab", b"c\0"], pa.binary(2)), [b"ab", b"c\0"])
     check(pa.array([True, False, True]), [True, False, True])
     check(pa.array([3, 5, 3]).dictionary_encode(), [3, 5, 3])
@@ -148,8 +148,8 @@ def test_others_of_arrow() -> None:
     assert BloomFilter(1000, 1e-9).add_many(batches).tolist() == [True, True]
 
 
-class OfOthers:
-    """A frame as Dask, Modin and others have it: to iterate over it gives the names of its columns."""
+class ForeignFrame:
+    """A frame like those of Dask, Modin and others: its iterator yields the names of its columns."""
 
     columns = dtypes = ["a", "b"]
 
@@ -157,7 +157,7 @@ class OfOthers:
         return iter(self.columns)
 
 
-def test_frames_are_read_by_what_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frames_of_old_pandas_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = pd.DataFrame(ROWS)
     # As pandas before 2.2.
     monkeypatch.delattr(pd.DataFrame, "__arrow_c_stream__")
@@ -179,7 +179,7 @@ PERIODS = pd.Series(pd.period_range("2020-01", periods=2, freq="M"))
         (np.array([["a"]]), ValueError, "2 dimensions"),
         (np.ma.array([1, 2], mask=[0, 1]), ValueError, r"masked.*array.compressed\(\)"),
         (type("Sub", (np.ma.MaskedArray,), {})([1, 2], mask=[0, 1]), ValueError, r"masked.*array.compressed\(\)"),
-        (OfOthers(), TypeError, "OfOthers is a frame that is not read here: give it as one of pandas"),
+        (ForeignFrame(), TypeError, "ForeignFrame is a frame that is not read here: give it as one of pandas"),
         (np.zeros((2, 3), np.int64), ValueError, "2 dimensions"),
         (np.array(["a", None], object), TypeError, r"keys\[1\].*not NoneType"),
         (np.zeros(2, [("a", "i4")]), TypeError, r"keys\[0\].*not numpy.void"),
@@ -215,7 +215,7 @@ PERIODS = pd.Series(pd.period_range("2020-01", periods=2, freq="M"))
     ],
     ids=lambda value: str(value)[:25].replace("\n", " "),
 )
-def test_what_is_no_array_of_keys(keys: Any, error: type[Exception], said: str) -> None:
+def test_objects_that_are_not_arrays_of_keys_are_refused(keys: Any, error: type[Exception], said: str) -> None:
     for make in BloomFilter, AtomicBloomFilter, ScalableBloomFilter:
         filter = make(1000, 0.01)
         for ask in filter.add_many, filter.contains_many, filter.update:
@@ -223,7 +223,7 @@ def test_what_is_no_array_of_keys(keys: Any, error: type[Exception], said: str) 
                 ask(keys)
 
 
-# Each has no key behind more keys than are hashed at once.
+# Each has an invalid key after more keys than are hashed at once.
 LATE = 1000
 
 
@@ -244,7 +244,7 @@ LATE = 1000
     ids=["chunks", "batches", "polars", "list", "iterator", "text", "objects", "generator"],
 )
 @pytest.mark.parametrize("make", CLASSES)
-def test_nothing_is_added_if_one_is_no_key(keys: Any, make: Any) -> None:
+def test_a_batch_with_an_invalid_key_adds_nothing(keys: Any, make: Any) -> None:
     filter = make(10_000, 0.01)
     with pytest.raises((TypeError, ValueError, ZeroDivisionError)) as raised:
         filter.add_many(keys())
@@ -254,7 +254,7 @@ def test_nothing_is_added_if_one_is_no_key(keys: Any, make: Any) -> None:
 
 @pytest.mark.parametrize("make", [BloomFilter, AtomicBloomFilter])
 def test_an_exception_has_the_answers_so_far(make: Any) -> None:
-    """That of a signal, which comes while the keys are added: after some of the time that the process has the CPU."""
+    """The exception of a signal that arrives while keys are added, after some CPU time of the process."""
     filter, count = make(memory=1 << 28, probes=16), 4_000_000
 
     def interrupt(*_: Any) -> None:
@@ -271,7 +271,7 @@ def test_an_exception_has_the_answers_so_far(make: Any) -> None:
     finally:
         signal.signal(signal.SIGPROF, before)
     answers = raised.value.new  # type: ignore[attr-defined]
-    # Keys without an answer are not in.
+    # Keys without an answer were not added.
     new = np.zeros(count, bool)
     new[: len(answers)] = answers
     assert 0 < new.sum() < count
@@ -295,7 +295,7 @@ VIEWS = pa.string_view()
 
 
 class Lies:
-    """An object that exports something else than it says."""
+    """An object whose exports are wrong."""
 
     def __init__(self, **exports: Any) -> None:
         for name, value in exports.items():
@@ -315,12 +315,12 @@ class Lies:
         Lies(__arrow_c_array__=(pa.array(["a"], VIEWS).__arrow_c_array__()[0], pa.array([1]).__arrow_c_array__()[1])),
     ],
 )
-def test_exports_that_lie(lie: Any) -> None:
+def test_wrong_exports_are_refused(lie: Any) -> None:
     with pytest.raises((TypeError, ValueError, IndexError)):
         BloomFilter(1000, 0.01).update(lie)
 
 
-def test_a_capsule_that_was_used() -> None:
+def test_a_used_capsule_is_refused() -> None:
     used = pa.array([1]).__arrow_c_array__()
     BloomFilter(1000, 0.01).update(Lies(__arrow_c_array__=used))
     with pytest.raises((TypeError, ValueError)):
@@ -334,7 +334,7 @@ def test_a_capsule_that_was_used() -> None:
 
 
 @pytest.mark.parametrize("offsets", [[0, 100, 3], [0, 3, 1, 3], [0, -5, 3]])
-def test_offsets_beyond_the_data(offsets: list[int]) -> None:
+def test_offsets_beyond_the_data_are_refused(offsets: list[int]) -> None:
     buffers = [None, pa.py_buffer(np.array(offsets, np.int32)), pa.py_buffer(b"abc")]
     broken = pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
     for ask in BloomFilter(1000, 0.01).update, BloomFilter(1000, 0.01).contains_many:
@@ -342,10 +342,10 @@ def test_offsets_beyond_the_data(offsets: list[int]) -> None:
             ask(broken)
 
 
-# Length, 4 bytes, number of a buffer, place in it.
+# Length, 4 bytes, number of a buffer, offset in it.
 @pytest.mark.parametrize("view", [(20, 0, 0, 11), (31, 0, 0, 0), (20, 0, 1, 0), (20, 0, -1, 0), (20, 0, 0, -1), (-1, 0, 0, 0)])
 @pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()])
-def test_views_beyond_the_data(kind: pa.DataType, view: tuple[int, ...]) -> None:
+def test_views_beyond_the_data_are_refused(kind: pa.DataType, view: tuple[int, ...]) -> None:
     data = pa.py_buffer(b"x" * 30)
     sound = pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(np.array([20, 0, 0, 10], np.int32)), data])
     check(sound, [b"x" * 20])
@@ -357,7 +357,7 @@ def test_views_beyond_the_data(kind: pa.DataType, view: tuple[int, ...]) -> None
 
 @pytest.mark.parametrize("values", [["a", "b"], []])
 @pytest.mark.parametrize("key", [2, 100, -1])
-def test_keys_beyond_the_dictionary(key: int, values: list[str]) -> None:
+def test_keys_beyond_the_dictionary_are_refused(key: int, values: list[str]) -> None:
     keys = pa.DictionaryArray.from_arrays(pa.array([key], pa.int8()), pa.array(values, pa.string()), safe=False)
     with pytest.raises(ValueError, match="keys beyond the dictionary"):
         BloomFilter(1000, 0.01).update(keys)
@@ -404,8 +404,8 @@ def test_unaligned_offsets_within_rows() -> None:
             BloomFilter(1000, 0.01).add_rows(pa.table({"a": column}))
 
 
-def test_a_stream_that_fails() -> None:
-    """Its batches before are added, it may use the filter, and its reason is told."""
+def test_a_failed_stream_adds_its_earlier_batches() -> None:
+    """The stream may use the filter, and the exception has its reason."""
     filter = BloomFilter(10_000, 1e-9)
 
     def batches() -> Any:
@@ -419,7 +419,7 @@ def test_a_stream_that_fails() -> None:
 
 
 @pytest.mark.parametrize("make", CLASSES)
-def test_every_class_takes_arrays(make: Any) -> None:
+def test_every_class_accepts_arrays(make: Any) -> None:
     filter = make(10_000, 1e-9)
     keys = np.arange(3000)
     assert filter.add_many(keys).all()
@@ -452,7 +452,7 @@ for keys in numbers, text:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_without_numpy() -> None:
+def test_numpy_is_optional() -> None:
     program = """
 import sys
 sys.modules["numpy"] = None

@@ -1,4 +1,4 @@
-"""Where Rust is missing, an installation says so before it downloads or builds anything."""
+"""If Rust is missing, an installation reports that before it downloads or builds anything."""
 
 import importlib.util
 import pathlib
@@ -18,7 +18,7 @@ def backend() -> ModuleType:
 
 
 @pytest.mark.parametrize("hook", HOOKS)
-def test_rust_is_asked_for_first(hook: str, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+def test_an_installation_asks_for_rust_first(hook: str, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SystemExit, match="no cargo on the PATH: install Rust"):
         getattr(backend(), hook)(None)

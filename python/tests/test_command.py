@@ -16,7 +16,7 @@ SCRIPT = pathlib.Path(sysconfig.get_path("scripts")) / "bloomline"
 
 
 @pytest.mark.parametrize("command", [[SCRIPT], [sys.executable, "-m", "bloomline"]], ids=["script", "module"])
-def test_it_removes_repeats_and_tells_how_it_ended(command: list[str], tmp_path: pathlib.Path) -> None:
+def test_the_command_removes_repeats_and_returns_its_status(command: list[str], tmp_path: pathlib.Path) -> None:
     (tmp_path / "a\udcff").write_bytes(b"x\n\xff\nx\n")
     told = subprocess.run([*command, "dedup", "a\udcff"], cwd=tmp_path, capture_output=True)
     assert (told.returncode, told.stdout, told.stderr) == (0, b"x\n\xff\n", b"")
@@ -27,7 +27,7 @@ def test_it_removes_repeats_and_tells_how_it_ended(command: list[str], tmp_path:
 
 
 @pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_it_in_good_order(ended_by: signal.Signals, tmp_path: pathlib.Path) -> None:
+def test_a_signal_ends_the_command_with_all_output_in_its_state(ended_by: signal.Signals, tmp_path: pathlib.Path) -> None:
     child = subprocess.Popen(
         [SCRIPT, "dedup", "--quiet", "--state", "seen.bloom", "-o", "out.txt"],
         cwd=tmp_path,
@@ -42,7 +42,7 @@ def test_a_signal_ends_it_in_good_order(ended_by: signal.Signals, tmp_path: path
     child.send_signal(ended_by)
     assert child.wait(300) == 128 + ended_by
     assert b"Traceback" not in child.stderr.read()
-    # All that was printed is in the state.
+    # The state has all printed lines.
     printed = (tmp_path / "out.txt").read_bytes()
     assert printed in (b"", b"a\nb\n")
     state = tmp_path / "seen.bloom"

@@ -40,7 +40,7 @@ def test_docstring() -> None:
     ("on", "kept"),
     [("page.url", [0, 1, 4]), (["page.url", "day"], [0, 1, 3, 4]), ("a/b", [0, 1, 2, 3, 4, 5]), (None, [0, 1, 2, 3, 4, 5])],
 )
-def test_columns_decide(on: str | list[str] | None, kept: list[int], table: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_rows_are_compared_by_the_given_columns(on: str | list[str] | None, kept: list[int], table: pathlib.Path, tmp_path: pathlib.Path) -> None:
     figures = bloomline.dedup(table, on=on, output=tmp_path / "out.parquet")
     assert (figures["lines"], figures["unique"], numbers(tmp_path / "out.parquet")) == (6, len(kept), kept)
 
@@ -55,7 +55,7 @@ def test_lines_of_json_and_tables_share_a_state(table: pathlib.Path, tmp_path: p
     assert (out / "in.jsonl").read_text() == '{"page": {"url": "z"}}\n'
 
 
-def test_nulls_and_places(table: pathlib.Path) -> None:
+def test_nulls_are_kept_or_fail_in_place(table: pathlib.Path) -> None:
     assert bloomline.dedup(table, on="page.url", nulls="keep", in_place=True, options=["-j", "1"])["without_key"] == 2
     assert numbers(table) == [0, 1, 4, 5]
     with pytest.raises(RuntimeError, match="null in .*row 3"):
@@ -67,7 +67,7 @@ def test_nulls_and_places(table: pathlib.Path) -> None:
     ("name", "text", "others"),
     [("a.csv", 'u,v\n1,"x,\ny"\n2,x\n1,z\n', 3), ("a.tsv", "u\tv\n1\tx\n2\tx\n1\tz\n", 2), ("a.CSV.gz", 'u,"v,w"\n1,x\n2,x\n1,z\n', 2)],
 )
-def test_files_of_csv_by_their_names(name: str, text: str, others: int, tmp_path: pathlib.Path) -> None:
+def test_files_of_csv_are_recognized_by_their_names(name: str, text: str, others: int, tmp_path: pathlib.Path) -> None:
     (tmp_path / "folder" / ".hidden").mkdir(parents=True)
     (tmp_path / "folder" / ".hidden" / "other.txt").touch()
     (tmp_path / "folder" / "_SUCCESS").touch()
@@ -79,7 +79,7 @@ def test_files_of_csv_by_their_names(name: str, text: str, others: int, tmp_path
             out = tmp_path / "out.csv"
             figures = bloomline.dedup(inputs, on="u", output=out, keep=keep)  # type: ignore[call-overload]
             assert figures["lines"] == 3 and out.read_text() == "\n".join(kept) + "\n"
-    # Options say more, or all of it.
+    # Options may name further fields, or replace `on`.
     assert bloomline.dedup(path, output=tmp_path / "out", options=["-f", "2"])["unique"] == others
     assert bloomline.dedup(path, on="u", output_dir=tmp_path / "dir", keep="first")["unique"] == 2
     delimiter = ["-d", r"\t"] if name == "a.tsv" else []
@@ -92,14 +92,14 @@ def test_files_of_csv_by_their_names(name: str, text: str, others: int, tmp_path
         bloomline.dedup(path, on="v,w", output=tmp_path / "out")
 
 
-def test_more_files_than_a_command_line_has_room_for(tmp_path: pathlib.Path) -> None:
+def test_inputs_may_exceed_the_length_of_a_command_line(tmp_path: pathlib.Path) -> None:
     (tmp_path / "in.txt").write_text("a\n")
     inputs = [f"{tmp_path}/{'./' * 40}{number % 7 * './'}in.txt" for number in range(25_000)]
     figures = bloomline.dedup((path for path in inputs), output=tmp_path / "out.txt")
     assert (tmp_path / "out.txt").read_text() == "a\n" and figures["unique"] == 1
 
 
-def test_what_a_child_says_that_does_not_come_as_far(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_of_a_child_that_ends_early_is_raised(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "in.txt").write_text("a\n")
     for program, said in {"raise SystemExit('no such library')": "no such library", "import os; os.kill(os.getpid(), 9)": "ended with -9"}.items():
         monkeypatch.setattr(_files, "_COMMAND", [sys.executable, "-c", program])
@@ -107,7 +107,7 @@ def test_what_a_child_says_that_does_not_come_as_far(tmp_path: pathlib.Path, mon
             bloomline.dedup(tmp_path / "in.txt", output=tmp_path / "out.txt")
 
 
-def test_what_is_wrong_is_told(table: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_wrong_arguments_are_refused(table: pathlib.Path, tmp_path: pathlib.Path) -> None:
     with pytest.raises(RuntimeError, match='no column "none"'):
         bloomline.dedup(table, on="none", output=tmp_path / "out.parquet")
     with pytest.raises(RuntimeError, match="missing"):

@@ -1,7 +1,7 @@
 """One key at every door: values of each kind, by each writer, through each door, beside the rules.
 
 `python test_doors.py --counts` prints how many cells of the table are equal, different, changed by their writer or refused, and how
-many are wrong: `--whole` tries those of every night, and `--first 20` shows some that are wrong.
+many are wrong: `--whole` tries the nightly ones, and `--first 20` shows some that are wrong.
 """
 
 import argparse
@@ -67,11 +67,11 @@ def test_two_values_are_equal_only_if_their_kinds_are() -> None:
 
 
 @pytest.mark.parametrize("name", SORTS)
-def test_the_reader_finds_what_was_meant(name: str) -> None:
+def test_the_reader_finds_the_intended_values(name: str) -> None:
     sort = SORTS[name]
     if isinstance(sort.column, pa.Array):
         found = doors.of_arrow(sort.column)
-        # Those that cannot be keys have no value.
+        # Values that cannot be keys are compared by their kind alone.
         assert [one.kind if one.kind == Kind.OTHER else one for one in found] == [
             one.kind if one.kind == Kind.OTHER else one for one in sort.meanings
         ]
@@ -85,7 +85,7 @@ def test_numbers_are_their_digits() -> None:
     assert number("1e999999") != number("1e999998")
 
 
-# What writers make of values, by hand: another value, or another spelling.
+# Values that writers change, by hand: to another value, or to another spelling.
 CHANGED: list[tuple[str, str, str, int, Value]] = [
     ("float32", "pandas", "json", 2, number("0.1000000015")),
     ("float32", "duckdb", "json", 2, number("0.10000000149011612")),
@@ -133,7 +133,7 @@ def tried(table: Table, found: list[Source], is_whole: bool) -> Iterator[tuple[P
 
 
 def troubles(cells: list[tuple[Pair | Source, Cell]]) -> list[str]:
-    """One of each sort of cells that are wrong."""
+    """An example of each sort of wrong cells."""
     groups: dict[object, str] = {}
     for asked, cell in cells:
         if cell.trouble:
@@ -142,7 +142,7 @@ def troubles(cells: list[tuple[Pair | Source, Cell]]) -> list[str]:
     return list(groups.values())
 
 
-def test_no_cell_is_silent(table: Table, found: list[Source]) -> None:
+def test_every_cell_follows_the_rules(table: Table, found: list[Source]) -> None:
     cells = list(tried(table, found, IS_LONG))
     counts: Counter[str] = sum((cell.labels for _, cell in cells), Counter())
     wrong = troubles(cells)
@@ -150,14 +150,14 @@ def test_no_cell_is_silent(table: Table, found: list[Source]) -> None:
     assert all(counts[label] > 100 for label in ("equal", "different", "changed by its writer", "refused"))
 
 
-def test_the_page_has_the_rules() -> None:
+def test_the_page_lists_the_rules() -> None:
     page = FORMAT.read_text(encoding="utf-8")
     assert doors.table_of_rules() in page
     assert doors.list_of_duckdb() in page
 
 
 @pytest.mark.parametrize("engine", doors.DUCKDB, ids=lambda engine: engine.question)
-def test_duckdb_answers_otherwise(engine: doors.Engine) -> None:
+def test_duckdb_compares_differently(engine: doors.Engine) -> None:
     assert duckdb_connection().execute(f"SELECT {engine.question}").fetchone() == (engine.answer,)
 
 
@@ -194,7 +194,7 @@ def main() -> None:
     arguments.add_argument("--counts", action="store_true", required=True)
     arguments.add_argument("--whole", action="store_true", help="the cells of every night")
     arguments.add_argument("--first", type=int, default=0, help="how many wrong columns are shown")
-    # What earlier builds call a key of one column.
+    # The name that earlier builds give to a key of one column.
     arguments.add_argument("--key-name", default=doors.KEY_NAME)
     given = arguments.parse_args()
     doors.KEY_NAME = given.key_name

@@ -1,4 +1,4 @@
-"""Files: between this module, Rust and the command; and what is wrong with them."""
+"""Files that this module, Rust and the command exchange, and files that are refused."""
 
 import errno
 import os
@@ -22,12 +22,12 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 
 def run(*arguments: Any, text: str = "") -> str:
-    """What the wheel's command prints."""
+    """The output of the wheel's command."""
     command = [sys.executable, "-m", "bloomline", *map(str, arguments)]
     return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
 
 
-def test_the_command_builds_and_python_reads(tmp_path: pathlib.Path) -> None:
+def test_python_reads_filters_of_the_command(tmp_path: pathlib.Path) -> None:
     lines = [f"https://example.org/{i}/é" for i in range(2000)]
     path = tmp_path / "seen.bloom"
     run("build", "--quiet", "--no-shrink", "--when-full", "warn", "-n", 2000, "-p", 0.001, "-o", path, text="\n".join(lines))
@@ -42,7 +42,7 @@ def test_the_command_builds_and_python_reads(tmp_path: pathlib.Path) -> None:
     assert mapped.contains_many(lines).all() and not mapped.contains_many(["x", "y"]).all()
 
 
-def test_python_saves_and_the_command_reads(tmp_path: pathlib.Path) -> None:
+def test_the_command_reads_filters_of_python(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "seen.bloom"
     seen = BloomFilter(2000, 1e-6, seed=5)
     seen.update(f"line {i}" for i in range(1000))
@@ -55,7 +55,7 @@ def test_python_saves_and_the_command_reads(tmp_path: pathlib.Path) -> None:
     assert BloomFilter.load(path) == seen
 
 
-def test_files_that_rust_wrote() -> None:
+def test_python_reads_files_that_rust_wrote() -> None:
     for path in (ROOT / "tests/data").glob("probes*.bloom"):
         data = path.read_bytes()
         loaded = BloomFilter.load(path)
@@ -66,7 +66,7 @@ def test_files_that_rust_wrote() -> None:
 
 
 @pytest.mark.parametrize("make", CLASSES)
-def test_they_come_back(make: Any, tmp_path: pathlib.Path) -> None:
+def test_saved_and_pickled_filters_round_trip(make: Any, tmp_path: pathlib.Path) -> None:
     filter = make(500, 1e-6, seed=3, key_name="url")
     filter.update(str(i) for i in range(3000))
     for path in tmp_path / "seen.bloom", str(tmp_path / "seen.bloom"):
@@ -79,7 +79,7 @@ def test_they_come_back(make: Any, tmp_path: pathlib.Path) -> None:
         assert loaded == filter or make not in COPIED
 
 
-def test_a_mapped_filter_is_for_reading(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mapped_filter_is_read_only(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "seen.bloom"
     seen = BloomFilter(1000, 1e-6)
     seen.update(["a", "b"])
@@ -104,12 +104,12 @@ def test_a_mapped_filter_is_for_reading(tmp_path: pathlib.Path, monkeypatch: pyt
     other.update(["c"])
     united = other | mapped
     assert type(united) is BloomFilter and all(key in united for key in "abc") and united & mapped == seen == mapped != other
-    # It travels as its path.
+    # A mapped filter is pickled as its path.
     monkeypatch.chdir(tmp_path)
     travelling = pickle.dumps(BloomFilter.map("seen.bloom"))
     monkeypatch.chdir("/")
     assert len(travelling) < 1000 and pickle.loads(travelling) == mapped
-    # The old file stays as it is for those who mapped it.
+    # A save does not change the file that is mapped already.
     seen.add("c")
     seen.save(path)
     assert "c" not in mapped and "c" in BloomFilter.map(path)
@@ -121,7 +121,7 @@ def test_a_mapped_filter_is_for_reading(tmp_path: pathlib.Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("make", CLASSES)
-def test_what_the_system_refuses(make: Any, tmp_path: pathlib.Path) -> None:
+def test_errors_of_the_system_are_raised(make: Any, tmp_path: pathlib.Path) -> None:
     filter = make(1000, 0.01)
     missing = str(tmp_path / "none" / "seen.bloom")
     for ask in make.load, filter.save:
@@ -149,7 +149,7 @@ def test_what_the_system_refuses(make: Any, tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize("make", CLASSES)
 @given(data=st.data())
-def test_damaged_bytes(make: Any, data: st.DataObject) -> None:
+def test_damaged_bytes_are_refused(make: Any, data: st.DataObject) -> None:
     sound = bytes(make(100, 0.01))
     flipped = bytearray(sound)
     flipped[data.draw(st.integers(0, len(sound) - 1))] ^= data.draw(st.integers(1, 255))
@@ -160,7 +160,7 @@ def test_damaged_bytes(make: Any, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("make", CLASSES)
-def test_bytes_of_other_types(make: Any) -> None:
+def test_filters_are_read_from_any_buffer(make: Any) -> None:
     sound = bytes(make(100, 0.01))
     for buffer in memoryview(sound), pa.py_buffer(sound), np.frombuffer(sound, np.int8):
         assert bytes(make.from_bytes(buffer)) == sound
@@ -169,7 +169,7 @@ def test_bytes_of_other_types(make: Any) -> None:
             make.from_bytes(kind)
 
 
-def test_the_other_kind_is_named() -> None:
+def test_files_of_another_class_are_refused_by_name() -> None:
     with pytest.raises(ValueError, match="load it as a ScalableBloomFilter"):
         BloomFilter.from_bytes(bytes(ScalableBloomFilter(100, 0.01)))
     with pytest.raises(ValueError, match="load it as a BloomFilter"):

@@ -1,4 +1,4 @@
-"""What a set has: operators, copies, comparison; and what filters tell of themselves."""
+"""The methods that sets have too: operators, copies, comparison; and the figures of filters."""
 
 import copy
 import datetime
@@ -34,7 +34,7 @@ def test_operators(make: Any, left: set[int], right: set[int]) -> None:
     assert (a | b) == union == (b | a)
     both = a & b
     assert all(key in both for key in left & right)
-    # Other keys only if the bits of both sides make one, at the rate.
+    # The bits of both sides make another key only at the rate.
     assert not any(key in both for key in left ^ right)
     assert a == before
     same = a
@@ -48,7 +48,7 @@ def test_operators(make: Any, left: set[int], right: set[int]) -> None:
 
 
 @pytest.mark.parametrize("make", CLASSES)
-def test_what_does_not_merge(make: Any) -> None:
+def test_incompatible_filters_do_not_merge(make: Any) -> None:
     a = make(1000, 0.01)
     for other in {1}, 1, None:
         for operate in (lambda: a | other, lambda: a & other, lambda: other | a):
@@ -86,7 +86,7 @@ def test_copies_and_comparison(make: Any) -> None:
 
 
 @pytest.mark.parametrize("make", CLASSES)
-def test_it_is_no_key_of_a_dict_and_no_iterable(make: Any) -> None:
+def test_a_filter_is_neither_hashable_nor_iterable(make: Any) -> None:
     filter = make(1000, 0.01)
     assert isinstance(filter, Filter)
     for operate in hash, iter, list, filter.update:
@@ -101,7 +101,7 @@ def test_it_is_no_key_of_a_dict_and_no_iterable(make: Any) -> None:
 
 
 @pytest.mark.parametrize("make", CLASSES)
-def test_bad_sizes(make: Any) -> None:
+def test_invalid_sizes_are_refused(make: Any) -> None:
     for arguments, error, said in [
         ((0, 0.01), ValueError, "0 expected keys"),
         ((1000, 0.0), ValueError, "rate 0 is not between"),
@@ -173,7 +173,7 @@ def test_representation(make: Any) -> None:
 
 
 @pytest.mark.parametrize("make", CLASSES)
-def test_what_python_asks_of_every_object(make: Any) -> None:
+def test_filters_have_a_size_and_weak_references(make: Any) -> None:
     filter = make(1_000_000, 0.01)
     assert 0 < sys.getsizeof(filter) - filter.memory_bytes < 10_000
     died: list[Any] = []
@@ -204,7 +204,7 @@ def test_growing_filters_keep_their_rate() -> None:
                 filter.expected_fpr(*arguments)
 
 
-def test_a_filter_of_one_size_names_its_own_rate() -> None:
+def test_estimated_fpr_of_a_filter_of_one_size_names_expected_fpr() -> None:
     for make in MERGING:
         with pytest.raises(TypeError, match=rf"{make.__name__} .* expected_fpr\(keys\)"):
             make(1000, 0.01).estimated_fpr()
@@ -241,7 +241,7 @@ def test_a_key_is_found_until_as_many_rotations_as_generations(generations: int)
             RotatingBloomFilter(1000, 1e-6, generations=refused)
 
 
-def test_a_full_generation_rotates_unless_it_is_told_not_to() -> None:
+def test_a_full_generation_rotates_unless_rotation_is_off() -> None:
     filter, stays = RotatingBloomFilter(100, 1e-6), RotatingBloomFilter(100, 1e-6, rotate_when_full=False)
     for seen in filter, stays, pickle.loads(pickle.dumps(stays)):
         seen.update(range(1000))
@@ -269,7 +269,7 @@ def test_a_window_of_time() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/smaps")
 @pytest.mark.parametrize("make", CLASSES)
 def test_huge_pages(make: Any) -> None:
-    """The system is asked for them unless the filter is told not to."""
+    """Filters ask the system for huge pages unless `huge_pages=False`."""
 
     def asked() -> int:
         flags = [line.split() for line in pathlib.Path("/proc/self/smaps").read_text().splitlines() if "VmFlags:" in line]

@@ -52,7 +52,7 @@ def formed(text: str, switches: frozenset[str]) -> str:
     return composed(text)
 
 
-# Each beside what equals it in some form.
+# Each word is followed by words that equal it in some form.
 WORDS = [
     ["Straße ", "STRASSE ", "ｓtrasse "],
     ["\u00e9t\u00e9 ", "e\u0301te\u0301 ", "\u00c9T\u00c9 "],
@@ -95,7 +95,7 @@ text = st.tuples(st.lists(paragraph, min_size=1, max_size=4), end).map(lambda pa
 
 @settings(max_examples=examples(40))
 @given(st.lists(text, min_size=2, max_size=30), st.sets(st.sampled_from(SWITCHES), min_size=1), st.sampled_from(sorted(MODES)))
-def test_what_repeats_is_what_repeats_in_its_form(texts: list[str], chosen: set[str], mode: str) -> None:
+def test_texts_repeat_if_their_forms_repeat(texts: list[str], chosen: set[str], mode: str) -> None:
     switches = frozenset(chosen if mode.startswith("exact") else (chosen - {"space", "crlf"}) or {"case"})
     by_paragraph = mode in ("exact", "grams")
 
@@ -119,6 +119,6 @@ def test_what_repeats_is_what_repeats_in_its_form(texts: list[str], chosen: set[
 
     with tempfile.TemporaryDirectory() as name:
         found = noted(pathlib.Path(name), texts, "--normalize", ",".join(sorted(switches)))
-        # As if the texts had their forms from the start.
+        # The same with texts that are in their forms already.
         from_start = ["\n".join(formed(unit, switches) for unit in units(text)) for text in texts]
         assert found == noted(pathlib.Path(name), from_start)

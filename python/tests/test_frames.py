@@ -62,7 +62,7 @@ def tables(draw: st.DrawFn) -> Any:
 
 @settings(max_examples=examples(80))
 @given(tables(), st.sampled_from(["equal", "keep", "skip"]))
-def test_rows_are_those_of_a_set(table: Any, nulls: Any) -> None:
+def test_kept_rows_match_a_set(table: Any, nulls: Any) -> None:
     on = table.column_names[:-1]
     expected = stay(zip(*(table[name].to_pylist() for name in on)), nulls=nulls)
     new = BloomFilter(1000, 1e-6).add_rows(table.select(on), nulls=nulls)
@@ -126,7 +126,7 @@ def test_each_type_of_arrow_is_a_key_or_is_refused(name: str) -> None:
 
 ONE_DAY, ONE = pd.Timedelta(days=1).as_unit("ns"), pd.Timedelta(1, "ns")
 BERLIN = datetime.timezone(datetime.timedelta(hours=1))
-# Objects of each type of time, some of which are equal for pandas, or are where one of them is cut off.
+# Objects of each type of time. Some are equal for pandas, or become equal when their precision is reduced.
 TIMES: list[Any] = [
     EPOCH.date(),
     EPOCH,
@@ -157,7 +157,7 @@ TIMES: list[Any] = [
 
 
 @pytest.mark.parametrize("time", TIMES, ids=repr)
-def test_times_as_objects_are_those_of_pandas_or_are_refused(time: Any) -> None:
+def test_times_as_objects_equal_those_of_pandas_or_are_refused(time: Any) -> None:
     for other in TIMES:
         objects = pd.Series([time, other, None, other, time], dtype=object)
         forms = [objects, [{"b": [value]} for value in objects]]
@@ -172,7 +172,7 @@ def test_times_as_objects_are_those_of_pandas_or_are_refused(time: Any) -> None:
             assert new.tolist() == (~objects.duplicated()).tolist(), form
 
 
-def test_times_as_objects_that_are_not_refused() -> None:
+def test_times_as_objects_of_one_type_are_accepted() -> None:
     day, stamp = EPOCH.date(), pd.Timestamp(EPOCH)
     for values in [
         [day, None, day],
@@ -204,17 +204,17 @@ def test_times_as_objects_that_are_not_refused() -> None:
     ],
     ids=repr,
 )
-def test_columns_of_objects_become_in_parts_what_they_are_as_a_whole(values: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_of_objects_convert_in_parts_as_they_do_as_a_whole(values: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_frames, "_SLICE", 2)
     column = pd.Series(values, dtype=object)
     found, whole = _frames.array_of_pandas(column), pa.Array.from_pandas(column)
     assert found.type == whole.type and found.to_pylist() == whole.to_pylist()
     if all(value is None or isinstance(value, str) for value in values) and values:
-        # Between them Python hears signals.
+        # Python handles signals between chunks.
         assert [len(chunk) for chunk in found.chunks] == [2, len(values) - 2]
 
 
-def test_a_frame_stays_of_its_kind() -> None:
+def test_dedup_returns_a_frame_of_the_same_package() -> None:
     frame = pd.DataFrame({"url": ["a", "b", "a"], "day": [1, 2, 3]}, index=[7, 8, 9])
     pd.testing.assert_frame_equal(bloomline.dedup(frame, on="url"), frame.drop_duplicates("url"))
     table = pl.DataFrame({"url": ["a", "b", "a"], "day": [1, 2, 3]})
@@ -225,7 +225,7 @@ def test_a_frame_stays_of_its_kind() -> None:
     assert bloomline.dedup(batch) == batch[:1]
 
 
-def test_a_frame_of_a_class_that_extends_pandas_stays_of_it() -> None:
+def test_dedup_returns_a_frame_of_the_same_subclass() -> None:
     class Sub(pd.DataFrame):  # type: ignore[misc]
         @property
         def _constructor(self) -> Any:
@@ -235,7 +235,7 @@ def test_a_frame_of_a_class_that_extends_pandas_stays_of_it() -> None:
     assert type(kept) is Sub and kept["a"].tolist() == [1, 2]
 
 
-def test_columns_that_are_named_otherwise_than_by_text() -> None:
+def test_names_of_columns_may_be_other_objects_than_texts() -> None:
     frame = pd.DataFrame([["a", 1], ["a", 2], ["b", 3]])
     for on in (0, [0]):
         assert bloomline.dedup(frame, on=on).index.tolist() == [0, 2]
@@ -248,7 +248,7 @@ def test_columns_that_are_named_otherwise_than_by_text() -> None:
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pl.LazyFrame, pa.table, pa.record_batch])
-def test_the_last_of_equal_rows(make: Any) -> None:
+def test_keep_chooses_the_first_or_the_last_of_equal_rows(make: Any) -> None:
     rows = {"a": [1, 2, 1, None, 3, None], "row": range(6)}
     for nulls, first, last in [("equal", [0, 1, 3, 4], [1, 2, 4, 5]), ("keep", [0, 1, 3, 4, 5], [1, 2, 3, 4, 5])]:
         for keep, expected in {"first": first, "last": last}.items():
@@ -259,7 +259,7 @@ def test_the_last_of_equal_rows(make: Any) -> None:
         bloomline.dedup(make(rows), keep="any")  # type: ignore[call-overload]
 
 
-def test_readers_and_data_sets_are_streams(tmp_path: pathlib.Path) -> None:
+def test_readers_and_data_sets_are_read_as_streams(tmp_path: pathlib.Path) -> None:
     tables = [pa.table({"a": [part, 1, 1], "row": [3 * part, 3 * part + 1, 3 * part + 2]}) for part in range(4)]
     expected = [0, 1, 6, 9]
     read = 0
@@ -286,7 +286,7 @@ def test_readers_and_data_sets_are_streams(tmp_path: pathlib.Path) -> None:
         bloomline.dedup(data, on="a", keep="last")
 
 
-def test_types_of_polars_that_arrow_has_not() -> None:
+def test_types_of_polars_unknown_to_arrow_are_converted_or_refused() -> None:
     wide = pl.DataFrame({"a": pl.Series([7, -(2**100), 7, None, None], dtype=pl.Int128)})
     assert bloomline.dedup(wide)["a"].to_list() == [7, -(2**100), None]
     seen = BloomFilter(1000, 1e-9)
@@ -303,12 +303,12 @@ def test_types_of_polars_that_arrow_has_not() -> None:
             ask(objects)  # type: ignore[operator]
 
 
-def test_a_lazy_frame_has_a_filter_each_time() -> None:
+def test_each_collection_of_a_lazy_frame_has_a_filter_of_its_own() -> None:
     lazy = bloomline.dedup(pl.LazyFrame({"url": ["a", "b", "a"]}), on="url")
     assert lazy.collect().equals(lazy.collect()) and len(lazy.collect()) == 2
 
 
-def test_what_comes_after_a_lazy_frame_is_no_part_of_it() -> None:
+def test_later_operations_on_a_lazy_frame_do_not_change_which_rows_are_kept() -> None:
     frame = pl.DataFrame({"url": ["a", "a", "b"], "day": [1, 2, 3]})
     first, lazy = frame[[0, 2]], bloomline.dedup(frame.lazy(), on="url")
     assert lazy.filter(pl.col("day") > 1).collect().equals(first.filter(pl.col("day") > 1))
@@ -316,7 +316,7 @@ def test_what_comes_after_a_lazy_frame_is_no_part_of_it() -> None:
     assert lazy.select("day").collect().equals(first.select("day"))
 
 
-def test_a_filter_that_stays() -> None:
+def test_a_filter_keeps_keys_from_call_to_call() -> None:
     seen = BloomFilter(1000, 1e-6)
     months = [pd.DataFrame({"url": urls}) for urls in (["a", "b"], ["b", "c", "c"])]
     assert [bloomline.dedup(month, on="url", seen=seen)["url"].tolist() for month in months] == [["a", "b"], ["c"]]
@@ -324,7 +324,7 @@ def test_a_filter_that_stays() -> None:
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pl.LazyFrame, pa.table])
-def test_more_keys_than_planned_cost_no_rows(make: Any) -> None:
+def test_more_keys_than_planned_lose_no_rows(make: Any) -> None:
     frame = make({"a": [number % 5000 for number in range(7000)]})
     for n in (1, 100, 4999):
         kept = bloomline.dedup(frame, on="a", n=n)
@@ -341,9 +341,9 @@ def test_a_filter_with_too_many_keys_warns_and_is_then_refused(monkeypatch: pyte
     refused = r"made for 1000 keys, .* lost at a rate of 0\.[5-9]\d?: give a larger one, or a Scalable"
     with pytest.warns(UserWarning), pytest.raises(ValueError, match=refused) as raised:
         bloomline.dedup(frame, seen=seen)
-    # The rows whose keys it got are told.
+    # The exception reports the rows whose keys were added.
     assert 500 < raised.value.new.sum() < 2500  # type: ignore[attr-defined]
-    # Batches that are small beside the filter are looked at in the end.
+    # A filter that is large beside its batches is checked at the end.
     monkeypatch.setattr(_frames, "_FEW", 0)
     batches = pa.table({"a": range(5)}).to_reader(max_chunksize=1)
     with pytest.warns(UserWarning), pytest.raises(ValueError, match=refused):
@@ -352,7 +352,7 @@ def test_a_filter_with_too_many_keys_warns_and_is_then_refused(monkeypatch: pyte
     assert bloomline.dedup(frame, seen=grows).num_rows > 3900
 
 
-def test_a_call_that_fails_takes_no_keys_or_tells_which() -> None:
+def test_a_failed_call_adds_no_keys_or_reports_which() -> None:
     seen = BloomFilter(1000, 1e-6)
     views = pa.table({"a": pa.array(["a", "b"], pa.string_view()), "b": [1, 2]})
     for frame in views, views.to_pandas(types_mapper=pd.ArrowDtype):
@@ -361,7 +361,7 @@ def test_a_call_that_fails_takes_no_keys_or_tells_which() -> None:
     assert not seen
 
     class Full(pd.DataFrame):  # type: ignore[misc]
-        """It has no memory for a choice of its rows."""
+        """A frame that has no memory to select rows."""
 
         def __getitem__(self, key: Any) -> Any:
             if not isinstance(key, slice) and len(key) == 3:
@@ -375,7 +375,7 @@ def test_a_call_that_fails_takes_no_keys_or_tells_which() -> None:
         assert raised.value.new.tolist() == expected  # type: ignore[attr-defined]
 
 
-def test_the_command_knows_the_rows(tmp_path: pathlib.Path) -> None:
+def test_the_command_finds_the_rows(tmp_path: pathlib.Path) -> None:
     rows: list[dict[str, Any]] = [
         {"url": "a", "day": "2026-11-23", "n": 1.5},
         {"url": "b", "day": None, "n": -0.0},
@@ -394,7 +394,7 @@ def test_the_command_knows_the_rows(tmp_path: pathlib.Path) -> None:
     assert (told.stdout, told.stderr) == (lines[2] + "\n", "")
 
 
-def test_what_is_wrong_is_told() -> None:
+def test_wrong_arguments_are_refused() -> None:
     frame = pl.DataFrame({"url": ["a", None]})
     seen = BloomFilter(1000, 1e-6)
     with pytest.raises(ValueError, match="row 1: .*null"):
@@ -410,7 +410,7 @@ def test_what_is_wrong_is_told() -> None:
         bloomline.dedup(frame, output="x")
     with pytest.raises(ValueError, match="a text is not UTF-8: cast the column to binary"):
         seen.add_rows(pa.table({"a": pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers())}))
-    # Texts are checked in parts, and named by their number in the whole.
+    # Texts are checked in parts, but errors name their number in the whole column.
     array = pa.array([b"a"] * 70_000 + [b"\xff"])
     texts = pa.Array.from_buffers(pa.string(), len(array), array.buffers())
     for column in texts, pa.ListArray.from_arrays(pa.array(range(len(array) + 1), pa.int32()), texts):

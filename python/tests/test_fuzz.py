@@ -1,7 +1,7 @@
 """Random calls from three threads at once, over every class, with keys and arrays that are sound, odd or broken.
 
-Each thread shares some filters with the others and has some of its own. Of those it knows what they must answer: what a twin
-answers that is given one key at a time. BLOOMLINE_FUZZ_SECONDS says how long to go on; without it, a second or two.
+Each thread shares some filters with the others and has some of its own. Its own filters must answer like twins that get one key at a
+time. BLOOMLINE_FUZZ_SECONDS is the duration; without it, a second or two.
 """
 
 import array
@@ -33,11 +33,11 @@ THREADS = 3
 
 
 class Boom(Exception):
-    """Of a producer."""
+    """The error of a producer."""
 
 
 ALLOWED = (TypeError, ValueError, OverflowError, RecursionError, BufferError, OSError, MemoryError, Boom)
-# What damaged pickles raise on their way to from_bytes.
+# Exceptions of damaged pickles before from_bytes is called.
 UNPICKLED = (*ALLOWED, pickle.UnpicklingError, EOFError, AttributeError, ImportError, IndexError, KeyError)
 shared = [make(3000, 0.01) for make in CLASSES for _ in range(2)]
 moving, growing = np.zeros(3000, np.int64), bytearray(3000)
@@ -48,7 +48,7 @@ def word(r: random.Random) -> str:
 
 
 def sound_arrays(r: random.Random) -> tuple[Any, list[Any]]:
-    """Keys of any shape, and the same ones by one. What is read once is a function."""
+    """Keys of any shape, and the same keys as a list. Keys that can be read once are a function."""
     count = r.choice([0, 1, 7, 511, 512, 513, 1500])
     start = r.choice([0, 0, 1, 3, 100])
     step = r.choice([1, 2, -1, -3])
@@ -92,7 +92,7 @@ def sound_arrays(r: random.Random) -> tuple[Any, list[Any]]:
 
 
 def broken_arrays(r: random.Random) -> Any:
-    """Keys some of which are none, or whose memory is not as it should be."""
+    """Keys of which some are invalid, or whose memory is damaged."""
     count = r.randrange(1, 600)
     noise = r.randbytes(count * 16)
     few = [r.choice(["a", "b" * 20, None]) for _ in range(count)]
@@ -133,7 +133,7 @@ def broken_arrays(r: random.Random) -> Any:
 
 
 class Index:
-    """A key that calls its filter back."""
+    """A key that calls its filter."""
 
     def __init__(self, r: random.Random) -> None:
         self.r = r
@@ -205,7 +205,7 @@ def call_shared(r: random.Random, folder: pathlib.Path) -> None:
 
 
 def call_own(r: random.Random, own: list[tuple[Any, Any]]) -> None:
-    """Keys in an array do what they do by one."""
+    """Keys in an array give the same answers as one by one."""
     place = r.randrange(len(own))
     filter, twin = own[place]
     keys, singly = sound_arrays(r)
@@ -225,7 +225,7 @@ def call_own(r: random.Random, own: list[tuple[Any, Any]]) -> None:
 
 def work(seed: int, folder: pathlib.Path, until: float, errors: list[BaseException]) -> None:
     r = random.Random(seed)
-    # A window of more keys than it is given: it forgets by halves, and at another key than a twin does.
+    # The window has room for all keys, because a filter forgets halves, and not at the same key as its twin.
     own = [[make(100_000 if make is RotatingBloomFilter else 2000, 1e-6) for _ in range(2)] for make in CLASSES]
     twins = [(filter, twin) for filter, twin in own]
     try:
@@ -242,7 +242,7 @@ def work(seed: int, folder: pathlib.Path, until: float, errors: list[BaseExcepti
 def test_random_calls_from_three_threads(tmp_path: pathlib.Path) -> None:
     errors: list[BaseException] = []
     until = time.monotonic() + SECONDS
-    # Who waits for ever is shown, and ended.
+    # A deadlock is shown and ended.
     faulthandler.dump_traceback_later(SECONDS + 600, exit=True)
     threads = [threading.Thread(target=work, args=(seed, tmp_path, until, errors)) for seed in range(THREADS)]
     for thread in threads:

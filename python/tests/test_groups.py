@@ -37,13 +37,13 @@ Rank = tuple[int, Any]
 def by_score(sign: int) -> Callable[[Document], Rank]:
     def rank(document: Document) -> Rank:
         match document.get("score"):
-            # Truth values are among them.
+            # Truth values are integers too.
             case int() | float() as number:
                 return (0, sign * number)
             case str(text):
                 if "T" in text:
                     text = datetime.fromisoformat(text).astimezone(timezone.utc).replace(tzinfo=None).isoformat()
-                # The start of another text is less.
+                # A text that begins another is less.
                 return (1, [sign * byte for byte in text.encode()] + [-sign])
         return (2, 0)
 
@@ -67,7 +67,7 @@ CHOICES: dict[str, Callable[[Document], Rank]] = {
 @pytest.mark.parametrize("keep", CHOICES)
 @settings(max_examples=examples(12))
 @given(files=st.lists(DOCUMENTS, min_size=1, max_size=3), counted=st.booleans(), options=st.sampled_from(["", "-n 1 -p 0.5"]))
-def test_the_best_stays(keep: str, files: list[list[Document]], counted: bool, options: str) -> None:
+def test_the_best_document_of_a_group_is_kept(keep: str, files: list[list[Document]], counted: bool, options: str) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         places: list[tuple[str, int]] = []

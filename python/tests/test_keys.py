@@ -33,7 +33,7 @@ KEYS = st.recursive(PLAIN, lambda keys: st.lists(keys, min_size=1, max_size=4).m
 
 @settings(max_examples=examples(50))
 @given(st.lists(KEYS, max_size=50), st.integers(0, 2**64 - 1), st.sampled_from([4, 8, 12, 16]))
-def test_bits_are_those_of_the_specification(keys: list[Any], seed: int, probes: int) -> None:
+def test_bits_match_the_specification(keys: list[Any], seed: int, probes: int) -> None:
     one_by_one, at_once = (BloomFilter(memory=1000, probes=probes, seed=seed) for _ in range(2))
     for key in keys:
         one_by_one.add(key)
@@ -46,7 +46,7 @@ def test_bits_are_those_of_the_specification(keys: list[Any], seed: int, probes:
 @pytest.mark.parametrize("make", CLASSES)
 @given(data=st.data())
 @settings(max_examples=examples(30))
-def test_beside_a_set(make: Any, data: st.DataObject) -> None:
+def test_a_filter_answers_like_a_set(make: Any, data: st.DataObject) -> None:
     filter, model = make(10_000, 1e-9), set()
     for key in data.draw(st.lists(KEYS, max_size=40)):
         known = hash_of(key) in model
@@ -79,14 +79,14 @@ class Seven(enum.IntEnum):
     ],
     ids=str,
 )
-def test_keys_that_are_one(same: list[Any]) -> None:
+def test_equal_keys_are_one_key(same: list[Any]) -> None:
     seen = BloomFilter(1000, 1e-9)
     assert seen.add(same[0])
     for key in same[1:]:
         assert key in seen
 
 
-def test_keys_that_differ() -> None:
+def test_different_keys_are_two_keys() -> None:
     keys = ["1", 1, "a", ("a", "b"), ("b", "a"), (("a", "b"), "c"), ("a", ("b", "c")), "", 0, b"\0"]
     seen = BloomFilter(1000, 1e-9)
     assert all(seen.add(key) for key in keys)
@@ -128,7 +128,7 @@ class Broken:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_is_no_key(make: Any, key: Any, error: type[Exception], said: str) -> None:
+def test_objects_that_cannot_be_keys_are_refused(make: Any, key: Any, error: type[Exception], said: str) -> None:
     filter = make(1000, 0.01)
     for ask in filter.add, filter.__contains__:
         with pytest.raises(error, match=said):

@@ -1,4 +1,4 @@
-"""Calls leave no memory behind, whatever their keys, and also where no other call follows."""
+"""Calls leave no memory behind, for any keys, and even if no other call follows."""
 
 import collections
 import ctypes
@@ -15,7 +15,7 @@ from bloomline import BloomFilter
 
 
 class Mallinfo(ctypes.Structure):
-    """What glibc's `mallinfo2` tells."""
+    """The result of glibc's `mallinfo2`."""
 
     _fields_ = [(name, ctypes.c_size_t) for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()]
 
@@ -51,7 +51,7 @@ NO_KEYS: dict[str, Any] = {
 
 @pytest.fixture(scope="module", autouse=True)
 def imported() -> Iterator[None]:
-    """Keeps the collector away from the objects of all imported modules, which it would traverse at each measurement."""
+    """Excludes the objects of all imported modules from collections, which would traverse them at each measurement."""
     gc.collect()
     gc.freeze()
     yield
@@ -59,19 +59,19 @@ def imported() -> Iterator[None]:
 
 
 def in_use() -> tuple[int, int]:
-    """The number of objects that Python's allocator gave, and the bytes that the C library's did."""
+    """The number of objects from Python's allocator, and of bytes from the C library's."""
     gc.collect()
     found = mallinfo()  # type: ignore[misc]
     return sys.getallocatedblocks(), found.uordblks + found.hblkhd
 
 
 def check(calls: Callable[[int], None], count: int = CALLS) -> None:
-    """That calls leave nothing behind, but for what the first ones prepare."""
+    """Checks that calls leave no memory behind, except for what the first calls prepare."""
     calls(count // 10)
     before = in_use()
     calls(count)
     after = in_use()
-    # Half of what they would leave with an object each: no allocator gives less than 16 bytes.
+    # Half of the memory of one object per call: allocators give 16 bytes or more.
     assert after[0] - before[0] < count // 2 and after[1] - before[1] < 8 * count
 
 
@@ -92,25 +92,25 @@ def refused(call: Callable[[Any], Any], key: Any) -> Callable[[int], None]:
 
 
 @pytest.mark.parametrize("key", KEYS.values(), ids=KEYS)
-def test_add_and_in(key: Any) -> None:
+def test_add_and_in_leave_no_memory(key: Any) -> None:
     filter = BloomFilter(1000, 0.01)
     check(lambda count: run(map(filter.add, itertools.repeat(key, count))))
     check(lambda count: run(map(filter.__contains__, itertools.repeat(key, count))), CALLS // 3)
 
 
 @pytest.mark.parametrize("key", NO_KEYS.values(), ids=NO_KEYS)
-def test_what_is_no_key(key: Any) -> None:
+def test_refused_keys_leave_no_memory(key: Any) -> None:
     filter = BloomFilter(1000, 0.01)
     check(refused(filter.add, key))
     check(refused(filter.__contains__, key), CALLS // 3)
 
 
-def test_add_to_what_is_for_reading(tmp_path: Any) -> None:
+def test_add_to_a_mapped_filter_leaves_no_memory(tmp_path: Any) -> None:
     BloomFilter(1000, 0.01).save(tmp_path / "seen.bloom")
     check(refused(BloomFilter.map(tmp_path / "seen.bloom").add, "text"))
 
 
-def test_many_keys() -> None:
+def test_batches_leave_no_memory() -> None:
     filter = BloomFilter(1000, 0.01)
     sound: list[Any] = [[*KEYS.values()], np.array([1, 2]), np.array(["a", "b"])]
     for call in filter.add_many, filter.contains_many, filter.update:

@@ -16,12 +16,12 @@ from conftest import examples
 from spec import bands_of, grams_of
 from trips import bloomline
 
-# Bands and rows that crates/text/tests/near.rs has from datasketch.
+# Bands and rows of datasketch, as in crates/text/tests/near.rs.
 SIMILARITIES = {0.5: (25, 5), 0.7: (14, 9), 0.8: (9, 13), 0.9: (5, 25)}
 
 
 def some_texts() -> list[str]:
-    """Texts of which some differ by a few words. Their bands take long, so there are few."""
+    """A few texts, some of which differ by a few words. Bands take long to compute, so there are few texts."""
     choice = random.Random(36)
     words = ["a", "word", "слово", "ünï", "كلمة", *(f"w{i}" for i in range(200)), "averyveryverylongword"]
     texts: list[list[str]] = [[], ["a"], ["a", "word"], ["word", "a"], ["a"] * 9, ["a"] * 12]
@@ -46,24 +46,24 @@ def jaccard(a: str, b: str) -> float:
 
 
 class Model(NamedTuple):
-    #: The kept document of each, which is itself if it stays. -1 stands for one of an earlier run.
+    #: The kept document of each document's cluster, or -1 if a document of an earlier run was kept.
     kept: list[int]
 
     def stay(self) -> list[int]:
         return [place for place, kept in enumerate(self.kept) if kept == place]
 
     def without_copies(self, documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Documents as --keep-empty leaves them: those that go stay without their texts."""
+        """Documents as --keep-empty leaves them: removed documents are kept without their texts."""
         return [document if kept == place else {**document, "text": ""} for place, (document, kept) in enumerate(zip(documents, self.kept))]
 
     def clusters(self) -> list[list[int]]:
-        """Those of two or more, the kept one first."""
+        """The clusters of two documents or more, the kept document first."""
         members = [[place, *(i for i, kept in enumerate(self.kept) if kept == place and i != place)] for place in self.stay()]
         return [cluster for cluster in members if len(cluster) > 1]
 
 
 def model(texts: list[str], similarity: float, best: Callable[[int], Any] = lambda place: 0, known: list[str] = []) -> Model:
-    """Of several that are as good the first is the best."""
+    """The first of several equally good documents is the best."""
     bands = [bands_of(text, *SIMILARITIES[similarity]) for text in texts]
     had = frozenset[int]().union(*(bands_of(text, *SIMILARITIES[similarity]) for text in known))
     first = list(range(len(texts)))
@@ -114,7 +114,7 @@ documents = st.lists(
     count=st.booleans(),
     threads=st.sampled_from([1, 3]),
 )
-def test_clusters_pairs_and_counts_are_those_of_the_model(
+def test_clusters_pairs_and_counts_match_the_model(
     tmp_path_factory: pytest.TempPathFactory,
     documents: list[dict[str, Any]],
     cuts: list[int],
@@ -154,7 +154,7 @@ def test_clusters_pairs_and_counts_are_those_of_the_model(
 
 @settings(max_examples=examples(12))
 @given(first=documents, second=documents, similarity=st.sampled_from(list(SIMILARITIES)))
-def test_what_shares_a_band_with_an_earlier_run_goes_with_all_that_are_like_it(
+def test_documents_that_share_a_band_with_an_earlier_run_are_removed_with_their_cluster(
     tmp_path_factory: pytest.TempPathFactory,
     first: list[dict[str, Any]],
     second: list[dict[str, Any]],
@@ -175,7 +175,7 @@ def test_what_shares_a_band_with_an_earlier_run_goes_with_all_that_are_like_it(
 
 @settings(max_examples=examples(12))
 @given(documents=documents, rows=st.integers(1, 20), similarity=st.sampled_from(list(SIMILARITIES)))
-def test_rows_are_decided_as_lines_are(
+def test_rows_are_decided_like_lines(
     tmp_path_factory: pytest.TempPathFactory, documents: list[dict[str, Any]], rows: int, similarity: float
 ) -> None:
     folder = tmp_path_factory.mktemp("near")

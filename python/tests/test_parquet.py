@@ -1,4 +1,4 @@
-"""Keys and rows of Parquet files: what pyarrow, DuckDB and Polars find, beside a dict of keys over the rows that they wrote."""
+"""Keys and rows of Parquet files, as pyarrow, DuckDB and Polars read them, beside a dict of the keys of the rows that they wrote."""
 
 import itertools
 import pathlib
@@ -19,7 +19,7 @@ from tables import KINDS, READERS, Kind, array, rows_of, stay
 from trips import (
     assert_begun,
     assert_rows,
-    assert_stays,
+    assert_kept,
     bloomline,
     copy_to,
     forms,
@@ -32,7 +32,7 @@ from trips import (
 
 
 def arranged(values: Sequence[Any]) -> list[list[Any]]:
-    """Groups of which all, nothing, some and all stays, if nulls are equal."""
+    """Groups whose rows are all, not, partly and all kept, if nulls are equal."""
     first, *rest = values
     fresh = rest[3:]
     groups = [[first, None], [first, None, first, None], [None, *rest[:1], first, *rest[:3], *rest[:1], None], fresh]
@@ -70,10 +70,10 @@ def test_a_column_of_each_type_is_a_key(name: str, tmp_path: pathlib.Path) -> No
             break
         output = tmp_path / f"{nulls}.parquet"
         bloomline(tmp_path, "dedup", "-q", "--column", "key", "--nulls", nulls, source, "-o", output)
-        assert_stays([source], output, stay(values, nulls=nulls), kind.unread_by)
-    # The type is only carried along.
+        assert_kept([source], output, stay(values, nulls=nulls), kind.unread_by)
+    # The column of the type is copied, and is not the key.
     bloomline(tmp_path, "dedup", "--column", "n", source, source, "-o", "twice.parquet")
-    assert_stays([source], tmp_path / "twice.parquet", list(range(len(values))), kind.unread_by)
+    assert_kept([source], tmp_path / "twice.parquet", list(range(len(values))), kind.unread_by)
 
 
 @pytest.mark.parametrize("name", [name for name in KINDS if name not in NO_KEYS])
@@ -84,11 +84,11 @@ def test_a_row_with_each_type_is_a_key(name: str, tmp_path: pathlib.Path) -> Non
     source = write(tmp_path / "in.parquet", tables)
     bloomline(tmp_path, "dedup", source, "-o", "out.parquet")
     rows = [pair for values in groups for pair in zip(values, values[::-1])]
-    assert_stays([source], tmp_path / "out.parquet", stay(rows), kind.unread_by)
+    assert_kept([source], tmp_path / "out.parquet", stay(rows), kind.unread_by)
 
 
 def test_a_file_of_fastparquet_without_rows(tmp_path: pathlib.Path) -> None:
-    """It names no kind for the row groups that are not there."""
+    """The file has no element type for its empty list of row groups."""
     write(tmp_path / "in.parquet", [pa.table({"key": ["a", "a"]})])
     pq.ParquetWriter(tmp_path / "empty.parquet", pa.schema({"key": pa.string()})).close()
     whole = (tmp_path / "empty.parquet").read_bytes()
@@ -118,19 +118,19 @@ DUCKDB = {
 
 
 @pytest.mark.parametrize("name", DUCKDB)
-def test_types_of_duckdb_stay(name: str, tmp_path: pathlib.Path) -> None:
+def test_types_of_duckdb_are_preserved(name: str, tmp_path: pathlib.Path) -> None:
     ids = [1, 2, 1, 2, 3, 2, 4, 5]
-    # It writes values below an array that is null, which pyarrow does not read.
+    # DuckDB writes values below a null array, which pyarrow does not read.
     value = DUCKDB[name] if name == "array" else f"CASE WHEN n % 3 = 0 THEN NULL ELSE {DUCKDB[name]} END"
     table = pa.table({"n": range(len(ids)), "id": ids})
     source = copy_to(tmp_path / "in.parquet", table, "", f"id, {value} AS value", rows=2)
     assert len(layout(source).groups) == 4
     bloomline(tmp_path, "dedup", "--column", "id", source, "-o", "out.parquet")
     unread_by = ["polars"] if name == "variant" else []
-    assert_stays([source], tmp_path / "out.parquet", stay([(number,) for number in ids]), unread_by)
+    assert_kept([source], tmp_path / "out.parquet", stay([(number,) for number in ids]), unread_by)
 
 
-def test_columns_without_nulls_stay(tmp_path: pathlib.Path) -> None:
+def test_columns_without_nulls_are_preserved(tmp_path: pathlib.Path) -> None:
     inner = pa.struct([pa.field("a", pa.int32(), False), pa.field("b", pa.string())])
     fields = {
         "id": pa.int64(),
@@ -150,10 +150,10 @@ def test_columns_without_nulls_stay(tmp_path: pathlib.Path) -> None:
     source = write(tmp_path / "in.parquet", in_groups(pa.table(values, schema), 2))
     for column in fields:
         bloomline(tmp_path, "dedup", "--column", column, source, "-o", f"{column}.parquet")
-        assert_stays([source], tmp_path / f"{column}.parquet", stay([(value,) for value in values[column]]))
+        assert_kept([source], tmp_path / f"{column}.parquet", stay([(value,) for value in values[column]]))
 
 
-def test_types_of_polars_stay(tmp_path: pathlib.Path) -> None:
+def test_types_of_polars_are_preserved(tmp_path: pathlib.Path) -> None:
     ids = [1, 2, 1, 2, 1, 3, 4, 5]
     frame = pl.DataFrame(
         {
@@ -174,7 +174,7 @@ def test_types_of_polars_stay(tmp_path: pathlib.Path) -> None:
     for column in frame.columns:
         bloomline(tmp_path, "dedup", "--column", column, source, "-o", f"{column}.parquet")
         parts = [(value,) for value in frame[column].to_list()]
-        assert_stays([source], tmp_path / f"{column}.parquet", stay(parts))
+        assert_kept([source], tmp_path / f"{column}.parquet", stay(parts))
 
 
 NESTED: dict[str, list[list[Any]]] = {
@@ -196,7 +196,7 @@ def test_nested_and_several_columns_are_keys(columns: str, tmp_path: pathlib.Pat
     source = write(tmp_path / "in.parquet", in_groups(table, 3))
     for nulls in ["equal", "keep", "skip"]:
         bloomline(tmp_path, "dedup", "-q", "--column", columns, "--nulls", nulls, source, "-o", f"{nulls}.parquet")
-        assert_stays([source], tmp_path / f"{nulls}.parquet", stay(zip(*NESTED[columns]), nulls=nulls))
+        assert_kept([source], tmp_path / f"{nulls}.parquet", stay(zip(*NESTED[columns]), nulls=nulls))
     told = refused(tmp_path, "dedup", "--column", columns, "--nulls", "fail", source, "-o", "fail.parquet")
     assert "in.parquet" in told and "null" in told
     parts = list(zip(*NESTED[columns]))
@@ -204,7 +204,7 @@ def test_nested_and_several_columns_are_keys(columns: str, tmp_path: pathlib.Pat
     assert_begun(table, tmp_path / "fail.parquet", stay(parts[:before]))
 
 
-def test_a_pointer_is_a_column(tmp_path: pathlib.Path) -> None:
+def test_a_pointer_names_a_column(tmp_path: pathlib.Path) -> None:
     source = write(tmp_path / "in.parquet", in_groups(nested_table(), 3))
     for pointer, column in [("/s/y/z", "s.y.z"), ("/n", "n"), ("/s", "s")]:
         bloomline(tmp_path, "dedup", "--json-pointer", pointer, source, "-o", "pointer.parquet", "--force")
@@ -212,33 +212,33 @@ def test_a_pointer_is_a_column(tmp_path: pathlib.Path) -> None:
         assert (tmp_path / "pointer.parquet").read_bytes() == (tmp_path / "column.parquet").read_bytes()
 
 
-def test_nulls_are_refused_where_none_is_allowed(tmp_path: pathlib.Path) -> None:
+def test_nulls_are_refused_on_request(tmp_path: pathlib.Path) -> None:
     table = pa.table({"k": ["a", "b", "a", "c"], "j": [1, 2, 3, None], "n": range(4)})
     source = write(tmp_path / "in.parquet", in_groups(table, 2))
     bloomline(tmp_path, "dedup", "--column", "k", "--nulls", "fail", source, "-o", "out.parquet")
-    assert_stays([source], tmp_path / "out.parquet", [0, 1, 3])
+    assert_kept([source], tmp_path / "out.parquet", [0, 1, 3])
     told = refused(tmp_path, "dedup", "--column", "k,j", "--nulls", "fail", source, "-o", "none.parquet")
     assert "in.parquet" in told and "null" in told
 
 
-def test_a_name_with_a_dot_comes_first(tmp_path: pathlib.Path) -> None:
+def test_a_name_with_a_dot_takes_precedence_over_a_path(tmp_path: pathlib.Path) -> None:
     table = pa.table({"a": pa.array([{"b": 1}, {"b": 2}, {"b": 3}]), "a.b": ["x", "x", "y"]})
     source = write(tmp_path / "in.parquet", [table])
     bloomline(tmp_path, "dedup", "--column", "a.b", source, "-o", "out.parquet")
-    assert_stays([source], tmp_path / "out.parquet", [0, 2])
+    assert_kept([source], tmp_path / "out.parquet", [0, 2])
 
 
-def test_two_columns_with_one_name_are_carried_along(tmp_path: pathlib.Path) -> None:
+def test_two_columns_with_one_name_are_copied_but_cannot_be_keys(tmp_path: pathlib.Path) -> None:
     table = pa.table([[1, 2, 1, 3], ["a", "b", "c", "d"], [4, 5, 6, 4]], names=["id", "x", "x"])
     source = write(tmp_path / "in.parquet", in_groups(table, 2))
     bloomline(tmp_path, "dedup", "--column", "id", source, "-o", "out.parquet")
     # Polars refuses such files.
-    assert_stays([source], tmp_path / "out.parquet", [0, 1, 3], ["polars"])
+    assert_kept([source], tmp_path / "out.parquet", [0, 1, 3], ["polars"])
     told = refused(tmp_path, "dedup", "--column", "x", source, "-o", "x.parquet")
     assert '"x"' in told and "in.parquet" in told
 
 
-def test_columns_of_nulls_stay(tmp_path: pathlib.Path) -> None:
+def test_columns_of_nulls_are_preserved(tmp_path: pathlib.Path) -> None:
     types = {
         "i": pa.int32(),
         "s": pa.string(),
@@ -250,7 +250,7 @@ def test_columns_of_nulls_stay(tmp_path: pathlib.Path) -> None:
     table = pa.table({"id": [1, 2, 2, 3, 1, 2], **{name: pa.nulls(6, type) for name, type in types.items()}})
     source = write(tmp_path / "in.parquet", in_groups(table, 2))
     bloomline(tmp_path, "dedup", "--column", "id", source, "-o", "out.parquet")
-    assert_stays([source], tmp_path / "out.parquet", [0, 1, 3])
+    assert_kept([source], tmp_path / "out.parquet", [0, 1, 3])
     for name in types:
         for nulls, kept in [("equal", [0]), ("keep", list(range(6))), ("skip", [])]:
             bloomline(tmp_path, "dedup", "-q", "--column", name, "--nulls", nulls, source, "-o", "out.parquet", "--force")
@@ -278,7 +278,7 @@ def test_counts_and_notes_are_columns(tmp_path: pathlib.Path) -> None:
         assert all(new.form in forms(old) for old, new in zip(before.chunks, after.chunks[:-1], strict=True))
 
 
-# The options for the rows that stay.
+# The options for the kept rows.
 WHICH: dict[str, list[str]] = {
     "first": [],
     "last": ["--keep", "last"],
@@ -290,7 +290,7 @@ WHICH: dict[str, list[str]] = {
 
 @pytest.mark.parametrize("which", WHICH)
 @pytest.mark.parametrize("nulls", ["equal", "keep", "skip"])
-def test_which_rows_stay(which: str, nulls: str, tmp_path: pathlib.Path) -> None:
+def test_options_choose_which_rows_are_kept(which: str, nulls: str, tmp_path: pathlib.Path) -> None:
     values = ["a", None, "b", "a", "c", None, "d", "b", "e", "f", "g", None, "h", "i", "a", "a"]
     table = pa.table({"k": pa.array(values), "n": range(len(values))})
     sources = [
@@ -299,15 +299,15 @@ def test_which_rows_stay(which: str, nulls: str, tmp_path: pathlib.Path) -> None
     kept = stay([(value,) for value in values], which, nulls)
     command = ["dedup", "-q", "--column", "k", "--nulls", nulls, *WHICH[which], *sources]
     bloomline(tmp_path, *command, "-o", "out.parquet")
-    assert_stays(sources, tmp_path / "out.parquet", kept)
+    assert_kept(sources, tmp_path / "out.parquet", kept)
     assert bloomline(tmp_path, *command, "--total").stdout == f"{len(kept)}\n".encode()
     if which == "first":
         bloomline(tmp_path, *command, "--exact", "-o", "exact.parquet")
         assert (tmp_path / "exact.parquet").read_bytes() == (tmp_path / "out.parquet").read_bytes()
         bloomline(tmp_path, *command, "-o", "again.parquet", "--dupes", "dupes.parquet")
-        assert_stays(sources, tmp_path / "again.parquet", kept)
+        assert_kept(sources, tmp_path / "again.parquet", kept)
         repeats = [number for number in stay([(value,) for value in values], "invert", nulls) if number not in kept]
-        assert_stays(sources, tmp_path / "dupes.parquet", repeats)
+        assert_kept(sources, tmp_path / "dupes.parquet", repeats)
 
 
 def leaves() -> dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]]:
@@ -340,7 +340,7 @@ def leaves() -> dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]]:
 LEAVES = leaves()
 
 
-# pyarrow does not write the others inside of columns, or DuckDB does not read them there.
+# pyarrow does not write the other types in nested columns, or DuckDB does not read them there.
 INNER = [leaf for name, leaf in LEAVES.items() if name != "float16" and "view" not in name]
 
 
@@ -373,7 +373,7 @@ def random_tables(draw: st.DrawFn) -> tuple[pa.Table, list[list[Any]]]:
     columns, all_values = [], []
     for _ in range(draw(st.integers(1, 4))):
         type, one = draw(st.one_of(st.sampled_from(list(LEAVES.values())), dictionaries(), nested()))
-        # Few values, so that they come again.
+        # Few values, so that they repeat.
         pool = draw(st.lists(one, min_size=1, max_size=5)) + [None] * draw(st.integers(0, 1))
         seed = draw(st.integers(0, 1 << 32))
         values = random.Random(seed).choices(pool, k=rows)
@@ -384,7 +384,7 @@ def random_tables(draw: st.DrawFn) -> tuple[pa.Table, list[list[Any]]]:
 
 @settings(max_examples=examples(30))
 @given(data=st.data())
-def test_random_tables_are_those_of_the_model(data: st.DataObject, tmp_path: pathlib.Path) -> None:
+def test_random_tables_match_the_model(data: st.DataObject, tmp_path: pathlib.Path) -> None:
     table, values = data.draw(random_tables())
     codec = data.draw(st.sampled_from(["none", "snappy", "gzip", "brotli", "lz4", "zstd"]))
     version = data.draw(st.sampled_from(["1.0", "2.0"]))
@@ -407,6 +407,6 @@ def test_random_tables_are_those_of_the_model(data: st.DataObject, tmp_path: pat
     if which == "first" and data.draw(st.booleans()):
         options += ["--exact"]
     kept = stay(list(zip(*(values[number] for number in picked or range(len(values))))), which, nulls)
-    # So many keys are expected that none is taken for another one.
+    # So many keys are expected that there is no false positive.
     bloomline(tmp_path, "dedup", "-q", "-n", "100k", *options, *sources, "-o", "out.parquet", "--force")
-    assert_stays(sources, tmp_path / "out.parquet", kept)
+    assert_kept(sources, tmp_path / "out.parquet", kept)

@@ -1,4 +1,4 @@
-"""What is refused of Parquet files, and what the command says of it."""
+"""Parquet files and options that are refused, and the messages of the command."""
 
 import base64
 import pathlib
@@ -15,7 +15,7 @@ from tables import stay
 from trips import assert_begun, bloomline, in_groups, is_whole, nested_table, refused, some_rows, write
 
 
-def test_unknown_columns_are_refused_with_those_there_are(tmp_path: pathlib.Path) -> None:
+def test_unknown_columns_are_refused_and_the_known_ones_named(tmp_path: pathlib.Path) -> None:
     source = write(tmp_path / "in.parquet", [nested_table()])
     for column in ["none", "s.none", "n.x", "N", "n,none", ""]:
         told = refused(tmp_path, "dedup", "--column", column, source, "-o", "out.parquet")

@@ -1,4 +1,4 @@
-"""How Parquet files are written: codecs, encodings, pages, indexes, metadata, and what old writers did."""
+"""The form of written Parquet files: codecs, encodings, pages, indexes, metadata, and forms of old writers."""
 
 import itertools
 import math
@@ -19,7 +19,7 @@ from tables import array, by_pyarrow, duckdb_connection, rows_of, stay
 from trips import (
     assert_groups,
     assert_rows,
-    assert_stays,
+    assert_kept,
     bloomline,
     copy_to,
     forms,
@@ -30,7 +30,7 @@ from trips import (
 )
 
 
-# The names of codecs that DuckDB and Polars have others for.
+# Codecs that have other names in DuckDB and Polars.
 NAMES = {"uncompressed": "none", "lz4_raw": "lz4"}
 
 
@@ -53,20 +53,20 @@ WRITERS = {"pyarrow": write_pyarrow, "duckdb": write_duckdb, "polars": write_pol
 
 @pytest.mark.parametrize("codec", ["uncompressed", "snappy", "gzip", "brotli", "lz4_raw", "zstd"])
 @pytest.mark.parametrize("writer", WRITERS)
-def test_codecs_of_each_writer_stay(writer: str, codec: str, tmp_path: pathlib.Path) -> None:
+def test_codecs_of_each_writer_are_preserved(writer: str, codec: str, tmp_path: pathlib.Path) -> None:
     table, kept = some_rows()
     source = tmp_path / "in.parquet"
     WRITERS[writer](source, table, codec)
     groups = layout(source).groups
     assert len(groups) == 4 and {chunk.codec for group in groups for chunk in group.chunks} == {NAMES.get(codec, codec)}
     bloomline(tmp_path, "dedup", "--column", "id", source, "-o", "out.parquet")
-    assert_stays([source], tmp_path / "out.parquet", kept)
+    assert_kept([source], tmp_path / "out.parquet", kept)
 
 
 @pytest.mark.parametrize(
     "kind, codec", [("zstd:9", "zstd"), ("gzip", "gzip"), ("gzip:1", "gzip"), ("lz4", "lz4"), ("none", "none")]
 )
-def test_another_codec_is_taken_for_all_groups(kind: str, codec: str, tmp_path: pathlib.Path) -> None:
+def test_another_codec_is_used_for_all_groups(kind: str, codec: str, tmp_path: pathlib.Path) -> None:
     table, kept = some_rows()
     source = write(tmp_path / "in.parquet", in_groups(table), compression="brotli")
     bloomline(tmp_path, "dedup", "--column", "id", "--compress", kind, source, "-o", "out.parquet")
@@ -99,7 +99,7 @@ ENCODINGS: dict[str, tuple[list[pa.DataType], list[str]]] = {
     "BYTE_STREAM_SPLIT": ([pa.float32(), pa.float64(), pa.int32(), pa.int64()], []),
     "RLE": ([pa.bool_()], []),
     "DICTIONARY": ([pa.int32(), pa.float64(), pa.string(), pa.binary(3), pa.decimal128(9, 2)], []),
-    # Beside those readers that cannot read them.
+    # Each with the readers that cannot read it.
     "DELTA_BYTE_ARRAY of fixed size": ([pa.binary(3)], ["polars"]),
     "BYTE_STREAM_SPLIT of fixed size": ([pa.binary(3), pa.float16(), pa.decimal128(9, 2)], ["duckdb", "polars"]),
 }
@@ -125,7 +125,7 @@ SOME: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_encodings_and_page_versions_stay(encoding: str, version: str, tmp_path: pathlib.Path) -> None:
+def test_encodings_and_page_versions_are_preserved(encoding: str, version: str, tmp_path: pathlib.Path) -> None:
     types, unread_by = ENCODINGS[encoding]
     encoding = encoding.split()[0]
     # A dictionary of fewer values saves nothing, and is left out.
@@ -154,35 +154,35 @@ def test_encodings_and_page_versions_stay(encoding: str, version: str, tmp_path:
     for path in [source, tmp_path / "out.parquet"]:
         for chunk in [chunk for group in layout(path).groups for chunk in group.chunks[1:]]:
             assert chunk.form.data == {(DATA_V2 if version == "2.0" else DATA, encoding)}
-    assert_stays([source], tmp_path / "out.parquet", stay([(number,) for group in ids for number in group]), unread_by)
+    assert_kept([source], tmp_path / "out.parquet", stay([(number,) for group in ids for number in group]), unread_by)
     # Each encoding is read as a key, too.
     for number, type in enumerate(types):
         bloomline(tmp_path, "dedup", "--column", f"c{number}", source, "-o", f"{number}.parquet")
         parts = [(None if pick is None else SOME[str(type)][pick],) for picks in pattern for pick in picks]
-        assert_stays([source], tmp_path / f"{number}.parquet", stay(parts), unread_by)
+        assert_kept([source], tmp_path / f"{number}.parquet", stay(parts), unread_by)
 
 
-def test_files_of_version_1_stay(tmp_path: pathlib.Path) -> None:
+def test_files_of_version_1_are_preserved(tmp_path: pathlib.Path) -> None:
     table, kept = some_rows()
     source = write(tmp_path / "in.parquet", in_groups(table), version="1.0", use_compliant_nested_type=False, store_schema=False)
     assert layout(source).metadata == []
     bloomline(tmp_path, "dedup", "--column", "id", source, "-o", "out.parquet")
-    assert_stays([source], tmp_path / "out.parquet", kept)
+    assert_kept([source], tmp_path / "out.parquet", kept)
 
 
 @pytest.mark.parametrize(
     "options",
     ["PARQUET_VERSION V1", "PARQUET_VERSION V2", "FIELD_IDS {id: 7, text: 9, tags: {__duckdb_field_id: 10, element: 11}}"],
 )
-def test_what_duckdb_writes_stays(options: str, tmp_path: pathlib.Path) -> None:
+def test_files_of_duckdb_are_preserved(options: str, tmp_path: pathlib.Path) -> None:
     table, kept = some_rows()
     source = copy_to(tmp_path / "in.parquet", table, f", {options}")
     bloomline(tmp_path, "dedup", "--column", "id", source, "-o", "out.parquet")
-    assert_stays([source], tmp_path / "out.parquet", kept)
+    assert_kept([source], tmp_path / "out.parquet", kept)
 
 
 @pytest.mark.parametrize("shape", ["array", "tuple", "repeated"])
-def test_lists_of_old_writers_stay(shape: str, tmp_path: pathlib.Path) -> None:
+def test_lists_of_old_writers_are_preserved(shape: str, tmp_path: pathlib.Path) -> None:
     """The same levels in a schema without the group in the middle, as the format's rules for old files have it."""
     type = pa.list_(pa.field("element", pa.int32(), False))
     values = [[1, 2], [], [3], [1, 2], [4, 5, 6], []]
@@ -205,12 +205,12 @@ def test_lists_of_old_writers_stay(shape: str, tmp_path: pathlib.Path) -> None:
     path.write_bytes(patched(path.read_bytes(), change))
     assert by_pyarrow(path).rows == rows_of(table)
     bloomline(tmp_path, "dedup", "--column", "id", path, "-o", "id.parquet")
-    assert_stays([path], tmp_path / "id.parquet", [0, 1, 3, 4])
+    assert_kept([path], tmp_path / "id.parquet", [0, 1, 3, 4])
     bloomline(tmp_path, "dedup", "--column", "l", path, "-o", "l.parquet")
-    assert_stays([path], tmp_path / "l.parquet", [0, 1, 2, 4])
+    assert_kept([path], tmp_path / "l.parquet", [0, 1, 2, 4])
 
 
-def test_large_groups_of_several_pages_stay(tmp_path: pathlib.Path) -> None:
+def test_large_groups_of_several_pages_are_preserved(tmp_path: pathlib.Path) -> None:
     rows = 20_000
     random_ = random.Random(4)
     ids = [random_.randrange(rows) for _ in range(rows)]
@@ -222,7 +222,7 @@ def test_large_groups_of_several_pages_stay(tmp_path: pathlib.Path) -> None:
             "list": [[number] * (number % 3) if number % 7 else None for number in range(rows)],
         }
     )
-    # Of the texts there are too many for a dictionary, and of the others one fits.
+    # The texts are too many for a dictionary, and the other values are not.
     options: dict[str, Any] = {"data_page_size": 4096, "dictionary_pagesize_limit": 8192, "write_page_index": True}
     source = write(tmp_path / "in.parquet", [table], **options)
     assert len(layout(source).groups[0].chunks[1].form.data) == 2
@@ -244,7 +244,7 @@ def test_intervals_are_copied_or_refused_by_name(tmp_path: pathlib.Path) -> None
     whole = copy_to(tmp_path / "whole.parquet", pa.table({"id": [1, 2, 3]}), "", columns, rows=2)
     bloomline(tmp_path, "dedup", "--column", "id", whole, whole, "-o", "copied.parquet")
     # Polars reads no intervals.
-    assert_stays([whole], tmp_path / "copied.parquet", [0, 1, 2], ["polars"])
+    assert_kept([whole], tmp_path / "copied.parquet", [0, 1, 2], ["polars"])
     told = refused(tmp_path, "dedup", "--column", "old", source, "-o", "out.parquet")
     assert "in.parquet" in told and "nterval" in told
 
@@ -264,11 +264,11 @@ def test_int96_is_copied_or_refused_by_name(unit: str, tmp_path: pathlib.Path) -
     assert "in.parquet" in told and "INT96" in told and f'row group 1, column "{path}"' in told
     whole = write(tmp_path / "whole.parquet", in_groups(table.slice(0, 3), 2), use_deprecated_int96_timestamps=True)
     bloomline(tmp_path, "dedup", "--column", "id", whole, whole, "-o", "copied.parquet")
-    assert_stays([whole], tmp_path / "copied.parquet", [0, 1, 2])
+    assert_kept([whole], tmp_path / "copied.parquet", [0, 1, 2])
 
 
 @pytest.mark.parametrize("groups", ["none", "empty"])
-def test_files_without_rows_stay(groups: str, tmp_path: pathlib.Path) -> None:
+def test_files_without_rows_are_preserved(groups: str, tmp_path: pathlib.Path) -> None:
     table, _ = some_rows()
     table = table.replace_schema_metadata({"huggingface": '{"info": {}}'})
     with pq.ParquetWriter(tmp_path / "in.parquet", table.schema) as writer:
@@ -281,18 +281,18 @@ def test_files_without_rows_stay(groups: str, tmp_path: pathlib.Path) -> None:
         assert after.groups == [] and after.metadata == layout(tmp_path / "in.parquet").metadata
 
 
-def test_a_file_of_which_nothing_is_left_keeps_its_schema(tmp_path: pathlib.Path) -> None:
+def test_a_file_without_remaining_rows_keeps_its_schema(tmp_path: pathlib.Path) -> None:
     table, _ = some_rows()
     source = write(tmp_path / "in.parquet", in_groups(table.slice(0, 15)))
     bloomline(tmp_path, "dedup", "--column", "id", "-s", "state", source, "-o", "first.parquet")
     bloomline(tmp_path, "dedup", "--column", "id", "-s", "state", source, "-o", "second.parquet")
     assert (tmp_path / "first.parquet").read_bytes()[-4:] == b"PAR1"
-    assert_stays([source], tmp_path / "first.parquet", list(range(15)))
+    assert_kept([source], tmp_path / "first.parquet", list(range(15)))
     assert_rows([source], tmp_path / "second.parquet", [])
     assert layout(tmp_path / "second.parquet").groups == []
 
 
-def test_metadata_of_pandas_stays(tmp_path: pathlib.Path) -> None:
+def test_metadata_of_pandas_are_preserved(tmp_path: pathlib.Path) -> None:
     frame = pd.DataFrame(
         {
             "name": pd.Categorical(["a", "b", "a", "c"], ["a", "b", "c"], ordered=True),
@@ -305,16 +305,16 @@ def test_metadata_of_pandas_stays(tmp_path: pathlib.Path) -> None:
     source = tmp_path / "in.parquet"
     frame.to_parquet(source)
     bloomline(tmp_path, "dedup", "--column", "name", source, "-o", "out.parquet")
-    assert_stays([source], tmp_path / "out.parquet", [0, 1, 3])
+    assert_kept([source], tmp_path / "out.parquet", [0, 1, 3])
     found = pd.read_parquet(tmp_path / "out.parquet")
     pd.testing.assert_frame_equal(found, frame.iloc[[0, 1, 3]])
     assert found.attrs == frame.attrs
-    # The column of the index is one as others are.
+    # The column of the index is a column like others.
     bloomline(tmp_path, "dedup", "--column", "row", source, source, "-o", "index.parquet")
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "index.parquet"), frame)
 
 
-def test_a_place_of_the_dictionary_of_0_means_that_there_is_none(tmp_path: pathlib.Path) -> None:
+def test_a_dictionary_offset_of_0_means_that_there_is_no_dictionary(tmp_path: pathlib.Path) -> None:
     table, kept = some_rows()
     path = write(tmp_path / "in.parquet", in_groups(table), use_dictionary=["text"])
     sound = path.read_bytes()
@@ -330,7 +330,7 @@ def test_a_place_of_the_dictionary_of_0_means_that_there_is_none(tmp_path: pathl
     path.write_bytes(patched(sound, change))
     bloomline(tmp_path, "dedup", "--column", "id", path, "-o", "out.parquet")
     assert_groups([path], tmp_path / "out.parquet", kept)
-    # Polars does not read such files, so no place is left that lies.
+    # Polars does not read such files, so the output has no such offset.
     path.write_bytes(sound)
     assert_rows([path], tmp_path / "out.parquet", kept)
 
@@ -356,12 +356,12 @@ def may_have(path: pathlib.Path, column: str, value: Any) -> list[bool]:
     return [not excludes for _, excludes in duckdb_connection().execute(asked, [str(path), column, value]).fetchall()]
 
 
-def test_indexes_bloom_filters_and_sorting_columns_stay(tmp_path: pathlib.Path) -> None:
+def test_indexes_bloom_filters_and_sorting_columns_are_preserved(tmp_path: pathlib.Path) -> None:
     source, kept = indexed(tmp_path)
     assert layout(source).groups[0].chunks[0].has_bloom_filter and len(layout(source).groups[0].sorting) == 2
     bloomline(tmp_path, "dedup", "--column", "id", source, "-o", "out.parquet")
     output = tmp_path / "out.parquet"
-    assert_stays([source], output, kept)
+    assert_kept([source], output, kept)
     found = pq.read_table(output)
     ids, texts = found["id"].to_pylist(), found["text"].to_pylist()
     bounds = list(itertools.accumulate((group.rows for group in layout(output).groups), initial=0))
@@ -369,7 +369,7 @@ def test_indexes_bloom_filters_and_sorting_columns_stay(tmp_path: pathlib.Path) 
         for value in set(values):
             may = may_have(output, column, value)
             assert all(may[group] for group, (start, end) in enumerate(itertools.pairwise(bounds)) if value in values[start:end])
-            # What readers choose pages and groups by leads to the rows.
+            # Readers find the rows by the statistics of pages and groups.
             expected = values.count(value)
             assert pq.read_table(output, filters=[(column, "==", value)]).num_rows == expected
             assert pl.scan_parquet(output).filter(pl.col(column) == value).collect().height == expected
@@ -379,7 +379,7 @@ def test_indexes_bloom_filters_and_sorting_columns_stay(tmp_path: pathlib.Path) 
     assert sum(absent) > 80
     metadata = pq.ParquetFile(output).metadata
     for number, (start, end) in enumerate(itertools.pairwise(bounds)):
-        # Not those of floats: the order in which they are written is one that pyarrow does not know.
+        # Not the statistics of floats, because pyarrow does not support the order that they are written with.
         for column in [0, 1, 3]:
             statistics = metadata.row_group(number).column(column).statistics
             values = [value for value in found.column(column).to_pylist()[start:end] if value is not None]
@@ -408,7 +408,7 @@ def test_a_bloom_filter_is_added_on_request(tmp_path: pathlib.Path) -> None:
 
 
 def test_statistics_of_floats_are_read(tmp_path: pathlib.Path) -> None:
-    """They are in the order that all readers know, whether a row group is copied or written anew."""
+    """They have the order that all readers support, whether a row group is copied or written anew."""
     table = pa.table({"k": ["a", "b", "c", "c"], "f": [1.5, -2.0, 0.25, 7.0]})
     pq.write_table(table, tmp_path / "in.parquet", row_group_size=2)
     bloomline(tmp_path, "dedup", "--column", "k", "in.parquet", "-o", "out.parquet")

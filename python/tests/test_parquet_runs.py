@@ -16,7 +16,7 @@ from footer import layout
 from tables import READERS, array, by_pyarrow, json_lines, stay
 from trips import (
     COMMAND,
-    assert_stays,
+    assert_kept,
     bloomline,
     copy_to,
     elements,
@@ -32,7 +32,7 @@ def test_several_files_become_one(tmp_path: pathlib.Path) -> None:
     parts = [table.slice(0, 20), table.slice(20, 0), table.slice(20, 25), table.slice(45)]
     sources = [write(tmp_path / f"{number}.parquet", in_groups(part) or [part]) for number, part in enumerate(parts)]
     bloomline(tmp_path, "dedup", "--column", "id", *sources, "-o", "out.parquet")
-    assert_stays(sources, tmp_path / "out.parquet", kept)
+    assert_kept(sources, tmp_path / "out.parquet", kept)
     with open(tmp_path / "file.parquet", "wb") as output:
         subprocess.run([COMMAND, "dedup", "--column", "id", *sources], stdout=output, check=True)
     piped = bloomline(tmp_path, "dedup", "--column", "id", *sources).stdout
@@ -59,7 +59,7 @@ def test_files_with_other_schemas_do_not_become_one(tmp_path: pathlib.Path) -> N
 
 
 @pytest.mark.parametrize("order", [["--in-order"], []], ids=["in-order", "side-by-side"])
-def test_a_folder_has_files_of_any_schema_and_lines(order: list[str], tmp_path: pathlib.Path) -> None:
+def test_a_folder_may_have_files_of_any_schema_and_lines(order: list[str], tmp_path: pathlib.Path) -> None:
     crawl = tmp_path / "crawl"
     crawl.mkdir()
     tables = {
@@ -114,7 +114,7 @@ def test_shards_of_a_hub_keep_their_names_and_metadata(tmp_path: pathlib.Path) -
     bloomline(tmp_path, "dedup", "--column", "text", "--output-dir", "out", "--in-order", "--manifest", "m.jsonl", "data")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == names
     for name, kept in zip(names, [[0, 1], [1, 2], [], [0]]):
-        assert_stays([folder / name], tmp_path / "out" / name, kept)
+        assert_kept([folder / name], tmp_path / "out" / name, kept)
         assert json.loads(pq.read_schema(tmp_path / "out" / name).metadata[b"huggingface"]) == info
     manifest = [json.loads(line) for line in (tmp_path / "m.jsonl").read_text().splitlines()]
     assert [(one["groups"], one["groups_copied"], one["groups_written"]) for one in manifest] == [
@@ -158,21 +158,21 @@ def test_the_column_of_a_folder_is_part_of_the_key(
         for file in files:
             before = next((lake / file.relative_to(tmp_path / f"out-{columns}")).parent.glob("*.parquet"))
             assert elements(layout(file)) == elements(layout(before)), "the folder's column is none of the file"
-    # The readers that know such folders find the column.
+    # Readers that support such folders find the column.
     found = pl.read_parquet(tmp_path / "out-day,id/**/*.parquet", hive_partitioning=True)
     assert len(found) == 6 and set(map(str, found["day"].to_list())) == set(days)
-    # The folder above is part of the file's name as it is given.
+    # The folder is a part of the given name of the file.
     bloomline(tmp_path, "dedup", "--column", "day,id", *sorted(lake.rglob("*.parquet")), "-o", "one.parquet")
     assert sorted(pq.read_table(tmp_path / "one.parquet")["n"].to_pylist()) == sorted(stay(zip(days, ids)))
 
 
-def test_a_column_of_the_file_comes_before_that_of_its_folder(tmp_path: pathlib.Path) -> None:
+def test_a_column_of_the_file_takes_precedence_over_one_of_its_folder(tmp_path: pathlib.Path) -> None:
     folder = tmp_path / "day=1/hour=2"
     folder.mkdir(parents=True)
     source = write(folder / "in.parquet", [pa.table({"day": ["1", "2", "1"], "id": [1, 1, 2]})])
     for columns, kept in [("day", [0, 1]), ("hour", [0]), ("hour,id", [0, 2]), ("hour,day", [0, 1])]:
         bloomline(tmp_path, "dedup", "--column", columns, source, "-o", f"{columns}.parquet")
-        assert_stays([source], tmp_path / f"{columns}.parquet", kept)
+        assert_kept([source], tmp_path / f"{columns}.parquet", kept)
 
 
 SHARED: dict[str, tuple[pa.DataType, list[Any]]] = {
@@ -204,7 +204,7 @@ def test_lines_of_json_and_parquet_share_a_state(name: str, nullable: bool, tmp_
     source = write(tmp_path / "in.parquet", in_groups(table, 2))
     compact = [json.dumps({"n": 0, "k": value}, ensure_ascii=False, separators=(",", ":")) for value in values]
     (tmp_path / "in.jsonl").write_text("".join(line + "\n" for line in compact), encoding="utf-8")
-    # Parquet first, by one option, and then lines by the other. Only what is not there stays.
+    # Parquet first, by one option, and then lines by the other. Only rows that Parquet lacks are kept.
     bloomline(tmp_path, "dedup", "--column", "k", "-s", "a.bloom", source, "-o", "a.parquet")
     other = '{"k":"another"}'
     lines = "".join(line + "\n" for line in [*compact, other])
@@ -214,7 +214,7 @@ def test_lines_of_json_and_parquet_share_a_state(name: str, nullable: bool, tmp_
     half = "".join(line + "\n" for line in compact[::2]).encode()
     bloomline(tmp_path, "dedup", "--column", "k", "-s", "b.bloom", input=half)
     bloomline(tmp_path, "dedup", "--json-pointer", "/k", "-s", "b.bloom", source, "-o", "b.parquet")
-    assert_stays([source], tmp_path / "b.parquet", list(range(len(values)))[1::2])
+    assert_kept([source], tmp_path / "b.parquet", list(range(len(values)))[1::2])
 
 
 def test_several_columns_share_a_state_with_lines(tmp_path: pathlib.Path) -> None:
@@ -230,7 +230,7 @@ def test_several_columns_share_a_state_with_lines(tmp_path: pathlib.Path) -> Non
     two = lines.splitlines(True)[1] + lines.splitlines(True)[3]
     bloomline(tmp_path, "dedup", "--json-pointer", "/s/x", "--json-pointer", "/i", "-s", "a.bloom", input=two)
     bloomline(tmp_path, "dedup", "--column", "s.x,i", "-s", "a.bloom", source, "-o", "out.parquet")
-    assert_stays([source], tmp_path / "out.parquet", [0, 2, 4])
+    assert_kept([source], tmp_path / "out.parquet", [0, 2, 4])
     assert bloomline(tmp_path, "dedup", "--column", "s.x,i", "-s", "a.bloom", input=lines).stdout == b""
     # The order of the columns makes no difference.
     assert bloomline(tmp_path, "dedup", "--column", "i,s.x", "-s", "a.bloom", "--total", source).stdout == b"0\n"
@@ -238,7 +238,7 @@ def test_several_columns_share_a_state_with_lines(tmp_path: pathlib.Path) -> Non
     assert "a.bloom" in told
 
 
-def test_filters_in_files_take_both(tmp_path: pathlib.Path) -> None:
+def test_filters_in_files_serve_lines_and_parquet(tmp_path: pathlib.Path) -> None:
     old = write(tmp_path / "old.parquet", in_groups(pa.table({"k": ["a", "b", "c", None, "b"]}), 2))
     values = ["b", "x", "c", None, "y", "b"]
     new = write(tmp_path / "new.parquet", in_groups(pa.table({"n": range(6), "k": pa.array(values, pa.large_string())}), 2))
@@ -247,10 +247,10 @@ def test_filters_in_files_take_both(tmp_path: pathlib.Path) -> None:
     lines = b'{"k":"b"}\n{"k":"z"}\n{"k":"c"}\n'
     bloomline(tmp_path, "build", "--column", "k", "-o", "old.bloom", old)
     (tmp_path / "known.parquet").write_bytes(bloomline(tmp_path, "check", "--column", "k", "-s", "old.bloom", new).stdout)
-    assert_stays([new], tmp_path / "known.parquet", known)
+    assert_kept([new], tmp_path / "known.parquet", known)
     unseen = bloomline(tmp_path, "check", "-v", "--column", "k", "-s", "old.bloom", new).stdout
     (tmp_path / "unknown.parquet").write_bytes(unseen)
-    assert_stays([new], tmp_path / "unknown.parquet", unknown)
+    assert_kept([new], tmp_path / "unknown.parquet", unknown)
     assert bloomline(tmp_path, "check", "--column", "k", "-s", "old.bloom", "--total", new).stdout == b"4\n"
     assert (
         bloomline(tmp_path, "check", "--json-pointer", "/k", "-s", "old.bloom", input=lines).stdout == b'{"k":"b"}\n{"k":"c"}\n'
@@ -259,9 +259,9 @@ def test_filters_in_files_take_both(tmp_path: pathlib.Path) -> None:
     for first in ["old.parquet", "old.jsonl"]:
         for exact in [[], ["--exact"]]:
             bloomline(tmp_path, "in", *exact, "--column", "k", "-o", "in.parquet", first, "--", new)
-            assert_stays([new], tmp_path / "in.parquet", known)
+            assert_kept([new], tmp_path / "in.parquet", known)
             bloomline(tmp_path, "not-in", *exact, "--column", "k", "-o", "not-in.parquet", first, "--", new)
-            assert_stays([new], tmp_path / "not-in.parquet", unknown)
+            assert_kept([new], tmp_path / "not-in.parquet", unknown)
             (tmp_path / "in.parquet").unlink()
             (tmp_path / "not-in.parquet").unlink()
     assert bloomline(tmp_path, "in", "--column", "k", "old.parquet", "--", "-", input=lines).stdout == b'{"k":"b"}\n{"k":"c"}\n'
@@ -270,7 +270,7 @@ def test_filters_in_files_take_both(tmp_path: pathlib.Path) -> None:
     assert told.stderr == b""
 
 
-def test_files_in_place(tmp_path: pathlib.Path) -> None:
+def test_files_are_replaced_in_place(tmp_path: pathlib.Path) -> None:
     table, kept = some_rows()
     source = write(tmp_path / "in.parquet", in_groups(table))
     whole = write(tmp_path / "whole.parquet", in_groups(table.slice(0, 15)))
@@ -281,10 +281,10 @@ def test_files_in_place(tmp_path: pathlib.Path) -> None:
         (folder / f"{name}.parquet").write_bytes(before if name == "a" else source.read_bytes())
     bloomline(tmp_path, "dedup", "--column", "id", "--in-place", "lists")
     assert (folder / "a.parquet").read_bytes() == before
-    assert_stays([source], folder / "b.parquet", [number for number in kept if number >= 15])
+    assert_kept([source], folder / "b.parquet", [number for number in kept if number >= 15])
     (tmp_path / "same.parquet").write_bytes(source.read_bytes())
     bloomline(tmp_path, "dedup", "--column", "id", "same.parquet", "-o", "same.parquet")
-    assert_stays([source], tmp_path / "same.parquet", kept)
+    assert_kept([source], tmp_path / "same.parquet", kept)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "lists", "same.parquet", "whole.parquet"]
 
 
@@ -294,7 +294,7 @@ WORDS = (
 
 
 def documents() -> list[str]:
-    """Texts of paragraphs that come again, whole or with a word changed."""
+    """Texts of paragraphs that repeat, whole or with a changed word."""
     random_ = random.Random(2)
     known = [" ".join(random_.choices(WORDS, k=random_.choice([3, 15, 30]))) for _ in range(12)]
     texts: list[str] = []
@@ -336,7 +336,7 @@ TEXTS = [pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.strin
 @pytest.mark.parametrize(
     "mode, type", [*((mode, pa.string()) for mode in CORPUS), *(("paragraphs", type) for type in TEXTS)], ids=str
 )
-def test_texts_of_a_corpus_are_those_of_its_lines(mode: str, type: pa.DataType, tmp_path: pathlib.Path) -> None:
+def test_texts_of_a_corpus_match_those_of_its_lines(mode: str, type: pa.DataType, tmp_path: pathlib.Path) -> None:
     texts = documents()
     table = pa.table({"id": range(len(texts)), "text": pa.array(texts, type), "tags": [["a", None]] * len(texts)})
     write(tmp_path / "in.parquet", in_groups(table, 12), compression="zstd")
@@ -364,7 +364,7 @@ def test_a_corpus_copies_groups_and_reads_columns_by_name(tmp_path: pathlib.Path
     bloomline(tmp_path, "corpus", "--column", "body", source, "-o", "out.parquet")
     found = pq.read_table(tmp_path / "out.parquet")
     assert [(row["n"], row["body"]) for row in found.to_pylist()] == [(0, long[0]), (1, long[1]), (4, long[2]), (5, long[3])]
-    # That column alone.
+    # The reader gets that column alone.
     assert found["doc"].to_pylist() == [{"body": bodies[number]} for number in [0, 1, 4, 5]]
     before, after = layout(source), layout(tmp_path / "out.parquet")
     assert [chunk.data for chunk in after.groups[0].chunks] == [chunk.data for chunk in before.groups[0].chunks]
@@ -375,7 +375,7 @@ def test_a_corpus_copies_groups_and_reads_columns_by_name(tmp_path: pathlib.Path
         assert "in.parquet" in told and "column" in told
 
 
-def test_a_run_that_was_cut_off_goes_on(tmp_path: pathlib.Path) -> None:
+def test_an_interrupted_run_continues(tmp_path: pathlib.Path) -> None:
     crawl = tmp_path / "crawl"
     crawl.mkdir()
     random_ = random.Random(3)
@@ -395,7 +395,7 @@ def test_a_run_that_was_cut_off_goes_on(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("option", ["--zero-terminated", "--header", "--skip-blank", "--crlf"])
-def test_what_is_said_of_lines_is_refused(option: str, tmp_path: pathlib.Path) -> None:
+def test_options_of_lines_are_refused(option: str, tmp_path: pathlib.Path) -> None:
     pq.write_table(pa.table({"k": ["a"]}), tmp_path / "in.parquet")
     assert f"{option} is for lines" in refused(tmp_path, "dedup", option, "in.parquet", "-o", "out.parquet")
     assert not (tmp_path / "out.parquet").exists()

@@ -1,4 +1,4 @@
-"""Processes: forked, spawned, in a pool; filters that travel, and one that is mapped by all."""
+"""Forked and spawned processes and pools: filters that are sent, and a filter that all processes map."""
 
 import multiprocessing
 import os
@@ -34,7 +34,7 @@ def ask(job: tuple[Filter, list[str]]) -> list[bool]:
     return filter.contains_many(keys).tolist()
 
 
-def test_filters_travel(pool: Any) -> None:
+def test_workers_get_and_return_filters(pool: Any) -> None:
     for make in CLASSES:
         sent = make(10_000, 1e-6)
         sent.add("sent")
@@ -57,8 +57,8 @@ def test_workers_share_a_mapped_filter(pool: Any, tmp_path: pathlib.Path) -> Non
     assert pool.map(ask, [(mapped, [f"key {i}" for i in range(4000, 6000)])] * 4) == [[True] * 1000 + [False] * 1000] * 4
 
 
-def test_a_mapped_filter_stays_the_one_of_its_file(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a relative path, also where the current folder is another."""
+def test_a_pickled_mapped_filter_keeps_its_absolute_path(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The filter is opened by a relative path, and the current folder changes."""
     for name in ["here", "there"]:
         (tmp_path / name).mkdir()
         seen = BloomFilter(1000, 1e-9)
@@ -71,7 +71,7 @@ def test_a_mapped_filter_stays_the_one_of_its_file(tmp_path: pathlib.Path, monke
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_a_forked_filter_is_a_filter_of_its_own() -> None:
+def test_a_forked_filter_is_independent() -> None:
     seen = AtomicBloomFilter(10_000, 1e-9)
     seen.update(range(1000))
     child = os.fork()
@@ -87,15 +87,15 @@ ENDLESS = ["range(10**9)", "np.broadcast_to(1, 10**10)", "pa.array(np.zeros(3 * 
 
 
 @pytest.mark.parametrize(("call", "keys"), [*(("update", keys) for keys in ENDLESS), ("add_rows", "pa.table({'a': pa.chunked_array([pa.array(['x', 'y'] * 10**5)] * 100)})")])
-def test_ctrl_c_is_answered(call: str, keys: str) -> None:
-    """Within a second, of calls that take several: seconds of this process, for others may have the CPU meanwhile."""
+def test_ctrl_c_ends_a_call_within_a_second(call: str, keys: str) -> None:
+    """Calls that take several seconds end within one. Seconds are CPU time of this process, because other processes may run meanwhile."""
     program = f"""
 import signal, time
 import numpy as np
 import pyarrow as pa
 from bloomline import AtomicBloomFilter
 seen, keys = AtomicBloomFilter(memory=1 << 28, probes=16), {keys}
-# The system sends a signal when the process has had 0.3 s. What it does is that of Ctrl-C.
+# The system sends a signal after 0.3 s of CPU time. Its handler is that of Ctrl-C.
 signal.signal(signal.SIGPROF, signal.default_int_handler)
 start = time.process_time()
 signal.setitimer(signal.ITIMER_PROF, 0.3)
@@ -109,7 +109,7 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
-def test_no_memory_is_an_exception() -> None:
+def test_lack_of_memory_raises_an_exception() -> None:
     program = """
 import copy, pickle, resource
 import numpy as np
@@ -146,8 +146,8 @@ for ask in lambda: BloomFilter.from_bytes(data), lambda: BloomFilter.from_bytes(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
-def test_an_exception_tells_which_rows_were_added() -> None:
-    """Where a filter that grows finds no memory for its next part."""
+def test_an_exception_reports_which_rows_were_added() -> None:
+    """A filter that grows finds no memory for its next stage."""
     program = """
 import resource
 import numpy as np

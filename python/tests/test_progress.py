@@ -1,4 +1,4 @@
-"""The line that shows how far `bloomline.dedup` is."""
+"""The progress line of `bloomline.dedup`."""
 
 import contextlib
 import io
@@ -19,7 +19,7 @@ from bloomline import _files, _progress
 pa = pytest.importorskip("pyarrow")
 
 LINE = "####------  45 %  pass 1 of 2: reading"
-# It says so much, and ends.
+# A command that prints this much progress, and ends.
 SAYS = """
 import sys
 sys.stdin.read()
@@ -39,7 +39,7 @@ class Terminal(io.StringIO):
 def says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_files, "_COMMAND", [sys.executable, "-c", SAYS])
     monkeypatch.setattr(_progress, "_LONG", 0)
-    # So the second is not drawn.
+    # The second line of progress is not drawn.
     monkeypatch.setattr(_progress, "_PERIOD", 1000)
     monkeypatch.setenv("TERM", "xterm")
 
@@ -51,7 +51,7 @@ def told(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, progress: bool | 
     return stream.getvalue()
 
 
-def test_who_sees_it(says: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_shown_in_terminals_and_notebooks_or_on_request(says: None, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = f"\r{LINE}\r{' ' * len(LINE)}\r"
     assert told(monkeypatch, Terminal(), None) == told(monkeypatch, io.StringIO(), True) == shown
     for stream in io.StringIO(), Terminal():
@@ -60,14 +60,14 @@ def test_who_sees_it(says: None, monkeypatch: pytest.MonkeyPatch) -> None:
     notebook = types.SimpleNamespace(get_ipython=lambda: types.SimpleNamespace(kernel=None))
     monkeypatch.setitem(sys.modules, "IPython", notebook)
     assert told(monkeypatch, io.StringIO(), None) == shown
-    # A shell of IPython in a terminal has none.
+    # A shell of IPython in a terminal has no kernel.
     notebook.get_ipython = lambda: types.SimpleNamespace()
     assert told(monkeypatch, io.StringIO(), None) == ""
     monkeypatch.setenv("TERM", "dumb")
     assert told(monkeypatch, Terminal(), None) == ""
 
 
-def test_a_terminal_that_is_gone_ends_no_call(says: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_terminal_does_not_end_a_call(says: None, monkeypatch: pytest.MonkeyPatch) -> None:
     for broken in OSError("gone"), ValueError("closed"):
         terminal, write = Terminal(), unittest.mock.Mock(side_effect=broken)
         monkeypatch.setattr(terminal, "write", write)
@@ -77,7 +77,7 @@ def test_a_terminal_that_is_gone_ends_no_call(says: None, monkeypatch: pytest.Mo
         assert write.call_count == 1
 
 
-def test_a_call_that_is_short_shows_nothing(says: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_short_call_shows_nothing(says: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_progress, "_LONG", 1000)
     assert told(monkeypatch, Terminal(), None) == ""
 
@@ -94,8 +94,8 @@ def test_readers_show_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="waits for the end of a terminal as Linux tells it")
-def test_the_command_on_a_terminal(tmp_path: pathlib.Path) -> None:
-    """Two passes over a file and a pipe, which ends when the line was seen."""
+def test_passes_and_bytes_are_shown_on_a_terminal(tmp_path: pathlib.Path) -> None:
+    """Two passes over a file and a pipe, which ends when the line was shown."""
     (tmp_path / "in.txt").write_text("a\nb\na\n")
     os.mkfifo(tmp_path / "pipe")
     program = """
@@ -122,7 +122,7 @@ print(bloomline.dedup(["in.txt", "pipe"], output="out.txt", keep="last")["unique
             pipe.flush()
             while b"pass 1 of 2: reading" not in seen:
                 seen += screen.read(1 << 16)
-        # An error tells the end of a terminal.
+        # The end of a terminal is an error.
         with contextlib.suppress(OSError):
             while more := screen.read(1 << 16):
                 seen += more

@@ -1,4 +1,4 @@
-"""A filter on a server: the same bits, one claim for each key, threads, forks, and what goes wrong."""
+"""A filter on a server: the same bits, one claim for each key, threads, forks, and errors."""
 
 import multiprocessing
 import os
@@ -25,7 +25,7 @@ from server import ask
 HERE = pathlib.Path(__file__).parent
 
 
-def test_it_answers_as_a_local_filter_and_has_its_bits(redis: Server) -> None:
+def test_answers_and_bits_match_a_local_filter(redis: Server) -> None:
     shared = RedisBloomFilter(redis.url, "f", 10_000, 0.01, seed=3)
     local = BloomFilter(10_000, 0.01, seed=3)
     keys = np.random.default_rng(1).integers(0, 8000, 10_000)
@@ -46,7 +46,7 @@ def test_it_answers_as_a_local_filter_and_has_its_bits(redis: Server) -> None:
     assert "fill_ratio=0." in repr(stats) and "'f'" in repr(shared).replace('"', "'")
 
 
-def test_it_tells_what_it_has_met(redis: Server) -> None:
+def test_metrics_report_batches_and_lost_connections(redis: Server) -> None:
     shared = RedisBloomFilter(redis.url, "f", 100_000, 0.001)
     assert shared.metrics().mean_batch_seconds is None
     shared.update(range(10_000))
@@ -59,7 +59,7 @@ def test_it_tells_what_it_has_met(redis: Server) -> None:
     assert shared.metrics().fill_ratio == fill
 
     def sends_again(tries: int) -> bool:
-        """The server loses the connection. One that was idle for a second is tested first, and nothing is sent in vain."""
+        """The server closes the connection. A connection that was idle for a second is tested first, and then nothing is sent again."""
         shared.update([tries])
         redis.tell("CLIENT KILL TYPE normal")
         shared.update(range(1000 * tries, 1000 * tries + 1000))
@@ -68,7 +68,7 @@ def test_it_tells_what_it_has_met(redis: Server) -> None:
     assert any(map(sends_again, range(10, 30)))
 
 
-def test_it_grows(redis: Server) -> None:
+def test_a_filter_on_a_server_grows(redis: Server) -> None:
     a, b = (RedisBloomFilter(redis.url, "f", false_positive_rate=1e-9, seed=4, mirror=mirror) for mirror in (True, False))
     keys = np.arange(50_000)
     assert (a.add_many(keys[:30_000]).sum(), b.add_many(keys).sum()) == (30_000, 20_000)
@@ -76,7 +76,7 @@ def test_it_grows(redis: Server) -> None:
     assert opened.contains_many(keys).all() and opened.size == {"false_positive_rate": 1e-9, "seed": 4}
     stats = opened.stats()
     assert stats.stages == 1 and stats.memory_bytes == opened.memory_bytes and stats.expected_fpr < 1e-9
-    # Its full stages are sealed; the next one is opened by whoever comes.
+    # Full stages are sealed, and the next client opens the next stage.
     redis.tell("SETBIT cbf:{f:0.0} 0 1")
     assert (opened.add(-1), b.add(-1), a.add(-2)) == (True, False, True)
     stats = a.stats()
@@ -88,7 +88,7 @@ def test_it_grows(redis: Server) -> None:
     assert RedisBloomFilter(redis.url, "fixed", 1000, 0.01, seed=4).size == {"memory": 1280, "probes": 8, "seed": 4}
 
 
-def test_it_forgets(redis: Server) -> None:
+def test_a_filter_on_a_server_forgets(redis: Server) -> None:
     seen = RedisBloomFilter(redis.url, "f", 1000, 1e-6, forget_after=600)
     size = {"expected_keys": 1000, "false_positive_rate": 1e-6, "forget_after": 600.0, "seed": 0}
     assert seen.add("a") and not seen.add("a") and seen.size == size
@@ -99,7 +99,7 @@ def test_it_forgets(redis: Server) -> None:
     assert seen.add("a") and not again.add("a")
 
 
-def test_it_is_opened_by_others(redis: Server) -> None:
+def test_other_clients_open_a_filter_by_its_name(redis: Server) -> None:
     first = RedisBloomFilter(redis.url, "f", 1000, 0.001, seed=9)
     first.add("a")
     for other in (
@@ -124,7 +124,7 @@ def test_it_is_opened_by_others(redis: Server) -> None:
         RedisBloomFilter(redis.url, "f")
 
 
-def test_wrong_arguments(redis: Server) -> None:
+def test_wrong_arguments_are_refused(redis: Server) -> None:
     RedisBloomFilter(redis.url, "f", 1000, 0.001)
     for arguments, options, match in (
         (("http://me:hush@host", "f"), {}, "address of the server is not valid"),
@@ -147,7 +147,7 @@ def test_wrong_arguments(redis: Server) -> None:
     seen = RedisBloomFilter(redis.url, "f")
     with pytest.raises(TypeError, match="a key is"):
         seen.add(None)  # type: ignore[arg-type]
-    # What is no key is known before anything is claimed.
+    # An invalid key is detected before any key is claimed.
     with pytest.raises(TypeError, match=r"keys\[9000\]"):
         seen.update([*range(9000), None])  # type: ignore[list-item]
     assert seen.stats().fill_ratio == 0
@@ -155,7 +155,7 @@ def test_wrong_arguments(redis: Server) -> None:
         pickle.dumps(seen)
 
 
-def test_errors_of_the_server(redis: Server) -> None:
+def test_errors_of_the_server_are_raised(redis: Server) -> None:
     seen = RedisBloomFilter(redis.url, "f", 1000, 0.001, patience=0.2)
     redis.tell("ACL SETUSER default -bitfield")
     with pytest.raises(PermissionError, match="denies access"):
@@ -170,19 +170,19 @@ def test_errors_of_the_server(redis: Server) -> None:
         seen.add("a")
     with pytest.raises(ConnectionError, match="no answer from 127.0.0.1"):
         RedisBloomFilter(redis.url, "f")
-    # It comes back empty: that is told, and a filter that is made anew goes on.
+    # The server returns empty: that is reported, and a filter that is made anew works.
     redis.start()
     with pytest.raises(OSError, match="gone or has lost a part"):
         seen.add("a")
     assert RedisBloomFilter(redis.url, "f", 1000, 0.001).add("a")
 
 
-# The server gets claims, and answers none of them.
+# The server receives claims, and does not answer them.
 PAUSE = "CLIENT PAUSE 600000 WRITE"
 
 
 def answered(call: Callable[[], Any]) -> Any:
-    """The result of a call of a client whose time-outs are so short that a busy machine may let them pass."""
+    """The result of a call of a client with short time-outs, which may expire on a busy machine."""
     end = time.monotonic() + 300
     while True:
         try:
@@ -205,7 +205,7 @@ def test_claims_outlive_an_error(redis: Server) -> None:
         seen.add_many(range(5000))
     new = raised.value.new  # type: ignore[attr-defined]
     assert new.dtype == bool and new[:4096].all() and not new[4096:].any()
-    # Nobody knows whether it was claimed, so it is new.
+    # It is unknown whether the key was claimed, so it is reported as new.
     assert doubt.result() and (other.uncertain - before[0], seen.uncertain - before[1]) == (1, 4096)
     redis.tell("CLIENT UNPAUSE")
     assert answered(lambda: seen.add_many(range(5000)))[4096:].all()
@@ -230,7 +230,7 @@ def test_threads_take_turns_without_the_gil(redis: Server) -> None:
     waiting.start()
     for _ in range(10):
         time.sleep(0.01)
-    # Else it would come here when that one has given up.
+    # With the GIL held, this thread would continue only after the other one has given up.
     assert waiting.is_alive()
     os.kill(redis.process.pid, signal.SIGCONT)
     waiting.join()
@@ -250,8 +250,8 @@ def test_processes_claim_each_key_once(redis: Server) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_filters_of_parent_and_child_are_told_apart(redis: Server) -> None:
-    """Each filter has a random number of its own. A fork goes on from the state of whatever is random."""
+def test_filters_made_by_parent_and_child_have_different_marks(redis: Server) -> None:
+    """Each filter has a random number. A fork continues from its parent's state of random numbers."""
     names = ["before", "parent", "child"]
     RedisBloomFilter(redis.url, "before", 1000, 0.01)
     pid = os.fork()
@@ -274,7 +274,7 @@ def test_a_forked_process_has_connections_of_its_own(redis: Server) -> None:
     for child in range(4):
         pid = os.fork()
         if pid == 0:
-            # Answers over a socket that is shared would reach the wrong process.
+            # Answers over a shared socket would reach the wrong process.
             found = all(seen.add((child, i)) and (child, i) in seen and (-1, i) not in seen for i in range(500))
             os._exit(0 if found and "parent" in seen else 1)
         children.append(pid)
@@ -285,7 +285,7 @@ def test_a_forked_process_has_connections_of_its_own(redis: Server) -> None:
     assert clients and int(clients[1]) == 2
 
 
-def test_ctrl_c_between_portions(redis: Server) -> None:
+def test_ctrl_c_ends_a_call_between_portions(redis: Server) -> None:
     code = f"""
 import itertools, os, signal, threading, time
 from bloomline import RedisBloomFilter
@@ -310,9 +310,9 @@ except KeyboardInterrupt as stopped:
 
 
 def handles_in_time(server: Server, calls: dict[str, str], setup: str = "", *, writes: bool = True, then: str = "") -> None:
-    """Runs each call of a filter while the server hangs, and sends SIGINT while it waits. What the call prints stands beside it.
+    """Runs each call of a filter while the server hangs, and sends SIGINT while the call waits. `calls` has the expected output of each.
 
-    The server hangs as a whole, or only for what writes: it tells of that when it came.
+    The server hangs for all commands, or only for those that write. In that case the server reports that the command has arrived.
     """
     code = f"""
 import os, signal, threading, time
@@ -359,7 +359,7 @@ for number, call in enumerate({list(calls)!r}):
     assert answer.stdout == "".join(said + "True\nTrue True False\n" for said in calls.values()), answer.stderr
 
 
-def test_ctrl_c_while_a_server_takes_no_keys(redis: Server) -> None:
+def test_ctrl_c_ends_a_call_while_a_server_accepts_no_keys(redis: Server) -> None:
     handles_in_time(
         redis,
         {
@@ -371,18 +371,18 @@ def test_ctrl_c_while_a_server_takes_no_keys(redis: Server) -> None:
     )
 
 
-def test_ctrl_c_while_a_server_hangs(redis: Server) -> None:
+def test_ctrl_c_ends_a_call_while_a_server_hangs(redis: Server) -> None:
     calls = ["'a' in seen", "seen.stats()", "seen.download()", "openfilter()"]
     handles_in_time(redis, dict.fromkeys(calls, "stopped None\n"), writes=False)
 
 
-def test_ctrl_c_while_another_thread_hangs(redis: Server) -> None:
+def test_ctrl_c_ends_a_call_while_another_thread_hangs(redis: Server) -> None:
     waits = "threading.Thread(target=seen.add, args=('a',)).start(); time.sleep(0.5)"
     handles_in_time(redis, {"seen.add('b')": "stopped False\n"}, waits, writes=False)
 
 
-def test_other_handlers_while_a_server_hangs(redis: Server) -> None:
-    """A handler that raises nothing ends nothing, and the filter of the call is not for it."""
+def test_other_handlers_run_while_a_server_hangs(redis: Server) -> None:
+    """A handler that raises nothing does not end the call, and cannot use the filter of the call."""
     setup = """
 def handle(*_):
     try:
@@ -396,7 +396,7 @@ signal.signal(signal.SIGINT, handle)
 
 
 def test_handlers_wait_for_the_end_of_an_upload(redis: Server) -> None:
-    """One that adds to the filter that is uploaded would wait for the upload, and the upload for it."""
+    """A handler that adds to the uploaded filter would wait for the upload, and the upload for the handler."""
     setup = """
 local = BloomFilter(100_000, 0.001)
 local.add("uploaded")
@@ -451,19 +451,19 @@ def test_certificate_authorities(redis: Server, tmp_path: pathlib.Path) -> None:
 def test_replicas_are_waited_for(redis: Server) -> None:
     seen = RedisBloomFilter(redis.url, "f", 1000, 0.01, wait_for_replicas=1)
     began = time.monotonic()
-    assert seen.add("a") and time.monotonic() - began >= 1  # there is none
+    assert seen.add("a") and time.monotonic() - began >= 1  # there is no replica
     assert not seen.add("a")
     assert (seen.unconfirmed, seen.uncertain) == (1, 0)
     other = RedisBloomFilter(redis.url, "f")
     assert other.add("b") and other.unconfirmed == 0
 
 
-def test_a_filter_that_is_removed_beneath(redis: Server) -> None:
+def test_the_removal_of_a_filter_is_reported(redis: Server) -> None:
     seen = RedisBloomFilter(redis.url, "gone", 1000, 0.01)
     seen.add("a")
     RedisBloomFilter(redis.url, "gone").delete()
     time.sleep(1.1)
-    # The claim that finds it out is answered.
+    # The claim that detects the removal is answered.
     with pytest.raises(OSError, match="is gone"):
         for key in range(3):
             seen.add(key)

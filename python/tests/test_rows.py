@@ -1,4 +1,4 @@
-"""Rows as keys: which values are equal at all doors of the module, and what is refused."""
+"""Rows as keys: values that are equal in all frames, and rows that are refused."""
 
 import datetime as dt
 import decimal
@@ -44,7 +44,7 @@ def has_keys(seen: BloomFilter, keys: list[bytes]) -> bool:
 
 @settings(max_examples=examples(60))
 @given(tables(), st.randoms())
-def test_keys_are_those_of_the_specification(table: Any, random: Any) -> None:
+def test_keys_match_the_specification(table: Any, random: Any) -> None:
     on = table.column_names[:-1]
     rows = table.select(on).to_pylist()
     seen, whole = seen_with(), seen_with()
@@ -94,14 +94,14 @@ SECOND = [(5, "s"), (5_000, "ms"), (5_000_000, "us"), (5_000_000_000, "ns")]
     ],
     ids=lambda value: repr(value) if isinstance(value, bytes) else "",
 )
-def test_a_value_has_one_key_whatever_stores_it(key: bytes, arrays: list[Any]) -> None:
+def test_a_value_has_one_key_in_every_type(key: bytes, arrays: list[Any]) -> None:
     for array in arrays:
         seen = seen_with()
         seen.add_rows(pa.table({"a": array}))
         assert has_keys(seen, [key]), array.type
 
 
-def test_values_that_differ() -> None:
+def test_different_values_have_different_keys() -> None:
     for values in [
         [b"\xffnull", None, b"\xff0", b"\xff1", b"\xffn1", b"1", b"", b"\xff", b"\xff\xff"],
         pa.array([2**64 - 1, 2**63, 0, None], pa.uint64()),
@@ -118,10 +118,10 @@ def test_values_that_differ() -> None:
     assert short.contains_rows(pa.table({"a": pa.array([5000], pa.duration("us"))})).all()
 
 
-def test_numbers_are_one_kind_at_all_doors() -> None:
+def test_integers_and_floats_are_one_kind_in_all_frames() -> None:
     seen = seen_with()
     bloomline.dedup(pd.DataFrame({"id": [1, 2, 3]}), on="id", seen=seen)
-    # A null makes floats of them.
+    # A null makes pandas convert integers to floats.
     floats = pd.DataFrame({"id": [1, 2, 3, None, 4]})
     assert floats["id"].dtype == float
     assert bloomline.dedup(floats, on="id", nulls="skip", seen=seen)["id"].tolist() == [4]
@@ -279,7 +279,7 @@ def test_a_column_of_rows_is_named() -> None:
         (pd.DataFrame({"a": [object()]}), "column 'a' has objects that cannot be read .*convert them"),
     ],
 )
-def test_frames_that_arrow_does_not_read(frame: Any, told: str) -> None:
+def test_frames_that_arrow_does_not_read_are_refused(frame: Any, told: str) -> None:
     with pytest.raises(TypeError, match=f"^{told}"):
         bloomline.dedup(frame)
     with pytest.raises(TypeError, match="seen is of type int"):
@@ -290,13 +290,13 @@ def test_frames_that_arrow_does_not_read(frame: Any, told: str) -> None:
 def test_nulls_and_empty_filters_refuse_nothing(make: Any) -> None:
     nulls, texts, numbers = pa.table({"k": pa.array([None])}), pa.table({"k": ["a"]}), pa.table({"k": [1]})
     seen = make(1000, 1e-9)
-    # Looked up, or added without a key.
+    # Neither lookups in an empty filter nor rows without a key record a kind.
     assert not seen.contains_rows(numbers).any() and not seen.contains_rows(texts).any() and "a" not in seen and 1 not in seen
     seen.add_rows(texts[:0])
     seen.add_rows(nulls, nulls="skip")
     assert seen.add_rows(nulls).all()
     assert seen.add_rows(numbers).all() and seen.contains_rows(nulls).all()
-    # A column of nulls, and one without rows, fits whatever its type is.
+    # A column of nulls and a column without rows are accepted with any type.
     assert seen.contains_rows(pa.table({"k": pa.array([None], pa.string())})).all()
     assert seen.contains_rows(texts[:0]).tolist() == []
     with pytest.raises(TypeError, match="texts.*numbers"):
@@ -307,8 +307,8 @@ def test_nulls_and_empty_filters_refuse_nothing(make: Any) -> None:
         seen.add_rows(numbers)
 
 
-def test_files_without_a_record_have_texts() -> None:
-    """As those of earlier versions, and those that Rust fills."""
+def test_files_without_recorded_kinds_have_texts() -> None:
+    """Earlier versions and Rust write such files."""
     seen = seen_with()
     seen.add("a")
     old = BloomFilter.from_bytes(bytes(seen))
@@ -340,7 +340,7 @@ def test_merged_filters_have_the_kinds_of_both() -> None:
     ],
     ids=lambda array: str(array.type)[:30],
 )
-def test_types_that_are_no_keys_are_refused_by_name(bad: Any) -> None:
+def test_types_that_cannot_be_keys_are_refused_by_name(bad: Any) -> None:
     seen, table = seen_with(), pa.table({"fine": ["x"], "bad": bad})
     for ask in seen.add_rows, seen.contains_rows, lambda rows: bloomline.dedup(rows, seen=seen):
         with pytest.raises(TypeError, match='column "bad": .*cannot be keys'):
@@ -357,7 +357,7 @@ def test_texts_are_the_same_keys_for_all_methods() -> None:
     assert seen.contains_rows(pa.table({"url": ["a", "b", "c", "d", "e"]})).tolist() == [True] * 4 + [False]
     assert bloomline.dedup(pa.table({"url": ["d", "e"]}), on="url", seen=seen)["url"].to_pylist() == ["e"]
     assert "e" in seen and seen.contains_many(["a", "e", "f"]).tolist() == [True, True, False]
-    # Integers of the library beside them are no values, and refuse no texts.
+    # Integers of the library are not values, and texts are accepted beside them.
     assert seen.add(1) and 1 in seen and seen.contains_rows(column).all()
     for ask in seen.contains_rows, seen.add_rows:
         with pytest.raises(TypeError, match="numbers, and the keys of the filter are integers or tuples of add and add_many"):
@@ -409,17 +409,17 @@ def test_single_keys_are_refused_by_filters_of_rows() -> None:
     assert bytes(seen) == before
     seen.clear()
     assert seen.add(1) and 1 in seen and seen.add("1")
-    # Of a text beside integers the record says so.
+    # The recorded kinds include texts if a text was added beside integers.
     assert seen.contains_rows(pa.table({"k": ["1"]})).all()
 
 
-def test_an_integer_after_texts_leaves_them_to_rows() -> None:
+def test_rows_find_texts_beside_integers() -> None:
     seen = seen_with()
     seen.update(["a", "b"])
     seen.update([1, 2])
     seen = BloomFilter.from_bytes(bytes(seen))
     assert seen.contains_rows(pa.table({"k": ["a", "c"]})).tolist() == [True, False]
-    # What has the key of a text is one.
+    # Rows and tuples with the key of a text are texts.
     for single in [("a",)], pa.table({"k": ["a"]}):
         only = seen_with()
         only.add_many(single)
@@ -429,7 +429,7 @@ def test_an_integer_after_texts_leaves_them_to_rows() -> None:
 # Names
 
 
-def test_filters_are_for_columns_of_their_name() -> None:
+def test_filters_refuse_columns_of_another_name() -> None:
     url, page = pa.table({"url": ["a"]}), pa.table({"page": ["a"]})
     for name in "url", "/url of JSON lines", "field 'url' of CSV lines":
         seen = seen_with(name)
@@ -479,7 +479,7 @@ MIXED: dict[str, list[Any]] = {
 @pytest.mark.parametrize("values", MIXED.values(), ids=MIXED)
 def test_objects_of_several_kinds_are_refused(values: list[Any]) -> None:
     for order in values, values[::-1]:
-        # Also where they are far apart, and among nulls.
+        # Even if the objects are far apart, and among nulls.
         for objects in order, [order[0]] * 2000 + [None, *order[1:]]:
             frame = pd.DataFrame({"n": range(len(objects)), "mixed": pd.Series(objects, dtype=object)})
             seen = seen_with()
@@ -508,7 +508,7 @@ def test_objects_of_one_kind_are_not_refused(values: list[Any], new: list[bool])
     assert seen_with().add_rows(pd.DataFrame({"k": pd.Series(values, dtype=object)})).tolist() == new
 
 
-def test_of_threads_that_bring_keys_and_rows_one_side_is_admitted() -> None:
+def test_one_side_is_admitted_if_threads_add_keys_and_rows() -> None:
     numbers, barrier = pa.table({"k": range(50)}), threading.Barrier(8)
     for make in BloomFilter, AtomicBloomFilter, AtomicScalableBloomFilter:
         seen = make(1000, 1e-9)

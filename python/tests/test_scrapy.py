@@ -1,4 +1,4 @@
-"""Real spiders on a site of this file: each page is fetched once, whoever stops, resumes or shares the crawl."""
+"""Real spiders on a site of this file: each page is fetched once, whether a crawl stops, resumes or is shared."""
 
 import collections
 import http.server
@@ -36,7 +36,7 @@ OURS: dict[str, Any] = {"DUPEFILTER_CLASS": "bloomline.scrapy.DupeFilter"}
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["__main__", "spider"])
 with pytest.MonkeyPatch.context() as patched:
-    # Before tests of other files start it. It finds the module in this folder.
+    # Set before tests of other files start the process, which finds the module in this folder.
     patched.setenv("PYTHONPATH", str(pathlib.Path(__file__).parent))
     multiprocessing.forkserver.ensure_running()
 SHARED: dict[str, Any] = {"DUPEFILTER_CLASS": "bloomline.scrapy.RedisDupeFilter", "BLOOMLINE_EXPECTED_KEYS": 10_000}
@@ -45,7 +45,7 @@ SHARED: dict[str, Any] = {"DUPEFILTER_CLASS": "bloomline.scrapy.RedisDupeFilter"
 def links_of(page: int, pages: int) -> list[int]:
     """A tree that reaches all pages, and links back, across, and to the page itself, many of them twice.
 
-    Pages beyond have no links to them: to begin with.
+    Pages beyond `pages` have no links to them. Crawls can begin there.
     """
     chance = random.Random(page)
     if page >= pages:
@@ -55,15 +55,15 @@ def links_of(page: int, pages: int) -> list[int]:
 
 
 class Site:
-    """Pages 0 to `pages`, and how often each was fetched."""
+    """The pages below `pages`, and the number of fetches of each."""
 
     def __init__(self, pages: int) -> None:
         self.pages = pages
         self.fetches: collections.Counter[int] = collections.Counter()
-        # Pages after these are not answered before it is more, but for those beyond.
+        # The number of fetches after which the site waits, except for pages beyond `pages`.
         self.limit = math.inf
         self.may_answer = threading.Condition()
-        # Runs that were killed. What they have asked for may come later.
+        # Runs that were killed. Their requests may arrive later.
         self.gone: set[str] = set()
         site = self
 
@@ -107,7 +107,7 @@ class Site:
         return self.fetches.total()
 
     def let(self, fetches: float) -> None:
-        """Answers so many more."""
+        """Answers this number of further fetches."""
         with self.may_answer:
             self.limit = self.fetched + fetches
             self.may_answer.notify_all()
@@ -138,21 +138,21 @@ class Run:
         return json.loads(self.statistics.read_text()) if self.statistics.exists() else None
 
     def until(self, what: Callable[[], bool]) -> None:
-        """Waits for something while it runs."""
+        """Waits for a condition while the spider runs."""
         while not what():
             assert self.process.is_alive(), self.log.read_text()
             time.sleep(0.01)
 
     @classmethod
     def held(cls, site: Site, folder: pathlib.Path, fetches: int, **settings: Any) -> Self:
-        """One that waits for more, once it has fetched so many pages."""
+        """A run that waits for the site after this number of fetches."""
         site.let(fetches)
         run = cls(site, folder, **settings)
         run.until(lambda: site.fetched == run.before + fetches)
         return run
 
     def end(self, by: signal.Signals) -> Any:
-        """Sends a signal while it waits for pages."""
+        """Sends a signal while the spider waits for pages. Returns its statistics."""
         assert self.process.pid
         os.kill(self.process.pid, by)
         if by == signal.SIGKILL:
@@ -163,7 +163,7 @@ class Run:
 
 
 def interrupted(site: Site, folder: pathlib.Path, fetches: int, by: signal.Signals, **settings: Any) -> tuple[Run, Any]:
-    """A run that got a signal after it has fetched so many pages, and its statistics."""
+    """A run that got a signal after this number of fetches, and its statistics."""
     run = Run.held(site, folder, fetches, **settings)
     return run, run.end(by)
 
@@ -193,14 +193,14 @@ def test_each_page_is_fetched_once(site: Site, tmp_path: pathlib.Path) -> None:
 
 
 @sites(300)
-def test_stopped_twice_and_resumed_with_other_settings(site: Site, tmp_path: pathlib.Path) -> None:
+def test_a_crawl_that_stops_twice_resumes_with_other_settings(site: Site, tmp_path: pathlib.Path) -> None:
     job = OURS | {"JOBDIR": str(tmp_path / "job")}
     _, stopped = interrupted(site, tmp_path, 80, signal.SIGINT, **job, BLOOMLINE_EXPECTED_KEYS=4000)
     assert stopped["finish_reason"] == "shutdown" and 0 < stopped["bloomline/fill_ratio"] < 0.5
     saved = BloomFilter.load(tmp_path / "job/requests.bloom")
     assert saved.expected_keys == 4000 and saved.key_name == "scrapy request fingerprint"
     assert sorted(path.name for path in (tmp_path / "job").iterdir()) == ["requests.bloom", "requests.queue"]
-    # It stays what it is.
+    # The filter keeps its size.
     _, stopped = interrupted(site, tmp_path, 80, signal.SIGINT, **job, BLOOMLINE_EXPECTED_KEYS=5)
     assert stopped["finish_reason"] == "shutdown"
     last = Run(site, tmp_path, **job, BLOOMLINE_SAVE_INTERVAL=0.1)
@@ -213,7 +213,7 @@ def test_stopped_twice_and_resumed_with_other_settings(site: Site, tmp_path: pat
 @sites(200)
 def test_a_killed_run_loses_nothing(site: Site, tmp_path: pathlib.Path) -> None:
     job = OURS | {"JOBDIR": str(tmp_path / "job")}
-    # Within the first run, and within one that was resumed; that one begins again, and stops soundly in between.
+    # Kills within the first run and within a resumed one, with a run between them that stops properly.
     interrupted(site, tmp_path, 50, signal.SIGKILL, **job)
     interrupted(site, tmp_path, 50, signal.SIGINT, **job)
     assert (tmp_path / "job/killed/requests.queue").exists()
@@ -227,13 +227,13 @@ def test_a_killed_run_loses_nothing(site: Site, tmp_path: pathlib.Path) -> None:
 
 
 @sites(600)
-def test_the_last_save_of_a_killed_run(site: Site, tmp_path: pathlib.Path) -> None:
-    """What was saved is not fetched again, and what was not is. Under Twisted's own reactor."""
+def test_a_killed_run_resumes_from_its_last_save(site: Site, tmp_path: pathlib.Path) -> None:
+    """Saved pages are not fetched again, and the others are. The crawl uses Twisted's own reactor."""
     reactor = {"TWISTED_REACTOR": "twisted.internet.selectreactor.SelectReactor"}
-    # It saves with almost each request, for no more come once it is held.
+    # The run saves at almost every request, because no requests follow while it is held.
     job = OURS | reactor | {"JOBDIR": str(tmp_path / "job"), "BLOOMLINE_SAVE_INTERVAL": 0.001}
     path = tmp_path / "job/requests.bloom"
-    # Then it has not yet met all pages.
+    # At this point it has not found all pages.
     run = Run.held(site, tmp_path, 60, **job)
     run.until(lambda: path.exists() and len(ScalableBloomFilter.load(path)) > 60)
     run.end(signal.SIGKILL)
@@ -247,7 +247,7 @@ def test_the_last_save_of_a_killed_run(site: Site, tmp_path: pathlib.Path) -> No
     again = (site.fetches - before).keys()
     assert max(unsaved) in again and again <= unsaved
     told = again_at_most(last)
-    # Of the pages that were fetched before. More were asked for, and waited when the run was killed.
+    # Only pages that were fetched before count. More pages were requested, and waited when the run was killed.
     assert len(again & before.keys()) <= told <= len(unsaved)
 
 
@@ -259,7 +259,7 @@ def again_at_most(run: Run) -> int:
 
 @sites(200)
 def test_pages_that_are_fetched_again_are_counted_from_the_last_save(site: Site, tmp_path: pathlib.Path) -> None:
-    """Whoever was killed since."""
+    """Runs that are killed without a save add to the number."""
     job = OURS | {"JOBDIR": str(tmp_path / "job")}
     interrupted(site, tmp_path, 60, signal.SIGKILL, **job)
     first = site.fetched
@@ -274,7 +274,7 @@ def test_pages_that_are_fetched_again_are_counted_from_the_last_save(site: Site,
 
 
 @sites(150)
-def test_what_scrapys_own_filter_saw(site: Site, tmp_path: pathlib.Path) -> None:
+def test_pages_that_scrapys_own_filter_saw_are_not_fetched_again(site: Site, tmp_path: pathlib.Path) -> None:
     job: dict[str, Any] = {"JOBDIR": str(tmp_path / "job")}
     interrupted(site, tmp_path, 40, signal.SIGINT, **job)
     interrupted(site, tmp_path, 40, signal.SIGINT, **job | OURS)
@@ -283,7 +283,7 @@ def test_what_scrapys_own_filter_saw(site: Site, tmp_path: pathlib.Path) -> None
 
 
 @sites(100)
-def test_one_run_in_a_folder(site: Site, tmp_path: pathlib.Path) -> None:
+def test_a_folder_belongs_to_one_run(site: Site, tmp_path: pathlib.Path) -> None:
     job = OURS | {"JOBDIR": str(tmp_path / "job")}
     first = Run.held(site, tmp_path, 20, **job)
     second = Run(site, tmp_path, **job)
@@ -297,7 +297,7 @@ def test_one_run_in_a_folder(site: Site, tmp_path: pathlib.Path) -> None:
 @sites(800)
 def test_two_spiders_share_a_server(site: Site, tmp_path: pathlib.Path, redis: Server) -> None:
     shared = SHARED | {"REDIS_URL": redis.url}
-    # Each has a queue of its own, and so a page of its own to begin with. The others wait until both have claimed its links.
+    # Each spider has a queue of its own, and so a first page of its own. Other pages wait until both have claimed its links.
     site.let(0)
     both = [Run(site, tmp_path, 800, **shared), Run(site, tmp_path, 801, **shared, BLOOMLINE_MIRROR=False)]
     fingerprint = RequestFingerprinter().fingerprint
@@ -314,12 +314,12 @@ def test_two_spiders_share_a_server(site: Site, tmp_path: pathlib.Path, redis: S
         assert stats["response_received_count"] > 100 and stats["bloomline/uncertain"] == 0
         assert stats["bloomline/memory_bytes"] == BloomFilter(10_000, 1e-6).memory_bytes
     assert seen.stats().estimated_keys == pytest.approx(802, rel=0.01)
-    # Who comes later gets nothing.
+    # A later spider gets no page.
     assert "response_received_count" not in Run(site, tmp_path, 800, **shared).wait()
 
 
 @sites(3)
-def test_requests_that_no_replica_has(site: Site, tmp_path: pathlib.Path, redis: Server) -> None:
+def test_requests_without_a_replica_are_counted(site: Site, tmp_path: pathlib.Path, redis: Server) -> None:
     stats = Run(site, tmp_path, **SHARED | {"REDIS_URL": redis.url, "BLOOMLINE_WAIT_FOR_REPLICAS": 1}).wait()
     assert stats["response_received_count"] == stats["bloomline/unconfirmed"] == 3
 
@@ -340,7 +340,7 @@ def test_the_scheduler_of_scrapy_redis(site: Site, tmp_path: pathlib.Path, redis
 
 
 @sites(150)
-def test_the_set_of_scrapy_redis_is_taken_along(site: Site, tmp_path: pathlib.Path, redis: Server) -> None:
+def test_the_set_of_scrapy_redis_is_imported(site: Site, tmp_path: pathlib.Path, redis: Server) -> None:
     client = pytest.importorskip("redis").from_url(redis.url)
     pytest.importorskip("scrapy_redis")
     theirs: dict[str, Any] = {"DUPEFILTER_CLASS": "scrapy_redis.dupefilter.RFPDupeFilter", "REDIS_URL": redis.url}
@@ -348,7 +348,7 @@ def test_the_set_of_scrapy_redis_is_taken_along(site: Site, tmp_path: pathlib.Pa
     interrupted(site, tmp_path, 50, signal.SIGINT, **theirs)
     old = client.scard("links:dupefilter")
     client.sadd("links:dupefilter", "no fingerprint")
-    # Without the setting it says what it does not know.
+    # Without the setting, the log states that the old set is not read.
     alone, _ = interrupted(site, tmp_path, 1, signal.SIGINT, **theirs | SHARED, SCHEDULER_QUEUE_KEY="another")
     told = re.search(r"own filter has (\d+) fingerprints in the set links:dupefilter", alone.log.read_text())
     assert told and int(told[1]) == old + 1
@@ -358,10 +358,10 @@ def test_the_set_of_scrapy_redis_is_taken_along(site: Site, tmp_path: pathlib.Pa
     first, stats = interrupted(site, tmp_path, 20, signal.SIGINT, **ours)
     assert stats["bloomline/imported"] == old
     assert "1 members of the set links:dupefilter are not fingerprints" in first.log.read_text()
-    # The scheduler keeps the filter, and does not close it. The figures are those of the end all the same.
+    # The scheduler keeps the filter and does not close it, but the figures are those of the end.
     assert stats["bloomline/keys"] == pytest.approx(RedisBloomFilter(redis.url, "links:dupefilter").stats().estimated_keys)
     assert stats["bloomline/keys"] > old
-    # What is added to the old set later does not come over.
+    # Later additions to the old set are not imported.
     client.sadd("links:dupefilter", "00" * 20)
     assert Run(site, tmp_path, **ours).wait()["bloomline/imported"] == old
     fetched = site.fetches - before
@@ -373,8 +373,8 @@ def test_the_set_of_scrapy_redis_is_taken_along(site: Site, tmp_path: pathlib.Pa
     assert Run(site, tmp_path, **ours).wait()["bloomline/imported"] == 0
 
 
-def test_an_import_that_was_cut_off_goes_on(redis: Server) -> None:
-    """From the portion that was not added, if the server is the same as then."""
+def test_an_interrupted_import_continues(redis: Server) -> None:
+    """It continues with the portion that was not added, if the server is the same."""
     client = pytest.importorskip("redis").from_url(redis.url)
     pytest.importorskip("scrapy_redis")
     prints = [i.to_bytes(20, "big") for i in range(20_000)]
@@ -397,7 +397,7 @@ def test_an_import_that_was_cut_off_goes_on(redis: Server) -> None:
 
 
 @sites(150)
-def test_a_server_that_stays_away(site: Site, tmp_path: pathlib.Path, redis: Server) -> None:
+def test_an_unreachable_server_ends_the_crawl_which_resumes_later(site: Site, tmp_path: pathlib.Path, redis: Server) -> None:
     job = SHARED | {"JOBDIR": str(tmp_path / "job"), "BLOOMLINE_PATIENCE": 0.5}
     times: dict[str, Any] = {"REDIS_PARAMS": {"port": redis.port, "socket_timeout": 4, "socket_connect_timeout": 4}}
     run = Run.held(site, tmp_path, 50, **job, **times)
@@ -412,8 +412,8 @@ def test_a_server_that_stays_away(site: Site, tmp_path: pathlib.Path, redis: Ser
 
 
 @sites(10)
-def test_a_set_without_a_size(site: Site, tmp_path: pathlib.Path, redis: Server) -> None:
-    """It is the one that is there, or grows."""
+def test_a_set_without_a_size_is_opened_or_grows(site: Site, tmp_path: pathlib.Path, redis: Server) -> None:
+    """The existing set is opened, or a set that grows is made."""
     shared = SHARED | {"REDIS_URL": redis.url, "BLOOMLINE_EXPECTED_KEYS": None}
     refused = Run(site, tmp_path, **shared, BLOOMLINE_FORGET_AFTER=60)
     refused.wait()
@@ -427,7 +427,7 @@ def test_a_set_without_a_size(site: Site, tmp_path: pathlib.Path, redis: Server)
 
 
 @sites(10)
-def test_a_set_that_forgets(site: Site, tmp_path: pathlib.Path, redis: Server) -> None:
+def test_a_set_may_forget(site: Site, tmp_path: pathlib.Path, redis: Server) -> None:
     Run(site, tmp_path, **SHARED, REDIS_URL=redis.url, BLOOMLINE_FORGET_AFTER=3600).wait()
     site.check_once()
     filter = RedisBloomFilter(redis.url, "links:dupefilter")
@@ -435,23 +435,23 @@ def test_a_set_that_forgets(site: Site, tmp_path: pathlib.Path, redis: Server) -
 
 
 @sites(100)
-def test_a_filter_that_is_too_small(site: Site, tmp_path: pathlib.Path) -> None:
+def test_a_filter_that_is_too_small_is_reported(site: Site, tmp_path: pathlib.Path) -> None:
     small = Run(site, tmp_path, **OURS, BLOOMLINE_EXPECTED_KEYS=20, BLOOMLINE_FALSE_POSITIVE_RATE=1e-5)
     stats = small.wait()
     assert "too small for" in small.log.read_text() and stats["bloomline/false_positive_rate"] > 2e-5
-    # Of the pages that came, some when the filter was still sparse.
+    # Some pages arrived when the filter was still sparse.
     assert 0 < stats["bloomline/expected_lost"] < stats["bloomline/false_positive_rate"] * 100
 
 
 def read_seen(path: pathlib.Path, caplog: pytest.LogCaptureFixture) -> tuple[list[bytes], int]:
-    """The fingerprints that are read, and how many parts a warning says were skipped."""
+    """The fingerprints that are read, and the number of skipped parts in the warning."""
     caplog.clear()
     fingerprints = list(_fingerprints(path))
     told = [re.search(r"is damaged, as by a crash, in (\d+) places", message) for message in caplog.messages]
     return fingerprints, sum(int(match[1]) for match in told if match)
 
 
-def test_files_of_scrapys_own_filter(tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_files_of_scrapys_own_filter_are_read(tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "requests.seen"
     prints = [bytes([i]) * 20 for i in range(48, 60)]
     records = [b"\0\x14" + fingerprint for fingerprint in prints]
@@ -462,7 +462,7 @@ def test_files_of_scrapys_own_filter(tmp_path: pathlib.Path, caplog: pytest.LogC
     assert read_seen(path, caplog) == (prints, 1)
     path.write_bytes(b"")
     assert read_seen(path, caplog) == ([], 0)
-    # After a crash the next run writes behind what was cut off, or behind the NULs that a power cut left.
+    # After a crash the next run writes behind an incomplete record, or behind the NULs that a power cut left.
     for whole, newline in (records, b""), (lines, b"\n"):
         path.write_bytes(b"".join(whole))
         assert read_seen(path, caplog) == (prints, 0)

@@ -11,7 +11,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -43,7 +42,7 @@ PySparkException: Any = pytest.importorskip("pyspark.errors").PySparkException
 
 FOLDER = pathlib.Path(__file__).parent
 HAS_ARROW_UDF = hasattr(F, "arrow_udf")
-# The same with all versions of Spark, however rows come to Python.
+# Tests that do not depend on the way in which rows reach Python, which differs between versions of Spark.
 either_way = pytest.mark.either_way
 large = pytest.mark.skipif(os.environ.get("BLOOMLINE_LARGE_TESTS") != "1", reason="takes 8 GB: set BLOOMLINE_LARGE_TESTS=1")
 
@@ -125,7 +124,7 @@ def groups(df: Any, on: list[str]) -> Any:
 
 
 def arrow(df: Any) -> Any:
-    """The frame as a table, with columns of text where there are no rows to tell."""
+    """The frame as a table. Without rows its columns are texts."""
     batches = df._collect_as_arrow()
     if not batches:
         return pa.table({name: pa.array([], pa.string()) for name in df.columns})
@@ -152,14 +151,13 @@ def test_page_and_docstrings(spark: Any, tmp_path: pathlib.Path) -> None:
 
 @settings(max_examples=examples(3), phases=[Phase.explicit, Phase.generate])
 @given(frames(), st.data())
-def test_rows_are_those_of_spark(spark: Any, tmp_path_factory: Any, frame: Any, data: st.DataObject) -> None:
+def test_kept_rows_match_those_of_spark(spark: Any, frame: Any, data: st.DataObject) -> None:
     schema, rows, on = frame
     df = spark.createDataFrame(rows, schema).coalesce(data.draw(st.integers(1, 2))).persist()
-    path = tmp_path_factory.mktemp("prefix")
     ours, theirs, counted = [], [], []
     for keys in on:
         nulls = data.draw(st.sampled_from(["equal", "equal", "keep", "skip"]))
-        options = data.draw(st.sampled_from([{}, {"n": 100}, {"partitions": 1}, {"n": 9}, {"strategy": "prefix", "n": 100, "path": path}]))
+        options = data.draw(st.sampled_from([{}, {"n": 100}, {"partitions": 1}, {"n": 9}]))
         kept = bs.drop_duplicates(df, [quoted(name) for name in keys], p=1e-9, nulls=nulls, **options)
         assert kept.schema == df.schema
         ours.append(kept.select("row"))
@@ -186,7 +184,7 @@ def test_rows_are_those_of_spark(spark: Any, tmp_path_factory: Any, frame: Any, 
 
 @settings(max_examples=examples(2), phases=[Phase.explicit, Phase.generate])
 @given(frames(), st.integers(1, 5))
-def test_filters_are_those_of_one_machine(spark: Any, tmp_path_factory: Any, frame: Any, partitions: int) -> None:
+def test_filters_equal_those_of_one_machine(spark: Any, tmp_path_factory: Any, frame: Any, partitions: int) -> None:
     schema, rows, on = frame
     folder = tmp_path_factory.mktemp("build")
     df = spark.createDataFrame(rows, schema).repartition(partitions).persist()
@@ -203,7 +201,7 @@ def test_filters_are_those_of_one_machine(spark: Any, tmp_path_factory: Any, fra
         ours.append(bs.drop_seen(new, seen, names).select("row"))
         if HAS_ARROW_UDF:
             asked.append(new.filter(~bs.contains(seen, *names)).select("row"))
-        # A join of Spark takes no two nulls of the type void for equal, as its groups do.
+        # In a join of Spark, unlike in its groups, two nulls of the type void are not equal.
         values = [F.col(name).cast("int") if kind == "void" else F.col(name) for name, (_, kind) in zip(names, df.select(*names).dtypes)]
         left = new.select("row", *(value.alias(f"l{i}") for i, value in enumerate(values)))
         right = old.select(*(value.alias(f"r{i}") for i, value in enumerate(values)))
@@ -234,15 +232,12 @@ SHAPES: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_shapes_and_second_actions(spark: Any, tmp_path: pathlib.Path, shape: str) -> None:
+def test_each_action_keeps_each_key_once(spark: Any, shape: str) -> None:
     df = SHAPES[shape](spark)
     rows = df.count()
     keys = {row.key for row in df.select("key").distinct().collect()}
-    every: list[dict[str, Any]] = [{"n": 3000, "partitions": 5}, {"n": 20_000, "strategy": "prefix", "path": tmp_path}]
-    # Both of the frame that differs from no other in its kind, and one of each of the others.
-    if shape != "many" and not IS_LONG:
-        every = [every[list(SHAPES).index(shape) % 2]]
-    # The frame's own partitions and a filter of any size, of the frames that cost little.
+    every: list[dict[str, Any]] = [{"n": 3000, "partitions": 5}]
+    # The defaults too, for the frames that cost little.
     for options in every + [{}] * (rows < 50):
         figures = bs.Figures(spark)
         kept = bs.drop_duplicates(df, "key", p=1e-9, figures=figures, **options)
@@ -260,8 +255,8 @@ def test_shapes_and_second_actions(spark: Any, tmp_path: pathlib.Path, shape: st
     df.unpersist()
 
 
-def test_what_comes_after_is_no_part_of_it(spark: Any) -> None:
-    """In one partition the first row of each key stays. A filter or a limit that was moved before would keep others."""
+def test_later_operations_do_not_change_which_rows_are_kept(spark: Any) -> None:
+    """In one partition the first row of each key is kept. A filter or a limit before the removal would keep other rows."""
     df = pages(spark, 400, 100, 1)
     for options in [{"partitions": 1}, {"partitions": 3, "n": 100}]:
         kept = bs.drop_duplicates(df, "key", **options)
@@ -288,34 +283,31 @@ def test_what_comes_after_is_no_part_of_it(spark: Any) -> None:
     assert len({row.key for row in bs.drop_duplicates(same_first, "key", partitions=1).limit(30).collect()}) == 30
 
 
-def test_figures_of_fewer_tasks_than_partitions(spark: Any) -> None:
+def test_figures_count_each_partition_of_a_coalesced_frame(spark: Any) -> None:
     figures = bs.Figures(spark)
     assert bs.drop_duplicates(pages(spark, 3000, 1000), "key", figures=figures).coalesce(1).count() == 1000
     assert (figures.rows, figures.kept) == (3000, 1000)
 
 
-def test_attempts_that_fail(spark: Any, tmp_path: pathlib.Path) -> None:
+def test_failed_attempts_change_no_result(spark: Any, tmp_path: pathlib.Path) -> None:
     df = pages(spark, 6000, 2000)
-    for number, options in enumerate([{}, {"n": 2000, "strategy": "prefix", "path": tmp_path / "prefix"}]):
-        figures, seen = bs.Figures(spark), tmp_path / f"after-{number}"
-        before = spark_session.at_first(df, tmp_path / f"before-{number}", "raise")
-        kept = spark_session.at_first(bs.drop_duplicates(before, "key", figures=figures, **options), seen, "raise")
-        assert {row.key for row in kept.collect()} == {f"k{i}" for i in range(2000)}
-        assert kept.count() == 2000
-        assert (figures.rows, figures.kept) == (6000, 2000)
-        assert len(list(seen.glob("first-*"))) >= 3, "no task failed"
+    figures, seen = bs.Figures(spark), tmp_path / "after"
+    before = spark_session.at_first(df, tmp_path / "before", "raise")
+    kept = spark_session.at_first(bs.drop_duplicates(before, "key", figures=figures), seen, "raise")
+    assert {row.key for row in kept.collect()} == {f"k{i}" for i in range(2000)}
+    assert kept.count() == 2000
+    assert (figures.rows, figures.kept) == (6000, 2000)
+    assert len(list(seen.glob("first-*"))) >= 3, "no task failed"
     built = bs.build(spark_session.at_first(df, tmp_path / "build", "raise"), "key", n=2000)
     assert built == bs.build(df.repartition(7), "key", n=2000)
 
 
 @either_way
-@pytest.mark.parametrize("strategy", ["repartition", "prefix"])
-def test_lost_rows_are_as_expected(spark: Any, tmp_path: pathlib.Path, strategy: str) -> None:
+def test_lost_rows_are_as_expected(spark: Any) -> None:
     keys, p = 100_000, 0.01
     df = pages(spark, 125_000, keys, 2)
     figures = bs.Figures(spark)
-    path = tmp_path if strategy == "prefix" else None
-    kept = bs.drop_duplicates(df, "key", n=keys, p=p, strategy=strategy, path=path, partitions=2, figures=figures)
+    kept = bs.drop_duplicates(df, "key", n=keys, p=p, partitions=2, figures=figures)
     lost = keys - kept.count()
     assert lost <= 2 * p * 125_000 and figures.kept == keys - lost and figures.rows == 125_000
     # Each key is lost at its own rate: the variance is at most the expected number.
@@ -328,20 +320,16 @@ def test_lost_rows_are_as_expected(spark: Any, tmp_path: pathlib.Path, strategy:
 def test_more_keys_than_planned_are_refused_before_rows_are_lost(spark: Any, tmp_path: pathlib.Path) -> None:
     df = pages(spark, 4000, 3000)
     assert bs.drop_duplicates(df, "key", n=1).count() == 3000
-    keep = functools.partial(bs.drop_duplicates, df, "key", strategy="prefix", path=tmp_path / "prefix")
-    with pytest.warns(UserWarning, match="made for 30 keys"), pytest.raises(ValueError, match="n is 30, .* rate of 1: give a larger n"):
-        keep(n=30)
-    assert not any((tmp_path / "prefix").iterdir())
     with pytest.warns(UserWarning, match="made for 2500 keys"):
-        assert keep(n=2500, p=0.001).count() > 2900
+        bs.build(df, "key", n=2500, p=0.001)
     dedup = bs.StreamingDedup(tmp_path / "states", "key", n=30)
     with pytest.warns(UserWarning, match="made for 30 keys"):
         assert dedup.batch(df, 0).count() == 3000
-    with pytest.raises(ValueError, match="n is 30, and the stream, .*: give a larger n"):
+    with pytest.raises(ValueError, match="n is 30, and the stream, .* rate of 1: give a larger n"):
         dedup.batch(df, 1)
 
 
-def test_a_path_is_the_file_that_was_there_at_the_call(spark: Any, tmp_path: pathlib.Path) -> None:
+def test_a_path_is_the_file_at_the_time_of_the_call(spark: Any, tmp_path: pathlib.Path) -> None:
     df = spark.createDataFrame([("a",), ("b",)], "key string")
     seen = BloomFilter(1000, 1e-6)
     seen.add("a")
@@ -352,7 +340,7 @@ def test_a_path_is_the_file_that_was_there_at_the_call(spark: Any, tmp_path: pat
     assert [tuple(row) for row in new.collect() + known.collect()] == [("b",), ("a",)]
 
 
-def test_sizes_and_names_are_refused_at_the_call(spark: Any, tmp_path: pathlib.Path) -> None:
+def test_invalid_sizes_and_names_are_refused_at_the_call(spark: Any, tmp_path: pathlib.Path) -> None:
     df = spark.createDataFrame([("a", 1)], "key string, row int")
     refused: list[tuple[str, dict[str, Any]]] = [
         ("n is 0: give at least 1", {"n": 0}),
@@ -372,59 +360,6 @@ def test_sizes_and_names_are_refused_at_the_call(spark: Any, tmp_path: pathlib.P
                 ask(given)
 
 
-def test_prefix_asks_for_the_same_partitions(spark: Any, tmp_path: pathlib.Path) -> None:
-    df = pages(spark, 400, 100)
-    keep = functools.partial(bs.drop_duplicates, on="key", n=100, strategy="prefix", path=tmp_path)
-    kept = keep(df)
-    # All partitions have the same keys here.
-    few = pages(spark, 400, 100).withColumn("key", F.expr("concat(spark_partition_id() > 1, id % 10)"))
-    for other, rows in [
-        (kept.coalesce(2), 100),
-        (keep(few).coalesce(1), 20),
-        (df.union(kept), 500),
-        (kept.union(kept), 200),
-    ]:
-        assert other.count() == rows
-
-    def others(batches: Iterator[Any]) -> Iterator[Any]:
-        for batch in batches:
-            keys = pa.array([os.urandom(4).hex() for _ in range(batch.num_rows)])
-            yield pa.record_batch([keys, batch.column("id")], names=["key", "id"])
-
-    with pytest.raises(Exception, match="first pass"):
-        keep(df.mapInArrow(others, df.schema), n=1000).count()
-    assert kept.repartition(2).count() == 100
-
-
-@either_way
-def test_attempts_that_spark_ends_replace_no_filter(tmp_path: pathlib.Path) -> None:
-    # Their rows just stop.
-    def save(keys: list[str]) -> pathlib.Path:
-        rows = pa.StructArray.from_arrays([pa.array(keys), pa.array([0] * len(keys), pa.int32())], names=["0", "1"])
-        (answer,) = bs._save_part(bs._KeyColumns(["key"], False), 100, 1e-3, "equal", str(tmp_path), iter([pa.record_batch({"key": rows})]))
-        assert answer["partition"].to_pylist() == [0]
-        return tmp_path / answer["file"][0].as_py()
-
-    whole = save(["a", "b"])
-    save(["a"])
-    expected = BloomFilter(100, 1e-3)
-    expected.add_rows(pa.table({"key": ["a", "b"]}))
-    assert BloomFilter.load(whole) == expected
-
-
-@either_way
-def test_prefix_needs_room(spark: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    keep = functools.partial(bs.drop_duplicates, pages(spark, 400, 100), "key", strategy="prefix")
-    incomplete: list[dict[str, Any]] = [{}, {"n": 100}, {"path": tmp_path}]
-    for missing in incomplete:
-        with pytest.raises(ValueError, match="n, .* and path"):
-            keep(**missing)
-    monkeypatch.setattr(bs.shutil, "disk_usage", lambda _: types.SimpleNamespace(free=1000))
-    with pytest.raises(ValueError, match="0.0 GB are free"):
-        keep(n=100_000, path=tmp_path)
-    assert not any(tmp_path.iterdir())
-
-
 CLASSES: list[Callable[[], Any]] = [
     lambda: BloomFilter(1000, 1e-6),
     lambda: AtomicBloomFilter(1000, 1e-6),
@@ -434,7 +369,7 @@ CLASSES: list[Callable[[], Any]] = [
 ]
 
 
-def test_columns_of_answers(spark: Any, tmp_path: pathlib.Path) -> None:
+def test_contains_works_in_filters_joins_and_columns(spark: Any, tmp_path: pathlib.Path) -> None:
     df = spark.createDataFrame([("a", 1), ("b", 2), ("c", 3), (None, 4)], "url string, row long").repartition(2)
     other = df.filter("url is not null").select(F.col("url").alias("link"))
     for number, make in enumerate(CLASSES):
@@ -464,7 +399,7 @@ def test_columns_of_answers(spark: Any, tmp_path: pathlib.Path) -> None:
     seen.clear()
     known = bs.contains(seen, "url")
     seen.add_rows(df.toPandas()[["url"]])
-    # The filter is taken as it was.
+    # The column uses the filter as it was at the call.
     assert df.filter(known).count() == 0
     nulls = {"equal": [False], "keep": [True], "skip": [False]}
     empty = BloomFilter(1000, 1e-6)
@@ -480,9 +415,9 @@ def test_columns_of_answers(spark: Any, tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize("kind", [kind for kind in VALUES if kind != "struct<>"])
 @settings(max_examples=1, phases=[Phase.generate])
 @given(data=st.data())
-def test_pandas_answers_right_or_not_at_all(spark: Any, kind: str, data: st.DataObject) -> None:
+def test_columns_through_pandas_are_answered_correctly_or_refused(spark: Any, kind: str, data: st.DataObject) -> None:
     values = data.draw(st.lists(st.none() | VALUES[kind], min_size=20, max_size=20))
-    # The first example has the simplest values alone.
+    # The first example has only the simplest values.
     assume(kind == "void" or len({repr(value) for value in values}) > 2)
     df = spark.createDataFrame([(value, row) for row, value in enumerate(values)], f"key {kind}, row int").coalesce(1)
     table = arrow(df).select(["key"])
@@ -497,7 +432,7 @@ def test_pandas_answers_right_or_not_at_all(spark: Any, kind: str, data: st.Data
 
 
 @either_way
-def test_a_file_of_a_filter_that_is_too_large_to_broadcast(spark: Any, tmp_path: pathlib.Path) -> None:
+def test_a_filter_that_is_too_large_to_broadcast_is_sent_as_a_file(spark: Any, tmp_path: pathlib.Path) -> None:
     seen = BloomFilter(memory=120_000_000, probes=16)
     seen.add_many([f"k{i}" for i in range(1000)])
     df = pages(spark, 4000, 2000)
@@ -505,7 +440,7 @@ def test_a_file_of_a_filter_that_is_too_large_to_broadcast(spark: Any, tmp_path:
 
 
 @large
-def test_a_filter_of_more_than_2_gb(spark: Any, tmp_path: pathlib.Path) -> None:
+def test_a_filter_may_have_more_than_2_gb(spark: Any, tmp_path: pathlib.Path) -> None:
     df = pages(spark, 400_000, 200_000)
     seen = bs.build(df.filter("id < 100000"), "key", n=500_000_000, p=1e-8, path=tmp_path / "large.bloom")
     assert seen.memory_bytes > 2**31
@@ -526,7 +461,7 @@ def command(*arguments: Any) -> str:
 
 
 @either_way
-def test_the_command_knows_the_keys(spark: Any, tmp_path: pathlib.Path) -> None:
+def test_the_command_finds_the_keys(spark: Any, tmp_path: pathlib.Path) -> None:
     rows = [(f"u{i}" if i % 7 else None, (i % 5 - 2.5, DAY + datetime.timedelta(hours=i % 3)), [None, i % 3], i) for i in range(100)]
     df = spark.createDataFrame(rows, "url string, page struct<rate:double,at:timestamp>, tags array<int>, row int").repartition(3)
     df.coalesce(1).write.parquet(str(tmp_path / "parquet"))
@@ -550,7 +485,7 @@ def test_the_command_knows_the_keys(spark: Any, tmp_path: pathlib.Path) -> None:
             assert bs.drop_seen(df, made, on).count() == 0
 
 
-def test_names(spark: Any) -> None:
+def test_columns_are_found_by_their_names(spark: Any) -> None:
     twice = spark.createDataFrame([(1, 1), (1, 1), (1, 2)], ["a", "a"])
     assert sorted(map(tuple, bs.drop_duplicates(twice).collect())) == [(1, 1), (1, 2)]
     assert bs.drop_duplicates(twice).columns == ["a", "a"]
@@ -568,7 +503,7 @@ def test_names(spark: Any) -> None:
 
 
 @either_way
-def test_filters_are_for_columns_of_their_name_and_kind(spark: Any, tmp_path: pathlib.Path) -> None:
+def test_filters_refuse_columns_of_another_name_or_kind(spark: Any, tmp_path: pathlib.Path) -> None:
     df = spark.createDataFrame([("a", 1)], "Url string, day int")
     seen, both = BloomFilter(100, 1e-9, key_name="Url"), BloomFilter(100, 1e-9, key_name="Url,day")
     seen.add_rows(pa.table({"Url": ["a"]}))
@@ -599,7 +534,7 @@ def test_filters_are_for_columns_of_their_name_and_kind(spark: Any, tmp_path: pa
         bs.build(urls, None, n=100).contains_rows(pa.table({"Url": ["a"]}))
 
 
-def test_texts_that_are_no_utf8(spark: Any) -> None:
+def test_texts_that_are_not_utf8_are_compared_or_refused(spark: Any) -> None:
     df = spark.sql("SELECT CAST(x AS string) key FROM VALUES (X'FF'), (X'FE'), (X'FF'), (X'61') AS t(x)")
     try:
         found = bs.drop_duplicates(df, "key").count()
@@ -609,7 +544,7 @@ def test_texts_that_are_no_utf8(spark: Any) -> None:
         assert found == df.dropDuplicates().count()
 
 
-def test_far_dates(spark: Any) -> None:
+def test_dates_that_python_does_not_have_are_keys(spark: Any) -> None:
     df = spark.sql(
         "SELECT date_from_unix_date(d) d, timestamp_micros(d * 1000000000L * s) t"
         " FROM VALUES (-2000000), (-719529), (0), (2932897), (9000000) AS a(d) CROSS JOIN VALUES (1), (2) AS b(s)"
@@ -634,12 +569,11 @@ if HAS_ARROW_UDF:
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_types_that_are_no_keys(spark: Any, tmp_path: pathlib.Path, what: str) -> None:
+def test_types_that_cannot_be_keys_are_refused(spark: Any, tmp_path: pathlib.Path, what: str) -> None:
     df = spark.sql(REFUSED[what])
     seen = BloomFilter(10, 0.01)
     asks: list[Callable[[], Any]] = [
         lambda: bs.drop_duplicates(df),
-        lambda: bs.drop_duplicates(df, "key", n=10, strategy="prefix", path=tmp_path),
         lambda: bs.build(df, "key", n=10),
         lambda: bs.drop_seen(df, seen, "key"),
         lambda: bs.StreamingDedup(tmp_path, "key", n=10).batch(df, 0),
@@ -657,7 +591,7 @@ def test_a_stream_is_refused(spark: Any) -> None:
     stream = spark.readStream.format("rate").load()
     with pytest.raises(TypeError, match="StreamingDedup"):
         bs.drop_duplicates(stream, "value")
-    # Each row by itself has an answer.
+    # Each row can be answered by itself.
     assert bs.drop_seen(stream, BloomFilter(10, 0.01), "value").isStreaming
 
 
@@ -673,7 +607,7 @@ def test_a_filter_on_a_server_is_refused(spark: Any, redis: Server) -> None:
 
 
 @pytest.mark.parametrize("ask", ["drop_duplicates", "drop_seen", "batch"])
-def test_nulls_that_fail(spark: Any, tmp_path: pathlib.Path, ask: str) -> None:
+def test_nulls_fail_on_request(spark: Any, tmp_path: pathlib.Path, ask: str) -> None:
     df = spark.createDataFrame([("a",), (None,)], "key string")
     with pytest.raises(Exception, match="null"):
         if ask == "batch":
@@ -700,15 +634,15 @@ def test_nulls_that_fail(spark: Any, tmp_path: pathlib.Path, ask: str) -> None:
 
 
 class Crash(Exception):
-    """Ends a batch where a driver might."""
+    """Ends a batch at a point where a driver may fail."""
 
 
-# Each batch of the stream is ended at each of these once.
+# Each batch of the stream fails once at each of these points.
 POINTS = ["before", "unsaved", "saved", "written"]
 
 
 def write_batches(folder: pathlib.Path, batches: int) -> set[str]:
-    """Files, of which each is a batch: 30 keys of its own, and 30 of the two before, each twice."""
+    """Writes a file for each batch: 30 keys of its own, and 30 of each of the two before, each twice."""
     folder.mkdir()
     keys: set[str] = set()
     for batch in range(batches):
@@ -720,8 +654,8 @@ def write_batches(folder: pathlib.Path, batches: int) -> set[str]:
 
 
 @either_way
-def test_a_stream_that_ends_at_each_point(spark: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each time a stream is begun anew from its checkpoint, with a filter of its own."""
+def test_a_stream_that_fails_at_any_point_emits_each_key_once(spark: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time the stream starts anew from its checkpoint, with a filter of its own."""
     batches = 3 if IS_LONG else 2
     keys = write_batches(tmp_path / "in", batches)
     crashed: set[tuple[int, str]] = set()
@@ -742,7 +676,7 @@ def test_a_stream_that_ends_at_each_point(spark: Any, tmp_path: pathlib.Path, mo
             with monkeypatch.context() as patched:
                 if (batch, "unsaved") not in crashed:
                     crashed.add((batch, "unsaved"))
-                    # The keys of the batch go into a filter that is saved after.
+                    # It is called before the filter with the keys of the batch is saved.
                     patched.setattr(bs, "warn_if_full", no_filter)
                 new = dedup.batch(df, batch)
             assert len(list((tmp_path / "states").iterdir())) == min(batch + 1, 2)
@@ -767,8 +701,8 @@ def test_a_stream_that_ends_at_each_point(spark: Any, tmp_path: pathlib.Path, mo
 
 
 @either_way
-def test_batches_that_are_replayed(spark: Any, tmp_path: pathlib.Path) -> None:
-    """Of a first batch with another number than 0, with nulls, and with batches that are empty."""
+def test_replayed_batches_have_the_same_rows(spark: Any, tmp_path: pathlib.Path) -> None:
+    """Also with a first batch whose number is not 0, with nulls, and with empty batches."""
     rows = [("a", 1), ("a", 2), (None, 3), (None, 4)]
     for nulls, first, second in [("equal", 2, 0), ("keep", 3, 2), ("skip", 1, 0)]:
         df = spark.createDataFrame(rows, "key string, row int")
@@ -782,8 +716,8 @@ def test_batches_that_are_replayed(spark: Any, tmp_path: pathlib.Path) -> None:
 
 
 @either_way
-def test_states_of_a_stream(spark: Any, tmp_path: pathlib.Path) -> None:
-    """What is not a batch's is left alone. Other keys are told, and so is another process."""
+def test_a_folder_of_states_belongs_to_one_stream(spark: Any, tmp_path: pathlib.Path) -> None:
+    """Other files are left alone. Other parameters of keys and another process are refused."""
     df = pages(spark, 10, 10)
     make = functools.partial(bs.StreamingDedup, tmp_path)
     (tmp_path / "mine.bloom").write_text("of somebody else")
@@ -811,7 +745,7 @@ def run_program(mode: str, folder: pathlib.Path, *arguments: Any, code: int = 0,
 
 
 @long
-def test_a_driver_that_is_killed(spark: Any, tmp_path: pathlib.Path) -> None:
+def test_a_killed_driver_loses_no_key(spark: Any, tmp_path: pathlib.Path) -> None:
     keys = write_batches(tmp_path / "in", 4)
     for batch, point in [(0, "saved"), (1, "before"), (1, "unsaved"), (2, "written"), (3, "writing"), (3, "saved")]:
         run_program("stream", tmp_path, batch, point, code=-9)
@@ -822,12 +756,12 @@ def test_a_driver_that_is_killed(spark: Any, tmp_path: pathlib.Path) -> None:
 
 
 @long
-def test_executors_that_are_killed(tmp_path: pathlib.Path) -> None:
+def test_killed_executors_change_no_result(tmp_path: pathlib.Path) -> None:
     run_program("cluster", tmp_path)
 
 
 @long
-def test_slow_tasks_that_are_copied(tmp_path: pathlib.Path) -> None:
+def test_copies_of_slow_tasks_change_no_result(tmp_path: pathlib.Path) -> None:
     try:
         subprocess.run([*spark_session.ALONE, "ip", "link"], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:

@@ -1,4 +1,4 @@
-"""Threads on one filter: nothing is lost, nothing is claimed twice, nothing waits for ever."""
+"""Threads on one filter: no key is lost or claimed twice, and no thread waits for ever."""
 
 import sys
 import threading
@@ -47,7 +47,7 @@ def test_a_key_is_claimed_once(make: Any) -> None:
 
 
 @pytest.mark.parametrize("make", CLASSES)
-def test_readers_beside_writers(make: Any) -> None:
+def test_readers_find_known_keys_beside_writers(make: Any) -> None:
     filter = make(200_000, 1e-9)
     known = np.arange(10_000)
     filter.update(known)
@@ -74,7 +74,7 @@ def test_readers_beside_writers(make: Any) -> None:
 
 
 @pytest.mark.parametrize("make", MERGING)
-def test_merging_both_ways_does_not_wait_for_ever(make: Any) -> None:
+def test_merging_in_both_directions_does_not_deadlock(make: Any) -> None:
     a, b = make(1_000_000, 0.01), make(1_000_000, 0.01)
     a.update(range(1000))
     b.update(range(1000, 2000))
@@ -91,7 +91,7 @@ def test_merging_both_ways_does_not_wait_for_ever(make: Any) -> None:
 
 
 @pytest.mark.parametrize("make", [BloomFilter, AtomicBloomFilter, AtomicScalableBloomFilter])
-def test_all_calls_at_once(make: Any, tmp_path: Any) -> None:
+def test_all_calls_may_run_at_once(make: Any, tmp_path: Any) -> None:
     filter = make(50_000, 0.01)
     keys = np.arange(5000)
 
@@ -107,7 +107,7 @@ def test_all_calls_at_once(make: Any, tmp_path: Any) -> None:
 
 
 def while_it_runs(call: Callable[[], Any], other: Callable[[], Any]) -> Any:
-    """The result of a call, of which another thread knows that it begins, and wants to run then."""
+    """The result of a call. Another thread learns when the call begins, and runs `other` then."""
     begins = threading.Lock()
     begins.acquire()
     thread = threading.Thread(target=lambda: begins.acquire() and other())
@@ -118,14 +118,14 @@ def while_it_runs(call: Callable[[], Any], other: Callable[[], Any]) -> Any:
     return result
 
 
-# The system may let the other thread wait for as long as a call takes. If the call keeps the GIL, it waits in all of them.
+# The system may let the other thread wait for the whole of a call. If calls keep the GIL, it waits in all of them.
 CALLS = 1000
 
 
-def test_the_gil_is_free() -> None:
+def test_calls_on_arrays_release_the_gil() -> None:
     """Another thread of Python runs while an array is added."""
     filter, keys = BloomFilter(2_000_000, 0.01), np.arange(2_000_000)
-    sys.setswitchinterval(100)  # Nobody takes the GIL from a thread that keeps it.
+    sys.setswitchinterval(100)  # A thread that keeps the GIL does not lose it to another one.
 
     def lets_others_run() -> bool:
         ran = threading.Event()
@@ -140,8 +140,8 @@ def test_the_gil_is_free() -> None:
 
 
 @pytest.mark.parametrize("call", ["update", "add_many", "contains_many"])
-def test_a_list_lets_others_run(call: str) -> None:
-    """Another thread of Python empties a list while it is read, for which the GIL is needed."""
+def test_calls_on_lists_let_other_threads_run(call: str) -> None:
+    """Another thread of Python empties a list while it is read, and needs the GIL for that."""
     sys.setswitchinterval(0.001)
 
     def is_read_in_part() -> bool:
@@ -153,8 +153,8 @@ def test_a_list_lets_others_run(call: str) -> None:
     assert any(is_read_in_part() for _ in range(CALLS))
 
 
-def test_an_array_that_changes_meanwhile() -> None:
-    """Each key is one of the values that were there."""
+def test_an_array_may_change_during_a_call() -> None:
+    """Each key is one of the values that the array has had."""
     filter = AtomicBloomFilter(1000, 1e-9)
     keys = np.zeros(200_000, np.int64)
     done = threading.Event()
@@ -175,7 +175,7 @@ def test_an_array_that_changes_meanwhile() -> None:
     assert len(filter) <= 2
 
 
-def test_a_list_that_changes_meanwhile() -> None:
+def test_a_list_may_change_during_a_call() -> None:
     filter = BloomFilter(100_000, 0.01)
     keys: list[Any] = []
 

@@ -1,4 +1,4 @@
-"""The command beside files of Parquet: which rows of its inputs an output has, and in what form."""
+"""Runs of the command on Parquet files: checks of the rows of an output, and of their form."""
 
 import os
 import pathlib
@@ -27,14 +27,14 @@ def bloomline(folder: pathlib.Path, *arguments: Any, code: int = 0, **options: A
 
 
 def refused(folder: pathlib.Path, *arguments: Any) -> str:
-    """What the command says of what it does not do."""
+    """The error of the command."""
     told = bloomline(folder, *arguments, code=2).stderr.decode()
     assert "panicked" not in told and told.startswith("bloomline: "), told
     return str(told)
 
 
 def is_whole(path: pathlib.Path) -> bool:
-    """Whether somebody could take it for a file that was written to its end."""
+    """True if the file looks complete."""
     return path.exists() and path.read_bytes()[-4:] == b"PAR1"
 
 
@@ -47,20 +47,20 @@ def write(path: pathlib.Path, groups: Sequence[pa.Table], **options: Any) -> pat
 
 
 def assert_begun(table: pa.Table, output: pathlib.Path, kept: list[int]) -> None:
-    """That an output is none, or has the first of the rows that stay: what was written before an error."""
+    """Checks that an output does not exist, or has the first kept rows, as they were before an error."""
     if is_whole(output):
         rows, found = rows_of(table), by_pyarrow(output).rows
         assert found == [rows[number] for number in kept[: len(found)]]
 
 
 def elements(read: Layout) -> list[dict[int, Any]]:
-    """The schema as the format has it. An old type says what the logical one does, which not all writers write."""
+    """The elements of the schema. An old type stands for its logical type, which not all writers write."""
     items = footer.Reader(read.schema).value(footer.LIST)[1]
     return [{number: value for number, value in item.items() if number != 6 or 10 not in item} for item in items[1:]]
 
 
 def assert_rows(inputs: Sequence[pathlib.Path], output: pathlib.Path, kept: list[int], unread_by: Sequence[str] = ()) -> None:
-    """That each reader finds these of its own rows, in order, with the same schema."""
+    """Checks that each reader finds the kept rows of the inputs, in order, with the same schema."""
     for name, read in READERS.items():
         if name in unread_by:
             continue
@@ -71,7 +71,7 @@ def assert_rows(inputs: Sequence[pathlib.Path], output: pathlib.Path, kept: list
 
 
 def forms(chunk: Chunk) -> list[tuple[Any, ...]]:
-    """How a chunk may be written anew: as it was, and without a dictionary that saved little, as of so few values most do."""
+    """The forms in which a chunk may be written anew: as it was, or without a dictionary, which saves little for so few values."""
     plain = frozenset((kind, "PLAIN") for kind, _ in chunk.form.data)
     return [chunk.form, *([chunk.form._replace(has_dictionary=False, data=plain)] if chunk.form.has_dictionary else [])]
 
@@ -80,7 +80,7 @@ MARKS = ["has_statistics", "has_column_index", "has_offset_index", "has_bloom_fi
 
 
 def assert_groups(inputs: Sequence[pathlib.Path], output: pathlib.Path, kept: list[int]) -> None:
-    """That whole groups are copied, and that others are written as they were."""
+    """Checks that whole groups are copied, and that others are written in their form."""
     before, after = [layout(path) for path in inputs], layout(output)
     assert elements(after) == elements(before[0])
     assert after.metadata == before[0].metadata
@@ -103,13 +103,13 @@ def assert_groups(inputs: Sequence[pathlib.Path], output: pathlib.Path, kept: li
                 assert has == had if is_copied else has >= had, mark
 
 
-def assert_stays(inputs: Sequence[pathlib.Path], output: pathlib.Path, kept: list[int], unread_by: Sequence[str] = ()) -> None:
+def assert_kept(inputs: Sequence[pathlib.Path], output: pathlib.Path, kept: list[int], unread_by: Sequence[str] = ()) -> None:
     assert_rows(inputs, output, kept, unread_by)
     assert_groups(inputs, output, kept)
 
 
 def some_rows() -> tuple[pa.Table, list[int]]:
-    """A table with four row groups of 15 rows: all of the first stays, nothing of the second, and some of the others."""
+    """A table with four row groups of 15 rows: all rows of the first are kept, no row of the second, and some of the others."""
     ids = [*range(15), *range(15), *(number // 2 + 15 for number in range(30))]
     table = pa.table(
         {
@@ -128,12 +128,12 @@ def in_groups(table: pa.Table, rows: int = 15) -> list[pa.Table]:
 
 
 def copy_to(path: pathlib.Path, table: pa.Table, options: str, columns: str = "*", rows: int = 15) -> pathlib.Path:
-    """Writes a table with DuckDB, in groups of so many rows."""
+    """Writes a table with DuckDB, in groups of `rows` rows."""
     import duckdb
 
     connection = duckdb.connect()
     connection.execute("SET threads = 1")
-    # It makes a smaller group than of 2048 rows where its source gives it so few at a time.
+    # DuckDB makes groups of fewer than 2048 rows if its source yields so few at a time.
     connection.register(
         "source", pa.Table.from_batches([batch for part in in_groups(table, rows) for batch in part.to_batches()])
     )
@@ -151,7 +151,7 @@ def nested_table() -> pa.Table:
         {"x": 1, "y": {"z": "a"}},
     ]
     type = pa.struct([("x", pa.int32()), ("y", pa.struct([("z", pa.string())]))])
-    # Slots that are null have a value all the same, which is no key.
+    # Null slots have a value, which is not a key.
     behind = pa.StructArray.from_arrays(
         [pa.array([1, 2, 1, 2, 3, 1])], ["v"], mask=pa.array([False, False, True, True, False, False])
     )

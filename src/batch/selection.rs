@@ -1,4 +1,4 @@
-//! Batches that query only some rows, as query engines do: selected by a bitmap or by indices.
+//! Batches that query only the rows of a bitmap, as query engines do.
 //!
 //! Each chunk of the rows is gathered and queried as a batch, and selected rows that were not found are removed.
 
@@ -71,36 +71,4 @@ fn packed(answers: &[bool; BITS]) -> u64 {
         (u64::from_le_bytes(answers.map(u8::from)).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
     };
     u64::from_le_bytes(core::array::from_fn(|i| byte(&core::array::from_fn(|bit| answers[8 * i + bit]))))
-}
-
-/// Moves the indices whose rows have hashes that `contains` finds to the front, and returns their number.
-#[track_caller]
-pub(crate) fn prune_indices<I: Copy + TryInto<usize>>(
-    rows: usize,
-    indices: &mut [I],
-    hash: impl Fn(usize) -> u64,
-    contains: impl Fn(&[u64], &mut [bool]) -> usize,
-) -> usize {
-    let row = |index: I| index.try_into().unwrap_or(usize::MAX);
-    // Checked beforehand, so that an error changes nothing.
-    if let Some(wrong) = indices.iter().map(|&index| row(index)).find(|&row| row >= rows) {
-        match wrong {
-            usize::MAX => panic!("an index is negative or too large: give indices below {rows}"),
-            _ => panic!("no key at index {wrong}: the batch has {rows} keys, so give indices below {rows}"),
-        }
-    }
-    let (mut hashes, mut found) = ([0; BATCH_CHUNK], [false; BATCH_CHUNK]);
-    let mut kept = 0;
-    for start in (0..indices.len()).step_by(BATCH_CHUNK) {
-        let end = indices.len().min(start + BATCH_CHUNK);
-        let (hashes, found) = (&mut hashes[..end - start], &mut found[..end - start]);
-        hashes.iter_mut().zip(&indices[start..end]).for_each(|(slot, &index)| *slot = hash(row(index)));
-        contains(hashes, found);
-        for (i, &found) in (start..end).zip(&*found) {
-            // Without a branch, which would be mispredicted often.
-            indices[kept] = indices[i];
-            kept += usize::from(found);
-        }
-    }
-    kept
 }

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_come_back() {
+    fn fields_round_trip() {
         for spec in
             [FilterSpec::default(), spec(), FilterSpec { keys: None, ..spec() }, FilterSpec { rate: None, ..spec() }]
         {
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(decode(&encode(&longest)).unwrap(), longest);
     }
 
-    /// A filter of texts has the same bytes as before kinds were recorded, and older builds read it.
+    /// Builds that do not know kinds read a filter of texts, because its file has no kinds.
     #[test]
     fn the_kinds_of_texts_are_not_written() {
         let texts = FilterSpec { kinds: vec![1].into(), ..spec() };

@@ -155,7 +155,7 @@ mod tests {
     fn another_hash_is_reported() {
         let params = FilterParams::new(1, Geometry { units: 1, probes: 8 }, 1, AvailableKernel::detect());
         assert!(decode(&SECTORIZED, &encode(&SECTORIZED, &params, &KeyHasher::new(1), &[])).is_ok());
-        // A build with another hash, as seen from here.
+        // The header as a build with another hash writes it.
         let header = encode(&SECTORIZED, &params, &KeyHasher::new(2), &[]);
         assert!(matches!(decode(&SECTORIZED, &header), Err(FileErrorKind::OtherHash)));
     }

@@ -282,7 +282,7 @@ mod tests {
                     capacity > filled && capacity <= blocks && capacity <= CHUNK_BLOCKS + 2 * filled,
                     "{blocks} {filled} {capacity}"
                 );
-                // Old and new memory are filled at once only as far as the old one went.
+                // The copy from the old to the new memory fills at most half of the new one.
                 assert!(filled == 0 || 2 * filled <= capacity + 64, "{blocks} {filled} {capacity}");
                 filled = capacity;
             }

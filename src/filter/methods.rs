@@ -3,7 +3,7 @@
 //! ```text
 //! constructors      new, builder
 //! insert_methods    insert, insert_batch, their hashes; par_insert_method: on all cores
-//! query_methods     contains, contains_batch, their hashes, prefetch_hash, prune_bitmap, prune_indices, par_contains
+//! query_methods     contains, contains_batch, their hashes, prefetch_hash, prune_bitmap, par_contains
 //! info_methods      a filter's parameters and figures, populate, clear
 //! capacity_methods  probes, capacity and expected_fpr, of a filter of one size
 //! file_methods      save, load, write_to and the like; with them serde
@@ -334,36 +334,6 @@ macro_rules! query_methods {
         pub fn prune_bitmap<K: crate::key::keys::Keys + ?Sized>(&self, keys: &K, bitmap: &mut [u64]) -> usize {
             let hash = |row: usize| keys.hash_at(row, self.0.hasher());
             crate::batch::selection::prune_bitmap(keys.len(), bitmap, hash, |hashes, found| {
-                self.0.contains_hashes(hashes, found)
-            })
-        }
-
-        /// Moves the indices whose keys may have been inserted to the front, in their order: `i` is kept if
-        /// [`contains`](Self::contains) is `true` for the key i. Returns how many are kept; the rest of `indices` is
-        /// unspecified. Query engines call such indices, of 32 bits or `usize`, a selection vector. Costs as much as a batch of
-        /// these rows.
-        ///
-        /// # Panics
-        /// If there is no key at an index. `indices` are then unchanged.
-        ///
-        /// # Examples
-        /// ```
-        #[doc = concat!("let mut seen = ", $path, "::new(1000, 1e-6)?;")]
-        /// seen.extend([10u64, 30]);
-        /// let mut rows = vec![0u32, 1, 2];
-        /// let left = seen.prune_indices(&[10u64, 20, 30], &mut rows);
-        /// rows.truncate(left);
-        /// assert_eq!(rows, [0, 2]);
-        /// # Ok::<(), bloomline::BuildError>(())
-        /// ```
-        #[track_caller]
-        pub fn prune_indices<K: crate::key::keys::Keys + ?Sized, I: Copy + TryInto<usize>>(
-            &self,
-            keys: &K,
-            indices: &mut [I],
-        ) -> usize {
-            let hash = |row: usize| keys.hash_at(row, self.0.hasher());
-            crate::batch::selection::prune_indices(keys.len(), indices, hash, |hashes, found| {
                 self.0.contains_hashes(hashes, found)
             })
         }

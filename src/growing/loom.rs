@@ -6,7 +6,7 @@ use loom::thread;
 
 /// The real filter: the first stage has capacity for one key, and two threads insert the same one.
 #[test]
-fn a_filter_grows_under_a_key_that_two_threads_insert() {
+fn one_of_two_threads_claims_a_key_while_the_filter_grows() {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
     builder.check(|| {

@@ -56,7 +56,7 @@ mod tests {
     fn stages_keep_their_order() {
         let max_stages = (MAX_MERGED + MAX_STAGES) as u64;
         let mut list: StageList<u64> = (0..max_stages).collect();
-        list.set(3, 0); // there is one
+        list.set(3, 0); // ignored: stage 3 exists
         assert!((0..max_stages).all(|i| list.get(i) == Some(&i)));
         assert_eq!((list.get(max_stages), list.get(1 << 40)), (None, None));
         assert!(list.iter_mut().map(|stage| *stage).eq(0..max_stages));

@@ -128,13 +128,13 @@ mod tests {
     }
 
     fn check(kernel: AvailableKernel, length: usize, min: u64, max: u64, state: &mut u64) {
-        // Half of them are at the ends of the range or beside them.
+        // Half of the hashes are at the ends of the range or beside them.
         let near = [min, min.wrapping_sub(1), max, max.wrapping_add(1)];
         let hash =
             |random: u64| if random.is_multiple_of(2) { random.rotate_left(32) } else { near[random as usize / 2 % 4] };
         let hashes: Vec<u64> = (0..length).map(|_| hash(wyrng(state))).collect();
         let expected: Vec<u64> = hashes.iter().copied().filter(|hash| (min..=max).contains(hash)).collect();
-        // As much room as it needs at most, and a slot that it must leave alone.
+        // The most room that it needs, and a slot that it must not write to.
         let mut picked = vec![7; length + 1];
         let count = pick(kernel, &hashes, min, max, &mut picked);
         assert_eq!(picked[..count], expected, "{kernel:?}, {length} hashes, {min:x} to {max:x}");

@@ -229,15 +229,15 @@ mod tests {
 
     #[cfg(target_pointer_width = "64")]
     #[test]
-    fn the_secret_is_the_crates_on_64_bits() {
+    fn the_secret_matches_the_crate_on_64_bits() {
         for seed in (0..1000).chain([u64::MAX, 0x9E37_79B9_7F4A_7C15]) {
             assert_eq!(make_secret(seed), wyhash::final3::make_secret(seed), "{seed}");
         }
     }
 
-    /// The specification has the integers as byte strings: what holds a hash of one kind to the other.
+    /// The specification hashes integers as byte strings.
     #[test]
-    fn the_golden_hash_is_that_of_the_specification() {
+    fn the_golden_hash_matches_the_specification() {
         for seed in [0, 1, u64::MAX] {
             let hasher = KeyHasher::new(seed);
             let bytes: Vec<u8> = (1..=100).collect();
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn every_length_hashes_as_the_crate_does() {
+    fn every_length_hashes_like_the_crate() {
         let bytes: Vec<u8> = (0..300).map(|i| ((i * 151) >> 3) as u8).collect();
         for seed in [0, 1, u64::MAX, 0x9E37_79B9_7F4A_7C15] {
             let hasher = KeyHasher::new(seed);
@@ -266,7 +266,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bytes_hash_as_the_crate_hashes_them(seed: u64, bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn bytes_hash_like_the_crate(seed: u64, bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let hasher = KeyHasher::new(seed);
             prop_assert_eq!(hasher.bytes(&bytes), wyhash::final3::wyhash(&bytes, seed, hasher.secret));
         }

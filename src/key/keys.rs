@@ -214,9 +214,9 @@ impl<O: Copy + TryInto<usize>> Keys for Slices<'_, O> {
 /// use bloomline::{BloomFilter, Hashes, Key};
 /// let seen: BloomFilter = ["a", "b"].into_iter().collect();
 /// let hashes = ["a", "c"].map(|key| key.hash_with(seen.hasher()));
-/// let mut rows = [0, 1];
-/// assert_eq!(seen.prune_indices(&Hashes(&hashes), &mut rows), 1);
-/// assert_eq!(rows[..1], [0]);
+/// let mut rows = [0b11];
+/// assert_eq!(seen.prune_bitmap(&Hashes(&hashes), &mut rows), 1);
+/// assert_eq!(rows, [0b01]);
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Hashes<'a>(pub &'a [u64]);

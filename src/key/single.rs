@@ -74,9 +74,10 @@ pub trait Key {
 
     /// The hash of a slice of such keys: the tuple of its length and all members. Only `u8` has another one, because a slice of
     /// it is a byte string. A trait cannot have one implementation for `[u8]` and one for all other slices, but this method of
-    /// the member can differ. Do not override it in your own implementations.
+    /// the member can differ. [`Internal`] keeps other crates from calling and overriding it.
+    #[doc(hidden)]
     #[inline]
-    fn hash_slice_with(keys: &[Self], hasher: &KeyHasher) -> u64
+    fn hash_slice_with(keys: &[Self], hasher: &KeyHasher, _: Internal) -> u64
     where
         Self: Sized,
     {
@@ -86,6 +87,9 @@ pub trait Key {
     }
 }
 
+/// An argument of methods that other crates can neither call nor override, because they cannot name its type.
+pub struct Internal;
+
 impl Key for u8 {
     #[inline(always)]
     fn hash_with(&self, hasher: &KeyHasher) -> u64 {
@@ -93,7 +97,7 @@ impl Key for u8 {
     }
 
     #[inline(always)]
-    fn hash_slice_with(bytes: &[u8], hasher: &KeyHasher) -> u64 {
+    fn hash_slice_with(bytes: &[u8], hasher: &KeyHasher, _: Internal) -> u64 {
         hasher.bytes(bytes)
     }
 }
@@ -211,7 +215,7 @@ delegate_key! {
 impl<K: Key> Key for [K] {
     #[inline(always)]
     fn hash_with(&self, hasher: &KeyHasher) -> u64 {
-        K::hash_slice_with(self, hasher)
+        K::hash_slice_with(self, hasher, Internal)
     }
 }
 
@@ -294,7 +298,7 @@ mod tests {
 
     /// Cases that the hash crate's `Hasher` merges: every short string, and tuples with the same last field.
     #[test]
-    fn short_strings_and_tuples_are_told_apart() {
+    fn short_strings_and_tuples_have_different_hashes() {
         let hasher = KeyHasher::new(0);
         let mut hashes = HashSet::new();
         let mut keys = 0;
@@ -314,7 +318,7 @@ mod tests {
 
     /// Under wyhash's default secret all of these hash to 0: 8 bytes, 16 before the end, equal the public word.
     #[test]
-    fn keys_that_carry_the_public_secret_are_told_apart() {
+    fn keys_with_the_public_secret_have_different_hashes() {
         let public = wyhash_default_secret1().to_le_bytes();
         for seed in [0, 1, u64::MAX] {
             let hasher = KeyHasher::new(seed);
@@ -329,7 +333,7 @@ mod tests {
         }
     }
 
-    /// The trap is real: the word below does make the crate's hash 0 under the default secret.
+    /// Checks that the word makes the crate's hash 0 under the default secret, and returns the word.
     fn wyhash_default_secret1() -> u64 {
         const DEFAULT: [u64; 4] = [0xa0761d6478bd642f, 0xe7037ed1a0b428db, 0x8ebc6af09c88c6e3, 0x589965cc75374cc3];
         let mut key = b"any prefix".to_vec();

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_positions() {
+    fn the_number_of_a_layout_is_its_position() {
         for (i, info) in ALL.into_iter().enumerate() {
             assert_eq!(usize::from(info.id), i + 1);
             assert!(info.probes.is_sorted());
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn units_fill_blocks() {
+    fn units_are_rounded_up_to_blocks() {
         assert_eq!([1, 512, 513].map(|bits| CLASSIC.blocks(bits)), [1, 1, 2]);
         assert_eq!([1, 2, 3].map(|blocks| SPLIT_BLOCK.blocks(blocks)), [1, 1, 2]);
         assert_eq!([1, 8, 9].map(|words| REGISTER.blocks(words)), [1, 1, 2]);

@@ -388,7 +388,7 @@ mod tests {
 
     /// Bisection alone finds the same, with every number of probes tried.
     #[test]
-    fn the_search_finds_what_halving_finds() {
+    fn the_search_agrees_with_bisection() {
         fn halved(end: u64, past: impl Fn(u64) -> bool) -> u64 {
             let (mut low, mut high) = (0, end);
             while high - low > 1 {

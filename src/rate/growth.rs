@@ -69,7 +69,7 @@ mod tests {
                 assert!(combined((0..=stage).map(|stage| growth.rate(stage))) < rate);
                 sum += growth.rate(stage);
             }
-            // The share of the stages that never come.
+            // The share of the stages that are never reached.
             let rest = rate * TIGHTENING.powi(MAX_STAGES as i32);
             assert!(((sum + rest) / rate - 1.0).abs() < 1e-12, "{sum:e} {rest:e}");
         }
@@ -80,14 +80,14 @@ mod tests {
         let growth = GrowthPolicy { first_keys: 3, rate: 0.01, merged: 0 };
         assert_eq!([0, 1, 2, 10].map(|stage| growth.capacity(stage)), [3, 6, 12, 3072]);
         assert_eq!([63, 64, usize::MAX].map(|stage| growth.capacity(stage)), [u64::MAX; 3]);
-        // The stages before its own count for nothing.
+        // Merged stages do not change the capacities of its own stages.
         let merged = GrowthPolicy { merged: 4, ..growth };
         assert_eq!([4, 5, 6].map(|stage| merged.capacity(stage)), [3, 6, 12]);
         assert_eq!(merged.rate(5), growth.rate(1));
     }
 
     #[test]
-    fn no_filter_has_the_maximum_of_stages() {
+    fn no_filter_reaches_the_maximum_of_stages() {
         let growth = GrowthPolicy { first_keys: 1, rate: 1.0, merged: 0 };
         assert!(fpr::collision_floor(growth.capacity(51)) < growth.rate(51));
         assert!(fpr::collision_floor(growth.capacity(52)) >= growth.rate(52));

@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn all_but_one_hold_the_window() {
+    fn all_generations_but_one_hold_the_window() {
         for (window, generations) in [(1, 2), (1, 64), (1000, 3), (1001, 3), (u64::MAX, 5)] {
             assert!(
                 u128::from(keys_per_generation(window, generations)) * u128::from(generations - 1)

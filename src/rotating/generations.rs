@@ -414,7 +414,7 @@ mod bulk {
 mod tests {
     use super::*;
 
-    /// Returns a filter with so many queried generations.
+    /// Returns a filter with `generation_count` queried generations.
     fn generations(window: u64, generation_count: u32, rotate_when_full: bool) -> Generations {
         let builder = Builder { generations: generation_count, rotate_when_full, ..Builder::<()>::new() };
         Generations::from_builder(builder.expected_keys(window).false_positive_rate(1e-9)).unwrap()
@@ -422,7 +422,7 @@ mod tests {
 
     /// A thread reads the epoch, sleeps through a rotation, and then finds its key in the previous generation.
     #[test]
-    fn a_repeat_under_a_rotation_moves_on_to_the_current_generation() {
+    fn a_repeat_during_a_rotation_moves_its_key_to_the_current_generation() {
         let filter = generations(1000, 2, true);
         filter.insert_hash(1);
         let epoch = filter.epoch.current();
@@ -436,12 +436,12 @@ mod tests {
     /// Keys of the last `(generation_count - 1) * AGE` are found, and none that is older than `generation_count * AGE`, however
     /// long a pause lasts, if a call comes before each insert.
     #[test]
-    fn a_window_of_time_forgets_what_a_pause_made_old() {
+    fn a_window_of_time_forgets_keys_that_became_old_in_a_pause() {
         const AGE: u64 = 60;
         for generation_count in [2u64, 3, 11] {
             for pause in (0..15 * AGE).step_by(37) {
                 let filter = generations(10_000, generation_count as u32, false);
-                // A key at each moment, then a pause, and a call at each moment again.
+                // A key at each moment, then a pause, then a call at each moment.
                 let last = 13 * AGE + 31;
                 for now in 0..=last {
                     filter.rotate_if_older_at(now, AGE);
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_costs_no_more_rotations_than_there_are_generations() {
+    fn a_pause_causes_at_most_as_many_rotations_as_generations() {
         let filter = generations(1000, 5, true);
         assert!(filter.rotate_if_older_at(1_000_000_007, 10) && filter.rotations() == 5);
         assert!(!filter.rotate_if_older_at(1_000_000_009, 10));
@@ -482,7 +482,7 @@ mod tests {
     /// A thread sets its key's bits in a generation, and finds that the epoch has advanced: as often as this happens, the bits
     /// in the generations of the window are its own.
     #[test]
-    fn a_claim_that_is_late_again_and_again_is_one_claim() {
+    fn a_claim_that_is_late_repeatedly_is_one_claim() {
         for generation_count in [2, 3, 5] {
             // With rotation on, an epoch that is over grants no permit, so no bits would be set.
             let filter = generations(1000, generation_count, false);

@@ -6,7 +6,7 @@ use loom::thread;
 
 /// The real filter rotates between two inserts of a key: at most one claim, and the key is found.
 #[test]
-fn a_filter_rotates_under_a_key_that_two_threads_insert() {
+fn a_key_is_claimed_at_most_once_while_the_filter_rotates() {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
     builder.check(|| {

@@ -62,11 +62,7 @@ impl CountingBloomFilter {
     /// Undoes one insert of a key. Returns `false`, and changes nothing, if the key is not in. See the type for keys that must
     /// not be removed. O(length of the key).
     pub fn remove<K: Key + ?Sized>(&mut self, key: &K) -> bool {
-        self.remove_hash(key.hash_with(&self.0.hasher))
-    }
-
-    /// [`remove`](Self::remove) for a key that was hashed elsewhere.
-    pub fn remove_hash(&mut self, hash: u64) -> bool {
+        let hash = key.hash_with(&self.0.hasher);
         if !self.contains_hash(hash) {
             return false;
         }
@@ -82,11 +78,7 @@ impl CountingBloomFilter {
     /// An upper bound on the inserts of a key less its removals; 15 stands for 15 and more. It exceeds their number at about
     /// the false-positive rate. O(length of the key).
     pub fn count_upper_bound<K: Key + ?Sized>(&self, key: &K) -> u8 {
-        self.count_upper_bound_hash(key.hash_with(&self.0.hasher))
-    }
-
-    /// [`count_upper_bound`](Self::count_upper_bound) for a key that was hashed elsewhere.
-    pub fn count_upper_bound_hash(&self, hash: u64) -> u8 {
+        let hash = key.hash_with(&self.0.hasher);
         let Geometry { units, probes } = self.0.params.geometry;
         let group = group(units, &self.0.blocks, hash);
         // At most 15.

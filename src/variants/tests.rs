@@ -35,7 +35,7 @@ fn for_memory<L: Layout>(bytes: usize, keys: u64) -> Result<Geometry, BuildError
 }
 
 fn check<L: Layout>(layout: &str) {
-    // So many that Binomial and Poisson loads agree.
+    // Binomial and Poisson loads of so many keys agree.
     let keys = 1_000_000_000;
     for (probes, bits_per_key, expected) in rows("fpr_at_bits", layout) {
         let units = (keys as f64 * bits_per_key / L::INFO.unit_bits as f64) as u64;
@@ -103,9 +103,9 @@ fn bad_values_are_named() {
     assert!(matches!(exact_params::<SplitBlock>(1 << 33, 8), Err(BuildError::TooLarge { .. })));
 }
 
-/// A filter of one unit holds all keys in it: no mixture.
+/// All keys are in the one unit, so the rate is not a mixture over loads.
 #[test]
-fn one_key_in_one_unit() {
+fn one_key_in_one_unit_has_the_exact_rate() {
     let rate =
         |computed: f64, expected: f64| assert!((computed / expected - 1.0).abs() < 1e-12, "{computed} {expected}");
     rate(SplitBlock::rate(Geometry { units: 1, probes: 8 }, 1), 32f64.powi(-8));

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// From so many keys on, all threads insert.
+/// The number of keys from which on all threads insert.
 const MANY: u64 = 1 << 18;
 /// Keys that a thread checks before it inserts those of its range.
 const PICKED: u64 = 1 << 12;
@@ -39,7 +39,7 @@ impl Input {
     }
 }
 
-/// A filter, the first keys of an input and their hashes, and the filter after one by one insertion.
+/// An empty filter, the first keys of an input and their hashes, and the filter after single inserts of these keys.
 struct Case<'a> {
     input: &'a Input,
     empty: BloomFilter,
@@ -81,7 +81,7 @@ impl<'a> Case<'a> {
         assert!(self.after(|filter| filter.extend(self.keys.iter())) == self.full, "extend");
     }
 
-    /// A filter with keys in it already.
+    /// Checks inserts into a filter that already has keys.
     #[track_caller]
     fn check_second_half(&self) {
         let half = self.keys.len() / 2;
@@ -98,7 +98,7 @@ fn pool(threads: usize) -> ThreadPool {
 }
 
 #[test]
-fn every_kernel_and_number_of_probes() {
+fn every_kernel_sets_the_bits_of_single_inserts() {
     let input = Input::new(3000);
     for kernel in Kernel::available() {
         for probes in [4, 8, 12, 16] {
@@ -115,7 +115,7 @@ fn every_kernel_and_number_of_probes() {
 }
 
 #[test]
-fn every_pool() {
+fn pools_of_any_size_set_the_bits_of_single_inserts() {
     let (input, pools) = (Input::new(MANY + 1), [1, 2, 8].map(pool));
     for blocks in BLOCKS {
         // More than a batch of the iterators, and not a whole number of them.
@@ -128,9 +128,9 @@ fn every_pool() {
     }
 }
 
-/// In a filter so roomy that the last keys still set bits.
+/// The filter is so large that the last keys still set bits.
 #[test]
-fn around_the_ends_of_rounds() {
+fn batches_around_the_ends_of_rounds_insert_every_key() {
     const MOST: u64 = 2 * ROUND + 100;
     let (input, pool) = (Input::new(MOST), pool(8));
     let mut case = Case::new(build(Kernel::detect(), 100_000, 4), &input, 0);
@@ -142,7 +142,7 @@ fn around_the_ends_of_rounds() {
 
 /// All hashes fall in the first or the last range, or around the ends of the others.
 #[test]
-fn keys_at_the_ends_of_ranges() {
+fn keys_at_the_ends_of_ranges_are_inserted() {
     const BLOCKS: u64 = 100_003;
     let scattered = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     // The least hash of a block, and those beside it.
@@ -176,7 +176,7 @@ fn collected_filters_are_sized_for_their_keys() {
 }
 
 #[test]
-fn strings_are_bulk_keys() {
+fn bulk_inserts_accept_strings() {
     let keys: Vec<String> = (0..5000).map(|i| format!("https://example.org/{i}")).collect();
     let empty = build(Kernel::detect(), 600, 8);
     let mut expected = empty.clone();
@@ -189,10 +189,10 @@ fn strings_are_bulk_keys() {
 }
 
 #[test]
-fn bulk_queries_answer_as_single_ones() {
+fn bulk_queries_answer_like_single_queries() {
     let (input, pools) = (Input::new(50_000), [1, 2, 8].map(pool));
     for kernel in Kernel::available() {
-        // Threads do not divide the blocks, and the batches of the largest filter prefetch.
+        // The number of threads does not divide these; batches of the largest filter prefetch.
         for blocks in [1, 1025, 40_000] {
             // Around the length of a task, 2^14.
             for keys in [0, 1, (1 << 14) - 1, 1 << 14, (1 << 14) + 1, 50_000] {
@@ -214,7 +214,7 @@ fn bulk_queries_answer_as_single_ones() {
 }
 
 #[test]
-fn bulk_queries_of_unequal_lengths_panic() {
+fn bulk_queries_panic_on_unequal_lengths() {
     let filter = build(Kernel::detect(), 2, 8);
     for length in [0, 2, 4] {
         let mut found = vec![false; length];
@@ -230,7 +230,7 @@ fn bulk_queries_of_unequal_lengths_panic() {
 }
 
 #[test]
-fn a_populated_filter_is_the_same() {
+fn populate_changes_no_bit() {
     let input = Input::new(1000);
     for blocks in [1, 63, 64, 65, 100_000] {
         let case = Case::new(build(Kernel::detect(), blocks, 8), &input, 1000);

@@ -11,7 +11,7 @@ macro_rules! bytes_of {
     }};
 }
 
-/// A file with other bytes from `offset` on in the header that begins at `start`, and a matching checksum.
+/// Replaces bytes from `offset` on in the header that begins at `start`, and updates the header's checksum.
 pub fn with_header(bytes: &[u8], start: usize, offset: usize, field: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     bytes[start + offset..start + offset + field.len()].copy_from_slice(field);
@@ -20,7 +20,7 @@ pub fn with_header(bytes: &[u8], start: usize, offset: usize, field: &[u8]) -> V
     bytes
 }
 
-/// Fails once so many bytes have passed.
+/// A stream that fails after this number of bytes.
 pub struct Failing(pub usize);
 
 impl Failing {

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Instant;
 
-/// The saving process is this program once more, with this test alone.
+/// The saving process runs this program with this test alone.
 const TEST: &str = "crash::a_killed_process_leaves_the_old_or_the_new_file";
 /// The variable with the path that it saves to.
 const TARGET: &str = "BLOOMLINE_TEST_TARGET";
@@ -43,7 +43,7 @@ fn left_behind(folder: &Path) -> usize {
     fs::read_dir(folder).unwrap().map(name).filter(|name| name.starts_with(".bloomline-")).count()
 }
 
-/// The saving process: saves one filter after the other until it is killed, or one that is refused.
+/// The saving process: saves one filter after another until it is killed, or one filter whose save is refused.
 fn save_on(target: &OsStr) {
     let filters = filters();
     if env::var_os(LOADED).is_some() {
@@ -75,7 +75,7 @@ fn saving_process(script: &str, target: &Path) -> Command {
     command
 }
 
-/// Waits until the process has saved so often.
+/// Waits until the process has made this number of saves.
 fn wait_for_saves(child: &mut Child, saves: usize) {
     let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
     let saved = lines.map(Result::unwrap).filter(|line| line.ends_with("saved")).take(saves).count();
@@ -92,11 +92,11 @@ fn a_killed_process_leaves_the_old_or_the_new_file() {
 
 #[test]
 #[ignore = "long"]
-fn a_process_is_killed_at_many_moments() {
+fn a_process_killed_at_many_moments_leaves_the_old_or_the_new_file() {
     kill_at_moments(500);
 }
 
-/// Kills the saving process at so many moments, spread over the time of two saves.
+/// Kills the saving process `rounds` times or more, at moments spread over the time of two saves.
 fn kill_at_moments(rounds: u32) {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("filter.bloom");
@@ -111,7 +111,7 @@ fn kill_at_moments(rounds: u32) {
     child.wait().unwrap();
 
     let (mut seen, mut round) = ([0, 0], 0);
-    // Kills between saves show nothing, and saves take longer while the machine is busy.
+    // Kills between saves test nothing, and saves take longer while the machine is busy.
     while round < rounds || left_behind(folder.path()) < 10 || seen.contains(&0) {
         assert!(
             round < 20 * rounds.max(50),
@@ -144,21 +144,21 @@ fn save_beyond_the_limit(script: &str) -> (Output, usize) {
     (output, left_behind(folder.path()))
 }
 
-fn told_of_a_refusal(output: &Output) -> bool {
+fn reported_a_refusal(output: &Output) -> bool {
     String::from_utf8_lossy(&output.stdout).lines().any(|line| line.ends_with("refused"))
 }
 
 #[test]
-fn a_write_that_is_refused_leaves_the_old_file_and_nothing_else() {
+fn a_refused_write_leaves_only_the_old_file() {
     // Units of 512 bytes; the signal that comes with the refusal is ignored.
     let (output, left_behind) = save_beyond_the_limit("ulimit -f 2048; trap '' XFSZ;");
-    assert!(output.status.success() && told_of_a_refusal(&output), "{output:?}");
+    assert!(output.status.success() && reported_a_refusal(&output), "{output:?}");
     assert_eq!(left_behind, 0);
 }
 
-/// With stacks too large for the address space, no thread starts. The program runs its one test without one.
+/// No thread starts, because stacks are too large for the address space. The harness runs a single test on its main thread.
 #[test]
-fn a_filter_is_loaded_where_no_thread_can_be_started() {
+fn load_works_if_no_thread_can_be_started() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("filter.bloom");
     filters()[0].save(&target).unwrap();
@@ -169,15 +169,15 @@ fn a_filter_is_loaded_where_no_thread_can_be_started() {
 }
 
 #[test]
-fn a_process_that_dies_of_a_write_leaves_the_old_file() {
+fn a_process_killed_by_its_write_leaves_the_old_file() {
     let (output, left_behind) = save_beyond_the_limit("ulimit -f 2048;");
-    assert!(!told_of_a_refusal(&output), "{output:?}");
+    assert!(!reported_a_refusal(&output), "{output:?}");
     #[cfg(target_os = "linux")]
     assert_eq!(output.status.signal(), Some(SIGXFSZ));
     assert_eq!(left_behind, 1);
 }
 
-/// A relative path without a folder, which a rename and a flush of the folder need.
+/// The path has no folder, and the rename and the flush of the folder need one.
 #[test]
 fn a_bare_name_is_saved_in_the_current_folder() {
     let folder = tempfile::tempdir().unwrap();

@@ -7,7 +7,7 @@ use bloomline::{
 const KEYS: u64 = 5000;
 
 #[test]
-fn a_shared_filter_is_copied_and_compared() {
+fn a_copy_of_a_shared_filter_equals_it_and_is_independent() {
     let filter = AtomicBloomFilter::new(KEYS, 1e-6).unwrap();
     (0..KEYS).for_each(|key| _ = filter.insert(&key));
     let copy = filter.clone();
@@ -40,8 +40,8 @@ fn a_copy_has_every_key_whose_insert_returned() {
     });
 }
 
-/// A copy or a file counts every key that it has, also keys that raced with the call: otherwise it would later take more keys
-/// than it was sized for. At 1e-9 a false positive is missing in one of a thousand runs.
+/// A copy or a file counts every key that it has, including keys that raced with the call. Otherwise it would later take more
+/// keys than it was sized for. In one of a thousand runs a key is a false positive, at a rate of 1e-9, and is not counted.
 #[test]
 fn a_copy_counts_every_key_that_it_has() {
     const KEYS: u64 = 600_000;
@@ -65,7 +65,7 @@ fn a_copy_counts_every_key_that_it_has() {
 }
 
 #[test]
-fn a_shared_scalable_filter_is_copied_and_compared() {
+fn a_copy_of_a_shared_scalable_filter_equals_it_and_is_independent() {
     let filter = AtomicScalableBloomFilter::new(100, 1e-6).unwrap();
     (0..KEYS).for_each(|key| _ = filter.insert(&key).unwrap());
     let copy = filter.clone();
@@ -76,7 +76,7 @@ fn a_shared_scalable_filter_is_copied_and_compared() {
 }
 
 #[test]
-fn iterators_of_keys_make_what_batches_make() {
+fn iterators_set_the_bits_of_batches() {
     let keys: Vec<u64> = (0..KEYS).collect();
     let mut new = vec![false; keys.len()];
 
@@ -130,7 +130,7 @@ fn parallel_iterators_insert_every_key() {
     for filter in [by_slice, by_iterator, shared.into(), collected, keys.par_iter().collect()] {
         assert!(keys.iter().all(|key| filter.contains(key)));
         assert!(filter.current_fpr() < 0.01 && filter.estimated_fpr() < 0.01);
-        // Keys reported as seen on their first insert are missing. A place that a thread held as a stage became full counts.
+        // Keys reported as seen at their first insert are not counted. Permits that a thread held when a stage became full are.
         let held = (rayon::current_num_threads() * 1024 * filter.stages().len()) as u64;
         assert!((KEYS * 98 / 100..=KEYS + held).contains(&filter.keys()), "{}", filter.keys());
     }
@@ -138,7 +138,7 @@ fn parallel_iterators_insert_every_key() {
 
 #[cfg(feature = "rayon")]
 #[test]
-fn parallel_queries_of_scalable_filters_answer_as_batches_do() {
+fn parallel_queries_of_scalable_filters_answer_like_batches() {
     let mut filter = ScalableBloomFilter::new(100, 0.01).unwrap();
     filter.extend((0..100_000u64).step_by(3));
     let keys: Vec<u64> = (0..100_000).collect();
@@ -159,7 +159,7 @@ fn parallel_queries_of_scalable_filters_answer_as_batches_do() {
 /// A scalable filter that can have only one stage: hashes of 64 bits cannot keep the rate of the next one.
 #[cfg(feature = "rayon")]
 #[test]
-fn a_parallel_insert_that_fails_leaves_a_sound_filter() {
+fn a_failed_parallel_insert_leaves_a_sound_filter() {
     let mut filter = ScalableBloomFilter::new(2000, 1.6e-15).unwrap();
     let keys: Vec<u64> = (0..100_000).collect();
     assert!(filter.par_insert(&keys).is_err());
@@ -168,7 +168,7 @@ fn a_parallel_insert_that_fails_leaves_a_sound_filter() {
 }
 
 #[test]
-fn both_scalable_filters_have_one_file() {
+fn both_scalable_filters_write_the_same_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("seen.bloom");
     let shared = AtomicScalableBloomFilter::new(100, 0.01).unwrap();
@@ -204,7 +204,7 @@ mod serde {
     }
 
     #[test]
-    fn scalable_filters_are_the_bytes_of_their_file() {
+    fn scalable_filters_serialize_to_the_bytes_of_their_file() {
         let shared = AtomicScalableBloomFilter::new(100, 0.01).unwrap();
         (0..1000u64).for_each(|key| _ = shared.insert(&key).unwrap());
         let bytes = bytes_of!(shared);
@@ -214,7 +214,7 @@ mod serde {
 
     #[cfg(feature = "variants")]
     #[test]
-    fn variants_are_the_bytes_of_their_file() {
+    fn variants_serialize_to_the_bytes_of_their_file() {
         use bloomline::variants::*;
         macro_rules! check {
             ($($filter:ident),*) => {$({

@@ -54,7 +54,7 @@ fn specs() -> [BloomFilter; 4] {
     })
 }
 
-/// The error for such a file, the same in each way to read it.
+/// Returns the error for a file. It must be the same in each way to read the file.
 fn refused(bytes: &[u8]) -> FileError {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("damaged.bloom");
@@ -88,7 +88,7 @@ fn refused_by_big_endian(borrowed: Result<BorrowedBloomFilter, FileError>) {
 }
 
 #[test]
-fn what_is_saved_is_loaded() {
+fn a_loaded_filter_equals_the_saved_one() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("filter.bloom");
     for (blocks, probes) in [(1, 4), (2, 8), (1000, 12), (CHUNK - 1, 16), (CHUNK, 8), (CHUNK + 1, 8), (100_003, 12)] {
@@ -112,11 +112,11 @@ fn what_is_saved_is_loaded() {
         assert_eq!(fs::read(&other).unwrap(), bytes);
         assert!(BloomFilter::from(AtomicBloomFilter::load(&other).unwrap()) == filter);
     }
-    assert_eq!(fs::read_dir(&folder).unwrap().count(), 2, "temporary files stayed");
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 2, "temporary files remain");
 }
 
 #[test]
-fn what_a_filter_is_made_for_is_kept() {
+fn files_keep_the_purpose_of_a_filter() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("filter.bloom");
     // A field has 4 bytes before its value, and the checksum has 8.
@@ -157,7 +157,7 @@ impl Read for Trickle<'_> {
 }
 
 #[test]
-fn streams_may_trickle_and_follow_one_another() {
+fn filters_are_read_one_after_another_from_a_slow_stream() {
     let (first, second) = (filter(40_000, 8, 1, 1000), filter(3, 4, 2, 10));
     let bytes = [bytes_of!(&first), bytes_of!(&second), b"rest".to_vec()].concat();
     let mut reader = Trickle { rest: &bytes, reads: 0 };
@@ -188,7 +188,7 @@ impl<W: Write> Write for Longest<W> {
 
 /// As documented: without a buffer around the stream.
 #[test]
-fn streams_are_passed_a_mebibyte_at_a_time() {
+fn reads_and_writes_are_of_at_most_a_mebibyte() {
     let filter = filter(40_000, 8, 1, 1000);
     let mut writer = Longest(Vec::new(), 0);
     filter.write_to(&mut writer).unwrap();
@@ -199,10 +199,10 @@ fn streams_are_passed_a_mebibyte_at_a_time() {
 }
 
 #[test]
-fn errors_of_streams_are_passed_on() {
+fn errors_of_streams_are_returned() {
     let filter = filter(2, 8, 0, 10);
     let bytes = bytes_of!(&filter);
-    // With as many as the file has bytes, flushing fails.
+    // With a limit of the file's length, the flush fails.
     for limit in 0..=bytes.len() {
         let error = filter.write_to(Failing(limit)).unwrap_err();
         assert_eq!(error.to_string(), "the line is dead", "{limit}");
@@ -216,12 +216,12 @@ fn errors_of_streams_are_passed_on() {
 }
 
 #[test]
-fn every_flipped_bit_is_noticed() {
+fn every_flipped_bit_is_detected() {
     let good = bytes_of!(&filter(3, 8, 7, 20));
     for bit in 0..good.len() * 8 {
         let mut bytes = good.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
-        // All ways to read for only one bit of each byte, because files take longer than all the rest.
+        // Only one bit of each byte is tested in all ways to read, because files take longer than all other ways.
         let error = if bit % 8 == 0 { refused(&bytes) } else { read(&bytes).unwrap_err() };
         let expected = match bit / 8 {
             0..8 => matches!(*error.kind(), FileErrorKind::NotBloomline),
@@ -233,7 +233,7 @@ fn every_flipped_bit_is_noticed() {
 }
 
 #[test]
-fn every_truncation_is_noticed() {
+fn every_truncation_is_detected() {
     let good = bytes_of!(&filter(3, 8, 7, 20));
     for length in 0..good.len() {
         let total = if length < HEADER { HEADER } else { good.len() };
@@ -255,7 +255,7 @@ fn every_truncation_is_noticed() {
 }
 
 #[test]
-fn damaged_fields_are_noticed() {
+fn damaged_fields_are_detected() {
     let good = bytes_of!(&specs()[0]);
     for bit in 8 * HEADER..8 * (HEADER + 64) {
         let mut bytes = good.clone();
@@ -274,7 +274,7 @@ fn damaged_fields_are_noticed() {
 }
 
 #[test]
-fn a_file_that_goes_on_is_noticed() {
+fn a_file_with_bytes_after_the_filter_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("long.bloom");
     let mut bytes = bytes_of!(&filter(3, 8, 7, 20));
@@ -286,14 +286,14 @@ fn a_file_that_goes_on_is_noticed() {
 }
 
 #[test]
-fn other_files_are_told_apart() {
+fn files_of_other_formats_are_refused() {
     for other in [&b"#!/bin/sh\n"[..], b"x", &[0; 1000], b"\x89PNG\r\n\x1a\n"] {
         assert!(matches!(refused(other).kind(), FileErrorKind::NotBloomline));
     }
 }
 
 #[test]
-fn headers_that_no_filter_has_are_named() {
+fn impossible_headers_are_refused_with_the_field() {
     let good = bytes_of!(&filter(3, 8, 7, 20));
     assert_eq!(with_header(&good, 0, 0, &[]), good, "the header's checksum is not where the test puts it");
     let newer = refused(&with_header(&good, 0, 8, &3u32.to_le_bytes()));
@@ -335,7 +335,7 @@ fn headers_that_no_filter_has_are_named() {
 
 /// No system has 2^62 bytes: `OutOfMemory` would show that they were requested.
 #[test]
-fn a_claim_of_many_blocks_takes_no_memory() {
+fn a_header_with_too_many_blocks_takes_no_memory() {
     // On 32 bits the larger ones exceed the address space.
     for &blocks in if usize::BITS == 32 { &[4u64, 1 << 24][..] } else { &[4, 1 << 30, 1 << 40, 1 << 56] } {
         let claim = with_header(&bytes_of!(&filter(3, 8, 7, 20)), 0, 16, &blocks.to_le_bytes());
@@ -352,19 +352,19 @@ fn a_claim_of_many_blocks_takes_no_memory() {
 }
 
 #[test]
-fn writing_while_others_insert_keeps_what_was_in() {
+fn a_file_written_during_inserts_has_the_earlier_keys() {
     const KEYS: u64 = 1_000_000;
     let filter = AtomicBloomFilter::new(KEYS, 0.01).unwrap();
     let (inserted, writing) = (AtomicU64::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for key in 0..KEYS {
-                // Half of the keys are left for the time of the first write at least.
+                // Half of the keys are inserted after the first write has begun.
                 while key == KEYS / 2 && !writing.load(Ordering::Relaxed) {
                     std::thread::yield_now();
                 }
                 filter.insert(&key);
-                // Release: whoever reads the count has the inserts.
+                // Release: a thread that reads the count sees the inserts.
                 inserted.store(key + 1, Ordering::Release);
             }
         });
@@ -394,7 +394,7 @@ fn io_kind(error: &FileError) -> ErrorKind {
 }
 
 #[test]
-fn paths_that_cannot_be_saved_to() {
+fn a_save_to_an_unusable_path_fails() {
     let folder = tempfile::tempdir().unwrap();
     let filter = filter(1, 8, 0, 1);
     for (path, kind) in [
@@ -438,7 +438,7 @@ impl AsRef<[u8]> for Aligned {
 
 #[cfg(target_endian = "big")]
 #[test]
-fn big_endian_machines_load_what_they_refuse_to_borrow_and_to_map() {
+fn big_endian_machines_load_but_neither_borrow_nor_map() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("filter.bloom");
     for filter in [&[filter(3, 8, 7, 20)][..], &specs()].concat() {
@@ -448,14 +448,14 @@ fn big_endian_machines_load_what_they_refuse_to_borrow_and_to_map() {
         filter.save(&path).unwrap();
         #[cfg(feature = "mmap")]
         #[allow(unsafe_code)]
-        // SAFETY: nobody else knows the file, and no mapping of it is left when it changes.
+        // SAFETY: no other process has the file, and it does not change while it is mapped.
         refused_by_big_endian(unsafe { BloomFilter::map(&path) });
         assert!(BloomFilter::load(&path).unwrap() == filter);
     }
 }
 
 #[test]
-fn a_file_has_the_bytes_that_it_says_and_goes_into_a_slice() {
+fn write_to_slice_writes_exactly_file_bytes() {
     let written = |bytes: &[u8], size: usize, write: &dyn Fn(&mut [u8]) -> Result<usize, FileError>| {
         assert_eq!(size, bytes.len());
         for more in [0, 1, 1000] {

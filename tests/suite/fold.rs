@@ -11,7 +11,7 @@ fn filter(blocks: usize, probes: u32, keys: impl IntoIterator<Item = u64>) -> Bl
 
 proptest! {
     #[test]
-    fn a_folded_filter_is_the_one_of_fewer_blocks(
+    fn a_folded_filter_equals_one_of_fewer_blocks(
         blocks in 1usize..1500,
         times in 0u32..6,
         probes in prop::sample::select(vec![4, 8, 12, 16]),
@@ -29,7 +29,7 @@ proptest! {
     }
 
     #[test]
-    fn a_union_meets_at_the_smaller_size(
+    fn a_union_has_the_smaller_size(
         blocks in 1usize..300,
         ours in 0u32..4,
         theirs in 0u32..4,
@@ -107,7 +107,8 @@ fn a_folded_filter_has_the_rate_of_its_size() {
         let trials: Vec<u64> = (1 << 40..(1 << 40) + 4_000_000).collect();
         let found = filter.contains_batch(&trials, &mut vec![false; trials.len()]) as f64;
         let expected = filter.expected_fpr(keys);
-        // The binomial deviation, and the deviation of the load: six of both leave a chance of one in 10^8 for the fixed seed.
+        // The binomial deviation, and the deviation of the load. A sound build exceeds six of both for one in 10^8 seeds, and the
+        // seed is fixed.
         let sigma = (expected * (1.0 - expected) / trials.len() as f64).sqrt();
         let share = found / trials.len() as f64;
         assert!((share - expected).abs() < 6.0 * sigma + 0.003 * expected, "{share} {expected}");

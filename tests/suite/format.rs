@@ -58,14 +58,13 @@ fn hex_of_all(keys: &[Vec<u8>]) -> Vec<String> {
     keys.iter().map(|key| hex(key)).collect()
 }
 
-/// The filter is filled here and there, from nothing or from an empty file, and each side reads what the other has
-/// written.
+/// Both implementations fill the filter, from nothing and from an empty file, and each reads what the other has written.
 macro_rules! both_agree {
     ($type:ty, $filter:expr, $made:expr) => {{
         #[allow(unused_mut)] // Some are shared.
         let mut filter: $type = $filter;
         let empty = bytes_of!(filter);
-        // One key so often that no counter counts it all.
+        // One key is inserted more often than a counter can count.
         let inserted = [keys(0..300), vec![b"often".to_vec(); 20]].concat();
         let queried = keys(0..700);
         let new: Vec<bool> = inserted.iter().map(|key| filter.insert(&key[..])).collect();
@@ -89,7 +88,7 @@ macro_rules! both_agree {
 }
 
 #[test]
-fn words4_is_the_same_there() {
+fn both_implementations_write_the_same_words4_filters() {
     for (blocks, probes, seed) in [(1, 8, 0), (7, 4, 1), (16, 8, 2), (33, 12, 1 << 63), (100, 16, u64::MAX)] {
         let made = json!({ "layout": "words4", "units": blocks, "probes": probes, "seed": seed });
         let builder = BloomFilter::builder().memory(64 * blocks).probes(probes).seed(seed);
@@ -102,7 +101,7 @@ mod chain;
 mod variants;
 
 #[test]
-fn fields_go_both_ways() {
+fn both_implementations_read_each_others_fields() {
     let builder = || BloomFilter::builder().seed(3);
     let sized = || builder().expected_keys(1000).false_positive_rate(0.01);
     let builders: [Builder<BloomFilter>; 6] = [
@@ -140,7 +139,7 @@ fn fields_go_both_ways() {
     }
 }
 
-/// A file without fields with these bytes as its fields, and so many more zeros than they need.
+/// Adds fields to a file without fields, with `zeros` more zeros than the padding needs.
 fn with_fields(bytes: &[u8], fields: &[u8], zeros: usize) -> Vec<u8> {
     let mut fields = fields.to_vec();
     fields.resize((fields.len() + 8).next_multiple_of(64) - 8 + zeros, 0);
@@ -155,7 +154,7 @@ fn field(tag: u16, value: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn unknown_fields_are_skipped_by_both() {
+fn both_implementations_skip_unknown_fields() {
     let mut filter = BloomFilter::builder().memory(640).probes(8).build().unwrap();
     keys(0..50).iter().for_each(|key| _ = filter.insert(&key[..]));
     let bytes = bytes_of!(filter);
@@ -169,7 +168,7 @@ fn unknown_fields_are_skipped_by_both() {
 }
 
 #[test]
-fn a_filter_folds_there_to_the_same_bytes() {
+fn both_implementations_fold_to_the_same_bytes() {
     let size = |probes| BloomFilter::builder().memory(64 * 96).probes(probes);
     let sized = [4, 8, 12, 16].into_iter().flat_map(|probes| [size(probes).seed(9), size(probes).key_name("url")]);
     let rated = BloomFilter::builder().memory(64 * 96).false_positive_rate(0.001).key_name("line");
@@ -213,7 +212,7 @@ fn reason(kind: &FileErrorKind) -> String {
     }
 }
 
-/// Both sides refuse these files, for the same reasons, which are returned.
+/// Checks that both implementations refuse these files for the same reasons. Returns the reasons.
 fn refused_by_both(files: &[Vec<u8>], load: impl Fn(&Path) -> FileError) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("damaged.bloom");
@@ -241,7 +240,7 @@ fn damaged(good: &[u8]) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn damaged_files_are_refused_by_both() {
+fn both_implementations_refuse_damaged_files() {
     let load = |path: &Path| BloomFilter::load(path).map(|_| ()).unwrap_err();
     let fields = fs::read(data("fields.bloom")).unwrap();
     refused_by_both(&damaged(&fields), load);
@@ -294,7 +293,7 @@ fn damaged_files_are_refused_by_both() {
 
 /// The files in tests/data are not the library's own output.
 #[test]
-fn the_golden_files_are_written_there() {
+fn format_py_writes_the_golden_files() {
     let Some(mut python) = python("../data/golden.py") else { return };
     let folder = tempfile::tempdir().unwrap();
     assert!(python.arg(folder.path()).status().unwrap().success());

@@ -43,7 +43,7 @@ fn built<F: TryFrom<Builder<F>, Error = BuildError>>(builder: Builder<F>) -> F {
 }
 
 #[test]
-fn every_filter_is_one_to_generic_code() {
+fn generic_code_accepts_every_filter() {
     is_a_set(built(BloomFilter::builder()));
     is_a_set(built(AtomicBloomFilter::builder()));
     is_a_set(&built(AtomicBloomFilter::builder()));
@@ -68,47 +68,47 @@ fn every_filter_is_one_to_generic_code() {
 
 /// Every public type can be sent, shared and used behind `catch_unwind`.
 #[test]
-fn types_go_anywhere() {
-    fn goes<T: Send + Sync + Unpin + UnwindSafe + RefUnwindSafe + 'static>() {}
-    goes::<BloomFilter>();
-    goes::<AtomicBloomFilter>();
-    goes::<ScalableBloomFilter>();
-    goes::<AtomicScalableBloomFilter>();
-    goes::<RotatingBloomFilter>();
-    goes::<BorrowedBloomFilter>();
-    goes::<Builder<BloomFilter>>();
-    goes::<Plan>();
-    goes::<Kernel>();
-    goes::<KeyHasher>();
-    goes::<Hashes>();
-    goes::<Slices<i32>>();
-    goes::<Selected<&[u64], u32>>();
-    goes::<WithinBuild<u64>>();
-    goes::<BuildError>();
-    goes::<MergeError>();
+fn public_types_are_send_sync_and_unwind_safe() {
+    fn check_traits<T: Send + Sync + Unpin + UnwindSafe + RefUnwindSafe + 'static>() {}
+    check_traits::<BloomFilter>();
+    check_traits::<AtomicBloomFilter>();
+    check_traits::<ScalableBloomFilter>();
+    check_traits::<AtomicScalableBloomFilter>();
+    check_traits::<RotatingBloomFilter>();
+    check_traits::<BorrowedBloomFilter>();
+    check_traits::<Builder<BloomFilter>>();
+    check_traits::<Plan>();
+    check_traits::<Kernel>();
+    check_traits::<KeyHasher>();
+    check_traits::<Hashes>();
+    check_traits::<Slices<i32>>();
+    check_traits::<Selected<&[u64], u32>>();
+    check_traits::<WithinBuild<u64>>();
+    check_traits::<BuildError>();
+    check_traits::<MergeError>();
     #[cfg(feature = "frontier")]
     {
-        goes::<bloomline::Frontier<String>>();
-        goes::<bloomline::FrontierFull<String>>();
-        goes::<bloomline::WhenFull>();
+        check_traits::<bloomline::Frontier<String>>();
+        check_traits::<bloomline::FrontierFull<String>>();
+        check_traits::<bloomline::WhenFull>();
     }
     #[cfg(feature = "variants")]
     {
         use bloomline::variants::*;
-        goes::<ClassicBloomFilter>();
-        goes::<AtomicClassicBloomFilter>();
-        goes::<TwoBlockBloomFilter>();
-        goes::<RegisterBloomFilter>();
-        goes::<SplitBlockBloomFilter>();
-        goes::<CountingBloomFilter>();
+        check_traits::<ClassicBloomFilter>();
+        check_traits::<AtomicClassicBloomFilter>();
+        check_traits::<TwoBlockBloomFilter>();
+        check_traits::<RegisterBloomFilter>();
+        check_traits::<SplitBlockBloomFilter>();
+        check_traits::<CountingBloomFilter>();
     }
-    // As an `io::Error`, which they may contain, these are not `UnwindSafe`.
-    fn is_sent<T: Send + Sync + Unpin + 'static>() {}
-    is_sent::<FileError>();
-    is_sent::<FileErrorKind>();
+    // These may contain an `io::Error`, which is not `UnwindSafe`.
+    fn check_sendable<T: Send + Sync + Unpin + 'static>() {}
+    check_sendable::<FileError>();
+    check_sendable::<FileErrorKind>();
 }
 
-/// Strings, some of them twice. A batch has more than one chunk of them, and few are random, because these take longer to make
+/// Strings with repeats. They fill more than one chunk of a batch. Few are random, because random strings take longer to make
 /// than to test.
 fn texts() -> impl Strategy<Value = Vec<String>> {
     (prop::collection::vec(".{0,20}", 1..30), 0..1200usize).prop_map(|(random, count)| {
@@ -120,7 +120,7 @@ fn texts() -> impl Strategy<Value = Vec<String>> {
 proptest! {
     /// Strings in one buffer, and hashes, are the same keys as the strings one by one.
     #[test]
-    fn all_keys_are_alike(texts in texts()) {
+    fn keys_in_buffers_and_hashes_equal_single_keys(texts in texts()) {
         let mut offsets = vec![0i32];
         let mut bytes = Vec::new();
         for text in &texts {
@@ -149,7 +149,7 @@ proptest! {
 proptest! {
     /// Rows of several columns are tuples, and selected rows are the keys at their indices.
     #[test]
-    fn columns_and_selected_rows_are_the_keys_of_their_rows(
+    fn columns_and_selected_rows_hash_like_their_rows(
         texts in texts(),
         numbers in prop::collection::vec(any::<(u16, [u8; 3])>(), 1..30),
         picks in prop::collection::vec(any::<u64>(), 1..30),
@@ -190,7 +190,7 @@ fn columns_of_two_lengths_and_rows_without_a_key_panic() {
 }
 
 #[test]
-fn no_offsets_are_no_keys_and_wrong_ones_panic() {
+fn empty_offsets_hold_no_keys_and_wrong_offsets_panic() {
     let none: Slices<i32> = Slices::new(&[], b"");
     assert!(none.is_empty() && Slices::new(&[0i32], b"").is_empty());
     for offsets in [[0, 5], [2, 1], [-1, 1]] {
@@ -215,7 +215,7 @@ impl Keys for Trap {
 
 #[test]
 #[cfg(feature = "rayon")]
-fn a_key_that_panics_leaves_a_filter_that_works() {
+fn a_panic_in_a_key_leaves_a_usable_filter() {
     for keys in [10, 1 << 19] {
         let mut seen = ScalableBloomFilter::new(1000, 1e-6).unwrap();
         seen.insert("before").unwrap();
@@ -226,7 +226,7 @@ fn a_key_that_panics_leaves_a_filter_that_works() {
 }
 
 #[test]
-fn filters_of_two_kinds_of_keys_do_not_merge() {
+fn filters_with_two_key_names_do_not_merge() {
     let named = |name: &str| {
         let builder = BloomFilter::builder().memory(640).probes(8).key_name(name);
         builder.build().unwrap()
@@ -240,7 +240,7 @@ fn filters_of_two_kinds_of_keys_do_not_merge() {
 }
 
 #[test]
-fn errors_of_files_are_errors_of_the_system() {
+fn file_errors_convert_to_io_errors() {
     fn load(path: &str) -> io::Result<BloomFilter> {
         Ok(BloomFilter::load(path)?)
     }

@@ -22,7 +22,7 @@ const SECRET: [u64; 4] = [0x6A3C_8E47_1BC5_0F33, 0xC696_B8C6_B45A_C517, 0x65E4_7
 
 #[cfg(target_pointer_width = "64")]
 #[test]
-fn the_secret_is_the_crates_on_64_bits() {
+fn the_secret_matches_the_crate_on_64_bits() {
     assert_eq!(SECRET, wyhash::final3::make_secret(SEED));
 }
 
@@ -41,7 +41,7 @@ fn n(length: u64) -> u64 {
     h(&length.to_le_bytes())
 }
 
-/// In the style of the documentation, with the standard trait in scope too.
+/// Code in the style of the documentation, with the standard trait in scope too.
 mod beside_the_standard_hash {
     use bloomline::{Key, KeyHasher};
     use std::hash::{DefaultHasher, Hash, Hasher};
@@ -59,7 +59,7 @@ mod beside_the_standard_hash {
     }
 
     #[test]
-    fn both_traits_are_in_scope() {
+    fn key_works_beside_the_standard_hash() {
         let page = Page { host: "example.org".into(), path: "/".into() };
         let mut standard = DefaultHasher::new();
         page.hash(&mut standard);
@@ -72,14 +72,14 @@ mod beside_the_standard_hash {
 
 /// The two hashes that docs/FORMAT.md gives as examples.
 #[test]
-fn the_hashes_of_the_specification() {
+fn hashes_match_the_specification() {
     let hasher = KeyHasher::new(0);
     assert_eq!("bloom".hash_with(&hasher), 0x6E38_4F9D_7E12_5275);
     assert_eq!(42u32.hash_with(&hasher), 0xA043_4C27_D6F1_8DE5);
 }
 
 #[test]
-fn bytes_and_text() {
+fn bytes_and_text_hash_as_specified() {
     for length in [0, 1, 2, 3, 4, 8, 16, 17, 48, 49, 100] {
         let bytes: Vec<u8> = (0..length).collect();
         let text = String::from_utf8(bytes.clone()).unwrap();
@@ -95,7 +95,7 @@ fn bytes_and_text() {
 }
 
 #[test]
-fn numbers() {
+fn numbers_hash_as_specified() {
     macro_rules! numbers {
         ($($type:ty),*) => {$(
             for number in [<$type>::MIN, <$type>::MAX, 0, 1, 99] {
@@ -116,7 +116,7 @@ fn numbers() {
 }
 
 #[test]
-fn addresses() {
+fn addresses_hash_as_specified() {
     let (v4, v6) = (Ipv4Addr::new(192, 0, 2, 7), "2001:db8::102:f0ff".parse::<Ipv6Addr>().unwrap());
     assert_eq!([hash(&v4), hash(&IpAddr::from(v4))], [h(&[192, 0, 2, 7]); 2]);
     let bytes = [0x20, 0x01, 0x0D, 0xB8, 0, 0, 0, 0, 0, 0, 0, 0, 0x01, 0x02, 0xF0, 0xFF];
@@ -126,18 +126,18 @@ fn addresses() {
     let socket = chain([h(&[192, 0, 2, 7]), h(&[0x90, 0x1F])]); // port 8080
     assert_eq!([hash(&SocketAddrV4::new(v4, 8080)), hash(&SocketAddr::from((v4, 8080)))], [socket; 2]);
     let socket = chain([h(&bytes), h(&[0x90, 0x1F])]);
-    // With a flow label and a scope, which do not count.
+    // The flow label and the scope are not part of the key.
     assert_eq!([hash(&SocketAddrV6::new(v6, 8080, 1, 2)), hash(&SocketAddr::from((v6, 8080)))], [socket; 2]);
 }
 
 #[test]
-fn durations() {
+fn durations_hash_as_specified() {
     let expected = chain([h(&[2, 0, 0, 0, 0, 0, 0, 0]), h(&[1, 0, 0, 0])]);
     assert_eq!(hash(&Duration::new(2, 1)), expected);
 }
 
 #[test]
-fn options() {
+fn options_hash_as_specified() {
     assert_eq!(hash(&None::<u64>), h(&[0]));
     assert_eq!(hash(&Some("key")), chain([h(&[1]), h(b"key")]));
     assert_eq!(hash(&Some(None::<bool>)), chain([h(&[1]), h(&[0])]));
@@ -146,7 +146,7 @@ fn options() {
 }
 
 #[test]
-fn tuples() {
+fn tuples_hash_as_specified() {
     let hashes: [u64; 12] = std::array::from_fn(|i| h(&[i as u8]));
     let first = |n: usize| hashes[1..n].iter().fold(hashes[0], |hash, &next| chain([hash, next]));
     assert_eq!(hash(&(0u8,)), first(1));
@@ -165,7 +165,7 @@ fn tuples() {
 }
 
 #[test]
-fn sequences() {
+fn sequences_hash_as_specified() {
     let expected = chain([n(3), h(&[1, 0]), h(&[2, 0]), h(&[3, 0])]);
     assert_eq!(hash(&[1u16, 2, 3]), expected);
     assert_eq!(hash(&[1u16, 2, 3][..]), expected);
@@ -176,7 +176,7 @@ fn sequences() {
     assert_eq!(hash(&[true]), chain([n(1), h(&[1])]));
     assert_eq!(hash(&[Some(5u8), None]), chain([n(2), chain([h(&[1]), h(&[5])]), h(&[0])]));
 
-    // The reason why lengths are hashed.
+    // Without their lengths these would have equal hashes.
     let split = |parts: [&[u32]; 2]| [hash(&(parts[0], parts[1])), hash(&parts)];
     assert_eq!(split([&[1], &[2, 3]])[1], chain([n(2), hash(&[1u32]), hash(&[2u32, 3])]));
     for (one, other) in split([&[1], &[2, 3]]).into_iter().zip(split([&[1, 2], &[3]])) {
@@ -186,7 +186,7 @@ fn sequences() {
 }
 
 #[test]
-fn paths() {
+fn paths_hash_as_specified() {
     use std::ffi::{OsStr, OsString};
     use std::path::{Path, PathBuf};
     let path = "/größer//a/./b/";
@@ -276,14 +276,14 @@ proptest! {
     }
 
     #[test]
-    fn sequences_follow_the_rule(numbers in prop::collection::vec(any::<u32>(), 0..50)) {
+    fn sequences_of_any_length_hash_as_specified(numbers in prop::collection::vec(any::<u32>(), 0..50)) {
         let length = n(numbers.len() as u64);
         let expected = numbers.iter().fold(length, |hash, number| chain([hash, h(&number.to_le_bytes())]));
         prop_assert_eq!(hash(&numbers), expected);
     }
 
     #[test]
-    fn sequences_are_told_apart(a in prop::collection::vec(0..2u16, 0..4), b in prop::collection::vec(0..2u16, 0..4)) {
+    fn different_sequences_have_different_hashes(a in prop::collection::vec(0..2u16, 0..4), b in prop::collection::vec(0..2u16, 0..4)) {
         prop_assert_eq!(a == b, hash(&a) == hash(&b));
     }
 }
@@ -315,7 +315,7 @@ mod structs {
     impl_key!(inner::Row<u16> { 1, 0, });
 
     #[test]
-    fn fields_are_hashed_as_their_tuple() {
+    fn fields_hash_like_their_tuple() {
         let page = |fetched| Page { host: "example.org".into(), path: "/".into(), fetched };
         assert_eq!(hash(&page(1)), chain([h(b"example.org"), h(b"/")]));
         assert_eq!(hash(&page(1)), hash(&page(2)));
@@ -345,7 +345,7 @@ mod within_build {
     }
 
     #[test]
-    fn short_strings_and_tuples_are_told_apart() {
+    fn short_strings_and_tuples_have_different_hashes() {
         let (mut hashes, mut keys) = (HashSet::new(), 0);
         let mut add = |hash| {
             keys += 1;
@@ -390,7 +390,7 @@ mod within_build {
     }
 
     #[test]
-    fn the_seed_counts() {
+    fn the_hash_depends_on_the_seed() {
         let [one, other] = [1, 2].map(|seed| WithinBuild(("a", 1)).hash_with(&KeyHasher::new(seed)));
         assert_ne!(one, other);
     }

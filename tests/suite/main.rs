@@ -11,7 +11,7 @@ mod fold;
 mod format;
 mod generic;
 mod keys;
-// The benchmarks use more of layouts.
+// Only the benchmarks use all of `layouts`.
 #[allow(dead_code)]
 #[cfg(feature = "variants")]
 #[path = "../../benches/common/layout.rs"]

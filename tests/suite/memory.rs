@@ -23,7 +23,7 @@ fn status(name: &str) -> usize {
     line.trim_matches([':', '\t', ' ', 'k', 'B']).parse::<usize>().unwrap() * 1024
 }
 
-/// The memory without the program's own pages, which are read as its code first runs.
+/// The resident memory without the program's own pages, which become resident as its code first runs.
 fn resident() -> usize {
     status("RssAnon")
 }
@@ -46,14 +46,14 @@ fn a_large_filter_takes_no_memory_before_it_is_used() {
         assert!(filter.insert("key") && filter.contains("key"));
         let atomic = AtomicBloomFilter::from(filter);
         assert!(atomic.contains("key"));
-        // A page of the key, which may be a huge one.
+        // The page of the key may be a huge one.
         assert!(resident() < before + (8 << 20));
     });
 }
 
 #[test]
-fn small_pages_are_taken_one_by_one() {
-    alone("memory::small_pages_are_taken_one_by_one", || {
+fn only_small_pages_that_were_written_are_resident() {
+    alone("memory::only_small_pages_that_were_written_are_resident", || {
         let before = resident();
         let filter = sparse();
         let taken = resident() - before;
@@ -64,7 +64,7 @@ fn small_pages_are_taken_one_by_one() {
     });
 }
 
-// There are four at a time, which takes 1 GB of addresses.
+// Four filters at a time need 1 GB of addresses.
 #[cfg(target_pointer_width = "64")]
 #[test]
 fn copies_and_unions_of_sparse_filters_are_sparse() {
@@ -83,7 +83,7 @@ fn copies_and_unions_of_sparse_filters_are_sparse() {
     });
 }
 
-/// One for each of many hosts: two kilobytes beside the bits.
+/// A crawler may have such a filter for each of many hosts: it takes at most two kilobytes beside its bits.
 #[test]
 fn small_filters_for_many_writers_take_little_memory() {
     alone("memory::small_filters_for_many_writers_take_little_memory", || {
@@ -106,7 +106,7 @@ fn small_filters_for_many_writers_take_little_memory() {
     });
 }
 
-/// Pages that are zero in a file stay the system's, whether its length is known beforehand or not.
+/// Pages that are zero in a file take no memory, whether the file's length is known beforehand or not.
 #[test]
 fn loads_of_sparse_filters_are_sparse() {
     alone("memory::loads_of_sparse_filters_are_sparse", || {
@@ -126,10 +126,10 @@ fn loads_of_sparse_filters_are_sparse() {
     });
 }
 
-/// An allocator that has freed as much clears the memory explicitly, which takes milliseconds; the system does not.
+/// An allocator that reuses freed memory has to clear it, which takes milliseconds. Memory that is fresh from the system is zero.
 #[test]
-fn a_filter_is_not_written_to_as_it_is_built_after_others_were_freed() {
-    alone("memory::a_filter_is_not_written_to_as_it_is_built_after_others_were_freed", || {
+fn building_a_filter_writes_to_no_page_after_others_were_freed() {
+    alone("memory::building_a_filter_writes_to_no_page_after_others_were_freed", || {
         for bytes in [2 << 20, 8 << 20, 30 << 20] {
             let build = || BloomFilter::builder().memory(bytes).probes(8).build().unwrap();
             for _ in 0..4 {

@@ -167,7 +167,7 @@ fn follow(operations: Vec<Operation>, mut filter: Filter, blocks: usize, probes:
 
 proptest! {
     #[test]
-    fn every_kernel_and_type_answers_as_single_calls_do(
+    fn every_kernel_and_type_answers_like_single_calls(
         operations in operations(),
         // The last size is above those whose batches run without prefetches.
         blocks in prop_oneof![8 => prop::sample::select(vec![1usize, 2, 3, 10, 41]), 1 => Just(20_001)],
@@ -182,7 +182,7 @@ proptest! {
     }
 
     #[test]
-    fn new_flags_are_those_of_a_set(keys in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn new_flags_match_those_of_a_set(keys in prop::collection::vec(any::<u8>(), 0..300)) {
         let mut set = HashSet::new();
         let expected: Vec<bool> = keys.iter().map(|key| set.insert(key)).collect();
         for kernel in Kernel::available() {

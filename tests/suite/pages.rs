@@ -26,7 +26,7 @@ insert insert_hash insert_hashes                           | bastrCATRPN |
 insert_batch                                               | bastrCATR.N | Parquet hashes byte strings in its own way, and no Keys
 par_insert                                                 | bastr.A.R.. | only words4 is divided into ranges that threads write alone; an atomic type is loaded by all cores
 contains contains_hash contains_hashes prefetch_hash       | bastrCATRPN |
-contains_batch par_contains prune_bitmap prune_indices     | bastrCATR.N | as insert_batch
+contains_batch par_contains prune_bitmap                   | bastrCATR.N | as insert_batch
 memory_bytes expected_keys false_positive_rate             | bastrCATRPN |
 current_fpr fill_ratio estimated_keys key_name             | bastrCATRPN |
 kernel populate clear                                      | bastrCATRPN |
@@ -44,7 +44,7 @@ keys estimated_fpr                                         | ..st....... | only 
 rotate rotate_if_older_than rotations                      | ....r...... | only a window forgets
 with_bits bits                                             | .....C..... | a size that is no whole number of blocks
 with_bitset_bytes from_bitset to_bitset hash               | .........P. | Parquet's own form
-remove remove_hash count_upper_bound count_upper_bound_hash | ..........N | only counters can be counted down
+remove count_upper_bound                                   | ..........N | only counters can be counted down
 ";
 
 /// The page's own methods, in their order: methods of traits and of `Deref` come after them.

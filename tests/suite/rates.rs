@@ -98,7 +98,7 @@ impl Case {
 /// Measures with keys of one kind, `key` of 0, 1, 2, …, for these kernels and both types side by side. Filters with one seed
 /// share the hashes of the keys.
 fn check<K: Key>(kernels: &[Kernel], cases: &[Case], key: impl Fn(u64) -> K) {
-    // With their kernels, and their false positives.
+    // Each case with each kernel, and the false positives of both types.
     let mut measured: Vec<(Case, Kernel, [usize; 2])> =
         cases.iter().flat_map(|&case| kernels.iter().map(move |&kernel| (case, kernel, [0; 2]))).collect();
     let build = |&(case, kernel, _): &(Case, Kernel, _), seed| {
@@ -109,7 +109,7 @@ fn check<K: Key>(kernels: &[Kernel], cases: &[Case], key: impl Fn(u64) -> K) {
         (seed < case.filters).then_some(both)
     };
     let seeds = cases.iter().map(|case| case.filters).max().unwrap();
-    // For each seed, those of all cases that have so many.
+    // A row for each seed: the filters of all cases, except of those that have fewer seeds.
     let mut filters: Vec<Vec<Option<(BloomFilter, AtomicBloomFilter)>>> =
         (0..seeds).map(|seed| measured.iter().map(|case| build(case, seed)).collect()).collect();
     let (mut hashes, mut answers) = ([0; BATCH], [false; BATCH]);
@@ -150,62 +150,62 @@ fn check<K: Key>(kernels: &[Kernel], cases: &[Case], key: impl Fn(u64) -> K) {
     }
 }
 
-/// For hashes that look random the kernels agree, as `random_keys` and the independent model below show. So one kernel suffices
-/// to test the hash with other keys, and low rates.
+/// For hashes that look random the kernels agree, as `random_keys_keep_the_rate` and the independent model below show. So one
+/// kernel suffices to test the hash with other keys, and low rates.
 fn one_kernel() -> [Kernel; 1] {
     [Kernel::detect()]
 }
 
 #[test]
-fn random_keys() {
+fn random_keys_keep_the_rate() {
     let kernels: Vec<Kernel> = Kernel::available().collect();
     check(&kernels, &FAST, random);
 }
 
 #[test]
-fn sequential_keys() {
+fn sequential_keys_keep_the_rate() {
     check(&one_kernel(), &FAST, |i| i);
 }
 
 #[test]
-fn url_like_keys() {
+fn url_like_keys_keep_the_rate() {
     check(&one_kernel(), &FAST, url);
 }
 
 #[test]
-fn prefix_sharing_keys() {
+fn prefix_sharing_keys_keep_the_rate() {
     check(&one_kernel(), &FAST, prefixed);
 }
 
 #[test]
 #[ignore = "long"]
-fn random_keys_at_low_rates() {
+fn random_keys_keep_low_rates() {
     check(&one_kernel(), &LONG, random);
     check(&one_kernel(), &[Case { keys: 1_000_000, rate: 1e-5, filters: 1 }], random);
 }
 
 #[test]
 #[ignore = "long"]
-fn sequential_keys_at_low_rates() {
+fn sequential_keys_keep_low_rates() {
     check(&one_kernel(), &LONG, |i| i);
 }
 
 #[test]
 #[ignore = "long"]
-fn url_like_keys_at_low_rates() {
+fn url_like_keys_keep_low_rates() {
     check(&one_kernel(), &LONG, url);
 }
 
 #[test]
 #[ignore = "long"]
-fn prefix_sharing_keys_at_low_rates() {
+fn prefix_sharing_keys_keep_low_rates() {
     check(&one_kernel(), &LONG, prefixed);
 }
 
 /// Keys that a careless use of the hash merges: short strings, short arrays, tuples that differ in one field, and
 /// strings that carry a public word of wyhash, 16 bytes before their end.
 #[test]
-fn keys_that_trap_hashes() {
+fn keys_that_weak_hashes_merge_keep_the_rate() {
     const CASE: [Case; 1] = [Case { keys: 10_000, rate: 1e-2, filters: 128 }];
     const PUBLIC: u64 = 0xE703_7ED1_A0B4_28DB;
     check(&one_kernel(), &CASE, |i| format!("{i:x}"));
@@ -291,7 +291,7 @@ fn kernels_follow_the_independent_model() {
 
 #[test]
 #[ignore = "long"]
-fn the_independent_model_is_followed_at_low_rates() {
+fn kernels_follow_the_independent_model_at_low_rates() {
     check_against_the_model(&one_kernel(), 1e-5..1e-4);
 }
 
@@ -305,8 +305,8 @@ fn hashes_in_batches(keys: Range<u64>, mut each: impl FnMut(&[u64], &mut [bool])
     }
 }
 
-/// Queries filters of the keys below `keys` for absent keys, the same ones as far as each needs them. With given bits only the
-/// hits vary: five deviations.
+/// Queries filters of the keys below `keys` for absent keys. Each takes as many of the same absent keys as it needs. The bits are
+/// fixed, so only the hits vary: five deviations.
 #[track_caller]
 fn check_current<F>(filters: &[F], keys: u64, current: fn(&F) -> f64, contains: fn(&F, &[u64], &mut [bool]) -> usize) {
     let trials: Vec<usize> = filters.iter().map(|filter| (HITS / current(filter)) as usize).collect();
@@ -356,7 +356,7 @@ fn expected_current_and_measured_rates_agree() {
 
 /// The rate that a scalable filter reports for its bits is the measured rate.
 #[test]
-fn the_current_rate_of_a_scalable_filter_is_measured() {
+fn the_current_rate_of_a_scalable_filter_matches_the_measured_rate() {
     let mut filters = [ScalableBloomFilter::new(10_000, 0.05).unwrap()];
     let mut keys = 0;
     for more in [8_000, 25_000, 140_000] {

@@ -8,7 +8,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Keys that operations have are below this number.
+/// The keys of operations are below this number.
 const KEYS: u16 = 4000;
 
 /// A set of the keys below [`KEYS`].
@@ -94,7 +94,7 @@ enum Operation {
 
 fn operations() -> impl Strategy<Value = Vec<Operation>> {
     let key = || 0..KEYS;
-    // Some are longer than a portion, and have repeats near by.
+    // Some batches are longer than a chunk, and have repeats close together.
     let keys = prop_oneof![prop::collection::vec(0..50u16, 0..100), prop::collection::vec(key(), 0..3000)];
     let operation = prop_oneof![
         6 => key().prop_map(Operation::Insert),
@@ -111,13 +111,13 @@ proptest! {
 
     /// At a rate of 1e-12, there is a false positive in one of ten thousand runs of this test.
     #[test]
-    fn it_remembers_what_sets_remember(
+    fn a_rotating_filter_remembers_what_sets_remember(
         window in prop_oneof![1u64..4, 1u64..3000],
         generation_count in prop_oneof![Just(2), 2..7usize],
         rotates_when_full in prop::bool::weighted(0.8),
         operations in operations(),
     ) {
-        // If full generations do not rotate, none is to be full, because its rate would be higher.
+        // If full generations do not rotate, the window has room for all keys, because a full generation has a higher rate.
         let window = if rotates_when_full { window } else { u64::from(KEYS) * (generation_count as u64 - 1) };
         let builder = RotatingBloomFilter::builder().expected_keys(window).false_positive_rate(1e-12);
         let builder = builder.generations(generation_count as u32).rotate_when_full(rotates_when_full);
@@ -139,7 +139,7 @@ proptest! {
                 Operation::Rotate => {
                     filter.rotate();
                     replay.rotate();
-                    // The promise by arrivals holds from here on.
+                    // The guarantee of the last keys by arrivals begins anew.
                     replay.last.fill(None);
                 }
                 Operation::SaveAndLoad => {
@@ -171,7 +171,7 @@ proptest! {
 /// Checks the table of the type's documentation, for loads from half the plan to three times it: a stream of keys, one per
 /// millisecond of a simulated clock, checked at every tenth. A generation by time ends when the clock reaches its end.
 #[test]
-fn what_is_remembered_is_what_the_table_says() {
+fn the_window_is_as_the_table_states() {
     const PLAN: u64 = 1000;
     for (load, generation_count) in
         [(500, 2), (500, 5), (1000, 2), (1010, 2), (1000, 5), (1500, 3), (3000, 2), (3000, 5)]
@@ -212,13 +212,13 @@ fn what_is_remembered_is_what_the_table_says() {
 }
 
 #[test]
-fn a_generation_that_is_young_is_not_rotated() {
+fn only_an_old_generation_is_rotated_and_only_once() {
     let filter = RotatingBloomFilter::new(1000, 1e-9).unwrap();
     let hour = Duration::from_secs(3600);
     assert!(!filter.rotate_if_older_than(hour) && filter.rotations() == 0);
     assert!(filter.rotate_if_older_than(Duration::ZERO) && filter.rotations() == 1);
-    // One of many threads that see the age at once rotates. On a busy machine they may come so far apart that the next generation has
-    // the age too.
+    // If many threads see the age at once, one of them rotates. On a busy machine the threads may be so far apart that the next
+    // generation reaches the age too.
     let age = Duration::from_millis(100);
     let rotated_by_one = |_| {
         std::thread::sleep(age);
@@ -233,18 +233,18 @@ fn a_generation_that_is_young_is_not_rotated() {
 }
 
 #[test]
-fn keys_that_are_remembered_are_counted_once() {
+fn estimated_keys_counts_a_remembered_key_once() {
     let filter: RotatingBloomFilter =
         RotatingBloomFilter::builder().expected_keys(100_000).false_positive_rate(1e-3).generations(3).build().unwrap();
     (0..60_000u32).for_each(|key| _ = filter.insert(&key));
     filter.rotate();
-    // Half of them again, and as many others.
+    // Half of the keys again, and as many others.
     (30_000..80_000u32).for_each(|key| _ = filter.insert(&key));
     // Ten standard deviations, and the false positives of a rate of 1e-3.
     assert!((filter.estimated_keys() / 80_000.0 - 1.0).abs() < 0.01, "{}", filter.estimated_keys());
 }
 
-/// Fixed seeds. Both generations are full, which is the worst case: at all other times there are fewer keys.
+/// Seeds are fixed. Both generations are full, which is the worst case: at all other times there are fewer keys.
 fn check_rate(window: u64, rate: f64, filters: u64, probes: u64) {
     let (mut rates, mut answers) = (Vec::new(), vec![false; probes as usize]);
     let keys: Vec<u64> = (0..2 * window + probes).collect();
@@ -276,7 +276,7 @@ fn check_rate(window: u64, rate: f64, filters: u64, probes: u64) {
 }
 
 #[test]
-fn the_rate_is_the_models_and_not_above_the_one_asked_for() {
+fn the_rate_matches_the_model_and_is_at_most_the_requested_rate() {
     check_rate(20_000, 0.5, 20, 100_000);
     check_rate(20_000, 0.1, 20, 100_000);
     check_rate(20_000, 0.01, 40, 200_000);
@@ -285,17 +285,17 @@ fn the_rate_is_the_models_and_not_above_the_one_asked_for() {
 
 #[test]
 #[ignore = "long"]
-fn a_small_rate_is_the_models() {
+fn a_small_rate_matches_the_model() {
     check_rate(50_000, 1e-3, 80, 1_000_000);
 }
 
-/// Threads insert the same keys at the same time, over many rotations. Once in a million runs a false positive is missing.
+/// Threads insert the same keys at the same time, over many rotations. In one of a million runs a key is a false positive.
 #[test]
 fn no_key_is_claimed_twice_in_a_window() {
     const KEYS: u32 = 40_000;
     for threads in [2, 4, 8] {
         for batch in [1, 60] {
-            // Longer than the threads are apart.
+            // The window is longer than the distance between the threads.
             let filter = RotatingBloomFilter::new(1000, 1e-12).unwrap();
             let claims: Vec<AtomicU32> = (0..KEYS).map(|_| AtomicU32::new(0)).collect();
             let (meeting, lost) = (Barrier::new(threads as usize), AtomicU32::new(0));
@@ -316,7 +316,7 @@ fn no_key_is_claimed_twice_in_a_window() {
                     }
                 }
             });
-            assert_eq!(lost.into_inner(), 0, "keys were inserted and not there");
+            assert_eq!(lost.into_inner(), 0, "keys that were inserted are not found");
             let claims: Vec<u32> = claims.into_iter().map(AtomicU32::into_inner).collect();
             assert!(claims.iter().all(|&claims| claims <= 1), "a key was claimed twice");
             // The keys of a batch that a thread inserts just as the generations rotate may remain unclaimed.
@@ -359,7 +359,7 @@ fn a_key_that_stays_in_the_window_is_found_at_every_moment() {
     assert_eq!(misses.into_inner(), 0);
 }
 
-/// Repeats take no places. A batch of them holds none that another thread needs.
+/// Repeats take no permits, so a batch of repeats holds none that another thread needs.
 #[test]
 fn a_batch_of_repeats_does_not_make_others_rotate() {
     const KEYS: u64 = 1900;
@@ -388,7 +388,7 @@ fn a_batch_of_repeats_does_not_make_others_rotate() {
 
 /// The file in tests/data, which every later version must still read. tests/data/golden.py has its keys.
 #[test]
-fn a_file_is_read_and_written_again() {
+fn the_golden_file_round_trips() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/rotating.bloom");
     let loaded = RotatingBloomFilter::load(path).unwrap();
     assert_eq!((loaded.expected_keys(), loaded.seed(), loaded.key_name()), (Some(20), 1, "line"));
@@ -400,7 +400,7 @@ fn a_file_is_read_and_written_again() {
 }
 
 #[test]
-fn what_a_filter_says_of_itself() {
+fn a_filter_reports_its_parameters_and_figures() {
     let builder = || RotatingBloomFilter::builder().expected_keys(1000).false_positive_rate(0.01);
     let filter = builder().seed(7).build().unwrap();
     assert_eq!((filter.seed(), filter.expected_keys(), filter.false_positive_rate()), (7, Some(1000), Some(0.01)));

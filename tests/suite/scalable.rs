@@ -92,7 +92,7 @@ proptest! {
 }
 
 #[test]
-fn a_union_keeps_the_rate_that_it_tells() {
+fn a_union_keeps_the_rate_that_it_reports() {
     const KEYS: u64 = 100_000;
     let mut filter = scalable(1000, 0.01, 1);
     filter.extend(0..KEYS);
@@ -112,7 +112,7 @@ fn a_union_keeps_the_rate_that_it_tells() {
 }
 
 #[test]
-fn a_union_refuses_what_does_not_fit() {
+fn a_union_refuses_incompatible_filters() {
     let mut filter = scalable(10, 0.01, 1);
     assert_eq!(filter.union(&scalable(10, 0.01, 2)), Err(MergeError::Seed));
     let named = |name: &str| {
@@ -139,9 +139,9 @@ fn a_union_refuses_what_does_not_fit() {
     assert!(filter.stages().len() + before > max);
 }
 
-/// The part that is not full is resized to its contents, and the filter continues.
+/// The stage that is not full is resized to its contents, and the filter continues to grow.
 #[test]
-fn what_is_shrunk_keeps_its_keys_and_its_rate() {
+fn a_shrunk_filter_keeps_its_keys_and_its_rate() {
     for keys in [0, 1, 1000, 160_000, 260_000] {
         let mut filter = scalable(1 << 18, 0.01, 1);
         filter.extend(0..keys);
@@ -171,7 +171,7 @@ enum Operation {
 
 fn operations() -> impl Strategy<Value = Vec<Operation>> {
     let key = || 0..6000u16;
-    // Some are longer than a portion.
+    // Some batches are longer than a chunk.
     let keys = || prop_oneof![prop::collection::vec(key(), 0..100), prop::collection::vec(key(), 0..3000)];
     let operation = prop_oneof![
         4 => key().prop_map(Operation::Insert),
@@ -187,7 +187,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_calls_are_single_calls_in_order(
+    fn any_calls_answer_like_single_calls_in_order(
         first in prop_oneof![1u64..4, 1u64..3000],
         rate in prop_oneof![Just(0.9), Just(0.1), Just(1e-3)],
         seed: u64,
@@ -209,7 +209,7 @@ proptest! {
                 }
                 Operation::InsertBatch(ref keys) | Operation::InsertHashes(ref keys) => {
                     let hashes: Vec<u64> = keys.iter().map(|&key| key.hash_with(&hasher)).collect();
-                    // Old marks are not mistaken for answers.
+                    // An answer that is not written stays true, which fails the test.
                     let mut new = vec![true; keys.len()];
                     let count = match operation {
                         Operation::InsertBatch(_) => filter.insert_batch(keys, &mut new).unwrap(),
@@ -263,7 +263,7 @@ fn a_stage_begins_with_the_first_key_that_needs_it() {
                 key += 1;
                 assert_eq!(filter.keys(), key);
             }
-            // Full, and repeats do not make it grow, singly or in a batch.
+            // The stage is full. Repeats do not make the filter grow, singly or in a batch.
             let keys: Vec<u64> = (0..key).collect();
             assert_eq!(filter.insert_batch(&keys, &mut vec![true; keys.len()]), Ok(0));
             assert!(!filter.insert(&0u64).unwrap());
@@ -273,7 +273,7 @@ fn a_stage_begins_with_the_first_key_that_needs_it() {
 }
 
 #[test]
-fn what_a_filter_says_of_itself() {
+fn a_filter_reports_its_parameters_and_figures() {
     for kernel in Kernel::available() {
         let builder = ScalableBloomFilter::builder().expected_keys(100).false_positive_rate(0.01).key_name("line");
         let mut filter = builder.seed(7).kernel(kernel).build().unwrap();
@@ -334,7 +334,7 @@ fn bad_values_are_named() {
 
 /// A scalable filter that can have only one stage: hashes of 64 bits cannot keep the rate of the next one.
 #[test]
-fn keys_before_one_that_needs_an_impossible_stage_are_in() {
+fn keys_before_one_that_needs_an_impossible_stage_are_inserted() {
     const FIRST: u64 = 2000;
     let rate = 8e-16 * FIRST as f64 / 1000.0;
     let keys: Vec<u64> = (0..FIRST - 500).flat_map(|key| [key, key]).chain(FIRST..FIRST + 3000).collect();
@@ -422,7 +422,7 @@ fn check_rate(first: u64, rate: f64, keys: u64, filters: u64, probes: u64) {
 }
 
 #[test]
-fn the_rate_is_the_models_and_below_the_one_asked_for() {
+fn the_rate_matches_the_model_and_is_below_the_requested_rate() {
     // Four stages, the last one full or half full; 4 million absent keys and more.
     check_rate(10_000, 0.01, 150_000, 32, 200_000);
     check_rate(10_000, 0.01, 110_000, 32, 200_000);
@@ -431,7 +431,7 @@ fn the_rate_is_the_models_and_below_the_one_asked_for() {
 
 #[test]
 #[ignore = "long"]
-fn the_rate_after_many_stages() {
+fn the_rate_after_many_stages_matches_the_model() {
     // A rate so high that many keys are reported as seen while a stage fills up; ten stages and more.
     check_rate(1000, 0.5, 1_000_000, 32, 100_000);
     check_rate(10_000, 1e-3, 150_000, 64, 1_000_000);

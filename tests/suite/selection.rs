@@ -10,9 +10,9 @@ use std::panic::{self, AssertUnwindSafe, catch_unwind};
 /// Rows that are queried together.
 const BATCH_CHUNK: usize = 512;
 
-/// Checks the selected rows that a filter leaves, by keys and by hashes, against single calls.
+/// Compares the rows that a filter leaves in a bitmap, by keys and by hashes, with the answers of single calls.
 macro_rules! check {
-    ($filter:expr, $keys:expr, $bitmap:expr, $indices:expr) => {{
+    ($filter:expr, $keys:expr, $bitmap:expr) => {{
         let (filter, keys) = (&$filter, &$keys[..]);
         let hashes: Vec<u64> = keys.iter().map(|key| key.hash_with(filter.hasher())).collect();
         let selected = |row: usize| $bitmap[row / 64] >> (row % 64) & 1 == 1;
@@ -26,15 +26,6 @@ macro_rules! check {
         let mut bitmap = $bitmap.clone();
         assert_eq!(filter.prune_bitmap(&Hashes(&hashes), &mut bitmap), count);
         assert_eq!(bitmap, expected);
-
-        let mut expected: Vec<u32> = $indices.clone();
-        expected.retain(|&row| filter.contains(&keys[row as usize]));
-        let mut indices = $indices.clone();
-        let left = filter.prune_indices(keys, &mut indices);
-        assert_eq!(indices[..left], expected);
-        let mut indices: Vec<usize> = $indices.iter().map(|&row| row as usize).collect();
-        let left = filter.prune_indices(&Hashes(&hashes), &mut indices);
-        assert!(indices[..left].iter().map(|&row| row as u32).eq(expected));
     }};
 }
 
@@ -48,13 +39,11 @@ fn words() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// The rows of a batch, a bitmap of them, and indices: in any order, and some of them twice.
-fn batches() -> impl Strategy<Value = (Vec<u64>, Vec<u64>, Vec<u32>)> {
+/// The rows of a batch, and a bitmap that selects some of them.
+fn batches() -> impl Strategy<Value = (Vec<u64>, Vec<u64>)> {
     let rows = prop_oneof![8 => 0..300usize, 1 => BATCH_CHUNK - 1..=BATCH_CHUNK + 1, 1 => 2 * BATCH_CHUNK..2 * BATCH_CHUNK + 100];
     rows.prop_flat_map(|rows| {
-        let index = any::<prop::sample::Index>().prop_map(move |index| index.index(rows.max(1)) as u32);
-        let indices = prop_oneof![Just((0..rows as u32).collect()), prop::collection::vec(index, 0..=2 * rows)];
-        (prop::collection::vec(0..1000u64, rows), prop::collection::vec(words(), rows.div_ceil(64)), indices)
+        (prop::collection::vec(0..1000u64, rows), prop::collection::vec(words(), rows.div_ceil(64)))
     })
 }
 
@@ -62,8 +51,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn what_is_left_was_selected_and_is_found(
-        (keys, bitmap, indices) in batches(),
+    fn selected_rows_that_are_found_are_left(
+        (keys, bitmap) in batches(),
         inserted in prop::collection::vec(0..1000u64, 0..700),
         // The last size is above those whose batches run without prefetches.
         blocks in prop::sample::select(vec![1usize, 10, 5001]),
@@ -72,21 +61,21 @@ proptest! {
             let builder = BloomFilter::builder().memory(64 * blocks).probes(8).kernel(kernel);
             let mut filter: BloomFilter = builder.build().unwrap();
             filter.extend(&inserted);
-            check!(filter, keys, bitmap, indices);
-            check!(AtomicBloomFilter::from(filter), keys, bitmap, indices);
+            check!(filter, keys, bitmap);
+            check!(AtomicBloomFilter::from(filter), keys, bitmap);
         }
         // One stage and several.
         for first in [1000, 10] {
             let mut scalable = ScalableBloomFilter::new(first, 0.01).unwrap();
             inserted.iter().for_each(|key| _ = scalable.insert(key).unwrap());
-            check!(scalable, keys, bitmap, indices);
-            check!(AtomicScalableBloomFilter::from(scalable), keys, bitmap, indices);
+            check!(scalable, keys, bitmap);
+            check!(AtomicScalableBloomFilter::from(scalable), keys, bitmap);
         }
         #[cfg(feature = "variants")]
         {
             let mut classic = bloomline::variants::ClassicBloomFilter::new(500, 0.01).unwrap();
             inserted.iter().for_each(|key| _ = classic.insert(key));
-            check!(classic, keys, bitmap, indices);
+            check!(classic, keys, bitmap);
         }
     }
 }
@@ -101,7 +90,7 @@ impl Key for Null {
 }
 
 #[test]
-fn rows_that_are_not_selected_are_not_asked_for() {
+fn rows_that_are_not_selected_are_not_hashed() {
     let mut filter = BloomFilter::new(1000, 0.01).unwrap();
     filter.extend(0..1000u64);
     let keys = [const { Null }; 100];
@@ -111,7 +100,6 @@ fn rows_that_are_not_selected_are_not_asked_for() {
     let mut bitmap = [0, !0 << 36];
     assert_eq!(filter.prune_bitmap(&keys, &mut bitmap), 0);
     assert_eq!(bitmap, [0, 0]);
-    assert_eq!(filter.prune_indices(&keys, &mut [0u32; 0]), 0);
 }
 
 /// The message of a panic.
@@ -120,7 +108,7 @@ fn panics(call: impl FnOnce()) -> String {
 }
 
 #[test]
-fn a_bitmap_may_have_words_that_no_row_needs() {
+fn a_bitmap_may_be_longer_than_its_rows_need() {
     let mut filter = BloomFilter::new(1000, 1e-9).unwrap();
     filter.extend((0..1000u64).step_by(2));
     for rows in [0usize, 1, 63, 64, 65, 128, 1000] {
@@ -136,7 +124,7 @@ fn a_bitmap_may_have_words_that_no_row_needs() {
 }
 
 #[test]
-fn a_bitmap_that_is_too_short_and_an_index_without_a_row_panic() {
+fn a_bitmap_that_is_too_short_panics() {
     let filter = BloomFilter::new(1000, 0.01).unwrap();
     let scalable = ScalableBloomFilter::new(1000, 0.01).unwrap();
     for (rows, words) in [(1, 0), (64, 0), (65, 1), (1000, 15)] {
@@ -149,21 +137,6 @@ fn a_bitmap_that_is_too_short_and_an_index_without_a_row_panic() {
         assert_eq!(panics(|| _ = scalable.prune_bitmap(&Hashes(&keys), &mut bitmap)), message);
         assert!(bitmap.iter().all(|&word| word == !0));
     }
-    // The index without a row is behind a whole portion.
-    let mut indices = vec![0; BATCH_CHUNK];
-    indices.extend([3, 1]);
-    let before = indices.clone();
-    let message = "no key at index 3: the batch has 3 keys, so give indices below 3";
-    assert_eq!(
-        panics(|| _ = filter.prune_indices(&[1u64], &mut [0, -1])),
-        "an index is negative or too large: give indices below 1"
-    );
-    let (keys, hashes) = ([1u64, 2, 3], [1, 2, 3]);
-    assert_eq!(panics(|| _ = filter.prune_indices(&keys, &mut indices)), message);
-    assert_eq!(panics(|| _ = filter.prune_indices(&Hashes(&hashes), &mut indices)), message);
-    assert_eq!(panics(|| _ = scalable.prune_indices(&keys, &mut indices)), message);
-    assert_eq!(panics(|| _ = scalable.prune_indices(&Hashes(&hashes), &mut indices)), message);
-    assert_eq!(indices, before);
 }
 
 /// A panic names the caller's line, not a line of the library.
@@ -177,12 +150,8 @@ fn a_panic_names_the_caller() {
     }));
     let filter = BloomFilter::new(1000, 0.01).unwrap();
     let scalable = ScalableBloomFilter::new(1000, 0.01).unwrap();
-    let calls: [&dyn Fn(); 4] = [
-        &|| _ = filter.prune_indices(&[1u64], &mut [1]),
-        &|| _ = scalable.prune_indices(&Hashes(&[1]), &mut [1]),
-        &|| _ = filter.prune_bitmap(&[1u64], &mut []),
-        &|| _ = scalable.prune_bitmap(&Hashes(&[1]), &mut []),
-    ];
+    let calls: [&dyn Fn(); 2] =
+        [&|| _ = filter.prune_bitmap(&[1u64], &mut []), &|| _ = scalable.prune_bitmap(&Hashes(&[1]), &mut [])];
     for call in calls {
         panics(call);
         assert_eq!(FILE.take(), file!());

@@ -21,14 +21,14 @@ proptest! {
 
     /// Single calls and batches in any order, and conversions in both directions.
     #[test]
-    fn one_thread_makes_what_the_filter_of_one_writer_makes(
+    fn one_thread_sets_the_bits_of_the_filter_with_one_writer(
         first in prop_oneof![1u64..4, 1u64..3000],
         rate in prop_oneof![Just(0.9), Just(0.1), Just(1e-3)],
         batches in prop::collection::vec(prop::collection::vec(0..6000u16, 0..3000), 0..8),
     ) {
         let (mut sequential, mut filter) = (ScalableBloomFilter::new(first, rate).unwrap(), shared(first, rate));
         for (i, keys) in batches.iter().enumerate() {
-            // Old marks are not mistaken for answers.
+            // An answer that is not written stays true, which fails the test.
             let (mut expected, mut new) = (vec![true; keys.len()], vec![true; keys.len()]);
             let count = sequential.insert_batch(keys, &mut expected).unwrap();
             if i % 3 == 0 {
@@ -59,7 +59,7 @@ fn race(filter: &AtomicScalableBloomFilter, threads: u32, keys: u32, batch: usiz
     let (meeting, lost) = (Barrier::new(threads as usize), AtomicUsize::new(0));
     let all: Vec<u32> = (0..keys).collect();
     on_threads(threads, |_| {
-        // Few keys between two meetings, so that all threads insert the same ones at the same time.
+        // Few keys between two barriers, so that all threads insert the same keys at the same time.
         for keys in all.chunks(400) {
             meeting.wait();
             for keys in keys.chunks(batch) {
@@ -76,12 +76,12 @@ fn race(filter: &AtomicScalableBloomFilter, threads: u32, keys: u32, batch: usiz
             }
         }
     });
-    assert_eq!(lost.into_inner(), 0, "keys were inserted and not there");
+    assert_eq!(lost.into_inner(), 0, "keys that were inserted are not found");
     claims.into_iter().map(AtomicU32::into_inner).collect()
 }
 
 #[test]
-fn every_key_is_claimed_once_over_every_growth() {
+fn every_key_is_claimed_once_while_the_filter_grows() {
     const KEYS: u32 = 20_000;
     for threads in THREADS {
         for batch in [1, 50, 400] {
@@ -92,7 +92,7 @@ fn every_key_is_claimed_once_over_every_growth() {
                 assert!(claims.iter().all(|&claims| claims == 1), "{threads} threads, batches of {batch}, {first}");
                 let frozen = ScalableBloomFilter::from(filter);
                 assert!((0..KEYS).all(|key| frozen.contains(&key)));
-                // A place that a thread held as a stage became full counts, whether or not its key's claim did.
+                // A permit that a thread held when a stage became full is counted, whether or not its key's claim was.
                 let (held, full) = (u64::from(threads) * batch as u64, frozen.stages().len() - 1);
                 let twice: u64 = (0..full).map(|stage| held.min(first << stage)).sum();
                 let (keys, min) = (frozen.keys(), u64::from(KEYS));
@@ -136,7 +136,7 @@ fn racing_batches_keep_the_rate() {
 }
 
 #[test]
-fn who_learns_of_an_insert_finds_the_key_over_every_growth() {
+fn a_thread_that_observes_an_insert_finds_the_key_while_the_filter_grows() {
     const KEYS: u64 = 100_000;
     let filter = shared(1, 0.001);
     let inserted = AtomicU64::new(0);
@@ -144,7 +144,7 @@ fn who_learns_of_an_insert_finds_the_key_over_every_growth() {
         if thread == 0 {
             for key in 0..KEYS {
                 filter.insert(&key).unwrap();
-                // Release and Acquire are how the readers learn of it.
+                // Release and Acquire let the readers observe the insert.
                 inserted.store(key + 1, Ordering::Release);
             }
             return;
@@ -153,7 +153,7 @@ fn who_learns_of_an_insert_finds_the_key_over_every_growth() {
         while end < KEYS {
             end = inserted.load(Ordering::Acquire);
             for key in end.saturating_sub(50)..end {
-                assert!(filter.contains(&key), "inserted and not there");
+                assert!(filter.contains(&key), "a key that was inserted is not found");
             }
         }
     });
@@ -189,7 +189,7 @@ fn an_impossible_stage_is_an_error_on_every_thread() {
 }
 
 #[test]
-fn what_a_filter_says_of_itself() {
+fn a_filter_reports_its_parameters_and_figures() {
     let builder = AtomicScalableBloomFilter::builder().expected_keys(100).false_positive_rate(1e-6);
     let mut filter = builder.seed(7).key_name("url").build().unwrap();
     for key in 0..1000u64 {

@@ -12,7 +12,7 @@ use std::thread;
 
 const THREADS: [u32; 3] = [2, 4, 8];
 
-/// Keys between two meetings of the threads: few, so that they insert the same keys at the same time.
+/// Keys between two barriers: few, so that all threads insert the same keys at the same time.
 const STEP: usize = 500;
 
 /// The overlap of the threads' streams. Keys are 0, 1, 2, …
@@ -36,8 +36,8 @@ impl Streams {
     }
 }
 
-/// Runs `body` with each thread's stream, a step at a time on all threads. It must not panic: the other threads would
-/// wait for this one.
+/// Runs `body` with each thread's stream, a step at a time on all threads. `body` must not panic, because the other threads
+/// would wait for ever.
 fn in_step(threads: u32, streams: Streams, keys: u32, body: impl Fn(&[u32]) + Sync) {
     let meeting = Barrier::new(threads as usize);
     on_threads(threads, |thread| {
@@ -67,8 +67,8 @@ fn race(filter: &AtomicBloomFilter, threads: u32, keys: u32, streams: Streams, i
         let found = filter.contains_batch(keys, &mut new);
         lost.fetch_add(keys.len() - found, Ordering::Relaxed);
     });
-    assert_eq!(lost.into_inner(), 0, "keys were inserted and not there");
-    assert_eq!(miscounted.into_inner(), 0, "batches counted other than they marked");
+    assert_eq!(lost.into_inner(), 0, "keys that were inserted are not found");
+    assert_eq!(miscounted.into_inner(), 0, "the count of a batch is not that of its flags");
     claims.into_iter().map(AtomicU32::into_inner).collect()
 }
 
@@ -148,14 +148,14 @@ fn in_crowded_blocks_no_key_is_claimed_twice_and_no_bit_is_lost() {
 
 /// While a union adds keys, its keys are not claimed, no key is claimed twice, and no bit is lost.
 #[test]
-fn a_union_races_with_inserts() {
+fn a_union_during_inserts_loses_no_bit() {
     const KEYS: u32 = 10_000;
     let build = || AtomicBloomFilter::new(2 * u64::from(KEYS), 0.01).unwrap();
     // Keys of both filters, and keys of this one alone.
     let other = build();
     (KEYS / 2..2 * KEYS).for_each(|key| _ = other.insert(&key));
     let (expected, _) = sequential(&other, 0..2 * KEYS);
-    // Also one thread, because others would insert again what was lost.
+    // One thread too, because other threads would insert lost bits again.
     for threads in [1, 2, 8] {
         for _ in 0..20 {
             let filter = build();
@@ -177,7 +177,7 @@ fn a_union_races_with_inserts() {
 }
 
 #[test]
-fn who_learns_of_an_insert_finds_the_key() {
+fn a_thread_that_observes_an_insert_finds_the_key() {
     const KEYS: u64 = 200_000;
     let filter = AtomicBloomFilter::new(KEYS, 0.001).unwrap();
     let inserted = AtomicU64::new(0);
@@ -185,7 +185,7 @@ fn who_learns_of_an_insert_finds_the_key() {
         if thread == 0 {
             for key in 0..KEYS {
                 filter.insert(&key);
-                // Release and Acquire are how the readers learn of it.
+                // Release and Acquire let the readers observe the insert.
                 inserted.store(key + 1, Ordering::Release);
             }
             return;
@@ -193,9 +193,9 @@ fn who_learns_of_an_insert_finds_the_key() {
         let mut end = 0;
         while end < KEYS {
             end = inserted.load(Ordering::Acquire);
-            // The latest, which are the likeliest to be missed.
+            // The latest keys are the likeliest to be missed.
             for key in end.saturating_sub(50)..end {
-                assert!(filter.contains(&key), "inserted and not there");
+                assert!(filter.contains(&key), "a key that was inserted is not found");
             }
         }
     });
@@ -221,7 +221,7 @@ mod frontier {
 
     /// A crawl that is killed and resumes from its last save visits again the pages visited since, and misses none.
     #[test]
-    fn a_killed_crawl_goes_on_from_its_last_save() {
+    fn a_killed_crawl_resumes_from_its_last_save() {
         const PAGES: u32 = 200;
         let links = |page: u32| [2 * page + 1, 2 * page + 2, page / 2].into_iter().filter(|&link| link < PAGES);
         for every in [1, 7, 30] {
@@ -259,7 +259,7 @@ mod frontier {
     }
 
     #[test]
-    fn waiting_items_keep_their_order_and_failed_ones_come_again() {
+    fn waiting_items_keep_their_order_and_failed_items_return() {
         let first = frontier(100, 1e-12, 100);
         (0..10).for_each(|item| assert!(first.push(item)));
         let failed = first.pop().unwrap();
@@ -271,7 +271,7 @@ mod frontier {
         assert!((0..10).all(|item| second.try_push(item) == Ok(false)));
         assert!(second.try_push(10).is_err());
         assert_eq!(drain(&second), waiting);
-        // A filter without the items gets them.
+        // A filter that lacks the items gets them.
         let third = Frontier::from_parts(AtomicBloomFilter::new(100, 1e-12).unwrap(), [5, 6], 100);
         assert!(!third.push(5) && third.push(7));
         assert_eq!(drain(&third), [5, 6, 7]);
@@ -282,7 +282,7 @@ mod frontier {
         const KEYS: u32 = 20_000;
         for threads in THREADS {
             for streams in Streams::ALL {
-                // Once in fifty million runs a false positive is missing.
+                // In one of fifty million runs an item is a false positive, and is not queued.
                 let frontier = frontier(KEYS, 1e-12, u64::from(KEYS));
                 let queued = AtomicU64::new(0);
                 let pops: Vec<AtomicU32> = (0..KEYS).map(|_| AtomicU32::new(0)).collect();
@@ -302,13 +302,13 @@ mod frontier {
         }
     }
 
-    /// With either choice for a full frontier, which it becomes with the last page.
+    /// The last page fills the frontier. Both settings for a full frontier are tested.
     #[test]
     fn a_crawl_visits_every_page_once_and_ends() {
         const PAGES: u32 = 20_000;
         for threads in THREADS {
             for when_full in [WhenFull::Warn, WhenFull::Refuse] {
-                // Once in fifty million crawls a false positive is missing.
+                // In one of fifty million crawls a page is a false positive, and is not visited.
                 let frontier = frontier(PAGES, 1e-12, u64::from(PAGES)).when_full(when_full);
                 let visits: Vec<AtomicU32> = (0..PAGES).map(|_| AtomicU32::new(0)).collect();
                 let visited = AtomicU64::new(0);
@@ -325,7 +325,7 @@ mod frontier {
                         visits[page as usize].fetch_add(1, Ordering::Relaxed);
                         // Two links to new pages, one back, one across.
                         for link in [2 * page + 1, 2 * page + 2, page / 2, PAGES - 1 - page] {
-                            // Tried again when refused: the places are held by pushes of pages that were seen.
+                            // A refused push is retried: pushes of seen pages hold places for a moment.
                             while link < PAGES && frontier.try_push(link).is_err() {
                                 thread::yield_now();
                             }
@@ -340,7 +340,7 @@ mod frontier {
     }
 
     #[test]
-    fn a_full_frontier_takes_no_more_and_remembers_nothing_of_what_it_refused() {
+    fn a_full_frontier_refuses_items_and_does_not_record_them() {
         const KEYS: u32 = 20_000;
         const CAPACITY: u64 = 5000;
         for threads in THREADS {
@@ -386,7 +386,7 @@ mod frontier {
     #[test]
     fn distinct_items_fill_a_frontier_to_its_capacity() {
         for threads in THREADS {
-            // Once in fifty million runs a false positive holds a place for a moment.
+            // In one of fifty million runs an item is a false positive, which holds a place for a moment.
             let frontier = frontier(20_000, 1e-12, 10_000).when_full(WhenFull::Refuse);
             on_threads(threads, |thread| {
                 let each = 20_000 / threads;
@@ -398,7 +398,7 @@ mod frontier {
 
     #[test]
     #[should_panic = "the frontier is full: it has seen the 2 items"]
-    fn push_panics_where_it_would_lose_an_item() {
+    fn push_panics_if_it_would_lose_an_item() {
         let frontier = frontier(100, 1e-12, 2).when_full(WhenFull::Refuse);
         assert!(frontier.push(0) && frontier.push(1) && !frontier.push(0));
         frontier.push(2);
@@ -422,7 +422,7 @@ mod frontier {
     }
 
     #[test]
-    fn past_its_capacity_a_frontier_warns_once() {
+    fn a_frontier_warns_once_beyond_its_capacity() {
         log::set_logger(&LOG).unwrap();
         log::set_max_level(log::LevelFilter::Trace);
         // Numbers that no other test here has, to identify the warnings.
@@ -451,7 +451,7 @@ mod frontier {
             let warnings = warnings();
             assert_eq!(warnings.len(), 1, "{warnings:?}");
             let rate: f64 = warnings[0].strip_suffix(" and rises").unwrap().parse().unwrap();
-            // Some moment's rate, rounded to three digits.
+            // The rate at some moment, rounded to three digits.
             assert!(rate > before * 0.99 && rate < after * 1.01, "{before} {rate} {after}");
             assert!(frontier.seen() > capacity);
             assert_eq!(frontier.capacity_left(), 0);

@@ -34,7 +34,7 @@ fn hashes(keys: Range<u64>) -> Vec<u64> {
 }
 
 /// The rate of the present bits is the fraction of random hashes that pass, regardless of the keys inserted.
-fn current_rate_is_the_measured<L: LayoutFilter>(bytes: usize, keys: u64) {
+fn current_rate_matches_the_measured_rate<L: LayoutFilter>(bytes: usize, keys: u64) {
     let mut filter = L::for_memory(bytes, keys).unwrap();
     filter.insert_hashes(&hashes(0..keys), &mut vec![false; keys as usize]);
     let others = hashes(1 << 32..(1 << 32) + 400_000);
@@ -47,9 +47,9 @@ fn current_rate_is_the_measured<L: LayoutFilter>(bytes: usize, keys: u64) {
 }
 
 #[test]
-fn the_current_rate_is_the_measured_one() {
+fn the_current_rate_matches_the_measured_rate() {
     for keys in [6000, 10_000, 20_000] {
-        for_each_layout!(current_rate_is_the_measured, 10_048, keys);
+        for_each_layout!(current_rate_matches_the_measured_rate, 10_048, keys);
     }
 }
 
@@ -120,7 +120,7 @@ impl<L: LayoutFilter> AnyLayout for L {
 const KEYS: u64 = 1_000_000;
 const HITS: f64 = 4000.0;
 
-/// A filter whose rate is measured by so many queries.
+/// A filter, the number of queries that measure its rate, and the hits among them.
 struct Measured {
     name: String,
     filter: Box<dyn AnyLayout>,
@@ -129,7 +129,7 @@ struct Measured {
     hits: usize,
 }
 
-/// The filters of a layout that take so many queries.
+/// The filters of a layout whose number of queries is in the range.
 fn measured<L: LayoutFilter + 'static>(bits_per_key: &[usize], queries: &Range<f64>) -> Vec<Measured> {
     let build = |&bits: &usize| {
         let filter = L::for_memory(KEYS as usize * bits / 8, KEYS).unwrap();
@@ -140,14 +140,14 @@ fn measured<L: LayoutFilter + 'static>(bits_per_key: &[usize], queries: &Range<f
     bits_per_key.iter().map(build).filter(|one| queries.contains(&(HITS / one.expected))).collect()
 }
 
-/// Measures the rates that take so many queries. tests/suite/rates.rs has words4, and another test checks the atomic classic
-/// filter against the bits of the other one.
+/// Measures the rates whose number of queries is in the range. tests/suite/rates.rs has words4, and another test checks the
+/// atomic classic filter against the bits of the other one.
 ///
 /// Seeds are fixed, so a test passes always or never. The comment states how likely a sound build passes with others. The hits
 /// scatter by 1 / √hits: 1.6 % for 4000. Filters differ by the deviation of their blocks' rates ÷ √blocks, which is at most 1.1
 /// % for a million keys by the model, and 1.9 % for counters of 128 bits a key. So the band's 10 % are 5 deviations, and 4 for
 /// these counters.
-fn rates_are_the_models(queries: Range<f64>, bits_per_key_of_counters: &[usize]) {
+fn rates_match_the_model(queries: Range<f64>, bits_per_key_of_counters: &[usize]) {
     const BITS: [usize; 4] = [8, 12, 16, 24];
     const BATCH: usize = 1 << 14;
     let mut all = measured::<ClassicBloomFilter>(&BITS, &queries);
@@ -176,20 +176,20 @@ fn rates_are_the_models(queries: Range<f64>, bits_per_key_of_counters: &[usize])
 }
 
 #[test]
-fn large_rates_are_the_models() {
-    rates_are_the_models(0.0..1e7, &[8, 12, 16, 24, 32, 48, 64]);
+fn large_rates_match_the_model() {
+    rates_match_the_model(0.0..1e7, &[8, 12, 16, 24, 32, 48, 64]);
 }
 
 #[test]
 #[ignore = "long"]
-fn small_rates_are_the_models() {
-    rates_are_the_models(1e7..1e9, &[64, 96, 128]);
+fn small_rates_match_the_model() {
+    rates_match_the_model(1e7..1e9, &[64, 96, 128]);
 }
 
-/// Every number of probes, if only bits choose among them. 2500 hits scatter by 2 %, filters by at most 2 %: the band is more
-/// than 3 deviations for each of 48 cases.
+/// Tests every number of probes at one size. 2500 hits scatter by 2 %, filters by at most 2 %: the band is more than 3 deviations
+/// for each of 48 cases.
 #[test]
-fn every_number_of_probes_has_its_rate() {
+fn the_rate_of_every_number_of_probes_matches_the_model() {
     const KEYS: u64 = 200_000;
     fn check<L: LayoutFilter>(mut filter: L) {
         let expected = filter.expected_fpr(KEYS);
@@ -228,7 +228,7 @@ macro_rules! for_each_variant {
 }
 
 #[test]
-fn files_come_back_whole_or_not_at_all() {
+fn sound_files_round_trip_and_damaged_files_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("variant.bloom");
     macro_rules! check {
@@ -270,7 +270,7 @@ fn files_come_back_whole_or_not_at_all() {
 }
 
 #[test]
-fn another_layout_is_named() {
+fn files_of_another_layout_are_refused_by_name() {
     let bytes = bytes_of!(RegisterBloomFilter::new(10, 0.1).unwrap());
     let error = ClassicBloomFilter::read_from(&bytes[..]).unwrap_err();
     let kind = FileErrorKind::OtherLayout { found: "register", wanted: "classic" };
@@ -288,7 +288,7 @@ fn another_layout_is_named() {
 }
 
 #[test]
-fn odd_sizes_come_back() {
+fn odd_sizes_round_trip() {
     for bits in [1, 63, 511, 512, 513, 100_003] {
         let mut filter = ClassicBloomFilter::with_bits(bits, 3).unwrap();
         assert_eq!((filter.bits(), filter.memory_bytes()), (bits, bits.div_ceil(8) as usize));
@@ -340,7 +340,7 @@ fn a_union_has_the_keys_of_both() {
 }
 
 #[test]
-fn a_classic_filter_knows_its_keys() {
+fn a_classic_filter_estimates_its_keys() {
     let mut filter = ClassicBloomFilter::new(1_000_000, 0.01).unwrap();
     let mut new = vec![false; 1_000_000];
     filter.insert_hashes(&hashes(0..1_000_000), &mut new);
@@ -360,7 +360,7 @@ fn race(keys: u32, insert: impl Fn(u32) -> bool + Sync) -> Vec<usize> {
         for _ in 0..4 {
             scope.spawn(|| {
                 for (key, wins) in (0..keys).zip(&wins) {
-                    // Threads meet at some keys, so that they do race.
+                    // Threads wait for each other at some keys, so that they race.
                     if key % 16 == 0 {
                         barrier.wait();
                     }
@@ -373,16 +373,16 @@ fn race(keys: u32, insert: impl Fn(u32) -> bool + Sync) -> Vec<usize> {
 }
 
 #[test]
-fn one_racing_insert_wins_a_register() {
+fn one_of_the_racing_inserts_of_a_key_is_new_in_a_register() {
     let keys = 5000;
     let filter = RegisterBloomFilter::new(keys.into(), 1e-7).unwrap();
-    // At this rate no key is a false positive before it is inserted: once in 2000 seeds one is.
+    // At this rate a key is a false positive before its insert for one in 2000 seeds.
     assert!(race(keys, |key| filter.insert(&key)).into_iter().all(|wins| wins == 1));
     assert!((0..keys).all(|key| filter.contains(&key)));
 }
 
 #[test]
-fn racing_inserts_of_the_classic_filter_lose_nothing() {
+fn racing_inserts_of_the_classic_filter_lose_no_key() {
     let keys = 5000;
     let filter = AtomicClassicBloomFilter::new(keys.into(), 1e-7).unwrap();
     assert!(race(keys, |key| filter.insert(&key)).into_iter().all(|wins| wins >= 1));
@@ -393,7 +393,7 @@ fn racing_inserts_of_the_classic_filter_lose_nothing() {
 
 /// Columns that DuckDB, another implementation, wrote: tests/data/README.md.
 #[test]
-fn the_split_block_is_that_of_other_writers() {
+fn split_block_filters_match_those_of_another_writer() {
     let [text, numbers] =
         [&include_bytes!("../data/parquet-text.bitset")[..], include_bytes!("../data/parquet-int64.bitset")];
     let mut filter = SplitBlockBloomFilter::with_bitset_bytes(text.len()).unwrap();

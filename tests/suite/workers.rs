@@ -2,8 +2,8 @@
 
 use std::thread::{self, ScopedJoinHandle};
 
-/// Runs `body` with each number below `threads`, on a thread each. Threads are joined one by one: that is the end of a scope
-/// too, but not one that ThreadSanitizer sees without a standard library built for it.
+/// Runs `body` with each number below `threads`, on a thread each. Threads are joined one by one. The end of a scope would join
+/// them too, but ThreadSanitizer does not see that without a standard library built for it.
 pub fn on_threads(threads: u32, body: impl Fn(u32) + Sync) {
     let body = &body;
     thread::scope(|scope| {

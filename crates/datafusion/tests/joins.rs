@@ -200,7 +200,7 @@ fn queries(equal: &str) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn answers_are_the_same() {
+async fn answers_do_not_depend_on_filters() {
     let types = key_types();
     let count = types.len() as u64;
     let mut pruned = vec![0; types.len()];
@@ -267,7 +267,7 @@ fn operators(plan: &Arc<dyn ExecutionPlan>) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn filters_stand_below_the_partitioning() {
+async fn filters_are_placed_below_the_partitioning() {
     let tables = [numbers("a", 0, 100), numbers("b", 50, 1000)];
     let plan = same_answers(partitioned(64), &tables, JOIN).await;
     let expected = [
@@ -287,7 +287,7 @@ async fn filters_stand_below_the_partitioning() {
 }
 
 #[tokio::test]
-async fn filters_of_several_joins_meet_at_the_scan() {
+async fn filters_of_several_joins_are_placed_at_the_scan() {
     // The filter of `c` takes the column `v` of `b` from the join with `a`, which has a column of this name, too.
     let tables = [numbers("a", 0, 100), numbers("b", 50, 1000), numbers("c", 40, 500)];
     let sql = "SELECT a.v, b.v FROM c JOIN (a JOIN b ON a.k0 = b.k0) ON c.k0 = b.v";
@@ -310,7 +310,7 @@ async fn filters_of_several_joins_meet_at_the_scan() {
 }
 
 #[tokio::test]
-async fn sources_take_filters() {
+async fn sources_accept_filters() {
     let folder = tempfile::tempdir().unwrap();
     let tables = [numbers("a", 0, 100), numbers("b", 50, 1000)];
     let writer = context(false, partitioned(64), &tables);
@@ -341,14 +341,14 @@ async fn sources_take_filters() {
 }
 
 #[tokio::test]
-async fn filters_rest_while_few_rows_are_dropped() {
+async fn filters_pause_while_few_rows_are_dropped() {
     let sql = "SELECT count(*), sum(a.v), sum(b.v) FROM a JOIN b ON a.k0 = b.k0";
     // All rows of the probe side have a partner.
     let tables = [numbers("a", 0, 200_000), numbers("b", 0, 200_000)];
     let plan = same_answers(partitioned(8192), &tables, sql).await;
     let tested = metric(&plan, "rows_tested");
     assert!((32_768..65_536).contains(&tested), "{tested}");
-    // The first 40 thousand have one, and the others do not.
+    // The first 40 thousand rows have a partner, and the others do not.
     let tables = [numbers("a", 0, 100_000), numbers("b", 60_000, 400_000)];
     let plan = same_answers(partitioned(8192), &tables, sql).await;
     let (tested, pruned) = (metric(&plan, "rows_tested"), metric(&plan, "rows_pruned"));
@@ -417,7 +417,7 @@ impl MemoryPool for NoFilters {
 }
 
 #[tokio::test]
-async fn joins_do_without_filters_that_have_no_memory() {
+async fn joins_run_without_filters_if_there_is_no_memory_for_them() {
     let tables = [numbers("a", 0, 100), numbers("b", 50, 1000)];
     let context = context(true, partitioned(64), &tables);
     let plan = plan(&context, JOIN).await.unwrap();

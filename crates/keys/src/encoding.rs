@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_one_value_are_one_key() {
+    fn equal_numbers_have_equal_keys() {
         for equal in [
             &["1", "1.0", "1e0", "1.00", "10e-1", "0.1E+1", "1000e-3", "1E-0"][..],
             &["0", "-0", "0.0", "0e7", "-0.00E+5", "0e-99999999999999999999999999999999999999999999"],
@@ -311,21 +311,21 @@ mod tests {
     }
 
     #[test]
-    fn floats_are_the_shortest_digits_of_their_width() {
+    fn floats_have_the_shortest_digits_of_their_width() {
         assert_eq!(encoded(|out| push_float(0.1f32, out)), number("0.1"));
         assert_eq!(encoded(|out| push_float(0.1f64, out)), number("0.1"));
         assert_ne!(encoded(|out| push_float(f64::from(0.1f32), out)), number("0.1"));
         assert_eq!(encoded(|out| push_float(-0.0f64, out)), number("0"));
         assert_eq!(encoded(|out| push_float(-f64::NAN, out)), encoded(|out| push_float(f32::NAN, out)));
         assert_eq!(encoded(|out| push_float(f64::NEG_INFINITY, out)), b"\xffn-inf");
-        // The greatest integer that all smaller doubles tell apart, and one that the digits of a double do not spell.
+        // The greatest integer up to which all integers are doubles, and one whose shortest digits are not the integer's.
         assert_eq!(encoded(|out| push_float(9007199254740992f64, out)), encoded(|out| push_integer(1i64 << 53, out)));
         assert_eq!(encoded(|out| push_float(9223372036854775808f64, out)), number("9223372036854776e3"));
     }
 
     #[test]
     fn a_float_of_another_width_has_the_fewest_digits() {
-        // Two bits of a fraction.
+        // A fraction of two bits.
         let round = |value: f64| (value * 4.0).round() / 4.0;
         for (value, text) in [(0.25, "0.2"), (0.75, "0.8"), (1.0, "1"), (2.5, "2.5"), (100.25, "100.2")] {
             assert_eq!(encoded(|out| push_rounded(value, 6, round, out)), number(text), "{value}");
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_the_entries_of_a_map_makes_no_difference() {
+    fn the_order_of_map_entries_does_not_matter() {
         let entry = |key: &[u8], value: &[u8]| [key.to_vec(), value.to_vec()];
         let map = |entries: &[[Vec<u8>; 2]]| encoded(|out| push_map(entries.to_vec(), out));
         assert_eq!(map(&[entry(b"a", b"b"), entry(b"c", b"d")]), map(&[entry(b"c", b"d"), entry(b"a", b"b")]));

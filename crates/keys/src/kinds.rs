@@ -279,9 +279,9 @@ mod tests {
         }
     }
 
-    /// The library hashes integers and tuples in another way than values, and texts in the same.
+    /// The library hashes texts as values are hashed, but integers and tuples in another way.
     #[test]
-    fn of_the_keys_of_the_library_only_texts_are_values() {
+    fn texts_are_the_only_keys_of_the_library_that_are_values() {
         let [integers, mixed] = [Kinds::LIBRARY, Kinds::LIBRARY | Kinds::TEXT].map(KeyKinds::new);
         let [text, number] = [Kinds::TEXT, Kinds::NUMBER].map(KeyKinds::new);
         assert!(number.conflict(&integers).is_some() && text.conflict(&integers).is_some());

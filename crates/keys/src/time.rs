@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_seconds() {
+    fn keys_of_times_are_seconds_and_keys_of_dates_are_days() {
         for (text, expected) in [
             ("1970-01-01", &b"\xffd0"[..]),
             ("2000-03-01", b"\xffd11017"),
@@ -239,9 +239,9 @@ mod tests {
         }
     }
 
-    /// Days by counting the days of all months.
+    /// Compares with the sum of the days of all months.
     #[test]
-    fn days_are_counted() {
+    fn days_since_1970_agree_with_a_count_of_all_months() {
         let (mut days, mut found) = (0, Vec::new());
         for year in 1970..2405 {
             for month in 1..=12 {

@@ -186,7 +186,7 @@ mod tests {
     proptest! {
         /// The client crate's parser is the specification.
         #[test]
-        fn answers_are_those_of_the_client_crate(answers in prop::collection::vec(answers(), 1..6)) {
+        fn answers_match_those_of_the_client_crate(answers in prop::collection::vec(answers(), 1..6)) {
             let all = answers.concat();
             let mut rest = &all[..];
             for answer in &answers {
@@ -201,7 +201,7 @@ mod tests {
 
         /// Invalid answers are errors, and incomplete ones wait for more.
         #[test]
-        fn any_bytes_are_read(bytes in prop::collection::vec(prop::sample::select(b"*$:+-0123489\r\nx".to_vec()), 0..60)) {
+        fn any_bytes_are_parsed_or_refused(bytes in prop::collection::vec(prop::sample::select(b"*$:+-0123489\r\nx".to_vec()), 0..60)) {
             if let Ok(Some((value, length))) = parse_answer(&bytes) {
                 prop_assert_eq!(value, parse_redis_value(&bytes[..length]).unwrap());
             }
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_an_error() {
+    fn invalid_answers_are_errors() {
         let nested = b"*1\r\n".repeat(100_000);
         let endless = b"-".repeat(MAX_LINE);
         assert_eq!(parse_answer(&endless[1..]).unwrap(), None);

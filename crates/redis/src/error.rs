@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_a_server_says_steers_a_terminal() {
+    fn messages_of_servers_cannot_control_a_terminal() {
         let message = "-ERR \u{1b}]0;title\u{7}\r\n\u{9b}2J kräne".to_owned();
         let error = RedisFilterError::Refused { node: "host\u{1b}[31m:1".to_owned(), message };
         let expected = "host\\u{1b}[31m:1 failed: -ERR \\u{1b}]0;title\\u{7}\\r\\n\\u{9b}2J kräne";

@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_window_of_any_length_is_no_shorter() {
+    fn a_window_is_at_least_as_long_as_requested() {
         let endless = Stages::window(Duration::MAX, 1000, 0.01);
         assert_eq!(endless.forgets_after(), Some(Duration::from_secs(u64::MAX)));
         assert!(!endless.is_over(1, 1 << 40) && endless.is_queried(1, u64::MAX - 1));

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn portions_are_counted_from_call_to_call() {
+    fn metrics_of_batches_start_anew_at_each_call() {
         let mut metrics = RedisFilterMetrics { given_back: 3, ..Default::default() };
         assert_eq!(metrics.mean_batch_time(), None);
         [30, 10, 20].iter().for_each(|&time| metrics.record_batch(Duration::from_millis(time)));

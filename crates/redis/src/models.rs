@@ -282,7 +282,7 @@ fn next_execution() -> bool {
 
 type Task<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-/// Runs clients to their end, with at most so many switches away from one that could go on.
+/// Runs clients to their end, with at most `switches` switches away from a client that could continue.
 fn run(mut tasks: Vec<Task<'_>>, mut switches: usize) {
     let mut context = Context::from_waker(Waker::noop());
     let mut current = None;
@@ -346,7 +346,7 @@ fn hash(key: u64) -> u64 {
 enum Action {
     /// After an error the client does nothing more.
     Insert(&'static [u64]),
-    /// It finds that the first stage is full.
+    /// The client finds that the first stage is full.
     Grow,
     /// A key that was inserted before it begins must be found, unless it was forgotten meanwhile.
     Query(u64),
@@ -453,7 +453,7 @@ fn explore(model: &Model) -> Result<usize, String> {
                         }
                     }
                 }
-                // As at the end of a run. Only a loss can make this check fail, and a client that failed has reported it.
+                // Clients check at the end of a run. Only a loss makes this check fail, and a client that failed has reported it.
                 if loses {
                     _ = client.check().await;
                 }
@@ -528,7 +528,7 @@ fn lost_answers_lose_no_key_and_those_that_repeat_are_counted() {
     }
 }
 
-/// The model finds what is wrong.
+/// The model detects the fault.
 #[test]
 fn without_seals_a_key_is_claimed_twice() {
     let actions: &[&[Action]] = &[&[INSERT_1], &[Action::Grow, INSERT_1]];
@@ -536,7 +536,7 @@ fn without_seals_a_key_is_claimed_twice() {
     assert!(error.contains("{1: 2}"), "{error}");
 }
 
-/// Claims come late in stage after stage, some of them, and the server refuses others.
+/// Some claims are late in one stage after another, and the server refuses others.
 #[test]
 fn a_key_that_is_late_and_then_refused_is_not_lost() {
     let actions: &[&[Action]] = &[&[INSERT_1_2], &[Action::Grow, Action::Grow]];
@@ -567,12 +567,12 @@ fn without_a_check_of_the_list_keys_are_claimed_twice_unnoticed() {
     assert!(error.contains("1: 2") && error.contains(" 0 uncertain"), "{error}");
 }
 
-/// Remembers for 12 s, in generations of 3.
+/// A window of 12 s, in generations of 3 s.
 fn window() -> Stages {
     Stages::window(Duration::from_secs(12), 1000, 1e-6)
 }
 
-/// Clients stand still anywhere, for less than the window and for more.
+/// Clients stop anywhere, for less than the window and for more.
 #[test]
 fn a_key_is_found_for_the_window() {
     let actions: &[&[Action]] = &[&[INSERT_1], &[Action::Pass(9), Action::Pass(8), Action::Query(1)]];

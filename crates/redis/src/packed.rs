@@ -73,7 +73,7 @@ mod tests {
     proptest! {
         /// The bytes match those of the client crate.
         #[test]
-        fn bytes_are_those_of_the_client_crate(
+        fn bytes_match_those_of_the_client_crate(
             commands in prop::collection::vec(
                 prop::collection::vec(prop::collection::vec(any::<u8>(), 0..120), 1..40), 0..10),
             number: usize,

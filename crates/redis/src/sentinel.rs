@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_are_read() {
+    fn urls_are_parsed() {
         let (sentinels, primary) =
             parse("redis+sentinel://me:hush@one,two:7,[::1]/main/3?sentinel_user=guard&sentinel_password=psst")
                 .unwrap();

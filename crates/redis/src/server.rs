@@ -367,7 +367,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_read_and_passwords_kept_secret() {
+    fn urls_are_parsed_and_passwords_are_kept_secret() {
         let server = RedisServer::new("redis://me:hush@one:7000,redis://two:7001").unwrap();
         let nodes: Vec<String> = server.seeds().map(|node| node.to_string()).collect();
         assert_eq!(nodes, ["one:7000", "two:7001"]);

@@ -332,7 +332,7 @@ mod tests {
 
     /// The slots are those that a server gives these keys with `CLUSTER KEYSLOT`.
     #[test]
-    fn slots_are_those_of_the_server() {
+    fn slots_match_those_of_the_server() {
         assert_eq!(Key::new("a:b", 7), Key { name: "cbf:{a:b:7}".into(), slot: 11822 });
         assert_eq!(Key::new("a", META), Key { name: "cbf:{a:meta}".into(), slot: 14381 });
         for (key, hashed) in [("{user1000}.following", "user1000"), ("foo{{bar}}zap", "{bar"), ("foo{bar}{zap}", "bar")]

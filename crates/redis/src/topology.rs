@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(topology.node(100, None), Some(&Node::new("asked", 7003)));
         assert_eq!(topology.node(100, Some(5)), Some(&Node::new("asked", 7003)));
         assert_eq!(topology.node(200, None), None);
-        // All are asked for the topology, and a seed that is not among them.
+        // All nodes are asked for the topology, and a seed that is not among them.
         let seeds = [asked.clone(), Node::new("c", 7002)];
         let order = |rotation| {
             topology.refresh_order(seeds.iter().cloned(), rotation).iter().map(Node::port).collect::<Vec<_>>()

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn panics_and_failures_are_told_with_their_place() {
+    fn errors_and_panics_name_the_location() {
         let location = || Location { group: Some(3), column: Some("a") };
         let failed = |work: fn() -> Result<()>| with_location(location(), work).unwrap_err().to_string();
         assert_eq!(failed(|| panic!("of the library")), "row group 3, column \"a\": it is damaged");
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_cannot_be_had_is_told() {
+    fn unavailable_memory_is_detected() {
         assert!(can_allocate(0) && can_allocate(1 << 20));
         assert!(!can_allocate(u64::MAX) && !can_allocate(1 << 62));
     }

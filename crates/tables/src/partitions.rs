@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_tell_columns() {
+    fn folders_name_columns_and_their_values() {
         let some = |value: &str| Some(value.to_owned());
         for (path, expected) in [
             ("a/day=2026-11-01/b=x%2Fy/part.parquet", vec![("day", some("2026-11-01")), ("b", some("x/y"))]),

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_are_whole_and_not_too_deep() {
+    fn incomplete_and_too_deep_schemas_are_refused() {
         for (columns, expected) in [
             (vec![0], ""),
             (vec![2, 0, 0], ""),
@@ -264,7 +264,7 @@ mod tests {
         }
         let complete = footer(&[2, 1, 0, 0]);
         assert!((0..complete.len()).all(|length| check_schema(&complete[..length]).is_err()));
-        // Before the schema, a map and a list of an empty struct.
+        // A map and a list of an empty struct precede the schema.
         let unknown = [&[0x1B, 1, 0x85, 4, 1, b'x', 0x09, 2, 0x1C, 0, 0x09, 4][..], &footer(&[1, 0])[3..]].concat();
         check_schema(&unknown).unwrap();
     }

@@ -86,7 +86,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_the_rule_of_bayes(grams in 2..60usize, share in 0.0..1.0f64, threshold in 0.0..1.0f64, fpr in 0.001..0.99f64) {
+        fn expected_removals_follow_the_rule_of_bayes(grams in 2..60usize, share in 0.0..1.0f64, threshold in 0.0..1.0f64, fpr in 0.001..0.99f64) {
             let found = (share * (grams + 1) as f64) as usize;
             let before = |t| 0.5 / (grams + 1) as f64 + if t == 0 || t == grams { 0.25 } else { 0.0 };
             let chance = |t: usize| {
@@ -104,7 +104,7 @@ mod tests {
 
     /// Counts the false removals of simulated units, new, seen or seen in part, in a filter that becomes too full.
     #[test]
-    fn the_sum_is_what_happens() {
+    fn the_expected_number_matches_a_simulation() {
         let hasher = KeyHasher::new(0);
         let mut count = 0u64;
         let mut random = || {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_of_the_range() {
+    fn extreme_values_have_a_result_between_0_and_1() {
         let huge = expected_false_removals(&rules(0.01), 1_000_000, 20_000, 0.9);
         assert!((0.0..=1.0).contains(&huge), "{huge}");
         assert_eq!(expected_false_removals(&rules(0.8), 0, 0, 0.5), 0.0);

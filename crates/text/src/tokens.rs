@@ -111,13 +111,13 @@ mod tests {
     }
 
     #[test]
-    fn all_strings_of_four_classes_have_the_librarys_tokens() {
+    fn all_strings_of_four_classes_have_the_reference_tokens() {
         check_all(&OF_EACH_CLASS, 4, "");
     }
 
     #[test]
     #[ignore = "millions of strings"]
-    fn all_strings_of_five_classes_have_the_librarys_tokens() {
+    fn all_strings_of_five_classes_have_the_reference_tokens() {
         check_all(&OF_EACH_CLASS[..20], 5, "");
     }
 
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn every_character_has_the_librarys_tokens() {
+    fn every_character_has_the_reference_tokens() {
         let hasher = KeyHasher::new(1);
         // Planes 4 to 13 have no characters.
         for c in ('\0'..='\u{3FFFF}').chain('\u{E0000}'..=char::MAX) {
@@ -167,13 +167,13 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
         #[test]
-        fn any_text_has_the_librarys_tokens(text in text(0..40), seed: u64) {
+        fn any_text_has_the_reference_tokens(text in text(0..40), seed: u64) {
             check(&text, &KeyHasher::new(seed));
         }
     }
 
     #[test]
-    fn long_texts_have_the_librarys_tokens() {
+    fn long_texts_have_the_reference_tokens() {
         let hasher = KeyHasher::new(0);
         for piece in [
             "a",

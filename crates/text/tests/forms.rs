@@ -189,13 +189,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
     #[test]
-    fn any_text_has_the_form_of_the_specification(form in any_form(), text in any_text()) {
+    fn the_form_of_any_text_matches_the_specification(form in any_form(), text in any_text()) {
         prop_assert_eq!(form.apply(&text), specified(form, &text));
     }
 
     /// The ranges to cut refer to the original text, and each unit is compared in its form.
     #[test]
-    fn units_are_those_of_the_text_as_it_is(
+    fn units_are_ranges_of_the_original_text(
         form in any_form(),
         text in any_text(),
         ngram in 0..4usize,
@@ -223,7 +223,7 @@ proptest! {
     }
 
     #[test]
-    fn bands_are_those_of_the_form(form in any_form(), text in any_text()) {
+    fn bands_are_computed_from_the_form(form in any_form(), text in any_text()) {
         let near = Near::with_bands(3, 2).unwrap().with_ngram(2).unwrap();
         let (hasher, mut scratch) = (KeyHasher::new(1), Scratch::default());
         let mut hash = |near: Near, text: &str| {
@@ -288,7 +288,7 @@ fn each_switch_makes_texts_equal() {
 
 /// The version of Unicode is fixed: characters of later versions are not covered.
 #[test]
-fn every_digit_and_space_counts_as_unicode_says() {
+fn digits_and_spaces_are_those_of_unicode() {
     let (digits, space) = (form("digits"), form("space"));
     for c in ['٠', '߀', '०', '๐', '༠', '０', '𝟎', '\u{1FBF0}'] {
         assert_eq!(digits.apply(&c.to_string()), "0");
@@ -313,7 +313,7 @@ fn every_ignorable_character_is_dropped() {
 
 /// The words of a unit are found in its form, so a dropped mark joins what it was between.
 #[test]
-fn words_are_those_of_the_form() {
+fn words_are_found_in_the_form() {
     let tokens =
         |text: &str| words(&form("nfkc,case,digits,punctuation").apply(text)).map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(tokens("It's 3,000.5 (or “more”)…"), ["its", "00000", "or", "more"]);
@@ -324,7 +324,7 @@ fn words_are_those_of_the_form() {
 
 /// Units that are blank in their form leave nothing in the set.
 #[test]
-fn what_has_nothing_left_is_blank() {
+fn units_that_are_blank_in_their_form_have_no_grams() {
     let mut rules = Rules::default();
     (rules.ngram, rules.form) = (0, form("punctuation"));
     let mut texts = Texts::default();
@@ -334,7 +334,7 @@ fn what_has_nothing_left_is_blank() {
 
 /// Invalid UTF-8 is kept, and the text around it is normalized.
 #[test]
-fn invalid_bytes_count() {
+fn invalid_bytes_are_kept_and_hashed() {
     let hash = |form: Form, text: &[u8]| {
         let mut rules = Rules::default();
         (rules.ngram, rules.form) = (0, form);

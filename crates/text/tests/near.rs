@@ -68,7 +68,7 @@ fn no_other_bands_and_rows_have_a_smaller_area_of_errors() {
 }
 
 #[test]
-fn the_choice_is_that_of_datasketch() {
+fn the_choice_matches_datasketch() {
     // `datasketch.lsh._optimal_param(similarity, permutations, 0.5, 0.5)` of version 2.0.0.
     let theirs = [
         (0.5, 128, (25, 5)),
@@ -117,7 +117,7 @@ fn gram_set(near: Near, text: &str) -> Vec<u64> {
 
 proptest! {
     #[test]
-    fn the_similarity_of_two_texts_is_that_of_their_sets_of_windows(
+    fn the_similarity_of_two_texts_equals_that_of_their_sets_of_windows(
         ngram in 1_usize..4,
         texts in prop::array::uniform2(prop::collection::vec(
             prop::sample::select(vec!["a", "B", "слово", "言", "ไทย", "e\u{301}", "👩‍🚀", "كلمة", "a", "a", "B"]), 0..40,
@@ -248,8 +248,8 @@ fn claims_of_a_corpus_agree_with_exact_similarities() {
     let grams: Vec<_> = texts.iter().map(|text| grams(text)).collect();
     let mut seen = BloomFilter::new(1200 * near.bands() as u64, 1e-9).unwrap();
     let mut kept = Vec::new();
-    // For documents with an earlier one of at least 0.9, and with none above 0.6: the count, found, expected, and its
-    // variance.
+    // For documents with a similarity of at least 0.9 to an earlier one, and for those with at most 0.6 to all: the count, the
+    // number found, the expected number, and its variance.
     let (mut alike, mut unlike) = ([0.0; 4], [0.0; 4]);
     for (i, text) in texts.iter().enumerate() {
         let similarities = kept.iter().map(|&earlier: &usize| jaccard(&grams[i], &grams[earlier]));
@@ -281,7 +281,7 @@ fn claims_of_a_corpus_agree_with_exact_similarities() {
 }
 
 #[test]
-fn a_document_comes_to_its_rate_of_false_positives() {
+fn documents_have_the_expected_rate_of_false_positives() {
     let near = Near::new(0.8).unwrap();
     let documents = 5000;
     let rate = 0.02;
@@ -289,7 +289,7 @@ fn a_document_comes_to_its_rate_of_false_positives() {
     let mut random = Random(4);
     let mut text = || (0..8).map(|_| format!("{:x} ", random.next())).collect::<String>();
     for _ in 0..documents {
-        // All are inserted, also the false positives.
+        // All documents are inserted, including false positives.
         let bands = hash(near, seen.hasher(), &text());
         seen.insert_hashes(&bands, &mut vec![false; bands.len()]);
     }
@@ -406,7 +406,7 @@ fn hashes_depend_on_the_seed_the_numbers_and_the_text_alone() {
     let hasher = KeyHasher::new(7);
     let first = hash(near, &hasher, &text);
     assert_eq!(first, hash(near, &KeyHasher::new(7), &text));
-    // With scratch memory of another document, and after hashes that `into` has already.
+    // Neither the scratch memory of another document nor earlier hashes in `bands` change the result.
     let (mut scratch, mut bands) = (Scratch::default(), vec![42]);
     near.hash(&hasher, b"Another text, with other words than those.", &mut scratch, &mut bands);
     near.hash(&hasher, text.as_bytes(), &mut scratch, &mut bands);
@@ -501,7 +501,7 @@ pub fn specified_gram(tokens: &[u64], secret: [u64; 4]) -> u64 {
 }
 
 #[test]
-fn hashes_are_those_of_the_specification() {
+fn hashes_match_the_specification() {
     let mut random = Random(7);
     for (seed, length, ngram, bands, rows) in [
         (0, 1, 1, 9, 13),
@@ -539,7 +539,7 @@ fn the_hashes_of_the_example_do_not_change() {
 
 /// Repeats change nothing, and do not take long.
 #[test]
-fn a_text_that_repeats_has_the_signature_of_its_grams() {
+fn a_repetitive_text_has_the_signature_of_its_set_of_grams() {
     let (near, hasher) = (Near::new(0.8).unwrap(), KeyHasher::new(0));
     let once = "some words that come again and again ".repeat(2);
     let often = "some words that come again and again ".repeat(50_000);
@@ -547,7 +547,7 @@ fn a_text_that_repeats_has_the_signature_of_its_grams() {
 }
 
 #[test]
-fn shared_filters_are_sets_too() {
+fn shared_filters_serve_as_sets() {
     let near = Near::new(0.8).unwrap();
     let seen = bloomline::AtomicBloomFilter::new(1000, 1e-6).unwrap();
     let bands = hash(near, seen.hasher(), "a text of some words that is here");

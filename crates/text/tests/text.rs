@@ -7,7 +7,7 @@ use crate::near::{specified_gram, specified_token};
 use bloomline::{AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, KeyHasher, ScalableBloomFilter};
 use bloomline_text::{Rules, Texts, Unit, words};
 use proptest::prelude::*;
-use specification::{Exact, Fate, Specification, fates};
+use specification::{Exact, Outcome, Specification, outcomes};
 use std::collections::HashSet;
 
 /// Text of few distinct words, so that much of it repeats.
@@ -54,7 +54,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
     #[test]
-    fn any_texts_fare_as_specified(
+    fn any_texts_are_decided_as_specified(
         rules in rules(),
         before in prop::collection::vec(text(), 0..3),
         batches in prop::collection::vec(prop::collection::vec(text(), 0..4), 1..3),
@@ -75,18 +75,18 @@ proptest! {
         for batch in &batches {
             texts.clear();
             prop_assert!(texts.is_empty());
-            let specified: Vec<Fate> = batch.iter().map(|text| specification.push(text)).collect();
+            let specified: Vec<Outcome> = batch.iter().map(|text| specification.push(text)).collect();
             batch.iter().for_each(|text| texts.push(&rules, &hasher, text));
             texts.decide(&rules, &mut set).unwrap();
-            prop_assert_eq!(fates(&texts), specified);
+            prop_assert_eq!(outcomes(&texts), specified);
         }
         prop_assert_eq!(set.0.len(), specification.seen.len());
     }
 }
 
-/// All sets decide alike, as long as they make no error.
+/// No filter has a false positive here.
 #[test]
-fn every_filter_is_a_set() {
+fn all_filters_decide_alike() {
     let text = b"one two three four\nfive six seven eight\none two three four\nfive six seven nine\none two three four";
     let mut rules = Rules::default();
     (rules.ngram, rules.min_ngram, rules.threshold) = (2, 1, 0.6);
@@ -97,16 +97,16 @@ fn every_filter_is_a_set() {
     let shared_scalable = AtomicScalableBloomFilter::new(10, 1e-9).unwrap();
     for (ngram, expected_cuts) in [(2, [false, false, true, true, true]), (0, [false, false, true, false, true])] {
         rules.ngram = ngram;
-        let fate = |decide: &mut dyn FnMut(&mut Texts)| {
+        let outcome = |decide: &mut dyn FnMut(&mut Texts)| {
             let mut texts = Texts::default();
             texts.push(&rules, &hasher, text);
             decide(&mut texts);
-            fates(&texts)
+            outcomes(&texts)
         };
-        let expected = fate(&mut |texts| texts.decide(&rules, &mut filter).unwrap());
-        assert_eq!(fate(&mut |texts| texts.decide(&rules, &mut (&shared)).unwrap()), expected);
-        assert_eq!(fate(&mut |texts| texts.decide(&rules, &mut scalable).unwrap()), expected);
-        assert_eq!(fate(&mut |texts| texts.decide(&rules, &mut (&shared_scalable)).unwrap()), expected);
+        let expected = outcome(&mut |texts| texts.decide(&rules, &mut filter).unwrap());
+        assert_eq!(outcome(&mut |texts| texts.decide(&rules, &mut (&shared)).unwrap()), expected);
+        assert_eq!(outcome(&mut |texts| texts.decide(&rules, &mut scalable).unwrap()), expected);
+        assert_eq!(outcome(&mut |texts| texts.decide(&rules, &mut (&shared_scalable)).unwrap()), expected);
         let cuts: Vec<bool> = expected[0].0.iter().map(|unit| unit.4).collect();
         assert_eq!(cuts, expected_cuts);
     }
@@ -135,7 +135,7 @@ fn inserted(rules: &Rules, hasher: &KeyHasher, text: &str) -> HashSet<u64> {
     set.0
 }
 
-/// Returns the hashes of grams by crates/text/FORMAT.md, "Hashes of grams": each gram from its tokens.
+/// The hash of each gram follows from its tokens, as crates/text/FORMAT.md specifies ("Hashes of grams").
 #[test]
 fn grams_have_the_hashes_of_the_format() {
     for seed in [0, 1, 0x9E37_79B9_7F4A_7C15] {
@@ -161,7 +161,7 @@ fn grams_have_the_hashes_of_the_format() {
 
 /// The hashes that the Python of crates/text/FORMAT.md computes for some grams.
 #[test]
-fn golden_grams_have_the_hashes_of_the_page() {
+fn golden_grams_have_the_documented_hashes() {
     let sixteen = "x".repeat(16);
     let golden: [(u64, &[&str], u64); 3] = [
         (0, &["a"], 0x9BC4_C886_A52E_4A09),
@@ -225,7 +225,7 @@ fn grams_are_found_by_mistake_at_the_rate_of_the_filter() {
 
 /// Paragraphs in various orders and lengths, each of which may repeat parts of earlier ones.
 #[test]
-fn long_texts_fare_as_specified() {
+fn long_texts_are_decided_as_specified() {
     let text = natural(5, 20_000);
     let tokens: Vec<&str> = text.split(' ').collect();
     let mut state = 1u64;
@@ -254,8 +254,8 @@ fn long_texts_fare_as_specified() {
             batch.iter().for_each(|text| texts.push(&rules, &KeyHasher::new(0), text.as_bytes()));
             texts.decide(&rules, &mut set).unwrap();
             assert!(texts.grams() > 50_000);
-            let specified: Vec<Fate> = batch.iter().map(|text| specification.push(text.as_bytes())).collect();
-            assert!(fates(&texts) == specified, "{threshold} {frozen}");
+            let specified: Vec<Outcome> = batch.iter().map(|text| specification.push(text.as_bytes())).collect();
+            assert!(outcomes(&texts) == specified, "{threshold} {frozen}");
             let cut = specified.iter().flat_map(|(units, _)| units).filter(|unit| unit.4).count();
             assert!((20..220).contains(&cut), "{cut}");
         }

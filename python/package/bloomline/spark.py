@@ -20,7 +20,7 @@ import tempfile
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark import SparkFiles
@@ -133,33 +133,25 @@ def drop_duplicates(
     p: float = 1e-6,
     *,
     nulls: Nulls = "equal",
-    strategy: Literal["repartition", "prefix"] = "repartition",
     partitions: int | None = None,
-    path: str | os.PathLike[str] | None = None,
     figures: Figures | None = None,
 ) -> DataFrame:
     """The frame with one row of each key.
 
-    As with Spark's own `dropDuplicates`, which one of them stays is not fixed. A row is lost by mistake at the rate p at most.
-
-    "repartition" brings rows of equal keys together by a shuffle, and each task has a filter for its own keys. "prefix" needs no shuffle:
-    a first job, which runs at once, makes a filter of each partition, and a partition keeps what none before it has. It needs the same
-    partitions in both passes, as files have and cached frames, and on the disk twice the size of a filter of n keys for each partition.
+    As with Spark's own `dropDuplicates`, which one of them stays is not fixed. A row is lost by mistake at the rate p at most. A shuffle
+    brings rows of equal keys together, and each task has a filter for its own keys.
 
     Args:
         df: The frame.
         on: The columns of the key, with dots into structs; without them all columns.
-        n: Distinct keys to plan for. "repartition" needs no number: a filter grows. With "prefix" far more keys are an error at the call.
+        n: Distinct keys to plan for, if their number is known. The filters grow if more come.
         p: The rate at which a row is lost by mistake.
         nulls: What becomes of rows whose key has a null: they are equal to each other, all are kept, all are skipped, or the job fails.
-        strategy: "repartition" or "prefix".
-        partitions: Of "repartition": their number; by default Spark's `spark.sql.shuffle.partitions`.
-        path: Of "prefix": a folder that the driver and all executors see. Remove it when the result was written.
+        partitions: The number of partitions of the result; by default Spark's `spark.sql.shuffle.partitions`.
         figures: Gets what was counted and how many rows are expected to be lost.
 
     Raises:
         TypeError: If a column has a type that Spark does not compare by value, or texts with a collation.
-        ValueError: If n or path is missing for "prefix", n is far too small, or the disk has no room.
 
     >>> frame = session.createDataFrame([("a", 1), ("b", 2), ("a", 3)], ["url", "day"])
     >>> sorted(row.url for row in drop_duplicates(frame, on="url").collect())
@@ -171,25 +163,14 @@ def drop_duplicates(
         raise TypeError("this frame is a stream: within its foreachBatch, StreamingDedup.batch takes one batch after another")
     frame, names, key = _named(df, on)
     columns = _columns(frame, names)
-    make: Callable[[], _Task]
-    if strategy == "repartition":
-        if partitions is None:
-            setting = str(frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
-            # Some platforms have "auto" there.
-            partitions = int(setting) if setting.isdigit() else 200
-        # Keys fall into partitions at random: six standard deviations more than the mean. A filter grows if more come.
-        mean = (_FIRST if n is None else n) / partitions
-        make = functools.partial(_Claims, math.ceil(mean + 6 * math.sqrt(mean)), p, nulls, figures)
-        frame = frame.repartition(partitions, *columns)
-    elif strategy == "prefix":
-        if n is None or path is None:
-            raise ValueError("the strategy prefix needs n, the distinct keys, and path, a folder that the driver and executors see")
-        keys = frame.select(_key([*columns, F.spark_partition_id()]).alias(_KEY))
-        folder = _prefixes(keys, key, n, p, nulls, pathlib.Path(path))
-        make = functools.partial(_Prefixed, str(folder), nulls, figures)
-    else:
-        raise ValueError(f"strategy is {strategy!r}: give 'repartition' or 'prefix'")
-    kept = _rows_that(frame, columns, key, make)
+    if partitions is None:
+        setting = str(frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+        # Some platforms have "auto" there.
+        partitions = int(setting) if setting.isdigit() else 200
+    # Keys fall into partitions at random: six standard deviations more than the mean. A filter grows if more come.
+    mean = (_FIRST if n is None else n) / partitions
+    make = functools.partial(_Claims, math.ceil(mean + 6 * math.sqrt(mean)), p, nulls, figures)
+    kept = _rows_that(frame.repartition(partitions, *columns), columns, key, make)
     return kept if frame is df else kept.toDF(*df.columns)
 
 
@@ -376,7 +357,11 @@ class StreamingDedup:
         else:
             seen = BloomFilter.load(states[before])
             self._check(seen, name)
-            _refuse_if_full(seen, seen.current_fpr(), f"the stream, whose keys are in {self._folder},")
+            if loses_too_many(seen, rate := seen.current_fpr()):
+                raise ValueError(
+                    f"n is {self._n}, and the stream, whose keys are in {self._folder}, has so many more keys that rows would be lost at a rate"
+                    f" of {rate:.2g}: give a larger n"
+                )
             new = _drop_seen(df, self._state(df.sparkSession, states[before]), self._on, self._sought)
         new = drop_duplicates(new, self._on, p=self._p, nulls=self._nulls, partitions=self._partitions).persist()
         self._done.append(new.unpersist)
@@ -621,51 +606,6 @@ class _Claims:
             self.figures._tell(self.partition, self.rows, self.kept, self.lost)
 
 
-class _Prefixed:
-    """Keeps rows whose key is the first in its partition and in none before."""
-
-    def __init__(self, folder: str, nulls: Nulls, figures: Figures | None) -> None:
-        self.folder, self.nulls, self.figures = folder, nulls, figures
-        self.partition: int | None = None
-        self.rows, self.kept = 0, 0
-
-    def begin(self, partition: int) -> None:
-        self.partition = partition
-        made, self.before = _open(_part(self.folder, partition)), _open(_before(self.folder, partition))
-        if made is None:
-            raise self.changed()
-        self.made = made
-        # Of the same form as that of the first pass, to be compared with it.
-        self.seen = BloomFilter(made.expected_keys, made.false_positive_rate, seed=made.seed, huge_pages=False)
-
-    def new(self, keys: _Keys, partition: int) -> Any:
-        if self.partition is None:
-            self.begin(partition)
-        new = keys.add_to(self.seen, self.nulls)
-        if self.before is not None:
-            new &= ~keys.found_in(self.before, "skip" if self.nulls == "keep" else self.nulls)
-        self.rows += len(new)
-        self.kept += int(new.sum())
-        return new
-
-    def changed(self) -> Exception:
-        return RuntimeError(
-            f"partition {self.partition} has other keys than in the first pass. The strategy prefix needs the same partitions: persist the"
-            " frame before, or take the strategy repartition"
-        )
-
-    def end(self) -> None:
-        if self.partition is None:
-            return
-        if self.seen != self.made:
-            raise self.changed()
-        if self.figures is not None:
-            rate = self.seen.current_fpr() + (0.0 if self.before is None else self.before.current_fpr())
-            # Of the keys, of which those that stayed are the rest.
-            lost = self.kept * rate / max(1.0 - rate, 1e-9)
-            self.figures._tell(self.partition, self.rows, self.kept, min(lost, self.rows - self.kept))
-
-
 class _Unseen:
     """Keeps rows whose key a filter does not have."""
 
@@ -696,68 +636,6 @@ def _check_sizes(n: int | None, p: float, partitions: int | None) -> None:
             raise ValueError(f"{name} is {number}: give at least 1")
     # It refuses a rate that is none.
     BloomFilter(1, p)
-
-
-# The first pass of the strategy prefix
-
-
-def _part(folder: str, partition: int) -> str:
-    return f"{folder}/part-{partition}.bloom"
-
-
-def _before(folder: str, partition: int) -> str:
-    return f"{folder}/before-{partition}.bloom"
-
-
-def _prefixes(keys: DataFrame, key: _KeyColumns, n: int, p: float, nulls: Nulls, path: pathlib.Path) -> pathlib.Path:
-    """Makes a filter of each partition, and of all that come before it."""
-    folder = path.absolute() / uuid.uuid4().hex
-    folder.mkdir(parents=True)
-    if nulls == "keep":
-        nulls = "skip"
-    try:
-        saved = keys.mapInArrow(functools.partial(_save_part, key, n, p, nulls, str(folder)), "partition int, file string").collect()
-        seen = BloomFilter(n, p)
-        need, room = len(saved) * seen.memory_bytes, shutil.disk_usage(folder).free
-        if need > room:
-            raise _no_room(folder, need, room)
-        for i, (partition, file) in enumerate(sorted(saved)):
-            if i > 0:
-                seen.save(_before(str(folder), partition))
-            part = _part(str(folder), partition)
-            os.replace(folder / file, part)
-            seen |= BloomFilter.map(part)
-        _refuse_if_full(seen, warn_if_full(seen, depth=4), "the frame")
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    return folder
-
-
-def _no_room(folder: str | pathlib.Path, need: int, room: int) -> ValueError:
-    return ValueError(
-        f"the filters of the strategy prefix need {need / 1e9:.1f} GB in {folder}, where {room / 1e9:.1f} GB are free: give another path,"
-        " have fewer partitions (df.coalesce), or take the strategy repartition"
-    )
-
-
-def _save_part(
-    key: _KeyColumns, n: int, p: float, nulls: Nulls, folder: str, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    seen, partition = BloomFilter(n, p, huge_pages=False), None
-    for batch in batches:
-        keys, partition = key.keys_and_partition(batch.column(0))
-        keys.add_to(seen, nulls)
-    if partition is None:
-        return
-    room = shutil.disk_usage(folder).free
-    if 2 * seen.memory_bytes > room:
-        raise _no_room(folder, 2 * seen.memory_bytes, room)
-    # When Spark ends an attempt because a copy was faster, its input stops as if the partition ended. So each attempt has a file of its
-    # own, and the driver takes those that the answers name: Spark drops the answer of an ended attempt.
-    file = f"{uuid.uuid4().hex}.bloom"
-    seen.save(f"{folder}/{file}")
-    yield pa.record_batch({"partition": pa.array([partition], pa.int32()), "file": pa.array([file])})
 
 
 # Merging
@@ -816,14 +694,6 @@ def _conf(session: SparkSession, name: str, value: str) -> Iterator[None]:
             session.conf.unset(name)
         else:
             session.conf.set(name, old)
-
-
-def _refuse_if_full(seen: BloomFilter, rate: float, what: str) -> None:
-    """Refuses a filter that would lose too many rows."""
-    if loses_too_many(seen, rate):
-        raise ValueError(
-            f"n is {seen.expected_keys}, and {what} has so many more keys that rows would be lost at a rate of {rate:.2g}: give a larger n"
-        )
 
 
 # Filters on their way to the executors

@@ -42,7 +42,7 @@ impl Filters {
     }
 }
 
-/// Races inserts of one key. Each thread advances the epoch so far before it inserts.
+/// Races inserts of one key. Each thread first advances the epoch to its number in `epochs`.
 fn race(rules: Rules, epochs: &'static [u64]) {
     let mut builder = loom::model::Builder::new();
     // Three threads and more have too many interleavings.
@@ -73,17 +73,17 @@ fn race(rules: Rules, epochs: &'static [u64]) {
 }
 
 #[test]
-fn one_thread_advances_the_epoch() {
+fn a_key_is_claimed_once_if_one_thread_advances_the_epoch() {
     race(REAL, &[0, 1]);
 }
 
 #[test]
-fn both_threads_advance_the_epoch() {
+fn a_key_is_claimed_once_if_both_threads_advance_the_epoch() {
     race(REAL, &[1, 2]);
 }
 
 #[test]
-fn three_threads_and_two_advances() {
+fn one_of_three_threads_claims_a_key_while_the_epoch_advances() {
     race(REAL, &[0, 1, 2]);
     race(REAL, &[0, 0, 1]);
 }

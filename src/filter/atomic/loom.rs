@@ -84,25 +84,25 @@ fn at_most_one(claims: &[usize]) {
 }
 
 #[test]
-fn two_threads_one_key() {
+fn one_of_two_threads_claims_a_key() {
     let [a, _] = same_word_keys();
     race(8, REAL, &[a, a], exactly_one);
 }
 
 #[test]
-fn three_threads_one_key() {
+fn one_of_three_threads_claims_a_key() {
     let [a, _] = same_word_keys();
     race(3, REAL, &[a, a, a], exactly_one);
 }
 
 #[test]
-fn two_threads_two_keys_that_share_words_and_bits() {
+fn each_of_two_overlapping_keys_is_claimed_at_most_once() {
     let [a, b] = same_word_keys();
     race(8, REAL, &[a, b], at_most_one);
 }
 
 #[test]
-fn two_threads_one_key_and_a_third_with_another() {
+fn a_key_is_claimed_at_most_once_beside_an_overlapping_key() {
     let [a, b] = same_word_keys();
     race(3, REAL, &[a, a, b], at_most_one);
 }
@@ -166,11 +166,11 @@ fn the_models_catch_the_other_order_of_the_writes() {
 const HASHES: [u64; 3] = [0x0123_4567_89AB_CDEF, 0x9E37_79B9_7F4A_7C15, 0xC2B2_AE3D_27D4_EB4F];
 
 #[test]
-fn an_insert_that_a_thread_learned_of_is_seen() {
+fn a_thread_that_observes_an_insert_finds_the_key() {
     model(4, || {
         let filter = Arc::new(filter());
         let (tell, received) = loom::sync::mpsc::channel();
-        let insert_methods = {
+        let inserting = {
             let filter = Arc::clone(&filter);
             thread::spawn(move || {
                 filter.insert_hash(HASHES[0]);
@@ -180,27 +180,27 @@ fn an_insert_that_a_thread_learned_of_is_seen() {
         filter.insert_hash(HASHES[1]);
         received.recv().unwrap();
         assert!(filter.contains_hash(HASHES[0]));
-        insert_methods.join().unwrap();
+        inserting.join().unwrap();
     });
 }
 
 #[test]
-fn what_a_query_saw_stays_seen() {
+fn a_key_that_was_found_is_found_again() {
     model(4, || {
         let filter = Arc::new(filter());
-        let insert_methods = {
+        let inserting = {
             let filter = Arc::clone(&filter);
             thread::spawn(move || filter.insert_hash(HASHES[0]))
         };
         let first = filter.contains_hash(HASHES[0]);
         let second = filter.contains_hash(HASHES[0]);
         assert!(second || !first);
-        insert_methods.join().unwrap();
+        inserting.join().unwrap();
     });
 }
 
 #[test]
-fn freezing_sees_inserts_batches_and_unions() {
+fn a_frozen_filter_has_all_inserts_batches_and_unions() {
     model(2, || {
         let filter = Arc::new(filter());
         let other = self::filter();

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_those_of_the_filters() {
+    fn figures_match_the_filters() {
         for (keys, rate) in [(1000, 0.1), (12_345, 0.01), (1_000_000, 1e-4), (300_000, 1e-7)] {
             let figures = parsed(Some(keys), Some(rate), None);
             check!(figures, 0, BloomFilter);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn any_two_give_the_third() {
+    fn any_two_of_keys_rate_and_memory_give_the_third() {
         let by_rate = parsed(Some(1_000_000), Some(0.01), None);
         let memory = by_rate["memory"].as_u64().unwrap();
         let by_keys = parsed(Some(1_000_000), None, Some(memory));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_go_beyond_this_machine() {
+    fn figures_may_exceed_this_machine() {
         // 41 bits for each of 10^13 keys, which no process of 32 bits has room for.
         let figures = parsed(Some(10_000_000_000_000), Some(1e-6), None);
         assert!(figures["memory"].as_u64().unwrap() > 50_000_000_000_000);
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     #[cfg(feature = "std")]
     #[ignore = "starts a browser, and reads a page that the package leaves out"]
-    fn the_page_has_this_model() {
+    fn the_page_contains_this_model() {
         let mut choices = Vec::new();
         for keys in [1, 2, 63, 12_345, 1_000_000, 40_000_000_000, 1 << 53] {
             choices.extend([0.999, 0.1, 0.01, 1e-4, 1e-7, 1e-15].map(|rate| (Some(keys), Some(rate), None)));

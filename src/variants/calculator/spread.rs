@@ -93,7 +93,7 @@ mod tests {
 
     /// One word of a lane has all b bits of its key, or fewer where they coincide; the other has none.
     #[test]
-    fn one_key_in_one_block() {
+    fn one_key_in_one_block_always_has_the_same_rate() {
         let geometry = Geometry { units: 1, probes: 4 };
         // With one probe a lane the fill of a block is the same for all keys: 1/128 for each lane.
         assert!(relative_deviation(geometry, 1) < 1e-6, "{}", relative_deviation(geometry, 1));

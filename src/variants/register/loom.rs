@@ -68,22 +68,22 @@ fn race(preemptions: usize, insert: InsertFn, threads: &'static [&'static [usize
 }
 
 #[test]
-fn two_threads_one_key() {
+fn two_inserts_of_a_key_are_linearizable() {
     race(8, REAL, &[&[0], &[0]]);
 }
 
 #[test]
-fn two_threads_that_repeat_keys_and_share_bits() {
+fn repeated_inserts_of_overlapping_keys_are_linearizable() {
     race(8, REAL, &[&[0, 2, 1], &[1, 2, 0]]);
 }
 
 #[test]
-fn three_threads_one_key() {
+fn three_inserts_of_a_key_are_linearizable() {
     race(3, REAL, &[&[0], &[0], &[0]]);
 }
 
 #[test]
-fn two_threads_with_the_bits_of_a_third() {
+fn inserts_of_a_key_whose_bits_others_set_are_linearizable() {
     race(3, REAL, &[&[0], &[1], &[2, 2]]);
 }
 
@@ -104,7 +104,7 @@ fn bit_by_bit(filter: &RegisterBloomFilter, hash: u64) -> bool {
 
 #[test]
 #[should_panic = "no order explains"]
-fn the_models_catch_that_the_read_decides() {
+fn the_models_catch_an_insert_decided_by_its_read() {
     race(3, the_read_decides, &[&[0], &[0]]);
 }
 

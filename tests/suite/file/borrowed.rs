@@ -10,7 +10,7 @@ pub fn filters() -> Vec<BloomFilter> {
     sizes.into_iter().chain(specs()).collect()
 }
 
-/// Checks that a filter in the bytes of another one answers as that one does.
+/// Checks that a filter that was borrowed from another's bytes answers like the other.
 #[track_caller]
 pub fn check_alike(borrowed: &BorrowedBloomFilter, filter: &BloomFilter) {
     borrowed.verify().unwrap();
@@ -29,7 +29,7 @@ pub fn check_alike(borrowed: &BorrowedBloomFilter, filter: &BloomFilter) {
 }
 
 #[test]
-fn a_borrowed_filter_answers_as_its_own() {
+fn a_borrowed_filter_answers_like_its_source() {
     for filter in filters() {
         // As in a stream, later bytes are ignored.
         let aligned = Aligned::new(&[&bytes_of!(filter), &b"rest"[..]].concat(), 0);
@@ -58,7 +58,7 @@ fn an_owner_lives_as_long_as_its_filter() {
     let dropped = Arc::new(AtomicBool::new(false));
     let owner = Owner(Aligned::new(&bytes_of!(&filter), 0), dropped.clone());
     let borrowed: BorrowedBloomFilter<'static> = BorrowedBloomFilter::new(owner).unwrap();
-    // It is moved and sent to other threads, which query it.
+    // A borrowed filter can be moved to other threads, which query it.
     let (borrowed, copy) = std::thread::spawn(move || {
         let mut copy = BloomFilter::clone(&borrowed);
         assert!(copy.insert("key") && !borrowed.contains("key"));
@@ -71,7 +71,7 @@ fn an_owner_lives_as_long_as_its_filter() {
     drop(borrowed);
     assert!(dropped.load(Ordering::Relaxed));
     assert!(copy.contains("key") && copy.contains(&7u64));
-    // A refused filter keeps no owner.
+    // A filter that is refused drops its owner.
     let dropped = Arc::new(AtomicBool::new(false));
     BorrowedBloomFilter::new(Owner(Aligned::new(b"#!", 0), dropped.clone())).unwrap_err();
     assert!(dropped.load(Ordering::Relaxed));
@@ -79,7 +79,7 @@ fn an_owner_lives_as_long_as_its_filter() {
 
 /// `saved_keys` depends on the trailer, which is not checked until `verify` does.
 #[test]
-fn more_bits_than_there_are_cannot_be_set() {
+fn a_count_above_the_number_of_bits_is_refused() {
     let mut bytes = bytes_of!(&filter(3, 8, 7, 20));
     let ones = bytes.len() - TRAILER;
     let mut borrow = |claim: u64| {
@@ -93,7 +93,7 @@ fn more_bits_than_there_are_cannot_be_set() {
 }
 
 #[test]
-fn a_misaligned_address_is_named() {
+fn a_misaligned_address_is_refused() {
     for filter in specs() {
         let bytes = bytes_of!(&filter);
         for past in 0..64 {

@@ -3,12 +3,12 @@
 use super::*;
 
 fn map(path: &Path) -> Result<BorrowedBloomFilter<'static>, FileError> {
-    // SAFETY: the tests change files only when no mapping of them is left, in folders of their own.
+    // SAFETY: tests have folders of their own, and do not change a file while it is mapped.
     unsafe { BloomFilter::map(path) }
 }
 
 #[test]
-fn a_mapped_filter_answers_as_the_loaded_one() {
+fn a_mapped_filter_answers_like_the_loaded_one() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("filter.bloom");
     for filter in borrowed::filters() {
@@ -20,7 +20,7 @@ fn a_mapped_filter_answers_as_the_loaded_one() {
 // Windows does not replace a file that is mapped.
 #[cfg(not(windows))]
 #[test]
-fn saving_leaves_a_mapped_filter_as_it_was() {
+fn a_save_does_not_change_a_mapped_filter() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("filter.bloom");
     let (old, new) = (filter(1000, 8, 5, 100), filter(10, 8, 5, 0));

@@ -4,13 +4,13 @@ use super::*;
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 #[test]
-fn a_filter_is_the_bytes_of_its_file() {
+fn a_filter_serializes_to_the_bytes_of_its_file() {
     for filter in [&[filter(3, 8, 7, 20)][..], &specs()].concat() {
-        is_the_bytes_of_its_file(&filter);
+        serializes_to_the_bytes_of_its_file(&filter);
     }
 }
 
-fn is_the_bytes_of_its_file(filter: &BloomFilter) {
+fn serializes_to_the_bytes_of_its_file(filter: &BloomFilter) {
     let json = serde_json::to_string(filter).unwrap();
     assert_eq!(json, format!("\"{}\"", STANDARD.encode(bytes_of!(filter))));
     // Some formats have no byte strings.

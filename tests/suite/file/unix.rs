@@ -9,7 +9,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn permissions_are_kept() {
+fn a_save_keeps_permissions() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("filter.bloom");
     let filter = filter(1, 8, 0, 1);
@@ -25,7 +25,7 @@ fn permissions_are_kept() {
 }
 
 #[test]
-fn a_link_stays_a_link() {
+fn a_save_through_a_link_keeps_the_link() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("real")).unwrap();
     let (real, link) = (folder.path().join("real/filter.bloom"), folder.path().join("link.bloom"));
@@ -38,7 +38,7 @@ fn a_link_stays_a_link() {
 }
 
 #[test]
-fn what_is_no_file_is_not_replaced() {
+fn a_save_replaces_only_regular_files() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pipe");
     assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
@@ -48,7 +48,7 @@ fn what_is_no_file_is_not_replaced() {
 }
 
 #[test]
-fn a_path_that_cannot_be_followed_is_refused() {
+fn an_unresolvable_path_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let (circle, file) = (folder.path().join("circle"), folder.path().join("file"));
     symlink("circle", &circle).unwrap();

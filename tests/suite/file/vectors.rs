@@ -33,7 +33,7 @@ fn path(name: &str) -> String {
 }
 
 #[test]
-fn files_are_read_and_written_again() {
+fn golden_files_round_trip() {
     for (name, blocks, probes, seed) in VECTORS {
         let loaded = BloomFilter::load(path(name)).unwrap();
         assert_eq!((loaded.block_count(), loaded.probes(), loaded.seed()), (blocks, probes, seed));
@@ -48,7 +48,7 @@ fn files_are_read_and_written_again() {
 }
 
 #[test]
-fn fields_are_read_and_written_again() {
+fn golden_files_with_fields_round_trip() {
     let loaded = BloomFilter::load(path("fields")).unwrap();
     assert_eq!(spec(&loaded), (Some(1000), Some(0.01), "url"));
     let builder = BloomFilter::builder().expected_keys(1000).false_positive_rate(0.01).key_name("url");
@@ -73,7 +73,7 @@ fn version_1_is_refused_by_name() {
 }
 
 #[test]
-fn the_documented_example_is_what_it_says() {
+fn the_documented_example_matches_its_file() {
     let mut example = filter(1, 8, 0, 0);
     example.insert("bloom");
     example.insert(&42u32);

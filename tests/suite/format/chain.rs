@@ -3,13 +3,13 @@
 use super::*;
 use bloomline::{RotatingBloomFilter, ScalableBloomFilter};
 
-/// The same file with its actual length in the header.
+/// Writes the file's actual length into its header.
 fn with_length(bytes: Vec<u8>) -> Vec<u8> {
     with_header(&bytes, 0, 40, &(bytes.len() as u64).to_le_bytes())
 }
 
 #[test]
-fn scalable_filters_that_were_merged_are_the_same_there() {
+fn both_implementations_continue_merged_and_shrunk_scalable_filters() {
     let filled = |first: u64, keys: &[Vec<u8>]| {
         let builder = ScalableBloomFilter::builder().expected_keys(first).false_positive_rate(0.01).seed(5);
         let mut filter = builder.build().unwrap();
@@ -37,7 +37,7 @@ fn scalable_filters_that_were_merged_are_the_same_there() {
 }
 
 #[test]
-fn scalable_filters_are_the_same_there() {
+fn both_implementations_write_the_same_scalable_filters() {
     for (first, rate, seed, count) in [(1, 0.5, 0, 0), (1, 0.01, 1, 100), (10, 0.01, 2, 70), (100, 1e-6, 3, 500)] {
         let builder = ScalableBloomFilter::builder().expected_keys(first).false_positive_rate(rate).seed(seed);
         let mut filter = if seed == 2 { builder.key_name("url") } else { builder }.build().unwrap();
@@ -68,7 +68,7 @@ fn scalable_filters_are_the_same_there() {
 }
 
 #[test]
-fn damaged_scalable_files_are_refused_by_both() {
+fn both_implementations_refuse_damaged_scalable_files() {
     let load = |path: &Path| ScalableBloomFilter::load(path).map(|_| ()).unwrap_err();
     let scalable = fs::read(data("series.bloom")).unwrap();
     refused_by_both(&damaged(&scalable), load);
@@ -105,7 +105,7 @@ fn damaged_scalable_files_are_refused_by_both() {
 }
 
 #[test]
-fn rotating_filters_are_the_same_there() {
+fn both_implementations_write_the_same_rotating_filters() {
     for (window, generations, rotates, count) in [(1, 2, true, 100), (100, 3, true, 300), (60, 5, false, 300)] {
         let builder = RotatingBloomFilter::builder().expected_keys(window).false_positive_rate(0.01).seed(window);
         let builder = builder.generations(generations).rotate_when_full(rotates).key_name("url");
@@ -134,7 +134,7 @@ fn rotating_filters_are_the_same_there() {
 }
 
 #[test]
-fn damaged_rotating_files_are_refused_by_both() {
+fn both_implementations_refuse_damaged_rotating_files() {
     let load = |path: &Path| RotatingBloomFilter::load(path).map(|_| ()).unwrap_err();
     let builder = |window: u64, seed: u64| {
         RotatingBloomFilter::builder().expected_keys(window).false_positive_rate(0.1).seed(seed)

@@ -9,7 +9,7 @@ fn made(layout: &str, units: usize, probes: u32, seed: u64) -> Value {
     json!({ "layout": layout, "units": units, "probes": probes, "seed": seed })
 }
 
-/// A file without fields with more bits set in a byte, and a matching trailer.
+/// Sets bits in a byte of a file without fields, and updates its trailer.
 fn with_body(bytes: &[u8], offset: usize, bits: u8) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     bytes[offset] |= bits;
@@ -22,7 +22,7 @@ fn with_body(bytes: &[u8], offset: usize, bits: u8) -> Vec<u8> {
 }
 
 #[test]
-fn other_layouts_are_the_same_there() {
+fn both_implementations_write_the_same_other_layouts() {
     for (bits, probes) in [(1, 1), (3000, 7), (20_000, 32)] {
         let filter = ClassicBloomFilter::with_bits(bits, probes).unwrap();
         both_agree!(ClassicBloomFilter, filter, made("classic", bits as usize, probes, 0));
@@ -46,7 +46,7 @@ fn other_layouts_are_the_same_there() {
 }
 
 #[test]
-fn units_and_seeds_that_no_writer_writes_are_refused_by_both() {
+fn both_implementations_refuse_invalid_units_and_seeds() {
     let mut classic = ClassicBloomFilter::with_bits(100, 3).unwrap();
     classic.insert("a");
     let classic = bytes_of!(classic);

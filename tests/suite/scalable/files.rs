@@ -18,7 +18,7 @@ fn bytes_of_stage(stage: &BloomFilter) -> usize {
     64 + 64 + stage.memory_bytes() + 16
 }
 
-/// The error for such a file, the same in each way to read it.
+/// Returns the error for a file. It must be the same in each way to read the file.
 fn refused(bytes: &[u8]) -> FileError {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("damaged.bloom");
@@ -30,7 +30,7 @@ fn refused(bytes: &[u8]) -> FileError {
 }
 
 #[test]
-fn what_was_merged_or_shrunk_is_saved() {
+fn merged_and_shrunk_filters_round_trip() {
     let mut merged = filled(10, 0.01, 7, 200);
     merged.union(&filled(3, 0.001, 7, 40)).unwrap();
     let mut shrunk = filled(1000, 0.01, 7, 9000);
@@ -53,7 +53,7 @@ fn what_was_merged_or_shrunk_is_saved() {
 }
 
 #[test]
-fn what_is_saved_is_loaded_and_goes_on_growing() {
+fn a_loaded_filter_equals_the_saved_one_and_continues_to_grow() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("series.bloom");
     for (first, rate, keys) in [(1, 0.5, 0), (1, 0.5, 1), (1, 0.01, 100), (100, 1e-6, 700), (100_000, 0.01, 300_001)] {
@@ -80,11 +80,11 @@ fn what_is_saved_is_loaded_and_goes_on_growing() {
         // Each stage is a file of its own.
         assert!(BloomFilter::read_from(&bytes[64..]).unwrap().seed() == keys);
     }
-    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "temporary files stayed");
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "temporary files remain");
 }
 
 #[test]
-fn every_flipped_bit_is_noticed() {
+fn every_flipped_bit_is_detected() {
     let filter = filled(3, 0.1, 7, 20);
     let good = bytes_of!(&filter);
     let mut starts = vec![64];
@@ -93,7 +93,7 @@ fn every_flipped_bit_is_noticed() {
     for bit in 0..good.len() * 8 {
         let mut bytes = good.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
-        // A file for only one bit of each byte, because files take longer than all the rest.
+        // Only one bit of each byte is tested in a file, because files take longer than all other ways.
         let error = match bit % 8 {
             0 => refused(&bytes),
             _ => ScalableBloomFilter::read_from(&bytes[..]).unwrap_err(),
@@ -117,7 +117,7 @@ fn every_flipped_bit_is_noticed() {
 }
 
 #[test]
-fn every_truncation_is_noticed() {
+fn every_truncation_is_detected() {
     let good = bytes_of!(&filled(3, 0.1, 7, 20));
     for length in 0..good.len() {
         let total = if length < 64 { 64 } else { good.len() };
@@ -134,7 +134,7 @@ fn every_truncation_is_noticed() {
 }
 
 #[test]
-fn headers_that_no_scalable_filter_has_are_named() {
+fn impossible_headers_are_refused_with_the_field() {
     let filter = filled(300, 0.1, 7, 1500);
     let good = bytes_of!(&filter);
     let length = good.len() as u64;
@@ -198,7 +198,7 @@ fn headers_that_no_scalable_filter_has_are_named() {
 
 /// No system has 2^62 bytes: `OutOfMemory` would show that they were requested.
 #[test]
-fn a_claim_of_many_blocks_takes_no_memory() {
+fn a_header_with_too_many_blocks_takes_no_memory() {
     let good = bytes_of!(&filled(300, 0.1, 7, 300));
     // On 32 bits the larger ones exceed the address space.
     for &blocks in if usize::BITS == 32 { &[1u64 << 24][..] } else { &[1 << 30, 1 << 40, 1 << 56] } {
@@ -212,7 +212,7 @@ fn a_claim_of_many_blocks_takes_no_memory() {
 }
 
 #[test]
-fn the_two_kinds_of_files_are_told_apart() {
+fn each_type_refuses_files_of_the_other() {
     let scalable = bytes_of!(&filled(300, 0.1, 7, 1500));
     assert!(matches!(BloomFilter::read_from(&scalable[..]).unwrap_err().kind(), FileErrorKind::Scalable));
     assert!(matches!(AtomicBloomFilter::read_from(&scalable[..]).unwrap_err().kind(), FileErrorKind::Scalable));
@@ -226,7 +226,7 @@ fn the_two_kinds_of_files_are_told_apart() {
 }
 
 #[test]
-fn errors_of_streams_are_passed_on() {
+fn errors_of_streams_are_returned() {
     let good = bytes_of!(&filled(3, 0.1, 7, 20));
     for limit in 0..good.len() {
         let error = ScalableBloomFilter::read_from((&good[..limit]).chain(Failing(0))).unwrap_err();
@@ -237,7 +237,7 @@ fn errors_of_streams_are_passed_on() {
 
 /// The file in tests/data, which every later version must still read. docs/FORMAT.md has its header.
 #[test]
-fn a_file_is_read_and_written_again() {
+fn the_golden_file_round_trips() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/series.bloom");
     let loaded = ScalableBloomFilter::load(path).unwrap();
     assert_eq!((loaded.stages().len(), loaded.keys(), loaded.seed()), (3, 50, 1));

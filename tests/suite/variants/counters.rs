@@ -49,7 +49,7 @@ proptest! {
                     }
                 },
             }
-            // The other keys less often, because there are many.
+            // The other keys are checked less often, because there are many.
             let checked = if i % 10 == 0 || i == steps.len() - 1 { 0..KEYS } else { touched..touched + 1 };
             for (key, &count) in checked.clone().zip(&counts[usize::from(checked.start)..]) {
                 let bound = filter.count_upper_bound(&key);
@@ -58,7 +58,7 @@ proptest! {
                 prop_assert!(filter.contains(&key) == (bound > 0) && (bound > 0 || count == 0));
             }
         }
-        // One counter of a key may be stuck and another not, which the least of them does not show.
+        // One counter of a key may be stuck at 15 although the least of its counters is below 15.
         for (key, count) in (0..KEYS).zip(counts) {
             stuck |= count >= 15;
             (0..count).for_each(|_| assert!(filter.remove(&key)));
@@ -78,7 +78,7 @@ fn counters_stay_at_fifteen() {
     assert_eq!(filter.count_upper_bound("a"), 15);
     (0..40).for_each(|_| assert!(filter.remove("a")));
     assert_eq!(filter.count_upper_bound("a"), 15);
-    // Sums stop there too.
+    // Sums stop at fifteen too.
     let [mut ours, mut theirs] =
         [(); 2].map(|()| CountingBloomFilter::builder().memory(1 << 16).probes(8).build().unwrap());
     (0..7).for_each(|_| _ = ours.insert("a"));

@@ -55,7 +55,7 @@ fn name<L: LayoutFilter>(_: &L) -> &'static str {
 }
 
 #[test]
-fn bits_are_those_of_the_specification() {
+fn bits_match_the_specification() {
     macro_rules! check {
         ($filter:expr, $probes:expr) => {
             let mut filter = $filter.unwrap();

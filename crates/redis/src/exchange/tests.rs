@@ -121,7 +121,7 @@ fn commands_whose_answers_were_lost_are_doubted() {
 
 #[test]
 fn answers_that_too_few_replicas_have_are_unconfirmed() {
-    // Both commands are answered, and `WAIT` with this.
+    // Both commands are answered, and `WAIT` is answered with this number.
     for (wait, unconfirmed) in [(2, &[][..]), (3, &[]), (1, &[0]), (0, &[0])] {
         let mut job = Counting::new(&[0, 1]);
         let mut exchange = Exchange::new(&mut job, &confirming(), true);
@@ -134,7 +134,7 @@ fn answers_that_too_few_replicas_have_are_unconfirmed() {
     }
 }
 
-/// The node fails before it says whether replicas have the first command: that one is sent again, and doubted.
+/// The node fails before it reports whether replicas have the first command, so that command is sent again and is doubted.
 #[test]
 fn commands_that_replicas_may_lack_are_sent_again() {
     let lost = NodeAnswers { answers: vec![Value::Int(7), Value::Int(8)], failure: broken(true) };
@@ -249,7 +249,7 @@ fn refused_round(exchange: &mut Exchange<Counting>) -> Result<NextStep, RedisFil
 #[test]
 fn waits_double_up_to_a_bound() {
     let mut job = Counting::new(&[0, 5000]);
-    // Nobody sleeps here, so the patience lasts.
+    // The test does not sleep, so no patience is used up.
     let mut exchange = Exchange::new(&mut job, &server(), true);
     for rounds in [1, 2, 3, 4, 5, 6, 7, 7, 7] {
         let wait = MIN_WAIT * (1 << rounds);
@@ -258,7 +258,7 @@ fn waits_double_up_to_a_bound() {
 }
 
 #[test]
-fn waits_end_with_the_patience() {
+fn waits_end_when_the_patience_is_used_up() {
     let patience = Duration::from_millis(100);
     let mut job = Counting::new(&[0, 5000]);
     let mut exchange = Exchange::new(&mut job, &server().patience(patience), true);

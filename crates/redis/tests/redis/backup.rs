@@ -25,7 +25,7 @@ fn back_up(server: &RedisServer) -> (Vec<u64>, BloomFilter) {
         let answered = |key: &u64| tally.claims[*key as usize].load(Ordering::Relaxed) > 0;
         let before: Vec<u64> = (0..tally.keys()).filter(answered).collect();
         let copy = filter.new_client().download().unwrap();
-        // Others come meanwhile.
+        // The other clients insert meanwhile.
         copied = Some((before, copy, tally.progress.load(Ordering::Relaxed)));
     });
     tally.assert_once_each();
@@ -41,7 +41,7 @@ fn assert_restored(server: &RedisServer, before: &[u64], copy: &BloomFilter) {
     let mut filter = RedisBloomFilter::open(server, "f").unwrap();
     let mut new = vec![true; before.len()];
     assert_eq!(filter.insert_batch(before, &mut new), Ok(0));
-    // The others are claimed again at most.
+    // The other keys may be claimed again.
     let all: Vec<u64> = (0..KEYS).collect();
     let mut new = vec![true; all.len()];
     assert!(filter.insert_batch(&all, &mut new).unwrap() <= all.len() - before.len());
@@ -71,7 +71,7 @@ fn backups_are_merged_while_clients_run() {
     assert_eq!(filter.new_client().contains_batch(&before, &mut vec![false; before.len()]), Ok(before.len()));
 }
 
-/// A client dies after its first command. Here the next ones are denied.
+/// A client dies after its first command: the server denies the next ones.
 fn unfinished_copies_expire() {
     let server = Server::start("");
     server.execute::<()>("ACL SETUSER dies on >secret ~* +@all -setrange");

@@ -51,7 +51,7 @@ fn check_equal(server: &Server, name: &str, size: &Size, keys: usize) {
     let mut random = Random::new(7);
     let mut left = keys;
     while left > 0 {
-        // One key, a few, or more than go to the server together.
+        // One key, a few, or more than the servers get together.
         let length = ([1, 3, 1000, 9000][random.below(4) as usize]).min(left);
         left -= length;
         let batch = random_keys_with_repeats(&mut random, length, keys as u64 / 2);
@@ -109,7 +109,7 @@ fn filters_are_uploaded_and_downloaded() {
     shared.upload(&local).unwrap();
     local.insert_batch(&keys, &mut new);
     assert!(shared.download().unwrap() == local);
-    // Nothing but the filter is left: three shards, and what it is.
+    // Only the filter is left: three shards and its description.
     assert_eq!(server.execute::<u64>("DBSIZE"), 4);
 
     for (other, expected) in [
@@ -187,7 +187,7 @@ fn check_chaos(seed: u64, clients: u64, keys: u64) {
         tally.insert_concurrently(&filter, clients, 500, || {});
         tally.assert_none_lost();
         assert!(proxy.broken_connections() >= clients, "{}", proxy.broken_connections());
-        // Connections mostly break at the answers to claims. Which they are is a matter of chance.
+        // Most connections break during the answers to claims, but chance decides which.
         if tally.uncertain() > 0 {
             return;
         }
@@ -219,7 +219,7 @@ fn mirrors_answer_only_for_known_keys() {
     }
     other.insert_batch(&others, &mut [false; 3000]).unwrap();
     let have = other.download().unwrap();
-    // What the other client inserted is known once it was asked for.
+    // The mirror has the keys of the other client once they were looked up.
     assert_eq!(filter.contains_batch(&others[..1000], &mut [false; 1000]), Ok(1000));
 
     server.kill();
@@ -229,7 +229,7 @@ fn mirrors_answer_only_for_known_keys() {
     let known: Vec<u64> = (0..4000).collect();
     assert_eq!(filter.contains_batch(&known, &mut found), Ok(4000));
     assert_eq!(filter.new_client().insert_batch(&known, &mut found), Ok(0));
-    // The server would be waited for.
+    // A call to the server would wait.
     assert!(calls.elapsed() < TIMEOUT);
     assert!(known.iter().all(|key| have.contains(key)));
 }
@@ -239,8 +239,8 @@ fn keys_not_in_a_mirror_need_the_server() {
     let address = server.address().patience(Duration::from_millis(20));
     let mut filter = create(&address, "f", &one_shard_size()).with_mirror().unwrap();
     filter.insert(&1).unwrap();
-    // The first goes over a connection that has ended unnoticed: nobody knows how far it came. One that was idle for a second
-    // would be tested before.
+    // The first key is sent over a connection that has ended unnoticed, so it is unknown whether the server received it. A
+    // connection that was idle for a second would be tested before.
     for tries in 1.. {
         assert_eq!(filter.contains(&3), Ok(false));
         let idle = Instant::now();
@@ -260,13 +260,13 @@ fn keys_not_in_a_mirror_need_the_server() {
             assert_unreachable(result, server.port, "refused");
         }
     }
-    // What was in doubt is asked for again.
+    // Keys in doubt are looked up again.
     server.relaunch();
     server.await_answer();
     assert_eq!(filter.contains(&2), Ok(false));
 }
 
-/// The call must fail because this node could not be reached, for this reason. Returns for how long it was tried.
+/// Checks that the call failed because this node could not be reached, for this reason. Returns how long the call tried.
 #[track_caller]
 fn assert_unreachable<T>(result: Result<T, RedisFilterError>, port: u16, reason: &str) -> Duration {
     match expect_error(result, &["check that it runs"]) {
@@ -283,7 +283,7 @@ fn unresponsive_servers_are_given_up() {
     let started = Instant::now();
     let address = address(&format!("redis://127.0.0.1:{port}"));
     assert_unreachable(RedisBloomFilter::create(&address, "f", &one_shard_size()), port, "refused");
-    // It takes connections, and that is all.
+    // It accepts connections and does nothing else.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();
     let address = RedisServer::new(&format!("redis://127.0.0.1:{port}")).unwrap();
@@ -298,7 +298,7 @@ fn a_claim_without_an_answer_is_reported() {
     let short = Duration::from_millis(500);
     let address = server.address().connect_timeout(short).response_timeout(short).patience(3 * short);
     let mut filter = retry_until_answered(|| RedisBloomFilter::create(&address, "f", &one_shard_size()));
-    // Nothing is sent over a connection that was idle for a second, and is tested in vain.
+    // A connection that was idle for a second is tested first. If the test fails, nothing is sent.
     let mut new = [false; 3];
     wait_until("claims are sent", || {
         // The shard has its length.
@@ -318,7 +318,7 @@ fn a_claim_without_an_answer_is_reported() {
     assert_eq!(new, [false, false, true]);
 }
 
-/// Keys that are there are read, and cost no claim. While most keys are new, they are claimed at once.
+/// Keys that a read finds need no claim. While most keys are new, keys are claimed without a read.
 fn keys_not_found_by_a_read_are_claimed() {
     let (server, started) = (Server::start(""), Instant::now());
     let keys: Vec<u64> = (0..40_000).collect();
@@ -386,7 +386,7 @@ fn all_address_forms_reach_the_server() {
     let reached = [
         format!("unix://{socket}"),
         format!("redis://localhost:{port}"),
-        // Of several, one must be there.
+        // One of several servers must run.
         format!("redis://127.0.0.1:{},redis://127.0.0.1:{port}", free_port()),
     ];
     for url in reached {
@@ -412,7 +412,7 @@ fn concurrent_creators_share_one_filter() {
         clients.into_iter().map(|client| u32::from(client.join().unwrap())).sum::<u32>()
     });
     assert_eq!(claims, 1);
-    // Of two sizes, one is the filter's.
+    // The filter has one of the two sizes.
     let sizes = [one_shard_size(), one_shard_size().seed(9)];
     let address = server.address();
     let results = thread::scope(|scope| {
@@ -437,7 +437,7 @@ fn stats_report_the_fill_ratio() {
     filter.insert_batch(&keys, &mut vec![false; keys.len()]).unwrap();
     let stats = filter.stats().unwrap();
     assert_eq!(stats.fill_ratio, filter.download().unwrap().fill_ratio());
-    // Keys mostly have their blocks for themselves: the bits in common are few, and the estimate is that good.
+    // Most blocks have one key, so keys have few bits in common, and the estimate is precise.
     assert!((stats.estimated_keys / 50_000.0 - 1.0).abs() < 0.01, "{stats:?}");
     assert!((stats.expected_fpr / plan.expected_fpr(50_000) - 1.0).abs() < 0.2, "{stats:?}");
     // All three shards have their whole length.
@@ -476,12 +476,12 @@ fn running_scripts_are_waited_for() {
         assert!(started.elapsed() >= Duration::from_millis(500));
     });
     assert_eq!((filter.uncertain(), other.uncertain()), (0, 0));
-    // For as long as the caller has patience.
+    // Calls wait as long as their patience allows.
     thread::scope(|scope| {
         let _killer = keep_busy(scope, &server);
         let address = server.address().patience(Duration::from_millis(200));
         expect_error(RedisBloomFilter::open(&address, "f"), &["BUSY"]);
-        // Somebody who comes meanwhile waits, too.
+        // A client that opens the filter meanwhile waits, too.
         scope.spawn(|| assert_eq!(RedisBloomFilter::open(&server.address(), "f").unwrap().insert(&1), Ok(false)));
         thread::sleep(Duration::from_millis(300));
         server.execute::<()>("SCRIPT KILL");
@@ -541,7 +541,7 @@ fn clients_report_their_events() {
     assert!(mean > Duration::ZERO && mean <= metrics.slowest_batch && metrics.slowest_batch < metrics.batch_time);
     let calls = || ["bitfield", "getrange", "get", "bitcount", "ping"].map(|command| server.calls(command));
     let before = calls();
-    // Nothing is asked for, and what is counted from call to call begins anew.
+    // The call sends nothing, and figures since the last call start anew.
     let again = filter.metrics();
     assert_eq!((again.batches, again.slowest_batch, again.mean_batch_time()), (0, Duration::ZERO, None));
     assert_eq!(calls(), before);
@@ -587,7 +587,7 @@ fn calls_end_soon_when_cancelled() {
         assert!((Duration::from_secs(1)..TIMEOUT).contains(&waited), "{waited:?}");
     });
     assert_eq!((new, filter.uncertain()), ([true; 3], 3));
-    // From then on at once, without that second.
+    // Later calls end at once, without that second.
     let quickest = (0..10).map(|_| {
         let started = Instant::now();
         assert_eq!(filter.insert(&5), Err(RedisFilterError::Ended));

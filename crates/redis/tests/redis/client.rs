@@ -64,7 +64,7 @@ fn python_and_rust_clients_see_each_others_keys() {
         filter.contains_batch(&queried, &mut found).unwrap();
         let contains: Vec<bool> = queried.iter().map(|key| local.contains(key)).collect();
         assert_eq!(found, contains);
-        // Bit by bit, also where a shard was begun by the client.
+        // All bits are equal, even if the Python client created a shard.
         assert!(filter.download().unwrap() == local, "{name}");
     }
 }
@@ -78,7 +78,7 @@ fn python_and_rust_clients_claim_each_key_once() {
     let mut ours = vec![false; queried.len()];
     let theirs = std::thread::scope(|scope| {
         let theirs = scope.spawn(|| answers(&server, "f", "insert", &queried));
-        // From the other end, so that the two meet.
+        // The clients start at opposite ends of the keys.
         wait_until("it claims", || server.calls("bitfield") > 0);
         for (key, new) in queried.iter().zip(&mut ours).rev() {
             *new = filter.insert(key).unwrap();
@@ -119,7 +119,7 @@ fn unknown_filters_are_refused() {
         assert_eq!(refused(name), format!("format.Refused: {reason}"), "{name}");
         assert!(RedisBloomFilter::open(&server.address(), name).is_err(), "{name}");
     }
-    // In any order, with fields that it does not know.
+    // The fields may have any order, and unknown fields are ignored.
     let mut words: Vec<&str> = line.split(' ').skip(1).chain(["later=1"]).collect();
     words.reverse();
     describe("order", &format!("bloomline {}", words.join(" ")));

@@ -86,7 +86,7 @@ fn no_key_is_lost_where_a_node_crashes() {
 }
 
 fn no_key_is_lost_where_nodes_crash_for_long() {
-    // Shorter and longer than it takes the others to notice.
+    // Shorter and longer than the other nodes take to detect the crash.
     check_crash(3, 60_000, Duration::from_millis(100));
     check_crash(2, 60_000, Duration::from_secs(5));
 }
@@ -115,11 +115,11 @@ fn replicas_answer_queries_on_request() {
     let offset = primary.info_number("master_repl_offset");
     wait_until("all is replicated", || replica.info_number("slave_repl_offset") >= offset);
     for node in [primary, replica] {
-        // Not before it has heard of data there.
+        // A node lists the replica once it has heard that the replica has data.
         let slots = || format!("{:?}", node.execute::<redis::Value>("CLUSTER SLOTS"));
         wait_until("the replica is offered", || slots().contains(&replica.port.to_string()));
     }
-    // Either node may introduce the other.
+    // Either address leads to both nodes.
     for url in [cluster.url(), replica.url()] {
         let calls = [primary, replica].map(|node| node.calls("getrange"));
         let moved = replica.info_number("errorstat_MOVED:count");
@@ -128,15 +128,15 @@ fn replicas_answer_queries_on_request() {
         assert_eq!(reader.contains_batch(&keys, &mut found), Ok(3000));
         assert_eq!(reader.contains(&5000), Ok(false));
         assert_eq!(replica.calls("getrange"), calls[1] + 3001);
-        // It is the primary that tells whether the filter has lost a part.
+        // Whether the filter has lost a part is asked of the primary.
         assert!(primary.calls("getrange") <= calls[0] + 8);
         assert_eq!(replica.info_number("errorstat_MOVED:count"), moved);
-        // Claims are the primary's.
+        // Claims go to the primary.
         assert_eq!(reader.insert(&keys[1]), Ok(false));
     }
-    // The replica has heard of them all from its primary, and of none from a client.
+    // The replica got all claims from its primary, and none from a client.
     // One for each key, and one for the length of each of the three shards.
-    // Up to version 6.2 a primary tells of claims and marks that changed nothing, too.
+    // Up to version 6.2 a primary also replicates claims and marks that changed nothing.
     assert!((3003..=3007).contains(&replica.calls("bitfield")), "{}", replica.calls("bitfield"));
 }
 
@@ -165,8 +165,7 @@ fn replicas_are_waited_for_on_request() {
     assert_eq!(replica.count_set_bits(), primary.count_set_bits());
 }
 
-/// A primary dies after it answered claims, and no replica has heard of them. Without the wait, another client would be told
-/// that the keys are new.
+/// A primary dies after it answered claims that no replica has. Without the wait, the keys would be new to another client.
 fn claims_lost_by_a_failover_are_repeated() {
     let mut cluster = Cluster::start(1, true);
     let address = cluster.address().wait_for_replicas(1, TIMEOUT);
@@ -205,7 +204,7 @@ fn restarting_servers_with_replicas_are_waited_for() {
     let mut server = Server::start("--appendonly yes --appendfsync always");
     let mut filter = create(&server.address().wait_for_replicas(1, Duration::from_millis(100)), "f", &one_shard_size());
     assert_eq!(filter.insert(&7000u64), Ok(true));
-    // Some data, so that it takes a while to load.
+    // So much data that loading it takes a while.
     let load = "for i = 1, 50000 do redis.call('SET', 'x' .. i, string.rep('x', 100)) end";
     redis::cmd("EVAL").arg(load).arg(0).exec(&mut server.client().unwrap()).unwrap();
     server.kill();

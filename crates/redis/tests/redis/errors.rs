@@ -16,7 +16,7 @@ tests! {
     passwords_required_later_cause_no_uncertainty,
     the_listed_rights_suffice_for_a_user,
     filters_with_other_parameters_are_refused,
-    full_servers_take_the_rest_later,
+    full_servers_accept_the_rest_later,
     replicas_refuse_inserts,
     databases_have_separate_filters,
     endless_answers_are_refused,
@@ -62,7 +62,7 @@ fn missing_passwords_and_rights_are_reported() {
     }
 }
 
-/// A server without it reads no long command, and hangs up.
+/// A server that lacks the password reads no long command, and closes the connection.
 fn passwords_required_later_cause_no_uncertainty() {
     let server = Server::start("");
     let mut filter = create(&server.address(), "f", &one_shard_size());
@@ -74,9 +74,9 @@ fn passwords_required_later_cause_no_uncertainty() {
     for line in ["CONFIG SET requirepass hush", "CLIENT KILL TYPE normal SKIPME yes"] {
         command(line).query::<redis::Value>(&mut operator).unwrap();
     }
-    // Both look whether an idle connection is still there.
+    // Both clients test an idle connection.
     thread::sleep(Duration::from_millis(1100));
-    // So few that no read comes before the claims.
+    // So few keys are claimed without a read.
     let keys: Vec<u64> = (2..202).collect();
     for is_blocking in [true, false] {
         let mut new = [true; 200];
@@ -129,7 +129,7 @@ fn the_listed_rights_suffice_for_a_user() {
     assert_eq!(filter.insert_batch(&[1, 2, 3], &mut [false; 3]), Ok(0));
     filter.delete().unwrap();
     assert_eq!(RedisBloomFilter::remove(&address, "f"), Ok(false));
-    // Each of them is needed.
+    // Each right is needed.
     let read = |file: &str| fs::read_to_string(format!("{}/src/{file}", env!("CARGO_MANIFEST_DIR"))).unwrap();
     let code: String = SOURCES.map(read).concat();
     for right in rights().split(' ').filter_map(|right| right.strip_prefix('+')) {
@@ -157,7 +157,7 @@ fn databases_have_separate_filters() {
     }
 }
 
-/// A server that sends for ever, in the place of an answer.
+/// A server that sends bytes without end in place of an answer.
 fn endless_answers_are_refused() {
     for beginning in ["$99999999999\r\n", "*99999999999\r\n", "-"] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -218,7 +218,7 @@ fn filters_with_other_parameters_are_refused() {
         let error = expect_error(open(&url, name), &["choose another name"]);
         assert_eq!(error, NotBloomline { key: format!("cbf:{{{name}:meta}}") });
     }
-    // The filter is there, and something else where its bits belong.
+    // The filter exists, and a key of its bits has another type.
     let mut filter = create(&address, "taken", &one_shard_size());
     server.execute::<()>("LPUSH cbf:{taken:0} x");
     let key = "cbf:{taken:0}".to_owned();
@@ -227,14 +227,14 @@ fn filters_with_other_parameters_are_refused() {
     assert_eq!(expect_error(filter.stats(), &[]), NotBloomline { key });
 }
 
-fn full_servers_take_the_rest_later() {
+fn full_servers_accept_the_rest_later() {
     let server = Server::start("--maxmemory-policy noeviction");
     let mut filter = create(&server.address(), "f", &three_shard_size());
-    // Room for one of the three shards: the next goes beyond it, and then nothing goes.
+    // Room for one of the three shards: the next one exceeds it, and then the server refuses every write.
     let used = server.info_number("used_memory");
     server.execute::<()>(&format!("CONFIG SET maxmemory {}", used + (20 << 20)));
     let tally = Tally::new(12_000);
-    // Shard by shard: those of the first fill a portion.
+    // The keys are in the order of their shards, and those of the first shard fill a portion.
     let mut keys: Vec<u64> = (0..tally.keys()).collect();
     keys.sort_by_key(|key| filter.hasher().bytes(&key.to_le_bytes()));
     let mut new = vec![true; keys.len()];

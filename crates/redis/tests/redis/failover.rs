@@ -18,7 +18,7 @@ tests! {
     promoted_replicas_are_waited_for,
 }
 
-/// A server that writes to its file before it answers, as a primary must that comes back.
+/// Makes a server write to its file before it answers, so that a primary that is restarted has all its data.
 const KEPT: &str = "--appendonly yes --appendfsync always";
 
 /// Three Sentinels of a primary, which know each other.
@@ -43,7 +43,7 @@ fn check_failovers(rounds: usize, clients: u64, keys: u64) {
     let sentinel = address(&url(&sentinels));
     let tally = Tally::new(keys);
     let filter = create(&sentinel.clone().wait_for_replicas(1, Duration::from_millis(20)), "f", &three_shard_size());
-    // One of them is down for good, and is asked all the same.
+    // One of the Sentinels stays down, and clients ask it all the same.
     sentinels[0].kill();
     tally.insert_concurrently(&filter, clients, 100, || {
         for round in 0..rounds {
@@ -98,7 +98,7 @@ fn sentinel_errors_are_reported() {
     let url = format!("redis+sentinel://127.0.0.1:{}/main", plain.port);
     let refused = expect_error(RedisBloomFilter::open(&address(&url), "f"), &["unknown command"]);
     assert!(matches!(refused, Refused { .. }), "{refused:?}");
-    // Nor is one there any more.
+    // The server does not run.
     drop(plain);
     let gone = expect_error(RedisBloomFilter::open(&address(&url), "f"), &[]);
     assert!(matches!(gone, Unreachable { .. }), "{gone:?}");
@@ -120,7 +120,7 @@ fn a_primary_is_found_among_its_replicas() {
         tally.await_progress(2, 60);
     });
     assert_eq!(runtime.block_on(task.insert(&0)), Ok(false));
-    // A switch that loses nothing: the old one comes back as a replica, gets all, and is the primary again.
+    // A switch that loses nothing: the old primary returns as a replica, gets all data, and becomes the primary again.
     primary.relaunch();
     primary.await_answer();
     primary.execute::<()>(&format!("REPLICAOF 127.0.0.1 {}", replica.port));
@@ -169,7 +169,7 @@ fn promoted_replicas_are_waited_for() {
     let mut patient = RedisBloomFilter::open(&address_of(&[&primary, &replica]), "f").unwrap();
     // Its primary does not exist, so it keeps its data.
     primary.execute::<()>("REPLICAOF 127.0.0.1 1");
-    // Neither takes keys.
+    // Neither server accepts keys.
     let unreachable = expect_error(filter.insert(&2), &["read only replica"]);
     assert!(matches!(unreachable, Unreachable { waited, .. } if waited >= Duration::from_millis(300)));
     assert!(matches!(

@@ -1,5 +1,5 @@
-//! Runs tests as the usual harness does, and says of those that lack a program that they were ignored, and why. The usual one
-//! would have to know that when they are compiled.
+//! Runs tests as the standard harness does, and reports tests that lack a program as ignored, with the reason. For the standard
+//! harness, tests are ignored or not when they are compiled.
 
 use libtest_mimic::{Arguments, Completion, Trial};
 use std::panic::{catch_unwind, resume_unwind};
@@ -40,7 +40,7 @@ pub fn test(path: &str, test: fn(), ignored: &str) -> Trial {
 /// Runs the tests that the arguments of the process select.
 pub fn run(tests: Vec<Trial>) -> ExitCode {
     let mut arguments = Arguments::from_args();
-    // More than there are cores, because these tests wait for servers and clocks.
+    // More threads than cores, because these tests wait for servers and clocks.
     arguments.test_threads.get_or_insert(4);
     libtest_mimic::run(&arguments, tests).exit_code()
 }

@@ -27,7 +27,7 @@ fn clients_record_kinds_together() {
     members.sort();
     assert_eq!(members, ["0:0", "0:2", "1:16"]);
     assert_eq!(cluster.nodes[node].execute::<i64>("TTL cbf:{f:kinds}"), -1);
-    // The keys are those of any filter.
+    // Recorded kinds do not change how keys are inserted.
     assert_eq!((filter.insert("a"), filter.check()), (Ok(true), Ok(())));
     assert_eq!(runtime.block_on(other.insert("a")), Ok(false));
 }

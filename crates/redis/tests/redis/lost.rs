@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 tests! {
     clients_of_an_emptied_server_fail,
-    evicted_shards_are_noticed,
+    evicted_shards_are_detected,
     figures_and_copies_of_a_lost_filter_are_errors,
-    queries_notice_evicted_shards,
+    queries_detect_evicted_shards,
     large_filters_are_removed_completely,
     filters_without_metadata_are_reported,
     leftovers_of_another_filter_are_not_overwritten,
@@ -20,9 +20,9 @@ tests! {
     old_clients_leave_no_marks,
     leftovers_of_an_old_client_are_reported,
     servers_restarted_empty_are_reported_immediately,
-    emptied_cluster_nodes_are_noticed,
+    emptied_cluster_nodes_are_detected,
     filters_without_marks_accept_all_clients,
-    tasks_notice_a_lost_filter,
+    tasks_detect_a_lost_filter,
     loss_checks_need_no_round_trip,
     a_server_that_may_evict_is_named,
 }
@@ -47,10 +47,10 @@ fn client(server: &Server) -> RedisBloomFilter {
 fn until_failure(filter: &mut RedisBloomFilter) -> RedisFilterError {
     let started = Instant::now();
     loop {
-        assert!(started.elapsed() < TIMEOUT, "nothing was noticed");
+        assert!(started.elapsed() < TIMEOUT, "the loss was not detected");
         let keys: Vec<u64> = (0..500).map(|i| i + started.elapsed().as_micros() as u64).collect();
         if let Err(error) = filter.insert_batch(&keys, &mut [false; 500]) {
-            // Once and for all, and without a word to the server.
+            // The error is permanent, and later calls send nothing.
             assert_eq!(filter.insert(&1), Err(error.clone()));
             assert_eq!(filter.contains(&1), Err(error.clone()));
             assert_eq!(filter.stats().map(drop), Err(error.clone()));
@@ -80,7 +80,7 @@ fn clients_of_an_emptied_server_fail() {
     assert!(matches!(error, Gone { .. }) && error.to_string().contains("start again"), "{error:?}");
 }
 
-fn evicted_shards_are_noticed() {
+fn evicted_shards_are_detected() {
     let server = Server::start("");
     for part in ["0", "1", "2"] {
         let mut filter = client(&server);
@@ -116,7 +116,7 @@ fn figures_and_copies_of_a_lost_filter_are_errors() {
     }
 }
 
-fn queries_notice_evicted_shards() {
+fn queries_detect_evicted_shards() {
     let server = Server::start("");
     for part in ["1", "meta"] {
         client(&server);
@@ -165,7 +165,7 @@ fn filters_without_metadata_are_reported() {
 fn leftovers_of_another_filter_are_not_overwritten() {
     let server = Server::start("");
     client(&server);
-    // The description is lost, and the part that would have told.
+    // The description is lost, and so is the shard that would show that the filter exists.
     server.execute::<()>("DEL cbf:{f:meta} cbf:{f:0}");
     let mut other = create(&server.address(), "f", &three_shard_size().memory(41 << 20));
     let mut new = [true; 100];
@@ -211,7 +211,7 @@ fn leftovers_of_an_old_client_are_reported() {
     let mut reader = RedisBloomFilter::open(&server.address(), "f").unwrap();
     thread::sleep(PERIOD);
     assert_eq!(reader.contains_batch(&hundred(), &mut [false; 100]), Err(left_over("1")));
-    // What the message says helps.
+    // The remedy of the message works.
     assert_eq!(RedisBloomFilter::remove(&server.address(), "f"), Ok(true));
     assert_eq!(client(&server).check(), Ok(()));
 }
@@ -220,7 +220,7 @@ fn recreated_filters_are_not_the_same() {
     let server = Server::start("");
     for size in [three_shard_size(), three_shard_size().memory(41 << 20), one_shard_size()] {
         let mut old = client(&server);
-        // A client that has not met the other shards yet.
+        // A client that has not used the other shards yet.
         let mut narrow = RedisBloomFilter::open(&server.address(), "f").unwrap();
         narrow.insert(&1).unwrap();
         RedisBloomFilter::open(&server.address(), "f").unwrap().delete().unwrap();
@@ -248,7 +248,7 @@ fn servers_restarted_empty_are_reported_immediately() {
     assert!(matches!(error, Gone { .. }), "{error:?}");
 }
 
-fn emptied_cluster_nodes_are_noticed() {
+fn emptied_cluster_nodes_are_detected() {
     let cluster = Cluster::start(3, false);
     let homes =
         |name: &str| ["meta", "0", "1", "2"].map(|part| cluster.slot_and_primary(&format!("cbf:{{{name}:{part}}}")).1);
@@ -280,7 +280,7 @@ fn filters_without_marks_accept_all_clients() {
     assert_eq!((until_failure(&mut filter), until_failure(&mut other)), (gone("2"), gone("2")));
 }
 
-fn tasks_notice_a_lost_filter() {
+fn tasks_detect_a_lost_filter() {
     let server = Server::start("");
     crate::tasks::runtime().block_on(async {
         let mut filter = AsyncRedisBloomFilter::create(&server.address(), "f", &three_shard_size()).await.unwrap();
@@ -288,13 +288,13 @@ fn tasks_notice_a_lost_filter() {
         filter.insert_batch(&keys, &mut [false; 100]).await.unwrap();
         let mut clone = filter.clone();
         server.execute::<()>("FLUSHALL");
-        // A clone has not looked yet.
+        // A clone has not checked yet.
         let error = clone.insert_batch(&keys, &mut [false; 100]).await.unwrap_err();
         assert!(matches!(error, Gone { .. }), "{error:?}");
         tokio::time::sleep(PERIOD).await;
         let error = filter.insert_batch(&keys, &mut [false; 100]).await.unwrap_err();
         assert!(matches!(error, Gone { .. }), "{error:?}");
-        // What their claims left is no filter.
+        // The remains of their claims are not a filter.
         let error = AsyncRedisBloomFilter::open(&server.address(), "f").await.unwrap_err();
         assert_eq!(error, RedisFilterError::NotFound { name: "f".to_owned() });
         let mut next = AsyncRedisBloomFilter::create(&server.address(), "f", &three_shard_size()).await.unwrap();

@@ -69,7 +69,7 @@ impl Proxy {
                 if shared.ended.load(Ordering::Relaxed) {
                     return;
                 }
-                // A server that is gone refuses: so does its proxy, as well as it can.
+                // If the server refuses connections, the proxy closes them.
                 if let Ok(server) = TcpStream::connect(("127.0.0.1", shared.target.load(Ordering::Relaxed))) {
                     shared.forward(client, server);
                 }
@@ -116,12 +116,12 @@ impl Drop for Proxy {
 }
 
 impl State {
-    /// Forwards in threads until either side is done, or so many bytes went one way. Mostly these are answers, whose commands the
-    /// server carries out unheard. Otherwise they are commands, and the last one is incomplete then.
+    /// Forwards in threads until either side is done, or a random number of bytes went one way. Mostly these are answers: the
+    /// server executes the commands, and the client gets no answer. Otherwise they are commands, and the last one is incomplete.
     fn forward(self: &Arc<Self>, client: TcpStream, server: TcpStream) {
         let (commands, answers) = {
             let mut random = self.random.lock().unwrap();
-            // Connections are made: who connects does not try again.
+            // 4096 bytes suffice to establish a connection, which clients do not retry.
             let (commands, answers) = (4096 + random.below(1 << 18), 4096 + random.below(1 << 15));
             if random.below(4) == 0 { (commands, u64::MAX) } else { (u64::MAX, answers) }
         };
@@ -132,14 +132,14 @@ impl State {
             if let Ok(true) = state.copy(&client_end, &server_end, commands) {
                 _ = client_end.shutdown(Shutdown::Both);
             }
-            // What arrived is carried out all the same.
+            // The server executes the commands that arrived.
             _ = server_end.shutdown(Shutdown::Write);
         });
         let state = Arc::clone(self);
         thread::spawn(move || {
             if let Ok(true) = state.copy(&server, &client, answers) {
                 _ = client.shutdown(Shutdown::Both);
-                // A server that is not listened to would not carry out the rest.
+                // A server whose answers are not read would not execute the rest.
                 _ = io::copy(&mut &server, &mut io::sink());
             }
             _ = client.shutdown(Shutdown::Both);

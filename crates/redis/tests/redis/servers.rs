@@ -1,4 +1,4 @@
-//! Servers of the tests' own, each in a folder of its own and gone with it.
+//! The servers of tests, each in a folder of its own, which is removed with the server.
 
 use crate::harness;
 use bloomline_redis::{RedisFilterError, RedisServer};
@@ -138,7 +138,7 @@ impl Server {
         // A server that is slow is not down. Tests tell Sentinels to choose another primary.
         let times = "sentinel down-after-milliseconds main 600000\nsentinel failover-timeout main 10000";
         let lines = format!("port {port}\nbind 127.0.0.1\n{watched}\n{times}\n{options}\n");
-        // It writes there what it finds out.
+        // The Sentinel writes its state to this file.
         fs::write(folder.path().join("sentinel.conf"), lines).unwrap();
         let arguments = ["sentinel.conf", "--sentinel"].map(str::to_owned).to_vec();
         let child = spawn(&arguments, folder.path());
@@ -298,7 +298,7 @@ impl Cluster {
     /// A node that is slow is not down.
     const OPTIONS: &str = "--cluster-enabled yes --cluster-node-timeout 30000 --appendonly yes --appendfsync always";
 
-    /// Starts so many primaries, each with a replica if wanted.
+    /// Starts primaries, each with a replica if `replicas` is true.
     pub fn start(primaries: usize, replicas: bool) -> Self {
         let count = if replicas { 2 * primaries } else { primaries };
         let nodes: Vec<_> = (0..count).map(|_| Server::launch(Self::OPTIONS)).collect();
@@ -370,9 +370,9 @@ impl Cluster {
         let is_primary = || replica.execute::<String>("INFO replication").contains("role:master");
         let mut requested = None::<Instant>;
         wait_until("it takes over", || {
-            // Nodes that take longer than five seconds give it up.
+            // A node gives up an attempt after five seconds.
             if requested.is_none_or(|requested| requested.elapsed() > Duration::from_secs(6)) {
-                // Refused if it is the primary.
+                // A node that is the primary already refuses the command.
                 _ = replica.client().and_then(|mut connection| command("CLUSTER FAILOVER").exec(&mut connection));
                 requested = Some(Instant::now());
             }
@@ -380,8 +380,8 @@ impl Cluster {
         });
     }
 
-    /// Moves a slot while clients work, step by step as the specification of clusters has it. For a while the keys are there
-    /// and the slot is not. `meanwhile` is a client that uses these keys.
+    /// Moves a slot while clients work, in the steps of the specification of clusters. `meanwhile` is a client that uses the keys
+    /// of the slot while the target has the keys and the source still has the slot.
     pub fn migrate(&self, slot: u16, from: usize, to: usize, meanwhile: impl FnOnce()) {
         let (source, target) = (self.id(from), self.id(to));
         self.nodes[to].execute::<()>(&format!("CLUSTER SETSLOT {slot} IMPORTING {source}"));

@@ -35,7 +35,7 @@ tests! {
     oversized_stage_lists_are_refused,
     shards_recreated_by_a_late_client_expire,
     stages_need_few_rights,
-    lost_stages_are_noticed,
+    lost_stages_are_detected,
     lost_stage_lists_are_recreated,
     leftover_bits_hide_no_key,
 }
@@ -79,7 +79,7 @@ fn growing_filters_keep_their_rate() {
         assert!((4..=5).contains(&stats.stages), "{stats:?}");
         assert!((stats.estimated_keys / claimed as f64 - 1.0).abs() < 0.03, "{stats:?} {claimed}");
         assert!(stats.expected_fpr < rate && stats.memory_bytes > filter.plan().memory_bytes() as u64, "{stats:?}");
-        // Keys that nobody inserted. Five deviations.
+        // Keys that were not inserted. Five deviations.
         let others: Vec<u64> = (1 << 40..(1 << 40) + 50_000).collect();
         let found = filter.contains_batch(&others, &mut vec![false; others.len()]).unwrap() as f64;
         let (mean, deviation) = (50_000.0 * stats.expected_fpr, (50_000.0 * stats.expected_fpr).sqrt());
@@ -106,7 +106,7 @@ fn clients_claim_each_key_once_during_growth() {
     let mut filter = create(&server.address(), "f", &small_stages());
     assert!(stages_of(&mut filter) >= 5);
     assert_all_found(&mut filter, &tally);
-    // Of the threads of one process, too, with a mirror.
+    // The same for threads of one process, with a mirror.
     let tally = Tally::new(18_000);
     let filter = create(&server.address(), "g", &small_stages()).with_mirror().unwrap();
     tally.insert_concurrently(&filter, 4, 200, || {});
@@ -123,7 +123,7 @@ fn cluster_clients_claim_each_key_once_during_growth() {
             let (slot, node) = cluster.slot_and_primary(key);
             let mut filter = create(&cluster.address(), "f", &small_stages());
             cluster.migrate(slot, node, (node + 1) % 3, || {
-                // It reads the list, and asks each stage.
+                // These calls read the list, and query each stage.
                 assert_eq!((filter.check(), filter.contains(&u64::MAX)), (Ok(()), Ok(false)));
             });
         }
@@ -172,7 +172,7 @@ fn clients_finish_the_growth_of_a_dead_client() {
     assert_eq!((first.insert(&2), second.insert(&2)), (Ok(true), Ok(false)));
     assert_eq!((second.insert(&1), second.insert(&3), first.insert(&3)), (Ok(false), Ok(true), Ok(false)));
     assert_eq!((stages_of(&mut first), first.uncertain()), (2, 0));
-    // And if it has opened the stage, others find it, those that only ask, too.
+    // If the dead client has opened the stage, other clients find the stage, even if they only query.
     let mut reader = create(&server.address(), "f", &small_stages());
     assert_eq!(reader.contains(&4), Ok(false));
     server.execute::<u64>("SETBIT cbf:{f:1.0} 0 1");
@@ -216,7 +216,7 @@ fn clients_of_a_process_may_differ_in_their_mirrors() {
     assert_eq!(mirrored.insert_batch(&keys, &mut vec![false; keys.len()]), Ok(5000));
     assert_eq!(plain.insert_batch(&keys, &mut vec![false; keys.len()]), Ok(0));
     assert!(stages_of(&mut plain) >= 2);
-    // The mirror comes when stages are gone already.
+    // The mirror is added when stages have expired already.
     let late = create(&server.address(), "g", &window(2));
     let mut forgets = late.new_client();
     insert_until_expired(&server, &mut forgets);
@@ -243,10 +243,10 @@ fn short_lived_clients_expire_generations() {
     let server = Server::start("");
     let insert = |key: u64| create(&server.address(), "f", &window(400)).insert(&key).unwrap();
     assert!(insert(0));
-    // The first key is asked for until 800 s after its generation was opened.
+    // The first key is queried until 800 s after its generation was opened.
     for key in 1..45 {
         assert!(insert(key));
-        // What is younger than the window is not forgotten with the rest.
+        // Keys that are younger than the window are not forgotten with the others.
         assert!(!insert(key.saturating_sub(5)) || key < 5, "{key}");
         server.advance_clock("f", 20);
     }
@@ -332,7 +332,7 @@ fn windows_expire_keys_in_time() {
     for key in 1u64.. {
         let elapsed = started.elapsed();
         assert_eq!(filter.insert(&key), Ok(true));
-        // It is not renewed by those who ask, nor by those who insert it again.
+        // Neither queries nor repeated inserts renew the key.
         if !reader.contains(&0).unwrap() {
             assert!(started.elapsed() >= Duration::from_secs(2), "{:?}", started.elapsed());
             break;
@@ -341,12 +341,12 @@ fn windows_expire_keys_in_time() {
         assert!(elapsed < Duration::from_secs(2 + 1 + 4), "it never forgets");
         thread::sleep(Duration::from_millis(50));
     }
-    // It may have looked at the clock a moment earlier.
+    // The other client may have read the clock a moment earlier.
     wait_until("the other client forgets it, too", || !filter.contains(&0).unwrap());
     let started = Instant::now();
     assert_eq!(filter.insert(&0), Ok(true));
     assert!(filter.insert(&0) == Ok(false) || started.elapsed() >= Duration::from_secs(2));
-    // What was forgotten takes no memory: five generations of one shard, their list and the description.
+    // Forgotten keys take no memory: five generations of one shard, their list and the description are left.
     assert!(stages_of(&mut filter) <= 5);
     assert!(server.execute::<u64>("DBSIZE") <= 7, "{:?}", server.execute::<Vec<String>>("KEYS *"));
 }
@@ -358,7 +358,7 @@ fn a_window_may_be_endless() {
     assert_eq!((filter.insert(&0), other.insert(&0), other.contains(&0)), (Ok(true), Ok(false), Ok(true)));
 }
 
-/// Clients may pass on in any second. Each key is inserted by all clients within less than the window.
+/// Clients may advance to the next generation in any second. All clients insert each key within less than the window.
 fn clients_claim_each_key_once_while_generations_pass() {
     let server = Server::start("");
     let stages = Stages::window(Duration::from_secs(30), 1_000_000, 1e-9).generations(30);
@@ -389,7 +389,7 @@ fn unused_windows_expire_on_the_server() {
     let mut filter = create(&server.address(), "f", &window(2));
     assert_eq!(filter.insert(&1), Ok(true));
     wait_until("the description and the list are left", || server.execute::<u64>("DBSIZE") == 2);
-    // Both begin again.
+    // Both clients start anew.
     let mut other = RedisBloomFilter::open(&server.address(), "f").unwrap();
     let started = Instant::now();
     assert_eq!(filter.insert(&1), Ok(true));
@@ -429,7 +429,7 @@ fn removed_filters_leave_no_keys() {
         }
         assert_eq!(server.execute::<Vec<String>>("KEYS *"), Vec::<String>::new());
     }
-    // Where the list is lost too, and the description with it.
+    // The list is lost too, once without and once with the description.
     for lost in ["cbf:{f:stages}", "cbf:{f:stages} cbf:{f:meta}"] {
         for stages in [small_stages(), window(3600)] {
             let mut filter = create(&server.address(), "f", &stages);
@@ -446,7 +446,7 @@ fn removed_filters_leave_no_keys() {
     }
 }
 
-/// A generation whose time is over is not followed there.
+/// A client of a replica does not open the next generation.
 fn a_window_is_read_from_a_replica() {
     let [primary, replica] = primary_and_replica("");
     assert_eq!(create(&primary.address(), "f", &window(600)).insert(&1), Ok(true));
@@ -484,7 +484,7 @@ fn oversized_stage_lists_are_refused() {
         let line = format!("blocks={blocks} probes=8 keys=1 made=1 opened=9999999999");
         redis::cmd("HSET").arg(format!("cbf:{{{name}:stages}}")).arg(number).arg(line).exec(&mut connection).unwrap();
     };
-    // Each is as large as a filter can be.
+    // Each stage is as large as a filter can be.
     drop(create(&server.address(), "f", &window(60)));
     (1..200).for_each(|number| add("f", number, (1 << 44) / 64 - (1 << 20)));
     expect_error(RedisBloomFilter::open(&server.address(), "f"), &["together are larger"]);
@@ -562,7 +562,7 @@ fn stages_need_few_rights() {
     assert_eq!(server.execute::<Vec<String>>("HKEYS cbf:{g:stages}"), ["1"]);
     let denied = expect_error(RedisBloomFilter::open(&address("other"), "f"), &["HGETALL"]);
     assert!(matches!(denied, Denied { .. }), "{denied:?}");
-    // Others need none of these, for what is lost either.
+    // Filters of one size need none of these rights, even if a shard is lost.
     crate::create(&address("other"), "h", &one_shard_size()).delete().unwrap();
     let mut lost = crate::create(&address("other"), "i", &one_shard_size());
     lost.insert(&1).unwrap();
@@ -571,7 +571,7 @@ fn stages_need_few_rights() {
     filter.delete().unwrap();
 }
 
-fn lost_stages_are_noticed() {
+fn lost_stages_are_detected() {
     let server = Server::start("");
     let keys: Vec<u64> = (0..5000).collect();
     let grown = |name: &str| {

@@ -18,7 +18,7 @@ tests! {
     racing_tasks_claim_each_key_once,
     tasks_of_a_cluster_claim_each_key_once_while_a_slot_moves,
     #[ignore = "takes half a minute"] no_key_is_lost_where_a_node_crashes,
-    full_servers_take_the_rest_later,
+    full_servers_accept_the_rest_later,
     no_key_is_lost_where_connections_break,
     #[ignore = "takes half a minute"] no_key_is_lost_where_connections_break_for_long,
     connections_closed_while_idle_cause_no_uncertainty,
@@ -180,14 +180,14 @@ fn no_key_is_lost_where_a_node_crashes() {
     }
 }
 
-fn full_servers_take_the_rest_later() {
+fn full_servers_accept_the_rest_later() {
     let server = Server::start("--maxmemory-policy noeviction");
     runtime().block_on(async {
         let mut filter = AsyncRedisBloomFilter::create(&server.address(), "f", &three_shard_size()).await.unwrap();
         let used = server.info_number("used_memory");
         server.execute::<()>(&format!("CONFIG SET maxmemory {}", used + (20 << 20)));
         let tally = Tally::new(12_000);
-        // Shard by shard: those of the first fill a portion.
+        // The keys are in the order of their shards, and those of the first shard fill a portion.
         let mut keys: Vec<u64> = (0..tally.keys()).collect();
         keys.sort_by_key(|key| filter.hasher().bytes(&key.to_le_bytes()));
         let mut new = vec![true; keys.len()];
@@ -212,7 +212,7 @@ fn check_chaos(seed: u64, clients: u64, keys: u64) {
         insert_concurrently(&proxy.address(), &tally, clients, 200, || proxy.break_connections(true));
         tally.assert_none_lost();
         assert!(proxy.broken_connections() > 0);
-        // Connections mostly break at the answers to claims. Which they are is a matter of chance.
+        // Most connections break during the answers to claims, but chance decides which.
         if tally.uncertain() > 0 {
             return;
         }
@@ -257,7 +257,7 @@ fn a_claim_without_an_answer_is_reported() {
         let mut new = [false; 3];
         for tries in 1.. {
             retry_until_answered(async || filter.insert(&5).await).await;
-            // Of this the mirror knows nothing.
+            // The mirror does not have this key.
             retry_until_answered(async || filter.contains(&4).await).await;
             let uncertain = filter.uncertain();
             server.signal("STOP");
@@ -267,9 +267,9 @@ fn a_claim_without_an_answer_is_reported() {
             let RedisFilterError::Unreachable { node, waited, message } = error else { panic!("{error:?}") };
             assert!(node == format!("127.0.0.1:{}", server.port) && message.contains("timed out"), "{node}: {message}");
             assert!(waited >= 3 * short, "{waited:?}");
-            // Nothing is sent over a connection that was idle for a second, and is tested in vain.
+            // A connection that was idle for a second is tested first. If the test fails, nothing is sent.
             if new != [false; 3] {
-                // The mirror knows one of them.
+                // The mirror has one of the keys.
                 assert_eq!((new, filter.uncertain() - uncertain), ([true, false, true], 2));
                 break;
             }
@@ -343,7 +343,7 @@ fn servers_with_too_many_clients_are_named_and_retried() {
         filter.insert(&0).await.unwrap();
         let mut all = server.fill_connections();
         expect_error(AsyncRedisBloomFilter::open(&server.address(), "f").await, &["maxclients"]);
-        // Its own connection is closed, and the place of that taken.
+        // The connection of the filter is closed, and another one takes its place.
         command("CLIENT KILL TYPE normal SKIPME yes").exec(&mut all[0]).unwrap();
         let mut others = server.fill_connections();
         tokio::time::sleep(Duration::from_millis(1100)).await;

@@ -16,8 +16,8 @@ tests! {
     tls_servers_may_require_a_client_certificate,
 }
 
-/// Names the server to the processes that the test starts: the certificates that one trusts are told by its
-/// environment.
+/// The variable with the server's address, for the processes that the test starts. Only the environment of a process can
+/// name the certificates that the process trusts.
 const URL: &str = "BLOOMLINE_TEST_URL";
 
 const CONFIGURATION: &str = "[req]
@@ -40,7 +40,7 @@ fn certify(folder: &Path) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The folders of two keys and their certificates, and what they lie in. The test is ignored without OpenSSL.
+/// The folders of two keys and their certificates, and the folder that contains them. The test is ignored without OpenSSL.
 fn two_certificates() -> (TempDir, [PathBuf; 2]) {
     require_program(find_program(&["openssl"], "version"), "openssl");
     let folder = tempfile::tempdir().unwrap();
@@ -92,7 +92,7 @@ fn servers_are_trusted_by_their_certificates() {
     }
     let (_folder, [ours, others]) = two_certificates();
     let (_server, url) = encrypted(&ours, "--tls-auth-clients no");
-    // By an authority that the system does not know.
+    // The system does not know the authority.
     let address = address(&url).patience(Duration::from_secs(5));
     let certificate = fs::read(ours.join("cert.pem")).unwrap();
     let trusting = address.clone().certificate_authority(&certificate).unwrap();

@@ -77,7 +77,7 @@ fn older() -> PathBuf {
     let archive = folder.join("source.tar");
     run(git(&format!("archive {OLDER} -o")).arg(&archive));
     run(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(&source));
-    // Its versions of the dependencies. Cargo leaves out those that nobody needs here.
+    // The dependencies have the older version's versions. Cargo leaves out those that are not needed here.
     if !client.join("Cargo.lock").exists() {
         fs::copy(source.join("Cargo.lock"), client.join("Cargo.lock")).unwrap();
     }

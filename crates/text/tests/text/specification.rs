@@ -32,7 +32,7 @@ pub enum Gram {
 }
 
 /// The verdict for a document: the range, grams, found grams and verdict of each unit, and true if it is dropped.
-pub type Fate = (Vec<(usize, usize, usize, usize, bool)>, bool);
+pub type Outcome = (Vec<(usize, usize, usize, usize, bool)>, bool);
 
 /// A second implementation of the rules.
 pub struct Specification {
@@ -102,7 +102,7 @@ impl Specification {
     }
 
     /// Decides the next document.
-    pub fn push(&mut self, text: &[u8]) -> Fate {
+    pub fn push(&mut self, text: &[u8]) -> Outcome {
         let mut units = Vec::new();
         for (start, end) in self.units(text) {
             let grams = self.grams(&text[start..end]);
@@ -120,8 +120,8 @@ impl Specification {
 }
 
 /// Returns the verdicts of documents that are decided.
-pub fn fates(texts: &Texts) -> Vec<Fate> {
-    let fate = |i| {
+pub fn outcomes(texts: &Texts) -> Vec<Outcome> {
+    let outcome = |i| {
         let document = texts.document(i);
         let units: Vec<_> = document
             .verdicts()
@@ -131,5 +131,5 @@ pub fn fates(texts: &Texts) -> Vec<Fate> {
         assert_eq!(document.found(), units.iter().map(|unit| unit.3).sum::<usize>());
         (units, document.dropped())
     };
-    (0..texts.len()).map(fate).collect()
+    (0..texts.len()).map(outcome).collect()
 }

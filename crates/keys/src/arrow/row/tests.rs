@@ -49,7 +49,7 @@ fn numbers_do_not_depend_on_their_types() {
         key(Decimal256Array::from(vec![i256::from(700)]).with_precision_and_scale(76, 1).unwrap()),
     ];
     assert!(numbers.iter().all(|number| number == b"\xffn7e1"), "{numbers:?}");
-    // Neither of these is the other as 64 bits are.
+    // These differ, although their 64 bits are equal.
     assert_ne!(key(UInt64Array::from(vec![u64::MAX])), key(Int64Array::from(vec![-1])));
     assert_eq!(key(Decimal256Array::from(vec![i256::MIN]).with_precision_and_scale(76, 0).unwrap()), {
         let mut expected = Vec::new();
@@ -65,7 +65,7 @@ fn half_floats_have_the_digits_of_their_width() {
     let half = |value: f64| key(Float16Array::from_iter_values([Half::from_f64(value)]));
     assert_eq!(half(0.1), key(Float64Array::from(vec![0.1])));
     assert_eq!(half(65504.0), b"\xffn655e2");
-    // The least, which is 2 to the power of -24.
+    // The smallest, which is 2 to the power of -24.
     assert_eq!(half(5.960464477539063e-8), b"\xffn6e-8");
     let bits = (0..=u16::MAX).map(Half::from_bits).filter(|half| half.is_finite() && *half != Half::from_f64(-0.0));
     let mut all = keys(&column("x", Float16Array::from_iter_values(bits.clone())));
@@ -80,7 +80,7 @@ fn half_floats_have_the_digits_of_their_width() {
 }
 
 #[test]
-fn texts_and_byte_strings_are_told_apart_and_do_not_depend_on_their_types() {
+fn texts_and_byte_strings_differ_and_do_not_depend_on_their_types() {
     let texts = [
         key(StringArray::from(vec!["a"])),
         key(LargeStringArray::from(vec!["a"])),
@@ -148,7 +148,7 @@ fn times_do_not_depend_on_their_units() {
 }
 
 #[test]
-fn extension_types_are_taken_by_their_meaning_or_refused_by_name() {
+fn extension_types_are_read_by_their_meaning_or_refused_by_name() {
     let uuid: [u8; 16] = *b"\x55\x0e\x84\x00\xe2\x9b\x41\xd4\xa7\x16\x44\x66\x55\x44\x00\x00";
     let column = extension("arrow.uuid", FixedSizeBinaryArray::try_from_iter([uuid].into_iter()).unwrap());
     assert_eq!(keys(&column), [b"550e8400-e29b-41d4-a716-446655440000"]);
@@ -190,7 +190,7 @@ fn person(names: [&str; 2], values: [&str; 2]) -> StructArray {
 }
 
 #[test]
-fn structs_are_named_members_lists_elements_and_maps_entries() {
+fn structs_have_named_members_lists_have_elements_and_maps_have_entries() {
     assert_eq!(key(person(["a", "b"], ["1", "2"])), key(person(["b", "a"], ["2", "1"])));
     assert_ne!(key(person(["a", "b"], ["1", "2"])), key(person(["a", "b"], ["2", "1"])));
     let list = ListArray::from_iter_primitive::<Int32Type, _, _>([Some([Some(1), None])]);
@@ -230,7 +230,7 @@ fn rows_are_found_by_name() {
     assert_eq!(hash(&row, true), hash(&[text("name", "y"), text("id", "x")], true));
     assert_ne!(hash(&row, true), hash(&[text("name", "x"), text("id", "y")], true));
     assert_ne!(hash(&row, true), hash(&[text("id", "x"), text("title", "y")], true));
-    // A row is the struct of its values, also of a single one.
+    // A row is the struct of its values, even of a single value.
     let person = column("p", person(["id", "name"], ["x", "y"]));
     assert_eq!(hash(&row, true), hash(&[person], false));
     assert_ne!(hash(&row[..1], true), hash(&row[..1], false));
