@@ -5,6 +5,7 @@ use crate::commands::input_kinds::TableRequirements;
 use crate::commands::job::Job;
 use crate::commands::prelude::Prelude;
 use crate::commands::scan::{self, ScanOptions};
+use crate::commands::server;
 use crate::key::KeyRule;
 use crate::options::CheckOptions;
 use crate::read::ends::LineEnds;
@@ -12,7 +13,7 @@ use crate::read::inputs::Inputs;
 use crate::read::keys::Hashing;
 use crate::read::projection::Projection;
 use crate::read::table::TableOptions;
-use crate::seen::remote_set::{Address, RemoteSet};
+use crate::seen::remote_set::RemoteSet;
 use crate::seen::set::KeySet;
 use crate::seen::{SeenKeys, SharedSeenKeys};
 use crate::system::error::{Error, Stop};
@@ -98,7 +99,7 @@ impl Job for CheckOptions {
 }
 
 fn filter(options: &CheckOptions, key_name: &str, kinds: &KeyKinds) -> Result<KeySet, Error> {
-    if let Some(address) = Address::from_options(&options.shared)? {
+    if let Some(address) = server::address(&options.shared)? {
         let mut shared = RemoteSet::open(&address)?;
         shared.check_kinds(address.name, kinds)?;
         return Ok(KeySet::Shared(shared.into()));

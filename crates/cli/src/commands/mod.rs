@@ -16,5 +16,6 @@ pub mod redis;
 pub mod report;
 pub mod run;
 pub mod scan;
+mod server;
 pub mod sets;
 mod sizing;

@@ -1,6 +1,7 @@
 //! `bloomline redis`: manages the filters of servers.
 
 use crate::commands::info;
+use crate::commands::server;
 use crate::options::{
     DeleteOptions, DownloadOptions, ImportOptions, ListOptions, RedisCommand, RedisInfoOptions, RedisOptions,
     ServerOptions, UploadOptions, WatchOptions,
@@ -8,7 +9,7 @@ use crate::options::{
 use crate::read::find::NamedPaths;
 use crate::read::inputs::Inputs;
 use crate::seen::local_set::LocalSet;
-use crate::seen::remote_set::{Address, RemoteSet, server_of};
+use crate::seen::remote_set::RemoteSet;
 use crate::seen::set::KeySet;
 use crate::system::error::{Error, SUCCESS};
 use crate::system::file_lock::FileLock;
@@ -57,7 +58,7 @@ fn output(server: &ServerOptions) -> Result<Output, Error> {
 
 fn list(options: &ListOptions) -> Result<(), Error> {
     let output = output(&options.server)?;
-    let server = server_of(&options.server)?.expect("it is required");
+    let server = server::server(&options.server)?.expect("it is required");
     let (mut rows, mut objects) = (Vec::new(), Vec::new());
     let mut filter: Option<RedisBloomFilter> = None;
     for name in RedisBloomFilter::list(&server)? {
@@ -112,7 +113,7 @@ fn figures(stats: &RedisFilterStats) -> [String; 3] {
 
 fn describe(options: &RedisInfoOptions) -> Result<(), Error> {
     let output = output(&options.shared.server)?;
-    let address = Address::from_options(&options.shared)?.expect("it is required");
+    let address = server::address(&options.shared)?.expect("it is required");
     let mut shared = RemoteSet::open(&address)?;
     shared.refresh()?;
     let mut report = Figures::default();
@@ -122,7 +123,7 @@ fn describe(options: &RedisInfoOptions) -> Result<(), Error> {
 }
 
 fn download(options: &DownloadOptions) -> Result<(), Error> {
-    let address = Address::from_options(&options.shared)?.expect("it is required");
+    let address = server::address(&options.shared)?.expect("it is required");
     files::check_target(&options.output, &origins(&options.shared.server))?;
     let mut shared = address.open()?;
     let mut copy = LocalSet::from(shared.download()?);
@@ -135,7 +136,7 @@ fn download(options: &DownloadOptions) -> Result<(), Error> {
 }
 
 fn upload(options: &UploadOptions) -> Result<(), Error> {
-    let address = Address::from_options(&options.shared)?.expect("it is required");
+    let address = server::address(&options.shared)?.expect("it is required");
     let path = &options.filter;
     let local = LocalSet::load(path)?;
     let grown = || {
@@ -157,11 +158,11 @@ fn upload(options: &UploadOptions) -> Result<(), Error> {
 const IMPORT_BATCH: usize = 4096;
 
 fn import(options: &ImportOptions) -> Result<(), Error> {
-    let address = Address::from_options(&options.shared)?.expect("it is required");
+    let address = server::address(&options.shared)?.expect("it is required");
     let output = Output::standard([])?;
     let mut import = ImportCounts::default();
     let open = || -> Result<RemoteSet, Error> {
-        let mut shared = RemoteSet::for_writer(&address, &options.writing, &options.size)?;
+        let mut shared = server::open_to_write(&address, &options.writing, &options.size)?;
         shared.read_kinds()?;
         shared.add_kinds(&KeyKinds::new(Kinds::TEXT))?;
         Ok(shared)
@@ -254,7 +255,7 @@ fn from_hex(digits: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn delete(options: &DeleteOptions) -> Result<(), Error> {
-    let address = Address::from_options(&options.shared)?.expect("it is required");
+    let address = server::address(&options.shared)?.expect("it is required");
     match RedisBloomFilter::remove(&address.server, address.name)? {
         true => Ok(()),
         false => Err(Error::new(format!(
@@ -346,7 +347,7 @@ fn line(cells: &[&str; 8]) -> String {
 
 fn watch(options: &WatchOptions) -> Result<(), Error> {
     let output = output(&options.shared.server)?;
-    let address = Address::from_options(&options.shared)?.expect("it is required");
+    let address = server::address(&options.shared)?.expect("it is required");
     let mut filter = address.open()?;
     if !options.json {
         let head = ["fill", "keys", "keys/s", "rate now", "stored", "claims/s", "memory of servers", "evicted"];

@@ -1,17 +1,12 @@
-//! A filter on a server, shared with other processes. Only this module and `commands/redis.rs` use Redis.
+//! A filter on a server, shared with other processes. Only this module and `commands/{redis,server}.rs` use Redis.
 
-use crate::options::{ServerOptions, SharedOptions, SharedWriteOptions, SizeOptions};
 use crate::seen::kind_conflict;
 use crate::seen::remote_stats::RemoteStats;
 use crate::system::error::Error;
-use crate::system::files;
 use crate::terminal::figures::readable;
-use crate::terminal::signals;
 use bloomline::{BloomFilter, KeyHasher, Plan};
 use bloomline_keys::{KeyKinds, Kinds};
 use bloomline_redis::{RedisBloomFilter, RedisFilterError, RedisFilterStats, RedisServer, Stages};
-use std::fs;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -22,34 +17,11 @@ pub struct Address<'a> {
     pub name: &'a str,
 }
 
-impl<'a> Address<'a> {
-    /// Returns the address in the options, if they have one.
-    pub fn from_options(options: &'a SharedOptions) -> Result<Option<Self>, Error> {
-        Ok(server_of(&options.server)?.zip(options.name.as_deref()).map(|(server, name)| Self { server, name }))
-    }
-
+impl Address<'_> {
     /// Opens the existing filter.
     pub fn open(&self) -> Result<RedisBloomFilter, RedisFilterError> {
         RedisBloomFilter::open(&self.server, self.name)
     }
-}
-
-/// Returns the server in the options, if they have one.
-pub fn server_of(options: &ServerOptions) -> Result<Option<RedisServer>, Error> {
-    let Some(url) = options.redis.as_deref() else { return Ok(None) };
-    // The URL, or `@` and a file that has it, so that a password need not be on the command line. The file is not read
-    // by the parser of the command line, because its errors repeat the text.
-    let read = |path: &str| fs::read_to_string(path).map_err(files::cannot_open(&files::name(path.as_ref())));
-    let file = url.strip_prefix('@').map(read).transpose()?;
-    let mut server = RedisServer::new(file.as_deref().unwrap_or(url).trim())?.end_when(signals::flag());
-    let read = |path: &Path| fs::read(path).map_err(files::cannot_open(&files::name(path)));
-    if let Some(authority) = &options.redis_ca {
-        server = server.certificate_authority(&read(authority)?)?;
-    }
-    if let (Some(certificate), Some(key)) = (&options.redis_cert, &options.redis_key) {
-        server = server.client_certificate(&read(certificate)?, &read(key)?)?;
-    }
-    Ok(Some(server))
 }
 
 impl From<RedisFilterError> for Error {
@@ -57,12 +29,6 @@ impl From<RedisFilterError> for Error {
         Self::Shared(error.to_string())
     }
 }
-
-/// The largest mirror of a filter in this process, in bytes.
-const MIRRORED: usize = 1 << 30;
-
-/// The time to wait for replicas.
-const CONFIRMATION: Duration = Duration::from_secs(1);
 
 /// A filter on a server, with its statistics.
 pub struct RemoteSet {
@@ -93,33 +59,6 @@ impl RemoteSet {
     /// Opens an existing filter.
     pub fn open(address: &Address) -> Result<Self, Error> {
         Ok(Self::new(address.open()?, None))
-    }
-
-    /// Opens or creates the filter of a command that writes to it: of a fixed size if a number of keys is given, else one that
-    /// grows.
-    pub fn for_writer(address: &Address, options: &SharedWriteOptions, size: &SizeOptions) -> Result<Self, Error> {
-        let (name, rate, seed) = (address.name, size.fpr(), size.seed());
-        let server = address.server.clone().wait_for_replicas(options.redis_wait, CONFIRMATION);
-        let grows = || RedisBloomFilter::create_stages(&server, name, &Stages::growing(rate).seed(seed));
-        let (filter, planned) = match (size.expected_keys, options.forget_after) {
-            (Some(keys), Some(window)) => {
-                let stages = Stages::window(window, keys, rate).seed(seed);
-                (RedisBloomFilter::create_stages(&server, name, &stages)?, Some(rate))
-            }
-            (Some(keys), None) => {
-                let size = BloomFilter::builder().expected_keys(keys).false_positive_rate(rate).seed(seed);
-                (RedisBloomFilter::create(&server, name, &size)?, Some(rate))
-            }
-            (None, _) if size.fpr.is_some() => (grows()?, None),
-            (None, _) => match RedisBloomFilter::open(&server, name) {
-                Err(RedisFilterError::NotFound { .. }) => (grows()?, None),
-                opened => (opened?, None),
-            },
-        };
-        if size.seed.is_some_and(|seed| seed != filter.seed()) {
-            return Err(RedisFilterError::Seed { name: name.to_owned() }.into());
-        }
-        Ok(Self::new(if options.no_mirror { filter } else { filter.with_mirror_up_to(MIRRORED)? }, planned))
     }
 
     /// Wraps a filter that was made for this false-positive rate, if it is known.

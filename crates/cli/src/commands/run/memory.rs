@@ -2,11 +2,11 @@
 
 use crate::commands::groups::GroupRequest;
 use crate::commands::run::plan::{Keys, Memory, Plan, ReportOptions, StateOptions};
+use crate::commands::server;
 use crate::commands::sizing::{self, NewSet};
 use crate::read::estimate::{LineUnit, SampleUnit};
 use crate::read::inputs::Input;
 use crate::seen::SeenKeys;
-use crate::seen::remote_set::Address;
 use crate::seen::run_stats::{FullLimit, RunStats};
 use crate::seen::set::KeySet;
 use crate::steps::groups::records::RecordFile;
@@ -57,8 +57,8 @@ impl Plan {
     pub(super) fn open_server(&self) -> Result<LimitedSet, Error> {
         let Self { keys, memory, size, reporting: ReportOptions { stats, .. }, .. } = self;
         let Memory::Server(shared, writing) = memory else { unreachable!("other sets are checked") };
-        let address = Address::from_options(shared)?.expect("the options require an address");
-        Ok((sizing::set_on_server(size, writing, stats.is_some(), &address, &keys.kinds)?, None))
+        let address = server::address(shared)?.expect("the options require an address");
+        Ok((server::open_set(size, writing, stats.is_some(), &address, &keys.kinds)?, None))
     }
 
     /// Returns the keys at the first line, the statistics, and empty records if groups are to be found.

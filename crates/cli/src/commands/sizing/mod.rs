@@ -1,11 +1,10 @@
 //! The choice of the set that a command uses: its size, and whether it grows.
 
 use crate::options::values::OnError;
-use crate::options::{BuildOptions, GrowthOptions, ReadOptions, SharedWriteOptions, SizeOptions, WhenFull};
+use crate::options::{BuildOptions, GrowthOptions, ReadOptions, SizeOptions, WhenFull};
 use crate::read::estimate::{self, LineUnit, SampleUnit};
 use crate::read::inputs::Input;
 use crate::seen::local_set::LocalSet;
-use crate::seen::remote_set::{Address, RemoteSet};
 use crate::seen::run_stats::FullLimit;
 use crate::seen::set::KeySet;
 use crate::system::error::Error;
@@ -257,23 +256,6 @@ impl SizePlan {
         };
         Ok((KeySet::Local(set), limit))
     }
-}
-
-/// Returns the set on a server: with -n a filter of this size, otherwise the existing one, or one that grows. Queries
-/// its statistics if `stats`. Refuses keys whose kinds differ from those of the set.
-pub fn set_on_server(
-    options: &SizeOptions,
-    writing: &SharedWriteOptions,
-    stats: bool,
-    address: &Address,
-    kinds: &KeyKinds,
-) -> Result<KeySet, Error> {
-    let mut shared = RemoteSet::for_writer(address, writing, options)?;
-    shared.check_kinds(address.name, kinds)?;
-    if stats {
-        shared.refresh()?;
-    }
-    Ok(KeySet::Shared(shared.into()))
 }
 
 /// Returns the limit of a saved set. Refuses options that ask for another set, unless the run that shrank it is resumed.
