@@ -57,7 +57,7 @@ impl ScanOptions<'_> {
         seen: SharedSeenKeys,
         mut stats: RunStats,
     ) -> Result<(Arc<Work>, Option<Stop>), Error> {
-        inputs.left_out.iter().for_each(|why| stats.leave_out(why));
+        inputs.left_out.iter().for_each(|why| stats.leave_out_input(why));
         stats.limit.iter().filter(|limit| limit.stop).for_each(|limit| seen.write().limit(limit.keys));
         let progress = Progress::new(&inputs.found, inputs.read.clone(), self.quiet, false);
         self.work(
@@ -89,7 +89,7 @@ impl ScanOptions<'_> {
             None => (Arc::new(LookUp { hashing, seen: seen.clone(), any }), wanted),
         };
         let mut stats = inserting.unwrap_or_else(|| RunStats::for_search(&seen.read().set, quiet));
-        inputs.left_out.iter().for_each(|why| stats.leave_out(why));
+        inputs.left_out.iter().for_each(|why| stats.leave_out_input(why));
         let several = inputs.several;
         let progress = Progress::new(&inputs.found, inputs.read.clone(), quiet, !total && !any || several);
         let progress = progress.for_shared(seen.read().set.shared().map(|set| set.remote(None)), None);

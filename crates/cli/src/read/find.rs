@@ -159,7 +159,7 @@ pub fn leave_out(left_out: &mut Vec<String>, error: Error, go_on: bool) -> Resul
     if !go_on {
         return Err(error);
     }
-    left_out.push(format!("{error}; it is skipped"));
+    left_out.push(error.to_string());
     Ok(())
 }
 

@@ -131,6 +131,11 @@ impl RunStats {
         }
     }
 
+    /// Counts an input that cannot be opened, and reports the reason.
+    pub fn leave_out_input(&mut self, why: &str) {
+        self.leave_out(&format!("{why}; it is skipped"));
+    }
+
     /// Counts an input that is skipped in whole or in part, and reports the reason.
     pub fn leave_out(&mut self, why: &str) {
         if self.first.is_none() {

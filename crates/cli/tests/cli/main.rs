@@ -37,6 +37,7 @@ mod reference;
 mod refusals;
 mod repeats;
 mod resume;
+mod rooms;
 mod safety;
 mod sets;
 mod shrink;

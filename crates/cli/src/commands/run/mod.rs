@@ -163,7 +163,7 @@ impl Job for Plan {
             seen.limit(limit.keys);
         }
         stats.warn_if_overfull(&seen.set);
-        inputs.left_out.drain(..).for_each(|why| stats.leave_out(&why));
+        inputs.left_out.drain(..).for_each(|why| stats.leave_out_input(&why));
         let left_out = start.as_ref().map_or(0, |start| start.left_out);
         stats.counts.left_out = stats.counts.left_out.max(left_out);
         Ok(OpenedRun { plan, started, inputs, seen, stats, records, indexed, keep, start, destination, _lock: lock })
