@@ -5,6 +5,7 @@ use arrow_array::types::*;
 use arrow_array::*;
 use arrow_schema::{DataType, Field};
 use bloomline_keys::arrow::{Column, Row, hash_rows};
+use bloomline::KeyHasher;
 use proptest::prelude::*;
 
 fn rule(names: &[&str]) -> KeyRule {
