@@ -22,7 +22,7 @@ use std::sync::{Mutex, MutexGuard};
 /// A folder that one run at a time writes to.
 pub struct OutputFolder {
     path: PathBuf,
-    /// The output of each input, in the order of the inputs.
+    /// The output of each input, in the order of the inputs, until they are taken.
     pub outputs: Vec<AtomicFile>,
     /// Folders in which outputs were begun since the last `sync`.
     unsynced: Mutex<BTreeSet<PathBuf>>,

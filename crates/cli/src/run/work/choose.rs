@@ -41,6 +41,10 @@ impl Work {
         // Only these may have been read ahead.
         let shards = self.shards[first..].iter().take(self.max_in_flight());
         let in_flight: usize = shards.clone().map(Shard::in_flight).sum();
+        // Of inputs that are read, chunks wait only for one that another thread has. Small inputs would pile up behind it.
+        if self.ungathered.load(Relaxed).saturating_sub(in_flight) >= self.max_in_flight() {
+            return None;
+        }
         let may_wait = |shard: &&Shard| {
             let is_pipe = self.shards[first].size.is_none();
             let max = match shard.is_compressed {
@@ -75,5 +79,81 @@ impl Work {
 
     fn has_room(&self, shard: usize) -> bool {
         self.shards[shard].in_flight() + self.sink(shard).compressing_pieces() < self.max_in_flight()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::tests::LINE;
+    use crate::options::values::OnError;
+    use crate::read::chunks::ChunkConfig;
+    use crate::read::inputs::Inputs;
+    use crate::read::lines::Lines;
+    use crate::read::lines::keys::{HashOptions, KeySource};
+    use crate::read::split::LineFormat;
+    use crate::run::progress::Progress;
+    use crate::run::shard::shards;
+    use crate::run::sink::{PrintOptions, Sink};
+    use crate::run::step::{Pass, RunConfig};
+    use crate::run::work::Persistence;
+    use crate::seen::run_stats::RunStats;
+    use crate::seen::set::KeySet;
+    use crate::seen::{Claimed, SeenKeys, SharedSeenKeys};
+    use crate::steps::insert::Insert;
+    use crate::system::error::Error;
+    use crate::write::encode::Encoder;
+    use bloomline::{BloomFilter, KeyHasher};
+    use crossbeam_channel::never;
+    use std::fs;
+    use std::path::PathBuf;
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::{Arc, OnceLock, Weak};
+
+    /// Inserts lines. While it has the first chunk, the thread reads as many inputs as other threads would in that time.
+    struct Late {
+        insert: Insert,
+        work: OnceLock<Weak<Work>>,
+        read_meanwhile: AtomicUsize,
+    }
+
+    impl Pass for Late {
+        fn claim(&self, task: &RunConfig, input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
+            let work = self.work.get().and_then(Weak::upgrade).expect("the work is running");
+            while let (0, Some(next)) = (input, work.next_in_order()) {
+                let read = work.step(&work.shards[next], &mut Encoder::default(), &mut None);
+                assert!(read.is_ok());
+                self.read_meanwhile.fetch_add(1, Relaxed);
+            }
+            self.insert.claim(task, input, lines)
+        }
+    }
+
+    #[test]
+    fn small_inputs_do_not_pile_up_behind_a_late_chunk() {
+        const FILES: usize = 500;
+        let folder = tempfile::tempdir().unwrap();
+        let paths: Vec<PathBuf> = (0..FILES).map(|i| folder.path().join(i.to_string())).collect();
+        paths.iter().for_each(|path| fs::write(path, path.as_os_str().as_encoded_bytes()).unwrap());
+        let inputs = Inputs::from_paths(&paths);
+        let set = KeySet::Local(BloomFilter::new(FILES as u64, 1e-9).unwrap().into());
+        let stats = RunStats::new(&set, None, "lines", "key", true);
+        let format = LineFormat::plain(b'\n');
+        let what = KeySource::Key(LINE, None);
+        let hashing = HashOptions::for_keys(&KeyHasher::new(0), format, what, OnError::Fail, Arc::default());
+        let seen = SharedSeenKeys::new(SeenKeys::new(set));
+        let insert = Insert { seen: seen.clone(), in_order: true };
+        let pass = Arc::new(Late { insert, work: OnceLock::new(), read_meanwhile: AtomicUsize::new(0) });
+        let print = PrintOptions { selected_mark: true, ..PrintOptions::default() };
+        let task = RunConfig { threads: 1, hashing, on_error: OnError::Fail, print, ahead: 0 };
+        let progress = Progress::new(&inputs.found, inputs.read.clone(), true, false);
+        let shards = shards(inputs, ChunkConfig { size: 100, format, keep: false }, None);
+        let sinks = vec![Sink::new(0, None, None)];
+        let work = Work::new(task, pass.clone(), shards, sinks, seen, stats, Persistence::default());
+        pass.work.set(Arc::downgrade(&work)).unwrap();
+        assert!(work.run(&never(), progress).unwrap().is_none());
+        let (read, chunks) = (pass.read_meanwhile.load(Relaxed), work.max_in_flight());
+        assert!((1..=3 * chunks).contains(&read), "{read} chunks beside {chunks}");
+        assert_eq!(locked(&work.stats).counts.unique, FILES as u64);
     }
 }

@@ -13,6 +13,7 @@ use crate::system::error::Error;
 use crate::system::files::{self, NamedFile};
 use crate::write::atomic_file::AtomicFile;
 use std::iter;
+use std::mem;
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -58,7 +59,8 @@ impl Plan {
             .iter()
             .flat_map(|start| start.shards.iter().cloned())
             .chain(iter::repeat_with(InputProgress::default));
-        let outputs: Vec<(AtomicFile, InputProgress)> = folder.outputs.iter().cloned().zip(progress).collect();
+        let outputs: Vec<(AtomicFile, InputProgress)> =
+            mem::take(&mut folder.outputs).into_iter().zip(progress).collect();
         if let Some(full) =
             reports.iter().find(|target| target.has_contents() && state.is_some() && !*force && start.is_none())
         {
