@@ -6,7 +6,7 @@ use crate::read::format_of;
 use crate::read::inputs::{Input, Inputs};
 use crate::read::position::Position;
 use crate::read::projection::{HeaderRule, Projection};
-use crate::read::table::{Format, Table};
+use crate::read::table::Table;
 use crate::run::checkpoint::Checkpoint;
 use crate::run::lines::Lines;
 use crate::seen::Claimed;
@@ -29,8 +29,7 @@ pub struct Shard {
     pub is_compressed: bool,
     pub is_table: bool,
     reader: Mutex<ShardReader>,
-    /// The bytes of a chunk without long lines, with room for a last line end.
-    chunk_size: usize,
+    cut: ChunkConfig,
     /// True if all of it is read. Relaxed: readers that act on it take the lock.
     read: AtomicBool,
     /// The weight of the chunks that are read and not gathered. Relaxed: it only bounds the memory, and locks guard the
@@ -50,22 +49,27 @@ struct ShardReader {
 
 /// A source of lines.
 enum LineSource {
-    Chunks(Chunks),
-    /// A table with the number of rows that are done. It is opened when its turn comes.
-    Closed(&'static dyn Format, Input, u64),
+    /// An input with the number of bytes or rows that are done. It is opened when its turn comes.
+    Closed(Input, u64),
+    Chunks(Box<Chunks>),
     Table(Box<dyn Table>),
 }
 
 impl ShardReader {
     /// Reads the next lines into `batch`; `false` at the end of the input.
-    fn fill(&mut self, batch: &mut Batch, projection: &Projection) -> io::Result<bool> {
-        if let Some(LineSource::Closed(format, input, done)) = &self.source {
-            self.source = Some(LineSource::Table(format.open(input, *done, projection)?));
-        }
-        let chunks = match &mut self.source {
-            Some(LineSource::Chunks(chunks)) => chunks,
-            Some(LineSource::Table(table)) => return Ok(batch.set_rows(table.next()?)),
-            Some(LineSource::Closed(..)) | None => return Ok(false),
+    fn fill(&mut self, batch: &mut Batch, cut: ChunkConfig, projection: &Projection) -> io::Result<bool> {
+        let source = match self.source.take() {
+            Some(LineSource::Closed(input, done)) => match format_of(&input) {
+                Some(format) => LineSource::Table(format.open(&input, done, projection)?),
+                None => LineSource::Chunks(Chunks::new(input, done, cut).into()),
+            },
+            Some(open) => open,
+            None => return Ok(false),
+        };
+        let chunks = match self.source.insert(source) {
+            LineSource::Chunks(chunks) => chunks,
+            LineSource::Table(table) => return Ok(batch.set_rows(table.next()?)),
+            LineSource::Closed(..) => return Ok(false),
         };
         let more = batch.fill(chunks)?;
         if let (Some(rule), None, true) = (projection.rule(), &self.rule, more)
@@ -116,12 +120,7 @@ impl Shard {
     pub fn new(number: usize, next: usize, input: Input, gathered: GatheredInput, cut: ChunkConfig) -> Self {
         let (path, size, is_compressed) = (input.path.clone(), input.size, input.is_compressed());
         let is_table = input.is_table;
-        let offset = gathered.position.offset;
-        let open = || match format_of(&input) {
-            Some(format) => LineSource::Closed(format, input, offset),
-            None => LineSource::Chunks(Chunks::new(input, offset, cut)),
-        };
-        let source = (!gathered.ended).then(open);
+        let source = (!gathered.ended).then(|| LineSource::Closed(input, gathered.position.offset));
         Self {
             number,
             next,
@@ -131,7 +130,7 @@ impl Shard {
             is_table,
             read: AtomicBool::new(source.is_none()),
             reader: Mutex::new(ShardReader { source, next: 0, rule: None }),
-            chunk_size: cut.size + 2,
+            cut,
             in_flight: AtomicUsize::new(0),
             gathered: Mutex::new(gathered),
         }
@@ -143,11 +142,12 @@ impl Shard {
         if reader.source.is_none() {
             return Err(lines);
         }
-        let filled = reader.fill(&mut lines.batch, projection);
+        let filled = reader.fill(&mut lines.batch, self.cut, projection);
         let live = matches!(&reader.source, Some(LineSource::Chunks(chunks)) if chunks.is_live());
         let position = (self.number, reader.next);
         reader.next += 1;
-        let weight = lines.batch.memory().div_ceil(self.chunk_size).max(1);
+        // A chunk without long lines has room for a last line end.
+        let weight = lines.batch.memory().div_ceil(self.cut.size + 2).max(1);
         self.in_flight.fetch_add(weight, Relaxed);
         let end = match filled {
             Ok(true) => None,
@@ -187,12 +187,13 @@ impl Shard {
 pub fn shards(inputs: Inputs, cut: ChunkConfig, start: Option<&Checkpoint>) -> Vec<Shard> {
     let none = Checkpoint::default();
     let Checkpoint { input: current, offset, lines, shards, .. } = start.unwrap_or(&none);
-    let gathered = |(number, input): (usize, &Input)| {
+    let Inputs { found, read, .. } = inputs;
+    let gathered = |number: usize, input: &Input| {
         let reached = shards.get(number).cloned().unwrap_or_default();
         let ended = reached.whole || shards.is_empty() && number < *current;
         if ended {
             // For the progress bar.
-            inputs.read.fetch_add(input.size.unwrap_or(0), Relaxed);
+            read.fetch_add(input.size.unwrap_or(0), Relaxed);
         }
         let (offset, lines) = if number == *current { (*offset, *lines) } else { (0, 0) };
         let (offset, lines) = (offset.max(reached.offset), lines.max(reached.lines).max(reached.counts.lines));
@@ -201,11 +202,10 @@ pub fn shards(inputs: Inputs, cut: ChunkConfig, start: Option<&Checkpoint>) -> V
             if input.is_table { Position::for_table(name, offset) } else { Position::new(name, offset, lines) };
         GatheredInput { position, counts: reached.counts, ended, broken: reached.broken }
     };
-    let gathered: Vec<GatheredInput> = inputs.found.iter().enumerate().map(gathered).collect();
-    let count = gathered.len();
-    let mut next = count;
-    let mut shards: Vec<Shard> = Vec::new();
-    for (number, (input, gathered)) in inputs.found.into_iter().zip(gathered).enumerate().rev() {
+    let mut next = found.len();
+    let mut shards: Vec<Shard> = Vec::with_capacity(found.len());
+    for (number, input) in found.into_iter().enumerate().rev() {
+        let gathered = gathered(number, &input);
         let ended = gathered.ended;
         shards.push(Shard::new(number, next, input, gathered, cut));
         next = if ended { next } else { number };

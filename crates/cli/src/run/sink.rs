@@ -56,9 +56,10 @@ impl PrintOptions {
 /// The destination of lines, and the chunks that wait to be gathered there.
 pub struct Sink {
     pub reorder: ReorderBuffer<ShardChunk>,
-    kept: OnceLock<Output>,
+    /// The output of lines that are selected. Outputs are boxed because they are large and few sinks have two.
+    kept: OnceLock<Box<Output>>,
     /// The output of lines that are not selected.
-    dropped: Option<Output>,
+    dropped: Option<Box<Output>>,
     /// True if the header of an input is printed. Relaxed: only the thread that drains the buffer uses it.
     header_printed: AtomicBool,
     owner: OutputOwner,
@@ -99,7 +100,8 @@ impl Sink {
     pub fn new(first: usize, kept: Option<Output>, dropped: Option<Output>) -> Self {
         // A header is printed before all else.
         let header_printed = AtomicBool::new(kept.as_ref().is_some_and(|kept| kept.length() > 0));
-        let kept = kept.map_or_else(OnceLock::new, OnceLock::from);
+        let kept = kept.map_or_else(OnceLock::new, |kept| OnceLock::from(Box::new(kept)));
+        let dropped = dropped.map(Box::new);
         Self { reorder: ReorderBuffer::new((first, 0)), kept, dropped, header_printed, owner: OutputOwner::All }
     }
 
@@ -135,15 +137,20 @@ impl Sink {
         if let OutputOwner::Own(own) = &self.owner { Some(own) } else { None }
     }
 
+    /// The output of lines that are selected, if it is open.
+    fn kept(&self) -> Option<&Output> {
+        self.kept.get().map(Box::as_ref)
+    }
+
     /// The outputs that are open.
     fn outputs(&self) -> impl Iterator<Item = &Output> {
-        self.kept.get().into_iter().chain(&self.dropped)
+        self.kept().into_iter().chain(self.dropped.as_deref())
     }
 
     /// Opens the sink's own output, unless it is open or whole. Returns true if it opened one.
     pub fn open(&self) -> Result<bool, Error> {
         let output = match &self.owner {
-            OutputOwner::Own(own) if !own.is_whole() && self.kept.get().is_none() => own.open()?,
+            OutputOwner::Own(own) if !own.is_whole() && self.kept().is_none() => own.open()?,
             OutputOwner::InPlace(InPlaceOutput { input, .. }) => {
                 match locked(input).as_mut().map(ReplacedFile::begin).transpose()?.flatten() {
                     Some(output) => output,
@@ -153,7 +160,7 @@ impl Sink {
             _ => return Ok(false),
         };
         // Only the thread that drains the buffer is here.
-        let _ = self.kept.set(output);
+        let _ = self.kept.set(Box::new(output));
         Ok(true)
     }
 
@@ -171,9 +178,9 @@ impl Sink {
     pub fn print(&self, lines: &mut Lines, print: PrintOptions, live: bool) -> Result<Vec<(&Output, Piece)>, Error> {
         let PrintOptions { selected_mark, before, total, write_options, eol, .. } = print;
         let mut pieces = Vec::new();
+        let kept = self.kept().filter(|_| !total).map(|kept| (kept, before, selected_mark));
+        let dropped = self.dropped.as_deref().map(|dropped| (dropped, Prefix::Nothing, !selected_mark));
         if lines.batch.is_rows() {
-            let kept = self.kept.get().filter(|_| !total).map(|kept| (kept, before, selected_mark));
-            let dropped = self.dropped.as_ref().map(|dropped| (dropped, Prefix::Nothing, !selected_mark));
             for (output, before, mark) in kept.into_iter().chain(dropped) {
                 let rows = lines.select(before, mark, write_options);
                 pieces.extend(rows.map(|rows| (output, output.take_rows(rows))));
@@ -181,8 +188,6 @@ impl Sink {
             return Ok(pieces);
         }
         let is_first = !lines.batch.header().is_empty() && !self.header_printed.swap(true, Relaxed);
-        let kept = self.kept.get().filter(|_| !total).map(|kept| (kept, before, selected_mark));
-        let dropped = self.dropped.as_ref().map(|dropped| (dropped, Prefix::Nothing, !selected_mark));
         for (output, before, mark) in dropped.into_iter().chain(kept) {
             let is_first_write = output.is_first_write(|| is_first || lines.prints(before, mark));
             let print = |out: &mut PieceWriter<'_>| {
@@ -202,7 +207,7 @@ impl Sink {
 
     /// Ends the sink's own output. Returns the remaining pieces.
     pub fn end(&self) -> Result<Vec<(&Output, Piece)>, Error> {
-        let Some(kept) = self.kept.get().filter(|_| !self.has_all()) else { return Ok(Vec::new()) };
+        let Some(kept) = self.kept().filter(|_| !self.has_all()) else { return Ok(Vec::new()) };
         Ok(kept.end()?.into_iter().map(|piece| (kept, piece)).collect())
     }
 
@@ -222,7 +227,7 @@ impl Sink {
 
     /// Skips the sink's own output, if it is not begun. Returns true if it is skipped.
     pub fn leave_out(&self) -> bool {
-        let Some(own) = self.own().filter(|_| self.kept.get().is_none()) else { return false };
+        let Some(own) = self.own().filter(|_| self.kept().is_none()) else { return false };
         own.whole.store(true, Relaxed);
         true
     }
@@ -250,14 +255,14 @@ impl Sink {
     /// The lengths of the output and of the output for lines that are not selected, as far as they are settled or whole.
     pub fn lengths(&self) -> (u64, u64) {
         let start = self.own().map_or(0, |own| own.length);
-        (self.kept.get().map_or(start, Output::length), self.dropped.as_ref().map_or(0, Output::length))
+        (self.kept().map_or(start, Output::length), self.dropped.as_deref().map_or(0, Output::length))
     }
 
     /// The state of the output and of the output for lines that are not selected, if they are tables.
     pub fn tables(&self) -> Result<(Option<Saved>, Option<Saved>), Error> {
         let start = self.own().and_then(|own| own.table.clone());
-        let dropped = self.dropped.as_ref().map_or(Ok(None), Output::table)?;
-        Ok((self.kept.get().map_or(Ok(start), Output::table)?, dropped))
+        let dropped = self.dropped.as_deref().map_or(Ok(None), Output::table)?;
+        Ok((self.kept().map_or(Ok(start), Output::table)?, dropped))
     }
 
     /// Writes the rest of outputs for the lines of all inputs.
@@ -267,7 +272,7 @@ impl Sink {
 
     /// Prints a number in place of lines.
     pub fn write_number(&self, number: u64) -> Result<(), Error> {
-        self.kept.get().map_or(Ok(()), |kept| kept.write_line(number.to_string()))
+        self.kept().map_or(Ok(()), |kept| kept.write_line(number.to_string()))
     }
 
     /// Removes outputs for the rows of all inputs that are incomplete tables.
@@ -280,7 +285,7 @@ impl Sink {
     /// Removes the sink's own output if it is incomplete.
     pub fn abandon(&self) {
         match &self.owner {
-            OutputOwner::Own(own) if self.kept.get().is_some() && !own.is_whole() => {
+            OutputOwner::Own(own) if self.kept().is_some() && !own.is_whole() => {
                 // If it cannot be removed, the next run replaces it.
                 let _ = fs::remove_file(&own.path.part);
             }

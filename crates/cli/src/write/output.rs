@@ -41,8 +41,8 @@ pub struct Output {
 struct PendingInput {
     /// Bytes of an incomplete piece.
     buffer: Vec<u8>,
-    /// The compressor, if the output is one stream and has begun.
-    stream: Option<Stream>,
+    /// The compressor, if the output is one stream and has begun. It is boxed because most outputs have none.
+    stream: Option<Box<Stream>>,
     /// The number of the next piece.
     next: u64,
     /// True if nothing was taken in and nothing precedes it.
@@ -80,7 +80,7 @@ pub type Piece = (u64, Option<PieceContents>);
 /// A writer that takes bytes in.
 pub enum PieceWriter<'a> {
     Plain(&'a mut BufWriter<WatchedFile>),
-    Stream(Compression, &'a mut Option<Stream>, &'a mut BufWriter<WatchedFile>),
+    Stream(Compression, &'a mut Option<Box<Stream>>, &'a mut BufWriter<WatchedFile>),
     Pieces(&'a mut Vec<u8>),
 }
 
@@ -97,7 +97,7 @@ impl Write for PieceWriter<'_> {
             Self::Stream(compression, stream, file) => {
                 let stream = match stream {
                     Some(stream) => stream,
-                    None => stream.insert(Stream::new(*compression)?),
+                    None => stream.insert(Stream::new(*compression)?.into()),
                 };
                 stream.write(bytes)?;
                 file.write_all(&stream.take())
@@ -351,7 +351,7 @@ impl Output {
         let mut writer = locked(&self.writer);
         let Some(file) = &mut writer.file else { return Ok(()) };
         let stream = match gathered.stream.take() {
-            None if end && mem::take(&mut gathered.empty) => Some(Stream::new(self.compression)?),
+            None if end && mem::take(&mut gathered.empty) => Some(Stream::new(self.compression)?.into()),
             stream => stream,
         };
         gathered.empty &= stream.is_none();

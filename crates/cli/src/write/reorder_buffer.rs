@@ -51,6 +51,10 @@ impl<T> ReorderBuffer<T> {
         }
         let next = state.next;
         let (after, item) = state.waiting.remove(&next)?;
+        if state.waiting.is_empty() {
+            // An empty map keeps a node, and there is a buffer for each of 100,000 outputs.
+            state.waiting = BTreeMap::new();
+        }
         (state.next, state.is_draining) = (after, true);
         Some((DrainGuard(self), item))
     }

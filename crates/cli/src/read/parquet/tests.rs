@@ -4,8 +4,8 @@ use crate::key::{Named, PartNumbers};
 use arrow_array::types::*;
 use arrow_array::*;
 use arrow_schema::{DataType, Field};
-use bloomline_keys::arrow::{Column, Row, hash_rows};
 use bloomline::KeyHasher;
+use bloomline_keys::arrow::{Column, Row, hash_rows};
 use proptest::prelude::*;
 
 fn rule(names: &[&str]) -> KeyRule {

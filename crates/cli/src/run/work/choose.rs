@@ -41,6 +41,10 @@ impl Work {
         // Only these may have been read ahead.
         let shards = self.shards[first..].iter().take(self.max_in_flight());
         let in_flight: usize = shards.clone().map(Shard::in_flight).sum();
+        // Of inputs that are read, chunks wait only for one that another thread has. Small inputs would pile up behind it.
+        if self.ungathered.load(Relaxed).saturating_sub(in_flight) >= self.max_in_flight() {
+            return None;
+        }
         let may_wait = |shard: &&Shard| {
             let is_pipe = self.shards[first].size.is_none();
             let max = match shard.is_compressed {
@@ -75,5 +79,94 @@ impl Work {
 
     fn has_room(&self, shard: usize) -> bool {
         self.shards[shard].in_flight() + self.sink(shard).compressing_pieces() < self.max_in_flight()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::tests::LINE;
+    use crate::options::values::OnError;
+    use crate::read::chunks::ChunkConfig;
+    use crate::read::ends::LineEnds;
+    use crate::read::inputs::Inputs;
+    use crate::read::keys::Hashing;
+    use crate::read::projection::Projection;
+    use crate::read::split::LineFormat;
+    use crate::run::lines::Lines;
+    use crate::run::progress::Progress;
+    use crate::run::shard::shards;
+    use crate::run::sink::{PrintOptions, Sink};
+    use crate::run::step::{RunConfig, Step};
+    use crate::run::work::Persistence;
+    use crate::seen::run_stats::RunStats;
+    use crate::seen::set::KeySet;
+    use crate::seen::{Claimed, SeenKeys, SharedSeenKeys};
+    use crate::steps::insert::Insert;
+    use crate::system::error::Error;
+    use crate::write::encode::Encoder;
+    use bloomline::{BloomFilter, KeyHasher};
+    use crossbeam_channel::never;
+    use std::fs;
+    use std::path::PathBuf;
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::{Arc, OnceLock, Weak};
+
+    /// Inserts lines. While it has the first chunk, the thread reads as many inputs as other threads would in that time.
+    struct Late {
+        insert: Insert,
+        work: OnceLock<Weak<Work>>,
+        read_meanwhile: AtomicUsize,
+    }
+
+    impl Step for Late {
+        fn hash(&self, config: &RunConfig, lines: &mut Lines) {
+            self.insert.hash(config, lines);
+        }
+
+        fn claim(&self, config: &RunConfig, input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
+            let work = self.work.get().and_then(Weak::upgrade).expect("the work is running");
+            while let (0, Some(next)) = (input, work.next_in_order()) {
+                let read = work.advance(&work.shards[next], &mut Encoder::default(), &mut None);
+                assert!(read.is_ok());
+                self.read_meanwhile.fetch_add(1, Relaxed);
+            }
+            self.insert.claim(config, input, lines)
+        }
+    }
+
+    #[test]
+    fn small_inputs_do_not_pile_up_behind_a_late_chunk() {
+        const FILES: usize = 500;
+        let folder = tempfile::tempdir().unwrap();
+        let paths: Vec<PathBuf> = (0..FILES).map(|i| folder.path().join(i.to_string())).collect();
+        paths.iter().for_each(|path| fs::write(path, path.as_os_str().as_encoded_bytes()).unwrap());
+        let inputs = Inputs::from_paths(&paths);
+        let set = KeySet::Local(BloomFilter::new(FILES as u64, 1e-9).unwrap().into());
+        let stats = RunStats::new(&set, None, "lines", "key", true);
+        let format = LineFormat::plain(b'\n');
+        let hashing = Hashing {
+            format,
+            rule: LINE,
+            hasher: KeyHasher::new(0),
+            second: None,
+            nulls: OnError::Fail,
+            ends: Arc::new(LineEnds::default()),
+        };
+        let seen = SharedSeenKeys::new(SeenKeys::new(set));
+        let insert = Insert { hashing, seen: seen.clone(), in_order: true };
+        let step = Arc::new(Late { insert, work: OnceLock::new(), read_meanwhile: AtomicUsize::new(0) });
+        let print = PrintOptions { selected_mark: true, ..PrintOptions::default() };
+        let projection = Projection::whole();
+        let config = RunConfig { threads: 1, format, projection, on_error: OnError::Fail, print, ahead: 0 };
+        let progress = Progress::new(&inputs.found, inputs.read.clone(), true, false);
+        let shards = shards(inputs, ChunkConfig { size: 100, format, keep: false }, None);
+        let sinks = vec![Sink::new(0, None, None)];
+        let work = Work::new(config, step.clone(), shards, sinks, seen, stats, Persistence::default());
+        step.work.set(Arc::downgrade(&work)).unwrap();
+        assert!(work.run(&never(), progress).unwrap().is_none());
+        let (read, chunks) = (step.read_meanwhile.load(Relaxed), work.max_in_flight());
+        assert!((1..=3 * chunks).contains(&read), "{read} chunks beside {chunks}");
+        assert_eq!(locked(&work.stats).counts.unique, FILES as u64);
     }
 }

@@ -30,6 +30,7 @@ impl Work {
         while let Some((guard, chunk)) = sink.reorder.take() {
             let shard = &self.shards[chunk.position.0];
             shard.arrived(chunk.weight);
+            self.ungathered.fetch_sub(chunk.weight, Relaxed);
             let printed = match chunk.end {
                 None => self.print(shard, sink, chunk),
                 Some(end) => {

@@ -97,6 +97,8 @@ pub struct Work {
     /// All inputs before this one are read. Relaxed, as the others: they only choose the next input.
     first: AtomicUsize,
     unread: AtomicUsize,
+    /// The weight of the chunks of all inputs that are read and not gathered.
+    ungathered: AtomicUsize,
     whole: AtomicUsize,
     /// Buffers for chunks, boxed because they are large and move between threads.
     #[expect(clippy::vec_box)]
@@ -132,6 +134,7 @@ impl Work {
             fresh: Mutex::new(fresh),
             first: AtomicUsize::new(first),
             unread: AtomicUsize::new(unread.len()),
+            ungathered: AtomicUsize::new(0),
             whole: AtomicUsize::new(shards.len() - unread.len()),
             spare: Mutex::default(),
             ending: AtomicBool::new(false),
@@ -297,6 +300,7 @@ impl Work {
                 return Ok(());
             }
         };
+        self.ungathered.fetch_add(chunk.weight, Relaxed);
         match &chunk.end {
             None => {
                 chunk.lines.split(self.config.format.end);
