@@ -58,8 +58,6 @@ pub struct Sink {
     kept: OnceLock<Output>,
     /// The output of lines that are not selected.
     dropped: Option<Output>,
-    /// True if the header of an input is printed. Relaxed: only the thread that drains the buffer uses it.
-    header_printed: AtomicBool,
     owner: OutputOwner,
 }
 
@@ -84,9 +82,10 @@ struct InPlaceOutput {
 /// The output of one input.
 pub struct InputOutput {
     pub path: AtomicFile,
-    /// Its length at the start, and its state if it is a table.
+    /// Its length at the start, its state if it is a table, and true if a line was printed.
     length: u64,
     table: Option<Saved>,
+    begun: bool,
     /// Relaxed, as below: the checkpoint that reads them waits for the threads.
     whole: AtomicBool,
     /// True if `take_newly_complete` has reported it as whole.
@@ -96,10 +95,8 @@ pub struct InputOutput {
 impl Sink {
     /// For all lines, from the shard of this number on.
     pub fn new(first: usize, kept: Option<Output>, dropped: Option<Output>) -> Self {
-        // A header is printed before all else.
-        let header_printed = AtomicBool::new(kept.as_ref().is_some_and(|kept| kept.length() > 0));
         let kept = kept.map_or_else(OnceLock::new, OnceLock::from);
-        Self { reorder: ReorderBuffer::new((first, 0)), kept, dropped, header_printed, owner: OutputOwner::All }
+        Self { reorder: ReorderBuffer::new((first, 0)), kept, dropped, owner: OutputOwner::All }
     }
 
     /// For the lines of the shard of this number, from where the output was at `reached`.
@@ -109,15 +106,14 @@ impl Sink {
             path,
             length,
             table,
+            begun: reached.has_begun_output(),
             whole: AtomicBool::new(reached.whole),
             reported: AtomicBool::new(false),
         };
-        let header_printed = AtomicBool::new(reached.output > 0);
         Self {
             reorder: ReorderBuffer::new((shard, 0)),
             kept: OnceLock::new(),
             dropped: None,
-            header_printed,
             owner: OutputOwner::Own(own),
         }
     }
@@ -125,8 +121,7 @@ impl Sink {
     /// For the lines of the shard of this number, to replace its input if some are dropped or it is rewritten (`always_rewrite`).
     pub fn in_place(shard: usize, input: ReplacedFile, always_rewrite: bool) -> Self {
         let owner = OutputOwner::InPlace(InPlaceOutput { always_rewrite, input: Mutex::new(Some(input)) });
-        let header_printed = AtomicBool::new(false);
-        Self { reorder: ReorderBuffer::new((shard, 0)), kept: OnceLock::new(), dropped: None, header_printed, owner }
+        Self { reorder: ReorderBuffer::new((shard, 0)), kept: OnceLock::new(), dropped: None, owner }
     }
 
     /// The sink's own output in a folder.
@@ -178,7 +173,7 @@ impl Sink {
                 due.filter_map(|(output, before, mark)| Some((output, lines.select(before, mark, write_options)?)));
             return Ok(due.map(|(output, rows)| (output, output.take_rows(rows))).collect());
         }
-        let is_first = !lines.header().is_empty() && !self.header_printed.swap(true, Relaxed);
+        let is_first = !lines.header().is_empty() && !self.outputs().any(Output::has_begun);
         let kept = self.kept.get().filter(|_| !total).map(|kept| (kept, before, selected_mark));
         let dropped = self.dropped.as_ref().map(|dropped| (dropped, Prefix::Nothing, !selected_mark));
         for (output, before, mark) in dropped.into_iter().chain(kept) {
@@ -251,6 +246,12 @@ impl Sink {
         (self.kept.get().map_or(start, Output::length), self.dropped.as_ref().map_or(0, Output::length))
     }
 
+    /// True for the output, and for the output for lines that are not selected, if a header or a line was printed.
+    pub fn begun(&self) -> (bool, bool) {
+        let start = self.own().is_some_and(|own| own.begun);
+        (self.kept.get().map_or(start, Output::has_begun), self.dropped.as_ref().is_some_and(Output::has_begun))
+    }
+
     /// The state of the output and of the output for lines that are not selected, if they are tables.
     pub fn tables(&self) -> Result<(Option<Saved>, Option<Saved>), Error> {
         let start = self.own().and_then(|own| own.table.clone());
@@ -293,7 +294,8 @@ impl InputOutput {
         let (part, continues) = (&self.path.part, self.length > 0);
         let folder = files::folder(part);
         fs::create_dir_all(folder).map_err(files::failed(folder))?;
-        OutputTarget::open_part(&self.path, files::name(part), continues)?.start(self.length, self.table.as_ref())
+        let target = OutputTarget::open_part(&self.path, files::name(part), continues)?;
+        Ok(target.start(self.length, self.table.as_ref())?.continues(self.begun))
     }
 
     pub fn is_whole(&self) -> bool {

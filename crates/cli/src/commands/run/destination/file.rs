@@ -6,6 +6,7 @@ use crate::commands::run::destination::{CONTINUE, NOTHING_LEFT, OpenedRun, empty
 use crate::commands::run::plan::{Destination, Plan};
 use crate::read::inputs::{Input, Inputs};
 use crate::read::lines::Prefix;
+use crate::run::checkpoint::Checkpoint;
 use crate::run::sink::{PrintOptions, Sink};
 use crate::seen::set::KeySet;
 use crate::steps::groups::decisions::Occurrences;
@@ -77,15 +78,17 @@ impl Plan {
             keep.checkpoints = Some(Mutex::new(checkpoints));
         }
         let (input, output, dupes) = start.as_ref().map_or((0, 0, 0), |at| (at.input, at.output, at.dupes));
+        let (output_begun, dupes_begun) = start.as_ref().map_or((false, false), Checkpoint::begun);
         let tables = start.as_ref().map_or((None, None), |at| (at.output_table.as_ref(), at.dupes_table.as_ref()));
         stats.resume(start.as_ref().and_then(|start| start.room));
         // Checked before the first output is truncated.
         dropped.iter().try_for_each(|target| target.check_length(dupes))?;
         let (kept, replaced) = match kept {
-            KeptOutput::Opened(target) => (Some(target.start(output, tables.0)?), None),
+            KeptOutput::Opened(target) => (Some(target.start(output, tables.0)?.continues(output_begun)), None),
             KeptOutput::Replaced(mut replaced) => (replaced.begin()?, Some(replaced)),
         };
         let dropped = dropped.map(|target| target.start(dupes, tables.1)).transpose()?;
+        let dropped = dropped.map(|dropped| dropped.continues(dupes_begun));
         let sinks = vec![Sink::new(input, kept, dropped)];
         let reports = open_reports(reports, start.as_ref(), inputs.len())?;
         Ok(OpenedRun { seen, stats, records, sinks, keep, start, replaced, reports })
