@@ -43,6 +43,11 @@ pub struct Checkpoint {
     pub output: u64,
     /// The length of the file of duplicates.
     pub dupes: u64,
+    /// True if the output and the file of duplicates have a header or a line. Older files lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_begun: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dupes_begun: Option<bool>,
     /// The output and the file of duplicates, if they are tables.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_table: Option<Saved>,
@@ -65,6 +70,12 @@ impl Checkpoint {
         self.input > 0 || self.offset > 0 || self.shards.iter().any(begun)
     }
 
+    /// True for the output, and for the file of duplicates, if a header or a line was printed.
+    pub fn begun(&self) -> (bool, bool) {
+        let begun = |recorded: Option<bool>, length| recorded.unwrap_or(length > 0 && self.has_begun());
+        (begun(self.output_begun, self.output), begun(self.dupes_begun, self.dupes))
+    }
+
     /// True if all `inputs` are read, and their outputs whole.
     pub fn is_end(&self, inputs: usize) -> bool {
         if self.shards.is_empty() { self.input == inputs } else { self.shards.iter().all(|reached| reached.whole) }
@@ -81,6 +92,9 @@ pub struct InputProgress {
     pub lines: u64,
     /// The length of the output.
     pub output: u64,
+    /// True if the output has a header or a line. Older files lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begun: Option<bool>,
     /// The output, if it is a table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<Saved>,
@@ -89,6 +103,13 @@ pub struct InputProgress {
     pub counts: LineCounts,
     /// The failure of the input, if the rest of it is skipped.
     pub broken: Option<String>,
+}
+
+impl InputProgress {
+    /// True if a header or a line was printed.
+    pub fn has_begun_output(&self) -> bool {
+        self.begun.unwrap_or(self.output > 0 && self.offset > 0)
+    }
 }
 
 /// The properties of a run that must be the same when it is resumed.

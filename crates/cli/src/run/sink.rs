@@ -60,8 +60,6 @@ pub struct Sink {
     kept: OnceLock<Box<Output>>,
     /// The output of lines that are not selected.
     dropped: Option<Box<Output>>,
-    /// True if the header of an input is printed. Relaxed: only the thread that drains the buffer uses it.
-    header_printed: AtomicBool,
     owner: OutputOwner,
 }
 
@@ -86,9 +84,10 @@ struct InPlaceOutput {
 /// The output of one input.
 pub struct InputOutput {
     pub path: AtomicFile,
-    /// Its length at the start, and its state if it is a table.
+    /// Its length at the start, its state if it is a table, and true if a line was printed.
     length: u64,
     table: Option<Saved>,
+    begun: bool,
     /// Relaxed, as below: the checkpoint that reads them waits for the threads.
     whole: AtomicBool,
     /// True if `take_newly_complete` has reported it as whole.
@@ -98,11 +97,9 @@ pub struct InputOutput {
 impl Sink {
     /// For all lines, from the shard of this number on.
     pub fn new(first: usize, kept: Option<Output>, dropped: Option<Output>) -> Self {
-        // A header is printed before all else.
-        let header_printed = AtomicBool::new(kept.as_ref().is_some_and(|kept| kept.length() > 0));
         let kept = kept.map_or_else(OnceLock::new, |kept| OnceLock::from(Box::new(kept)));
         let dropped = dropped.map(Box::new);
-        Self { reorder: ReorderBuffer::new((first, 0)), kept, dropped, header_printed, owner: OutputOwner::All }
+        Self { reorder: ReorderBuffer::new((first, 0)), kept, dropped, owner: OutputOwner::All }
     }
 
     /// For the lines of the shard of this number, from where the output was at `reached`.
@@ -112,15 +109,14 @@ impl Sink {
             path,
             length,
             table,
+            begun: reached.has_begun_output(),
             whole: AtomicBool::new(reached.whole),
             reported: AtomicBool::new(false),
         };
-        let header_printed = AtomicBool::new(reached.output > 0);
         Self {
             reorder: ReorderBuffer::new((shard, 0)),
             kept: OnceLock::new(),
             dropped: None,
-            header_printed,
             owner: OutputOwner::Own(own),
         }
     }
@@ -128,8 +124,7 @@ impl Sink {
     /// For the lines of the shard of this number, to replace its input if some are dropped or it is rewritten (`always_rewrite`).
     pub fn in_place(shard: usize, input: ReplacedFile, always_rewrite: bool) -> Self {
         let owner = OutputOwner::InPlace(InPlaceOutput { always_rewrite, input: Mutex::new(Some(input)) });
-        let header_printed = AtomicBool::new(false);
-        Self { reorder: ReorderBuffer::new((shard, 0)), kept: OnceLock::new(), dropped: None, header_printed, owner }
+        Self { reorder: ReorderBuffer::new((shard, 0)), kept: OnceLock::new(), dropped: None, owner }
     }
 
     /// The sink's own output in a folder.
@@ -187,7 +182,7 @@ impl Sink {
             }
             return Ok(pieces);
         }
-        let is_first = !lines.batch.header().is_empty() && !self.header_printed.swap(true, Relaxed);
+        let is_first = !lines.batch.header().is_empty() && !self.outputs().any(Output::has_begun);
         for (output, before, mark) in dropped.into_iter().chain(kept) {
             let is_first_write = output.is_first_write(|| is_first || lines.prints(before, mark));
             let print = |out: &mut PieceWriter<'_>| {
@@ -258,6 +253,12 @@ impl Sink {
         (self.kept().map_or(start, Output::length), self.dropped.as_deref().map_or(0, Output::length))
     }
 
+    /// True for the output, and for the output for lines that are not selected, if a header or a line was printed.
+    pub fn begun(&self) -> (bool, bool) {
+        let start = self.own().is_some_and(|own| own.begun);
+        (self.kept().map_or(start, Output::has_begun), self.dropped.as_deref().is_some_and(Output::has_begun))
+    }
+
     /// The state of the output and of the output for lines that are not selected, if they are tables.
     pub fn tables(&self) -> Result<(Option<Saved>, Option<Saved>), Error> {
         let start = self.own().and_then(|own| own.table.clone());
@@ -300,7 +301,8 @@ impl InputOutput {
         let (part, continues) = (&self.path.part, self.length > 0);
         let folder = files::folder(part);
         fs::create_dir_all(folder).map_err(files::failed(folder))?;
-        OutputTarget::open_part(&self.path, files::name(part), continues)?.start(self.length, self.table.as_ref())
+        let target = OutputTarget::open_part(&self.path, files::name(part), continues)?;
+        Ok(target.start(self.length, self.table.as_ref())?.continues(self.begun))
     }
 
     pub fn is_whole(&self) -> bool {

@@ -28,7 +28,8 @@ pub struct Output {
     /// The path, if it is a regular file.
     path: Option<PathBuf>,
     gathered: Mutex<PendingInput>,
-    /// True if lines were taken in, or other bytes precede them. Relaxed: only the thread that drains the buffer changes it.
+    /// True if a header or a line was taken in, by this run or the one that it continues. Relaxed: only the thread that drains the
+    /// buffer changes it.
     begun: AtomicBool,
     /// Relaxed: it only bounds the memory, and locks guard the pieces that it counts.
     compressing_pieces: AtomicUsize,
@@ -127,7 +128,7 @@ impl Output {
             standard: path.is_none(),
             path: path.filter(|_| file.regular),
             gathered: Mutex::new(PendingInput { buffer: Vec::new(), stream: None, next: 0, empty: length == 0 }),
-            begun: AtomicBool::new(length > 0),
+            begun: AtomicBool::new(false),
             compressing_pieces: AtomicUsize::new(0),
             pieces: ReorderBuffer::new((0, 0)),
             // Not `Stdout`, which would search for the last newline in every write.
@@ -141,9 +142,20 @@ impl Output {
         }
     }
 
+    /// Records whether the run that this one continues printed a header or a line.
+    pub fn continues(self, begun: bool) -> Self {
+        self.begun.store(begun, Relaxed);
+        self
+    }
+
+    /// True if a header or a line was printed. A compressed output may have bytes before that.
+    pub fn has_begun(&self) -> bool {
+        self.begun.load(Relaxed)
+    }
+
     /// True for the first printed lines, unless other bytes precede them, as in a file that is appended to.
     pub fn is_first_write(&self, prints: impl FnOnce() -> bool) -> bool {
-        !self.begun.load(Relaxed) && prints() && !self.begun.swap(true, Relaxed) && !self.is_appended_to()
+        !self.has_begun() && prints() && !self.begun.swap(true, Relaxed) && !self.is_appended_to()
     }
 
     /// True if standard output is a file with contents before it is written to.

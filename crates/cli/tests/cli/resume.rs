@@ -3,7 +3,7 @@
 use crate::common::{
     Bench, assert_contains_all, blocks, bloomline, expect_refusal, number, run_with_stdin, stats, text,
 };
-use crate::corpus::{count, decode, gzip_stored, read_decoded};
+use crate::corpus::{count, decode, gzip, gzip_stored, read_decoded};
 use crate::interrupted::check_whole;
 use crate::interrupted::job::*;
 use crate::interrupted::rows::*;
@@ -119,6 +119,45 @@ fn failed_runs_are_resumed_where_they_ended() {
     let message = expect_refusal(run_with_stdin(bench.command("dedup --state s -o o --resume -"), b"c\n"));
     assert_contains_all(&message, &["resume", "files", "-o"]);
     assert_eq!(text(&bench.read("o")), "a\nb\n");
+}
+
+/// A compressed output is a file of its own kind from its start, so it has bytes before it has lines.
+#[test]
+fn headers_and_byte_order_marks_precede_the_first_line_of_a_resumed_run() {
+    let table = gzip(b"no\turl\n1\ta\n2\tb\n3\ta\n");
+    let mut broken = table.clone();
+    broken[10..].fill(0xFF);
+    let mark = "\u{FEFF}";
+    let marked = format!("{mark}1\ta\n2\tb\n1\ta\n");
+    for (options, input, fails, expected) in [
+        ("--header -f url", table, broken, ["no\turl\n1\ta\n2\tb\n", "no\turl\n3\ta\n"].map(str::to_owned)),
+        (
+            "-f 2",
+            marked.clone().into_bytes(),
+            marked.replacen('\t', " ", 1).into_bytes(),
+            // The mark belongs to the first line.
+            [format!("{mark}1\ta\n2\tb\n"), "1\ta\n".to_owned()],
+        ),
+    ] {
+        // The checkpoints of an earlier version do not record whether a line was printed.
+        for (output, dupes, is_recorded) in
+            [("o.gz", "d.zst", true), ("o.xz", "d.bz2", true), ("o.lz4", "d.gz", false), ("o", "d", false)]
+        {
+            let bench = Bench::new(&[("in", &fails)]);
+            let line = format!("dedup {options} -s s -o {output} --dupes {dupes} in");
+            bench.run_err(&line);
+            if !is_recorded {
+                let checkpoints = text(&bench.read("s.resume")).lines().next().unwrap().to_owned();
+                let older = [",\"output_begun\":false", ",\"dupes_begun\":false"];
+                let older = older.iter().fold(checkpoints, |text, member| text.replace(member, ""));
+                assert!(!older.contains("begun"), "{older}");
+                bench.write("s.resume", with_checksum(&older).as_bytes());
+            }
+            bench.rewrite("in", &input);
+            bench.run_ok(&format!("{line} --resume"));
+            assert_eq!([output, dupes].map(|name| text(&read_decoded(&bench, name))), expected, "{output}");
+        }
+    }
 }
 
 #[test]

@@ -89,17 +89,19 @@ impl Work {
             let position = &locked(&shard.gathered).position;
             (position.offset, position.lines)
         });
-        let ((output, dupes), (output_table, dupes_table), shards) = match &self.keep.folder {
-            Some(_) => {
-                let reached = self.shards.iter().zip(&self.sinks).map(|(shard, sink)| reached(shard, sink));
-                ((0, 0), (None, None), reached.collect::<Result<_, Error>>()?)
-            }
-            None => (self.sinks[0].lengths(), self.sinks[0].tables()?, Vec::new()),
-        };
+        let mut at = Checkpoint { input, offset, lines, ..Checkpoint::default() };
+        if self.keep.folder.is_some() {
+            let reached = self.shards.iter().zip(&self.sinks).map(|(shard, sink)| reached(shard, sink));
+            at.shards = reached.collect::<Result<_, Error>>()?;
+        } else {
+            let sink = &self.sinks[0];
+            (at.output, at.dupes) = sink.lengths();
+            (at.output_table, at.dupes_table) = sink.tables()?;
+            let (output_begun, dupes_begun) = sink.begun();
+            (at.output_begun, at.dupes_begun) = (Some(output_begun), Some(dupes_begun));
+        }
         let stats = locked(&self.stats);
-        let (room, left_out) = (stats.remaining_keys(), stats.counts.left_out);
-        let at = Checkpoint { input, offset, lines, output, dupes, output_table, dupes_table, ..Checkpoint::default() };
-        Ok(Checkpoint { room, left_out, shards, ..at })
+        Ok(Checkpoint { room: stats.remaining_keys(), left_out: stats.counts.left_out, ..at })
     }
 }
 
@@ -110,6 +112,7 @@ fn reached(shard: &Shard, sink: &Sink) -> Result<InputProgress, Error> {
         offset: gathered.position.offset,
         lines: gathered.position.lines,
         output: sink.lengths().0,
+        begun: Some(sink.begun().0),
         table: sink.tables()?.0,
         whole: sink.own().is_some_and(InputOutput::is_whole),
         counts: gathered.counts.clone(),

@@ -47,9 +47,12 @@ impl CheckedFile {
     pub fn open(self, start: Option<&Checkpoint>) -> Result<(Sink, Option<ReplacedFile>), Error> {
         let beginning = Checkpoint::default();
         let at = start.unwrap_or(&beginning);
+        let (output_begun, dupes_begun) = at.begun();
         let mut replaced = None;
         let kept = match self.kept {
-            KeptOutput::Target(target) => Some(target.start(at.output, at.output_table.as_ref())?),
+            KeptOutput::Target(target) => {
+                Some(target.start(at.output, at.output_table.as_ref())?.continues(output_begun))
+            }
             KeptOutput::Replaced(mut replacement) => {
                 let output = replacement.begin()?;
                 replaced = Some(replacement);
@@ -57,6 +60,7 @@ impl CheckedFile {
             }
         };
         let dropped = self.dropped.map(|target| target.start(at.dupes, at.dupes_table.as_ref())).transpose()?;
+        let dropped = dropped.map(|dropped| dropped.continues(dupes_begun));
         Ok((Sink::new(at.input, kept, dropped), replaced))
     }
 }
