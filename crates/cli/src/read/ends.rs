@@ -12,18 +12,18 @@ const SAMPLED: usize = 256;
 pub struct LineEnds {
     /// The kinds so far. Relaxed: no other memory depends on it.
     seen: AtomicU8,
-    is_told: bool,
+    is_reported: bool,
 }
 
 impl LineEnds {
     /// Creates a warning that is never given if `quiet`.
     pub fn new(quiet: bool) -> Self {
-        Self { is_told: !quiet, ..Self::default() }
+        Self { is_reported: !quiet, ..Self::default() }
     }
 
     /// Adds the kinds of some lines.
     pub(super) fn take(&self, LineEndKinds(kinds): LineEndKinds) {
-        if !self.is_told || self.seen.load(Relaxed) | kinds == self.seen.load(Relaxed) {
+        if !self.is_reported || self.seen.load(Relaxed) | kinds == self.seen.load(Relaxed) {
             return;
         }
         let before = self.seen.fetch_or(kinds, Relaxed);

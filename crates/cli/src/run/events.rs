@@ -15,13 +15,13 @@ pub enum Event {
 }
 
 /// Starts to receive the first signal, and a checkpoint each time `every` has passed. If the process ends before all is
-/// in order, `undone` is reported.
-pub fn receive(every: Option<Duration>, undone: Option<Error>) -> Result<Receiver<Event>, Error> {
+/// in order, `unsaved` is reported.
+pub fn receive(every: Option<Duration>, unsaved: Option<Error>) -> Result<Receiver<Event>, Error> {
     // Room for one of each, so that neither blocks the other.
     let (send, events) = bounded(2);
     let ends = send.clone();
     // Fails only if the command is about to end.
-    signals::end_in_order(move |signal| drop(ends.send(Event::End(signal))), undone);
+    signals::end_in_order(move |signal| drop(ends.send(Event::End(signal))), unsaved);
     if let Some(every) = every {
         let due = move |_: &_| !send.is_empty() || send.send(Event::Checkpoint).is_ok();
         let ticks = thread::Builder::new().spawn(move || tick(every).into_iter().take_while(due).for_each(drop));

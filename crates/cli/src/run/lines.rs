@@ -116,7 +116,7 @@ impl Lines {
     }
 
     /// Removes and returns the fault of the first undecided line, if it has one.
-    pub fn take_fault(&mut self) -> Option<KeyError> {
+    pub fn take_undecided_fault(&mut self) -> Option<KeyError> {
         let passed = self.marks.passed();
         let i = self.keys.skipped.iter().position(|&(line, _)| line == passed)?;
         match self.keys.skipped.remove(i).1 {

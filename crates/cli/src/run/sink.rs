@@ -247,7 +247,7 @@ impl Sink {
         self.outputs().try_for_each(|output| output.write_out(encoder, sync))
     }
 
-    /// The lengths of the output and of the output for lines that are not selected, as far as they are settled or whole.
+    /// The lengths of the output and of the output for lines that are not selected, as far as they are synced or whole.
     pub fn lengths(&self) -> (u64, u64) {
         let start = self.own().map_or(0, |own| own.length);
         (self.kept().map_or(start, Output::length), self.dropped.as_deref().map_or(0, Output::length))

@@ -33,7 +33,7 @@ static ENDING: AtomicBool = AtomicBool::new(false);
 /// The function that asks the command to stop in good order.
 static ASK: Mutex<Option<Ask>> = Mutex::new(None);
 /// The error to report if the process ends before all is in order.
-static UNDONE: Mutex<Option<Error>> = Mutex::new(None);
+static UNSAVED: Mutex<Option<Error>> = Mutex::new(None);
 
 const UNPOISONED: &str = "no thread panics while it sets this";
 
@@ -59,23 +59,23 @@ pub fn receive() -> Result<(), Error> {
     })
 }
 
-/// Lets the first signal `ask` the command to stop in good order. If the process ends otherwise, `undone` is reported.
-pub fn end_in_order(ask: impl FnOnce(i32) + Send + 'static, undone: Option<Error>) {
+/// Lets the first signal `ask` the command to stop in good order. If the process ends otherwise, `unsaved` is reported.
+pub fn end_in_order(ask: impl FnOnce(i32) + Send + 'static, unsaved: Option<Error>) {
     *ASK.lock().expect(UNPOISONED) = Some(Box::new(ask));
-    *UNDONE.lock().expect(UNPOISONED) = undone;
+    *UNSAVED.lock().expect(UNPOISONED) = unsaved;
 }
 
 /// Lets the first signal end the process at once until this is dropped, because nothing is out of order.
 pub struct ImmediateExit {
     ask: Option<Ask>,
-    undone: Option<Error>,
+    unsaved: Option<Error>,
 }
 
 /// Begins work that leaves nothing to put in order, even if it takes long. Fails if a signal arrived before it.
 pub fn at_once() -> Result<ImmediateExit, Stop> {
     let ask = ASK.lock().expect(UNPOISONED).take();
-    let undone = UNDONE.lock().expect(UNPOISONED).take();
-    let begun = ImmediateExit { ask, undone };
+    let unsaved = UNSAVED.lock().expect(UNPOISONED).take();
+    let begun = ImmediateExit { ask, unsaved };
     first().map_or(Ok(begun), |signal| Err(Stop::Signal(signal)))
 }
 
@@ -83,13 +83,13 @@ impl Drop for ImmediateExit {
     fn drop(&mut self) {
         defer_to_signal();
         *ASK.lock().expect(UNPOISONED) = self.ask.take();
-        *UNDONE.lock().expect(UNPOISONED) = self.undone.take();
+        *UNSAVED.lock().expect(UNPOISONED) = self.unsaved.take();
     }
 }
 
 /// Records that all is in order.
 pub fn in_order() {
-    *UNDONE.lock().expect(UNPOISONED) = None;
+    *UNSAVED.lock().expect(UNPOISONED) = None;
 }
 
 /// Returns the first signal that arrived.
@@ -124,8 +124,8 @@ fn end(signal: i32) {
     let (done, is_done) = bounded::<()>(0);
     let report_and_clear = move || {
         bar::end();
-        if let Some(undone) = UNDONE.lock().expect(UNPOISONED).take() {
-            print_message(&undone.to_string());
+        if let Some(unsaved) = UNSAVED.lock().expect(UNPOISONED).take() {
+            print_message(&unsaved.to_string());
         }
         drop(done);
     };

@@ -276,7 +276,7 @@ impl Output {
         self.write_all(encoder, false, sync)
     }
 
-    /// The length of the file when it was last settled, or became whole.
+    /// The length of the file when it was last synced, or became whole.
     pub fn length(&self) -> u64 {
         locked(&self.writer).length
     }

@@ -174,14 +174,14 @@ impl Job for Plan {
             opened;
         let OpenedDestination { sinks, replaced, mut reports, .. } = destination;
         let tests_report = reports.tests.take();
-        let undone = plan.undone(seen.set.shared().is_some());
+        let unsaved = plan.unsaved(seen.set.shared().is_some());
         let (events, decontaminator) = match indexed {
             Some(IndexedTests { decontaminator, left_out, events }) => {
                 stats.counts.left_out += left_out;
                 stats.warn(reading(&decontaminator).warning());
                 (events, Some(decontaminator))
             }
-            None => (events::receive(plan.state().map(StateOptions::every), undone)?, None),
+            None => (events::receive(plan.state().map(StateOptions::every), unsaved)?, None),
         };
         let remote = seen.set.shared().map(|set| set.remote(plan.reporting.every));
         let is_left = start.as_ref().is_none_or(|start| !start.is_end(inputs.found.len()));
@@ -313,8 +313,8 @@ impl Plan {
     }
 
     /// Returns the error to report if the process ends before all is saved, or printed for an `is_shared` set.
-    fn undone(&self, is_shared: bool) -> Option<Error> {
-        let unsaved = |state: &StateOptions| {
+    fn unsaved(&self, is_shared: bool) -> Option<Error> {
+        let of_state = |state: &StateOptions| {
             Error::new(format!(
                 "the run ended before the state {:?} was saved: the state is as of the last checkpoint, so the next run may \
                  print lines again, but loses none",
@@ -327,7 +327,7 @@ impl Plan {
                  output, and no later run will print them",
             )
         };
-        self.state().map(unsaved).or_else(|| is_shared.then(unprinted))
+        self.state().map(of_state).or_else(|| is_shared.then(unprinted))
     }
 
     /// Returns the step for inputs that are read once.

@@ -10,7 +10,7 @@ use crate::write::reorder_buffer::{DrainGuard, ReorderBuffer};
 use std::time::{Duration, Instant};
 
 /// The interval at which the lines of a shared set are synced.
-const SETTLING: Duration = Duration::from_secs(1);
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Work {
     /// Claims the lines of a chunk, and prints them.
@@ -43,17 +43,15 @@ impl Work {
         let sink = self.sink(chunk.position.0);
         // Compressed bytes are written too: a run that is killed loses the lines of one chunk.
         let gathered = self.gather(chunk, encoder).and_then(|()| Ok(sink.write_out(encoder, false)?));
-        let mut settled = locked(&self.settled);
-        let settled = match settled.elapsed() < SETTLING {
-            true => Ok(()),
-            false => {
-                *settled = Instant::now();
-                self.sinks.iter().try_for_each(|sink| sink.write_out(encoder, true))
-            }
-        };
+        let mut last_sync = locked(&self.last_sync);
+        let mut synced = Ok(());
+        if last_sync.elapsed() >= SYNC_INTERVAL {
+            *last_sync = Instant::now();
+            synced = self.sinks.iter().try_for_each(|sink| sink.write_out(encoder, true));
+        }
         match gathered {
             Err(Stop::Failed(source)) => Err(unprinted(source)),
-            gathered => settled.map_err(unprinted).and(gathered),
+            gathered => synced.map_err(unprinted).and(gathered),
         }
     }
 

@@ -82,9 +82,9 @@ impl Work {
             Some(Halt::Enough) => Some(Stop::Enough),
             Some(Halt::Failed(error)) => Some(Stop::After(error)),
             Some(Halt::Full) => stats.limit.as_ref().map(|limit| Stop::After(full(limit, &line(&lines, passed)))),
-            None => {
-                lines.take_fault().map(|key_error| Stop::After(no_key(stats.wanted, &line(&lines, passed), &key_error)))
-            }
+            None => lines
+                .take_undecided_fault()
+                .map(|key_error| Stop::After(no_key(stats.wanted, &line(&lines, passed), &key_error))),
         };
         self.step.emitted(shard.number, gathered.position.lines, &lines)?;
         gathered.position.advance(&lines.batch, passed);

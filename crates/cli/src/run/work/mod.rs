@@ -107,7 +107,7 @@ pub struct Work {
     ending: AtomicBool,
     failure: Mutex<Option<Stop>>,
     /// The time when the lines of a shared set were last synced.
-    settled: Mutex<Instant>,
+    last_sync: Mutex<Instant>,
 }
 
 impl Work {
@@ -139,7 +139,7 @@ impl Work {
             spare: Mutex::default(),
             ending: AtomicBool::new(false),
             failure: Mutex::default(),
-            settled: Mutex::new(Instant::now()),
+            last_sync: Mutex::new(Instant::now()),
             stats: Mutex::new(stats),
             config,
             step,
