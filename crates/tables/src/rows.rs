@@ -69,7 +69,9 @@ impl TableReader {
         if texts {
             self.columns.check_texts()?;
         }
-        added.map_or(Ok(()), |name| file_schema::check_added(&self.table, name))?;
+        if let Some(name) = added {
+            file_schema::check_added(&self.table, name)?;
+        }
         let Some(first) = first else { return Ok(()) };
         let [first, file_schema] = [first, self].map(|reader| FileSchema::from_table(&reader.table, None));
         first?.check(&file_schema?, &self.table.name)

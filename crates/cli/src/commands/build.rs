@@ -148,7 +148,9 @@ fn save(options: &BuildOptions, work: &Work) -> Result<(), Error> {
     let plan = &mut locked(&work.stats).plan;
     *plan = plan.or(set.plan());
     if !options.append && !options.no_shrink {
-        set.local_mut().map_or(Ok(()), LocalSet::shrink)?;
+        if let Some(set) = set.local_mut() {
+            set.shrink()?;
+        }
     }
     set.save(&options.output)
 }

@@ -115,7 +115,7 @@ impl GroupRequest {
             sorter.push(decision)
         })?;
         let ordinals = records.ordinals.clone();
-        let OpenReports { mut pairs, clusters: mut cluster_report, .. } = open_reports;
+        let OpenReports { mut pairs, clusters: cluster_report, .. } = open_reports;
         let mut reports = Reports::new(&ordinals, records.ids(), cluster_report.is_some())?;
         let to_stdout = |path: &Option<PathBuf>| path.as_deref().is_some_and(files::is_standard);
         let name = if pairs.is_some() { "writing reports" } else { "deciding" };
@@ -126,11 +126,13 @@ impl GroupRequest {
             }
             reports.member(decision)
         })?;
-        pairs.map_or(Ok(()), ReportFile::finish)?;
-        if let Some(report) = &mut cluster_report {
-            reports.clusters(to_stdout(&self.clusters), &mut |piece| report.write(piece))?;
+        if let Some(pairs) = pairs {
+            pairs.finish()?;
         }
-        cluster_report.map_or(Ok(()), ReportFile::finish)?;
+        if let Some(mut report) = cluster_report {
+            reports.clusters(to_stdout(&self.clusters), &mut |piece| report.write(piece))?;
+            report.finish()?;
+        }
         Ok(GroupIndex { decisions, stats, distinct, disk_bytes })
     }
 

@@ -91,7 +91,10 @@ pub fn check_format(all: &[&Inputs], format: LineFormat, rule: Option<&KeyRule>,
     let Some(table) = all.iter().find_map(|inputs| inputs.kinds().1) else {
         let has_nulls = rule.is_none_or(|rule| rule.nulls || matches!(rule.part, KeyPart::Json(_)));
         let lines = all.iter().find_map(|inputs| inputs.kinds().0).filter(|_| !has_nulls);
-        return lines.map_or(Ok(()), |lines| Err(of_rows("--nulls without --json-pointer or --column", lines)));
+        return match lines {
+            Some(lines) => Err(of_rows("--nulls without --json-pointer or --column", lines)),
+            None => Ok(()),
+        };
     };
     let has_lines = all.iter().any(|inputs| inputs.kinds().0.is_some());
     let given = [
@@ -185,7 +188,10 @@ fn row_columns(all: &[&Inputs]) -> Vec<String> {
 
 /// Refuses keys of NEW that can never be equal to those of OLD.
 pub fn check_kinds(old: &KeyKinds, new: &KeyKinds) -> Result<(), Error> {
-    new.conflict(old).map_or(Ok(()), |conflict| Err(kind_conflict("NEW", conflict)))
+    match new.conflict(old) {
+        Some(conflict) => Err(kind_conflict("NEW", conflict)),
+        None => Ok(()),
+    }
 }
 
 /// Returns the error for an option of tables that is given for lines.

@@ -77,8 +77,10 @@ pub fn check_replaced<'a>(
     let hint = files.find_map(|input| {
         input.peek(|reopened| hint_for_records(reopened.open(0)?.contents, input, end, rule)).ok()?
     });
-    let refuse = |hint| Err(Error::new(format!("nothing is replaced: {hint}, or write to another file with -o")));
-    hint.map_or(Ok(()), refuse)
+    match hint {
+        Some(hint) => Err(Error::new(format!("nothing is replaced: {hint}, or write to another file with -o"))),
+        None => Ok(()),
+    }
 }
 
 /// Returns a hint if the contents of an input are records of several lines.

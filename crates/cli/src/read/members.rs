@@ -45,7 +45,10 @@ impl<M: MemberDecoder> MemberReader<M> {
     fn check(&mut self, contents: &[u8]) -> io::Result<()> {
         let Some(end) = self.checked.filter(|_| self.head.len() < foreign::HEAD) else { return Ok(()) };
         self.head.extend(contents.iter().take(foreign::HEAD - self.head.len()));
-        foreign::detect(&self.head, end).map_or(Ok(()), |format| Err(foreign::refused(format)))
+        match foreign::detect(&self.head, end) {
+            Some(format) => Err(foreign::refused(format)),
+            None => Ok(()),
+        }
     }
 }
 

@@ -214,9 +214,10 @@ impl Sink {
                 own.whole.store(true, Relaxed);
                 if publish { folder::publish(&own.path).map(drop) } else { Ok(()) }
             }
-            OutputOwner::InPlace(InPlaceOutput { input, .. }) => {
-                locked(input).take().map_or(Ok(()), ReplacedFile::publish)
-            }
+            OutputOwner::InPlace(InPlaceOutput { input, .. }) => match locked(input).take() {
+                Some(input) => input.publish(),
+                None => Ok(()),
+            },
         }
     }
 
@@ -273,7 +274,10 @@ impl Sink {
 
     /// Prints a number in place of lines.
     pub fn write_number(&self, number: u64) -> Result<(), Error> {
-        self.kept().map_or(Ok(()), |kept| kept.write_line(number.to_string()))
+        match self.kept() {
+            Some(kept) => kept.write_line(number.to_string()),
+            None => Ok(()),
+        }
     }
 
     /// Removes outputs for the rows of all inputs that are incomplete tables.

@@ -90,8 +90,10 @@ impl RemoteSet {
     pub fn check_kinds(&mut self, name: &str, kinds: &KeyKinds) -> Result<(), Error> {
         self.read_kinds()?;
         self.settle_kinds(kinds)?;
-        let refused = |conflict| kind_conflict(&format!("these inputs for the filter {name:?}"), conflict);
-        kinds.conflict(&self.kinds).map_or(Ok(()), |conflict| Err(refused(conflict)))
+        match kinds.conflict(&self.kinds) {
+            Some(conflict) => Err(kind_conflict(&format!("these inputs for the filter {name:?}"), conflict)),
+            None => Ok(()),
+        }
     }
 
     /// Asks the server once whether the filter has keys at all, if keys of these kinds would be refused, or would be

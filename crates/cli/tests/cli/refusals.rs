@@ -215,11 +215,10 @@ fn bench() -> Bench {
     bench.write("damaged.bloom", &damaged);
     #[cfg(feature = "parquet")]
     {
-        let table = crate::parquet::table(
-            &[("u", "one"), ("v", "two"), ("u", "three")].map(Into::into),
-            2,
-            Compression::UNCOMPRESSED,
-        );
+        use ::parquet::basic::Compression;
+        let rows = [("u", 1, "one"), ("v", 2, "two"), ("u", 3, "three")];
+        let rows = rows.map(|(url, number, from)| (url.to_owned(), number, from.to_owned()));
+        let table = crate::parquet::table(&rows, 2, Compression::UNCOMPRESSED);
         bench.write("a.parquet", &table);
         bench.write("cut.parquet", &[&table[..table.len() / 2], b"PAR1"].concat());
     }

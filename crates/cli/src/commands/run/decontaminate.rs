@@ -60,7 +60,9 @@ impl Plan {
         let documents = Documents::new(reader, seen.clone(), true, stats.keys_before);
         let step = IndexTests { documents, decontaminator: Arc::clone(&decontaminator) };
         let (work, stop) = scan.read(found, Arc::new(step), seen, stats)?;
-        stop.map_or(Ok(()), Err)?;
+        if let Some(stop) = stop {
+            return Err(stop);
+        }
         writing(&decontaminator).begin_search(names(inputs));
         let (set, left_out) = (work.seen.write().take_set()?, locked(&work.stats).counts.left_out);
         Ok(Some((set, IndexedTests { decontaminator, left_out, events })))

@@ -61,7 +61,7 @@ impl Plan {
         let seen = SharedSeenKeys::new(seen);
         let step = Arc::new(Record { members, seen: seen.clone(), records: Mutex::new(records) });
         let (work, stop) = scan.read(inputs, step.clone(), seen.clone(), stats)?;
-        stop.or_else(|| signals::first().map(Stop::Signal)).map_or(Ok(()), Err)?;
+        go_on(stop)?;
         second_inputs.measure().map_err(not_copied)?;
         let mut records = locked(&step.records);
         let (mut clusters, mut disk_bytes) = (None, 0);
@@ -75,7 +75,7 @@ impl Plan {
             drop(sorting);
             let step = Arc::new(Collect::new(reader, collecting));
             let (_, stop) = scan.read(inputs, step.clone(), seen.clone(), locked(&work.stats).for_second_reading(0))?;
-            stop.or_else(|| signals::first().map(Stop::Signal)).map_or(Ok(()), Err)?;
+            go_on(stop)?;
             let candidate_documents = step.end()?;
             disk_bytes = candidate_documents.disk_bytes();
             let _comparing = signals::at_once()?;
@@ -93,6 +93,14 @@ impl Plan {
         let replay =
             Replay { decisions: Mutex::new(group_index.decisions), emptied, groups: group_index.stats.groups, stamps };
         Ok((second_inputs, Arc::new(replay), seen, stats))
+    }
+}
+
+/// Fails if the reading ended early, or a signal arrived.
+fn go_on(stop: Option<Stop>) -> Result<(), Stop> {
+    match stop.or_else(|| signals::first().map(Stop::Signal)) {
+        Some(stop) => Err(stop),
+        None => Ok(()),
     }
 }
 

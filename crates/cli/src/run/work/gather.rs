@@ -48,7 +48,9 @@ impl Work {
                     sink.complete(self.keep.state.is_none())?;
                 }
             }
-            stop.map_or(Ok(()), Err)?;
+            if let Some(stop) = stop {
+                return Err(stop);
+            }
         }
         Ok(())
     }

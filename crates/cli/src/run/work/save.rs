@@ -61,8 +61,10 @@ impl Work {
         }
         self.write_manifest(manifest.as_deref())?;
         // Nothing of a complete run is left to resume.
-        let whole = checkpoints.as_ref().filter(|_| finished);
-        whole.map_or(Ok(()), |checkpoints| locked(checkpoints).end(locked(&self.stats).counts.left_out))
+        if let Some(checkpoints) = checkpoints.as_ref().filter(|_| finished) {
+            locked(checkpoints).end(locked(&self.stats).counts.left_out)?;
+        }
+        Ok(())
     }
 
     fn write_manifest(&self, manifest: Option<&Path>) -> Result<(), Error> {

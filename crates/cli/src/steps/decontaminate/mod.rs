@@ -68,7 +68,7 @@ impl Decontaminator {
             self.items.locations.push((input, line_number(lines_before, line), short));
             // JSON puts the text on one line.
             self.items.texts.push(&Value::from(text).to_string())?;
-            self.items.ids.as_mut().map_or(Ok(()), |ids| ids.push(id))
+            push_id(&mut self.items.ids, id)
         })
         .map_err(Error::groups)
     }
@@ -103,7 +103,7 @@ impl Decontaminator {
                 }
             }
             self.documents += 1;
-            self.ids.as_mut().map_or(Ok(()), |ids| ids.push(id))
+            push_id(&mut self.ids, id)
         })
         .map_err(Error::groups)
     }
@@ -180,6 +180,14 @@ impl Decontaminator {
             write("]}\n")?;
         }
         Ok(())
+    }
+}
+
+/// Adds an id, if ids are stored.
+fn push_id(ids: &mut Option<Ids>, id: &str) -> io::Result<()> {
+    match ids {
+        Some(ids) => ids.push(id),
+        None => Ok(()),
     }
 }
 

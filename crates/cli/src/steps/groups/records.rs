@@ -77,7 +77,9 @@ impl RecordFile {
 
     /// Adds the line at the next ordinal, which has no key, with the code of the reason.
     pub fn add_skipped(&mut self, code: u8) -> io::Result<()> {
-        self.bands.as_mut().map_or(Ok(()), |all| all.add(&[], &[]))?;
+        if let Some(bands) = &mut self.bands {
+            bands.add(&[], &[])?;
+        }
         self.push(code.into(), &[NONE], "null")
     }
 
@@ -87,12 +89,17 @@ impl RecordFile {
         if let Some(scores) = &mut self.scores {
             score.iter().try_for_each(|word| scores.push(*word))?;
         }
-        self.ids.as_mut().map_or(Ok(()), |ids| ids.push(id))
+        match &mut self.ids {
+            Some(ids) => ids.push(id),
+            None => Ok(()),
+        }
     }
 
     /// Inserts the candidates among the added lines.
     pub fn insert_pending(&mut self) -> io::Result<()> {
-        self.bands.as_mut().map_or(Ok(()), Bands::insert_pending).map_err(io::Error::other)?;
+        if let Some(bands) = &mut self.bands {
+            bands.insert_pending().map_err(io::Error::other)?;
+        }
         self.candidates.insert_pending().map_err(io::Error::other)
     }
 
