@@ -158,12 +158,12 @@ def test_the_page_lists_the_rules() -> None:
 
 @pytest.mark.parametrize("engine", doors.DUCKDB, ids=lambda engine: engine.question)
 def test_duckdb_compares_differently(engine: doors.Engine) -> None:
-    assert duckdb_connection().execute(f"SELECT {engine.question}").fetchone() == (engine.answer,)
+    assert duckdb_connection().execute(f"SELECT {engine.question}").fetchall() == [(engine.answer,)]
 
 
 def test_equality_of_duckdb_is_not_transitive() -> None:
     for question in doors.EQUAL_TO_DUCKDB:
-        assert duckdb_connection().execute(f"SELECT {question}").fetchone() == (True,)
+        assert duckdb_connection().execute(f"SELECT {question}").fetchall() == [(True,)]
 
 
 def print_counts(is_whole: bool, first: int) -> None:
