@@ -36,12 +36,39 @@ fn two_runs_with_a_state_equal_one() {
 
 #[test]
 fn the_same_command_with_a_state_runs_every_day() {
-    for options in
-        ["-n 1000", "-n 1", "-n 1000 --when-full stop", "-n 1000 --when-full warn", "-q --memory 64K --when-full stop"]
-    {
-        let bench = Bench::new(&[("a", b"a\n"), ("b", b"a\nb\n")]);
-        assert_eq!(bench.run_ok(&format!("dedup {options} --state s a")), "a\n");
-        assert_eq!(bench.run_ok(&format!("dedup {options} --state s b")), "b\n", "{options}");
+    let bench = Bench::new(&[("a", b"a\n"), ("b", b"a\nb\n")]);
+    assert_eq!(bench.run_ok("dedup -n 1 --state s a"), "a\n");
+    assert_eq!(bench.run_ok("dedup -n 1 --state s b"), "b\n");
+    // Far fewer lines than are planned for, so that a state is shrunk if that is asked for.
+    let days = [(0..300, 0..300), (200..301, 300..301), (300..302, 301..302)];
+    let mut runs = 0;
+    let fixed = ["--when-full warn ", "--when-full stop ", "--max-fpr 0.01 --when-full warn "];
+    for size in ["", "-n 20000 ", "-m 64K "] {
+        for rate in ["", "-p 0.001 "] {
+            for end in ["", "--shrink "] {
+                // A fixed size that is not given is that of the first day.
+                for full in ["", "--when-full grow "].iter().chain(fixed.iter().filter(|_| !size.is_empty())) {
+                    let bench = Bench::new(&[]);
+                    let line = format!("dedup -q {size}{rate}{end}{full}--state s a");
+                    for (lines, new) in &days {
+                        bench.write("a", &url_lines(lines.clone()));
+                        assert!(expect_success(bench.run(&line)) == url_lines(new.clone()), "{line}");
+                    }
+                    runs += 1;
+                }
+            }
+        }
+    }
+    assert_eq!(runs, 48);
+}
+
+/// A state that grows is shrunk again and again, and keeps the rate that it was made for.
+#[test]
+fn a_state_that_is_shrunk_daily_keeps_its_rate() {
+    let bench = Bench::new(&[]);
+    for day in 0..30 {
+        bench.write("a", &url_lines(2000 * day..2000 * (day + 1)));
+        assert!(expect_success(bench.run("dedup -n 100000 -p 0.001 --shrink --state s a")).len() > 1990 * 20);
     }
 }
 

@@ -74,9 +74,9 @@ impl Plan {
                 }
             }
             Memory::Frozen(filter) => return Ok((KeySet::load_for(filter, &keys.name, &keys.kinds)?, None)),
-            Memory::State(StateOptions { path, resume, .. }) if path.exists() => {
+            Memory::State(StateOptions { path, .. }) if path.exists() => {
                 let set = KeySet::load_for(path, &keys.name, &keys.kinds)?;
-                let limit = sizing::limit_of_state(size, growth, *resume, path, &set)?;
+                let limit = sizing::limit_of_state(size, growth, path, &set)?;
                 return Ok((set, limit));
             }
             Memory::Fresh { .. } | Memory::State(_) | Memory::Tests(_) => {}
