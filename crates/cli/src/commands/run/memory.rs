@@ -51,7 +51,8 @@ impl Plan {
             ));
         }
         let Keys { called, wanted, .. } = self.keys;
-        let stats = RunStats::new(&set, limit, called, wanted, self.reporting.quiet);
+        let mut stats = RunStats::new(&set, limit, called, wanted, self.reporting.quiet);
+        stats.remedy = self.remedy();
         stats.warn(set.shared().and_then(|set| set.danger()));
         let mut seen = SeenKeys::new(set);
         seen.expect_kinds(&self.keys.kinds);
@@ -62,6 +63,19 @@ impl Plan {
             stats,
             records,
         ))
+    }
+
+    /// Returns the remedy for a full filter that the options do not size, or not the next time.
+    fn remedy(&self) -> Option<String> {
+        let prints_others = if self.keys.what.document().is_some() { "corpus --frozen" } else { "check -v" };
+        match &self.memory {
+            Memory::State(StateOptions { path, .. }) => Some(format!(
+                "a state keeps the plan that it was made with, so leave it as it is, and pass the output of `bloomline {prints_others} -s {path:?}` to \
+                 a run with another state"
+            )),
+            Memory::Frozen(filter) => Some(format!("choose another filter than {filter:?}")),
+            Memory::Fresh { .. } | Memory::Server(..) | Memory::Tests(_) => None,
+        }
     }
 
     /// Returns the set, and its limit: the set on a server, the set of the state, or a new one.
