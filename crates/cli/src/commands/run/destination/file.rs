@@ -2,7 +2,7 @@
 
 use crate::commands::groups::{GroupRequest, ReportTargets};
 use crate::commands::input_kinds;
-use crate::commands::run::destination::{CONTINUE, NOTHING_LEFT, OpenedRun, emptying_error, open_reports};
+use crate::commands::run::destination::{CONTINUE, OpenedRun, emptying_error, nothing_left, open_reports};
 use crate::commands::run::plan::{Destination, Plan};
 use crate::read::inputs::{Input, Inputs};
 use crate::read::lines::Prefix;
@@ -43,7 +43,7 @@ impl Plan {
         let full = targets.into_iter().find(|target| target.has_contents());
         let full = full.map(|target| target.origin.name().to_owned()).filter(|_| !self.destination.force);
         // Lines that this run would not print again, because their keys are known.
-        let lost = |known: &str, resume| match &full {
+        let lost = |known: &str, resume: &str| match &full {
             Some(output) => Err(emptying_error(output, known, resume)),
             None => Ok(()),
         };
@@ -59,7 +59,9 @@ impl Plan {
             match (state.path.exists(), state.resume) {
                 (true, true) => {
                     start = checkpoints.find(&seen.set)?;
-                    start.as_ref().map_or_else(|| lost(&known, NOTHING_LEFT), |_| Ok(()))?;
+                    if start.is_none() {
+                        lost(&known, &nothing_left(&checkpoints))?;
+                    }
                 }
                 (true, false) => lost(&known, if checkpoints.is_interrupted(&seen.set) { CONTINUE } else { "" })?,
                 // Without a state, no checkpoint was reached and nothing was printed.
@@ -67,7 +69,7 @@ impl Plan {
                     if let Some(output) = full {
                         return Err(Error::new(format!(
                             "cannot resume: there is no state {:?}, and {output} holds lines that a run from the beginning would \
-                             erase; check the name of the state, or give --force to erase them",
+                             erase; check the name of the state, or write to another file (--force would erase these lines)",
                             state.path
                         )));
                     }

@@ -1,7 +1,7 @@
 //! The opening of an output for each input, in a folder.
 
 use crate::commands::input_kinds;
-use crate::commands::run::destination::{CONTINUE, NOTHING_LEFT, OpenedRun, emptying_error, open_reports};
+use crate::commands::run::destination::{CONTINUE, OpenedRun, emptying_error, nothing_left, open_reports};
 use crate::commands::run::plan::{Destination, Plan};
 use crate::read::inputs::Inputs;
 use crate::run::checkpoint::InputProgress;
@@ -29,8 +29,8 @@ impl Plan {
                 return Err(files::not_regular(&files::name(manifest)));
             }
             input_kinds::check_name_of_manifest(manifest)?;
-            let resolved = files::resolve_existing(manifest);
-            if let Some(duplicate) = own_files.iter().find(|own| files::resolve_existing(own) == resolved) {
+            let resolved = files::resolved(manifest);
+            if let Some(duplicate) = own_files.iter().find(|own| files::resolved(own) == resolved) {
                 return Err(files::overwrites(&files::name(manifest), &files::name(duplicate)));
             }
             own_files.push(manifest.to_owned());
@@ -40,15 +40,17 @@ impl Plan {
         let reports = self.report_targets(&inputs.found, &[])?;
         manifest.into_iter().for_each(|manifest| folder.lock.guard(manifest));
         let (seen, mut stats, records) = self.seen(&inputs.found, set)?;
-        let (mut checkpoints, mut start, mut advice) = (None, None, "");
+        let (mut checkpoints, mut start, mut advice) = (None, None, String::new());
         if let Some(state) = state {
             let mut earlier = self.checkpoints(state, inputs)?;
             match (state.path.exists(), state.resume) {
                 (true, true) => {
                     start = earlier.find(&seen.set)?;
-                    advice = NOTHING_LEFT;
+                    if start.is_none() {
+                        advice = nothing_left(&earlier);
+                    }
                 }
-                (true, false) if earlier.is_interrupted(&seen.set) => advice = CONTINUE,
+                (true, false) if earlier.is_interrupted(&seen.set) => CONTINUE.clone_into(&mut advice),
                 _ => {}
             }
             checkpoints = Some(earlier);
@@ -63,12 +65,12 @@ impl Plan {
             reports.iter().find(|target| target.has_contents() && state.is_some() && !*force && start.is_none())
         {
             let memory_name = format!("the state {:?}", state.map_or(path, |state| &state.path));
-            return Err(emptying_error(full.origin.name(), &memory_name, advice));
+            return Err(emptying_error(full.origin.name(), &memory_name, &advice));
         }
         if !*force {
             outputs
                 .iter()
-                .try_for_each(|(output, progress)| folder::check(output, progress, start.is_some(), advice))?;
+                .try_for_each(|(output, progress)| folder::check(output, progress, start.is_some(), &advice))?;
         }
         checkpoints.as_mut().map_or(Ok(()), |checkpoints| checkpoints.forget(&seen.set))?;
         outputs.iter().try_for_each(|(output, progress)| folder::clear(output, progress))?;

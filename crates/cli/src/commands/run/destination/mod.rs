@@ -8,7 +8,7 @@ use crate::commands::groups::{OpenReports, ReportTargets};
 use crate::commands::input_kinds;
 use crate::commands::run::plan::{Destination, DestinationKind, Plan};
 use crate::read::inputs::{Input, Inputs};
-use crate::run::checkpoint::Checkpoint;
+use crate::run::checkpoint::{Checkpoint, Checkpoints};
 use crate::run::sink::Sink;
 use crate::run::work::Persistence;
 use crate::seen::SeenKeys;
@@ -24,9 +24,14 @@ use std::path::{Path, PathBuf};
 /// The remedy if the outputs of an interrupted run would be lost.
 const CONTINUE: &str = "continue that run with --resume, ";
 
-/// The reason why nothing is resumed.
-const NOTHING_LEFT: &str =
-    "no run with this state was interrupted, so if one wrote it, nothing is left to do; otherwise ";
+/// Returns the reason why nothing is resumed, before a remedy.
+fn nothing_left(checkpoints: &Checkpoints) -> String {
+    let why = match checkpoints.changed_input() {
+        Some(changed) => format!("a run of this command is complete, but {changed}"),
+        None => "no run with this state was interrupted".to_owned(),
+    };
+    format!("{why}, so leave out --resume, and ")
+}
 
 /// The parts of a run, opened.
 pub struct OpenedRun {
@@ -107,7 +112,7 @@ impl Plan {
 fn emptying_error(output: &str, known: &str, resume: &str) -> Error {
     Error::new(format!(
         "refusing to overwrite {output}: it holds lines, and a run with {known} may not print them again; {resume}write to \
-         another file, append with >>, or give --force to erase these lines"
+         another file, or append with >> (--force would erase these lines)"
     ))
 }
 
