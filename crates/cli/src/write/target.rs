@@ -69,7 +69,10 @@ impl OutputTarget {
             // The name of the file itself, should a link lead to it.
             Ok((file, if exists { None } else { Some(path.canonicalize()?) }))
         };
-        let (file, created) = open().map_err(cannot_write(&name))?;
+        let (file, created) = open().map_err(|source| match path {
+            Some(path) => files::failed(path)(source),
+            None => cannot_write(&name)(source),
+        })?;
         let target = Self::for_file(file, path, name, compression, created)?;
         target.origin.check_apart(read, written)?;
         if compression.coding != Coding::Plain && target.file.is_terminal() {
@@ -83,7 +86,10 @@ impl OutputTarget {
 
     /// Opens the new contents of this run's own file, or an earlier run's contents if `continues`. Errors call it `name`.
     pub fn open_part(file: &AtomicFile, name: String, continues: bool) -> Result<Self, Error> {
-        let opened = file.open(continues).map_err(cannot_write(&name))?;
+        let opened = file.open(continues).map_err(|source| match file.part.symlink_metadata() {
+            Ok(_) => cannot_write(&name)(source),
+            Err(_) => files::no_new_file(&name, files::folder(&file.part))(source),
+        })?;
         let created = (!continues).then(|| file.part.clone());
         Self::for_file(opened, Some(&file.part), name, file.compression, created)?.lock()
     }
@@ -96,7 +102,10 @@ impl OutputTarget {
         created: Option<PathBuf>,
     ) -> Result<Self, Error> {
         let metadata = file.metadata().map_err(cannot_write(&name))?;
-        let origin = NamedFile::new(name, &metadata);
+        let origin = match path {
+            Some(path) => NamedFile::at(path, name, &metadata),
+            None => NamedFile::new(name, &metadata),
+        };
         Ok(Self { origin, file, path: path.map(Path::to_owned), compression, length: 0, created })
     }
 
@@ -141,16 +150,17 @@ impl OutputTarget {
         }
         let table = table.zip(FORMAT).map(|(saved, format)| format.resume(saved, length)).transpose();
         let table = table.map_err(cannot_write(&name))?;
-        self.created = None;
+        let created = self.created.take();
         let path = self.path.take();
-        Ok(Output::new(WatchedFile::new(file, regular), name, self.compression, path, length, table))
+        Ok(Output::new(WatchedFile::new(file, regular), name, self.compression, path, created, length, table))
     }
 }
 
 /// Returns the error for an output of `have` bytes whose checkpoint is at `want`.
 pub fn shorter(output: &str, have: u64, want: u64) -> Error {
     Error::new(format!(
-        "cannot resume: {output} has {have} bytes, but had {want} at the checkpoint; to start over, remove the state"
+        "cannot resume: {output} has {have} bytes, but had {want} at the checkpoint; restore it from a copy, \
+         or start over with another state, and write to another file"
     ))
 }
 
