@@ -102,8 +102,13 @@ impl Stages {
     }
 
     pub(super) fn false_positive_rate(&self) -> Option<f64> {
+        Some(self.whole_rate())
+    }
+
+    /// The rate of all stages that there may be.
+    fn whole_rate(&self) -> f64 {
         let merged = self.stages[..self.growth.merged].iter().filter_map(BloomFilter::false_positive_rate);
-        Some(combined(merged.chain([self.growth.rate])))
+        combined(merged.chain([self.growth.rate]))
     }
 
     pub(super) fn estimated_fpr(&self) -> f64 {
@@ -145,17 +150,26 @@ impl Stages {
 
     pub(super) fn shrink_to_fit(&mut self) -> Result<(), BuildError> {
         let (last, keys) = (self.stages.len() - 1, self.last_len);
-        let growth = GrowthPolicy {
-            first_keys: (self.keys() / 64).max(64),
-            rate: self.growth.rate_from(self.stages.len()),
-            merged: self.stages.len(),
-        };
-        let next = BloomFilter(self.last().0.empty_with_size(growth.first_keys, growth.rate(growth.merged))?);
+        // A file holds fewer merged stages.
+        if keys == 0 || self.stages.len() >= MAX_MERGED {
+            return Ok(());
+        }
         // By the model, as a stage is sized: its bits may be better than the stage promises.
         let (rate, blocks, probes) = (self.growth.rate(last), self.last().block_count(), self.last().probes());
         let keeps_rate = |levels: &u32| fpr::rate((blocks >> levels) as u64, probes, keys) <= rate;
         let levels = (1..=blocks.trailing_zeros()).take_while(keeps_rate).count() as u32;
-        if keys == 0 || (blocks - (blocks >> levels)) * BLOCK_BYTES <= next.memory_bytes() {
+        let last_rate = fpr::rate_of_new((blocks >> levels) as u64, probes, keys);
+        let merged = self.stages[..self.growth.merged].iter().filter_map(BloomFilter::false_positive_rate);
+        let full = (self.growth.merged..last).map(|stage| self.growth.rate(stage));
+        let used = combined(merged.chain(full).chain([last_rate]));
+        let growth = GrowthPolicy {
+            first_keys: (self.keys() / 64).max(64),
+            // The rest, so that the rate of the whole stays.
+            rate: (self.whole_rate() - used) / (1.0 - used),
+            merged: self.stages.len(),
+        };
+        let next = BloomFilter(self.last().0.empty_with_size(growth.first_keys, growth.rate(growth.merged))?);
+        if (blocks - (blocks >> levels)) * BLOCK_BYTES <= next.memory_bytes() {
             return Ok(());
         }
         for stage in self.growth.merged..last {
@@ -166,7 +180,7 @@ impl Stages {
         let last = self.last_mut();
         last.0.fold_levels(levels);
         last.0.spec.keys = Some(keys);
-        last.0.spec.rate = Some(fpr_of(&last.0, keys));
+        last.0.spec.rate = Some(last_rate);
         self.stages.push(next);
         (self.growth, self.last_len) = (growth, 0);
         Ok(())

@@ -42,11 +42,6 @@ impl GrowthPolicy {
     pub(crate) fn rate(&self, stage: usize) -> f64 {
         (self.merged..stage).fold(self.rate * (1.0 - TIGHTENING), |rate, _| rate * TIGHTENING)
     }
-
-    /// The rate of all stages that there may be from this one on.
-    pub(crate) fn rate_from(&self, from: usize) -> f64 {
-        self.rate(from) / (1.0 - TIGHTENING)
-    }
 }
 
 /// The rate of stages that have these rates and err independently: 1 - (1 - f0) (1 - f1) …, in a form that does not lose small

@@ -82,6 +82,7 @@ impl Job for BuildOptions {
             None => sizing::set_for_build(&options, &key_name, &kinds, &inputs.found)?,
         };
         let mut stats = RunStats::new(&set, limit, "lines", "key", options.quiet);
+        stats.remedy = Some("build a larger one with -n".to_owned());
         stats.warn_if_overfull(&set);
         let mut work = work(&options, &rule, &ends, inputs, set, stats)?;
         if is_size_unknown || work.seen.read().set.local().is_some_and(LocalSet::is_outgrown) {

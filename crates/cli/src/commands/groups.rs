@@ -236,6 +236,7 @@ impl ReportFile {
 
     fn flush(&mut self) -> Result<(), Error> {
         let Self { output, buffer, encoder } = self;
+        output.keep();
         let pieces = output.take_in(false, |out| out.write_all(buffer.as_bytes()))?;
         buffer.clear();
         pieces.into_iter().try_for_each(|piece| output.put(piece, encoder, false).map(drop))

@@ -3,7 +3,7 @@
 use crate::read::coding::Coding;
 use crate::read::lz4::Lz4Frame;
 use crate::read::members::{MemberReader, XzStream, ZstdFrame};
-use crate::system::error::{Error, TMPDIR, remedy};
+use crate::system::error::{Error, temporary_remedy};
 use bzip2::bufread::BzDecoder;
 use flate2::bufread::GzDecoder;
 use std::fs::File;
@@ -33,7 +33,7 @@ impl FileSource {
             // An `Error`, because the input itself is not at fault.
             io::Error::other(Error::new(format!(
                 "cannot copy a pipe, which is read twice, to a temporary file: {source}; {}, or name a file instead of the pipe",
-                remedy(&source, TMPDIR)
+                temporary_remedy(&source)
             )))
         })
     }

@@ -1,6 +1,7 @@
 //! Checkpoints from which an interrupted run can resume: a file beside the state, `STATE.resume`. After a complete run,
-//! the file has only hashes of the completed jobs, so that a job that is resumed again has nothing to do, and
-//! fingerprints of the states that they left, so that an older copy of the state is recognized as such.
+//! the file has the last job and hashes of the completed ones, so that a job that is resumed again has nothing to do or
+//! names the input that has changed, and fingerprints of the states that they left, so that an older copy of the state
+//! is recognized as such.
 //!
 //! A checkpoint fits only the state that was saved with it, and two files cannot be replaced atomically. So the file
 //! holds two checkpoints: one for the state that is about to be saved, and one for the state that exists. Each has the
@@ -160,6 +161,12 @@ impl Job {
         }
     }
 
+    /// Returns the parts that do not depend on the contents of the inputs.
+    fn named_parts(&self) -> (Vec<&str>, &[String], &str, Option<&str>) {
+        let inputs = self.inputs.iter().map(|input| &*input.name).collect();
+        (inputs, &self.outputs, &self.options, self.on_error.as_deref())
+    }
+
     /// Returns the reason why no run of this job can have reached a checkpoint, if there is one.
     fn unreachable_reason(&self, checkpoint: &Checkpoint) -> Option<String> {
         let Checkpoint { input, offset, lines, shards, .. } = checkpoint;
@@ -228,7 +235,7 @@ struct CheckpointContents {
     checkpoints: Vec<Checkpoint>,
     /// True if the newest is of the end.
     finished: bool,
-    /// True if the job is complete. Then only a checkpoint of it is kept.
+    /// True if the job is complete. Then one checkpoint of it is kept.
     #[serde(default, skip_serializing_if = "Not::not")]
     whole: bool,
     /// The last jobs that were completed, in order.
@@ -241,6 +248,9 @@ struct CheckpointContents {
 struct CompletedJob {
     /// A hash of the job and the name of its manifest.
     job: u64,
+    /// A hash of the job apart from the contents of its inputs. Older files lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    named: Option<u64>,
     /// The names of its outputs. The entry is removed if another run writes to one of them.
     outputs: Vec<String>,
     /// The number of inputs that it skipped in whole or in part.
@@ -313,8 +323,8 @@ impl CheckpointContents {
 /// Returns the error for a damaged file.
 fn damaged(path: &Path, reason: &str) -> Error {
     Error::new(format!(
-        "cannot use the checkpoints in {path:?}: {reason}, so the file is damaged; remove it to start another run with this state, and \
-         write to another file"
+        "cannot use the checkpoints in {path:?}: {reason}, so the file is damaged; move it away to start another run with this state, \
+         and write to another file"
     ))
 }
 
@@ -353,8 +363,8 @@ impl Checkpoints {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(source) => return Err(files::cannot_open(&name(&path))(source)),
         };
-        let bytes = serde_json::to_vec(&(&job, manifest.map(|manifest| name(&whole(manifest)))));
-        let hash = KeyHasher::new(0).bytes(&bytes.expect("all keys are strings"));
+        let hash = hash_of(&(&job, manifest.map(|manifest| name(&whole(manifest)))));
+        let named = Some(hash_of(&job.named_parts()));
         // Runs with a common folder write different files in it.
         let outputs = job.outputs[..job.outputs.len() - usize::from(has_folder)].to_vec();
         let is_same =
@@ -362,7 +372,7 @@ impl Checkpoints {
         let ended =
             earlier.iter().flat_map(|earlier| &earlier.ended).filter(|ended| !is_same(ended)).cloned().collect();
         let contents = CheckpointContents { job, checkpoints: Vec::new(), finished: false, whole: false, ended };
-        let end = resumable.then_some(CompletedJob { job: hash, outputs, left_out: 0, lengths: 0, state: None });
+        let end = resumable.then_some(CompletedJob { job: hash, named, outputs, left_out: 0, lengths: 0, state: None });
         Ok(Self { path, earlier, state: state.into(), contents, end, written })
     }
 
@@ -379,14 +389,15 @@ impl Checkpoints {
             (false, false) => {
                 return Err(Error::new(format!(
                     "cannot resume: this run is complete, but the state {state:?} was not saved by it or by a later run, so it \
-                     may lack lines; restore the state that was, or give --force to erase the outputs and run again with this \
-                     state"
+                     may lack lines; restore the state that was, or write to other files (--force would erase these, and run \
+                     again with this state)"
                 )));
             }
             (true, true) => {
                 return Err(Error::new(format!(
                     "nothing is left to do: this run with the state {state:?} is already complete, and --force would erase its \
-                     lines, which this state keeps from being printed again; leave out --force, or remove the state to start over"
+                     lines, which this state keeps from being printed again; leave out --force, or start over with another \
+                     state, and write to other files"
                 )));
             }
             (true, false) => {}
@@ -443,6 +454,21 @@ impl Checkpoints {
         Ok(Some(checkpoint))
     }
 
+    /// Returns the change if a run of this job was completed with other contents of its inputs.
+    pub fn changed_input(&self) -> Option<String> {
+        let (earlier, job) = (self.earlier.as_ref()?, &self.contents.job);
+        if earlier.job.named_parts() == job.named_parts() {
+            return earlier.job.difference(job);
+        }
+        let named = self.end.as_ref()?.named;
+        earlier.ended.iter().find(|ended| named.is_some() && ended.named == named)?;
+        let input = match &*job.inputs {
+            [input] => format!("the input {}", input.name),
+            _ => "an input".to_owned(),
+        };
+        Some(format!("{input} has changed since that run"))
+    }
+
     /// True if an earlier run of the job was interrupted, before its end or before its last state was saved.
     pub fn is_interrupted(&self, state: &KeySet) -> bool {
         let is_cut_off = |earlier: &CheckpointContents| !earlier.finished || earlier.newest_of(state) == Some(1);
@@ -461,14 +487,13 @@ impl Checkpoints {
 
     /// Records that the run is complete, so nothing is left to resume. A file without any job is removed.
     pub fn end(&mut self, left_out: u64) -> Result<(), Error> {
-        let CheckpointContents { job, checkpoints, whole, ended, .. } = &mut self.contents;
+        let CheckpointContents { checkpoints, whole, ended, .. } = &mut self.contents;
         ended.extend(self.end.take().map(|end| CompletedJob { left_out, lengths: lengths(&self.written), ..end }));
         ended.iter_mut().next_back().into_iter().for_each(|last| last.state = fingerprint(&self.state));
         ended.drain(..ended.len().saturating_sub(MAX_COMPLETED_JOBS));
         if ended.is_empty() {
             return self.remove();
         }
-        (job.inputs, job.outputs) = (Vec::new(), Vec::new());
         checkpoints.truncate(1);
         for Checkpoint { output_table, dupes_table, shards, .. } in checkpoints {
             (*output_table, *dupes_table, *shards) = (None, None, Vec::new());
@@ -480,6 +505,11 @@ impl Checkpoints {
     fn remove(&self) -> Result<(), Error> {
         files::remove(&self.path).map_err(files::failed(&self.path))
     }
+}
+
+/// Returns a hash of a job.
+fn hash_of(job: &impl Serialize) -> u64 {
+    KeyHasher::new(0).bytes(&serde_json::to_vec(job).expect("all keys are strings"))
 }
 
 /// Returns a hash of the lengths of these files. A file that does not exist counts as a length of its own.

@@ -88,25 +88,27 @@ pub fn check_outputs(
     let read = || inputs.found.iter().map(|input| &input.origin).chain(&origins);
     // Sets of identities, because 100,000 outputs would be slow to compare with as many inputs pairwise.
     let known: HashSet<FileId> = read().filter_map(NamedFile::identity).collect();
-    for path in outputs.iter().flat_map(|output| [&output.whole, &output.part]) {
-        let is_same = |own: &Path| {
-            own.file_name() == path.file_name() && files::resolve_existing(own) == files::resolve_existing(path)
-        };
-        if let Some(own) = own.iter().find(|own| is_same(own)) {
-            return Err(files::overwrites(&name(path), &name(own)));
+    let own: Vec<(&PathBuf, PathBuf)> = own.iter().map(|own| (own, files::resolved(own))).collect();
+    // The folder may not exist yet, and its path lead back out of it.
+    let resolved = files::resolved(path);
+    for output in outputs.iter().flat_map(|output| [&output.whole, &output.part]) {
+        let place = resolved.join(output.strip_prefix(path).unwrap_or(output));
+        let is_same = |own: &Path| own.file_name() == output.file_name() && own == files::resolved(&place);
+        if let Some((own, _)) = own.iter().find(|(_, own)| is_same(own)) {
+            return Err(files::overwrites(&name(output), &name(own)));
         }
-        match fs::metadata(path) {
+        match fs::metadata(&place) {
             Ok(metadata) => {
-                let origin = NamedFile::new(name(path), &metadata);
+                let origin = NamedFile::new(name(output), &metadata);
                 if !origin.is_regular() {
-                    return Err(files::not_regular(&name(path)));
+                    return Err(files::not_regular(&name(output)));
                 }
                 if origin.identity().is_some_and(|identity| known.contains(&identity)) {
                     origin.check_apart(read(), [])?;
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(source) => return Err(files::failed(path)(source)),
+            Err(source) => return Err(files::failed(output)(source)),
         }
     }
     check_creatable(path)?;
@@ -124,20 +126,19 @@ fn check_creatable(folder: &Path) -> Result<(), Error> {
 }
 
 /// Refuses an output that exists, unless a resumed run left it, or it is an empty file. `reached` is the progress of that run.
-pub fn check(output: &AtomicFile, reached: &InputProgress, continues: bool, resume: &'static str) -> Result<(), Error> {
+pub fn check(output: &AtomicFile, reached: &InputProgress, continues: bool, resume: &str) -> Result<(), Error> {
     let AtomicFile { whole, part, .. } = output;
     if !reached.whole && whole.symlink_metadata().is_ok() {
         return Err(Error::new(format!(
-            "refusing to overwrite {whole:?}: an earlier run wrote it; {resume}write to another folder, or give --force to \
-             replace it"
+            "refusing to overwrite {whole:?}: it exists; {resume}move it, or write to another folder (--force would replace it)"
         )));
     }
     let begun = if reached.whole { 0 } else { reached.output };
     match part.symlink_metadata() {
         // A run never leaves a link.
         Ok(there) if !there.is_file() || there.len() > 0 && !continues => Err(Error::new(format!(
-            "refusing to overwrite {part:?}: it exists, and is not an output that this run continues; {resume}move it, write to \
-             another folder, or give --force to replace it"
+            "refusing to overwrite {part:?}: it exists, and is not an output that this run continues; {resume}move it, or write to \
+             another folder (--force would replace it)"
         ))),
         there => match there.map_or(0, |there| there.len()) {
             have if have < begun => Err(shorter(&name(part), have, begun)),

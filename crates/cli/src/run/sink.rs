@@ -280,6 +280,12 @@ impl Sink {
         }
     }
 
+    /// Keeps outputs without lines if the run is complete or ended on request. Removes those that a failed run created, unless a
+    /// checkpoint has their bytes.
+    pub fn settle_unused(&self, failed: bool, has_checkpoint: bool) {
+        self.outputs().for_each(|output| if failed { output.remove_unused(has_checkpoint) } else { output.keep() });
+    }
+
     /// Removes outputs for the rows of all inputs that are incomplete tables.
     pub fn remove_cut_tables(&self) {
         if self.has_all() {

@@ -238,7 +238,8 @@ impl RemoteSet {
                 readable(rate)
             ),
             None => format!(
-                "the shared filter has more keys than it was planned for: its false-positive rate is {} and rises with every new line",
+                "the shared filter has more keys than it was planned for: its false-positive rate is {} and rises with every new line; \
+                 leave it as it is, and pass the output of `bloomline check -v` with this filter to a run with another --name",
                 readable(rate)
             ),
         })

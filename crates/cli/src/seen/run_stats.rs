@@ -33,6 +33,8 @@ pub struct RunStats {
     pub found: &'static str,
     /// The part that each line must have, such as a key.
     pub wanted: &'static str,
+    /// The remedy for a full filter, unless that is sized by the options.
+    pub remedy: Option<String>,
 }
 
 impl RunStats {
@@ -52,6 +54,7 @@ impl RunStats {
             keys,
             found: "unique",
             wanted,
+            remedy: None,
         }
     }
 
@@ -73,14 +76,34 @@ impl RunStats {
         let first = Some(FirstReading { counts: self.counts.clone(), disk_bytes });
         let (limit, first_fault, reported) = (None, None, true);
         let (quiet, report, found) = (true, (|_| ()) as fn(&str), "printed");
-        Self { limit, keys_before, plan, counts, first, first_fault, quiet, report, reported, keys, found, wanted }
+        let remedy = self.remedy.clone();
+        Self {
+            limit,
+            keys_before,
+            plan,
+            counts,
+            first,
+            first_fault,
+            quiet,
+            report,
+            reported,
+            keys,
+            found,
+            wanted,
+            remedy,
+        }
+    }
+
+    /// Returns the remedy for a full filter. A filter that is sized by the options has these as a remedy.
+    pub fn remedy(&self, options: &str) -> String {
+        self.remedy.clone().unwrap_or_else(|| format!("plan for more with {options}"))
     }
 
     /// Warns of a filter that is overfull before the first line.
     pub fn warn_if_overfull(&mut self, set: &KeySet) {
         let overfull_warning = self.limit.as_ref().and_then(|limit| set.overfull_warning(limit.planned));
         if let Some(overfull_warning) = overfull_warning.filter(|_| !self.reported) {
-            warn(&format!("{overfull_warning} and rises with every new key; start a larger one with -n"));
+            warn(&format!("{overfull_warning} and rises with every new key; {}", self.remedy("-n")));
             self.reported = true;
         }
     }
@@ -97,10 +120,11 @@ impl RunStats {
         {
             warn(&format!(
                 "the filter has more than the {} distinct {} it was planned for: its false-positive rate is {} and rises \
-                 with every new key; plan for more with -n or --memory",
+                 with every new key; {}",
                 limit.planned,
                 self.keys,
                 readable(fpr()),
+                self.remedy("-n or --memory"),
             ));
             self.reported = true;
         }
@@ -118,8 +142,8 @@ impl RunStats {
         let UnitCounts { duplicates, wrong, .. } = self.counts.units;
         if wrong >= 1.0 && wrong > 0.01 * duplicates as f64 {
             warn(&format!(
-                "of the {duplicates} {units} that were removed, {wrong:.0} are expected to be mistakes: the filter is too full; \
-                 plan for more with -n, or give a lower rate with -p"
+                "of the {duplicates} {units} that were removed, {wrong:.0} are expected to be mistakes: the filter is too full; {}",
+                self.remedy("-n, or give a lower rate with -p")
             ));
         }
     }

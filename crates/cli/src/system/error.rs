@@ -1,7 +1,7 @@
 //! Failures of the command, and reasons to stop. Every message fits one line and names the input or output concerned.
 
 use bloomline::BuildError;
-use std::{fmt, io};
+use std::{env, fmt, io};
 
 /// A failure of the command. Inputs and outputs are named as they are shown to the user.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Error {
 
     /// Wraps a failure of a temporary file for `what`.
     pub fn temporary(what: &str, source: &io::Error) -> Self {
-        let remedy = remedy(source, TMPDIR);
+        let remedy = temporary_remedy(source);
         Self::new(format!("cannot keep {what} in a temporary file: {source}; {remedy}"))
     }
 
@@ -43,8 +43,10 @@ impl Error {
     }
 }
 
-/// The remedy for most failures of temporary files.
-pub const TMPDIR: &str = "set TMPDIR to another folder";
+/// Returns the remedy of a failure of temporary files, which names their folder.
+pub fn temporary_remedy(source: &io::Error) -> String {
+    remedy(source, &format!("set TMPDIR to a folder other than {:?}", env::temp_dir())).to_owned()
+}
 
 /// Returns the remedy of a failure: `most` for most causes, and another if the limit of open files is reached.
 pub fn remedy<'a>(source: &io::Error, most: &'a str) -> &'a str {

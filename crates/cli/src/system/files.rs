@@ -11,15 +11,17 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{self, Component, Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
+/// As many links as the system follows.
+const MAX_LINKS: usize = 40;
+
 /// The name of an input or output for the user, and its identity.
 #[derive(Clone)]
 pub struct NamedFile {
     name: String,
     /// `None` for devices: a terminal may be input and output at once, and so may `/dev/null`.
     identity: Option<FileId>,
-    /// The resolved path of a file that does not exist.
+    /// The resolved path of a file that this run may create.
     place: Option<PathBuf>,
-    /// True for a regular file, or one that does not exist.
     regular: bool,
 }
 
@@ -67,15 +69,15 @@ impl NamedFile {
     /// Describes a file that is opened later and may not exist; "-" is standard input.
     pub fn from_path(path: &Path) -> Self {
         let standard = || File::from(io::stdin().as_fd().try_clone_to_owned()?).metadata();
-        match if is_standard(path) { standard() } else { fs::metadata(path) } {
-            Ok(metadata) => Self::new(input_name(path), &metadata),
-            Err(_) => Self::absent(input_name(path), path),
+        if let Ok(metadata) = if is_standard(path) { standard() } else { fs::metadata(path) } {
+            return Self::new(input_name(path), &metadata);
         }
-    }
-
-    /// Describes a file that does not exist, by its name for the user.
-    pub fn absent(name: String, path: &Path) -> Self {
-        Self { name, identity: None, place: Some(resolve_existing(path)), regular: true }
+        // The system finds no file behind a folder that this run creates.
+        let place = resolved(path);
+        match fs::metadata(&place) {
+            Ok(metadata) => Self::new(input_name(path), &metadata),
+            Err(_) => Self { name: input_name(path), identity: None, place: Some(place), regular: false },
+        }
     }
 
     /// True if it is the file at a path, which has this inode.
@@ -106,11 +108,11 @@ impl NamedFile {
         read: impl IntoIterator<Item = &'a Self>,
         written: impl IntoIterator<Item = &'a Self>,
     ) -> Result<(), Error> {
-        let same = |other: &&Self| match self.identity {
-            Some(identity) => other.identity == Some(identity),
-            None => self.place.is_some() && self.place == other.place,
+        let same = |other: &&Self| {
+            self.identity.is_some() && self.identity == other.identity
+                || self.place.is_some() && self.place == other.place
         };
-        let read = read.into_iter().filter(|other| other.regular);
+        let read = read.into_iter().filter(|other| other.regular || other.place.is_some());
         match read.chain(written).find(same) {
             Some(other) => Err(overwrites(&self.name, &other.name)),
             None => Ok(()),
@@ -123,23 +125,38 @@ pub fn check_target<'a>(path: &Path, inputs: impl IntoIterator<Item = &'a NamedF
     let output = name(path);
     match fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => Err(not_regular(&output)),
-        Ok(_) => Ok(()),
+        Ok(metadata) => {
+            NamedFile::new(output.clone(), &metadata).check_apart(inputs, [])?;
+            check_links(&output, &metadata)
+        }
         // The link itself would be replaced by a file.
         Err(error) if error.kind() == io::ErrorKind::NotFound && path.is_symlink() => Err(Error::new(format!(
             "cannot write to {output}: it is a symbolic link to a file that does not exist; remove it, or choose another output"
         ))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(source) => Err(cannot_write(&output)(source)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => NamedFile::from_path(path).check_apart(inputs, []),
+        Err(source) => Err(failed(path)(source)),
     }?;
-    NamedFile::from_path(path).check_apart(inputs, [])?;
     // A save creates a temporary file there.
-    check_folder(folder(&resolved(path)), &output)
+    let saved = path.canonicalize().unwrap_or_else(|_| path.into());
+    check_folder(folder(&saved), &output)
 }
 
 /// Refuses a folder in which no file can be created, for the output of this name. Where the system has files without names, the folder is
 /// not changed.
 pub fn check_folder(folder: &Path, output: &str) -> Result<(), Error> {
-    tempfile::tempfile_in(folder).map(drop).map_err(cannot_write(output))
+    tempfile::tempfile_in(folder).map(drop).map_err(no_new_file(output, folder))
+}
+
+/// Refuses a file with several names, because a save replaces the file under one of them.
+fn check_links(output: &str, metadata: &Metadata) -> Result<(), Error> {
+    if metadata.nlink() <= 1 {
+        return Ok(());
+    }
+    Err(Error::new(format!(
+        "cannot write to {output}: the file has {} names (hard links), and only this one would have the new contents; make the \
+         others symbolic links or copies",
+        metadata.nlink()
+    )))
 }
 
 /// Converts an error of the system to one about an input that cannot be opened.
@@ -152,9 +169,28 @@ pub fn cannot_write(output: &str) -> impl Fn(io::Error) -> Error {
     move |source| Error::new(format!("cannot open {output} for writing: {source}"))
 }
 
-/// Converts an error of the system to one about a file that cannot be written.
+/// Converts an error of the system to one about a file that cannot be written or created.
 pub fn failed(path: &Path) -> impl Fn(io::Error) -> Error {
-    move |source| cannot_write(&name(path))(source)
+    move |source| match path.symlink_metadata() {
+        Ok(_) => cannot_write(&name(path))(source),
+        Err(_) => no_new_file(&name(path), folder(path))(source),
+    }
+}
+
+/// Converts an error of the system to one about an output whose folder takes no new file.
+pub fn no_new_file(output: &str, folder: &Path) -> impl Fn(io::Error) -> Error {
+    move |source| {
+        let existing = || folder.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
+        let (folder, remedy) = match source.kind() {
+            io::ErrorKind::NotFound => (folder, "create the folder, or choose another"),
+            io::ErrorKind::PermissionDenied => (existing(), "allow this user to write there, or choose another folder"),
+            _ => (existing(), "choose another folder"),
+        };
+        Error::new(format!(
+            "cannot write to {output}: no file can be created in the folder {}: {source}; {remedy}",
+            name(folder)
+        ))
+    }
 }
 
 /// Returns the error for an output that is also another file of the run.
@@ -226,15 +262,32 @@ pub fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
 }
 
-/// Resolves the folder of a path, which may not exist itself.
+/// Resolves the folder of a path, but no link that it leads to.
 pub fn whole(path: &Path) -> PathBuf {
-    let folder = folder(path).canonicalize().unwrap_or_else(|_| folder(path).into());
-    path.file_name().map_or_else(|| path.into(), |name| folder.join(name))
+    path.file_name().map_or_else(|| path.into(), |name| resolved(folder(path)).join(name))
 }
 
-/// Resolves a path, which may not exist.
+/// Resolves a path: `.`, `..` and links as far as they exist. Its folders need not exist.
 pub fn resolved(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| whole(path))
+    path.canonicalize().unwrap_or_else(|_| follow(&path::absolute(path).unwrap_or_else(|_| path.into()), MAX_LINKS))
+}
+
+/// Resolves an absolute path part by part. Follows up to this number of links.
+fn follow(path: &Path, links: usize) -> PathBuf {
+    let mut resolved = PathBuf::new();
+    let mut parts = path.components();
+    while let Some(part) = parts.next() {
+        if part == Component::ParentDir {
+            resolved.pop();
+            continue;
+        }
+        let link = resolved.join(part);
+        match link.read_link() {
+            Ok(target) if links > 0 => return follow(&resolved.join(target).join(parts.as_path()), links - 1),
+            _ => resolved = link,
+        }
+    }
+    resolved
 }
 
 /// Makes a path absolute, without `.` and `..`. Links are not resolved.
@@ -249,21 +302,6 @@ pub fn plain(path: &Path) -> PathBuf {
     })
 }
 
-/// The maximum number of links from a path to a file, as on Linux.
-const MAX_LINKS: usize = 40;
-
-/// Resolves a path, as far as its folders exist.
-pub fn resolve_existing(path: &Path) -> PathBuf {
-    let mut full = plain(path);
-    for _ in 0..MAX_LINKS {
-        // A file that does not exist is created where the link leads.
-        let Ok(target) = fs::read_link(&full) else { break };
-        full = plain(&folder(&full).join(target));
-    }
-    let of = |there: &Path| Some(there.canonicalize().ok()?.join(full.strip_prefix(there).ok()?));
-    full.ancestors().find_map(of).unwrap_or_else(|| full.clone())
-}
-
 /// Appends to the last component of a path.
 pub fn appended(path: &Path, end: &str) -> PathBuf {
     let mut path = OsString::from(path);
@@ -276,9 +314,10 @@ pub fn lock_of(filter: &Path) -> PathBuf {
     appended(&resolved(filter), ".lock")
 }
 
-/// The file of the checkpoints of a run with this state.
+/// The file of the checkpoints of a run with this state, the same for every link to it.
 pub fn checkpoints_of(state: &Path) -> PathBuf {
-    appended(state, ".resume")
+    let state = if state.is_symlink() { resolved(state) } else { state.into() };
+    appended(&state, ".resume")
 }
 
 /// A filter's file, and the files that may exist beside it.

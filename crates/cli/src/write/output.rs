@@ -31,6 +31,8 @@ pub struct Output {
     /// True if a header or a line was taken in, by this run or the one that it continues. Relaxed: only the thread that drains the
     /// buffer changes it.
     begun: AtomicBool,
+    /// The path, if this run created the file and may remove it again, because no line was written to it.
+    created: Mutex<Option<PathBuf>>,
     /// Relaxed: it only bounds the memory, and locks guard the pieces that it counts.
     compressing_pieces: AtomicUsize,
     /// Compressed pieces, and the end.
@@ -113,12 +115,13 @@ impl Write for PieceWriter<'_> {
 
 impl Output {
     /// An output after the first `length` bytes of a file, or standard output if there is no path. `table` is the table so far, if
-    /// any.
+    /// any. `created` is the path if this run created the file.
     pub(super) fn new(
         file: WatchedFile,
         name: String,
         compression: Compression,
         path: Option<PathBuf>,
+        created: Option<PathBuf>,
         length: u64,
         table: Option<Box<dyn Assembly>>,
     ) -> Self {
@@ -129,6 +132,7 @@ impl Output {
             path: path.filter(|_| file.regular),
             gathered: Mutex::new(PendingInput { buffer: Vec::new(), stream: None, next: 0, empty: length == 0 }),
             begun: AtomicBool::new(false),
+            created: Mutex::new(created),
             compressing_pieces: AtomicUsize::new(0),
             pieces: ReorderBuffer::new((0, 0)),
             // Not `Stdout`, which would search for the last newline in every write.
@@ -155,7 +159,26 @@ impl Output {
 
     /// True for the first printed lines, unless other bytes precede them, as in a file that is appended to.
     pub fn is_first_write(&self, prints: impl FnOnce() -> bool) -> bool {
-        !self.has_begun() && prints() && !self.begun.swap(true, Relaxed) && !self.is_appended_to()
+        if self.has_begun() || !prints() {
+            return false;
+        }
+        self.begun.store(true, Relaxed);
+        self.keep();
+        !self.is_appended_to()
+    }
+
+    /// Keeps the file, even if no line is written to it.
+    pub fn keep(&self) {
+        *locked(&self.created) = None;
+    }
+
+    /// Removes the file if this run created it and has written no line to it. With `only_empty`, a file that has other bytes is kept.
+    pub fn remove_unused(&self, only_empty: bool) {
+        let Some(path) = locked(&self.created).take() else { return };
+        if !only_empty || path.metadata().is_ok_and(|metadata| metadata.len() == 0) {
+            // Not worth a message beside the error that caused it.
+            let _ = fs::remove_file(path);
+        }
     }
 
     /// True if standard output is a file with contents before it is written to.
@@ -189,6 +212,7 @@ impl Output {
 
     /// Takes in rows of a table. Returns them as a piece.
     pub fn take_rows(&self, rows: Encode) -> Piece {
+        self.keep();
         let mut gathered = locked(&self.gathered);
         let number = gathered.next;
         gathered.next += 1;
@@ -323,6 +347,7 @@ impl Output {
 
     /// Writes all that was taken in, then a text as it is.
     pub fn write_text(&self, text: &[u8]) -> Result<(), Error> {
+        self.keep();
         let encoder = &mut Encoder::default();
         let pieces = self.take_in(true, |out| out.write_all(text))?;
         pieces.into_iter().try_for_each(|piece| self.put(piece, encoder, false).map(drop))?;
@@ -375,6 +400,13 @@ impl Output {
             return Error::ReaderGone;
         }
         Error::new(format!("cannot write to {}: {source}", self.name))
+    }
+}
+
+/// A run that fails before its first line leaves no new file.
+impl Drop for Output {
+    fn drop(&mut self) {
+        self.remove_unused(true);
     }
 }
 

@@ -48,6 +48,8 @@ pub struct OutputTarget {
     file: Option<File>,
     /// The length of its present contents.
     length: u64,
+    /// The path, if this run created the file.
+    created: Option<PathBuf>,
 }
 
 impl OutputTarget {
@@ -69,7 +71,7 @@ impl OutputTarget {
                     files::check_folder(files::folder(path), &name)?;
                     None
                 }
-                opened => Some(opened.map_err(cannot_write(&name))?),
+                opened => Some(opened.map_err(files::failed(path))?),
             },
         };
         let mut target = Self::new(path, name, compression, file)?;
@@ -86,8 +88,12 @@ impl OutputTarget {
 
     /// Opens the new contents of this run's own file, or an earlier run's contents if `continues`. Errors call it `name`.
     pub fn open_part(file: &AtomicFile, name: String, continues: bool) -> Result<Self, Error> {
-        let opened = file.open(continues).map_err(cannot_write(&name))?;
+        let opened = file.open(continues).map_err(|source| match file.part.symlink_metadata() {
+            Ok(_) => cannot_write(&name)(source),
+            Err(_) => files::no_new_file(&name, files::folder(&file.part))(source),
+        })?;
         let mut target = Self::new(Some(&file.part), name, file.compression, Some(opened))?;
+        target.created = (!continues).then(|| file.part.clone());
         target.lock()?;
         Ok(target)
     }
@@ -98,9 +104,9 @@ impl OutputTarget {
                 let metadata = file.metadata().map_err(cannot_write(&name))?;
                 NamedFile::new(name, &metadata)
             }
-            (None, path) => NamedFile::absent(name, path.unwrap_or(Path::new("-"))),
+            (None, path) => NamedFile::from_path(path.unwrap_or(Path::new("-"))),
         };
-        Ok(Self { origin, path: path.map(Path::to_owned), compression, file, length: 0 })
+        Ok(Self { origin, path: path.map(Path::to_owned), compression, file, length: 0, created: None })
     }
 
     /// Takes the lock of a regular file that exists.
@@ -126,7 +132,7 @@ impl OutputTarget {
 
     /// Refuses a file that is shorter than `length`.
     pub fn check_length(&self, length: u64) -> Result<(), Error> {
-        if self.origin.is_regular() && self.length < length {
+        if (self.file.is_none() || self.origin.is_regular()) && self.length < length {
             return Err(shorter(self.origin.name(), self.length, length));
         }
         Ok(())
@@ -139,8 +145,10 @@ impl OutputTarget {
         let name = self.origin.name().to_owned();
         if let (None, Some(path)) = (&self.file, &self.path) {
             let file = File::options().write(true).create(true).truncate(false).open(path);
-            let file = file.map_err(cannot_write(&name))?;
-            self = Self::new(Some(path), name.clone(), self.compression, Some(file))?;
+            let file = file.map_err(files::failed(path))?;
+            // The name of the file itself, should a link lead to it.
+            let created = Some(path.canonicalize().map_err(cannot_write(&name))?);
+            self = Self { created, ..Self::new(Some(path), name.clone(), self.compression, Some(file))? };
             self.lock()?;
             if self.has_contents() {
                 return Err(Error::new(format!(
@@ -156,14 +164,16 @@ impl OutputTarget {
         }
         let table = table.zip(FORMAT).map(|(saved, format)| format.resume(saved, length)).transpose();
         let table = table.map_err(cannot_write(&name))?;
-        Ok(Output::new(WatchedFile::new(file, regular), name, self.compression, self.path, length, table))
+        let file = WatchedFile::new(file, regular);
+        Ok(Output::new(file, name, self.compression, self.path, self.created, length, table))
     }
 }
 
 /// Returns the error for an output of `have` bytes whose checkpoint is at `want`.
 pub fn shorter(output: &str, have: u64, want: u64) -> Error {
     Error::new(format!(
-        "cannot resume: {output} has {have} bytes, but had {want} at the checkpoint; to start over, remove the state"
+        "cannot resume: {output} has {have} bytes, but had {want} at the checkpoint; restore it from a copy, \
+         or start over with another state, and write to another file"
     ))
 }
 

@@ -1,10 +1,13 @@
 //! Destinations of lines, and runs whose output fails.
 
-use crate::common::{Bench, assert_contains_all, expect_refusal, expect_success, report_skipped, text, url_lines};
+use crate::common::{
+    Bench, assert_contains_all, expect_refusal, expect_success, report_skipped, run_with_stdin, text, url_lines,
+};
 use crate::corpus::{gunzip, large, unzstd};
 use crate::live::RunningCommand;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -161,11 +164,109 @@ fn the_output_file_is_replaced() {
 
     assert_contains_all(
         &bench.run_err("dedup -o missing/output a"),
-        &["\"missing/output\"", "writing", "No such file"],
+        &["write to \"missing/output\"", "the folder \"missing\"", "No such file", "create the folder"],
     );
     // Nothing is touched before the inputs are known to be good.
     assert_contains_all(&bench.run_err("dedup -o out a missing/input"), &["\"missing/input\"", "No such file"]);
     assert_eq!(bench.read("out"), b"a\nb\n");
+}
+
+/// The message names the folder, not only the file, and says what to do.
+#[test]
+fn folders_that_take_no_file_are_named() {
+    let bench = Bench::new(&[("a", b"a\n")]);
+    bench.run_ok("build -o filter a");
+    fs::create_dir(bench.path("locked")).unwrap();
+    fs::set_permissions(bench.path("locked"), fs::Permissions::from_mode(0o500)).unwrap();
+    let mut folders = vec![
+        ("missing", "No such file", "create the folder, or choose another"),
+        ("a", "Not a directory", "choose another folder"),
+    ];
+    // Root may write to every folder but those of the system.
+    let is_locked =
+        |folder: &Path| File::create_new(folder.join("x")).is_err_and(|error| error.raw_os_error() == Some(13));
+    match ["locked", "/sys"].into_iter().find(|folder| is_locked(&bench.path(folder))) {
+        Some(folder) => folders.push((folder, "", "allow this user to write there, or choose another folder")),
+        None => report_skipped("root writes to every folder"),
+    }
+    for (folder, why, remedy) in folders {
+        let mut commands = vec![
+            "dedup -o FOLDER/f a",
+            "dedup --dupes FOLDER/f a",
+            "dedup --pairs FOLDER/f -o o a",
+            "dedup -s FOLDER/f a",
+            "dedup --output-dir o --manifest FOLDER/f a",
+            "not-in -o FOLDER/f a -- a",
+            "build -o FOLDER/f a",
+            "merge -o FOLDER/f filter",
+        ];
+        if folder != "missing" {
+            commands.push("dedup --output-dir FOLDER/f a");
+            commands.push("dedup --output-dir FOLDER/f/f a");
+        }
+        for command in commands {
+            let message = bench.run_err(&command.replace("FOLDER", folder));
+            let named = format!("no file can be created in the folder \"{folder}\": {why}");
+            assert_contains_all(&message, &[&format!("write to \"{folder}/f"), &named, remedy]);
+        }
+    }
+    for command in ["dedup --exact a", "dedup -c a", "dedup -c", "build -o new -"] {
+        let mut command = bench.command(command);
+        command.env("TMPDIR", "missing");
+        let message = expect_refusal(run_with_stdin(command, b"a\n"));
+        assert_contains_all(
+            &message,
+            &["temporary file", "No such file", "set TMPDIR to a folder other than \"missing\""],
+        );
+    }
+}
+
+/// A run that fails late, such as at the values of its first line, leaves no new file.
+#[test]
+fn outputs_of_runs_that_fail_before_a_line_are_removed() {
+    let bench = Bench::new(&[("a", b"no field\n"), ("t", b"{\"id\":\"a\"}\n"), ("n", b"{\"id\":1}\n"), ("none", b"")]);
+    bench.run_ok("build --json-pointer /id -o texts t");
+    let kinds = "the keys can never be equal";
+    for (line, why) in [
+        ("dedup --json-pointer /id -s texts -o NEW n", kinds),
+        ("dedup --json-pointer /id -s texts --dupes NEW n", kinds),
+        ("not-in --json-pointer /id -o NEW t -- n", kinds),
+        ("in --json-pointer /id -o NEW --total t -- n", kinds),
+        ("dedup -f 2 -o NEW a", "no key in"),
+        ("dedup -f 2 -o NEW --dupes other a", "no key in"),
+        ("dedup -f 2 -s s -o NEW a", "no key in"),
+        ("dedup -f 2 -o NEW.gz a", "no key in"),
+        ("dedup -f 2 -o NEW.zst --compress zstd:19 a", "no key in"),
+        ("dedup -f 2 -c -o NEW a", "no key in"),
+        ("dedup -f 2 --pairs NEW -o other a", "no key in"),
+        ("dedup -f 2 --keep last -o link a", "no key in"),
+    ] {
+        let _ = fs::remove_file(bench.path("link"));
+        symlink("NEW", bench.path("link")).unwrap();
+        assert_contains_all(&bench.run_err(line), &[why]);
+        let left = ["NEW", "NEW.gz", "NEW.zst", "other"].into_iter().find(|name| bench.path(name).exists());
+        assert_eq!(left, None, "{line}");
+        // A file that was there stays.
+        bench.write("NEW", b"");
+        bench.run_err(line);
+        assert!(bench.path("NEW").exists(), "{line}");
+        fs::remove_file(bench.path("NEW")).unwrap();
+        for name in ["s", "s.resume"] {
+            let _ = fs::remove_file(bench.path(name));
+        }
+    }
+    // Nor is it a failure that there is nothing to write.
+    for (line, outputs) in [
+        ("dedup -o o --dupes d none", &["o", "d"][..]),
+        ("dedup --pairs p -o q a", &["p", "q"]),
+        ("dedup -s u -o e none", &["e"]),
+        ("dedup -c -o c none", &["c"]),
+    ] {
+        bench.run_ok(line);
+        assert!(outputs.iter().all(|output| bench.path(output).exists()), "{line}");
+    }
+    assert_eq!(bench.run("not-in -o z a -- a").status.code(), Some(1));
+    assert_eq!(bench.read("z"), b"");
 }
 
 #[test]

@@ -214,11 +214,16 @@ fn overfull_filters_are_warned_of_once() {
     );
     assert_contains_all(
         &warnings("dedup -n 2000 --when-full warn -p 0.01 --force --state sized -o o a"),
-        &["more than the 2000 distinct", "-n"],
+        &["more than the 2000 distinct", "a state keeps the plan"],
     );
-    for (line, file) in [("build --append -o built b", "built"), ("dedup --force --state sized -o o b", "sized")] {
+    let of_state = "a state keeps the plan that it was made with, so leave it as it is, and pass the output of \
+                    `bloomline check -v -s \"sized\"` to a run with another state";
+    for (line, file, remedy) in [
+        ("build --append -o built b", "built", "build a larger one with -n"),
+        ("dedup --force --state sized -o o b", "sized", of_state),
+    ] {
         let expected = format!(
-            "bloomline: warning: {} and rises with every new key; start a larger one with -n\n",
+            "bloomline: warning: {} and rises with every new key; {remedy}\n",
             overfull_warning(&bench, file, 2000)
         );
         assert_eq!(warnings(line), expected);
@@ -285,6 +290,41 @@ fn filters_that_become_full_are_warned_of_by_their_own_plan() {
     assert_contains_all(&failed_after_stats(&output), &["stopped at \"b\", line ", "rate of 0.01"]);
     let new = number(&stats(&output), "unique");
     assert!((new - 500.0).abs() < 5.0 * 0.5 * 1000f64.sqrt(), "{new}");
+}
+
+/// No option makes a state larger, so none is advised: what is new to a full state goes to another one.
+#[test]
+fn the_advice_about_full_filters_works() {
+    let bench = Bench::new(&[("a", &url_lines(0..1000)), ("b", &url_lines(500..3000))]);
+    bench.run_ok("dedup -n 2000 -p 1e-9 --when-full stop -s s -o o a");
+    let message = bench.run_err("dedup --when-full stop -s s -o p b");
+    let pass = "pass the output of `bloomline check -v -s \"s\"` to a run with another state";
+    assert_contains_all(&message, &["stopped at \"b\", line ", pass, "or accept a higher rate with --when-full warn"]);
+    assert!([" -n", "--memory", "grow"].iter().all(|option| !message.contains(option)), "{message}");
+    let piped = bench.bash("bloomline check -v -s \"s\" b | bloomline dedup -s t -o q").output().unwrap();
+    assert!(piped.status.success(), "{}", text(&piped.stderr));
+    assert_eq!([bench.read("o"), bench.read("p"), bench.read("q")].concat(), url_lines(0..3000));
+    let output = bench.run("dedup --when-full warn -s s -o r b");
+    assert_eq!(output.status.code(), Some(0));
+    assert_contains_all(&text(&output.stderr), &["than the 2000 distinct lines", pass]);
+
+    // A state of documents has no lines to check.
+    let documents = |range: std::ops::Range<u32>| -> String {
+        range
+            .map(|i| format!("{{\"text\":\"{}\"}}\n", (0..9).map(|j| format!("w{i}x{j} ")).collect::<String>()))
+            .collect()
+    };
+    let bench = Bench::new(&[("a", documents(0..200).as_bytes()), ("b", documents(100..300).as_bytes())]);
+    let output = bench.run("corpus --by document --ngram 0 -n 100 -p 1e-9 --when-full warn -s s -o o a");
+    let pass = "pass the output of `bloomline corpus --frozen -s \"s\"` to a run with another state";
+    assert_contains_all(&text(&output.stderr), &["than the 100 distinct ", pass]);
+    let script = "bloomline corpus --by document --ngram 0 --frozen -s \"s\" b \
+                  | bloomline corpus --by document --ngram 0 -s t -o p";
+    assert!(bench.bash(script).output().unwrap().status.success());
+    assert_eq!(text(&[bench.read("o"), bench.read("p")].concat()), documents(0..300));
+    // A filter that is built is built again.
+    let bench = Bench::new(&[("a", &url_lines(0..1000))]);
+    assert_contains_all(&bench.run_err("build -n 500 --when-full stop -o f a"), &["build a larger one with -n, or "]);
 }
 
 /// The line on standard error after the statistics of a run that must fail.

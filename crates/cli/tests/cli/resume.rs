@@ -336,7 +336,7 @@ fn outputs_shorter_than_at_the_checkpoint_are_not_resumed() {
             fs::write(job.path(name), &uninterrupted[..shorter]).unwrap();
             let message = expect_refusal(job.command(&["--resume"]).output().unwrap());
             let (is, was) = (format!(" {shorter} bytes"), format!(" {length} "));
-            assert_contains_all(&message, &["cannot resume", &format!("\"{name}\""), &is, &was, "remove the state"]);
+            assert_contains_all(&message, &["cannot resume", &format!("\"{name}\""), &is, &was, "another state"]);
         }
         // What came after the checkpoint is not needed.
         fs::write(job.path(name), &uninterrupted[..length]).unwrap();
@@ -463,10 +463,15 @@ fn of_two_killed_runs_the_second_is_resumed() {
 fn restarting_as_advised_loses_no_line() {
     let (job, expected) = crashed(plain());
     File::create(job.path("out.txt")).unwrap();
-    assert_contains_all(&job.expect_refusal(&mut job.command(&["--resume"])), &["remove the state"]);
-    fs::remove_file(job.path(STATE)).unwrap();
-    job.complete(false);
-    check_whole(&job, &expected);
+    let message = job.expect_refusal(&mut job.command(&["--resume"]));
+    assert_contains_all(&message, &["start over with another state, and write to another file"]);
+    let other = |argument| match argument {
+        STATE => "other",
+        "out.txt" => "other.txt",
+        argument => argument,
+    };
+    succeed(&mut bloomline_like(&job.command(&[]), other));
+    assert!(fs::read(job.path("other.txt")).unwrap() == expected.files["out.txt"]);
 }
 
 #[test]
@@ -529,9 +534,11 @@ fn states_are_shrunk_only_at_the_end() {
     check_whole(&job, &expected);
     let small = size(STATE);
     assert!(2 * small <= planned && planned.is_multiple_of(small), "{small} of {planned}");
-    // Another run would need the planned size.
-    let message = job.expect_refusal(&mut job.command(&[]));
-    assert_contains_all(&message, &["\"state\"", &format!("-n asks for {planned} bytes, but it has {small}")]);
+    // The state is that of the options, but not of others.
+    assert_contains_all(&job.expect_refusal(&mut job.command(&[])), &["refusing to overwrite \"out.txt\""]);
+    let more = bloomline_like(&job.command(&[]), |argument| if argument == "100000" { "300000" } else { argument });
+    let message = job.expect_refusal(&mut { more });
+    assert_contains_all(&message, &["\"state\"", "-n asks for ", &format!(" bytes, but it has {small}")]);
 
     // The last checkpoint is written before the state, and belongs to the one that is shrunk. So it does even if as many bits
     // are set in the other.
@@ -621,7 +628,7 @@ fn complete_runs_are_not_restarted() {
     bench.run_ok("dedup -s s --force -o o2 c");
     assert_contains_all(
         &bench.run_err(&format!("{} --resume", lines[1])),
-        &["refusing to overwrite", "nothing is left to do"],
+        &["refusing to overwrite", "no run with this state was interrupted", "leave out --resume"],
     );
     fs::remove_file(bench.path("t")).unwrap();
     assert_contains_all(
@@ -633,6 +640,44 @@ fn complete_runs_are_not_restarted() {
     bench.write("a", b"4\n");
     bench.run_ok("dedup -s s --resume -o o a");
     assert_eq!(text(&bench.read("o")), "4\n");
+}
+
+/// The state has the lines of before, so the input's new ones need an output of their own.
+#[test]
+fn changed_inputs_of_complete_runs_are_named() {
+    let bench = Bench::new(&[("a", b"1\n2\n"), ("b", b"3\n"), ("c", b"4\n")]);
+    let lines =
+        ["dedup -s s -o o a", "dedup -s s -o o2 b c", "dedup -s s --output-dir f b", "dedup -s s -o o3 --dupes d3 c a"];
+    lines.iter().for_each(|line| _ = bench.run_ok(line));
+    let before = ["o", "o2", "f/b", "o3", "d3"].map(|name| bench.read(name));
+    let changed = "has changed since that run";
+    let refused = |line: &str, parts: &[&str]| {
+        let message = bench.run_err(&format!("{line} --resume"));
+        assert_contains_all(
+            &message,
+            &["a run of this command is complete", "so leave out --resume, and ", "write to another "],
+        );
+        assert_contains_all(&message, parts);
+        assert!(["o", "o2", "f/b", "o3", "d3"].map(|name| bench.read(name)) == before, "{line}");
+    };
+    // It grew, shrank, or was replaced by one of the same size.
+    bench.write("a", b"1\n2\n5\n");
+    // The last run recorded its inputs, and the first one has only one.
+    refused(lines[3], &[&format!("/a\" {changed}, from 4 to 6 bytes")]);
+    refused(lines[0], &[&format!("/a\" {changed}")]);
+    bench.write("a", b"1\n");
+    refused(lines[3], &[&format!("/a\" {changed}, from 4 to 2 bytes")]);
+    bench.write("a", b"1\n6\n");
+    let time = fs::metadata(bench.path("a")).unwrap().modified().unwrap() + std::time::Duration::from_secs(2);
+    File::options().write(true).open(bench.path("a")).unwrap().set_modified(time).unwrap();
+    refused(lines[3], &[&format!("/a\" {changed}, so")]);
+    bench.write("b", b"3\n7\n");
+    refused(lines[1], &[&format!("an input {changed}")]);
+    refused(lines[2], &["refusing to overwrite \"f/b\"", &format!("/b\" {changed}")]);
+    // As it says.
+    bench.run_ok("dedup -s s -o new a");
+    bench.run_ok("dedup -s s --output-dir new-f b");
+    assert_eq!(["new", "new-f/b"].map(|name| text(&bench.read(name))), ["6\n", "7\n"]);
 }
 
 /// A run is whole only with a state that has its lines: the one that it or a later run left.
@@ -670,7 +715,7 @@ fn complete_runs_need_their_state() {
         // Its lines would not be printed again.
         assert_contains_all(
             &bench.run_err(&format!("{second} --resume --force")),
-            &["nothing is left to do", "already complete", "remove the state"],
+            &["nothing is left to do", "already complete", "another state"],
         );
         assert_eq!(text(&bench.read(output)), "2\n");
         // Another run with the copy makes it no better.

@@ -59,6 +59,73 @@ fn refused_runs_change_no_file() {
     }
 }
 
+/// A folder that the run creates makes another file of a path than the one that is there before.
+#[test]
+fn paths_are_resolved_before_they_are_compared() {
+    let bench = Bench::new(&[("f", b"{\"text\":\"a b c\"}\n"), ("url", b"redis://127.0.0.1:1\n")]);
+    for folder in ["in", "deep"] {
+        fs::create_dir(bench.path(folder)).unwrap();
+    }
+    bench.write("in/f", b"{\"text\":\"a b c\"}\n");
+    bench.write("list", b"in/list\n");
+    bench.write("in/list", b"{\"text\":\"g h i\"}\n");
+    bench.write("in/g", b"{\"text\":\"d e f\"}\n");
+    bench.run_ok("build -o filter f");
+    symlink("../in", bench.path("deep/link")).unwrap();
+    symlink("nowhere", bench.path("dangling")).unwrap();
+    symlink("loop", bench.path("loop")).unwrap();
+    let contents =
+        || [files(&bench), ["in/f", "in/g", "in/list"].map(|name| (name.to_owned(), bench.read(name))).to_vec()];
+    let before = contents();
+    let redis = "redis download --redis @url --name x";
+    for line in [
+        "dedup --output-dir new/.. --force f",
+        "dedup --output-dir new/.. f",
+        "dedup --output-dir new/../new/.. --force --state s f",
+        "dedup --output-dir ./new/.././ --force in/../f",
+        "dedup --output-dir deep/link/.. --force f",
+        "dedup --output-dir new/.. --force --files-from list",
+        "dedup --output-dir new/../in --force --in-order --pairs new/../in/f f",
+        "dedup --output-dir new/../in --manifest new/../f f",
+        "dedup --output-dir new/../in --manifest in/../in/f --force f",
+        "dedup --output-dir new --manifest new/../f f",
+        "dedup --output-dir new --state new/../f f",
+        "dedup --output-dir new/.. --state g in/g",
+        "dedup --output-dir new/.. --state new/../g.part in/g",
+        "dedup -o new/../f f",
+        "dedup -o o --dupes new/../f f",
+        "dedup -o dangling --state nowhere f",
+        "dedup -o nowhere --state dangling f",
+        "dedup -o loop --state s f",
+        "dedup --output-dir loop/x f",
+        "corpus --ngram 2 --against f --output-dir new/.. --force in/f",
+        "corpus --ngram 2 --against in/f --report new/../in/f -o o f",
+        "build -o new/../f f",
+        "merge -o new/../filter filter filter",
+        "not-in -o new/../f f -- in/f",
+        "in -o new/../in/f f -- in/f",
+        &format!("{redis} -o new/../url"),
+    ] {
+        bench.run_err(line);
+        assert!(contents() == before && !bench.path("new").exists(), "{line}");
+    }
+    // No message asks for --force, which would not help, and each names both files.
+    for (line, other) in [
+        ("dedup --output-dir new/.. f", "\"f\""),
+        ("dedup --output-dir deep/link/.. f", "\"f\""),
+        ("build -o new/../f f", "\"f\""),
+        ("corpus --ngram 2 --against f --output-dir new/.. in/f", "\"f\""),
+    ] {
+        let message = bench.run_err(line);
+        assert_contains_all(&message, &["cannot write to ", "it is also an input, a test", other]);
+        assert!(!message.contains("--force"), "{message}");
+    }
+    // Other files are written, behind links as the system follows them.
+    bench.run_ok("dedup --output-dir new/../out f");
+    bench.run_ok("dedup --output-dir deep/link/../out2 f");
+    assert!(["out/f", "out2/f"].iter().all(|name| bench.read(name) == bench.read("f")));
+}
+
 #[test]
 fn standard_output_is_checked_as_other_outputs() {
     let bench = Bench::new(&[("a", b"a\na\n"), ("o", b"precious\n")]);

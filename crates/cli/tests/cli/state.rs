@@ -5,7 +5,7 @@ use crate::common::{
     url_lines, with_ulimit,
 };
 use std::fs::{self, File};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 #[test]
@@ -36,13 +36,42 @@ fn two_runs_with_a_state_equal_one() {
 
 #[test]
 fn the_same_command_with_a_state_runs_every_day() {
-    for options in
-        ["-n 1000", "-n 1", "-n 1000 --when-full stop", "-n 1000 --when-full warn", "-q --memory 64K --when-full stop"]
-    {
-        let bench = Bench::new(&[("a", b"a\n"), ("b", b"a\nb\n")]);
-        assert_eq!(bench.run_ok(&format!("dedup {options} --state s a")), "a\n");
-        assert_eq!(bench.run_ok(&format!("dedup {options} --state s b")), "b\n", "{options}");
+    let bench = Bench::new(&[("a", b"a\n"), ("b", b"a\nb\n")]);
+    assert_eq!(bench.run_ok("dedup -n 1 --state s a"), "a\n");
+    assert_eq!(bench.run_ok("dedup -n 1 --state s b"), "b\n");
+    // Far fewer lines than are planned for, so that a state is shrunk if that is asked for.
+    let days = [(0..300, 0..300), (200..301, 300..301), (300..302, 301..302)];
+    let mut runs = 0;
+    let fixed = ["--when-full warn ", "--when-full stop ", "--max-fpr 0.01 --when-full warn "];
+    for size in ["", "-n 20000 ", "-m 64K "] {
+        for rate in ["", "-p 0.001 "] {
+            for end in ["", "--shrink "] {
+                // A fixed size that is not given is that of the first day.
+                for full in ["", "--when-full grow "].iter().chain(fixed.iter().filter(|_| !size.is_empty())) {
+                    let bench = Bench::new(&[]);
+                    let line = format!("dedup -q {size}{rate}{end}{full}--state s a");
+                    for (lines, new) in &days {
+                        bench.write("a", &url_lines(lines.clone()));
+                        assert!(expect_success(bench.run(&line)) == url_lines(new.clone()), "{line}");
+                    }
+                    runs += 1;
+                }
+            }
+        }
     }
+    assert_eq!(runs, 48);
+}
+
+/// A state that grows is shrunk again and again, and keeps the rate that it was made for.
+#[test]
+fn a_state_that_is_shrunk_daily_keeps_its_rate() {
+    let bench = Bench::new(&[]);
+    for day in 0..30 {
+        bench.write("a", &url_lines(2000 * day..2000 * (day + 1)));
+        assert!(expect_success(bench.run("dedup -n 100000 -p 0.001 --shrink --state s a")).len() > 1990 * 20);
+    }
+    let info = bench.json("info --json s");
+    assert!((info["max_fpr"].as_f64().unwrap() / 0.001 - 1.0).abs() < 1e-9, "{info}");
 }
 
 #[test]
@@ -99,7 +128,8 @@ fn a_state_that_cannot_be_saved_is_refused_before_any_output() {
     fs::create_dir(bench.path("locked")).unwrap();
     fs::set_permissions(bench.path("locked"), fs::Permissions::from_mode(0o500)).unwrap();
     let mut states = vec![
-        ("nowhere/s", "No such file"),
+        ("nowhere/s", "the folder \"nowhere\": No such file"),
+        ("a/s", "the folder \"a\": Not a directory"),
         ("folder", "not a regular file"),
         ("a", "input"),
         ("link", "input"),
@@ -107,7 +137,7 @@ fn a_state_that_cannot_be_saved_is_refused_before_any_output() {
         ("out", "another output"),
     ];
     if tempfile::tempfile_in(bench.path("locked")).is_err() {
-        states.push(("locked/s", "Permission denied"));
+        states.push(("locked/s", "the folder \"locked\": Permission denied"));
     } else {
         report_skipped("root writes to every folder");
     }
@@ -127,6 +157,53 @@ fn a_state_that_cannot_be_saved_is_refused_before_any_output() {
         );
     }
     assert!(bench.read("s") == before);
+}
+
+/// A save replaces the file, so one name would go on without the other.
+#[test]
+fn a_state_with_several_hard_links_is_refused() {
+    let bench = Bench::new(&[("a", b"a\n"), ("b", b"b\n")]);
+    bench.run_ok("build -n 1000 --no-shrink -o s a");
+    bench.run_ok("build -n 1000 --no-shrink -o other b");
+    fs::hard_link(bench.path("s"), bench.path("t")).unwrap();
+    let before = bench.read("s");
+    for line in [
+        "dedup --state s -o new b",
+        "dedup --state t -o new b",
+        "dedup --state t --resume -o new b",
+        "corpus --state s -o new b",
+        "build --append -o s b",
+        "build -o t b",
+        "merge other -o s",
+    ] {
+        assert_contains_all(&bench.run_err(line), &["the file has 2 names (hard links)", "symbolic links or copies"]);
+        assert!(!bench.path("new").exists() && !bench.path("s.lock").exists(), "{line}");
+    }
+    assert!(bench.read("s") == before && bench.read("t") == before);
+    assert_eq!(bench.run_ok("check -s t a"), "a\n");
+    // As it says.
+    fs::remove_file(bench.path("t")).unwrap();
+    symlink("s", bench.path("t")).unwrap();
+    assert_eq!(bench.run_ok("dedup --state t b"), "b\n");
+    assert_eq!(bench.run_ok("dedup --state s a b"), "");
+}
+
+/// Symbolic links and other spellings name the same state, with the same checkpoints.
+#[test]
+fn every_name_of_a_state_resumes_its_run() {
+    for (first, second) in [("link", "s"), ("s", "link"), ("link", "./folder/../s"), ("folder/up/s", "link")] {
+        let bench = Bench::new(&[("a", b"1\tx\nbad\n2\ty\n")]);
+        fs::create_dir(bench.path("folder")).unwrap();
+        symlink("..", bench.path("folder/up")).unwrap();
+        bench.write("empty", b"");
+        bench.run_ok("dedup -f 2 --state s empty");
+        symlink("s", bench.path("link")).unwrap();
+        bench.run_err(&format!("dedup -f 2 --state {first} -o o a"));
+        bench.rewrite("a", b"1\tx\n3\tz\n2\ty\n");
+        bench.run_ok(&format!("dedup -f 2 --state {second} --resume -o o a"));
+        assert_eq!(text(&bench.read("o")), "1\tx\n3\tz\n2\ty\n");
+        assert!(bench.path("link").is_symlink() && !bench.path("link.resume").exists(), "{first} {second}");
+    }
 }
 
 #[test]

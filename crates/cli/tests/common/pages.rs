@@ -13,21 +13,32 @@ pub fn scripts(page: &str) -> Vec<String> {
     scripts.map(str::to_owned).collect()
 }
 
-/// Runs a script in a folder with the files that the pages name. It must succeed, and no output may be empty.
+/// Runs a script on two days in a folder with the files that the pages name, which differ a little on the second day. It must
+/// succeed on both, and no output may be empty.
 #[track_caller]
 pub fn run(script: &str) {
     let bench = Bench::new(&[]);
-    write_input_files(&bench);
-    // What is only put out is not there before.
-    let outputs = script.split("-o ").skip(1).chain(script.split("> ").skip(1));
-    let outputs: Vec<&str> = outputs.filter_map(|rest| rest.split_whitespace().next()).collect();
-    for output in outputs.iter().filter(|output| script.matches(**output).count() == 1) {
-        let _ = fs::remove_file(bench.path(output));
-    }
-    let output = bench.bash(&format!("set -eo pipefail\n{script}")).output().unwrap();
-    assert!(output.status.success(), "{script}\n{}", String::from_utf8_lossy(&output.stderr));
-    for output in outputs {
-        assert!(fs::metadata(bench.path(output)).unwrap().len() > 0, "{script}\n{output} is empty");
+    for day in 1..=2 {
+        write_input_files(&bench, day);
+        let date = [("+%F", format!("2026-11-0{day}")), ("+%Y-%m", format!("2026-1{day}"))];
+        let dated = |text: String, (format, date): &(&str, String)| text.replace(&format!("$(date {format})"), date);
+        let dated = date.iter().fold(script.replace("$month", "$(date +%Y-%m)"), dated);
+        let outputs = dated.split("-o ").skip(1).chain(dated.split("> ").skip(1));
+        let outputs = outputs.filter_map(|rest| rest.split_whitespace().next());
+        let outputs: Vec<&str> = outputs.map(|output| output.trim_matches('"')).collect();
+        if day == 1 {
+            // What is only put out is not there before.
+            for output in outputs.iter().filter(|output| dated.matches(**output).count() == 1) {
+                let _ = fs::remove_file(bench.path(output));
+            }
+        }
+        let cases: String = date.iter().map(|(format, date)| format!("{format}) echo {date};;\n")).collect();
+        let script = format!("set -eo pipefail\ndate() {{ case $1 in\n{cases}esac; }}\n{script}");
+        let output = bench.bash(&script).output().unwrap();
+        assert!(output.status.success(), "day {day}: {script}\n{}", String::from_utf8_lossy(&output.stderr));
+        for output in outputs {
+            assert!(fs::metadata(bench.path(output)).unwrap().len() > 0, "day {day}: {script}\n{output} is empty");
+        }
     }
 }
 
@@ -89,24 +100,25 @@ const LINES: [&str; 20] = [
     "log.csv",
     "yesterday",
 ];
-const DOCUMENTS: [&str; 9] = [
+const DOCUMENTS: [&str; 10] = [
     "corpus.jsonl.zst",
     "crawl.jsonl.gz",
     "crawl.jsonl.zst",
-    "crawl/2026/a.jsonl.gz",
+    "crawl/2026-11/a.jsonl.gz",
     "crawl/b.jsonl.gz",
     "crawl/c-test.jsonl.gz",
+    "crawl/2026-12/a.jsonl.gz",
     "pages.jsonl.gz",
     "tests/one.jsonl",
     "train/one.jsonl",
 ];
 const TABLES: [&str; 2] = ["pages-1.csv", "pages-2.csv"];
 
-fn write_input_files(bench: &Bench) {
+fn write_input_files(bench: &Bench, day: usize) {
     let write = |names: &[&str], make: fn(usize) -> Vec<u8>| {
         for (i, name) in names.iter().enumerate() {
             fs::create_dir_all(bench.path(name).parent().unwrap()).unwrap();
-            bench.write(name, &compress_by_name(name, make(i)));
+            bench.write(name, &compress_by_name(name, make(i + day - 1)));
         }
     };
     write(&LINES, lines);
@@ -116,18 +128,19 @@ fn write_input_files(bench: &Bench) {
     let old = std::time::SystemTime::now() - std::time::Duration::from_secs(86_400);
     fs::File::open(bench.path("yesterday")).unwrap().set_modified(old).unwrap();
     #[cfg(feature = "parquet")]
-    for name in ["data/one.parquet", "train-1.parquet", "train-2.parquet", "fineweb/2026-11/one.parquet"] {
-        fs::create_dir_all(bench.path(name).parent().unwrap()).unwrap();
-        bench.write(name, &parquet());
+    for name in ["data/one", "train-1", "train-2", "fineweb/2026-11/one", "fineweb/2026-12/one"] {
+        let name = format!("{name}.parquet");
+        fs::create_dir_all(bench.path(&name).parent().unwrap()).unwrap();
+        bench.write(&name, &parquet(day));
     }
 }
 
 /// A file of Parquet with the columns that the pages name.
 #[cfg(feature = "parquet")]
-fn parquet() -> Vec<u8> {
+fn parquet(day: usize) -> Vec<u8> {
     use arrow_array::{ArrayRef, RecordBatch, StringArray};
     let column = |of: &str| {
-        let values = (0..60).map(|i| format!("{of} {}", i % 40));
+        let values = (0..60).map(|i| format!("{of} {}", day + i % 40));
         std::sync::Arc::new(StringArray::from_iter_values(values)) as ArrayRef
     };
     let batch = RecordBatch::try_from_iter([("url", column("url")), ("text", column("text"))]).unwrap();

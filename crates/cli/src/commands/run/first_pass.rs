@@ -17,7 +17,7 @@ use crate::steps::groups::record::{Members, Record};
 use crate::steps::groups::records::RecordFile;
 use crate::steps::groups::replay::Replay;
 use crate::steps::values::ValueProjection;
-use crate::system::error::{Error, Stop, remedy};
+use crate::system::error::{Error, Stop, temporary_remedy};
 use crate::system::unpoisoned::locked;
 use crate::terminal::signals;
 use crossbeam_channel::Receiver;
@@ -105,6 +105,6 @@ fn go_on(stop: Option<Stop>) -> Result<(), Stop> {
 }
 
 fn not_copied(source: io::Error) -> Error {
-    let remedy = remedy(&source, "input from a pipe is kept in a temporary file, so set TMPDIR to another folder");
-    Error::new(format!("cannot read the inputs twice: {source}; {remedy}"))
+    let remedy = temporary_remedy(&source);
+    Error::new(format!("cannot read the inputs twice: {source}; a pipe is kept in a temporary file, so {remedy}"))
 }

@@ -22,9 +22,9 @@ impl Plan {
         let (set, limit) = match memory {
             Memory::Server(..) => return Ok(None),
             Memory::Frozen(filter) => (KeySet::load_for(filter, &keys.name, &keys.kinds)?, None),
-            Memory::State(StateOptions { path, resume, .. }) if path.exists() => {
+            Memory::State(StateOptions { path, .. }) if path.exists() => {
                 let set = KeySet::load_for(path, &keys.name, &keys.kinds)?;
-                let limit = sizing::limit_of_state(size, growth, *resume, path, &set)?;
+                let limit = sizing::limit_of_state(size, growth, path, &set)?;
                 (set, limit)
             }
             Memory::Fresh { .. } | Memory::State(_) | Memory::Tests(_) => {
@@ -68,7 +68,8 @@ impl Plan {
         (set, limit): LimitedSet,
     ) -> Result<(SeenKeys, RunStats, Option<RecordFile>), Error> {
         let Keys { called, wanted, .. } = self.keys;
-        let stats = RunStats::new(&set, limit, called, wanted, self.reporting.quiet);
+        let mut stats = RunStats::new(&set, limit, called, wanted, self.reporting.quiet);
+        stats.remedy = self.remedy();
         stats.warn(set.shared().and_then(|set| set.danger()));
         let mut seen = SeenKeys::new(set);
         seen.expect_kinds(&self.keys.kinds);
@@ -78,5 +79,18 @@ impl Plan {
             seen = seen.with_exact()?;
         }
         Ok((seen, stats, records))
+    }
+
+    /// Returns the remedy for a full filter that the options do not size, or not the next time.
+    fn remedy(&self) -> Option<String> {
+        let prints_others = if self.keys.what.document().is_some() { "corpus --frozen" } else { "check -v" };
+        match &self.memory {
+            Memory::State(StateOptions { path, .. }) => Some(format!(
+                "a state keeps the plan that it was made with, so leave it as it is, and pass the output of `bloomline {prints_others} -s {path:?}` to \
+                 a run with another state"
+            )),
+            Memory::Frozen(filter) => Some(format!("choose another filter than {filter:?}")),
+            Memory::Fresh { .. } | Memory::Server(..) | Memory::Tests(_) => None,
+        }
     }
 }

@@ -114,7 +114,7 @@ impl Job for Plan {
             _ => None,
         };
         let start = state.as_ref().and_then(|state| state.start.as_ref());
-        let advice = state.as_ref().map_or("", |state| state.advice);
+        let advice = state.as_ref().map_or("", |state| &state.advice);
         destination.check_progress(start, advice, self.destination.force)?;
         let checked = CheckedWork { plan: self, started, inputs, tests, set, state, destination };
         Ok(CheckedRun::Work(Box::new(checked)))
@@ -144,7 +144,7 @@ impl Job for Plan {
             // Another run saved it before the lock was taken.
             let full = destination.full().filter(|_| !plan.destination.force);
             let again = plan.check_state(options, &inputs, &set.0, full)?;
-            destination.check_progress(again.start.as_ref(), again.advice, plan.destination.force)?;
+            destination.check_progress(again.start.as_ref(), &again.advice, plan.destination.force)?;
             state = Some(again);
             (seen, stats, records) = plan.open_seen(&inputs.found, set)?;
         }

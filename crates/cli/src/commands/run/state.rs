@@ -24,7 +24,7 @@ pub struct CheckedState {
     /// The checkpoint from which the run resumes.
     pub start: Option<Checkpoint>,
     /// Advice about an earlier run, for outputs that would be erased.
-    pub advice: &'static str,
+    pub advice: String,
     /// The files of the state when they were checked.
     versions: [Option<FileVersion>; 2],
 }
@@ -32,9 +32,14 @@ pub struct CheckedState {
 /// The remedy if the outputs of an interrupted run would be lost.
 const CONTINUE: &str = "continue that run with --resume, ";
 
-/// The reason why nothing is resumed.
-const NOTHING_LEFT: &str =
-    "no run with this state was interrupted, so if one wrote it, nothing is left to do; otherwise ";
+/// Returns the reason why nothing is resumed, before a remedy.
+fn nothing_left(checkpoints: &Checkpoints) -> String {
+    let why = match checkpoints.changed_input() {
+        Some(changed) => format!("a run of this command is complete, but {changed}"),
+        None => "no run with this state was interrupted".to_owned(),
+    };
+    format!("{why}, so leave out --resume, and ")
+}
 
 impl CheckedState {
     /// True if another run saved the state since it was checked.
@@ -78,23 +83,25 @@ impl Plan {
         let mut checkpoints = self.checkpoints(state, inputs)?;
         let exists = state.path.exists();
         let mut start = None;
-        let mut advice = "";
+        let mut advice = String::new();
         if exists && state.resume {
             start = checkpoints.find(set)?;
-            advice = NOTHING_LEFT;
+            if start.is_none() {
+                advice = nothing_left(&checkpoints);
+            }
         } else if exists && checkpoints.is_interrupted(set) {
-            advice = CONTINUE;
+            CONTINUE.clone_into(&mut advice);
         }
         if let (None, Some(output), false) = (&start, full, self.destination.force) {
             if state.resume && !exists {
                 // Without a state, no checkpoint was reached and nothing was printed.
                 return Err(Error::new(format!(
                     "cannot resume: there is no state {:?}, and {output} holds lines that a run from the beginning would \
-                     erase; check the name of the state, or give --force to erase them",
+                     erase; check the name of the state, or write to another file (--force would erase these lines)",
                     state.path
                 )));
             }
-            return Err(emptying_error(output, &format!("the state {:?}", state.path), advice));
+            return Err(emptying_error(output, &format!("the state {:?}", state.path), &advice));
         }
         Ok(CheckedState { checkpoints, start, advice, versions })
     }
@@ -177,6 +184,6 @@ pub(super) fn save_start(keep: &Persistence, seen: &SeenKeys, stats: &RunStats, 
 pub(super) fn emptying_error(output: &str, known: &str, resume: &str) -> Error {
     Error::new(format!(
         "refusing to overwrite {output}: it holds lines, and a run with {known} may not print them again; {resume}write to \
-         another file, append with >>, or give --force to erase these lines"
+         another file, or append with >> (--force would erase these lines)"
     ))
 }

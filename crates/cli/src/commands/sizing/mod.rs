@@ -17,6 +17,9 @@ use std::path::Path;
 /// Keys of the first filter if their number is unknown.
 const FIRST: u64 = 1 << 20;
 
+/// The tolerance for the rate of a set, which is combined from those of its filters.
+const ROUNDING: f64 = 1e-9;
+
 /// A set in memory that is not built yet.
 #[derive(Debug, PartialEq)]
 pub enum SizePlan {
@@ -258,11 +261,10 @@ impl SizePlan {
     }
 }
 
-/// Returns the limit of a saved set. Refuses options that ask for another set, unless the run that shrank it is resumed.
+/// Returns the limit of a saved set. Refuses options that ask for another set than the one that was saved, or shrunk before.
 pub fn limit_of_state(
     size: &SizeOptions,
     growth: &GrowthOptions,
-    resume: bool,
     state: &Path,
     set: &KeySet,
 ) -> Result<Option<FullLimit>, Error> {
@@ -281,7 +283,7 @@ pub fn limit_of_state(
         let rate = filter.false_positive_rate();
         return if max_fpr.is_some() || matches!(when_full, Some(WhenFull::Warn | WhenFull::Stop)) {
             refused("it grows and is never full".to_owned())
-        } else if size.fpr.is_some_and(|wanted| Some(wanted) != rate) {
+        } else if size.fpr.is_some_and(|wanted| rate.is_none_or(|rate| (rate / wanted - 1.0).abs() > ROUNDING)) {
             refused(format!("it keeps a false-positive rate of {}", readable(rate.unwrap_or(f64::NAN))))
         } else {
             Ok(None)
@@ -295,10 +297,11 @@ pub fn limit_of_state(
     if let Some((has, asked)) = rate.zip(size.fpr).filter(|(has, asked)| has != asked) {
         return refused(format!("it is made for a false-positive rate of {has}, not {asked}"));
     }
-    // A run that shrank its state is at its end. Resuming it does nothing.
+    // A set that was shrunk records how many keys its size allows. The options ask for the size before.
+    let is_shrunk = rate.is_some_and(|rate| filter.expected_keys() == Some(filter.capacity(rate)));
     let folded = |blocks: usize| {
         let folds = blocks / filter.block_count();
-        resume && folds.is_power_of_two() && folds * filter.block_count() == blocks
+        is_shrunk && folds.is_power_of_two() && folds * filter.block_count() == blocks
     };
     let differs = |blocks: usize| blocks != filter.block_count() && !folded(blocks);
     if memory.is_some_and(|bytes| differs(bytes / 64)) {
@@ -315,7 +318,8 @@ pub fn limit_of_state(
     // The options override the file. If neither has keys or a rate, options that ask for a limit use the default rate.
     let at_rate = |fpr| (filter.capacity(fpr), fpr);
     let limited = size.fpr.is_some() || memory.is_some() || when_full.is_some();
-    let full = max_fpr.map(at_rate).or(size.expected_keys.map(|keys| (keys, size.fpr()))).or(set.made_for());
+    let asked = size.expected_keys.filter(|_| !is_shrunk).map(|keys| (keys, size.fpr()));
+    let full = max_fpr.map(at_rate).or(asked).or(set.made_for());
     let full = full.or_else(|| limited.then(|| at_rate(size.fpr())));
     Ok(full.map(|(keys, fpr)| FullLimit::from_loaded(set, keys, fpr, *when_full == Some(WhenFull::Stop))))
 }

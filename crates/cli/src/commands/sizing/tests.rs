@@ -186,7 +186,7 @@ fn a_state_is_full_where_the_options_say() {
         let set = KeySet::Local(filter.into());
         for (text, expected) in expected {
             let options = options(text);
-            let limit = limit_of_state(&options.size, &options.run.growth, false, Path::new("s"), &set).unwrap();
+            let limit = limit_of_state(&options.size, &options.run.growth, Path::new("s"), &set).unwrap();
             assert_eq!(limit, *expected, "{text:?}");
         }
     }

@@ -7,7 +7,7 @@ use crate::run::shard::{InputEnd, Shard, ShardChunk};
 use crate::run::sink::Sink;
 use crate::run::work::Work;
 use crate::seen::counts::LineCounts;
-use crate::seen::run_stats::FullLimit;
+use crate::seen::run_stats::{FullLimit, RunStats};
 use crate::seen::{Claimed, Halt};
 use crate::system::error::{Error, Stop, remedy};
 use crate::system::unpoisoned::locked;
@@ -83,7 +83,9 @@ impl Work {
             // Faults in later lines do not matter.
             Some(Halt::Enough) => Some(Stop::Enough),
             Some(Halt::Failed(error)) => Some(Stop::After(error)),
-            Some(Halt::Full) => stats.limit.as_ref().map(|limit| Stop::After(full(limit, &line(&lines, passed)))),
+            Some(Halt::Full) => {
+                stats.limit.as_ref().map(|limit| Stop::After(full(limit, &stats, &line(&lines, passed))))
+            }
             None => lines
                 .take_undecided_fault()
                 .map(|key_error| Stop::After(no_key(stats.wanted, &line(&lines, passed), &key_error))),
@@ -131,11 +133,16 @@ impl Work {
 }
 
 /// Returns the error for a new line that a full filter has no room for.
-fn full(limit: &FullLimit, line: &str) -> Error {
+fn full(limit: &FullLimit, stats: &RunStats, line: &str) -> Error {
     let FullLimit { planned, fpr, .. } = limit;
     Error::new(format!(
-        "stopped at {line}: the filter is full with {planned} distinct lines, at a false-positive rate of {fpr}; make it larger \
-         with -n or --memory, or let it grow with --when-full grow; a state keeps its size, so start another"
+        "stopped at {line}: the filter is full with {planned} distinct lines, at a false-positive rate of {fpr}; {}, or {}",
+        stats.remedy("-n or --memory"),
+        if stats.remedy.is_some() {
+            "accept a higher rate with --when-full warn"
+        } else {
+            "let it grow with --when-full grow"
+        }
     ))
 }
 

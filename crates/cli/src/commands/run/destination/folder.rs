@@ -21,7 +21,7 @@ pub struct CheckedFolder {
 
 impl CheckedFolder {
     /// Refuses outputs that cannot be continued from the checkpoint `start`, or that an earlier run wrote. `advice` is about that run.
-    pub fn check_progress(&self, start: Option<&Checkpoint>, advice: &'static str) -> Result<(), Error> {
+    pub fn check_progress(&self, start: Option<&Checkpoint>, advice: &str) -> Result<(), Error> {
         let mut outputs = self.outputs.iter().zip(progress(start));
         outputs.try_for_each(|(output, progress)| folder::check(output, &progress, start.is_some(), advice))
     }
@@ -58,8 +58,8 @@ impl Plan {
                 return Err(files::not_regular(&files::name(manifest)));
             }
             input_kinds::check_name_of_manifest(manifest)?;
-            let resolved = files::resolve_existing(manifest);
-            if let Some(duplicate) = own_files.iter().find(|own| files::resolve_existing(own) == resolved) {
+            let resolved = files::resolved(manifest);
+            if let Some(duplicate) = own_files.iter().find(|own| files::resolved(own) == resolved) {
                 return Err(files::overwrites(&files::name(manifest), &files::name(duplicate)));
             }
             own_files.push(manifest.to_owned());

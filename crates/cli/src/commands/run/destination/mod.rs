@@ -114,7 +114,7 @@ impl CheckedDestination {
     }
 
     /// Refuses outputs that cannot be continued from the checkpoint `start`, or that would be erased. `advice` is about an earlier run.
-    pub fn check_progress(&self, start: Option<&Checkpoint>, advice: &'static str, force: bool) -> Result<(), Error> {
+    pub fn check_progress(&self, start: Option<&Checkpoint>, advice: &str, force: bool) -> Result<(), Error> {
         match &self.kind {
             CheckedKind::File(file) => file.check_progress(start),
             CheckedKind::Folder(folder) if !force => folder.check_progress(start, advice),
