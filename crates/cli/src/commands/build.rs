@@ -42,7 +42,7 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
     let _lock = FileLock::beside(&options.output, options.wait)?;
     let rule = input_kinds::rule(&[&inputs], options.key.rule())?;
     let format = options.key.format(reading.end());
-    input_kinds::check_format(&[&inputs], format, Some(&rule), options.key.crlf)?;
+    input_kinds::check_format(&[&inputs], format, Some(&rule), options.key.eol.is_some())?;
     hints::warn_of_format(&[&inputs], reading.end(), &rule, options.quiet);
     if rule.depends_on_order() {
         let go_on = reading.on_error != OnError::Fail;
@@ -84,7 +84,7 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
     let stats = locked(&work.stats);
     if let Some(format) = options.stats {
         let set = &work.seen.read().set;
-        print(&report::build_figures(set, &stats, &options.output, started.elapsed())?.format(format));
+        print(&report::build_figures(set, &stats, &options.output, started.elapsed()).format(format));
     }
     Ok(stats.exit_code())
 }

@@ -4,18 +4,20 @@ use crate::commands::headers;
 use crate::commands::input_kinds::{self, TableRequirements};
 use crate::commands::scan::{self, ScanOptions};
 use crate::options::CheckOptions;
-use crate::options::values::OnError;
+use crate::options::values::{Eol, OnError};
 use crate::read::hints;
 use crate::read::inputs::Inputs;
 use crate::read::lines::ends::LineEnds;
 use crate::read::lines::keys::{HashOptions, KeySource};
-use crate::read::table::TableOptions;
+use crate::run::sink::PrintOptions;
+use crate::seen::local_set::LocalSet;
 use crate::seen::remote_set::{Address, RemoteSet};
 use crate::seen::set::KeySet;
 use crate::seen::{SeenKeys, SharedSeenKeys};
 use crate::steps::groups::values::ValueProjection as Values;
-use crate::system::error::Error;
+use crate::system::error::{Error, SUCCESS};
 use crate::system::files::{self, NamedFile};
+use crate::terminal::figures::{Figures, readable};
 use crate::terminal::messages::warn;
 use crate::write::output::Output;
 use bloomline_keys::KeyKinds;
@@ -24,6 +26,9 @@ use std::path::{Path, PathBuf};
 
 /// Runs the command.
 pub fn run(options: &CheckOptions) -> Result<u8, Error> {
+    if let Some(sample) = options.verify {
+        return verify(options, sample);
+    }
     let CheckOptions { reading, key, select, .. } = options;
     let format = key.format(reading.end());
     let other_files =
@@ -32,7 +37,7 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
     let own_files: Vec<PathBuf> = state_files.chain(other_files().map(Path::to_owned)).collect();
     let mut inputs = Inputs::check(&reading.named(), &own_files, true)?;
     let rule = input_kinds::rule(&[&inputs], key.rule())?;
-    input_kinds::check_format(&[&inputs], format, Some(&rule), key.crlf)?;
+    input_kinds::check_format(&[&inputs], format, Some(&rule), key.eol.is_some())?;
     hints::warn_of_format(&[&inputs], reading.end(), &rule, select.quiet);
     let prints = !select.any && !select.total;
     if prints {
@@ -58,8 +63,42 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
     let hashing = HashOptions::for_keys(filter.hasher(), format, what, key.nulls.policy(), ends);
     let scan = ScanOptions { reading, hashing, quiet: select.quiet, events: never() };
     let seen = SharedSeenKeys::new(SeenKeys::new(filter));
-    let (work, stop) = scan.select(inputs, seen, (!options.invert, None), select, output, TableOptions::default())?;
+    let print = PrintOptions { eol: key.eol.and_then(Eol::written), ..PrintOptions::default() };
+    let (work, stop) = scan.select(inputs, seen, (!options.invert, None), select, output, print)?;
     scan::exit_code(&work, stop, 0, select.any)
+}
+
+/// Measures the false-positive rate of the filter with `sample` keys, and prints it below the expected rate.
+fn verify(options: &CheckOptions, sample: u64) -> Result<u8, Error> {
+    let state = options.state.as_deref();
+    let output = Output::standard(&state.map(NamedFile::from_path))?;
+    let mut set = match Address::from_options(&options.shared)? {
+        Some(address) => KeySet::Shared(RemoteSet::open(&address)?.into()),
+        None => KeySet::Local(LocalSet::load(state.expect("it is required"))?),
+    };
+    set.refresh()?;
+    let found = false_positives(&set, sample)?;
+    let (rate, sigma) = (found as f64 / sample as f64, (found.max(1) as f64).sqrt() / sample as f64);
+    let mut figures = Figures::default();
+    figures.row("rate expected", readable(set.current_fpr()));
+    figures.row("rate measured", format!("{} ± {}: {found} of {sample} keys", readable(rate), readable(sigma)));
+    output.write_line(figures.text())?;
+    Ok(SUCCESS)
+}
+
+/// Returns the number of false positives among `sample` keys that were never inserted.
+fn false_positives(set: &KeySet, sample: u64) -> Result<u64, Error> {
+    const BATCH: u64 = 1 << 16;
+    let mut found = vec![false; BATCH as usize];
+    let mut positives = 0;
+    for start in (0..sample).step_by(BATCH as usize) {
+        // No line contains two line ends.
+        let key = |i: u64| [&b"\n\0never a line"[..], &i.to_le_bytes()].concat();
+        let hashes = (start..sample.min(start + BATCH)).map(|i| set.hasher().bytes(&key(i)));
+        let hashes: Vec<u64> = hashes.collect();
+        positives += set.contains_hashes(&hashes, &mut found[..hashes.len()])? as u64;
+    }
+    Ok(positives)
 }
 
 fn filter(options: &CheckOptions, key_name: &str, kinds: &KeyKinds) -> Result<KeySet, Error> {

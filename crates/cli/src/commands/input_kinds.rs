@@ -99,7 +99,7 @@ pub fn check_format(all: &[&Inputs], format: LineFormat, rule: Option<&KeyRule>,
         (format.end == 0, "--zero-terminated"),
         (format.header, "--header"),
         (format.skip_blank, "--skip-blank"),
-        (crlf, "--eol or --crlf"),
+        (crlf, "--eol"),
     ];
     match given.iter().find(|(given, _)| *given && !has_lines) {
         Some((_, option)) => {
@@ -120,8 +120,7 @@ pub struct TableRequirements {
     pub together: bool,
 }
 
-/// Refuses options that need tables if no input is a table, and tables that lack columns or cannot be written, before
-/// an output is emptied. An unreadable table is reported when its turn comes, if it may be skipped. Returns the kinds of the keys of
+/// Refuses tables that lack columns or cannot be written, before an output is emptied. An unreadable table is reported when its turn comes, if it may be skipped. Returns the kinds of the keys of
 /// all inputs, as far as they do not depend on values.
 pub fn check_tables(
     inputs: &Inputs,
@@ -133,10 +132,7 @@ pub fn check_tables(
     let TableRequirements { write_options, added, together } = demand;
     let of_lines = inputs.kinds().0.and_then(|_| what.rule()?.fixed_kinds());
     let mut kinds = of_lines.unwrap_or_default();
-    let Some(table) = inputs.kinds().1 else {
-        let lines = inputs.kinds().0.filter(|_| write_options.filter);
-        return lines.map_or(Ok(kinds), |lines| Err(of_rows("--column-filter", lines)));
-    };
+    let Some(table) = inputs.kinds().1 else { return Ok(kinds) };
     if let (Some(format), Some(compression)) = (format_of(table), write_options.compression) {
         format.check(compression).map_err(cannot_open(name(table)))?;
     }

@@ -9,7 +9,7 @@ use crate::commands::report;
 use crate::commands::scan::{self, ScanOptions};
 use crate::commands::sizing::NewSet;
 use crate::options::SetOptions;
-use crate::options::values::OnError;
+use crate::options::values::{Eol, OnError};
 use crate::read::estimate::SampleUnit;
 use crate::read::find::NamedPaths;
 use crate::read::hints;
@@ -17,6 +17,7 @@ use crate::read::inputs::Inputs;
 use crate::read::lines::ends::LineEnds;
 use crate::read::lines::keys::{HashOptions, KeySource};
 use crate::run::events;
+use crate::run::sink::PrintOptions;
 use crate::seen::run_stats::RunStats;
 use crate::seen::{SeenKeys, exact};
 use crate::steps::groups::values::ValueProjection as Values;
@@ -41,18 +42,13 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
             "there is no file {option:?}: arguments after \"--\" are the files of NEW, so give options before it"
         )));
     }
-    if options.reads_standard_input_twice() {
-        return Err(Error::new(
-            "standard input cannot be read for both OLD and NEW; name a file for one of them, such as `OLD -- NEW`",
-        ));
-    }
     let mut own: Vec<PathBuf> = reading.list().map(Path::to_owned).into_iter().collect();
     let mut new = Inputs::check(&NamedPaths { paths: &options.new, list: None, ..reading.named() }, &own, true)?;
     // A comparison of a new file with its own directory does not include the file itself.
     own.extend(new.found.iter().map(|input| input.path.clone()));
     let mut old = Inputs::check(&reading.named(), &own, reading.on_error != OnError::Fail)?;
     let rule = input_kinds::rule(&[&old, &new], key.rule())?;
-    input_kinds::check_format(&[&old, &new], format, Some(&rule), key.crlf)?;
+    input_kinds::check_format(&[&old, &new], format, Some(&rule), key.eol.is_some())?;
     hints::warn_of_format(&[&old, &new], reading.end(), &rule, select.quiet);
     let reads_terminal = options.may_lack_dashes() && io::stdin().is_terminal();
     if reads_terminal && !select.quiet {
@@ -113,14 +109,16 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
 
     // The output is not emptied before this point.
     let output = target.map(|target| target.start(0, None)).transpose()?;
-    let (work, stop) = scan.select(new, seen, (wanted, inserting), select, output, demand.write_options)?;
+    let (write_options, eol) = (demand.write_options, key.eol.and_then(Eol::written));
+    let printed = PrintOptions { write_options, eol, ..PrintOptions::default() };
+    let (work, stop) = scan.select(new, seen, (wanted, inserting), select, output, printed)?;
     if options.may_lack_dashes() && !reads_terminal && !select.quiet && locked(&work.stats).counts.lines == 0 {
         warn(&options.dashes("standard input, which is NEW, has no lines"));
     }
     if let Some(format) = options.stats {
         let (seen, stats) = (work.seen.read(), locked(&work.stats));
         let mut figures = report::set_figures(&seen, &of_old, &stats, wanted, distinct);
-        report::add_state_and_speed(&mut figures, &seen.set, &stats, None, None, started.elapsed())?;
+        report::add_state_and_speed(&mut figures, &seen.set, &stats, None, started.elapsed());
         print(&figures.format(format));
     }
     scan::exit_code(&work, stop, of_old.left_out, select.any)

@@ -341,7 +341,7 @@ fn auxiliary_inputs_are_never_overwritten() {
         ("corpus --frozen -s soft/x", &filter, &["-o NAME a", "STDOUT a", "--output-dir FOLDER in/x"]),
         ("corpus --files-from read/x", b"a\n", &outputs),
         ("dedup --files-from read/x", b"in/x\n", &lists),
-        ("dedup --files0-from soft/x", b"in/x\0", &lists),
+        ("dedup --files-from soft/x", b"in/x\0", &lists),
         ("dedup --files-from -", b"in/x\n", &lists),
         ("dedup --redis @read/x --name n -n 9", url, &shared),
         ("dedup --redis rediss://h --redis-ca read/x --name n -n 9", url, &shared),

@@ -76,7 +76,6 @@ fn a_state_of_another_filter_is_refused_before_any_output() {
         ("growing", "--when-full stop --seed 3", &["grows", "never full"]),
         ("growing", "--when-full warn --seed 3", &["grows", "never full"]),
         ("growing", "-p 0.001 --seed 3", &["rate of 0.01"]),
-        ("growing", "--max-fpr 0.02 --seed 3", &["grows", "never full"]),
         ("text", "", &["not a bloomline file"]),
         ("short", "", &["truncated: 100 bytes"]),
     ] {

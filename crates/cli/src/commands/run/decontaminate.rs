@@ -42,7 +42,7 @@ impl Plan {
         let mut rule = rule.clone();
         rule.text.frozen = false;
         rule.text.drop_document = false;
-        (rule.text.threshold, rule.text.at_least) = (1.0, false);
+        rule.text.threshold = 1.0;
         rule.annotate = false;
         let (what, values) = (KeySource::Document(rule.clone(), reading.on_error), tests.values());
         input_kinds::check_tables(&found, &what, &values, TableRequirements::default(), reading.on_error)?;

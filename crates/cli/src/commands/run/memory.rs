@@ -46,8 +46,8 @@ impl Plan {
         let (set, limit) = set.map_or_else(|| self.set(inputs), |set| Ok((set, None)))?;
         if self.destination.is_side_by_side() && limit.as_ref().is_some_and(|limit| limit.stop) {
             return Err(Error::new(
-                "--when-full stop needs lines in order, and --output-dir reads many files at once; add --in-order, or let the filter \
-                 grow with --when-full grow",
+                "the rate of -p is so low that the filter cannot grow, and stopping when it is full needs lines in order; add \
+                 --in-order, or give a higher -p",
             ));
         }
         let Keys { called, wanted, .. } = self.keys;
@@ -100,7 +100,6 @@ impl Plan {
             (self.print.eol == Some(LineEnd::Crlf), ", ended by CR LF"),
             (self.keys.nulls == OnError::Keep, ", nulls kept"),
             (self.keys.nulls == OnError::Skip, ", nulls left out"),
-            (self.print.write_options.filter, ", with filters"),
         ];
         let flags = flags.iter().filter(|(given, _)| *given).map(|(_, name)| (*name).to_owned());
         let flags =

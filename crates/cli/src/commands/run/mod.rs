@@ -272,14 +272,7 @@ impl Plan {
             if resumed {
                 figures.row_and_field("resumed", "these are the figures since the checkpoint", "resumed", true);
             }
-            report::add_state_and_speed(
-                &mut figures,
-                &seen.set,
-                &stats,
-                self.reporting.sample,
-                file,
-                started.elapsed(),
-            )?;
+            report::add_state_and_speed(&mut figures, &seen.set, &stats, file, started.elapsed());
             print(&figures.format(format));
         }
         // A signal may have cut the statistics short.
