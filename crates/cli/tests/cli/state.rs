@@ -36,9 +36,15 @@ fn two_runs_with_a_state_equal_one() {
 
 #[test]
 fn the_same_command_with_a_state_runs_every_day() {
-    for options in
-        ["-n 1000", "-n 1", "-n 1000 --when-full stop", "-n 1000 --when-full warn", "-q --memory 64K --when-full stop"]
-    {
+    for options in [
+        "-n 1000",
+        "-n 1000 -p 0.01",
+        "-n 1",
+        "-q --memory 64K",
+        "-n 1000 --when-full stop",
+        "-n 1000 --when-full warn",
+        "-q --memory 64K --when-full stop",
+    ] {
         let bench = Bench::new(&[("a", b"a\n"), ("b", b"a\nb\n")]);
         assert_eq!(bench.run_ok(&format!("dedup {options} --state s a")), "a\n");
         assert_eq!(bench.run_ok(&format!("dedup {options} --state s b")), "b\n", "{options}");
@@ -76,6 +82,9 @@ fn a_state_of_another_filter_is_refused_before_any_output() {
         ("growing", "--when-full stop --seed 3", &["grows", "never full"]),
         ("growing", "--when-full warn --seed 3", &["grows", "never full"]),
         ("growing", "-p 0.001 --seed 3", &["rate of 0.01"]),
+        ("growing", "-n 1000", &["it has its size", "-n asks for another", "leave out the option that differs"]),
+        ("growing", "--memory 1M", &["it has its size", "--memory asks for another"]),
+        ("growing", "-n 1000 --seed 3 --when-full grow", &["it has its size", "-n asks for another"]),
         ("text", "", &["not a bloomline file"]),
         ("short", "", &["truncated: 100 bytes"]),
     ] {

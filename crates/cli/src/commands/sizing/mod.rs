@@ -132,9 +132,7 @@ fn choose(
             keys => Ok(SizePlan::Scalable { keys: keys.ok(), fpr: size.fpr() }),
         },
         (Some(bytes), true) if keep => {
-            let first = LocalSet::SCALABLE_SHARE * size.fpr();
-            let plan = BloomFilter::builder().memory(bytes).false_positive_rate(first).plan()?;
-            Ok(SizePlan::Scalable { keys: Some(plan.capacity(first).max(1)), fpr: size.fpr() })
+            Ok(SizePlan::Scalable { keys: Some(first_keys(bytes, size.fpr())?), fpr: size.fpr() })
         }
         (Some(bytes), grows) => {
             // The best rate for the keys, if they are known and no rate is given, or else as many keys as the rate allows.
@@ -162,6 +160,13 @@ fn choose(
             Ok(SizePlan::Sized { plan, keys, fpr, limit: FullLimit::new(plan.capacity(full), full, stop) })
         }
     }
+}
+
+/// Returns the keys of the first filter of a set that grows from this size and keeps this rate.
+fn first_keys(bytes: usize, fpr: f64) -> Result<u64, Error> {
+    let first = LocalSet::SCALABLE_SHARE * fpr;
+    let plan = BloomFilter::builder().memory(bytes).false_positive_rate(first).plan()?;
+    Ok(plan.capacity(first).max(1))
 }
 
 /// Chooses a filter for a number of keys that may be wrong. With `exact` it has the size of a filter that does not
@@ -258,13 +263,27 @@ pub fn limit_of_state(
         return refused(format!("its seed is {seed}, not {asked}"));
     }
     if let Some(filter) = set.local().and_then(LocalSet::growing) {
-        let rate = filter.false_positive_rate();
-        return if matches!(when_full, Some(WhenFull::Warn | WhenFull::Stop)) {
-            refused("it grows and is never full".to_owned())
-        } else if size.fpr.is_some_and(|wanted| Some(wanted) != rate) {
-            refused(format!("it keeps a false-positive rate of {}", readable(rate.unwrap_or(f64::NAN))))
-        } else {
-            Ok(None)
+        let (rate, has) = (filter.false_positive_rate(), filter.expected_keys());
+        if matches!(when_full, Some(WhenFull::Warn | WhenFull::Stop)) {
+            return refused("it grows and is never full".to_owned());
+        }
+        // A run that shrank its state is at its end. Resuming it does nothing.
+        if resume && filter.stages()[0].expected_keys() != has {
+            return Ok(None);
+        }
+        if size.fpr.is_some_and(|wanted| Some(wanted) != rate) {
+            return refused(format!("it keeps a false-positive rate of {}", readable(rate.unwrap_or(f64::NAN))));
+        }
+        let asked = match memory {
+            Some(bytes) => Some((first_keys(*bytes, rate.unwrap_or(size.fpr()))?, "--memory")),
+            None => size.expected_keys.map(|keys| (keys, "-n")),
+        };
+        return match asked.filter(|(keys, _)| Some(*keys) != has) {
+            Some((_, option)) => refused(format!(
+                "it has its size, for {} keys at first, and {option} asks for another",
+                has.unwrap_or_default()
+            )),
+            None => Ok(None),
         };
     }
     let Some(filter) = set.local().and_then(LocalSet::fixed) else { return Ok(None) };
@@ -275,7 +294,6 @@ pub fn limit_of_state(
     if let Some((has, asked)) = rate.zip(size.fpr).filter(|(has, asked)| has != asked) {
         return refused(format!("it is made for a false-positive rate of {has}, not {asked}"));
     }
-    // A run that shrank its state is at its end. Resuming it does nothing.
     let folded = |blocks: usize| {
         let folds = blocks / filter.block_count();
         resume && folds.is_power_of_two() && folds * filter.block_count() == blocks

@@ -168,3 +168,41 @@ fn a_state_is_full_where_the_options_say() {
         }
     }
 }
+
+/// A size that differs would have no effect. The same command can run every day.
+#[test]
+fn a_state_that_grows_has_its_size() {
+    let build = |text: &str| chosen(&format!("--state s {text}"), Some(500)).unwrap().build(0, "").unwrap().0;
+    let limit = |set: &KeySet, text: &str, resume| {
+        let options = options(text);
+        limit_of_state(&options.size, &options.run.growth, resume, Path::new("s"), set)
+    };
+    for (made, same, other) in [
+        ("-n 1000", "-n 1000", "-n 1001"),
+        ("-n 1000 -p 0.01", "-n 1000", "-m 1M"),
+        ("-m 1M", "-m 1M", "-m 2M"),
+        ("-m 1M -p 0.01", "-m 1M", "-n 1000"),
+        ("", "-n 500", "-n 1000"),
+    ] {
+        let set = build(made);
+        for text in ["", made, same] {
+            assert_eq!(limit(&set, text, false).unwrap(), None, "{made}, {text}");
+        }
+        for resume in [false, true] {
+            let error = limit(&set, other, resume).unwrap_err().to_string();
+            let (option, _) = other.split_once(' ').unwrap();
+            let option = if option == "-m" { "--memory" } else { option };
+            let why = ["it has its size", &format!("{option} asks for another"), "leave out the option that differs"];
+            assert!(why.iter().all(|why| error.contains(why)), "{made}, {other}: {error}");
+        }
+    }
+    // A state that the end of a run shrank has another size. Resuming that run does nothing.
+    let mut set = build("-m 1M -p 0.01");
+    set.insert_hashes(&[1, 2, 3], &mut [false; 3]).unwrap();
+    set.local_mut().unwrap().shrink().unwrap();
+    assert_eq!(set.stages().count(), 2);
+    for text in ["-m 1M", "-m 1M -p 0.01"] {
+        assert!(limit(&set, text, false).is_err(), "{text}");
+        assert_eq!(limit(&set, text, true).unwrap(), None, "{text}");
+    }
+}
