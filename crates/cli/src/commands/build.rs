@@ -42,6 +42,7 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
     let _lock = FileLock::beside(&options.output, options.wait)?;
     let rule = input_kinds::rule(&[&inputs], options.key.rule())?;
     let format = options.key.format(reading.end());
+    input_kinds::check_directories(&[&inputs], None, reading)?;
     input_kinds::check_format(&[&inputs], format, Some(&rule), options.key.eol.is_some())?;
     hints::warn_of_format(&[&inputs], reading.end(), &rule, options.quiet);
     if rule.depends_on_order() {

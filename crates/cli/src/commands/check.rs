@@ -37,6 +37,7 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
     let own_files: Vec<PathBuf> = state_files.chain(other_files().map(Path::to_owned)).collect();
     let mut inputs = Inputs::check(&reading.named(), &own_files, true)?;
     let rule = input_kinds::rule(&[&inputs], key.rule())?;
+    input_kinds::check_directories(&[&inputs], None, reading)?;
     input_kinds::check_format(&[&inputs], format, Some(&rule), key.eol.is_some())?;
     hints::warn_of_format(&[&inputs], reading.end(), &rule, select.quiet);
     let prints = !select.any && !select.total;

@@ -1,6 +1,7 @@
 //! Checks of the two kinds of inputs: files of lines, and tables, which have rows.
 
 use crate::key::{KeyPart, KeyRule};
+use crate::options::ReadOptions;
 use crate::options::values::OnError;
 use crate::read::coding::{self, Coding, ending};
 use crate::read::format_of;
@@ -85,6 +86,23 @@ fn other_format(output: &Path, written: &str, ending: &str, remedy: &str) -> Err
     Error::new(format!(
         "cannot write {written} to {output:?}: its ending .{ending} stands for another format; {remedy}"
     ))
+}
+
+/// Refuses options for directories if no input is one. The files of `tests`, if there are any, are not selected by globs.
+pub fn check_directories(all: &[&Inputs], tests: Option<&Inputs>, reading: &ReadOptions) -> Result<(), Error> {
+    let walks = all.iter().any(|inputs| inputs.walks);
+    let walks_tests = tests.is_some_and(|tests| tests.walks);
+    let ignored = [
+        (!reading.glob.is_empty() && !walks, "--glob"),
+        (reading.hidden && !walks && !walks_tests, "--hidden"),
+        (reading.follow && !walks && !walks_tests, "--follow"),
+    ];
+    match ignored.iter().find(|(ignored, _)| *ignored) {
+        Some((_, option)) => Err(Error::new(format!(
+            "{option} is for the files in directories, and no input is a directory; leave it out, or name a directory"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Refuses options for lines if all inputs are tables, and options for nulls if no key can be null.

@@ -48,6 +48,7 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
     own.extend(new.found.iter().map(|input| input.path.clone()));
     let mut old = Inputs::check(&reading.named(), &own, reading.on_error != OnError::Fail)?;
     let rule = input_kinds::rule(&[&old, &new], key.rule())?;
+    input_kinds::check_directories(&[&old, &new], None, reading)?;
     input_kinds::check_format(&[&old, &new], format, Some(&rule), key.eol.is_some())?;
     hints::warn_of_format(&[&old, &new], reading.end(), &rule, select.quiet);
     let reads_terminal = options.may_lack_dashes() && io::stdin().is_terminal();

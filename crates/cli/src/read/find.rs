@@ -38,6 +38,8 @@ pub struct FoundFiles {
     pub left_out: Vec<String>,
     /// True if the command line names anything other than one file.
     pub several: bool,
+    /// True if the command line or the list names a directory.
+    pub walks: bool,
 }
 
 impl NamedPaths<'_> {
@@ -95,7 +97,7 @@ impl NamedPaths<'_> {
             }
             files.append(&mut found);
         }
-        Ok(FoundFiles { files, folders, left_out, several })
+        Ok(FoundFiles { files, folders, left_out, several, walks })
     }
 
     /// Returns the paths in a list.

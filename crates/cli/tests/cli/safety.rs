@@ -321,6 +321,7 @@ fn auxiliary_inputs_are_never_overwritten() {
         fs::create_dir(bench.path(folder)).unwrap();
     }
     bench.write("in/x", b"{\"text\":\"a\"}\n");
+    bench.write("in/z", b"{\"text\":\"a\"}\n");
     bench.run_ok("build -o filter a");
     let document = br#"{"text":"one two three four five six seven"}"#;
     let (filter, url) = (bench.read("filter"), &b"redis://127.0.0.1:1\n"[..]);
@@ -336,7 +337,7 @@ fn auxiliary_inputs_are_never_overwritten() {
     let cases = [
         ("corpus --against read/x", &document[..], &tests[..]),
         ("corpus --against read", document, &tests[1..]),
-        ("corpus --against hard/x --glob !x", document, &tests),
+        ("corpus --against hard/x --glob !x in", document, &tests),
         ("corpus --against -", document, &tests),
         ("corpus --frozen -s soft/x", &filter, &["-o NAME a", "STDOUT a", "--output-dir FOLDER in/x"]),
         ("corpus --files-from read/x", b"a\n", &outputs),

@@ -59,6 +59,7 @@ impl Plan {
         }
         let has_one_output = self.has_one_output();
         let Self { keys, destination, reporting, reading, .. } = self;
+        input_kinds::check_directories(&[&inputs], tests.as_ref(), reading)?;
         input_kinds::check_format(&[&inputs], keys.format, keys.what.rule(), keys.crlf)?;
         if let KeySource::Key(rule, _) = &mut keys.what {
             *rule = input_kinds::rule(&[&inputs], rule.clone())?;
