@@ -1,6 +1,6 @@
 //! Checks of the two kinds of inputs: files of lines, and tables, which have rows.
 
-use crate::key::{KeyPart, KeyRule};
+use crate::key::{KeyPart, KeyRule, PartNumbers};
 use crate::options::ReadOptions;
 use crate::options::values::OnError;
 use crate::read::coding::{self, Coding, ending};
@@ -108,7 +108,10 @@ pub fn check_directories(all: &[&Inputs], tests: Option<&Inputs>, reading: &Read
 /// Refuses options for lines if all inputs are tables, and options for nulls if no key can be null.
 pub fn check_format(all: &[&Inputs], format: LineFormat, rule: Option<&KeyRule>, crlf: bool) -> Result<(), Error> {
     let Some(table) = all.iter().find_map(|inputs| inputs.kinds().1) else {
-        let has_nulls = rule.is_none_or(|rule| rule.nulls || matches!(rule.part, KeyPart::Json(_)));
+        // An empty text that is read as a number or a time is a null.
+        let reads_texts = |rule: &KeyRule| [&rule.number, &rule.time].iter().any(|parts| **parts != PartNumbers::None);
+        let has_nulls =
+            rule.is_none_or(|rule| rule.nulls || reads_texts(rule) || matches!(rule.part, KeyPart::Json(_)));
         let lines = all.iter().find_map(|inputs| inputs.kinds().0).filter(|_| !has_nulls);
         return lines.map_or(Ok(()), |lines| Err(of_rows("--nulls without --json-pointer or --column", lines)));
     };

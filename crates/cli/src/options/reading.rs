@@ -194,7 +194,7 @@ pub struct KeyOptions {
 
     /// Treatment of rows whose key has a null.
     ///
-    /// It is for columns of Parquet and values of JSON.
+    /// It is for columns of Parquet, values of JSON, and texts that are read as numbers or times.
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Nulls::Equal)]
     pub nulls: Nulls,
 

@@ -475,6 +475,10 @@ fn no_option_is_accepted_and_ignored() {
     bench.run_ok("dedup --keep last --unique --pairs p j");
     bench.run_ok("corpus -q --against . --hidden j");
     bench.run_ok("dedup --eol keep --total j");
+    bench.write("empty", b"\n\n");
+    bench.write("numbers", b"1\n\n1.0\n\n");
+    assert_eq!(bench.run_ok("dedup -f 1 --normalize number --nulls skip numbers"), "1\n");
+    assert_eq!(bench.run_ok("dedup --normalize time --nulls keep empty"), "\n\n");
     // By another name it is the same option.
     assert_contains_all(
         &bench.run_err("corpus --counts --annotate j"),
