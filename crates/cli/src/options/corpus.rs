@@ -61,7 +61,7 @@ pub struct CorpusOptions {
 
     /// Share of a unit's grams above which it is a duplicate [default: 0.8]
     ///
-    /// It is a number from 0 to 1.
+    /// It is a number from 0 to below 1.
     #[arg(long, value_name = "SHARE", value_parser = share, help_heading = "Duplicates")]
     pub threshold: Option<f64>,
 

@@ -241,10 +241,11 @@ pub fn rate(text: &str) -> Result<f64, String> {
     if rate > 0.0 && rate < 1.0 { Ok(rate) } else { Err("not between 0 and 1 (both excluded)".to_owned()) }
 }
 
-/// Parses a share from 0 to 1.
+/// Parses a share above which others may be.
 pub fn share(text: &str) -> Result<f64, String> {
     let share = text.parse().map_err(|_| "not a number".to_owned())?;
-    if (0.0..=1.0).contains(&share) { Ok(share) } else { Err("not from 0 to 1".to_owned()) }
+    let is_exceeded = (0.0..1.0).contains(&share);
+    if is_exceeded { Ok(share) } else { Err("not from 0 to below 1, which no share exceeds".to_owned()) }
 }
 
 /// Parses a number of keys, in powers of 1000.

@@ -378,7 +378,8 @@ fn conflicting_options_are_refused() {
         ("--normalize none,case", ["--normalize none", "alone"]),
         ("--when-full stop", ["'stop'", "grow"]),
         ("--min-ngram 9 --ngram 5", ["--min-ngram 9", "--ngram 5"]),
-        ("--threshold 1.1", ["1.1", "from 0 to 1"]),
+        ("--threshold 1.1", ["1.1", "from 0 to below 1"]),
+        ("--threshold 1", ["'1'", "which no share exceeds"]),
         ("--json-pointer text", ["text", "\"/\""]),
         // What would play no part.
         ("--ngram 0 --threshold 0.5", ["--threshold", "--ngram 0"]),
