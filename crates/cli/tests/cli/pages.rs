@@ -1,6 +1,6 @@
 //! Runs the commands of the pages, and follows their links.
 
-use crate::common::pages::{run, scripts};
+use crate::common::pages::{run, run_daily, scripts};
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,6 +30,22 @@ fn commands_of_the_pages_run() {
         }
     }
     assert!(count >= 9, "{count}");
+}
+
+#[test]
+fn commands_with_a_state_run_on_the_second_day() {
+    let mut count = 0;
+    for page in ["README.md", "docs/COMMAND.md"] {
+        for script in scripts(&fs::read_to_string(root().join(page)).unwrap()) {
+            let has_state = ["dedup", "corpus"].iter().any(|command| script.contains(&format!("bloomline {command} ")))
+                && [" -s ", " --state "].iter().any(|option| script.contains(option));
+            if has_state && !is_elsewhere(&script) {
+                run_daily(&script);
+                count += 1;
+            }
+        }
+    }
+    assert!(count >= 3, "{count}");
 }
 
 /// The pages that people read.

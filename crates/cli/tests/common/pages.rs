@@ -31,6 +31,23 @@ pub fn run(script: &str) {
     }
 }
 
+/// Runs a script on two days, as it is. Before each its outputs are moved away, and its states stay.
+#[track_caller]
+pub fn run_daily(script: &str) {
+    let bench = Bench::new(&[]);
+    write_input_files(&bench);
+    let outputs = ["-o ", "--output-dir ", "--manifest "].map(|option| script.split(option).skip(1));
+    let outputs = outputs.into_iter().flatten().filter_map(|rest| rest.split_whitespace().next());
+    let outputs: Vec<&str> = outputs.collect();
+    for day in 1..=2 {
+        for output in &outputs {
+            let _ = fs::rename(bench.path(output), bench.path(&format!("{output}.{day}")));
+        }
+        let output = bench.bash(&format!("set -eo pipefail\n{script}")).output().unwrap();
+        assert!(output.status.success(), "day {day}: {script}\n{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
 /// Lines. The next file repeats some of them.
 fn lines(file: usize) -> Vec<u8> {
     let line = |i: usize| format!("https://example.org/{0}?page={0}\n", (i + 30 * file) % 200);
