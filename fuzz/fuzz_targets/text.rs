@@ -11,13 +11,13 @@ use libfuzzer_sys::fuzz_target;
 use specification::{Exact, Specification, outcomes};
 use std::collections::HashSet;
 
-fuzz_target!(|input: ([bool; 6], u8, u8, u8, Vec<Vec<u8>>)| {
-    let ([document, at_least, drop_document, trim, ignore_case, frozen], ngram, min_ngram, share, documents) = input;
+fuzz_target!(|input: ([bool; 5], u8, u8, u8, Vec<Vec<u8>>)| {
+    let ([document, drop_document, trim, ignore_case, frozen], ngram, min_ngram, share, documents) = input;
     let mut rules = Rules::default();
     rules.unit = if document { Unit::Document } else { Unit::Paragraph };
     (rules.ngram, rules.min_ngram) = (usize::from(ngram % 5), usize::from(min_ngram % 6));
     rules.threshold = f64::from(share % 11) / 10.0;
-    (rules.at_least, rules.drop_document, rules.frozen) = (at_least, drop_document, frozen);
+    (rules.drop_document, rules.frozen) = (drop_document, frozen);
     (rules.trim, rules.ignore_case) = (trim, ignore_case);
     let hasher = KeyHasher::new(0);
     let (mut texts, mut set) = (Texts::default(), Exact::default());

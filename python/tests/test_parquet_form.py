@@ -387,26 +387,6 @@ def test_indexes_bloom_filters_and_sorting_columns_are_preserved(tmp_path: pathl
             assert statistics.null_count == end - start - len(values)
 
 
-def test_a_bloom_filter_is_added_on_request(tmp_path: pathlib.Path) -> None:
-    table, kept = some_rows()
-    source = write(tmp_path / "in.parquet", in_groups(table))
-    bloomline(tmp_path, "dedup", "--column", "id,text", "--column-filter", source, "-o", "out.parquet")
-    output = tmp_path / "out.parquet"
-    rows = list(zip(table["id"].to_pylist(), table["text"].to_pylist()))
-    kept = stay(rows)
-    assert_rows([source], output, kept)
-    read = layout(output)
-    bounds = list(itertools.accumulate((group.rows for group in read.groups), initial=0))
-    for column, number in [("id", 0), ("text", 1)]:
-        assert all(group.chunks[number].has_bloom_filter for group in read.groups)
-        values = [rows[row][number] for row in kept]
-        for value in set(values):
-            may = may_have(output, column, value)
-            assert all(may[group] for group, (start, end) in enumerate(itertools.pairwise(bounds)) if value in values[start:end])
-    assert sum(not any(may_have(output, "id", value)) for value in range(1000, 1100)) > 80
-    assert not any(chunk.has_bloom_filter for group in read.groups for chunk in group.chunks[2:])
-
-
 def test_statistics_of_floats_are_read(tmp_path: pathlib.Path) -> None:
     """They have the order that all readers support, whether a row group is copied or written anew."""
     table = pa.table({"k": ["a", "b", "c", "c"], "f": [1.5, -2.0, 0.25, 7.0]})

@@ -319,7 +319,7 @@ def documents() -> list[str]:
 CORPUS = {
     "paragraphs": [],
     "paragraphs-exact": ["--ngram", "0"],
-    "trimmed": ["--ngram", "0", "--trim", "--ignore-case"],
+    "trimmed": ["--ngram", "0", "--normalize", "trim,lower"],
     "documents": ["--by", "document"],
     "documents-exact": ["--by", "document", "--ngram", "0"],
     "keep-empty": ["--keep-empty"],
@@ -394,8 +394,8 @@ def test_an_interrupted_run_continues(tmp_path: pathlib.Path) -> None:
     assert [value for file in found for value in file] == expected
 
 
-@pytest.mark.parametrize("option", ["--zero-terminated", "--header", "--skip-blank", "--crlf"])
+@pytest.mark.parametrize("option", ["--zero-terminated", "--header", "--skip-blank", "--eol=keep"])
 def test_options_of_lines_are_refused(option: str, tmp_path: pathlib.Path) -> None:
     pq.write_table(pa.table({"k": ["a"]}), tmp_path / "in.parquet")
-    assert f"{option} is for lines" in refused(tmp_path, "dedup", option, "in.parquet", "-o", "out.parquet")
+    assert f"{option.split('=')[0]} is for lines" in refused(tmp_path, "dedup", option, "in.parquet", "-o", "out.parquet")
     assert not (tmp_path / "out.parquet").exists()

@@ -188,7 +188,7 @@ def texts_of(path, end, options):
     for number, line in enumerate(lines_of(path, end)):
         marked = number == 0 and line.startswith(MARK)
         line = line[len(MARK) :] if marked else line
-        yield line, line.removesuffix(b"\r") if options.crlf else line, True, marked
+        yield line, line.removesuffix(b"\r") if options.eol else line, True, marked
 
 
 def inputs_of(options, end):
@@ -219,11 +219,12 @@ def main():
     parser.add_argument("--delimiter")
     parser.add_argument("--json-pointer", action="append")
     parser.add_argument("--keys")
-    flags = ["--csv", "--header", "--crlf", "--skip-blank", "--trim", "--ignore-case", "--invert", "--annotate", "--total"]
+    flags = ["--csv", "--header", "--skip-blank", "--trim", "--ignore-case", "--invert", "--annotate", "--total"]
     for flag in flags:
         parser.add_argument(flag, action="store_true")
     parser.add_argument("-z", action="store_true")
     parser.add_argument("--on-error", default="fail")
+    parser.add_argument("--eol", choices=["keep"])
     parser.add_argument("--dupes")
     parser.add_argument("files", nargs="*")
     options = parser.parse_args()

@@ -30,7 +30,7 @@ const ZSTD_LEVEL: i32 = 3;
 /// The maximum size of a dictionary with its indices, as a fraction of the plain size.
 const MAX_DICTIONARY_FRACTION: f64 = 0.9;
 
-/// The false-positive rate of the Bloom filters in a file.
+/// The false-positive rate of the Bloom filters in a file that has some.
 const FILTER_FPR: f64 = 0.01;
 
 /// Rows of a row group, some of which are written.
@@ -45,8 +45,6 @@ pub struct SelectedRows<'a> {
     pub added: Option<Added>,
     /// Another compression than before.
     pub compression: Option<Compression>,
-    /// True if key columns get a Bloom filter.
-    pub bloom_filter: bool,
 }
 
 impl SelectedRows<'_> {
@@ -62,7 +60,7 @@ impl SelectedRows<'_> {
 
 /// Makes a row group of the selected rows, or none. An unchanged group is copied.
 fn group(selection: &SelectedRows<'_>) -> io::Result<Group> {
-    let SelectedRows { rows, selected_rows, texts, added, compression, bloom_filter } = selection;
+    let SelectedRows { rows, selected_rows, texts, added, compression } = selection;
     let table = &rows.table;
     let file_schema = FileSchema::from_table(table, added.as_ref())?;
     let kept = selected_rows.iter().filter(|is_selected| **is_selected).count();
@@ -74,14 +72,11 @@ fn group(selection: &SelectedRows<'_>) -> io::Result<Group> {
         contents: GroupContents::Nothing,
     };
     let Some(group) = rows.group.filter(|_| kept > 0) else { return Ok(nothing()) };
-    let metadata = table.metadata().row_group(group);
     let changes = texts.as_ref().is_some_and(|texts| {
         texts.iter().zip(*selected_rows).any(|(text, is_selected)| *is_selected && text.is_some())
     });
-    let has_bloom_filters =
-        || rows.columns.leaves.iter().all(|&leaf| metadata.column(leaf).bloom_filter_offset().is_some());
     let is_unchanged = kept == table.rows(group) && !changes && added.is_none() && compression.is_none();
-    let contents = if is_unchanged && (!bloom_filter || has_bloom_filters()) {
+    let contents = if is_unchanged {
         GroupContents::Copied(group, filters(table, group)?)
     } else {
         encode(selection, group, kept, &file_schema)?
@@ -245,7 +240,7 @@ fn properties(
     kept: u64,
     replaced: Option<usize>,
 ) -> WriterProperties {
-    let SelectedRows { rows, compression, bloom_filter, .. } = *selection;
+    let SelectedRows { rows, compression, .. } = *selection;
     let table = &*rows.table;
     let number = rows.group.unwrap_or(0);
     let index = table.metadata().page_index_for_row_group(number);
@@ -299,8 +294,7 @@ fn properties(
             properties =
                 properties.set_column_compression(path.clone(), default_compression(column.compression_codec()));
         }
-        let requested = bloom_filter && rows.columns.leaves.contains(&leaf) && column.column_type() != Type::BOOLEAN;
-        if requested || column.bloom_filter_offset().is_some() {
+        if column.bloom_filter_offset().is_some() {
             properties = properties
                 .set_column_bloom_filter_enabled(path.clone(), true)
                 .set_column_bloom_filter_fpp(path.clone(), FILTER_FPR)

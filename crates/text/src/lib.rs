@@ -98,8 +98,6 @@ pub struct Rules {
     /// The fraction of found grams, from 0 to 1, above which a unit is cut; 0.8 by default. If `ngram` is 0, a unit is
     /// cut if its exact text was found.
     pub threshold: f64,
-    /// True if a fraction equal to the threshold is enough.
-    pub at_least: bool,
     /// True if a document is [dropped](Document::dropped) when the fraction of its grams that was found passes the
     /// threshold. The units are decided and inserted in any case.
     pub drop_document: bool,
@@ -123,8 +121,6 @@ impl Rules {
     /// let mut rules = Rules::default();
     /// rules.threshold = 0.5;
     /// assert!(rules.is_duplicate(10, 6) && !rules.is_duplicate(10, 5));
-    /// rules.at_least = true;
-    /// assert!(rules.is_duplicate(10, 5));
     /// ```
     pub fn is_duplicate(&self, grams: usize, found: usize) -> bool {
         if self.ngram == 0 { found > 0 } else { self.passes(grams, found) }
@@ -132,8 +128,7 @@ impl Rules {
 
     /// True if the fraction `found / grams` passes the threshold. Without grams it is not a number and does not pass.
     fn passes(&self, grams: usize, found: usize) -> bool {
-        let fraction = found as f64 / grams as f64;
-        fraction > self.threshold || self.at_least && fraction >= self.threshold
+        found as f64 / grams as f64 > self.threshold
     }
 }
 
@@ -144,7 +139,6 @@ impl Default for Rules {
             ngram: 13,
             min_ngram: 13,
             threshold: 0.8,
-            at_least: false,
             drop_document: false,
             trim: false,
             ignore_case: false,

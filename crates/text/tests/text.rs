@@ -39,12 +39,12 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
 
 fn rules() -> impl Strategy<Value = Rules> {
     let numbers = (0..5usize, 0..5usize, prop::sample::select(&[0.0, 0.25, 1.0 / 3.0, 0.5, 0.8, 1.0][..]));
-    (any::<[bool; 6]>(), numbers).prop_map(|(flags, (ngram, min_ngram, threshold))| {
-        let [document, at_least, drop_document, trim, ignore_case, frozen] = flags;
+    (any::<[bool; 5]>(), numbers).prop_map(|(flags, (ngram, min_ngram, threshold))| {
+        let [document, drop_document, trim, ignore_case, frozen] = flags;
         let by = if document { Unit::Document } else { Unit::Paragraph };
         let mut rules = Rules::default();
         (rules.unit, rules.frozen, rules.drop_document) = (by, frozen, drop_document);
-        (rules.ngram, rules.min_ngram, rules.threshold, rules.at_least) = (ngram, min_ngram, threshold, at_least);
+        (rules.ngram, rules.min_ngram, rules.threshold) = (ngram, min_ngram, threshold);
         (rules.trim, rules.ignore_case) = (trim, ignore_case);
         rules
     })

@@ -177,7 +177,7 @@ def _run(command: Sequence[str], paths: Sequence[str], shown: Progress) -> tuple
     """The exit code of the command with these inputs, and the lines of its standard error."""
     # Not as arguments, for which the system has little room. No path has the byte 0.
     names = b"".join(os.fsencode(path) + b"\0" for path in paths)
-    with subprocess.Popen([*command, "--files0-from=-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=_environment()) as child:
+    with subprocess.Popen([*command, "--files-from=-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=_environment()) as child:
         assert child.stdin is not None and child.stderr is not None
 
         def feed(pipe: IO[bytes] = child.stdin) -> None:

@@ -54,8 +54,13 @@ impl Job for BuildOptions {
         let mut inputs = Inputs::check(&reading.named(), &own_files, reading.on_error != OnError::Fail)?;
         let list = reading.list().map(NamedFile::from_path);
         files::check_target(output, inputs.found.iter().map(|input| &input.origin).chain(&list))?;
-        let prelude =
-            Prelude { reading, format: key.format(reading.end()), crlf: key.crlf, one_output: None, quiet: self.quiet };
+        let prelude = Prelude {
+            reading,
+            format: key.format(reading.end()),
+            crlf: key.eol.is_some(),
+            one_output: None,
+            quiet: self.quiet,
+        };
         let rule = prelude.check_keys(&mut [&mut inputs], key.rule())?;
         let projection = Projection::from_rule(rule.clone());
         let kinds = prelude.check_projection(&inputs, &projection, TableRequirements::default())?;
@@ -103,7 +108,7 @@ impl Job for BuildOptions {
         let stats = locked(&work.stats);
         if let Some(format) = options.stats {
             let set = &work.seen.read().set;
-            print(&report::build_figures(set, &stats, &options.output, started.elapsed())?.format(format));
+            print(&report::build_figures(set, &stats, &options.output, started.elapsed()).format(format));
         }
         Ok(stats.exit_code())
     }

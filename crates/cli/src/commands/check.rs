@@ -8,16 +8,19 @@ use crate::commands::scan::{self, ScanOptions};
 use crate::commands::server;
 use crate::key::KeyRule;
 use crate::options::CheckOptions;
+use crate::options::values::Eol;
 use crate::read::ends::LineEnds;
 use crate::read::inputs::Inputs;
 use crate::read::keys::Hashing;
 use crate::read::projection::Projection;
-use crate::read::table::TableOptions;
+use crate::run::sink::PrintOptions;
+use crate::seen::local_set::LocalSet;
 use crate::seen::remote_set::RemoteSet;
 use crate::seen::set::KeySet;
 use crate::seen::{SeenKeys, SharedSeenKeys};
-use crate::system::error::{Error, Stop};
+use crate::system::error::{Error, SUCCESS, Stop};
 use crate::system::files::{self, NamedFile};
+use crate::terminal::figures::{Figures, readable};
 use crate::terminal::messages::warn;
 use crate::write::output::Output;
 use crate::write::target::OutputTarget;
@@ -40,6 +43,9 @@ impl Job for CheckOptions {
     type Opened = (CheckedSearch, Option<Output>);
 
     fn check(self) -> Result<CheckedSearch, Stop> {
+        if let Some(sample) = self.verify {
+            return Err(Stop::Done(verify(&self, sample)?));
+        }
         let Self { reading, key, select, .. } = &self;
         let server_files = self.shared.server.files();
         let other_files: Vec<&Path> =
@@ -51,7 +57,7 @@ impl Job for CheckOptions {
         let prelude = Prelude {
             reading,
             format: key.format(reading.end()),
-            crlf: key.crlf,
+            crlf: key.eol.is_some(),
             one_output: prints.then_some(headers::ONE_OUTPUT),
             quiet: select.quiet,
         };
@@ -93,9 +99,44 @@ impl Job for CheckOptions {
         let scan = ScanOptions { reading, format, projection, quiet: select.quiet, events: never() };
         let seen = SharedSeenKeys::new(SeenKeys::new(filter));
         let selection = (!options.invert, None);
-        let (work, stop) = scan.select(hashing, inputs, seen, selection, select, output, TableOptions::default())?;
+        let print = PrintOptions { eol: key.eol.and_then(Eol::written), ..PrintOptions::default() };
+        let (work, stop) = scan.select(hashing, inputs, seen, selection, select, output, print)?;
         scan::exit_code(&work, stop, 0, select.any)
     }
+}
+
+/// Measures the false-positive rate of the filter with `sample` keys, and prints it below the expected rate.
+fn verify(options: &CheckOptions, sample: u64) -> Result<u8, Error> {
+    let state = options.state.as_deref();
+    let output = Output::standard(&state.map(NamedFile::from_path))?;
+    let mut set = match server::address(&options.shared)? {
+        Some(address) => KeySet::Shared(RemoteSet::open(&address)?.into()),
+        None => KeySet::Local(LocalSet::load(state.expect("it is required"))?),
+    };
+    set.refresh()?;
+    let found = false_positives(&set, sample)?;
+    let rate = found as f64 / sample as f64;
+    let sigma = (found.max(1) as f64).sqrt() / sample as f64;
+    let mut figures = Figures::default();
+    figures.row("rate expected", readable(set.current_fpr()));
+    figures.row("rate measured", format!("{} ± {}: {found} of {sample} keys", readable(rate), readable(sigma)));
+    output.write_line(figures.text())?;
+    Ok(SUCCESS)
+}
+
+/// Returns the number of false positives among `sample` keys that were never inserted.
+fn false_positives(set: &KeySet, sample: u64) -> Result<u64, Error> {
+    const BATCH: u64 = 1 << 16;
+    let mut found = vec![false; BATCH as usize];
+    let mut positives = 0;
+    for start in (0..sample).step_by(BATCH as usize) {
+        // No line contains two line ends.
+        let key = |i: u64| [&b"\n\0never a line"[..], &i.to_le_bytes()].concat();
+        let hashes = (start..sample.min(start + BATCH)).map(|i| set.hasher().bytes(&key(i)));
+        let hashes: Vec<u64> = hashes.collect();
+        positives += set.contains_hashes(&hashes, &mut found[..hashes.len()])? as u64;
+    }
+    Ok(positives)
 }
 
 fn filter(options: &CheckOptions, key_name: &str, kinds: &KeyKinds) -> Result<KeySet, Error> {

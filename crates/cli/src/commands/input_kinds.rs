@@ -1,6 +1,7 @@
 //! Checks of the two kinds of inputs: files of lines, and tables, which have rows.
 
-use crate::key::{KeyPart, KeyRule};
+use crate::key::{KeyPart, KeyRule, PartNumbers};
+use crate::options::ReadOptions;
 use crate::options::values::OnError;
 use crate::read::coding::{self, Coding, ending};
 use crate::read::format_of;
@@ -86,10 +87,30 @@ fn other_format(output: &Path, written: &str, ending: &str, remedy: &str) -> Err
     ))
 }
 
+/// Refuses options for directories if no input is one. The files of `tests`, if there are any, are not selected by globs.
+pub fn check_directories(all: &[&Inputs], tests: Option<&Inputs>, reading: &ReadOptions) -> Result<(), Error> {
+    let walks = all.iter().any(|inputs| inputs.walks);
+    let walks_tests = tests.is_some_and(|tests| tests.walks);
+    let ignored = [
+        (!reading.glob.is_empty() && !walks, "--glob"),
+        (reading.hidden && !walks && !walks_tests, "--hidden"),
+        (reading.follow && !walks && !walks_tests, "--follow"),
+    ];
+    match ignored.iter().find(|(ignored, _)| *ignored) {
+        Some((_, option)) => Err(Error::new(format!(
+            "{option} is for the files in directories, and no input is a directory; leave it out, or name a directory"
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// Refuses options for lines if all inputs are tables, and options for nulls if no key can be null.
 pub fn check_format(all: &[&Inputs], format: LineFormat, rule: Option<&KeyRule>, crlf: bool) -> Result<(), Error> {
     let Some(table) = all.iter().find_map(|inputs| inputs.kinds().1) else {
-        let has_nulls = rule.is_none_or(|rule| rule.nulls || matches!(rule.part, KeyPart::Json(_)));
+        // An empty text that is read as a number or a time is a null.
+        let reads_texts = |rule: &KeyRule| [&rule.number, &rule.time].iter().any(|parts| **parts != PartNumbers::None);
+        let has_nulls =
+            rule.is_none_or(|rule| rule.nulls || reads_texts(rule) || matches!(rule.part, KeyPart::Json(_)));
         let lines = all.iter().find_map(|inputs| inputs.kinds().0).filter(|_| !has_nulls);
         return match lines {
             Some(lines) => Err(of_rows("--nulls without --json-pointer or --column", lines)),
@@ -101,7 +122,7 @@ pub fn check_format(all: &[&Inputs], format: LineFormat, rule: Option<&KeyRule>,
         (format.end == 0, "--zero-terminated"),
         (format.header, "--header"),
         (format.skip_blank, "--skip-blank"),
-        (crlf, "--eol or --crlf"),
+        (crlf, "--eol"),
     ];
     match given.iter().find(|(given, _)| *given && !has_lines) {
         Some((_, option)) => {
@@ -122,8 +143,7 @@ pub struct TableRequirements {
     pub together: bool,
 }
 
-/// Refuses options that need tables if no input is a table, and tables that lack columns or cannot be written, before
-/// an output is emptied. An unreadable table is reported when its turn comes, if it may be skipped. Returns the kinds of the keys of
+/// Refuses tables that lack columns or cannot be written, before an output is emptied. An unreadable table is reported when its turn comes, if it may be skipped. Returns the kinds of the keys of
 /// all inputs, as far as they do not depend on values.
 pub fn check_tables(
     inputs: &Inputs,
@@ -134,10 +154,7 @@ pub fn check_tables(
     let TableRequirements { write_options, added, together } = demand;
     let of_lines = inputs.kinds().0.and_then(|_| projection.rule()?.fixed_kinds());
     let mut kinds = of_lines.unwrap_or_default();
-    let Some(table) = inputs.kinds().1 else {
-        let lines = inputs.kinds().0.filter(|_| write_options.filter);
-        return lines.map_or(Ok(kinds), |lines| Err(of_rows("--column-filter", lines)));
-    };
+    let Some(table) = inputs.kinds().1 else { return Ok(kinds) };
     if let (Some(format), Some(compression)) = (format_of(table), write_options.compression) {
         format.check(compression).map_err(cannot_open(name(table)))?;
     }

@@ -27,6 +27,7 @@ impl Prelude<'_> {
     /// Checks groups of inputs whose keys are compared. Returns the key rule for them. Inputs with other headers are left out or refused.
     pub fn check_keys(&self, groups: &mut [&mut Inputs], rule: KeyRule) -> Result<KeyRule, Error> {
         let all: Vec<&Inputs> = groups.iter().map(|inputs| &**inputs).collect();
+        input_kinds::check_directories(&all, None, self.reading)?;
         let rule = input_kinds::rule(&all, rule)?;
         input_kinds::check_format(&all, self.format, Some(&rule), self.crlf)?;
         hints::warn_of_format(&all, self.format.end, &rule, self.quiet);

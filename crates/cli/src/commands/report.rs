@@ -9,9 +9,7 @@ use crate::seen::exact::Exact;
 use crate::seen::run_stats::{FirstReading, RunStats};
 use crate::seen::set::KeySet;
 use crate::steps::documents::rule::DocumentRule;
-use crate::system::error::Error;
 use crate::terminal::figures::{Figures, estimated, readable, readable_size};
-use crate::terminal::signals;
 use bloomline::Plan;
 use std::path::Path;
 use std::time::Duration;
@@ -153,7 +151,7 @@ pub fn set_figures(seen: &SeenKeys, old: &LineCounts, stats: &RunStats, wanted: 
 }
 
 /// The figures of `build`, which has saved the filter to a file. Reads the whole filter.
-pub fn build_figures(set: &KeySet, stats: &RunStats, file: &Path, elapsed: Duration) -> Result<Figures, Error> {
+pub fn build_figures(set: &KeySet, stats: &RunStats, file: &Path, elapsed: Duration) -> Figures {
     let keys = set.keys();
     let mut figures = Figures::default();
     figures.figure("lines read", "lines", stats.counts.lines);
@@ -161,32 +159,24 @@ pub fn build_figures(set: &KeySet, stats: &RunStats, file: &Path, elapsed: Durat
     figures.unless_zero("blank", "blank", stats.counts.blank);
     figures.row_and_field("keys in all", estimated(keys, 0), "estimated_keys", keys);
     figures.unless_zero("inputs left out", "inputs_left_out", stats.counts.left_out);
-    add_state_and_speed(&mut figures, set, stats, None, Some(file), elapsed)?;
-    Ok(figures)
+    add_state_and_speed(&mut figures, set, stats, Some(file), elapsed);
+    figures
 }
 
-/// Adds the figures of the set and of the time. Reads the whole filter, and looks up `sample` keys to measure its rate.
+/// Adds the figures of the set and of the time. Reads the whole filter.
 pub fn add_state_and_speed(
     figures: &mut Figures,
     set: &KeySet,
     stats: &RunStats,
-    sample: Option<u64>,
     file: Option<&Path>,
     elapsed: Duration,
-) -> Result<(), Error> {
+) {
     let (fill, fpr) = (set.fill_ratio(), set.current_fpr());
     let memory = stats.plan.map_or(set.memory_bytes(), |plan| plan.memory_bytes());
     let seconds = elapsed.as_secs_f64();
     let speed = stats.counts.bytes as f64 / 1e6 / seconds;
     figures.row_and_field("fill", format!("{:.2} %", 100.0 * fill), "fill", fill);
     figures.row_and_field("rate now", readable(fpr), "fpr", fpr);
-    let measured = sample.map_or(Ok((0, 0)), |sample| false_positives(set, sample))?;
-    if let (found, keys @ 1..) = measured {
-        let (rate, sigma) = (found as f64 / keys as f64, (found.max(1) as f64).sqrt() / keys as f64);
-        let text = format!("{} ± {}: {found} of {keys} keys", readable(rate), readable(sigma));
-        figures.row_and_field("rate measured", text, "measured_fpr", rate);
-        figures.field("measured_fpr_sigma", sigma);
-    }
     figures.row_and_field("filter memory", readable_size(memory), "memory_bytes", memory);
     if let Some(file) = file.and_then(|path| path.metadata().ok()) {
         figures.row_and_field("filter saved", readable_size(file.len() as usize), "saved_bytes", file.len());
@@ -205,27 +195,6 @@ pub fn add_state_and_speed(
     figures.field("bytes", stats.counts.bytes);
     figures.row_and_field("time", format!("{seconds:.3} s"), "seconds", seconds);
     figures.row_and_field("speed", format!("{speed:.1} MB/s"), "mb_per_second", speed);
-    Ok(())
-}
-
-/// Returns the false positives among `sample` keys that were never inserted, and the number of keys tried, which a signal cuts
-/// short.
-fn false_positives(set: &KeySet, sample: u64) -> Result<(u64, u64), Error> {
-    const BATCH: u64 = 1 << 16;
-    let hasher = set.hasher();
-    let (mut hashes, mut found) = (Vec::new(), vec![false; BATCH as usize]);
-    let mut positives = 0;
-    for start in (0..sample).step_by(BATCH as usize) {
-        if signals::first().is_some() {
-            return Ok((positives, start));
-        }
-        hashes.clear();
-        // No line contains two line ends.
-        let key = |i: u64| [&b"\n\0never a line"[..], &i.to_le_bytes()].concat();
-        hashes.extend((start..sample.min(start + BATCH)).map(|i| hasher.bytes(&key(i))));
-        positives += set.contains_hashes(&hashes, &mut found[..hashes.len()])? as u64;
-    }
-    Ok((positives, sample))
 }
 
 /// The expected number of distinct lines that were reported as seen.

@@ -6,7 +6,6 @@ use crate::read::inputs::Inputs;
 use crate::read::keys::Hashing;
 use crate::read::projection::Projection;
 use crate::read::split::LineFormat;
-use crate::read::table::TableOptions;
 use crate::run::events::Event;
 use crate::run::progress::Progress;
 use crate::run::shard::shards;
@@ -81,9 +80,9 @@ impl ScanOptions<'_> {
         (wanted, inserting): (bool, Option<RunStats>),
         options: &SelectOptions,
         output: Option<Output>,
-        write_options: TableOptions,
+        print: PrintOptions,
     ) -> Result<(Arc<Work>, Option<Stop>), Error> {
-        let &SelectOptions { total, any, eol, quiet } = options;
+        let &SelectOptions { total, any, quiet } = options;
         let (step, wanted): (Arc<dyn Step>, bool) = match inserting {
             Some(_) => (Arc::new(LookUpOnce(Insert { hashing, seen: seen.clone(), in_order: true })), true),
             None => (Arc::new(LookUp { hashing, seen: seen.clone(), any }), wanted),
@@ -94,7 +93,7 @@ impl ScanOptions<'_> {
         let progress = Progress::new(&inputs.found, inputs.read.clone(), quiet, !total && !any || several);
         let progress = progress.for_shared(seen.read().set.shared().map(|set| set.remote(None)), None);
         let (counts, printed) = if total { (output, None) } else { (None, output) };
-        let print = PrintOptions { selected_mark: wanted, kept: wanted, write_options, eol, ..PrintOptions::default() };
+        let print = PrintOptions { selected_mark: wanted, kept: wanted, ..print };
         let (work, stop) = self.work(inputs, step, seen, stats, (print, printed), progress)?;
         if let Some(output) = counts {
             for (path, selected) in work.counted() {

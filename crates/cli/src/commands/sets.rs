@@ -12,7 +12,7 @@ use crate::commands::scan::{self, ScanOptions};
 use crate::commands::sizing::NewSet;
 use crate::key::KeyRule;
 use crate::options::SetOptions;
-use crate::options::values::OnError;
+use crate::options::values::{Eol, OnError};
 use crate::read::ends::LineEnds;
 use crate::read::estimate::LineUnit;
 use crate::read::find::NamedPaths;
@@ -21,6 +21,7 @@ use crate::read::keys::Hashing;
 use crate::read::projection::Projection;
 use crate::read::split::LineFormat;
 use crate::run::events::{self, Event};
+use crate::run::sink::PrintOptions;
 use crate::seen::counts::LineCounts;
 use crate::seen::run_stats::RunStats;
 use crate::seen::{SeenKeys, SharedSeenKeys, exact};
@@ -118,11 +119,6 @@ impl Job for SetJob {
                 "there is no file {option:?}: arguments after \"--\" are the files of NEW, so give options before it"
             ))));
         }
-        if options.reads_standard_input_twice() {
-            return Err(Stop::Failed(Error::new(
-                "standard input cannot be read for both OLD and NEW; name a file for one of them, such as `OLD -- NEW`",
-            )));
-        }
         let mut own: Vec<PathBuf> = reading.list().map(Path::to_owned).into_iter().collect();
         let mut new = Inputs::check(&NamedPaths { paths: &options.new, list: None, ..reading.named() }, &own, true)?;
         if let (true, Some(why)) = (new.found.is_empty(), new.left_out.first()) {
@@ -133,7 +129,8 @@ impl Job for SetJob {
         let mut old = Inputs::check(&reading.named(), &own, reading.on_error != OnError::Fail)?;
         let prints = !select.any && !select.total;
         let one_output = prints.then_some(headers::ONE_OUTPUT);
-        let prelude = Prelude { reading, format: self.format(), crlf: key.crlf, one_output, quiet: select.quiet };
+        let prelude =
+            Prelude { reading, format: self.format(), crlf: key.eol.is_some(), one_output, quiet: select.quiet };
         let rule = prelude.check_keys(&mut [&mut old, &mut new], key.rule())?;
         if self.may_read_terminal() && !select.quiet {
             print_message(&options.dashes("waiting for lines of NEW from the terminal"));
@@ -191,9 +188,11 @@ impl Job for SetJob {
         let OpenedSets { job, started, new, hashing, seen, counts_of_old, inserting, events, output } = opened;
         let options = &job.options;
         let select = &options.select;
-        let write_options = options.output.row_options();
+        let eol = options.key.eol.and_then(Eol::written);
+        let print_options =
+            PrintOptions { write_options: options.output.row_options(), eol, ..PrintOptions::default() };
         let scan = job.scan(&hashing.rule, events);
-        let (work, stop) = scan.select(hashing, new, seen, (job.wanted, inserting), select, output, write_options)?;
+        let (work, stop) = scan.select(hashing, new, seen, (job.wanted, inserting), select, output, print_options)?;
         let is_silent = select.quiet || job.may_read_terminal();
         if options.may_lack_dashes() && !is_silent && locked(&work.stats).counts.lines == 0 {
             warn(&options.dashes("standard input, which is NEW, has no lines"));
@@ -202,7 +201,7 @@ impl Job for SetJob {
             let seen = work.seen.read();
             let stats = locked(&work.stats);
             let mut figures = report::set_figures(&seen, &counts_of_old, &stats, job.wanted, job.distinct);
-            report::add_state_and_speed(&mut figures, &seen.set, &stats, None, None, started.elapsed())?;
+            report::add_state_and_speed(&mut figures, &seen.set, &stats, None, started.elapsed());
             print(&figures.format(format));
         }
         scan::exit_code(&work, stop, counts_of_old.left_out, select.any)

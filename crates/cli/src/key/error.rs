@@ -66,7 +66,7 @@ impl fmt::Display for KeyError {
                     fields.any(|field| field == name)
                 };
                 let advice = match [',', '\t', ';', '|'].iter().find(|delimiter| at(delimiter)) {
-                    _ if ends => "give --crlf, as lines end with CR LF".to_owned(),
+                    _ if ends => "give --eol keep, as lines end with CR LF".to_owned(),
                     None => "give one of these with -f, or its number".to_owned(),
                     Some(',') if !is_csv => "give --csv, or -d ',', as it is split at commas".to_owned(),
                     Some('\t') => "give -d '\\t', as it is split at tabs".to_owned(),

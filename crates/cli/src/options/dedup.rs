@@ -1,14 +1,12 @@
 //! The options of `bloomline dedup`, and the options that it shares with `corpus`.
 
-use crate::key::KeyPart;
 use crate::options::filter::{GrowthOptions, SharedOptions, SharedWriteOptions, SizeOptions};
 use crate::options::groups::GroupOptions;
 use crate::options::output::OutputOptions;
 use crate::options::reading::{KeyOptions, ReadOptions};
-use crate::options::values::{LineEnd, StatsFormat, count, duration};
+use crate::options::values::{StatsFormat, duration};
 use crate::steps::groups::choice::KeepPolicy;
-use clap::error::ErrorKind;
-use clap::{Args, Error};
+use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -27,7 +25,7 @@ pub struct RunOptions {
     /// ends in .part until it is complete.
     ///
     /// Files are processed in parallel, so any of equal lines may be the one that is kept. With --in-order it is the first.
-    #[arg(long, value_name = "FOLDER", help_heading = "Output", conflicts_with = "output")]
+    #[arg(long, value_name = "FOLDER", help_heading = "Output")]
     pub output_dir: Option<PathBuf>,
 
     /// Replace each input by what is kept of it.
@@ -36,7 +34,7 @@ pub struct RunOptions {
     /// left unchanged if nothing is removed from it. It keeps its mode, its compression, and its owner if the process may set
     /// that. A link is followed to its file. A hard link becomes a file of its own. Extended attributes and access control lists
     /// are lost. A WARC is refused, and so is, without --csv, a .csv or .tsv file with records over several lines.
-    #[arg(long, help_heading = "Output", conflicts_with_all = ["output", "output_dir", "state", "force"])]
+    #[arg(long, help_heading = "Output")]
     pub in_place: bool,
 
     /// With --output-dir, keep the first of equal lines in input order.
@@ -108,25 +106,8 @@ pub struct RunOptions {
     pub quiet: bool,
 }
 
-impl RunOptions {
-    /// Refuses an interval of checkpoints beside an option for which the inputs are read twice.
-    pub fn check_checkpoint(&self, option: &str) -> Result<(), Error> {
-        let message = format!(
-            "the argument '--checkpoint <DURATION>' cannot be used with '{option}': the inputs are read twice, and the state is saved at \
-             the end"
-        );
-        self.checkpoint.map_or(Ok(()), |_| Err(Error::raw(ErrorKind::ArgumentConflict, message)))
-    }
-}
-
 /// Options of `bloomline dedup`.
 #[derive(Args)]
-#[command(mut_arg("redis", |arg| {
-    arg.conflicts_with_all(["memory", "max_fpr", "when_full", "exact", "state", "verify", "total", "invert", "output_dir"])
-}))]
-#[command(mut_arg("in_place", |arg| {
-    arg.conflicts_with_all(["redis", "dupes", "invert", "annotate", "total", "count", "repeated", "unique", "keep", "reports"])
-}))]
 pub struct DedupOptions {
     #[command(flatten)]
     pub reading: ReadOptions,
@@ -150,13 +131,13 @@ pub struct DedupOptions {
     ///
     /// Lines that the filter takes for repeats are looked up among the hashes, which are kept in temporary files, with 16 bytes
     /// for each distinct line.
-    #[arg(long, help_heading = "Filter", conflicts_with = "state")]
+    #[arg(long, help_heading = "Filter")]
     pub exact: bool,
 
     /// Write the dropped lines to FILE.
     ///
     /// "-" is standard output, if the other lines go to a file.
-    #[arg(long, value_name = "FILE", help_heading = "Output", conflicts_with = "output_dir")]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub dupes: Option<PathBuf>,
 
     /// Print each distinct line after the number of times it occurs.
@@ -164,49 +145,37 @@ pub struct DedupOptions {
     /// The number is printed as by `uniq -c`, and is exact: --exact is included. The inputs are read twice. Input from a pipe
     /// is kept in a temporary file, and so is a record of 16 bytes for each line. All this holds for --repeated, --unique and
     /// --keep last, too.
-    #[arg(short, long, help_heading = "Output", conflicts_with_all = ["annotate", "invert"])]
+    #[arg(short, long, help_heading = "Output")]
     pub count: bool,
 
     /// Print only lines that occur more than once, each of them once.
     ///
     /// It works like `uniq -d`, and the lines need not be sorted. With -v it prints all others. The inputs are read twice:
     /// --count describes the cost.
-    #[arg(long, help_heading = "Output", conflicts_with = "annotate")]
+    #[arg(long, help_heading = "Output")]
     pub repeated: bool,
 
     /// Print only lines that occur once.
     ///
     /// It works like `uniq -u`, and the lines need not be sorted. With -v it prints all copies of the others. The inputs are read
     /// twice: --count describes the cost.
-    #[arg(long, help_heading = "Output", conflicts_with_all = ["annotate", "repeated"])]
+    #[arg(long, help_heading = "Output")]
     pub unique: bool,
 
     #[command(flatten)]
     pub groups: GroupOptions,
 
-    /// Write this end of line: lf or crlf.
-    ///
-    /// Lines of the inputs may end with either, because --crlf is included. Inside the quotes of CSV nothing changes.
-    #[arg(long, value_name = "END", value_enum, help_heading = "Output", conflicts_with_all = ["zero_terminated", "total"])]
-    pub eol: Option<LineEnd>,
-
     /// Print the repeats instead of the first occurrences
-    #[arg(short = 'v', long, help_heading = "Output", conflicts_with = "dupes")]
+    #[arg(short = 'v', long, help_heading = "Output")]
     pub invert: bool,
 
     /// Print every line, with "new" or "dup" and a tab before it
-    #[arg(long, help_heading = "Output", conflicts_with_all = ["dupes", "invert"])]
+    #[arg(long, help_heading = "Output")]
     pub annotate: bool,
 
     /// Print the number of lines instead of the lines
-    #[arg(long, help_heading = "Output", conflicts_with_all = ["annotate", "output_dir", "resume"])]
+    #[arg(long, help_heading = "Output")]
     pub total: bool,
-
-    /// With --stats, measure the false-positive rate with SAMPLE keys.
-    ///
-    /// The keys are not in the filter. The rate is printed with the statistics.
-    #[arg(long, value_name = "SAMPLE", value_parser = count, allow_negative_numbers = true, help_heading = "Reporting")]
-    pub verify: Option<u64>,
 
     /// With --redis, print statistics at this interval too, such as 1m.
     ///
@@ -224,44 +193,5 @@ impl DedupOptions {
         let options =
             [(self.count, "--count"), (self.repeated, "--repeated"), (self.unique, "--unique"), (last, "--keep last")];
         options.iter().find(|(given, _)| *given).map(|(_, option)| *option)
-    }
-
-    /// Refuses combinations that cannot be counted or written.
-    pub fn check(&self) -> Result<(), Error> {
-        let conflict = |message: String| Err(Error::raw(ErrorKind::ArgumentConflict, message));
-        if let Some(option) = self.groups.given() {
-            if self.shared.server.redis.is_some() {
-                return conflict(format!(
-                    "the argument '{option}' cannot be used with '--redis': a filter on a server does not record which line has \
-                     a key"
-                ));
-            }
-            let part = self.key.rule().part;
-            self.run.check_checkpoint(option)?;
-            let has_names = self.key.header || matches!(part, KeyPart::Json(_) | KeyPart::Line);
-            if let Some(option) = self.groups.value().filter(|_| !has_names) {
-                let other = if self.key.csv { "--csv" } else { "--field" };
-                return conflict(format!(
-                    "the argument '{option}' cannot be used with '{other}': it names a column, and without --header columns have no \
-                     names; give --header if the first line has them"
-                ));
-            }
-        }
-        if self.total && self.run.output.column_filter && self.dupes.is_none() {
-            return conflict(
-                "the argument '--total' cannot be used with '--column-filter': no rows are written".into(),
-            );
-        }
-        let filters = [(self.run.state.is_some(), "--state"), (self.shared.server.redis.is_some(), "--redis")];
-        match (self.reads_twice(), filters.iter().find(|(given, _)| *given)) {
-            (Some(option), Some((_, filter))) => {
-                let message = format!(
-                    "the argument '{option}' cannot be used with '{filter}': a filter does not record how often its lines occur; \
-                     count the lines of one run"
-                );
-                conflict(message)
-            }
-            _ => Ok(()),
-        }
     }
 }

@@ -53,19 +53,11 @@ pub struct GrowthOptions {
     ///
     /// It is a number of bytes, or a number with K, M, G or T (or KB, KiB and so on) for powers of 1024. The rate is that of -p. A
     /// filter that is full takes more memory, unless --when-full says otherwise. A size that has no room for all keys of the files
-    /// is refused, unless -p, --max-fpr, --when-full stop or --when-full grow is given.
-    #[arg(short, long, value_name = "SIZE", value_parser = size, allow_negative_numbers = true, conflicts_with = "expected_keys")]
+    /// is refused, unless -p, --when-full stop or --when-full grow is given.
+    #[arg(short, long, value_name = "SIZE", value_parser = size, allow_negative_numbers = true)]
     pub memory: Option<usize>,
 
-    /// Rate at which a filter that does not grow is full [default: -p]
-    ///
-    /// It is a false-positive rate, at least as high as -p.
-    #[arg(long, value_name = "RATE", value_parser = rate, allow_negative_numbers = true)]
-    pub max_fpr: Option<f64>,
-
-    /// Reaction to a full filter [default: grow]
-    ///
-    /// With --max-fpr the default is warn.
+    /// Reaction to a full filter, which has the rate of -p [default: grow]
     #[arg(long, value_name = "WHAT")]
     pub when_full: Option<WhenFull>,
 }
@@ -147,7 +139,7 @@ pub struct SharedWriteOptions {
     ///
     /// Without this option the process remembers which bits the server has, as long as that takes at most 1 GiB, and does not ask
     /// again about lines that it has seen.
-    #[arg(long)]
+    #[arg(long, hide = true)]
     pub no_mirror: bool,
 
     /// Print a line once this many replicas of its server have it.

@@ -2,12 +2,11 @@
 
 use crate::key::json::Pointer;
 use crate::steps::groups::choice::{KeepPolicy, parse_value_pointer};
-use clap::{ArgGroup, Args};
+use clap::Args;
 use std::path::PathBuf;
 
 /// The choice of the member of each group that is kept, and the reports.
 #[derive(Args)]
-#[command(group = ArgGroup::new("reports").args(["pairs", "clusters"]).multiple(true))]
 pub struct GroupOptions {
     /// Which of equal lines to keep, such as last or max:/score [default: first]
     ///

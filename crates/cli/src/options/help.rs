@@ -43,15 +43,15 @@ const HELPS: &[Help] = &[
     },
     Help {
         command: "corpus",
-        short: "column by ngram threshold near like against expected_keys fpr output output_dir annotate \
+        short: "column by ngram threshold normalize near against expected_keys fpr output output_dir annotate \
             state stats quiet",
         examples: &[
             "bloomline corpus --stats crawl.jsonl.gz -o clean.jsonl.gz",
             "bloomline corpus --by document --output-dir clean crawl/",
             "bloomline corpus --near 0.8 crawl.jsonl.zst -o clean.jsonl.zst",
             "bloomline corpus --by document --ngram 0 --keep max:/score crawl -o one.jsonl",
-            "bloomline corpus --ngram 0 --trim --ignore-case pages.jsonl > distinct.jsonl",
-            "bloomline corpus --like dclm --drop-document crawl.jsonl.gz -o clean.jsonl.gz",
+            "bloomline corpus --ngram 0 --normalize trim,lower pages.jsonl > cut.jsonl",
+            "bloomline corpus --drop-document crawl.jsonl.gz -o clean.jsonl.gz",
             "bloomline corpus --against tests/ --report found.jsonl train/ -o clean.jsonl",
         ],
     },
@@ -74,6 +74,7 @@ const HELPS: &[Help] = &[
             "bloomline check -s seen.bloom urls.txt > seen.txt",
             "bloomline check -v -s seen.bloom urls.txt > new.txt",
             "if bloomline check --any -s seen.bloom urls.txt; then echo 'some seen'; fi",
+            "bloomline check --verify 1000000 -s seen.bloom  # the rate, measured",
         ],
     },
     Help {

@@ -1,12 +1,12 @@
 //! The command line.
 
+mod conflicts;
 mod corpus;
 mod dedup;
 mod filter;
 mod groups;
 mod help;
 mod hints;
-mod needs;
 mod others;
 mod output;
 mod reading;
@@ -30,11 +30,8 @@ pub use redis::{
 pub use sets::{NotInOptions, SetOptions};
 
 use crate::options::help::{CHECK_CODES, CODES, READING_CODES};
-use crate::options::values::Delimiter;
-use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 /// Large sets of keys in little memory, with Bloom filters.
 #[derive(Parser)]
@@ -56,7 +53,7 @@ impl Cli {
         help::with_help(Self::command())
     }
 
-    /// Parses the command line. Conflicts that clap cannot express are checked here.
+    /// Parses the command line. Options that exclude or need others are checked here, not by clap.
     pub fn read(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         Self::read_by(&mut Self::described(), args)
     }
@@ -66,89 +63,26 @@ impl Cli {
         let name = args.get(1).and_then(|name| name.to_str()).unwrap_or_default().to_owned();
         let matches = command.try_get_matches_from_mut(args);
         let matches = matches.map_err(|error| hints::with_hint(error, command, &name))?;
-        needs::check(command, &matches)?;
+        conflicts::check(command, &matches)?;
         let mut cli = Self::from_arg_matches(&matches)?;
-        check_format(&cli.command)?;
-        let key = match &mut cli.command {
-            Command::Corpus(options) => return options.resolve().map(|()| cli),
-            Command::Dedup(options) => {
-                options.key.crlf |= options.eol.is_some();
-                options.check()?;
-                &options.key
-            }
-            Command::Build(options) => &options.key,
-            Command::Check(options) => {
-                options.key.crlf |= options.select.eol.is_some();
-                &options.key
-            }
-            Command::In(options) => {
-                options.key.crlf |= options.select.eol.is_some();
-                &options.key
-            }
-            Command::NotIn(options) => {
-                options.sets.key.crlf |= options.sets.select.eol.is_some();
-                &options.sets.key
-            }
-            _ => return Ok(cli),
-        };
-        key.check_parts().map_err(|message| clap::Error::raw(ErrorKind::ArgumentConflict, message))?;
-        if let Some(name) = key.unknown_name() {
-            let message = format!(
-                "-f {name:?} is not a number, and fields have names only with --header: give the number of a field, starting at \
-                 1, or several such as 1,3 and 2-4, or give --header if the first line of each input has the names; a filter's \
-                 file is given with -s, --state"
-            );
-            return Err(clap::Error::raw(ErrorKind::ArgumentConflict, message));
+        conflicts::check_values(&cli.command)?;
+        if let Command::Corpus(options) = &mut cli.command {
+            options.resolve();
         }
-        match &key.delimiter {
-            Some(Delimiter(bytes)) if key.csv && (bytes.len() > 1 || bytes[0] == b'"') => {
-                let delimiter = String::from_utf8_lossy(bytes);
-                let message =
-                    format!("cannot use the --delimiter {delimiter:?} with --csv: give one byte that is not a quote");
-                Err(clap::Error::raw(ErrorKind::ArgumentConflict, message))
-            }
-            _ if key.is_escape_delimiter() => Err(clap::Error::raw(
-                ErrorKind::ArgumentConflict,
-                "--escape and --delimiter cannot be the same character",
-            )),
-            _ => Ok(cli),
-        }
-    }
-}
-
-/// Refuses the format of statistics in place of an input.
-fn check_format(command: &Command) -> Result<(), clap::Error> {
-    let (stats, reading) = match command {
-        Command::Dedup(options) => (options.run.stats, &options.reading),
-        Command::Corpus(options) => (options.run.stats, &options.reading),
-        Command::Build(options) => (options.stats, &options.reading),
-        Command::In(options) => (options.stats, &options.reading),
-        Command::NotIn(options) => (options.sets.stats, &options.sets.reading),
-        _ => return Ok(()),
-    };
-    let is_format =
-        |path: &&PathBuf| ["json", "text"].iter().any(|format| path.as_os_str() == *format) && !path.exists();
-    match reading.files.iter().find(is_format).filter(|_| stats.is_some()) {
-        Some(path) => {
-            let format = path.display();
-            let message =
-                format!("there is no input \"{format}\"; to choose the format of --stats, give --stats={format}");
-            Err(clap::Error::raw(ErrorKind::ArgumentConflict, message))
-        }
-        None => Ok(()),
+        Ok(cli)
     }
 }
 
 /// The subcommands.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Print each distinct line once: its first occurrence, in input order.
+    /// Print each distinct line once: its first occurrence, in order.
     ///
     /// A new line is dropped by mistake at the false-positive rate. A key that was seen is never taken for new. Each distinct line
     /// takes about 1.3 bytes of memory at -p 0.01 and 5.1 at -p 1e-6, and up to 4.6 times as much if the filter grows.
     #[command(after_long_help = READING_CODES)]
     Dedup(Box<DedupOptions>),
-    /// Cut duplicate paragraphs, or drop duplicate documents, of lines of JSON.
+    /// Remove duplicate paragraphs or documents from lines of JSON.
     ///
     /// It finds exact duplicates, those that share most of their n-grams, and near duplicates. The first copy wins, so name
     /// better sources first. The bytes of a line are unchanged, except for what is cut. Each distinct gram takes about 1.3
@@ -162,8 +96,9 @@ pub enum Command {
     Build(BuildOptions),
     /// Print the lines that are in a filter, in input order.
     ///
-    /// All lines that are in the filter are found. Other lines are found by mistake, at the filter's false-positive rate. Give the key
-    /// options that the filter was built with; others are refused. If a file cannot be opened, the others are still read.
+    /// All lines that are in the filter are found. Other lines are found by mistake, at the filter's false-positive rate, which --verify
+    /// measures. Give the key options that the filter was built with; others are refused. If a file cannot be opened, the others are
+    /// still read.
     #[command(after_long_help = CHECK_CODES)]
     Check(CheckOptions),
     /// Print the lines of NEW that are in OLD, in input order.
@@ -178,7 +113,7 @@ pub enum Command {
     /// out by mistake; --exact leaves out none. Each distinct line of OLD takes about 5.1 bytes of memory at -p 1e-6.
     #[command(after_long_help = CHECK_CODES)]
     NotIn(Box<NotInOptions>),
-    /// Describe a filter: its size, how full it is, and whether its file is intact.
+    /// Describe a filter: its size, how full it is, and if it is intact.
     ///
     /// The whole file is read, and its checksums are verified.
     #[command(after_long_help = CODES)]
@@ -191,13 +126,13 @@ pub enum Command {
     /// keys of all filters, and with --no-shrink.
     #[command(after_long_help = CODES)]
     Merge(MergeOptions),
-    /// Compute the memory, the number of probes and the rates of a filter before it is built.
+    /// Compute memory, probes and rates of a filter before it is built.
     ///
     /// Give two of -n, -p and --memory. words4 is the layout of bloomline's filters, and its rates are those of its exact model.
     /// The classic filter, whose bits are spread over all of the memory, is shown for comparison.
     #[command(after_long_help = CODES)]
     Plan(PlanOptions),
-    /// Manage the filters that are shared through a Redis or Valkey server.
+    /// Manage filters that are shared through a Redis or Valkey server.
     ///
     /// --redis, --name and the options for the connection are those of `dedup` and `check`.
     #[command(after_long_help = CODES)]

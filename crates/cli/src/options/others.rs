@@ -3,12 +3,16 @@
 use crate::options::filter::{SharedOptions, SizeOptions, WhenFull};
 use crate::options::output::SelectOptions;
 use crate::options::reading::{KeyOptions, ReadOptions};
-use crate::options::values::{StatsFormat, count, rate, size};
+use crate::options::values::{Eol, StatsFormat, count, only, rate, size};
 use clap::Args;
 use std::path::PathBuf;
 
+/// The help of --eol where no lines are printed.
+const CR: &str = "Lines end with LF or CR LF: the CR is no part of the key";
+
 /// Options of `bloomline build`.
 #[derive(Args)]
+#[command(mut_arg("eol", |arg| arg.value_parser(only(&[Eol::Keep])).long_help(None).help(CR)))]
 pub struct BuildOptions {
     /// The filter's file. An existing file is replaced
     #[arg(short, long, value_name = "FILTER")]
@@ -17,7 +21,7 @@ pub struct BuildOptions {
     /// Add to the filter in the file.
     ///
     /// Its size, rate and seed stay the same.
-    #[arg(long, conflicts_with_all = ["expected_keys", "fpr", "seed", "when_full"])]
+    #[arg(long)]
     pub append: bool,
 
     /// Reaction to more lines than expected [default: grow].
@@ -65,12 +69,19 @@ pub struct BuildOptions {
 pub struct CheckOptions {
     /// The filter's file, written by `build` or as a state
     #[arg(short, long, value_name = "FILTER")]
-    #[arg(required_unless_present = "redis", conflicts_with = "redis")]
+    #[arg(required_unless_present = "redis")]
     pub state: Option<PathBuf>,
 
     /// Select the lines that are not in the filter
     #[arg(short = 'v', long)]
     pub invert: bool,
+
+    /// Measure the false-positive rate with SAMPLE keys, and read no lines.
+    ///
+    /// The keys are not in the filter. The rate is printed with its standard deviation, below the rate that is expected of the
+    /// filter as it is.
+    #[arg(long, value_name = "SAMPLE", value_parser = count, allow_negative_numbers = true)]
+    pub verify: Option<u64>,
 
     #[command(flatten)]
     pub select: SelectOptions,
@@ -155,7 +166,7 @@ pub struct PlanOptions {
     pub memory: Option<usize>,
 
     /// Print a table of rates by bits per key and probes
-    #[arg(long, conflicts_with_all = ["expected_keys", "fpr", "memory"])]
+    #[arg(long)]
     pub table: bool,
 
     /// Print one JSON value on one line

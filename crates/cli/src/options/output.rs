@@ -1,6 +1,5 @@
 //! Options of the commands that print lines: the destination and the selection of the lines.
 
-use crate::options::values::LineEnd;
 use crate::read::inputs::Inputs;
 use crate::read::table::TableOptions;
 use crate::system::files::is_standard;
@@ -33,18 +32,12 @@ pub struct OutputOptions {
     /// is compressed by one thread.
     #[arg(long, value_name = "KIND[:LEVEL]")]
     pub compress: Option<Compression>,
-
-    /// In Parquet outputs, write a Bloom filter of each column of the key.
-    ///
-    /// Engines read it to skip row groups. A row group without one is rewritten.
-    #[arg(long)]
-    pub column_filter: bool,
 }
 
 impl OutputOptions {
     /// Returns the options for the rows of tables.
     pub fn row_options(&self) -> TableOptions {
-        TableOptions { compression: self.compress, filter: self.column_filter, cuts: false }
+        TableOptions { compression: self.compress, cuts: false }
     }
 
     /// Returns the requested compression of an output of lines. `None` for tables, which are compressed column by column.
@@ -70,14 +63,8 @@ pub struct SelectOptions {
     /// Print nothing, and end at the first selected line.
     ///
     /// The exit code says whether there is one.
-    #[arg(long, conflicts_with = "total")]
+    #[arg(long)]
     pub any: bool,
-
-    /// Write this end of line: lf or crlf.
-    ///
-    /// Lines of the inputs may end with either, because --crlf is included. Inside the quotes of CSV nothing changes.
-    #[arg(long, value_name = "END", value_enum, conflicts_with_all = ["zero_terminated", "total", "any"])]
-    pub eol: Option<LineEnd>,
 
     /// Print no progress bar and no warnings
     #[arg(short, long)]

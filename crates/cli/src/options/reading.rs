@@ -4,8 +4,8 @@ use crate::key::fields::{Csv, FieldSelector, FieldSplit};
 use crate::key::json::Pointer;
 use crate::key::{KeyPart, KeyRule, PartNumbers};
 use crate::options::values::{
-    ALL_PARTS, ColumnList, Delimiter, FieldList, Normal, NormalForm, Nulls, OnError, columns, delimiter, escape,
-    fields, memory, normal, parts,
+    ALL_PARTS, ColumnList, Delimiter, Eol, FieldList, Normal, NormalForm, Nulls, OnError, columns, delimiter, escape,
+    fields, normal, parts,
 };
 use crate::read::chunks::ChunkConfig;
 use crate::read::find::NamedPaths;
@@ -15,7 +15,7 @@ use clap::{Args, value_parser};
 use std::path::{Path, PathBuf};
 use std::thread;
 
-/// The bytes that are read ahead for each thread.
+/// The bytes that are read ahead for each thread, so that small compressed inputs are decompressed on all cores.
 const AHEAD: usize = 8 << 20;
 
 /// Options of the commands that read lines. Here and below, groups with a heading come last: all that follows stands under it.
@@ -33,15 +33,10 @@ pub struct ReadOptions {
 
     /// Read the files and directories that LIST names, one on each line.
     ///
-    /// They come after those of the command line. A LIST of "-" is standard input.
+    /// They come after those of the command line. If LIST contains a NUL, each name ends with one, as `find -print0` writes them. A
+    /// LIST of "-" is standard input.
     #[arg(long, value_name = "LIST")]
     files_from: Option<PathBuf>,
-
-    /// Read the files and directories that LIST names, each with a NUL after it.
-    ///
-    /// `find -print0` writes such a list.
-    #[arg(long, value_name = "LIST", conflicts_with = "files_from")]
-    files0_from: Option<PathBuf>,
 
     /// In directories, read only the files that match GLOB.
     ///
@@ -83,13 +78,6 @@ pub struct ReadOptions {
     #[arg(short = 'j', long, value_name = "THREADS", allow_negative_numbers = true, value_parser = value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
 
-    /// Memory for decompressing inputs early [default: 8 MiB a thread]
-    ///
-    /// It is a size such as 1GiB. Inputs of about this size are decompressed on all cores. 0 decompresses nothing early. Files
-    /// that are processed in parallel need none of it.
-    #[arg(long, value_name = "SIZE", value_parser = memory)]
-    pub read_ahead: Option<usize>,
-
     /// Bytes read at once
     #[arg(long, value_name = "BYTES", hide = true, default_value_t = 1 << 19, value_parser = value_parser!(u32).range(1..=1 << 30))]
     pub chunk_size: u32,
@@ -98,7 +86,7 @@ pub struct ReadOptions {
 impl ReadOptions {
     /// A file with the names of more inputs.
     pub fn list(&self) -> Option<&Path> {
-        self.files_from.as_deref().or(self.files0_from.as_deref())
+        self.files_from.as_deref()
     }
 
     /// The number of threads that read and hash.
@@ -108,11 +96,9 @@ impl ReadOptions {
 
     /// The inputs that are named.
     pub fn named(&self) -> NamedPaths<'_> {
-        let Self { files, files0_from, glob, hidden, follow, binary, .. } = self;
-        let (hidden, follow, binary) = (*hidden, *follow, *binary);
-        let list_end = if files0_from.is_some() { 0 } else { b'\n' };
+        let &Self { ref files, ref glob, hidden, follow, binary, .. } = self;
         let line_end = (!binary).then_some(self.end());
-        NamedPaths { paths: files, list: self.list(), list_end, globs: glob, hidden, follow, line_end }
+        NamedPaths { paths: files, list: self.list(), globs: glob, hidden, follow, line_end }
     }
 
     /// Returns the parameters for cutting the inputs into lines of this format.
@@ -122,7 +108,7 @@ impl ReadOptions {
 
     /// Chunks of compressed inputs that may wait for earlier inputs.
     pub fn ahead(&self) -> usize {
-        self.read_ahead.unwrap_or(self.threads() * AHEAD) / self.chunk_size as usize
+        self.threads() * AHEAD / self.chunk_size as usize
     }
 
     /// The byte that ends a line.
@@ -145,15 +131,14 @@ pub struct KeyOptions {
         short_alias = 'k',
         value_name = "LIST",
         allow_hyphen_values = true,
-        conflicts_with = "json_pointer",
         value_parser = fields
     )]
-    field: Vec<FieldList>,
+    pub field: Vec<FieldList>,
 
     /// Text between fields [default: \t, with --csv a comma]
     ///
     /// \t is a tab, \0 is NUL, and \\ is a backslash.
-    #[arg(short, long, value_name = "TEXT", value_parser = delimiter, conflicts_with = "json_pointer")]
+    #[arg(short, long, value_name = "TEXT", value_parser = delimiter)]
     pub delimiter: Option<Delimiter>,
 
     /// Read records of CSV, whose fields may have quotes around them.
@@ -163,7 +148,7 @@ pub struct KeyOptions {
     /// record as written. These have no key: a record with text after the closing quote of a field, with a carriage return alone
     /// outside of quotes, or with --header, with another number of fields than the header. If a quoted field is not closed, the input is broken there, and the message
     /// names the line where the record begins: --on-error keep keeps it, as a record without a key.
-    #[arg(long, conflicts_with = "json_pointer")]
+    #[arg(long)]
     pub csv: bool,
 
     /// Inside quotes, CHAR makes a quote text, as in "say \"hi\"".
@@ -183,11 +168,11 @@ pub struct KeyOptions {
     #[arg(long)]
     pub header: bool,
 
-    /// Lines end with CR LF: the CR is no part of the key.
+    /// Lines end with LF or CR LF: the CR is no part of the key.
     ///
-    /// Lines that end with LF are equal to those. They are printed unchanged, unless --eol gives all of them one end.
-    #[arg(long)]
-    pub crlf: bool,
+    /// keep prints lines unchanged; lf and crlf give all of them this end. Inside the quotes of CSV nothing changes.
+    #[arg(long, value_name = "END", value_enum)]
+    pub eol: Option<Eol>,
 
     /// Leave out lines that are empty or have only ASCII white space
     #[arg(long)]
@@ -204,12 +189,12 @@ pub struct KeyOptions {
     ///
     /// Several make one key, in whatever order. page.url is a member of a struct, and in lines of JSON it is --json-pointer /page/url. A
     /// folder such as day=2026-11-01 gives its files a column, too. Without a key option the key of a row is all of it.
-    #[arg(long, value_name = "LIST", value_parser = columns, conflicts_with_all = ["json_pointer", "field", "csv", "delimiter"])]
-    column: Vec<ColumnList>,
+    #[arg(long, value_name = "LIST", value_parser = columns)]
+    pub column: Vec<ColumnList>,
 
     /// Treatment of rows whose key has a null.
     ///
-    /// It is for columns of Parquet and values of JSON.
+    /// It is for columns of Parquet, values of JSON, and texts that are read as numbers or times.
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Nulls::Equal)]
     pub nulls: Nulls,
 
@@ -253,7 +238,7 @@ pub struct KeyOptions {
 
 impl KeyOptions {
     /// Returns the rule for splitting lines into fields.
-    fn split(&self) -> FieldSplit {
+    pub fn split(&self) -> FieldSplit {
         let delimiter = self.delimiter.as_ref().map(|delimiter| &delimiter.0[..]);
         match (self.csv, delimiter) {
             (true, delimiter) => {
@@ -279,7 +264,7 @@ impl KeyOptions {
             _ => KeyPart::Fields { selectors, split: self.split() },
         };
         // It is never part of the key of a CSV record or of a JSON value.
-        let crlf = self.crlf && !self.csv && !matches!(part, KeyPart::Json(_));
+        let crlf = self.eol.is_some() && !self.csv && !matches!(part, KeyPart::Json(_));
         let nulls = self.nulls == Nulls::Equal;
         let [trim, ignore_case] = [trim, ignore_case].map(|parts| parts.clone().unwrap_or_default());
         let [url, number, time, text] =
@@ -297,67 +282,5 @@ impl KeyOptions {
             FieldSplit::At(_) => None,
         };
         LineFormat { end, csv, header: self.header, skip_blank: self.skip_blank }
-    }
-
-    /// True if one character would split fields and escape quotes.
-    pub fn is_escape_delimiter(&self) -> bool {
-        matches!(self.split(), FieldSplit::Csv(csv) if csv.escape == Some(csv.delimiter))
-    }
-
-    /// Refuses numbers of parts that the key does not have, and two forms of one part.
-    pub fn check_parts(&self) -> Result<(), String> {
-        let rule = self.rule();
-        let parts = match &rule.part {
-            KeyPart::Line | KeyPart::Record(_) | KeyPart::Row(_) => Some(0),
-            KeyPart::NamedFields { fields, .. } => Some(fields.len()),
-            KeyPart::Json(values) => Some(values.len()),
-            KeyPart::Fields { selectors, .. } => selectors.iter().try_fold(0_usize, |parts, selector| match selector {
-                FieldSelector::Name(_) => Some(parts + 1),
-                FieldSelector::Numbers(first, last) => last.map(|last| parts.saturating_add(last - first + 1)),
-            }),
-        };
-        let given = [
-            (&rule.trim, "--trim="),
-            (&rule.ignore_case, "--ignore-case="),
-            (&rule.url, "--normalize url:"),
-            (&rule.number, "--normalize number:"),
-            (&rule.time, "--normalize time:"),
-            (&rule.text, "--normalize text:"),
-        ];
-        for (option, last) in given.iter().filter_map(|(given, option)| Some((option, given.last()?))) {
-            match parts {
-                Some(0) => {
-                    return Err(format!(
-                        "{option}{last} is for a part of the key, but the key is the whole line: choose the parts with --field, \
-                         --column or --json-pointer"
-                    ));
-                }
-                Some(parts) if last > parts => {
-                    return Err(format!("{option}{last} is for part {last} of the key, but the last part is {parts}"));
-                }
-                _ => {}
-            }
-        }
-        let forms = [("url", &rule.url), ("number", &rule.number), ("time", &rule.time)];
-        for [(one, parts), (other, others)] in [[forms[0], forms[1]], [forms[0], forms[2]], [forms[1], forms[2]]] {
-            let common = parts.and(others);
-            if common != PartNumbers::None {
-                let part =
-                    common.last().map_or_else(|| String::from("the key"), |part| format!("part {part} of the key"));
-                return Err(format!(
-                    "--normalize {one} and --normalize {other} both apply to {part}: give one of them, or the numbers of the parts \
-                     of each, such as {one}:1"
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns a field that is given by name, if there is no header to find it in.
-    pub fn unknown_name(&self) -> Option<&str> {
-        self.field.iter().filter(|_| !self.header).flat_map(|list| &list.0).find_map(|selector| match selector {
-            FieldSelector::Name(name) => Some(&**name),
-            FieldSelector::Numbers(..) => None,
-        })
     }
 }

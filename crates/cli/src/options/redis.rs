@@ -144,7 +144,7 @@ pub struct ImportOptions {
     /// The Redis set to read, on the same server or cluster.
     ///
     /// The user needs the rights to SSCAN and SCARD on it.
-    #[arg(long, value_name = "KEY", conflicts_with = "files")]
+    #[arg(long, value_name = "KEY")]
     pub set: Option<String>,
 
     /// Files whose lines are keys; without any, or for "-", standard input.

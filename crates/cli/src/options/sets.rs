@@ -11,12 +11,9 @@ use std::path::{Path, PathBuf};
 /// Options of the commands that compare the lines of files.
 #[derive(Args)]
 #[command(mut_arg("files", |arg| {
-    arg.index(1).value_name("OLD").required_unless_present_any(["files_from", "files0_from"]).help(OLD).long_help(OLD_LONG)
+    arg.index(1).value_name("OLD").required_unless_present("files_from").help(OLD).long_help(OLD_LONG)
 }))]
-#[command(mut_arg("any", |arg| arg.conflicts_with_all(["output", "compress", "column_filter"])))]
-#[command(mut_arg("total", |arg| arg.conflicts_with("column_filter")))]
 #[command(mut_arg("files_from", |arg| arg.help(LIST).long_help(LIST_LONG)))]
-#[command(mut_arg("files0_from", |arg| arg.help("Read OLD from a LIST whose names end with NUL, too")))]
 // A changed argument is moved behind the others, and clap takes the last positional one for the argument of `--`.
 #[command(mut_arg("new", |arg| arg))]
 #[command(mut_arg("output", |arg| arg.long_help(OUTPUT_LONG)))]
@@ -86,7 +83,8 @@ const LIST: &str = "Read OLD from the files and directories that LIST names, too
 const LIST_LONG: &str = "\
 Read OLD from the files and directories that LIST names, too, one on each line.
 
-They come after those of the command line. A LIST of \"-\" is standard input.";
+They come after those of the command line. If LIST contains a NUL, each name ends with one, as `find -print0` writes them. A LIST of \"-\" \
+is standard input.";
 
 const OUTPUT_LONG: &str = "\
 Write to FILE; lines are compressed if it ends in .gz, .zst, .xz, .bz2 or .lz4.

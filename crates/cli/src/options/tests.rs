@@ -1,6 +1,6 @@
-//! Pairs of options: each pair is accepted, or refused with a sentence, and no third option waives what an option needs.
+//! Pairs of options: each pair is accepted, or refused with a sentence that names both, and no third option waives what an option needs.
 
-use super::needs::NEEDS;
+use super::conflicts::{ALONE, CONFLICTS, NEEDS};
 use super::{Cli, explanation};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command};
@@ -36,10 +36,14 @@ fn is_covered(command: &Command, path: &str) -> bool {
     COMMANDS.iter().any(|line| **line == path || line.starts_with(&format!("{path} ")))
 }
 
+/// The command of a line of `COMMANDS`.
+fn find_command<'a>(cli: &'a Command, line: &str) -> &'a Command {
+    let names = line.split(' ').take(1 + usize::from(line.starts_with("redis ")));
+    names.fold(cli, |command, name| command.find_subcommand(name).unwrap())
+}
+
 /// The options of a command line of `COMMANDS` that the line does not have.
 fn options(cli: &Command, line: &str) -> Vec<Arg> {
-    let names = line.split(' ').take(1 + usize::from(line.starts_with("redis ")));
-    let command = names.fold(cli, |command, name| command.find_subcommand(name).unwrap());
     let is_option = |arg: &&Arg| {
         let is_help = matches!(arg.get_action(), ArgAction::Help | ArgAction::HelpShort | ArgAction::HelpLong);
         let given = |spelling: String| line.split([' ', '=']).any(|word| word == spelling);
@@ -48,31 +52,38 @@ fn options(cli: &Command, line: &str) -> Vec<Arg> {
             && !arg.get_long().is_some_and(|long| given(format!("--{long}")))
             && !arg.get_short().is_some_and(|short| given(format!("-{short}")))
     };
-    command.get_arguments().filter(is_option).cloned().collect()
+    find_command(cli, line).get_arguments().filter(is_option).cloned().collect()
 }
 
-/// Formats an option with a value that it accepts.
-fn spell(arg: &Arg) -> String {
+/// Formats an option with each value that it names, or with one that it accepts.
+fn spellings(arg: &Arg) -> Vec<String> {
     let long = format!("--{}", arg.get_long().unwrap());
     if !arg.get_action().takes_values() || arg.get_num_args().is_some_and(|values| values.min_values() == 0) {
-        return long;
+        return vec![long];
     }
     let possible = arg.get_possible_values();
     let names = arg.get_value_names().unwrap_or_default();
     let value = match names.first().map_or("", |name| name.as_str()) {
-        _ if !possible.is_empty() => possible[0].get_name(),
+        _ if !possible.is_empty() => {
+            return possible.iter().map(|value| format!("{long}={}", value.get_name())).collect();
+        }
+        "WHICH" => return ["first", "last", "max:/a"].map(|value| format!("{long}={value}")).into(),
+        "AS" => return ["url", "number", "text"].map(|value| format!("{long}={value}")).into(),
         "RATE" | "SHARE" | "SIMILARITY" => "0.5",
         "SIZE" => "1M",
         "DURATION" => "1m",
         "POINTER" => "/a",
-        "WHICH" => "max:/a",
         "KIND[:LEVEL]" => "gzip",
-        "AS" => "url",
         "URL" => "redis://h",
         "TEXT" => ",",
         _ => "1",
     };
-    format!("{long}={value}")
+    vec![format!("{long}={value}")]
+}
+
+/// Formats an option with a value that it accepts.
+fn spell(arg: &Arg) -> String {
+    spellings(arg).remove(0)
 }
 
 /// The sentence that refuses a command line, if one does.
@@ -97,12 +108,66 @@ fn each_pair_of_options_is_accepted_or_refused_with_a_sentence() {
         assert!(is_covered(command, ""), "{}", command.get_name());
     }
     for line in COMMANDS {
-        let options: Vec<String> = options(cli, line).iter().map(spell).collect();
-        for (i, first) in options.iter().enumerate() {
-            for second in &options[i + 1..] {
-                if let Some(sentence) = refusal(cli, &format!("{line} {first} {second}")) {
-                    let names = |option: &str| sentence.contains(option.split('=').next().unwrap());
-                    assert!(names(first) || names(second), "{line} {first} {second}: {sentence}");
+        let options = options(cli, line);
+        let mut spelled: Vec<(usize, String, bool)> = Vec::new();
+        for (number, option) in options.iter().enumerate() {
+            for option in spellings(option) {
+                let is_accepted = refusal(cli, &format!("{line} {option}")).is_none();
+                spelled.push((number, option, is_accepted));
+            }
+        }
+        for (i, (number, first, is_first_accepted)) in spelled.iter().enumerate() {
+            for (_, second, is_second_accepted) in spelled[i + 1..].iter().filter(|(other, ..)| other != number) {
+                let Some(sentence) = refusal(cli, &format!("{line} {first} {second}")) else { continue };
+                let names = |option: &str| sentence.contains(option.split('=').next().unwrap());
+                // If each is accepted alone, both are the reason.
+                let is_named = match is_first_accepted & is_second_accepted {
+                    true => names(first) && names(second),
+                    false => names(first) || names(second),
+                };
+                assert!(is_named, "{line} {first} {second}: {sentence}");
+            }
+        }
+    }
+}
+
+/// An entry with an option or a command that does not exist would refuse nothing.
+#[test]
+fn each_conflict_is_refused_with_its_reason() {
+    let cli = &mut Cli::described();
+    cli.build();
+    for (commands, option, others, why) in CONFLICTS {
+        for other in others.split(' ') {
+            let mut refused = 0;
+            for name in commands.split(' ') {
+                for line in COMMANDS.iter().filter(|line| line.split(' ').any(|word| word == name)) {
+                    let command = find_command(cli, line);
+                    let find = |id: &str| command.get_arguments().find(|arg| arg.get_id() == id).cloned();
+                    let (Some(option), Some(other)) = (find(option), find(other)) else { continue };
+                    let absent = options(cli, line);
+                    let is_absent = |arg: &&Arg| arg.is_positional() || absent.contains(arg);
+                    let spell =
+                        |arg: &Arg| if arg.is_positional() { " 1".to_owned() } else { format!(" {}", spell(arg)) };
+                    let added: String = [&option, &other].into_iter().filter(is_absent).map(spell).collect();
+                    let line = format!("{line}{added}");
+                    let sentence = refusal(cli, &line).unwrap_or_default();
+                    assert!(sentence.contains(why), "{line}: {sentence}");
+                    refused += 1;
+                }
+            }
+            assert!(refused > 0, "{option} {other}");
+        }
+    }
+    for (commands, option, others, why) in ALONE {
+        for name in commands.split(' ') {
+            for line in COMMANDS.iter().filter(|line| line.split(' ').any(|word| word == name)) {
+                let options = options(cli, line);
+                let alone = options.iter().find(|arg| arg.get_id() == *option).unwrap();
+                let line = format!("{line} {}", spell(alone));
+                for other in options.iter().filter(|other| other.get_id() != alone.get_id()) {
+                    let with_other = format!("{line} {}", spell(other));
+                    let is_refused = refusal(cli, &with_other).is_some_and(|sentence| sentence.contains(why));
+                    assert!(is_refused || others.split(' ').any(|id| other.get_id() == id), "{with_other}");
                 }
             }
         }
@@ -123,18 +188,22 @@ fn no_third_option_waives_what_an_option_needs() {
                 let with = with.split(" or --").map(|name| name.split(' ').next().unwrap().replace('-', "_"));
                 for needed in with.filter(|needed| needed != "ngram") {
                     let is_needed =
-                        |&(option, any): &(&str, &[&str])| arg.get_id() == option && any.contains(&&*needed);
+                        |&(option, any): &(&str, &str)| arg.get_id() == option && any.split(' ').any(|id| id == needed);
                     assert!(NEEDS.iter().any(is_needed), "{line} {arg} needs --{needed}");
                 }
             }
-            // clap would waive it.
-            assert!(format!("{arg:?}").contains("requires: []"), "{line} {arg}: {arg:?}");
+            // clap would waive it, and gives no reason for a conflict.
+            let declared = format!("{arg:?}");
+            assert!(
+                declared.contains("requires: []") && declared.contains(" conflicts: []"),
+                "{line} {arg}: {declared}"
+            );
         }
         for (option, any) in NEEDS {
-            let Some(option) = find(option).filter(|_| any.iter().any(|id| find(id).is_some())) else { continue };
+            let Some(option) = find(option).filter(|_| any.split(' ').any(|id| find(id).is_some())) else { continue };
             let one_option = format!("{line} {}", spell(option));
             assert!(refusal(cli, &one_option).is_some(), "{one_option}");
-            for third in options.iter().filter(|third| !any.iter().any(|id| third.get_id() == id)) {
+            for third in options.iter().filter(|third| !any.split(' ').any(|id| third.get_id() == id)) {
                 if third.get_id() != option.get_id() {
                     let two_options = format!("{one_option} {}", spell(third));
                     assert!(refusal(cli, &two_options).is_some(), "{two_options}");

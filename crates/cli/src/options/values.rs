@@ -4,6 +4,7 @@ use crate::key::PartNumbers;
 use crate::key::fields::FieldSelector;
 use crate::key::json::Pointer;
 use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use parse_size::{ByteSuffix, Config};
 use std::io::{self, Write};
 use std::time::Duration;
@@ -176,12 +177,34 @@ pub fn delimiter(text: &str) -> Result<Delimiter, &'static str> {
     if bytes.is_empty() { Err("it is empty") } else { Ok(Delimiter(bytes)) }
 }
 
-/// An end of lines.
+/// The treatment of line ends, if LF and CR LF are equal.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LineEnd {
-    /// A newline
+pub enum Eol {
+    /// Print lines unchanged
+    Keep,
+    /// Write a newline
     Lf,
-    /// A carriage return and a newline
+    /// Write a carriage return and a newline
+    Crlf,
+}
+
+impl Eol {
+    /// Returns the end that lines get, unless they are unchanged.
+    pub fn written(self) -> Option<LineEnd> {
+        match self {
+            Self::Keep => None,
+            Self::Lf => Some(LineEnd::Lf),
+            Self::Crlf => Some(LineEnd::Crlf),
+        }
+    }
+}
+
+/// An end of lines.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum LineEnd {
+    /// A newline.
+    Lf,
+    /// A carriage return and a newline.
     Crlf,
 }
 
@@ -218,10 +241,11 @@ pub fn rate(text: &str) -> Result<f64, String> {
     if rate > 0.0 && rate < 1.0 { Ok(rate) } else { Err("not between 0 and 1 (both excluded)".to_owned()) }
 }
 
-/// Parses a share from 0 to 1.
+/// Parses a share above which others may be.
 pub fn share(text: &str) -> Result<f64, String> {
     let share = text.parse().map_err(|_| "not a number".to_owned())?;
-    if (0.0..=1.0).contains(&share) { Ok(share) } else { Err("not from 0 to 1".to_owned()) }
+    let is_exceeded = (0.0..1.0).contains(&share);
+    if is_exceeded { Ok(share) } else { Err("not from 0 to below 1, which no share exceeds".to_owned()) }
 }
 
 /// Parses a number of keys, in powers of 1000.
@@ -248,9 +272,10 @@ pub fn size(text: &str) -> Result<usize, String> {
     })
 }
 
-/// Parses a size of memory that may be 0.
-pub fn memory(text: &str) -> Result<usize, String> {
-    if text == "0" { Ok(0) } else { size(text) }
+/// Returns a parser that accepts only these values.
+pub fn only<T: ValueEnum + Send + Sync + 'static>(values: &[T]) -> impl TypedValueParser<Value = T> + use<T> {
+    let names = values.iter().map(|value| value.to_possible_value().expect("no value is skipped"));
+    PossibleValuesParser::new(names).map(|name| T::from_str(&name, false).expect("it is a possible value"))
 }
 
 /// Parses a number, with a unit or without. A point without a unit may be a thousands separator, and is refused.

@@ -30,7 +30,7 @@ impl LineEnds {
         if before != LineEndKinds::BOTH && before | kinds == LineEndKinds::BOTH {
             warn(
                 "some lines end with CR LF and others with LF, and lines that differ only in this count as different; give \
-                 --crlf to treat them as equal",
+                 --eol keep to treat them as equal",
             );
         }
     }

@@ -16,10 +16,8 @@ use walkdir::{DirEntry, DirEntryExt, WalkDir};
 pub struct NamedPaths<'a> {
     /// Files and directories. "-" is standard input.
     pub paths: &'a [PathBuf],
-    /// A file that lists more paths.
+    /// A file that lists more paths, one on each line, or each with a NUL after it.
     pub list: Option<&'a Path>,
-    /// The byte that ends a path in the list.
-    pub list_end: u8,
     /// Globs that select files by their paths below the named directory.
     pub globs: &'a [Glob],
     /// True if names that begin with a dot are included.
@@ -40,6 +38,8 @@ pub struct FoundFiles {
     pub left_out: Vec<String>,
     /// True if the command line names anything other than one file.
     pub several: bool,
+    /// True if the command line or the list names a directory.
+    pub walks: bool,
 }
 
 impl NamedPaths<'_> {
@@ -97,7 +97,7 @@ impl NamedPaths<'_> {
             }
             files.append(&mut found);
         }
-        Ok(FoundFiles { files, folders, left_out, several })
+        Ok(FoundFiles { files, folders, left_out, several, walks })
     }
 
     /// Returns the paths in a list.
@@ -110,13 +110,9 @@ impl NamedPaths<'_> {
             fs::read(list).map(|read| bytes = read)
         };
         read.map_err(files::cannot_open(&name))?;
-        if self.list_end != 0 && bytes.contains(&0) {
-            return Err(Error::new(format!(
-                "cannot read {name}, the list of --files-from: it contains NUL bytes; give --files0-from if its names end with \
-                 NUL"
-            )));
-        }
-        let names = bytes.split(|&byte| byte == self.list_end).filter(|name| !name.is_empty());
+        // No name contains a NUL.
+        let end = if bytes.contains(&0) { 0 } else { b'\n' };
+        let names = bytes.split(|&byte| byte == end).filter(|name| !name.is_empty());
         Ok(names.map(|name| OsStr::from_bytes(name).into()).collect())
     }
 

@@ -88,14 +88,16 @@ impl FromStr for Glob {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text.is_empty() || text.starts_with('#') {
-            // A comment in `.gitignore`. As a glob it matches nothing.
-            return Ok(Self { pieces: Vec::new(), leaves_out: true, only_folders: false });
+        if text.starts_with('#') {
+            return Err("it begins with #, as a comment of .gitignore does; for a literal #, write [#]");
         }
         let (leaves_out, text) = text.strip_prefix('!').map_or((false, text), |rest| (true, rest));
         let (only_folders, text) =
             text.strip_suffix("\\/").or(text.strip_suffix('/')).map_or((false, text), |rest| (true, rest));
         let path: Vec<char> = text.strip_prefix('/').unwrap_or(text).chars().collect();
+        if path.is_empty() {
+            return Err("it matches no name; give a pattern such as '*.gz'");
+        }
         let mut pieces = parse(&mut path.as_slice(), false)?;
         if !text.contains('/') {
             // A name, in any folder.
@@ -227,7 +229,6 @@ mod tests {
     fn the_last_glob_that_matches_counts() {
         for (globs, takes, leaves) in [
             (&[][..], "a x/ x/a", ""),
-            (&["", "#a"], "a x/ #a", ""),
             (&["!a"], "b x/ x/b", "a a/ x/a"),
             (&["a"], "a x/ x/a a/", "b x/b"),
             (&["!x/"], "x a y/", "x/ y/x/"),
@@ -243,8 +244,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unclosed_is_refused() {
+    fn what_is_unclosed_or_matches_nothing_is_refused() {
         for (glob, reason) in [
+            ("", "it matches no name"),
+            ("!", "it matches no name"),
+            ("/", "it matches no name"),
+            ("!/", "it matches no name"),
+            ("#a", "it begins with #"),
             ("{a", "a { is not closed"),
             ("a}", "a } has no { before it"),
             ("{a,{b}", "a { is not closed"),

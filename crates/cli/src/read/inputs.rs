@@ -29,6 +29,8 @@ pub struct Inputs {
     pub folders: Vec<PathBuf>,
     /// True if the command line names anything other than one file.
     pub several: bool,
+    /// True if a directory is among the named inputs.
+    pub walks: bool,
     /// The number of bytes read of all inputs, before decompression.
     pub read: Arc<AtomicU64>,
 }
@@ -77,7 +79,7 @@ impl Inputs {
         let standard = standard.into_iter().filter_map(|file| File::from(file.ok()?).metadata().ok());
         let standard = standard.map(|metadata| NamedFile::new(String::new(), &metadata));
         let own: Vec<NamedFile> = own.iter().map(|path| NamedFile::from_path(path)).chain(standard).collect();
-        let FoundFiles { files, folders, mut left_out, several } = named.find(&own, go_on)?;
+        let FoundFiles { files, folders, mut left_out, several, walks } = named.find(&own, go_on)?;
         let (mut found, read) = (Vec::new(), Arc::default());
         for path in files {
             match Input::check(path, named.line_end, &read) {
@@ -85,7 +87,7 @@ impl Inputs {
                 Err(error) => find::leave_out(&mut left_out, error, go_on)?,
             }
         }
-        Ok(Self { found, left_out, folders, several, read })
+        Ok(Self { found, left_out, folders, several, walks, read })
     }
 
     /// Returns the first input with lines, and the first table.
@@ -96,10 +98,10 @@ impl Inputs {
     /// Returns these inputs, and the same inputs to be read again after them. Inputs that can be read only once are copied as they
     /// are read.
     pub fn with_second_reading(self) -> io::Result<(Self, Self)> {
-        let Self { mut found, left_out, folders, several, read } = self;
+        let Self { mut found, left_out, folders, several, walks, read } = self;
         let second = found.iter_mut().map(|input| if input.size.is_some() { input.reopen() } else { input.copied() });
         let second = Self { found: second.collect::<io::Result<_>>()?, read: read.clone(), several, ..Self::default() };
-        Ok((Self { found, left_out, folders, several, read }, second))
+        Ok((Self { found, left_out, folders, several, walks, read }, second))
     }
 
     /// Sets the sizes of the copies, once they are complete.

@@ -150,15 +150,7 @@ impl Rows for tables::Rows {
         let added = counts.or_else(|| notes.map(|notes| Added::Texts(MEMBER, notes)));
         let encode = || {
             let compression = write_options.compression.map(codec).transpose()?;
-            SelectedRows {
-                rows: self,
-                selected_rows: wanted,
-                texts,
-                added,
-                compression,
-                bloom_filter: write_options.filter,
-            }
-            .encode()
+            SelectedRows { rows: self, selected_rows: wanted, texts, added, compression }.encode()
         };
         let failed = |source| {
             let name = self.name();

@@ -128,8 +128,6 @@ pub struct GroupCounts {
 #[derive(Clone, Copy, Default)]
 pub struct TableOptions {
     pub compression: Option<Compression>,
-    /// True if key columns get a Bloom filter.
-    pub filter: bool,
     /// True if texts are replaced, which requires a whole column.
     pub cuts: bool,
 }

@@ -168,7 +168,7 @@ fn tests_are_read_once_and_never_written() {
         ("all/a --report all/tests/b --in-place", ["all/tests/b", ""]),
         ("all/a --state s", ["--against", "--state"]),
         ("all/a --near 0.8", ["--against", "--near"]),
-        ("all/a --like dclm", ["--against", "--like"]),
+        ("all/a --drop-document", ["--against", "--drop-document"]),
         ("all/a -p 0.1", ["--against", "--fpr"]),
         ("all/a --ngram 0 --pairs p", ["--pairs", "--against"]),
         ("--against -", ["standard input", "--against"]),

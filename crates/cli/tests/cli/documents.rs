@@ -51,6 +51,11 @@ fn empty_documents_are_removed_without_keep_empty() {
         assert_eq!(kept.iter().filter(|text| *text == " \n ").count(), 2, "{options}: {kept:?}");
     }
     assert_eq!(texts(&expect_success(bench.run("corpus --keep-empty in"))), [LONG, "", "", "", " \n "]);
+    // What it drops is not kept, and what a test cuts is.
+    assert_eq!(texts(&expect_success(bench.run("corpus --keep-empty --drop-document in"))), [LONG, "", " \n "]);
+    bench.write("tests", line(0, LONG).as_bytes());
+    assert_eq!(texts(&expect_success(bench.run("corpus --against tests in"))), ["", " \n "]);
+    assert_eq!(texts(&expect_success(bench.run("corpus --against tests --keep-empty in"))), ["", "", "", "", " \n "]);
     // What the filter does not know stays.
     expect_success(bench.run("corpus --state s in"));
     assert_eq!(texts(&expect_success(bench.run("corpus --frozen --state s in"))), ["", " \n "]);
@@ -298,7 +303,6 @@ fn documents_are_dropped_by_their_fraction_of_seen_grams() {
     assert_eq!(kept("--threshold 0.7")[1], sentence(9, 20));
     assert_eq!(kept("--threshold 0.7 --drop-document").len(), 1);
     assert_eq!(kept("--threshold 0.75 --drop-document").len(), 2);
-    assert_eq!(kept("--threshold 0.75 --at-least --drop-document").len(), 1);
 }
 
 #[test]
@@ -370,11 +374,11 @@ fn false_removals_match_the_expectation() {
         "--ngram 0 -n 1500 --when-full warn -p 0.01 --output-dir o",
         // Filters that grow keep the rate that is asked for.
         "--ngram 0 -p 0.2",
-        "--ngram 0 -n 300 --when-full grow -p 0.2 --output-dir o",
+        "--ngram 0 -n 300 --when-full grow -p 0.2 --output-dir p",
         "--near 0.8 -n 1000 --when-full warn -p 0.2",
     ] {
         // Chunks are to the filter as those of large files are.
-        let output = bench.run(&format!("corpus {options} --chunk-size 10000 --quiet --force --stats=json in"));
+        let output = bench.run(&format!("corpus {options} --chunk-size 10000 --quiet --stats=json in"));
         let stats = stats(&output);
         // All texts differ, so all that is missing went by mistake.
         let (expected, measured) = (number(&stats, "expected_wrongly_removed"), number(&stats, "dropped"));
@@ -408,7 +412,7 @@ fn a_filter_for_near_duplicates_is_sized_in_documents() {
     assert_eq!(bench.run_ok("corpus --near 0.8 --state s -n 1000 -p 1e-6 in"), "");
     assert_contains_all(&bench.run_err("corpus --near 0.8 --state s -p 0.1 in"), &["\"s\"", "false-positive rate"]);
     // One of nine bands is enough: 1 - 0.95^(1/9).
-    let output = bench.run("corpus --near 0.8 --memory 1M -p 0.01 --max-fpr 0.05 in");
+    let output = bench.run("corpus --near 0.8 --memory 1M -p 0.05 --when-full warn in");
     assert_contains_all(&text(&output.stderr), &["distinct bands at a false-positive rate of 0.0057"]);
 }
 
@@ -431,21 +435,23 @@ fn near_duplicates_are_removed() {
 fn conflicting_options_are_refused() {
     let bench = Bench::new(&[("in", b"")]);
     for (options, parts) in [
-        ("--trim", ["--trim", "--ngram 0"]),
+        ("--normalize trim", ["--normalize space, trim", "--ngram 0"]),
+        ("--normalize nfc,lower", ["--normalize lower", "--ngram 0"]),
+        ("--near 0.8 --normalize lower", ["--normalize lower", "give case"]),
         ("--normalize space", ["--normalize space", "--ngram 0"]),
         ("--near 0.8 --normalize crlf,case", ["crlf", "--ngram 0"]),
-        ("--normalize lower", ["lower", "nfkc"]),
+        ("--normalize upper", ["upper", "nfkc"]),
         ("--normalize none,case", ["--normalize none", "alone"]),
         ("--when-full stop", ["'stop'", "grow"]),
         ("--min-ngram 9 --ngram 5", ["--min-ngram 9", "--ngram 5"]),
-        ("--threshold 1.1", ["1.1", "from 0 to 1"]),
+        ("--threshold 1.1", ["1.1", "from 0 to below 1"]),
+        ("--threshold 1", ["'1'", "which no share exceeds"]),
         ("--json-pointer text", ["text", "\"/\""]),
         // What would play no part.
         ("--ngram 0 --threshold 0.5", ["--threshold", "--ngram 0"]),
-        ("--like c4 --at-least", ["--at-least", "--drop-document"]),
         ("--ngram 0 --drop-document --min-ngram 5", ["--min-ngram", "leave it out"]),
-        ("--like dolma --min-ngram 5", ["--min-ngram", "leave it out"]),
-        ("--like dolma --ngram 5", ["--like dolma", "--ngram"]),
+        ("--by document --drop-document", ["--by document", "--drop-document"]),
+        ("--by document --drop-document --keep-empty", ["--by document", "--drop-document"]),
         ("--frozen --state s -p 0.1", ["--frozen", "--fpr"]),
         ("--frozen --state s --seed 1", ["--frozen", "--seed"]),
         ("--frozen --state s --when-full grow", ["--frozen", "--when-full"]),

@@ -1,4 +1,4 @@
-//! `corpus --like`: what other tools removed from some documents, this command removes too. tests/data/like tells how they were run.
+//! The rules of other tools, as options: `corpus` removes what the tools removed from some documents. tests/data/like tells how they were run.
 
 use crate::common::{bloomline, expect_success, json_values};
 use crate::documents::texts;
@@ -8,24 +8,30 @@ use std::fs;
 const DOCUMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/like/documents.jsonl");
 const RESULTS: &str = include_str!("../data/like/results.jsonl");
 
-/// The options for each of the modes.
-const MODES: [(&str, &str); 16] = [
-    ("dclm-paragraph-20", "--like dclm --ngram 20 --min-ngram 20"),
-    ("dclm-paragraph-13", "--like dclm"),
-    ("dclm-paragraph-5-13-half", "--like dclm --min-ngram 5 --threshold 0.5"),
-    ("dclm-document-20", "--like dclm --by document --ngram 20 --min-ngram 20"),
-    ("dclm-document-13", "--like dclm --by document"),
-    ("dclm-document-5-13-half", "--like dclm --by document --min-ngram 5 --threshold 0.5"),
-    ("dclm-old-both-20", "--like dclm --drop-document --ngram 20 --min-ngram 20"),
-    ("dclm-old-both-13", "--like dclm --drop-document"),
-    ("dclm-old-both-5-13-half", "--like dclm --drop-document --min-ngram 5 --threshold 0.5"),
-    ("dclm-exact", "--like dclm --by document --ngram 0"),
-    ("bff-paragraph", "--like bff"),
-    ("bff-document", "--like bff --by document"),
-    ("bff-whole-paragraph", "--like bff --ngram 1000000000"),
-    ("dolma-paragraph", "--like dolma"),
-    ("dolma-document", "--like dolma --by document"),
-    ("c4-line", "--like c4"),
+/// The rules of each tool, as docs/CORPUS.md lists them.
+const DCLM: &str = "";
+const BFF: &str = "--min-ngram 5 --keep-empty";
+const DOLMA: &str = "--ngram 0 --keep-empty";
+const C4: &str = "--ngram 0 --normalize trim,lower";
+
+/// The rules for each of the modes, and further options of the tool.
+const MODES: [(&str, &str, &str); 16] = [
+    ("dclm-paragraph-20", DCLM, "--ngram 20 --min-ngram 20"),
+    ("dclm-paragraph-13", DCLM, ""),
+    ("dclm-paragraph-5-13-half", DCLM, "--min-ngram 5 --threshold 0.5"),
+    ("dclm-document-20", DCLM, "--by document --ngram 20 --min-ngram 20"),
+    ("dclm-document-13", DCLM, "--by document"),
+    ("dclm-document-5-13-half", DCLM, "--by document --min-ngram 5 --threshold 0.5"),
+    ("dclm-old-both-20", DCLM, "--drop-document --ngram 20 --min-ngram 20"),
+    ("dclm-old-both-13", DCLM, "--drop-document"),
+    ("dclm-old-both-5-13-half", DCLM, "--drop-document --min-ngram 5 --threshold 0.5"),
+    ("dclm-exact", DCLM, "--by document --ngram 0"),
+    ("bff-paragraph", BFF, ""),
+    ("bff-document", BFF, "--by document"),
+    ("bff-whole-paragraph", BFF, "--ngram 1000000000"),
+    ("dolma-paragraph", DOLMA, ""),
+    ("dolma-document", DOLMA, "--by document"),
+    ("c4-line", C4, ""),
 ];
 
 /// The paragraphs that are cut, or `None` if the document is dropped. dolma and C4 cut blank ones that repeat, and this command
@@ -45,10 +51,11 @@ fn results_match_other_tools() {
     assert_eq!(results.len(), MODES.len());
     for result in &results {
         let mode = result["mode"].as_str().unwrap();
-        let options = MODES.iter().find(|(known, _)| *known == mode).unwrap().1;
+        let (_, rules, options) = MODES.iter().find(|(known, ..)| *known == mode).unwrap();
         // A rate so low that no false positive occurs.
         let mut command = bloomline();
-        command.args(["corpus", "--annotate", "-n", "1000000", "-p", "1e-12", DOCUMENTS]).args(options.split(' '));
+        command.args(["corpus", "--annotate", "-n", "1000000", "-p", "1e-12", DOCUMENTS]);
+        command.args(rules.split_whitespace().chain(options.split_whitespace()));
         let printed = json_values(&expect_success(command.output().unwrap()));
         let ours = printed.iter().zip(&texts).map(|(line, text)| {
             let note = &line["bloomline"];
@@ -66,5 +73,14 @@ fn results_match_other_tools() {
         let wrong = (0..texts.len()).filter(|&i| ours[i] != theirs[i]);
         let shown: Vec<_> = wrong.map(|i| (i, &texts[i], &ours[i], &theirs[i])).take(5).collect();
         assert!(shown.is_empty(), "{mode}: {shown:#?}");
+    }
+}
+
+#[test]
+fn the_page_lists_the_rules() {
+    let page = include_str!("../../../../docs/CORPUS.md");
+    let (_, page) = page.split_once("\n## From other tools\n").unwrap();
+    for rules in [BFF, DOLMA, C4] {
+        assert!(page.contains(&format!("| `{rules}`")), "{rules}");
     }
 }

@@ -136,7 +136,11 @@ fn short_and_long_help_differ() {
         assert_contains_all(&long, &["Exit codes:"]);
         assert!(options(&long) >= options(&short), "{long}");
     }
-    assert!(bench.run_ok("dedup --help").contains("--max-fpr") && !bench.run_ok("dedup -h").contains("--max-fpr"));
+    assert!(bench.run_ok("dedup --help").contains("--when-full") && !bench.run_ok("dedup -h").contains("--when-full"));
+    // An option beyond these has to take the place of another.
+    let help = help(&bench, "dedup --help", "300");
+    assert!(described(&help).iter().filter(|(option, _)| *option != "--help").count() <= 60, "{help}");
+    assert!(bench.run_ok("--help").lines().all(|line| line.chars().count() <= 80));
 }
 
 #[test]
@@ -162,6 +166,76 @@ fn misplaced_options_have_a_hint() {
         let message = bench.run_err(line);
         assert!(!message.contains("as a value") && !message.contains("--wait'"), "{message}");
     }
+}
+
+#[test]
+fn options_that_the_commands_do_not_have_are_refused_with_what_to_give() {
+    let bench = Bench::new(&[("a", b"a\n")]);
+    for (line, remedy) in [
+        ("corpus --like dclm a", "docs/CORPUS.md"),
+        ("corpus --at-least a", "--threshold"),
+        ("corpus --trim a", "--normalize trim"),
+        ("corpus -i a", "--normalize lower"),
+        ("corpus --ignore-case a", "--normalize lower"),
+        ("corpus --max-fpr 0.1 a", "-p"),
+        ("dedup --max-fpr=0.1 a", "-p"),
+        ("not-in --max-fpr 0.1 a", "-p"),
+        ("dedup --column-filter a", "Bloom filters"),
+        ("in --column-filter a", "Bloom filters"),
+        ("dedup --read-ahead 1G a", "the run chooses"),
+        ("check --read-ahead 1G -s f a", "the run chooses"),
+        ("dedup --crlf a", "--eol keep"),
+        ("build --crlf -o f a", "--eol keep"),
+        ("check --crlf -s f a", "--eol keep"),
+        ("in --crlf a", "--eol keep"),
+        ("dedup --files0-from a", "--files-from"),
+        ("not-in --files0-from=a", "--files-from"),
+        ("dedup --stats --verify 9 a", "bloomline check --verify"),
+        ("dedup --recursive a", "all files below a directory are read"),
+        ("corpus -r a", "all files below a directory are read"),
+        ("build -o f -R a", "all files below a directory are read"),
+    ] {
+        let message = bench.run_err(line);
+        assert_contains_all(&message, &["unexpected argument '-", "\n  tip: ", remedy]);
+        assert_eq!(message.lines().count(), 2, "{line}: {message}");
+        assert_eq!(std::fs::read_dir(bench.0.path()).unwrap().count(), 1, "{line}");
+    }
+    // Where another option has the name, it still is that.
+    bench.run_ok("dedup --trim -i a");
+}
+
+/// A tip may be typed without thought.
+#[test]
+fn no_tip_leads_to_an_option_that_deletes_or_replaces() {
+    let bench = Bench::new(&[("a", b"a\n")]);
+    let mut tips = 0;
+    let risky =
+        ["in-place", "force", "shrink", "output", "output-dir", "dupes", "pairs", "clusters", "report", "manifest"];
+    let redis = ["redis", "redis-ca", "redis-cert", "redis-key", "redis-wait"];
+    let others = [
+        "min-length",
+        "repeat",
+        "reduce",
+        "unique-by",
+        "stat",
+        "header-line",
+        "delimeter",
+        "dupe",
+        "forced",
+        "outputs",
+    ];
+    let cut = |name: &str| [name[..name.len() - 1].to_owned(), name[1..].to_owned(), format!("{name}s")];
+    let typed = risky.iter().chain(&redis).flat_map(|name| cut(name)).chain(others.map(str::to_owned));
+    for option in typed {
+        for line in [format!("dedup --{option} a"), format!("corpus --{option} a"), format!("--{option} dedup a")] {
+            let message = bench.run_err(&line);
+            let Some((_, tip)) = message.split_once("  tip: ") else { continue };
+            let names = |name: &&&str| tip.contains(&format!("--{name}'"));
+            assert_eq!(risky.iter().chain(&redis).find(names), None, "{line}: {message}");
+            tips += 1;
+        }
+    }
+    assert!(tips > 0);
 }
 
 #[test]
@@ -322,7 +396,7 @@ fn no_option_is_accepted_and_ignored() {
         assert_contains_all(&bench.run_err(line), &[&[option, " cannot be used with"], parts].concat());
         assert_eq!(std::fs::read_dir(bench.0.path()).unwrap().count(), 1, "{line}");
     };
-    for third in ["--near 0.8", "--like bff", "-s s", "-p 0.1", "-n 9", "-m 1M"] {
+    for third in ["--near 0.8", "-s s", "-p 0.1", "-n 9", "-m 1M"] {
         let line = format!("corpus --report r {third} j");
         needs("--report", &line, &["--against", third.split(' ').next().unwrap().trim_start_matches('-')]);
     }
@@ -349,17 +423,46 @@ fn no_option_is_accepted_and_ignored() {
     // What would never be looked at.
     for (line, parts) in [
         ("dedup --pairs p --checkpoint 5m -s s j", ["--checkpoint", "--pairs"]),
-        ("corpus --against j --exact j", ["'--exact' cannot be used with '--against'", "leave one"]),
+        ("corpus --against j --exact j", ["'--against <PATH>' cannot be used with '--exact'", "the tests alone"]),
         ("dedup --csv --field 1 --keep max:/s j", ["'--keep max' cannot be used with '--csv'", "give --header"]),
         ("corpus --near 0.8 --exact --checkpoint 5m -s s j", ["--checkpoint", "--exact"]),
-        ("dedup --total --column-filter j", ["--total", "--column-filter"]),
-        ("dedup --column-filter j", ["--column-filter", "\"j\" has lines"]),
         ("dedup --nulls skip j", ["--nulls", "\"j\" has lines"]),
+        ("dedup --glob *.gz j", ["--glob is for the files in directories", "name a directory"]),
+        ("corpus --hidden j", ["--hidden is for the files in directories", "name a directory"]),
+        ("build -o f --follow j", ["--follow is for the files in directories", "name a directory"]),
+        ("check -s f -L j", ["--follow is for the files in directories", "name a directory"]),
+        ("in --glob *.gz j -- j", ["--glob is for the files in directories", "name a directory"]),
+        ("corpus --against . --glob *.gz j", ["--glob is for the files in directories", "name a directory"]),
+        ("dedup --glob= .", ["'--glob <GLOB>'", "it matches no name"]),
+        ("dedup --glob ! .", ["'--glob <GLOB>'", "it matches no name"]),
+        ("dedup --glob #a .", ["'--glob <GLOB>'", "write [#]"]),
+        ("dedup -c --total j", ["'--count' cannot be used with '--total'", "no lines are printed"]),
+        ("dedup --keep last --total j", ["'--keep' cannot be used with '--total'", "--exact"]),
+        ("dedup --keep last --unique j", ["'--keep' cannot be used with '--unique'", "occurs once"]),
+        ("dedup --normalize number --trim j", ["--trim has no effect", "--normalize"]),
+        ("dedup --normalize time -f 1 -i j", ["--ignore-case has no effect", "--normalize"]),
+        ("dedup -f 1,2 --normalize number:2 --trim=2 j", ["--trim has no effect", "--normalize"]),
+        ("dedup --force j", ["'--force' cannot be used without", "--output"]),
+        ("dedup -s s --total --force j", ["'--force' cannot be used without", "--output"]),
+        (
+            "corpus --by document --drop-document j",
+            ["'--drop-document' cannot be used with '--by document'", "--by paragraph"],
+        ),
+        (
+            "corpus --against j --drop-document j",
+            ["'--drop-document' cannot be used with '--against'", "--by paragraph"],
+        ),
+        ("build --append --no-shrink -o f j", ["'--append' cannot be used with '--no-shrink'", "keeps its size"]),
+        ("not-in --distinct --any j -- j", ["'--any' cannot be used with '--distinct'", "ends at the first line"]),
+        ("check --verify 9 -s f j", ["'--verify <SAMPLE>' cannot be used with '[FILE]...'", "reads no lines"]),
+        ("check --verify 9 -s f --total", ["'--verify <SAMPLE>' cannot be used with '--total'", "reads no lines"]),
+        ("dedup --eol lf --total j", ["'--eol lf'", "'--total'"]),
+        ("in --eol crlf --any j -- j", ["'--eol crlf'", "'--any'"]),
+        ("build --eol lf -o f j", ["'--eol <END>'", "possible values: keep"]),
         ("build -o f --nulls skip j", ["--nulls", "\"j\" has lines"]),
         ("dedup --nulls skip --field 1 j", ["--nulls", "\"j\" has lines"]),
         ("in --any -o o j -- j", ["--any", "--output"]),
         ("not-in --any --compress gzip j -- j", ["--any", "--compress"]),
-        ("not-in --total --column-filter j -- j", ["--total", "--column-filter"]),
     ] {
         assert_contains_all(&bench.run_err(line), &parts);
         assert_eq!(std::fs::read_dir(bench.0.path()).unwrap().count(), 1, "{line}");
@@ -367,6 +470,21 @@ fn no_option_is_accepted_and_ignored() {
     // The first one is the first in order.
     assert_contains_all(&bench.run_err("dedup --when-full stop -n 100 --output-dir o j"), &["--in-order"]);
     bench.run_ok("dedup --when-full stop -n 100 --output-dir o --keep first j");
+    // What these choose is looked at.
+    bench.run_ok("dedup --keep last --total --dupes d j");
+    bench.run_ok("dedup --keep last --unique --pairs p j");
+    bench.run_ok("corpus -q --against . --hidden j");
+    bench.run_ok("dedup --eol keep --total j");
+    bench.write("empty", b"\n\n");
+    bench.write("numbers", b"1\n\n1.0\n\n");
+    assert_eq!(bench.run_ok("dedup -f 1 --normalize number --nulls skip numbers"), "1\n");
+    assert_eq!(bench.run_ok("dedup --normalize time --nulls keep empty"), "\n\n");
+    // By another name it is the same option.
+    assert_contains_all(
+        &bench.run_err("corpus --counts --annotate j"),
+        &["'--annotate' cannot be used with '--count'"],
+    );
+    assert_contains_all(&bench.run_err("dedup -k 1 --json-pointer /a j"), &["'--field <LIST>'", "'--json-pointer"]);
 }
 
 /// Otherwise the link would be replaced by a file.

@@ -104,20 +104,6 @@ pub fn crawl(names: &[&str]) -> Vec<(String, Vec<u8>)> {
     names.iter().enumerate().map(&mut file).collect()
 }
 
-/// No row is removed, and each key column gets a filter.
-#[test]
-fn filters_of_columns_are_written_in_place() {
-    let all: Vec<Row> = (0..9).map(|i| (format!("u{i}"), i, format!("f{i}"))).collect();
-    let bench = Bench::new(&[("t.parquet", &table(&all, 100, Compression::SNAPPY))]);
-    bench.run_ok("dedup --column url --in-place --column-filter t.parquet");
-    let bytes = bench.read("t.parquet");
-    let reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes.clone())).unwrap();
-    let columns = reader.metadata().row_group(0).columns();
-    let filtered = columns.iter().filter(|column| column.bloom_filter_offset().is_some());
-    assert_eq!(filtered.map(|column| column.column_path().string()).collect::<Vec<_>>(), ["url"]);
-    assert_eq!(read(bytes), all);
-}
-
 /// Tables under a name of lines, or of what is compressed as a whole.
 #[test]
 fn tables_are_written_unless_the_name_implies_lines() {
@@ -182,20 +168,17 @@ fn row_values_have_no_line_endings() {
     bench.write("j", b"{\"url\":\"u\"}\r\n");
     bench.run_ok("build --column url -o f t.parquet");
     for line in [
-        "dedup --crlf -o o.parquet t.parquet",
+        "dedup --eol keep -o o.parquet t.parquet",
         "dedup --eol lf -o o.parquet t.parquet",
-        "dedup --crlf --in-place t.parquet",
-        "build --crlf -o g t.parquet",
-        "check --crlf --total -s f t.parquet",
-        "in --crlf t.parquet -- t.parquet",
+        "dedup --eol keep --in-place t.parquet",
+        "build --eol keep -o g t.parquet",
+        "check --eol keep --total -s f t.parquet",
+        "in --eol keep t.parquet -- t.parquet",
         "not-in --eol lf -o o.parquet t.parquet -- t.parquet",
     ] {
         for key in ["--column url ", ""] {
             let message = bench.run_err(&line.replacen(" --", &format!(" {key}--"), 1));
-            assert_contains_all(
-                &message,
-                &["--eol or --crlf is for lines", "\"t.parquet\" is Parquet", "leave it out"],
-            );
+            assert_contains_all(&message, &["--eol is for lines", "\"t.parquet\" is Parquet", "leave it out"]);
             assert!(!bench.path("o.parquet").exists() && !bench.path("g").exists(), "{line}");
         }
     }

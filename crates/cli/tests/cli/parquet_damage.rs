@@ -227,7 +227,6 @@ fn lines(random: &mut Random) -> String {
     let more = match random.below(8) {
         0 => " --on-error skip",
         1 if !line.starts_with("build") => " --compress zstd",
-        2 if line.starts_with("dedup") => " --column-filter",
         3 if line.starts_with("dedup") => " --annotate",
         _ => "",
     };

@@ -68,9 +68,6 @@ fn files_keep_the_parameters_of_their_filter() {
     );
     let plan = &bench.json("plan --json -p 0.25 --memory 64K")[0];
     assert_eq!(bench.json("info --json f")["expected_keys"], plan["keys"]);
-    // A limit at a larger rate: each run keeps the plan of the first.
-    bench.run_ok("dedup -q --max-fpr 0.5 --total --state f -o p a");
-    assert_eq!(load(&bench, "f").false_positive_rate(), Some(0.25));
 }
 
 /// Byte by byte, as docs/FORMAT.md has it.
@@ -237,10 +234,6 @@ fn overfull_filters_are_warned_of_once() {
     assert!(warnings("dedup -q --force --state sized -o o b").contains("rises with every new key"));
     // Repeats add nothing, and the filter is too full for them as well.
     assert!(warnings("dedup --force --state sized -o o a").contains("rises with every new key"));
-    // The plan of the options goes before that of the file.
-    assert_eq!(warnings("dedup --max-fpr 0.3 --force --state sized -o o b"), "");
-    let full = load(&bench, "sized").capacity(0.02);
-    assert!(warnings("dedup --max-fpr 0.02 --force --state sized -o o b").contains(&format!(" is made for {full}: ")));
     // Where the file does not tell, there is no plan.
     save_without_parameters(&bench, "sized", "silent");
     for line in ["check -s silent c", "build --append -o silent c", "dedup --force --state silent -o o c"] {

@@ -131,13 +131,13 @@ fn case() -> impl Strategy<Value = Case> {
         "--exact --when-full grow -p 0.3 -n 1",
         "-p 1e-9 -j 4 --chunk-size 2",
     ]);
-    let folds = (maybe("--trim"), maybe("--ignore-case"), maybe("-z"), maybe("--crlf"), maybe("--skip-blank"));
+    let folds = (maybe("--trim"), maybe("--ignore-case"), words(&["", "-z", "--eol=keep"]), maybe("--skip-blank"));
     let shape = (prop::collection::vec(0..5usize, 1..4), any::<bool>(), any::<bool>(), any::<bool>());
     (keys, folds, output, own, shape).prop_map(
-        |((lines, key), (trim, lower, zero, crlf, blank), output, own, (codings, unfinished, marked, dupes))| Case {
+        |((lines, key), (trim, lower, ends, blank), output, own, (codings, unfinished, marked, dupes))| Case {
             lines,
             dupes: dupes && !output.iter().any(|option| ["--annotate", "--invert"].contains(&option.as_str())),
-            options: [key, trim, lower, zero, crlf, blank, output].concat(),
+            options: [key, trim, lower, ends, blank, output].concat(),
             own,
             codings,
             unfinished,
@@ -173,7 +173,7 @@ fn header(options: &[String], file: usize, end: u8) -> Vec<u8> {
     }
     let given = options.iter().skip_while(|option| *option != "--delimiter").nth(1);
     let delimiter = given.map_or(if csv { "," } else { "\t" }, |given| if given == "\\t" { "\t" } else { given });
-    let cr = if csv || has("--crlf") { "\r" } else { "" };
+    let cr = if csv || has("--eol=keep") { "\r" } else { "" };
     [names.join(delimiter).as_bytes(), cr.as_bytes(), &[end]].concat()
 }
 

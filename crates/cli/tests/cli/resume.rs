@@ -1,18 +1,18 @@
 //! `bloomline dedup --resume`: no line is lost, and a resumed run ends as if nothing had happened.
 
 use crate::common::{
-    Bench, assert_contains_all, blocks, bloomline, expect_refusal, number, run_with_stdin, stats, text,
+    Bench, assert_contains_all, blocks, bloomline, expect_refusal, number, run_with_stdin, signal, stats, text,
 };
 use crate::corpus::{count, decode, gzip, gzip_stored, read_decoded};
 use crate::interrupted::check_whole;
 use crate::interrupted::job::*;
 use crate::interrupted::rows::*;
-use crate::live::{RunningCommand, wait_for};
+use crate::live::wait_for;
 use bloomline::BloomFilter;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::Command;
 
@@ -778,16 +778,22 @@ fn scripts_can_be_rerun_unchanged_after_a_crash() {
     assert!(run(&[Some("250"), None, None]) == expected);
 }
 
-/// The signal arrives after everything is saved and before the run ends.
+/// The signal arrives after everything is saved and before the run ends: its statistics wait for a reader.
 #[test]
 fn signals_after_the_end_leave_a_resumable_run() {
     for target in ["-o o", "--output-dir o --manifest m"] {
         let bench = Bench::new(&[("a", b"a\nb\na\n")]);
-        let line = format!("dedup -s s {target} --stats --verify 1000000000000000 a");
-        let running = RunningCommand::new(bench.command(&line));
+        let line = format!("dedup -s s {target} --stats a");
+        let (reader, mut writer) = io::pipe().unwrap();
+        // As much as a pipe has room for.
+        writer.write_all(&[b'\n'; 1 << 16]).unwrap();
+        let mut command = bench.command(&line);
+        let mut child = command.stderr(writer).spawn().unwrap();
+        drop(command);
         wait_for(|| bench.path("s.resume").exists() && !bench.is_resumable("s"));
-        running.signal("TERM");
-        assert_eq!(running.end().0, Some(143));
+        signal(&child, "TERM");
+        assert_eq!(child.wait().unwrap().code(), Some(143));
+        drop(reader);
         let output = bench.run(&format!("{line} --resume"));
         assert_contains_all(&text(&output.stderr), &["already complete"]);
         assert!(output.status.success());

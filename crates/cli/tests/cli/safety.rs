@@ -388,6 +388,7 @@ fn auxiliary_inputs_are_never_overwritten() {
         fs::create_dir(bench.path(folder)).unwrap();
     }
     bench.write("in/x", b"{\"text\":\"a\"}\n");
+    bench.write("in/z", b"{\"text\":\"a\"}\n");
     bench.run_ok("build -o filter a");
     let document = br#"{"text":"one two three four five six seven"}"#;
     let (filter, url) = (bench.read("filter"), &b"redis://127.0.0.1:1\n"[..]);
@@ -403,12 +404,12 @@ fn auxiliary_inputs_are_never_overwritten() {
     let cases = [
         ("corpus --against read/x", &document[..], &tests[..]),
         ("corpus --against read", document, &tests[1..]),
-        ("corpus --against hard/x --glob !x", document, &tests),
+        ("corpus --against hard/x --glob !x in", document, &tests),
         ("corpus --against -", document, &tests),
         ("corpus --frozen -s soft/x", &filter, &["-o NAME a", "STDOUT a", "--output-dir FOLDER in/x"]),
         ("corpus --files-from read/x", b"a\n", &outputs),
         ("dedup --files-from read/x", b"in/x\n", &lists),
-        ("dedup --files0-from soft/x", b"in/x\0", &lists),
+        ("dedup --files-from soft/x", b"in/x\0", &lists),
         ("dedup --files-from -", b"in/x\n", &lists),
         ("dedup --redis @read/x --name n -n 9", url, &shared),
         ("dedup --redis rediss://h --redis-ca read/x --name n -n 9", url, &shared),

@@ -300,9 +300,8 @@ fn in_order_keeps_the_first_and_is_deterministic() {
     let corpus = corpus();
     let bench = bench(&corpus);
     let mut first = None;
-    for (i, options) in ["-j 1", "-j 2 --read-ahead 0", "-j 8 --chunk-size 1000 --exact", "-n 60000 --when-full stop"]
-        .into_iter()
-        .enumerate()
+    for (i, options) in
+        ["-j 1", "-j 2", "-j 8 --chunk-size 1000 --exact", "-n 60000 --when-full stop"].into_iter().enumerate()
     {
         let line = format!("dedup --in-order -p 1e-9 {options} --output-dir o{i} --manifest m");
         expect_success(command(&bench, &corpus, &line).output().unwrap());

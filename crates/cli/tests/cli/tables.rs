@@ -287,9 +287,9 @@ fn unknown_field_names_end_the_run() {
     assert_contains_all(&bench.run_err(&format!("{line} open")), &["\"open\"", "a quoted field is not closed"]);
     assert_contains_all(
         &bench.run_err("dedup --header -f url dos"),
-        &["\"dos\"", "no field \"url\"", "\"url\\r\"", "--crlf"],
+        &["\"dos\"", "no field \"url\"", "\"url\\r\"", "--eol keep"],
     );
-    assert_eq!(bench.run_ok("dedup --header -f url --crlf dos"), "id\turl\r\n1\tu\r\n");
+    assert_eq!(bench.run_ok("dedup --header -f url --eol keep dos"), "id\turl\r\n1\tu\r\n");
     assert_contains_all(
         &bench.run_err("dedup --header -f Url dos"),
         &["no field \"Url\"", "\"id\", \"url\\r\"; give one of these"],
@@ -340,7 +340,7 @@ fn both_sides_of_a_comparison_have_headers() {
         assert_eq!(compare("in --csv b.csv -- a.csv"), "id,url,title\r\n2,u2,t\r\n", "{chunks}");
         assert_eq!(compare("in --csv b.csv --total -- a.csv c.csv"), "a.csv:1\nc.csv:1\n", "{chunks}");
     }
-    let output = bench.run("in --skip-blank --crlf --stats=json a.csv -- a.csv");
+    let output = bench.run("in --skip-blank --eol keep --stats=json a.csv -- a.csv");
     let figures = stats(&output);
     assert_eq!((&figures["old_lines"], &figures["selected"]), (&5.into(), &5.into()), "{figures}");
 }
@@ -486,14 +486,14 @@ fn carriage_returns_and_blank_lines_can_be_ignored() {
     ]);
     for chunks in CHUNKS {
         let dedup = |line: &str| bench.run_ok(&format!("dedup -q {chunks}{line}"));
-        assert_eq!(dedup("--crlf a"), "a\r\na\r\r\nb\tc\r\nx\tc\n\r\n \t\r\n\x0b\n");
+        assert_eq!(dedup("--eol keep a"), "a\r\na\r\r\nb\tc\r\nx\tc\n\r\n \t\r\n\x0b\n");
         assert_eq!(dedup("--skip-blank a"), "a\r\na\na\r\r\nb\tc\r\nx\tc\n\x0b\n");
         assert_eq!(
-            dedup("--skip-blank --crlf --annotate a"),
+            dedup("--skip-blank --eol keep --annotate a"),
             "new\ta\r\ndup\ta\nnew\ta\r\r\nnew\tb\tc\r\nnew\tx\tc\nnew\t\x0b\n"
         );
         assert_eq!(
-            text(&bench.run(&format!("dedup {chunks}--crlf -f 2 --on-error skip --skip-blank a")).stdout),
+            text(&bench.run(&format!("dedup {chunks}--eol keep -f 2 --on-error skip --skip-blank a")).stdout),
             "b\tc\r\n"
         );
         assert_eq!(dedup("--csv --skip-blank csv"), "a,b\r\n\"\"\n,\n \" \n");
@@ -508,15 +508,15 @@ fn carriage_returns_and_blank_lines_can_be_ignored() {
         assert_contains_all(&expect_failure(&output), &["\"a\", line 1: there is no field 2"]);
     }
     assert_contains_all(&text(&bench.run("dedup --skip-blank --stats a").stderr), &["\nblank            3\n"]);
-    let output = bench.run("build --crlf --skip-blank --stats=json -o f a");
+    let output = bench.run("build --eol keep --skip-blank --stats=json -o f a");
     assert_eq!(stats(&output)["blank"], 3);
     assert_eq!(bench.json("info --json f")["key_name"], "line, without CR");
-    assert_eq!(bench.run_ok("check --crlf --skip-blank --total -s f a"), "6\n");
+    assert_eq!(bench.run_ok("check --eol keep --skip-blank --total -s f a"), "6\n");
     bench.run_ok("dedup -q --skip-blank --manifest m --output-dir out a");
     assert_eq!(json_values(&bench.read("m"))[0]["blank"], 3);
     // Where a carriage return is no part of the key anyway, the key has the name that it has.
     for (options, name) in [("--csv", "record of CSV lines"), ("--csv -f 1", "field 1 of CSV lines")] {
-        bench.run_ok(&format!("build --crlf {options} -o f csv"));
+        bench.run_ok(&format!("build --eol keep {options} -o f csv"));
         assert_eq!(bench.json("info --json f")["key_name"], name);
         bench.run_ok(&format!("check {options} -s f csv"));
     }
@@ -532,7 +532,7 @@ fn mixed_line_endings_are_reported_once_and_can_be_unified() {
         ("fields", b"a\tx\r\nb\tx\n"),
         ("table.csv", b"id,\"t\nu\"\r\n1,\"a\r\nb\"\n1,x\r\n2,y"),
     ]);
-    let why = ["warning: some lines end with CR LF and others with LF", "give --crlf"];
+    let why = ["warning: some lines end with CR LF and others with LF", "give --eol keep"];
     bench.run_ok("build -o f unix");
     for line in [
         "dedup mixed",
@@ -555,7 +555,7 @@ fn mixed_line_endings_are_reported_once_and_can_be_unified() {
     for line in [
         "dedup unix unix",
         "dedup dos",
-        "dedup --crlf mixed",
+        "dedup --eol keep mixed",
         "dedup --trim mixed",
         "dedup -f 1 fields",
         "dedup -z mixed",
@@ -570,7 +570,7 @@ fn mixed_line_endings_are_reported_once_and_can_be_unified() {
             assert_eq!(run("dedup -c unix dos"), lines(&["      2 a", "      2 b", "      1 "]));
             assert_eq!(run("dedup --annotate unix dos"), lines(&["new\ta", "new\tb", "dup\ta", "new\t", "dup\tb"]));
             assert_eq!(run("in unix -- mixed"), lines(&["a", "b", "a"]));
-            bench.run_ok("build --crlf -o f unix");
+            bench.run_ok("build --eol keep -o f unix");
             assert_eq!(run("check -s f mixed"), lines(&["a", "b", "a"]));
             // What is in quotes stays.
             assert_eq!(run("dedup --csv --header -f id table.csv"), lines(&["id,\"t\nu\"", "1,\"a\r\nb\"", "2,y"]));
@@ -582,6 +582,7 @@ fn mixed_line_endings_are_reported_once_and_can_be_unified() {
         assert_eq!(text(&bench.read("own")), lines(&["a", "b"]));
     }
     assert_contains_all(&bench.run_err("dedup -z --eol lf unix"), &["--zero-terminated", "--eol"]);
+    assert_contains_all(&bench.run_err("dedup -z --eol keep unix"), &["--zero-terminated", "--eol"]);
 }
 
 /// At most one line each.
@@ -602,7 +603,7 @@ fn inputs_unlike_the_options_are_reported() {
         ("dedup --csv -f 1 t.tsv", &["\"t.tsv\"", "-d '\\t'"]),
         ("dedup open.csv", &["\"open.csv\"", "--csv"]),
         ("not-in old -- open.csv.gz", &["\"open.csv.gz\"", "--csv"]),
-        ("dedup --crlf w", &["\"w\"", "a WARC"]),
+        ("dedup --eol keep w", &["\"w\"", "a WARC"]),
         ("not-in old t.csv", &["standard input, which is NEW, has no lines", "\"old\" -- \"t.csv\""]),
     ] {
         let output = bench.run(line);
@@ -818,7 +819,7 @@ const FORMATS: [(&str, &[Sample]); 11] = [
         &[
             ("a", b"x\r\nx\n", "dedup", 0, "x\r\nx\n"),
             ("a", b"x\r\nx\n", "dedup --eol lf", 0, "x\n"),
-            ("a", b"x\r\nx\n", "dedup --crlf", 0, "x\r\n"),
+            ("a", b"x\r\nx\n", "dedup --eol keep", 0, "x\r\n"),
         ],
     ),
     (

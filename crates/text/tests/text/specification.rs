@@ -97,8 +97,7 @@ impl Specification {
     }
 
     fn enough(&self, found: usize, grams: usize) -> bool {
-        let share = found as f64 / grams as f64;
-        if self.rules.at_least { share >= self.rules.threshold } else { share > self.rules.threshold }
+        found as f64 / grams as f64 > self.rules.threshold
     }
 
     /// Decides the next document.

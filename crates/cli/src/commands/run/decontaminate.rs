@@ -41,7 +41,7 @@ impl Plan {
         let mut rule = rule.clone();
         rule.text.frozen = false;
         rule.text.drop_document = false;
-        (rule.text.threshold, rule.text.at_least) = (1.0, false);
+        rule.text.threshold = 1.0;
         rule.annotate = false;
         let values = tests.values();
         let projection = values.with(ProjectedPart::Text(rule.pointer.clone()));

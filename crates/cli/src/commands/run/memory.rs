@@ -46,8 +46,8 @@ impl Plan {
         };
         if self.destination.is_side_by_side() && limit.as_ref().is_some_and(|limit| limit.stop) {
             return Err(Error::new(
-                "--when-full stop needs lines in order, and --output-dir reads many files at once; add --in-order, or let the filter \
-                 grow with --when-full grow",
+                "the rate of -p is so low that the filter cannot grow, and stopping when it is full needs lines in order; add \
+                 --in-order, or give a higher -p",
             ));
         }
         Ok(Some((set, limit)))

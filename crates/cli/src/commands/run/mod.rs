@@ -282,6 +282,7 @@ impl Plan {
                 keys.description = rule.name();
             }
             KeySource::Document(_) => {
+                input_kinds::check_directories(&[&inputs], tests.as_ref(), reading)?;
                 input_kinds::check_format(&[&inputs], keys.format, None, keys.crlf)?;
                 prelude.check_output(&mut [&mut inputs], false)?;
             }
@@ -397,14 +398,7 @@ impl Plan {
             if resumed {
                 figures.row_and_field("resumed", "these are the figures since the checkpoint", "resumed", true);
             }
-            report::add_state_and_speed(
-                &mut figures,
-                &seen.set,
-                &stats,
-                self.reporting.sample,
-                file,
-                started.elapsed(),
-            )?;
+            report::add_state_and_speed(&mut figures, &seen.set, &stats, file, started.elapsed());
             print(&figures.format(format));
         }
         // A signal may have cut the statistics short.

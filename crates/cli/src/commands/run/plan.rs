@@ -3,7 +3,7 @@
 use crate::commands::groups::GroupRequest;
 use crate::key::KeyRule;
 use crate::key::json::Pointer;
-use crate::options::values::{OnError, StatsFormat};
+use crate::options::values::{Eol, OnError, StatsFormat};
 use crate::options::{
     CorpusOptions, DedupOptions, GrowthOptions, OutputOptions, ReadOptions, RunOptions, SharedOptions,
     SharedWriteOptions, SizeOptions,
@@ -147,8 +147,6 @@ pub struct ReportOptions {
     pub stats: Option<StatsFormat>,
     /// The interval at which statistics are printed during the run.
     pub every: Option<Duration>,
-    /// The number of keys for measuring the rate.
-    pub sample: Option<u64>,
     pub quiet: bool,
 }
 
@@ -281,10 +279,8 @@ impl Plan {
             dupes,
             invert,
             total,
-            verify,
             stats_every,
             groups,
-            eol,
             exact,
             ..
         } = options;
@@ -299,7 +295,7 @@ impl Plan {
         };
         let keys = Keys {
             format: key.format(reading.end()),
-            crlf: key.crlf,
+            crlf: key.eol.is_some(),
             what: KeySource::Key(key.rule(), second),
             kinds: KeyKinds::default(),
             name: String::new(),
@@ -315,9 +311,9 @@ impl Plan {
             before,
             total,
             write_options: run.output.row_options(),
-            eol,
+            eol: key.eol.and_then(Eol::written),
         };
-        let reporting = ReportOptions { stats: run.stats, every: stats_every, sample: verify, quiet: run.quiet };
+        let reporting = ReportOptions { stats: run.stats, every: stats_every, quiet: run.quiet };
         let (growth, destination) = Destination::from_options(run, dupes);
         Self { reading, keys, memory, size, growth, group_request, print, destination, reporting }
     }
@@ -357,7 +353,7 @@ impl Plan {
             ends: LineEnds::new(run.quiet).into(),
             what: KeySource::Document(rule),
         };
-        let reporting = ReportOptions { stats: run.stats, every: None, sample: None, quiet: run.quiet };
+        let reporting = ReportOptions { stats: run.stats, every: None, quiet: run.quiet };
         let (growth, destination) = Destination::from_options(run, None);
         Self { reading, keys, memory, size, growth, group_request, print, destination, reporting }
     }

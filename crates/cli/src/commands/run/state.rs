@@ -119,7 +119,6 @@ impl Plan {
             (self.print.eol == Some(LineEnd::Crlf), ", ended by CR LF"),
             (self.keys.nulls == OnError::Keep, ", nulls kept"),
             (self.keys.nulls == OnError::Skip, ", nulls left out"),
-            (self.print.write_options.filter, ", with filters"),
         ];
         let flags = flags.iter().filter(|(given, _)| *given).map(|(_, name)| (*name).to_owned());
         let flags =

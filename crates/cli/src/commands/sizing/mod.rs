@@ -52,7 +52,7 @@ pub fn set_for_build(
         None => estimate::estimate_inputs(inputs, reading.end(), &LineUnit, reading.on_error != OnError::Fail)?,
     };
     if let Some(when) = options.when_full.filter(|when| *when != WhenFull::Grow) {
-        let (set, limit) = for_keys(size, keys, None, when == WhenFull::Stop)?.build(size.seed(), key_name)?;
+        let (set, limit) = for_keys(size, keys, when == WhenFull::Stop)?.build(size.seed(), key_name)?;
         return Ok((set, limit, false));
     }
     let unknown = keys.is_err();
@@ -66,7 +66,7 @@ pub fn set_for_build(
 
 /// Returns the set of `build` for keys that were counted. It has room for all of them, so it has no limit.
 pub fn set_for_count(options: &BuildOptions, key_name: &str, keys: u64) -> Result<KeySet, Error> {
-    let counted = for_keys(&options.size, Ok(keys), None, false)?;
+    let counted = for_keys(&options.size, Ok(keys), false)?;
     counted.build(options.size.seed(), key_name).map(|(set, _)| set)
 }
 
@@ -94,7 +94,7 @@ impl NewSet<'_> {
     ) -> Result<(KeySet, Option<FullLimit>), Error> {
         let Self { size, growth, keep, exact, .. } = *self;
         // The inputs are sampled only if the choice depends on them.
-        let limits_memory = growth.memory.is_some() && !keep && !exact && size.fpr.or(growth.max_fpr).is_none();
+        let limits_memory = growth.memory.is_some() && !keep && !exact && size.fpr.is_none();
         let limits_memory = limits_memory && matches!(growth.when_full, None | Some(WhenFull::Warn));
         let asked = size.expected_keys.is_none() && (growth.memory.is_none() || limits_memory);
         let go_on = reading.on_error != OnError::Fail;
@@ -146,55 +146,38 @@ fn choose(
     keep: bool,
     found: &Result<u64, String>,
 ) -> Result<SizePlan, Error> {
-    let GrowthOptions { memory, max_fpr, when_full } = growth;
+    let GrowthOptions { memory, when_full } = growth;
     let stop = *when_full == Some(WhenFull::Stop);
     // A number of keys or of bytes is an estimate, even if the user gives it.
-    let grows = when_full.map_or(max_fpr.is_none(), |when| when == WhenFull::Grow);
+    let grows = when_full.is_none_or(|when| when == WhenFull::Grow);
     let keys = size.expected_keys.map_or_else(|| found.clone(), Ok);
-    let unknown = keys.is_err() && memory.is_none() && when_full.is_none();
-    if let (true, Some(max_fpr)) = (grows || unknown, max_fpr) {
-        return Err(Error::new(format!(
-            "--max-fpr {max_fpr} sets the rate at which a filter is full, but a filter that grows is never full: it keeps the \
-             rate of -p; leave out --max-fpr, or fix the size with --when-full warn, and with -n for a pipe"
-        )));
-    }
     let fpr = size.fpr();
-    check_rates(*max_fpr, Some(fpr))?;
     match (*memory, grows) {
-        (None, false) => for_keys(size, keys, *max_fpr, stop),
+        (None, false) => for_keys(size, keys, stop),
         // A state outlives the known inputs, and is a file of one kind from its start.
         (None, true) => match keys {
             Ok(keys) if !keep => for_estimate(size, keys, false),
             keys => Ok(SizePlan::Scalable { keys: keys.ok(), fpr }),
         },
+        (Some(bytes), true) if keep => Ok(SizePlan::Scalable { keys: Some(first_keys(bytes, fpr)?), fpr }),
         (Some(bytes), true) => {
             // Later filters need a share of the rate.
-            let first = if keep { LocalSet::SCALABLE_SHARE * fpr } else { LocalSet::SHARE * fpr };
+            let first = LocalSet::SHARE * fpr;
             let plan = BloomFilter::builder().memory(bytes).false_positive_rate(first).plan()?;
-            let keys = plan.capacity(first).max(1);
-            Ok(match keep {
-                true => SizePlan::Scalable { keys: Some(keys), fpr },
-                false => SizePlan::Estimated { plan, keys, fpr },
-            })
+            Ok(SizePlan::Estimated { plan, keys: plan.capacity(first).max(1), fpr })
         }
         (Some(bytes), false) => {
-            let fpr = size.fpr.or(*max_fpr).unwrap_or(fpr);
             let plan = BloomFilter::builder().memory(bytes).false_positive_rate(fpr).plan()?;
-            let full = max_fpr.unwrap_or(fpr);
-            Ok(SizePlan::Sized { plan, keys: None, fpr, limit: FullLimit::new(plan.capacity(full), full, stop) })
+            Ok(SizePlan::Sized { plan, keys: None, fpr, limit: FullLimit::new(plan.capacity(fpr), fpr, stop) })
         }
     }
 }
 
-/// Refuses a --max-fpr below the rate of -p.
-fn check_rates(max_fpr: Option<f64>, fpr: Option<f64>) -> Result<(), Error> {
-    match max_fpr.zip(fpr).filter(|(max_fpr, fpr)| max_fpr < fpr) {
-        Some((max_fpr, fpr)) => Err(Error::new(format!(
-            "--max-fpr {max_fpr} is below the rate of -p, {fpr}: the filter would be full before it has the lines that it is \
-             made for; give -p {max_fpr} or a lower rate"
-        ))),
-        None => Ok(()),
-    }
+/// Returns the keys of the first filter of a set that grows from this size and keeps this rate.
+fn first_keys(bytes: usize, fpr: f64) -> Result<u64, Error> {
+    let first = LocalSet::SCALABLE_SHARE * fpr;
+    let plan = BloomFilter::builder().memory(bytes).false_positive_rate(first).plan()?;
+    Ok(plan.capacity(first).max(1))
 }
 
 /// Chooses a filter for a number of keys that may be wrong. With `exact` it has the size of a filter that does not
@@ -204,17 +187,12 @@ fn for_estimate(size: &SizeOptions, keys: u64, exact: bool) -> Result<SizePlan, 
     match LocalSet::plan_estimated(keys, size.fpr()).and_then(|plan| exact.unwrap_or(Ok(plan))) {
         Ok(plan) => Ok(SizePlan::Estimated { plan, keys, fpr: size.fpr() }),
         // A rate near the lowest that 64-bit hashes can keep leaves no share for growth.
-        Err(_) => for_keys(size, Ok(keys), None, true),
+        Err(_) => for_keys(size, Ok(keys), true),
     }
 }
 
-/// Chooses a filter for a number of keys. It is full with them, or at `max_fpr` if that is given.
-fn for_keys(
-    size: &SizeOptions,
-    keys: Result<u64, String>,
-    max_fpr: Option<f64>,
-    stop: bool,
-) -> Result<SizePlan, Error> {
+/// Chooses a filter for a number of keys, with which it is full.
+fn for_keys(size: &SizeOptions, keys: Result<u64, String>, stop: bool) -> Result<SizePlan, Error> {
     let unknown = |input| {
         Error::new(format!(
             "cannot estimate how many lines {input} has, because it is not a file; give the number of distinct lines with -n"
@@ -222,8 +200,7 @@ fn for_keys(
     };
     let keys = keys.map_err(unknown)?;
     let plan = BloomFilter::builder().expected_keys(keys).false_positive_rate(size.fpr()).plan()?;
-    let full = max_fpr.map_or(keys, |fpr| plan.capacity(fpr));
-    let limit = FullLimit::new(full, max_fpr.unwrap_or(size.fpr()), stop);
+    let limit = FullLimit::new(keys, size.fpr(), stop);
     Ok(SizePlan::Sized { plan, keys: Some(keys), fpr: size.fpr(), limit })
 }
 
@@ -268,7 +245,7 @@ pub fn limit_of_state(
     state: &Path,
     set: &KeySet,
 ) -> Result<Option<FullLimit>, Error> {
-    let GrowthOptions { memory, max_fpr, when_full } = growth;
+    let GrowthOptions { memory, when_full } = growth;
     let refused = |reason: String| {
         Err(Error::new(format!(
             "cannot use the state {state:?}: {reason}; leave out the option that differs, or choose another state"
@@ -278,15 +255,29 @@ pub fn limit_of_state(
     if let Some(asked) = size.seed.filter(|asked| *asked != seed) {
         return refused(format!("its seed is {seed}, not {asked}"));
     }
-    check_rates(*max_fpr, size.fpr)?;
     if let Some(filter) = set.local().and_then(LocalSet::growing) {
         let rate = filter.false_positive_rate();
-        return if max_fpr.is_some() || matches!(when_full, Some(WhenFull::Warn | WhenFull::Stop)) {
-            refused("it grows and is never full".to_owned())
-        } else if size.fpr.is_some_and(|wanted| rate.is_none_or(|rate| (rate / wanted - 1.0).abs() > ROUNDING)) {
-            refused(format!("it keeps a false-positive rate of {}", readable(rate.unwrap_or(f64::NAN))))
-        } else {
-            Ok(None)
+        let has = filter.expected_keys();
+        if matches!(when_full, Some(WhenFull::Warn | WhenFull::Stop)) {
+            return refused("it grows and is never full".to_owned());
+        }
+        if size.fpr.is_some_and(|wanted| rate.is_none_or(|rate| (rate / wanted - 1.0).abs() > ROUNDING)) {
+            return refused(format!("it keeps a false-positive rate of {}", readable(rate.unwrap_or(f64::NAN))));
+        }
+        // A state that was shrunk has another size than the options asked for.
+        if filter.stages()[0].expected_keys() != has {
+            return Ok(None);
+        }
+        let asked = match memory {
+            Some(bytes) => Some((first_keys(*bytes, rate.unwrap_or(size.fpr()))?, "--memory")),
+            None => size.expected_keys.map(|keys| (keys, "-n")),
+        };
+        return match asked.filter(|(keys, _)| Some(*keys) != has) {
+            Some((_, option)) => refused(format!(
+                "it has its size, for {} keys at first, and {option} asks for another",
+                has.unwrap_or_default()
+            )),
+            None => Ok(None),
         };
     }
     let Some(filter) = set.local().and_then(LocalSet::fixed) else { return Ok(None) };
@@ -319,7 +310,7 @@ pub fn limit_of_state(
     let at_rate = |fpr| (filter.capacity(fpr), fpr);
     let limited = size.fpr.is_some() || memory.is_some() || when_full.is_some();
     let asked = size.expected_keys.filter(|_| !is_shrunk).map(|keys| (keys, size.fpr()));
-    let full = max_fpr.map(at_rate).or(asked).or(set.made_for());
+    let full = asked.or(set.made_for());
     let full = full.or_else(|| limited.then(|| at_rate(size.fpr())));
     Ok(full.map(|(keys, fpr)| FullLimit::from_loaded(set, keys, fpr, *when_full == Some(WhenFull::Stop))))
 }

@@ -59,8 +59,7 @@ fn keys_and_rate_decide() {
     ] {
         assert_eq!(chosen(text, lines).unwrap(), expected, "{text:?} {lines:?}");
     }
-    refused("--max-fpr 0.1", None, "--max-fpr 0.1 sets the rate at which a filter is full");
-    for text in ["--when-full warn", "--when-full stop", "--when-full stop --max-fpr 0.1"] {
+    for text in ["--when-full warn", "--when-full stop"] {
         refused(text, None, "cannot estimate how many lines a pipe has");
     }
     refused("-p 1e-30", Some(500), "false-positive rate");
@@ -83,16 +82,6 @@ fn an_estimate_is_built_as_planned() {
         assert_eq!((first.memory_bytes(), first.probes()), (plan.memory_bytes(), plan.probes()));
         assert_eq!((first.expected_keys(), first.false_positive_rate()), (Some(keys), Some(fpr)));
         assert!(first.expected_fpr(keys) <= 0.95 * fpr, "{keys}, {fpr}");
-    }
-}
-
-#[test]
-fn two_rates_do_not_contradict_each_other() {
-    for text in ["-n 1000 --max-fpr 1e-7", "-m 1M -p 0.01 --max-fpr 0.001", "-p 0.01 --max-fpr 0.001"] {
-        refused(text, Some(500), "is below the rate of -p");
-    }
-    for text in ["-p 1e-6 --max-fpr 0.1 --when-full grow", "-n 1000 --max-fpr 0.1 --when-full grow"] {
-        refused(text, Some(500), "sets the rate at which a filter is full");
     }
 }
 
@@ -145,17 +134,6 @@ fn memory_is_a_first_size() {
 }
 
 #[test]
-fn full_is_where_the_rate_is_reached() {
-    for text in ["-n 1000 -p 0.001 --max-fpr 0.01", "-m 1M -p 0.001 --max-fpr 0.01", "-m 1M --max-fpr 0.01"] {
-        let SizePlan::Sized { plan, limit, .. } = chosen(text, Some(500)).unwrap() else {
-            panic!("{text} has a fixed size")
-        };
-        assert_eq!((limit.fpr, limit.planned), (0.01, limit.keys), "{text}");
-        assert!(plan.expected_fpr(limit.keys) <= 0.01 && plan.expected_fpr(limit.keys + 1) > 0.01, "{text}");
-    }
-}
-
-#[test]
 fn a_state_is_full_where_the_options_say() {
     let mut filter = filter(1000, 0.01).build().unwrap();
     for key in 0..400u64 {
@@ -170,9 +148,6 @@ fn a_state_is_full_where_the_options_say() {
         ("--when-full stop", limit(1000, 0.01, true)),
         ("-n 1000 -p 0.01", limit(1000, 0.01, false)),
         ("-n 1000 -p 0.01 --when-full stop", limit(1000, 0.01, true)),
-        ("-n 1000 -p 0.01 --max-fpr 0.02", limit(capacity(0.02), 0.02, false)),
-        ("--max-fpr 0.02", limit(capacity(0.02), 0.02, false)),
-        ("--when-full stop --max-fpr 0.02", limit(capacity(0.02), 0.02, true)),
     ];
     // A filter whose file has neither is full at the default rate, if the options ask for a limit.
     let without = [
@@ -189,5 +164,40 @@ fn a_state_is_full_where_the_options_say() {
             let limit = limit_of_state(&options.size, &options.run.growth, Path::new("s"), &set).unwrap();
             assert_eq!(limit, *expected, "{text:?}");
         }
+    }
+}
+
+/// A size that differs would have no effect. The same command can run every day.
+#[test]
+fn a_state_that_grows_has_its_size() {
+    let build = |text: &str| chosen(&format!("--state s {text}"), Some(500)).unwrap().build(0, "").unwrap().0;
+    let limit = |set: &KeySet, text: &str| {
+        let options = options(text);
+        limit_of_state(&options.size, &options.run.growth, Path::new("s"), set)
+    };
+    for (made, same, other) in [
+        ("-n 1000", "-n 1000", "-n 1001"),
+        ("-n 1000 -p 0.01", "-n 1000", "-m 1M"),
+        ("-m 1M", "-m 1M", "-m 2M"),
+        ("-m 1M -p 0.01", "-m 1M", "-n 1000"),
+        ("", "-n 500", "-n 1000"),
+    ] {
+        let set = build(made);
+        for text in ["", made, same] {
+            assert_eq!(limit(&set, text).unwrap(), None, "{made}, {text}");
+        }
+        let error = limit(&set, other).unwrap_err().to_string();
+        let (option, _) = other.split_once(' ').unwrap();
+        let option = if option == "-m" { "--memory" } else { option };
+        let why = ["it has its size", &format!("{option} asks for another"), "leave out the option that differs"];
+        assert!(why.iter().all(|why| error.contains(why)), "{made}, {other}: {error}");
+    }
+    // A state that was shrunk has another size than the options asked for, and the same command runs again.
+    let mut set = build("-m 1M -p 0.01");
+    set.insert_hashes(&[1, 2, 3], &mut [false; 3]).unwrap();
+    set.local_mut().unwrap().shrink().unwrap();
+    assert_eq!(set.stages().count(), 2);
+    for text in ["-m 1M", "-m 1M -p 0.01"] {
+        assert_eq!(limit(&set, text).unwrap(), None, "{text}");
     }
 }

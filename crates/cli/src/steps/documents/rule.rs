@@ -56,11 +56,10 @@ impl DocumentRule {
 
     /// Describes all options that affect the result, for comparison with another run.
     pub fn description(&self) -> String {
-        let Rules { unit, min_ngram, threshold, at_least, drop_document, frozen, .. } = self.text;
+        let Rules { unit, min_ngram, threshold, drop_document, frozen, .. } = self.text;
         let unit = if unit == Unit::Paragraph { "paragraph" } else { "document" };
-        let threshold = format!(", {} {threshold}", if at_least { "from" } else { "above" });
         let text = self.near.is_none().then(|| {
-            let ngrams = (self.text.ngram > 0).then(|| format!(", from {min_ngram} words{threshold}"));
+            let ngrams = (self.text.ngram > 0).then(|| format!(", from {min_ngram} words, above {threshold}"));
             format!(", by {unit}{}", ngrams.unwrap_or_default())
         });
         let flags = [

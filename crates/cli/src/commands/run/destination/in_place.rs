@@ -28,10 +28,7 @@ impl Plan {
                     first.origin.name()
                 )));
             }
-            let always_rewrite = annotates
-                || output.compress.is_some()
-                || self.print.eol.is_some()
-                || input.is_table && output.column_filter;
+            let always_rewrite = annotates || output.compress.is_some() || self.print.eol.is_some();
             sinks.push(Sink::in_place(shard, replaced, always_rewrite));
         }
         Ok(sinks)
