@@ -34,7 +34,7 @@ mod write;
 use clap::error::ErrorKind;
 use commands::run::plan::Plan;
 use commands::sets::SetJob;
-use commands::{info, job, manual, merge, plan, redis};
+use commands::{build, check, info, job, manual, merge, plan, redis};
 use options::{Cli, Command, NotInOptions};
 use std::ffi::OsString;
 use system::error::{Error, FAILED, SUCCESS};
@@ -82,14 +82,14 @@ pub fn check_standard_output() {
 
 fn run_command(command: Command) -> Result<u8, Error> {
     match command {
-        Command::Dedup(options) => job::run(Plan::from_dedup(*options)),
-        Command::Corpus(options) => job::run(Plan::from_corpus(*options)),
-        Command::Build(options) => job::run(options),
-        Command::Check(options) => job::run(options),
-        Command::In(options) => job::run(SetJob { options: *options, wanted: true, distinct: false }),
+        Command::Dedup(options) => job::run(Plan::from_dedup(*options).check()),
+        Command::Corpus(options) => job::run(Plan::from_corpus(*options).check()),
+        Command::Build(options) => job::run(build::check(options)),
+        Command::Check(options) => job::run(check::check(options)),
+        Command::In(options) => job::run(SetJob { options: *options, wanted: true, distinct: false }.check()),
         Command::NotIn(options) => {
             let NotInOptions { sets, distinct } = *options;
-            job::run(SetJob { options: sets, wanted: false, distinct })
+            job::run(SetJob { options: sets, wanted: false, distinct }.check())
         }
         Command::Info(options) => info::run(&options),
         Command::Merge(options) => merge::run(&options),

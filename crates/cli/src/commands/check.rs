@@ -2,16 +2,13 @@
 
 use crate::commands::headers;
 use crate::commands::input_kinds::TableRequirements;
-use crate::commands::job::Job;
+use crate::commands::job::Checked;
 use crate::commands::prelude::Prelude;
 use crate::commands::scan::{self, ScanOptions};
 use crate::commands::server;
-use crate::key::KeyRule;
 use crate::options::CheckOptions;
 use crate::options::values::Eol;
-use crate::read::ends::LineEnds;
 use crate::read::inputs::Inputs;
-use crate::read::keys::Hashing;
 use crate::read::projection::Projection;
 use crate::run::sink::PrintOptions;
 use crate::seen::local_set::LocalSet;
@@ -28,81 +25,53 @@ use bloomline_keys::KeyKinds;
 use crossbeam_channel::never;
 use std::path::{Path, PathBuf};
 
-/// A search whose inputs and filter are checked.
-pub struct CheckedSearch {
-    options: CheckOptions,
-    inputs: Inputs,
-    rule: KeyRule,
-    filter: KeySet,
-    /// `None` if nothing is printed.
-    target: Option<OutputTarget>,
-}
-
-impl Job for CheckOptions {
-    type Checked = CheckedSearch;
-    type Opened = (CheckedSearch, Option<Output>);
-
-    fn check(self) -> Result<CheckedSearch, Stop> {
-        if let Some(sample) = self.verify {
-            return Err(Stop::Done(verify(&self, sample)?));
-        }
-        let Self { reading, key, select, .. } = &self;
-        let server_files = self.shared.server.files();
-        let other_files: Vec<&Path> =
-            self.state.as_deref().into_iter().chain(reading.list()).chain(server_files).collect();
-        let state_files = self.state.iter().flat_map(|state| files::filter_files(state));
-        let own_files: Vec<PathBuf> = state_files.chain(other_files.iter().map(|path| (*path).to_owned())).collect();
-        let mut inputs = Inputs::check(&reading.named(), &own_files, true)?;
-        let prints = !select.any && !select.total;
-        let prelude = Prelude {
-            reading,
-            format: key.format(reading.end()),
-            crlf: key.eol.is_some(),
-            one_output: prints.then_some(headers::ONE_OUTPUT),
-            quiet: select.quiet,
-        };
-        let rule = prelude.check_keys(&mut [&mut inputs], key.rule())?;
-        let projection = Projection::from_rule(rule.clone());
-        let kinds = prelude.check_projection(&inputs, &projection, TableRequirements::default())?;
-        let mut target = None;
-        if !select.any {
-            let other_files: Vec<NamedFile> = other_files.into_iter().map(NamedFile::from_path).collect();
-            let origins = inputs.found.iter().map(|input| &input.origin).chain(&other_files);
-            target = Some(OutputTarget::check(None, None, origins, [])?);
-        }
-        let filter = filter(&self, &rule.name(), &kinds)?;
-        let made_for = filter.made_for().filter(|_| !select.quiet);
-        if let Some(overfull_warning) = made_for.and_then(|(keys, _)| filter.overfull_warning(keys)) {
-            warn(&format!("{overfull_warning}; build a larger one with -n"));
-        }
-        Ok(CheckedSearch { inputs, rule, filter, target, options: self })
+/// Checks the options, the inputs and the filter.
+pub fn check(options: CheckOptions) -> Result<Checked, Stop> {
+    if let Some(sample) = options.verify {
+        return Err(Stop::Done(verify(&options, sample)?));
     }
-
-    fn open(mut checked: CheckedSearch) -> Result<Self::Opened, Stop> {
-        let output = checked.target.take().map(|target| target.start(0, None)).transpose()?;
-        Ok((checked, output))
+    let CheckOptions { reading, key, select, .. } = &options;
+    let server_files = options.shared.server.files();
+    let other_files: Vec<&Path> =
+        options.state.as_deref().into_iter().chain(reading.list()).chain(server_files).collect();
+    let state_files = options.state.iter().flat_map(|state| files::filter_files(state));
+    let own_files: Vec<PathBuf> = state_files.chain(other_files.iter().map(|path| (*path).to_owned())).collect();
+    let mut inputs = Inputs::check(&reading.named(), &own_files, true)?;
+    let prints = !select.any && !select.total;
+    let prelude = Prelude {
+        reading,
+        format: key.format(reading.end()),
+        crlf: key.eol.is_some(),
+        one_output: prints.then_some(headers::ONE_OUTPUT),
+        quiet: select.quiet,
+    };
+    let rule = prelude.check_keys(&mut [&mut inputs], key.rule())?;
+    let projection = Projection::from_rule(rule.clone());
+    let kinds = prelude.check_projection(&inputs, &projection, TableRequirements::default())?;
+    let mut target = None;
+    if !select.any {
+        let other_files: Vec<NamedFile> = other_files.into_iter().map(NamedFile::from_path).collect();
+        let origins = inputs.found.iter().map(|input| &input.origin).chain(&other_files);
+        target = Some(OutputTarget::check(None, None, origins, [])?);
     }
-
-    fn run((checked, output): Self::Opened) -> Result<u8, Error> {
-        let CheckedSearch { options, inputs, rule, filter, .. } = checked;
-        let Self { reading, key, select, .. } = &options;
-        let format = key.format(reading.end());
-        let projection = Projection::from_rule(rule.clone());
-        let hashing = Hashing {
-            format,
-            rule,
-            hasher: filter.hasher().clone(),
-            second: None,
-            nulls: key.nulls.policy(),
-            ends: LineEnds::new(select.quiet).into(),
-        };
-        let scan = ScanOptions { reading, format, projection, quiet: select.quiet, events: never() };
-        let seen = SharedSeenKeys::new(SeenKeys::new(filter));
-        let selection = (!options.invert, None);
-        let print = PrintOptions { eol: key.eol.and_then(Eol::written), ..PrintOptions::default() };
-        let (work, stop) = scan.select(hashing, inputs, seen, selection, select, output, print)?;
-        scan::exit_code(&work, stop, 0, select.any)
+    let filter = filter(&options, &rule.name(), &kinds)?;
+    let made_for = filter.made_for().filter(|_| !select.quiet);
+    if let Some(overfull_warning) = made_for.and_then(|(keys, _)| filter.overfull_warning(keys)) {
+        warn(&format!("{overfull_warning}; build a larger one with -n"));
     }
+    Ok(Box::new(move || {
+        let output = target.map(|target| target.start(0, None)).transpose()?;
+        Ok(Box::new(move || {
+            let CheckOptions { reading, key, select, .. } = &options;
+            let hashing = key.hashing(reading.end(), rule, filter.hasher(), select.quiet);
+            let scan = ScanOptions::for_keys(reading, &hashing, select.quiet, never());
+            let seen = SharedSeenKeys::new(SeenKeys::new(filter));
+            let selection = (!options.invert, None);
+            let print = PrintOptions { eol: key.eol.and_then(Eol::written), ..PrintOptions::default() };
+            let (work, stop) = scan.select(hashing, inputs, seen, selection, select, output, print)?;
+            scan::exit_code(&work, stop, 0, select.any)
+        }))
+    }))
 }
 
 /// Measures the false-positive rate of the filter with `sample` keys, and prints it below the expected rate.

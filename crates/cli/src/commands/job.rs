@@ -1,29 +1,24 @@
-//! The stages of a job: all that can be refused is found before anything is written.
+//! The stages of a job: what can be refused is found before anything is written.
+//!
+//! ```text
+//! check   finds the inputs, and checks them with the options, the set and the outputs; writes nothing
+//! open    builds what the memory needs, then creates the outputs and empties those that exist; no other stage does that, except
+//!         for outputs of one input, which are created with their first lines
+//! run     works
+//! ```
 
 use crate::system::error::{Error, Stop};
 
-/// A job of a command, as its options ask for it.
-pub trait Job: Sized {
-    /// A job whose inputs, set and outputs are checked.
-    type Checked;
-    /// A checked job whose outputs are open.
-    type Opened;
+/// A checked job: the stage that opens its outputs.
+pub type Checked = Box<dyn FnOnce() -> Result<Opened, Stop>>;
 
-    /// Finds the inputs, and checks them with the options, the set and the outputs. Writes nothing.
-    fn check(self) -> Result<Self::Checked, Stop>;
+/// A job whose outputs are open: the stage that works and returns the exit code.
+pub type Opened = Box<dyn FnOnce() -> Result<u8, Error>>;
 
-    /// Builds what the memory needs, then creates the outputs and empties those that exist. No other stage does that, except for outputs
-    /// of one input, which are created with their first lines.
-    fn open(checked: Self::Checked) -> Result<Self::Opened, Stop>;
-
-    /// Works. Returns the exit code.
-    fn run(opened: Self::Opened) -> Result<u8, Error>;
-}
-
-/// Runs all stages of a job. Returns the exit code.
-pub fn run<J: Job>(job: J) -> Result<u8, Error> {
-    match job.check().and_then(J::open) {
-        Ok(opened) => J::run(opened),
+/// Runs the stages of a job after the check. Returns the exit code.
+pub fn run(checked: Result<Checked, Stop>) -> Result<u8, Error> {
+    match checked.and_then(|open| open()) {
+        Ok(run) => run(),
         Err(stop) => stop.end(),
     }
 }

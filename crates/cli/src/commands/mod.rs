@@ -1,7 +1,7 @@
 //! The commands, each in a file of its own.
 
-mod build;
-mod check;
+pub mod build;
+pub mod check;
 pub mod classic;
 pub mod groups;
 mod headers;

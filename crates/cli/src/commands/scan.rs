@@ -34,7 +34,13 @@ pub struct ScanOptions<'a> {
     pub events: Receiver<Event>,
 }
 
-impl ScanOptions<'_> {
+impl<'a> ScanOptions<'a> {
+    /// The options of a pass that reads keys and no other values.
+    pub fn for_keys(reading: &'a ReadOptions, hashing: &Hashing, quiet: bool, events: Receiver<Event>) -> Self {
+        let projection = Projection::from_rule(hashing.rule.clone());
+        Self { reading, format: hashing.format, projection, quiet, events }
+    }
+
     /// Inserts the lines of the inputs. Returns the reason if it ended before they did.
     pub fn insert(
         &self,

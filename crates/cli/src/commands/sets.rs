@@ -5,31 +5,26 @@
 
 use crate::commands::headers;
 use crate::commands::input_kinds::{self, TableRequirements};
-use crate::commands::job::Job;
+use crate::commands::job::Checked;
 use crate::commands::prelude::Prelude;
 use crate::commands::report;
 use crate::commands::scan::{self, ScanOptions};
 use crate::commands::sizing::NewSet;
-use crate::key::KeyRule;
 use crate::options::SetOptions;
 use crate::options::values::{Eol, OnError};
-use crate::read::ends::LineEnds;
 use crate::read::estimate::LineUnit;
 use crate::read::find::NamedPaths;
 use crate::read::inputs::Inputs;
 use crate::read::keys::Hashing;
 use crate::read::projection::Projection;
-use crate::read::split::LineFormat;
 use crate::run::events::{self, Event};
 use crate::run::sink::PrintOptions;
-use crate::seen::counts::LineCounts;
 use crate::seen::run_stats::RunStats;
-use crate::seen::{SeenKeys, SharedSeenKeys, exact};
+use crate::seen::{SeenKeys, exact};
 use crate::system::error::{Error, Stop};
 use crate::system::files::NamedFile;
 use crate::system::unpoisoned::locked;
 use crate::terminal::messages::{print, print_message, warn};
-use crate::write::output::Output;
 use crate::write::target::OutputTarget;
 use bloomline_keys::KeyKinds;
 use crossbeam_channel::Receiver;
@@ -46,71 +41,18 @@ pub struct SetJob {
     pub distinct: bool,
 }
 
-/// A comparison whose inputs and output are checked.
-pub struct CheckedSets {
-    job: SetJob,
-    started: Instant,
-    old: Inputs,
-    new: Inputs,
-    rule: KeyRule,
-    /// The kinds of the keys of NEW, as far as they do not depend on values.
-    kinds_of_new: KeyKinds,
-    /// The keys of OLD, without any so far, and the statistics.
-    seen: SeenKeys,
-    stats: RunStats,
-    /// `None` if nothing is printed.
-    target: Option<OutputTarget>,
-}
-
-/// A comparison after OLD is read, whose output is open.
-pub struct OpenedSets {
-    job: SetJob,
-    started: Instant,
-    new: Inputs,
-    hashing: Hashing,
-    seen: SharedSeenKeys,
-    /// The counts of OLD.
-    counts_of_old: LineCounts,
-    /// The statistics of lines of NEW, if they are inserted.
-    inserting: Option<RunStats>,
-    events: Receiver<Event>,
-    output: Option<Output>,
-}
-
 impl SetJob {
-    fn format(&self) -> LineFormat {
-        self.options.key.format(self.options.reading.end())
-    }
-
-    fn scan(&self, rule: &KeyRule, events: Receiver<Event>) -> ScanOptions<'_> {
-        let SetOptions { reading, select, .. } = &self.options;
-        let projection = Projection::from_rule(rule.clone());
-        ScanOptions { reading, format: self.format(), projection, quiet: select.quiet, events }
-    }
-
-    fn hashing(&self, rule: &KeyRule, seen: &SeenKeys) -> Hashing {
-        let SetOptions { key, size, select, exact, .. } = &self.options;
-        Hashing {
-            format: self.format(),
-            rule: rule.clone(),
-            hasher: seen.set.hasher().clone(),
-            second: exact.then(|| exact::second_hasher(size.seed())),
-            nulls: key.nulls.policy(),
-            ends: LineEnds::new(select.quiet).into(),
-        }
+    fn scan(&self, hashing: &Hashing, events: Receiver<Event>) -> ScanOptions<'_> {
+        ScanOptions::for_keys(&self.options.reading, hashing, self.options.select.quiet, events)
     }
 
     /// True if the terminal is NEW by default, and files may have been meant.
     fn may_read_terminal(&self) -> bool {
         self.options.may_lack_dashes() && io::stdin().is_terminal()
     }
-}
 
-impl Job for SetJob {
-    type Checked = CheckedSets;
-    type Opened = OpenedSets;
-
-    fn check(self) -> Result<CheckedSets, Stop> {
+    /// Checks the options, the inputs and the output.
+    pub fn check(self) -> Result<Checked, Stop> {
         let started = Instant::now();
         let options = &self.options;
         let SetOptions { reading, select, key, size, growth, .. } = options;
@@ -129,8 +71,13 @@ impl Job for SetJob {
         let mut old = Inputs::check(&reading.named(), &own, reading.on_error != OnError::Fail)?;
         let prints = !select.any && !select.total;
         let one_output = prints.then_some(headers::ONE_OUTPUT);
-        let prelude =
-            Prelude { reading, format: self.format(), crlf: key.eol.is_some(), one_output, quiet: select.quiet };
+        let prelude = Prelude {
+            reading,
+            format: key.format(reading.end()),
+            crlf: key.eol.is_some(),
+            one_output,
+            quiet: select.quiet,
+        };
         let rule = prelude.check_keys(&mut [&mut old, &mut new], key.rule())?;
         if self.may_read_terminal() && !select.quiet {
             print_message(&options.dashes("waiting for lines of NEW from the terminal"));
@@ -159,51 +106,50 @@ impl Job for SetJob {
         let stats = RunStats::new(&set, limit, "lines", "key", select.quiet);
         let mut seen = SeenKeys::new(set);
         seen.expect_kinds(&kinds_of_old);
-        Ok(CheckedSets { job: self, started, old, new, rule, kinds_of_new, seen, stats, target })
-    }
-
-    /// Reads OLD, then opens the output: a failure in OLD empties nothing.
-    fn open(checked: CheckedSets) -> Result<OpenedSets, Stop> {
-        let CheckedSets { job, started, old, new, rule, kinds_of_new, seen, stats, target } = checked;
-        let seen = if job.options.exact { seen.with_exact()? } else { seen };
-        let events = events::receive(None, None)?;
-        let hashing = job.hashing(&rule, &seen);
-        let (built, stop) = job.scan(&rule, events.clone()).insert(hashing.clone(), old, seen, stats)?;
-        if let Some(stop) = stop {
-            return Err(stop);
-        }
-        let seen = built.seen.clone();
-        let counts_of_old = locked(&built.stats).counts.clone();
-        // Kinds of OLD that depend on values are known here.
-        input_kinds::check_kinds(seen.read().set.kinds(), &kinds_of_new)?;
-        seen.write().expect_kinds(&KeyKinds::default());
-        // One line that is not in OLD is enough for --any, so duplicates do not matter.
-        let inserting = job.distinct && !job.options.select.any;
-        let inserting = inserting.then(|| locked(&built.stats).for_search_after(&seen.read().set));
-        let output = target.map(|target| target.start(0, None)).transpose()?;
-        Ok(OpenedSets { job, started, new, hashing, seen, counts_of_old, inserting, events, output })
-    }
-
-    fn run(opened: OpenedSets) -> Result<u8, Error> {
-        let OpenedSets { job, started, new, hashing, seen, counts_of_old, inserting, events, output } = opened;
-        let options = &job.options;
-        let select = &options.select;
-        let eol = options.key.eol.and_then(Eol::written);
-        let print_options =
-            PrintOptions { write_options: options.output.row_options(), eol, ..PrintOptions::default() };
-        let scan = job.scan(&hashing.rule, events);
-        let (work, stop) = scan.select(hashing, new, seen, (job.wanted, inserting), select, output, print_options)?;
-        let is_silent = select.quiet || job.may_read_terminal();
-        if options.may_lack_dashes() && !is_silent && locked(&work.stats).counts.lines == 0 {
-            warn(&options.dashes("standard input, which is NEW, has no lines"));
-        }
-        if let Some(format) = options.stats {
-            let seen = work.seen.read();
-            let stats = locked(&work.stats);
-            let mut figures = report::set_figures(&seen, &counts_of_old, &stats, job.wanted, job.distinct);
-            report::add_state_and_speed(&mut figures, &seen.set, &stats, None, started.elapsed());
-            print(&figures.format(format));
-        }
-        scan::exit_code(&work, stop, counts_of_old.left_out, select.any)
+        Ok(Box::new(move || {
+            // OLD is read before the output is opened: a failure in OLD empties nothing.
+            let seen = if self.options.exact { seen.with_exact()? } else { seen };
+            let events = events::receive(None, None)?;
+            let SetOptions { reading, key, size, select, exact, .. } = &self.options;
+            let hashing = Hashing {
+                second: exact.then(|| exact::second_hasher(size.seed())),
+                ..key.hashing(reading.end(), rule, seen.set.hasher(), select.quiet)
+            };
+            let (built, stop) = self.scan(&hashing, events.clone()).insert(hashing.clone(), old, seen, stats)?;
+            if let Some(stop) = stop {
+                return Err(stop);
+            }
+            let seen = built.seen.clone();
+            let counts_of_old = locked(&built.stats).counts.clone();
+            // Kinds of OLD that depend on values are known here.
+            input_kinds::check_kinds(seen.read().set.kinds(), &kinds_of_new)?;
+            seen.write().expect_kinds(&KeyKinds::default());
+            // One line that is not in OLD is enough for --any, so duplicates do not matter.
+            let inserting = self.distinct && !self.options.select.any;
+            let inserting = inserting.then(|| locked(&built.stats).for_search_after(&seen.read().set));
+            let output = target.map(|target| target.start(0, None)).transpose()?;
+            Ok(Box::new(move || {
+                let options = &self.options;
+                let select = &options.select;
+                let eol = options.key.eol.and_then(Eol::written);
+                let print_options =
+                    PrintOptions { write_options: options.output.row_options(), eol, ..PrintOptions::default() };
+                let scan = self.scan(&hashing, events);
+                let (work, stop) =
+                    scan.select(hashing, new, seen, (self.wanted, inserting), select, output, print_options)?;
+                let is_silent = select.quiet || self.may_read_terminal();
+                if options.may_lack_dashes() && !is_silent && locked(&work.stats).counts.lines == 0 {
+                    warn(&options.dashes("standard input, which is NEW, has no lines"));
+                }
+                if let Some(format) = options.stats {
+                    let seen = work.seen.read();
+                    let stats = locked(&work.stats);
+                    let mut figures = report::set_figures(&seen, &counts_of_old, &stats, self.wanted, self.distinct);
+                    report::add_state_and_speed(&mut figures, &seen.set, &stats, None, started.elapsed());
+                    print(&figures.format(format));
+                }
+                scan::exit_code(&work, stop, counts_of_old.left_out, select.any)
+            }))
+        }))
     }
 }

@@ -8,9 +8,12 @@ use crate::options::values::{
     fields, normal, parts,
 };
 use crate::read::chunks::ChunkConfig;
+use crate::read::ends::LineEnds;
 use crate::read::find::NamedPaths;
 use crate::read::glob::Glob;
+use crate::read::keys::Hashing;
 use crate::read::split::LineFormat;
+use bloomline::KeyHasher;
 use clap::{Args, value_parser};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -273,6 +276,18 @@ impl KeyOptions {
                 given.fold(PartNumbers::None, PartNumbers::or)
             });
         KeyRule { part, crlf, trim, url, ignore_case, number, time, text, nulls }
+    }
+
+    /// Returns the rule for hashing keys by `rule`, from lines with this end.
+    pub fn hashing(&self, end: u8, rule: KeyRule, hasher: &KeyHasher, quiet: bool) -> Hashing {
+        Hashing {
+            format: self.format(end),
+            rule,
+            hasher: hasher.clone(),
+            second: None,
+            nulls: self.nulls.policy(),
+            ends: LineEnds::new(quiet).into(),
+        }
     }
 
     /// Returns the format of lines with this end.

@@ -9,7 +9,7 @@ mod state;
 
 use crate::commands::headers;
 use crate::commands::input_kinds::{self, TableRequirements};
-use crate::commands::job::Job;
+use crate::commands::job::{Checked, Opened};
 use crate::commands::prelude::Prelude;
 use crate::commands::report;
 use crate::commands::run::decontaminate::IndexedTests;
@@ -40,38 +40,17 @@ use crate::steps::groups::records::RecordFile;
 use crate::steps::insert::Insert;
 use crate::steps::values::ValueProjection as Values;
 use crate::system::error::{Error, Stop};
-use crate::system::file_lock::FileLock;
 use crate::system::unpoisoned::{locked, reading, writing};
 use crate::terminal::messages::{print, warn};
 use crate::terminal::phase::begin_passes;
 use crate::terminal::signals;
 use crate::write::atomic_file;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Instant;
 
-/// A run that is checked.
-pub enum CheckedRun {
-    Work(Box<CheckedWork>),
-    /// The run with this state is complete, with the exit code.
-    Done(PathBuf, u8),
-}
-
-/// A run whose inputs, set and outputs are checked.
-pub struct CheckedWork {
-    plan: Plan,
-    started: Instant,
-    inputs: Inputs,
-    /// The tests, if there are any.
-    tests: Option<Inputs>,
-    /// The set at the first line; `None` for a set on a server, and for the grams of tests.
-    set: Option<LimitedSet>,
-    state: Option<CheckedState>,
-    destination: CheckedDestination,
-}
-
 /// A run whose outputs are open.
-pub struct OpenedRun {
+struct OpenedRun {
     plan: Plan,
     started: Instant,
     inputs: Inputs,
@@ -84,94 +63,12 @@ pub struct OpenedRun {
     /// The checkpoint from which the run resumes.
     start: Option<Checkpoint>,
     destination: OpenedDestination,
-    /// The lock on the state, held until the end.
-    _lock: Option<FileLock>,
 }
 
-impl Job for Plan {
-    type Checked = CheckedRun;
-    type Opened = OpenedRun;
-
-    fn check(mut self) -> Result<CheckedRun, Stop> {
-        let started = Instant::now();
-        let (inputs, tests) = self.find()?;
-        if let Some(state) = self.state() {
-            self.check_state_files(state, &inputs.found)?;
-        }
-        if let Some(state) = self.state()
-            && let Some(code) = self.ended(state, &inputs)?
-        {
-            return Ok(CheckedRun::Done(state.path.clone(), code));
-        }
-        let destination = self.check_destination(&inputs)?;
-        let full = destination.full().filter(|_| !self.destination.force);
-        if let Some(output) = full.filter(|_| self.is_shared()) {
-            return Err(emptying_error(output, "the shared filter", "").into());
-        }
-        let set = if tests.is_some() { None } else { self.check_set(&inputs.found)? };
-        let state = match (self.state(), &set) {
-            (Some(state), Some((set, _))) => Some(self.check_state(state, &inputs, set, full)?),
-            _ => None,
-        };
-        let start = state.as_ref().and_then(|state| state.start.as_ref());
-        let advice = state.as_ref().map_or("", |state| &state.advice);
-        destination.check_progress(start, advice, self.destination.force)?;
-        let checked = CheckedWork { plan: self, started, inputs, tests, set, state, destination };
-        Ok(CheckedRun::Work(Box::new(checked)))
-    }
-
-    fn open(checked: CheckedRun) -> Result<OpenedRun, Stop> {
-        let checked = match checked {
-            CheckedRun::Work(checked) => *checked,
-            CheckedRun::Done(state, code) => {
-                // A run that was killed may have left the file of its lock.
-                drop(Plan::lock(&state, true)?);
-                return Err(Stop::Done(code));
-            }
-        };
-        let CheckedWork { plan, started, mut inputs, tests, set, mut state, destination } = checked;
-        let (indexed_set, indexed) = plan.index(tests, &inputs)?.unzip();
-        let set = match set.or(indexed_set.map(|set| (set, None))) {
-            Some(set) => set,
-            None => plan.open_server()?,
-        };
-        let (mut seen, mut stats, mut records) = plan.open_seen(&inputs.found, set)?;
-        let lock = plan.state().map(|state| Plan::lock(&state.path, state.wait)).transpose()?;
-        if let (Some(options), Some(checked)) = (plan.state(), &state)
-            && checked.has_changed(options)
-            && let Some(set) = plan.check_set(&inputs.found)?
-        {
-            // Another run saved it before the lock was taken.
-            let full = destination.full().filter(|_| !plan.destination.force);
-            let again = plan.check_state(options, &inputs, &set.0, full)?;
-            destination.check_progress(again.start.as_ref(), &again.advice, plan.destination.force)?;
-            state = Some(again);
-            (seen, stats, records) = plan.open_seen(&inputs.found, set)?;
-        }
-        let mut keep = plan.keep();
-        let mut start = None;
-        if let Some(CheckedState { mut checkpoints, start: checkpoint, .. }) = state {
-            start = checkpoint;
-            checkpoints.forget(&seen.set)?;
-            keep.checkpoints = Some(Mutex::new(checkpoints));
-        }
-        stats.resume(start.as_ref().and_then(|start| start.room));
-        let mut destination = destination.open(&plan, start.as_ref(), inputs.found.len())?;
-        keep.folder = destination.folder.take();
-        keep.manifest = plan.destination.manifest().map(Path::to_owned);
-        if let Some(limit) = stats.limit.as_ref().filter(|limit| limit.stop) {
-            seen.limit(limit.keys);
-        }
-        stats.warn_if_overfull(&seen.set);
-        inputs.left_out.drain(..).for_each(|why| stats.leave_out_input(&why));
-        let left_out = start.as_ref().map_or(0, |start| start.left_out);
-        stats.counts.left_out = stats.counts.left_out.max(left_out);
-        Ok(OpenedRun { plan, started, inputs, seen, stats, records, indexed, keep, start, destination, _lock: lock })
-    }
-
-    fn run(opened: OpenedRun) -> Result<u8, Error> {
-        let OpenedRun { plan, started, inputs, seen, mut stats, records, indexed, keep, start, destination, _lock } =
-            opened;
+impl OpenedRun {
+    /// Works. Returns the exit code.
+    fn run(self) -> Result<u8, Error> {
+        let Self { plan, started, inputs, seen, mut stats, records, indexed, keep, start, destination } = self;
         let OpenedDestination { sinks, replaced, mut reports, .. } = destination;
         let tests_report = reports.tests.take();
         let unsaved = plan.unsaved(seen.set.shared().is_some());
@@ -253,6 +150,92 @@ impl Job for Plan {
 }
 
 impl Plan {
+    /// Checks the inputs, the set and the outputs.
+    pub fn check(mut self) -> Result<Checked, Stop> {
+        let started = Instant::now();
+        let (inputs, tests) = self.find()?;
+        if let Some(state) = self.state() {
+            self.check_state_files(state, &inputs.found)?;
+        }
+        if let Some(state) = self.state()
+            && let Some(code) = self.ended(state, &inputs)?
+        {
+            let state = state.path.clone();
+            return Ok(Box::new(move || {
+                // A run that was killed may have left the file of its lock.
+                drop(Self::lock(&state, true)?);
+                Err(Stop::Done(code))
+            }));
+        }
+        let destination = self.check_destination(&inputs)?;
+        let full = destination.full().filter(|_| !self.destination.force);
+        if let Some(output) = full.filter(|_| self.is_shared()) {
+            return Err(emptying_error(output, "the shared filter", "").into());
+        }
+        let set = if tests.is_some() { None } else { self.check_set(&inputs.found)? };
+        let state = match (self.state(), &set) {
+            (Some(state), Some((set, _))) => Some(self.check_state(state, &inputs, set, full)?),
+            _ => None,
+        };
+        let start = state.as_ref().and_then(|state| state.start.as_ref());
+        let advice = state.as_ref().map_or("", |state| &state.advice);
+        destination.check_progress(start, advice, self.destination.force)?;
+        Ok(Box::new(move || self.open(started, inputs, tests, set, state, destination)))
+    }
+
+    /// Opens the outputs. `set` is the set at the first line, unless it is on a server, or has the grams of tests.
+    fn open(
+        self,
+        started: Instant,
+        mut inputs: Inputs,
+        tests: Option<Inputs>,
+        set: Option<LimitedSet>,
+        mut state: Option<CheckedState>,
+        destination: CheckedDestination,
+    ) -> Result<Opened, Stop> {
+        let (indexed_set, indexed) = self.index(tests, &inputs)?.unzip();
+        let set = match set.or(indexed_set.map(|set| (set, None))) {
+            Some(set) => set,
+            None => self.open_server()?,
+        };
+        let (mut seen, mut stats, mut records) = self.open_seen(&inputs.found, set)?;
+        let lock = self.state().map(|state| Self::lock(&state.path, state.wait)).transpose()?;
+        if let (Some(options), Some(checked)) = (self.state(), &state)
+            && checked.has_changed(options)
+            && let Some(set) = self.check_set(&inputs.found)?
+        {
+            // Another run saved it before the lock was taken.
+            let full = destination.full().filter(|_| !self.destination.force);
+            let again = self.check_state(options, &inputs, &set.0, full)?;
+            destination.check_progress(again.start.as_ref(), &again.advice, self.destination.force)?;
+            state = Some(again);
+            (seen, stats, records) = self.open_seen(&inputs.found, set)?;
+        }
+        let mut keep = self.keep();
+        let mut start = None;
+        if let Some(CheckedState { mut checkpoints, start: checkpoint, .. }) = state {
+            start = checkpoint;
+            checkpoints.forget(&seen.set)?;
+            keep.checkpoints = Some(Mutex::new(checkpoints));
+        }
+        stats.resume(start.as_ref().and_then(|start| start.room));
+        let mut destination = destination.open(&self, start.as_ref(), inputs.found.len())?;
+        keep.folder = destination.folder.take();
+        keep.manifest = self.destination.manifest().map(Path::to_owned);
+        if let Some(limit) = stats.limit.as_ref().filter(|limit| limit.stop) {
+            seen.limit(limit.keys);
+        }
+        stats.warn_if_overfull(&seen.set);
+        inputs.left_out.drain(..).for_each(|why| stats.leave_out_input(&why));
+        let left_out = start.as_ref().map_or(0, |start| start.left_out);
+        stats.counts.left_out = stats.counts.left_out.max(left_out);
+        let run = OpenedRun { plan: self, started, inputs, seen, stats, records, indexed, keep, start, destination };
+        Ok(Box::new(move || {
+            let _lock = lock;
+            run.run()
+        }))
+    }
+
     /// Finds the inputs, and the tests if there are any. Their kind decides about the key rule.
     fn find(&mut self) -> Result<(Inputs, Option<Inputs>), Error> {
         let go_on = self.reading.on_error != OnError::Fail;
