@@ -68,7 +68,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("dedup empty -o o", "no input files"),
     ("dedup --files-from no-such -o o", "No such file"),
     ("dedup --files-from nothing -o o", "names no input"),
-    ("dedup --files-from nul -o o", "NUL"),
     ("dedup a.zip -o o", "is not supported"),
     ("dedup a.txt a.pdf -o o -s s", "PDF"),
     ("dedup a.txt utf16.txt -o o -s s", "UTF-16"),
