@@ -202,6 +202,7 @@ mod tests {
                 assert!(opened.as_ref().err().is_none_or(is_refusal));
                 let begun = opened.is_ok();
                 let output = opened.and_then(|target| target.start(0, None));
+                output.iter().for_each(Output::keep);
                 // Locks are held until all have tried.
                 end.wait();
                 drop(output);
