@@ -280,10 +280,11 @@ impl Sink {
         }
     }
 
-    /// Keeps outputs without lines if the run is complete or ended on request. Removes those that a failed run created, unless a
-    /// checkpoint has their bytes.
-    pub fn settle_unused(&self, failed: bool, has_checkpoint: bool) {
-        self.outputs().for_each(|output| if failed { output.remove_unused(has_checkpoint) } else { output.keep() });
+    /// Keeps outputs without lines if the run is complete. Otherwise removes those that it created, unless a checkpoint has their
+    /// bytes.
+    pub fn settle_unused(&self, is_complete: bool, has_checkpoint: bool) {
+        self.outputs()
+            .for_each(|output| if is_complete { output.keep() } else { output.remove_unused(has_checkpoint) });
     }
 
     /// Removes outputs for the rows of all inputs that are incomplete tables.

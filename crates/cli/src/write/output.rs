@@ -403,7 +403,7 @@ impl Output {
     }
 }
 
-/// A run that fails before its first line leaves no new file.
+/// A run that ends early, before its first line, leaves no new file.
 impl Drop for Output {
     fn drop(&mut self) {
         self.remove_unused(true);

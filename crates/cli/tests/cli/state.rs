@@ -80,7 +80,7 @@ fn every_run_warns_of_a_full_filter() {
     bench.run_ok("dedup -n 1000 --when-full warn --state s a");
     let warning = text(&bench.run("dedup -n 1000 --state s b").stderr);
     assert_eq!((warning.matches("warning").count(), warning.matches('\n').count()), (1, 1), "{warning}");
-    assert_contains_all(&warning, &[" 1000 ", "rate", "-n"]);
+    assert_contains_all(&warning, &[" 1000 ", "rate", "another state"]);
 }
 
 #[test]

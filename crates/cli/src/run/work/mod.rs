@@ -210,11 +210,8 @@ impl Work {
         if self.keep.state.is_none() && !matches!(done, Ok(None)) {
             self.sinks.iter().for_each(Sink::abandon);
         }
-        let failed = match &done {
-            Err(error) | Ok(Some(Stop::After(error))) => !matches!(error, Error::ReaderGone),
-            Ok(_) => false,
-        };
-        self.sinks.iter().for_each(|sink| sink.settle_unused(failed, self.keep.state.is_some()));
+        let is_complete = matches!(done, Ok(None | Some(Stop::Enough)) | Err(Error::ReaderGone));
+        self.sinks.iter().for_each(|sink| sink.settle_unused(is_complete, self.keep.state.is_some()));
         // An incomplete table is useful only for a resumed run.
         let continues = self.keep.state.is_some() && !matches!(done, Ok(None));
         if !continues && !self.config.print.total && self.shards.iter().any(|shard| shard.is_table) {
