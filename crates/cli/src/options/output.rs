@@ -29,7 +29,7 @@ pub struct OutputOptions {
     /// All threads compress at once, each up to 16 MiB of an output. A thread takes about 5 MiB of memory for gzip, 7 for zstd:3,
     /// 10 for bzip2, 16 for zstd:8 and 128 for xz:6. zstd:19:long=27 makes matches reach back 2^27 bytes, as zstd:19:long does;
     /// zstd decompresses longer windows only if it is asked to. An output with a long window, of zstd:20 to 22 or of xz:7 to 9
-    /// is compressed by one thread.
+    /// is compressed by one thread. After a signal, the rest of an output is compressed at a low level, and stored as it is for xz.
     #[arg(long, value_name = "KIND[:LEVEL]")]
     pub compress: Option<Compression>,
 }

@@ -3,9 +3,13 @@
 //! A file consists of pieces, each a member, a frame or a stream of its own, which every reader accepts. So several
 //! threads can compress pieces at once, and the bytes of a file do not depend on the number of threads. If matches
 //! reach back farther than a piece of reasonable size, the file is one [`Stream`].
+//!
+//! Strong compressors take many seconds for a piece. After a signal, what is not compressed becomes pieces that take no time.
 
 use crate::read::coding::Coding;
 use crate::system::error::Error;
+use crate::terminal::signals;
+use crate::write::stored_xz;
 use bzip2::write::BzEncoder;
 use flate2::write::GzEncoder;
 use liblzma::stream::{self, Check};
@@ -27,6 +31,12 @@ const ZSTD_PIECES: [u32; 22] =
     [20, 20, 21, 21, 21, 22, 22, 22, 23, 23, 23, 23, 23, 23, 23, 23, 24, 24, 24, WHOLE, WHOLE, WHOLE];
 const XZ_PIECES: [u32; 10] = [20, 21, 22, 23, 23, 24, 24, WHOLE, WHOLE, WHOLE];
 const WHOLE: u32 = u32::MAX;
+
+/// The level of zstd from which on a piece may take a second.
+const SLOW_ZSTD: i32 = 13;
+
+/// The bytes between two looks whether a signal came.
+pub const SLICE: usize = 1 << 16;
 
 /// The window of zstd's own `--long` without a value.
 const LONG: u32 = 27;
@@ -102,6 +112,11 @@ impl Compression {
     /// True if pieces would lose too much or take too much memory: then an output is one stream, compressed by one thread.
     pub fn is_stream(self) -> bool {
         self.long.is_some() || self.piece_log() == WHOLE
+    }
+
+    /// True if a piece may take a second or more.
+    fn is_slow(self) -> bool {
+        self.coding == Coding::Xz || self.coding == Coding::Zstd && self.level >= SLOW_ZSTD
     }
 
     /// True if the output is compressed, and not as one stream.
@@ -185,6 +200,22 @@ pub struct Encoder {
 impl Encoder {
     /// Compresses a piece, which may be empty.
     pub fn encode(&mut self, compression: Compression, piece: &[u8]) -> io::Result<Vec<u8>> {
+        if signals::first().is_some() {
+            return quick(compression, piece);
+        }
+        if compression.is_slow() {
+            let mut stream = Stream::new(compression)?;
+            if let Stream::Zstd(encoder) = &mut stream {
+                encoder.set_pledged_src_size(Some(piece.len() as u64))?;
+            }
+            for slice in piece.chunks(SLICE) {
+                if signals::first().is_some() {
+                    return quick(compression, piece);
+                }
+                stream.write(slice)?;
+            }
+            return stream.finish();
+        }
         if compression.coding != Coding::Zstd {
             let mut stream = Stream::new(compression)?;
             stream.write(piece)?;
@@ -195,6 +226,19 @@ impl Encoder {
             Entry::Vacant(free) => free.insert(zstd::bulk::Compressor::new(compression.level)?),
         };
         compressor.compress(piece)
+    }
+}
+
+/// Compresses a piece as well as it can be done in no time.
+pub fn quick(compression: Compression, piece: &[u8]) -> io::Result<Vec<u8>> {
+    match compression.coding {
+        Coding::Xz => Ok(stored_xz::store(piece)),
+        coding => {
+            let level = if coding == Coding::Bzip2 { compression.level } else { 1 };
+            let mut stream = Stream::new(Compression { coding, level, long: None })?;
+            stream.write(piece)?;
+            stream.finish()
+        }
     }
 }
 

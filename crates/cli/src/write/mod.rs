@@ -5,4 +5,5 @@ pub mod encode;
 pub mod output;
 pub mod reorder_buffer;
 pub mod replace;
+mod stored_xz;
 pub mod target;

@@ -7,7 +7,8 @@ use crate::read::table::{Assembly, Encode, Group, Saved};
 use crate::system::error::Error;
 use crate::system::unpoisoned::locked;
 use crate::system::write_watchdog::WatchedFile;
-use crate::write::encode::{Compression, Encoder, Stream};
+use crate::terminal::signals;
+use crate::write::encode::{Compression, Encoder, SLICE, Stream, quick};
 use crate::write::reorder_buffer::ReorderBuffer;
 use std::fs;
 use std::io::{self, BufWriter, IsTerminal, Seek, Write};
@@ -41,8 +42,8 @@ pub struct Output {
 }
 
 /// The input that was taken in and is not yet a piece.
-struct PendingInput {
-    /// Bytes of an incomplete piece.
+pub struct PendingInput {
+    /// Bytes of an incomplete piece, or those that came after a signal if the output is one stream.
     buffer: Vec<u8>,
     /// The compressor, if the output is one stream and has begun. It is boxed because most outputs have none.
     stream: Option<Box<Stream>>,
@@ -83,7 +84,7 @@ pub type Piece = (u64, Option<PieceContents>);
 /// A writer that takes bytes in.
 pub enum PieceWriter<'a> {
     Plain(&'a mut BufWriter<WatchedFile>),
-    Stream(Compression, &'a mut Option<Box<Stream>>, &'a mut BufWriter<WatchedFile>),
+    Stream(Compression, &'a mut PendingInput, &'a mut BufWriter<WatchedFile>),
     Pieces(&'a mut Vec<u8>),
 }
 
@@ -97,13 +98,20 @@ impl Write for PieceWriter<'_> {
         match self {
             Self::Plain(file) => file.write_all(bytes),
             Self::Pieces(buffer) => buffer.write_all(bytes),
-            Self::Stream(compression, stream, file) => {
-                let stream = match stream {
-                    Some(stream) => stream,
-                    None => stream.insert(Stream::new(*compression)?.into()),
-                };
-                stream.write(bytes)?;
-                file.write_all(&stream.take())
+            Self::Stream(compression, PendingInput { stream, buffer, .. }, file) => {
+                let mut slices = bytes.chunks(SLICE);
+                while signals::first().is_none()
+                    && let Some(slice) = slices.next()
+                {
+                    let stream = match stream {
+                        Some(stream) => stream,
+                        None => stream.insert(Stream::new(*compression)?.into()),
+                    };
+                    stream.write(slice)?;
+                    file.write_all(&stream.take())?;
+                }
+                slices.for_each(|slice| buffer.extend_from_slice(slice));
+                Ok(())
             }
         }
     }
@@ -202,7 +210,7 @@ impl Output {
         let mut writer = locked(&self.writer);
         let Some(file) = &mut writer.file else { return Ok(Vec::new()) };
         let taken = if self.compression.is_stream() {
-            print(&mut PieceWriter::Stream(self.compression, &mut gathered.stream, file))
+            print(&mut PieceWriter::Stream(self.compression, &mut gathered, file))
         } else {
             print(&mut PieceWriter::Plain(file))
         };
@@ -380,7 +388,8 @@ impl Output {
         pieces
     }
 
-    /// Ends the compressed stream. At the `end` of an empty output, the stream is written without contents.
+    /// Ends the compressed stream, and writes the bytes that came after a signal. At the `end` of an empty output, the stream is
+    /// written without contents.
     fn end_stream(&self, gathered: &mut PendingInput, end: bool) -> io::Result<()> {
         if !self.compression.is_stream() {
             return Ok(());
@@ -388,11 +397,17 @@ impl Output {
         let mut writer = locked(&self.writer);
         let Some(file) = &mut writer.file else { return Ok(()) };
         let stream = match gathered.stream.take() {
-            None if end && mem::take(&mut gathered.empty) => Some(Stream::new(self.compression)?.into()),
+            None if end && gathered.buffer.is_empty() && mem::take(&mut gathered.empty) => {
+                Some(Stream::new(self.compression)?.into())
+            }
             stream => stream,
         };
-        gathered.empty &= stream.is_none();
-        stream.map_or(Ok(()), |stream| file.write_all(&stream.finish()?))
+        gathered.empty &= stream.is_none() && gathered.buffer.is_empty();
+        stream.map_or(Ok(()), |stream| file.write_all(&stream.finish()?))?;
+        match mem::take(&mut gathered.buffer) {
+            rest if rest.is_empty() => Ok(()),
+            rest => file.write_all(&quick(self.compression, &rest)?),
+        }
     }
 
     fn failed(&self, source: io::Error) -> Error {

@@ -171,7 +171,7 @@ fn a_resumed_run_without_further_lines_adds_no_member() {
 
 #[test]
 fn signals_leave_complete_members() {
-    for (kind, name) in [("gzip:1", "o.gz"), ("zstd:3", "o.zst"), ("zstd:1:long", "o.zst")] {
+    for (kind, name) in [("gzip:1", "o.gz"), ("zstd:3", "o.zst"), ("zstd:1:long", "o.zst"), ("xz:6", "o.xz")] {
         let bench = Bench::new(&[]);
         let lines = url_lines(0..LINES);
         bench.write("in", &lines);
@@ -191,6 +191,25 @@ fn signals_leave_complete_members() {
         // All that the state knows was printed.
         let known = bench.run_ok("check --total -s s in").trim().parse::<u64>().unwrap();
         assert_eq!(known, count(&printed), "{kind}");
+        // The compression of what is less than a piece would take seconds. It is stored as it is.
+        let stored = |line: &[u8]| memchr::memmem::find(&bench.read(name), line).is_some();
+        assert_eq!(stored(b"https://example.org/159\n"), kind == "xz:6", "{kind}");
+    }
+}
+
+#[test]
+fn a_run_that_a_signal_ended_continues_slow_compression() {
+    let lines = url_lines(0..60_000);
+    for (kind, name) in [("xz:6", "o.xz"), ("xz:9", "o.xz"), ("zstd:19", "o.zst"), ("zstd:22", "o.zst")] {
+        let bench = Bench::new(&[("in", &lines)]);
+        let line = format!("dedup -n 60000 -j 2 --chunk-size 50000 --compress {kind} --state s -o {name} in");
+        let running = RunningCommand::new(bench.command(&line));
+        wait_for(|| bench.path("s").exists());
+        running.signal("INT");
+        let (code, ..) = running.end();
+        assert!(lines.starts_with(&read_decoded(&bench, name)), "{kind}");
+        assert_eq!(bench.run(&format!("{line} --resume")).status.code(), Some(0), "{kind}, after {code:?}");
+        assert!(read_decoded(&bench, name) == lines, "{kind}");
     }
 }
 
