@@ -39,12 +39,12 @@ const REPLICA_TIMEOUT: Duration = Duration::from_secs(1);
 ///
 /// url is redis://HOST:PORT, rediss:// for an encrypted connection, or unix://PATH. USER:PASSWORD@ may precede the host, and
 /// /DATABASE may follow the port. For a cluster, give the URLs of some of its nodes, separated by commas. Times are in seconds:
-/// connect_timeout for a connection, response_timeout for an answer, and patience for how long a call retries while no answer
-/// arrives. mirror=True keeps a copy in this process, as large as the filter, and sends the server only keys that the copy
-/// lacks. read_from_replicas=True lets a cluster's replicas answer "in", a little late. certificate_authority is the path of a
-/// file (PEM) with the certificates to trust instead of the system's. client_certificate and client_key are the paths of files
-/// that identify this client. With wait_for_replicas a key is new once so many replicas of its server have it, or after a
-/// second: a replica that takes over has not forgotten it.
+/// connect_timeout for a connection, response_timeout for an answer, and retry_timeout for retries while no answer arrives.
+/// mirror=True keeps a copy in this process, as large as the filter, and sends the server only keys that the copy lacks.
+/// read_from_replicas=True lets a cluster's replicas answer "in", a little late. certificate_authority is the path of a file
+/// (PEM) with the certificates to trust instead of the system's. client_certificate and client_key are the paths of files that
+/// identify this client. With wait_for_replicas a key is reported as new once so many replicas of its server have it, so that a
+/// failover keeps it, or after a second.
 ///
 /// Among all processes that add a key, one gets True. If a connection breaks before the answer, the key may be reported as new
 /// twice, and is counted in uncertain; it is never lost. A server that can't be reached is a ConnectionError, one that denies
@@ -230,8 +230,9 @@ impl RedisBloomFilter {
     #[new]
     #[pyo3(signature = (
         url, name, expected_keys = None, false_positive_rate = None, *, memory = None, probes = None, seed = None,
-        forget_after = None, mirror = false, connect_timeout = 5.0, response_timeout = 10.0, patience = 30.0, read_from_replicas = false,
-        certificate_authority = None, client_certificate = None, client_key = None, wait_for_replicas = 0
+        forget_after = None, mirror = false, connect_timeout = 5.0, response_timeout = 10.0, retry_timeout = 30.0,
+        read_from_replicas = false, certificate_authority = None, client_certificate = None, client_key = None,
+        wait_for_replicas = 0
     ))]
     #[expect(clippy::too_many_arguments, reason = "one for each that Python may name")]
     fn new(
@@ -247,7 +248,7 @@ impl RedisBloomFilter {
         mirror: bool,
         connect_timeout: f64,
         response_timeout: f64,
-        patience: f64,
+        retry_timeout: f64,
         read_from_replicas: bool,
         certificate_authority: Option<PathBuf>,
         client_certificate: Option<PathBuf>,
@@ -258,7 +259,7 @@ impl RedisBloomFilter {
             .map_err(error::redis)?
             .connect_timeout(seconds("connect_timeout", connect_timeout)?)
             .response_timeout(seconds("response_timeout", response_timeout)?)
-            .patience(seconds("patience", patience)?)
+            .retry_timeout(seconds("retry_timeout", retry_timeout)?)
             .wait_for_replicas(wait_for_replicas, REPLICA_TIMEOUT);
         if read_from_replicas {
             server = server.read_from_replicas();

@@ -398,7 +398,7 @@ def test_an_interrupted_import_continues(redis: Server) -> None:
 
 @sites(150)
 def test_an_unreachable_server_ends_the_crawl_which_resumes_later(site: Site, tmp_path: pathlib.Path, redis: Server) -> None:
-    job = SHARED | {"JOBDIR": str(tmp_path / "job"), "BLOOMLINE_PATIENCE": 0.5}
+    job = SHARED | {"JOBDIR": str(tmp_path / "job"), "BLOOMLINE_RETRY_TIMEOUT": 0.5}
     times: dict[str, Any] = {"REDIS_PARAMS": {"port": redis.port, "socket_timeout": 4, "socket_connect_timeout": 4}}
     run = Run.held(site, tmp_path, 50, **job, **times)
     os.kill(redis.process.pid, signal.SIGSTOP)

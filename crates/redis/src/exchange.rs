@@ -46,7 +46,7 @@ pub(crate) trait Job {
 /// A job in progress.
 pub(crate) struct Exchange<'a, J> {
     job: &'a mut J,
-    patience: Duration,
+    retry_timeout: Duration,
     replicas: bool,
     /// True if the server was a primary when it was found: if it reports that it is a replica, another one takes over.
     is_primary: bool,
@@ -139,12 +139,12 @@ pub(crate) enum NextStep {
 
 impl<'a, J: Job> Exchange<'a, J> {
     pub(crate) fn new(job: &'a mut J, server: &RedisServer, is_primary: bool) -> Self {
-        let RedisServer { patience, replicas, .. } = *server;
+        let RedisServer { retry_timeout, replicas, .. } = *server;
         let pending = (0..job.len()).map(|index| PendingCommand { index, doubted: false, ask: None }).collect();
         Self {
             confirmation: server.confirmation(),
             job,
-            patience,
+            retry_timeout,
             replicas,
             is_primary,
             pending,
@@ -361,7 +361,7 @@ impl<'a, J: Job> Exchange<'a, J> {
         }
         let waited = self.last_answer.elapsed();
         // A process that was stopped has not retried meanwhile.
-        let left = self.patience.checked_sub(waited).filter(|left| !left.is_zero());
+        let left = self.retry_timeout.checked_sub(waited).filter(|left| !left.is_zero());
         let left = if self.silent_rounds == 1 { left.or(Some(MIN_WAIT)) } else { left };
         let error = self.fatal.take().or_else(|| {
             let unserved = || ("the cluster".to_owned(), "no node serves one of the slots".to_owned());

@@ -68,7 +68,7 @@ impl<T: Transport> Nodes<T> {
     pub(crate) async fn connect(server: &RedisServer) -> Result<Self, RedisFilterError> {
         let mut transport = T::new(server, false);
         let (topology, primary) =
-            find_topology(&mut transport, server, server.seeds().collect(), server.patience).await?;
+            find_topology(&mut transport, server, server.seeds().collect(), server.retry_timeout).await?;
         let nodes =
             Self { server: server.clone(), topology, is_primary: primary, refreshes: 0, sent_again: 0, transport };
         // If the node is a replica, its connection does not allow queries yet.
@@ -185,7 +185,7 @@ async fn find_topology<T: Transport>(
     transport: &mut T,
     server: &RedisServer,
     nodes: Vec<Node>,
-    patience: Duration,
+    retry_timeout: Duration,
 ) -> Result<(Topology, bool), RedisFilterError> {
     let (mut asked_nodes, mut last) = (Vec::new(), None);
     for node in nodes {
@@ -197,7 +197,7 @@ async fn find_topology<T: Transport>(
             Ok(node) if asked_nodes.contains(&node) => continue,
             Ok(node) => {
                 asked_nodes.push(node.clone());
-                ask_until_ready(transport, server, &node, patience).await
+                ask_until_ready(transport, server, &node, retry_timeout).await
             }
             Err(error) => Err(error),
         };
@@ -217,13 +217,13 @@ async fn ask_until_ready<T: Transport>(
     transport: &mut T,
     server: &RedisServer,
     node: &Node,
-    patience: Duration,
+    retry_timeout: Duration,
 ) -> Result<(Topology, bool), RedisFilterError> {
     let started = Instant::now();
     loop {
         let topology = ask_topology(transport, node).await;
         let busy = matches!(&topology, Err(RedisFilterError::Refused { message, .. }) if message.contains("BUSY"));
-        if !busy || started.elapsed() >= patience || server.cancel.is_cancelled() {
+        if !busy || started.elapsed() >= retry_timeout || server.cancel.is_cancelled() {
             return topology;
         }
         T::sleep(BUSY_WAIT).await;

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 /// let one = RedisServer::new("redis://127.0.0.1:6379")?;
 /// let encrypted = RedisServer::new("rediss://crawler:secret@cache.example.org:6380/0")?;
 /// let cluster = RedisServer::new("redis://10.0.0.1:7000,redis://10.0.0.2:7000")?
-///     .patience(Duration::from_secs(60))
+///     .retry_timeout(Duration::from_secs(60))
 ///     .read_from_replicas();
 /// # Ok::<(), bloomline_redis::RedisFilterError>(())
 /// ```
@@ -33,7 +33,7 @@ pub struct RedisServer {
     pub(crate) sentinels: Option<Arc<Sentinels>>,
     pub(crate) connect_timeout: Duration,
     pub(crate) response_timeout: Duration,
-    pub(crate) patience: Duration,
+    pub(crate) retry_timeout: Duration,
     pub(crate) replicas: bool,
     /// The number of replicas to wait for, and the time-out.
     wait: (u32, Duration),
@@ -83,14 +83,14 @@ impl RedisServer {
     /// about the other nodes. User, password and encryption of the first URL are used for all nodes.
     ///
     /// For a primary with replicas, give the URLs of all of them. The one that says that it is the primary is used. When it fails
-    /// or becomes a replica, all are asked again, for as long as [`patience`](Self::patience) lasts.
+    /// or becomes a replica, all are asked again, until the [`retry_timeout`](Self::retry_timeout).
     ///
     /// If Sentinels decide which server is the primary, name both:
     /// `redis+sentinel://USER:PASSWORD@HOST:PORT,HOST:PORT/NAME/DATABASE`, or `rediss+sentinel://` if all connections are
     /// encrypted. The hosts are those of Sentinels, and the port is 26379 if not given. The login, which may be left out as the
     /// database may, is for the primary; write `%40` for an `@` in it, `%2F` for `/` and `%3F` for `?`. Sentinels that want one
     /// too get that of `?sentinel_user=USER&sentinel_password=PASSWORD` at the end. A failover takes as long as their
-    /// `down-after-milliseconds` and some seconds, so `patience` must be longer.
+    /// `down-after-milliseconds` and some seconds, so `retry_timeout` must be longer.
     ///
     /// Certificates must be trusted by the system, or by an [authority](Self::certificate_authority). A server may want
     /// [one of yours](Self::client_certificate). For `rediss://` rustls needs a provider of cryptography. If the process has not
@@ -120,7 +120,7 @@ impl RedisServer {
             sentinels,
             connect_timeout: Duration::from_secs(5),
             response_timeout: Duration::from_secs(10),
-            patience: Duration::from_secs(30),
+            retry_timeout: Duration::from_secs(30),
             replicas: false,
             wait: (0, Duration::ZERO),
             cancel: CancelToken::default(),
@@ -143,11 +143,11 @@ impl RedisServer {
         self
     }
 
-    /// Sets the time for which a call retries while no answer comes, because connections break, servers load their
-    /// data, or no node serves a slot until a replica takes over. The default is 30 s. The attempt in progress at that
-    /// time ends by its own time-outs. When `create` and `open` connect, they try each address once.
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    /// Sets the time-out for retries: a call retries for this long without an answer, because connections break, servers load
+    /// their data, or no node serves a slot until a replica takes over. The default is 30 s. The last attempt ends by its own
+    /// time-outs. When `create` and `open` connect, they try each address once.
+    pub fn retry_timeout(mut self, timeout: Duration) -> Self {
+        self.retry_timeout = timeout;
         self
     }
 
@@ -355,7 +355,7 @@ impl std::fmt::Debug for RedisServer {
             .field("nodes", &nodes)
             .field("connect_timeout", &self.connect_timeout)
             .field("response_timeout", &self.response_timeout)
-            .field("patience", &self.patience)
+            .field("retry_timeout", &self.retry_timeout)
             .field("read_from_replicas", &self.replicas)
             .field("wait_for_replicas", &self.wait)
             .finish()

@@ -205,7 +205,7 @@ class RedisDupeFilter(_DupeFilter):
     BLOOMLINE_FORGET_AFTER is after how many seconds a request is sent again, or up to a quarter later, and
     BLOOMLINE_EXPECTED_KEYS the number of requests in that time. Where it is silent, none is forgotten.
     BLOOMLINE_MIRROR = False saves memory: the spider keeps no copy of the set, and asks the server for each request.
-    BLOOMLINE_PATIENCE is how many seconds a request waits for a server that does not answer: 30 where it is silent.
+    BLOOMLINE_RETRY_TIMEOUT is how many seconds a request waits for a server that does not answer: 30 where it is silent.
     BLOOMLINE_WAIT_FOR_REPLICAS is how many replicas of a server have a request before it is sent, or a second has passed: 0 where
     it is silent. bloomline/unconfirmed counts those that were sent after the second.
     BLOOMLINE_IMPORT_FROM = "scrapy_redis.dupefilter.RFPDupeFilter", or the path of a class derived from it, adds the fingerprints
@@ -230,7 +230,7 @@ class RedisDupeFilter(_DupeFilter):
         self._name = pattern % {"spider": crawler.spider.name}
         self._url, self._options = _address(settings)
         self._options["mirror"] = settings.getbool("BLOOMLINE_MIRROR", True)
-        self._options["patience"] = settings.getfloat("BLOOMLINE_PATIENCE", 30.0)
+        self._options["retry_timeout"] = settings.getfloat("BLOOMLINE_RETRY_TIMEOUT", 30.0)
         self._options["wait_for_replicas"] = settings.getint("BLOOMLINE_WAIT_FOR_REPLICAS")
         keys, seconds = settings.getint("BLOOMLINE_EXPECTED_KEYS"), settings.getfloat("BLOOMLINE_FORGET_AFTER")
         if seconds and not keys:
