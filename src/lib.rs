@@ -85,7 +85,7 @@ extern crate std;
 //     error
 //     rate/        the mathematics of the false-positive rate: fpr set_bits growth window
 //     batch/       many keys at once: hash_chunks op unresolved selection collect
-//     layout/      where the bits of a key are: info storage params model access ops claim sectorized
+//     layout/      where the bits of a key are: descriptor storage params model access ops claim sectorized
 //     builder/     from the values that a filter is built from to its geometry: spec options geometry plan
 //     file/        the format of docs/FORMAT.md (feature file)
 //     concurrent/  what threads agree by that fill one filter after another (std): epoch permits

@@ -5,7 +5,7 @@ use crate::builder::spec::{self, FilterSpec};
 use crate::error::BuildError;
 use crate::kernel::block::BLOCK_BYTES;
 use crate::kernel::{AvailableKernel, Kernel};
-use crate::layout::info::SECTORIZED;
+use crate::layout::descriptor::SECTORIZED;
 use crate::layout::model::Layout;
 use crate::layout::params::{FilterParams, Geometry};
 use crate::layout::storage::MAX_BLOCKS;
@@ -64,13 +64,13 @@ impl SizeRequest {
             (_, _, Some(units), Some(probes)) => Geometry { units, probes },
             (None, Some(rate), Some(units), None) => {
                 let capacity = |probes| (L::capacity(Geometry { units, probes }, rate), probes);
-                match L::INFO.candidates(None).map(capacity).max() {
+                match L::DESCRIPTOR.candidates(None).map(capacity).max() {
                     Some((1.., probes)) => Geometry { units, probes },
-                    _ => min_geometry::<L>(1, rate, None, L::INFO.blocks(units))?,
+                    _ => min_geometry::<L>(1, rate, None, L::DESCRIPTOR.blocks(units))?,
                 }
             }
             (Some(keys), Some(rate), ..) => {
-                min_geometry::<L>(keys, rate, probes, units.map_or(max, |units| L::INFO.blocks(units)))?
+                min_geometry::<L>(keys, rate, probes, units.map_or(max, |units| L::DESCRIPTOR.blocks(units)))?
             }
             (Some(keys), None, Some(units), None) => Geometry { units, probes: L::best_probes(units, keys) },
             _ => return Err(BuildError::Underspecified),
@@ -85,9 +85,9 @@ fn min_geometry<L: Layout>(keys: u64, rate: f64, probes: Option<u32>, limit: u64
         return Err(BuildError::RateUnreachable { value: rate, floor });
     }
     // Searches past the limit, to report how much would be needed.
-    let unlimited = u64::MAX / (L::INFO.unit_bits / 8).max(1);
+    let unlimited = u64::MAX / (L::DESCRIPTOR.unit_bits / 8).max(1);
     let geometry = L::min_geometry(keys, rate, probes, unlimited);
-    let blocks = geometry.map_or(u64::MAX, |geometry| L::INFO.blocks(geometry.units));
+    let blocks = geometry.map_or(u64::MAX, |geometry| L::DESCRIPTOR.blocks(geometry.units));
     let geometry = geometry.filter(|_| blocks <= limit).ok_or(too_large(blocks, limit))?;
     // If the layout folds, a unit is a block.
     Ok(if L::FOLDS { Geometry { units: foldable(geometry.units).min(limit), ..geometry } } else { geometry })
@@ -97,7 +97,7 @@ fn min_geometry<L: Layout>(keys: u64, rate: f64, probes: Option<u32>, limit: u64
 #[cfg(feature = "variants")]
 pub(crate) fn exact_params<L: Layout>(units: u64, probes: u32) -> Result<FilterParams, BuildError> {
     check_probes::<L>(probes)?;
-    let (blocks, limit) = (L::INFO.blocks(units), max_blocks::<L>(MAX_BLOCKS as u64));
+    let (blocks, limit) = (L::DESCRIPTOR.blocks(units), max_blocks::<L>(MAX_BLOCKS as u64));
     match units {
         0 => Err(BuildError::Memory { bytes: 0 }),
         _ if blocks > limit => Err(too_large(blocks, limit)),
@@ -107,15 +107,15 @@ pub(crate) fn exact_params<L: Layout>(units: u64, probes: u32) -> Result<FilterP
 
 fn params_for<L: Layout>(geometry: Geometry, seed: u64, kernel: AvailableKernel) -> FilterParams {
     // At most MAX_BLOCKS, which fits a usize.
-    FilterParams::new(L::INFO.blocks(geometry.units) as usize, geometry, seed, kernel)
+    FilterParams::new(L::DESCRIPTOR.blocks(geometry.units) as usize, geometry, seed, kernel)
 }
 
 fn check_probes<L: Layout>(value: u32) -> Result<(), BuildError> {
-    let info = L::INFO;
-    match info.probes.contains(&value) {
+    let layout = L::DESCRIPTOR;
+    match layout.probes.contains(&value) {
         true => Ok(()),
-        false if info.id == SECTORIZED.id => Err(BuildError::Probes { value }),
-        false => Err(BuildError::LayoutProbes { layout: info.name, value, allowed: info.allowed }),
+        false if layout.id == SECTORIZED.id => Err(BuildError::Probes { value }),
+        false => Err(BuildError::LayoutProbes { layout: layout.name, value, allowed: layout.allowed }),
     }
 }
 
@@ -126,7 +126,7 @@ fn units<L: Layout>(bytes: u64, limit: u64) -> Result<u64, BuildError> {
         return Err(BuildError::TooLarge { bytes, limit: fpr::block_bytes(limit) });
     }
     // Below 2^58 blocks.
-    match (u128::from(blocks) * 512 / u128::from(L::INFO.unit_bits)) as u64 {
+    match (u128::from(blocks) * 512 / u128::from(L::DESCRIPTOR.unit_bits)) as u64 {
         // Less than one unit.
         0 => Err(BuildError::Memory { bytes: bytes as usize }),
         units => Ok(units),
@@ -134,7 +134,7 @@ fn units<L: Layout>(bytes: u64, limit: u64) -> Result<u64, BuildError> {
 }
 
 fn max_blocks<L: Layout>(memory_blocks: u64) -> u64 {
-    L::INFO.blocks(L::INFO.max_units).min(memory_blocks)
+    L::DESCRIPTOR.blocks(L::DESCRIPTOR.max_units).min(memory_blocks)
 }
 
 fn too_large(blocks: u64, limit: u64) -> BuildError {

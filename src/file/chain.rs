@@ -4,7 +4,7 @@ use super::error::{FileErrorKind, check};
 use super::header::{self, HEADER_BYTES, Magic, ROTATING_MAGIC, SCALABLE_MAGIC, u32_at, u64_at};
 use super::stream::{self, BodyReader, DecodedFilter, RawParts};
 use crate::kernel::block::WORDS;
-use crate::layout::info::SECTORIZED;
+use crate::layout::descriptor::SECTORIZED;
 use crate::rate::fpr;
 use crate::rate::growth::{GrowthPolicy, MAX_MERGED, MAX_STAGES};
 use crate::rate::window;

@@ -4,7 +4,7 @@ use crate::file::{self, FileError, FileErrorKind, FilterHeader, TRAILER_BYTES, T
 use crate::filter::bloom::BloomFilter;
 use crate::filter::raw::RawFilter;
 use crate::kernel::block::BLOCK_BYTES;
-use crate::layout::info::SECTORIZED;
+use crate::layout::descriptor::SECTORIZED;
 use crate::layout::storage::Blocks;
 use crate::rate::fpr;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! The mathematics of a layout, for any access: its names, its sizes and its rates.
 
 use crate::kernel::block::WORDS;
-use crate::layout::info::LayoutInfo;
+use crate::layout::descriptor::LayoutDescriptor;
 use crate::layout::params::Geometry;
 use crate::rate::fpr;
 
@@ -9,7 +9,7 @@ use crate::rate::fpr;
 /// one unit. A block holds a whole number of units, or a unit a whole number of blocks.
 pub(crate) trait Layout {
     /// As in files: number, name, probes, unit.
-    const INFO: &'static LayoutInfo;
+    const DESCRIPTOR: &'static LayoutDescriptor;
 
     /// The model's rate, for hashes of any length.
     fn rate(geometry: Geometry, keys: u64) -> f64;
@@ -40,18 +40,18 @@ pub(crate) trait Layout {
 
     /// The fewest of at most `limit` units that keep a rate, with the given probes, or with those that need the fewest.
     fn min_geometry(keys: u64, rate: f64, given: Option<u32>, limit: u64) -> Option<Geometry> {
-        let start = keys.saturating_mul(8) / Self::INFO.unit_bits;
+        let start = keys.saturating_mul(8) / Self::DESCRIPTOR.unit_bits;
         let with_probes = |probes| {
             let rate_with = |units| Self::expected_fpr(Geometry { units, probes }, keys);
             Some(Geometry { units: fpr::find_min(start, limit, rate, rate_with)?, probes })
         };
-        Self::INFO.candidates(given).filter_map(with_probes).min_by_key(|geometry| geometry.units)
+        Self::DESCRIPTOR.candidates(given).filter_map(with_probes).min_by_key(|geometry| geometry.units)
     }
 
     /// The number of probes with the lowest rate for a size. Ties go to fewer probes.
     fn best_probes(units: u64, keys: u64) -> u32 {
         let rate = |&probes: &u32| Self::expected_fpr(Geometry { units, probes }, keys);
-        let best = Self::INFO.candidates(None).min_by(|a, b| rate(a).total_cmp(&rate(b)));
+        let best = Self::DESCRIPTOR.candidates(None).min_by(|a, b| rate(a).total_cmp(&rate(b)));
         best.expect("a layout offers probes")
     }
 

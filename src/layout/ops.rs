@@ -44,7 +44,7 @@ pub(crate) trait LayoutOps<A: Access>: Layout {
 
     /// The fraction of bits that are set.
     fn fill_ratio(geometry: Geometry, store: &Self::Store) -> f64 {
-        geometry.fraction(Self::INFO, set_bits::count_ones(store.words()))
+        geometry.fraction(Self::DESCRIPTOR, set_bits::count_ones(store.words()))
     }
 
     /// Queries many hashes: `found[i]` is true if `hashes[i]` is in. Returns how many are.

@@ -2,7 +2,7 @@
 
 use crate::error::MergeError;
 use crate::kernel::AvailableKernel;
-use crate::layout::info::LayoutInfo;
+use crate::layout::descriptor::LayoutDescriptor;
 use crate::layout::storage::Pages;
 
 /// A size in units of a layout, and the probes. Together they determine the bits of a hash.
@@ -14,14 +14,14 @@ pub(crate) struct Geometry {
 
 impl Geometry {
     /// The size of the bits in bytes.
-    pub(crate) fn bytes(self, format: &LayoutInfo) -> u64 {
+    pub(crate) fn bytes(self, layout: &LayoutDescriptor) -> u64 {
         // At most the blocks that 64 bits can address.
-        (u128::from(self.units) * u128::from(format.unit_bits)).div_ceil(8) as u64
+        (u128::from(self.units) * u128::from(layout.unit_bits)).div_ceil(8) as u64
     }
 
     /// The fraction `ones` of all bits.
-    pub(crate) fn fraction(self, format: &LayoutInfo, ones: u64) -> f64 {
-        ones as f64 / (self.units as f64 * format.unit_bits as f64)
+    pub(crate) fn fraction(self, layout: &LayoutDescriptor, ones: u64) -> f64 {
+        ones as f64 / (self.units as f64 * layout.unit_bits as f64)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::kernel::block::WORDS;
 use crate::kernel::{Isa, prefetch};
 use crate::key::hash::KeyHasher;
 use crate::layout::access::{Exclusive, Shared};
-use crate::layout::info::{CLASSIC, LayoutInfo};
+use crate::layout::descriptor::{CLASSIC, LayoutDescriptor};
 use crate::layout::model::Layout;
 use crate::layout::ops::LayoutOps;
 use crate::layout::params::Geometry;
@@ -213,7 +213,7 @@ fn positions(geometry: Geometry, hash: u64) -> impl Iterator<Item = (usize, usiz
 }
 
 impl Layout for Classic {
-    const INFO: &'static LayoutInfo = &CLASSIC;
+    const DESCRIPTOR: &'static LayoutDescriptor = &CLASSIC;
 
     /// The mean fraction s of bits set gives s^k. The variance of the fraction adds k (k-1) / 2 · variance / s² to it, of the
     /// order 1/m, which counts in small filters.

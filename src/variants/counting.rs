@@ -7,7 +7,7 @@ use crate::kernel::block::{self, Block, Pattern, WORDS};
 use crate::kernel::{Isa, prefetch};
 use crate::key::single::Key;
 use crate::layout::access::Exclusive;
-use crate::layout::info::{COUNTING, LayoutInfo};
+use crate::layout::descriptor::{COUNTING, LayoutDescriptor};
 use crate::layout::model::Layout;
 use crate::layout::ops::LayoutOps;
 use crate::layout::params::Geometry;
@@ -164,7 +164,7 @@ fn group_mut(units: u64, store: &mut Blocks, hash: u64) -> &mut Group {
 }
 
 impl Layout for Counting {
-    const INFO: &'static LayoutInfo = &COUNTING;
+    const DESCRIPTOR: &'static LayoutDescriptor = &COUNTING;
 
     fn rate(geometry: Geometry, keys: u64) -> f64 {
         BlockRates::new(lanes(geometry.probes)).mixture(geometry.units, keys)

@@ -9,7 +9,7 @@ use crate::filter::raw::RawFilter;
 use crate::kernel::block::{self, Pattern, WORDS};
 use crate::kernel::{Isa, prefetch};
 use crate::layout::access::Shared;
-use crate::layout::info::{LayoutInfo, REGISTER};
+use crate::layout::descriptor::{LayoutDescriptor, REGISTER};
 use crate::layout::model::Layout;
 use crate::layout::ops::LayoutOps;
 use crate::layout::params::Geometry;
@@ -96,7 +96,7 @@ fn locate(geometry: Geometry, store: &AtomicBlocks, hash: u64) -> (&AtomicU64, u
 }
 
 impl Layout for Register {
-    const INFO: &'static LayoutInfo = &REGISTER;
+    const DESCRIPTOR: &'static LayoutDescriptor = &REGISTER;
 
     fn rate(geometry: Geometry, keys: u64) -> f64 {
         BlockRates::new(lanes(geometry.probes)).mixture(geometry.units, keys)

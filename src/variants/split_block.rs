@@ -10,7 +10,7 @@ use crate::filter::raw::RawFilter;
 use crate::kernel::block::WORDS;
 use crate::kernel::{Isa, prefetch};
 use crate::layout::access::Exclusive;
-use crate::layout::info::{LayoutInfo, SPLIT_BLOCK};
+use crate::layout::descriptor::{LayoutDescriptor, SPLIT_BLOCK};
 use crate::layout::model::Layout;
 use crate::layout::ops::LayoutOps;
 use crate::layout::params::Geometry;
@@ -221,7 +221,7 @@ fn mask(hash: u64) -> [u64; 4] {
 }
 
 impl Layout for SplitBlock {
-    const INFO: &'static LayoutInfo = &SPLIT_BLOCK;
+    const DESCRIPTOR: &'static LayoutDescriptor = &SPLIT_BLOCK;
 
     fn rate(geometry: Geometry, keys: u64) -> f64 {
         BlockRates::new(SPLIT_BLOCK_LANES).mixture(geometry.units, keys)

@@ -38,7 +38,7 @@ fn check<L: Layout>(layout: &str) {
     // Binomial and Poisson loads of so many keys agree.
     let keys = 1_000_000_000;
     for (probes, bits_per_key, expected) in rows("fpr_at_bits", layout) {
-        let units = (keys as f64 * bits_per_key / L::INFO.unit_bits as f64) as u64;
+        let units = (keys as f64 * bits_per_key / L::DESCRIPTOR.unit_bits as f64) as u64;
         let computed = L::rate(Geometry { units, probes }, keys);
         assert!(
             (computed / expected - 1.0).abs() < 1e-5,
@@ -53,7 +53,7 @@ fn check<L: Layout>(layout: &str) {
             continue;
         }
         let Geometry { units, probes: best } = for_rate::<L>(100_000_000, target).unwrap();
-        let bits = units as f64 * L::INFO.unit_bits as f64 / 1e8;
+        let bits = units as f64 * L::DESCRIPTOR.unit_bits as f64 / 1e8;
         assert!(best == probes, "{layout}, {target}: {best} probes, model {probes}");
         assert!((bits / bits_per_key - 1.0).abs() < 1e-4, "{layout}, {target}: {bits} bits, model {bits_per_key}");
     }

@@ -7,7 +7,7 @@ use crate::kernel::Isa;
 use crate::kernel::block::{Pattern, WORDS};
 use crate::key::hash::KeyHasher;
 use crate::layout::access::Exclusive;
-use crate::layout::info::{LayoutInfo, TWO_BLOCKS};
+use crate::layout::descriptor::{LayoutDescriptor, TWO_BLOCKS};
 use crate::layout::model::Layout;
 use crate::layout::ops::LayoutOps;
 use crate::layout::params::Geometry;
@@ -65,7 +65,7 @@ fn second_hash(hash: u64) -> u64 {
 }
 
 impl Layout for TwoBlocks {
-    const INFO: &'static LayoutInfo = &TWO_BLOCKS;
+    const DESCRIPTOR: &'static LayoutDescriptor = &TWO_BLOCKS;
 
     /// Each key has two blocks, and each block holds half of its keys' probes, so that twice as many halves are spread.
     fn rate(geometry: Geometry, keys: u64) -> f64 {
