@@ -59,8 +59,8 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
     Ok(true)
 }
 
-/// The batches of a frame or a table, completely checked, so that readers may trust them, and what `read_schema` returns, which is
-/// called before rows are read.
+/// Returns the batches of a frame or a table, completely checked, so that readers may trust them, and what `read_schema` returns,
+/// which is called before rows are read.
 pub(crate) fn record_batches<T: Send>(
     rows: &Bound<'_, PyAny>,
     read_schema: impl FnOnce(&Schema) -> PyResult<T> + Send,
@@ -144,8 +144,9 @@ fn is_from_package(package: &str, object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(false)
 }
 
-/// A frame of pandas as a table of Arrow, and a column as an array. A frame's own export adds most indexes as a column and
-/// leaves times unconverted, and pandas before 2.2 has no export. Exports of objects by pandas do not handle signals.
+/// Returns a frame of pandas as a table of Arrow, and a column as an array. A frame's own export adds most indexes as a
+/// column and leaves times unconverted, and pandas before 2.2 has no export. Exports of objects by pandas do not handle
+/// signals.
 fn from_pandas<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let function = if object.hasattr("set_index")? {
         "table_of_pandas"
@@ -157,7 +158,8 @@ fn from_pandas<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     object.py().import("bloomline._frames")?.call_method1(function, (object,))
 }
 
-/// The error of pyarrow for a column of pandas that it does not read, with the remedy. Errors about frames name the column and have one.
+/// Returns the error of pyarrow for a column of pandas that it does not read, with the remedy. Errors about frames name the column and
+/// have one.
 fn pandas_error(object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     let py = object.py();
     let is_about_type = error.is_instance_of::<PyTypeError>(py)
@@ -173,7 +175,7 @@ fn pandas_error(object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     type_error
 }
 
-/// The result of `__arrow_c_array__`.
+/// Returns the result of `__arrow_c_array__`.
 fn array(exported: &Bound<'_, PyAny>) -> PyResult<(FFI_ArrowSchema, FFI_ArrowArray)> {
     let pair = exported.cast::<PyTuple>()?;
     let (schema, array) = (pair.get_item(0)?, pair.get_item(1)?);
@@ -189,7 +191,7 @@ fn array(exported: &Bound<'_, PyAny>) -> PyResult<(FFI_ArrowSchema, FFI_ArrowArr
     Ok((schema, array))
 }
 
-/// The stream that an object exports, if it exports one.
+/// Returns the stream that an object exports, if it exports one.
 fn stream<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<FFI_ArrowArrayStream>> {
     let is_pandas = is_from_package("pandas", object)?;
     let export = |object: &Bound<'py, PyAny>| match object.getattr_opt("__arrow_c_stream__")? {
@@ -213,7 +215,7 @@ fn stream<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<FFI_ArrowArrayStre
     Ok(Some(stream))
 }
 
-/// The schema of all arrays of a stream.
+/// Returns the schema of all arrays of a stream.
 fn stream_schema(stream: &mut FFI_ArrowArrayStream) -> PyResult<FFI_ArrowSchema> {
     let mut schema = FFI_ArrowSchema::empty();
     let get_schema = stream.get_schema().ok_or_else(|| array_error(PROTOCOL_VIOLATION))?;
@@ -223,7 +225,7 @@ fn stream_schema(stream: &mut FFI_ArrowArrayStream) -> PyResult<FFI_ArrowSchema>
     check(stream, code).map(|()| schema)
 }
 
-/// The next array of a stream; `None` at its end.
+/// Returns the next array of a stream; `None` at its end.
 fn next_array(stream: &mut FFI_ArrowArrayStream) -> PyResult<Option<FFI_ArrowArray>> {
     let mut array = FFI_ArrowArray::empty();
     let get_next = stream.get_next().ok_or_else(|| array_error(PROTOCOL_VIOLATION))?;
@@ -301,7 +303,7 @@ struct KeyType {
     forms: Forms,
 }
 
-/// The type of keys in a schema; other types are an error before any key is taken.
+/// Returns the type of keys in a schema; other types are an error before any key is taken.
 fn key_type(schema: &FFI_ArrowSchema) -> PyResult<KeyType> {
     let field = import(|| Ok(Field::try_from(schema).map_err(|_| unknown_format(schema))))?.map_err(|format| {
         PyTypeError::new_err(format!("an Arrow array of the unknown type {format:?}: {KEY_TYPES}; cast it"))
@@ -325,7 +327,7 @@ fn forms_of(field: &Field) -> Forms {
     }
 }
 
-/// The first type that is unknown here, in the producer's notation.
+/// Returns the first type that is unknown here, in the producer's notation.
 fn unknown_format(schema: &FFI_ArrowSchema) -> String {
     let column = schema.children().find(|column| DataType::try_from(*column).is_err());
     column.map_or_else(|| schema.format().to_owned(), unknown_format)

@@ -92,7 +92,7 @@ pub(crate) fn has_only_keys(keys: &Bound<'_, PyAny>) -> bool {
     item.is_some_and(|(item, _)| !matches!(item, Item::Text))
 }
 
-/// The kind of items in a format, and true if integers are big-endian.
+/// Returns the kind of items in a format, and true if integers are big-endian.
 fn item(format: &CStr, size: usize) -> Option<(Item, bool)> {
     let format = format.to_bytes();
     let (is_big_endian, kind) = match format {

@@ -86,7 +86,7 @@ impl Filter {
         detach(py, |detached| self.kinds.change(detached, &self.set, Contents::Unread, || change(detached)))
     }
 
-    /// The method `add`; see `add.rs`.
+    /// Returns the method `add`; see `add.rs`.
     #[inline]
     pub(crate) fn add(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         self.set.add(key.py(), self.hash(key, Access::Add)?)

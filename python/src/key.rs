@@ -49,7 +49,7 @@ impl NoKey {
     }
 }
 
-/// The hash of a key, and its form.
+/// Returns the hash of a key, and its form.
 #[inline(always)]
 pub(crate) fn hash(hasher: &KeyHasher, key: &Bound<'_, PyAny>) -> Result<(u64, Forms), NoKey> {
     hash_nested(hasher, key, 0)

@@ -90,7 +90,7 @@ impl<'py> Numpy<'py> {
         Ok(new)
     }
 
-    /// The answers for keys, as an array of bool.
+    /// Returns the answers for keys, as an array of bool.
     pub(crate) fn array(self, answers: &[bool]) -> PyResult<Bound<'py, PyAny>> {
         let bytes = PyByteArray::new_with(self.0.py(), answers.len(), |bytes| {
             bytes.iter_mut().zip(answers).for_each(|(byte, &answer)| *byte = u8::from(answer));

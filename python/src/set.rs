@@ -94,7 +94,7 @@ impl Write for Bytes {
 }
 
 impl Set {
-    /// The name of the Python class.
+    /// Returns the name of the Python class.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Plain(_) => "BloomFilter",
@@ -129,12 +129,12 @@ impl Set {
         with!(self, thread, filter => filter.key_name().to_owned())
     }
 
-    /// The kinds of the keys; empty if none are recorded.
+    /// Returns the kinds of the keys; empty if none are recorded.
     pub(crate) fn key_kinds<'a>(&'a self, thread: impl Into<Thread<'a>>) -> Vec<u16> {
         with!(self, thread, filter => filter.key_kinds())
     }
 
-    /// The kinds of the keys, which are texts if none are recorded; empty without keys.
+    /// Returns the kinds of the keys, which are texts if none are recorded; empty without keys.
     pub(crate) fn kinds_of_keys(&self, detached: Detached) -> Vec<u16> {
         let recorded = self.key_kinds(detached);
         if recorded.is_empty() && !self.is_empty(detached) { vec![Kinds::TEXT.into()] } else { recorded }
@@ -268,7 +268,7 @@ impl Set {
         )
     }
 
-    /// The bytes of the file.
+    /// Returns the bytes of the file.
     pub(crate) fn to_bytes(&self, detached: Detached) -> PyResult<Vec<u8>> {
         let mut bytes = Bytes(Vec::new());
         self.check_memory_for_copy(detached)?;
@@ -279,7 +279,7 @@ impl Set {
         Ok(bytes.0)
     }
 
-    /// The path of a mapped filter's file.
+    /// Returns the path of a mapped filter's file.
     pub(crate) fn path(&self) -> Option<PathBuf> {
         match self {
             Self::Mapped(filter) => Some(filter.1.clone()),
@@ -287,7 +287,7 @@ impl Set {
         }
     }
 
-    /// The bytes of some blocks, the same on every machine.
+    /// Returns the bytes of some blocks, the same on every machine.
     pub(crate) fn blocks(&self, detached: Detached, first: usize, count: usize) -> PyResult<Vec<u8>> {
         let Self::Plain(lock) = self else { return Err(self.unsupported("gives no blocks")) };
         let (filter, mut bytes) = (lock.read(detached), Bytes(Vec::new()));
@@ -316,7 +316,7 @@ impl Set {
         Ok(())
     }
 
-    /// The rate with so many keys in, or with those that the filter is made for.
+    /// Returns the rate with so many keys in, or with those that the filter is made for.
     pub(crate) fn expected_fpr(&self, detached: Detached, keys: Option<u64>) -> PyResult<f64> {
         with!(self, detached,
             [Plain Atomic Mapped] filter => match keys.or(filter.expected_keys()) {
@@ -328,7 +328,7 @@ impl Set {
         )
     }
 
-    /// The rate by the model, of filters that count their keys.
+    /// Returns the rate by the model, of filters that count their keys.
     pub(crate) fn estimated_fpr(&self, detached: Detached) -> PyResult<f64> {
         with!(self, detached,
             [Scalable AtomicScalable] filter => Ok(filter.estimated_fpr());

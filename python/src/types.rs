@@ -13,7 +13,7 @@ use pyo3::types::PyBytes;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A filter as an object of its class.
+/// Returns a filter as an object of its class.
 pub(crate) fn object(py: Python<'_>, set: Set) -> PyResult<Bound<'_, PyAny>> {
     macro_rules! object {
         ($class:ident) => {

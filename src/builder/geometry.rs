@@ -12,7 +12,7 @@ use crate::layout::storage::MAX_BLOCKS;
 use crate::rate::fpr;
 
 impl<F> Builder<F> {
-    /// The parameters for the values in a layout.
+    /// Returns the parameters for the values in a layout.
     pub(crate) fn params<L: Layout>(&self) -> Result<FilterParams, BuildError> {
         let &FilterSpec { keys, rate, ref key_name, .. } = &self.spec;
         if !spec::is_key_name(key_name) {
@@ -25,7 +25,7 @@ impl<F> Builder<F> {
         Ok(FilterParams { pages: self.pages, ..params_for::<L>(geometry, self.seed, kernel) })
     }
 
-    /// The keys and the rate of a filter of several parts, which alone determine its sizes.
+    /// Returns the keys and the rate of a filter of several parts, which alone determine its sizes.
     pub(crate) fn keys_and_rate<L: Layout>(&self) -> Result<(u64, f64), BuildError> {
         match (self.spec.keys, self.spec.rate, self.memory, self.probes) {
             // Reports errors in the values as given, before they are divided among the parts.
@@ -46,7 +46,7 @@ pub(crate) struct SizeRequest {
 }
 
 impl SizeRequest {
-    /// The geometry for the values in a layout, if memory has room for `memory_blocks` blocks.
+    /// Returns the geometry for the values in a layout, if memory has room for `memory_blocks` blocks.
     pub(crate) fn geometry<L: Layout>(self, memory_blocks: u64) -> Result<Geometry, BuildError> {
         let Self { keys, rate, memory, probes } = self;
         if keys == Some(0) {
@@ -78,7 +78,7 @@ impl SizeRequest {
     }
 }
 
-/// The smallest geometry of at most `limit` blocks that keeps a rate, rounded up to fold if the layout does.
+/// Returns the smallest geometry of at most `limit` blocks that keeps a rate, rounded up to fold if the layout does.
 fn min_geometry<L: Layout>(keys: u64, rate: f64, probes: Option<u32>, limit: u64) -> Result<Geometry, BuildError> {
     let floor = fpr::collision_floor(keys);
     if rate <= floor {
@@ -93,7 +93,7 @@ fn min_geometry<L: Layout>(keys: u64, rate: f64, probes: Option<u32>, limit: u64
     Ok(if L::FOLDS { Geometry { units: foldable(geometry.units).min(limit), ..geometry } } else { geometry })
 }
 
-/// The parameters of so many units, at least 1, with the seed 0.
+/// Returns the parameters of `units` units, at least 1, with the seed 0.
 #[cfg(feature = "variants")]
 pub(crate) fn exact_params<L: Layout>(units: u64, probes: u32) -> Result<FilterParams, BuildError> {
     check_probes::<L>(probes)?;
@@ -119,7 +119,7 @@ fn check_probes<L: Layout>(value: u32) -> Result<(), BuildError> {
     }
 }
 
-/// The whole units in the whole blocks, at most `limit`, of so many bytes.
+/// Returns the number of units that fit into the whole blocks of `bytes` bytes, at most `limit` blocks.
 fn units<L: Layout>(bytes: u64, limit: u64) -> Result<u64, BuildError> {
     let blocks = bytes / BLOCK_BYTES as u64;
     if blocks > limit {

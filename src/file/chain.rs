@@ -48,10 +48,10 @@ pub(crate) trait ChainKind {
     /// True if all parts have the size and the fields of the first one.
     const EQUAL_PARTS: bool;
 
-    /// Returns an error if so many parts cannot have these values.
+    /// Returns an error if a chain of `parts` parts cannot have these values.
     fn check(chain: &ChainSpec, parts: u32) -> Result<(), FileErrorKind>;
 
-    /// The keys of a part that is not merged, and its highest rate with them.
+    /// Returns the keys of a part that is not merged, and its highest rate with them.
     fn part(chain: &ChainSpec, parts: usize, part: usize) -> (u64, f64);
 }
 

@@ -65,8 +65,8 @@ pub(super) fn verify_header(header: &[u8], expected: Magic) -> Result<&[u8; HEAD
     let Ok(header) = <&[u8; HEADER_BYTES]>::try_from(header) else {
         return Err(FileErrorKind::Truncated { have: header.len() as u64, want: HEADER_BYTES as u64 });
     };
-    // The checksum comes before all else: every version has it at this offset, so that a damaged version number does
-    // not pass for a newer one.
+    // The checksum is verified first: every version has it at this offset, so a damaged version number is not taken for
+    // a newer version.
     if XxHash3_64::oneshot(&header[..56]) != u64_at(header, 56) {
         return Err(FileErrorKind::DamagedHeader);
     }
@@ -96,7 +96,7 @@ impl FilterHeader {
     }
 }
 
-/// Bytes in the file of a filter with so many bytes of fields.
+/// Returns the number of bytes in the file of a filter with `fields` bytes of fields.
 pub(super) fn file_bytes(fields: usize, params: &FilterParams) -> u64 {
     (HEADER_BYTES + fields + TRAILER_BYTES) as u64 + params.blocks as u64 * BLOCK_BYTES as u64
 }

@@ -76,7 +76,7 @@ impl TrailerBuilder {
         Self { kernel, ones: 0, hasher: XxHash3_64::new() }
     }
 
-    /// Takes in blocks, in the byte order of the file.
+    /// Adds blocks, in the byte order of the file.
     fn add(&mut self, blocks: &[u8]) {
         // The number of probes makes no difference.
         self.ones += self.kernel.run(4, CountOnes(blocks.as_chunks().0));
@@ -103,8 +103,8 @@ pub(crate) fn write(
 
 /// Writes the blocks and returns the trailer that belongs to them.
 ///
-/// Each word is taken from the filter once and summed up from the copy, so that the trailer fits what was written
-/// even while other threads insert.
+/// Each word is read from the filter once, and the trailer is computed from the copy, so that it fits the blocks even
+/// while other threads insert.
 pub(crate) fn copy_body(
     kernel: AvailableKernel,
     mut blocks: impl Iterator<Item = [u64; WORDS]>,

@@ -203,7 +203,8 @@ impl<L: LayoutOps<Exclusive, Store: BlockStoreMut>> RawFilter<L, Exclusive> {
         Ok(())
     }
 
-    /// Folds the filter. For a layout that [folds](crate::layout::model::Layout::FOLDS), and a number of blocks that does.
+    /// Folds the filter. Its layout must [fold](crate::layout::model::Layout::FOLDS), and its number of blocks be a
+    /// multiple of 2^`levels`.
     pub(crate) fn fold_levels(&mut self, levels: u32) {
         if levels == 0 {
             return;

@@ -35,7 +35,7 @@ fn for_memory<L: Layout>(bytes: usize, keys: u64) -> Result<Geometry, BuildError
 }
 
 fn check<L: Layout>(layout: &str) {
-    // Binomial and Poisson loads of so many keys agree.
+    // Binomial and Poisson loads of this many keys agree.
     let keys = 1_000_000_000;
     for (probes, bits_per_key, expected) in rows("fpr_at_bits", layout) {
         let units = (keys as f64 * bits_per_key / L::DESCRIPTOR.unit_bits as f64) as u64;
@@ -47,7 +47,7 @@ fn check<L: Layout>(layout: &str) {
     }
     for (probes, bits_per_key, target) in rows("best_for_target", layout) {
         if bits_per_key * 1e8 / 8.0 > isize::MAX as f64 {
-            // A 32-bit machine cannot have such a filter, and names the limit.
+            // A 32-bit machine cannot have such a filter, and the error names the limit.
             let refused = for_rate::<L>(100_000_000, target).unwrap_err();
             assert!(matches!(refused, BuildError::TooLarge { .. }), "{layout}, {target}: {refused}");
             continue;

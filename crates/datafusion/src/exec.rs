@@ -47,7 +47,7 @@ impl BloomFilterExec {
         matches!(self.role, Role::Build(..))
     }
 
-    /// The predicates that rows of the probe side have to pass.
+    /// Returns the predicates that rows of the probe side have to pass.
     pub fn filters(&self) -> &[BloomFilterExpr] {
         match &self.role {
             Role::Build(..) => &[],
@@ -194,7 +194,7 @@ fn probe(
     Box::pin(RecordBatchStreamAdapter::new(schema, batches))
 }
 
-/// The rows of a batch that pass all filters.
+/// Returns the rows of a batch that pass all filters.
 fn prune(filters: &[BloomFilterExpr], batch: RecordBatch) -> Result<RecordBatch> {
     let mut selection = Selection::all(batch.num_rows());
     filters.iter().try_for_each(|filter| filter.prune(&batch, &mut selection))?;

@@ -141,7 +141,7 @@ impl SharedFilter {
         }
     }
 
-    /// The rows whose keys may equal others. `None` is all.
+    /// Returns the rows whose keys may equal others. `None` is all.
     fn matchable(&self, keys: &[ArrayRef]) -> Option<NullBuffer> {
         match self.null_equality {
             NullEquality::NullEqualsNothing => {

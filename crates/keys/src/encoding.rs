@@ -280,7 +280,7 @@ mod tests {
         encoded(|out| push_number(text, out))
     }
 
-    /// The definition: an integer without zeros at its end, and an exponent.
+    /// Returns the definition: an integer without zeros at its end, and an exponent.
     fn canonical(digits: i128, exponent: i128) -> Vec<u8> {
         let (mut digits, mut exponent) = (digits, exponent);
         while digits != 0 && digits % 10 == 0 {

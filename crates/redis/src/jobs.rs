@@ -152,7 +152,7 @@ impl Job for Claims<'_> {
         true
     }
 
-    /// A seen key was claimed by another client, whatever happens to its bits. A late key is claimed elsewhere.
+    /// Returns a seen key was claimed by another client, whatever happens to its bits. A late key is claimed elsewhere.
     fn holds(&self, i: usize, answer: &Value) -> bool {
         self.read(i, answer) != Some(ClaimResult::New)
     }

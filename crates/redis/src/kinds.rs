@@ -77,16 +77,16 @@ pub struct Stages {
 }
 
 impl Stages {
-    /// A filter that grows, whose false-positive rate stays below `rate`, between 0 and 1. The first stage is for as many keys as 16 MiB
-    /// hold, which is some seven million at 0.001, if [`first_stage`](Self::first_stage) says nothing else.
+    /// Creates a filter that grows, whose false-positive rate stays below `rate`, between 0 and 1. The first stage is for as many keys
+    /// as 16 MiB hold, which is some seven million at 0.001, if [`first_stage`](Self::first_stage) says nothing else.
     pub fn growing(rate: f64) -> Self {
         let first = BloomFilter::builder().memory(SHARD_BYTES).probes(8).plan().expect("a valid size");
         let keys = first.capacity(rate * (1.0 - TIGHTENING)).max(1);
         Self { keys, rate, window: 0, generations: 0, seed: 0 }
     }
 
-    /// A filter that forgets what came before the window, and is planned for so many keys within it. If more come, or all of them
-    /// at once, it has more stages, which takes memory and a read for each key.
+    /// Creates a filter that forgets what came before the window, and is planned for so many keys within it. If more come, or all
+    /// of them at once, it has more stages, which takes memory and a read for each key.
     ///
     /// The time is rounded up to whole seconds for each [generation](Self::generations).
     pub fn window(window: Duration, keys: u64, rate: f64) -> Self {

@@ -38,7 +38,7 @@ pub struct RedisFilterMetrics {
 }
 
 impl RedisFilterMetrics {
-    /// The mean time of a portion since the last call; `None` if there was none.
+    /// Returns the mean time of a portion since the last call; `None` if there was none.
     pub fn mean_batch_time(&self) -> Option<Duration> {
         (self.batches > 0).then(|| self.batch_time.div_f64(self.batches as f64))
     }

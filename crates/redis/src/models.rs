@@ -368,7 +368,7 @@ struct Model<'a> {
 }
 
 impl<'a> Model<'a> {
-    /// A filter that grows, on a server without a fault.
+    /// Creates a filter that grows, on a server without a fault.
     fn new(actions: &'a [&'a [Action]], switches: usize) -> Self {
         let stages = Stages::growing(1e-6).first_stage(1000);
         Self { actions, switches, losses: 0, refusals: 0, stages, mutant: Mutant::Nothing }
@@ -490,7 +490,8 @@ const INSERT_2_1: Action = Action::Insert(&[2, 1]);
 const INSERT_1: Action = Action::Insert(&[1]);
 const INSERT_2: Action = Action::Insert(&[2]);
 
-/// The maximum number of switches between clients: `BLOOMLINE_SWITCHES`, or 2. Nightly runs have 3, which takes minutes.
+/// Returns the maximum number of switches between clients: `BLOOMLINE_SWITCHES`, or 2. Nightly runs have 3, which takes
+/// minutes.
 fn switches() -> usize {
     std::env::var("BLOOMLINE_SWITCHES").map_or(2, |switches| switches.parse().expect("a number"))
 }
@@ -567,7 +568,7 @@ fn without_a_check_of_the_list_keys_are_claimed_twice_unnoticed() {
     assert!(error.contains("1: 2") && error.contains(" 0 uncertain"), "{error}");
 }
 
-/// A window of 12 s, in generations of 3 s.
+/// Creates a window of 12 s, in generations of 3 s.
 fn window() -> Stages {
     Stages::window(Duration::from_secs(12), 1000, 1e-6)
 }

@@ -30,7 +30,7 @@ pub(crate) trait Transport: Sized {
 
     async fn sleep(wait: Duration);
 
-    /// The clock by which stages end and checks are due.
+    /// Returns the clock by which stages end and checks are due.
     fn now() -> Instant {
         Instant::now()
     }
@@ -127,7 +127,7 @@ impl<T: Transport> Nodes<T> {
         Ok(job.answers.contains(&Value::Int(1)))
     }
 
-    /// The nodes that take keys.
+    /// Returns the nodes that take keys.
     pub(crate) fn primaries(&self) -> Vec<Node> {
         self.topology.primaries()
     }
@@ -243,7 +243,7 @@ async fn ask_topology(transport: &mut impl Transport, node: &Node) -> Result<(To
     Ok((topology, primary))
 }
 
-/// The primary that a Sentinel names.
+/// Returns the primary that a Sentinel names.
 async fn ask_sentinel(
     transport: &mut impl Transport,
     sentinels: &Sentinels,

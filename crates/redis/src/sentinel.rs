@@ -57,12 +57,12 @@ impl Sentinels {
         Ok((Self { addresses, name: name.to_owned() }, primary))
     }
 
-    /// The question for the primary's address.
+    /// Returns the question for the primary's address.
     pub(crate) fn question(&self) -> Cmd {
         cmd("SENTINEL").arg("GET-MASTER-ADDR-BY-NAME").arg(&self.name).take()
     }
 
-    /// The primary that an answer names.
+    /// Returns the primary that an answer names.
     ///
     /// # Errors
     /// The reason that the answer does not name a primary.

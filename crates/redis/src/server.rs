@@ -76,8 +76,9 @@ impl CancelToken {
 }
 
 impl RedisServer {
-    /// A server by its URL: `redis://HOST:PORT`, or `rediss://HOST:PORT` for an encrypted connection, or `unix://PATH`.
-    /// Before the host there may be `USER:PASSWORD@`, and after the port `/DATABASE`, which is 0 if not given.
+    /// Creates a server by its URL: `redis://HOST:PORT`, or `rediss://HOST:PORT` for an encrypted connection, or
+    /// `unix://PATH`. Before the host there may be `USER:PASSWORD@`, and after the port `/DATABASE`, which is 0 if not
+    /// given.
     ///
     /// For a cluster, give the URLs of some nodes that are likely to run, separated by commas. They tell the client
     /// about the other nodes. User, password and encryption of the first URL are used for all nodes.
@@ -264,7 +265,7 @@ impl RedisServer {
         self
     }
 
-    /// The replicas to wait for, if any.
+    /// Returns the replicas to wait for, if any.
     pub(crate) fn confirmation(&self) -> Option<ReplicaWait> {
         let (replicas, timeout) = self.wait;
         let timeout = timeout.min(self.response_timeout / 2).as_millis().max(1);
@@ -273,7 +274,7 @@ impl RedisServer {
         (replicas > 0).then_some(ReplicaWait { replicas, timeout })
     }
 
-    /// The nodes that the URLs name: servers, or the Sentinels that know which one to ask.
+    /// Returns the nodes that the URLs name: servers, or the Sentinels that know which one to ask.
     pub(crate) fn seeds(&self) -> impl Iterator<Item = Node> {
         self.sentinels.as_ref().map_or(&self.seeds, |sentinels| &sentinels.addresses).iter().map(node)
     }
@@ -305,7 +306,7 @@ impl RedisServer {
     }
 }
 
-/// The server at an address.
+/// Returns the server at an address.
 fn node(info: &ConnectionInfo) -> Node {
     match info.addr() {
         ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => Node::new(host, *port),
@@ -337,7 +338,7 @@ fn system_roots() -> RootCertStore {
     roots
 }
 
-/// The certificates in a text.
+/// Returns the certificates in a text.
 fn roots_in(pem: &[u8]) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {

@@ -48,7 +48,7 @@ impl SetMembers {
         Ok(Self { nodes, key: Key { name: key.to_owned(), slot: key_slot(key) }, cursor: Some("0".to_owned()) })
     }
 
-    /// The number of members at the moment. Takes a round trip.
+    /// Returns the number of members at the moment. Takes a round trip.
     ///
     /// # Errors
     /// [`RedisFilterError`]: among others [`Refused`](RedisFilterError::Refused) if the key has a value of another type.

@@ -88,19 +88,19 @@ impl Shards {
         Self { name: name.to_owned(), plan, keys, first_block_offset: MARK_BYTES, expires_at }
     }
 
-    /// The key of a copy of a shard, in the same slot.
+    /// Returns the key of a copy of a shard, in the same slot.
     pub(crate) fn upload_key(&self, shard: usize, unique: u64) -> Key {
         let key = &self.keys[shard];
         Key { name: format!("{}:upload:{unique:016x}", key.name), slot: key.slot }
     }
 
-    /// The blocks of a shard.
+    /// Returns the blocks of a shard.
     pub(crate) fn blocks(&self, shard: usize) -> Range<usize> {
         let start = shard * SHARD_BLOCKS;
         start..self.plan.block_count().min(start + SHARD_BLOCKS)
     }
 
-    /// The blocks of a shard in pieces for a command each, and the byte of the shard at which each begins.
+    /// Returns the blocks of a shard in pieces for a command each, and the byte of the shard at which each begins.
     pub(crate) fn chunks(&self, shard: usize) -> impl Iterator<Item = (usize, Range<usize>)> + use<> {
         let (blocks, first_block_offset) = (self.blocks(shard), self.first_block_offset);
         blocks.clone().step_by(CHUNK_BLOCKS).map(move |start| {
@@ -115,25 +115,26 @@ impl Shards {
         (key.slot, key.command("BITCOUNT").arg(first).arg(end - 1).take())
     }
 
-    /// The probes of a hash.
+    /// Returns the probes of a hash.
     pub(crate) fn probes(&self, hash: u64) -> Probes {
         let block = self.plan.block(hash);
         let (shard, offset) = (block / SHARD_BLOCKS, self.first_block_offset + block % SHARD_BLOCKS * BLOCK_BYTES);
         Probes { shard, offset, mask: self.plan.mask(hash) }
     }
 
-    /// The bytes of the blocks of a shard.
+    /// Returns the bytes of the blocks of a shard.
     pub(crate) fn bytes(&self, shard: usize) -> usize {
         self.blocks(shard).len() * BLOCK_BYTES
     }
 
-    /// The byte of a shard at which its mark begins.
+    /// Returns the byte of a shard at which its mark begins.
     fn mark_offset(&self, shard: usize) -> usize {
         if self.first_block_offset == 0 { self.bytes(shard) } else { 0 }
     }
 
-    /// The command that gives a shard its whole length, and this mark if it has none. Two marks make more than 63 bits, so
-    /// of two that are added, the second fails. The answer is the result of each operation, and then the mark that is there.
+    /// Returns the command that gives a shard its whole length, and this mark if it has none. Two marks make more than 63
+    /// bits, so of two that are added, the second fails. The answer is the result of each operation, and then the mark that
+    /// is there.
     pub(crate) fn mark(&self, shard: usize, mark: u64) -> (u16, Cmd) {
         self.mark_command(shard, mark, |command| {
             // The highest bit of the mark is a seal's, and 0 is added to it.
@@ -144,7 +145,8 @@ impl Shards {
         })
     }
 
-    /// The command that seals a shard, which gets this mark if it has none. The answer ends in the mark that is there.
+    /// Returns the command that seals a shard, which gets this mark if it has none. The answer ends in the mark that is
+    /// there.
     pub(crate) fn seal(&self, shard: usize, mark: u64) -> (u16, Cmd) {
         self.mark_command(shard, mark, |command| {
             _ = command.arg("SET").arg("u1").arg(8 * self.mark_offset(shard)).arg(1)
@@ -159,7 +161,7 @@ impl Shards {
         (key.slot, command.arg("GET").arg("u63").arg(bit).take())
     }
 
-    /// The command that lets the server forget a shard in time, if it is to.
+    /// Returns the command that lets the server forget a shard in time, if it is to.
     pub(crate) fn expire(&self, shard: usize) -> Option<(u16, Cmd)> {
         /// The last second that a server takes, for it counts milliseconds.
         const MAX_SECOND: u64 = i64::MAX as u64 / 1000;
@@ -167,7 +169,7 @@ impl Shards {
         self.expires_at.map(|expires_at| (key.slot, key.command("EXPIREAT").arg(expires_at.min(MAX_SECOND)).take()))
     }
 
-    /// The command that reads the mark of a shard: 8 bytes, the highest first, or less if it has none.
+    /// Returns the command that reads the mark of a shard: 8 bytes, the highest first, or less if it has none.
     pub(crate) fn read_mark(&self, shard: usize) -> (u16, Cmd) {
         let (key, start) = (&self.keys[shard], self.mark_offset(shard));
         (key.slot, key.command("GETRANGE").arg(start).arg(start + MARK_BYTES - 1).take())
@@ -179,13 +181,13 @@ impl Shards {
     }
 }
 
-/// The number of shards.
+/// Returns the number of shards.
 fn shard_count(plan: Plan) -> usize {
     plan.block_count().div_ceil(SHARD_BLOCKS)
 }
 
-/// The slot of a key: of its hash tag, the text in its first braces, if it has one that is not empty (the specification of Redis
-/// Cluster).
+/// Returns the slot of a key: of its hash tag, the text in its first braces, if it has one that is not empty (the specification
+/// of Redis Cluster).
 pub(crate) fn key_slot(key: &str) -> u16 {
     let tag = key.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map(|(tag, _)| tag);
     let hashed = tag.filter(|tag| !tag.is_empty()).unwrap_or(key);
@@ -193,13 +195,13 @@ pub(crate) fn key_slot(key: &str) -> u16 {
 }
 
 impl Key {
-    /// The key of a part of a filter: the number of a shard, or [`META`]. Each has a hash tag of its own, so that a
-    /// cluster spreads the shards.
+    /// Creates the key of a part of a filter: the number of a shard, or [`META`]. Each has a hash tag of its own, so
+    /// that a cluster spreads the shards.
     pub(crate) fn new(name: &str, part: impl Display) -> Self {
         Self::from_name(format!("{KEY_PREFIX}{{{name}:{part}}}"))
     }
 
-    /// The key of this name.
+    /// Returns the key of this name.
     pub(crate) fn from_name(name: String) -> Self {
         Self { slot: key_slot(&name), name }
     }
@@ -273,7 +275,7 @@ impl Probes {
         self.mask.iter().zip(words).all(|(mask, word)| word & mask == *mask)
     }
 
-    /// The positions of the bits in the shard, as the server counts them.
+    /// Returns the positions of the bits in the shard, as the server counts them.
     fn bits(&self) -> impl Iterator<Item = usize> {
         self.mask.iter().zip((self.offset..).step_by(8)).flat_map(|(&mask, byte)| {
             let nonzero = |mask: u64| (mask != 0).then_some(mask);
@@ -291,7 +293,7 @@ impl Probes {
     }
 }
 
-/// The word that begins with these bytes. Bytes that are missing are zero.
+/// Returns the word that begins with these bytes. Bytes that are missing are zero.
 pub(crate) fn word_from_le(bytes: &[u8]) -> u64 {
     let rest = || bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
     bytes.first_chunk().map_or_else(rest, |word| u64::from_le_bytes(*word))

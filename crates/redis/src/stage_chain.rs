@@ -164,12 +164,12 @@ impl StageChain {
         Ok(self)
     }
 
-    /// The stage that takes keys.
+    /// Returns the stage that takes keys.
     pub(crate) fn last(&mut self) -> &mut KnownStage {
         self.known_stages.last_mut().expect("a filter has a stage")
     }
 
-    /// The size of the stage that takes keys.
+    /// Returns the size of the stage that takes keys.
     pub(crate) fn plan(&self) -> Plan {
         self.known_stages.last().expect("a filter has a stage").shards.plan
     }
@@ -274,7 +274,7 @@ impl StageChain {
         stages.generation_plan(rate, full)
     }
 
-    /// The commands that read the stages.
+    /// Returns the commands that read the stages.
     fn read_commands(&self) -> [(u16, redis::Cmd); 2] {
         [self.key.command("HGETALL"), redis::cmd("TIME")].map(|command| (self.key.slot, command))
     }
@@ -527,7 +527,7 @@ impl StageChain {
     }
 }
 
-/// The keys of the stages that are listed under a name, and of their list.
+/// Returns the keys of the stages that are listed under a name, and of their list.
 pub(crate) async fn stage_keys<T: Transport>(nodes: &mut Nodes<T>, name: &str) -> Result<Vec<Key>> {
     let list = Key::new(name, STAGES);
     let mut job = Commands::new([(list.slot, list.command("HGETALL"))]);
@@ -537,7 +537,7 @@ pub(crate) async fn stage_keys<T: Transport>(nodes: &mut Nodes<T>, name: &str) -
     Ok(stages.into_iter().flat_map(shards).chain([list]).collect())
 }
 
-/// The stages that an answer lists.
+/// Returns the stages that an answer lists.
 fn parse_stages(list: &Key, answer: &Value) -> Result<BTreeMap<u64, StageMeta>> {
     let refused = || list.refused("its answer makes no sense");
     let Value::Array(fields) = answer else { return Err(refused()) };

@@ -23,7 +23,7 @@ impl Node {
         self.0.1
     }
 
-    /// The node at an address that this node gave, `host:port`. Without a host it is on this node's.
+    /// Returns the node at an address that this node gave, `host:port`. Without a host it is on this node's.
     pub(crate) fn resolve(&self, address: &str) -> Option<Self> {
         let (host, port) = address.rsplit_once(':')?;
         let host = if host.is_empty() { self.host() } else { host };
@@ -74,7 +74,8 @@ impl Topology {
         }
     }
 
-    /// The node for a slot: its primary or, with `rotation`, one of its replicas. `None` if no node serves the slot.
+    /// Returns the node for a slot: its primary or, with `rotation`, one of its replicas. `None` if no node serves the
+    /// slot.
     pub(crate) fn node(&self, slot: u16, rotation: Option<usize>) -> Option<&Node> {
         match self {
             Self::Single(node) => Some(node),
@@ -86,7 +87,7 @@ impl Topology {
         }
     }
 
-    /// The nodes that take keys.
+    /// Returns the nodes that take keys.
     pub(crate) fn primaries(&self) -> Vec<Node> {
         match self {
             Self::Single(node) => vec![node.clone()],
@@ -94,8 +95,8 @@ impl Topology {
         }
     }
 
-    /// The nodes to ask for the topology. Another one is first each time, since a node that is cut off from the others
-    /// gives an old answer.
+    /// Returns the nodes to ask for the topology. Another one is first each time, since a node that is cut off from the
+    /// others gives an old answer.
     pub(crate) fn refresh_order(&self, seeds: impl Iterator<Item = Node>, rotation: usize) -> Vec<Node> {
         let known: Vec<&Node> = match self {
             // The server that takes its place is at one of the given addresses.
@@ -121,7 +122,7 @@ fn is_not_clustered(error: &ServerError) -> bool {
     error.details().is_some_and(|details| details.contains("cluster support disabled"))
 }
 
-/// The error for a command that a node refused, if waiting does not help.
+/// Returns the error for a command that a node refused, if waiting does not help.
 pub(crate) fn refusal(node: &Node, error: &ServerError) -> RedisFilterError {
     let (node, message) = (node.to_string(), error.to_string());
     match (error.kind(), error.code()) {
@@ -139,7 +140,8 @@ fn refused(node: &Node) -> RedisFilterError {
     }
 }
 
-/// A range is its first slot, its last slot and its nodes, the primary first. A node is its host, its port, and more.
+/// Returns a range is its first slot, its last slot and its nodes, the primary first. A node is its host, its port, and
+/// more.
 fn parse_range(range: Value, answering: &Node) -> Option<SlotRange> {
     let Value::Array(range) = range else { return None };
     let [Value::Int(first), Value::Int(last), nodes @ ..] = &range[..] else { return None };

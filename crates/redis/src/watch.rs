@@ -243,7 +243,8 @@ impl Watch {
     }
 }
 
-/// The mark in an answer to the command that reads it, without the seal, which is its highest bit; 0 without a mark.
+/// Returns the mark in an answer to the command that reads it, without the seal, which is its highest bit; 0 without a
+/// mark.
 pub(crate) fn parse_mark(answer: &Value) -> u64 {
     let bytes = if let Value::BulkString(bytes) = answer { &bytes[..] } else { &[] };
     bytes.try_into().map_or(0, u64::from_be_bytes) & (u64::MAX >> 1)
@@ -287,7 +288,7 @@ impl<J: Job> Job for JobWithQuestions<'_, J> {
         }
     }
 
-    /// A replica may lack what the client has seen at another node.
+    /// Returns a replica may lack what the client has seen at another node.
     fn may_ask_replica(&self, i: usize) -> bool {
         self.question_index(i).is_none() && self.job.may_ask_replica(i)
     }

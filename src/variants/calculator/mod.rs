@@ -30,7 +30,7 @@ const MAX_BLOCKS_64: u64 = (i64::MAX as u64 - (4 << 20)) / BLOCK_BYTES as u64;
 /// Rates are given from half the planned keys to four times as many, in steps of an eighth of a power of two.
 const STEPS: core::ops::RangeInclusive<i32> = -8..=16;
 
-/// A layout by its mathematics.
+/// A layout: its constants and its mathematics.
 struct LayoutFigures {
     layout: &'static LayoutDescriptor,
     filter: &'static str,
@@ -64,7 +64,7 @@ const VARIANTS: [LayoutFigures; 5] = [
     LayoutFigures::new::<Counting, Exclusive>(2),
 ];
 
-/// The figures for two of keys, rate and memory in bytes, or the error in them.
+/// Returns the figures for two of keys, rate and memory in bytes, or their error, as JSON.
 fn text(keys: Option<u64>, rate: Option<f64>, memory: Option<u64>) -> String {
     figures(SizeRequest { keys, rate, memory, probes: None })
         .unwrap_or_else(|error| format!("{{\"error\":{:?}}}", error.to_string()))
@@ -112,7 +112,7 @@ impl LayoutFigures {
         format!("{{\"name\":{:?},\"filter\":{:?},\"error\":{:?}}}", self.layout.name, self.filter, error.to_string())
     }
 
-    /// The figures of a size that keeps the rate, and this layout's figures for the same memory.
+    /// Returns the figures of a size that keeps the rate, and this layout's figures for the same memory, as JSON.
     fn json(&self, request: ResolvedRequest, geometry: Geometry) -> String {
         let ResolvedRequest { keys, rate, memory } = request;
         let rates: Vec<String> =

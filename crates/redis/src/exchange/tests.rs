@@ -238,7 +238,7 @@ fn an_invalid_answer_leaves_its_command_doubted() {
     assert_eq!(job.abandoned, [(1, true), (2, false)]);
 }
 
-/// A round in which every command is refused.
+/// Returns a round in which every command is refused.
 fn refused_round(exchange: &mut Exchange<Counting>) -> Result<NextStep, RedisFilterError> {
     for batch in send(exchange, &cluster()) {
         exchange.process(batch, NodeAnswers { answers: vec![server_error("CLUSTERDOWN")], failure: None });
