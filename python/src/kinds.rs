@@ -60,9 +60,9 @@ pub(crate) struct RowKinds {
     pub(crate) names: Vec<String>,
 }
 
-/// Admits keys to a filter, or refuses those of other kinds.
+/// Admits keys to a filter, or refuses keys of other kinds.
 pub(crate) struct KindGate {
-    /// The [`Forms`] of keys that are admitted without asking, for each [`Access`].
+    /// The [`Forms`] of keys that are admitted without a check, for each [`Access`].
     open: AtomicU8,
     /// Locked while kinds are recorded.
     contents: Mutex<Contents>,

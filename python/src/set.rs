@@ -1,7 +1,7 @@
-//! The library's types behind one, and functions that some of them lack. [`with`] is for functions of all of them.
+//! `Set`: one type for the library's filters, with functions that some of them lack. [`with`] is for functions of all.
 //!
-//! A lock admits threads as the type allows. A thread that waits for it has released the GIL, so that the holder, who may need
-//! it, continues. It is held for a portion of keys at most, unless the whole filter is read.
+//! A lock admits threads as the type allows. A thread that waits for a lock has released the GIL, so that the holder,
+//! which may need the GIL, continues. A lock is held for a portion of keys at most, unless the whole filter is read.
 
 use crate::error;
 use crate::lock::{Detached, Lock, Thread};
@@ -173,7 +173,8 @@ impl Set {
         Ok(())
     }
 
-    /// The same before a file is written, or keys are counted: parts that many writers write to are then copied.
+    /// Checks the memory before a file is written or keys are counted, if parts that many writers write to are then
+    /// copied.
     fn check_memory_for_copy(&self, detached: Detached) -> PyResult<()> {
         if matches!(self, Self::AtomicScalable(_) | Self::Rotating(_)) { self.check_memory(detached) } else { Ok(()) }
     }
@@ -316,7 +317,7 @@ impl Set {
         Ok(())
     }
 
-    /// Returns the rate with so many keys in, or with those that the filter is made for.
+    /// Returns the rate with `keys` keys, or with the number that the filter is made for.
     pub(crate) fn expected_fpr(&self, detached: Detached, keys: Option<u64>) -> PyResult<f64> {
         with!(self, detached,
             [Plain Atomic Mapped] filter => match keys.or(filter.expected_keys()) {
@@ -328,7 +329,7 @@ impl Set {
         )
     }
 
-    /// Returns the rate by the model, of filters that count their keys.
+    /// Returns the rate by the model, if the filter counts its keys.
     pub(crate) fn estimated_fpr(&self, detached: Detached) -> PyResult<f64> {
         with!(self, detached,
             [Scalable AtomicScalable] filter => Ok(filter.estimated_fpr());
@@ -337,7 +338,7 @@ impl Set {
         )
     }
 
-    /// Distinct keys, counted by filters that grow.
+    /// Returns the number of distinct keys: the count of a filter that grows, or an estimate.
     pub(crate) fn keys(&self, detached: Detached) -> PyResult<f64> {
         with!(self, detached,
             [Scalable AtomicScalable] filter => Ok(filter.keys() as f64);

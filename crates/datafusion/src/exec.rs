@@ -19,8 +19,8 @@ use futures::{TryStreamExt, stream};
 use std::fmt;
 use std::sync::Arc;
 
-/// An operator with the columns and the order of its input, on either side of a join. On the build side, its metrics are those of
-/// the filter, wherever that is queried.
+/// An operator with the columns and the order of its input, on either side of a join. On the build side, its metrics
+/// are the filter's, for queries anywhere in the plan.
 #[derive(Clone, Debug)]
 pub struct BloomFilterExec {
     input: Arc<dyn ExecutionPlan>,
@@ -33,7 +33,7 @@ pub struct BloomFilterExec {
 pub(crate) enum Role {
     /// Passes on all rows, and inserts their keys.
     Build(Vec<PhysicalExprRef>, Arc<SharedFilter>),
-    /// Drops rows that one of these predicates is false for.
+    /// Drops rows for which one of these predicates is false.
     Probe(Vec<BloomFilterExpr>),
 }
 

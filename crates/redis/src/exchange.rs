@@ -83,7 +83,7 @@ struct PendingCommand {
     ask: Option<Node>,
 }
 
-/// The answer to whether enough replicas have a command.
+/// The result of a wait for replicas.
 #[derive(Clone, Copy, PartialEq)]
 enum ReplicaStatus {
     Yes,
@@ -221,7 +221,7 @@ impl<'a, J: Job> Exchange<'a, J> {
             }
             None => ReplicaStatus::Yes,
         };
-        // The answer to each command comes after that to its `ASKING`.
+        // The answer to an `ASKING` precedes the answer to its command.
         let (skip, step) = if asking { (1, 2) } else { (0, 1) };
         let mut answers = answers.into_iter().skip(skip).step_by(step);
         // If answers are missing without a failure, their commands may have been carried out.
@@ -299,7 +299,7 @@ impl<'a, J: Job> Exchange<'a, J> {
                 self.round.wait = true;
                 self.round.refresh = true;
             }
-            // It was the primary a moment ago.
+            // It was the primary when it was found.
             (Some(ReadOnly), _) if self.is_primary => {
                 self.round.wait = true;
                 self.round.refresh = true;
@@ -314,8 +314,8 @@ impl<'a, J: Job> Exchange<'a, J> {
             }
             (kind, code) => {
                 self.fatal = Some(refusal(node, error));
-                // These errors are the server's own, and it did nothing. Others may come from a proxy, after the server
-                // did its work.
+                // The server returns these errors before it executes a command. Others may be from a proxy, after the
+                // server executed it.
                 command.doubted |= !(kind == Some(NoPerm) || matches!(code, "NOAUTH" | "WRONGPASS" | "MISCONF"));
             }
         }

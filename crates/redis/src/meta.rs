@@ -1,5 +1,5 @@
-//! The description of a filter on its server: one line of text, written once. Those that grow or forget have one more for each
-//! stage.
+//! The description of a filter on its server: one line of text, written once. A filter that grows or forgets has one
+//! more line for each stage.
 
 use crate::error::RedisFilterError;
 use crate::kinds::{FilterKind, MAX_GENERATIONS, Stages};
@@ -99,14 +99,14 @@ pub(crate) struct FilterMeta {
 }
 
 impl FilterMeta {
-    /// Creates a filter that is made for this size.
+    /// Creates the description of a filter of this size.
     pub(crate) fn new(size: &Builder<BloomFilter>) -> Result<Self, RedisFilterError> {
         let plan = size.plan()?;
         check_size(plan)?;
         Ok(Self { kind: FilterKind::Fixed(plan), hasher: size.hasher(), creation_id: new_creation_id() })
     }
 
-    /// Creates a filter that is made of stages.
+    /// Creates the description of a filter of stages.
     pub(crate) fn staged(stages: Stages) -> Result<Self, RedisFilterError> {
         stages.stage_plan(0)?;
         Ok(Self { kind: FilterKind::Staged(stages), hasher: stages.hasher(), creation_id: new_creation_id() })

@@ -18,7 +18,7 @@ pub(crate) trait Transport: Sized {
     /// The type that commands are written to.
     type Sink: CommandSink;
 
-    /// No connections yet. With `readonly`, each begins with `READONLY`, so that replicas answer.
+    /// Creates a transport without connections. With `readonly`, each begins with `READONLY`, so that replicas answer.
     fn new(server: &RedisServer, readonly: bool) -> Self;
 
     /// Sends each batch to its node, and then waits for all answers. Returns the answers to each batch, in order. May
@@ -30,15 +30,15 @@ pub(crate) trait Transport: Sized {
 
     async fn sleep(wait: Duration);
 
-    /// Returns the clock by which stages end and checks are due.
+    /// Returns the time by which stages end and checks are due.
     fn now() -> Instant {
         Instant::now()
     }
 
-    /// The next command for this node goes over a connection of its own.
+    /// Drops the connection to a node. The next command for the node opens another one.
     fn disconnect(&mut self, node: &Node);
 
-    /// A job failed. Connections over which answers could still come must not be used for the next job.
+    /// Ends a failed job. Connections with outstanding answers must not be used for the next job.
     fn abandon(&mut self) {}
 }
 
@@ -141,7 +141,7 @@ impl<T: Transport> Nodes<T> {
         }
     }
 
-    /// Asks each primary the same. Returns the answers of those that give one.
+    /// Sends a command to each primary. Returns the answers that arrive.
     pub(crate) async fn ask_each(&mut self, command: &Cmd) -> Vec<(Node, Value)> {
         let mut answers = Vec::new();
         for node in self.topology.primaries() {
@@ -237,13 +237,13 @@ async fn ask_topology(transport: &mut impl Transport, node: &Node) -> Result<(To
     let topology = Topology::parse(slots, node)?;
     let primary = match topology {
         Topology::Cluster(_) => true,
-        // Every user may send it, unlike `ROLE`. A server that does not know it is taken for a primary.
+        // Every user may send it, unlike `ROLE`. A server without the command is assumed to be a primary.
         Topology::Single(_) => !says_replica(&transport.ask(node, &cmd("HELLO")).await.map_err(failed)?),
     };
     Ok((topology, primary))
 }
 
-/// Returns the primary that a Sentinel names.
+/// Asks a Sentinel for the primary.
 async fn ask_sentinel(
     transport: &mut impl Transport,
     sentinels: &Sentinels,

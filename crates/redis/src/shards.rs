@@ -3,8 +3,8 @@
 //! The blocks lie one after another in string values, the shards, of [`SHARD_BYTES`] each. As in a file, their words
 //! are little-endian. The server counts the bits of a string from the highest bit of the first byte.
 //!
-//! A shard has a mark of 8 bytes: behind the blocks, or before them if it belongs to a stage, which is sealed one day. A seal
-//! would give a string without keys its whole length otherwise.
+//! A shard has a mark of 8 bytes: behind the blocks, or before them if it belongs to a stage. Stages are sealed, and a
+//! seal behind the blocks would extend a string without keys to its full length.
 
 use crate::error::RedisFilterError;
 use crate::packed::CommandSink;
@@ -21,7 +21,7 @@ pub(crate) const BLOCK_BYTES: usize = size_of::<[u64; 8]>();
 pub(crate) const SHARD_BYTES: usize = (16 << 20) - BLOCK_BYTES;
 const SHARD_BLOCKS: usize = SHARD_BYTES / BLOCK_BYTES;
 
-/// Blocks that are read or written with one command: a mebibyte, as a server does nothing else meanwhile.
+/// Blocks that are read or written with one command: a mebibyte, because the server does nothing else meanwhile.
 const CHUNK_BLOCKS: usize = (1 << 20) / BLOCK_BYTES;
 
 /// The names of all keys on a server begin with this.
@@ -132,9 +132,9 @@ impl Shards {
         if self.first_block_offset == 0 { self.bytes(shard) } else { 0 }
     }
 
-    /// Returns the command that gives a shard its whole length, and this mark if it has none. Two marks make more than 63
-    /// bits, so of two that are added, the second fails. The answer is the result of each operation, and then the mark that
-    /// is there.
+    /// Returns the command that extends a shard to its full length, and adds this mark if it has none. The sum of two
+    /// marks exceeds 63 bits, so adding a second one fails. The answer has the result of each operation, and then the
+    /// present mark.
     pub(crate) fn mark(&self, shard: usize, mark: u64) -> (u16, Cmd) {
         self.mark_command(shard, mark, |command| {
             // The highest bit of the mark is a seal's, and 0 is added to it.
@@ -145,8 +145,8 @@ impl Shards {
         })
     }
 
-    /// Returns the command that seals a shard, which gets this mark if it has none. The answer ends in the mark that is
-    /// there.
+    /// Returns the command that seals a shard, and adds this mark if it has none. The answer ends with the present
+    /// mark.
     pub(crate) fn seal(&self, shard: usize, mark: u64) -> (u16, Cmd) {
         self.mark_command(shard, mark, |command| {
             _ = command.arg("SET").arg("u1").arg(8 * self.mark_offset(shard)).arg(1)
@@ -161,15 +161,15 @@ impl Shards {
         (key.slot, command.arg("GET").arg("u63").arg(bit).take())
     }
 
-    /// Returns the command that lets the server forget a shard in time, if it is to.
+    /// Returns the command that sets the time at which the server removes a shard, if there is one.
     pub(crate) fn expire(&self, shard: usize) -> Option<(u16, Cmd)> {
-        /// The last second that a server takes, for it counts milliseconds.
+        /// The last second that a server accepts, because it counts milliseconds.
         const MAX_SECOND: u64 = i64::MAX as u64 / 1000;
         let key = &self.keys[shard];
         self.expires_at.map(|expires_at| (key.slot, key.command("EXPIREAT").arg(expires_at.min(MAX_SECOND)).take()))
     }
 
-    /// Returns the command that reads the mark of a shard: 8 bytes, the highest first, or less if it has none.
+    /// Returns the command that reads the mark of a shard: 8 bytes, the highest first, or fewer if it has none.
     pub(crate) fn read_mark(&self, shard: usize) -> (u16, Cmd) {
         let (key, start) = (&self.keys[shard], self.mark_offset(shard));
         (key.slot, key.command("GETRANGE").arg(start).arg(start + MARK_BYTES - 1).take())
@@ -186,8 +186,8 @@ fn shard_count(plan: Plan) -> usize {
     plan.block_count().div_ceil(SHARD_BLOCKS)
 }
 
-/// Returns the slot of a key: of its hash tag, the text in its first braces, if it has one that is not empty (the specification
-/// of Redis Cluster).
+/// Returns the slot of a key, which is the slot of its hash tag, the text in its first braces, unless that is empty
+/// (the specification of Redis Cluster).
 pub(crate) fn key_slot(key: &str) -> u16 {
     let tag = key.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map(|(tag, _)| tag);
     let hashed = tag.filter(|tag| !tag.is_empty()).unwrap_or(key);
@@ -230,8 +230,8 @@ pub(crate) fn check_name(name: &str) -> Result<(), RedisFilterError> {
 }
 
 impl Probes {
-    /// Writes the command that sets all bits of the key at once. Its answer has what each bit was and, if the shard may be
-    /// `sealed`, its seal and its mark.
+    /// Writes the command that sets all bits of the key at once. Its answer has the previous value of each bit and, if
+    /// the shard may be `sealed`, its seal and its mark.
     pub(crate) fn claim(&self, key: &Key, sealed: bool, sink: &mut impl CommandSink) {
         sink.begin(2 + 4 * self.bit_count() + if sealed { 3 } else { 0 });
         sink.argument(b"BITFIELD");
@@ -279,7 +279,7 @@ impl Probes {
     fn bits(&self) -> impl Iterator<Item = usize> {
         self.mask.iter().zip((self.offset..).step_by(8)).flat_map(|(&mask, byte)| {
             let nonzero = |mask: u64| (mask != 0).then_some(mask);
-            // Each step takes the lowest bit away.
+            // Each step clears the lowest bit.
             std::iter::successors(nonzero(mask), move |mask| nonzero(mask & (mask - 1))).map(move |mask| {
                 let bit = mask.trailing_zeros() as usize;
                 8 * (byte + bit / 8) + 7 - bit % 8

@@ -260,7 +260,7 @@ fn push(field: &Field, array: &dyn Array, row: usize, out: &mut Vec<u8>) {
                 TimeUnit::Microsecond => value!(TimestampMicrosecondType),
                 TimeUnit::Nanosecond => value!(TimestampNanosecondType),
             };
-            push_timestamp(value, places(*unit), zone.is_some(), out);
+            push_timestamp(value, scale(*unit), zone.is_some(), out);
         }
         Duration(unit) => {
             let value = match unit {
@@ -269,7 +269,7 @@ fn push(field: &Field, array: &dyn Array, row: usize, out: &mut Vec<u8>) {
                 TimeUnit::Microsecond => value!(DurationMicrosecondType),
                 TimeUnit::Nanosecond => value!(DurationNanosecondType),
             };
-            push_duration(value, places(*unit), out);
+            push_duration(value, scale(*unit), out);
         }
         List(item) => push_list(item, &array.as_list::<i32>().value(row), out),
         LargeList(item) => push_list(item, &array.as_list::<i64>().value(row), out),
@@ -321,8 +321,8 @@ fn push_uuid(bytes: &[u8], out: &mut Vec<u8>) {
     push_text(text.as_bytes(), out);
 }
 
-/// Returns the decimal places of a second that a unit has.
-fn places(unit: TimeUnit) -> u8 {
+/// Returns the number of decimal digits of a second in a unit.
+fn scale(unit: TimeUnit) -> u8 {
     match unit {
         TimeUnit::Second => 0,
         TimeUnit::Millisecond => 3,
