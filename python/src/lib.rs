@@ -1,4 +1,4 @@
-//! The Python module `bloomline`: the library's filters, which feel like a set.
+//! The Python module `bloomline`: the library's filters, which behave like a set.
 //!
 //! ```text
 //! error.rs   the library's errors as Python's

@@ -44,7 +44,7 @@ impl std::error::Error for KeyTypeError {}
 
 impl Meaning {
     /// Returns the meaning of a field that can be a key.
-    pub(crate) fn of(field: &Field) -> Self {
+    pub(crate) fn from_field(field: &Field) -> Self {
         let Some(name) = field.extension_type_name() else { return Self::Plain };
         match (name, field.data_type()) {
             ("arrow.uuid", DataType::FixedSizeBinary(16)) => Self::Uuid,
@@ -59,7 +59,7 @@ impl Meaning {
 /// # Errors
 /// If the values cannot be keys: intervals, unions and unknown extension types.
 pub fn kind_of(field: &Field) -> Result<Kinds, KeyTypeError> {
-    match (field.extension_type_name(), Meaning::of(field)) {
+    match (field.extension_type_name(), Meaning::from_field(field)) {
         (_, Meaning::Uuid) => Ok(Kinds::TEXT),
         (_, Meaning::Bool8) => Ok(Kinds::BOOLEAN),
         (None | Some("arrow.json"), Meaning::Plain) => kind_of_type(field.data_type()),
