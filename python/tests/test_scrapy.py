@@ -447,8 +447,8 @@ def read_seen(path: pathlib.Path, caplog: pytest.LogCaptureFixture) -> tuple[lis
     """The fingerprints that are read, and the number of skipped parts in the warning."""
     caplog.clear()
     fingerprints = list(_fingerprints(path))
-    told = [re.search(r"is damaged, as by a crash, in (\d+) places", message) for message in caplog.messages]
-    return fingerprints, sum(int(match[1]) for match in told if match)
+    warnings = [re.search(r"is damaged, as by a crash, in (\d+) places", message) for message in caplog.messages]
+    return fingerprints, sum(int(match[1]) for match in warnings if match)
 
 
 def test_files_of_scrapys_own_filter_are_read(tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture) -> None:

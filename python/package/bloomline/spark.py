@@ -297,9 +297,8 @@ class StreamingDedup:
     Args:
         path: A folder of the driver for the files, which must be as permanent as the checkpoint of the stream. The driver sends each file
             to the executors. With `local:/path`, a folder that all machines share, the executors map the file there.
-        on: The columns of the key, with dots into structs; None for all. n: Distinct keys of the whole stream to plan for. If there are
-        many more, a warning has the rate; if there are far more, a batch is
-            refused.
+        on: The columns of the key, with dots into structs; None for all.
+        n: Distinct keys of the whole stream to plan for. If there are many more, a warning has the rate; with far more, a batch is refused.
         p: The rate at which a row is lost by mistake.
         nulls: As `drop_duplicates`.
         partitions: As `drop_duplicates`.
