@@ -127,7 +127,7 @@ impl ChainHeader {
         header::complete_header(header, K::MAGIC)
     }
 
-    /// `header` is shorter than [`HEADER_BYTES`] if the data are.
+    /// Decodes a header, which is shorter than [`HEADER_BYTES`] if the data are.
     fn decode<K: ChainKind>(header: &[u8]) -> Result<Self, FileErrorKind> {
         let header = header::verify_header(header, K::MAGIC)?;
         let (parts, when_full, merged) = (u32_at(header, 12), u32_at(header, 48), u32_at(header, 52));

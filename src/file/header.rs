@@ -90,7 +90,7 @@ pub(crate) struct FilterHeader {
 }
 
 impl FilterHeader {
-    /// Bytes in the file of the filter.
+    /// Returns the number of bytes in the file of the filter.
     pub(crate) fn file_bytes(&self) -> u64 {
         file_bytes(self.fields, &self.params)
     }

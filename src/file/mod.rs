@@ -67,7 +67,7 @@ pub(crate) fn regular_length(file: &File) -> io::Result<Option<u64>> {
 pub(crate) trait Persist: Sized {
     fn write_to(&self, writer: impl Write) -> io::Result<()>;
 
-    /// Bytes of the file.
+    /// Returns the number of bytes in the file.
     fn file_bytes(&self) -> usize;
 
     /// Reads a filter, from a file of `length` bytes if that is known beforehand.

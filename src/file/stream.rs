@@ -31,7 +31,7 @@ pub(crate) struct RawParts<'a, W> {
 }
 
 impl<W> RawParts<'_, W> {
-    /// Bytes of the file.
+    /// Returns the number of bytes in the file.
     pub(crate) fn file_bytes(&self) -> u64 {
         header::file_bytes(self.fields.len(), self.params)
     }

@@ -106,8 +106,8 @@ impl RawFilter<Sectorized, Exclusive> {
         });
     }
 
-    /// Each thread gathers 2^17 hashes (1 MiB a thread), then inserts them range by range. Ranges are locked one at a time, once
-    /// for some thousand keys.
+    /// Inserts keys. Each thread gathers 2^17 hashes (1 MiB a thread), then inserts them range by range. Ranges are
+    /// locked one at a time, once for some thousand keys.
     pub(crate) fn par_extend<K: Key + Send>(&mut self, keys: impl IntoParallelIterator<Item = K>) {
         let hasher = &self.hasher;
         // Some are free while each thread writes to one.

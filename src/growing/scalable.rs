@@ -84,8 +84,8 @@ impl ScalableBloomFilter {
         self.0.estimated_fpr()
     }
 
-    /// The stages, at least one. Only the last one takes keys. Stages that a [`union`](Self::union) brought come first, then
-    /// its own, oldest first.
+    /// Returns the stages, at least one. Only the last one takes keys. Stages from a [`union`](Self::union) come first,
+    /// then the filter's own, oldest first.
     pub fn stages(&self) -> &[BloomFilter] {
         &self.0.stages
     }

@@ -206,7 +206,7 @@ impl Key {
         Self { slot: key_slot(&name), name }
     }
 
-    /// The beginning of a command about this key.
+    /// Begins a command about this key.
     pub(crate) fn command(&self, name: &str) -> Cmd {
         cmd(name).arg(&self.name).take()
     }
@@ -332,7 +332,7 @@ mod tests {
         }
     }
 
-    /// The slots are those that a server gives these keys with `CLUSTER KEYSLOT`.
+    /// The expected slots are a server's answers to `CLUSTER KEYSLOT`.
     #[test]
     fn slots_match_those_of_the_server() {
         assert_eq!(Key::new("a:b", 7), Key { name: "cbf:{a:b:7}".into(), slot: 11822 });
