@@ -19,7 +19,7 @@ macro_rules! messages {
 #[cfg(feature = "file")]
 pub(crate) use messages;
 
-/// Why a filter cannot be built.
+/// The reason that a filter cannot be built.
 ///
 /// # Examples
 /// ```
@@ -35,19 +35,19 @@ pub enum BuildError {
     NoKeys,
     /// The false-positive rate is not between 0 and 1, or is not a number.
     Rate {
-        /// The rate asked for.
+        /// The requested rate.
         value: f64,
     },
     /// A number of probes that the layout does not offer.
     Probes {
-        /// The number asked for.
+        /// The requested number.
         value: u32,
     },
     /// A number of probes that a layout of the module `variants` does not offer.
     LayoutProbes {
         /// The layout's name.
         layout: &'static str,
-        /// The number asked for.
+        /// The requested number.
         value: u32,
         /// The numbers that it offers.
         allowed: &'static str,
@@ -59,7 +59,7 @@ pub enum BuildError {
     },
     /// Less memory than one block.
     Memory {
-        /// The bytes asked for.
+        /// The requested bytes.
         bytes: usize,
     },
     /// Neither expected keys nor a rate to size by.
@@ -69,12 +69,12 @@ pub enum BuildError {
     NotKeysAndRate,
     /// A number of generations that a `RotatingBloomFilter` does not offer.
     Generations {
-        /// The number asked for.
+        /// The requested number.
         value: u32,
     },
-    /// The rate is below what 64-bit hashes can tell apart at this number of keys.
+    /// The rate is lower than 64-bit hashes can keep at this number of keys.
     RateUnreachable {
-        /// The rate asked for.
+        /// The requested rate.
         value: f64,
         /// The share of keys that collide in all 64 bits: `keys / 2^64`.
         floor: f64,
@@ -89,7 +89,7 @@ pub enum BuildError {
     },
     /// The system refused the memory.
     OutOfMemory {
-        /// The bytes asked for.
+        /// The requested bytes.
         bytes: usize,
     },
     /// A name for the keys that has a control character, or more than 1024 bytes.
@@ -97,9 +97,9 @@ pub enum BuildError {
         /// Its bytes.
         bytes: usize,
     },
-    /// The CPU (or this build) lacks the kernel asked for.
+    /// The CPU (or this build) lacks the requested kernel.
     KernelUnavailable {
-        /// The kernel asked for.
+        /// The requested kernel.
         kernel: Kernel,
     },
 }
@@ -136,7 +136,7 @@ messages! { BuildError {
 
 impl core::error::Error for BuildError {}
 
-/// Why two filters cannot be merged: they would put the same key in different bits.
+/// The reason that two filters cannot be merged: they would put the same key in different bits.
 ///
 /// # Examples
 /// ```
@@ -184,7 +184,7 @@ pub enum MergeError {
         /// The highest number that a filter takes.
         max: usize,
     },
-    /// Another seed. The message names neither, because a seed may be a secret: see `seed()`.
+    /// Another seed. The message names neither seed, because it may be a secret: see `seed()`.
     Seed,
 }
 

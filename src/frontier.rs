@@ -19,14 +19,14 @@ use crossbeam::queue::SegQueue;
 /// fraction of a crawl that may be missed: 1e-6 takes 41 bits per item.
 ///
 /// # When it is full
-/// Past the expected items the rate rises above the one asked for. [`WhenFull`] decides what happens then: by default pushes
-/// succeed and one warning with the rate is logged; or they are refused with [`FrontierFull`].
+/// Past the expected items the rate rises above the requested one. [`WhenFull`] decides what happens then: by default
+/// pushes succeed and one warning with the rate is logged; or they are refused with [`FrontierFull`].
 ///
 /// # Consistency
 /// Racing callers may see:
 ///
-/// - **An item is queued once.** A push queues its item if its insert claimed it in the filter, and of all the pushes of
-///   one item at most one claims it: exactly one, but for false positives. See [`AtomicBloomFilter`].
+/// - **An item is queued once.** A push queues its item if its insert claimed it in the filter, and of all the pushes
+///   of one item at most one claims it: exactly one, unless the item is a false positive. See [`AtomicBloomFilter`].
 /// - An item that was queued is popped once, by one thread. `pop` returns `None` if there was a moment when nothing
 ///   waited: another thread may be about to push.
 /// - `len` and `is_empty` are right for some moment during the call.
@@ -73,7 +73,7 @@ use crossbeam::queue::SegQueue;
 ///
 /// `examples/crawl.rs` crawls a folder tree this way.
 ///
-/// # To stop and go on
+/// # Stop and resume
 /// The filter remembers the items that wait as well: with it alone, a later frontier would never visit them. So save both, at a
 /// moment when no item is being visited, into one file that is replaced as a whole, and begin with both:
 ///
@@ -112,13 +112,13 @@ pub struct Frontier<T> {
     when_full: WhenFull,
     /// Items claimed, and permits held for claims under way.
     ///
-    /// All of its orderings are Relaxed. That no more than `capacity` permits are given out, and that one push alone
-    /// passes it, follows from the one order that all read-modify-writes of an atomic have. And who popped an item
-    /// sees it counted, for the queue makes a push happen before its pop, and the count comes before the push.
+    /// All of its orderings are Relaxed. The capacity holds, and only one push crosses it, because all
+    /// read-modify-writes of one atomic are totally ordered. A thread that popped an item sees it counted, because the
+    /// count precedes the push, and the queue makes a push happen before its pop.
     claimed: AtomicU64,
 }
 
-/// The treatment of new items once a [`Frontier`] has seen as many as it was made for.
+/// The treatment of new items by a full [`Frontier`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WhenFull {
@@ -126,7 +126,7 @@ pub enum WhenFull {
     /// rate, through the crate `log`.
     #[default]
     Warn,
-    /// Refuses them with [`FrontierFull`], so that the false-positive rate stays at what was asked for.
+    /// Refuses them with [`FrontierFull`], so that the false-positive rate stays as requested.
     Refuse,
 }
 
@@ -283,7 +283,7 @@ impl<T> Frontier<T> {
                 if self.filter.contains_hash(hash) {
                     return Ok(false);
                 }
-                // The permit comes before the claim: a refused item must leave no trace in the filter.
+                // The permit precedes the claim: a refused item must leave no trace in the filter.
                 let free = |claimed| (claimed < self.capacity).then_some(claimed + 1);
                 if self.claimed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, free).is_err() {
                     return Err(FrontierFull { item, capacity: self.capacity });
@@ -308,7 +308,7 @@ impl<T> Frontier<T> {
         );
     }
 
-    /// Removes and returns the next item to visit, the one that waited longest; `None` if none waits.
+    /// Removes and returns the next item to visit, the one that waited longest; `None` if no item waits.
     pub fn pop(&self) -> Option<T> {
         self.queue.pop()
     }
@@ -330,17 +330,17 @@ impl<T> Frontier<T> {
         self.queue.push(item);
     }
 
-    /// The number of items that wait.
+    /// Returns the number of items that wait.
     pub fn len(&self) -> usize {
         self.queue.len()
     }
 
-    /// True if no item waits.
+    /// Returns true if no item waits.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// The number of items that were queued, including those already popped.
+    /// Returns the number of items that were queued, including those already popped.
     ///
     /// # Examples
     /// ```
@@ -356,23 +356,24 @@ impl<T> Frontier<T> {
         self.claimed.load(Ordering::Relaxed)
     }
 
-    /// The number of items that the frontier was made for.
+    /// Returns the number of items that the frontier was made for.
     pub fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// The number of new items left until the frontier is full; 0 if it is full, or past that.
+    /// Returns the number of new items left until the frontier is full; 0 if it is full, or past that.
     pub fn capacity_left(&self) -> u64 {
         self.capacity.saturating_sub(self.seen())
     }
 
-    /// The fraction of new items that are reported as seen at present; see [`AtomicBloomFilter::current_fpr`]. O(memory).
+    /// Returns the fraction of new items that are reported as seen at present; see [`AtomicBloomFilter::current_fpr`].
+    /// O(memory).
     pub fn current_fpr(&self) -> f64 {
         self.filter.current_fpr()
     }
 
-    /// The filter of the items that were seen, to query, measure or save. A key inserted into it counts as seen and is never
-    /// queued.
+    /// Returns the filter of the items that were seen, to query, measure or save. A key inserted into it counts as seen and
+    /// is never queued.
     pub fn filter(&self) -> &AtomicBloomFilter {
         &self.filter
     }
@@ -390,7 +391,7 @@ impl<T> fmt::Debug for Frontier<T> {
     }
 }
 
-/// Why a [`Frontier`] refuses an item: it has seen as many as it was made for.
+/// The error of a full [`Frontier`], which refuses a new item.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FrontierFull<T> {

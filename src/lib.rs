@@ -80,15 +80,15 @@ extern crate std;
 // Imports run from the lower of these rows to the upper ones:
 //
 //     sync         atomics and locks: the standard library's, or loom's
-//     key/         what can be a key: hash single keys within_build
+//     key/         the types of keys: hash single keys within_build
 //     kernel/      the operations on a block, for each instruction set: block isa prefetch portable avx2 avx512 neon kind dispatch pick
 //     error
 //     rate/        the mathematics of the false-positive rate: fpr set_bits growth window
 //     batch/       many keys at once: hash_chunks op unresolved selection collect
-//     layout/      where the bits of a key are: info storage params model access ops claim sectorized
+//     layout/      where the bits of a key are: descriptor storage params model access ops claim sectorized
 //     builder/     from the values that a filter is built from to its geometry: spec options geometry plan
 //     file/        the format of docs/FORMAT.md (feature file)
-//     concurrent/  what threads agree by that fill one filter after another (std): epoch permits
+//     concurrent/  coordination of threads that fill one filter after another (std): epoch permits
 //     filter/      the filters of one size: any raw chain bulk methods bloom fold atomic borrowed
 //     growing/     filters that grow: stages stage_list shared_stages file bulk scalable atomic
 //     rotating/    filters that forget (std): generations filter

@@ -4,7 +4,7 @@
 # ambiguous name, a constructor is called `of`, or a local has a meaningless name (outside of tests/).
 set -euo pipefail
 cd "$(dirname "$0")/.."
-covered=(benches crates/{cli,redis,tables,text} crates/datafusion/{examples,src,tests} fuzz/fuzz_targets python/src src tests)
+covered=(benches crates/{cli,keys,redis,tables,text} crates/datafusion/{examples,src,tests} fuzz/fuzz_targets python/src src tests)
 [[ $# == 0 ]] || covered=("$@")
 find "${covered[@]}" -name '*.rs' -print0 | xargs -0 awk '
     function report() { print FILENAME ":" FNR ": " $0; found = 1 }
@@ -14,7 +14,7 @@ find "${covered[@]}" -name '*.rs' -print0 | xargs -0 awk '
     /^[ \t]*(pub(\([a-z]+\))? )?(const )?fn of\(/ { report() }
     /^[ \t]*let (mut )?(had|least|met|most|tell|told) =/ && FILENAME !~ /tests\// { report() }
     /^[ \t]*\/\/[\/!]/ {
-        if (!inside && $2 ~ /^(What|Whether|Whose|How|Where)$/) report()
+        if (!inside && $2 ~ /^(What|Whether|Whose|Why|How|Where)$/) report()
         inside = 1
         next
     }

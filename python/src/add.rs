@@ -31,9 +31,9 @@ pub(crate) fn install(py: Python<'_>) -> PyResult<()> {
         ml_flags: METH_O,
         ml_doc: DOC.as_ptr(),
     };
-    // As long as the class, whose lifetime is unknown.
+    // Leaked, because the lifetime of the class is unknown.
     let method = Box::leak(Box::new(method));
-    // SAFETY: the method lives for ever, and is what its flags say: a function of the object and one argument.
+    // SAFETY: the method lives forever, and matches its flags: a function of the object and one argument.
     #[allow(unsafe_code)]
     let method = unsafe { Bound::from_owned_ptr_or_err(py, PyDescr_NewMethod(class.as_type_ptr(), method)) }?;
     class.setattr("add", method)

@@ -59,8 +59,8 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
     Ok(true)
 }
 
-/// The batches of a frame or a table, completely checked, so that readers may trust them, and what `read_schema` returns, which is
-/// called before rows are read.
+/// Returns the batches of a frame or a table, completely checked, and the result of `read_schema`, which is called
+/// before rows are read.
 pub(crate) fn record_batches<T: Send>(
     rows: &Bound<'_, PyAny>,
     read_schema: impl FnOnce(&Schema) -> PyResult<T> + Send,
@@ -125,7 +125,8 @@ fn check_data(data: &ArrayData, signals: &mut Signals) -> PyResult<()> {
     Ok(())
 }
 
-/// Refuses columns of Polars' type Object. It exports the pointers to them, and nothing else of a fixed size.
+/// Refuses columns of Polars' type Object. Polars exports their pointers as bytes of a fixed size, which no other type
+/// is.
 fn refuse_objects(kind: &DataType, exporter: &Bound<'_, PyAny>, remedy: &str) -> PyResult<()> {
     match any_type(kind, |kind| matches!(kind, DataType::FixedSizeBinary(_))) && is_from_package("polars", exporter)? {
         true => Err(PyTypeError::new_err(format!("a column of Polars' type Object: {KEY_TYPES}{remedy}"))),
@@ -144,8 +145,9 @@ fn is_from_package(package: &str, object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(false)
 }
 
-/// A frame of pandas as a table of Arrow, and a column as an array. A frame's own export adds most indexes as a column and
-/// leaves times unconverted, and pandas before 2.2 has no export. Exports of objects by pandas do not handle signals.
+/// Converts a frame of pandas to a table of Arrow, and a column to an array. A frame's own export adds most indexes as
+/// a column and leaves times unconverted, and pandas before 2.2 has no export. Exports of objects by pandas do not
+/// handle signals.
 fn from_pandas<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let function = if object.hasattr("set_index")? {
         "table_of_pandas"
@@ -157,7 +159,8 @@ fn from_pandas<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     object.py().import("bloomline._frames")?.call_method1(function, (object,))
 }
 
-/// The error of pyarrow for a column of pandas that it does not read, with the remedy. Errors about frames name the column and have one.
+/// Returns the error of pyarrow for a column of pandas that it does not read, with the remedy. Errors about frames name the column and
+/// have one.
 fn pandas_error(object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     let py = object.py();
     let is_about_type = error.is_instance_of::<PyTypeError>(py)
@@ -173,7 +176,7 @@ fn pandas_error(object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     type_error
 }
 
-/// The result of `__arrow_c_array__`.
+/// Returns the result of `__arrow_c_array__`.
 fn array(exported: &Bound<'_, PyAny>) -> PyResult<(FFI_ArrowSchema, FFI_ArrowArray)> {
     let pair = exported.cast::<PyTuple>()?;
     let (schema, array) = (pair.get_item(0)?, pair.get_item(1)?);
@@ -189,7 +192,7 @@ fn array(exported: &Bound<'_, PyAny>) -> PyResult<(FFI_ArrowSchema, FFI_ArrowArr
     Ok((schema, array))
 }
 
-/// The stream that an object exports, if it exports one.
+/// Returns the stream that an object exports, if it exports one.
 fn stream<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<FFI_ArrowArrayStream>> {
     let is_pandas = is_from_package("pandas", object)?;
     let export = |object: &Bound<'py, PyAny>| match object.getattr_opt("__arrow_c_stream__")? {
@@ -213,17 +216,18 @@ fn stream<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<FFI_ArrowArrayStre
     Ok(Some(stream))
 }
 
-/// The schema of all arrays of a stream.
+/// Returns the schema of all arrays of a stream.
 fn stream_schema(stream: &mut FFI_ArrowArrayStream) -> PyResult<FFI_ArrowSchema> {
     let mut schema = FFI_ArrowSchema::empty();
     let get_schema = stream.get_schema().ok_or_else(|| array_error(PROTOCOL_VIOLATION))?;
-    // SAFETY: the function of a stream that is not released, and a place for what it fills as the C stream interface says.
+    // SAFETY: the function of a stream that is not released, and memory for its result, as the C stream interface
+    // requires.
     #[allow(unsafe_code)]
     let code = unsafe { get_schema(stream, &raw mut schema) };
     check(stream, code).map(|()| schema)
 }
 
-/// The next array of a stream; `None` at its end.
+/// Returns the next array of a stream; `None` at its end.
 fn next_array(stream: &mut FFI_ArrowArrayStream) -> PyResult<Option<FFI_ArrowArray>> {
     let mut array = FFI_ArrowArray::empty();
     let get_next = stream.get_next().ok_or_else(|| array_error(PROTOCOL_VIOLATION))?;
@@ -239,8 +243,8 @@ fn check(stream: &mut FFI_ArrowArrayStream, code: c_int) -> PyResult<()> {
         return Ok(());
     }
     let message = stream.get_last_error().and_then(|get_last_error| {
-        // SAFETY: the stream's own function, after a failure, as the C stream interface wants it. The text is null, or ends
-        // with a zero and stays until the stream's next call.
+        // SAFETY: the stream's own function, after a failure, as the C stream interface requires. The text is null, or
+        // ends with a zero and is valid until the stream's next call.
         #[allow(unsafe_code)]
         unsafe {
             let text = get_last_error(stream);
@@ -258,7 +262,7 @@ fn import_array(array: FFI_ArrowArray, kind: &DataType) -> PyResult<ArrayRef> {
              array.dictionary_decode()",
         ));
     }
-    // SAFETY: the producer filled the array and the schema as the C data interface says.
+    // SAFETY: the producer filled the array and the schema as the C data interface requires.
     #[allow(unsafe_code)]
     import(|| unsafe { from_ffi_and_data_type(array, kind.clone()) }.map(make_array))
 }
@@ -273,7 +277,7 @@ fn is_aligned(array: &FFI_ArrowArray, kind: &DataType) -> bool {
     match kind {
         Utf8 | Binary => !has_rows || is_aligned_at(1, align_of::<i32>()),
         LargeUtf8 | LargeBinary => !has_rows || is_aligned_at(1, align_of::<i64>()),
-        // The last buffer has the lengths of those between the views and it.
+        // The last buffer has the lengths of the buffers between the views and itself.
         Utf8View | BinaryView => array.num_buffers() <= 3 || is_aligned_at(array.num_buffers() - 1, align_of::<i64>()),
         List(items) | LargeList(items) | ListView(items) | LargeListView(items) => child_is(0, items),
         FixedSizeList(items, _) | Map(items, _) => child_is(0, items),
@@ -301,7 +305,7 @@ struct KeyType {
     forms: Forms,
 }
 
-/// The type of keys in a schema; other types are an error before any key is taken.
+/// Returns the type of keys in a schema; other types are an error before any key is taken.
 fn key_type(schema: &FFI_ArrowSchema) -> PyResult<KeyType> {
     let field = import(|| Ok(Field::try_from(schema).map_err(|_| unknown_format(schema))))?.map_err(|format| {
         PyTypeError::new_err(format!("an Arrow array of the unknown type {format:?}: {KEY_TYPES}; cast it"))
@@ -325,7 +329,7 @@ fn forms_of(field: &Field) -> Forms {
     }
 }
 
-/// The first type that is unknown here, in the producer's notation.
+/// Returns the first type that is unknown here, in the producer's notation.
 fn unknown_format(schema: &FFI_ArrowSchema) -> String {
     let column = schema.children().find(|column| DataType::try_from(*column).is_err());
     column.map_or_else(|| schema.format().to_owned(), unknown_format)
@@ -501,7 +505,7 @@ fn hash(
     Ok(())
 }
 
-/// Integers of any width as 8 bytes.
+/// Widens integers to 8 bytes.
 fn integers(array: &dyn Array, rows: Range<usize>, integers: &mut [u64]) {
     use DataType::*;
     macro_rules! widened {
@@ -538,7 +542,8 @@ fn bytes<T: ByteArrayType>(
     Ok(())
 }
 
-/// A view is the length, and 12 bytes in place; or 4 of them, the number of a buffer and where in it the value begins.
+/// Hashes views. A view is a length, and up to 12 bytes in place; or 4 bytes, the number of a buffer and an offset in
+/// it.
 fn views<T: ByteViewType + ?Sized>(
     hasher: &KeyHasher,
     array: &GenericByteViewArray<T>,

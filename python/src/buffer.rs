@@ -92,7 +92,7 @@ pub(crate) fn has_only_keys(keys: &Bound<'_, PyAny>) -> bool {
     item.is_some_and(|(item, _)| !matches!(item, Item::Text))
 }
 
-/// The kind of items in a format, and true if integers are big-endian.
+/// Returns the kind of items in a format, and true if integers are big-endian.
 fn item(format: &CStr, size: usize) -> Option<(Item, bool)> {
     let format = format.to_bytes();
     let (is_big_endian, kind) = match format {
@@ -119,9 +119,9 @@ fn copy_items(buffer: &PyUntypedBuffer, first: usize, copy: &mut [u8]) {
     assert!(first + copy.len() / size <= buffer.item_count());
     let start = buffer.buf_ptr().cast::<u8>().cast_const();
     if stride == size as isize {
-        // SAFETY: the buffer has `item_count` items of `size` bytes, side by side, and keeps them where they are until it is
-        // released; the items are in it by the assertion. `copy` is memory of ours. Who writes to the array meanwhile leaves
-        // bytes of either value, which all are bytes.
+        // SAFETY: the buffer has `item_count` items of `size` bytes, side by side, and keeps them where they are until
+        // it is released; the items are in it by the assertion. `copy` is memory of ours. A thread that writes to the
+        // array meanwhile leaves bytes of either value, and any byte is valid.
         #[allow(unsafe_code)]
         unsafe {
             start.add(first * size).copy_to_nonoverlapping(copy.as_mut_ptr(), copy.len());

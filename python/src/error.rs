@@ -47,7 +47,7 @@ pub(crate) fn io(error: &io::Error, path: Option<&Path>) -> PyErr {
     PyOSError::new_err((errno, message, path.map(|path| path.as_os_str().to_owned())))
 }
 
-/// A message without the names of Rust's methods.
+/// Replaces the names of Rust's methods in a message.
 fn in_python(message: &str) -> String {
     message.replace("use write_to", "write bytes(filter)").replace("read it with read_from", "read it with load")
 }

@@ -23,8 +23,8 @@ use std::path::PathBuf;
 /// these. A key has the same hash on every run and machine, and in Rust: an int is an i64 or a u64 there. So a str and its
 /// UTF-8 are the same key, as are -1 and 2**64 - 1, and ((a, b), c) and (a, b, c).
 ///
-/// add_rows, contains_rows and dedup hash the rows of frames by value, in another way but for texts. So a filter with integers or
-/// tuples refuses such rows, and a filter of rows that are not single texts refuses keys: a TypeError.
+/// add_rows, contains_rows and dedup hash the values of rows, which are other keys unless they are texts. So a filter
+/// with integers or tuples refuses such rows, and a filter of rows that are not single texts refuses keys: a TypeError.
 ///
 /// Any number of threads may use a filter. Calls with many keys are not atomic: other threads see them in part.
 ///
@@ -60,7 +60,7 @@ impl Filter {
         }
     }
 
-    /// Returns the hash of a key that the filter is not known to have.
+    /// Admits a key whose form `KindGate` has to check, and returns the hash.
     #[cold]
     fn admit_one(&self, py: Python<'_>, hash: u64, form: Forms, access: Access) -> PyResult<u64> {
         attached(py, || self.admit(py.into(), form, access))?;
@@ -86,7 +86,7 @@ impl Filter {
         detach(py, |detached| self.kinds.change(detached, &self.set, Contents::Unread, || change(detached)))
     }
 
-    /// The method `add`; see `add.rs`.
+    /// Implements the method `add`; see `add.rs`.
     #[inline]
     pub(crate) fn add(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         self.set.add(key.py(), self.hash(key, Access::Add)?)
@@ -249,12 +249,13 @@ impl Filter {
 
     /// Add the rows of a frame or a table. Returns an array of bool, True for each row whose key is new.
     ///
-    /// A row of one column has the key of its value, and a row of several columns that of its named values, in whatever order.
-    /// An index that pandas recorded in a table is not a part of it. The key is that of the command, so `bloomline build --column`
-    /// builds a filter that knows the rows of a file. Equal values have one key whatever type stores them: 1, 1.0 and a decimal
-    /// 1.00 (-0.0 is 0, and all NaNs are equal), 5 ms and 5000 us. A text, a byte string, a number, a boolean and each kind of
-    /// time are different. nulls decides about rows with a null in a column: with "equal" nulls are equal to each other, with
-    /// "keep" the answer is True for all such rows, with "skip" False, and with "fail" it is a ValueError before any row is added.
+    /// A row of one column has the key of its value, and a row of several columns has the key of its named values, in
+    /// any order, without an index that pandas recorded. The command has the same keys, so `bloomline build --column`
+    /// builds a filter of the rows of a file. Equal values have one key whatever type stores them: 1, 1.0 and a decimal
+    /// 1.00 (-0.0 is 0, and all NaNs are equal), 5 ms and 5000 us. A text, a byte string, a number, a boolean and each
+    /// kind of time are different. nulls decides about rows with a null in a column: with "equal" nulls are equal to
+    /// each other, with "keep" the answer is True for all such rows, with "skip" False, and with "fail" it is a
+    /// ValueError before any row is added.
     ///
     /// The filter records the kinds of its values. Rows of other kinds, such as texts for a filter of numbers, are a TypeError, and
     /// so are rows for a filter with integers or tuples of add. Columns of another name than the key_name of the filter are a
@@ -305,7 +306,7 @@ impl Filter {
         detach(py, |detached| self.kinds.change(detached, &self.set, Contents::Empty, || self.set.clear(detached)))
     }
 
-    /// Returns a filter with the same keys.
+    /// Return a filter with the same keys.
     ///
     /// >>> from bloomline import BloomFilter
     /// >>> seen = BloomFilter(1000, 0.01)

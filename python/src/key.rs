@@ -49,13 +49,13 @@ impl NoKey {
     }
 }
 
-/// The hash of a key, and its form.
+/// Returns the hash of a key, and its form.
 #[inline(always)]
 pub(crate) fn hash(hasher: &KeyHasher, key: &Bound<'_, PyAny>) -> Result<(u64, Forms), NoKey> {
     hash_nested(hasher, key, 0)
 }
 
-/// Text is inlined, because most keys are text.
+/// Hashes a key within `depth` tuples. Text is inlined, because most keys are text.
 #[inline(always)]
 fn hash_nested(hasher: &KeyHasher, key: &Bound<'_, PyAny>, depth: usize) -> Result<(u64, Forms), NoKey> {
     match key.cast::<PyString>() {

@@ -11,8 +11,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyList};
 
-/// Takes the hashes of all keys, in order, and the forms of the keys. The GIL is free if the keys are in an array. After an error, the portions before it
-/// are taken. Signals are handled between portions.
+/// Calls `take` with the hashes of all keys, in order, and the forms of the keys. The GIL is free if the keys are in an
+/// array. An error does not undo the portions before it. Signals are handled between portions.
 pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut Take<'_>) -> PyResult<()> {
     let mut signals = Signals::after(signals::TICK);
     let take: &mut Take<'_> = &mut |thread, hashes, forms| {
@@ -73,7 +73,7 @@ pub(crate) fn answers(
     (answers, asked)
 }
 
-/// The module NumPy, for arrays. A caller that will need it gets it before it does anything else.
+/// The module NumPy, for arrays. Callers import it before they do anything else.
 pub(crate) struct Numpy<'py>(&'py Bound<'py, PyAny>);
 
 impl<'py> Numpy<'py> {
@@ -82,7 +82,7 @@ impl<'py> Numpy<'py> {
         FROM_BUFFER.import(py, "numpy", "frombuffer").map(Self)
     }
 
-    /// Returns an array of bool, True for new keys. An exception has it as its attribute `new`.
+    /// Returns an array of bool, True for new keys. An exception has the array as its attribute `new`.
     pub(crate) fn new_keys(self, (new, added): (Vec<bool>, PyResult<()>)) -> PyResult<Bound<'py, PyAny>> {
         let py = self.0.py();
         let new = self.array(&new)?;
@@ -90,7 +90,7 @@ impl<'py> Numpy<'py> {
         Ok(new)
     }
 
-    /// The answers for keys, as an array of bool.
+    /// Returns the answers for keys, as an array of bool.
     pub(crate) fn array(self, answers: &[bool]) -> PyResult<Bound<'py, PyAny>> {
         let bytes = PyByteArray::new_with(self.0.py(), answers.len(), |bytes| {
             bytes.iter_mut().zip(answers).for_each(|(byte, &answer)| *byte = u8::from(answer));

@@ -60,9 +60,9 @@ pub(crate) struct RowKinds {
     pub(crate) names: Vec<String>,
 }
 
-/// Admits keys to a filter, or refuses those of other kinds.
+/// Admits keys to a filter, or refuses keys of other kinds.
 pub(crate) struct KindGate {
-    /// The [`Forms`] of keys that are admitted without asking, for each [`Access`].
+    /// The [`Forms`] of keys that are admitted without a check, for each [`Access`].
     open: AtomicU8,
     /// Locked while kinds are recorded.
     contents: Mutex<Contents>,
@@ -187,7 +187,7 @@ fn is_empty(contents: Contents, detached: Detached, set: &Set) -> bool {
     contents == Contents::Empty || contents == Contents::Unread && set.is_empty(detached)
 }
 
-/// The kinds of values, in bits, without those that are not kinds of values.
+/// Returns the kinds of values, in bits, without those that are not kinds of values.
 fn values(kinds: Kinds) -> u16 {
     u16::from(kinds) & !u16::from(Kinds::LIBRARY | Kinds::IN_ROW)
 }
@@ -224,7 +224,7 @@ fn open_forms(recorded: &[u16], contents: Contents) -> u8 {
     fitting.0 << Access::LookUp as u8 | added.0 << Access::Add as u8
 }
 
-/// The error about keys of `add`, `in`, `add_many` and the like.
+/// Returns the error about keys of `add`, `in`, `add_many` and the like.
 fn refused_keys(forms: Forms, recorded: &KeyKinds) -> PyErr {
     let brought = if forms.has(Forms::OTHER) { Kinds::LIBRARY } else { Kinds::TEXT };
     let row = if recorded.parts().iter().any(|part| part.meets(Kinds::IN_ROW)) { "rows of " } else { "" };
@@ -234,7 +234,7 @@ fn refused_keys(forms: Forms, recorded: &KeyKinds) -> PyErr {
     ))
 }
 
-/// The error about rows.
+/// Returns the error about rows.
 fn refused_rows(rows: &RowKinds, conflict: KindConflict) -> PyErr {
     PyTypeError::new_err(match conflict {
         KindConflict::Kinds { recorded: Kinds::LIBRARY, .. } => format!(

@@ -1,4 +1,4 @@
-//! The Python module `bloomline`: the library's filters, which feel like a set.
+//! The Python module `bloomline`: the library's filters, which behave like a set.
 //!
 //! ```text
 //! error.rs   the library's errors as Python's
@@ -15,9 +15,9 @@
 //! redis.rs   the class of a filter on a server; figures.rs has the classes of its figures
 //! ```
 //!
-//! The command is the crate in `cli/`, called by `package/bloomline/__main__.py`.
+//! The command is the crate in `crates/cli/`, called by `package/bloomline/__main__.py`.
 //!
-//! `unsafe` is where others' memory begins: `buffer.rs`, `arrow.rs`, and a mapped file; and in `lock.rs` and `add.rs`.
+//! `unsafe` is needed for foreign memory (`buffer.rs`, `arrow.rs`, and a mapped file), and in `lock.rs` and `add.rs`.
 
 mod add;
 mod arrow;

@@ -61,11 +61,11 @@ pub(crate) fn detach<T: Send>(py: Python<'_>, work: impl FnOnce(Detached) -> T +
     py.detach(|| work(Detached(())))
 }
 
-/// Informs PyO3 that the thread is attached, which it does not know if Python calls a function that is not PyO3's. Then it
-/// would keep dropped objects until a call that it knows of, which may never come. It takes time, so it is for rare cases.
+/// Informs PyO3 that the thread is attached, if Python called a function that is not PyO3's. Otherwise PyO3 would keep
+/// dropped objects until Python calls one of its functions, if ever. This takes time, so it is for rare cases.
 #[inline(never)]
 pub(crate) fn attached<T>(_: Python<'_>, work: impl FnOnce() -> T) -> T {
-    // SAFETY: the thread is attached, so there is an interpreter. To ask for one would be a panic while Python ends.
+    // SAFETY: the thread is attached, so there is an interpreter. A check for one would panic while Python ends.
     #[allow(unsafe_code)]
     unsafe {
         Python::attach_unchecked(|_| work())
@@ -78,7 +78,7 @@ pub(crate) struct Lock<F> {
     lock: RwLock<()>,
 }
 
-// SAFETY: threads come to the filter by `read` and `write` alone, which keep it for one that writes, or for any that read.
+// SAFETY: only `read` and `write` give access to the filter, to one thread that writes or to any number that read.
 #[allow(unsafe_code)]
 unsafe impl<F: Send + Sync> Sync for Lock<F> {}
 
@@ -107,9 +107,9 @@ impl<F> Lock<F> {
             Thread::Attached(py) => Some(self.lock.read_py_attached(py)),
             Thread::Detached(_) => Some(self.lock.read()),
         };
-        // SAFETY: the lock keeps others from writing. A thread without it has the GIL, and keeps it, for it runs no Python code
-        // as long as it has the filter. Others cannot be at the filter then: they are attached, so they wait for the GIL, or
-        // they are in `detach`, and `is_alone` saw none there.
+        // SAFETY: the lock keeps others from writing. A thread without the lock has the GIL, and keeps it because it
+        // runs no Python code as long as it has the filter. No other thread accesses the filter then: attached threads
+        // wait for the GIL, and `is_alone` found no thread in `detach`.
         #[allow(unsafe_code)]
         let filter = unsafe { &*self.filter.get() };
         Locked { filter, _lock: lock, _attached: PhantomData }

@@ -32,19 +32,20 @@ const REPLICA_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A BloomFilter on a Redis or Valkey server, or spread over a cluster, that any number of processes share.
 ///
-/// With a size it is created, or opened if the server has one of this name, size and seed. Without a size it is only opened.
-/// Give the size as for BloomFilter; the bits are the same too. With only false_positive_rate it grows as keys are added, and
-/// its rate stays below that. With expected_keys and forget_after, it forgets a key so many seconds after it was new, or up to
-/// a quarter of that later; expected_keys is the number of keys within that time. The server needs no module.
+/// With a size it is created, or opened if the server has one of this name, size and seed. Without a size it is only
+/// opened. Give the size as for BloomFilter; the bits are the same too. With only false_positive_rate it grows as keys
+/// are added, and its rate stays below that. With expected_keys and forget_after, it forgets a key this many seconds
+/// after it was new, or up to a quarter of that later; expected_keys is the number of keys within that time. The server
+/// needs no module.
 ///
-/// url is redis://HOST:PORT, rediss:// for an encrypted connection, or unix://PATH. USER:PASSWORD@ may precede the host, and
-/// /DATABASE may follow the port. For a cluster, give the URLs of some of its nodes, separated by commas. Times are in seconds:
-/// connect_timeout for a connection, response_timeout for an answer, and patience for how long a call retries while no answer
-/// arrives. mirror=True keeps a copy in this process, as large as the filter, and sends the server only keys that the copy
-/// lacks. read_from_replicas=True lets a cluster's replicas answer "in", a little late. certificate_authority is the path of a
-/// file (PEM) with the certificates to trust instead of the system's. client_certificate and client_key are the paths of files
-/// that identify this client. With wait_for_replicas a key is new once so many replicas of its server have it, or after a
-/// second: a replica that takes over has not forgotten it.
+/// url is redis://HOST:PORT, rediss:// for an encrypted connection, or unix://PATH. USER:PASSWORD@ may precede the
+/// host, and /DATABASE may follow the port. For a cluster, give the URLs of some of its nodes, separated by commas.
+/// Times are in seconds: connect_timeout for a connection, response_timeout for an answer, and retry_timeout for
+/// retries while no answer arrives. mirror=True keeps a copy in this process, as large as the filter, and sends the
+/// server only keys that the copy lacks. read_from_replicas=True lets a cluster's replicas answer "in", a little late.
+/// certificate_authority is the path of a file (PEM) with the certificates to trust instead of the system's.
+/// client_certificate and client_key are the paths of files that identify this client. With wait_for_replicas a key is
+/// reported as new once this many replicas of its server have it, so that a failover keeps it, or after a second.
 ///
 /// Among all processes that add a key, one gets True. If a connection breaks before the answer, the key may be reported as new
 /// twice, and is counted in uncertain; it is never lost. A server that can't be reached is a ConnectionError, one that denies
@@ -206,7 +207,8 @@ fn with_certificates(
     }
 }
 
-/// The options of a filter that grows or forgets; `None` for one of one size. `is_fixed`: a size of bits is given.
+/// Returns the parameters of a filter that grows or forgets; `None` for a filter of one size. `is_fixed` is true if a
+/// size of the bits is given.
 fn stages(
     expected_keys: Option<u64>,
     false_positive_rate: Option<f64>,
@@ -230,8 +232,9 @@ impl RedisBloomFilter {
     #[new]
     #[pyo3(signature = (
         url, name, expected_keys = None, false_positive_rate = None, *, memory = None, probes = None, seed = None,
-        forget_after = None, mirror = false, connect_timeout = 5.0, response_timeout = 10.0, patience = 30.0, read_from_replicas = false,
-        certificate_authority = None, client_certificate = None, client_key = None, wait_for_replicas = 0
+        forget_after = None, mirror = false, connect_timeout = 5.0, response_timeout = 10.0, retry_timeout = 30.0,
+        read_from_replicas = false, certificate_authority = None, client_certificate = None, client_key = None,
+        wait_for_replicas = 0
     ))]
     #[expect(clippy::too_many_arguments, reason = "one for each that Python may name")]
     fn new(
@@ -247,7 +250,7 @@ impl RedisBloomFilter {
         mirror: bool,
         connect_timeout: f64,
         response_timeout: f64,
-        patience: f64,
+        retry_timeout: f64,
         read_from_replicas: bool,
         certificate_authority: Option<PathBuf>,
         client_certificate: Option<PathBuf>,
@@ -258,7 +261,7 @@ impl RedisBloomFilter {
             .map_err(error::redis)?
             .connect_timeout(seconds("connect_timeout", connect_timeout)?)
             .response_timeout(seconds("response_timeout", response_timeout)?)
-            .patience(seconds("patience", patience)?)
+            .retry_timeout(seconds("retry_timeout", retry_timeout)?)
             .wait_for_replicas(wait_for_replicas, REPLICA_TIMEOUT);
         if read_from_replicas {
             server = server.read_from_replicas();
@@ -378,7 +381,7 @@ impl RedisBloomFilter {
         self.with(py, |client| Ok(client.metrics())).map(RedisFilterMetrics::from)
     }
 
-    /// The filter as a BloomFilter of this process.
+    /// Copy the filter to a BloomFilter of this process.
     ///
     /// >>> from bloomline import RedisBloomFilter
     /// >>> seen = RedisBloomFilter("redis://127.0.0.1:6379", "copied", 1000, 0.001)
@@ -402,14 +405,14 @@ impl RedisBloomFilter {
             return Err(PyTypeError::new_err(format!("a {name} can't be uploaded: a BloomFilter can")));
         };
         detach(filter.py(), |detached| {
-            // Signals wait for the end, as a handler that adds to the other filter would wait for this lock.
+            // Signals wait for the end, because a handler that adds to the other filter would wait for this lock.
             self.with_lock(|connected| self.client(connected)?.upload(&lock.read(detached)).map_err(error::redis))
         })
     }
 
     /// Remove the filter from the server. End all other processes that use it first.
     fn delete(&self, py: Python<'_>) -> PyResult<()> {
-        // Of another client, so that this one is left if it fails.
+        // Consumes another client, so that this one remains if this fails.
         self.with(py, |client| client.new_client().delete())?;
         py.detach(|| {
             self.with_lock(|connected| {

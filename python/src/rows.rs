@@ -1,4 +1,4 @@
-//! Rows of frames and tables as keys: the same keys as in the command, and so as of lines of JSON.
+//! Rows of frames and tables as keys, which are the same in the command, also for lines of JSON.
 //!
 //! The methods of keys treat a row as the tuple of its values. Here a row has named values, and nulls are values, as are dates,
 //! decimals, lists and structs.
@@ -42,7 +42,7 @@ impl Nulls {
 /// The columns that are the key.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Selection {
-    /// All columns but those of an index that pandas recorded, unless there are no others.
+    /// All columns but an index that pandas recorded, unless there are no others.
     Data,
     /// The same, as a whole row: a single column is a row too.
     WholeRow,
@@ -204,7 +204,7 @@ fn hash(
     Ok((hashes, keyless_rows))
 }
 
-/// Moves answers, which are contiguous, to the rows with a key, and sets `answer` for those without one.
+/// Moves answers, which are contiguous, to the rows with a key, and sets `answer` for the other rows.
 fn spread(answers: &mut [bool], keyless_rows: &[usize], answer: bool) {
     let (mut keyless_rows, mut next) = (keyless_rows.iter().rev().peekable(), answers.len() - keyless_rows.len());
     for row in (0..answers.len()).rev() {

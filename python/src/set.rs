@@ -1,7 +1,7 @@
-//! The library's types behind one, and functions that some of them lack. [`with`] is for functions of all of them.
+//! `Set`: one type for the library's filters, with functions that some of them lack. [`with`] is for functions of all.
 //!
-//! A lock admits threads as the type allows. A thread that waits for it has released the GIL, so that the holder, who may need
-//! it, continues. It is held for a portion of keys at most, unless the whole filter is read.
+//! A lock admits threads as the type allows. A thread that waits for a lock has released the GIL, so that the holder,
+//! which may need the GIL, continues. A lock is held for a portion of keys at most, unless the whole filter is read.
 
 use crate::error;
 use crate::lock::{Detached, Lock, Thread};
@@ -94,7 +94,7 @@ impl Write for Bytes {
 }
 
 impl Set {
-    /// The name of the Python class.
+    /// Returns the name of the Python class.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Plain(_) => "BloomFilter",
@@ -129,12 +129,12 @@ impl Set {
         with!(self, thread, filter => filter.key_name().to_owned())
     }
 
-    /// The kinds of the keys; empty if none are recorded.
+    /// Returns the kinds of the keys; empty if none are recorded.
     pub(crate) fn key_kinds<'a>(&'a self, thread: impl Into<Thread<'a>>) -> Vec<u16> {
         with!(self, thread, filter => filter.key_kinds())
     }
 
-    /// The kinds of the keys, which are texts if none are recorded; empty without keys.
+    /// Returns the kinds of the keys, which are texts if none are recorded; empty without keys.
     pub(crate) fn kinds_of_keys(&self, detached: Detached) -> Vec<u16> {
         let recorded = self.key_kinds(detached);
         if recorded.is_empty() && !self.is_empty(detached) { vec![Kinds::TEXT.into()] } else { recorded }
@@ -173,7 +173,8 @@ impl Set {
         Ok(())
     }
 
-    /// The same before a file is written, or keys are counted: parts that many writers write to are then copied.
+    /// Checks the memory before a file is written or keys are counted, if parts that many writers write to are then
+    /// copied.
     fn check_memory_for_copy(&self, detached: Detached) -> PyResult<()> {
         if matches!(self, Self::AtomicScalable(_) | Self::Rotating(_)) { self.check_memory(detached) } else { Ok(()) }
     }
@@ -268,7 +269,7 @@ impl Set {
         )
     }
 
-    /// The bytes of the file.
+    /// Returns the bytes of the file.
     pub(crate) fn to_bytes(&self, detached: Detached) -> PyResult<Vec<u8>> {
         let mut bytes = Bytes(Vec::new());
         self.check_memory_for_copy(detached)?;
@@ -279,7 +280,7 @@ impl Set {
         Ok(bytes.0)
     }
 
-    /// The path of a mapped filter's file.
+    /// Returns the path of a mapped filter's file.
     pub(crate) fn path(&self) -> Option<PathBuf> {
         match self {
             Self::Mapped(filter) => Some(filter.1.clone()),
@@ -287,7 +288,7 @@ impl Set {
         }
     }
 
-    /// The bytes of some blocks, the same on every machine.
+    /// Returns the bytes of some blocks, the same on every machine.
     pub(crate) fn blocks(&self, detached: Detached, first: usize, count: usize) -> PyResult<Vec<u8>> {
         let Self::Plain(lock) = self else { return Err(self.unsupported("gives no blocks")) };
         let (filter, mut bytes) = (lock.read(detached), Bytes(Vec::new()));
@@ -316,7 +317,7 @@ impl Set {
         Ok(())
     }
 
-    /// The rate with so many keys in, or with those that the filter is made for.
+    /// Returns the rate with `keys` keys, or with the number that the filter is made for.
     pub(crate) fn expected_fpr(&self, detached: Detached, keys: Option<u64>) -> PyResult<f64> {
         with!(self, detached,
             [Plain Atomic Mapped] filter => match keys.or(filter.expected_keys()) {
@@ -328,7 +329,7 @@ impl Set {
         )
     }
 
-    /// The rate by the model, of filters that count their keys.
+    /// Returns the rate by the model, if the filter counts its keys.
     pub(crate) fn estimated_fpr(&self, detached: Detached) -> PyResult<f64> {
         with!(self, detached,
             [Scalable AtomicScalable] filter => Ok(filter.estimated_fpr());
@@ -337,7 +338,7 @@ impl Set {
         )
     }
 
-    /// Distinct keys, counted by filters that grow.
+    /// Returns the number of distinct keys: the count of a filter that grows, or an estimate.
     pub(crate) fn keys(&self, detached: Detached) -> PyResult<f64> {
         with!(self, detached,
             [Scalable AtomicScalable] filter => Ok(filter.keys() as f64);

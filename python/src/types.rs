@@ -13,7 +13,7 @@ use pyo3::types::PyBytes;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A filter as an object of its class.
+/// Returns a filter as an object of its class.
 pub(crate) fn object(py: Python<'_>, set: Set) -> PyResult<Bound<'_, PyAny>> {
     macro_rules! object {
         ($class:ident) => {
@@ -110,7 +110,7 @@ macro_rules! class {
                 object(py, py.detach(load).map_err(error::file)?)
             }
 
-            /// The filter whose bytes(filter) these are.
+            /// Load a filter from bytes(filter).
             #[staticmethod]
             #[pyo3(signature = (data, /))]
             fn from_bytes<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -167,7 +167,7 @@ class! {
             filter.change(slf.py(), |detached| filter.set.unite_blocks(detached, first, blocks))
         }
 
-        // The kinds of its keys, if it has keys, and those of another filter: two bytes for each part.
+        // The kinds of its keys, if it has keys, and the kinds of another filter: two bytes for each part.
 
         fn _key_kinds<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyBytes> {
             let filter = slf.as_super().get();
@@ -221,10 +221,11 @@ class! {
 class! {
     /// A filter that forgets: it finds the last expected_keys distinct keys, and remembers at most twice as many.
     ///
-    /// Its generations take turns. A rotation begins an empty one and forgets the oldest, so a key is found until as many
-    /// rotations as there are generations came after it. A full generation rotates. With more generations (3 to 64) it forgets
-    /// in finer steps: with g, at most expected_keys * g / (g - 1) keys are remembered. A key that is added again in a later
-    /// generation counts again there, so fewer than the last expected_keys distinct keys may be found.
+    /// Its generations take turns. A rotation begins an empty one and forgets the oldest, so a key is found until the
+    /// number of rotations after it is the number of generations. A full generation rotates. With more generations (3
+    /// to 64) it forgets in finer steps: with g, at most expected_keys * g / (g - 1) keys are remembered. A key that is
+    /// added again in a later generation counts again there, so fewer than the last expected_keys distinct keys may be
+    /// found.
     ///
     /// With rotate_when_full=False and rotate_if_older_than it is a window of time.
     ///

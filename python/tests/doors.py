@@ -853,8 +853,8 @@ def write_by_spark(folder: str) -> None:
 
 def sources_of_spark(folder: pathlib.Path) -> list[Source]:
     program = "import sys, doors; doors.write_by_spark(sys.argv[1])"
-    place = pathlib.Path(__file__).parent
-    subprocess.run([sys.executable, "-c", program, folder], check=True, cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    directory = pathlib.Path(__file__).parent
+    subprocess.run([sys.executable, "-c", program, folder], check=True, cwd=directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def move(sort: Sort, path: pathlib.Path) -> None:
         parts = list(folder.glob(f"{sort.name}-{path.suffix[1:]}/part-*"))
@@ -907,16 +907,16 @@ class Commands:
 
     def __init__(self, folder: pathlib.Path, threads: int) -> None:
         self.threads = threads
-        self.places: queue.SimpleQueue[tuple[pathlib.Path, Any]] = queue.SimpleQueue()
+        self.workers: queue.SimpleQueue[tuple[pathlib.Path, Any]] = queue.SimpleQueue()
         self.starters: list[Any] = []
         for number in range(threads):
-            place = folder / f"thread{number}"
-            place.mkdir()
+            directory = folder / f"thread{number}"
+            directory.mkdir()
             starter: Any = None
             if not COMMAND:
                 starter = subprocess.Popen([sys.executable, "-c", STARTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
                 self.starters.append(starter)
-            self.places.put((place, starter))
+            self.workers.put((directory, starter))
 
     def close(self) -> None:
         for starter in self.starters:
@@ -927,31 +927,31 @@ class Commands:
         self, arguments: Sequence[str], format: str, *, changes: pathlib.Path | None = None, keeps: pathlib.Path | None = None
     ) -> Answer:
         """Runs the command on inputs of a format. Its state begins as a copy of `changes` and ends as `keeps`."""
-        place, starter = self.places.get()
+        directory, starter = self.workers.get()
         try:
-            state = place / "state"
+            state = directory / "state"
             state.unlink(missing_ok=True)
             if changes:
                 state.write_bytes(changes.read_bytes())
             if not COMMAND:
-                starter.stdin.write(json.dumps([str(place), *arguments]) + "\n")
+                starter.stdin.write(json.dumps([str(directory), *arguments]) + "\n")
                 starter.stdin.flush()
                 code = int(starter.stdout.readline())
             else:
-                with (place / "stdout").open("wb") as output, (place / "stderr").open("wb") as errors:
+                with (directory / "stdout").open("wb") as output, (directory / "stderr").open("wb") as errors:
                     code = subprocess.run(
-                        [COMMAND, *arguments], cwd=place, stdin=subprocess.DEVNULL, stdout=output, stderr=errors
+                        [COMMAND, *arguments], cwd=directory, stdin=subprocess.DEVNULL, stdout=output, stderr=errors
                     ).returncode
-            sentence = (place / "stderr").read_text(errors="replace")
+            sentence = (directory / "stderr").read_text(errors="replace")
             call = " ".join(["bloomline", *arguments])
             if code not in (0, 1):
-                is_late = _has_rows(place / "stdout", format) or changes is not None and state.read_bytes() != changes.read_bytes()
+                is_late = _has_rows(directory / "stdout", format) or changes is not None and state.read_bytes() != changes.read_bytes()
                 return Answer(None, sentence, is_late or code != 2 or "panicked" in sentence, call)
             if keeps:
                 state.rename(keeps)
-            return Answer(frozenset(_rows(place / "stdout", format)), sentence, "panicked" in sentence, call)
+            return Answer(frozenset(_rows(directory / "stdout", format)), sentence, "panicked" in sentence, call)
         finally:
-            self.places.put((place, starter))
+            self.workers.put((directory, starter))
 
 
 def _rows(path: pathlib.Path, format: str) -> list[int]:

@@ -123,8 +123,8 @@ def stream(folder: pathlib.Path, at: int, point: str) -> None:
 
 
 if __name__ == "__main__":
-    mode, place, *rest = sys.argv[1:]
+    mode, folder, *rest = sys.argv[1:]
     if mode == "stream":
-        stream(pathlib.Path(place), int(rest[0]), rest[1])
+        stream(pathlib.Path(folder), int(rest[0]), rest[1])
     else:
-        {"cluster": cluster, "hosts": hosts}[mode](pathlib.Path(place))
+        {"cluster": cluster, "hosts": hosts}[mode](pathlib.Path(folder))

@@ -111,23 +111,23 @@ def _wait(_: pathlib.Path) -> None:
     time.sleep(20)
 
 
-def _run_twice(place: pathlib.Path) -> None:
+def _run_twice(path: pathlib.Path) -> None:
     """Waits until a copy of this task has reached the same point. Both end at the same time."""
     from pyspark import TaskContext
 
     context: Any = TaskContext.get()
     end = time.monotonic() + 60
-    while len(list(place.glob(f"attempt-{context.partitionId()}-*"))) < 2:
+    while len(list(path.glob(f"attempt-{context.partitionId()}-*"))) < 2:
         assert time.monotonic() < end, "no copy"
         time.sleep(0.05)
-    (place / "copied").touch()
+    (path / "copied").touch()
 
 
-def _be_late(place: pathlib.Path) -> None:
+def _be_late(path: pathlib.Path) -> None:
     """The copy ends, and this task is killed."""
-    _run_twice(place)
-    _wait(place)
-    (place / "alive").touch()
+    _run_twice(path)
+    _wait(path)
+    (path / "alive").touch()
 
 
 def at_first(df: Any, folder: pathlib.Path, what: str, *, once: bool = False) -> Any:
@@ -142,11 +142,11 @@ def _first_fails(folder: str, once: bool, does: Callable[[pathlib.Path], None], 
 
     context: Any = TaskContext.get()
     yield from batches
-    place = pathlib.Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
-    (place / f"attempt-{context.partitionId()}-{context.taskAttemptId()}").touch()
+    path = pathlib.Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    (path / f"attempt-{context.partitionId()}-{context.taskAttemptId()}").touch()
     try:
-        (place / ("first" if once else f"first-{context.partitionId()}")).touch(exist_ok=False)
+        (path / ("first" if once else f"first-{context.partitionId()}")).touch(exist_ok=False)
     except FileExistsError:
         return
-    does(place)
+    does(path)

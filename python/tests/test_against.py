@@ -166,8 +166,8 @@ def test_overlaps_of_many_files_are_reported_in_order(tmp_path: pathlib.Path) ->
     bloomline(tmp_path, "corpus", *options, "--report", "report.jsonl", "-j", 4)
     rows = [json.loads(row) for row in (tmp_path / "report.jsonl").read_text().splitlines()]
     assert [(row["file"], row["line"]) for row in rows] == [("tests/a.jsonl", 1), ("tests/a.jsonl", 2), ("tests/b/c.parquet", 1)]
-    places = [(f"train/{number:02}.jsonl", line) for number in range(20) for line in (1, 3)]
+    positions = [(f"train/{number:02}.jsonl", line) for number in range(20) for line in (1, 3)]
     for row in rows:
-        assert [(document["file"], document["line"]) for document in row["documents"]] == places
+        assert [(document["file"], document["line"]) for document in row["documents"]] == positions
         assert all(document["grams"] == [item] for document in row["documents"])
     assert [path.read_text() for path in sorted((tmp_path / "out").iterdir())] == [lines(["nothing"], 1)] * 20

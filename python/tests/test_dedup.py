@@ -117,9 +117,9 @@ def test_wrong_arguments_are_refused(table: pathlib.Path, tmp_path: pathlib.Path
         with pytest.raises(ValueError, match=r"no inputs: .*no file|inputs\[0\] is an empty path"):
             bloomline.dedup(nothing, output=table)
     assert table.read_bytes() == kept
-    for places in ({}, {"output": "a", "in_place": True}):
+    for destinations in ({}, {"output": "a", "in_place": True}):
         with pytest.raises(ValueError, match="one of output"):
-            bloomline.dedup(table, **places)  # type: ignore[call-overload]
+            bloomline.dedup(table, **destinations)  # type: ignore[call-overload]
 
 
 def test_modules_among_the_data_are_not_run(tmp_path: pathlib.Path) -> None:

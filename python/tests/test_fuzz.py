@@ -206,8 +206,8 @@ def call_shared(r: random.Random, folder: pathlib.Path) -> None:
 
 def call_own(r: random.Random, own: list[tuple[Any, Any]]) -> None:
     """Keys in an array give the same answers as one by one."""
-    place = r.randrange(len(own))
-    filter, twin = own[place]
+    chosen = r.randrange(len(own))
+    filter, twin = own[chosen]
     keys, singly = sound_arrays(r)
     once = keys if callable(keys) else lambda: keys
     if r.random() < 0.5:
@@ -217,7 +217,7 @@ def call_own(r: random.Random, own: list[tuple[Any, Any]]) -> None:
     if type(filter) in COPIED:
         assert filter == twin
         if r.random() < 0.1:
-            own[place] = filter.copy(), pickle.loads(pickle.dumps(twin))
+            own[chosen] = filter.copy(), pickle.loads(pickle.dumps(twin))
     if r.random() < 0.05:
         filter.clear()
         twin.clear()

@@ -70,14 +70,14 @@ CHOICES: dict[str, Callable[[Document], Rank]] = {
 def test_the_best_document_of_a_group_is_kept(keep: str, files: list[list[Document]], counted: bool, options: str) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        places: list[tuple[str, int]] = []
+        positions: list[tuple[str, int]] = []
         documents: list[Document] = []
         for number, file in enumerate(files):
             with open(folder / f"{number}.jsonl", "w") as lines:
                 for line, document in enumerate(file, 1):
                     document["id"] = len(documents)
                     documents.append(document)
-                    places.append((f"{number}.jsonl", line))
+                    positions.append((f"{number}.jsonl", line))
                     lines.write(json.dumps(document, ensure_ascii=bool(line % 2)) + "\n")
         groups: dict[str, list[Document]] = {}
         for document in documents:
@@ -85,7 +85,7 @@ def test_the_best_document_of_a_group_is_kept(keep: str, files: list[list[Docume
         best = {text: min(group, key=CHOICES[keep]) for text, group in groups.items()}
 
         def told(document: Document) -> Document:
-            file, line = places[document["id"]]
+            file, line = positions[document["id"]]
             return {"file": file, "line": line, "id": document["id"]}
 
         arguments = f"--by document --ngram 0 --keep {keep} --pairs pairs --clusters clusters --id /id -q {options}".split()

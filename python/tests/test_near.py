@@ -50,19 +50,19 @@ class Model(NamedTuple):
     kept: list[int]
 
     def stay(self) -> list[int]:
-        return [place for place, kept in enumerate(self.kept) if kept == place]
+        return [number for number, kept in enumerate(self.kept) if kept == number]
 
     def without_copies(self, documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Documents as --keep-empty leaves them: removed documents are kept without their texts."""
-        return [document if kept == place else {**document, "text": ""} for place, (document, kept) in enumerate(zip(documents, self.kept))]
+        return [document if kept == number else {**document, "text": ""} for number, (document, kept) in enumerate(zip(documents, self.kept))]
 
     def clusters(self) -> list[list[int]]:
         """The clusters of two documents or more, the kept document first."""
-        members = [[place, *(i for i, kept in enumerate(self.kept) if kept == place and i != place)] for place in self.stay()]
+        members = [[number, *(i for i, kept in enumerate(self.kept) if kept == number and i != number)] for number in self.stay()]
         return [cluster for cluster in members if len(cluster) > 1]
 
 
-def model(texts: list[str], similarity: float, best: Callable[[int], Any] = lambda place: 0, known: list[str] = []) -> Model:
+def model(texts: list[str], similarity: float, best: Callable[[int], Any] = lambda number: 0, known: list[str] = []) -> Model:
     """The first of several equally good documents is the best."""
     bands = [bands_of(text, *SIMILARITIES[similarity]) for text in texts]
     had = frozenset[int]().union(*(bands_of(text, *SIMILARITIES[similarity]) for text in known))
@@ -88,11 +88,11 @@ def lines_of(path: pathlib.Path) -> list[Any]:
 
 
 KEEPS: dict[str, Callable[[dict[str, Any], int], Any]] = {
-    "first": lambda document, place: 0,
-    "last": lambda document, place: -place,
-    "max:/score": lambda document, place: -document["score"] if "score" in document else 1000,
-    "min:/score": lambda document, place: document.get("score", 1000),
-    "order:/source=b,a": lambda document, place: {"b": 0, "a": 1}.get(document.get("source", ""), 2),
+    "first": lambda document, number: 0,
+    "last": lambda document, number: -number,
+    "max:/score": lambda document, number: -document["score"] if "score" in document else 1000,
+    "min:/score": lambda document, number: document.get("score", 1000),
+    "order:/source=b,a": lambda document, number: {"b": 0, "a": 1}.get(document.get("source", ""), 2),
 }
 
 documents = st.lists(
@@ -124,8 +124,8 @@ def test_clusters_pairs_and_counts_match_the_model(
     threads: int,
 ) -> None:
     folder = tmp_path_factory.mktemp("near")
-    for place, document in enumerate(documents):
-        document["id"] = place
+    for number, document in enumerate(documents):
+        document["id"] = number
     bounds = [0, *sorted(min(cut, len(documents)) for cut in cuts), len(documents)]
     names = [f"{i}.jsonl" for i in range(len(bounds) - 1)]
     where = []
@@ -136,18 +136,18 @@ def test_clusters_pairs_and_counts_match_the_model(
     bloomline(folder, "corpus", "-q", "--keep-empty", "--near", similarity, *reports, "-j", threads, *names, "-o", "kept")
 
     texts = [document["text"] for document in documents]
-    found = model(texts, similarity, lambda place: KEEPS[keep](documents[place], place))
+    found = model(texts, similarity, lambda number: KEEPS[keep](documents[number], number))
     assert lines_of(folder / "kept") == [
-        {**document, **({"count": found.kept.count(place)} if count else {})}
-        for place, document in enumerate(found.without_copies(documents))
+        {**document, **({"count": found.kept.count(number)} if count else {})}
+        for number, document in enumerate(found.without_copies(documents))
     ]
     assert lines_of(folder / "pairs") == [
-        {**where[place], "kept": where[kept], "similarity": float(f"{jaccard(texts[place], texts[kept]):.4f}")}
-        for place, kept in enumerate(found.kept)
-        if kept != place
+        {**where[number], "kept": where[kept], "similarity": float(f"{jaccard(texts[number], texts[kept]):.4f}")}
+        for number, kept in enumerate(found.kept)
+        if kept != number
     ]
     assert lines_of(folder / "clusters") == [
-        {"cluster": i + 1, "size": len(cluster), "members": [where[place] for place in cluster]}
+        {"cluster": i + 1, "size": len(cluster), "members": [where[number] for number in cluster]}
         for i, cluster in enumerate(found.clusters())
     ]
 
@@ -169,7 +169,7 @@ def test_documents_that_share_a_band_with_an_earlier_run_are_removed_with_their_
         bloomline(folder, *options, "in.jsonl", "-o", "kept")
         found = model([document["text"] for document in documents], similarity, known=known)
         assert lines_of(folder / "kept") == found.without_copies(documents)
-        expected = [(place + 1, kept + 1 if kept >= 0 else None) for place, kept in enumerate(found.kept) if kept != place]
+        expected = [(number + 1, kept + 1 if kept >= 0 else None) for number, kept in enumerate(found.kept) if kept != number]
         assert [(pair["line"], pair["kept"] and pair["kept"]["line"]) for pair in lines_of(folder / "pairs")] == expected
 
 
@@ -185,9 +185,9 @@ def test_rows_are_decided_like_lines(
     pq.write_table(table, folder / "in.parquet", row_group_size=rows)
     options = ["--near", similarity, "--keep", "max:score", "--count", "--clusters", "clusters", "--column", "text"]
     bloomline(folder, "corpus", "-q", "--keep-empty", *options, "in.parquet", "-o", "out.parquet")
-    found = model(texts, similarity, lambda place: KEEPS["max:/score"](documents[place], place))
+    found = model(texts, similarity, lambda number: KEEPS["max:/score"](documents[number], number))
     kept = pq.read_table(folder / "out.parquet")
     texts = [document["text"] for document in found.without_copies(documents)]
     assert kept.select(["text", "score"]) == table.set_column(0, "text", pa.array(texts, pa.string()))
-    assert kept["count"].to_pylist() == [found.kept.count(place) for place in range(len(texts))]
+    assert kept["count"].to_pylist() == [found.kept.count(number) for number in range(len(texts))]
     assert [[member["line"] - 1 for member in cluster["members"]] for cluster in lines_of(folder / "clusters")] == found.clusters()

@@ -137,7 +137,7 @@ def test_wrong_arguments_are_refused(redis: Server) -> None:
         ((redis.url, "f", 1000, 0.1), {"forget_after": -60}, "forget_after is -60"),
         ((redis.url, "f"), {"false_positive_rate": 0.1}, "has stages 0"),
         ((redis.url, "f", 1000, 2.0), {}, "rate"),
-        ((redis.url, "f"), {"patience": -1.0}, "patience is -1"),
+        ((redis.url, "f"), {"retry_timeout": -1.0}, "retry_timeout is -1"),
         ((redis.url, "f"), {"connect_timeout": float("nan")}, "connect_timeout"),
     ):
         with pytest.raises(ValueError, match=match) as raised:
@@ -156,7 +156,7 @@ def test_wrong_arguments_are_refused(redis: Server) -> None:
 
 
 def test_errors_of_the_server_are_raised(redis: Server) -> None:
-    seen = RedisBloomFilter(redis.url, "f", 1000, 0.001, patience=0.2)
+    seen = RedisBloomFilter(redis.url, "f", 1000, 0.001, retry_timeout=0.2)
     redis.tell("ACL SETUSER default -bitfield")
     with pytest.raises(PermissionError, match="denies access"):
         seen.add("a")
@@ -193,7 +193,7 @@ def answered(call: Callable[[], Any]) -> Any:
 
 def test_claims_outlive_an_error(redis: Server) -> None:
     """Keys that were sent and not answered are reported as new, in the exception too."""
-    times = {"patience": 0.2, "response_timeout": 2.0}
+    times = {"retry_timeout": 0.2, "response_timeout": 2.0}
     seen, other = (answered(lambda: RedisBloomFilter(redis.url, "f", 100_000, 0.001, **times)) for _ in range(2))
     # Keys that are new, after which a claim is not preceded by a read.
     answered(lambda: seen.update(f"seen {i}" for i in range(1000)))
@@ -212,7 +212,7 @@ def test_claims_outlive_an_error(redis: Server) -> None:
 
 
 def test_threads_take_turns_without_the_gil(redis: Server) -> None:
-    seen = RedisBloomFilter(redis.url, "f", 100_000, 1e-9, patience=5.0)
+    seen = RedisBloomFilter(redis.url, "f", 100_000, 1e-9, retry_timeout=5.0)
     claimed: list[int] = []
 
     def add() -> None:
@@ -320,7 +320,7 @@ import numpy
 from bloomline import BloomFilter, RedisBloomFilter
 from server import ask, awaits
 def openfilter():
-    return RedisBloomFilter({server.url!r}, "f", 100_000, 0.001, response_timeout=300.0, patience=300.0)
+    return RedisBloomFilter({server.url!r}, "f", 100_000, 0.001, response_timeout=300.0, retry_timeout=300.0)
 def go_on():
     if {writes}:
         ask({server.port}, "CLIENT UNPAUSE")
@@ -434,9 +434,9 @@ def test_certificate_authorities(redis: Server, tmp_path: pathlib.Path) -> None:
         assert all(key in seen for key in range(100))
     for path in others / "cert.pem", None:
         with pytest.raises(ConnectionError, match="certificate"):
-            RedisBloomFilter(url, "f", certificate_authority=path, patience=0.2)
+            RedisBloomFilter(url, "f", certificate_authority=path, retry_timeout=0.2)
     with pytest.raises(ConnectionError, match="ertificate"):
-        RedisBloomFilter(url, "f", certificate_authority=ours / "cert.pem", patience=0.2)
+        RedisBloomFilter(url, "f", certificate_authority=ours / "cert.pem", retry_timeout=0.2)
     with pytest.raises(ValueError, match="go together"):
         RedisBloomFilter(url, "f", client_certificate=ours / "cert.pem")
     with pytest.raises(FileNotFoundError) as raised:

@@ -398,7 +398,7 @@ def test_an_interrupted_import_continues(redis: Server) -> None:
 
 @sites(150)
 def test_an_unreachable_server_ends_the_crawl_which_resumes_later(site: Site, tmp_path: pathlib.Path, redis: Server) -> None:
-    job = SHARED | {"JOBDIR": str(tmp_path / "job"), "BLOOMLINE_PATIENCE": 0.5}
+    job = SHARED | {"JOBDIR": str(tmp_path / "job"), "BLOOMLINE_RETRY_TIMEOUT": 0.5}
     times: dict[str, Any] = {"REDIS_PARAMS": {"port": redis.port, "socket_timeout": 4, "socket_connect_timeout": 4}}
     run = Run.held(site, tmp_path, 50, **job, **times)
     os.kill(redis.process.pid, signal.SIGSTOP)
@@ -447,8 +447,8 @@ def read_seen(path: pathlib.Path, caplog: pytest.LogCaptureFixture) -> tuple[lis
     """The fingerprints that are read, and the number of skipped parts in the warning."""
     caplog.clear()
     fingerprints = list(_fingerprints(path))
-    told = [re.search(r"is damaged, as by a crash, in (\d+) places", message) for message in caplog.messages]
-    return fingerprints, sum(int(match[1]) for match in told if match)
+    warnings = [re.search(r"is damaged, as by a crash, in (\d+) places", message) for message in caplog.messages]
+    return fingerprints, sum(int(match[1]) for match in warnings if match)
 
 
 def test_files_of_scrapys_own_filter_are_read(tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -24,7 +24,7 @@ pub(crate) fn in_batches(hashes: impl IntoIterator<Item = u64>, mut insert: impl
     }
 }
 
-/// Inserts the next `N` hashes, or all that are left. Returns true if there were so many.
+/// Inserts the next `N` hashes, or all that are left. Returns true if there were `N`.
 fn insert_next<const N: usize>(hashes: &mut impl Iterator<Item = u64>, insert: &mut impl FnMut(&[u64])) -> bool {
     let mut gathered = [0; N];
     let mut filled = 0;
@@ -36,7 +36,7 @@ fn insert_next<const N: usize>(hashes: &mut impl Iterator<Item = u64>, insert: &
     filled == N
 }
 
-/// The hashes of keys, with the seed 0.
+/// Returns the hashes of keys, with the seed 0.
 pub(crate) fn hashes<K: Key>(keys: impl IntoIterator<Item = K>) -> Vec<u64> {
     let hasher = KeyHasher::new(0);
     keys.into_iter().map(|key| key.hash_with(&hasher)).collect()

@@ -10,7 +10,8 @@ pub(crate) const BATCH_CHUNK: usize = 512;
 /// A call for so few keys takes less memory, because clearing the memory of a chunk would cost more than the keys.
 pub(crate) const SMALL_BATCH: usize = 16;
 
-/// Hashes `keys` chunk by chunk for `run`, which answers the hashes, and returns the sum of its results.
+/// Hashes `keys` chunk by chunk, calls `run` with the hashes and the answers of each chunk, and returns the sum of its
+/// results.
 #[track_caller]
 pub(crate) fn hash_in_chunks<K: Keys + ?Sized>(
     hasher: &KeyHasher,
@@ -39,7 +40,7 @@ pub(crate) fn try_hash_in_chunks<K: Keys + ?Sized, E>(
     }
 }
 
-/// As [`try_hash_in_chunks`], with so many hashes at a time.
+/// As [`try_hash_in_chunks`], with `N` hashes at a time.
 fn chunks<K: Keys + ?Sized, E, const N: usize>(
     hasher: &KeyHasher,
     keys: &K,
@@ -57,7 +58,7 @@ fn chunks<K: Keys + ?Sized, E, const N: usize>(
     Ok(count)
 }
 
-/// The documented panic of every batch call.
+/// Panics if the lengths differ, as every batch call documents.
 #[track_caller]
 pub(crate) fn check_lengths(keys: usize, answers: usize) {
     assert!(keys == answers, "a batch of {keys} keys needs as many answers, not {answers}");

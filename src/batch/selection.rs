@@ -56,7 +56,7 @@ pub(crate) fn prune_bitmap(
     count
 }
 
-/// The bits that are set, from the lowest.
+/// Returns the indices of the set bits, from the lowest.
 fn set_bits(mut word: u64) -> impl Iterator<Item = usize> {
     core::iter::from_fn(move || {
         let bit = word.trailing_zeros() as usize;
@@ -65,7 +65,7 @@ fn set_bits(mut word: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Answers as bits, eight by a multiplication that moves the lowest bit of each byte into the highest byte.
+/// Packs answers into bits, eight at a time: a multiplication moves the lowest bit of each byte into the highest byte.
 fn packed(answers: &[bool; BITS]) -> u64 {
     let byte = |answers: &[bool; 8]| {
         (u64::from_le_bytes(answers.map(u8::from)).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8

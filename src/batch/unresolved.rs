@@ -29,7 +29,7 @@ impl Unresolved {
         &self.hashes[..self.len]
     }
 
-    /// The indices of the hashes in the chunk.
+    /// Returns the indices of the hashes in the chunk.
     pub(crate) fn indices(&self) -> impl Iterator<Item = usize> {
         self.indices[..self.len].iter().map(|&index| usize::from(index))
     }

@@ -5,14 +5,14 @@ use crate::builder::spec::{self, FilterSpec};
 use crate::error::BuildError;
 use crate::kernel::block::BLOCK_BYTES;
 use crate::kernel::{AvailableKernel, Kernel};
-use crate::layout::info::SECTORIZED;
+use crate::layout::descriptor::SECTORIZED;
 use crate::layout::model::Layout;
 use crate::layout::params::{FilterParams, Geometry};
 use crate::layout::storage::MAX_BLOCKS;
 use crate::rate::fpr;
 
 impl<F> Builder<F> {
-    /// The parameters for the values in a layout.
+    /// Returns the parameters for the values in a layout.
     pub(crate) fn params<L: Layout>(&self) -> Result<FilterParams, BuildError> {
         let &FilterSpec { keys, rate, ref key_name, .. } = &self.spec;
         if !spec::is_key_name(key_name) {
@@ -25,7 +25,7 @@ impl<F> Builder<F> {
         Ok(FilterParams { pages: self.pages, ..params_for::<L>(geometry, self.seed, kernel) })
     }
 
-    /// The keys and the rate of a filter of several parts, which alone determine its sizes.
+    /// Returns the keys and the rate of a filter of several parts, which alone determine its sizes.
     pub(crate) fn keys_and_rate<L: Layout>(&self) -> Result<(u64, f64), BuildError> {
         match (self.spec.keys, self.spec.rate, self.memory, self.probes) {
             // Reports errors in the values as given, before they are divided among the parts.
@@ -46,7 +46,7 @@ pub(crate) struct SizeRequest {
 }
 
 impl SizeRequest {
-    /// The geometry for the values in a layout, if memory has room for `memory_blocks` blocks.
+    /// Returns the geometry for the values in a layout, if memory has room for `memory_blocks` blocks.
     pub(crate) fn geometry<L: Layout>(self, memory_blocks: u64) -> Result<Geometry, BuildError> {
         let Self { keys, rate, memory, probes } = self;
         if keys == Some(0) {
@@ -64,13 +64,13 @@ impl SizeRequest {
             (_, _, Some(units), Some(probes)) => Geometry { units, probes },
             (None, Some(rate), Some(units), None) => {
                 let capacity = |probes| (L::capacity(Geometry { units, probes }, rate), probes);
-                match L::INFO.candidates(None).map(capacity).max() {
+                match L::DESCRIPTOR.candidates(None).map(capacity).max() {
                     Some((1.., probes)) => Geometry { units, probes },
-                    _ => min_geometry::<L>(1, rate, None, L::INFO.blocks(units))?,
+                    _ => min_geometry::<L>(1, rate, None, L::DESCRIPTOR.blocks(units))?,
                 }
             }
             (Some(keys), Some(rate), ..) => {
-                min_geometry::<L>(keys, rate, probes, units.map_or(max, |units| L::INFO.blocks(units)))?
+                min_geometry::<L>(keys, rate, probes, units.map_or(max, |units| L::DESCRIPTOR.blocks(units)))?
             }
             (Some(keys), None, Some(units), None) => Geometry { units, probes: L::best_probes(units, keys) },
             _ => return Err(BuildError::Underspecified),
@@ -78,26 +78,26 @@ impl SizeRequest {
     }
 }
 
-/// The smallest geometry of at most `limit` blocks that keeps a rate, rounded up to fold if the layout does.
+/// Returns the smallest geometry of at most `limit` blocks that keeps a rate, rounded up to fold if the layout does.
 fn min_geometry<L: Layout>(keys: u64, rate: f64, probes: Option<u32>, limit: u64) -> Result<Geometry, BuildError> {
     let floor = fpr::collision_floor(keys);
     if rate <= floor {
         return Err(BuildError::RateUnreachable { value: rate, floor });
     }
     // Searches past the limit, to report how much would be needed.
-    let unlimited = u64::MAX / (L::INFO.unit_bits / 8).max(1);
+    let unlimited = u64::MAX / (L::DESCRIPTOR.unit_bits / 8).max(1);
     let geometry = L::min_geometry(keys, rate, probes, unlimited);
-    let blocks = geometry.map_or(u64::MAX, |geometry| L::INFO.blocks(geometry.units));
+    let blocks = geometry.map_or(u64::MAX, |geometry| L::DESCRIPTOR.blocks(geometry.units));
     let geometry = geometry.filter(|_| blocks <= limit).ok_or(too_large(blocks, limit))?;
     // If the layout folds, a unit is a block.
     Ok(if L::FOLDS { Geometry { units: foldable(geometry.units).min(limit), ..geometry } } else { geometry })
 }
 
-/// The parameters of so many units, at least 1, with the seed 0.
+/// Returns the parameters of `units` units, at least 1, with the seed 0.
 #[cfg(feature = "variants")]
 pub(crate) fn exact_params<L: Layout>(units: u64, probes: u32) -> Result<FilterParams, BuildError> {
     check_probes::<L>(probes)?;
-    let (blocks, limit) = (L::INFO.blocks(units), max_blocks::<L>(MAX_BLOCKS as u64));
+    let (blocks, limit) = (L::DESCRIPTOR.blocks(units), max_blocks::<L>(MAX_BLOCKS as u64));
     match units {
         0 => Err(BuildError::Memory { bytes: 0 }),
         _ if blocks > limit => Err(too_large(blocks, limit)),
@@ -107,26 +107,26 @@ pub(crate) fn exact_params<L: Layout>(units: u64, probes: u32) -> Result<FilterP
 
 fn params_for<L: Layout>(geometry: Geometry, seed: u64, kernel: AvailableKernel) -> FilterParams {
     // At most MAX_BLOCKS, which fits a usize.
-    FilterParams::new(L::INFO.blocks(geometry.units) as usize, geometry, seed, kernel)
+    FilterParams::new(L::DESCRIPTOR.blocks(geometry.units) as usize, geometry, seed, kernel)
 }
 
 fn check_probes<L: Layout>(value: u32) -> Result<(), BuildError> {
-    let info = L::INFO;
-    match info.probes.contains(&value) {
+    let layout = L::DESCRIPTOR;
+    match layout.probes.contains(&value) {
         true => Ok(()),
-        false if info.id == SECTORIZED.id => Err(BuildError::Probes { value }),
-        false => Err(BuildError::LayoutProbes { layout: info.name, value, allowed: info.allowed }),
+        false if layout.id == SECTORIZED.id => Err(BuildError::Probes { value }),
+        false => Err(BuildError::LayoutProbes { layout: layout.name, value, allowed: layout.allowed }),
     }
 }
 
-/// The whole units in the whole blocks, at most `limit`, of so many bytes.
+/// Returns the number of units that fit into the whole blocks of `bytes` bytes, at most `limit` blocks.
 fn units<L: Layout>(bytes: u64, limit: u64) -> Result<u64, BuildError> {
     let blocks = bytes / BLOCK_BYTES as u64;
     if blocks > limit {
         return Err(BuildError::TooLarge { bytes, limit: fpr::block_bytes(limit) });
     }
     // Below 2^58 blocks.
-    match (u128::from(blocks) * 512 / u128::from(L::INFO.unit_bits)) as u64 {
+    match (u128::from(blocks) * 512 / u128::from(L::DESCRIPTOR.unit_bits)) as u64 {
         // Less than one unit.
         0 => Err(BuildError::Memory { bytes: bytes as usize }),
         units => Ok(units),
@@ -134,7 +134,7 @@ fn units<L: Layout>(bytes: u64, limit: u64) -> Result<u64, BuildError> {
 }
 
 fn max_blocks<L: Layout>(memory_blocks: u64) -> u64 {
-    L::INFO.blocks(L::INFO.max_units).min(memory_blocks)
+    L::DESCRIPTOR.blocks(L::DESCRIPTOR.max_units).min(memory_blocks)
 }
 
 fn too_large(blocks: u64, limit: u64) -> BuildError {

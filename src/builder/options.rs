@@ -21,8 +21,8 @@ use core::marker::PhantomData;
 /// | rate and memory | the memory | those that take the most keys |
 /// | memory and probes | the memory | |
 ///
-/// Keys, rate and memory together are keys and rate with a limit. If memory and probes are both given, they are the size, and
-/// keys and rate only describe the filter's purpose.
+/// With keys and rate, the memory is a limit. Memory and probes together determine the size, and keys and rate then
+/// only describe the filter's purpose.
 ///
 /// A filter of several parts, such as a [`ScalableBloomFilter`](crate::ScalableBloomFilter), takes keys and rate, and chooses
 /// the rest by itself. Sizes of the module `variants` neither fold nor are rounded.
@@ -125,8 +125,8 @@ impl<F> Builder<F> {
         self.seed(RandomState::new().hash_one(moment))
     }
 
-    /// Sets a name for the kind of keys, such as `url` or `field 2 of a CSV line`. The filter's file keeps it, so that a reader
-    /// of the file knows which keys to query. At most 1024 bytes, without control characters.
+    /// Sets a name for the kind of keys, such as `url` or `field 2 of a CSV line`. The filter's file keeps it for
+    /// readers of the file, who have to query keys of this kind. At most 1024 bytes, without control characters.
     ///
     /// # Examples
     /// ```
@@ -175,9 +175,9 @@ impl<F> Builder<F> {
 
     /// Builds an empty filter.
     ///
-    /// Takes microseconds regardless of the size: memory is claimed from the system as it is written. The search for a size
-    /// takes 1 to 10 µs, and no time if memory and probes are given. A [`KeyHasher`](crate::KeyHasher::new) is made too. For
-    /// many small filters of one size, build one and clone it while it is empty.
+    /// Takes microseconds regardless of the size: the system allocates memory as it is written. The search for a size
+    /// takes 1 to 10 µs, and no time if memory and probes are given. A [`KeyHasher`](crate::KeyHasher::new) is created
+    /// too. For many small filters of one size, build one and clone it while it is empty.
     ///
     /// # Errors
     /// [`BuildError`] for a value out of its range, for too few values, for a size that overflows, for memory that

@@ -31,28 +31,29 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The number of blocks, 64 bytes each.
+    /// Returns the number of blocks, 64 bytes each.
     pub fn block_count(&self) -> usize {
         self.blocks
     }
 
-    /// The memory of the blocks, in bytes.
+    /// Returns the memory of the blocks, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.blocks * BLOCK_BYTES
     }
 
-    /// The number of bits set for each key: 4, 8, 12 or 16.
+    /// Returns the number of bits set for each key: 4, 8, 12 or 16.
     pub fn probes(&self) -> u32 {
         self.probes
     }
 
-    /// The expected false-positive rate with `keys` distinct keys inserted, by the model, at any load.
+    /// Returns the expected false-positive rate with `keys` distinct keys inserted, by the model, at any load.
     pub fn expected_fpr(&self, keys: u64) -> f64 {
         fpr::rate(self.blocks as u64, self.probes, keys)
     }
 
-    /// The maximum number of distinct keys for which [`expected_fpr`](Self::expected_fpr) is at most `false_positive_rate`: 0 if
-    /// one key is too many, and `u64::MAX` for a rate of 1 or more, which no number of keys exceeds. Takes microseconds.
+    /// Returns the maximum number of distinct keys for which [`expected_fpr`](Self::expected_fpr) is at most
+    /// `false_positive_rate`: 0 if one key is too many, and `u64::MAX` for a rate of 1 or more, which no number of keys exceeds.
+    /// Takes microseconds.
     pub fn capacity(&self, false_positive_rate: f64) -> u64 {
         fpr::keys_for(self.blocks as u64, self.probes, false_positive_rate)
     }
@@ -68,14 +69,15 @@ impl Plan {
         fpr::estimate_keys(fill_ratio, fpr::bit_probability(self.blocks as u64, self.probes))
     }
 
-    /// The number of the block, from 0, that has all bits of a hash: the high half of `hash` × [`block_count`](Self::block_count).
+    /// Returns the number of the block, from 0, that has all bits of a hash: the high half of `hash` ×
+    /// [`block_count`](Self::block_count).
     #[inline]
     pub fn block(&self, hash: u64) -> usize {
         block::locate(hash, self.blocks)
     }
 
-    /// The bits of a hash in the eight words of its [block](Self::block): at most [`probes`](Self::probes), since two may be the
-    /// same. A key is in a filter if all of them are set. docs/FORMAT.md has the definition; it does not change.
+    /// Returns the bits of a hash in the eight words of its [block](Self::block): at most [`probes`](Self::probes), since two
+    /// may be the same. A key is in a filter if all of them are set. docs/FORMAT.md has the definition; it does not change.
     #[inline]
     pub fn mask(&self, hash: u64) -> [u64; WORDS] {
         Pattern::new(hash).mask(self.probes)

@@ -28,7 +28,7 @@ pub(crate) struct KeyKinds(RwLock<Vec<u16>>);
 
 #[cfg(feature = "file")]
 impl KeyKinds {
-    /// The greatest number of parts, with whose bits those of all later parts are united.
+    /// The maximum number of parts. The kinds of later parts are united with the kinds of the last one.
     pub(crate) const MAX_PARTS: usize = 1024;
 
     /// The kinds of keys that are single texts. A filter with keys and without recorded kinds has such keys.
@@ -38,7 +38,7 @@ impl KeyKinds {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns what a file has: nothing for single texts, which are the keys of a file without kinds.
+    /// Returns the kinds that a file stores: none for single texts, which are the keys of a file without kinds.
     pub(crate) fn written(&self) -> Vec<u16> {
         let kinds = self.get();
         if kinds == Self::TEXT { Vec::new() } else { kinds }
@@ -82,7 +82,7 @@ impl PartialEq for KeyKinds {
 }
 
 impl FilterSpec {
-    /// Returns true if nothing but the kinds differs, which each part of a rotating filter records for itself.
+    /// Returns true if at most the kinds differ, because each part of a rotating filter records its own.
     #[cfg(feature = "file")]
     pub(crate) fn is_same_but_kinds(&self, other: &Self) -> bool {
         (self.keys, self.rate, &self.key_name) == (other.keys, other.rate, &other.key_name)

@@ -1,4 +1,4 @@
-//! `EpochCounter`: which of a chain of filters takes keys, so that threads that race with a change agree on every claim.
+//! `EpochCounter`: the filter of a chain that takes keys. Threads that race with a change of it agree on every claim.
 //!
 //! The filters 0, 1, 2, … take keys one after another: epoch i belongs to filter i. An insert begins with the current one. If
 //! it wins the key there, it checks whether the filter has been closed: if so, the claim does not count, and the insert
@@ -20,7 +20,7 @@ impl EpochCounter {
         Self { open: AtomicU64::new(current), current: AtomicU64::new(current) }
     }
 
-    /// The filter where an insert begins, and the newest one for queries.
+    /// Returns the filter in which inserts begin, which is the newest one for queries.
     #[inline]
     pub(crate) fn current(&self) -> u64 {
         // Acquire: what was written before the epoch advanced to this filter is seen, and so are the claims that count.

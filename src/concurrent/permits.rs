@@ -12,15 +12,15 @@ use std::sync::atomic::AtomicUsize;
 /// Counters for threads. If there are more threads, some share a counter.
 const STRIPES: usize = if cfg!(loom) { 1 } else { 64 };
 
-/// A thread takes at once one in so many of the permits that are left, but at least those that it needs.
+/// A thread takes the remaining permits divided by this at once, but at least the permits that it needs.
 const LEASE_DIVISOR: u64 = 1024;
 
 /// The fewest permits of an epoch for which threads have counters of their own: below, a lease would save little, and the counters
 /// would take more memory than the filter.
 const MIN_STRIPED: u64 = if cfg!(loom) { 0 } else { 8 * LEASE_DIVISOR };
 
-/// Bits of a counter that count permits. The others have the epoch, so that a thread that comes late with a permit of an earlier
-/// epoch leaves this one's as they are.
+/// Bits of a counter that count permits. The other bits hold the epoch, so that a late thread with a permit of an
+/// earlier epoch does not change the count.
 const COUNT_BITS: u32 = 48;
 
 /// A number of permits, of an epoch. In two cache lines, as some CPUs fetch them in pairs.
@@ -62,7 +62,7 @@ impl PermitCounter {
     }
 
     fn set(&self, epoch: u64, count: u64) {
-        // Like all other writes a read-modify-write, which comes after those that it finds.
+        // A read-modify-write, as all other writes are, so it is ordered after the write that it replaces.
         self.0.swap(Self::pack(epoch, count), Ordering::Relaxed);
     }
 
@@ -75,7 +75,7 @@ impl PermitCounter {
 pub(crate) struct Permits {
     /// The permits that no stripe has.
     pool: PermitCounter,
-    /// Made for the first epoch of [`MIN_STRIPED`] permits. Before, all permits are in the pool.
+    /// Created for the first epoch with [`MIN_STRIPED`] permits. Until then all permits are in the pool.
     stripes: OnceLock<Box<[PermitCounter]>>,
 }
 
@@ -86,7 +86,7 @@ impl Permits {
         permits
     }
 
-    /// Begins an epoch with so many permits, and drops what is left of the epoch before.
+    /// Begins an epoch with `count` permits, and drops the remaining permits of the previous epoch.
     pub(crate) fn reset(&self, epoch: u64, count: u64) {
         if count >= MIN_STRIPED {
             self.stripes.get_or_init(|| (0..STRIPES).map(|_| PermitCounter::new(epoch)).collect());
@@ -124,11 +124,11 @@ impl Permits {
         self.local().release(epoch, count as u64);
     }
 
-    /// Permits that are not taken. While threads take leases, it is rather too low, and too high only by permits that come back
-    /// unused.
+    /// Returns the number of permits that are not taken. While threads take leases it is often too low. It is too high
+    /// only by permits that are returned unused.
     pub(crate) fn available(&self, epoch: u64) -> u64 {
         let leased: u64 = self.stripes().iter().map(|stripe| stripe.count(epoch)).sum();
-        // Acquire, and after the stripes: what was counted there is seen to have left here. No lease counts twice.
+        // Acquire, and after the stripes: permits that were counted there have left the pool, so no lease counts twice.
         fence(Ordering::Acquire);
         leased + self.pool.count(epoch)
     }
@@ -137,7 +137,7 @@ impl Permits {
         self.stripes.get().map_or(&[], |stripes| stripes)
     }
 
-    /// The calling thread's counter.
+    /// Returns the calling thread's counter.
     #[inline]
     fn local(&self) -> &PermitCounter {
         static THREADS: AtomicUsize = AtomicUsize::new(0);

@@ -4,7 +4,7 @@ use super::error::{FileErrorKind, check};
 use super::header::{self, HEADER_BYTES, Magic, ROTATING_MAGIC, SCALABLE_MAGIC, u32_at, u64_at};
 use super::stream::{self, BodyReader, DecodedFilter, RawParts};
 use crate::kernel::block::WORDS;
-use crate::layout::info::SECTORIZED;
+use crate::layout::descriptor::SECTORIZED;
 use crate::rate::fpr;
 use crate::rate::growth::{GrowthPolicy, MAX_MERGED, MAX_STAGES};
 use crate::rate::window;
@@ -48,10 +48,10 @@ pub(crate) trait ChainKind {
     /// True if all parts have the size and the fields of the first one.
     const EQUAL_PARTS: bool;
 
-    /// Returns an error if so many parts cannot have these values.
+    /// Returns an error if a chain of `parts` parts cannot have these values.
     fn check(chain: &ChainSpec, parts: u32) -> Result<(), FileErrorKind>;
 
-    /// The keys of a part that is not merged, and its highest rate with them.
+    /// Returns the keys of a part that is not merged, and its highest rate with them.
     fn part(chain: &ChainSpec, parts: usize, part: usize) -> (u64, f64);
 }
 
@@ -127,7 +127,7 @@ impl ChainHeader {
         header::complete_header(header, K::MAGIC)
     }
 
-    /// `header` is shorter than [`HEADER_BYTES`] if the data are.
+    /// Decodes a header, which is shorter than [`HEADER_BYTES`] if the data are.
     fn decode<K: ChainKind>(header: &[u8]) -> Result<Self, FileErrorKind> {
         let header = header::verify_header(header, K::MAGIC)?;
         let (parts, when_full, merged) = (u32_at(header, 12), u32_at(header, 48), u32_at(header, 52));

@@ -6,7 +6,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a filter cannot be loaded or saved: what is wrong, and with which file.
+/// An error of loading or saving a filter: the fault, and the path of the file.
 ///
 /// # Examples
 /// ```
@@ -30,12 +30,12 @@ impl FileError {
         Self { path: Some(path.to_path_buf()), kind }
     }
 
-    /// The kind of the fault.
+    /// Returns the kind of the fault.
     pub fn kind(&self) -> &FileErrorKind {
         &self.kind
     }
 
-    /// The path of the file, as given to the call; `None` if the call had a reader and no path.
+    /// Returns the path of the file, as given to the call; `None` if the call had a reader and no path.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
@@ -116,21 +116,21 @@ pub enum FileErrorKind {
     Truncated {
         /// Bytes that are there.
         have: u64,
-        /// Bytes that there should be: of the whole file if the header is complete, of the header if not.
+        /// The expected bytes: of the whole file if the header is complete, of the header if not.
         want: u64,
     },
-    /// The file goes on after its end. (What a reader has after the end is left to it, and no error.)
+    /// The file continues after the end of the filter. (Bytes after the filter in a reader are not an error.)
     TooLong {
         /// Bytes that are there.
         have: u64,
-        /// Bytes that there should be.
+        /// The expected bytes.
         want: u64,
     },
     /// The header does not have its checksum.
     DamagedHeader,
     /// The blocks and their trailer do not have their checksum.
     DamagedBody,
-    /// A sound header has a value that no filter has: its writer does not keep to the format.
+    /// A sound header has a value that no filter has: its writer does not follow the format.
     Field {
         /// The field's name.
         field: &'static str,
@@ -148,15 +148,15 @@ pub enum FileErrorKind {
     },
     /// The file's writer hashed keys in another way than this build, so that no key would be found again.
     OtherHash,
-    /// The system refused the memory, or cannot address so much.
+    /// The system refused the memory, or cannot address it.
     OutOfMemory {
         /// Bytes of the filter.
         bytes: u64,
     },
-    /// Bytes that a filter was to be read from without a copy do not begin where a block can: see
-    /// [`BorrowedBloomFilter`](crate::BorrowedBloomFilter).
+    /// The bytes of a [`BorrowedBloomFilter`](crate::BorrowedBloomFilter), which are not copied, are not aligned as
+    /// blocks are.
     Misaligned {
-        /// By how many bytes their address is past a multiple of the alignment.
+        /// The number of bytes from a multiple of the alignment to their address.
         remainder: usize,
         /// The alignment of a block, in bytes.
         alignment: usize,

@@ -1,7 +1,7 @@
 //! The fields after a header: the specification of the filter, and fields that later versions add.
 //!
-//! A field is a tag, a length and so many bytes. A reader skips a field whose tag it does not know, unless the tag says
-//! that no reader may.
+//! A field is a tag, a length and a value of this length in bytes. Readers skip a field with an unknown tag, unless the
+//! tag marks it as required.
 
 use super::error::{FileErrorKind, check};
 use crate::builder::spec::{FilterSpec, KeyKinds, is_key_name};
@@ -17,9 +17,9 @@ const END: u16 = 0;
 const EXPECTED_KEYS: u16 = 1;
 const RATE: u16 = 2;
 const KEY_NAME: u16 = 3;
-/// A reader that does not know the kinds of keys would look for keys of other kinds in vain.
+/// Required, because a reader that ignores the kinds of keys would look for keys of other kinds in vain.
 const KEY_KINDS: u16 = 0x8001;
-/// From this tag on, a reader must know the field.
+/// From this tag on, fields are required: a reader must support them.
 const REQUIRED: u16 = 0x8000;
 
 /// Encodes all fields in whole blocks; empty if no field is set.
@@ -99,7 +99,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<FilterSpec, FileErrorKind> {
     Ok(spec)
 }
 
-/// The two bytes at the front as a number, and what follows them.
+/// Returns the first two bytes as a number, and the bytes after them.
 fn number(bytes: &[u8]) -> Option<(u16, &[u8])> {
     bytes.split_first_chunk().map(|(number, rest)| (u16::from_le_bytes(*number), rest))
 }
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(decode(&encode(&longest)).unwrap(), longest);
     }
 
-    /// Builds that do not know kinds read a filter of texts, because its file has no kinds.
+    /// Builds without support for kinds read a filter of texts, because its file has no kinds.
     #[test]
     fn the_kinds_of_texts_are_not_written() {
         let texts = FilterSpec { kinds: vec![1].into(), ..spec() };

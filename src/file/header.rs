@@ -6,7 +6,7 @@ use crate::builder::spec::FilterSpec;
 use crate::kernel::AvailableKernel;
 use crate::kernel::block::BLOCK_BYTES;
 use crate::key::hash::KeyHasher;
-use crate::layout::info::{ALL, LayoutInfo, SPLIT_BLOCK};
+use crate::layout::descriptor::{ALL, LayoutDescriptor, SPLIT_BLOCK};
 use crate::layout::params::{FilterParams, Geometry};
 use crate::layout::storage::MAX_BLOCKS;
 use twox_hash::XxHash3_64;
@@ -26,7 +26,7 @@ const VERSION: u32 = 2;
 const BLOCKS_LIMIT: u64 = 1 << 57;
 
 /// Encodes the header of a filter, and the fields after it. [`decode`] repeats the positions.
-pub(crate) fn encode(layout: &LayoutInfo, params: &FilterParams, hasher: &KeyHasher, fields: &[u8]) -> Vec<u8> {
+pub(crate) fn encode(layout: &LayoutDescriptor, params: &FilterParams, hasher: &KeyHasher, fields: &[u8]) -> Vec<u8> {
     let mut header = [0; HEADER_BYTES];
     header[12..14].copy_from_slice(&layout.id.to_le_bytes());
     // At most 32.
@@ -65,8 +65,8 @@ pub(super) fn verify_header(header: &[u8], expected: Magic) -> Result<&[u8; HEAD
     let Ok(header) = <&[u8; HEADER_BYTES]>::try_from(header) else {
         return Err(FileErrorKind::Truncated { have: header.len() as u64, want: HEADER_BYTES as u64 });
     };
-    // The checksum comes before all else: every version has it at this offset, so that a damaged version number does
-    // not pass for a newer one.
+    // The checksum is verified first: every version has it at this offset, so a damaged version number is not taken for
+    // a newer version.
     if XxHash3_64::oneshot(&header[..56]) != u64_at(header, 56) {
         return Err(FileErrorKind::DamagedHeader);
     }
@@ -90,34 +90,34 @@ pub(crate) struct FilterHeader {
 }
 
 impl FilterHeader {
-    /// Bytes in the file of the filter.
+    /// Returns the number of bytes in the file of the filter.
     pub(crate) fn file_bytes(&self) -> u64 {
         file_bytes(self.fields, &self.params)
     }
 }
 
-/// Bytes in the file of a filter with so many bytes of fields.
+/// Returns the number of bytes in the file of a filter with `fields` bytes of fields.
 pub(super) fn file_bytes(fields: usize, params: &FilterParams) -> u64 {
     (HEADER_BYTES + fields + TRAILER_BYTES) as u64 + params.blocks as u64 * BLOCK_BYTES as u64
 }
 
 /// Decodes the header of a filter of this layout, and checks that this machine and this build can read it. `header` is shorter
 /// than [`HEADER_BYTES`] if the data are.
-pub(crate) fn decode(layout_info: &'static LayoutInfo, header: &[u8]) -> Result<FilterHeader, FileErrorKind> {
+pub(crate) fn decode(layout: &'static LayoutDescriptor, header: &[u8]) -> Result<FilterHeader, FileErrorKind> {
     let header = verify_header(header, FILTER_MAGIC)?;
-    let (layout, probes) = (u32_at(header, 12) & 0xFFFF, u32_at(header, 12) >> 16);
+    let (layout_id, probes) = (u32_at(header, 12) & 0xFFFF, u32_at(header, 12) >> 16);
     let (blocks, seed) = (u64_at(header, 16), u64_at(header, 24));
     let (units, fields, reserved) = (u64_at(header, 40), u32_at(header, 48), u32_at(header, 52));
-    if layout != u32::from(layout_info.id) {
-        return Err(match ALL.iter().find(|known| u32::from(known.id) == layout) {
-            Some(found) => FileErrorKind::OtherLayout { found: found.name, wanted: layout_info.name },
-            None => FileErrorKind::Field { field: "layout", value: layout.into(), allowed: "1 to 6" },
+    if layout_id != u32::from(layout.id) {
+        return Err(match ALL.iter().find(|known| u32::from(known.id) == layout_id) {
+            Some(found) => FileErrorKind::OtherLayout { found: found.name, wanted: layout.name },
+            None => FileErrorKind::Field { field: "layout", value: layout_id.into(), allowed: "1 to 6" },
         });
     }
-    check("probes", probes.into(), layout_info.probes.contains(&probes), layout_info.allowed)?;
+    check("probes", probes.into(), layout.probes.contains(&probes), layout.allowed)?;
     check("blocks", blocks, (1..BLOCKS_LIMIT).contains(&blocks), "at least 1 and below 2^57")?;
-    if layout_info.has_units {
-        let is_valid = layout_info.blocks(units) == blocks && units <= layout_info.max_units;
+    if layout.has_units {
+        let is_valid = layout.blocks(units) == blocks && units <= layout.max_units;
         check("units", units, is_valid, "the number that fills the blocks, and at most 2^32 for a split block")?;
     } else {
         check("units", units, units == 0, "0")?;
@@ -125,13 +125,13 @@ pub(crate) fn decode(layout_info: &'static LayoutInfo, header: &[u8]) -> Result<
     let is_valid = fields as usize <= fields::MAX_FIELD_BYTES && (fields as usize).is_multiple_of(BLOCK_BYTES);
     check("fields", fields.into(), is_valid, "a multiple of 64, at most 65536")?;
     check("reserved", reserved.into(), reserved == 0, "0")?;
-    check("seed", seed, seed == 0 || layout_info.id != SPLIT_BLOCK.id, "0 for a split block")?;
+    check("seed", seed, seed == 0 || layout.id != SPLIT_BLOCK.id, "0 for a split block")?;
     let hasher = KeyHasher::new(seed);
     if hasher.golden() != u64_at(header, 32) {
         return Err(FileErrorKind::OtherHash);
     }
     let bytes = blocks * BLOCK_BYTES as u64;
-    let units = if layout_info.has_units { units } else { blocks };
+    let units = if layout.has_units { units } else { blocks };
     let blocks = usize::try_from(blocks).ok().filter(|&blocks| blocks <= MAX_BLOCKS);
     let blocks = blocks.ok_or(FileErrorKind::OutOfMemory { bytes })?;
     let params = FilterParams::new(blocks, Geometry { units, probes }, seed, AvailableKernel::detect());
@@ -149,7 +149,7 @@ pub(super) fn u64_at(header: &[u8; HEADER_BYTES], offset: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::info::SECTORIZED;
+    use crate::layout::descriptor::SECTORIZED;
 
     #[test]
     fn another_hash_is_reported() {

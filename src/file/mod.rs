@@ -47,10 +47,10 @@ pub(crate) fn load<T>(
             Some(length) if length <= read_ahead::READ_BYTES as u64 => read(&mut &file, Some(length)),
             Some(_) => std::thread::scope(|scope| match read_ahead::ReadAhead::new(scope, &file) {
                 Ok(mut ahead) => read(&mut ahead, length),
-                // No thread can be had, as under a limit on processes or in WebAssembly. This thread reads by itself.
+                // No thread can be started, as under a limit on processes or in WebAssembly, so this thread reads.
                 Err(_) => read(&mut &file, length),
             }),
-            // A thread that waits for a pipe could not be told to stop.
+            // A thread that waits for a pipe could not be stopped.
             None => read(&mut &file, None),
         }
     };
@@ -67,7 +67,7 @@ pub(crate) fn regular_length(file: &File) -> io::Result<Option<u64>> {
 pub(crate) trait Persist: Sized {
     fn write_to(&self, writer: impl Write) -> io::Result<()>;
 
-    /// Bytes of the file.
+    /// Returns the number of bytes in the file.
     fn file_bytes(&self) -> usize;
 
     /// Reads a filter, from a file of `length` bytes if that is known beforehand.

@@ -1,5 +1,5 @@
-//! A file read from its start to its end by a thread of its own, so that the disk works while a chunk is summed up and fresh
-//! memory is touched for it.
+//! `ReadAhead`: a thread that reads a file, so that the disk is busy while the caller computes a chunk's checksum and
+//! touches new memory for the chunk.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -20,7 +20,8 @@ pub(crate) struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// The file must be at its start. The thread ends with the file, at an error, or when this is dropped.
+    /// Starts the thread. The file must be at its start. The thread ends with the file, at an error, or when this is
+    /// dropped.
     pub(crate) fn new<'scope>(scope: &'scope Scope<'scope, '_>, file: &'scope File) -> io::Result<Self> {
         let (full, read) = sync_channel(QUEUED_READS);
         let (used, empty) = sync_channel::<Vec<u8>>(QUEUED_READS);

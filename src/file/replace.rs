@@ -1,4 +1,4 @@
-//! A file put in the place of another one: the old or the new one is there at every moment, whole.
+//! The replacement of a file: at every moment its path has the complete old or the complete new contents.
 //!
 //! The data are written to a temporary file first. Its name is derived from the target's, so leftovers of killed processes can
 //! be removed while no process writes to the target.
@@ -44,7 +44,7 @@ pub fn save_file(path: impl AsRef<Path>, write: impl FnOnce(&File) -> io::Result
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file: open it and use write_to"));
     }
     let (folder, prefix) = (folder(&target), prefix(&target));
-    // Before anything is replaced: it fails if the folder cannot be read.
+    // Opened before anything is replaced, because this fails if the folder cannot be read.
     let sync = open_folder(folder)?;
     let temporary = TemporaryFile::create(folder, &prefix)?;
     // Before the first byte: a private filter stays private while it is saved, and after a crash.
@@ -86,7 +86,7 @@ pub fn unfinished_saves(path: impl AsRef<Path>) -> io::Result<Vec<PathBuf>> {
     paths.filter(|path| path.as_ref().map_or(true, |path| path.file_name().is_some_and(is_temporary))).collect()
 }
 
-/// The file that a rename is to replace: not a symbolic link, but what it points to.
+/// Returns the file that a rename is to replace: the target of a symbolic link, not the link.
 fn target(path: &Path) -> io::Result<PathBuf> {
     match fs::canonicalize(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path.to_path_buf()),
@@ -98,7 +98,7 @@ fn folder(target: &Path) -> &Path {
     target.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
 }
 
-/// The prefix of the names of a target's temporary files.
+/// Returns the prefix of the names of a target's temporary files.
 fn prefix(target: &Path) -> OsString {
     let name = target.file_name().unwrap_or_default();
     let mut prefix = OsString::from(".bloomline-");
@@ -149,9 +149,10 @@ impl Drop for TemporaryFile {
     }
 }
 
-/// Letters and digits that another call hardly returns.
+/// Returns letters and digits that another call is unlikely to return.
 fn random_name() -> String {
-    // Each state has other keys. A fork has those of its parent, and continues with the next if their names meet.
+    // Each state has other keys. A forked process has the keys of its parent, and takes the next name if the file
+    // exists.
     let mut number = RandomState::new().hash_one(());
     let mut next = || {
         let digit = (number % 36) as u32;

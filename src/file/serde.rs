@@ -51,7 +51,7 @@ impl<'de, T: Persist> Visitor<'de> for FileVisitor<T> {
 
     /// For formats without byte strings.
     fn visit_seq<A: SeqAccess<'de>>(self, mut numbers: A) -> Result<T, A::Error> {
-        // Not sized by the length that the data claim: the memory grows as they arrive.
+        // Not sized by the length that the data declare: the memory grows as the data arrive.
         let mut bytes = Vec::new();
         while let Some(byte) = numbers.next_element()? {
             bytes.push(byte);

@@ -7,7 +7,7 @@ use crate::builder::spec::FilterSpec;
 use crate::kernel::AvailableKernel;
 use crate::kernel::block::{BLOCK_BYTES, WORDS};
 use crate::key::hash::KeyHasher;
-use crate::layout::info::LayoutInfo;
+use crate::layout::descriptor::LayoutDescriptor;
 use crate::layout::params::FilterParams;
 use crate::layout::storage::{Blocks, Pages};
 use crate::rate::set_bits::CountOnes;
@@ -31,7 +31,7 @@ pub(crate) struct RawParts<'a, W> {
 }
 
 impl<W> RawParts<'_, W> {
-    /// Bytes of the file.
+    /// Returns the number of bytes in the file.
     pub(crate) fn file_bytes(&self) -> u64 {
         header::file_bytes(self.fields.len(), self.params)
     }
@@ -76,7 +76,7 @@ impl TrailerBuilder {
         Self { kernel, ones: 0, hasher: XxHash3_64::new() }
     }
 
-    /// Takes in blocks, in the byte order of the file.
+    /// Adds blocks, in the byte order of the file.
     fn add(&mut self, blocks: &[u8]) {
         // The number of probes makes no difference.
         self.ones += self.kernel.run(4, CountOnes(blocks.as_chunks().0));
@@ -91,7 +91,7 @@ impl TrailerBuilder {
 
 /// Writes a filter and flushes the writer.
 pub(crate) fn write(
-    layout: &LayoutInfo,
+    layout: &LayoutDescriptor,
     RawParts { params, hasher, fields, words }: RawParts<impl Iterator<Item = [u64; WORDS]>>,
     mut writer: impl Write,
 ) -> io::Result<()> {
@@ -103,8 +103,8 @@ pub(crate) fn write(
 
 /// Writes the blocks and returns the trailer that belongs to them.
 ///
-/// Each word is taken from the filter once and summed up from the copy, so that the trailer fits what was written
-/// even while other threads insert.
+/// Each word is read from the filter once, and the trailer is computed from the copy, so that it fits the blocks even
+/// while other threads insert.
 pub(crate) fn copy_body(
     kernel: AvailableKernel,
     mut blocks: impl Iterator<Item = [u64; WORDS]>,
@@ -130,7 +130,7 @@ pub(crate) fn copy_body(
 
 /// Reads a filter of this layout, of `length` bytes with its header and trailer if that is known beforehand.
 pub(crate) fn read(
-    layout: &'static LayoutInfo,
+    layout: &'static LayoutDescriptor,
     mut reader: impl Read,
     length: Option<u64>,
 ) -> Result<DecodedFilter, FileErrorKind> {
@@ -144,7 +144,7 @@ pub(crate) fn read(
 }
 
 /// True if each bit of the last block that belongs to no unit is 0.
-fn ends_with_units(layout: &LayoutInfo, units: u64, blocks: &Blocks) -> bool {
+fn ends_with_units(layout: &LayoutDescriptor, units: u64, blocks: &Blocks) -> bool {
     // Bits of the last block; 0 if the units fill it.
     let used = units % (512 / layout.unit_bits).max(1) * layout.unit_bits;
     let unused = |i: usize| u64::MAX.checked_shl(used.saturating_sub(64 * i as u64) as u32).unwrap_or(0);
@@ -188,7 +188,7 @@ pub(super) fn read_body(
 
 /// Reads a header and the fields after it, of a file of `length` bytes if that is known beforehand, and returns their bytes.
 pub(crate) fn read_header(
-    layout: &'static LayoutInfo,
+    layout: &'static LayoutDescriptor,
     mut reader: impl Read,
     length: Option<u64>,
 ) -> Result<(FilterHeader, u64), FileErrorKind> {

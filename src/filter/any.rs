@@ -66,10 +66,10 @@ pub trait Filter: Sealed {
     /// Inserts a hash of [`hasher`](Self::hasher). Returns true if it was new.
     ///
     /// # Errors
-    /// [`BuildError`] if a filter that grows cannot. Others return none.
+    /// [`BuildError`] if a filter that grows cannot grow. Other filters return no error.
     fn try_insert_hash(&mut self, hash: u64) -> Result<bool, BuildError>;
 
-    /// Inserts many hashes in order. `new[i]` is `true` if `hashes[i]` was new. Returns how many were.
+    /// Inserts many hashes in order. `new[i]` is `true` if `hashes[i]` was new. Returns the number of new hashes.
     ///
     /// # Errors
     /// As for [`try_insert_hash`](Self::try_insert_hash). Hashes before the error are inserted and marked.
@@ -85,31 +85,31 @@ pub trait Filter: Sealed {
     /// [`BloomFilter::prefetch_hash`](crate::BloomFilter::prefetch_hash).
     fn prefetch_hash(&self, hash: u64);
 
-    /// Queries many hashes. `found[i]` is `true` if `hashes[i]` is in. Returns how many are.
+    /// Queries many hashes. `found[i]` is the answer of `contains_hash` for `hashes[i]`. Returns the number found.
     ///
     /// # Panics
     /// If `found` is not as long as `hashes`.
     fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize;
 
-    /// The hasher of its keys.
+    /// Returns the hasher of its keys.
     fn hasher(&self) -> &KeyHasher;
 
-    /// The size of the bits in bytes.
+    /// Returns the size of the bits in bytes.
     fn memory_bytes(&self) -> usize;
 
-    /// The number of distinct keys that it is made for, if it was made for a number.
+    /// Returns the number of distinct keys that the filter is made for, if it was made for a number.
     fn expected_keys(&self) -> Option<u64>;
 
-    /// The false-positive rate that it is made for, if it was made for a rate.
+    /// Returns the false-positive rate that the filter is made for, if it was made for a rate.
     fn false_positive_rate(&self) -> Option<f64>;
 
-    /// The false-positive rate of the present bits. O(memory).
+    /// Returns the false-positive rate of the present bits. O(memory).
     fn current_fpr(&self) -> f64;
 
-    /// The number of distinct keys in the filter, estimated from its bits. O(memory).
+    /// Returns the number of distinct keys in the filter, estimated from its bits. O(memory).
     fn estimated_keys(&self) -> f64;
 
-    /// The name for the kind of keys; empty if it has no name.
+    /// Returns the name for the kind of keys; empty if it has no name.
     fn key_name(&self) -> &str;
 
     /// Inserts a key. Returns true if it was new.
@@ -124,7 +124,7 @@ pub trait Filter: Sealed {
         self.try_insert_hash(hash)
     }
 
-    /// Inserts many keys in order. `new[i]` is `true` if the key i was new. Returns how many were.
+    /// Inserts many keys in order. `new[i]` is `true` if the key i was new. Returns the number of new keys.
     ///
     /// # Errors
     /// As [`try_insert_hashes`](Self::try_insert_hashes).
@@ -148,7 +148,7 @@ pub trait Filter: Sealed {
         self.contains_hash(key.hash_with(self.hasher()))
     }
 
-    /// Queries many keys. `found[i]` is `true` if the key i may have been inserted. Returns how many may.
+    /// Queries many keys. `found[i]` is `true` if the key i may have been inserted. Returns the number found.
     ///
     /// # Panics
     /// If `found` is not as long as there are keys.

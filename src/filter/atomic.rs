@@ -29,17 +29,18 @@ use crate::sync::Ordering;
 ///   depend on it see each word at some moment during the call.
 ///
 /// The claim in short: a key has one word in each of four lanes. `insert` reads all four; the one of the last lane that
-/// lacks bits is the *linearizing word*. It then completes the lacking words from the first lane up, the linearizing word last,
-/// and the key is new if this very `fetch_or` set a bit of that word. Whoever sees a linearizing word complete has all words
-/// before it complete, so no second thread can win at an earlier one. docs/DESIGN.md has the proof.
+/// lacks bits is the *linearizing word*. It then completes the lacking words from the first lane up, the linearizing
+/// word last, and the key is new if this very `fetch_or` set a bit of that word. A thread that sees a linearizing word
+/// complete sees all words before it complete, so no second thread can win at an earlier one. docs/DESIGN.md has the
+/// proof.
 ///
-/// The orderings: loads are Acquire and the writes of a claim are AcqRel, which makes "sees the linearizing word complete"
-/// imply "all words before it are complete". A query's loads are Relaxed: an insert that the caller learned of happened
-/// before them, and coherence does the rest.
+/// The orderings: loads are Acquire and the writes of a claim are AcqRel, which makes "sees the linearizing word
+/// complete" imply "all words before it are complete". A query's loads are Relaxed, because by coherence they see every
+/// insert that happened before them.
 ///
-/// A clone copies each word at some moment during the call. A key whose insert this thread knows to have returned is in the
-/// copy, and a key that races with the call may be in it with all, some or none of its bits. A comparison reads words in the
-/// same way: "equal" is certain only for filters that no thread writes to.
+/// A clone copies each word at some moment during the call. A key whose insert happened before the call is in the copy.
+/// A key whose insert races with the call may be in it with all, some or none of its bits. A comparison reads words in
+/// the same way: "equal" is certain only for filters that no thread writes to.
 ///
 /// # Examples
 /// ```
@@ -105,7 +106,7 @@ impl AtomicBloomFilter {
         Ok(())
     }
 
-    /// The number of blocks, 64 bytes each.
+    /// Returns the number of blocks, 64 bytes each.
     pub fn block_count(&self) -> usize {
         self.0.params.blocks
     }

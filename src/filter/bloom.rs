@@ -90,13 +90,13 @@ impl BloomFilter {
         Ok(())
     }
 
-    /// The number of blocks, 64 bytes each.
+    /// Returns the number of blocks, 64 bytes each.
     pub fn block_count(&self) -> usize {
         self.0.params.blocks
     }
 
-    /// The eight words of a block, from 0 to [`block_count`](Self::block_count) − 1, for example to store them elsewhere. The
-    /// same on every platform. [`Plan`] computes the bits of a key.
+    /// Returns the eight words of a block, from 0 to [`block_count`](Self::block_count) − 1, for example to store them
+    /// elsewhere. The same on every platform. [`Plan`] computes the bits of a key.
     ///
     /// # Panics
     /// If there is no such block.
@@ -140,8 +140,8 @@ methods::par_collect_impls!(BloomFilter, sized);
 methods::trait_impls!(BloomFilter, one_writer);
 
 impl Builder<BloomFilter> {
-    /// Returns what [`build`](Self::build) would build, without allocating it. Use it for a filter on another machine, or to
-    /// choose a size. An `AtomicBloomFilter` has the same size.
+    /// Returns the plan of the filter that [`build`](Self::build) would build, without allocating it. Use it for a
+    /// filter on another machine, or to choose a size. An `AtomicBloomFilter` has the same size.
     ///
     /// # Errors
     /// [`BuildError`], as from `build`, but never for memory that the system refuses.

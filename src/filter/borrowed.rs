@@ -4,7 +4,7 @@ use crate::file::{self, FileError, FileErrorKind, FilterHeader, TRAILER_BYTES, T
 use crate::filter::bloom::BloomFilter;
 use crate::filter::raw::RawFilter;
 use crate::kernel::block::BLOCK_BYTES;
-use crate::layout::info::SECTORIZED;
+use crate::layout::descriptor::SECTORIZED;
 use crate::layout::storage::Blocks;
 use crate::rate::fpr;
 use std::fmt;
@@ -48,7 +48,7 @@ use std::sync::Arc;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct BorrowedBloomFilter<'a> {
-    /// Handed out only as a shared reference: its memory is read-only, and the lender's.
+    /// Handed out only as a shared reference, because its memory is read-only and belongs to the lender.
     filter: BloomFilter,
     trailer: Trailer,
     /// The file that [`BloomFilter::map`] mapped.
@@ -56,8 +56,8 @@ pub struct BorrowedBloomFilter<'a> {
     _lender: Lender<'a>,
 }
 
-/// The owner of a filter's bytes, which keeps them where they are. Not a `Box`, which would claim them for itself alone
-/// whenever it is moved.
+/// The owner of a filter's bytes, which keeps their address. Not a `Box`, because moving a `Box` asserts exclusive
+/// access to its contents.
 type Lender<'a> = Arc<dyn AsRef<[u8]> + Send + Sync + 'a>;
 
 impl<'a> BorrowedBloomFilter<'a> {
@@ -65,9 +65,9 @@ impl<'a> BorrowedBloomFilter<'a> {
     /// [`write_to_slice`](BloomFilter::write_to_slice) wrote as a filter, without a copy. They begin at a multiple of 64 in
     /// memory, as does a section of a mapped file if it begins at one in the file. Bytes after the filter are ignored.
     ///
-    /// `bytes` is a slice, or an owner of one that the filter keeps as long as it lives: then the filter is `'static` and can
-    /// be in a struct beside other sections of the file. `bytes::Bytes` is such an owner, and so is any type that implements
-    /// `AsRef<[u8]>`, which is called once.
+    /// `bytes` is a slice, or the owner of one. The filter keeps an owner as long as it lives, so it is `'static` and
+    /// can be in a struct beside other sections of the file. `bytes::Bytes` is such an owner, and so is any type that
+    /// implements `AsRef<[u8]>`, which is called once.
     ///
     /// The header, the length and the hash are checked, as in [`read_from`](BloomFilter::read_from). The blocks are not,
     /// because that would read them all: [`verify`](Self::verify) does so. Takes some microseconds regardless of the size, so
@@ -112,8 +112,8 @@ impl<'a> BorrowedBloomFilter<'a> {
         Ok(Self::from_lender(Arc::new(bytes), false)?)
     }
 
-    /// If `expects_end`, no bytes may follow the filter.
-    #[allow(unsafe_code)] // storage.rs has no lifetime to hold the blocks by: this type holds them.
+    /// Checks the header and uses the bytes of the lender. If `expects_end`, no bytes may follow the filter.
+    #[allow(unsafe_code)] // This type holds the lifetime of the blocks, which storage.rs does not have.
     fn from_lender(lender: Lender<'a>, expects_end: bool) -> Result<Self, FileErrorKind> {
         if cfg!(target_endian = "big") {
             let error = io::Error::new(io::ErrorKind::Unsupported, "big-endian machines must load filters");
@@ -134,8 +134,9 @@ impl<'a> BorrowedBloomFilter<'a> {
         if trailer.ones > 512 * params.blocks as u64 {
             return Err(FileErrorKind::DamagedBody);
         }
-        // SAFETY: the lender is ours alone. It is kept as long as the filter and only ever borrowed, as it is by `bytes`,
-        // so these stay as they are; its lifetime is this type's. The type hands out shared references only.
+        // SAFETY: the returned value is the only owner of the lender, keeps it as long as the filter and never borrows
+        // it mutably, so the bytes stay in place and unchanged for this type's lifetime. The type hands out shared
+        // references only.
         let blocks = unsafe { Blocks::borrowed(blocks) };
         let blocks = blocks.map_err(|remainder| FileErrorKind::Misaligned { remainder, alignment: BLOCK_BYTES })?;
         let filter = BloomFilter(RawFilter::new(params, hasher, spec, blocks));
@@ -169,8 +170,8 @@ impl<'a> BorrowedBloomFilter<'a> {
         Err(FileError { path: self.path.clone(), kind })
     }
 
-    /// The [`estimated_keys`](BloomFilter::estimated_keys), from the number of set bits in the file's trailer: O(1), while
-    /// `estimated_keys` reads the whole filter.
+    /// Returns the [`estimated_keys`](BloomFilter::estimated_keys), from the number of set bits in the file's trailer:
+    /// O(1), while `estimated_keys` reads the whole filter.
     ///
     /// # Examples
     /// ```
@@ -189,8 +190,8 @@ impl<'a> BorrowedBloomFilter<'a> {
         fpr::estimate_keys(filled, fpr::bit_probability(params.geometry.units, params.geometry.probes))
     }
 
-    /// The path that was given to [`BloomFilter::map`], so that another process can map the file as well. `None` for other
-    /// bytes.
+    /// Returns the path that was given to [`BloomFilter::map`], so that another process can map the file as well. `None`
+    /// for other bytes.
     ///
     /// # Examples
     /// ```
@@ -269,13 +270,13 @@ impl BloomFilter {
     /// assert!(mapped.contains("a"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[allow(unsafe_code)] // Only the caller can know what others do to the file.
+    #[allow(unsafe_code)] // Only the caller can keep others from changing the file.
     pub unsafe fn map(path: impl AsRef<Path>) -> Result<BorrowedBloomFilter<'static>, FileError> {
         let path = path.as_ref();
         let map = || {
             let file = std::fs::File::open(path)?;
             if file::regular_length(&file)?.is_none() {
-                // A folder has an error of its own.
+                // Returns the system's error for a folder, which can be opened.
                 io::Read::read(&mut &file, &mut [0])?;
                 let error = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file: read it with read_from");
                 return Err(error.into());

@@ -29,7 +29,7 @@ use std::sync::Mutex;
 
 /// Keys that all threads hash before they insert them: 4 MiB of hashes, which stay in the cache that they share.
 const ROUND_KEYS: usize = 1 << 19;
-/// Hashes that a thread checks before it inserts those of its range: enough for prefetches to run ahead.
+/// Hashes that a thread checks before it inserts the ones in its range: enough for prefetches to run ahead.
 const PICK_CHUNK: usize = 1 << 12;
 /// Fewer keys are inserted by one thread: waking the others may take as long.
 const MIN_PARALLEL_KEYS: usize = 1 << 18;
@@ -52,7 +52,7 @@ struct BlockRange<'a> {
     max_hash: u64,
 }
 
-/// Divides the blocks of a filter into at most so many ranges of equal length, the last one shorter.
+/// Divides the blocks of a filter into at most `count` ranges of equal length, the last one shorter.
 fn ranges<'a>(params: &FilterParams, blocks: &'a mut [Block], count: usize) -> impl Iterator<Item = BlockRange<'a>> {
     let (params, all) = (*params, blocks.len());
     let len = all.div_ceil(count);
@@ -65,7 +65,8 @@ fn ranges<'a>(params: &FilterParams, blocks: &'a mut [Block], count: usize) -> i
     })
 }
 
-/// The lowest hash whose block is not before this one: the ceiling of `block × 2^64 / blocks`. See [`block::locate`].
+/// Returns the lowest hash whose block is not before this one: the ceiling of `block × 2^64 / blocks`. See
+/// [`block::locate`].
 fn first_hash(block: usize, blocks: usize) -> u64 {
     // Below 2^64, since the block is one of the filter's.
     ((block as u128) << 64).div_ceil(blocks as u128) as u64
@@ -105,8 +106,8 @@ impl RawFilter<Sectorized, Exclusive> {
         });
     }
 
-    /// Each thread gathers 2^17 hashes (1 MiB a thread), then inserts them range by range. Ranges are locked one at a time, once
-    /// for some thousand keys.
+    /// Inserts keys. Each thread gathers 2^17 hashes (1 MiB a thread), then inserts them range by range. Ranges are
+    /// locked one at a time, once for some thousand keys.
     pub(crate) fn par_extend<K: Key + Send>(&mut self, keys: impl IntoParallelIterator<Item = K>) {
         let hasher = &self.hasher;
         // Some are free while each thread writes to one.
@@ -182,7 +183,7 @@ pub(crate) fn in_rounds<K: Keys + Sync + ?Sized>(hasher: &KeyHasher, keys: &K, m
     }
 }
 
-/// The hashes of keys, with the seed 0.
+/// Returns the hashes of keys, with the seed 0.
 pub(crate) fn hashes<K: Key + Send>(keys: impl IntoParallelIterator<Item = K>) -> Vec<u64> {
     let hasher = KeyHasher::new(0);
     keys.into_par_iter().map(|key| key.hash_with(&hasher)).collect()

@@ -1,4 +1,4 @@
-//! A chain of filters that are asked one after another, as one: their common properties, and whether one of them has a hash.
+//! A chain of filters that are queried one after another, as one: their common properties, and their queries.
 
 use crate::batch::{MAX_UNRESOLVED, SMALL_BATCH, Unresolved};
 use crate::filter::raw::RawFilter;
@@ -6,8 +6,8 @@ use crate::layout::access::Access;
 use crate::layout::ops::LayoutOps;
 use crate::layout::sectorized::Sectorized;
 
-/// The properties that any of the filters has for all of them, and their combined figures. Kinds of keys are recorded in all of
-/// them, and read of all: a part that is added or merged has its own.
+/// The properties that all of the filters share, and their combined figures. Kinds of keys are recorded in each of
+/// them, and united when they are read, because a part that is added or merged has its own.
 macro_rules! aggregate_methods {
     ($self:ident, any: $filter:expr, all: $filters:expr) => {
         pub(crate) fn current_fpr(&$self) -> f64 {
@@ -60,8 +60,8 @@ where
     filters.for_each(|filter| filter.prefetch_hash(hash));
 }
 
-/// Queries all filters: `found[i]` is true if a filter has `hashes[i]`. Returns how many are. The filters, of one hasher, are
-/// in the order of the search. Each gets a batch of the hashes that no filter before it has.
+/// Queries all filters: `found[i]` is true if a filter has `hashes[i]`. Returns the number found. The filters have one
+/// hasher, and are in the order of the search. Each gets a batch of the hashes that no filter before it has.
 pub(crate) fn contains_hashes<'a, A: Access + 'a>(
     filters: impl Iterator<Item = &'a RawFilter<Sectorized, A>> + Clone,
     hashes: &[u64],

@@ -75,9 +75,9 @@ impl BloomFilter {
     /// # Ok::<(), bloomline::BuildError>(())
     /// ```
     ///
-    /// This makes a file small. It does not make a far too large filter cheap meanwhile: keys that are spread over it take a
-    /// page of memory each, of 2 MiB unless [`huge_pages`](crate::Builder::huge_pages) is off. If the number of keys is not
-    /// known, use a [`ScalableBloomFilter`](crate::ScalableBloomFilter).
+    /// The file is then small, but until then a filter that is far too large takes memory: keys that are spread over it
+    /// take a page each, of 2 MiB unless [`huge_pages`](crate::Builder::huge_pages) is off. If the number of keys is
+    /// not known, use a [`ScalableBloomFilter`](crate::ScalableBloomFilter).
     pub fn shrink_to_fit(&mut self) {
         self.false_positive_rate().map(|rate| self.fold_to(rate));
     }

@@ -9,7 +9,7 @@ use crate::kernel::conformance::{for_each_kernel, specified_contains, specified_
 use std::{vec, vec::Vec};
 use wyhash::final3::wyrng;
 
-/// The answer of a filter of the specification's blocks, for one hash.
+/// Returns the answer of a filter of the specification's blocks, for one hash.
 fn specified_hash(blocks: &mut [Block], probes: u32, hash: u64, insert: bool) -> bool {
     fn answer<const B: usize>(block: &mut Block, pattern: Pattern, insert: bool) -> bool {
         if insert { specified_insert::<B>(block, pattern) } else { specified_contains::<B>(block, pattern) }
@@ -49,7 +49,7 @@ fn build(kernel: AvailableKernel, probes: u32, blocks: usize) -> BloomFilter {
     BloomFilter::builder().memory(blocks * BLOCK_BYTES).probes(probes).kernel(kernel.kernel()).build().unwrap()
 }
 
-/// The batch's answers, and their count.
+/// Returns the answers of a batch, and checks their count.
 fn answers(length: usize, batch: impl FnOnce(&mut [bool]) -> usize) -> Vec<bool> {
     // Every answer must be written, regardless of its old value.
     let mut answers: Vec<bool> = (0..length).map(|i| i % 2 == 0).collect();

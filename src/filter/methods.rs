@@ -71,7 +71,8 @@ macro_rules! insert_methods {
     };
     ($path:literal, many_writers) => {
         crate::filter::methods::insert_methods! { @ $path, "", [], hash_in_chunks, bool, usize, "",
-            /// Inserts a key. Returns true if this call made it seen: the type documents the answers to racing callers.
+            /// Inserts a key. Returns true if the key was new to this call: the type documents the answers to racing
+            /// callers.
             ///
             /// `false` means seen before, being inserted by another thread, or a false positive. O(length of the key).
         }
@@ -105,9 +106,9 @@ macro_rules! insert_methods {
             self.0.insert_hash(hash)
         }
 
-        /// Inserts many [`Keys`](crate::Keys) in order: `new[i]` is the answer of [`insert`](Self::insert) for the key i, also
-        /// if keys repeat within the batch. Returns how many are `true`. Beyond the caches 1.5 to 5 times as fast as single
-        /// calls, from some hundred keys on. Errors are those of `insert`.
+        /// Inserts many [`Keys`](crate::Keys) in order: `new[i]` is the answer of [`insert`](Self::insert) for the key
+        /// i, also if keys repeat within the batch. Returns how many are `true`. Beyond the caches 1.5 to 5 times as
+        /// fast as single calls, from some hundred keys on. Errors are the same as for `insert`.
         ///
         /// # Panics
         /// If `new` is not as long as there are keys.
@@ -345,62 +346,64 @@ macro_rules! info_methods {
     () => {
         crate::filter::methods::info_methods!(any_hash);
 
-        /// The seed of the hash. A file keeps it.
+        /// Returns the seed of the hash. A file keeps it.
         pub fn seed(&self) -> u64 {
             self.0.seed()
         }
 
-        /// The hasher in use, to hash keys once for several calls of `insert_hash` and `contains_hash`.
+        /// Returns the hasher in use, to hash keys once for several calls of `insert_hash` and `contains_hash`.
         pub fn hasher(&self) -> &crate::key::hash::KeyHasher {
             self.0.hasher()
         }
     };
     (any_hash) => {
-        /// The size of the bits in bytes, for a filter of several parts in all of them. Each part takes 0.3 kB besides, and a
-        /// filter at most 1 kB. Those with many writers that grow or rotate take 8 kB more once a part is for 8192 keys or more.
+        /// Returns the size of the bits in bytes, for a filter of several parts in all of them. Each part takes 0.3 kB besides,
+        /// and a filter at most 1 kB. Those with many writers that grow or rotate take 8 kB more once a part is for 8192 keys or
+        /// more.
         pub fn memory_bytes(&self) -> usize {
             self.0.memory_bytes()
         }
 
-        /// The number of distinct keys that the filter is made for, if it was made for a number: for the first stage if it
-        /// grows, and for the window if it rotates. A file keeps it.
+        /// Returns the number of distinct keys that the filter is made for, if it was made for a number: for the first
+        /// stage if it grows, and for the window if it rotates. A file keeps it.
         pub fn expected_keys(&self) -> Option<u64> {
             self.0.expected_keys()
         }
 
-        /// The false-positive rate that the filter is made for, if it was made for a rate. A file keeps it.
+        /// Returns the false-positive rate that the filter is made for, if it was made for a rate. A file keeps it.
         pub fn false_positive_rate(&self) -> Option<f64> {
             self.0.false_positive_rate()
         }
 
-        /// The false-positive rate of the present bits: exact for queries with random hashes, regardless of the keys inserted. In a
-        /// filter that grows, stages are taken as independent, which is low by 1 to 4 % if its rate is 0.5 or more.
-        /// While other threads insert, each word is read at some moment during the call. O(memory).
+        /// Returns the false-positive rate of the present bits: exact for queries with random hashes, regardless of the
+        /// keys inserted. For a filter that grows, the stages are assumed to be independent: the result is low by 1 to
+        /// 4 % if its rate is 0.5 or more. While other threads insert, each word is read at some moment during the
+        /// call. O(memory).
         pub fn current_fpr(&self) -> f64 {
             self.0.current_fpr()
         }
 
-        /// The fraction of bits that are set, 0 to 1, and 0 only if the filter is empty; for a counting filter, the fraction of
-        /// counters that are not 0. Reads the whole filter, O(memory), except in a classic filter with one writer, which counts
-        /// its bits as they are set.
+        /// Returns the fraction of bits that are set, 0 to 1, and 0 only if the filter is empty; for a counting filter, the
+        /// fraction of counters that are not 0. Reads the whole filter, O(memory), except in a classic filter with one writer,
+        /// which counts its bits as they are set.
         pub fn fill_ratio(&self) -> f64 {
             self.0.fill_ratio()
         }
 
-        /// The number of distinct keys that were inserted, estimated from the bits that are set; infinite if all are. In a
-        /// `BloomFilter`, its standard deviation is below 0.2 % from a million keys on. As costly as
+        /// Returns the number of distinct keys that were inserted, estimated from the bits that are set; infinite if all
+        /// are. In a `BloomFilter`, its standard deviation is below 0.2 % from a million keys on. As costly as
         /// [`fill_ratio`](Self::fill_ratio). A filter that rotates counts the keys that it remembers.
         pub fn estimated_keys(&self) -> f64 {
             self.0.estimated_keys()
         }
 
-        /// The name for the kind of keys, as set by [`Builder::key_name`](crate::Builder::key_name); empty if it has no name. A
-        /// file keeps it.
+        /// Returns the name for the kind of keys, as set by [`Builder::key_name`](crate::Builder::key_name); empty if it has no
+        /// name. A file keeps it.
         pub fn key_name(&self) -> &str {
             self.0.key_name()
         }
 
-        /// The kernel in use.
+        /// Returns the kernel in use.
         pub fn kernel(&self) -> crate::kernel::Kernel {
             self.0.kernel()
         }
@@ -426,18 +429,20 @@ macro_rules! info_methods {
 /// Further figures of a filter of one size.
 macro_rules! capacity_methods {
     () => {
-        /// The number of bits set for each key.
+        /// Returns the number of bits set for each key.
         pub fn probes(&self) -> u32 {
             self.0.probes()
         }
 
-        /// The expected false-positive rate with `keys` distinct keys inserted, by the model, at any load. Takes microseconds.
+        /// Returns the expected false-positive rate with `keys` distinct keys inserted, by the model, at any load. Takes
+        /// microseconds.
         pub fn expected_fpr(&self, keys: u64) -> f64 {
             self.0.expected_fpr(keys)
         }
 
-        /// The most distinct keys for which [`expected_fpr`](Self::expected_fpr) is at most `false_positive_rate`; 0 if one key
-        /// is too many, and `u64::MAX` for a rate of 1 or more, which any number keeps. Takes microseconds.
+        /// Returns the maximum number of distinct keys for which [`expected_fpr`](Self::expected_fpr) is at most
+        /// `false_positive_rate`: 0 if one key is too many, and `u64::MAX` for a rate of 1 or more, which no number of
+        /// keys exceeds. Takes microseconds.
         pub fn capacity(&self, false_positive_rate: f64) -> u64 {
             self.0.capacity(false_positive_rate)
         }
@@ -451,22 +456,22 @@ macro_rules! file_methods {
         impl $Filter {
             /// Saves the filter to a file, in the format of docs/FORMAT.md, which every later version reads.
             ///
-            /// At every moment the file at `path` is either the old or the complete new one, whatever fails: the filter is
-            /// written to a temporary file in the same folder, which is flushed to the disk and then renamed. An existing file
-            /// passes on its permissions (and its owner, if the system allows it). A symbolic link is followed; a dangling one
-            /// is replaced. A process that is killed while saving leaves its temporary file behind,
-            /// `.bloomline-NAME-RANDOM.tmp`: the name of the file (or, if that has more than 100 bytes, a hash of it), and six
-            /// letters and digits. It can be removed once no process saves to `path`.
+            /// At every moment the file at `path` is either the old or the complete new one, whatever fails: the filter
+            /// is written to a temporary file in the same folder, which is flushed to the disk and then renamed. The
+            /// new file gets the permissions of an existing one (and its owner, if the system allows it). A symbolic
+            /// link is followed; a dangling one is replaced. A process that is killed while saving leaves its temporary
+            /// file behind, `.bloomline-NAME-RANDOM.tmp`: the name of the file (or, if that has more than 100 bytes, a
+            /// hash of it), and six letters and digits. It can be removed once no process saves to `path`.
             ///
-            /// Takes the disk's time, and 1 MiB of memory; for a filter that grows or rotates under many writers, also a copy
-            /// of the part that takes keys. If other threads insert meanwhile, a key whose insert this thread knows to have
-            /// returned is saved. A key that races with the call may have all, some or none of its bits in the file. The
-            /// checksum is computed from the bytes written.
+            /// Takes the disk's time, and 1 MiB of memory; for a filter that grows or rotates under many writers, also
+            /// a copy of the part that takes keys. If other threads insert meanwhile, a key whose insert happened
+            /// before the call is saved. A key whose insert races with the call may have all, some or none of its bits
+            /// in the file. The checksum is computed from the bytes written.
             ///
             /// # Errors
-            /// [`FileError`](crate::FileError) if the system refuses, or if `path` exists and is not a regular file, such as a
-            /// folder or a device: use [`write_to`](Self::write_to) for those. The old file is then still there, with one
-            /// exception: the disk fails at the very end, as it is asked to keep the new name.
+            /// [`FileError`](crate::FileError) if the system refuses, or if `path` exists and is not a regular file,
+            /// such as a folder or a device: use [`write_to`](Self::write_to) for those. The old file is then
+            /// unchanged, unless the disk fails at the very end, when it is asked to keep the new name.
             ///
             /// # Examples
             /// ```
@@ -486,11 +491,12 @@ macro_rules! file_methods {
                 crate::file::save(path.as_ref(), |file| crate::file::Persist::write_to(&self.0, file))
             }
 
-            /// Loads a filter from a file that [`save`](Self::save) or [`write_to`](Self::write_to) wrote, on any machine,
-            /// straight into the memory it will live in.
+            /// Loads a filter from a file that [`save`](Self::save) or [`write_to`](Self::write_to) wrote, on any
+            /// machine, directly into the filter's memory.
             ///
-            /// All of the file is checked, and no more memory is claimed than its length justifies. Takes the disk's time,
-            /// and up to 8 MiB of memory besides the filter, which uses the kernel of [`Kernel::detect`](crate::Kernel::detect).
+            /// All of the file is checked, and no more memory is allocated than its length justifies. Takes the disk's
+            /// time, and up to 8 MiB of memory besides the filter, which uses the kernel of
+            /// [`Kernel::detect`](crate::Kernel::detect).
             ///
             /// # Errors
             /// [`FileError`](crate::FileError) with the file and its fault; see [`FileErrorKind`](crate::FileErrorKind).
@@ -549,15 +555,16 @@ macro_rules! file_methods {
                 crate::file::Persist::write_to_slice(&self.0, slice)
             }
 
-            /// The kinds of values that keys were made of, one set of bits for each part of a key; empty if none are recorded.
-            /// docs/FORMAT.md lists the bits. A file keeps them, and a merge unites them. Programs that hash values of columns
-            /// record them, so that a filter of numbers is not asked for their texts; inserts record nothing.
+            /// Returns the kinds of values that keys were made of, one set of bits for each part of a key; empty if
+            /// none are recorded. docs/FORMAT.md lists the bits. A file keeps them, and a merge unites them. Programs
+            /// that hash values of columns record them, so that a filter of numbers is not queried for texts; inserts
+            /// record nothing.
             pub fn key_kinds(&self) -> Vec<u16> {
                 self.0.key_kinds()
             }
 
-            /// Adds to [`key_kinds`](Self::key_kinds). Parts from number 1024 on count as one. If other threads save meanwhile,
-            /// their files have the kinds of before or after.
+            /// Adds to [`key_kinds`](Self::key_kinds). Parts from number 1024 on count as one. If other threads save
+            /// meanwhile, their files have the kinds before or after the call.
             ///
             /// # Examples
             /// ```
@@ -571,17 +578,17 @@ macro_rules! file_methods {
                 self.0.add_key_kinds(kinds);
             }
 
-            /// The exact number of bytes that [`save`](Self::save) and [`write_to`](Self::write_to) write. It does not depend
-            /// on the keys, unless the filter grows, but on the kinds of keys. O(stages).
+            /// Returns the exact number of bytes that [`save`](Self::save) and [`write_to`](Self::write_to) write. It does
+            /// not depend on the keys, unless the filter grows, but on the kinds of keys. O(stages).
             pub fn file_bytes(&self) -> usize {
                 crate::file::Persist::file_bytes(&self.0)
             }
 
-            /// Reads a filter that [`save`](Self::save) or [`write_to`](Self::write_to) wrote, and not a byte more: later data
+            /// Reads a filter that [`save`](Self::save) or [`write_to`](Self::write_to) wrote. Bytes after the filter
             /// are left in `reader`. Reads are of up to 1 MiB, so that no buffer is needed around it.
             ///
-            /// Memory grows with the data that arrive, to the filter and 1 MiB, because a header can claim any size. In
-            /// growing, each byte is copied once on average. [`load`](Self::load) knows the length of a file and does not copy.
+            /// Memory grows with the data that arrive, to the filter and 1 MiB, because a header can declare any size.
+            /// Each byte is copied once on average. [`load`](Self::load) does not copy, because a file has a length.
             ///
             /// # Errors
             /// [`FileError`](crate::FileError) with the fault; see [`FileErrorKind`](crate::FileErrorKind).

@@ -65,7 +65,7 @@ impl<L: LayoutOps<A>, A: Access> RawFilter<L, A> {
 
     pub(crate) fn memory_bytes(&self) -> usize {
         // At most the bytes of MAX_BLOCKS blocks, which fit a usize.
-        self.params.geometry.bytes(L::INFO) as usize
+        self.params.geometry.bytes(L::DESCRIPTOR) as usize
     }
 
     pub(crate) fn probes(&self) -> u32 {
@@ -203,7 +203,8 @@ impl<L: LayoutOps<Exclusive, Store: BlockStoreMut>> RawFilter<L, Exclusive> {
         Ok(())
     }
 
-    /// Folds the filter. For a layout that [folds](crate::layout::model::Layout::FOLDS), and a number of blocks that does.
+    /// Folds the filter. Its layout must [fold](crate::layout::model::Layout::FOLDS), and its number of blocks be a
+    /// multiple of 2^`levels`.
     pub(crate) fn fold_levels(&mut self, levels: u32) {
         if levels == 0 {
             return;
@@ -302,7 +303,7 @@ mod as_file {
 
     impl<L: LayoutOps<A>, A: Access> Persist for RawFilter<L, A> {
         fn write_to(&self, writer: impl Write) -> io::Result<()> {
-            file::write(L::INFO, self.raw_parts(), writer)
+            file::write(L::DESCRIPTOR, self.raw_parts(), writer)
         }
 
         fn file_bytes(&self) -> usize {
@@ -311,7 +312,7 @@ mod as_file {
         }
 
         fn read(reader: impl Read, length: Option<u64>) -> Result<Self, FileErrorKind> {
-            file::read(L::INFO, reader, length).map(Self::from)
+            file::read(L::DESCRIPTOR, reader, length).map(Self::from)
         }
     }
 

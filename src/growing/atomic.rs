@@ -18,14 +18,14 @@ use crate::growing::shared_stages::SharedStages;
 ///   `true`. Exactly one does, unless other keys set the bits that the key lacks, which reads like any false positive.
 /// - **The rate does not rise.** A key takes a permit of its stage before it sets bits, so no stage has more keys than it was
 ///   sized for, however many threads race.
-/// - Queries and repeats never wait. An insert waits only if its key needs a stage that another thread is building. Building
-///   one takes well under a millisecond, because memory is claimed from the system as it is written.
+/// - Queries and repeats never wait. An insert waits only if its key needs a stage that another thread is building.
+///   Building one takes well under a millisecond, because the system allocates memory as it is written.
 ///
 /// A new key costs one fence more than in an [`AtomicBloomFilter`](crate::AtomicBloomFilter), and two steps on a counter that
 /// hardly any other thread uses. A batch pays these costs once per 512 keys, or per 1024 hashes.
 ///
-/// A claim counts only if its stage is still open when the key's bits are set. Otherwise the insert goes on in the next stage,
-/// where threads that saw the stage closed compete for the key. docs/DESIGN.md has the proof.
+/// A claim counts only if its stage is still open when the key's bits are set. Otherwise the insert continues in the
+/// next stage, where threads that saw the stage closed compete for the key. docs/DESIGN.md has the proof.
 ///
 /// Clones and comparisons see words in the same way as for an [`AtomicBloomFilter`](crate::AtomicBloomFilter).
 ///
@@ -69,8 +69,9 @@ impl AtomicScalableBloomFilter {
     methods::query_methods!("bloomline::AtomicScalableBloomFilter");
     methods::info_methods!();
 
-    /// The number of keys that were new. It is too high by the permits that threads hold, and by those that they held as a stage
-    /// became full, for each stage: 1 for a thread that inserted a key, up to 1024 for one that inserted a batch.
+    /// Returns the number of keys that were new. It is too high by the permits that threads hold, and by the permits
+    /// that they held when each stage became full: 1 for a thread that inserted a key, up to 1024 for a thread that
+    /// inserted a batch.
     ///
     /// # Examples
     /// ```
@@ -84,7 +85,7 @@ impl AtomicScalableBloomFilter {
         self.0.keys()
     }
 
-    /// The false-positive rate with the present keys, by the model; see [`ScalableBloomFilter::estimated_fpr`].
+    /// Returns the false-positive rate with the present keys, by the model; see [`ScalableBloomFilter::estimated_fpr`].
     pub fn estimated_fpr(&self) -> f64 {
         self.0.estimated_fpr()
     }

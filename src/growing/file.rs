@@ -30,7 +30,7 @@ fn chain_spec(GrowthPolicy { first_keys, rate, merged }: GrowthPolicy, last_len:
     ChainSpec { rate, keys: first_keys, last_len, merged, rotate_when_full: true }
 }
 
-/// The same files, of one format.
+/// Both types have one file format.
 impl Persist for SharedStages {
     fn write_to(&self, writer: impl Write) -> io::Result<()> {
         let (mut stages, last, last_len) = self.snapshot();

@@ -7,9 +7,10 @@ use crate::growing::stages::Stages;
 
 /// A filter that grows with its keys and keeps the false-positive rate, for any number of keys.
 ///
-/// It consists of [`BloomFilter`]s, its *stages*. Each takes twice as many keys as the one before, at 7/8 of its rate, so that
-/// all of them together stay below the rate asked for. A key is new if no stage has it, and is inserted into the last one. When
-/// that is full, the next new key begins another one. All use one hasher, so that a key is hashed once.
+/// It consists of [`BloomFilter`]s, its *stages*. Each takes twice as many keys as the one before, at 7/8 of its rate,
+/// so that all of them together stay below the requested rate. A key is new if no stage has it, and is inserted into
+/// the last one. When that is full, the next new key begins another one. All use one hasher, so that a key is hashed
+/// once.
 ///
 /// Growing costs memory: at 1 %, it takes 1.5 to 1.8 times as much as one filter sized for the same keys. A query also reads a
 /// cache line in each stage that it visits, instead of one. If a bound on the keys is known within some 50 %, [`BloomFilter`]
@@ -59,13 +60,13 @@ impl ScalableBloomFilter {
     methods::query_methods!("bloomline::ScalableBloomFilter");
     methods::info_methods!();
 
-    /// The exact number of keys that were new, without those reported as seen by mistake. After a [`union`](Self::union) it is
-    /// an upper bound, because keys that both filters had count twice.
+    /// Returns the exact number of keys that were new, without those reported as seen by mistake. After a
+    /// [`union`](Self::union) it is an upper bound, because keys that both filters had count twice.
     pub fn keys(&self) -> u64 {
         self.0.keys()
     }
 
-    /// The false-positive rate with the present keys, by the model. Takes some tens of microseconds per stage;
+    /// Returns the false-positive rate with the present keys, by the model. Takes some tens of microseconds per stage;
     /// [`current_fpr`](Self::current_fpr) reads the filter. Both take the stages as independent, which is a little low at high
     /// rates: by 2 % at 0.5, and by less below.
     ///
@@ -83,15 +84,15 @@ impl ScalableBloomFilter {
         self.0.estimated_fpr()
     }
 
-    /// The stages, at least one. Only the last one takes keys. Stages that a [`union`](Self::union) brought come first, then
-    /// its own, oldest first.
+    /// Returns the stages, at least one. Only the last one takes keys. Stages from a [`union`](Self::union) come first,
+    /// then the filter's own, oldest first.
     pub fn stages(&self) -> &[BloomFilter] {
         &self.0.stages
     }
 
-    /// Adds the keys of another filter, and grows on as before. It copies the other filter's stages, so
-    /// [`false_positive_rate`](Self::false_positive_rate) becomes the rate of both together: 2 % for two filters at 1 %. A
-    /// query visits all stages. O(memory of the other filter).
+    /// Adds the keys of another filter, and continues to grow. It copies the other filter's stages, so
+    /// [`false_positive_rate`](Self::false_positive_rate) becomes the rate of both together: 2 % for two filters at 1
+    /// %. A query visits all stages. O(memory of the other filter).
     ///
     /// # Errors
     /// [`MergeError`] if the filters differ in seed or in the name of their keys, or would have more than 256 stages. Nothing is

@@ -106,12 +106,12 @@ impl SharedStages {
         self.newest_first().map(Stage::memory_bytes).sum()
     }
 
-    /// No key is in two stages.
+    /// Adds up the estimates of all stages, because no key is in two of them.
     pub(super) fn estimated_keys(&self) -> f64 {
         self.newest_first().map(Stage::estimated_keys).sum()
     }
 
-    /// The key name of its own stages: a merged one may have another.
+    /// Returns the key name of its own stages: a merged one may have another.
     pub(super) fn key_name(&self) -> &str {
         self.stage(self.growth.merged as u64).key_name()
     }
@@ -131,7 +131,7 @@ impl SharedStages {
         self.permits.reset(0, self.growth.first_keys);
     }
 
-    /// The stages there are, newest first.
+    /// Returns all stages, newest first.
     pub(super) fn newest_first(&self) -> impl DoubleEndedIterator<Item = &Stage> + Clone {
         self.stages_from(0, self.epoch.current())
     }
@@ -141,12 +141,12 @@ impl SharedStages {
         self.stages.get(i).expect("a stage is built before its epoch")
     }
 
-    /// The stages `from` to `last`, newest first.
+    /// Returns the stages `from` to `last`, newest first.
     fn stages_from(&self, from: u64, last: u64) -> impl DoubleEndedIterator<Item = &Stage> + Clone {
         (from..=last).rev().map(|i| self.stage(i))
     }
 
-    /// The keys in a stage up to the current one, as one writer would count them.
+    /// Returns the keys in a stage up to the current one, as one writer would count them.
     fn keys_in(&self, i: u64) -> u64 {
         let Some(own_index) = i.checked_sub(self.growth.merged as u64) else {
             return self.stage(i).expected_keys().unwrap_or(0);
@@ -158,20 +158,21 @@ impl SharedStages {
         keys.max(own_index.min(1))
     }
 
-    /// The full stages, oldest first, a copy of the last one, and the keys in the copy.
+    /// Returns the full stages, oldest first, a copy of the last one, and the keys in the copy.
     pub(super) fn snapshot(&self) -> (Vec<&Stage>, Stage, u64) {
         let last = self.epoch.current();
         let copy = self.stage(last).clone();
-        // Counted after that: a key takes a permit before it sets bits. So what the copy has of a key, the count has too.
+        // Counted after the copy: a key takes a permit before it sets bits, so the count includes each key with bits in
+        // the copy.
         fence(Ordering::Acquire);
         ((0..last).map(|i| self.stage(i)).collect(), copy, self.keys_in(last))
     }
 
-    /// Inserts a hash that no stage before `from` has from another thread whose claim counts.
+    /// Inserts a hash. No claim of it by another thread in a stage before `from` counts.
     fn insert_from(&self, mut from: u64, hash: u64) -> Result<bool, BuildError> {
         loop {
             let epoch = self.epoch.current();
-            // After the epoch was read: whoever claimed the key in an earlier stage, and whose claim counts, is seen.
+            // After the epoch was read: this sees every claim of the key in an earlier stage that counts.
             if self.stages_from(from, epoch).any(|stage| stage.contains_hash(hash)) {
                 return Ok(false);
             }

@@ -1,9 +1,9 @@
-//! `StageList`: stages at fixed places in memory, added while others read them.
+//! `StageList`: stages at fixed addresses, so that one can be added while threads read the others.
 
 use crate::rate::growth::{MAX_MERGED, MAX_STAGES};
 use std::sync::OnceLock;
 
-/// Buckets for the most stages that a filter can have.
+/// The number of buckets for the maximum number of stages of a filter.
 const BUCKETS: usize = (MAX_MERGED + MAX_STAGES).ilog2() as usize + 1;
 
 /// Stages in buckets of 1, 2, 4, … of them. A bucket is allocated for its first stage, so a filter that does not grow takes little

@@ -115,7 +115,7 @@ impl Stages {
         combined(self.stages.iter().enumerate().map(|(i, stage)| fpr_of(&stage.0, self.keys_in(i))))
     }
 
-    /// The keys in a stage.
+    /// Returns the keys in a stage.
     fn keys_in(&self, stage: usize) -> u64 {
         match stage {
             _ if stage < self.growth.merged => self.stages[stage].expected_keys().unwrap_or(0),
@@ -190,12 +190,12 @@ impl Stages {
         self.stages.iter().map(BloomFilter::memory_bytes).sum()
     }
 
-    /// No key is in two stages.
+    /// Adds up the estimates of all stages, because no key is in two of them.
     pub(super) fn estimated_keys(&self) -> f64 {
         self.stages.iter().map(BloomFilter::estimated_keys).sum()
     }
 
-    /// The key name of its own stages: a merged one may have another.
+    /// Returns the key name of its own stages: a merged one may have another.
     pub(super) fn key_name(&self) -> &str {
         self.last().key_name()
     }
@@ -223,7 +223,7 @@ impl Stages {
         &mut self.stages[last]
     }
 
-    /// The number of new keys that the last stage still takes, limited to `usize`.
+    /// Returns the number of new keys that the last stage still takes, limited to `usize`.
     fn capacity_left(&self) -> usize {
         usize::try_from(self.growth.capacity(self.stages.len() - 1) - self.last_len).unwrap_or(usize::MAX)
     }
@@ -245,7 +245,7 @@ impl Stages {
         count
     }
 
-    /// Inserts a chunk, whose answers in `new` are still `false`. Hashes that a stage has beforehand are dropped together,
+    /// Inserts a chunk, whose answers in `new` are still `false`. Hashes that a stage already has are dropped together,
     /// because inserting others does not remove them. The rest is inserted in order.
     fn insert_unresolved(&mut self, unresolved: &mut Unresolved, new: &mut [bool]) -> Result<usize, BuildError> {
         for stage in self.stages.iter().rev() {
@@ -264,7 +264,7 @@ impl Stages {
     }
 }
 
-/// The false-positive rate of a stage that counted so many new keys, by the model.
+/// Returns the false-positive rate of a stage that counted `keys` new keys, by the model.
 pub(super) fn fpr_of<A: Access>(stage: &RawFilter<Sectorized, A>, keys: u64) -> f64
 where
     Sectorized: LayoutOps<A>,

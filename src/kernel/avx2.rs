@@ -30,7 +30,7 @@ pub(crate) unsafe fn run_single<O: KeyOp, const B: usize>(mut target: O::Target<
     O::run::<Avx2, B>(Avx2(()), &mut target, hash)
 }
 
-/// The choice of the words in the sign bits of the lanes, and the bits of the pattern in each lane.
+/// Returns the choice of the words in the sign bits of the lanes, and the bits of the pattern in each lane.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn choice_and_masks<const B: usize>(pattern: Pattern) -> (__m256i, __m256i) {

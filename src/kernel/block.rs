@@ -42,8 +42,8 @@ pub(crate) struct Pattern {
 const MIX_FIRST: u64 = 0x6A09_E667_F3BC_C909;
 const MIX_SECOND: u64 = 0xBB67_AE85_84CA_A73B;
 
-/// The block of a hash, below `blocks`: the high half of `hash × blocks`, which is uniform for any count of blocks (Lemire,
-/// "Fast Random Integer Generation in an Interval", 2019).
+/// Returns the block of a hash, below `blocks`: the high half of `hash × blocks`, which is uniform for any count of blocks
+/// (Lemire, "Fast Random Integer Generation in an Interval", 2019).
 ///
 /// With half as many blocks it is half of this index, rounded down. So two neighbouring blocks fold into one.
 #[inline(always)]
@@ -52,17 +52,17 @@ pub(crate) fn locate(hash: u64, blocks: usize) -> usize {
 }
 
 impl Pattern {
-    /// Computed from the hash alone, so that the pattern is the same in a filter of any size. For the keys in a block the high
-    /// bits of the hash are known, and the multiplication spreads the low ones. `second` costs nothing if it is unused, for up
-    /// to 8 probes.
+    /// Computes the pattern from the hash alone, so that it is the same in a filter of any size. For the keys in a
+    /// block the high bits of the hash are known, and the multiplication spreads the low ones. `second` costs nothing
+    /// if it is unused, for up to 8 probes.
     #[inline(always)]
     pub(crate) fn new(hash: u64) -> Self {
         let first = KeyHasher::mix(hash, MIX_FIRST);
         Self { first, second: KeyHasher::mix(first, MIX_SECOND) }
     }
 
-    /// The word of `lane` and the bits in it, for `B` probes a lane. Plain arithmetic: the specification of every
-    /// kernel, and the code of the atomic filter.
+    /// Returns the word of `lane` and the bits in it, for `B` probes a lane. Plain arithmetic: the specification of
+    /// every kernel, and the code of the atomic filter.
     #[inline(always)]
     pub(crate) fn word_and_mask<const B: usize>(self, lane: usize) -> (usize, u64) {
         let first = self.first >> (16 * lane);
@@ -73,7 +73,7 @@ impl Pattern {
         (word, mask)
     }
 
-    /// The bits in each word of the block, for 4, 8, 12 or 16 `probes`.
+    /// Returns the bits in each word of the block, for 4, 8, 12 or 16 `probes`.
     pub(crate) fn mask(self, probes: u32) -> [u64; WORDS] {
         let mut block = [0; WORDS];
         for lane in 0..LANES {

@@ -33,7 +33,8 @@ pub(crate) fn for_each_kernel(check: impl Fn(AvailableKernel, u32)) {
     }
 }
 
-/// Random patterns, each with blocks that lack one of its bits or none, with and without the other bits, and blocks of every fill.
+/// Returns random patterns, each with blocks that lack one of its bits or none, with and without the other bits, and
+/// blocks of every fill.
 fn cases<const B: usize>() -> Vec<(Block, Pattern)> {
     let mut state = 1;
     let mut cases = Vec::new();

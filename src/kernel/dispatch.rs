@@ -20,7 +20,7 @@ impl AvailableKernel {
         if kernel.is_available() { Ok(Self(kernel)) } else { Err(UnavailableError) }
     }
 
-    /// The fastest available kernel.
+    /// Returns the fastest available kernel.
     #[cfg(feature = "file")]
     pub(crate) fn detect() -> Self {
         Self(Kernel::detect())
@@ -108,7 +108,7 @@ impl<O: KeyOp> KernelFn<O> {
     #[inline(always)]
     pub(crate) fn run(self, target: O::Target<'_>, hash: u64) -> bool {
         let call = |Self(function), target| {
-            // SAFETY: the function is that of an `AvailableKernel`, which exists only for a kernel that is available.
+            // SAFETY: an `AvailableKernel` supplied the function, and exists only for a kernel that is available.
             unsafe { function(target, hash) }
         };
         let Some(kernel) = AvailableKernel::STATIC else { return call(self, target) };

@@ -28,7 +28,7 @@ pub(crate) trait KeyOp {
     /// The memory that the operation reads and writes. A pair of references is passed in registers, so single keys have no
     /// more.
     type Target<'a>;
-    /// The number of probes of a key, which selects the function: 4, 8, 12 or 16.
+    /// Returns the number of probes of a key, which selects the function: 4, 8, 12 or 16.
     fn probes(target: &Self::Target<'_>) -> u32;
     /// Prefetches the cache lines of a hash.
     fn prefetch(target: &Self::Target<'_>, hash: u64);

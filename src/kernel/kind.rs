@@ -36,14 +36,14 @@ impl Kernel {
     /// All kernels, fastest first.
     pub const ALL: &'static [Self] = &[Self::Avx512, Self::Avx2, Self::Neon, Self::Portable];
 
-    /// The fastest kernel that this CPU runs.
+    /// Returns the fastest kernel that this CPU runs.
     ///
     /// With the feature `std` the CPU is checked at run time. Without it, the instructions enabled at compile time count.
     pub fn detect() -> Self {
         Self::available().next().unwrap_or(Self::Portable)
     }
 
-    /// The kernels that this CPU runs, fastest first; [`Kernel::Portable`] is always among them.
+    /// Returns the kernels that this CPU runs, fastest first; [`Kernel::Portable`] is always among them.
     pub fn available() -> impl Iterator<Item = Self> {
         Self::ALL.iter().copied().filter(|kernel| kernel.is_available())
     }

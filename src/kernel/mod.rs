@@ -1,4 +1,4 @@
-//! Kernels: the same two operations on one block, once for each instruction set; and the one place that chooses.
+//! Kernels: the two operations on a block, once for each instruction set, and the only code that chooses among them.
 //!
 //! A kernel file holds a token type that implements [`Isa`], and (if the instruction set is not the baseline) a function `run`
 //! compiled for it. A whole batch is a [`BatchOp`]: [`AvailableKernel::run`] dispatches once, and everything below is inlined

@@ -32,11 +32,11 @@ pub(crate) unsafe fn run_single<O: KeyOp, const B: usize>(mut target: O::Target<
     O::run::<Neon, B>(Neon(()), &mut target, hash)
 }
 
-/// A vector of constant bytes.
+/// Returns a vector of constant bytes.
 #[inline]
 #[target_feature(enable = "neon")]
 fn bytes(bytes: [u8; 16]) -> uint8x16_t {
-    // SAFETY: the array is 16 bytes; no alignment is asked for.
+    // SAFETY: the array is 16 bytes; no alignment is required.
     unsafe { vld1q_u8(bytes.as_ptr()) }
 }
 

@@ -62,7 +62,7 @@ const HALVES: [[i32; 8]; 16] = {
     halves
 };
 
-/// `picked` is as long as `hashes`.
+/// Implements [`pick`] with AVX2. `picked` is as long as `hashes`.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn avx2(hashes: &[u64], min: u64, max: u64, picked: &mut [u64]) -> usize {
@@ -74,11 +74,11 @@ fn avx2(hashes: &[u64], min: u64, max: u64, picked: &mut [u64]) -> usize {
     let (fours, rest) = hashes.as_chunks::<4>();
     let mut count = 0;
     for four in fours {
-        // SAFETY: the four are 32 bytes; no alignment is asked for.
+        // SAFETY: the four are 32 bytes; no alignment is required.
         let four = unsafe { _mm256_loadu_si256(four.as_ptr().cast()) };
         let elsewhere = _mm256_cmpgt_epi64(_mm256_sub_epi64(four, start), length);
         let here = (_mm256_movemask_pd(_mm256_castsi256_pd(elsewhere)) ^ 0b1111) as usize;
-        // SAFETY: a row is 32 bytes; no alignment is asked for.
+        // SAFETY: a row is 32 bytes; no alignment is required.
         let halves = unsafe { _mm256_loadu_si256(HALVES[here].as_ptr().cast()) };
         let chosen = _mm256_permutevar8x32_epi32(four, halves);
         // SAFETY: at most as many were picked as hashes came before these four, so `picked` has room for four.
@@ -88,7 +88,7 @@ fn avx2(hashes: &[u64], min: u64, max: u64, picked: &mut [u64]) -> usize {
     count + portable(rest, min, max, &mut picked[count..])
 }
 
-/// `picked` is as long as `hashes`.
+/// Implements [`pick`] with AVX-512. `picked` is as long as `hashes`.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 fn avx512(hashes: &[u64], min: u64, max: u64, picked: &mut [u64]) -> usize {
@@ -96,7 +96,7 @@ fn avx512(hashes: &[u64], min: u64, max: u64, picked: &mut [u64]) -> usize {
     let (eights, rest) = hashes.as_chunks::<8>();
     let mut count = 0;
     for eight in eights {
-        // SAFETY: the eight are 64 bytes; no alignment is asked for.
+        // SAFETY: the eight are 64 bytes; no alignment is required.
         let eight = unsafe { _mm512_loadu_si512(eight.as_ptr().cast()) };
         let here = _mm512_mask_cmple_epu64_mask(_mm512_cmple_epu64_mask(start, eight), eight, end);
         // SAFETY: at most as many were picked as hashes came before these eight, so `picked` has room for eight.

@@ -13,7 +13,7 @@ pub(crate) fn run_single<O: KeyOp, const B: usize>(mut target: O::Target<'_>, ha
     O::run::<Portable, B>(Portable, &mut target, hash)
 }
 
-/// The words of the block that the pattern chooses, and its bits in them.
+/// Returns the words of the block that the pattern chooses, and its bits in them.
 ///
 /// The choice and the shifts are scalar: no baseline vector unit has a gather, or a shift by a different count in each lane.
 #[inline(always)]

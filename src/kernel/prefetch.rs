@@ -3,12 +3,12 @@
 /// The blocks of 32 MiB. The cores' shared cache holds most lines of a filter of this size.
 const SHARED_CACHE_BLOCKS: usize = 1 << 19;
 
-/// Prefetches the cache line that `line` starts on, in a filter of so many `blocks`.
+/// Prefetches the cache line that `line` starts on, in a filter of `blocks` blocks.
 ///
-/// From the cores' shared cache the line arrives at once, and is put into the first level. From memory it is put into the
-/// second: on Intel's cores more lines can be under way to it (10.6 ns a key at 256 MiB instead of 13.2), and the probe reads
-/// it from there in some cycles. The number of blocks is the same for a whole batch, so the compiler hoists the choice out of
-/// the loop.
+/// A line in the cores' shared cache arrives at once, and is put into the first level. A line in memory is put into the
+/// second level: on Intel's cores more lines can be in flight to it (10.6 ns a key at 256 MiB instead of 13.2), and the
+/// probe reads the line from there in some cycles. The number of blocks is the same for a whole batch, so the compiler
+/// hoists the choice out of the loop.
 #[inline(always)]
 pub(crate) fn prefetch<T>(line: &T, blocks: usize) {
     #[cfg(target_arch = "x86_64")]

@@ -21,9 +21,9 @@ pub struct KeyHasher {
 }
 
 impl KeyHasher {
-    /// A hasher for `seed`. It searches for a secret, which takes as long as hashing some thousand short keys: 8 µs in the
-    /// median of 2000 seeds, and 2 to 70 µs among them (on a core of an Intel Xeon). So make one and keep it. A filter keeps
-    /// [its own](crate::BloomFilter::hasher).
+    /// Creates a hasher for `seed`. It searches for a secret, which takes as long as hashing some thousand short keys: 8 µs
+    /// in the median of 2000 seeds, and 2 to 70 µs among them (on a core of an Intel Xeon). So make one and keep it. A
+    /// filter keeps [its own](crate::BloomFilter::hasher).
     ///
     /// ```
     /// use bloomline::{BloomFilter, Key};
@@ -36,12 +36,12 @@ impl KeyHasher {
         Self { seed, secret: make_secret(seed) }
     }
 
-    /// The seed that the hasher was made from.
+    /// Returns the seed that the hasher was made from.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// The hash of a byte string. O(length), about 16 bytes a nanosecond.
+    /// Returns the hash of a byte string. O(length), about 16 bytes a nanosecond.
     #[inline]
     pub fn bytes(&self, bytes: &[u8]) -> u64 {
         let length = bytes.len();
@@ -64,7 +64,7 @@ impl KeyHasher {
         self.finish(a, b, length as u64)
     }
 
-    /// The hash of more than 16 bytes.
+    /// Returns the hash of more than 16 bytes.
     fn long(&self, bytes: &[u8]) -> u64 {
         let [secret0, secret1, secret2, secret3] = self.secret;
         let fold = |pair: &[u8; 16], secret, seed| {
@@ -102,8 +102,8 @@ impl KeyHasher {
         self.u128(u128::from(second) << 64 | u128::from(first))
     }
 
-    /// wyhash's secret for the seed, for hash functions of your own, together with [`mix`](Self::mix): four odd words with 32
-    /// bits set.
+    /// Returns wyhash's secret for the seed, for hash functions of your own, together with [`mix`](Self::mix): four odd
+    /// words with 32 bits set.
     ///
     /// ```
     /// let secret = bloomline::KeyHasher::new(7).secret();
@@ -114,8 +114,8 @@ impl KeyHasher {
         self.secret
     }
 
-    /// wyhash's step: the 128 bits of the product, the halves folded into one by XOR. Every bit of the result depends on every
-    /// bit of both numbers, unless one of them is 0: so add a word of the [secret](Self::secret) first.
+    /// Computes wyhash's step: the product in 128 bits, and the XOR of its halves. Every bit of the result depends on
+    /// every bit of both numbers, unless one of them is 0: so add a word of the [secret](Self::secret) first.
     ///
     /// ```
     /// use bloomline::KeyHasher;
@@ -130,9 +130,9 @@ impl KeyHasher {
         (wide >> 64) as u64 ^ wide as u64
     }
 
-    /// A sample of the hash under this seed: byte strings of every class of lengths, and integers, whose hashes have code of
-    /// their own. If you store blocks yourself, store it with them, as files do (docs/FORMAT.md): only a program that hashes
-    /// all of them as the writer did, and so has the same sample, finds the keys again.
+    /// Returns a sample of the hash under this seed, of byte strings of every class of lengths and of integers, whose
+    /// hashes have code of their own. If you store blocks yourself, store it with them, as files do (docs/FORMAT.md): a
+    /// program with another sample hashes keys in another way and would not find them.
     ///
     /// ```
     /// use bloomline::KeyHasher;
@@ -152,7 +152,7 @@ impl KeyHasher {
         strings.into_iter().chain(integers).fold(0, |golden, hash| self.combine(golden, hash))
     }
 
-    // What follows is wyhash for the lengths 1, 2, 4, 8 and 16, unrolled: two multiplications, no call.
+    // wyhash for the lengths 1, 2, 4, 8 and 16, unrolled: two multiplications, no call.
 
     #[inline(always)]
     pub(crate) fn u8(&self, x: u8) -> u64 {
@@ -197,14 +197,15 @@ impl core::fmt::Debug for KeyHasher {
     }
 }
 
-/// wyhash's random numbers. Each call adds the same number to the state.
+/// Returns the next of wyhash's random numbers. Each call adds the same number to the state.
 #[inline(always)]
 fn random(seed: &mut u64) -> u64 {
     *seed = seed.wrapping_add(0xA076_1D64_78BD_642F);
     KeyHasher::mix(*seed, *seed ^ 0xE703_7ED1_A0B4_28DB)
 }
 
-/// wyhash's secret for a seed: four odd words of bytes with four ones each, which differ in 32 bits from one another.
+/// Computes wyhash's secret for a seed: four odd words of bytes with four ones each, which differ in 32 bits from one
+/// another.
 fn make_secret(mut seed: u64) -> [u64; 4] {
     let mut bytes = [0; 70];
     let four_ones = (0..=255u8).filter(|byte| byte.count_ones() == 4);

@@ -53,10 +53,10 @@ use alloc::vec::Vec;
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
 pub trait Keys {
-    /// The number of keys.
+    /// Returns the number of keys.
     fn len(&self) -> usize;
 
-    /// The hash of a key under `hasher`, as by [`Key::hash_with`]. Equal keys must have equal hashes.
+    /// Returns the hash of a key under `hasher`, as by [`Key::hash_with`]. Equal keys must have equal hashes.
     ///
     /// # Panics
     /// If `index` is not below [`len`](Self::len).
@@ -88,7 +88,7 @@ pub trait Keys {
         hashes.iter_mut().zip(first..).for_each(|(slot, index)| *slot = self.hash_at(index, hasher));
     }
 
-    /// The hashes, if they are in memory already: then nothing is hashed or copied.
+    /// Returns the hashes, if they are in memory already: then nothing is hashed or copied.
     #[inline]
     fn as_hashes(&self) -> Option<&[u64]> {
         None
@@ -290,8 +290,8 @@ fn check_column(first: usize, next: usize) {
     assert!(first == next, "the columns of composite keys need one length, not {first} and {next}");
 }
 
-/// Some rows of other [`Keys`]: those of the indices in the second field, in their order. With it, inserts and queries leave out
-/// rows such as nulls. Indices are of 32 bits, `usize` or another integer.
+/// Rows of other [`Keys`], selected by the indices in the second field, in their order. With it, inserts and queries
+/// leave out rows such as nulls. Indices are `u32`, `usize` or another integer.
 ///
 /// # Examples
 /// ```

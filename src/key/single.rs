@@ -6,7 +6,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddr
 use core::num::NonZero;
 use core::time::Duration;
 
-/// A key: something with a stable hash.
+/// A key: a value with a stable hash.
 ///
 /// Unlike [`core::hash::Hash`], the hash of a key is the same on every platform and in every version.
 ///
@@ -67,14 +67,14 @@ use core::time::Duration;
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
 pub trait Key {
-    /// The key's 64-bit hash under `hasher`. Equal keys must have equal hashes.
+    /// Returns the key's 64-bit hash under `hasher`. Equal keys must have equal hashes.
     ///
     /// It is not called `hash`, so that `key.hash(…)` remains the standard library's if both traits are in scope.
     fn hash_with(&self, hasher: &KeyHasher) -> u64;
 
-    /// The hash of a slice of such keys: the tuple of its length and all members. Only `u8` has another one, because a slice of
-    /// it is a byte string. A trait cannot have one implementation for `[u8]` and one for all other slices, but this method of
-    /// the member can differ. [`Internal`] keeps other crates from calling and overriding it.
+    /// Returns the hash of a slice of such keys: the tuple of its length and all members. Only `u8` has another one, because a
+    /// slice of it is a byte string. A trait cannot have one implementation for `[u8]` and one for all other slices, but this
+    /// method of the member can differ. [`Internal`] keeps other crates from calling and overriding it.
     #[doc(hidden)]
     #[inline]
     fn hash_slice_with(keys: &[Self], hasher: &KeyHasher, _: Internal) -> u64
@@ -170,7 +170,7 @@ impl Key for IpAddr {
     }
 }
 
-/// Hashes an IPv6 address without its flow label and scope, which describe the way to it.
+/// Hashes an IPv6 address without its flow label and scope, which describe the route.
 impl Key for SocketAddr {
     #[inline]
     fn hash_with(&self, hasher: &KeyHasher) -> u64 {
@@ -180,7 +180,7 @@ impl Key for SocketAddr {
 
 delegate_key! {
     SocketAddrV4 => |key| (*key.ip(), key.port()),
-    /// Without its flow label and scope, which describe the way to it.
+    /// Without its flow label and scope, which describe the route.
     SocketAddrV6 => |key| (*key.ip(), key.port()),
     Duration => |key| (key.as_secs(), key.subsec_nanos()),
 }
@@ -193,7 +193,7 @@ impl Key for std::ffi::OsStr {
     fn hash_with(&self, hasher: &KeyHasher) -> u64 {
         #[cfg(windows)]
         if self.to_str().is_none() {
-            // Their encoding in memory is promised for one version of Rust.
+            // Their encoding in memory is stable only within one version of Rust.
             use std::os::windows::ffi::OsStrExt;
             let units: Vec<u8> = self.encode_wide().flat_map(u16::to_le_bytes).collect();
             return hasher.bytes(&units);

@@ -4,8 +4,8 @@ use crate::key::hash::KeyHasher;
 use crate::key::single::Key;
 use core::hash::{Hash, Hasher};
 
-/// Makes a key of any value that implements [`std::hash::Hash`](Hash), with that hash. **It holds within one build of one
-/// program.**
+/// Makes a key of any value that implements [`std::hash::Hash`](Hash), with that hash. **The hash is valid within one
+/// build of one program.**
 ///
 /// The input of the standard hash differs between platforms, and may differ with each version of the compiler and of the
 /// value's crate. So such a filter must not be saved, sent to another program or kept on a server: its keys would silently not

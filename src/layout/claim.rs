@@ -7,14 +7,14 @@ use crate::kernel::block::{LANES, Pattern};
 use crate::layout::storage::AtomicBlock;
 use crate::sync::Ordering;
 
-/// The ordering of an insert's loads. Acquire: whoever reads a word as complete that another thread's claim completed has
-/// that thread's earlier words complete before its own writes.
+/// The ordering of an insert's loads. Acquire: a thread that reads a word completed by another thread's claim sees that
+/// thread's earlier words complete before its own writes.
 pub(crate) const SCAN_ORDERING: Ordering = Ordering::Acquire;
-/// The ordering of its writes before the linearizing one. Relaxed would do, because the latter's Release covers them. AcqRel costs
-/// the same on x86-64, and keeps each word readable as "complete" by itself.
+/// The ordering of its writes before the linearizing one. Relaxed would suffice, because the latter's Release covers
+/// them. AcqRel costs the same on x86-64, and keeps each word readable as "complete" by itself.
 pub(crate) const PRECEDING_ORDERING: Ordering = Ordering::AcqRel;
-/// The ordering of the write to the linearizing word, which decides the claim. Release: the words before it are complete for
-/// whoever reads this one. Acquire: who loses here has the winner's words before its return.
+/// The ordering of the write to the linearizing word, which decides the claim. Release: a thread that reads this word
+/// sees the words before it complete. Acquire: a thread that loses here sees the winner's words before it returns.
 pub(crate) const LINEARIZING_ORDERING: Ordering = Ordering::AcqRel;
 
 impl AtomicBlock {
@@ -22,7 +22,7 @@ impl AtomicBlock {
     #[inline(always)]
     pub(crate) fn insert<const B: usize>(&self, pattern: Pattern) -> bool {
         let chosen: [(usize, u64); LANES] = core::array::from_fn(|lane| pattern.word_and_mask::<B>(lane));
-        // A bit for each word that lacks some. All loads come before the first write, in any order.
+        // One bit for each word that lacks bits. All loads precede the first write, in any order.
         let mut missing = 0u32;
         for (lane, &(word, mask)) in chosen.iter().enumerate() {
             missing |= u32::from(self.0[word].load(SCAN_ORDERING) & mask != mask) << lane;
@@ -43,7 +43,7 @@ impl AtomicBlock {
     pub(crate) fn contains<const B: usize>(&self, pattern: Pattern) -> bool {
         let missing = (0..LANES).fold(0, |missing, lane| {
             let (word, mask) = pattern.word_and_mask::<B>(lane);
-            // Relaxed: an insert that the caller knows of happened before this load, so by coherence it is seen.
+            // Relaxed: by coherence, this load sees every insert that happened before it.
             missing | mask & !self.0[word].load(Ordering::Relaxed)
         });
         missing == 0

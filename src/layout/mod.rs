@@ -2,7 +2,7 @@
 
 pub(crate) mod access;
 mod claim;
-pub(crate) mod info;
+pub(crate) mod descriptor;
 pub(crate) mod model;
 pub(crate) mod ops;
 pub(crate) mod params;

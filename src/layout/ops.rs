@@ -1,4 +1,4 @@
-//! Insert and query, one hash and many: the one way from a filter's method to the operation of its layout.
+//! Inserts and queries, of one hash and of many: the path from a filter's method to the operation of its layout.
 //!
 //! ```text
 //! filter/raw.rs          a method: RawFilter::contains_hashes
@@ -34,7 +34,7 @@ pub(crate) trait LayoutOps<A: Access>: Layout {
     /// Returns true if the filter has a hash.
     fn contains<I: Isa, const B: usize>(geometry: Geometry, isa: I, store: &Self::Store, hash: u64) -> bool;
 
-    /// Inserts a hash, and returns true if this call made it seen.
+    /// Inserts a hash, and returns true if it was new to this call.
     fn insert<I: Isa, const B: usize>(
         geometry: Geometry,
         isa: I,
@@ -42,12 +42,12 @@ pub(crate) trait LayoutOps<A: Access>: Layout {
         hash: u64,
     ) -> bool;
 
-    /// The fraction of bits that are set.
+    /// Returns the fraction of bits that are set.
     fn fill_ratio(geometry: Geometry, store: &Self::Store) -> f64 {
-        geometry.fraction(Self::INFO, set_bits::count_ones(store.words()))
+        geometry.fraction(Self::DESCRIPTOR, set_bits::count_ones(store.words()))
     }
 
-    /// Queries many hashes: `found[i]` is true if `hashes[i]` is in. Returns how many are.
+    /// Queries many hashes: `found[i]` is true if the filter has `hashes[i]`. Returns the number found.
     ///
     /// A layout may write out this method and the next two, as one call of [`run_batch`] each. They are then compiled in this
     /// crate, with its optimisations, and not in each crate that uses it.
@@ -58,7 +58,8 @@ pub(crate) trait LayoutOps<A: Access>: Layout {
         run_batch::<Query<Self, A>, _>(params, (params, store), hashes, found)
     }
 
-    /// Inserts many hashes, in order: `new[i]` is true if this call made `hashes[i]` seen. Returns how many it made seen.
+    /// Inserts many hashes, in order: `new[i]` is true if `hashes[i]` was new to this call. Returns the number of new
+    /// hashes.
     fn insert_hashes<'a>(
         params: &'a FilterParams,
         store: A::Ref<'a, Self::Store>,
@@ -138,7 +139,7 @@ pub(crate) fn run_batch<O: KeyOp, Out: Answer>(
     params.kernel.run(O::probes(&target), Batch::<O, Out> { target, memory_bytes, hashes, answers })
 }
 
-/// As many answers that take no memory.
+/// Returns `len` answers that take no memory.
 pub(crate) fn nothing(len: usize) -> Vec<()> {
     alloc::vec![(); len]
 }

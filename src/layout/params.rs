@@ -2,7 +2,7 @@
 
 use crate::error::MergeError;
 use crate::kernel::AvailableKernel;
-use crate::layout::info::LayoutInfo;
+use crate::layout::descriptor::LayoutDescriptor;
 use crate::layout::storage::Pages;
 
 /// A size in units of a layout, and the probes. Together they determine the bits of a hash.
@@ -13,21 +13,21 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// The size of the bits in bytes.
-    pub(crate) fn bytes(self, format: &LayoutInfo) -> u64 {
+    /// Returns the size of the bits in bytes.
+    pub(crate) fn bytes(self, layout: &LayoutDescriptor) -> u64 {
         // At most the blocks that 64 bits can address.
-        (u128::from(self.units) * u128::from(format.unit_bits)).div_ceil(8) as u64
+        (u128::from(self.units) * u128::from(layout.unit_bits)).div_ceil(8) as u64
     }
 
-    /// The fraction `ones` of all bits.
-    pub(crate) fn fraction(self, format: &LayoutInfo, ones: u64) -> f64 {
-        ones as f64 / (self.units as f64 * format.unit_bits as f64)
+    /// Returns the fraction `ones` of all bits.
+    pub(crate) fn fraction(self, layout: &LayoutDescriptor, ones: u64) -> f64 {
+        ones as f64 / (self.units as f64 * layout.unit_bits as f64)
     }
 }
 
 /// The parameters of a filter. Filters of equal blocks, geometry and seed put a key in the same bits.
 #[derive(Clone, Copy)]
-#[cfg_attr(test, derive(Debug))] // It has the seed, which no program is to print.
+#[cfg_attr(test, derive(Debug))] // It has the seed, which must not be printed.
 pub(crate) struct FilterParams {
     pub(crate) blocks: usize,
     pub(crate) geometry: Geometry,
@@ -37,12 +37,12 @@ pub(crate) struct FilterParams {
 }
 
 impl FilterParams {
-    /// The parameters with pages of the default kind.
+    /// Creates the parameters with pages of the default kind.
     pub(crate) fn new(blocks: usize, geometry: Geometry, seed: u64, kernel: AvailableKernel) -> Self {
         Self { blocks, geometry, seed, kernel, pages: Pages::default() }
     }
 
-    /// The same parameters with fewer blocks, for layouts whose unit is the block.
+    /// Returns the same parameters with fewer blocks, for layouts whose unit is the block.
     pub(crate) fn folded(&self, levels: u32) -> Self {
         let blocks = self.blocks >> levels;
         Self { blocks, geometry: Geometry { units: blocks as u64, ..self.geometry }, ..*self }

@@ -3,7 +3,7 @@
 use crate::kernel::Isa;
 use crate::kernel::block::{Pattern, WORDS};
 use crate::layout::access::{Exclusive, Shared};
-use crate::layout::info::{LayoutInfo, SECTORIZED};
+use crate::layout::descriptor::{LayoutDescriptor, SECTORIZED};
 use crate::layout::model::Layout;
 use crate::layout::ops::{self, Insert, LayoutOps, Query};
 use crate::layout::params::{FilterParams, Geometry};
@@ -16,7 +16,7 @@ use crate::rate::set_bits;
 pub(crate) struct Sectorized(());
 
 impl Layout for Sectorized {
-    const INFO: &'static LayoutInfo = &SECTORIZED;
+    const DESCRIPTOR: &'static LayoutDescriptor = &SECTORIZED;
     const FOLDS: bool = true;
 
     fn rate(geometry: Geometry, keys: u64) -> f64 {

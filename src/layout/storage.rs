@@ -15,7 +15,7 @@ pub(crate) trait BlockStore: From<Blocks> + 'static {
         blocks.into()
     }
 
-    /// The words of every block.
+    /// Returns the words of every block.
     fn words(&self) -> impl Iterator<Item = [u64; WORDS]> + Clone;
 
     /// Clears all bits.
@@ -59,14 +59,14 @@ pub(crate) enum Pages {
     Small,
 }
 
-/// From this size on, memory comes from the system and not from the allocator: an allocator that has freed as much before
+/// From this size on, memory comes from the system and not from the allocator: an allocator that reuses freed memory
 /// clears it explicitly, which takes milliseconds, and touches every page of it.
 const MAPPED_BYTES: usize = 1 << 20;
 
 /// Blocks that one owner writes.
 ///
-/// The allocation is larger than the blocks by the alignment, and they start at its first aligned byte: if asked for the
-/// alignment itself, the standard allocator clears the memory explicitly, which touches every page of it.
+/// The allocation is larger than the blocks by the alignment, and the blocks start at its first aligned byte: the
+/// standard allocator clears memory with a large alignment explicitly, which touches every page of it.
 pub(crate) struct Blocks {
     first: NonNull<Block>,
     len: usize,
@@ -81,7 +81,7 @@ struct Allocation {
 }
 
 impl Allocation {
-    /// Allocates zero bytes, for a layout whose size is not 0.
+    /// Allocates zeroed bytes, for a layout whose size is not 0.
     fn zeroed(layout: Layout) -> Option<Self> {
         let base = match Self::is_mapped(layout) {
             true => map(layout.size()),
@@ -102,7 +102,7 @@ unsafe impl Send for Blocks {}
 unsafe impl Sync for Blocks {}
 
 impl Blocks {
-    /// Allocates `len` zero blocks, 1 ≤ `len` ≤ [`MAX_BLOCKS`]. Takes no time and no memory until they are written.
+    /// Allocates `len` zeroed blocks, 1 ≤ `len` ≤ [`MAX_BLOCKS`]. Takes no time and no memory until they are written.
     pub(crate) fn zeroed(len: usize, pages: Pages) -> Result<Self, BuildError> {
         assert!((1..=MAX_BLOCKS).contains(&len), "{len} blocks");
         let bytes = len * BLOCK_BYTES;
@@ -156,8 +156,8 @@ impl Blocks {
     /// The number of bytes from a multiple of 64 to their start, unless it is 0.
     ///
     /// # Safety
-    /// - As long as the result lives, the bytes stay where they are, and nobody changes them.
-    /// - The result is only ever reached through shared references: its memory is read-only.
+    /// - As long as the result lives, the bytes must stay in place and unchanged.
+    /// - The result must be accessed through shared references only: its memory is read-only.
     #[cfg(feature = "file")]
     pub(crate) unsafe fn borrowed(bytes: &[u8]) -> Result<Self, usize> {
         assert!(!bytes.is_empty() && bytes.len().is_multiple_of(BLOCK_BYTES));
@@ -194,7 +194,7 @@ impl Blocks {
         })
     }
 
-    /// The block of a hash.
+    /// Returns the block of a hash.
     #[inline(always)]
     pub(crate) fn locate(&self, hash: u64) -> &Block {
         let index = block::locate(hash, self.len);
@@ -202,7 +202,7 @@ impl Blocks {
         unsafe { self.as_slice().get_unchecked(index) }
     }
 
-    /// The block of a hash, to write to.
+    /// Returns the block of a hash, to write to.
     #[inline(always)]
     pub(crate) fn locate_mut(&mut self, hash: u64) -> &mut Block {
         let index = block::locate(hash, self.len);
@@ -258,7 +258,8 @@ impl BlockStore for Blocks {
     fn populate(&mut self) {
         let touch = |block: &mut Block| {
             let word = &mut block.0[0];
-            // SAFETY: a reference is valid for both. Volatile, for a write of what is there already would be left out.
+            // SAFETY: a reference is valid for both. Volatile, because the compiler would remove a write of the present
+            // value.
             unsafe { core::ptr::write_volatile(word, core::ptr::read_volatile(word)) }
         };
         #[cfg(feature = "rayon")]
@@ -289,7 +290,7 @@ impl PartialEq for Blocks {
 impl Drop for Allocation {
     fn drop(&mut self) {
         match Self::is_mapped(self.layout) {
-            // SAFETY: `zeroed` mapped as many bytes at `base`, and whoever drops an allocation has no use for them.
+            // SAFETY: `zeroed` mapped as many bytes at `base`, and a dropped allocation is not used any more.
             true => unsafe { unmap(self.base, self.layout.size()) },
             // SAFETY: `zeroed` allocated `base` with this layout.
             false => unsafe { dealloc(self.base.as_ptr(), self.layout) },
@@ -326,7 +327,7 @@ impl AtomicBlocks {
         self.0.pages
     }
 
-    /// The block of a hash.
+    /// Returns the block of a hash.
     #[inline(always)]
     pub(crate) fn locate(&self, hash: u64) -> &AtomicBlock {
         let index = block::locate(hash, self.0.len);
@@ -423,7 +424,7 @@ impl AtomicBlocks {
     /// concurrent readers and writers.
     pub(crate) fn clear_relaxed(&self) {
         for word in self.as_slice().iter().flat_map(|block| &block.0) {
-            // Relaxed: who tells others orders it. Reads first, as the blocks of one writer do.
+            // Relaxed: the caller orders it for other threads. Reads first, as the blocks of one writer do.
             if word.load(Ordering::Relaxed) != 0 {
                 word.store(0, Ordering::Relaxed);
             }
@@ -436,8 +437,9 @@ impl AtomicBlocks {
             for (ours, theirs) in ours.0.iter().zip(theirs) {
                 // Relaxed suffices to read: it only saves the write.
                 if theirs & !ours.load(Ordering::Relaxed) != 0 {
-                    // AcqRel, as in an insert: must not break the chain that readers of a linearizing word rely on. A
-                    // read-modify-write of any ordering would continue it; this one also keeps the rule simple.
+                    // AcqRel, as in an insert: it must not break the release sequence that readers of a linearizing
+                    // word rely on. A read-modify-write of any ordering would continue the sequence; this one also
+                    // keeps the rule simple.
                     ours.fetch_or(theirs, Ordering::AcqRel);
                 }
             }
@@ -454,12 +456,12 @@ impl AtomicBlocks {
 /// True if memory can come from the system.
 const CAN_MAP: bool = cfg!(all(target_os = "linux", feature = "std", not(miri)));
 
-/// Maps so many zero bytes. The system provides a page when it is first written to.
+/// Maps `bytes` zeroed bytes. The system provides a page when it is first written to.
 fn map(bytes: usize) -> Option<NonNull<u8>> {
     #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
     {
         let (access, private) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: a new mapping, at an address that the system chooses, is nobody else's.
+        // SAFETY: a new mapping, at an address that the system chooses, overlaps no other memory.
         let base = unsafe { libc::mmap(core::ptr::null_mut(), bytes, access, private, -1, 0) };
         if base == libc::MAP_FAILED { None } else { NonNull::new(base.cast()) }
     }
@@ -473,10 +475,10 @@ fn map(bytes: usize) -> Option<NonNull<u8>> {
 /// Returns a mapping to the system.
 ///
 /// # Safety
-/// - [`map`] returned `base` for as many bytes, and nobody uses them any more.
+/// - [`map`] returned `base` for as many bytes, and they are not used any more.
 unsafe fn unmap(base: NonNull<u8>, bytes: usize) {
     #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
-    // SAFETY: the caller has the mapping alone.
+    // SAFETY: only the caller has the mapping.
     unsafe {
         libc::munmap(base.as_ptr().cast(), bytes);
     }

@@ -57,7 +57,7 @@ impl Lanes {
         Self { lanes: LANES as u32, choices: 2, bits: 64, throws: probes / LANES as u32 }
     }
 
-    /// The chance that a key sets a given bit of its block.
+    /// Returns the chance that a key sets a given bit of its block.
     pub(crate) fn bit_probability(self) -> f64 {
         (1.0 - libm::pow(1.0 - 1.0 / f64::from(self.bits), f64::from(self.throws))) / f64::from(self.choices)
     }
@@ -93,7 +93,7 @@ impl BlockRates {
         self.rates[load]
     }
 
-    /// The rate of `blocks` blocks that hold `keys` keys.
+    /// Returns the rate of `blocks` blocks that hold `keys` keys.
     pub(crate) fn mixture(&mut self, blocks: u64, keys: u64) -> f64 {
         if keys / blocks > SATURATED {
             return 1.0;
@@ -107,7 +107,8 @@ impl BlockRates {
     }
 }
 
-/// The factors of the powers (1 - r/w)^t in the chance h(t) that `b` positions in a word of `bits` bits are all set.
+/// Returns the factors of the powers (1 - r/w)^t in the chance h(t) that `b` positions in a word of `bits` bits are all
+/// set.
 pub(crate) fn hit_factors(b: usize, bits: f64) -> Terms {
     // Row by row: S(n, d) = d S(n-1, d) + S(n-1, d-1).
     let mut stirling = Terms::default();
@@ -142,7 +143,7 @@ pub(crate) fn power(x: f64, n: usize) -> f64 {
 /// block and for a billion alike.
 #[inline]
 pub(crate) fn for_each_load(blocks: u64, keys: u64, mut each: impl FnMut(u64, f64)) {
-    // The weight relative to the mode at which the walk ends: below any rate asked for.
+    // The weight relative to the mode at which the walk ends: below any requested rate.
     const NEGLIGIBLE: f64 = 1e-30;
 
     if blocks == 1 {
@@ -166,18 +167,18 @@ pub(crate) fn for_each_load(blocks: u64, keys: u64, mut each: impl FnMut(u64, f6
     }
 }
 
-/// The chance that a new key shares its whole 64-bit hash with one of `keys` others.
+/// Returns the chance that a new key shares its whole 64-bit hash with one of `keys` others.
 pub(crate) fn collision_floor(keys: u64) -> f64 {
     keys as f64 / 18_446_744_073_709_551_616.0
 }
 
-/// The false-positive rate of `blocks` blocks with `probes` probes a key that hold `keys` distinct keys.
+/// Returns the false-positive rate of `blocks` blocks with `probes` probes a key that hold `keys` distinct keys.
 pub(crate) fn rate(blocks: u64, probes: u32, keys: u64) -> f64 {
     (BlockRates::new(Lanes::sectorized(probes)).mixture(blocks, keys) + collision_floor(keys)).min(1.0)
 }
 
-/// The false-positive rate of a filter that `new` keys were new to, in which keys that were reported as seen count for nothing. It
-/// is higher than the rate of as many distinct keys, because each new one has set a bit.
+/// Returns the false-positive rate of a filter that `new` keys were new to, in which keys that were reported as seen
+/// count for nothing. It is higher than the rate of as many distinct keys, because each new key has set a bit.
 ///
 /// Of N distinct keys N - Σ f(i) are new, i from 0 to N - 1, where f(i) is the rate with i of them. So the rate is f(N), where N
 /// is the solution of N = new + Σ f(i).
@@ -200,13 +201,14 @@ pub(crate) fn rate_of_new(blocks: u64, probes: u32, new: u64) -> f64 {
     (rate(keys) + collision_floor(new)).min(1.0)
 }
 
-/// The fewest blocks, up to `limit`, at which `keys` keys with `probes` probes stay at or below `target`; tries `start` first.
+/// Returns the fewest blocks, up to `limit`, at which `keys` keys with `probes` probes stay at or below `target`; tries
+/// `start` first.
 fn blocks_from(start: u64, keys: u64, probes: u32, target: f64, limit: u64) -> Option<u64> {
     let mut rates = BlockRates::new(Lanes::sectorized(probes));
     find_min(start, limit, target - collision_floor(keys), |blocks| rates.mixture(blocks, keys))
 }
 
-/// The fewest blocks, up to `limit`, at which `keys` keys with `probes` probes stay at or below `target`.
+/// Returns the fewest blocks, up to `limit`, at which `keys` keys with `probes` probes stay at or below `target`.
 pub(crate) fn blocks_for(keys: u64, probes: u32, target: f64, limit: u64) -> Option<u64> {
     blocks_from((keys as f64 * likely_blocks(target)) as u64, keys, probes, target, limit)
 }
@@ -217,7 +219,7 @@ fn likely_blocks(target: f64) -> f64 {
     halvings * (1.45 + 0.0015 * halvings * halvings) / 512.0
 }
 
-/// The number of probes that takes the fewest blocks for a rate, and those blocks. Ties go to fewer probes.
+/// Returns the number of probes that takes the fewest blocks for a rate, and those blocks. Ties go to fewer probes.
 pub(crate) fn best_for_rate(keys: u64, target: f64, limit: u64) -> Option<(u32, u64)> {
     // The likely best comes first. For each of the others, one check then shows that it is not better.
     let likely = (0.5 - libm::log2(target)) as u32;
@@ -234,13 +236,14 @@ pub(crate) fn best_for_rate(keys: u64, target: f64, limit: u64) -> Option<(u32, 
     best
 }
 
-/// The number of probes with the lowest rate for a size. Ties go to fewer probes.
+/// Returns the number of probes with the lowest rate for a size. Ties go to fewer probes.
 pub(crate) fn best_for_size(blocks: u64, keys: u64) -> u32 {
     let rates = PROBES.map(|probes| (rate(blocks, probes, keys), probes));
     rates.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).map_or(PROBES[0], |(_, probes)| probes)
 }
 
-/// The most keys that `blocks` blocks take before the rate passes `target`; 0 if one key is too many.
+/// Returns the maximum number of keys in `blocks` blocks at which the rate is at most `target`; 0 if one key is too
+/// many.
 pub(crate) fn keys_for(blocks: u64, probes: u32, target: f64) -> u64 {
     if target >= 1.0 {
         return u64::MAX;
@@ -251,18 +254,19 @@ pub(crate) fn keys_for(blocks: u64, probes: u32, target: f64) -> u64 {
     })
 }
 
-/// The least number from 1 to `limit` whose rate is at most `target`, for a falling rate; tries `start` first.
+/// Returns the least number from 1 to `limit` whose rate is at most `target`, for a falling rate; tries `start` first.
 pub(crate) fn find_min(start: u64, limit: u64, target: f64, rate: impl FnMut(u64) -> f64) -> Option<u64> {
     let end = limit.saturating_add(1);
     Some(find_first(start, end, true, target, rate)).filter(|&found| found < end)
 }
 
-/// The greatest number whose rate is at most `target`, for a rising rate; 0 if there is no such number. Tries `start` first.
+/// Returns the greatest number whose rate is at most `target`, for a rising rate; 0 if there is no such number. Tries
+/// `start` first.
 pub(crate) fn find_max(start: u64, target: f64, rate: impl FnMut(u64) -> f64) -> u64 {
     find_first(start, u64::MAX, false, target, rate) - 1
 }
 
-/// The first number from 1 on that keeps the target, or that first fails to; `end` if no number below it does.
+/// Returns the first number from 1 on that keeps the target, or that first fails to; `end` if no number below it does.
 ///
 /// Rates are nearly powers of such numbers, so the search uses the secant method on a log-log scale. Bisection takes over where
 /// that fails: in the noise of rounding.
@@ -296,7 +300,7 @@ fn find_first(start: u64, end: u64, keeps: bool, target: f64, mut rate: impl FnM
     high
 }
 
-/// The chance that a key sets a given bit of a filter.
+/// Returns the chance that a key sets a given bit of a filter.
 ///
 /// A key leaves a given bit of its block alone with chance 1 - q, where q = (1 - (63/64)^b) / 2, and finds the bit's block
 /// with chance 1/B.
@@ -313,7 +317,7 @@ pub(crate) fn estimate_keys(fill_ratio: f64, bit_probability: f64) -> f64 {
     libm::log1p(-fill_ratio) / libm::log1p(-bit_probability)
 }
 
-/// Bytes of so many blocks, saturating.
+/// Returns the number of bytes in `blocks` blocks. Saturates.
 pub(crate) fn block_bytes(blocks: u64) -> u64 {
     blocks.saturating_mul(BLOCK_BYTES as u64)
 }

@@ -12,7 +12,7 @@ const TIGHTENING: f64 = 0.875;
 #[cfg(any(feature = "std", test))]
 pub(crate) const MAX_STAGES: usize = 64;
 
-/// More stages than a sensible merge has: a query visits them all.
+/// The maximum number of merged stages, because a query visits all of them.
 pub(crate) const MAX_MERGED: usize = 256;
 
 /// The parameters of a scalable filter.
@@ -30,7 +30,7 @@ pub(crate) struct GrowthPolicy {
 impl Eq for GrowthPolicy {}
 
 impl GrowthPolicy {
-    /// The keys that a stage of its own takes: each takes twice as many as the one before. Saturates.
+    /// Returns the keys that a stage of its own takes: each takes twice as many as the one before. Saturates.
     pub(crate) fn capacity(&self, stage: usize) -> u64 {
         u32::try_from(stage - self.merged)
             .ok()
@@ -38,14 +38,15 @@ impl GrowthPolicy {
             .map_or(u64::MAX, |factor| self.first_keys.saturating_mul(factor))
     }
 
-    /// The rate of a stage of its own once it is full. Uses only multiplications, so it is the same number on every platform.
+    /// Returns the rate of a stage of its own once it is full. Uses only multiplications, so it is the same number on every
+    /// platform.
     pub(crate) fn rate(&self, stage: usize) -> f64 {
         (self.merged..stage).fold(self.rate * (1.0 - TIGHTENING), |rate, _| rate * TIGHTENING)
     }
 }
 
-/// The rate of stages that have these rates and err independently: 1 - (1 - f0) (1 - f1) …, in a form that does not lose small
-/// rates beside 1.
+/// Returns the rate of stages that have these rates and err independently: 1 - (1 - f0) (1 - f1) …, in a form that does not
+/// lose small rates beside 1.
 pub(crate) fn combined(rates: impl Iterator<Item = f64>) -> f64 {
     rates.fold(0.0, |all, rate| all + rate * (1.0 - all))
 }

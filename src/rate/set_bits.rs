@@ -4,14 +4,14 @@ use crate::kernel::block::{LANES, WORDS};
 #[cfg(feature = "file")]
 use crate::kernel::{BatchOp, Isa};
 
-/// The mean of rates.
+/// Returns the mean of rates.
 pub(crate) fn mean(rates: impl Iterator<Item = f64>) -> f64 {
     let (sum, count) = rates.fold((0.0, 0u64), |(sum, count), rate| (sum + rate, count + 1));
     sum / count as f64
 }
 
-/// The exact chance that all bits of a random hash are set in these blocks: the mean over the blocks of the product over the lanes
-/// of the mean over the two words of (set / 64)^b.
+/// Returns the exact chance that all bits of a random hash are set in these blocks: the mean over the blocks of the product over
+/// the lanes of the mean over the two words of (set / 64)^b.
 pub(crate) fn current_fpr(blocks: impl Iterator<Item = [u64; WORDS]>, probes: u32) -> f64 {
     let b = probes as usize / LANES;
     // (set / 64)^b / 2 for every count of set bits.
@@ -20,7 +20,7 @@ pub(crate) fn current_fpr(blocks: impl Iterator<Item = [u64; WORDS]>, probes: u3
     mean(blocks.map(|words| (0..LANES).map(|lane| rate(words[lane]) + rate(words[lane + LANES])).product()))
 }
 
-/// The number of bits set.
+/// Returns the number of bits set.
 pub(crate) fn count_ones(blocks: impl Iterator<Item = [u64; WORDS]>) -> u64 {
     blocks.flatten().map(|word| u64::from(word.count_ones())).sum()
 }

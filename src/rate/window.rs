@@ -3,12 +3,12 @@
 /// The highest number of generations.
 pub(crate) const MAX_GENERATIONS: u32 = 64;
 
-/// The keys of each of `generations` generations.
+/// Returns the keys of each of `generations` generations.
 pub(crate) fn keys_per_generation(window: u64, generations: u32) -> u64 {
     window.div_ceil(u64::from(generations - 1))
 }
 
-/// The rate of each of `generations` generations.
+/// Returns the rate of each of `generations` generations.
 pub(crate) fn rate_per_generation(rate: f64, generations: u32) -> f64 {
     // 1 - (1 - p')^g = p, in a form that does not lose small rates beside 1.
     let all_keep = -libm::expm1(libm::log1p(-rate) / f64::from(generations));

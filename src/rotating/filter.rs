@@ -12,8 +12,8 @@ use std::time::Duration;
 /// and the g - 1 before it. A *rotation* begins an empty generation and forgets the oldest one. g is 2 unless
 /// [`generations`](Builder::generations) sets it. Each generation is made for n / (g - 1) keys, and a full one rotates.
 ///
-/// **A key is found until g rotations came after it.** Inserting a key again renews it. So the keys that are remembered depend
-/// on the rotations:
+/// **A key is found until g rotations after it.** Inserting a key again renews it. So the keys that are remembered
+/// depend on the rotations:
 ///
 /// | what rotates | at least | at most |
 /// |---|---|---|
@@ -22,12 +22,12 @@ use std::time::Duration;
 /// | `rotate_if_older_than`(T / (g - 1)) and full generations | after a key, g - 1 generations that were full or T / (g - 1) old: with more keys than planned, the last n; with fewer, the keys of the last T | as above, whichever is less |
 /// | [`rotate`](Self::rotate), called as you like | nothing but the sentence above | n · g / (g - 1) keys |
 ///
-/// Without a call before each insert, the time between two calls is missing from the least and is added to the most. Among
-/// threads that race, n is less by the permits that others hold at that moment: 1 for an insert, up to 64 for a batch, and 1 in
-/// 1024 for a thread that fetches some.
+/// Without a call before each insert, the time between two calls is missing in "at least" and is added to "at most".
+/// Among threads that race, n is less by the permits that others hold at that moment: 1 for an insert, up to 64 for a
+/// batch, and up to a 1024th of a generation for a thread that takes permits in advance.
 ///
-/// - **The rate** of all full generations together is at most the one asked for, p. Each keeps p' with 1 - (1 - p')^g = p. If
-///   full generations do not rotate, one with more keys than it is made for has a higher rate:
+/// - **The rate** of all full generations together is at most the requested rate, p. Each keeps p' with 1 - (1 - p')^g
+///   = p. If full generations do not rotate, one with more keys than it is made for has a higher rate:
 ///   [`current_fpr`](Self::current_fpr) returns it.
 /// - **Memory** is g + 1 filters for n / (g - 1) keys each, because one is emptied while the others are in use. At 1 %, that is
 ///   34 bits for each key of the window with two generations, 25 with three, and 21 with five. More generations forget in finer
@@ -36,16 +36,16 @@ use std::time::Duration;
 /// # Consistency
 /// Racing callers may see:
 ///
-/// - **No false negative.** Once `insert` has returned, `contains` is `true` in every thread that learned of it, until g rotations
-///   came after it.
-/// - **At most one claim in a window.** Of any number of threads that insert the same key, at most one gets `true`, also over a
-///   rotation, and none does again until g rotations came. Exactly one does, unless other keys set the bits that the key lacks.
-///   It may also be that no thread does: if two threads insert a new key as the generations rotate, or if a thread is stopped
-///   as below.
-/// - Queries do not wait. The insert that rotates empties a generation, which takes as long as writing its memory. Only a
-///   thread that needs the next rotation before that is done waits for it, or while the filter is saved.
-/// - A thread that is stopped in the middle of an insert for as long as it takes to fill more than a generation may leave bits
-///   in a later one: those of its key, or of up to 64 keys of its batch. They read like any false positive.
+/// - **No false negative.** Once `insert` has returned, `contains` is `true` in every thread that learned of it, until
+///   g rotations later.
+/// - **At most one claim in a window.** Of any number of threads that insert the same key, at most one gets `true`,
+///   also over a rotation, and none does again until g rotations later. Exactly one does, unless other keys set the
+///   bits that the key lacks. It may also be that no thread does: if two threads insert a new key as the generations
+///   rotate, or if a thread is stopped as below.
+/// - Queries do not wait. The insert that rotates empties a generation, which takes as long as writing its memory. Only
+///   a thread that needs the next rotation waits, until that is done or the filter is saved.
+/// - A thread that is stopped in the middle of an insert for as long as it takes to fill more than a generation may
+///   leave bits of its key, or of up to 64 keys of its batch, in a later one. They read like any false positive.
 ///
 /// There is no union, because two windows have no common order. The only copy is a file, which keeps the whole window.
 ///
@@ -138,7 +138,7 @@ impl RotatingBloomFilter {
         self.0.rotate_if_older_than(age)
     }
 
-    /// The number of rotations, automatic and called. A file does not keep it.
+    /// Returns the number of rotations, automatic and called. A file does not keep it.
     pub fn rotations(&self) -> u64 {
         self.0.rotations()
     }

@@ -16,7 +16,8 @@ use core::fmt;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-/// Keys of a batch that are inserted together. A batch holds at most so many permits, which a generation may lack meanwhile.
+/// Keys of a batch that are inserted together. A batch holds at most this many permits, which other threads cannot take
+/// meanwhile.
 const INSERT_CHUNK: usize = 64;
 
 type Generation = RawFilter<Sectorized, Shared>;
@@ -79,7 +80,8 @@ impl Generations {
             if self.newest_first(epoch).any(|generation| generation.contains_hash(hash)) {
                 return true;
             }
-            // Otherwise the oldest generation may have been emptied meanwhile, and the key moved on.
+            // Otherwise the oldest generation may have been emptied meanwhile, after the key was inserted into a newer
+            // one.
             if self.epoch.validate_read(epoch) {
                 return false;
             }
@@ -130,12 +132,12 @@ impl Generations {
         self.rotate_if_older_at(self.now(), age.as_nanos().try_into().unwrap_or(u64::MAX))
     }
 
-    /// Nanoseconds since the filter was made; they last for 584 years.
+    /// Returns the nanoseconds since the filter was created. 64 bits last for 584 years.
     fn now(&self) -> u64 {
         self.created.elapsed().as_nanos() as u64
     }
 
-    /// [`rotate_if_older_than`](Self::rotate_if_older_than) at the time `now`.
+    /// Implements [`rotate_if_older_than`](Self::rotate_if_older_than) at the time `now`.
     fn rotate_if_older_at(&self, now: u64, age: u64) -> bool {
         let mut rotated = false;
         loop {
@@ -149,8 +151,8 @@ impl Generations {
             let Some(due) = passed.checked_div(age) else {
                 return self.rotate_from(epoch, now);
             };
-            // The next generation begins when this one had to end, or else each late call would lengthen the window. As many
-            // rotations as there are generations forget all keys; more would have no effect.
+            // The next generation begins when this one should have ended. Otherwise each late call would lengthen the
+            // window. As many rotations as there are generations forget all keys; more would have no effect.
             let skipped = due.saturating_sub(self.generation_count().into());
             rotated |= self.rotate_from(epoch, started + age * (1 + skipped));
         }
@@ -172,7 +174,7 @@ impl Generations {
         self.ring.iter().map(Generation::memory_bytes).sum()
     }
 
-    /// A key may be in several generations: their union is a filter of the keys that are remembered.
+    /// Estimates the keys of the union of all generations, because a key may be in several.
     pub(super) fn estimated_keys(&self) -> f64 {
         let mut generations = self.newest_first(self.epoch.current());
         let ring = generations.next().expect("there is a current one").clone();
@@ -196,7 +198,7 @@ impl Generations {
         self.permits.reset(self.epoch.current(), window::keys_per_generation(self.window, self.generation_count()));
     }
 
-    /// The number of generations that are queried.
+    /// Returns the number of generations that are queried.
     fn generation_count(&self) -> u32 {
         // At most window::MAX_GENERATIONS.
         self.ring.len() as u32 - 1
@@ -207,7 +209,7 @@ impl Generations {
         &self.ring[(epoch % self.ring.len() as u64) as usize]
     }
 
-    /// The generations of the window.
+    /// Returns the generations of the window.
     fn newest_first(&self, epoch: u64) -> impl Iterator<Item = &Generation> + Clone {
         (0..u64::from(self.generation_count())).map(move |age| self.generation(epoch - age))
     }
@@ -350,7 +352,7 @@ mod as_file {
             ChainSpec { rate, keys: window, last_len, merged: 0, rotate_when_full }
         }
 
-        /// The generations that are queried, oldest first.
+        /// Returns the generations that are queried, oldest first.
         fn oldest_first(&self) -> impl ExactSizeIterator<Item = &Generation> + Clone {
             let (epoch, generation_count) = (self.epoch.current(), self.generation_count());
             (0..generation_count).map(move |i| self.generation(epoch - u64::from(generation_count - 1 - i)))
@@ -359,10 +361,10 @@ mod as_file {
 
     impl Persist for Generations {
         fn write_to(&self, writer: impl Write) -> io::Result<()> {
-            // Nothing is forgotten meanwhile: who needs the next rotation waits.
+            // Nothing is forgotten meanwhile: a thread that needs the next rotation waits.
             let _rotating = self.rotating.lock().unwrap_or_else(PoisonError::into_inner);
             let epoch = self.epoch.current();
-            // A copy, and the count after it: what the copy has of a key, the count has too.
+            // The count is read after the copy, so it includes each key with bits in the copy.
             let last = self.generation(epoch).clone();
             fence(Ordering::Acquire);
             let last_len = window::keys_per_generation(self.window, self.generation_count())
@@ -474,7 +476,7 @@ mod tests {
         assert!(!filter.rotate_if_older_at(5, 10) && !filter.rotate_if_older_at(u64::MAX, u64::MAX));
     }
 
-    /// A hash for each number.
+    /// Returns a hash for each number.
     fn bits(number: u64) -> u64 {
         (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }

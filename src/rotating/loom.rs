@@ -4,7 +4,7 @@ use super::filter::RotatingBloomFilter;
 use loom::sync::Arc;
 use loom::thread;
 
-/// The real filter rotates between two inserts of a key: at most one claim, and the key is found.
+/// The real filter rotates between two inserts of a key. At most one claims the key, and the key is found.
 #[test]
 fn a_key_is_claimed_at_most_once_while_the_filter_rotates() {
     let mut builder = loom::model::Builder::new();

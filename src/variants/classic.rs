@@ -10,7 +10,7 @@ use crate::kernel::block::WORDS;
 use crate::kernel::{Isa, prefetch};
 use crate::key::hash::KeyHasher;
 use crate::layout::access::{Exclusive, Shared};
-use crate::layout::info::{CLASSIC, LayoutInfo};
+use crate::layout::descriptor::{CLASSIC, LayoutDescriptor};
 use crate::layout::model::Layout;
 use crate::layout::ops::LayoutOps;
 use crate::layout::params::Geometry;
@@ -67,7 +67,7 @@ impl ClassicBloomFilter {
         RawFilter::from_params(geometry::exact_params::<Classic>(bits, probes)?, FilterSpec::default()).map(Self)
     }
 
-    /// The number of bits, m.
+    /// Returns the number of bits, m.
     pub fn bits(&self) -> u64 {
         self.0.params.geometry.units
     }
@@ -194,7 +194,7 @@ impl BlockStoreMut for CountedBlocks {
     }
 }
 
-/// The bits of a hash: block, word in the block, mask in the word.
+/// Returns the bits of a hash: block, word in the block, mask in the word.
 ///
 /// The generator wyrand, seeded with the hash. Its numbers do not depend on each other, and each is brought into range by its
 /// high bits.
@@ -213,10 +213,10 @@ fn positions(geometry: Geometry, hash: u64) -> impl Iterator<Item = (usize, usiz
 }
 
 impl Layout for Classic {
-    const INFO: &'static LayoutInfo = &CLASSIC;
+    const DESCRIPTOR: &'static LayoutDescriptor = &CLASSIC;
 
-    /// The mean fraction s of bits set gives s^k. The variance of the fraction adds k (k-1) / 2 · variance / s² to it, of the
-    /// order 1/m, which counts in small filters.
+    /// Computes s^k from the mean fraction s of bits set. The variance of the fraction adds k (k-1) / 2 · variance / s²
+    /// to it, of the order 1/m, which counts in small filters.
     fn rate(geometry: Geometry, keys: u64) -> f64 {
         let (bits, probes) = (geometry.units as f64, f64::from(geometry.probes));
         if keys == 0 {
@@ -230,7 +230,7 @@ impl Layout for Classic {
         (libm::pow(set, probes) * scatter).min(1.0)
     }
 
-    /// The fraction of bits set, to the power of the probes.
+    /// Returns the fraction of bits set, to the power of the probes.
     fn current_fpr(geometry: Geometry, words: impl Iterator<Item = [u64; WORDS]>) -> f64 {
         libm::pow(geometry.fraction(&CLASSIC, set_bits::count_ones(words)), f64::from(geometry.probes))
     }
@@ -286,7 +286,7 @@ impl LayoutOps<Shared> for Classic {
     #[inline(always)]
     fn contains<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &AtomicBlocks, hash: u64) -> bool {
         let blocks = store.as_slice();
-        // Relaxed: an insert that the caller knows of happened before this load, so by coherence it is seen.
+        // Relaxed: by coherence, this load sees every insert that happened before it.
         positions(geometry, hash).all(|(block, word, mask)| blocks[block].0[word].load(Ordering::Relaxed) & mask != 0)
     }
 
@@ -295,7 +295,7 @@ impl LayoutOps<Shared> for Classic {
         let blocks = store.as_slice();
         positions(geometry, hash).fold(false, |new, (block, word, mask)| {
             let word = &blocks[block].0[word];
-            // Acquire and AcqRel: who reads a bit that another call set has that call's bits before it.
+            // Acquire and AcqRel: a thread that reads a bit set by another call sees that call's earlier bits.
             let missing = word.load(Ordering::Acquire) & mask == 0;
             new | (missing && word.fetch_or(mask, Ordering::AcqRel) & mask == 0)
         })

@@ -7,7 +7,7 @@ use crate::kernel::block::{self, Block, Pattern, WORDS};
 use crate::kernel::{Isa, prefetch};
 use crate::key::single::Key;
 use crate::layout::access::Exclusive;
-use crate::layout::info::{COUNTING, LayoutInfo};
+use crate::layout::descriptor::{COUNTING, LayoutDescriptor};
 use crate::layout::model::Layout;
 use crate::layout::ops::LayoutOps;
 use crate::layout::params::Geometry;
@@ -75,8 +75,8 @@ impl CountingBloomFilter {
         true
     }
 
-    /// An upper bound on the inserts of a key less its removals; 15 stands for 15 and more. It exceeds their number at about
-    /// the false-positive rate. O(length of the key).
+    /// Returns an upper bound on the inserts of a key less its removals; 15 stands for 15 and more. It exceeds their number
+    /// at about the false-positive rate. O(length of the key).
     pub fn count_upper_bound<K: Key + ?Sized>(&self, key: &K) -> u8 {
         let hash = key.hash_with(&self.0.hasher);
         let Geometry { units, probes } = self.0.params.geometry;
@@ -105,7 +105,7 @@ fn lanes(probes: u32) -> Lanes {
     Lanes { lanes: probes, choices: 1, bits: COUNTERS / probes, throws: 1 }
 }
 
-/// Sixteen saturating sums of 4 bits: every other one in a byte of its own, in which bit 4 is the carry.
+/// Adds sixteen counters of 4 bits, saturating: every other one in a byte of its own, in which bit 4 is the carry.
 fn add(a: u64, b: u64) -> u64 {
     const EVEN: u64 = 0x0F0F_0F0F_0F0F_0F0F;
     let sum = |a: u64, b: u64| {
@@ -116,7 +116,7 @@ fn add(a: u64, b: u64) -> u64 {
     sum(a, b) | sum(a >> 4, b >> 4) << 4
 }
 
-/// The counters of a word that are not 0.
+/// Returns the number of counters of a word that are not 0.
 fn nonzero_counters(word: u64) -> u32 {
     const LOW: u64 = 0x1111_1111_1111_1111;
     ((word | word >> 1 | word >> 2 | word >> 3) & LOW).count_ones()
@@ -141,7 +141,7 @@ impl Counter {
     }
 }
 
-/// A key's counters: one in each part of the group, chosen by the part's share of the pattern's 64 bits.
+/// Returns a key's counters: one in each part of the group, chosen by the part's share of the pattern's 64 bits.
 #[inline(always)]
 fn counters(probes: u32, hash: u64) -> impl Iterator<Item = Counter> {
     let pattern = Pattern::new(hash).first;
@@ -164,7 +164,7 @@ fn group_mut(units: u64, store: &mut Blocks, hash: u64) -> &mut Group {
 }
 
 impl Layout for Counting {
-    const INFO: &'static LayoutInfo = &COUNTING;
+    const DESCRIPTOR: &'static LayoutDescriptor = &COUNTING;
 
     fn rate(geometry: Geometry, keys: u64) -> f64 {
         BlockRates::new(lanes(geometry.probes)).mixture(geometry.units, keys)
@@ -194,7 +194,7 @@ impl Layout for Counting {
         add(ours, theirs)
     }
 
-    /// Makes `B` k / 4, so that it is a constant.
+    /// Makes `B` the constant k / 4.
     fn dispatch_probes(geometry: Geometry) -> u32 {
         geometry.probes
     }
@@ -204,7 +204,7 @@ impl LayoutOps<Exclusive> for Counting {
     const NAME: &'static str = "CountingBloomFilter";
     type Store = Blocks;
 
-    /// The fraction of counters that are not 0.
+    /// Returns the fraction of counters that are not 0.
     fn fill_ratio(geometry: Geometry, store: &Blocks) -> f64 {
         let nonzero: u64 = store.words().flatten().map(|word| u64::from(nonzero_counters(word))).sum();
         nonzero as f64 / (geometry.units as f64 * f64::from(COUNTERS))

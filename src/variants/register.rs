@@ -9,7 +9,7 @@ use crate::filter::raw::RawFilter;
 use crate::kernel::block::{self, Pattern, WORDS};
 use crate::kernel::{Isa, prefetch};
 use crate::layout::access::Shared;
-use crate::layout::info::{LayoutInfo, REGISTER};
+use crate::layout::descriptor::{LayoutDescriptor, REGISTER};
 use crate::layout::model::Layout;
 use crate::layout::ops::LayoutOps;
 use crate::layout::params::Geometry;
@@ -77,7 +77,7 @@ fn lanes(probes: u32) -> Lanes {
     Lanes { lanes: 1, choices: 1, bits: 64, throws: probes }
 }
 
-/// The index of a hash's word, and the bits in it: 6 bits of the mixed hash for each.
+/// Returns the index of a hash's word, and the bits in it: 6 bits of the mixed hash for each.
 #[inline(always)]
 fn word_and_mask(geometry: Geometry, hash: u64) -> (usize, u64) {
     // Below 8 × MAX_BLOCKS, which fits a usize.
@@ -88,7 +88,7 @@ fn word_and_mask(geometry: Geometry, hash: u64) -> (usize, u64) {
     (index, mask)
 }
 
-/// The word of a hash, and the bits in it.
+/// Returns the word of a hash, and the bits in it.
 #[inline(always)]
 fn locate(geometry: Geometry, store: &AtomicBlocks, hash: u64) -> (&AtomicU64, u64) {
     let (index, mask) = word_and_mask(geometry, hash);
@@ -96,7 +96,7 @@ fn locate(geometry: Geometry, store: &AtomicBlocks, hash: u64) -> (&AtomicU64, u
 }
 
 impl Layout for Register {
-    const INFO: &'static LayoutInfo = &REGISTER;
+    const DESCRIPTOR: &'static LayoutDescriptor = &REGISTER;
 
     fn rate(geometry: Geometry, keys: u64) -> f64 {
         BlockRates::new(lanes(geometry.probes)).mixture(geometry.units, keys)

@@ -10,7 +10,7 @@ use crate::filter::raw::RawFilter;
 use crate::kernel::block::WORDS;
 use crate::kernel::{Isa, prefetch};
 use crate::layout::access::Exclusive;
-use crate::layout::info::{LayoutInfo, SPLIT_BLOCK};
+use crate::layout::descriptor::{LayoutDescriptor, SPLIT_BLOCK};
 use crate::layout::model::Layout;
 use crate::layout::ops::LayoutOps;
 use crate::layout::params::Geometry;
@@ -104,7 +104,7 @@ impl SplitBlockBloomFilter {
         self.contains_hash(Self::hash(key.as_ref()))
     }
 
-    /// The hash of a key's bytes: XXH64 with the seed 0.
+    /// Returns the hash of a key's bytes: XXH64 with the seed 0.
     ///
     /// # Examples
     /// A batch of integers:
@@ -128,7 +128,7 @@ impl SplitBlockBloomFilter {
         self.0.insert_hash(hash)
     }
 
-    /// Inserts many hashes in order. `new[i]` is `true` if `hashes[i]` was new. Returns how many were.
+    /// Inserts many hashes in order. `new[i]` is `true` if `hashes[i]` was new. Returns the number of new hashes.
     ///
     /// # Panics
     /// If `new` is not as long as `hashes`.
@@ -148,7 +148,7 @@ impl SplitBlockBloomFilter {
         "bloomline::variants::SplitBlockBloomFilter::hash(&key.to_le_bytes())"
     );
 
-    /// Queries many hashes. `found[i]` is `true` if `hashes[i]` may be in. Returns how many may.
+    /// Queries many hashes. `found[i]` is `true` if `hashes[i]` may have been inserted. Returns the number found.
     ///
     /// # Panics
     /// If `found` is not as long as `hashes`.
@@ -205,7 +205,7 @@ const SPLIT_BLOCK_LANES: Lanes = Lanes { lanes: 8, choices: 1, bits: 32, throws:
 const SALTS: [u32; 8] =
     [0x47B6_137B, 0x4497_4D91, 0x8824_AD5B, 0xA2B7_289D, 0x7054_95C7, 0x2DF1_424B, 0x9EFC_4947, 0x5C6B_FB31];
 
-/// The index of the line of a hash's block, and the half of the line.
+/// Returns the index of the line of a hash's block, and the half of the line.
 #[inline(always)]
 fn locate(geometry: Geometry, hash: u64) -> (usize, usize) {
     // Below the number of blocks, twice the number of lines, which fits a usize.
@@ -213,7 +213,7 @@ fn locate(geometry: Geometry, hash: u64) -> (usize, usize) {
     (block / 2, block % 2)
 }
 
-/// One bit in each 32-bit word of the block.
+/// Returns a mask with one bit in each 32-bit word of the block.
 #[inline(always)]
 fn mask(hash: u64) -> [u64; 4] {
     let bits = SALTS.map(|salt| 1u32 << ((hash as u32).wrapping_mul(salt) >> 27));
@@ -221,7 +221,7 @@ fn mask(hash: u64) -> [u64; 4] {
 }
 
 impl Layout for SplitBlock {
-    const INFO: &'static LayoutInfo = &SPLIT_BLOCK;
+    const DESCRIPTOR: &'static LayoutDescriptor = &SPLIT_BLOCK;
 
     fn rate(geometry: Geometry, keys: u64) -> f64 {
         BlockRates::new(SPLIT_BLOCK_LANES).mixture(geometry.units, keys)

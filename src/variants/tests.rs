@@ -35,10 +35,10 @@ fn for_memory<L: Layout>(bytes: usize, keys: u64) -> Result<Geometry, BuildError
 }
 
 fn check<L: Layout>(layout: &str) {
-    // Binomial and Poisson loads of so many keys agree.
+    // Binomial and Poisson loads of this many keys agree.
     let keys = 1_000_000_000;
     for (probes, bits_per_key, expected) in rows("fpr_at_bits", layout) {
-        let units = (keys as f64 * bits_per_key / L::INFO.unit_bits as f64) as u64;
+        let units = (keys as f64 * bits_per_key / L::DESCRIPTOR.unit_bits as f64) as u64;
         let computed = L::rate(Geometry { units, probes }, keys);
         assert!(
             (computed / expected - 1.0).abs() < 1e-5,
@@ -47,13 +47,13 @@ fn check<L: Layout>(layout: &str) {
     }
     for (probes, bits_per_key, target) in rows("best_for_target", layout) {
         if bits_per_key * 1e8 / 8.0 > isize::MAX as f64 {
-            // A 32-bit machine cannot have such a filter, and names the limit.
+            // A 32-bit machine cannot have such a filter, and the error names the limit.
             let refused = for_rate::<L>(100_000_000, target).unwrap_err();
             assert!(matches!(refused, BuildError::TooLarge { .. }), "{layout}, {target}: {refused}");
             continue;
         }
         let Geometry { units, probes: best } = for_rate::<L>(100_000_000, target).unwrap();
-        let bits = units as f64 * L::INFO.unit_bits as f64 / 1e8;
+        let bits = units as f64 * L::DESCRIPTOR.unit_bits as f64 / 1e8;
         assert!(best == probes, "{layout}, {target}: {best} probes, model {probes}");
         assert!((bits / bits_per_key - 1.0).abs() < 1e-4, "{layout}, {target}: {bits} bits, model {bits_per_key}");
     }

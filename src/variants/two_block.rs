@@ -7,7 +7,7 @@ use crate::kernel::Isa;
 use crate::kernel::block::{Pattern, WORDS};
 use crate::key::hash::KeyHasher;
 use crate::layout::access::Exclusive;
-use crate::layout::info::{LayoutInfo, TWO_BLOCKS};
+use crate::layout::descriptor::{LayoutDescriptor, TWO_BLOCKS};
 use crate::layout::model::Layout;
 use crate::layout::ops::LayoutOps;
 use crate::layout::params::Geometry;
@@ -56,8 +56,8 @@ methods::trait_impls!(TwoBlockBloomFilter, one_writer);
 /// The layout of [`TwoBlockBloomFilter`].
 pub(crate) struct TwoBlocks(());
 
-/// The hash for the second block. The first block's index and pattern come from other products of the hash, so that neither
-/// block reveals anything about the other.
+/// Returns the hash for the second block. The first block's index and pattern come from other products of the hash, so that
+/// neither block reveals anything about the other.
 #[inline(always)]
 fn second_hash(hash: u64) -> u64 {
     // The first 64 fractional bits of the square root of 5.
@@ -65,9 +65,9 @@ fn second_hash(hash: u64) -> u64 {
 }
 
 impl Layout for TwoBlocks {
-    const INFO: &'static LayoutInfo = &TWO_BLOCKS;
+    const DESCRIPTOR: &'static LayoutDescriptor = &TWO_BLOCKS;
 
-    /// Each key has two blocks, and each block holds half of its keys' probes, so that twice as many halves are spread.
+    /// Squares the rate of one half. The blocks hold two halves of each key, so twice as many halves are spread.
     fn rate(geometry: Geometry, keys: u64) -> f64 {
         let rate =
             BlockRates::new(Lanes::sectorized(geometry.probes / 2)).mixture(geometry.units, keys.saturating_mul(2));

@@ -267,7 +267,7 @@ fn check_rate(window: u64, rate: f64, filters: u64, probes: u64) {
     let variance = rates.iter().map(|rate| (rate - mean) * (rate - mean)).sum::<f64>() / (count - 1.0);
     let error = (variance / count).sqrt();
     println!("{window} {rate}: measured {mean:e} ± {error:e}, model {expected:e}");
-    // A key that a generation reports as seen takes no place there, so the model is a little below the measured rate.
+    // A key that a generation reports as seen takes no permit there, so the model is a little below the measured rate.
     assert!(mean >= expected - 4.0 * error, "measured {mean:e} ± {error:e}, model {expected:e}");
     assert!(mean <= rate + 4.0 * error, "measured {mean:e} ± {error:e}, asked for {rate}");
     assert!(error < 0.02 * expected, "too few keys to tell: {mean:e} ± {error:e}");

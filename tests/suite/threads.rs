@@ -325,7 +325,7 @@ mod frontier {
                         visits[page as usize].fetch_add(1, Ordering::Relaxed);
                         // Two links to new pages, one back, one across.
                         for link in [2 * page + 1, 2 * page + 2, page / 2, PAGES - 1 - page] {
-                            // A refused push is retried: pushes of seen pages hold places for a moment.
+                            // A refused push is retried: pushes of seen pages hold permits for a moment.
                             while link < PAGES && frontier.try_push(link).is_err() {
                                 thread::yield_now();
                             }
@@ -365,7 +365,7 @@ mod frontier {
                 assert_eq!(frontier.seen(), queued.into_inner());
                 assert_eq!(frontier.capacity_left(), CAPACITY - frontier.seen());
 
-                // Places that racing pushes of the same keys may have left over are available to one thread.
+                // Permits that racing pushes of the same keys may have left over are available to one thread.
                 (0..KEYS).for_each(|key| _ = frontier.try_push(key));
                 assert_eq!((frontier.seen(), frontier.capacity_left()), (CAPACITY, 0));
                 let queued = drain(&frontier);
@@ -382,11 +382,11 @@ mod frontier {
         }
     }
 
-    /// Pushes of distinct items return no place, so none is refused too early.
+    /// Pushes of distinct items return no permit, so no push is refused too early.
     #[test]
     fn distinct_items_fill_a_frontier_to_its_capacity() {
         for threads in THREADS {
-            // In one of fifty million runs an item is a false positive, which holds a place for a moment.
+            // In one of fifty million runs an item is a false positive, which holds a permit for a moment.
             let frontier = frontier(20_000, 1e-12, 10_000).when_full(WhenFull::Refuse);
             on_threads(threads, |thread| {
                 let each = 20_000 / threads;

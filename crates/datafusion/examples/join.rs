@@ -20,7 +20,7 @@ const BATCH: u64 = 8192;
 const ROUNDS: usize = 5;
 const JOIN: &str = "SELECT count(*), sum(b.x), sum(p.y), sum(p.z) FROM b JOIN p ON b.k = p.k";
 
-/// The place of the tables.
+/// The storage of the tables.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Source {
     Memory,

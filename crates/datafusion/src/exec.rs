@@ -19,8 +19,8 @@ use futures::{TryStreamExt, stream};
 use std::fmt;
 use std::sync::Arc;
 
-/// An operator with the columns and the order of its input, on either side of a join. On the build side, its metrics are those of
-/// the filter, wherever that is queried.
+/// An operator with the columns and the order of its input, on either side of a join. On the build side, its metrics
+/// are the filter's, for queries anywhere in the plan.
 #[derive(Clone, Debug)]
 pub struct BloomFilterExec {
     input: Arc<dyn ExecutionPlan>,
@@ -33,7 +33,7 @@ pub struct BloomFilterExec {
 pub(crate) enum Role {
     /// Passes on all rows, and inserts their keys.
     Build(Vec<PhysicalExprRef>, Arc<SharedFilter>),
-    /// Drops rows that one of these predicates is false for.
+    /// Drops rows for which one of these predicates is false.
     Probe(Vec<BloomFilterExpr>),
 }
 
@@ -47,7 +47,7 @@ impl BloomFilterExec {
         matches!(self.role, Role::Build(..))
     }
 
-    /// The predicates that rows of the probe side have to pass.
+    /// Returns the predicates that rows of the probe side have to pass.
     pub fn filters(&self) -> &[BloomFilterExpr] {
         match &self.role {
             Role::Build(..) => &[],
@@ -194,7 +194,7 @@ fn probe(
     Box::pin(RecordBatchStreamAdapter::new(schema, batches))
 }
 
-/// The rows of a batch that pass all filters.
+/// Returns the rows of a batch that pass all filters.
 fn prune(filters: &[BloomFilterExpr], batch: RecordBatch) -> Result<RecordBatch> {
     let mut selection = Selection::all(batch.num_rows());
     filters.iter().try_for_each(|filter| filter.prune(&batch, &mut selection))?;

@@ -23,12 +23,12 @@ impl BloomFilterExpr {
         Self { keys, shared }
     }
 
-    /// The keys of the probe side.
+    /// Returns the keys of the probe side.
     pub fn keys(&self) -> &[PhysicalExprRef] {
         &self.keys
     }
 
-    /// The predicate for other columns, which have the same values.
+    /// Returns the predicate for other columns, which have the same values.
     pub(crate) fn with_keys(&self, keys: Vec<PhysicalExprRef>) -> Self {
         Self { keys, shared: Arc::clone(&self.shared) }
     }

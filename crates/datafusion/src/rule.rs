@@ -133,8 +133,8 @@ fn is_expensive(plan: &Plan) -> bool {
     }
 }
 
-/// The child that the rows of an operator come from, and the columns there that have the values of `keys`. `None` if rows of the
-/// child that lack these keys affect other rows of the operator, as with a limit.
+/// Returns the child that the rows of an operator come from, and the columns there that have the values of `keys`. `None` if
+/// rows of the child that lack these keys affect other rows of the operator, as with a limit.
 fn child_keys(plan: &Plan, keys: &[PhysicalExprRef]) -> Option<(usize, Vec<PhysicalExprRef>)> {
     if plan.fetch().is_some() {
         return None;
@@ -166,7 +166,7 @@ fn child_keys(plan: &Plan, keys: &[PhysicalExprRef]) -> Option<(usize, Vec<Physi
     passes.then(|| (0, keys.to_vec()))
 }
 
-/// The side of a join whose rows each stand for themselves, if all keys are of that side.
+/// Returns the side of a join whose rows each stand for themselves, if all keys are of that side.
 fn join_keys(join: &HashJoinExec, keys: &[PhysicalExprRef]) -> Option<(usize, Vec<PhysicalExprRef>)> {
     let (left, right) = (join.left().schema(), join.right().schema());
     let (_, columns) = build_join_schema(&left, &right, join.join_type());

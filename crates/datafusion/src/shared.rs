@@ -130,7 +130,7 @@ impl SharedFilter {
         Ok(())
     }
 
-    /// Lets the filter rest if it did not pay.
+    /// Suspends queries of the filter if it did not pay.
     fn judge(&self, gain: isize) {
         let credit = self.credit.fetch_add(gain, Relaxed) + gain;
         if credit <= -SAMPLE {
@@ -141,7 +141,7 @@ impl SharedFilter {
         }
     }
 
-    /// The rows whose keys may equal others. `None` is all.
+    /// Returns the rows whose keys may equal others; `None` for all.
     fn matchable(&self, keys: &[ArrayRef]) -> Option<NullBuffer> {
         match self.null_equality {
             NullEquality::NullEqualsNothing => {

@@ -34,7 +34,7 @@ pub fn push_null(out: &mut Vec<u8>) {
     push_tag(Tag::Null, out);
 }
 
-/// Appends a text. One that is not UTF-8 and begins with [`MARK`] gets a second one before it.
+/// Appends a text. A text that begins with [`MARK`], which is not UTF-8, gets a second [`MARK`] before it.
 pub fn push_text(text: &[u8], out: &mut Vec<u8>) {
     if text.first() == Some(&MARK) {
         out.push(MARK);
@@ -127,7 +127,7 @@ pub fn push_time(units: impl Into<i128>, scale: u8, out: &mut Vec<u8>) {
     push_scaled(units.into(), scale.into(), out);
 }
 
-/// Appends a timestamp, as a part of a second since 1970-01-01: an instant if it has a zone, else what a clock on a wall shows.
+/// Appends a timestamp, as a part of a second since 1970-01-01: an instant if it has a zone, otherwise a local time.
 pub fn push_timestamp(units: impl Into<i128>, scale: u8, has_zone: bool, out: &mut Vec<u8>) {
     push_tag(if has_zone { Tag::Instant } else { Tag::Timestamp }, out);
     push_scaled(units.into(), scale.into(), out);
@@ -156,7 +156,7 @@ pub fn push_map(mut entries: Vec<[Vec<u8>; 2]>, out: &mut Vec<u8>) {
     entries.iter().flatten().for_each(|part| push_part(out, |out| out.extend_from_slice(part)));
 }
 
-/// Appends what `push` appends, after its length.
+/// Appends the bytes that `push` appends, after their length.
 #[inline]
 pub fn push_part<T>(out: &mut Vec<u8>, push: impl FnOnce(&mut Vec<u8>) -> T) -> T {
     let start = out.len() + 8;
@@ -236,7 +236,7 @@ fn push_digits(text: &str, shift: i128, out: &mut Vec<u8>) {
     let (integer, fraction) = number.split_once('.').unwrap_or((number, ""));
     let fraction = fraction.trim_end_matches('0');
     let integer = integer.trim_start_matches('0');
-    // The digits are those of both parts, from the first to the last that is not a zero.
+    // The digits of both parts, from the first to the last that is not a zero.
     let (integer, zeros) = match fraction {
         "" => (integer.trim_end_matches('0'), integer.len() - integer.trim_end_matches('0').len()),
         _ => (integer, 0),
@@ -280,7 +280,7 @@ mod tests {
         encoded(|out| push_number(text, out))
     }
 
-    /// The definition: an integer without zeros at its end, and an exponent.
+    /// Returns the form by definition: an integer without zeros at its end, and an exponent.
     fn canonical(digits: i128, exponent: i128) -> Vec<u8> {
         let (mut digits, mut exponent) = (digits, exponent);
         while digits != 0 && digits % 10 == 0 {

@@ -1,4 +1,4 @@
-//! The kinds of values, and those that a filter records of each part of its keys.
+//! The kinds of values, and the kinds that a filter records of each part of its keys.
 
 use std::fmt;
 use std::ops::{BitOr, BitOrAssign};
@@ -12,7 +12,7 @@ impl Kinds {
     pub const NONE: Self = Self(0);
     /// Texts.
     pub const TEXT: Self = Self(1);
-    /// Byte strings, where a column tells them from texts.
+    /// Byte strings, if a column distinguishes them from texts.
     pub const BYTES: Self = Self(1 << 1);
     /// Integers, decimals and floating-point numbers.
     pub const NUMBER: Self = Self(1 << 2);
@@ -34,9 +34,9 @@ impl Kinds {
     pub const STRUCT: Self = Self(1 << 10);
     /// Maps.
     pub const MAP: Self = Self(1 << 11);
-    /// No kind of a value: the part is a column of a row whose columns are found by name.
+    /// Not a kind of value: the part is a column of a row whose columns are found by name.
     pub const IN_ROW: Self = Self(1 << 14);
-    /// No kind of a value: keys of the library other than texts and byte strings, such as integers and tuples.
+    /// Not a kind of value: keys of the library other than texts and byte strings, such as integers and tuples.
     pub const LIBRARY: Self = Self(1 << 15);
 
     const NAMES: [(Self, &str); 13] = [
@@ -60,7 +60,7 @@ impl Kinds {
         self.0 & other.0 != 0
     }
 
-    /// Returns the kinds of values, without what is no kind of a value.
+    /// Returns the kinds of values, without the two flags.
     fn values(self) -> Self {
         Self(self.0 & !(Self::IN_ROW.0 | Self::LIBRARY.0))
     }
@@ -158,8 +158,8 @@ impl KeyKinds {
         other.0.iter().enumerate().all(is_included)
     }
 
-    /// Returns why none of these keys can be in a filter whose keys have the `recorded` kinds; `None` if some can. A part that has had
-    /// only nulls fits any other.
+    /// Returns the reason that none of these keys can be in a filter whose keys have the `recorded` kinds; `None` if
+    /// some can. A part that has had only nulls fits any other.
     pub fn conflict(&self, recorded: &Self) -> Option<KindConflict> {
         let (Some(ours), Some(theirs)) = (self.0.first(), recorded.0.first()) else { return None };
         let is_plain_text = self.0.len() == 1 && !ours.meets(Kinds::IN_ROW) && ours.values() == Kinds::TEXT;
@@ -193,9 +193,10 @@ impl fmt::Display for KeyKinds {
 /// The reason why none of some keys can be in a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KindConflict {
-    /// The keys have another form: their number of parts, and whether these are found by name.
+    /// The keys have another form: another number of parts, or parts that are found by name on one side alone.
     Parts {
-        /// The form of the keys that are looked up or inserted.
+        /// The form of the keys that are looked up or inserted: the number of parts, and true if these are found by
+        /// name.
         brought: (usize, bool),
         /// The form of the keys of the filter.
         recorded: (usize, bool),

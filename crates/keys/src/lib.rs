@@ -1,8 +1,8 @@
 //! The keys of values. Equal values have equal keys, whatever format or type stores them, and different values have different keys.
 //!
-//! A text is its own bytes. Any other value is the byte 0xFF, a tag and its content, so that no text in UTF-8 is a key of another
-//! kind: see [`encoding`]. docs/FORMAT.md has the table. [`KeyKinds`] records which kinds of values a filter has, so that
-//! a door refuses keys that a filter cannot have.
+//! A text is its own bytes. Any other value is the byte 0xFF, a tag and its content, so that no text in UTF-8 is a key
+//! of another kind: see [`encoding`]. docs/FORMAT.md has the table. [`KeyKinds`] records the kinds of values in a
+//! filter, so that its users can refuse keys of other kinds.
 //!
 //! ```
 //! use bloomline_keys::encoding::{push_float, push_integer, push_number};

@@ -52,8 +52,8 @@ pub fn shortened(name: String, hash: impl FnOnce(&[u8]) -> u64) -> String {
     format!("{}… {hash:016x}", &name[..cut])
 }
 
-/// Returns the name that keys of one named column have, for a name by which earlier files called them: `/url of JSON lines` or
-/// `field 'url' of CSV lines`. Other names are returned unchanged.
+/// Returns the present name of keys of one named column, for a name in earlier files: `/url of JSON lines` or `field
+/// 'url' of CSV lines`. Other names are returned unchanged.
 pub fn current_name(name: &str) -> String {
     const PARAGRAPHS: &str = "paragraphs of ";
     if let Some(rest) = name.strip_prefix(PARAGRAPHS) {

@@ -19,7 +19,7 @@ pub enum TimeValue {
 /// A number of seconds, in attoseconds.
 type Seconds = i128;
 
-/// The decimal places of [`Seconds`].
+/// The number of decimal digits of a second in [`Seconds`].
 const SCALE: u8 = 18;
 const SECOND: Seconds = 1_000_000_000_000_000_000;
 
@@ -71,8 +71,8 @@ impl TimeValue {
         let (days, second) = (whole.div_euclid(86_400), whole.rem_euclid(86_400));
         let (year, month, day) = date_of(days);
         let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-        let places = usize::from(SCALE);
-        let fraction = format!(".{fraction:0places$}");
+        let digits = usize::from(SCALE);
+        let fraction = format!(".{fraction:0digits$}");
         let fraction = fraction.trim_end_matches('0').trim_end_matches('.');
         Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}"))
     }
@@ -88,7 +88,7 @@ impl TimeValue {
     }
 }
 
-/// Splits a time at its offset, which is returned in minutes ahead of UTC. `None` if it is not an offset.
+/// Splits a time at its offset, which is returned in minutes ahead of UTC. `None` if the offset is invalid.
 fn split_offset(time: &str) -> Option<(&str, Option<i32>)> {
     for utc in ["Z", "z", "UTC"] {
         if let Some(time) = time.strip_suffix(utc) {
@@ -108,7 +108,7 @@ fn split_offset(time: &str) -> Option<(&str, Option<i32>)> {
     Some((time.trim_ascii_end(), Some(if sign == "-" { -minutes } else { minutes })))
 }
 
-/// Returns the number that some digits are, if there are as many and it is not greater than `max`.
+/// Parses a text of exactly `digits` digits. `None` if the number is greater than `max`.
 fn number(text: &str, digits: usize, max: i32) -> Option<i32> {
     let is_number = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|number| is_number && *number <= max)
@@ -185,8 +185,8 @@ fn parse_time(text: &str) -> Option<Seconds> {
     let Some(fraction) = fraction else { return Some(seconds) };
     let is_fraction =
         (1..=usize::from(SCALE)).contains(&fraction.len()) && fraction.bytes().all(|byte| byte.is_ascii_digit());
-    let places = usize::from(SCALE);
-    let fraction = if is_fraction { format!("{fraction:0<places$}").parse::<Seconds>().ok()? } else { return None };
+    let digits = usize::from(SCALE);
+    let fraction = if is_fraction { format!("{fraction:0<digits$}").parse::<Seconds>().ok()? } else { return None };
     Some(seconds + fraction)
 }
 

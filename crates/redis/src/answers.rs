@@ -98,7 +98,7 @@ impl<'a> AnswerParser<'a> {
             b'*' if depth < MAX_DEPTH => match length(text)? {
                 None => Value::Nil,
                 Some(length) => {
-                    // The capacity is limited by the received bytes, not by the server's claim.
+                    // The received bytes limit the capacity, because the server may declare any length.
                     let mut values =
                         Vec::with_capacity(length.min((self.bytes.len() - self.position) / 3).min(MAX_VALUES));
                     for _ in 0..length {

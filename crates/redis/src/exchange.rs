@@ -46,7 +46,7 @@ pub(crate) trait Job {
 /// A job in progress.
 pub(crate) struct Exchange<'a, J> {
     job: &'a mut J,
-    patience: Duration,
+    retry_timeout: Duration,
     replicas: bool,
     /// True if the server was a primary when it was found: if it reports that it is a replica, another one takes over.
     is_primary: bool,
@@ -83,7 +83,7 @@ struct PendingCommand {
     ask: Option<Node>,
 }
 
-/// The answer to whether enough replicas have a command.
+/// The result of a wait for replicas.
 #[derive(Clone, Copy, PartialEq)]
 enum ReplicaStatus {
     Yes,
@@ -139,12 +139,12 @@ pub(crate) enum NextStep {
 
 impl<'a, J: Job> Exchange<'a, J> {
     pub(crate) fn new(job: &'a mut J, server: &RedisServer, is_primary: bool) -> Self {
-        let RedisServer { patience, replicas, .. } = *server;
+        let RedisServer { retry_timeout, replicas, .. } = *server;
         let pending = (0..job.len()).map(|index| PendingCommand { index, doubted: false, ask: None }).collect();
         Self {
             confirmation: server.confirmation(),
             job,
-            patience,
+            retry_timeout,
             replicas,
             is_primary,
             pending,
@@ -221,7 +221,7 @@ impl<'a, J: Job> Exchange<'a, J> {
             }
             None => ReplicaStatus::Yes,
         };
-        // The answer to each command comes after that to its `ASKING`.
+        // The answer to an `ASKING` precedes the answer to its command.
         let (skip, step) = if asking { (1, 2) } else { (0, 1) };
         let mut answers = answers.into_iter().skip(skip).step_by(step);
         // If answers are missing without a failure, their commands may have been carried out.
@@ -299,7 +299,7 @@ impl<'a, J: Job> Exchange<'a, J> {
                 self.round.wait = true;
                 self.round.refresh = true;
             }
-            // It was the primary a moment ago.
+            // It was the primary when it was found.
             (Some(ReadOnly), _) if self.is_primary => {
                 self.round.wait = true;
                 self.round.refresh = true;
@@ -314,8 +314,8 @@ impl<'a, J: Job> Exchange<'a, J> {
             }
             (kind, code) => {
                 self.fatal = Some(refusal(node, error));
-                // These errors are the server's own, and it did nothing. Others may come from a proxy, after the server
-                // did its work.
+                // The server returns these errors before it executes a command. Others may be from a proxy, after the
+                // server executed it.
                 command.doubted |= !(kind == Some(NoPerm) || matches!(code, "NOAUTH" | "WRONGPASS" | "MISCONF"));
             }
         }
@@ -361,7 +361,7 @@ impl<'a, J: Job> Exchange<'a, J> {
         }
         let waited = self.last_answer.elapsed();
         // A process that was stopped has not retried meanwhile.
-        let left = self.patience.checked_sub(waited).filter(|left| !left.is_zero());
+        let left = self.retry_timeout.checked_sub(waited).filter(|left| !left.is_zero());
         let left = if self.silent_rounds == 1 { left.or(Some(MIN_WAIT)) } else { left };
         let error = self.fatal.take().or_else(|| {
             let unserved = || ("the cluster".to_owned(), "no node serves one of the slots".to_owned());

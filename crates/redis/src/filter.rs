@@ -21,20 +21,20 @@ use std::fmt;
 /// two.
 ///
 /// # One claim for each key
-/// All bits of a key are in one block, so a single `BITFIELD` command sets them together and returns what they were.
-/// The key is new if one of them was 0. Of all clients that insert a key, exactly one is told that it is new. A key
-/// that no client inserted is reported as present, or as not new, at the false-positive rate.
+/// All bits of a key are in one block, so a single `BITFIELD` command sets them together and returns their earlier
+/// values. The key is new if one of them was 0. Of all clients that insert a key, exactly one gets the answer "new". A
+/// key that no client inserted is reported as present, or as not new, at the false-positive rate.
 ///
 /// # Answers that are lost
-/// If a connection breaks or an answer takes too long, the client does not know whether the command was carried out. It
-/// is sent again, and if the bits are set by then, it is unknown who set them. The key is then reported as new and
+/// If a connection breaks or an answer takes too long, the command may have been carried out. It is sent again, and if
+/// the bits are set by then, the first attempt or another client may have set them. The key is then reported as new and
 /// counted in [`uncertain`](Self::uncertain): two clients may visit it, but it is never lost. For the same reason a
 /// call that fails reports which keys it may have claimed. After an error, act on the keys that are marked new, and
 /// insert the whole batch again.
 ///
 /// Two events can still lose a claim or repeat one, and are not counted. A client may die after its claim and before it
-/// acts on it. A server may forget what it acknowledged, for example when a replica takes over, against which
-/// [`wait_for_replicas`](RedisServer::wait_for_replicas) helps. docs/SERVER.md says what to do.
+/// acts on it. A server may lose acknowledged claims, for example when a replica takes over: see
+/// [`wait_for_replicas`](RedisServer::wait_for_replicas). docs/SERVER.md has the remedies.
 ///
 /// # Examples
 /// ```no_run
@@ -81,7 +81,7 @@ pub struct RedisBloomFilter(RemoteFilter<BlockingTransport>);
 #[cfg(feature = "tokio")]
 pub struct AsyncRedisBloomFilter(RemoteFilter<TokioTransport>);
 
-/// Writes these methods for both types, since no generic can make a method `async` in one type and not in the other. In
+/// Writes these methods for both types, because no generic can make a method `async` in one type alone. In
 /// `RedisBloomFilter` an `async` method becomes one that blocks. The logic is in [`RemoteFilter`].
 macro_rules! methods {
     (
@@ -119,9 +119,9 @@ macro_rules! methods {
 methods! {
     {
         /// Keeps a filter of the same size in this process, the mirror, with the bits that the servers are known to
-        /// have. Keys that the mirror has are answered without asking a server. This is always right, because bits are
-        /// never cleared, as long as nobody [deletes](Self::delete) the filter. The mirror takes memory as bits come
-        /// in, up to the size of the filter. Filters made from this one share it.
+        /// have. Keys in the mirror are answered without a request. These answers are right because bits are never
+        /// cleared, unless a client [deletes](Self::delete) the filter. The mirror takes memory as bits arrive, up to
+        /// the size of the filter. Filters made from this one share it.
         ///
         /// # Errors
         /// [`BuildError::OutOfMemory`].
@@ -143,8 +143,8 @@ methods! {
             self.0.name()
         }
 
-        /// Returns the size and the expected false-positive rates. For [`Stages`], they are those of the stage that
-        /// takes keys.
+        /// Returns the size and the expected false-positive rates. For [`Stages`], both are of the stage that takes
+        /// keys.
         pub fn plan(&self) -> Plan {
             self.0.plan()
         }
@@ -200,12 +200,13 @@ methods! {
         RemoteFilter::open(server, name, Some(FilterMeta::new(size)?)).await.map(Self)
     }
 
-    /// Creates a filter that grows with its keys, or that forgets them in time: see [`Stages`]. If the name has a filter that is made
-    /// so, with the same seed, opens that one. Any number of clients may do so at the same time.
+    /// Creates a filter that grows with its keys, or that forgets them in time: see [`Stages`]. If the name has a
+    /// filter with the same parameters, opens that one. Any number of clients may do so at the same time.
     ///
-    /// All methods but [`download`](Self::download) and [`upload`](Self::upload) do what they do with a filter of one size. An
-    /// insert takes a round trip more for each stage but the last, for the keys that the later ones do not have, and a query for
-    /// each stage. The user needs the rights to `HGETALL`, `HSETNX`, `HEXISTS`, `HDEL`, `EXPIREAT` and `TIME` too.
+    /// All methods but [`download`](Self::download) and [`upload`](Self::upload) work as for a filter of one size. An
+    /// insert takes another round trip for each stage but the last, with the keys that later stages do not have. A
+    /// query takes one for each stage. The user needs the rights to `HGETALL`, `HSETNX`, `HEXISTS`, `HDEL`, `EXPIREAT`
+    /// and `TIME` too.
     ///
     /// # Errors
     /// The errors of [`create`](Self::create).
@@ -216,14 +217,14 @@ methods! {
     /// Opens the filter of this name with any size and seed.
     ///
     /// # Errors
-    /// [`RedisFilterError`]: [`NotFound`](RedisFilterError::NotFound), and those of [`create`](Self::create) that are
-    /// not about a size.
+    /// [`NotFound`](RedisFilterError::NotFound), and the errors of [`create`](Self::create) that are not about a size.
     pub async fn open(server: &RedisServer, name: &str) -> Result<Self, RedisFilterError> {
         RemoteFilter::open(server, name, None).await.map(Self)
     }
 
-    /// Inserts a key. Returns `true` if this call claimed it, which happens to one of all clients, or if it may have
-    /// claimed it and the answer was lost. Takes one round trip, and two more for the client's first key in a shard.
+    /// Inserts a key. Returns `true` if this call claimed the key, as one of all clients does, or if it may have
+    /// claimed the key and the answer was lost. Takes one round trip, and two more for the client's first key in a
+    /// shard.
     ///
     /// # Errors
     /// [`RedisFilterError`]. The key is not inserted then.
@@ -239,16 +240,17 @@ methods! {
         self.0.contains(key).await
     }
 
-    /// Inserts many keys. `new[i]` is `true` if this call claimed `keys[i]`. Returns how many keys were claimed.
+    /// Inserts many keys. `new[i]` is `true` if this call claimed `keys[i]`. Returns the number of claimed keys.
     ///
-    /// The keys go to the servers in portions of 4096. Of equal keys in a portion only the first can be claimed. Sends
-    /// one command for each key, and takes one round trip for each portion. If a fifth of the last keys was there, it reads the
-    /// blocks of a portion of 256 keys or more first, in a round trip more, and claims only what it does not find. Where a portion
-    /// has the client's first keys in some shards, it takes one more, and one for each 16 of these shards.
+    /// Sends one command for each key, and takes one round trip for each portion of 4096 keys. Of equal keys in a
+    /// portion only the first can be claimed. If a fifth of the last keys were duplicates, the call first reads the
+    /// blocks of a portion of 256 keys or more, in another round trip, and claims only keys that it does not find. A
+    /// portion with the client's first keys in some shards takes another round trip, and one for each 16 of these
+    /// shards.
     ///
     /// # Errors
     /// [`RedisFilterError`]. Even then `new` marks the keys that this call has claimed or may have claimed. Act on
-    /// them, as nobody else will, and insert the whole batch again for the rest.
+    /// them, because no other client will, and insert the whole batch again for the rest.
     ///
     /// # Panics
     /// If `new` is not as long as `keys`.
@@ -256,11 +258,11 @@ methods! {
         self.0.insert_batch(keys, new).await
     }
 
-    /// Looks up many keys. `found[i]` is what [`contains`](Self::contains) returns for `keys[i]`. Returns how many were
+    /// Looks up many keys. `found[i]` is the result of [`contains`](Self::contains) for `keys[i]`. Returns the number
     /// found. Sends one command for each key, and takes one round trip for each 4096 keys.
     ///
     /// # Errors
-    /// [`RedisFilterError`]. The contents of `found` mean nothing then.
+    /// [`RedisFilterError`]. The contents of `found` are then unspecified.
     ///
     /// # Panics
     /// If `found` is not as long as `keys`.
@@ -301,7 +303,7 @@ methods! {
 
     /// Returns the kinds of values that keys were made of, as `BloomFilter::key_kinds` does; empty if no client
     /// recorded any, and `None` if the user has no right to `SMEMBERS`. Programs that hash values of columns record
-    /// kinds, so that a filter of numbers is not asked for their texts; inserts record nothing. A filter with keys and
+    /// kinds, so that a filter of numbers is not queried for texts; inserts record nothing. A filter with keys and
     /// without recorded kinds has single texts.
     ///
     /// # Errors
@@ -332,11 +334,11 @@ methods! {
     }
 
     /// Copies the filter into a local one, without its [kinds of keys](Self::key_kinds). Others may insert meanwhile:
-    /// what was inserted before the call is in the copy. Takes a round trip for each mebibyte.
+    /// the copy has all keys that were inserted before the call. Takes a round trip for each mebibyte.
     ///
     /// # Errors
-    /// [`RedisFilterError`], which may hold [`BuildError::OutOfMemory`]. [`Stages`](RedisFilterError::Stages) if it is not of one
-    /// size.
+    /// [`RedisFilterError`], which may hold [`BuildError::OutOfMemory`]. [`Stages`](RedisFilterError::Stages) if the
+    /// filter has stages.
     pub async fn download(&mut self) -> Result<BloomFilter, RedisFilterError> {
         self.0.download().await
     }
@@ -353,9 +355,9 @@ methods! {
         self.0.upload(filter).await
     }
 
-    /// Makes sure that the filter is still there, is still the one that was opened, and has lost none of the shards that
-    /// this client has used. Calls that ask a server do so by themselves once a second, and after a connection broke,
-    /// for the shards that they used meanwhile. Takes one round trip, with a command for each shard.
+    /// Checks that the filter still exists, is the one that was opened, and has lost none of the shards that this
+    /// client has used. Calls that ask a server check the shards that they used once a second, and after a connection
+    /// broke. Takes one round trip, with a command for each shard.
     ///
     /// # Errors
     /// [`RedisFilterError`]: [`Gone`](RedisFilterError::Gone), [`Replaced`](RedisFilterError::Replaced) or
@@ -438,7 +440,7 @@ impl RedisBloomFilter {
 
 #[cfg(feature = "tokio")]
 impl AsyncRedisBloomFilter {
-    /// [`RedisBloomFilter::remove`].
+    /// See [`RedisBloomFilter::remove`].
     ///
     /// # Errors
     /// [`RedisFilterError`].
@@ -446,7 +448,7 @@ impl AsyncRedisBloomFilter {
         RemoteFilter::<TokioTransport>::remove(server, name).await
     }
 
-    /// [`RedisBloomFilter::list`].
+    /// See [`RedisBloomFilter::list`].
     ///
     /// # Errors
     /// [`RedisFilterError`].

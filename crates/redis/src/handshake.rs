@@ -32,7 +32,7 @@ pub(crate) fn check(name: &str, answer: Value) -> RedisResult<()> {
     }
     match name {
         "AUTH" => Err((ErrorKind::AuthenticationFailed, "Password authentication failed").into()),
-        // Such a server would hang up in the middle of the claims, and leave them in doubt.
+        // Such a server would close the connection in the middle of the claims, and leave them in doubt.
         "PING" if error.code() == "NOAUTH" => Err(RedisError::from(error)),
         // The server answers. If it refuses `PING`, it refuses other commands where the error matters.
         "PING" => Ok(()),

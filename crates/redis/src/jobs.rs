@@ -152,7 +152,7 @@ impl Job for Claims<'_> {
         true
     }
 
-    /// A seen key was claimed by another client, whatever happens to its bits. A late key is claimed elsewhere.
+    /// True unless the key is new: another client claimed a seen key, and a late key is claimed in another stage.
     fn holds(&self, i: usize, answer: &Value) -> bool {
         self.read(i, answer) != Some(ClaimResult::New)
     }

@@ -77,16 +77,17 @@ pub struct Stages {
 }
 
 impl Stages {
-    /// A filter that grows, whose false-positive rate stays below `rate`, between 0 and 1. The first stage is for as many keys as 16 MiB
-    /// hold, which is some seven million at 0.001, if [`first_stage`](Self::first_stage) says nothing else.
+    /// Creates the parameters of a filter that grows, with a false-positive rate below `rate`, between 0 and 1. By
+    /// default the [first stage](Self::first_stage) has 16 MiB and takes as many keys as fit: some seven million at a
+    /// rate of 0.001.
     pub fn growing(rate: f64) -> Self {
         let first = BloomFilter::builder().memory(SHARD_BYTES).probes(8).plan().expect("a valid size");
         let keys = first.capacity(rate * (1.0 - TIGHTENING)).max(1);
         Self { keys, rate, window: 0, generations: 0, seed: 0 }
     }
 
-    /// A filter that forgets what came before the window, and is planned for so many keys within it. If more come, or all of them
-    /// at once, it has more stages, which takes memory and a read for each key.
+    /// Creates the parameters of a filter that forgets keys from before the window, and is planned for `keys` keys in a
+    /// window. If more arrive, or all at once, it has more stages, each of which takes memory and a read for each key.
     ///
     /// The time is rounded up to whole seconds for each [generation](Self::generations).
     pub fn window(window: Duration, keys: u64, rate: f64) -> Self {
@@ -94,9 +95,10 @@ impl Stages {
         Self { keys, rate, window: seconds.max(1), generations: GENERATIONS, seed: 0 }
     }
 
-    /// The keys of the first stage of a filter that grows. Too small a guess costs stages, one for each doubling, and too large a
-    /// guess memory. Each client that inserts at the moment at which a stage gets full may add a sixteenth of its keys, or 4096, so
-    /// with many clients the stage should not be small. A filter that forgets has no first stage, and stays as it is.
+    /// Sets the number of keys in the first stage of a filter that grows. Too small a guess costs stages, one for each
+    /// doubling, and too large a guess costs memory. Each client that inserts when a stage becomes full may add a
+    /// sixteenth of its keys, or 4096, so with many clients the stage should not be small. Has no effect on a filter
+    /// that forgets.
     pub fn first_stage(mut self, keys: u64) -> Self {
         if self.window == 0 {
             self.keys = keys;
@@ -174,15 +176,16 @@ impl Stages {
         Ok(plan)
     }
 
-    /// True if a stage may be one of these: no line makes a client take more memory than the filter needs. Another platform may round
-    /// a size in another way. A generation has the size that its predecessors called for.
+    /// True if the filter may have a stage of this size, so that no line makes a client take more memory than the
+    /// filter needs. Another platform may round a size in another way. A generation may have any size, by its
+    /// predecessors.
     pub(crate) fn fits(&self, number: u64, plan: Plan) -> bool {
         let blocks = |planned: Plan| planned.block_count() + planned.block_count() / 8 + 1;
         self.window > 0 || self.stage_plan(number).is_ok_and(|(planned, _)| plan.block_count() <= blocks(planned))
     }
 
-    /// Returns the time at which this many periods, each as long as a generation takes keys, have passed since a stage
-    /// was opened; `None` if the filter does not forget.
+    /// Returns the time at which a stage that was opened at `opened` is `periods` periods old; `None` if the filter
+    /// does not forget. A period is the time for which a generation takes keys.
     fn end_of_period(&self, opened: u64, periods: u64) -> Option<u64> {
         // There are no generations if it grows.
         let generations = u64::from(self.generations);
@@ -194,8 +197,8 @@ impl Stages {
         self.end_of_period(opened, 1).is_some_and(|end| time >= end)
     }
 
-    /// True if a claim in a stage that was opened then may have come so late that the key would be forgotten before the window passed:
-    /// `after` the last second at which the server said that the time was `time`.
+    /// True if a claim in a stage that was opened at `opened` may be so late that its key would be forgotten before the
+    /// window ends. `after` is the time since the server last reported `time`.
     pub(crate) fn is_late(&self, opened: u64, time: u64, after: Duration) -> bool {
         self.end_of_period(opened, 1).is_some_and(|end| {
             let left = end.saturating_add(ALLOWED_LATENESS).saturating_sub(time);

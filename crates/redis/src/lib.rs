@@ -13,9 +13,9 @@
 //! # Ok::<(), bloomline_redis::RedisFilterError>(())
 //! ```
 //!
-//! [`RedisBloomFilter`] blocks the thread, and `AsyncRedisBloomFilter` (feature `tokio`) is awaited. Both say what they promise
-//! when answers are lost, and [`RedisServer`] has addresses, time-outs, TLS and replicas. The bits are those of a local
-//! [`BloomFilter`](bloomline::BloomFilter), and can be copied to one and from one.
+//! [`RedisBloomFilter`] blocks the thread, and `AsyncRedisBloomFilter` (feature `tokio`) is awaited. Their
+//! documentation has the guarantees when answers are lost, and [`RedisServer`] has addresses, time-outs, TLS and
+//! replicas. A local [`BloomFilter`](bloomline::BloomFilter) has the same bits, which can be copied in both directions.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 // A call becomes commands in three steps:

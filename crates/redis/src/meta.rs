@@ -1,5 +1,5 @@
-//! The description of a filter on its server: one line of text, written once. Those that grow or forget have one more for each
-//! stage.
+//! The description of a filter on its server: one line of text, written once. A filter that grows or forgets has one
+//! more line for each stage.
 
 use crate::error::RedisFilterError;
 use crate::kinds::{FilterKind, MAX_GENERATIONS, Stages};
@@ -99,21 +99,21 @@ pub(crate) struct FilterMeta {
 }
 
 impl FilterMeta {
-    /// A filter that is made for this size.
+    /// Creates the description of a filter of this size.
     pub(crate) fn new(size: &Builder<BloomFilter>) -> Result<Self, RedisFilterError> {
         let plan = size.plan()?;
         check_size(plan)?;
         Ok(Self { kind: FilterKind::Fixed(plan), hasher: size.hasher(), creation_id: new_creation_id() })
     }
 
-    /// A filter that is made of stages.
+    /// Creates the description of a filter of stages.
     pub(crate) fn staged(stages: Stages) -> Result<Self, RedisFilterError> {
         stages.stage_plan(0)?;
         Ok(Self { kind: FilterKind::Staged(stages), hasher: stages.hasher(), creation_id: new_creation_id() })
     }
 }
 
-/// The line that describes a filter.
+/// Returns the line that describes a filter.
 pub(crate) fn encode(filter: &FilterMeta) -> String {
     let FilterMeta { kind, hasher, creation_id } = filter;
     let (seed, golden) = (hasher.seed(), hasher.golden());
@@ -164,7 +164,7 @@ impl<'a> Fields<'a> {
         if creation_id >> CREATION_ID_BITS == 0 { Ok(creation_id) } else { Err(self.not_bloomline()) }
     }
 
-    /// The geometry of blocks and probes.
+    /// Returns the geometry of blocks and probes.
     fn plan(&self) -> Result<Plan, RedisFilterError> {
         let (blocks, probes) = (self.number::<usize>("blocks")?, self.number("probes")?);
         let memory = blocks.checked_mul(BLOCK_BYTES).ok_or_else(|| self.not_bloomline())?;
@@ -174,7 +174,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The filter that a line describes.
+/// Returns the filter that a line describes.
 pub(crate) fn decode(name: &str, key: &str, line: &[u8]) -> Result<FilterMeta, RedisFilterError> {
     let fields = Fields::parse(line, "bloomline ", key)?;
     // The version is read first, so that the line of a newer version is not misread.
@@ -223,13 +223,13 @@ pub(crate) struct StageMeta {
     pub(crate) opened: u64,
 }
 
-/// The line of a stage.
+/// Returns the line of a stage.
 pub(crate) fn encode_stage(stage: &StageMeta) -> String {
     let StageMeta { plan, keys, creation_id, opened } = stage;
     format!("blocks={} probes={} keys={keys} made={creation_id} opened={opened}", plan.block_count(), plan.probes())
 }
 
-/// The stage that a line describes.
+/// Returns the stage that a line describes.
 pub(crate) fn decode_stage(key: &str, line: &[u8]) -> Result<StageMeta, RedisFilterError> {
     let fields = Fields::parse(line, "", key)?;
     let (keys, opened) = (fields.number("keys")?, fields.number("opened")?);

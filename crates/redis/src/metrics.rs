@@ -33,12 +33,12 @@ pub struct RedisFilterMetrics {
     pub batches: u64,
     /// The time that all these portions took, from the first command to the last answer.
     pub batch_time: Duration,
-    /// The longest time that one of them took.
+    /// The longest time that a portion took.
     pub slowest_batch: Duration,
 }
 
 impl RedisFilterMetrics {
-    /// The mean time of a portion since the last call; `None` if there was none.
+    /// Returns the mean time of a portion since the last call; `None` if there was none.
     pub fn mean_batch_time(&self) -> Option<Duration> {
         (self.batches > 0).then(|| self.batch_time.div_f64(self.batches as f64))
     }
@@ -50,7 +50,7 @@ impl RedisFilterMetrics {
         self.slowest_batch = self.slowest_batch.max(time);
     }
 
-    /// Returns the counters, and resets those of batches.
+    /// Returns the counters, and resets the counters of batches.
     pub(crate) fn take(&mut self) -> Self {
         let current = *self;
         (self.batches, self.batch_time, self.slowest_batch) = Default::default();

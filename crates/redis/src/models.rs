@@ -129,7 +129,7 @@ impl Server {
         }
     }
 
-    /// The operations are on single bits and on marks.
+    /// Executes operations on single bits and on marks.
     fn bitfield(&mut self, text: &[&str]) -> Vec<Value> {
         let value = self.strings.entry(text[1].as_bytes().to_vec()).or_default();
         let mut answers = Vec::new();
@@ -368,7 +368,7 @@ struct Model<'a> {
 }
 
 impl<'a> Model<'a> {
-    /// A filter that grows, on a server without a fault.
+    /// Creates the model of a filter that grows, on a server without a fault.
     fn new(actions: &'a [&'a [Action]], switches: usize) -> Self {
         let stages = Stages::growing(1e-6).first_stage(1000);
         Self { actions, switches, losses: 0, refusals: 0, stages, mutant: Mutant::Nothing }
@@ -392,7 +392,8 @@ fn lose(count: usize, seals: bool) {
     });
 }
 
-/// Tries clients. At the end another client inserts all keys once more. Returns the number of executions.
+/// Checks all executions of a model. At the end of each, another client inserts all keys once more. Returns the number
+/// of executions.
 fn explore(model: &Model) -> Result<usize, String> {
     CHOICES.set(Choices::default());
     let window = model.stages.forgets_after().map_or(u64::MAX, |window| window.as_secs());
@@ -490,7 +491,8 @@ const INSERT_2_1: Action = Action::Insert(&[2, 1]);
 const INSERT_1: Action = Action::Insert(&[1]);
 const INSERT_2: Action = Action::Insert(&[2]);
 
-/// The maximum number of switches between clients: `BLOOMLINE_SWITCHES`, or 2. Nightly runs have 3, which takes minutes.
+/// Returns the maximum number of switches between clients: `BLOOMLINE_SWITCHES`, or 2. Nightly runs have 3, which takes
+/// minutes.
 fn switches() -> usize {
     std::env::var("BLOOMLINE_SWITCHES").map_or(2, |switches| switches.parse().expect("a number"))
 }
@@ -567,7 +569,7 @@ fn without_a_check_of_the_list_keys_are_claimed_twice_unnoticed() {
     assert!(error.contains("1: 2") && error.contains(" 0 uncertain"), "{error}");
 }
 
-/// A window of 12 s, in generations of 3 s.
+/// Returns a window of 12 s, in generations of 3 s.
 fn window() -> Stages {
     Stages::window(Duration::from_secs(12), 1000, 1e-6)
 }

@@ -18,7 +18,7 @@ pub(crate) trait Transport: Sized {
     /// The type that commands are written to.
     type Sink: CommandSink;
 
-    /// No connections yet. With `readonly`, each begins with `READONLY`, so that replicas answer.
+    /// Creates a transport without connections. With `readonly`, each begins with `READONLY`, so that replicas answer.
     fn new(server: &RedisServer, readonly: bool) -> Self;
 
     /// Sends each batch to its node, and then waits for all answers. Returns the answers to each batch, in order. May
@@ -30,15 +30,15 @@ pub(crate) trait Transport: Sized {
 
     async fn sleep(wait: Duration);
 
-    /// The clock by which stages end and checks are due.
+    /// Returns the time by which stages end and checks are due.
     fn now() -> Instant {
         Instant::now()
     }
 
-    /// The next command for this node goes over a connection of its own.
+    /// Drops the connection to a node. The next command for the node opens another one.
     fn disconnect(&mut self, node: &Node);
 
-    /// A job failed. Connections over which answers could still come must not be used for the next job.
+    /// Ends a failed job. Connections with outstanding answers must not be used for the next job.
     fn abandon(&mut self) {}
 }
 
@@ -68,7 +68,7 @@ impl<T: Transport> Nodes<T> {
     pub(crate) async fn connect(server: &RedisServer) -> Result<Self, RedisFilterError> {
         let mut transport = T::new(server, false);
         let (topology, primary) =
-            find_topology(&mut transport, server, server.seeds().collect(), server.patience).await?;
+            find_topology(&mut transport, server, server.seeds().collect(), server.retry_timeout).await?;
         let nodes =
             Self { server: server.clone(), topology, is_primary: primary, refreshes: 0, sent_again: 0, transport };
         // If the node is a replica, its connection does not allow queries yet.
@@ -127,7 +127,7 @@ impl<T: Transport> Nodes<T> {
         Ok(job.answers.contains(&Value::Int(1)))
     }
 
-    /// The nodes that take keys.
+    /// Returns the nodes that take keys.
     pub(crate) fn primaries(&self) -> Vec<Node> {
         self.topology.primaries()
     }
@@ -141,7 +141,7 @@ impl<T: Transport> Nodes<T> {
         }
     }
 
-    /// Asks each primary the same. Returns the answers of those that give one.
+    /// Sends a command to each primary. Returns the answers that arrive.
     pub(crate) async fn ask_each(&mut self, command: &Cmd) -> Vec<(Node, Value)> {
         let mut answers = Vec::new();
         for node in self.topology.primaries() {
@@ -185,7 +185,7 @@ async fn find_topology<T: Transport>(
     transport: &mut T,
     server: &RedisServer,
     nodes: Vec<Node>,
-    patience: Duration,
+    retry_timeout: Duration,
 ) -> Result<(Topology, bool), RedisFilterError> {
     let (mut asked_nodes, mut last) = (Vec::new(), None);
     for node in nodes {
@@ -197,7 +197,7 @@ async fn find_topology<T: Transport>(
             Ok(node) if asked_nodes.contains(&node) => continue,
             Ok(node) => {
                 asked_nodes.push(node.clone());
-                ask_until_ready(transport, server, &node, patience).await
+                ask_until_ready(transport, server, &node, retry_timeout).await
             }
             Err(error) => Err(error),
         };
@@ -217,13 +217,13 @@ async fn ask_until_ready<T: Transport>(
     transport: &mut T,
     server: &RedisServer,
     node: &Node,
-    patience: Duration,
+    retry_timeout: Duration,
 ) -> Result<(Topology, bool), RedisFilterError> {
     let started = Instant::now();
     loop {
         let topology = ask_topology(transport, node).await;
         let busy = matches!(&topology, Err(RedisFilterError::Refused { message, .. }) if message.contains("BUSY"));
-        if !busy || started.elapsed() >= patience || server.cancel.is_cancelled() {
+        if !busy || started.elapsed() >= retry_timeout || server.cancel.is_cancelled() {
             return topology;
         }
         T::sleep(BUSY_WAIT).await;
@@ -237,13 +237,13 @@ async fn ask_topology(transport: &mut impl Transport, node: &Node) -> Result<(To
     let topology = Topology::parse(slots, node)?;
     let primary = match topology {
         Topology::Cluster(_) => true,
-        // Every user may send it, unlike `ROLE`. A server that does not know it is taken for a primary.
+        // Every user may send it, unlike `ROLE`. A server without the command is assumed to be a primary.
         Topology::Single(_) => !says_replica(&transport.ask(node, &cmd("HELLO")).await.map_err(failed)?),
     };
     Ok((topology, primary))
 }
 
-/// The primary that a Sentinel names.
+/// Asks a Sentinel for the primary.
 async fn ask_sentinel(
     transport: &mut impl Transport,
     sentinels: &Sentinels,

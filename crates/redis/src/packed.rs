@@ -1,7 +1,7 @@
 //! The format of commands on the wire: an array of strings for each.
 //!
-//! The client crate keeps each command as an object of its own, and copies it twice on the way. crates/redis/DESIGN.md has what that
-//! costs.
+//! The client crate keeps each command as an object of its own, and copies it twice. crates/redis/DESIGN.md has the
+//! cost.
 
 use redis::{Arg, Cmd};
 
@@ -16,7 +16,7 @@ pub(crate) trait CommandSink: Default {
         self.argument(itoa::Buffer::new().format(number).as_bytes());
     }
 
-    /// A whole command.
+    /// Writes a complete command.
     fn command(&mut self, command: &Cmd) {
         let arguments = command.args_iter();
         self.begin(arguments.len());
@@ -71,7 +71,7 @@ mod tests {
     use redis::Pipeline;
 
     proptest! {
-        /// The bytes match those of the client crate.
+        /// The client crate writes the same bytes.
         #[test]
         fn bytes_match_those_of_the_client_crate(
             commands in prop::collection::vec(

@@ -22,8 +22,8 @@ use std::sync::Arc;
 use std::time::Instant;
 use std::{array, fmt, mem};
 
-/// The number of hashes that go to the servers together. Each is some 300 bytes in the commands, and the servers keep
-/// the answers until they are fetched.
+/// The number of hashes that are sent to the servers together. Each is some 300 bytes in the commands, and the servers
+/// keep the answers until they are fetched.
 const BATCH_KEYS: usize = 4096;
 
 /// The lifetime of an uploaded copy of a shard in seconds, if its client dies.
@@ -67,7 +67,7 @@ impl<T: Transport> RemoteFilter<T> {
     async fn find(nodes: &mut Nodes<T>, name: &str, requested: Option<FilterMeta>) -> Result<(StageChain, KeyHasher)> {
         let key = Key::new(name, META);
         let shard = Key::new(name, 0);
-        // Reads only, for most clients open a filter that is there.
+        // Reads first, because most clients open an existing filter.
         let last_bytes = shard.command("GETRANGE").arg(-8).arg(-1).take();
         let commands =
             [(key.slot, key.command("GET")), (shard.slot, shard.command("STRLEN")), (shard.slot, last_bytes)];
@@ -79,7 +79,7 @@ impl<T: Transport> RemoteFilter<T> {
             && (meta::is_marked(&length, &last_bytes)
                 || staged && stage_chain::stage_keys(nodes, name).await?.len() > 1)
         {
-            // Somebody may have made it in between.
+            // Another client may have created it in between.
             line = read(nodes, &key, None).await?;
             if line == Value::Nil {
                 return Err(RedisFilterError::Remains { name: name.to_owned() });
@@ -112,7 +112,7 @@ impl<T: Transport> RemoteFilter<T> {
         check_name(name)?;
         let mut nodes = Nodes::<T>::connect(server).await?;
         let key = Key::new(name, META);
-        // The shards that the description tells of, if there is one that can be read.
+        // The kind in the description, if that can be read.
         let kind = match read(&mut nodes, &key, None).await {
             Ok(Value::BulkString(line)) => meta::decode(name, &key.name, &line).ok().map(|filter| filter.kind),
             _ => None,
@@ -159,7 +159,7 @@ impl<T: Transport> RemoteFilter<T> {
         let mut new = [false];
         let result = self.insert_hashes(&[key.hash_with(&self.hasher)], &mut new).await;
         if new[0] {
-            // The key is claimed in spite of the error. If the error lasts, the next call meets it.
+            // The key is claimed in spite of the error. If the error lasts, the next call returns it.
             return Ok(true);
         }
         result.map(|_| false)
@@ -181,7 +181,7 @@ impl<T: Transport> RemoteFilter<T> {
         self.contains_hashes(&hashes, found).await
     }
 
-    /// Returns the number of claims in doubt, including those of a call that was dropped.
+    /// Returns the number of claims in doubt, including the claims of a dropped call.
     pub(crate) fn uncertain(&self) -> u64 {
         self.uncertain + self.unanswered.len() as u64
     }
@@ -252,8 +252,8 @@ impl<T: Transport> RemoteFilter<T> {
         Ok(new.iter().filter(|new| **new).count())
     }
 
-    /// Claims the hashes with the indices `pending`. After an error, `pending` has the remaining ones. If `late` is set,
-    /// those of them that are not seen have set bits.
+    /// Claims the hashes with the indices `pending`. After an error, `pending` has the remaining indices. If `late` is
+    /// set, the remaining hashes that are not seen have set bits.
     async fn claim_batch(
         &mut self,
         hashes: &[u64],
@@ -335,8 +335,8 @@ impl<T: Transport> RemoteFilter<T> {
         Ok(())
     }
 
-    /// Looks up the hashes with the indices `pending` in stages, from the newest on, and removes those that are found.
-    /// `more` is sent with the first query.
+    /// Looks up the hashes with the indices `pending` in stages, from the newest on, and removes the indices of found
+    /// ones. `more` is sent with the first query.
     async fn ask(
         &mut self,
         stages: Vec<u64>,
@@ -472,7 +472,7 @@ impl<T: Transport> RemoteFilter<T> {
                 let length = blocks.len() * BLOCK_BYTES;
                 let command = key.command("GETRANGE").arg(offset).arg(offset + length - 1).take();
                 let bytes = match run(&mut self.nodes, key, command).await? {
-                    // A server that sends more than it was asked for did not understand the command.
+                    // A server that sends more than the requested bytes did not execute this command.
                     Value::BulkString(bytes) if bytes.len() <= length => bytes,
                     _ => return Err(key.refused("its answer makes no sense")),
                 };
@@ -517,7 +517,7 @@ impl<T: Transport> RemoteFilter<T> {
             run(nodes, key, merge).await?;
             run(nodes, &copy, copy.command("UNLINK")).await?;
         }
-        // A shard that was lost meanwhile has what was uploaded, and nothing else.
+        // A shard that was lost meanwhile has only the uploaded bits.
         self.check().await
     }
 
@@ -539,7 +539,7 @@ impl<T: Transport> RemoteFilter<T> {
     }
 }
 
-/// The documented panic of every batch call.
+/// Panics if the lengths differ, as every batch call documents.
 fn check_lengths(keys: usize, answers: usize) {
     assert!(keys == answers, "a batch of {keys} keys needs as many answers, not {answers}");
 }

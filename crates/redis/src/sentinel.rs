@@ -1,6 +1,6 @@
-//! `Sentinels`: servers that know which one is the primary, and how their URL is read.
+//! `Sentinels`: the servers that report the primary, and the parser of their URL.
 //!
-//! <https://redis.io/docs/latest/develop/reference/sentinel-clients/> says how a client uses them.
+//! <https://redis.io/docs/latest/develop/reference/sentinel-clients/> is the protocol.
 
 use crate::topology::Node;
 use redis::{Cmd, ConnectionInfo, IntoConnectionInfo, Value, cmd};
@@ -15,8 +15,10 @@ pub(crate) struct Sentinels {
 }
 
 impl Sentinels {
-    /// Reads `redis+sentinel://[LOGIN@]HOST[:PORT],.../NAME[/DATABASE][?sentinel_user=USER&sentinel_password=PASSWORD]`, or the
-    /// same with `rediss`. Returns them, and how to reach a primary whose host and port are replaced. `None` for other URLs.
+    /// Reads
+    /// `redis+sentinel://[LOGIN@]HOST[:PORT],.../NAME[/DATABASE][?sentinel_user=USER&sentinel_password=PASSWORD]`, or
+    /// the same with `rediss`. Returns the Sentinels, and the connection parameters of the primary, whose host and port
+    /// are to be replaced. `None` for other URLs.
     pub(crate) fn parse(url: &str) -> Option<Result<(Self, ConnectionInfo), String>> {
         let (scheme, rest) =
             url.split_once("+sentinel://").filter(|(scheme, _)| matches!(*scheme, "redis" | "rediss"))?;
@@ -37,7 +39,7 @@ impl Sentinels {
             match pair.split_once('=') {
                 Some(("sentinel_user", value)) => user = value,
                 Some(("sentinel_password", value)) => password = value,
-                // It is not repeated, for it may hold a password.
+                // Not repeated, because it may hold a password.
                 _ => {
                     return Err(
                         "after the ? there may be sentinel_user=USER and sentinel_password=PASSWORD alone".to_owned()
@@ -57,12 +59,12 @@ impl Sentinels {
         Ok((Self { addresses, name: name.to_owned() }, primary))
     }
 
-    /// The question for the primary's address.
+    /// Returns the question for the primary's address.
     pub(crate) fn question(&self) -> Cmd {
         cmd("SENTINEL").arg("GET-MASTER-ADDR-BY-NAME").arg(&self.name).take()
     }
 
-    /// The primary that an answer names.
+    /// Returns the primary that an answer names.
     ///
     /// # Errors
     /// The reason that the answer does not name a primary.

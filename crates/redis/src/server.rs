@@ -21,24 +21,24 @@ use std::time::{Duration, Instant};
 /// let one = RedisServer::new("redis://127.0.0.1:6379")?;
 /// let encrypted = RedisServer::new("rediss://crawler:secret@cache.example.org:6380/0")?;
 /// let cluster = RedisServer::new("redis://10.0.0.1:7000,redis://10.0.0.2:7000")?
-///     .patience(Duration::from_secs(60))
+///     .retry_timeout(Duration::from_secs(60))
 ///     .read_from_replicas();
 /// # Ok::<(), bloomline_redis::RedisFilterError>(())
 /// ```
 #[derive(Clone)]
 pub struct RedisServer {
-    /// The addresses that were given or, with Sentinels, that of a primary whose host and port are replaced.
+    /// The given addresses or, with Sentinels, the address of a primary, whose host and port are replaced.
     seeds: Vec<ConnectionInfo>,
-    /// The Sentinels that know the primary.
+    /// The Sentinels that report the primary.
     pub(crate) sentinels: Option<Arc<Sentinels>>,
     pub(crate) connect_timeout: Duration,
     pub(crate) response_timeout: Duration,
-    pub(crate) patience: Duration,
+    pub(crate) retry_timeout: Duration,
     pub(crate) replicas: bool,
     /// The number of replicas to wait for, and the time-out.
     wait: (u32, Duration),
     pub(crate) cancel: CancelToken,
-    /// The authority that certifies the server, as text (PEM), if not those of the system.
+    /// The certificates of the server's authority, as text (PEM), if they replace the system's.
     authority: Option<Arc<[u8]>>,
     /// The client's certificate.
     identity: Option<ClientIdentity>,
@@ -57,7 +57,7 @@ struct ClientIdentity {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ReplicaWait {
     pub(crate) replicas: u32,
-    /// Milliseconds, at least 1: 0 would be for ever.
+    /// Milliseconds, at least 1, because 0 has no limit.
     pub(crate) timeout: u32,
 }
 
@@ -76,25 +76,25 @@ impl CancelToken {
 }
 
 impl RedisServer {
-    /// A server by its URL: `redis://HOST:PORT`, or `rediss://HOST:PORT` for an encrypted connection, or `unix://PATH`.
-    /// Before the host there may be `USER:PASSWORD@`, and after the port `/DATABASE`, which is 0 if not given.
+    /// Parses the URL of a server: `redis://HOST:PORT`, or `rediss://HOST:PORT` for an encrypted connection, or
+    /// `unix://PATH`. `USER:PASSWORD@` may precede the host, and `/DATABASE` may follow the port; the default is 0.
     ///
-    /// For a cluster, give the URLs of some nodes that are likely to run, separated by commas. They tell the client
-    /// about the other nodes. User, password and encryption of the first URL are used for all nodes.
+    /// For a cluster, give the URLs of some nodes that are likely to run, separated by commas. They report the other
+    /// nodes. User, password and encryption of the first URL are used for all nodes.
     ///
-    /// For a primary with replicas, give the URLs of all of them. The one that says that it is the primary is used. When it fails
-    /// or becomes a replica, all are asked again, for as long as [`patience`](Self::patience) lasts.
+    /// For a primary with replicas, give the URLs of all of them. The one that reports itself as the primary is used.
+    /// When it fails or becomes a replica, all are asked again, until the [`retry_timeout`](Self::retry_timeout).
     ///
     /// If Sentinels decide which server is the primary, name both:
-    /// `redis+sentinel://USER:PASSWORD@HOST:PORT,HOST:PORT/NAME/DATABASE`, or `rediss+sentinel://` if all connections are
-    /// encrypted. The hosts are those of Sentinels, and the port is 26379 if not given. The login, which may be left out as the
-    /// database may, is for the primary; write `%40` for an `@` in it, `%2F` for `/` and `%3F` for `?`. Sentinels that want one
-    /// too get that of `?sentinel_user=USER&sentinel_password=PASSWORD` at the end. A failover takes as long as their
-    /// `down-after-milliseconds` and some seconds, so `patience` must be longer.
+    /// `redis+sentinel://USER:PASSWORD@HOST:PORT,HOST:PORT/NAME/DATABASE`, or `rediss+sentinel://` if all connections
+    /// are encrypted. The hosts are Sentinels, with the default port 26379. The optional login and database are of the
+    /// primary; write `%40` for an `@` in the login, `%2F` for `/` and `%3F` for `?`. If Sentinels require a login,
+    /// append `?sentinel_user=USER&sentinel_password=PASSWORD`. A failover takes as long as their
+    /// `down-after-milliseconds` and some seconds, so `retry_timeout` must be longer.
     ///
-    /// Certificates must be trusted by the system, or by an [authority](Self::certificate_authority). A server may want
-    /// [one of yours](Self::client_certificate). For `rediss://` rustls needs a provider of cryptography. If the process has not
-    /// chosen one, this call chooses `ring` for it. Nothing is sent yet.
+    /// Certificates must be trusted by the system, or by an [authority](Self::certificate_authority). A server may
+    /// require a [client certificate](Self::client_certificate). For `rediss://` rustls needs a provider of
+    /// cryptography. If the process has not chosen a provider, this call chooses `ring`. Nothing is sent yet.
     ///
     /// # Errors
     /// [`RedisFilterError::Url`].
@@ -112,7 +112,7 @@ impl RedisServer {
             None => (urls.split(',').map(parse).collect::<Result<Vec<_>, _>>()?, None),
         };
         if seeds.iter().any(|seed| matches!(seed.addr(), ConnectionAddr::TcpTls { .. })) {
-            // Fails if the process has chosen one, which then stays.
+            // Fails if the process has chosen one, which is then kept.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
         Ok(Self {
@@ -120,7 +120,7 @@ impl RedisServer {
             sentinels,
             connect_timeout: Duration::from_secs(5),
             response_timeout: Duration::from_secs(10),
-            patience: Duration::from_secs(30),
+            retry_timeout: Duration::from_secs(30),
             replicas: false,
             wait: (0, Duration::ZERO),
             cancel: CancelToken::default(),
@@ -136,23 +136,23 @@ impl RedisServer {
         self
     }
 
-    /// Sets the time-out for an answer. The default is 10 s. The connection is then closed, so an answer that comes
-    /// later is lost: see "Answers that are lost" of [`RedisBloomFilter`](crate::RedisBloomFilter).
+    /// Sets the time-out for an answer. The default is 10 s. The connection is then closed, so a later answer is lost:
+    /// see "Answers that are lost" of [`RedisBloomFilter`](crate::RedisBloomFilter).
     pub fn response_timeout(mut self, timeout: Duration) -> Self {
         self.response_timeout = timeout;
         self
     }
 
-    /// Sets the time for which a call retries while no answer comes, because connections break, servers load their
-    /// data, or no node serves a slot until a replica takes over. The default is 30 s. The attempt in progress at that
-    /// time ends by its own time-outs. When `create` and `open` connect, they try each address once.
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    /// Sets the time-out for retries: a call retries for this long without an answer, because connections break, servers load
+    /// their data, or no node serves a slot until a replica takes over. The default is 30 s. The last attempt ends by its own
+    /// time-outs. When `create` and `open` connect, they try each address once.
+    pub fn retry_timeout(mut self, timeout: Duration) -> Self {
+        self.retry_timeout = timeout;
         self
     }
 
-    /// Trusts servers that this authority certifies, or several, and no others. `pem` is the text of the certificates, as
-    /// in the files that `redis-cli --cacert` takes.
+    /// Trusts only servers that these authorities certify. `pem` is the text of one or more certificates, as in the
+    /// files that `redis-cli --cacert` takes.
     ///
     /// # Errors
     /// [`RedisFilterError::Certificate`] if it contains no certificate or an invalid one. [`RedisFilterError::Url`] if the
@@ -174,12 +174,11 @@ impl RedisServer {
         Ok(self)
     }
 
-    /// Shows the server a certificate, for one that lets only those in whom an authority certifies (`tls-auth-clients yes`, the
-    /// default of servers with TLS). `certificate` and `key` are text, as in the files that `redis-cli` takes with `--cert` and
-    /// `--key`.
+    /// Sets the client's certificate, for servers that require one (`tls-auth-clients yes`, the default of servers with
+    /// TLS). `certificate` and `key` are text, as in the files that `redis-cli` takes with `--cert` and `--key`.
     ///
     /// # Errors
-    /// [`RedisFilterError::Certificate`] if one of the two is not valid, or the key is not that of the certificate.
+    /// [`RedisFilterError::Certificate`] if one of the two is not valid, or the key does not match the certificate.
     /// [`RedisFilterError::Url`] if the connection is not encrypted.
     ///
     /// # Examples
@@ -200,7 +199,7 @@ impl RedisServer {
         Ok(self)
     }
 
-    /// Certificates are of no use elsewhere.
+    /// Returns an error unless the connection is encrypted.
     fn check_encrypted(&self) -> Result<(), RedisFilterError> {
         if self.seeds.iter().all(|seed| matches!(seed.addr(), ConnectionAddr::TcpTls { .. })) {
             return Ok(());
@@ -209,20 +208,20 @@ impl RedisServer {
         Err(RedisFilterError::Url { reason })
     }
 
-    /// Ends calls soon after the flag is set, such as by a signal: after a second, no answer is waited for, and they fail
-    /// with [`RedisFilterError::Ended`]. Insert the whole batch again, now or later. A connection that is being made may still
-    /// take its time-out, and what [`AsyncRedisBloomFilter`](crate::AsyncRedisBloomFilter) has sent the response
-    /// time-out.
+    /// Ends calls soon after the flag is set, such as by a signal: after a second, they stop waiting for answers and
+    /// fail with [`RedisFilterError::Ended`]. Insert the whole batch again, now or later. A connection attempt may
+    /// still take its time-out, and commands that an [`AsyncRedisBloomFilter`](crate::AsyncRedisBloomFilter) has sent
+    /// may take the response time-out.
     pub fn end_when(self, flag: Arc<AtomicBool>) -> Self {
         let since = OnceLock::new();
-        // Relaxed: nothing else is said with it.
+        // Relaxed: the flag publishes nothing else.
         self.end_if(move || flag.load(Ordering::Relaxed) && since.get_or_init(Instant::now).elapsed() >= CANCEL_GRACE)
     }
 
-    /// Ends calls once `is_cancelled` returns `true`, as [`end_when`](Self::end_when) does, at once. The thread that blocks in a
-    /// call asks before it sends and before each part of an answer, and every 0.1 s while it waits; so `is_cancelled` should take
-    /// no longer than looking at a clock most of the time. It must return `true` until the call has ended, and calls go
-    /// on when it returns `false` again. It replaces an earlier flag or question.
+    /// Ends calls as [`end_when`](Self::end_when) does, but as soon as `is_cancelled` returns `true`. A call that
+    /// blocks evaluates it before it sends, before each part of an answer, and every 0.1 s while it waits. So
+    /// `is_cancelled` should usually take no longer than reading a clock. It must return `true` until the call has
+    /// ended. Calls continue when it returns `false` again. It replaces an earlier flag or function.
     ///
     /// # Examples
     /// ```
@@ -245,26 +244,27 @@ impl RedisServer {
         self
     }
 
-    /// Waits after each portion of an insert until so many replicas of each node have it, but not for longer than the time-out,
-    /// or than half of the response time-out. Otherwise a server's answer is enough, and a replica that takes over has
-    /// forgotten what had not reached it.
+    /// Waits after each portion of an insert until this many replicas of each node have it, but no longer than the
+    /// time-out or half of the response time-out. Otherwise a server's answer is enough, and a replica that takes over
+    /// lacks the keys that had not reached it.
     ///
-    /// If the node fails before it confirms, the keys that it had called new are claimed again, where its replica has taken over.
-    /// Those that are found there count as [`uncertain`](crate::RedisBloomFilter::uncertain). If the time passes, the keys are
-    /// reported as new and count as [`unconfirmed`](crate::RedisBloomFilter::unconfirmed), too. So if the replica that takes over
-    /// is one that confirmed, the two bound the keys that are reported as new twice. Wait for all replicas that a node has to
-    /// make sure of that, and let no primary come back with less than it had answered (`appendfsync always`).
+    /// If the node fails before it confirms, the keys that it had reported as new are claimed again at the replica that
+    /// takes over. Keys that are found there count as [`uncertain`](crate::RedisBloomFilter::uncertain). After the
+    /// time-out, the keys are reported as new and also count as [`unconfirmed`](crate::RedisBloomFilter::unconfirmed).
+    /// So if a replica that confirmed takes over, the two counts bound the keys that are reported as new twice. To
+    /// ensure that, wait for all replicas of a node, and let no primary return with less than it had acknowledged
+    /// (`appendfsync always`).
     ///
-    /// A portion of 4096 keys takes a round trip between the node and its replicas longer. Other tasks that share the connection
-    /// of an [`AsyncRedisBloomFilter`](crate::AsyncRedisBloomFilter) wait for it, too: the time-outs of all of them together
-    /// should be below the response time-out. Where there are too few replicas, each portion takes the time-out. The user needs
-    /// the right to `WAIT`.
+    /// A portion of 4096 keys takes another round trip between the node and its replicas. Other tasks that share the
+    /// connection of an [`AsyncRedisBloomFilter`](crate::AsyncRedisBloomFilter) wait too: the sum of their time-outs
+    /// should be below the response time-out. If there are too few replicas, each portion takes the time-out. The user
+    /// needs the right to `WAIT`.
     pub fn wait_for_replicas(mut self, replicas: u32, timeout: Duration) -> Self {
         self.wait = (replicas, timeout);
         self
     }
 
-    /// The replicas to wait for, if any.
+    /// Returns the replicas to wait for, if any.
     pub(crate) fn confirmation(&self) -> Option<ReplicaWait> {
         let (replicas, timeout) = self.wait;
         let timeout = timeout.min(self.response_timeout / 2).as_millis().max(1);
@@ -273,7 +273,7 @@ impl RedisServer {
         (replicas > 0).then_some(ReplicaWait { replicas, timeout })
     }
 
-    /// The nodes that the URLs name: servers, or the Sentinels that know which one to ask.
+    /// Returns the nodes that the URLs name: servers or Sentinels.
     pub(crate) fn seeds(&self) -> impl Iterator<Item = Node> {
         self.sentinels.as_ref().map_or(&self.seeds, |sentinels| &sentinels.addresses).iter().map(node)
     }
@@ -305,7 +305,7 @@ impl RedisServer {
     }
 }
 
-/// The server at an address.
+/// Returns the server at an address.
 fn node(info: &ConnectionInfo) -> Node {
     match info.addr() {
         ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => Node::new(host, *port),
@@ -315,7 +315,7 @@ fn node(info: &ConnectionInfo) -> Node {
     }
 }
 
-/// TLS with servers that these certify.
+/// Returns the TLS configuration that trusts these authorities.
 fn configure(roots: RootCertStore, identity: Option<&ClientIdentity>) -> Result<Arc<ClientConfig>, String> {
     let builder = ClientConfig::builder().with_root_certificates(roots);
     let Some(ClientIdentity { certificate, key }) = identity else {
@@ -332,12 +332,12 @@ fn configure(roots: RootCertStore, identity: Option<&ClientIdentity>) -> Result<
 
 fn system_roots() -> RootCertStore {
     let mut roots = RootCertStore::empty();
-    // As browsers do: those that make sense are enough.
+    // Ignores invalid certificates, as browsers do.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     roots
 }
 
-/// The certificates in a text.
+/// Returns the certificates in a text.
 fn roots_in(pem: &[u8]) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
@@ -355,7 +355,7 @@ impl std::fmt::Debug for RedisServer {
             .field("nodes", &nodes)
             .field("connect_timeout", &self.connect_timeout)
             .field("response_timeout", &self.response_timeout)
-            .field("patience", &self.patience)
+            .field("retry_timeout", &self.retry_timeout)
             .field("read_from_replicas", &self.replicas)
             .field("wait_for_replicas", &self.wait)
             .finish()

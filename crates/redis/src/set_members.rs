@@ -17,7 +17,8 @@ const SSCAN_COUNT: usize = 4096;
 /// An iterator over portions. Every member that is in the set all the time is in one of them, and may be in several. The order is the
 /// server's. The user needs the rights to `SSCAN` and `SCARD`.
 ///
-/// If another server takes over meanwhile, members may be missing: then fewer come than [`cardinality`](Self::cardinality) said.
+/// If another server takes over meanwhile, members may be missing: the portions then have fewer than
+/// [`cardinality`](Self::cardinality).
 ///
 /// # Examples
 /// ```no_run
@@ -34,7 +35,7 @@ const SSCAN_COUNT: usize = 4096;
 pub struct SetMembers {
     nodes: Nodes<BlockingTransport>,
     key: Key,
-    /// The place of the next portion; `None` after the last one.
+    /// The cursor of the next portion; `None` after the last one.
     cursor: Option<String>,
 }
 
@@ -48,7 +49,7 @@ impl SetMembers {
         Ok(Self { nodes, key: Key { name: key.to_owned(), slot: key_slot(key) }, cursor: Some("0".to_owned()) })
     }
 
-    /// The number of members at the moment. Takes a round trip.
+    /// Returns the number of members at the moment. Takes a round trip.
     ///
     /// # Errors
     /// [`RedisFilterError`]: among others [`Refused`](RedisFilterError::Refused) if the key has a value of another type.

@@ -3,8 +3,8 @@
 //! The blocks lie one after another in string values, the shards, of [`SHARD_BYTES`] each. As in a file, their words
 //! are little-endian. The server counts the bits of a string from the highest bit of the first byte.
 //!
-//! A shard has a mark of 8 bytes: behind the blocks, or before them if it belongs to a stage, which is sealed one day. A seal
-//! would give a string without keys its whole length otherwise.
+//! A shard has a mark of 8 bytes: behind the blocks, or before them if it belongs to a stage. Stages are sealed, and a
+//! seal behind the blocks would extend a string without keys to its full length.
 
 use crate::error::RedisFilterError;
 use crate::packed::CommandSink;
@@ -21,7 +21,7 @@ pub(crate) const BLOCK_BYTES: usize = size_of::<[u64; 8]>();
 pub(crate) const SHARD_BYTES: usize = (16 << 20) - BLOCK_BYTES;
 const SHARD_BLOCKS: usize = SHARD_BYTES / BLOCK_BYTES;
 
-/// Blocks that are read or written with one command: a mebibyte, as a server does nothing else meanwhile.
+/// Blocks that are read or written with one command: a mebibyte, because the server does nothing else meanwhile.
 const CHUNK_BLOCKS: usize = (1 << 20) / BLOCK_BYTES;
 
 /// The names of all keys on a server begin with this.
@@ -88,19 +88,19 @@ impl Shards {
         Self { name: name.to_owned(), plan, keys, first_block_offset: MARK_BYTES, expires_at }
     }
 
-    /// The key of a copy of a shard, in the same slot.
+    /// Returns the key of a copy of a shard, in the same slot.
     pub(crate) fn upload_key(&self, shard: usize, unique: u64) -> Key {
         let key = &self.keys[shard];
         Key { name: format!("{}:upload:{unique:016x}", key.name), slot: key.slot }
     }
 
-    /// The blocks of a shard.
+    /// Returns the blocks of a shard.
     pub(crate) fn blocks(&self, shard: usize) -> Range<usize> {
         let start = shard * SHARD_BLOCKS;
         start..self.plan.block_count().min(start + SHARD_BLOCKS)
     }
 
-    /// The blocks of a shard in pieces for a command each, and the byte of the shard at which each begins.
+    /// Returns the blocks of a shard in pieces for a command each, and the byte of the shard at which each begins.
     pub(crate) fn chunks(&self, shard: usize) -> impl Iterator<Item = (usize, Range<usize>)> + use<> {
         let (blocks, first_block_offset) = (self.blocks(shard), self.first_block_offset);
         blocks.clone().step_by(CHUNK_BLOCKS).map(move |start| {
@@ -115,25 +115,26 @@ impl Shards {
         (key.slot, key.command("BITCOUNT").arg(first).arg(end - 1).take())
     }
 
-    /// The probes of a hash.
+    /// Returns the probes of a hash.
     pub(crate) fn probes(&self, hash: u64) -> Probes {
         let block = self.plan.block(hash);
         let (shard, offset) = (block / SHARD_BLOCKS, self.first_block_offset + block % SHARD_BLOCKS * BLOCK_BYTES);
         Probes { shard, offset, mask: self.plan.mask(hash) }
     }
 
-    /// The bytes of the blocks of a shard.
+    /// Returns the bytes of the blocks of a shard.
     pub(crate) fn bytes(&self, shard: usize) -> usize {
         self.blocks(shard).len() * BLOCK_BYTES
     }
 
-    /// The byte of a shard at which its mark begins.
+    /// Returns the byte of a shard at which its mark begins.
     fn mark_offset(&self, shard: usize) -> usize {
         if self.first_block_offset == 0 { self.bytes(shard) } else { 0 }
     }
 
-    /// The command that gives a shard its whole length, and this mark if it has none. Two marks make more than 63 bits, so
-    /// of two that are added, the second fails. The answer is the result of each operation, and then the mark that is there.
+    /// Returns the command that extends a shard to its full length, and adds this mark if it has none. The sum of two
+    /// marks exceeds 63 bits, so adding a second one fails. The answer has the result of each operation, and then the
+    /// present mark.
     pub(crate) fn mark(&self, shard: usize, mark: u64) -> (u16, Cmd) {
         self.mark_command(shard, mark, |command| {
             // The highest bit of the mark is a seal's, and 0 is added to it.
@@ -144,7 +145,8 @@ impl Shards {
         })
     }
 
-    /// The command that seals a shard, which gets this mark if it has none. The answer ends in the mark that is there.
+    /// Returns the command that seals a shard, and adds this mark if it has none. The answer ends with the present
+    /// mark.
     pub(crate) fn seal(&self, shard: usize, mark: u64) -> (u16, Cmd) {
         self.mark_command(shard, mark, |command| {
             _ = command.arg("SET").arg("u1").arg(8 * self.mark_offset(shard)).arg(1)
@@ -159,15 +161,15 @@ impl Shards {
         (key.slot, command.arg("GET").arg("u63").arg(bit).take())
     }
 
-    /// The command that lets the server forget a shard in time, if it is to.
+    /// Returns the command that sets the time at which the server removes a shard, if there is one.
     pub(crate) fn expire(&self, shard: usize) -> Option<(u16, Cmd)> {
-        /// The last second that a server takes, for it counts milliseconds.
+        /// The last second that a server accepts, because it counts milliseconds.
         const MAX_SECOND: u64 = i64::MAX as u64 / 1000;
         let key = &self.keys[shard];
         self.expires_at.map(|expires_at| (key.slot, key.command("EXPIREAT").arg(expires_at.min(MAX_SECOND)).take()))
     }
 
-    /// The command that reads the mark of a shard: 8 bytes, the highest first, or less if it has none.
+    /// Returns the command that reads the mark of a shard: 8 bytes, the highest first, or fewer if it has none.
     pub(crate) fn read_mark(&self, shard: usize) -> (u16, Cmd) {
         let (key, start) = (&self.keys[shard], self.mark_offset(shard));
         (key.slot, key.command("GETRANGE").arg(start).arg(start + MARK_BYTES - 1).take())
@@ -179,13 +181,13 @@ impl Shards {
     }
 }
 
-/// The number of shards.
+/// Returns the number of shards.
 fn shard_count(plan: Plan) -> usize {
     plan.block_count().div_ceil(SHARD_BLOCKS)
 }
 
-/// The slot of a key: of its hash tag, the text in its first braces, if it has one that is not empty (the specification of Redis
-/// Cluster).
+/// Returns the slot of a key, which is the slot of its hash tag, the text in its first braces, unless that is empty
+/// (the specification of Redis Cluster).
 pub(crate) fn key_slot(key: &str) -> u16 {
     let tag = key.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map(|(tag, _)| tag);
     let hashed = tag.filter(|tag| !tag.is_empty()).unwrap_or(key);
@@ -193,18 +195,18 @@ pub(crate) fn key_slot(key: &str) -> u16 {
 }
 
 impl Key {
-    /// The key of a part of a filter: the number of a shard, or [`META`]. Each has a hash tag of its own, so that a
-    /// cluster spreads the shards.
+    /// Creates the key of a part of a filter: the number of a shard, or [`META`]. Each has a hash tag of its own, so
+    /// that a cluster spreads the shards.
     pub(crate) fn new(name: &str, part: impl Display) -> Self {
         Self::from_name(format!("{KEY_PREFIX}{{{name}:{part}}}"))
     }
 
-    /// The key of this name.
+    /// Returns the key of this name.
     pub(crate) fn from_name(name: String) -> Self {
         Self { slot: key_slot(&name), name }
     }
 
-    /// The beginning of a command about this key.
+    /// Begins a command about this key.
     pub(crate) fn command(&self, name: &str) -> Cmd {
         cmd(name).arg(&self.name).take()
     }
@@ -228,8 +230,8 @@ pub(crate) fn check_name(name: &str) -> Result<(), RedisFilterError> {
 }
 
 impl Probes {
-    /// Writes the command that sets all bits of the key at once. Its answer has what each bit was and, if the shard may be
-    /// `sealed`, its seal and its mark.
+    /// Writes the command that sets all bits of the key at once. Its answer has the previous value of each bit and, if
+    /// the shard may be `sealed`, its seal and its mark.
     pub(crate) fn claim(&self, key: &Key, sealed: bool, sink: &mut impl CommandSink) {
         sink.begin(2 + 4 * self.bit_count() + if sealed { 3 } else { 0 });
         sink.argument(b"BITFIELD");
@@ -273,11 +275,11 @@ impl Probes {
         self.mask.iter().zip(words).all(|(mask, word)| word & mask == *mask)
     }
 
-    /// The positions of the bits in the shard, as the server counts them.
+    /// Returns the positions of the bits in the shard, as the server counts them.
     fn bits(&self) -> impl Iterator<Item = usize> {
         self.mask.iter().zip((self.offset..).step_by(8)).flat_map(|(&mask, byte)| {
             let nonzero = |mask: u64| (mask != 0).then_some(mask);
-            // Each step takes the lowest bit away.
+            // Each step clears the lowest bit.
             std::iter::successors(nonzero(mask), move |mask| nonzero(mask & (mask - 1))).map(move |mask| {
                 let bit = mask.trailing_zeros() as usize;
                 8 * (byte + bit / 8) + 7 - bit % 8
@@ -291,7 +293,7 @@ impl Probes {
     }
 }
 
-/// The word that begins with these bytes. Bytes that are missing are zero.
+/// Returns the word that begins with these bytes. Bytes that are missing are zero.
 pub(crate) fn word_from_le(bytes: &[u8]) -> u64 {
     let rest = || bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
     bytes.first_chunk().map_or_else(rest, |word| u64::from_le_bytes(*word))
@@ -330,7 +332,7 @@ mod tests {
         }
     }
 
-    /// The slots are those that a server gives these keys with `CLUSTER KEYSLOT`.
+    /// The expected slots are a server's answers to `CLUSTER KEYSLOT`.
     #[test]
     fn slots_match_those_of_the_server() {
         assert_eq!(Key::new("a:b", 7), Key { name: "cbf:{a:b:7}".into(), slot: 11822 });

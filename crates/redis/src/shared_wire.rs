@@ -1,4 +1,4 @@
-//! `SharedWire`: a connection that tasks share. Answers come in the order of the commands.
+//! `SharedWire`: a connection that tasks share. Answers arrive in the order of the commands.
 //!
 //! One task writes and another reads, so queued commands are sent and their answers are received even if the caller does not wait
 //! for them any more. The shared connection of the `redis` crate stores each command as an object, returns all answers of a
@@ -34,7 +34,7 @@ struct Request {
     expected: ExpectedAnswers,
 }
 
-/// Answers to come.
+/// The answers to a request that was sent.
 struct ExpectedAnswers {
     count: usize,
     deadline: Instant,

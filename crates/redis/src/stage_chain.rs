@@ -1,9 +1,9 @@
-//! `StageChain`: the stages of a filter that this client knows. A filter of a fixed size has one stage.
+//! `StageChain`: the stages of a filter, as this client last read them. A filter of a fixed size has one stage.
 //!
 //! The last stage takes keys. A client that finds that it is full, or that its time is over, seals all its shards and
 //! adds the line of the next stage to a hash on the server, which only the first of several clients can do. The answer
 //! to a claim includes the seal of the shard, and a claim in a sealed shard is void. So no claim counts in a stage once
-//! there is a later one, and a client that knows the later stage sees all valid claims in the earlier one.
+//! there is a later one, and a client that has read the later stage sees all valid claims in the earlier one.
 //! crates/redis/DESIGN.md has the argument, and `models.rs` checks it.
 
 use crate::error::RedisFilterError;
@@ -34,7 +34,7 @@ const SAMPLE_BLOCKS: usize = 1024;
 
 type Result<T, E = RedisFilterError> = std::result::Result<T, E>;
 
-/// A stage that the client knows.
+/// A stage that the client has read from the list.
 pub(crate) struct KnownStage {
     pub(crate) number: u64,
     pub(crate) shards: Arc<Shards>,
@@ -81,7 +81,7 @@ impl KnownStage {
 }
 
 impl StageChain {
-    /// The stages of a filter. If it has none yet, opens the first.
+    /// Reads the stages of a filter. If it has none yet, opens the first.
     pub(crate) async fn open<T: Transport>(
         nodes: &mut Nodes<T>,
         name: &str,
@@ -164,12 +164,12 @@ impl StageChain {
         Ok(self)
     }
 
-    /// The stage that takes keys.
+    /// Returns the stage that takes keys.
     pub(crate) fn last(&mut self) -> &mut KnownStage {
         self.known_stages.last_mut().expect("a filter has a stage")
     }
 
-    /// The size of the stage that takes keys.
+    /// Returns the size of the stage that takes keys.
     pub(crate) fn plan(&self) -> Plan {
         self.known_stages.last().expect("a filter has a stage").shards.plan
     }
@@ -179,7 +179,7 @@ impl StageChain {
         if let FilterKind::Staged(stages) = self.kind { Some(stages) } else { None }
     }
 
-    /// Returns the command that asks for a stage after the last one; none for a filter of a fixed size.
+    /// Returns the command that asks for a stage after the last one; no command for a filter of a fixed size.
     pub(crate) fn next_stage_query(&mut self) -> Commands {
         let next = self.last().number + 1;
         let question = |_| (self.key.slot, self.key.command("HEXISTS").arg(next).take());
@@ -274,7 +274,7 @@ impl StageChain {
         stages.generation_plan(rate, full)
     }
 
-    /// The commands that read the stages.
+    /// Returns the commands that read the stages.
     fn read_commands(&self) -> [(u16, redis::Cmd); 2] {
         [self.key.command("HGETALL"), redis::cmd("TIME")].map(|command| (self.key.slot, command))
     }
@@ -419,7 +419,7 @@ impl StageChain {
             return Err(self.key.refused(&format!("its stage {number} is not one of this filter")));
         }
         let newest = found.keys().next_back().copied();
-        // The last stage stays listed at any age, so that no number is used twice. No client removes a stage that is
+        // The last stage is listed at any age, so that no number is used twice. No client removes a stage that is
         // queried.
         let missing = |known_stage: &KnownStage| {
             newest < Some(known_stage.number)
@@ -478,8 +478,8 @@ impl StageChain {
         }
     }
 
-    /// Takes the number of claims since a check last found the last stage in the list, if the error says that a stage is not
-    /// listed. Clients that do not know the stage may have claimed the same keys.
+    /// Takes the number of claims since a check last found the last stage in the list, if the error says that a stage
+    /// is not listed. Clients that have not read the stage may have claimed the same keys.
     pub(crate) fn take_unlisted_claims(&mut self, error: &RedisFilterError) -> u64 {
         match error {
             RedisFilterError::Gone { key, .. } if *key == self.key.name => mem::take(&mut self.last().watch.claims),
@@ -527,7 +527,7 @@ impl StageChain {
     }
 }
 
-/// The keys of the stages that are listed under a name, and of their list.
+/// Returns the keys of the stages that are listed under a name, and of their list.
 pub(crate) async fn stage_keys<T: Transport>(nodes: &mut Nodes<T>, name: &str) -> Result<Vec<Key>> {
     let list = Key::new(name, STAGES);
     let mut job = Commands::new([(list.slot, list.command("HGETALL"))]);
@@ -537,7 +537,7 @@ pub(crate) async fn stage_keys<T: Transport>(nodes: &mut Nodes<T>, name: &str) -
     Ok(stages.into_iter().flat_map(shards).chain([list]).collect())
 }
 
-/// The stages that an answer lists.
+/// Returns the stages that an answer lists.
 fn parse_stages(list: &Key, answer: &Value) -> Result<BTreeMap<u64, StageMeta>> {
     let refused = || list.refused("its answer makes no sense");
     let Value::Array(fields) = answer else { return Err(refused()) };

@@ -37,7 +37,7 @@ pub(crate) struct StageStats {
 }
 
 impl RedisFilterStats {
-    /// Computes the statistics from those of each stage.
+    /// Computes the statistics of the filter from the statistics of each stage.
     pub(crate) fn from_stages(stages: &[StageStats]) -> Self {
         let (mut sum, mut ones) = (Self { stages: stages.len(), ..Self::default() }, 0);
         for &StageStats { plan, ones: stage_ones, stored_bytes } in stages {
@@ -76,7 +76,7 @@ pub(crate) async fn count<T: Transport>(
         ones += count.cast_unsigned();
         stored_bytes += length.cast_unsigned().min(shards.bytes(shard) as u64);
     }
-    // A filter that is lost looks empty. What another filter left does not.
+    // A lost filter looks empty; remains of another filter do not.
     stage.watch.check_all(nodes, true).await?;
     Ok(StageStats { plan: shards.plan, ones, stored_bytes })
 }

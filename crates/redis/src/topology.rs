@@ -23,7 +23,8 @@ impl Node {
         self.0.1
     }
 
-    /// The node at an address that this node gave, `host:port`. Without a host it is on this node's.
+    /// Returns the node at an address that this node reported, `host:port`. An address without a host is on this node's
+    /// host.
     pub(crate) fn resolve(&self, address: &str) -> Option<Self> {
         let (host, port) = address.rsplit_once(':')?;
         let host = if host.is_empty() { self.host() } else { host };
@@ -74,7 +75,8 @@ impl Topology {
         }
     }
 
-    /// The node for a slot: its primary or, with `rotation`, one of its replicas. `None` if no node serves the slot.
+    /// Returns the node for a slot: its primary or, with `rotation`, one of its replicas. `None` if no node serves the
+    /// slot.
     pub(crate) fn node(&self, slot: u16, rotation: Option<usize>) -> Option<&Node> {
         match self {
             Self::Single(node) => Some(node),
@@ -86,7 +88,7 @@ impl Topology {
         }
     }
 
-    /// The nodes that take keys.
+    /// Returns the nodes that take keys.
     pub(crate) fn primaries(&self) -> Vec<Node> {
         match self {
             Self::Single(node) => vec![node.clone()],
@@ -94,8 +96,8 @@ impl Topology {
         }
     }
 
-    /// The nodes to ask for the topology. Another one is first each time, since a node that is cut off from the others
-    /// gives an old answer.
+    /// Returns the nodes to ask for the topology. Another one is first each time, because a node that is cut off from
+    /// the others gives an old answer.
     pub(crate) fn refresh_order(&self, seeds: impl Iterator<Item = Node>, rotation: usize) -> Vec<Node> {
         let known: Vec<&Node> = match self {
             // The server that takes its place is at one of the given addresses.
@@ -111,7 +113,7 @@ impl Topology {
     }
 }
 
-/// Each node once.
+/// Removes repeated nodes.
 fn distinct(nodes: impl Iterator<Item = Node>) -> Vec<Node> {
     let mut seen = HashSet::new();
     nodes.filter(|node| seen.insert(node.clone())).collect()
@@ -121,7 +123,7 @@ fn is_not_clustered(error: &ServerError) -> bool {
     error.details().is_some_and(|details| details.contains("cluster support disabled"))
 }
 
-/// The error for a command that a node refused, if waiting does not help.
+/// Returns the error for a command that a node refused, if waiting does not help.
 pub(crate) fn refusal(node: &Node, error: &ServerError) -> RedisFilterError {
     let (node, message) = (node.to_string(), error.to_string());
     match (error.kind(), error.code()) {
@@ -139,7 +141,8 @@ fn refused(node: &Node) -> RedisFilterError {
     }
 }
 
-/// A range is its first slot, its last slot and its nodes, the primary first. A node is its host, its port, and more.
+/// Parses a range: its first slot, its last slot and its nodes, the primary first. A node is its host, its port, and
+/// more.
 fn parse_range(range: Value, answering: &Node) -> Option<SlotRange> {
     let Value::Array(range) = range else { return None };
     let [Value::Int(first), Value::Int(last), nodes @ ..] = &range[..] else { return None };
@@ -149,11 +152,11 @@ fn parse_range(range: Value, answering: &Node) -> Option<SlotRange> {
         let host = match host {
             Value::BulkString(host) => str::from_utf8(host).ok()?,
             Value::SimpleString(host) => host,
-            // The node does not know its host: it is the one that was asked.
+            // A null is the host of the node that was asked.
             Value::Nil => "",
             _ => return None,
         };
-        // The cluster does not know the address of the node "?".
+        // The cluster has no address of the node "?".
         let host = if host.is_empty() { answering.host() } else { host };
         (host != "?").then(|| Some(Node::new(host, u16::try_from(*port).ok()?)))?
     });

@@ -101,7 +101,7 @@ impl Watch {
         {
             self.evaluate(&check)
         } else {
-            // Commands were sent again, perhaps to a server that came back without the filter.
+            // Commands were sent again, perhaps to a server that was restarted without the filter.
             self.check_now(nodes).await
         }
     }
@@ -208,7 +208,7 @@ impl Watch {
         if !is_same {
             return self.fail(|name, key| RedisFilterError::Gone { name, key }, self.key.name.clone());
         }
-        // The shards exist, but no other client knows that they are a stage.
+        // The shards exist, but no other client finds their stage.
         if let Some((list, _)) = self.listed.as_ref().filter(|_| marks.last() != Some(&Value::Int(1))) {
             let key = list.name.clone();
             return self.fail(|name, key| RedisFilterError::Gone { name, key }, key);
@@ -243,7 +243,8 @@ impl Watch {
     }
 }
 
-/// The mark in an answer to the command that reads it, without the seal, which is its highest bit; 0 without a mark.
+/// Returns the mark in an answer to the command that reads it, without the seal, which is its highest bit; 0 without a
+/// mark.
 pub(crate) fn parse_mark(answer: &Value) -> u64 {
     let bytes = if let Value::BulkString(bytes) = answer { &bytes[..] } else { &[] };
     bytes.try_into().map_or(0, u64::from_be_bytes) & (u64::MAX >> 1)
@@ -287,7 +288,7 @@ impl<J: Job> Job for JobWithQuestions<'_, J> {
         }
     }
 
-    /// A replica may lack what the client has seen at another node.
+    /// False for questions, because a replica may lack what the client has seen at another node.
     fn may_ask_replica(&self, i: usize) -> bool {
         self.question_index(i).is_none() && self.job.may_ask_replica(i)
     }

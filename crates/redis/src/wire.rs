@@ -1,8 +1,8 @@
-//! `Wire`: a connection that blocks the thread, for an answer at a time and not for longer than it may.
+//! `Wire`: a connection that blocks the thread until the next answer or its time-out.
 //!
-//! The client crate's own connection takes a system call that a signal interrupts for a failure, and then skips an
-//! answer. A socket with a time-out is interrupted by every signal, and when a process that was stopped goes on. Its
-//! time-out also begins anew with each byte.
+//! The client crate's own connection treats a system call that a signal interrupts as a failure, and then skips an
+//! answer. Every signal interrupts a socket with a time-out, and so does the continuation of a stopped process. Its
+//! time-out also starts again with each byte.
 
 use crate::answers::ReadBuffer;
 use crate::handshake;
@@ -35,7 +35,7 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// Connects, logs in, and makes sure that the server takes the connection.
+    /// Connects, logs in, and checks that the server accepts the connection.
     pub(crate) fn connect(server: &RedisServer, node: &Node, readonly: bool) -> RedisResult<Self> {
         let info = server.info(node);
         let timeout = server.connect_timeout;
@@ -84,7 +84,7 @@ impl Wire {
                 sent => Ok(sent),
             })?;
             bytes = &bytes[sent..];
-            // The server takes commands, so it is there.
+            // The server accepts commands, so it is alive.
             stream.elapsed = Duration::ZERO;
         }
         Ok(stream.wait("the command", |stream| stream.flush())?)
@@ -136,7 +136,7 @@ impl<'a> DeadlineStream<'a> {
     }
 
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // An answer whose bytes come one by one has no more time than another.
+        // An answer that arrives byte by byte has no more time than another.
         if self.elapsed >= self.limit || self.cancel.is_cancelled() {
             return Err(timed_out("the answer"));
         }

@@ -29,14 +29,14 @@ const ORDER: [u8; 3] = [0x1C, 0, 0];
 /// The first byte of the column order for IEEE 754 total order: the union's second field.
 const TOTAL_ORDER: u8 = 0x2C;
 
-/// The length of what follows the last field of a footer: the end of the struct, the length and the magic.
+/// The number of bytes after the last field of a footer: the end of the struct, the length and the magic.
 const FOOTER_END: usize = 9;
 
 /// A row group for an output.
 pub struct Group {
     pub(crate) table: Arc<Table>,
     pub(crate) file_schema: FileSchema,
-    /// True for a row group of the table, which may have none.
+    /// True for a row group of the table. A table may have no row groups.
     pub(crate) is_row_group: bool,
     pub(crate) contents: GroupContents,
 }
@@ -275,9 +275,9 @@ impl Assembly {
     }
 }
 
-/// Declares the order of each float column as defined by its type. The library declares total order, and readers that do not know
-/// it ignore the statistics. The statistics are valid in both orders, as are those of copied columns: NaN is not counted, and -0.0
-/// is below 0.0.
+/// Declares the order of each float column as defined by its type. The library declares total order, and readers
+/// without it ignore the statistics. All statistics, also of copied columns, are valid in both orders: NaN is not
+/// counted, and -0.0 is below 0.0.
 fn order_floats(footer: &mut [u8], columns: usize) {
     let Some(end) = footer.len().checked_sub(FOOTER_END) else { return };
     let Some(start) = end.checked_sub(ORDER.len() * columns) else { return };

@@ -38,7 +38,7 @@ impl Default for KeyPaths<'_> {
     }
 }
 
-/// The values that a comparison is made for. Others come last.
+/// The kinds of values that are compared. Other values are last.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Compared {
     /// Numbers, times and texts.
@@ -253,7 +253,7 @@ fn check_text(field: &Field) -> io::Result<Kinds> {
     }
 }
 
-/// Returns the names of a table's columns, sorted, without those of an index that pandas recorded.
+/// Returns the names of a table's columns, sorted, without an index that pandas recorded.
 pub fn row_columns(table: &Table) -> Vec<String> {
     let schema = table.arrow.schema();
     let mut names: Vec<String> = data_columns(schema).into_iter().map(|i| schema.field(i).name().clone()).collect();

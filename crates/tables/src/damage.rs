@@ -78,7 +78,7 @@ pub fn short_message(error: &ParquetError) -> String {
     text
 }
 
-/// True if so many bytes of memory can be allocated at once.
+/// True if `bytes` bytes of memory can be allocated at once.
 pub fn can_allocate(bytes: u64) -> bool {
     let mut memory: Vec<u8> = Vec::new();
     // Otherwise the compiler removes the unused allocation.

@@ -33,7 +33,7 @@ const MAX_DICTIONARY_FRACTION: f64 = 0.9;
 /// The false-positive rate of the Bloom filters in a file that has some.
 const FILTER_FPR: f64 = 0.01;
 
-/// Rows of a row group, some of which are written.
+/// Rows of a row group, and the selection to write.
 pub struct SelectedRows<'a> {
     /// The rows.
     pub rows: &'a Rows,
@@ -209,7 +209,7 @@ fn filters(table: &Table, group: usize) -> io::Result<Vec<Option<Sbbf>>> {
     table.metadata().row_group(group).columns().iter().map(filter).collect()
 }
 
-/// Splits marks into masks for batches with these numbers of rows.
+/// Splits a selection into masks for batches with these numbers of rows.
 fn masks(selected_rows: &[bool], rows: impl Iterator<Item = usize>) -> Vec<BooleanArray> {
     let mut rest = selected_rows;
     let cut = |rows: usize| {
@@ -304,8 +304,8 @@ fn properties(
     properties.build()
 }
 
-/// True if a column has a dictionary that saves space. If most values did not fit into one, they would not again. Writers try a
-/// dictionary by default, so one may hold nearly all values and save nothing.
+/// True if a column has a dictionary that saves space. If most values did not fit into the dictionary, they would not
+/// fit again. Writers try a dictionary by default, so one may hold nearly all values and save nothing.
 fn is_worth<'a>(column: &ColumnChunkMetaData, pages: impl Iterator<Item = &'a PageEncodingStats>) -> bool {
     let (by_dictionary, others) = pages.fold((0, 0), |(dictionary, others), page| match page.encoding {
         Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY => (dictionary + page.count, others),

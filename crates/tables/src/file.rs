@@ -120,12 +120,12 @@ impl Table {
 
 /// Returns the options for reading footers.
 fn options() -> ArrowReaderOptions {
-    // The stored Arrow types are not part of the format. `with_meanings` takes those that the format lacks.
+    // The stored Arrow types are not part of the format. `with_meanings` adds the types that the format lacks.
     ArrowReaderOptions::new().with_skip_arrow_metadata(true).with_encoding_stats_as_mask(false)
 }
 
-/// Returns the schema of a file with what its own types do not say, if the file has stored it: the types that the format stores as
-/// integers, such as durations, extension types, and what pandas recorded. A file whose stored types cannot be read has its own types.
+/// Returns the schema of a file, extended by the stored Arrow schema: types that the format stores as integers, such as
+/// durations, extension types, and the metadata of pandas. If that cannot be read, the schema is unchanged.
 fn with_meanings(schema: &SchemaRef, metadata: &ParquetMetaData) -> SchemaRef {
     let file = metadata.file_metadata();
     let stored = parquet_to_arrow_schema(file.schema_descr(), file.key_value_metadata());
@@ -349,7 +349,7 @@ impl PositionedFile {
         Err(io::Error::other("an index of its pages is damaged"))
     }
 
-    /// Copies bytes of the file. A failure to read is reported as an input's.
+    /// Copies bytes of the file. A failed read is reported as a failure of the input.
     pub fn copy(&self, start: u64, length: u64, out: &mut impl io::Write) -> io::Result<()> {
         let mut buffer = vec![0; BUFFER.min(length as usize)];
         let (mut position, end) = (start, start + length);

@@ -21,7 +21,7 @@ const ARROW_SCHEMA: &str = "ARROW:schema";
 pub enum Added {
     /// Texts, or nulls.
     Texts(&'static str, Vec<Option<String>>),
-    /// Numbers, none of which is null.
+    /// Numbers without nulls.
     Numbers(&'static str, Vec<u64>),
 }
 
@@ -86,7 +86,7 @@ impl FileSchema {
         Ok(Self { schema: Arc::new(SchemaDescriptor::new(root.into())), key_values, version: file.version() })
     }
 
-    /// Refuses other columns, or values of another meaning. They belong to the table with this name.
+    /// Refuses a table, called `name`, with other columns or with values of another meaning.
     pub fn check(&self, other: &Self, name: &str) -> Result<()> {
         match self.difference(other)?.or(self.difference_in_meaning(other)?) {
             Some(column) => Err(io::Error::other(format!(
@@ -105,8 +105,8 @@ impl FileSchema {
         Ok(other.next().map(|(ours, theirs)| ours.or(theirs).expect("one of them is there").name().to_owned()))
     }
 
-    /// Returns the first column that has another type in the other table, although it is stored in the same way: Parquet stores a
-    /// duration of any unit as an integer, and an extension type as what is below it.
+    /// Returns the first column that has another type in the other table, although it is stored in the same way:
+    /// Parquet stores a duration of any unit as an integer, and an extension type as its storage type.
     fn difference_in_meaning(&self, other: &Self) -> Result<Option<String>> {
         if self.key_values == other.key_values {
             return Ok(None);

@@ -1,7 +1,7 @@
 //! Tables for the command: Parquet files that are read, and written again without some of their rows. Only Unix.
 //!
-//! A [`TableReader`] returns the [`Rows`] of one row group after the other, with the columns that are [`RowProjection`]. A [`SelectedRows`]
-//! makes a row group of some of them, and an [`Assembly`] concatenates these.
+//! A [`TableReader`] returns the [`Rows`] of one row group after the other, with the columns that a [`RowProjection`]
+//! selects. A [`SelectedRows`] makes a row group of some rows, and an [`Assembly`] concatenates row groups.
 //!
 //! Messages name options of the command, and the interface may change with it in any version.
 #![forbid(unsafe_code)]

@@ -165,8 +165,8 @@ impl Scan<'_> {
         }
     }
 
-    /// Adds the characters of a block that are not ASCII to its masks. All bytes of a character get its class, and
-    /// those of a combining mark get the class before it.
+    /// Adds the characters of a block that are not ASCII to its masks. All bytes of a character get its class, and the
+    /// bytes of a combining mark get the class before it.
     #[inline(never)]
     fn classify_non_ascii(&self, offset: usize, block: &[u8; BLOCK], masks: &mut Masks, before: Carry) -> NonAscii {
         let text = self.text.as_bytes();
@@ -192,7 +192,7 @@ impl Scan<'_> {
         // Adds the runs of combining marks after these bytes: the carry of an addition at the start of a run goes to
         // its end.
         let marked = |chars: u64, before: u64| chars | marks & !marks.wrapping_add((chars << 1 | before) & marks);
-        // A connector before the block has left no bit but that it is part of a word.
+        // The carry has no bit for connectors: a connector is a part of a word that is neither a letter nor a digit.
         let connector_before = before.word & !before.letter & !before.digit;
         masks.letters = marked(masks.letters | to_all_bytes(first(IS_LETTER)), before.letter);
         masks.digits = marked(masks.digits | to_all_bytes(first(IS_DIGIT)), before.digit);

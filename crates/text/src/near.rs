@@ -1,4 +1,4 @@
-//! Near duplicates: documents most of whose grams an earlier document has.
+//! Near duplicates: documents that share most of their grams with an earlier one.
 //!
 //! The similarity of two documents is the *Jaccard similarity* of their sets of grams: the number of grams that both
 //! have, divided by the number that at least one has. A *signature* of a document is a list of values, and the fraction
@@ -330,7 +330,7 @@ pub struct Scratch {
 /// Inserts nothing. Without bands the result is `false`.
 ///
 /// # Errors
-/// The set's own.
+/// Errors of the set.
 ///
 /// # Examples
 /// ```
@@ -352,13 +352,13 @@ pub fn seen<S: Set + ?Sized>(set: &mut S, bands: &[u64]) -> Result<bool, S::Erro
     Ok(false)
 }
 
-/// Inserts the bands of a document unless one of them was [`seen`]. Returns `true` for a document that was inserted and
-/// is to keep, and `false` for a near duplicate, which leaves the set unchanged. A document without bands is kept.
+/// Inserts the bands of a document unless one of them was [`seen`]. Returns `true` for a document to keep, which was
+/// inserted, and `false` for a near duplicate, which leaves the set unchanged. A document without bands is kept.
 ///
 /// Two threads that look up similar documents at the same moment keep both.
 ///
 /// # Errors
-/// The set's own. If inserting fails, some of the bands may be in the set.
+/// Errors of the set. If inserting fails, some of the bands may be in the set.
 ///
 /// # Examples
 /// ```

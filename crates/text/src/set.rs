@@ -44,14 +44,14 @@ pub trait Set {
     /// slices have the same length.
     ///
     /// # Errors
-    /// The set's own.
+    /// Errors of the set.
     fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Self::Error>;
 
     /// Inserts hashes in order. Sets `new[i]` to true if `hashes[i]` was not in the set, and returns the number of
     /// these. Both slices have the same length.
     ///
     /// # Errors
-    /// The set's own.
+    /// Errors of the set.
     fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, Self::Error>;
 }
 

@@ -169,7 +169,7 @@ impl Texts {
     /// short document.
     ///
     /// # Errors
-    /// The set's own, for example if a scalable filter cannot grow. Units that were not decided before the error are
+    /// Errors of the set, for example if a scalable filter cannot grow. Units that were not decided before the error are
     /// kept and not inserted.
     pub fn decide<S: Set + ?Sized>(&mut self, rules: &Rules, set: &mut S) -> Result<(), S::Error> {
         self.answers.clear();
@@ -193,7 +193,7 @@ impl Texts {
     /// Decides each unit after the previous one has inserted its grams.
     ///
     /// The grams of several units are looked up together, so that the filter's memory is fetched for all of them at
-    /// once. A gram that was found stays found. A unit with missing grams is looked up again if an earlier unit has
+    /// once. A gram that was found remains found. A unit with missing grams is looked up again if an earlier unit has
     /// inserted since.
     fn decide_grams<S: Set + ?Sized>(&mut self, rules: &Rules, set: &mut S) -> Result<(), S::Error> {
         let Self { units, hashes, answers, .. } = self;

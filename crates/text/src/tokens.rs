@@ -104,7 +104,7 @@ mod tests {
     fn check_all(alphabet: &[char], length: u32, before: &str) {
         let hasher = KeyHasher::new(0);
         for number in 0..alphabet.len().pow(length) {
-            let chars = (0..length).map(|place| alphabet[number / alphabet.len().pow(place) % alphabet.len()]);
+            let chars = (0..length).map(|digit| alphabet[number / alphabet.len().pow(digit) % alphabet.len()]);
             let text: String = before.chars().chain(chars).collect();
             check(text.as_bytes(), &hasher);
         }

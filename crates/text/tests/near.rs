@@ -460,15 +460,15 @@ fn specified(text: &str, seed: u64, ngram: usize, bands: usize, rows: usize) -> 
     let grams: Vec<u64> = windows.into_iter().map(|window| specified_gram(window, secret)).collect();
 
     let values = bands * rows;
-    let value = |place: usize| {
+    let value = |slot: usize| {
         let thrown = |round: u64, all: bool| {
             let numbers = grams.iter().map(|gram| random(*gram, round));
-            let here = numbers.filter(|number| all || (u128::from(*number) * values as u128) >> 64 == place as u128);
+            let here = numbers.filter(|number| all || (u128::from(*number) * values as u128) >> 64 == slot as u128);
             here.min().map(|number| round << 48 | number >> 16)
         };
-        (0..values as u64).find_map(|round| thrown(round, false)).or_else(|| thrown((values + place) as u64, true))
+        (0..values as u64).find_map(|round| thrown(round, false)).or_else(|| thrown((values + slot) as u64, true))
     };
-    let signature: Vec<u64> = (0..values).map(|place| value(place).unwrap()).collect();
+    let signature: Vec<u64> = (0..values).map(|slot| value(slot).unwrap()).collect();
 
     let wyhash = |bytes: &[u8]| wyhash::final3::wyhash(bytes, seed, secret);
     let band = |number: usize| {

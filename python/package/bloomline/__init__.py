@@ -1,4 +1,4 @@
-"""Bloom filters that feel like a set: see BloomFilter, and Filter for what all of them do."""
+"""Bloom filters that behave like a set: see BloomFilter, and Filter for the methods of all."""
 
 from bloomline._bloomline import (
     AtomicBloomFilter,

@@ -204,7 +204,7 @@ class RedisBloomFilter:
         mirror: bool = False,
         connect_timeout: float = 5.0,
         response_timeout: float = 10.0,
-        patience: float = 30.0,
+        retry_timeout: float = 30.0,
         read_from_replicas: bool = False,
         certificate_authority: _Path | None = None,
         client_certificate: _Path | None = None,

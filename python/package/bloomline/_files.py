@@ -20,8 +20,8 @@ from bloomline._progress import Progress
 Path = str | os.PathLike[str]
 Frame = TypeVar("Frame")
 
-# The command, from this package's own file. Nothing else is imported but Python's library: no file of the current folder, in which data may
-# have any name, and no other version of this package.
+# The command, from this package's own file. It imports nothing but Python's library: no file of the current folder, where data may have any
+# name, and no other version of this package.
 _PROGRAM = """
 import importlib.util, signal, sys
 spec = importlib.util.spec_from_file_location("_bloomline", sys.argv[1])
@@ -35,7 +35,7 @@ _COMMAND = [sys.executable, "-P", "-s", "-S", "-c", _PROGRAM, os.path.abspath(_b
 
 
 def _environment() -> dict[str, str]:
-    """Without the variables that make Python import or print more. As with the option -I, but for PYTHONHOME, where its library may be."""
+    """Returns the environment without Python's variables, as the option -I ignores them, except PYTHONHOME, where its library may be."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON") or name == "PYTHONHOME"}
 
 
@@ -84,40 +84,40 @@ def dedup(
     seen: Filter | None = None,
     progress: bool | None = None,
 ) -> Any:
-    """Keep one row of each key: of a frame, which is returned, or of files, into others.
+    """Keep one row of each key, of a frame or of files.
 
-    Of a frame (pandas, Polars, also a lazy one, or pyarrow) the rows whose key is new are returned, in their order. The filter `seen`
-    remembers the keys for the next call; without it each call begins anew. A RecordBatchReader or a Dataset of pyarrow is read batch by
-    batch: a RecordBatchReader of the new rows is returned. A lazy frame gives the same rows each time that it is collected; with `seen` it is
-    collected once, and a second time is a RuntimeError.
+    For a frame (pandas, Polars, also a lazy one, or pyarrow) the rows whose key is new are returned, in their order. The filter `seen`
+    keeps the keys for the next call; without it each call starts without keys. A RecordBatchReader or a Dataset of pyarrow is read batch
+    by batch: a RecordBatchReader of the new rows is returned. A lazy frame yields the same rows each time that it is collected; with
+    `seen` it can be collected once, and a second time is a RuntimeError.
 
-    Of files any one of the equal rows stays, unless `keep` says which.
+    Of equal rows of files any one is kept, unless `keep` selects one.
 
-    With files the work is that of the command ``bloomline dedup``, in a process of its own: no row comes into Python. Inputs are files
-    of Parquet, lines of JSON or plain lines, or folders of these. What was counted is returned.
+    For files the command ``bloomline dedup`` runs in a process of its own, and no row is read into Python. Inputs are files of Parquet,
+    lines of JSON or plain lines, or folders of these. The counts are returned.
 
     Args:
         inputs: A frame, or files and folders, read in this order.
-        on: The columns of the key, of files with dots into structs; without them the whole row or line is the key, but for an index that
-            pandas recorded. A column of CSV has the name in the header. Numbers are labels of pandas and places in pyarrow. Polars takes names,
+        on: The columns of the key, for files with dots into structs. By default the whole row or line is the key, without an index that
+            pandas recorded. The header names the columns of CSV. Numbers are labels in pandas and indices in pyarrow. Polars takes names,
             and expressions that have a value for each row.
-        output: The file for what stays. Give this, `output_dir` or `in_place`.
+        output: The file for the rows that are kept. Give this, `output_dir` or `in_place`.
         output_dir: A folder that gets a file for each input.
-        in_place: Each input is replaced by what stays of it.
-        n: Distinct keys to plan for; by default the rows of the inputs. A filter grows if more come.
+        in_place: True replaces each input by its rows that are kept.
+        n: Distinct keys to plan for; by default the rows of the inputs. A filter grows if there are more.
         p: The rate at which a row is dropped by mistake; by default 1e-6.
-        state: A filter that remembers the keys for the next call.
+        state: A filter that keeps the keys for the next call.
         nulls: Treatment of rows whose key has a null.
-        keep: Which of equal rows stays: "first" or "last". Of frames by default the first, of files any one.
+        keep: The row of equal ones that is kept: "first" or "last". The default is the first for frames, and any one for files.
         options: More options of the command, such as ``["--exact", "--in-order"]``.
-        seen: Of frames: a filter that has the keys of earlier ones, and gets those of this one. With more keys than it is made for, rows are
-            lost: a warning tells the rate. A `ScalableBloomFilter` grows. If it has a `key_name`, that is the name of the columns: `url`, or
-            `day,url` for several, whose order makes no difference.
-        progress: A line on standard error that tells how far the call is, of files and of readers and datasets of pyarrow: True shows it, False
-            does not, and None shows it on a terminal or in a notebook if the call takes more than a second.
+        seen: For frames: a filter that has the keys of earlier frames, and gets the keys of this one. With more keys than it is made for,
+            rows are lost, and a warning has the rate. A `ScalableBloomFilter` grows. If it has a `key_name`, that is the name of the
+            columns: `url`, or `day,url` for several, whose order makes no difference.
+        progress: A line on standard error with the progress, for files and for readers and datasets of pyarrow: True shows it, False does
+            not, and None shows it on a terminal or in a notebook if the call takes more than a second.
 
     Returns:
-        The frame of the rows that stay, or of files the figures of ``--stats=json``, such as ``lines``, ``unique`` and ``dropped``;
+        The frame of the rows that are kept, or for files the figures of ``--stats=json``, such as ``lines``, ``unique`` and ``dropped``;
         rows count as lines.
 
     Raises:
@@ -126,8 +126,8 @@ def dedup(
             a hundred times its own, or a half.
         RuntimeError: If the command fails. The message is the command's.
         TypeError: If a column of a frame has values that cannot be keys, or of other kinds than the keys of `seen`, such as texts and numbers,
-            or if rows cannot be chosen, before `seen` gets any key. An exception that comes later (KeyboardInterrupt, MemoryError, or that of a
-            full `seen`) has an array of bool in its attribute `new`: the rows that are True there are those whose keys `seen` got.
+            or if rows cannot be selected, before `seen` gets any key. A later exception (KeyboardInterrupt, MemoryError, or the error of
+            a full `seen`) has an array of bool in its attribute `new`: True for each row whose key was added to `seen`.
 
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -135,13 +135,13 @@ def dedup(
     >>> bloomline.dedup(folder / "in.jsonl", on="url", output=folder / "out.jsonl")["dropped"]
     1
     """
-    places = (output is not None) + (output_dir is not None) + in_place
+    destinations = (output is not None) + (output_dir is not None) + in_place
     if not isinstance(inputs, (str, os.PathLike)) and _frames.is_data(inputs):
-        if places or state is not None or options:
+        if destinations or state is not None or options:
             raise ValueError("a frame is returned, not written: give it only with on, n, p, nulls, keep and seen")
         return _frames.dedup(inputs, on, n, p, nulls, seen, "first" if keep is None else keep, progress)
     paths = _paths(inputs)
-    if places != 1 or seen is not None:
+    if destinations != 1 or seen is not None:
         raise ValueError("give one of output, output_dir and in_place, and a state instead of seen")
     is_one = isinstance(on, str) or not isinstance(on, Iterable)
     columns: list[Any] = [] if on is None else [on] if is_one else list(on)  # type: ignore[arg-type]
@@ -155,11 +155,11 @@ def dedup(
     command += ["--in-place"] if in_place else []
     if keep not in (None, "first", "last"):
         raise ValueError(f"keep is {keep!r}: give 'first' or 'last'")
-    # One output, and files in their places, have the first anyway.
+    # One output, and inputs that are replaced, have the first in any case.
     command += ["--keep", "last"] if keep == "last" else ["--in-order"] if keep and output_dir is not None else []
     with Progress(progress) as shown:
-        code, told = _run(command, paths, shown)
-    *lines, last = told or [""]
+        code, messages = _run(command, paths, shown)
+    *lines, last = messages or [""]
     if code in (0, 1):
         with contextlib.suppress(ValueError):
             figures: dict[str, Any] = json.loads(last)
@@ -169,13 +169,13 @@ def dedup(
     raise RuntimeError(last.removeprefix("bloomline: ") or f"the command ended with {code}")
 
 
-# The beginning of a line that tells how far the command is.
+# The beginning of a line with the progress of the command.
 _PROGRESS = b'{"progress":'
 
 
 def _run(command: Sequence[str], paths: Sequence[str], shown: Progress) -> tuple[int, list[str]]:
-    """The exit code of the command with these inputs, and the lines of its standard error."""
-    # Not as arguments, for which the system has little room. No path has the byte 0.
+    """Runs the command with these inputs. Returns its exit code, and the lines of its standard error."""
+    # Not as arguments, whose length the system limits. No path has the byte 0.
     names = b"".join(os.fsencode(path) + b"\0" for path in paths)
     with subprocess.Popen([*command, "--files-from=-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=_environment()) as child:
         assert child.stdin is not None and child.stderr is not None
@@ -185,15 +185,15 @@ def _run(command: Sequence[str], paths: Sequence[str], shown: Progress) -> tuple
                 pipe.write(names)
 
         threading.Thread(target=feed, daemon=True).start()
-        told = []
+        messages = []
         try:
             for line in child.stderr:
                 if line.startswith(_PROGRESS):
                     shown.show(**json.loads(line)["progress"])
                 else:
-                    told.append(os.fsdecode(line).rstrip("\n"))
+                    messages.append(os.fsdecode(line).rstrip("\n"))
         except BaseException:
-            # Ctrl-C in a terminal has told it already, and it may end in good order.
+            # The command received Ctrl-C from the terminal too, and may end in good order.
             try:
                 child.wait(0.25)
             except subprocess.TimeoutExpired:
@@ -201,11 +201,11 @@ def _run(command: Sequence[str], paths: Sequence[str], shown: Progress) -> tuple
             finally:
                 child.kill()
             raise
-    return child.returncode, told
+    return child.returncode, messages
 
 
 def _paths(inputs: Any) -> list[str]:
-    """The files and folders that are named, those of a pattern in the order of their names."""
+    """Returns the named files and folders. The matches of a pattern are sorted."""
     listed = [inputs] if isinstance(inputs, (str, os.PathLike)) else inputs
     if isinstance(listed, (bytes, Mapping)) or not isinstance(listed, Iterable):
         raise TypeError(f"inputs are of type {type(inputs).__name__}, neither a frame nor files: give a path, a list of paths or a frame")
@@ -224,17 +224,17 @@ def _paths(inputs: Any) -> list[str]:
     return paths
 
 
-# The endings of compressed files, whose format is said by the name before.
+# The endings of compressed files. The name before the ending has the format.
 _COMPRESSED = re.compile(r"\.(gz|bz2|xz|zst|lz4)$", re.IGNORECASE)
 
 
 def _form(path: str) -> str:
-    """"csv" or "tsv" by the name of a file, and of a folder by all files in it; "" for others."""
+    """Returns "csv" or "tsv" by the name of a file, or of all files in a folder; "" for others."""
     if os.path.isdir(path):
         forms = set()
         for folder, folders, names in os.walk(path):
             folders[:] = (name for name in folders if not name.startswith("."))
-            # Spark puts files such as _SUCCESS beside those with rows.
+            # Spark writes files such as _SUCCESS beside the files with rows.
             forms |= {_form(os.path.join(folder, name)) for name in names if not name.startswith((".", "_"))}
         if len(forms) > 1:
             raise ValueError(f"{path} has files of CSV and others: choose with options=['--glob', '*.csv', '--csv', '--header']")
@@ -244,7 +244,7 @@ def _form(path: str) -> str:
 
 
 def _key(columns: Sequence[Any], paths: Sequence[str], options: Sequence[str]) -> list[str]:
-    """The options that say what the key is, and that files are CSV where nothing else says it."""
+    """Returns the options for the key, and for CSV unless other options select the format."""
     if not all(isinstance(column, str) for column in columns):
         raise TypeError(f"on is {list(columns)!r}: columns of files have names")
     form, flags = "csv" if "--csv" in options else "", []

@@ -30,12 +30,12 @@ _FRAMES = {
     "polars": ["DataFrame", "LazyFrame"],
     "pyarrow": ["Table", "RecordBatch", "RecordBatchReader", "Dataset"],
 }
-# Distinct keys of a stream of which nobody knows how many there are, to begin with.
+# The initial number of distinct keys for a stream of unknown length.
 _FIRST = 1_000_000
 
 
 def is_data(data: object) -> bool:
-    """True for what has rows or values, and for no list of paths."""
+    """True for objects with rows or values; False for a list of paths."""
     has_arrow = hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
     return has_arrow or any(_package(kind) in (*_FRAMES, "numpy") for kind in type(data).__mro__)
 
@@ -45,7 +45,7 @@ def _package(kind: type) -> str:
 
 
 def _kind(data: object) -> tuple[str, str]:
-    """The package of a frame and its class there, also where others extend that."""
+    """Returns the package of a frame and its class there, also for derived classes."""
     for kind in type(data).__mro__:
         if kind.__name__ in _FRAMES.get(_package(kind), []):
             return _package(kind), kind.__name__
@@ -66,15 +66,15 @@ def dedup(
     progress: bool | None = False,
     depth: int = 4,
 ) -> Any:
-    """The rows whose key is new, in a frame of the same kind."""
+    """Returns the rows whose key is new, in a frame of the same kind."""
     package, kind = _kind(frame)
     if keep not in ("first", "last"):
         raise ValueError(f"keep is {keep!r}: give 'first' or 'last'")
     if kind == "LazyFrame":
         _names(frame, on, package)
-        # Polars before 2 moves a later filter, a limit and a choice of columns before it unless it is told not to, and other rows would stay.
-        stays_here = {"predicate_pushdown": False, "projection_pushdown": False, "slice_pushdown": False}
-        return frame.map_batches(_Collected(on, n, p, nulls, seen, keep), **stays_here)
+        # By default Polars before 2 moves a later filter, limit or selection of columns before this step, and other rows would be kept.
+        no_pushdown = {"predicate_pushdown": False, "projection_pushdown": False, "slice_pushdown": False}
+        return frame.map_batches(_Collected(on, n, p, nulls, seen, keep), **no_pushdown)
     if kind in ("RecordBatchReader", "Dataset"):
         if keep == "last":
             raise ValueError(f"a {kind} is read once and in order, so keep='last' needs a table: give reader.read_all() or dataset.to_table()")
@@ -87,7 +87,7 @@ def dedup(
         make = BloomFilter if n is None or n >= rows else ScalableBloomFilter
         seen = make(rows if n is None else n, 1e-6 if p is None else p)
     try:
-        # Before a key is taken.
+        # Checked before a key is added.
         _rows(frame[:2], import_module("numpy").arange(len(frame[:2])) == 0, package)
     except NotImplementedError as error:
         raise TypeError(f"{package} does not choose rows of this frame: {error}; cast the column") from error
@@ -105,7 +105,7 @@ def dedup(
 
 
 class _Collected:
-    """The rows of a lazy frame whose key is new. Without a filter of the caller, each time has one of its own, and gives the same rows."""
+    """The rows of a lazy frame whose key is new. Without a filter of the caller, each collection has its own, and yields the same rows."""
 
     def __init__(self, on: On, n: int | None, p: float | None, nulls: Nulls, seen: Filter | None, keep: Keep) -> None:
         self.arguments, self.seen, self.keep = (on, n, p, nulls), seen, keep
@@ -130,7 +130,7 @@ class _Collected:
 
 
 def _names(frame: Any, on: On, package: str) -> list[Any] | None:
-    """The names, the places or the expressions of the columns of the key; None for all columns."""
+    """Returns the names, the indices or the expressions of the columns of the key; None for all columns."""
     if on is None:
         return None
     is_expression = package == "polars" and isinstance(on, import_module("polars").Expr)
@@ -148,14 +148,14 @@ def _names(frame: Any, on: On, package: str) -> list[Any] | None:
 
 
 def _columns(frame: Any, on: On, package: str) -> Any:
-    """The columns of the key, with a row for each of the frame."""
+    """Returns the columns of the key, with a row for each row of the frame."""
     names = _names(frame, on, package)
     if names is None:
         return frame
     if package == "pandas":
         return frame[names]
     if package == "polars":
-        # Of two rows, because a value of the whole column fits a frame of one row.
+        # Two rows, because an aggregate of a column would fit a frame of one row.
         probe = frame.clear(2)
         for name in names:
             if not isinstance(name, str) and probe.select(name).height != 2:
@@ -176,7 +176,7 @@ def _not_by_row(expression: Any) -> TypeError:
 def _stream(
     source: Any, on: On, n: int | None, p: float | None, nulls: Nulls, seen: Filter | None, progress: bool | None
 ) -> Any:
-    """The new rows of a reader or a data set, batch by batch as they are read."""
+    """Returns a reader of the new rows of a reader or a data set, batch by batch."""
     reader = source.scanner().to_reader() if hasattr(source, "scanner") else source
     # A column that does not exist fails at the call.
     _columns(reader.schema.empty_table(), on, "pyarrow")
@@ -192,7 +192,7 @@ def _stream(
                 speed = rows / max(time.monotonic() - started, 1e-9)
                 shown.show([f"{rows:,} rows", f"{unique:,} unique", f"{speed:,.0f} rows/s"])
                 yield new
-        # A batch alone may be small beside the filter.
+        # The checks for each batch skip a filter that is large beside the batch.
         _check(known, warn_if_full(known))
 
     return import_module("pyarrow").RecordBatchReader.from_batches(reader.schema, batches())
@@ -204,15 +204,15 @@ def _rows(frame: Any, new: Any, package: str) -> Any:
     return frame[new] if package == "pandas" else frame.filter(new)
 
 
-# Bytes that are read in a millisecond or two.
+# The number of bytes that are read in a millisecond or two.
 _FEW = 1 << 24
 
 
 def warn_if_full(seen: Filter, rows: int | None = None, *, depth: int = 3) -> float:
-    """Warns of a filter with far more keys than it is made for. Returns its rate, or 0 where it is kept or was not read.
+    """Warns about a filter with far more keys than it is made for. Returns its rate, or 0 if it cannot rise or was not read.
 
     Args:
-        rows: Those that were added. A filter that takes long to read beside them is not read.
+        rows: The rows that were added. A filter that takes long to read compared to them is not read.
         depth: The caller that the warning names.
     """
     n, p = seen.expected_keys, seen.false_positive_rate
@@ -221,7 +221,7 @@ def warn_if_full(seen: Filter, rows: int | None = None, *, depth: int = 3) -> fl
     if rows is not None and seen.memory_bytes > max(_FEW, 1000 * rows):
         return 0.0
     rate = seen.current_fpr()
-    # What chance makes of n keys is far below.
+    # Chance alone raises the rate of n keys far less.
     if rate > 1.5 * p:
         keys = seen.estimated_keys()
         about = f"about {keys:.3g}" if math.isfinite(keys) else "many more"
@@ -243,11 +243,11 @@ def _check(seen: Filter, rate: float) -> None:
 
 
 def table_of_pandas(frame: Any) -> Any:
-    """A frame of pandas as a table of Arrow, without its index.
+    """Converts a frame of pandas to a table of Arrow, without its index.
 
     Raises:
-        TypeError: If objects of a column have several kinds, of which Arrow's conversion makes one: it merges texts and byte strings, missing
-            members and nulls, and times of several types, and cuts off the time of a day, the zone or nanoseconds.
+        TypeError: If objects of a column have several kinds that Arrow's conversion merges: texts and byte strings, missing members and
+            nulls, and times of several types, of which it drops the time of day, the zone or nanoseconds.
     """
     pa = import_module("pyarrow")
     errors = pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError
@@ -256,8 +256,8 @@ def table_of_pandas(frame: Any) -> Any:
     except (*errors, ValueError) as error:
         raise TypeError(f"the frame cannot be read as an Arrow table: {error}; rename its columns, or convert them") from error
     arrays = []
-    for place, label in enumerate(frame.columns):
-        column = frame.iloc[:, place]
+    for i, label in enumerate(frame.columns):
+        column = frame.iloc[:, i]
         objects = column.cat.categories if hasattr(column, "cat") else column
         mixed = _mixed(objects.to_numpy()) if objects.dtype == object else None
         try:
@@ -274,12 +274,12 @@ def table_of_pandas(frame: Any) -> Any:
     return pa.Table.from_arrays(arrays, names)
 
 
-# Objects that are converted in a millisecond or two, between which Ctrl-C is heard.
+# The number of objects that are converted in a millisecond or two. Ctrl-C is handled between slices.
 _SLICE = 1 << 16
 
 
 def array_of_pandas(column: Any) -> Any:
-    """A column of pandas as chunks of Arrow, which alone export a stream: of objects slice by slice."""
+    """Converts a column of pandas to chunks of Arrow, because only chunks export a stream. Objects are converted slice by slice."""
     pa = import_module("pyarrow")
 
     def whole() -> Any:
@@ -299,24 +299,24 @@ def array_of_pandas(column: Any) -> Any:
 
 _TIMES = datetime.date, datetime.time, datetime.timedelta
 _LISTS = list, tuple, set, frozenset
-# Objects whose types are looked at together.
+# The number of objects whose types are checked together.
 _FEW_OBJECTS = 1 << 10
-# Of members that not all structs have.
+# The end of the path of the set of a struct's members.
 _MEMBERS = "members"
 _INEXACT = "inexact"
 
-Place = tuple[Hashable, ...]
+FieldPath = tuple[Hashable, ...]
 
 
 def _mixed(objects: Any) -> str | None:
-    """Says which kinds objects have that Arrow's conversion would not tell apart; None if they have one kind in each place."""
-    kinds: dict[Place, Hashable] = {}
+    """Describes kinds of objects that Arrow's conversion would merge; None if objects have one kind at each path."""
+    kinds: dict[FieldPath, Hashable] = {}
     for start in range(0, len(objects), _FEW_OBJECTS):
-        for place, kind in _kinds(objects[start : start + _FEW_OBJECTS], ()):
-            other = kinds.setdefault(place, kind)
+        for path, kind in _kinds(objects[start : start + _FEW_OBJECTS], ()):
+            other = kinds.setdefault(path, kind)
             if other == kind != _INEXACT:
                 continue
-            if place[-1:] == (_MEMBERS,):
+            if path[-1:] == (_MEMBERS,):
                 return "dicts of which some lack a member: a missing member is not a null, so give all dicts the same members"
             if {other, kind}.isdisjoint(_KINDS):
                 return "objects of several types of time, or of nanoseconds: convert it, such as by pandas.to_datetime"
@@ -325,7 +325,7 @@ def _mixed(objects: Any) -> str | None:
     return None
 
 
-# Kinds whose types say all. Floats may be NaN, which is a null.
+# Kinds that the type of an object determines. Floats may be NaN, which is a null.
 _KINDS: dict[str, tuple[str, ...]] = {
     "booleans": ("builtins.bool", "numpy.bool", "numpy.bool_"),
     "floats": ("builtins.float", "numpy.floating"),
@@ -339,7 +339,7 @@ _KINDS: dict[str, tuple[str, ...]] = {
 
 @functools.lru_cache(maxsize=256)
 def _kind_of(type_: type) -> str | None:
-    """The kind of all objects of a type; None if each has to be looked at."""
+    """Returns the kind of all objects of a type; None if each object has to be checked."""
     for base in type_.__mro__:
         found = {base.__name__, f"{base.__module__}.{base.__name__}"}
         for kind, names in _KINDS.items():
@@ -348,71 +348,71 @@ def _kind_of(type_: type) -> str | None:
     return None
 
 
-def _kinds(objects: Any, place: Place) -> Iterator[tuple[Place, Hashable]]:
-    """The kinds of some objects and of what is in them, each with the names that lead to it."""
+def _kinds(objects: Any, path: FieldPath) -> Iterator[tuple[FieldPath, Hashable]]:
+    """Yields the kinds of some objects and of their members, each with its path."""
     kinds = {one: _kind_of(one) for one in set(map(type, objects))}
     simple = set(kinds.values()) - {"nulls", "floats"}
-    # Arrow refuses a number among texts, so that floats there are nulls.
+    # Arrow refuses a number among texts, so floats among texts are nulls.
     if "floats" in kinds.values() and not (simple and simple <= {"texts", "byte strings", "UUIDs"}):
         floats = tuple(one for one, kind in kinds.items() if kind == "floats")
         if any(isinstance(value, floats) and value == value for value in objects):
             simple.add("numbers")
-    yield from ((place, kind) for kind in simple if kind is not None)
+    yield from ((path, kind) for kind in simple if kind is not None)
     if None in simple:
         others = [value for value in objects if kinds[type(value)] is None]
         dicts = [value for value in others if isinstance(value, Mapping)]
         if dicts:
-            yield from (((*place, _MEMBERS), frozenset(members)) for members in {tuple(value) for value in dicts})
+            yield from (((*path, _MEMBERS), frozenset(members)) for members in {tuple(value) for value in dicts})
             for name in dicts[0]:
-                yield from _kinds([value[name] for value in dicts if name in value], (*place, name))
-        yield from _kinds([member for value in others if isinstance(value, _LISTS) for member in value], (*place, None))
+                yield from _kinds([value[name] for value in dicts if name in value], (*path, name))
+        yield from _kinds([member for value in others if isinstance(value, _LISTS) for member in value], (*path, None))
         for value in others:
             if not isinstance(value, (Mapping, *_LISTS)):
-                yield from _kinds_of_other(value, place)
+                yield from _kinds_of_other(value, path)
 
 
-def _kinds_of_other(value: Any, place: Place) -> Iterator[tuple[Place, Hashable]]:
-    """The kind of a time, or of an array's items."""
+def _kinds_of_other(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, Hashable]]:
+    """Yields the kind of a time, or of an array's items."""
     np = import_module("numpy")
     if isinstance(value, np.ndarray):
         if value.dtype == object:
-            yield from _kinds(value, (*place, None))
+            yield from _kinds(value, (*path, None))
         elif value.size:
             others = value.dtype if value.dtype.kind in "mM" else "numbers"
-            yield (*place, None), {"b": "booleans", "U": "texts", "S": "byte strings"}.get(value.dtype.kind, others)
+            yield (*path, None), {"b": "booleans", "U": "texts", "S": "byte strings"}.get(value.dtype.kind, others)
     elif isinstance(value, (np.datetime64, np.timedelta64)):
-        yield place, value.dtype
+        yield path, value.dtype
     elif getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0):
-        yield place, _INEXACT
+        yield path, _INEXACT
     elif isinstance(value, datetime.datetime):
-        yield place, "naive" if value.tzinfo is None else "aware"
+        yield path, "naive" if value.tzinfo is None else "aware"
     elif isinstance(value, datetime.time):
-        yield place, "time" if value.tzinfo is None else _INEXACT
+        yield path, "time" if value.tzinfo is None else _INEXACT
     else:
         found: Any = next((one for one in _TIMES if isinstance(value, one)), type(value))
-        yield place, found
+        yield path, found
 
 
 def polars_for_arrow(frame: Any) -> Any:
-    """A frame of Polars with the types that Arrow has, for the same keys: of integers of 128 bits decimals, and of nulls any other type.
+    """Casts a frame of Polars to types of Arrow with the same keys: integers of 128 bits to decimals, and nulls to booleans.
 
     Raises:
         TypeError: If an integer has more than 38 digits.
     """
     pl = import_module("polars")
 
-    def known(kind: Any) -> Any:
+    def arrow_type(kind: Any) -> Any:
         if kind in (pl.Int128, pl.UInt128):
             return pl.Decimal(38, 0)
         if kind == pl.Null:
             return pl.Boolean
         if isinstance(kind, pl.List):
-            return pl.List(known(kind.inner))
+            return pl.List(arrow_type(kind.inner))
         if isinstance(kind, pl.Struct):
-            return pl.Struct({field.name: known(field.dtype) for field in kind.fields})
+            return pl.Struct({field.name: arrow_type(field.dtype) for field in kind.fields})
         return kind
 
-    casts = {name: known(kind) for name, kind in getattr(frame, "schema", {}).items() if known(kind) != kind}
+    casts = {name: arrow_type(kind) for name, kind in getattr(frame, "schema", {}).items() if arrow_type(kind) != kind}
     try:
         return frame.cast(casts) if casts else frame
     except pl.exceptions.InvalidOperationError as error:

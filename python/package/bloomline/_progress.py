@@ -1,4 +1,4 @@
-"""The line that shows how far a long call is, on a terminal or in a notebook."""
+"""The progress of a long call, as a line on a terminal or in a notebook."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-# Seconds after which a call is a long one, and those between two drawings.
+# Seconds after which a call is a long one, and seconds between two drawings.
 _LONG = 1.0
 _PERIOD = 0.1
 
@@ -16,7 +16,7 @@ class Progress:
     """A line on standard error that is drawn over itself, and removed at the end.
 
     Args:
-        wanted: True shows it at once, wherever that goes. None shows it where somebody sees it, once the call takes long.
+        wanted: True shows it at once, to any standard error. None shows it on a terminal or in a notebook, once the call takes long.
     """
 
     def __init__(self, wanted: bool | None) -> None:
@@ -32,7 +32,7 @@ class Progress:
             self._draw("", "\r")
 
     def show(self, parts: Sequence[str], share: float | None = None) -> None:
-        """Draws as many of these parts as there is room for, the most important one first, and a bar of this share."""
+        """Draws as many of these parts as fit, the most important one first, and a bar of this share."""
         now = time.monotonic()
         if not self.wanted or now < self._next:
             return
@@ -51,25 +51,25 @@ class Progress:
             sys.stderr.write("\r" + text.ljust(self._drawn) + end)
             sys.stderr.flush()
         except (OSError, ValueError):
-            # A terminal that is gone is no reason to lose the work.
+            # A closed terminal must not end the call.
             self.wanted, self._drawn = False, 0
             return
         self._drawn = len(text)
 
 
 def _is_seen() -> bool:
-    """True if standard error is a terminal that can go back in a line, or the page of a notebook."""
-    # Whatever runs in a notebook has imported this.
+    """True if standard error is a terminal that supports a carriage return, or the page of a notebook."""
+    # Code in a notebook runs after IPython was imported.
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     is_terminal = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
     return is_terminal or hasattr(shell, "kernel")
 
 
 def _columns() -> int:
-    """What a line has room for; at the right of it a terminal puts ^C."""
+    """Returns the number of columns for a line, without the room for ^C at its end."""
     try:
         columns = os.get_terminal_size(sys.stderr.fileno()).columns
     except (OSError, ValueError):
         columns = 0
-    # Some terminals do not know their size.
+    # Some terminals do not report their size.
     return (columns or 80) - 3

@@ -1,7 +1,7 @@
-"""Scrapy's duplicate requests: DupeFilter remembers them in this process and its JOBDIR, RedisDupeFilter on a server.
+"""Filters of duplicate requests for Scrapy: DupeFilter is kept in the process and its JOBDIR, RedisDupeFilter on a server.
 
-A page is taken for seen by mistake, and lost, at the rate BLOOMLINE_FALSE_POSITIVE_RATE, one in a million where that is
-silent. The statistics bloomline/… say how full the filter is and how many pages it is expected to have lost.
+A new page is reported as seen, and lost, at the rate BLOOMLINE_FALSE_POSITIVE_RATE, by default one in a million. The
+statistics bloomline/… report how full the filter is and the expected number of lost pages.
 """
 
 import logging
@@ -46,7 +46,7 @@ IMPORTED_AT_A_TIME = 4096
 
 
 class _DupeFilter(RFPDupeFilter):
-    """Fingerprints and log messages are Scrapy's own. The set is another."""
+    """A filter with Scrapy's fingerprints and log messages, and another set."""
 
     def __init__(self, crawler: "Crawler") -> None:
         settings = crawler.settings
@@ -57,7 +57,7 @@ class _DupeFilter(RFPDupeFilter):
         self._wanted_rate = settings.getfloat("BLOOMLINE_FALSE_POSITIVE_RATE", 1e-6)
         self._warned = False
         self._new = 0
-        self._look_after = 0
+        self._measure_after = 0
         self._rate = 0.0
         self._lost = 0.0
 
@@ -67,22 +67,22 @@ class _DupeFilter(RFPDupeFilter):
 
     def open(self) -> None:
         self._rate = self._figures()["false_positive_rate"]
-        self._look()
+        self._measure()
 
     def _count(self) -> None:
-        """Counts a key that is new. Looks at the filter as it grows, and not often, since that reads all of it."""
+        """Counts a new key. Measures the filter as it grows, but seldom, because that reads all of it."""
         self._new += 1
-        if self._new >= self._look_after:
-            self._look()
+        if self._new >= self._measure_after:
+            self._measure()
 
-    def _look(self) -> None:
-        """Tells Scrapy's statistics how full the filter is."""
+    def _measure(self) -> None:
+        """Sets Scrapy's statistics about the filter."""
         figures = self._figures()
-        # The rate rose from the one to the other while these keys came.
+        # The rate rose from the old to the present one while these keys were added.
         self._lost += self._new * (self._rate + figures["false_positive_rate"]) / 2
         self._rate = figures["false_positive_rate"]
         self._new = 0
-        self._look_after = max(1000, int(min(figures["keys"], 1e15)) // 20, figures["memory_bytes"] // 200)
+        self._measure_after = max(1000, int(min(figures["keys"], 1e15)) // 20, figures["memory_bytes"] // 200)
         for name, value in {**figures, "expected_lost": self._lost}.items():
             self._stats.set_value(f"bloomline/{name}", value)
         if self._rate > 2 * self._wanted_rate and not self._warned:
@@ -102,18 +102,18 @@ class _DupeFilter(RFPDupeFilter):
 class DupeFilter(_DupeFilter):
     """A filter in this process, kept in JOBDIR: DUPEFILTER_CLASS = "bloomline.scrapy.DupeFilter".
 
-    BLOOMLINE_EXPECTED_KEYS is how many different requests to expect. Where it is silent, the filter grows.
-    BLOOMLINE_FALSE_POSITIVE_RATE is the share of new pages that are lost at most: 0.000001 where it is silent.
+    BLOOMLINE_EXPECTED_KEYS is the number of different requests to expect. By default the filter grows.
+    BLOOMLINE_FALSE_POSITIVE_RATE is the maximum share of new pages that are lost, by default 0.000001.
     BLOOMLINE_SAVE_INTERVAL, in seconds, keeps the filter of a run that is killed; see below.
 
-    A run that is stopped (Ctrl-C once) leaves the filter in JOBDIR/requests.bloom, and the next run goes on with it,
-    whatever the settings say by then. Fingerprints in JOBDIR/requests.seen, which Scrapy's own filter wrote, are added.
+    A run that is stopped (Ctrl-C once) saves the filter in JOBDIR/requests.bloom, and the next run continues with it,
+    whatever its settings are. Fingerprints in JOBDIR/requests.seen, which Scrapy's own filter wrote, are added.
 
-    Scrapy's queue in JOBDIR does not outlive a kill: most of the pages that wait in it are gone, and the filter takes them
-    for seen. So after a kill the next run begins again with an empty filter: pages are fetched twice, and none is lost. It
-    moves what the killed run left to JOBDIR/killed. With BLOOMLINE_SAVE_INTERVAL a run saves its filter at the first
-    request after so many seconds, and after a kill goes on with the last save and with what is left of the queue: for
-    crawls that keep their queue elsewhere. A warning in the log says how many pages are fetched again at most.
+    A kill loses most of the pages that wait in Scrapy's queue in JOBDIR, although the filter has them. So after a kill the
+    next run starts with an empty filter: pages are fetched twice, and none is lost. It moves the files of the killed run to
+    JOBDIR/killed. With BLOOMLINE_SAVE_INTERVAL a run saves its filter at the first request after this many seconds. After a
+    kill the next run continues with the last save and the rest of the queue, which is for crawls with a queue elsewhere. A
+    warning in the log has the maximum number of pages that are fetched again.
     """
 
     def __init__(self, crawler: "Crawler") -> None:
@@ -124,7 +124,7 @@ class DupeFilter(_DupeFilter):
         self._save_at = 0.0
         jobdir = job_dir(settings)
         self._folder = Path(jobdir) if jobdir else None
-        # Before the scheduler opens the queue.
+        # Done before the scheduler opens the queue.
         unsaved = _left_by_a_kill(self._folder) if self._folder else None
         if self._folder and unsaved is not None:
             if self._interval:
@@ -171,9 +171,9 @@ class DupeFilter(_DupeFilter):
         return False
 
     def close(self, reason: str) -> None:
-        self._look()
+        self._measure()
         if self._folder and self._running:
-            # The scheduler has closed its queue by now. What is saved and what is queued are of one moment.
+            # The scheduler has closed its queue by now, so the saved filter and the queue are of one moment.
             self._save()
             (self._folder / RUNNING).unlink()
             self._running.close()
@@ -195,30 +195,30 @@ class DupeFilter(_DupeFilter):
 class RedisDupeFilter(_DupeFilter):
     """One set for many spiders, on a Redis or Valkey server: DUPEFILTER_CLASS = "bloomline.scrapy.RedisDupeFilter".
 
-    Of all spiders that meet a request, one sends it. It works with Scrapy's scheduler and with that of scrapy-redis.
+    Of all spiders that find a request, one sends it. Works with the schedulers of Scrapy and of scrapy-redis.
 
-    REDIS_URL is the address of the server; or REDIS_HOST, REDIS_PORT, REDIS_DB and of REDIS_PARAMS host, port, db, username,
-    password, ssl, ssl_ca_certs, ssl_certfile, ssl_keyfile, socket_timeout and socket_connect_timeout.
-    SCHEDULER_DUPEFILTER_KEY is the name of the set: "%(spider)s:dupefilter" where it is silent.
-    BLOOMLINE_EXPECTED_KEYS and BLOOMLINE_FALSE_POSITIVE_RATE size it, and all spiders give the same. Without a number of keys
-    the set grows, or is the one that the server has already.
-    BLOOMLINE_FORGET_AFTER is after how many seconds a request is sent again, or up to a quarter later, and
-    BLOOMLINE_EXPECTED_KEYS the number of requests in that time. Where it is silent, none is forgotten.
+    REDIS_URL is the address of the server. Alternatives are REDIS_HOST, REDIS_PORT, REDIS_DB, and in REDIS_PARAMS host, port, db,
+    username, password, ssl, ssl_ca_certs, ssl_certfile, ssl_keyfile, socket_timeout and socket_connect_timeout.
+    SCHEDULER_DUPEFILTER_KEY is the name of the set, by default "%(spider)s:dupefilter".
+    BLOOMLINE_EXPECTED_KEYS and BLOOMLINE_FALSE_POSITIVE_RATE size it, and must be the same for all spiders. Without a number of
+    keys the set grows, or the spider uses the set that is on the server.
+    BLOOMLINE_FORGET_AFTER is the number of seconds after which a request is sent again, or up to a quarter later, and
+    BLOOMLINE_EXPECTED_KEYS the number of requests in that time. By default no request is forgotten.
     BLOOMLINE_MIRROR = False saves memory: the spider keeps no copy of the set, and asks the server for each request.
-    BLOOMLINE_PATIENCE is how many seconds a request waits for a server that does not answer: 30 where it is silent.
-    BLOOMLINE_WAIT_FOR_REPLICAS is how many replicas of a server have a request before it is sent, or a second has passed: 0 where
-    it is silent. bloomline/unconfirmed counts those that were sent after the second.
+    BLOOMLINE_RETRY_TIMEOUT is the number of seconds for which a request waits for a server that does not answer, by default 30.
+    BLOOMLINE_WAIT_FOR_REPLICAS is the number of replicas of a server that must have a request before it is sent, by default 0.
+    It is sent after a second in any case; bloomline/unconfirmed counts these.
     BLOOMLINE_IMPORT_FROM = "scrapy_redis.dupefilter.RFPDupeFilter", or the path of a class derived from it, adds the fingerprints
-    that this filter keeps in a Redis set under the same name, once. Fingerprints of requests are from then on those of that
-    class, because Scrapy's own differ; keep the setting as long as the set is in use. bloomline/imported counts them.
+    that this filter keeps in a Redis set under the same name, once. bloomline/imported counts them. Requests then get the
+    fingerprints of that class, because Scrapy's own differ; keep the setting as long as the set is in use.
 
-    Each request that this spider has not seen takes a round trip, and the spider stands still meanwhile. If the answer is
-    lost, the request is sent, although another spider may send it too: bloomline/uncertain counts these. If the server
-    stays away, the spider is closed with the reason "bloomline_redis". It keeps all requests that it meets until then, as
-    they may be nobody else's. So give each spider a JOBDIR, or the queue of scrapy-redis, for requests that it has claimed
-    and not yet sent: they are lost with it.
+    Each request that this spider has not seen takes a round trip, and the spider waits meanwhile. If the answer is lost, the
+    request is sent, although another spider may send it too: bloomline/uncertain counts these. If the server is unreachable,
+    the spider is closed with the reason "bloomline_redis". It keeps all requests that it finds until then, because no other
+    spider may have them. Requests that a spider has claimed and not yet sent are lost with it, so give each spider a JOBDIR,
+    or the queue of scrapy-redis.
 
-    The set stays on the server when the spiders end. RedisBloomFilter(url, name).delete() removes it, and so does
+    The set remains on the server when the spiders end. RedisBloomFilter(url, name).delete() removes it, and so does
     scrapy-redis, unless SCHEDULER_PERSIST is set.
     """
 
@@ -230,7 +230,7 @@ class RedisDupeFilter(_DupeFilter):
         self._name = pattern % {"spider": crawler.spider.name}
         self._url, self._options = _address(settings)
         self._options["mirror"] = settings.getbool("BLOOMLINE_MIRROR", True)
-        self._options["patience"] = settings.getfloat("BLOOMLINE_PATIENCE", 30.0)
+        self._options["retry_timeout"] = settings.getfloat("BLOOMLINE_RETRY_TIMEOUT", 30.0)
         self._options["wait_for_replicas"] = settings.getint("BLOOMLINE_WAIT_FOR_REPLICAS")
         keys, seconds = settings.getint("BLOOMLINE_EXPECTED_KEYS"), settings.getfloat("BLOOMLINE_FORGET_AFTER")
         if seconds and not keys:
@@ -256,7 +256,7 @@ class RedisDupeFilter(_DupeFilter):
 
     @classmethod
     def from_spider(cls, spider: "Spider") -> Self:
-        """What the scheduler of scrapy-redis calls."""
+        """Creates the filter for the scheduler of scrapy-redis."""
         return cls(spider.crawler)
 
     def request_seen(self, request: "Request") -> bool:
@@ -281,23 +281,23 @@ class RedisDupeFilter(_DupeFilter):
 
     def close(self, reason: str) -> None:
         if not self._failed:
-            self._look()
+            self._measure()
 
     def _spider_closed(self) -> None:
-        # Not after `clear`, whose statistics are those of the set that it removed.
+        # Not after `clear`, which sets the statistics of the set that it removes.
         if self._new:
             self.close("finished")
 
     def clear(self) -> None:
         """Forget all requests, those of other spiders too. The scheduler of scrapy-redis calls it."""
-        self._look()
+        self._measure()
         old = self._filter
         size: dict[str, Any] = old.size
         old.delete()
         self._filter = RedisBloomFilter(self._url, self._name, **size, **self._options)
         if self._old:
-            # The next run begins with no request, and not with those of the old set.
-            self._old.server.set(self._mark, "cleared")
+            # The next run begins without the requests of the old set.
+            self._old.server.set(self._import_state_key, "cleared")
 
     def _fingerprint_of(self, request: "Request") -> bytes:
         if self._old:
@@ -305,18 +305,18 @@ class RedisDupeFilter(_DupeFilter):
         return self.fingerprinter.fingerprint(request)
 
     @property
-    def _mark(self) -> str:
-        """The key that says how far the import is."""
+    def _import_state_key(self) -> str:
+        """The key with the state of the import."""
         return f"{self._old.key}:imported to {self._name}"
 
     def _import(self) -> None:
         """Adds the members of the old set, unless an earlier run added all of them."""
         server, key = self._old.server, self._old.key
-        # A cursor counts for one life of a server alone: the order of a set changes with it.
+        # A cursor is valid until the server restarts, because the order of a set may then change.
         life = server.info("server")["run_id"]
         state, cursor, count, invalid = "", 0, 0, 0
-        if mark := server.get(self._mark):
-            state, *rest = (mark.decode() if isinstance(mark, bytes) else mark).split()
+        if saved := server.get(self._import_state_key):
+            state, *rest = (saved.decode() if isinstance(saved, bytes) else saved).split()
             if state == "cleared" or state == "done" and self._filter.stats().estimated_keys > 0:
                 self._stats.set_value("bloomline/imported", int(rest[0]) if rest else 0)
                 return
@@ -329,20 +329,20 @@ class RedisDupeFilter(_DupeFilter):
             count, invalid = count + len(fingerprints), invalid + len(members) - len(fingerprints)
             if not cursor:
                 break
-            server.set(self._mark, f"{life} {cursor} {count} {invalid}")
-        server.set(self._mark, f"done {count}")
+            server.set(self._import_state_key, f"{life} {cursor} {count} {invalid}")
+        server.set(self._import_state_key, f"done {count}")
         self._stats.set_value("bloomline/imported", count)
         logger.info("Imported %d fingerprints of the set %s", count, key)
         if invalid:
             logger.warning("%d members of the set %s are not fingerprints in hexadecimal: they are left out", invalid, key)
 
     def _warn_of_old(self) -> None:
-        """Warns if the filter of scrapy-redis has requests that this filter does not know."""
+        """Warns if the filter of scrapy-redis has requests that this filter may lack."""
         try:
             old = load_object(SCRAPY_REDIS).from_spider(self._crawler.spider)
             count = old.server.scard(old.key)
         except Exception as error:
-            # Without scrapy-redis, without the right to ask, or with a key of another type, there is nothing to warn of.
+            # No warning without scrapy-redis, without the right to ask, or for a key of another type.
             logger.debug("Cannot look for a set of scrapy-redis: %s", error)
             return
         if count:
@@ -367,19 +367,19 @@ class RedisDupeFilter(_DupeFilter):
 
 
 def _left_by_a_kill(folder: Path) -> int | None:
-    """How many requests of runs that were killed came after their last save; None if the last run ended."""
+    """Returns the number of requests of killed runs after their last save; None if the last run ended."""
     try:
         with (folder / RUNNING).open("rb") as running:
             _lock(running, folder)
-            # A byte for each.
+            # One byte per request.
             return (folder / RUNNING).stat().st_size
     except FileNotFoundError:
         return None
 
 
 def _lock(running: IO[bytes], folder: Path) -> None:
-    """Takes the lock that a run holds as long as it lives."""
-    # On Windows a run that lives is taken for one that was killed.
+    """Takes the lock that a run holds until it ends."""
+    # On Windows a live run is taken for a killed one.
     if sys.platform != "win32":
         try:
             flock(running, LOCK_EX | LOCK_NB)
@@ -388,11 +388,11 @@ def _lock(running: IO[bytes], folder: Path) -> None:
 
 
 def _set_aside(folder: Path) -> None:
-    """Moves what a killed run left, so that the next one begins again."""
+    """Moves the files of a killed run, so that the next run starts again."""
     killed = folder / KILLED
     shutil.rmtree(killed, ignore_errors=True)
     killed.mkdir()
-    # The mark is last, so that a run which is killed here is found too.
+    # RUNNING is last, so that a run which is killed here is found too.
     for name in FILTER, QUEUE, SCRAPYS, RUNNING:
         if (folder / name).exists():
             (folder / name).rename(killed / name)
@@ -414,7 +414,7 @@ def _load(path: Path) -> BloomFilter | ScalableBloomFilter:
 
 
 def _from_hex(text: bytes | str) -> bytes:
-    """The bytes that hexadecimal digits stand for; none if they are anything else."""
+    """Decodes hexadecimal digits. Returns no bytes for any other text."""
     try:
         return bytes.fromhex(text.decode() if isinstance(text, bytes) else text)
     except ValueError:
@@ -422,12 +422,12 @@ def _from_hex(text: bytes | str) -> bytes:
 
 
 def _fingerprints(path: Path) -> "Iterator[bytes]":
-    """What Scrapy's own filter wrote: lengths of two bytes and fingerprints, or lines of hexadecimal digits.
+    """Reads the file of Scrapy's own filter: lengths of two bytes and fingerprints, or lines of hexadecimal digits.
 
-    A crash may cut one off, and a power cut may leave NULs in its place. These are skipped, with a warning that counts them.
+    A crash may truncate a fingerprint, and a power cut may replace some by NULs. These are skipped, with a warning that counts them.
     """
     with path.open("rb") as file:
-        # The first byte of a length is 0, and a run of NULs hides which of the two it is.
+        # The first byte of a length is 0, so a run of NULs at the start fits both formats.
         start = b""
         while not start and (chunk := file.read(1 << 16)):
             start = chunk.lstrip(b"\0\r\n")[:8]
@@ -461,7 +461,7 @@ def _with_lengths(file: IO[bytes]) -> "Generator[bytes, None, int]":
             continue
         invalid += 1
         if length:
-            # The fingerprint before was cut off, and took the next one's length. All have the same length.
+            # The previous fingerprint was truncated, and includes the length of the next one. All have the same length.
             at = contents.find(prefix, at + 1) if prefix else -1
         else:
             after = re.compile(rb"[^\0]").search(contents, at)
@@ -472,7 +472,7 @@ def _with_lengths(file: IO[bytes]) -> "Generator[bytes, None, int]":
 
 
 def _address(settings: "BaseSettings") -> tuple[str, dict[str, Any]]:
-    """The server's URL, time-outs and certificates, from the settings of scrapy-redis."""
+    """Returns the server's URL, time-outs and certificates, from the settings of scrapy-redis."""
     params = settings.getdict("REDIS_PARAMS")
     params |= {name: value for name in ("url", "host", "port", "db") if (value := settings.get(f"REDIS_{name.upper()}"))}
     times = {"response_timeout": "socket_timeout", "connect_timeout": "socket_connect_timeout"}

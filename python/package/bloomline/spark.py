@@ -1,10 +1,10 @@
 """Frames of Spark: rows without duplicates, filters of their keys, and rows that a filter has not seen.
 
-It needs PySpark 3.5 or 4 and pyarrow, and this package on every executor. Keys are those of `Filter.add_rows`: a filter that is built here
-answers the command and Rust, and theirs answer here.
+It needs PySpark 3.5 or 4 and pyarrow, and this package on every executor. Keys are the same as in `Filter.add_rows`, so the command and
+Rust can use filters that are built here, and the reverse.
 
-A filter that takes keys belongs to one attempt of one task. So a task that is retried, a speculative one and a second action on a frame
-never meet keys of their own.
+A filter that takes keys belongs to one attempt of one task. So a retried task, a speculative task and a second action on a frame never
+find keys of their own.
 """
 
 import atexit
@@ -50,24 +50,25 @@ Seen = Filter | str | os.PathLike[str]
 _arrow_udf: Any = getattr(F, "arrow_udf", None)
 _pandas_udf: Any = pandas_functions.pandas_udf
 
-# The column of the key, where rows go through Python as a whole.
+# The column of the key, if complete rows pass through Python.
 _KEY = "__bloomline_key"
 # The column of the number of the partition.
 _PARTITION = "__bloomline_partition"
 
-# A larger filter goes to the executors as a file, and is mapped there once for all workers of a machine.
+# A larger filter is sent to the executors as a file, and is mapped there once for all workers of a machine.
 _BROADCAST = 100_000_000
 
-# Keys of a frame of which nobody knows how many there are, to begin with.
+# The initial number of keys for a frame with an unknown number of keys.
 _FIRST = 1_000_000
 
-# Filters are merged in pieces of so many blocks (128 KiB). The JVM hands over so many rows at a time, and so many pieces.
+# The number of blocks in a piece (128 KiB). Filters are merged piece by piece.
 _PIECE = 1 << 11
+# The maximum number of rows, or of pieces, that the JVM passes at a time.
 _ROWS = 1000
-# Bytes that are merged by a task.
+# The number of bytes that a task merges.
 _MERGED = 4_000_000
 
-# Types whose values are keys: those that Spark compares by value.
+# Types whose values are keys: the types that Spark compares by value.
 _SIMPLE = {
     "BinaryType", "BooleanType", "ByteType", "CharType", "DateType", "DayTimeIntervalType", "DecimalType", "DoubleType", "FloatType",
     "IntegerType", "LongType", "NullType", "ShortType", "StringType", "TimeType", "TimestampNTZType", "TimestampType", "VarcharType",
@@ -75,10 +76,9 @@ _SIMPLE = {
 
 
 class Figures:
-    """What `drop_duplicates` counted, once an action has run.
+    """The counts of `drop_duplicates` for one frame, after an action has run.
 
-    Of one frame. A partition counts once, as it was computed last: retries and second actions change nothing. Spark Connect has no such
-    counters.
+    A partition counts once, by its last computation, so retries and second actions change nothing. Spark Connect has no such counters.
 
     Args:
         session: The session of the frame.
@@ -101,20 +101,20 @@ class Figures:
 
     @property
     def kept(self) -> int:
-        """Rows that stayed."""
+        """Rows that were kept."""
         return sum(kept for _, kept, _ in self._partitions.value.values())
 
     @property
     def expected_lost(self) -> float:
-        """The number of rows to expect that a false positive removed, from the rate of the filters at each row that stayed."""
+        """The expected number of rows that a false positive removed, from the rate of the filters at each kept row."""
         return sum(lost for _, _, lost in self._partitions.value.values())
 
-    def _tell(self, partition: int, rows: int, kept: int, lost: float) -> None:
+    def _record(self, partition: int, rows: int, kept: int, lost: float) -> None:
         self._partitions.add({partition: (rows, kept, lost)})
 
 
 class _Latest(AccumulatorParam[dict[int, tuple[int, int, float]]]):
-    """Counts by partition, of which the last ones stay."""
+    """Counts by partition. The last ones replace earlier ones."""
 
     def zero(self, value: dict[int, tuple[int, int, float]]) -> dict[int, tuple[int, int, float]]:
         return {}
@@ -136,19 +136,19 @@ def drop_duplicates(
     partitions: int | None = None,
     figures: Figures | None = None,
 ) -> DataFrame:
-    """The frame with one row of each key.
+    """Keep one row of each key.
 
-    As with Spark's own `dropDuplicates`, which one of them stays is not fixed. A row is lost by mistake at the rate p at most. A shuffle
-    brings rows of equal keys together, and each task has a filter for its own keys.
+    As with Spark's own `dropDuplicates`, any one of equal rows is kept. A row is lost by mistake at the rate p at most. A shuffle moves
+    rows with equal keys to one task, and each task has a filter for its own keys.
 
     Args:
         df: The frame.
         on: The columns of the key, with dots into structs; without them all columns.
-        n: Distinct keys to plan for, if their number is known. The filters grow if more come.
+        n: Distinct keys to plan for, if their number is known. The filters grow if there are more.
         p: The rate at which a row is lost by mistake.
-        nulls: What becomes of rows whose key has a null: they are equal to each other, all are kept, all are skipped, or the job fails.
+        nulls: The treatment of rows whose key has a null: they are equal to each other, all are kept, all are skipped, or the job fails.
         partitions: The number of partitions of the result; by default Spark's `spark.sql.shuffle.partitions`.
-        figures: Gets what was counted and how many rows are expected to be lost.
+        figures: Receives the counts, and the expected number of lost rows.
 
     Raises:
         TypeError: If a column has a type that Spark does not compare by value, or texts with a collation.
@@ -165,9 +165,9 @@ def drop_duplicates(
     columns = _columns(frame, names)
     if partitions is None:
         setting = str(frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
-        # Some platforms have "auto" there.
+        # Some platforms set it to "auto".
         partitions = int(setting) if setting.isdigit() else 200
-    # Keys fall into partitions at random: six standard deviations more than the mean. A filter grows if more come.
+    # Keys fall into partitions at random: six standard deviations more than the mean. A filter grows if there are more.
     mean = (_FIRST if n is None else n) / partitions
     make = functools.partial(_Claims, math.ceil(mean + 6 * math.sqrt(mean)), p, nulls, figures)
     kept = _rows_that(frame.repartition(partitions, *columns), columns, key, make)
@@ -185,20 +185,20 @@ def build(
     seed: int | None = None,
     partitions: int | None = None,
 ) -> BloomFilter | MappedBloomFilter:
-    """A filter with the keys of all rows: bit by bit the one that a single machine makes.
+    """Build a filter with the keys of all rows, with the same bits as on a single machine.
 
-    Each core of the cluster makes a filter of the whole size. They are merged in pieces of 128 KiB by the executors, and the driver adds them
-    up. It holds one filter.
+    Each core of the cluster makes a filter of the whole size. The executors merge the filters in pieces of 128 KiB, and the driver adds
+    up the pieces. It holds one filter.
 
     Args:
         df: The frame.
         on: The columns of the key, with dots into structs; None for all.
-        n: Distinct keys to plan for. A warning tells of many more.
+        n: Distinct keys to plan for. If there are many more, a warning has the rate.
         p: The false-positive rate with n keys.
-        path: A file for the filter. It is mapped then, and does not stay in memory.
-        nulls: What becomes of rows whose key has a null: "equal", "skip" or "fail".
+        path: A file for the filter, which is then mapped instead of kept in memory.
+        nulls: The treatment of rows whose key has a null: "equal", "skip" or "fail".
         seed: The seed of the hash.
-        partitions: How many filters are made at most. Fewer than the cores take less memory, and more time.
+        partitions: The maximum number of filters. Fewer than the cores take less memory, and more time.
 
     Raises:
         TypeError: As `drop_duplicates`.
@@ -219,7 +219,7 @@ def build(
     made = keys.coalesce(partitions or _cores(session)).mapInArrow(functools.partial(_pieces, key, n, p, nulls, seed), "piece long, blocks binary")
     with _conf(session, "spark.sql.execution.arrow.maxRecordsPerBatch", str(_ROWS)):
         merged = made.repartition(math.ceil(seen.memory_bytes / _MERGED), "piece").mapInArrow(_merged, made.schema)
-        # The driver takes one partition at a time, as a whole. Not as a query, for whose duration Spark's scheduler keeps what its jobs gave.
+        # The driver fetches one complete partition at a time. Not by a query, because Spark's scheduler would keep all results until its end.
         taken: Any = merged.rdd if _has_context(session) else merged
         for piece, blocks in taken.toLocalIterator(prefetchPartitions=True):
             if piece < 0:
@@ -235,18 +235,18 @@ def build(
 
 
 def contains(seen: Seen, *columns: str | Column, nulls: Nulls = "equal") -> Column:
-    """Whether a filter has the key of a row: a column of booleans, for `filter`, `withColumn` and conditions of joins.
+    """Return a column of booleans, true if a filter has the key of the row, for `filter`, `withColumn` and conditions of joins.
 
-    The filter is taken as it is at the time of the call. Up to 100 MB it goes to the executors as a broadcast. A larger one, and a file,
-    is sent as a file, and all Python workers of a machine share its memory. `local:/path` is not sent: every machine has that file, as it
-    is when the action runs.
+    The call reads the filter. A filter of up to 100 MB is sent to the executors as a broadcast. A larger one, and a file, is sent as a
+    file, and all Python workers of a machine share its memory. `local:/path` is not sent: every machine must have that file, which is
+    read when the action runs.
 
-    Before PySpark 4.1 the columns come through pandas, which does not hand over all values as they are. Those are refused by the tasks:
-    floats, numbers with nulls, timestamps, arrays and structs. `drop_seen` takes all types in every version.
+    Before PySpark 4.1 the columns pass through pandas, which changes some values. The tasks refuse these: floats, numbers with nulls,
+    timestamps, arrays and structs. `drop_seen` takes all types in every version.
 
     Args:
         seen: A filter, or the path of its file. A filter may be saved under that path meanwhile, and nothing else may write to it.
-        columns: The columns of the key, as the filter was built with. A computed column gets its name by `alias`.
+        columns: The columns of the key, as the filter was built with. `alias` names a computed column.
         nulls: With "keep" the answer for a row with a null in its key is true, with "skip" it is false.
 
     Raises:
@@ -265,13 +265,13 @@ def contains(seen: Seen, *columns: str | Column, nulls: Nulls = "equal") -> Colu
 
 
 def drop_seen(df: DataFrame, seen: Seen, on: On = None, *, nulls: Nulls = "equal") -> DataFrame:
-    """The rows whose key is not in a filter: what last month, a test set or a block list has not. Without a shuffle.
+    """Keep the rows whose key is not in a filter, such as of last month, a test set or a block list. Needs no shuffle.
 
     Args:
         df: The frame.
-        seen: A filter, or the path of its file, as `contains` takes it. A new row is dropped by mistake at its false-positive rate.
+        seen: A filter, or the path of its file, as for `contains`. A new row is dropped by mistake at its false-positive rate.
         on: The columns of the key, with dots into structs; None for all.
-        nulls: What becomes of rows whose key has a null: they are looked up, kept, skipped, or the job fails.
+        nulls: The treatment of rows whose key has a null: they are looked up, kept, skipped, or the job fails.
 
     Raises:
         TypeError: As `drop_duplicates`.
@@ -289,16 +289,16 @@ def drop_seen(df: DataFrame, seen: Seen, on: On = None, *, nulls: Nulls = "equal
 
 
 class StreamingDedup:
-    """Rows of a stream whose key no earlier batch had, for `foreachBatch`. A batch that is replayed gives the same rows.
+    """Keeps the rows of a stream whose key no earlier batch had, for `foreachBatch`. A replayed batch yields the same rows.
 
-    Before the rows of a batch are given out, its keys are saved in a file of this batch; the rows are those that the file of the batch
-    before does not have. The files of the last two batches stay.
+    Before a batch returns its rows, its keys are saved in a file of this batch. The rows are new compared to the file of the previous
+    batch. The files of the last two batches are kept.
 
     Args:
-        path: A folder of the driver for the files, which outlives it, as the checkpoint of the stream does. The driver sends each file to
-            the executors. With `local:/path`, a folder that all machines see, they map it there.
+        path: A folder of the driver for the files, which must be as permanent as the checkpoint of the stream. The driver sends each file
+            to the executors. With `local:/path`, a folder that all machines share, the executors map the file there.
         on: The columns of the key, with dots into structs; None for all.
-        n: Distinct keys of the whole stream to plan for. A warning tells of many more, and a batch is refused where far more came before.
+        n: Distinct keys of the whole stream to plan for. If there are many more, a warning has the rate; with far more, a batch is refused.
         p: The rate at which a row is lost by mistake.
         nulls: As `drop_duplicates`.
         partitions: As `drop_duplicates`.
@@ -327,14 +327,14 @@ class StreamingDedup:
         self._is_local = os.fspath(path).startswith("local:")
         self._folder = pathlib.Path(os.fspath(path).removeprefix("local:")).absolute()
         self._on, self._n, self._p, self._nulls, self._partitions = on, n, p, nulls, partitions
-        # What the batch before needs no longer.
+        # The release of resources of the previous batch.
         self._done: list[Callable[[], object]] = []
 
     def batch(self, df: DataFrame, batch_id: int) -> DataFrame:
-        """The rows of a batch that are new. They are cached until the next batch, for their keys are saved before.
+        """Return the new rows of a batch. They are cached until the next batch, because their keys are saved first.
 
-        Write them in a way that replaces what the same batch wrote before, such as a folder of its own with the mode "overwrite": Spark
-        runs a batch again if it ended before it was whole.
+        Write them so that they replace earlier output of the same batch, such as to a folder of its own with the mode "overwrite": Spark
+        runs an incomplete batch again.
         """
         for done in self._done:
             done()
@@ -387,7 +387,7 @@ class StreamingDedup:
 
     @property
     def _sought(self) -> Nulls:
-        """Nulls that are skipped or fail do so after."""
+        """The treatment of nulls in the search: nulls that are skipped or fail are kept until `drop_duplicates`."""
         return "keep" if self._nulls != "equal" else "equal"
 
     def _state(self, session: SparkSession, file: pathlib.Path) -> "_Source":
@@ -402,7 +402,7 @@ class StreamingDedup:
 
 @functools.cache
 def _hold(folder: pathlib.Path) -> int | None:
-    """Keeps other processes out of a folder as long as this one lives, where the system and the disk have locks."""
+    """Keeps other processes out of a folder until this one ends, if the system and the disk have locks."""
     try:
         import fcntl
     except ImportError:
@@ -436,7 +436,7 @@ class _Keys(NamedTuple):
 
 
 class _KeyColumns(NamedTuple):
-    """The names of the columns of the key, which are a part of it. A whole row of one column differs from its value."""
+    """The names of the columns of a key, which are a part of it. A whole row of one column is another key than its value."""
 
     labels: list[str]
     whole: bool
@@ -446,25 +446,25 @@ class _KeyColumns(NamedTuple):
         return _name_of_key(self.labels, self.whole)
 
     def keys(self, struct: Any) -> _Keys:
-        """The keys of rows from the column that `_key` made."""
+        """Returns the keys of rows from the column that `_key` made."""
         return self._keys(struct.flatten())
 
     def keys_and_partition(self, struct: Any) -> tuple[_Keys, int]:
-        """The same, where the last member is the number of the partition that all of these rows are in."""
+        """Returns the keys of rows, and the number of their partition, which is the last member."""
         *columns, partitions = struct.flatten()
         return self._keys(columns), partitions[0].as_py()
 
     def _keys(self, columns: list[Any]) -> _Keys:
         rows = pa.RecordBatch.from_arrays(columns, names=self.labels)
         if len(rows) == 0 or any(pa.types.is_nested(column.type) for column in columns):
-            # Spark writes no offsets for arrays without values, and Arrow wants one. A copy has it.
+            # Spark writes no offsets for arrays without values, but Arrow requires one. A copy has it.
             rows = rows.take(pa.array(range(len(rows)), pa.int64()))
         return _Keys(rows, self.whole)
 
 
 def _named(df: DataFrame, on: On) -> tuple[DataFrame, list[str], _KeyColumns]:
-    """The columns of the key, by their names for Spark and for the key. A frame in which columns share a name gets other names, if all are
-    asked for."""
+    """Returns the frame, and the columns of the key by their names for Spark and for the key. If all columns are the key and some share a
+    name, the frame gets other names."""
     if on is not None:
         names = list(dict.fromkeys([on] if isinstance(on, str) else on))
         return df, names, _KeyColumns([_label(name, df.schema) for name in names], False)
@@ -475,7 +475,7 @@ def _named(df: DataFrame, on: On) -> tuple[DataFrame, list[str], _KeyColumns]:
 
 
 def _label(name: str, schema: T.StructType | None = None) -> str:
-    """A column's name in the key: without quotes, and with the case of the schema, which Spark ignores."""
+    """Returns a column's name in the key: without quotes, and with the case of the schema, which Spark ignores."""
     parts = [quoted.replace("``", "`") or plain for quoted, plain in re.findall("`((?:[^`]|``)*)`|([^`.]+)", name)]
     labels: list[str] = []
     kind: Any = schema
@@ -494,7 +494,7 @@ def _label(name: str, schema: T.StructType | None = None) -> str:
 
 
 def _text(column: str | Column) -> str:
-    """The name of a column, or of what computes it."""
+    """Returns the name of a column, or the text of its expression."""
     if isinstance(column, str):
         return column
     return str(column).removeprefix("Column<'").removesuffix("'>").rpartition(" AS ")[2]
@@ -529,7 +529,7 @@ def _check(kind: T.DataType, name: str) -> None:
 
 
 def _key(columns: list[Column]) -> Column:
-    """The columns in one. `_KeyColumns` has their names."""
+    """Returns the columns as a struct. `_KeyColumns` has their names."""
     return F.struct(*(column.alias(str(i)) for i, column in enumerate(columns)))
 
 
@@ -537,20 +537,20 @@ def _key(columns: list[Column]) -> Column:
 
 
 class _Task(Protocol):
-    """What one attempt of a task does with the rows of a partition."""
+    """The processing of a partition's rows by one attempt of a task."""
 
     def new(self, keys: _Keys, partition: int) -> Any:
-        """Which rows stay, as an array of bool."""
+        """Returns an array of bool, true for rows to keep."""
 
     def end(self) -> None:
-        """Is called after the last rows."""
+        """Called after the last rows."""
 
 
 def _rows_that(df: DataFrame, columns: list[Column], key: _KeyColumns, make: Callable[[], _Task]) -> DataFrame:
-    """The rows that stay by a task of which `make` makes one for each attempt.
+    """Returns the rows that a task keeps. `make` makes a task for each attempt.
 
-    The number of the partition comes with the rows, computed where the partition is: a task that has several of them after a `coalesce`, or
-    other ones in a `union`, has another number.
+    The rows have the number of the partition, computed before other operators: a task may have several partitions after a `coalesce`, and
+    partitions get other numbers in a `union`.
     """
     names = df.columns
     if _arrow_udf is not None:
@@ -561,7 +561,7 @@ def _rows_that(df: DataFrame, columns: list[Column], key: _KeyColumns, make: Cal
                 yield pa.array(task.new(*key.keys_and_partition(keys)))
             task.end()
 
-        # Else Spark might ask twice, or about rows that a later filter leaves.
+        # Otherwise Spark might evaluate it twice, or only for rows that a later filter keeps.
         new = _arrow_udf(ask, "boolean").asNondeterministic()
         numbered = df.select("*", F.spark_partition_id().alias(_PARTITION))
         return numbered.filter(new(_key([*columns, F.col(_PARTITION)]))).drop(_PARTITION)
@@ -574,7 +574,7 @@ def _rows_that(df: DataFrame, columns: list[Column], key: _KeyColumns, make: Cal
             yield pa.RecordBatch.from_arrays(values, names=batch.schema.names[:-1]).filter(stay)
         task.end()
 
-    # PySpark's `mapInArrow` finds columns by their names, so each gets one that is easy to find.
+    # PySpark's `mapInArrow` finds columns by their names, so each gets a simple and unique name.
     numbers = [f"c{i}" for i in range(len(names))]
     fields = zip(numbers, df.schema.fields, strict=True)
     schema = T.StructType([T.StructField(number, field.dataType, field.nullable, field.metadata) for number, field in fields])
@@ -597,13 +597,13 @@ class _Claims:
         self.partition = partition
         self.rows += len(new)
         self.kept += kept
-        # At the rate after them, which is the highest of these rows.
+        # At the rate after these rows, which is their maximum.
         self.lost += kept * self.seen.estimated_fpr()
         return new
 
     def end(self) -> None:
         if self.figures is not None and self.partition is not None:
-            self.figures._tell(self.partition, self.rows, self.kept, self.lost)
+            self.figures._record(self.partition, self.rows, self.kept, self.lost)
 
 
 class _Unseen:
@@ -619,22 +619,22 @@ class _Unseen:
         pass
 
 
-# What is kept was not found, and what is skipped was.
+# Rows that are kept are reported as not found, and skipped rows as found.
 _INVERTED: dict[Nulls, Nulls] = {"equal": "equal", "keep": "skip", "skip": "keep", "fail": "fail"}
 
 
 def _check_nulls(nulls: str) -> None:
-    """A task would refuse them only as it runs."""
+    """Refuses an invalid value at the call, before a task does."""
     if nulls not in _INVERTED:
         raise ValueError(f"nulls is {nulls!r}: give 'equal', 'keep', 'skip' or 'fail'")
 
 
 def _check_sizes(n: int | None, p: float, partitions: int | None) -> None:
-    """A task would refuse them only as it runs."""
+    """Refuses invalid sizes at the call, before a task does."""
     for name, number in [("n", n), ("partitions", partitions)]:
         if number is not None and number < 1:
             raise ValueError(f"{name} is {number}: give at least 1")
-    # It refuses a rate that is none.
+    # Refuses an invalid rate.
     BloomFilter(1, p)
 
 
@@ -644,14 +644,14 @@ def _check_sizes(n: int | None, p: float, partitions: int | None) -> None:
 def _cores(session: SparkSession) -> int:
     with contextlib.suppress(Exception):
         return max(session.sparkContext.defaultParallelism, 1)
-    # Of Spark Connect, which does not tell.
+    # Spark Connect does not report it.
     return 16
 
 
 def _pieces(
     key: _KeyColumns, n: int, p: float, nulls: Nulls, seed: int | None, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The filter of a task, piece by piece. A filter without keys gives none. The kinds of keys are a piece whose number is the negative number
+    """Yields the filter of a task, piece by piece, or nothing without keys. The kinds of keys are a piece whose number is the negative number
     of their parts."""
     seen = BloomFilter(n, p, seed=seed)
     rows = 0
@@ -661,7 +661,7 @@ def _pieces(
     if rows == 0:
         return
     kinds = seen._key_kinds()
-    # In whole words, which are merged.
+    # Padded to whole words, which are merged.
     pieces = [(-len(kinds) // 2, kinds + bytes(-len(kinds) % 8))] if kinds else []
     blocks = ((piece, seen._blocks(piece * _PIECE, _PIECE)) for piece in range(math.ceil(seen.memory_bytes / (64 * _PIECE))))
     for piece, data in itertools.chain(pieces, blocks):
@@ -669,7 +669,7 @@ def _pieces(
 
 
 def _merged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Pieces that several tasks made, each as one."""
+    """Yields each piece, merged from all tasks."""
     merged: dict[int, Any] = {}
     for batch in batches:
         for piece, blocks in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
@@ -684,7 +684,7 @@ def _merged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 @contextlib.contextmanager
 def _conf(session: SparkSession, name: str, value: str) -> Iterator[None]:
-    """Sets an option for what is planned meanwhile."""
+    """Sets an option for queries that are planned in the context."""
     old = session.conf.get(name, None)
     session.conf.set(name, value)
     try:
@@ -696,11 +696,11 @@ def _conf(session: SparkSession, name: str, value: str) -> Iterator[None]:
             session.conf.set(name, old)
 
 
-# Filters on their way to the executors
+# Transfer of filters to the executors
 
 
 class _Source(Protocol):
-    """Where a worker gets a filter from, to read it."""
+    """The source from which a worker reads a filter."""
 
     def filter(self) -> Filter: ...
 
@@ -719,7 +719,7 @@ class _File:
 
 
 class _SentFile:
-    """A file that Spark brings to each machine."""
+    """A file that Spark sends to each machine."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -729,7 +729,7 @@ class _SentFile:
 
 
 class _Broadcast:
-    """Bytes that Spark brings to each machine. A worker reads them once."""
+    """Bytes that Spark sends to each machine. A worker reads them once."""
 
     def __init__(self, broadcast: Any) -> None:
         self.broadcast = broadcast
@@ -740,7 +740,7 @@ class _Broadcast:
 
 
 def _open(path: str) -> Filter | None:
-    """Maps a file, or loads one that can't be mapped. None if there is none."""
+    """Maps a file, or loads one that cannot be mapped. None if the file does not exist."""
     try:
         found = os.stat(path)
     except FileNotFoundError:
@@ -750,7 +750,7 @@ def _open(path: str) -> Filter | None:
 
 @functools.lru_cache(maxsize=16)
 def _opened(path: str, *version: int) -> Filter:
-    """Workers serve many tasks. They only read this filter, so it may outlive each of them."""
+    """Opens a filter once for all tasks of a worker, which only read it."""
     try:
         return BloomFilter.map(path)
     except ValueError as error:
@@ -769,7 +769,7 @@ def _is_on_one_machine(session: SparkSession) -> bool:
 
 
 def _shared(seen: Seen, key: _KeyColumns) -> _Source:
-    """Makes a filter known to all executors. Refuses one whose keys have the name of other columns."""
+    """Sends a filter to all executors. Refuses a filter whose keys have the name of other columns."""
     if isinstance(seen, RedisBloomFilter):
         raise TypeError("a RedisBloomFilter is asked over the network by each task, again when one is retried: give its download()")
     session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
@@ -798,14 +798,14 @@ def _broadcast(session: SparkSession, seen: Filter) -> _Broadcast:
 
 
 def _sent(session: SparkSession, path: str) -> _Source:
-    """Sends a file as it is, under a name of its own, for Spark takes each name once."""
+    """Sends the present version of a file, under a name of its own, because Spark accepts each name once."""
     path = os.path.abspath(path)
-    # Before a task fails over it.
+    # Checked here, before a task fails.
     if _open(path) is None:
         raise FileNotFoundError(f"there is no file {path!r}")
     name = f"{uuid.uuid4().hex}.bloom"
     link = os.path.join(_folder(), name)
-    # Not a symbolic one: the action comes later, when another file may have this path, and Spark would send it under its own name.
+    # Not a symbolic link: the action runs later, when another file may have this path, and Spark would send the target under its own name.
     try:
         os.link(path, link)
     except OSError:
@@ -821,7 +821,7 @@ def _sent(session: SparkSession, path: str) -> _Source:
 
 @functools.cache
 def _folder() -> str:
-    """Files that executors fetch as long as the driver lives."""
+    """Returns the folder of the files that executors fetch. It is removed when the driver ends."""
     folder = tempfile.mkdtemp(prefix="bloomline-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
@@ -857,9 +857,9 @@ def _contains(source: _Source, columns: list[Column], key: _KeyColumns, nulls: N
 
 
 def _unchanged(series: Any) -> Any:
-    """The values of a series, if pandas has handed them over as they were."""
+    """Returns the values of a series. Refuses types whose values pandas changes."""
     array = None
-    # A struct is a frame, which has no type.
+    # A struct is passed as a frame, which has no type.
     kind = getattr(series, "dtype", None)
     if kind is not None and kind.kind in "Obiu":
         with contextlib.suppress(pa.ArrowInvalid, pa.ArrowTypeError):

@@ -16,12 +16,12 @@ type InsertFn = fn(&AtomicBlock, Pattern) -> bool;
 
 const REAL: InsertFn = AtomicBlock::insert::<1>;
 
-/// A filter of one block with 4 probes: a key is one bit in each lane.
+/// Returns a filter of one block with 4 probes: a key is one bit in each lane.
 fn filter() -> AtomicBloomFilter {
     AtomicBloomFilter::builder().memory(64).probes(4).build().unwrap()
 }
 
-/// A key by its four (word, position) pairs.
+/// Returns a key by its four (word, position) pairs.
 fn key(lanes: [(usize, u64); LANES]) -> Pattern {
     let lane = |(upper, position): (usize, u64)| (upper as u64) << 15 | position;
     let first = (0..LANES).fold(0, |first, g| first | lane(lanes[g]) << (16 * g));
@@ -33,7 +33,7 @@ fn same_word_keys() -> [Pattern; 2] {
     [key([(0, 1), (0, 2), (0, 3), (0, 4)]), key([(1, 1), (0, 2), (0, 9), (0, 4)])]
 }
 
-/// Runs `run` under every interleaving with so many preemptions.
+/// Runs `run` under every interleaving with at most `preemptions` preemptions.
 fn model(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
@@ -107,7 +107,7 @@ fn a_key_is_claimed_at_most_once_beside_an_overlapping_key() {
     race(3, REAL, &[a, a, b], at_most_one);
 }
 
-/// New if any bit was set by this call: two threads that each set some of the bits both win.
+/// Claims the key if this call set any bit: two threads that each set some of the bits both win.
 fn any_flipped_bit_wins(block: &AtomicBlock, pattern: Pattern) -> bool {
     (0..LANES).fold(false, |new, lane| {
         let (word, mask) = pattern.word_and_mask::<1>(lane);
@@ -115,7 +115,7 @@ fn any_flipped_bit_wins(block: &AtomicBlock, pattern: Pattern) -> bool {
     })
 }
 
-/// The scan in the other order: the first word found lacking decides, not the last.
+/// Claims the key by the first word that lacks bits, not by the last one.
 fn first_lacking_word_decides(block: &AtomicBlock, pattern: Pattern) -> bool {
     let mut claimed = None;
     for lane in 0..LANES {
@@ -128,7 +128,7 @@ fn first_lacking_word_decides(block: &AtomicBlock, pattern: Pattern) -> bool {
     claimed.unwrap_or(false)
 }
 
-/// The real linearizing word, but written before the words below it.
+/// Claims the key by the linearizing word, but writes it before the words below it.
 fn linearizing_word_is_written_first(block: &AtomicBlock, pattern: Pattern) -> bool {
     let chosen: [(usize, u64); LANES] = core::array::from_fn(|lane| pattern.word_and_mask::<1>(lane));
     let missing = chosen.map(|(word, mask)| block.0[word].load(Ordering::Acquire) & mask != mask);

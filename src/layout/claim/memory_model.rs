@@ -38,7 +38,7 @@ struct Event {
     writes: Option<usize>,
 }
 
-/// The events of an insert that found the words in `missing` (a bit for each) to lack bits.
+/// Returns the events of an insert that found the words in `missing` (a bit for each) to lack bits.
 fn insert(thread: usize, words: usize, missing: usize, orderings: Orderings) -> Vec<Event> {
     let event = Event { thread, word: 0, ordering: orderings.scan, found: None, reads: 0, writes: None };
     let mut events: Vec<_> =
@@ -78,7 +78,7 @@ fn allowed(events: &[Event]) -> bool {
     if (0..events.len()).any(|i| happens_before[i] >> i & 1 == 1) {
         return false;
     }
-    // Coherence: what happens later sees and makes no earlier position in a word's order.
+    // Coherence: a later event neither reads nor writes an earlier position in a word's order.
     events.iter().enumerate().all(|(i, a)| {
         let later = events.iter().enumerate().filter(|(j, b)| happens_before[i] >> j & 1 == 1 && a.word == b.word);
         later.into_iter().all(|(_, b)| {
@@ -114,7 +114,8 @@ fn permutations(items: &[usize]) -> Vec<Vec<usize>> {
     (0..items.len()).flat_map(with_first).collect()
 }
 
-/// The sets of threads that claim their key, in every allowed execution. `keys[t][w]` are the bits of thread t's key in word w.
+/// Returns the sets of threads that claim their key, in every allowed execution. `keys[t][w]` are the bits of thread t's key in
+/// word w.
 fn outcomes(keys: &[&[u8]], orderings: Orderings) -> BTreeSet<Vec<bool>> {
     let words = keys[0].len();
     let mut outcomes = BTreeSet::new();
@@ -169,7 +170,7 @@ fn outcomes(keys: &[&[u8]], orderings: Orderings) -> BTreeSet<Vec<bool>> {
     outcomes
 }
 
-/// The highest and the lowest number of threads that claim the key of the first `rival_threads` threads.
+/// Returns the highest and the lowest number of threads that claim the key of the first `rival_threads` threads.
 fn claims(keys: &[&[u8]], rival_threads: usize, orderings: Orderings) -> (usize, usize) {
     let outcomes = outcomes(keys, orderings);
     let counts = || outcomes.iter().map(|claims| claims[..rival_threads].iter().filter(|&&won| won).count());

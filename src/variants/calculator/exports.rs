@@ -10,7 +10,7 @@ std::thread_local! {
     static TEXT: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// The address of the figures, until the next call. NaN stands for a number that is not given.
+/// Returns the address of the figures, until the next call. NaN stands for a number that is not given.
 #[unsafe(no_mangle)]
 extern "C" fn figures(keys: f64, rate: f64, memory: f64) -> *const u8 {
     let given = |number: f64| (!number.is_nan()).then_some(number);
@@ -21,7 +21,7 @@ extern "C" fn figures(keys: f64, rate: f64, memory: f64) -> *const u8 {
     })
 }
 
-/// The bytes of the text that `figures` has made.
+/// Returns the bytes of the text that `figures` has made.
 #[unsafe(no_mangle)]
 extern "C" fn length() -> usize {
     TEXT.with_borrow(String::len)

@@ -16,7 +16,7 @@ use crate::builder::geometry::SizeRequest;
 use crate::error::BuildError;
 use crate::kernel::block::BLOCK_BYTES;
 use crate::layout::access::{Access, Exclusive, Shared};
-use crate::layout::info::LayoutInfo;
+use crate::layout::descriptor::LayoutDescriptor;
 use crate::layout::ops::LayoutOps;
 use crate::layout::params::Geometry;
 use crate::layout::sectorized::Sectorized;
@@ -30,9 +30,9 @@ const MAX_BLOCKS_64: u64 = (i64::MAX as u64 - (4 << 20)) / BLOCK_BYTES as u64;
 /// Rates are given from half the planned keys to four times as many, in steps of an eighth of a power of two.
 const STEPS: core::ops::RangeInclusive<i32> = -8..=16;
 
-/// A layout by its mathematics.
+/// A layout: its constants and its mathematics.
 struct LayoutFigures {
-    info: &'static LayoutInfo,
+    layout: &'static LayoutDescriptor,
     filter: &'static str,
     /// The cache lines that a query reads, at most.
     lines: u64,
@@ -44,7 +44,7 @@ struct LayoutFigures {
 impl LayoutFigures {
     const fn new<L: LayoutOps<A>, A: Access>(lines: u64) -> Self {
         Self {
-            info: L::INFO,
+            layout: L::DESCRIPTOR,
             filter: L::NAME,
             lines,
             geometry: SizeRequest::geometry::<L>,
@@ -64,7 +64,7 @@ const VARIANTS: [LayoutFigures; 5] = [
     LayoutFigures::new::<Counting, Exclusive>(2),
 ];
 
-/// The figures for two of keys, rate and memory in bytes, or the error in them.
+/// Returns the figures for two of keys, rate and memory in bytes, or their error, as JSON.
 fn text(keys: Option<u64>, rate: Option<f64>, memory: Option<u64>) -> String {
     figures(SizeRequest { keys, rate, memory, probes: None })
         .unwrap_or_else(|error| format!("{{\"error\":{:?}}}", error.to_string()))
@@ -76,7 +76,7 @@ fn figures(request: SizeRequest) -> Result<String, BuildError> {
     let given = request.rate.unwrap_or(1.0);
     let keys = request.keys.unwrap_or_else(|| (SECTORIZED.capacity)(geometry, given));
     let rate = request.rate.unwrap_or_else(|| (SECTORIZED.rate)(geometry, keys));
-    let memory = geometry.bytes(SECTORIZED.info);
+    let memory = geometry.bytes(SECTORIZED.layout);
     let request = ResolvedRequest { keys, rate, memory };
     let mut layouts = [SECTORIZED.json(request, geometry)].to_vec();
     layouts.extend(VARIANTS.iter().map(|layout| {
@@ -109,10 +109,10 @@ struct ResolvedRequest {
 
 impl LayoutFigures {
     fn refusal(&self, error: BuildError) -> String {
-        format!("{{\"name\":{:?},\"filter\":{:?},\"error\":{:?}}}", self.info.name, self.filter, error.to_string())
+        format!("{{\"name\":{:?},\"filter\":{:?},\"error\":{:?}}}", self.layout.name, self.filter, error.to_string())
     }
 
-    /// The figures of a size that keeps the rate, and this layout's figures for the same memory.
+    /// Returns the figures of a size that keeps the rate, and this layout's figures for the same memory, as JSON.
     fn json(&self, request: ResolvedRequest, geometry: Geometry) -> String {
         let ResolvedRequest { keys, rate, memory } = request;
         let rates: Vec<String> =
@@ -126,11 +126,11 @@ impl LayoutFigures {
         format!(
             "{{\"name\":{:?},\"filter\":{:?},\"probes\":{},\"lines\":{},\"memory\":{},\"rates\":[{}],\
              \"rate_in_memory\":{},\"keys_in_memory\":{}}}",
-            self.info.name,
+            self.layout.name,
             self.filter,
             geometry.probes,
-            self.lines.min(geometry.probes.into()).min(self.info.blocks(geometry.units)),
-            geometry.bytes(self.info),
+            self.lines.min(geometry.probes.into()).min(self.layout.blocks(geometry.units)),
+            geometry.bytes(self.layout),
             rates.join(","),
             json_or_null(rate_in_memory),
             json_or_null(keys_in_memory)

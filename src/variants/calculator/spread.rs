@@ -3,8 +3,8 @@
 use crate::layout::params::Geometry;
 use crate::rate::fpr::{BlockRates, Lanes, SATURATED, Terms, collision_floor, for_each_load, hit_factors, power};
 
-/// The standard deviation of the rate of one filter of the layout `words4`, as a fraction of the mean, which includes equal
-/// hashes.
+/// Returns the standard deviation of the rate of one filter of the layout `words4`, as a fraction of the mean, which
+/// includes equal hashes.
 pub(super) fn relative_deviation(geometry: Geometry, keys: u64) -> f64 {
     if keys / geometry.units > SATURATED {
         return 0.0;
@@ -26,7 +26,7 @@ pub(super) fn relative_deviation(geometry: Geometry, keys: u64) -> f64 {
     libm::sqrt(variance.max(0.0)) / (mean + collision_floor(keys))
 }
 
-/// The mean of the squared rate of a block that holds so many keys.
+/// The mean squared rate of a block, for each number of keys in it.
 ///
 /// The rate of a lane is (x^b + y^b) / 2, where x and y are the fractions of bits set in its two words. Its square needs the
 /// mean of x^2b, the chance that 2b positions are hit, and the mean of x^b y^b.
@@ -98,7 +98,7 @@ mod tests {
         // With one probe a lane the fill of a block is the same for all keys: 1/128 for each lane.
         assert!(relative_deviation(geometry, 1) < 1e-6, "{}", relative_deviation(geometry, 1));
         assert_eq!(relative_deviation(geometry, 1 << 40), 0.0);
-        // In so much memory nearly all false positives are equal hashes, which every filter has.
+        // In this much memory nearly all false positives are equal hashes, which every filter has.
         assert!(relative_deviation(Geometry { units: 1 << 34, probes: 16 }, 1000) < 1e-9);
     }
 }

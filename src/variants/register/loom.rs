@@ -1,5 +1,5 @@
-//! loom models of the register's insert: under every interleaving the answers are those of some sequential order of the calls
-//! that keeps the order of each thread's. Two inserts in more than one step are wrong, and the models detect them. See
+//! loom models of the register's insert: under every interleaving the answers match a sequential order of the calls
+//! that keeps the order of each thread. Two inserts in more than one step are wrong, and the models detect them. See
 //! src/filter/atomic/loom.rs.
 
 use super::{Geometry, RegisterBloomFilter, locate, word_and_mask};
@@ -29,7 +29,7 @@ fn hashes() -> [u64; 3] {
     [a, b, c]
 }
 
-/// Returns true if the answers of the threads' inserts are those of one order of them, with `bits` already set.
+/// Returns true if the answers of the threads' inserts match one order of them, with `bits` already set.
 fn is_linearizable(bits: u64, threads: &[&[(u64, bool)]]) -> bool {
     let next = |i: usize| {
         let Some((&(hash, new), after)) = threads[i].split_first() else { return false };
@@ -40,7 +40,7 @@ fn is_linearizable(bits: u64, threads: &[&[(u64, bool)]]) -> bool {
     threads.iter().all(|thread| thread.is_empty()) || (0..threads.len()).any(next)
 }
 
-/// Races threads, each of which inserts its hashes, by their indices in [`hashes`], one after the other.
+/// Races threads. Each inserts its hashes, by their indices in [`hashes`], one after the other.
 fn race(preemptions: usize, insert: InsertFn, threads: &'static [&'static [usize]]) {
     let hashes = hashes();
     let mut builder = loom::model::Builder::new();
@@ -95,7 +95,7 @@ fn the_read_decides(filter: &RegisterBloomFilter, hash: u64) -> bool {
     new
 }
 
-/// Sets bit by bit, and is new if this call set any.
+/// Sets bit by bit, and claims the key if this call set any.
 fn bit_by_bit(filter: &RegisterBloomFilter, hash: u64) -> bool {
     let (word, mask) = locate(filter.0.params.geometry, &filter.0.blocks, hash);
     let bits = (0..64).map(|i| 1 << i).filter(|bit| mask & bit != 0);

@@ -4,15 +4,15 @@ use crate::kinds::Kinds;
 use arrow_schema::{DataType, Field, Metadata, Schema};
 use std::fmt;
 
-/// The key of a schema's metadata with what pandas recorded.
+/// The key of the metadata that pandas adds to a schema.
 const PANDAS: &str = "pandas";
 
 /// The meaning of a field's values beside their type.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meaning {
-    /// The type's own.
+    /// The meaning of the type.
     Plain,
-    /// UUIDs in 16 bytes, which are their texts of 36 characters, as all writers of text spell them.
+    /// UUIDs in 16 bytes. Their keys are texts of 36 characters, as all writers of text spell them.
     Uuid,
     /// Booleans stored in 8 bits: 0 is false, and any other value is true.
     Bool8,
@@ -44,7 +44,7 @@ impl std::error::Error for KeyTypeError {}
 
 impl Meaning {
     /// Returns the meaning of a field that can be a key.
-    pub(crate) fn of(field: &Field) -> Self {
+    pub(crate) fn from_field(field: &Field) -> Self {
         let Some(name) = field.extension_type_name() else { return Self::Plain };
         match (name, field.data_type()) {
             ("arrow.uuid", DataType::FixedSizeBinary(16)) => Self::Uuid,
@@ -59,7 +59,7 @@ impl Meaning {
 /// # Errors
 /// If the values cannot be keys: intervals, unions and unknown extension types.
 pub fn kind_of(field: &Field) -> Result<Kinds, KeyTypeError> {
-    match (field.extension_type_name(), Meaning::of(field)) {
+    match (field.extension_type_name(), Meaning::from_field(field)) {
         (_, Meaning::Uuid) => Ok(Kinds::TEXT),
         (_, Meaning::Bool8) => Ok(Kinds::BOOLEAN),
         (None | Some("arrow.json"), Meaning::Plain) => kind_of_type(field.data_type()),
@@ -102,7 +102,7 @@ fn kind_of_type(data_type: &DataType) -> Result<Kinds, KeyTypeError> {
     })
 }
 
-/// Returns the numbers of the columns that are data: all but those of an index that pandas recorded.
+/// Returns the numbers of the columns that are data: all but the index that pandas recorded.
 pub fn data_columns(schema: &Schema) -> Vec<usize> {
     let index = index_columns(schema.metadata());
     let is_data = |number: &usize| !index.contains(schema.field(*number).name());

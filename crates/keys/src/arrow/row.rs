@@ -200,7 +200,7 @@ fn part<'a>(field: &Field, array: &'a dyn Array, row: usize) -> Part<'a> {
         Binary => Part::Bytes(array.as_binary::<i32>().value(row)),
         LargeBinary => Part::Bytes(array.as_binary::<i64>().value(row)),
         BinaryView => Part::Bytes(array.as_binary_view().value(row)),
-        FixedSizeBinary(_) if Meaning::of(field) == Meaning::Plain => {
+        FixedSizeBinary(_) if Meaning::from_field(field) == Meaning::Plain => {
             Part::Bytes(array.as_fixed_size_binary().value(row))
         }
         Null => Part::Null,
@@ -228,7 +228,7 @@ fn push(field: &Field, array: &dyn Array, row: usize, out: &mut Vec<u8>) {
     }
     match array.data_type() {
         Boolean => push_boolean(array.as_boolean().value(row), out),
-        Int8 if Meaning::of(field) == Meaning::Bool8 => push_boolean(value!(Int8Type) != 0, out),
+        Int8 if Meaning::from_field(field) == Meaning::Bool8 => push_boolean(value!(Int8Type) != 0, out),
         Int8 => push_integer(value!(Int8Type), out),
         Int16 => push_integer(value!(Int16Type), out),
         Int32 => push_integer(value!(Int32Type), out),
@@ -260,7 +260,7 @@ fn push(field: &Field, array: &dyn Array, row: usize, out: &mut Vec<u8>) {
                 TimeUnit::Microsecond => value!(TimestampMicrosecondType),
                 TimeUnit::Nanosecond => value!(TimestampNanosecondType),
             };
-            push_timestamp(value, places(*unit), zone.is_some(), out);
+            push_timestamp(value, scale(*unit), zone.is_some(), out);
         }
         Duration(unit) => {
             let value = match unit {
@@ -269,7 +269,7 @@ fn push(field: &Field, array: &dyn Array, row: usize, out: &mut Vec<u8>) {
                 TimeUnit::Microsecond => value!(DurationMicrosecondType),
                 TimeUnit::Nanosecond => value!(DurationNanosecondType),
             };
-            push_duration(value, places(*unit), out);
+            push_duration(value, scale(*unit), out);
         }
         List(item) => push_list(item, &array.as_list::<i32>().value(row), out),
         LargeList(item) => push_list(item, &array.as_list::<i64>().value(row), out),
@@ -321,8 +321,8 @@ fn push_uuid(bytes: &[u8], out: &mut Vec<u8>) {
     push_text(text.as_bytes(), out);
 }
 
-/// Returns the decimal places of a second that a unit has.
-fn places(unit: TimeUnit) -> u8 {
+/// Returns the number of decimal digits of a second in a unit.
+fn scale(unit: TimeUnit) -> u8 {
     match unit {
         TimeUnit::Second => 0,
         TimeUnit::Millisecond => 3,

@@ -51,7 +51,7 @@ impl Job for Counting {
 }
 
 fn server() -> RedisServer {
-    RedisServer::new("redis://n:1").unwrap().patience(Duration::from_secs(60))
+    RedisServer::new("redis://n:1").unwrap().retry_timeout(Duration::from_secs(60))
 }
 
 fn confirming() -> RedisServer {
@@ -238,7 +238,7 @@ fn an_invalid_answer_leaves_its_command_doubted() {
     assert_eq!(job.abandoned, [(1, true), (2, false)]);
 }
 
-/// A round in which every command is refused.
+/// Returns a round in which every command is refused.
 fn refused_round(exchange: &mut Exchange<Counting>) -> Result<NextStep, RedisFilterError> {
     for batch in send(exchange, &cluster()) {
         exchange.process(batch, NodeAnswers { answers: vec![server_error("CLUSTERDOWN")], failure: None });
@@ -249,7 +249,7 @@ fn refused_round(exchange: &mut Exchange<Counting>) -> Result<NextStep, RedisFil
 #[test]
 fn waits_double_up_to_a_bound() {
     let mut job = Counting::new(&[0, 5000]);
-    // The test does not sleep, so no patience is used up.
+    // The test does not sleep, so the time-out for retries is not reached.
     let mut exchange = Exchange::new(&mut job, &server(), true);
     for rounds in [1, 2, 3, 4, 5, 6, 7, 7, 7] {
         let wait = MIN_WAIT * (1 << rounds);
@@ -258,10 +258,10 @@ fn waits_double_up_to_a_bound() {
 }
 
 #[test]
-fn waits_end_when_the_patience_is_used_up() {
-    let patience = Duration::from_millis(100);
+fn waits_end_at_the_retry_timeout() {
+    let retry_timeout = Duration::from_millis(100);
     let mut job = Counting::new(&[0, 5000]);
-    let mut exchange = Exchange::new(&mut job, &server().patience(patience), true);
+    let mut exchange = Exchange::new(&mut job, &server().retry_timeout(retry_timeout), true);
     let mut waits = Vec::new();
     let error = loop {
         match refused_round(&mut exchange) {
@@ -272,9 +272,9 @@ fn waits_end_when_the_patience_is_used_up() {
         std::thread::sleep(*waits.last().unwrap());
     };
     let RedisFilterError::Unreachable { node, waited, message } = error else { panic!("{error}") };
-    assert!(node == "n:1" && waited >= patience && message == "ClusterDown", "{waited:?} {message}");
-    // The last wait is what is left of the patience.
-    assert!(waits.iter().sum::<Duration>() <= patience, "{waits:?}");
+    assert!(node == "n:1" && waited >= retry_timeout && message == "ClusterDown", "{waited:?} {message}");
+    // The last wait ends at the time-out for retries.
+    assert!(waits.iter().sum::<Duration>() <= retry_timeout, "{waits:?}");
     job.abandoned.sort();
     assert_eq!(job.abandoned, [(0, false), (1, false)]);
 }

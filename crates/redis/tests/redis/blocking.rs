@@ -236,7 +236,7 @@ fn mirrors_answer_only_for_known_keys() {
 
 fn keys_not_in_a_mirror_need_the_server() {
     let mut server = Server::start("--appendonly yes --appendfsync always");
-    let address = server.address().patience(Duration::from_millis(20));
+    let address = server.address().retry_timeout(Duration::from_millis(20));
     let mut filter = create(&address, "f", &one_shard_size()).with_mirror().unwrap();
     filter.insert(&1).unwrap();
     // The first key is sent over a connection that has ended unnoticed, so it is unknown whether the server received it. A
@@ -296,7 +296,7 @@ fn unresponsive_servers_are_given_up() {
 fn a_claim_without_an_answer_is_reported() {
     let server = Server::start("");
     let short = Duration::from_millis(500);
-    let address = server.address().connect_timeout(short).response_timeout(short).patience(3 * short);
+    let address = server.address().connect_timeout(short).response_timeout(short).retry_timeout(3 * short);
     let mut filter = retry_until_answered(|| RedisBloomFilter::create(&address, "f", &one_shard_size()));
     // A connection that was idle for a second is tested first. If the test fails, nothing is sent.
     let mut new = [false; 3];
@@ -476,10 +476,10 @@ fn running_scripts_are_waited_for() {
         assert!(started.elapsed() >= Duration::from_millis(500));
     });
     assert_eq!((filter.uncertain(), other.uncertain()), (0, 0));
-    // Calls wait as long as their patience allows.
+    // Calls wait until their time-out for retries.
     thread::scope(|scope| {
         let _killer = keep_busy(scope, &server);
-        let address = server.address().patience(Duration::from_millis(200));
+        let address = server.address().retry_timeout(Duration::from_millis(200));
         expect_error(RedisBloomFilter::open(&address, "f"), &["BUSY"]);
         // A client that opens the filter meanwhile waits, too.
         scope.spawn(|| assert_eq!(RedisBloomFilter::open(&server.address(), "f").unwrap().insert(&1), Ok(false)));
@@ -631,7 +631,7 @@ fn bytewise_answers_have_the_same_timeout() {
     let server = Server::start("");
     let proxy = Proxy::start(server.port, 1);
     let short = Duration::from_millis(500);
-    let address = proxy.address().response_timeout(short).connect_timeout(short).patience(short);
+    let address = proxy.address().response_timeout(short).connect_timeout(short).retry_timeout(short);
     let mut filter = retry_until_answered(|| RedisBloomFilter::create(&address, "f", &one_shard_size()));
     retry_until_answered(|| filter.insert(&0));
     proxy.send_bytewise();

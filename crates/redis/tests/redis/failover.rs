@@ -160,10 +160,10 @@ fn changed_host_names_are_resolved_again() {
     assert_eq!((filter.uncertain(), task.uncertain()), (0, 0));
 }
 
-/// Within the configured patience.
+/// Within the configured time-out for retries.
 fn promoted_replicas_are_waited_for() {
     let [primary, replica] = primary_and_replica("");
-    let address = address_of(&[&primary, &replica]).patience(Duration::from_millis(300));
+    let address = address_of(&[&primary, &replica]).retry_timeout(Duration::from_millis(300));
     let mut filter = create(&address, "f", &one_shard_size());
     assert_eq!(filter.insert(&1), Ok(true));
     let mut patient = RedisBloomFilter::open(&address_of(&[&primary, &replica]), "f").unwrap();

@@ -67,7 +67,7 @@ pub fn free_port() -> u16 {
 /// Returns the address of a server, with time-outs that are not reached on any machine.
 pub fn address(urls: &str) -> RedisServer {
     let server = RedisServer::new(urls).unwrap();
-    server.connect_timeout(TIMEOUT).response_timeout(TIMEOUT).patience(TIMEOUT)
+    server.connect_timeout(TIMEOUT).response_timeout(TIMEOUT).retry_timeout(TIMEOUT)
 }
 
 /// Waits until a condition holds. Fails after `TIMEOUT`.

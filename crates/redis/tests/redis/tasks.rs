@@ -249,7 +249,7 @@ fn connections_closed_while_idle_cause_no_uncertainty() {
 fn a_claim_without_an_answer_is_reported() {
     let server = Server::start("");
     let short = Duration::from_millis(500);
-    let address = server.address().connect_timeout(short).response_timeout(short).patience(3 * short);
+    let address = server.address().connect_timeout(short).response_timeout(short).retry_timeout(3 * short);
     runtime().block_on(async {
         let filter =
             retry_until_answered(async || AsyncRedisBloomFilter::create(&address, "f", &one_shard_size()).await).await;
@@ -323,7 +323,7 @@ fn bytewise_answers_have_the_same_timeout() {
     let server = Server::start("");
     let proxy = Proxy::start(server.port, 1);
     let short = Duration::from_millis(500);
-    let address = proxy.address().response_timeout(short).connect_timeout(short).patience(short);
+    let address = proxy.address().response_timeout(short).connect_timeout(short).retry_timeout(short);
     runtime().block_on(async {
         let mut filter =
             retry_until_answered(async || AsyncRedisBloomFilter::create(&address, "f", &one_shard_size()).await).await;

@@ -93,7 +93,7 @@ fn servers_are_trusted_by_their_certificates() {
     let (_folder, [ours, others]) = two_certificates();
     let (_server, url) = encrypted(&ours, "--tls-auth-clients no");
     // The system does not know the authority.
-    let address = address(&url).patience(Duration::from_secs(5));
+    let address = address(&url).retry_timeout(Duration::from_secs(5));
     let certificate = fs::read(ours.join("cert.pem")).unwrap();
     let trusting = address.clone().certificate_authority(&certificate).unwrap();
     let mut filter = RedisBloomFilter::create(&trusting, "g", &one_shard_size()).unwrap();
@@ -135,7 +135,7 @@ fn tls_servers_may_require_a_client_certificate() {
     let read = |folder: &Path| ["cert.pem", "key.pem"].map(|name| fs::read(folder.join(name)).unwrap());
     let [[cert, key], [other_cert, other_key]] = [read(&ours), read(&others)];
     let (_server, url) = encrypted(&ours, "");
-    let address = address(&url).patience(Duration::from_secs(1));
+    let address = address(&url).retry_timeout(Duration::from_secs(1));
     let address = address.certificate_authority(&cert).unwrap();
     let runtime = crate::tasks::runtime();
     let open = |address: &RedisServer| {

@@ -58,7 +58,7 @@ fn numbers_do_not_depend_on_their_types() {
     });
 }
 
-/// The digits of a half float are fewer than those of the same number in more bits.
+/// A half float has fewer digits than the same number in more bits.
 #[test]
 fn half_floats_have_the_digits_of_their_width() {
     type Half = <Float16Type as ArrowPrimitiveType>::Native;
