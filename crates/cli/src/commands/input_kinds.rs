@@ -2,11 +2,11 @@
 
 use crate::key::{KeyPart, KeyRule, PartNumbers};
 use crate::options::ReadOptions;
-use crate::options::values::OnError;
 use crate::read::coding::{self, Coding, ending};
 use crate::read::format_of;
 use crate::read::inputs::{Input, Inputs};
 use crate::read::projection::Projection;
+use crate::read::skip::OnError;
 use crate::read::split::LineFormat;
 use crate::read::table::TableOptions;
 use crate::seen::kind_conflict;

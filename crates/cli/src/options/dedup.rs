@@ -4,8 +4,9 @@ use crate::options::filter::{GrowthOptions, SharedOptions, SharedWriteOptions, S
 use crate::options::groups::GroupOptions;
 use crate::options::output::OutputOptions;
 use crate::options::reading::{KeyOptions, ReadOptions};
-use crate::options::values::{StatsFormat, duration};
+use crate::options::values::duration;
 use crate::steps::groups::choice::KeepPolicy;
+use crate::terminal::figures::StatsFormat;
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -3,7 +3,8 @@
 use crate::options::filter::{SharedOptions, SizeOptions, WhenFull};
 use crate::options::output::SelectOptions;
 use crate::options::reading::{KeyOptions, ReadOptions};
-use crate::options::values::{Eol, StatsFormat, count, only, rate, size};
+use crate::options::values::{Eol, count, only, rate, size};
+use crate::terminal::figures::StatsFormat;
 use clap::Args;
 use std::path::PathBuf;
 

@@ -1,9 +1,9 @@
 //! Options of the commands that print lines: the destination and the selection of the lines.
 
+use crate::read::compression::Compression;
 use crate::read::inputs::Inputs;
 use crate::read::table::TableOptions;
 use crate::system::files::is_standard;
-use crate::write::encode::Compression;
 use clap::Args;
 use std::path::{Path, PathBuf};
 

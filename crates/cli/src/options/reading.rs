@@ -4,14 +4,15 @@ use crate::key::fields::{Csv, FieldSelector, FieldSplit};
 use crate::key::json::Pointer;
 use crate::key::{KeyPart, KeyRule, PartNumbers};
 use crate::options::values::{
-    ALL_PARTS, ColumnList, Delimiter, Eol, FieldList, Normal, NormalForm, Nulls, OnError, columns, delimiter, escape,
-    fields, normal, parts,
+    ALL_PARTS, ColumnList, Delimiter, Eol, FieldList, Normal, NormalForm, Nulls, columns, delimiter, escape, fields,
+    normal, parts,
 };
 use crate::read::chunks::ChunkConfig;
 use crate::read::ends::LineEnds;
 use crate::read::find::NamedPaths;
 use crate::read::glob::Glob;
 use crate::read::keys::Hashing;
+use crate::read::skip::OnError;
 use crate::read::split::LineFormat;
 use bloomline::KeyHasher;
 use clap::{Args, value_parser};

@@ -3,8 +3,8 @@
 use crate::options::filter::{GrowthOptions, SizeOptions};
 use crate::options::output::{OutputOptions, SelectOptions};
 use crate::options::reading::{KeyOptions, ReadOptions};
-use crate::options::values::StatsFormat;
 use crate::system::files::is_standard;
+use crate::terminal::figures::StatsFormat;
 use clap::Args;
 use std::path::{Path, PathBuf};
 

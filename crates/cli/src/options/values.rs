@@ -3,26 +3,16 @@
 use crate::key::PartNumbers;
 use crate::key::fields::FieldSelector;
 use crate::key::json::Pointer;
+use crate::read::skip::OnError;
+use crate::run::print::LineEnd;
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use parse_size::{ByteSuffix, Config};
-use std::io::{self, Write};
 use std::time::Duration;
 
 /// The delimiter between fields.
 #[derive(Clone)]
 pub struct Delimiter(pub Vec<u8>);
-
-/// The treatment of bad input.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum OnError {
-    /// End with an error; `dedup` and `check` first finish all lines before it, unless files are worked on side by side
-    Fail,
-    /// Leave out such a line. Leave out such an input, or the rest of it; the exit code is then 1, and 2 of `check`
-    Skip,
-    /// Select such a line as it is; for `dedup` it is the only one of its kind. Keep what can be read of such an input; the exit code is that of skip
-    Keep,
-}
 
 /// The treatment of a key that has a null.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -46,15 +36,6 @@ impl Nulls {
             Self::Equal | Self::Fail => OnError::Fail,
         }
     }
-}
-
-/// The format of statistics.
-#[derive(Clone, Copy, ValueEnum)]
-pub enum StatsFormat {
-    /// A line for each figure.
-    Text,
-    /// One JSON object on one line.
-    Json,
 }
 
 /// A list of fields.
@@ -196,24 +177,6 @@ impl Eol {
             Self::Lf => Some(LineEnd::Lf),
             Self::Crlf => Some(LineEnd::Crlf),
         }
-    }
-}
-
-/// An end of lines.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum LineEnd {
-    /// A newline.
-    Lf,
-    /// A carriage return and a newline.
-    Crlf,
-}
-
-impl LineEnd {
-    /// Writes a line, which may have either end, with this one.
-    pub fn write(self, line: &[u8], out: &mut impl Write) -> io::Result<()> {
-        let text = line.strip_suffix(b"\n").unwrap_or(line);
-        out.write_all(text.strip_suffix(b"\r").unwrap_or(text))?;
-        out.write_all(if self == Self::Lf { b"\n" } else { b"\r\n" })
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::key::KeyRule;
 use crate::key::error::KeyError;
-use crate::options::values::OnError;
 use crate::read::ends::LineEnds;
+use crate::read::skip::OnError;
 use crate::read::skip::SkipReason;
 use crate::read::split::LineFormat;
 use bloomline::KeyHasher;

@@ -4,6 +4,7 @@ pub mod batch;
 mod brotli;
 pub mod chunks;
 pub mod coding;
+pub mod compression;
 pub mod contents;
 pub mod ends;
 pub mod estimate;

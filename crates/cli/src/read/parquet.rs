@@ -3,6 +3,7 @@
 use crate::key::json::Pointer;
 use crate::key::{KeyPart, KeyRule, KeyScratch};
 use crate::read::coding::Coding;
+use crate::read::compression::Compression;
 use crate::read::inputs::Input;
 use crate::read::keys::{Hashing, Keys};
 use crate::read::projection::{Compared, ProjectedPart, Projection};
@@ -10,7 +11,6 @@ use crate::read::table::{
     Assembly, COUNT, Column, Format, Group, GroupCounts, MEMBER, Rows, Saved, Table, TableOptions,
 };
 use crate::system::error::Error;
-use crate::write::encode::Compression;
 use bloomline_keys::{KeyKinds, Values as RowValues};
 use bloomline_tables::{self as tables, Added, GzipLevel, KeyPaths, RowProjection, SelectedRows, Source, ZstdLevel};
 use std::any::Any;

@@ -1,7 +1,18 @@
 //! Lines without a key, and the reasons.
 
 use crate::key::error::KeyError;
-use crate::options::values::OnError;
+use clap::ValueEnum;
+
+/// The treatment of bad input.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OnError {
+    /// End with an error; `dedup` and `check` first finish all lines before it, unless files are worked on side by side
+    Fail,
+    /// Leave out such a line. Leave out such an input, or the rest of it; the exit code is then 1, and 2 of `check`
+    Skip,
+    /// Select such a line as it is; for `dedup` it is the only one of its kind. Keep what can be read of such an input; the exit code is that of skip
+    Keep,
+}
 
 /// The reason why a line has no key.
 pub enum SkipReason {

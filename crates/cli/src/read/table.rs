@@ -5,11 +5,11 @@
 //! twice took 1.45 times as long.
 
 use crate::key::{KeyRule, KeyScratch};
+use crate::read::compression::Compression;
 use crate::read::inputs::Input;
 use crate::read::keys::{Hashing, Keys};
 use crate::read::projection::Projection;
 use crate::system::error::Error;
-use crate::write::encode::Compression;
 use bloomline_keys::{KeyKinds, Values as Row};
 use serde::{Deserialize, Serialize};
 use std::any::Any;

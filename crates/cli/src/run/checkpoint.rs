@@ -10,8 +10,8 @@
 //!
 //! The file consists of a line of JSON and a line with its checksum.
 
-use crate::options::values::OnError;
 use crate::read::inputs::Input;
+use crate::read::skip::OnError;
 use crate::read::table::Saved;
 use crate::seen::counts::LineCounts;
 use crate::seen::local_set::LocalSet;

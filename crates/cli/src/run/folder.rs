@@ -3,13 +3,13 @@
 //! An output is written under another name and renamed once it is whole, so readers never see an incomplete file.
 
 use crate::read::coding::{self, Coding};
+use crate::read::compression::Compression;
 use crate::read::inputs::{Input, Inputs};
 use crate::run::checkpoint::InputProgress;
 use crate::system::error::Error;
 use crate::system::file_lock::{self, FileLock};
 use crate::system::files::{self, FileId, NamedFile, appended, name};
 use crate::write::atomic_file::AtomicFile;
-use crate::write::encode::Compression;
 use crate::write::target::shorter;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};

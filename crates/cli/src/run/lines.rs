@@ -1,9 +1,9 @@
 //! The lines of a batch with their keys, the results for them, and the changes that are printed.
 
 use crate::key::error::KeyError;
-use crate::options::values::OnError;
 use crate::read::batch::Batch;
 use crate::read::keys::Keys;
+use crate::read::skip::OnError;
 use crate::read::skip::SkipReason;
 use crate::read::table::Column;
 use crate::run::marks::Marks;

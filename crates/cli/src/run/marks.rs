@@ -1,7 +1,7 @@
 //! The results for the lines of a batch.
 
-use crate::options::values::OnError;
 use crate::read::keys::Keys;
+use crate::read::skip::OnError;
 use crate::read::skip::SkipReason;
 use crate::system::error::Error;
 

@@ -1,7 +1,6 @@
 //! Printing of lines, with their prefixes.
 
 use crate::key::json::members;
-use crate::options::values::LineEnd;
 use crate::read::chunks::BYTE_ORDER_MARK;
 use crate::read::table::{COUNT, Encode, TableOptions};
 use crate::run::lines::Lines;
@@ -9,6 +8,24 @@ use memchr::memmem;
 use std::io::{self, Write};
 use std::mem;
 use std::ops::Range;
+
+/// An end of lines.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum LineEnd {
+    /// A newline.
+    Lf,
+    /// A carriage return and a newline.
+    Crlf,
+}
+
+impl LineEnd {
+    /// Writes a line, which may have either end, with this one.
+    pub fn write(self, line: &[u8], out: &mut impl Write) -> io::Result<()> {
+        let text = line.strip_suffix(b"\n").unwrap_or(line);
+        out.write_all(text.strip_suffix(b"\r").unwrap_or(text))?;
+        out.write_all(if self == Self::Lf { b"\n" } else { b"\r\n" })
+    }
+}
 
 /// The prefix of a printed line.
 #[derive(Clone, Copy, Default, PartialEq)]

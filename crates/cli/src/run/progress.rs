@@ -1,10 +1,10 @@
 //! The progress of a command, on standard error.
 
-use crate::options::values::StatsFormat;
 use crate::read::inputs::Input;
 use crate::seen::remote_stats::RemoteStats;
 use crate::seen::run_stats::RunStats;
 use crate::terminal::bar;
+use crate::terminal::figures::StatsFormat;
 use crate::terminal::figures::readable_count;
 use crate::terminal::messages::print;
 use crate::terminal::phase::Reading;

@@ -1,11 +1,11 @@
 //! A sink: the destination of the lines of one input, or of all.
 
-use crate::options::values::LineEnd;
 use crate::read::chunks::BYTE_ORDER_MARK;
 use crate::read::table::{Saved, TableOptions};
 use crate::run::checkpoint::InputProgress;
 use crate::run::folder;
 use crate::run::lines::Lines;
+use crate::run::print::LineEnd;
 use crate::run::print::Prefix;
 use crate::run::shard::ShardChunk;
 use crate::seen::counts::LineCounts;

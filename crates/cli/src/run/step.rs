@@ -1,7 +1,7 @@
 //! The interface of a step: it decides about the lines of the inputs, batch by batch. The engine depends on no step.
 
-use crate::options::values::OnError;
 use crate::read::projection::Projection;
+use crate::read::skip::OnError;
 use crate::read::split::LineFormat;
 use crate::run::lines::Lines;
 use crate::run::sink::PrintOptions;

@@ -1,8 +1,17 @@
 //! Figures: printed for people, and as JSON for programs.
 
-use crate::options::values::StatsFormat;
+use clap::ValueEnum;
 use serde_json::{Map, Value};
 use std::fmt::Display;
+
+/// The format of statistics.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum StatsFormat {
+    /// A line for each figure.
+    Text,
+    /// One JSON object on one line.
+    Json,
+}
 
 /// The layout of the library's filters, by its name in the documentation.
 pub const LAYOUT: &str = "words4";

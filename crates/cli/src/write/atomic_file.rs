@@ -1,7 +1,7 @@
 //! A file that is written under another name and renamed once it is whole, so readers never see an incomplete file.
 
+use crate::read::compression::Compression;
 use crate::system::files::{self, appended};
-use crate::write::encode::Compression;
 use bloomline::KeyHasher;
 use std::ffi::OsString;
 use std::fs::{self, File};

@@ -3,12 +3,13 @@
 //! Lines are taken in by the thread that drains the buffer. Output that is compressed in pieces is then handled piece by piece: any
 //! thread compresses one, and they are written in order. No thread blocks on another; the lock is held only during a write.
 
+use crate::read::compression::Compression;
 use crate::read::table::{Assembly, Encode, Group, Saved};
 use crate::system::error::Error;
 use crate::system::unpoisoned::locked;
 use crate::system::write_watchdog::WatchedFile;
 use crate::terminal::signals;
-use crate::write::encode::{Compression, Encoder, SLICE, Stream, quick};
+use crate::write::encode::{Encoder, SLICE, Stream, quick};
 use crate::write::reorder_buffer::ReorderBuffer;
 use std::fs;
 use std::io::{self, BufWriter, IsTerminal, Seek, Write};

@@ -1,13 +1,13 @@
 //! Files that are replaced once their new contents are whole: a name always has either the old or the complete new contents.
 
 use crate::read::coding::Coding;
+use crate::read::compression::Compression;
 use crate::read::inputs::Input;
 use crate::system::error::Error;
 use crate::system::file_lock::{self, try_lock};
 use crate::system::files::{self, FileVersion, cannot_open, cannot_write, name};
 use crate::system::temp_files::TempFiles;
 use crate::write::atomic_file::AtomicFile;
-use crate::write::encode::Compression;
 use crate::write::output::Output;
 use crate::write::target::OutputTarget;
 use std::fs::{File, Metadata, Permissions};

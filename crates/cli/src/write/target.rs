@@ -2,13 +2,13 @@
 
 use crate::read::FORMAT;
 use crate::read::coding::Coding;
+use crate::read::compression::Compression;
 use crate::read::table::Saved;
 use crate::system::error::Error;
 use crate::system::file_lock::{self, try_lock};
 use crate::system::files::{self, NamedFile, cannot_write};
 use crate::system::write_watchdog::WatchedFile;
 use crate::write::atomic_file::AtomicFile;
-use crate::write::encode::Compression;
 use crate::write::output::Output;
 use std::fs::File;
 use std::io::{self, IsTerminal, Seek};

@@ -3,7 +3,7 @@
 use crate::commands::groups::GroupRequest;
 use crate::key::KeyRule;
 use crate::key::json::Pointer;
-use crate::options::values::{Eol, OnError, StatsFormat};
+use crate::options::values::Eol;
 use crate::options::{
     CorpusOptions, DedupOptions, GrowthOptions, OutputOptions, ReadOptions, RunOptions, SharedOptions,
     SharedWriteOptions, SizeOptions,
@@ -13,6 +13,7 @@ use crate::read::find::NamedPaths;
 use crate::read::inputs::{Input, Inputs};
 use crate::read::keys::Hashing;
 use crate::read::projection::{ProjectedPart, Projection};
+use crate::read::skip::OnError;
 use crate::read::split::LineFormat;
 use crate::read::table::TableOptions;
 use crate::run::print::Prefix;
@@ -24,6 +25,7 @@ use crate::steps::groups::decisions::{Occurrences, PrintedLines};
 use crate::steps::values::ValueProjection as Values;
 use crate::system::error::Error;
 use crate::system::files::{self, NamedFile, is_standard};
+use crate::terminal::figures::StatsFormat;
 use bloomline::KeyHasher;
 use bloomline_keys::KeyKinds;
 use std::path::{Path, PathBuf};

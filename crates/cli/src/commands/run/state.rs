@@ -2,10 +2,11 @@
 
 use crate::commands::groups::GroupRequest;
 use crate::commands::run::plan::{Plan, StateOptions};
-use crate::options::values::{LineEnd, OnError};
 use crate::read::inputs::{Input, Inputs};
+use crate::read::skip::OnError;
 use crate::run::checkpoint::{Checkpoint, Checkpoints, InputProgress, Job};
 use crate::run::folder;
+use crate::run::print::LineEnd;
 use crate::run::print::Prefix;
 use crate::run::work::Persistence;
 use crate::seen::SeenKeys;

@@ -1,9 +1,9 @@
 //! The choice of the set that a command uses: its size, and whether it grows.
 
-use crate::options::values::OnError;
 use crate::options::{BuildOptions, GrowthOptions, ReadOptions, SizeOptions, WhenFull};
 use crate::read::estimate::{self, LineUnit, SampleUnit};
 use crate::read::inputs::Input;
+use crate::read::skip::OnError;
 use crate::seen::local_set::LocalSet;
 use crate::seen::run_stats::FullLimit;
 use crate::seen::set::KeySet;

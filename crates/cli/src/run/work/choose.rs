@@ -86,12 +86,12 @@ impl Work {
 mod tests {
     use super::*;
     use crate::key::tests::LINE;
-    use crate::options::values::OnError;
     use crate::read::chunks::ChunkConfig;
     use crate::read::ends::LineEnds;
     use crate::read::inputs::Inputs;
     use crate::read::keys::Hashing;
     use crate::read::projection::Projection;
+    use crate::read::skip::OnError;
     use crate::read::split::LineFormat;
     use crate::run::lines::Lines;
     use crate::run::progress::Progress;

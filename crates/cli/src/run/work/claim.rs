@@ -1,6 +1,6 @@
 //! The claim of chunks, in order if the step has one.
 
-use crate::options::values::OnError;
+use crate::read::skip::OnError;
 use crate::run::shard::{InputEnd, ShardChunk};
 use crate::run::work::Work;
 use crate::system::error::{Error, Stop};

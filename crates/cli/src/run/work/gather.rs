@@ -1,7 +1,7 @@
 //! The printing of lines, in order.
 
 use crate::key::error::KeyError;
-use crate::options::values::OnError;
+use crate::read::skip::OnError;
 use crate::run::lines::{Lines, SkipCounts};
 use crate::run::shard::{InputEnd, Shard, ShardChunk};
 use crate::run::sink::Sink;

@@ -1,9 +1,9 @@
 //! The documents of a batch and the other values of their lines: the column of the steps that work on texts.
 
 use crate::key::error::KeyError;
-use crate::options::values::OnError;
 use crate::read::batch::Batch;
 use crate::read::keys::Keys;
+use crate::read::skip::OnError;
 use crate::read::skip::SkipReason;
 use crate::run::lines::{Edits, Lines};
 use crate::steps::documents::DocumentBatch;

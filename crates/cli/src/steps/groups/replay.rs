@@ -1,8 +1,8 @@
 //! A step that marks lines with the decisions of an earlier reading.
 
 use crate::key::json::Pointer;
-use crate::options::values::OnError;
 use crate::read::inputs::FileStamp;
+use crate::read::skip::OnError;
 use crate::read::skip::SkipReason;
 use crate::run::lines::Lines;
 use crate::run::step::{RunConfig, Step};
