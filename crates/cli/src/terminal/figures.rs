@@ -120,23 +120,3 @@ pub fn table(rows: &[Vec<String>]) -> String {
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::options::values::{count, size};
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn what_is_printed_can_be_typed(number in (6u32..62, any::<u64>()).prop_map(|(bits, any)| 1 << bits | any >> (64 - bits))) {
-            let sizes = size(&number.to_string()).and_then(|bytes| size(&readable_size(bytes)));
-            // Two decimals of a unit.
-            let (sizes, counts) = (sizes.unwrap() as f64, count(&readable_count(number as f64)).unwrap() as f64);
-            prop_assert!((sizes / number as f64 - 1.0).abs() <= 0.005, "{number} {sizes}");
-            prop_assert!((counts / number as f64 - 1.0).abs() <= 0.05, "{number} {counts}");
-            prop_assert_eq!(count(&number.to_string()), Ok(number));
-            prop_assert_eq!(size(&number.to_string()), Ok(number as usize));
-        }
-    }
-}

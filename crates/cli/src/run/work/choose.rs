@@ -102,7 +102,6 @@ mod tests {
     use crate::seen::run_stats::RunStats;
     use crate::seen::set::KeySet;
     use crate::seen::{Claimed, SeenKeys, SharedSeenKeys};
-    use crate::steps::insert::Insert;
     use crate::system::error::Error;
     use crate::write::encode::Encoder;
     use bloomline::{BloomFilter, KeyHasher};
@@ -114,14 +113,15 @@ mod tests {
 
     /// Inserts lines. While it has the first chunk, the thread reads as many inputs as other threads would in that time.
     struct Late {
-        insert: Insert,
+        hashing: Hashing,
+        seen: SharedSeenKeys,
         work: OnceLock<Weak<Work>>,
         read_meanwhile: AtomicUsize,
     }
 
     impl Step for Late {
-        fn hash(&self, config: &RunConfig, lines: &mut Lines) {
-            self.insert.hash(config, lines);
+        fn hash(&self, _config: &RunConfig, lines: &mut Lines) {
+            lines.batch.hash(&self.hashing, &mut lines.keys);
         }
 
         fn claim(&self, config: &RunConfig, input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
@@ -131,7 +131,13 @@ mod tests {
                 assert!(read.is_ok());
                 self.read_meanwhile.fetch_add(1, Relaxed);
             }
-            self.insert.claim(config, input, lines)
+            let mut claimed = Claimed::default();
+            lines.mark(config.on_error, config.print.kept, |hashes, fingerprints, new| {
+                let (done, inserted) = self.seen.write().insert(hashes, fingerprints, new)?;
+                claimed = inserted;
+                Ok(done)
+            })?;
+            Ok(claimed)
         }
     }
 
@@ -154,8 +160,8 @@ mod tests {
             ends: Arc::new(LineEnds::default()),
         };
         let seen = SharedSeenKeys::new(SeenKeys::new(set));
-        let insert = Insert { hashing, seen: seen.clone(), in_order: true };
-        let step = Arc::new(Late { insert, work: OnceLock::new(), read_meanwhile: AtomicUsize::new(0) });
+        let step =
+            Arc::new(Late { hashing, seen: seen.clone(), work: OnceLock::new(), read_meanwhile: AtomicUsize::new(0) });
         let print = PrintOptions { selected_mark: true, ..PrintOptions::default() };
         let projection = Projection::whole();
         let config = RunConfig { threads: 1, format, projection, on_error: OnError::Fail, print, ahead: 0 };
