@@ -1,7 +1,7 @@
 //! Keys from the buffer protocol: integers of any width and byte order, and strings of one length, of bytes or characters.
 //!
-//! Other threads may write to the memory while the GIL is free. So each portion is copied to memory of our own and hashed
-//! there: the hash is always of one value.
+//! Other threads may write to the memory while the GIL is free. So each portion is copied to private memory and hashed
+//! there, and each hash is of one value.
 
 use crate::error;
 use crate::kinds::Forms;
@@ -17,8 +17,9 @@ use std::ffi::CStr;
 /// The size of a copy, unless an item is larger.
 const MAX_COPY_BYTES: usize = 1 << 18;
 
+/// The kind of the items of a buffer.
 #[derive(Clone, Copy)]
-enum Item {
+enum ItemKind {
     Signed,
     Unsigned,
     Bool,
@@ -28,11 +29,11 @@ enum Item {
     Text,
 }
 
-/// Takes the keys of a buffer; `false` if `keys` has no buffer of a supported format.
+/// Calls `take` with the hashes of a buffer's keys. Returns `false` if `keys` has no buffer of a supported format.
 pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut Take<'_>) -> PyResult<bool> {
     let Ok(buffer) = PyUntypedBuffer::get(keys) else { return Ok(false) };
     let size = buffer.item_size();
-    let Some((item, is_big_endian)) = item(buffer.format(), size) else { return Ok(false) };
+    let Some((item, is_big_endian)) = item_kind(buffer.format(), size) else { return Ok(false) };
     if buffer.dimensions() == 0 || buffer.suboffsets().is_some() {
         return Ok(false);
     }
@@ -44,8 +45,8 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
         return Err(PyValueError::new_err("a masked array: give array.compressed(), the keys that are not masked"));
     }
     let forms = match item {
-        Item::Bytes | Item::Text => Forms::TEXT,
-        Item::Signed | Item::Unsigned | Item::Bool => Forms::OTHER,
+        ItemKind::Bytes | ItemKind::Text => Forms::TEXT,
+        ItemKind::Signed | ItemKind::Unsigned | ItemKind::Bool => Forms::OTHER,
     };
     detach(keys.py(), |detached| {
         let chunk_items = PORTION_KEYS.min(MAX_COPY_BYTES / size).max(1);
@@ -59,14 +60,14 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
             let (copy, hashes) = (&mut copy[..count * size], &mut hashes[..count]);
             copy_items(&buffer, first, copy);
             match item {
-                Item::Bytes => hash_bytes(hasher, copy, size, hashes),
-                Item::Text => hash_text(hasher, copy, size, is_big_endian, first, hashes)?,
-                Item::Bool => copy
+                ItemKind::Bytes => hash_bytes(hasher, copy, size, hashes),
+                ItemKind::Text => hash_text(hasher, copy, size, is_big_endian, first, hashes)?,
+                ItemKind::Bool => copy
                     .iter()
                     .zip(hashes.iter_mut())
                     .for_each(|(&item, hash)| *hash = u64::from(item != 0).hash_with(hasher)),
-                Item::Signed => hash_integers(hasher, copy, size, is_big_endian, true, hashes),
-                Item::Unsigned => hash_integers(hasher, copy, size, is_big_endian, false, hashes),
+                ItemKind::Signed => hash_integers(hasher, copy, size, is_big_endian, true, hashes),
+                ItemKind::Unsigned => hash_integers(hasher, copy, size, is_big_endian, false, hashes),
             }
             take(detached.into(), hashes, forms)?;
         }
@@ -88,12 +89,12 @@ fn is_masked(keys: &Bound<'_, PyAny>) -> PyResult<bool> {
 pub(crate) fn has_only_keys(keys: &Bound<'_, PyAny>) -> bool {
     // A list has no buffer, and checking for one takes time.
     let buffer = (!keys.is_instance_of::<PyList>()).then(|| PyUntypedBuffer::get(keys).ok()).flatten();
-    let item = buffer.and_then(|buffer| item(buffer.format(), buffer.item_size()));
-    item.is_some_and(|(item, _)| !matches!(item, Item::Text))
+    let item = buffer.and_then(|buffer| item_kind(buffer.format(), buffer.item_size()));
+    item.is_some_and(|(item, _)| !matches!(item, ItemKind::Text))
 }
 
 /// Returns the kind of items in a format, and true if integers are big-endian.
-fn item(format: &CStr, size: usize) -> Option<(Item, bool)> {
+fn item_kind(format: &CStr, size: usize) -> Option<(ItemKind, bool)> {
     let format = format.to_bytes();
     let (is_big_endian, kind) = match format {
         [b'>' | b'!', kind @ ..] => (true, kind),
@@ -102,12 +103,14 @@ fn item(format: &CStr, size: usize) -> Option<(Item, bool)> {
     };
     let integer = matches!(size, 1 | 2 | 4 | 8);
     match kind {
-        [b'b' | b'h' | b'i' | b'l' | b'q' | b'n'] if integer => Some((Item::Signed, is_big_endian)),
-        [b'?'] if size == 1 => Some((Item::Bool, is_big_endian)),
-        [b'B' | b'H' | b'I' | b'L' | b'Q' | b'N'] if integer => Some((Item::Unsigned, is_big_endian)),
-        [digits @ .., b's'] if digits.iter().all(u8::is_ascii_digit) && size > 0 => Some((Item::Bytes, is_big_endian)),
-        // Without a digit it is an array.array of characters, which may contain a zero.
-        [b'0'..=b'9', .., b'w'] if size > 0 => Some((Item::Text, is_big_endian)),
+        [b'b' | b'h' | b'i' | b'l' | b'q' | b'n'] if integer => Some((ItemKind::Signed, is_big_endian)),
+        [b'?'] if size == 1 => Some((ItemKind::Bool, is_big_endian)),
+        [b'B' | b'H' | b'I' | b'L' | b'Q' | b'N'] if integer => Some((ItemKind::Unsigned, is_big_endian)),
+        [digits @ .., b's'] if digits.iter().all(u8::is_ascii_digit) && size > 0 => {
+            Some((ItemKind::Bytes, is_big_endian))
+        }
+        // Without a digit, the items are single characters of an array.array, whose zeros are not padding.
+        [b'0'..=b'9', .., b'w'] if size > 0 => Some((ItemKind::Text, is_big_endian)),
         _ => None,
     }
 }
@@ -119,9 +122,9 @@ fn copy_items(buffer: &PyUntypedBuffer, first: usize, copy: &mut [u8]) {
     assert!(first + copy.len() / size <= buffer.item_count());
     let start = buffer.buf_ptr().cast::<u8>().cast_const();
     if stride == size as isize {
-        // SAFETY: the buffer has `item_count` items of `size` bytes, side by side, and keeps them where they are until
-        // it is released; the items are in it by the assertion. `copy` is memory of ours. A thread that writes to the
-        // array meanwhile leaves bytes of either value, and any byte is valid.
+        // SAFETY: the buffer has `item_count` items of `size` bytes, side by side, which keep their address until it is
+        // released; by the assertion, the copied items are among them. `copy` is private memory. A thread that writes
+        // to the array meanwhile leaves bytes of either value, and any byte is valid.
         #[allow(unsafe_code)]
         unsafe {
             start.add(first * size).copy_to_nonoverlapping(copy.as_mut_ptr(), copy.len());
@@ -148,7 +151,7 @@ fn unpadded(item: &[u8]) -> &[u8] {
     &item[..length]
 }
 
-/// Hashes characters as their UTF-8. Row 0 is key number `first`.
+/// Hashes characters as their UTF-8. ItemKind 0 is key number `first`.
 fn hash_text(
     hasher: &KeyHasher,
     items: &[u8],
@@ -176,7 +179,7 @@ fn hash_text(
     Ok(())
 }
 
-/// Hashes integers of every width as 8 bytes, as Python's are.
+/// Hashes integers of every width as 8 bytes, like Python's integers.
 fn hash_integers(hasher: &KeyHasher, items: &[u8], size: usize, is_big_endian: bool, signed: bool, hashes: &mut [u64]) {
     macro_rules! widened {
         ($type:ty) => {

@@ -37,17 +37,17 @@ pub(crate) struct Filter {
     hasher: KeyHasher,
     kinds: KindGate,
     /// The constructor of an object of the set's class.
-    object: Object,
+    constructor: Constructor,
 }
 
-/// A constructor of an object of a set's class.
-pub(crate) type Object = for<'py> fn(Python<'py>, Set) -> PyResult<Bound<'py, PyAny>>;
+/// The constructor of a Python object for a set, in the set's class.
+pub(crate) type Constructor = for<'py> fn(Python<'py>, Set) -> PyResult<Bound<'py, PyAny>>;
 
 impl Filter {
-    pub(crate) fn new(py: Python<'_>, set: Set, contents: Contents, object: Object) -> Self {
+    pub(crate) fn new(py: Python<'_>, set: Set, contents: Contents, constructor: Constructor) -> Self {
         let hasher = with!(&set, py, filter => filter.hasher().clone());
         let kinds = KindGate::new(&set.key_kinds(py), contents);
-        Self { set, hasher, kinds, object }
+        Self { set, hasher, kinds, constructor }
     }
 
     /// Returns the hash of a key that the filter can have.
@@ -92,7 +92,8 @@ impl Filter {
         self.set.add(key.py(), self.hash(key, Access::Add)?)
     }
 
-    /// Returns an answer for each key, portion by portion; after an exception, the answers so far.
+    /// Returns an answer for each key, portion by portion, and the result. After an exception, returns the answers so
+    /// far.
     fn answers(
         &self,
         keys: &Bound<'_, PyAny>,
@@ -100,17 +101,17 @@ impl Filter {
         ask: impl Fn(Thread<'_>, &[u64], &mut [bool]) -> PyResult<()> + Send + Sync,
     ) -> (Vec<bool>, PyResult<()>) {
         let mut answers = Vec::new();
-        let asked = keys::take_all(&self.hasher, keys, &mut |thread, hashes, forms| {
+        let result = keys::take_all(&self.hasher, keys, &mut |thread, hashes, forms| {
             self.admit(thread, forms, access)?;
             let first = answers.len();
             answers.try_reserve(hashes.len()).map_err(error::memory)?;
             answers.resize(first + hashes.len(), false);
             ask(thread, hashes, &mut answers[first..])
         });
-        (answers, asked)
+        (answers, result)
     }
 
-    /// Returns an answer for each row; see [`rows::answers`].
+    /// Returns an answer for each row, and the result; see [`rows::answers`].
     fn row_answers(
         &self,
         rows: &Bound<'_, PyAny>,
@@ -146,11 +147,11 @@ impl Filter {
         selection: Selection,
     ) -> PyResult<Bound<'py, PyAny>> {
         let numpy = Numpy::import(rows.py())?;
-        let (found, asked) = self.row_answers(rows, (nulls, selection), Access::LookUp, |thread, hashes, found| {
+        let (found, result) = self.row_answers(rows, (nulls, selection), Access::LookUp, |thread, hashes, found| {
             with!(&self.set, thread, filter => filter.contains_hashes(hashes, found));
             Ok(())
         })?;
-        asked?;
+        result?;
         numpy.array(&found)
     }
 
@@ -161,7 +162,7 @@ impl Filter {
             third.merge(detached, &other.set, intersect)?;
             PyResult::Ok(third)
         };
-        (self.object)(py, detach(py, merge)?)
+        (self.constructor)(py, detach(py, merge)?)
     }
 }
 
@@ -189,7 +190,8 @@ impl Filter {
         })
     }
 
-    /// Add many keys. Returns an array of bool, True for each key that is new. Among equal keys only the first can be.
+    /// Add many keys. Returns an array of bool, True for each key that is new. Among equal keys only the first can be
+    /// new.
     ///
     /// keys is an Arrow array or stream (pyarrow, Polars, pandas, DuckDB), a buffer (NumPy, array.array, memoryview) of
     /// integers, bytes or NumPy's text, or any iterable: a str yields its characters, bytes their ints. The data of arrays are
@@ -211,7 +213,7 @@ impl Filter {
     fn add_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let numpy = Numpy::import(keys.py())?;
         if buffer::has_only_keys(keys) {
-            // None is refused, so no key has to wait for the others.
+            // No key can be refused, so a portion need not wait for the check of the others.
             return numpy.new_keys(
                 self.answers(keys, Access::Add, |thread, hashes, new| self.set.add_many(thread, hashes, new)),
             );
@@ -228,7 +230,7 @@ impl Filter {
         }))
     }
 
-    /// Look many keys up. Returns an array of bool, True for each key that was seen; see add_many for keys.
+    /// Look up many keys. Returns an array of bool, True for each key that was seen; see add_many for keys.
     ///
     /// >>> import numpy as np
     /// >>> from bloomline import BloomFilter
@@ -239,11 +241,11 @@ impl Filter {
     #[pyo3(signature = (keys, /))]
     fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let numpy = Numpy::import(keys.py())?;
-        let (found, asked) = self.answers(keys, Access::LookUp, |thread, hashes, found| {
+        let (found, result) = self.answers(keys, Access::LookUp, |thread, hashes, found| {
             with!(&self.set, thread, filter => filter.contains_hashes(hashes, found));
             Ok(())
         });
-        asked?;
+        result?;
         numpy.array(&found)
     }
 
@@ -253,9 +255,9 @@ impl Filter {
     /// any order, without an index that pandas recorded. The command has the same keys, so `bloomline build --column`
     /// builds a filter of the rows of a file. Equal values have one key whatever type stores them: 1, 1.0 and a decimal
     /// 1.00 (-0.0 is 0, and all NaNs are equal), 5 ms and 5000 us. A text, a byte string, a number, a boolean and each
-    /// kind of time are different. nulls decides about rows with a null in a column: with "equal" nulls are equal to
-    /// each other, with "keep" the answer is True for all such rows, with "skip" False, and with "fail" it is a
-    /// ValueError before any row is added.
+    /// kind of time are different. nulls is the treatment of rows with a null in a column: with "equal" nulls are equal
+    /// to each other, with "keep" the answer is True for all such rows, with "skip" it is False, and with "fail" they
+    /// are a ValueError before any row is added.
     ///
     /// The filter records the kinds of its values. Rows of other kinds, such as texts for a filter of numbers, are a TypeError, and
     /// so are rows for a filter with integers or tuples of add. Columns of another name than the key_name of the filter are a
@@ -273,8 +275,8 @@ impl Filter {
         self.add_selected(rows, nulls, Selection::Data)
     }
 
-    /// Look the rows of a frame or a table up. Returns an array of bool, True for each row whose key was seen; see add_rows. With
-    /// nulls "keep" the answer for rows with a null is True, and with "skip" False.
+    /// Look up the rows of a frame or a table. Returns an array of bool, True for each row whose key was seen; see
+    /// add_rows. With nulls "keep" the answer for rows with a null is True, and with "skip" False.
     ///
     /// >>> import pandas as pd
     /// >>> from bloomline import BloomFilter
@@ -313,7 +315,7 @@ impl Filter {
     /// >>> seen.copy() == seen
     /// True
     fn copy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        (self.object)(py, detach(py, |detached| self.set.copy(detached))?)
+        (self.constructor)(py, detach(py, |detached| self.set.copy(detached))?)
     }
 
     fn __copy__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -334,7 +336,7 @@ impl Filter {
         }
     }
 
-    // PyO3 refuses objects that are not filters, and returns NotImplemented.
+    // For objects that are not filters, PyO3 returns NotImplemented.
 
     fn __or__<'py>(&self, py: Python<'py>, other: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         self.merged(py, other.get(), false)
@@ -378,7 +380,7 @@ impl Filter {
         Ok(object + slf.get().memory_bytes(slf.py()))
     }
 
-    /// The bytes that save would write.
+    /// The contents of the file that save writes.
     fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let bytes = detach(py, |detached| self.set.to_bytes(detached))?;
         PyBytes::new_with(py, bytes.len(), |copy| {
@@ -408,7 +410,8 @@ impl Filter {
         detach(py, |detached| self.set.save(detached, &path))
     }
 
-    /// The expected false-positive rate with so many distinct keys. Without keys: with the number that the filter is made for.
+    /// The expected false-positive rate with this number of distinct keys, by default the number that the filter is
+    /// made for.
     ///
     /// >>> from bloomline import BloomFilter
     /// >>> BloomFilter(1000, 0.01).expected_fpr() <= 0.01
@@ -452,7 +455,7 @@ impl Filter {
         detach(py, |detached| with!(&self.set, detached, filter => filter.fill_ratio()))
     }
 
-    /// The number of distinct keys at which the rate is still kept.
+    /// The maximum number of distinct keys at which the rate is kept.
     ///
     /// >>> from bloomline import BloomFilter
     /// >>> BloomFilter(1000, 0.01).capacity(0.01) >= 1000
@@ -468,13 +471,13 @@ impl Filter {
         with!(&self.set, py, filter => filter.memory_bytes())
     }
 
-    /// The distinct keys that the filter is made for, if it is made for a number.
+    /// The number of distinct keys that the filter is made for, or None.
     #[getter]
     fn expected_keys(&self, py: Python<'_>) -> Option<u64> {
         with!(&self.set, py, filter => filter.expected_keys())
     }
 
-    /// The rate that the filter is made for, if it is made for one.
+    /// The false-positive rate that the filter is made for, or None.
     #[getter]
     fn false_positive_rate(&self, py: Python<'_>) -> Option<f64> {
         with!(&self.set, py, filter => filter.false_positive_rate())

@@ -348,7 +348,7 @@ impl RedisBloomFilter {
         numpy.new_keys(self.answers(keys, Client::insert_hashes))
     }
 
-    /// Look many keys up. Returns an array of bool, True for each key that was seen. Takes a round trip for each 4096 keys.
+    /// Look up many keys. Returns an array of bool, True for each key that was seen. Takes a round trip for each 4096 keys.
     #[pyo3(signature = (keys, /))]
     fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let numpy = Numpy::import(keys.py())?;

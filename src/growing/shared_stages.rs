@@ -38,7 +38,7 @@ impl SharedStages {
     }
 
     pub(super) fn contains_hash(&self, hash: u64) -> bool {
-        // Newest first: it has half of all keys.
+        // Newest first, because the newest stage has half of all keys.
         self.newest_first().any(|stage| stage.contains_hash(hash))
     }
 
@@ -67,7 +67,7 @@ impl SharedStages {
         Ok(count)
     }
 
-    /// Inserts hashes without answers. The number of keys counts the new ones.
+    /// Inserts hashes without answers, and counts the new ones.
     pub(super) fn set_hashes(&self, hashes: &[u64]) {
         or_panic(self.try_set_hashes(hashes));
     }
@@ -111,7 +111,7 @@ impl SharedStages {
         self.newest_first().map(Stage::estimated_keys).sum()
     }
 
-    /// Returns the key name of its own stages: a merged one may have another.
+    /// Returns the key name of the filter's own stages; a merged stage may have another.
     pub(super) fn key_name(&self) -> &str {
         self.stage(self.growth.merged as u64).key_name()
     }
@@ -153,8 +153,8 @@ impl SharedStages {
         };
         // A stage whose epoch has passed has no free permits: it is full.
         let keys = self.growth.capacity(i as usize).saturating_sub(self.permits.available(i));
-        // A stage may be begun for a key whose claim another thread then won in the stage before. It has no key, and counts as
-        // one.
+        // A stage may be built for a key that another thread then claimed in the previous stage. A stage without keys
+        // counts as one with a key.
         keys.max(own_index.min(1))
     }
 
@@ -168,7 +168,7 @@ impl SharedStages {
         ((0..last).map(|i| self.stage(i)).collect(), copy, self.keys_in(last))
     }
 
-    /// Inserts a hash. No claim of it by another thread in a stage before `from` counts.
+    /// Inserts a hash. In the stages before `from`, no other thread has a claim of it that counts.
     fn insert_from(&self, mut from: u64, hash: u64) -> Result<bool, BuildError> {
         loop {
             let epoch = self.epoch.current();
@@ -198,7 +198,7 @@ impl SharedStages {
         let (mut from, mut count) = (0, 0);
         loop {
             let epoch = self.epoch.current();
-            // The last stage too: repeats neither take a permit nor need the next stage.
+            // The last stage is queried too, so that repeats neither take a permit nor need the next stage.
             for i in (from..=epoch).rev() {
                 unresolved.retain_absent(|hashes, seen| self.stage(i).contains_hashes(hashes, seen));
             }
@@ -231,7 +231,7 @@ impl SharedStages {
         }
     }
 
-    /// Begins the stage after `full`, unless another thread did.
+    /// Builds the stage after `full`, unless another thread did.
     #[cold]
     fn grow(&self, full: u64) -> Result<(), BuildError> {
         // A poisoned lock: another thread panicked before the epoch advanced, so the stage is the same as before.
@@ -287,7 +287,7 @@ impl Clone for SharedStages {
     }
 }
 
-/// Compares stages, keys and rate, each word at some moment during the call. The kernel does not count.
+/// Compares stages, keys and rate, each word at some moment during the call. The kernel is ignored.
 impl PartialEq for SharedStages {
     fn eq(&self, other: &Self) -> bool {
         let last = self.epoch.current();

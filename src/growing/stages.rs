@@ -40,7 +40,7 @@ impl Stages {
     }
 
     pub(super) fn contains_hash(&self, hash: u64) -> bool {
-        // Newest first: it has half of all keys.
+        // Newest first, because the newest stage has half of all keys.
         self.stages.iter().rev().any(|stage| stage.contains_hash(hash))
     }
 
@@ -75,7 +75,7 @@ impl Stages {
         Ok(count)
     }
 
-    /// Inserts hashes without answers. The number of keys counts the new ones.
+    /// Inserts hashes without answers, and counts the new ones.
     pub(super) fn set_hashes(&mut self, hashes: &[u64]) {
         or_panic(self.try_set_hashes(hashes));
     }
@@ -195,7 +195,7 @@ impl Stages {
         self.stages.iter().map(BloomFilter::estimated_keys).sum()
     }
 
-    /// Returns the key name of its own stages: a merged one may have another.
+    /// Returns the key name of the filter's own stages; a merged stage may have another.
     pub(super) fn key_name(&self) -> &str {
         self.last().key_name()
     }

@@ -19,18 +19,19 @@ use core::time::Duration;
 /// | an IP address | its 4 or 16 bytes, in the order in which they are written |
 /// | a socket address | the pair of its IP address and its port, a `u16` |
 /// | a [`Duration`] | the pair of its whole seconds, a `u64`, and its nanoseconds, a `u32` |
-/// | a path, an `OsStr` (feature `std`) | its bytes, as it is written |
+/// | a path, an `OsStr` (feature `std`) | its bytes, not normalized |
 /// | a tuple of 1 to 12 keys | its members, from the left, by [`KeyHasher::combine`] |
 /// | a slice, array or [`Vec`] of other keys than `u8` | the tuple of its length as a `u64` and all members |
-/// | an [`Option`] | `None` the `u8` 0; `Some(key)` the pair `(1u8, key)` |
-/// | a reference, [`Box`], [`Rc`], [`Arc`], [`Cow`] | what it points to |
+/// | an [`Option`] | `None` as the `u8` 0, `Some(key)` as the pair `(1u8, key)` |
+/// | a reference, [`Box`], [`Rc`], [`Arc`], [`Cow`] | the key that it points to |
 ///
 /// So keys of different types can be equal: a string and its UTF-8, an integer and its bytes, `(a, b, c)` and `((a, b), c)`. A
 /// sequence of `i8`, `bool` or `&u8` is not a byte string. Floating-point numbers do not implement `Key`; use `to_bits()`.
 /// docs/FORMAT.md has the rules for other implementations.
 ///
 /// # Examples
-/// [`impl_key!`](crate::impl_key) makes a key of a struct. By hand, hash the bytes in one call, or a tuple of the parts:
+/// [`impl_key!`](crate::impl_key) makes a key of a struct. To implement the trait by hand, hash the bytes in one call,
+/// or a tuple of the parts:
 ///
 /// ```
 /// use bloomline::{BloomFilter, Key, KeyHasher};
@@ -72,9 +73,10 @@ pub trait Key {
     /// It is not called `hash`, so that `key.hash(…)` remains the standard library's if both traits are in scope.
     fn hash_with(&self, hasher: &KeyHasher) -> u64;
 
-    /// Returns the hash of a slice of such keys: the tuple of its length and all members. Only `u8` has another one, because a
-    /// slice of it is a byte string. A trait cannot have one implementation for `[u8]` and one for all other slices, but this
-    /// method of the member can differ. [`Internal`] keeps other crates from calling and overriding it.
+    /// Returns the hash of a slice of such keys: the tuple of its length and all members. Only `u8` overrides it,
+    /// because a slice of `u8` is a byte string. A trait cannot have one implementation for `[u8]` and one for all
+    /// other slices, but a method of the element type can differ. [`Internal`] keeps other crates from calling and
+    /// overriding it.
     #[doc(hidden)]
     #[inline]
     fn hash_slice_with(keys: &[Self], hasher: &KeyHasher, _: Internal) -> u64
@@ -117,13 +119,13 @@ integer_key!(u16, u32, u64, u128);
 
 /// Implements [`Key`] for types that are hashed as another key.
 macro_rules! delegate_key {
-    ($($(#[$attribute:meta])* $type:ty $(where [$($generics:tt)*])? => |$key:ident| $same:expr),* $(,)?) => {$(
+    ($($(#[$attribute:meta])* $type:ty $(where [$($generics:tt)*])? => |$key:ident| $delegate:expr),* $(,)?) => {$(
         $(#[$attribute])*
         impl$(<$($generics)*>)? Key for $type {
             #[inline(always)]
             fn hash_with(&self, hasher: &KeyHasher) -> u64 {
                 let $key = self;
-                $same.hash_with(hasher)
+                $delegate.hash_with(hasher)
             }
         }
     )*};
@@ -159,7 +161,7 @@ macro_rules! nonzero_key {
 
 nonzero_key!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize);
 
-/// Hashed as the address that it is: an IPv4 address and the IPv6 address that it maps to are two keys.
+/// An IPv4 address and the IPv6 address that it maps to are two keys.
 impl Key for IpAddr {
     #[inline]
     fn hash_with(&self, hasher: &KeyHasher) -> u64 {
@@ -193,7 +195,7 @@ impl Key for std::ffi::OsStr {
     fn hash_with(&self, hasher: &KeyHasher) -> u64 {
         #[cfg(windows)]
         if self.to_str().is_none() {
-            // Their encoding in memory is stable only within one version of Rust.
+            // The encoding of such a name in memory is stable only within one version of Rust.
             use std::os::windows::ffi::OsStrExt;
             let units: Vec<u8> = self.encode_wide().flat_map(u16::to_le_bytes).collect();
             return hasher.bytes(&units);
@@ -205,8 +207,8 @@ impl Key for std::ffi::OsStr {
 #[cfg(feature = "std")]
 delegate_key! {
     std::ffi::OsString => |key| key.as_os_str(),
-    /// The path as it is written: `a/b` and `a//b` are equal as `Path`s, but two keys. `path.components().collect()` writes
-    /// both in one way. `canonicalize` follows links too.
+    /// Hashes the bytes of the path: `a/b` and `a//b` are equal as `Path`s, but two keys. `path.components().collect()`
+    /// makes both `a/b`. `canonicalize` follows links too.
     std::path::Path => |key| key.as_os_str(),
     /// As [`Path`](std::path::Path).
     std::path::PathBuf => |key| key.as_os_str(),
@@ -248,8 +250,8 @@ macro_rules! tuple_key {
 
 tuple_key!(A B C D E F G H I J K L);
 
-/// Makes a struct a [`Key`]: it is hashed as the tuple of the named fields, up to twelve. Other fields are not part of the key.
-/// The fields of a tuple struct are numbers.
+/// Makes a struct a [`Key`]: it is hashed as the tuple of the named fields, up to twelve. Other fields are not part of
+/// the key. The fields of a tuple struct are named by number.
 ///
 /// Equal keys must have equal hashes, and saved files depend on the hashes. So name the fields that decide whether two values
 /// are the same, and keep their order.
@@ -296,7 +298,8 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// Cases that the hash crate's `Hasher` merges: every short string, and tuples with the same last field.
+    /// Keys that collide in the `Hasher` of the crate `wyhash`: every short string, and tuples with the same last
+    /// field.
     #[test]
     fn short_strings_and_tuples_have_different_hashes() {
         let hasher = KeyHasher::new(0);
@@ -333,7 +336,7 @@ mod tests {
         }
     }
 
-    /// Checks that the word makes the crate's hash 0 under the default secret, and returns the word.
+    /// Returns a word of the default secret, with which the hash of the crate `wyhash` is 0.
     fn wyhash_default_secret1() -> u64 {
         const DEFAULT: [u64; 4] = [0xa0761d6478bd642f, 0xe7037ed1a0b428db, 0x8ebc6af09c88c6e3, 0x589965cc75374cc3];
         let mut key = b"any prefix".to_vec();

@@ -1,10 +1,10 @@
 //! The mathematics of the layout: the false-positive rate of a size, and the size for a rate.
 //!
-//! Everything follows from one model. `n` keys fall into `B` blocks at random, so the load of the block that a query
-//! reads is Binomial(n, 1/B) (Poisson(n/B) in the limit). A block with `i` keys answers a new key with "seen" at
-//! the rate g(i), and the filter's rate is the mixture Σ P(load = i) · g(i). The classic formula assumes that every block
-//! has the average load. Crowded blocks cost more than empty ones gain, so its rate is too low (Putze, Sanders and Singler,
-//! "Cache-, Hash- and Space-Efficient Bloom Filters", JEA 2009, section 3).
+//! In the model, `n` keys fall into `B` blocks at random, so the load of the block that a query reads is Binomial(n,
+//! 1/B) (Poisson(n/B) in the limit). A block with `i` keys answers a new key with "seen" at the rate g(i), and the
+//! filter's rate is the mixture Σ P(load = i) · g(i). The classic formula assumes that every block has the average
+//! load. Crowded blocks cost more than empty ones gain, so its rate is too low (Putze, Sanders and Singler, "Cache-,
+//! Hash- and Space-Efficient Bloom Filters", JEA 2009, section 3).
 
 use crate::kernel::block::{BLOCK_BYTES, LANES, PROBES};
 use alloc::vec::Vec;
@@ -12,8 +12,8 @@ use alloc::vec::Vec;
 /// The highest number of bits that a key throws into one word, in all layouts.
 const MAX_THROWS: usize = 10;
 
-/// The load beyond which every bit is taken to be set: (1 - 1/128)^10000 = 1e-34, and in no layout is the chance that a key sets a
-/// given bit lower.
+/// The load beyond which every bit is assumed to be set. In any layout a key sets a given bit with a chance of 1/128 or
+/// more, so the bit is clear with a chance of at most (1 - 1/128)^10000 = 1e-34.
 pub(crate) const SATURATED: u64 = 10_000;
 
 /// A number for each r from 0 to the maximum of throws.
@@ -69,7 +69,8 @@ impl BlockRates {
         let factors = hit_factors(b, bits);
         let base = |r| (f64::from(choices) - 1.0 + power(1.0 - r as f64 / bits, b)) / f64::from(choices);
         let bases: Terms = core::array::from_fn(base);
-        // No key, no false positive: rounding would leave some, which counts where nearly all blocks are empty.
+        // A block without keys has no false positives. Rounding would leave some, which matters if nearly all blocks
+        // are empty.
         let mut rates = Vec::with_capacity(256);
         rates.push(0.0);
         Self { lanes, throws: b, factors, powers: bases, bases, rates }
@@ -86,7 +87,7 @@ impl BlockRates {
                     term
                 })
                 .sum();
-            // Rounding leaves a few 1e-17 of either sign where the exact sum is 0.
+            // Rounding leaves a few 1e-17 of either sign if the exact sum is 0.
             let word = word.clamp(0.0, 1.0);
             self.rates.push((0..self.lanes).fold(1.0, |product, _| product * word));
         }
@@ -136,14 +137,14 @@ pub(crate) fn power(x: f64, n: usize) -> f64 {
     (0..n).fold(1.0, |product, _| product * x)
 }
 
-/// Calls `each` with the loads that a block of `blocks` may have when these hold `keys` keys, each with its weight. The chance of a
-/// load is its weight by the sum of all.
+/// Calls `each` with the possible loads of one of `blocks` blocks that hold `keys` keys, and the weight of each load.
+/// The chance of a load is its weight divided by the sum of all weights.
 ///
-/// The Binomial weights are walked from the mode in both directions by their ratios: no factorials, no underflow, for one
-/// block and for a billion alike.
+/// The weights of the Binomial are computed from the mode in both directions by their ratios, without factorials and
+/// without underflow for any number of blocks.
 #[inline]
 pub(crate) fn for_each_load(blocks: u64, keys: u64, mut each: impl FnMut(u64, f64)) {
-    // The weight relative to the mode at which the walk ends: below any requested rate.
+    // The last weight, relative to the mode: below any requested rate.
     const NEGLIGIBLE: f64 = 1e-30;
 
     if blocks == 1 {
@@ -177,8 +178,8 @@ pub(crate) fn rate(blocks: u64, probes: u32, keys: u64) -> f64 {
     (BlockRates::new(Lanes::sectorized(probes)).mixture(blocks, keys) + collision_floor(keys)).min(1.0)
 }
 
-/// Returns the false-positive rate of a filter that `new` keys were new to, in which keys that were reported as seen
-/// count for nothing. It is higher than the rate of as many distinct keys, because each new key has set a bit.
+/// Returns the false-positive rate of a filter to which `new` keys were new; keys that were reported as seen are not
+/// counted. It is higher than the rate of as many distinct keys, because each new key has set a bit.
 ///
 /// Of N distinct keys N - Σ f(i) are new, i from 0 to N - 1, where f(i) is the rate with i of them. So the rate is f(N), where N
 /// is the solution of N = new + Σ f(i).
@@ -186,7 +187,7 @@ pub(crate) fn rate_of_new(blocks: u64, probes: u32, new: u64) -> f64 {
     /// Each round reduces the error to a fraction f(N) of it.
     const ROUNDS: u32 = 8;
     let mut rates = BlockRates::new(Lanes::sectorized(probes));
-    // Linear between whole numbers of keys, which matters for few.
+    // Interpolates between whole numbers of keys, which matters if there are few.
     let mut rate = |keys: f64| {
         let (whole_keys, fraction) = (keys as u64, keys - (keys as u64) as f64);
         (1.0 - fraction) * rates.mixture(blocks, whole_keys)
@@ -266,10 +267,11 @@ pub(crate) fn find_max(start: u64, target: f64, rate: impl FnMut(u64) -> f64) ->
     find_first(start, u64::MAX, false, target, rate) - 1
 }
 
-/// Returns the first number from 1 on that keeps the target, or that first fails to; `end` if no number below it does.
+/// Returns the first number from 1 on whose rate keeps the target if `keeps`, and otherwise exceeds it; `end` if no
+/// number below `end` does.
 ///
-/// Rates are nearly powers of such numbers, so the search uses the secant method on a log-log scale. Bisection takes over where
-/// that fails: in the noise of rounding.
+/// Rates are nearly powers of such numbers, so the search uses the secant method on a log-log scale. Bisection takes
+/// over if rounding makes that fail.
 fn find_first(start: u64, end: u64, keeps: bool, target: f64, mut rate: impl FnMut(u64) -> f64) -> u64 {
     /// Steps of the secant method. Most searches take half a dozen.
     const TRIES: u32 = 20;
@@ -290,7 +292,7 @@ fn find_first(start: u64, end: u64, keeps: bool, target: f64, mut rate: impl FnM
         let (x, y) = (libm::log(number as f64), libm::log(rate / target));
         let step = match last.replace((x, y)) {
             Some((x0, y0)) => y * (x0 - x) / (y - y0),
-            // The power is often about 4.
+            // The exponent is often about 4.
             None => y.abs() / if past { -4.0 } else { 4.0 },
         };
         // At most to four times the number, or a quarter, because rates near 1 carry little information.
@@ -311,8 +313,8 @@ pub(crate) fn bit_probability(blocks: u64, probes: u32) -> f64 {
 /// Estimates the distinct keys inserted from the fraction of bits that are set, if a key sets a given bit of the whole filter
 /// with chance `bit_probability`.
 ///
-/// The expected share of zeros after n keys is exactly (1 - touched)^n; solved for n. (The form of Swamidass and Baldi,
-/// "Mathematical Correction for Fingerprint Similarity Measures", 2007, for these layouts.)
+/// The expected share of zeros after n keys is exactly (1 - `bit_probability`)^n, which is solved for n. (The form of
+/// Swamidass and Baldi, "Mathematical Correction for Fingerprint Similarity Measures", 2007, for these layouts.)
 pub(crate) fn estimate_keys(fill_ratio: f64, bit_probability: f64) -> f64 {
     libm::log1p(-fill_ratio) / libm::log1p(-bit_probability)
 }
@@ -390,7 +392,7 @@ mod tests {
         }
     }
 
-    /// Bisection alone finds the same, with every number of probes tried.
+    /// Bisection alone, for each number of probes, has the same results.
     #[test]
     fn the_search_agrees_with_bisection() {
         fn halved(end: u64, past: impl Fn(u64) -> bool) -> u64 {

@@ -1,6 +1,6 @@
 """Reads and writes bloomline's files. This module is written from docs/FORMAT.md alone, and shares no code with the Rust library.
 
-The functions `mum`, `bits`, `places`, `make_secret`, `wyhash`, `hash_tuple`, `hash_sequence` and `golden_hash` are those of the page
+The functions `mum`, `bits`, `positions`, `make_secret`, `wyhash`, `hash_tuple`, `hash_sequence` and `golden_hash` are on the page
 itself: the module runs the Python that stands there. The module needs `xxhash` (Debian: python3-xxhash). Run as a program, it does the jobs that it reads from
 its standard input, one line of JSON each (see `work`).
 """
@@ -133,24 +133,24 @@ class Filter:
     def hash(self, key):
         return xxhash.xxh64_intdigest(key, 0) if self.layout == "split block" else wyhash(key, self.seed, self.secret)
 
-    def places(self, hash):
+    def positions(self, hash):
         if self.layout != "words4":
-            return places(self.layout, hash, self.units, self.probes)
+            return positions(self.layout, hash, self.units, self.probes)
         block, pairs = bits(hash, self.block_count, self.probes)
         return [512 * block + 64 * word + bit for word, bit in pairs]
 
     def contains_hash(self, hash):
         if self.layout == "counting":
-            return all(self.data[place // 2] >> place % 2 * 4 & 15 for place in self.places(hash))
-        return all(self.data[place // 8] >> place % 8 & 1 for place in self.places(hash))
+            return all(self.data[position // 2] >> position % 2 * 4 & 15 for position in self.positions(hash))
+        return all(self.data[position // 8] >> position % 8 & 1 for position in self.positions(hash))
 
     def insert_hash(self, hash):
         new = not self.contains_hash(hash)
-        for place in self.places(hash):
+        for position in self.positions(hash):
             if self.layout != "counting":
-                self.data[place // 8] |= 1 << place % 8
-            elif self.data[place // 2] >> place % 2 * 4 & 15 < 15:
-                self.data[place // 2] += 1 << place % 2 * 4
+                self.data[position // 8] |= 1 << position % 8
+            elif self.data[position // 2] >> position % 2 * 4 & 15 < 15:
+                self.data[position // 2] += 1 << position % 2 * 4
         return new
 
     def contains(self, key):

@@ -9,24 +9,24 @@ pub enum TimeValue {
     /// Days since 1970-01-01.
     Date(i64),
     /// A time of day.
-    Time(Seconds),
+    Time(Attoseconds),
     /// A timestamp without a zone, since 1970-01-01.
-    Timestamp(Seconds),
+    Timestamp(Attoseconds),
     /// A timestamp with a zone, since 1970-01-01 in UTC.
-    Instant(Seconds),
+    Instant(Attoseconds),
 }
 
-/// A number of seconds, in attoseconds.
-type Seconds = i128;
+/// A duration, or a time since a start, in attoseconds.
+type Attoseconds = i128;
 
-/// The number of decimal digits of a second in [`Seconds`].
+/// The number of decimal digits after a second in [`Attoseconds`].
 const SCALE: u8 = 18;
-const SECOND: Seconds = 1_000_000_000_000_000_000;
+const SECOND: Attoseconds = 1_000_000_000_000_000_000;
 
 impl TimeValue {
-    /// Parses a date (`2026-11-23`, `20261123`), a time of day (`07:05`, `07:05:00.25`, `070500`) or both, with `T` or a space
-    /// between them, and perhaps an offset (`Z`, `UTC`, `+01:00`, `+0100`, `+01`). A date stands before a time in `YYYYMMDD` form only
-    /// after a `T`. Returns `None` for any other text, and for fractions of more than 18 digits.
+    /// Parses a date (`2026-11-23`, `20261123`), a time of day (`07:05`, `07:05:00.25`, `070500`) or both, with `T` or
+    /// a space between them, and perhaps an offset (`Z`, `UTC`, `+01:00`, `+0100`, `+01`). Returns `None` for any other
+    /// text, and for fractions of more than 18 digits.
     ///
     /// ```
     /// use bloomline_keys::time::TimeValue;
@@ -46,10 +46,10 @@ impl TimeValue {
         };
         let days = parse_date(date)?;
         let (time, offset) = split_offset(time)?;
-        let seconds = Seconds::from(days) * 86_400 * SECOND + parse_time(time)?;
+        let seconds = Attoseconds::from(days) * 86_400 * SECOND + parse_time(time)?;
         Some(match offset {
             None => Self::Timestamp(seconds),
-            Some(minutes) => Self::Instant(seconds - Seconds::from(minutes) * 60 * SECOND),
+            Some(minutes) => Self::Instant(seconds - Attoseconds::from(minutes) * 60 * SECOND),
         })
     }
 
@@ -63,8 +63,9 @@ impl TimeValue {
         }
     }
 
-    /// Formats a timestamp in UTC, such that texts of four-digit years are in the order of time: `2026-11-23T07:05:00.25`, with the digits
-    /// of a second that it has. Returns `None` for a date or a time of day. A timestamp without a zone is taken as one in UTC.
+    /// Formats a timestamp in UTC: `2026-11-23T07:05:00.25`, with as many digits of a second as it needs. Texts of
+    /// four-digit years sort by time. Returns `None` for a date or a time of day. A timestamp without a zone is assumed
+    /// to be in UTC.
     pub fn to_utc(self) -> Option<String> {
         let (Self::Timestamp(seconds) | Self::Instant(seconds)) = self else { return None };
         let (whole, fraction) = (seconds.div_euclid(SECOND) as i64, seconds.rem_euclid(SECOND));
@@ -143,12 +144,12 @@ fn days_since_1970(year: i32, month: i32, day: i32) -> i64 {
     let year = i64::from(if month <= 2 { year - 1 } else { year });
     let era = year.div_euclid(400);
     let year_of_era = year.rem_euclid(400);
-    // Years begin in March, so that a leap day ends one.
+    // Years begin in March, so that a leap day is the last day of a year.
     let day_of_year = (153 * i64::from((month + 9) % 12) + 2) / 5 + i64::from(day) - 1;
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
-/// Returns the year, the month and the day of a number of days since 1970-01-01, by the same source.
+/// Returns the year, the month and the day of a number of days since 1970-01-01: the inverse of [`days_since_1970`].
 fn date_of(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
@@ -161,7 +162,7 @@ fn date_of(days: i64) -> (i64, i64, i64) {
 }
 
 /// Parses `hh:mm`, `hh:mm:ss`, `hhmm` or `hhmmss`, perhaps with a fraction of a second.
-fn parse_time(text: &str) -> Option<Seconds> {
+fn parse_time(text: &str) -> Option<Attoseconds> {
     let (text, fraction) = text.split_once(['.', ',']).map_or((text, None), |(text, fraction)| (text, Some(fraction)));
     if !text.is_ascii() {
         return None;
@@ -181,12 +182,13 @@ fn parse_time(text: &str) -> Option<Seconds> {
         None if fraction.is_some() => return None,
         None => 0,
     };
-    let seconds = Seconds::from(60 * minutes + second) * SECOND;
+    let seconds = Attoseconds::from(60 * minutes + second) * SECOND;
     let Some(fraction) = fraction else { return Some(seconds) };
     let is_fraction =
         (1..=usize::from(SCALE)).contains(&fraction.len()) && fraction.bytes().all(|byte| byte.is_ascii_digit());
     let digits = usize::from(SCALE);
-    let fraction = if is_fraction { format!("{fraction:0<digits$}").parse::<Seconds>().ok()? } else { return None };
+    let fraction =
+        if is_fraction { format!("{fraction:0<digits$}").parse::<Attoseconds>().ok()? } else { return None };
     Some(seconds + fraction)
 }
 

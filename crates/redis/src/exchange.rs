@@ -47,7 +47,7 @@ pub(crate) trait Job {
 pub(crate) struct Exchange<'a, J> {
     job: &'a mut J,
     retry_timeout: Duration,
-    replicas: bool,
+    read_from_replicas: bool,
     /// True if the server was a primary when it was found: if it reports that it is a replica, another one takes over.
     is_primary: bool,
     /// The replicas to wait for.
@@ -139,13 +139,13 @@ pub(crate) enum NextStep {
 
 impl<'a, J: Job> Exchange<'a, J> {
     pub(crate) fn new(job: &'a mut J, server: &RedisServer, is_primary: bool) -> Self {
-        let RedisServer { retry_timeout, replicas, .. } = *server;
+        let RedisServer { retry_timeout, read_from_replicas, .. } = *server;
         let pending = (0..job.len()).map(|index| PendingCommand { index, doubted: false, ask: None }).collect();
         Self {
             confirmation: server.confirmation(),
             job,
             retry_timeout,
-            replicas,
+            read_from_replicas,
             is_primary,
             pending,
             last_answer: Instant::now(),
@@ -167,8 +167,9 @@ impl<'a, J: Job> Exchange<'a, J> {
             let slot = self.job.slot(command.index);
             let ask = command.ask.take();
             // If the replicas do not answer, the primary is asked.
-            let rotation = (self.replicas && self.silent_rounds == 0 && self.job.may_ask_replica(command.index))
-                .then_some(slot.into());
+            let rotation =
+                (self.read_from_replicas && self.silent_rounds == 0 && self.job.may_ask_replica(command.index))
+                    .then_some(slot.into());
             let Some(node) = ask.as_ref().or_else(|| topology.node(slot, rotation)) else {
                 self.round.refresh = true;
                 self.round.wait = true;

@@ -72,12 +72,12 @@ impl<T: Transport> Nodes<T> {
         let nodes =
             Self { server: server.clone(), topology, is_primary: primary, refreshes: 0, sent_again: 0, transport };
         // If the node is a replica, its connection does not allow queries yet.
-        Ok(if server.replicas { nodes.with_new_connections() } else { nodes })
+        Ok(if server.read_from_replicas { nodes.with_new_connections() } else { nodes })
     }
 
     /// Returns a client of the same nodes with connections of its own.
     pub(crate) fn with_new_connections(&self) -> Self {
-        let readonly = self.server.replicas && matches!(self.topology, Topology::Cluster(_));
+        let readonly = self.server.read_from_replicas && matches!(self.topology, Topology::Cluster(_));
         let transport = T::new(&self.server, readonly);
         let Self { server, topology, is_primary: primary, .. } = self;
         Self {

@@ -34,7 +34,7 @@ pub struct RedisServer {
     pub(crate) connect_timeout: Duration,
     pub(crate) response_timeout: Duration,
     pub(crate) retry_timeout: Duration,
-    pub(crate) replicas: bool,
+    pub(crate) read_from_replicas: bool,
     /// The number of replicas to wait for, and the time-out.
     wait: (u32, Duration),
     pub(crate) cancel: CancelToken,
@@ -121,7 +121,7 @@ impl RedisServer {
             connect_timeout: Duration::from_secs(5),
             response_timeout: Duration::from_secs(10),
             retry_timeout: Duration::from_secs(30),
-            replicas: false,
+            read_from_replicas: false,
             wait: (0, Duration::ZERO),
             cancel: CancelToken::default(),
             authority: None,
@@ -240,12 +240,12 @@ impl RedisServer {
     /// Lets replicas of a cluster answer queries. A key is reported as absent until it has reached the replica. Inserts
     /// always go to the primaries.
     pub fn read_from_replicas(mut self) -> Self {
-        self.replicas = true;
+        self.read_from_replicas = true;
         self
     }
 
     /// Waits after each portion of an insert until this many replicas of each node have it, but no longer than the
-    /// time-out or half of the response time-out. Otherwise a server's answer is enough, and a replica that takes over
+    /// time-out or half of the response time-out. By default a server's answer is enough, and a replica that takes over
     /// lacks the keys that had not reached it.
     ///
     /// If the node fails before it confirms, the keys that it had reported as new are claimed again at the replica that
@@ -268,14 +268,14 @@ impl RedisServer {
     pub(crate) fn confirmation(&self) -> Option<ReplicaWait> {
         let (replicas, timeout) = self.wait;
         let timeout = timeout.min(self.response_timeout / 2).as_millis().max(1);
-        // Some weeks are enough.
+        // The maximum is some weeks.
         let timeout = u32::try_from(timeout).unwrap_or(u32::MAX);
         (replicas > 0).then_some(ReplicaWait { replicas, timeout })
     }
 
     /// Returns the nodes that the URLs name: servers or Sentinels.
     pub(crate) fn seeds(&self) -> impl Iterator<Item = Node> {
-        self.sentinels.as_ref().map_or(&self.seeds, |sentinels| &sentinels.addresses).iter().map(node)
+        self.sentinels.as_ref().map_or(&self.seeds, |sentinels| &sentinels.addresses).iter().map(node_at)
     }
 
     /// True if a server other than the first that answers may be the primary.
@@ -286,7 +286,7 @@ impl RedisServer {
     /// Returns the connection parameters of a node.
     pub(crate) fn info(&self, node: &Node) -> ConnectionInfo {
         let mut sentinels = self.sentinels.iter().flat_map(|sentinels| &sentinels.addresses);
-        let seed = sentinels.find(|info| self::node(info) == *node).unwrap_or(&self.seeds[0]);
+        let seed = sentinels.find(|info| node_at(info) == *node).unwrap_or(&self.seeds[0]);
         let mut addr = seed.addr().clone();
         if let ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } = &mut addr {
             (*host, *port) = (node.host().to_owned(), node.port());
@@ -297,16 +297,18 @@ impl RedisServer {
     /// Returns the TLS configuration.
     pub(crate) fn tls(&self) -> Arc<ClientConfig> {
         let config = || {
-            let roots =
-                self.authority.as_deref().map_or_else(system_roots, |pem| roots_in(pem).expect("it was read before"));
-            configure(roots, self.identity.as_ref()).expect("it was read before")
+            let roots = self
+                .authority
+                .as_deref()
+                .map_or_else(system_roots, |pem| roots_in(pem).expect("it was validated before"));
+            configure(roots, self.identity.as_ref()).expect("it was validated before")
         };
         Arc::clone(self.tls.get_or_init(config))
     }
 }
 
 /// Returns the server at an address.
-fn node(info: &ConnectionInfo) -> Node {
+fn node_at(info: &ConnectionInfo) -> Node {
     match info.addr() {
         ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => Node::new(host, *port),
         ConnectionAddr::Unix(path) => Node::new(&path.to_string_lossy(), 0),
@@ -324,7 +326,7 @@ fn configure(roots: RootCertStore, identity: Option<&ClientIdentity>) -> Result<
     let chain = CertificateDer::pem_slice_iter(certificate).collect::<Result<Vec<_>, _>>();
     let chain = chain.map_err(|error| error.to_string())?;
     if chain.is_empty() {
-        return Err("there is none".to_owned());
+        return Err("there is no certificate".to_owned());
     }
     let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| format!("the key: {error}"))?;
     builder.with_client_auth_cert(chain, key).map(Arc::new).map_err(|error| error.to_string())
@@ -344,7 +346,7 @@ fn roots_in(pem: &[u8]) -> Result<RootCertStore, String> {
         let certificate = certificate.map_err(|error| error.to_string())?;
         roots.add(certificate).map_err(|error| error.to_string())?;
     }
-    if roots.is_empty() { Err("there is none".to_owned()) } else { Ok(roots) }
+    if roots.is_empty() { Err("there is no certificate".to_owned()) } else { Ok(roots) }
 }
 
 /// Shows neither user nor password.
@@ -356,7 +358,7 @@ impl std::fmt::Debug for RedisServer {
             .field("connect_timeout", &self.connect_timeout)
             .field("response_timeout", &self.response_timeout)
             .field("retry_timeout", &self.retry_timeout)
-            .field("read_from_replicas", &self.replicas)
+            .field("read_from_replicas", &self.read_from_replicas)
             .field("wait_for_replicas", &self.wait)
             .finish()
     }
@@ -380,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn replicas_are_waited_for_within_half_of_the_response_time() {
+    fn the_wait_for_replicas_is_at_most_half_of_the_response_timeout() {
         let server = RedisServer::new("redis://n:1").unwrap().response_timeout(Duration::from_millis(500));
         assert_eq!(server.confirmation(), None);
         for (timeout, milliseconds) in [(Duration::ZERO, 1), (Duration::from_millis(7), 7), (Duration::MAX, 250)] {

@@ -26,8 +26,9 @@ const FREE_MEMORY: u64 = 16 << 20;
 pub struct TableReader {
     table: Arc<Table>,
     columns: Arc<Columns>,
-    /// The next row group, and the number of its rows that are done.
+    /// The number of the next row group.
     next: usize,
+    /// The number of its first rows to skip.
     done: usize,
     /// True once rows were returned, or an empty `Rows` for a table without any.
     has_returned: bool,
@@ -45,10 +46,10 @@ pub struct Rows {
 }
 
 impl TableReader {
-    /// Opens a table whose first `done` rows are done.
+    /// Opens a table, and skips its first `done` rows.
     ///
     /// # Errors
-    /// If the file is not a sound Parquet file, or has no such columns.
+    /// If the file is not a sound Parquet file, or lacks a column of the projection.
     pub fn open(source: Source, done: u64, projection: &RowProjection<'_>) -> io::Result<Self> {
         let table = Table::open(source)?;
         let columns = Columns::find(&table, projection)?;
@@ -60,11 +61,11 @@ impl TableReader {
         Ok(Self { table: table.into(), columns: columns.into(), next, done: remaining, has_returned: done > 0 })
     }
 
-    /// Refuses texts that cannot be replaced, if `texts` are, a column with the name of the `added` one, and other columns than in
-    /// the `first` table of the same output.
+    /// Refuses texts that cannot be replaced if `texts`, a column with the name `added`, and other columns than in the
+    /// `first` table of the same output.
     ///
     /// # Errors
-    /// If something is refused.
+    /// If the table is refused.
     pub fn check(&self, texts: bool, added: Option<&str>, first: Option<&Self>) -> io::Result<()> {
         if texts {
             self.columns.check_texts()?;
@@ -90,7 +91,7 @@ impl TableReader {
     /// Returns the next rows, with the requested columns decoded.
     ///
     /// # Errors
-    /// If they are damaged or cannot be read.
+    /// If the rows are damaged or cannot be read.
     #[allow(clippy::should_implement_trait, reason = "after a failure there are no more rows")]
     pub fn next(&mut self) -> io::Result<Option<Rows>> {
         let groups = self.table.metadata().num_row_groups();
@@ -102,29 +103,33 @@ impl TableReader {
         let (group, start) = (self.next, std::mem::take(&mut self.done));
         self.next += 1;
         let range = start..self.table.rows(group);
-        let batches = self.read(group, start)?;
-        let read: usize = batches.iter().map(RecordBatch::num_rows).sum();
-        if read != range.len() {
+        let batches = self.decode_group(group, start)?;
+        let decoded: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        if decoded != range.len() {
             let location = Location { group: Some(group), column: None };
             return Err(io::Error::other(format!(
-                "{location}: {read} rows were read, but its footer states {}",
+                "{location}: {decoded} rows were read, but its footer states {}",
                 range.len()
             )));
         }
         Ok(Some(self.rows(Some(group), range, batches)))
     }
 
-    /// Decodes the columns of a row group, from a row on. On failure, columns are decoded one by one to find the damaged one.
-    fn read(&self, group: usize, from: usize) -> io::Result<Vec<RecordBatch>> {
-        let read_all = || read(&self.table, group, self.columns.mask.clone(), from);
-        with_location(Location { group: Some(group), column: None }, read_all).map_err(|error| {
+    /// Decodes the columns of a row group, from row `from` on. After a failure, decodes them one by one to find the
+    /// damaged one.
+    fn decode_group(&self, group: usize, from: usize) -> io::Result<Vec<RecordBatch>> {
+        let decode_all = || decode_columns(&self.table, group, self.columns.mask.clone(), from);
+        with_location(Location { group: Some(group), column: None }, decode_all).map_err(|error| {
             let schema = self.table.schema();
-            let read_column = |&leaf: &usize| {
+            let decode_column = |&leaf: &usize| {
                 let path = schema.column(leaf).path().string();
                 let location = Location { group: Some(group), column: Some(&path) };
-                with_location(location, || read(&self.table, group, ProjectionMask::leaves(schema, [leaf]), from)).err()
+                with_location(location, || {
+                    decode_columns(&self.table, group, ProjectionMask::leaves(schema, [leaf]), from)
+                })
+                .err()
             };
-            self.columns.leaves.iter().find_map(read_column).unwrap_or(error)
+            self.columns.leaves.iter().find_map(decode_column).unwrap_or(error)
         })
     }
 
@@ -133,8 +138,8 @@ impl TableReader {
     }
 }
 
-/// Decodes columns of a row group, from a row on.
-fn read(table: &Table, group: usize, mask: ProjectionMask, from: usize) -> Result<Vec<RecordBatch>> {
+/// Decodes columns of a row group, from row `from` on.
+fn decode_columns(table: &Table, group: usize, mask: ProjectionMask, from: usize) -> Result<Vec<RecordBatch>> {
     let (mut batches, mut remaining) = (Vec::new(), table.rows(group) - from);
     for batch in reader(table, group, mask, from)? {
         let batch: RecordBatch = batch?;
@@ -153,7 +158,7 @@ pub fn too_many_rows() -> ParquetError {
     ParquetError::General("it has more rows than its footer states".to_owned())
 }
 
-/// Returns a reader for columns of a row group, batch by batch, from a row on.
+/// Returns a reader for columns of a row group, batch by batch, from row `from` on.
 pub fn reader(table: &Table, group: usize, mask: ProjectionMask, from: usize) -> Result<ParquetRecordBatchReader> {
     let levels = parquet_to_arrow_field_levels(table.schema(), mask, Some(table.arrow.schema().fields()))?;
     let after = || RowSelection::from(vec![RowSelector::skip(from), RowSelector::select(table.rows(group) - from)]);
@@ -184,9 +189,9 @@ impl Rows {
         self.batches.iter().map(RecordBatch::get_array_memory_size).sum()
     }
 
-    /// Calls `key` with the parts of the keys in each batch, and the number of its rows.
-    fn each_batch(&self, mut key: impl FnMut(&[Column], usize)) {
-        self.batches.iter().for_each(|batch| key(&self.columns.keys_in_batch(batch), batch.num_rows()));
+    /// Calls `visit` with the parts of the keys in each batch, and the number of its rows.
+    fn each_batch(&self, mut visit: impl FnMut(&[Column], usize)) {
+        self.batches.iter().for_each(|batch| visit(&self.columns.keys_in_batch(batch), batch.num_rows()));
     }
 
     /// Returns the kinds of the values of each part of the keys.
@@ -194,25 +199,25 @@ impl Rows {
         &self.columns.kinds
     }
 
-    /// Calls `found` with the values of each row's key, in order.
-    pub fn each_key(&self, mut found: impl FnMut(&Row<'_>)) {
-        self.each_batch(|columns, rows| (0..rows).for_each(|row| found(&Row { columns, row })));
+    /// Calls `visit` with the values of each row's key, in order.
+    pub fn each_key(&self, mut visit: impl FnMut(&Row<'_>)) {
+        self.each_batch(|columns, rows| (0..rows).for_each(|row| visit(&Row { columns, row })));
     }
 
-    /// Calls `found` with the other values of each row, in order.
-    pub fn each_value(&self, mut found: impl FnMut(&ComparedRow<'_>)) {
+    /// Calls `visit` with the other values of each row, in order.
+    pub fn each_value(&self, mut visit: impl FnMut(&ComparedRow<'_>)) {
         for batch in &self.batches {
             let columns = &self.columns.values_in_batch(batch)[..];
-            (0..batch.num_rows()).for_each(|row| found(&ComparedRow { columns, row }));
+            (0..batch.num_rows()).for_each(|row| visit(&ComparedRow { columns, row }));
         }
     }
 
-    /// Calls `found` with the text of each row, in order. `None` for a null or a value that is not text.
-    pub fn each_text(&self, mut found: impl FnMut(Option<&str>)) {
+    /// Calls `visit` with the text of each row, in order. `None` for a null or a value that is not text.
+    pub fn each_text(&self, mut visit: impl FnMut(Option<&str>)) {
         self.each_batch(|columns, rows| {
             (0..rows).for_each(|row| match (Row { columns, row }).part(0) {
-                Part::Text(text) | Part::Bytes(text) => found(std::str::from_utf8(text).ok()),
-                Part::Null | Part::Other => found(None),
+                Part::Text(text) | Part::Bytes(text) => visit(std::str::from_utf8(text).ok()),
+                Part::Null | Part::Other => visit(None),
             });
         });
     }

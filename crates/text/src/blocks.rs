@@ -166,7 +166,7 @@ impl Scan<'_> {
     }
 
     /// Adds the characters of a block that are not ASCII to its masks. All bytes of a character get its class, and the
-    /// bytes of a combining mark get the class before it.
+    /// bytes of a combining mark get the class of the character before it.
     #[inline(never)]
     fn classify_non_ascii(&self, offset: usize, block: &[u8; BLOCK], masks: &mut Masks, before: Carry) -> NonAscii {
         let text = self.text.as_bytes();
@@ -189,16 +189,16 @@ impl Scan<'_> {
         // Extends the first byte of each character to all its bytes.
         let to_all_bytes = |first: u64| (0..3).fold(first, |bytes, _| bytes | bytes << 1 & continued);
         let marks = to_all_bytes(first(IS_MARK));
-        // Adds the runs of combining marks after these bytes: the carry of an addition at the start of a run goes to
+        // Extends these bytes by the runs of combining marks after them: an addition at the start of a run carries to
         // its end.
-        let marked = |chars: u64, before: u64| chars | marks & !marks.wrapping_add((chars << 1 | before) & marks);
+        let with_marks = |chars: u64, before: u64| chars | marks & !marks.wrapping_add((chars << 1 | before) & marks);
         // The carry has no bit for connectors: a connector is a part of a word that is neither a letter nor a digit.
         let connector_before = before.word & !before.letter & !before.digit;
-        masks.letters = marked(masks.letters | to_all_bytes(first(IS_LETTER)), before.letter);
-        masks.digits = marked(masks.digits | to_all_bytes(first(IS_DIGIT)), before.digit);
-        masks.connectors = marked(masks.connectors, connector_before);
+        masks.letters = with_marks(masks.letters | to_all_bytes(first(IS_LETTER)), before.letter);
+        masks.digits = with_marks(masks.digits | to_all_bytes(first(IS_DIGIT)), before.digit);
+        masks.connectors = with_marks(masks.connectors, connector_before);
         masks.white |= to_all_bytes(first(IS_WHITE));
-        let katakana = marked(to_all_bytes(first(IS_KATAKANA)), before.katakana);
+        let katakana = with_marks(to_all_bytes(first(IS_KATAKANA)), before.katakana);
         let (letter_mids, digit_mids) = (first(JOINS_LETTERS), first(JOINS_DIGITS));
         let mids = masks.letter_mids | masks.digit_mids | to_all_bytes(letter_mids | digit_mids);
         // Combining marks after a character that does not keep its class with a mark: white space, the start, or
@@ -216,7 +216,7 @@ impl Scan<'_> {
                 stop = Some(offset + bytes);
             }
         }
-        // The first bytes of the characters that stand between two characters of one kind.
+        // Returns the first bytes of the characters between two characters of one kind.
         let between = |chars: u64, before: u64, after: u64| {
             let followed = chars >> 1 | after << last;
             (chars << 1 | before) & (0..3).fold(followed, |first, _| first | (first & continued) >> 1)
@@ -250,8 +250,11 @@ impl Scan<'_> {
 
 /// True if characters of the two classes may belong to one token.
 fn may_join(before: u8, after: u8) -> bool {
-    let part = |kind| matches!(kind, LETTER..=QUOTE | MARK);
-    part(before) && part(after) || before == after && matches!(after, SPACE | FLAG) || before == JOINER || after >= MARK
+    let is_word_part = |kind| matches!(kind, LETTER..=QUOTE | MARK);
+    is_word_part(before) && is_word_part(after)
+        || before == after && matches!(after, SPACE | FLAG)
+        || before == JOINER
+        || after >= MARK
 }
 
 /// Returns the mask of the bytes with a flag.
@@ -271,5 +274,5 @@ fn decode_char(text: &[u8], offset: usize) -> (char, usize) {
         byte @ 0xE0..=0xEF => (u32::from(byte & 0xF) << 12 | low(1) << 6 | low(2), 3),
         byte => (u32::from(byte & 7) << 18 | low(1) << 12 | low(2) << 6 | low(3), 4),
     };
-    (char::from_u32(code).expect("it is valid"), length)
+    (char::from_u32(code).expect("the text is valid UTF-8"), length)
 }
