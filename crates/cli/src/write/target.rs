@@ -44,7 +44,7 @@ pub struct OutputTarget {
     /// `None` for standard output.
     path: Option<PathBuf>,
     compression: Compression,
-    /// The open file; `None` if there is none yet.
+    /// The open file; `None` before [`start`](Self::start) and for standard output.
     file: Option<File>,
     /// The length of its present contents.
     length: u64,

@@ -111,7 +111,7 @@ fn without_spans(written: &str, spans: &Value) -> String {
     left
 }
 
-/// What is left of the spans is what the run writes, with the escapes of the input.
+/// Removing the annotated spans leaves what the run writes, with the escapes of the input.
 #[test]
 fn annotated_spans_are_the_cuts() {
     const PARAGRAPHS: [&str; 9] =
