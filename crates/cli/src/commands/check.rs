@@ -4,7 +4,7 @@ use crate::commands::headers;
 use crate::commands::input_kinds::TableRequirements;
 use crate::commands::job::Checked;
 use crate::commands::prelude::Prelude;
-use crate::commands::scan::{self, ScanOptions};
+use crate::commands::scan::{self, ScanOptions, Selection};
 use crate::commands::server;
 use crate::options::CheckOptions;
 use crate::options::values::Eol;
@@ -66,9 +66,9 @@ pub fn check(options: CheckOptions) -> Result<Checked, Stop> {
             let hashing = key.hashing(reading.end(), rule, filter.hasher(), select.quiet);
             let scan = ScanOptions::for_keys(reading, &hashing, select.quiet, never());
             let seen = SharedSeenKeys::new(SeenKeys::new(filter));
-            let selection = (!options.invert, None);
             let print = PrintOptions { eol: key.eol.and_then(Eol::written), ..PrintOptions::default() };
-            let (work, stop) = scan.select(hashing, inputs, seen, selection, select, output, print)?;
+            let selection = Selection { wanted: !options.invert, inserting: None, options: select, print, output };
+            let (work, stop) = scan.select(hashing, inputs, seen, selection)?;
             scan::exit_code(&work, stop, 0, select.any)
         }))
     }))

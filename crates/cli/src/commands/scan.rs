@@ -34,6 +34,18 @@ pub struct ScanOptions<'a> {
     pub events: Receiver<Event>,
 }
 
+/// The lines that a pass selects, and how it prints them.
+pub struct Selection<'a> {
+    /// True if lines in the set are selected; otherwise the others are.
+    pub wanted: bool,
+    /// The statistics of a pass that selects lines that are not in the set, and inserts them, so that each is printed once.
+    pub inserting: Option<RunStats>,
+    pub options: &'a SelectOptions,
+    pub print: PrintOptions,
+    /// `None` if nothing is printed.
+    pub output: Option<Output>,
+}
+
 impl<'a> ScanOptions<'a> {
     /// The options of a pass that reads keys and no other values.
     pub fn for_keys(reading: &'a ReadOptions, hashing: &Hashing, quiet: bool, events: Receiver<Event>) -> Self {
@@ -75,19 +87,15 @@ impl<'a> ScanOptions<'a> {
         )
     }
 
-    /// Looks the lines of the inputs up, and prints the ones in the set, or the others, as `wanted`. Returns the reason
-    /// if it ended before the inputs did. Without an output nothing is printed. With statistics, lines that are not in the
-    /// set are inserted, counted there, and printed once.
+    /// Looks the lines of the inputs up, and prints the selected ones. Returns the reason if it ended before the inputs did.
     pub fn select(
         &self,
         hashing: Hashing,
         inputs: Inputs,
         seen: SharedSeenKeys,
-        (wanted, inserting): (bool, Option<RunStats>),
-        options: &SelectOptions,
-        output: Option<Output>,
-        print: PrintOptions,
+        selection: Selection<'_>,
     ) -> Result<(Arc<Work>, Option<Stop>), Error> {
+        let Selection { wanted, inserting, options, print, output } = selection;
         let &SelectOptions { total, any, quiet } = options;
         let (step, wanted): (Arc<dyn Step>, bool) = match inserting {
             Some(_) => (Arc::new(LookUpOnce(Insert { hashing, seen: seen.clone(), in_order: true })), true),

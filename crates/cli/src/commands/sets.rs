@@ -8,7 +8,7 @@ use crate::commands::input_kinds::{self, TableRequirements};
 use crate::commands::job::Checked;
 use crate::commands::prelude::Prelude;
 use crate::commands::report;
-use crate::commands::scan::{self, ScanOptions};
+use crate::commands::scan::{self, ScanOptions, Selection};
 use crate::commands::sizing::NewSet;
 use crate::options::SetOptions;
 use crate::options::values::Eol;
@@ -25,7 +25,7 @@ use crate::seen::{SeenKeys, exact};
 use crate::system::error::{Error, Stop};
 use crate::system::files::NamedFile;
 use crate::system::unpoisoned::locked;
-use crate::terminal::messages::{print, print_message, warn};
+use crate::terminal::messages::{self, print_message, warn};
 use crate::write::target::OutputTarget;
 use bloomline_keys::KeyKinds;
 use crossbeam_channel::Receiver;
@@ -133,11 +133,11 @@ impl SetJob {
                 let options = &self.options;
                 let select = &options.select;
                 let eol = options.key.eol.and_then(Eol::written);
-                let print_options =
+                let print =
                     PrintOptions { write_options: options.output.row_options(), eol, ..PrintOptions::default() };
                 let scan = self.scan(&hashing, events);
-                let (work, stop) =
-                    scan.select(hashing, new, seen, (self.wanted, inserting), select, output, print_options)?;
+                let selection = Selection { wanted: self.wanted, inserting, options: select, print, output };
+                let (work, stop) = scan.select(hashing, new, seen, selection)?;
                 let is_silent = select.quiet || self.may_read_terminal();
                 if options.may_lack_dashes() && !is_silent && locked(&work.stats).counts.lines == 0 {
                     warn(&options.dashes("standard input, which is NEW, has no lines"));
@@ -147,7 +147,7 @@ impl SetJob {
                     let stats = locked(&work.stats);
                     let mut figures = report::set_figures(&seen, &counts_of_old, &stats, self.wanted, self.distinct);
                     report::add_state_and_speed(&mut figures, &seen.set, &stats, None, started.elapsed());
-                    print(&figures.format(format));
+                    messages::print(&figures.format(format));
                 }
                 scan::exit_code(&work, stop, counts_of_old.left_out, select.any)
             }))
