@@ -158,4 +158,4 @@ pub fn explanation(error: &clap::Error) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -43,7 +43,7 @@ fn find_command<'a>(cli: &'a Command, line: &str) -> &'a Command {
 }
 
 /// The options of a command line of `COMMANDS` that the line does not have.
-fn options(cli: &Command, line: &str) -> Vec<Arg> {
+pub fn options(cli: &Command, line: &str) -> Vec<Arg> {
     let is_option = |arg: &&Arg| {
         let is_help = matches!(arg.get_action(), ArgAction::Help | ArgAction::HelpShort | ArgAction::HelpLong);
         let given = |spelling: String| line.split([' ', '=']).any(|word| word == spelling);
@@ -56,7 +56,7 @@ fn options(cli: &Command, line: &str) -> Vec<Arg> {
 }
 
 /// Formats an option with each value that it names, or with one that it accepts.
-fn spellings(arg: &Arg) -> Vec<String> {
+pub fn spellings(arg: &Arg) -> Vec<String> {
     let long = format!("--{}", arg.get_long().unwrap());
     if !arg.get_action().takes_values() || arg.get_num_args().is_some_and(|values| values.min_values() == 0) {
         return vec![long];

@@ -187,3 +187,68 @@ pub(super) fn emptying_error(output: &str, known: &str, resume: &str) -> Error {
          another file, or append with >> (--force would erase these lines)"
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::tests::{options, spellings};
+    use crate::options::{Cli, Command};
+    use std::collections::BTreeSet;
+
+    /// Runs with a state, and with the options that others need.
+    const RUNS: &[&str] = &[
+        "dedup --state=s --output=o",
+        "dedup --state=s --output=o --field=1",
+        "corpus --state=s --output=o",
+        "corpus --state=s --output=o --by=document",
+    ];
+
+    /// The options that are not part of a job.
+    const OTHERS: &[&[&str]] = &[
+        // They decide about the inputs, which are compared.
+        &["binary", "files-from", "follow", "glob", "hidden"],
+        // The state has them, or the checkpoint.
+        &["expected-keys", "fpr", "memory", "seed", "when-full"],
+        // A run that prints a number cannot be resumed.
+        &["total"],
+        // They change no line of an output.
+        &["checkpoint", "chunk-size", "force", "quiet", "resume", "shrink", "stats", "threads", "wait"],
+    ];
+
+    /// The job of a command line, if it is accepted.
+    fn job(line: &str) -> Option<Job> {
+        let line = format!("bloomline {line}");
+        let mut plan = match Cli::read(line.split(' ').map(Into::into)).ok()?.command {
+            Command::Dedup(options) => Plan::from_dedup(*options),
+            Command::Corpus(options) => Plan::from_corpus(*options),
+            _ => unreachable!(),
+        };
+        if let Some(rule) = plan.keys.what.rule() {
+            plan.keys.description = rule.name();
+        }
+        Some(plan.job(&[]))
+    }
+
+    #[test]
+    fn each_option_is_part_of_the_job_or_listed() {
+        let mut cli = Cli::described();
+        cli.build();
+        let mut accepted = BTreeSet::new();
+        let mut compared = BTreeSet::new();
+        for run in RUNS {
+            let base = job(run).expect(run);
+            for option in options(&cli, run) {
+                let jobs = spellings(&option).into_iter().filter_map(|spelling| job(&format!("{run} {spelling}")));
+                for job in jobs {
+                    let name = option.get_long().unwrap().to_owned();
+                    if job != base {
+                        compared.insert(name.clone());
+                    }
+                    accepted.insert(name);
+                }
+            }
+        }
+        let others: BTreeSet<&str> = accepted.difference(&compared).map(String::as_str).collect();
+        assert_eq!(others, OTHERS.concat().into_iter().collect());
+    }
+}
