@@ -149,7 +149,7 @@ pub struct ImportOptions {
 
     /// Files whose lines are keys; without any, or for "-", standard input.
     ///
-    /// They are plain or compressed by gzip, zstd, xz, bzip2 or lz4.
+    /// They are plain or compressed.
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
 

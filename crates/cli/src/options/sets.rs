@@ -74,9 +74,9 @@ const OLD: &str = "Files and directories to compare with; \"-\" is standard inpu
 const OLD_LONG: &str = "\
 Files and directories to compare with; \"-\" is standard input.
 
-All are read before the first line of NEW. Both are plain or compressed by gzip, zstd, xz, bzip2 or lz4, as their first bytes say. The \
-files in a directory and below it are read. Those that are also in NEW are left out of it. Hidden files are left out, links are not \
-followed, and a .gitignore does not count.";
+All are read before the first line of NEW. Both are plain or compressed, as their first bytes say. The files in a directory and \
+below it are read. Those that are also in NEW are left out of it. Hidden files are left out, links are not followed, and a .gitignore \
+does not count.";
 
 const LIST: &str = "Read OLD from the files and directories that LIST names, too, one on each line";
 
@@ -87,7 +87,7 @@ They come after those of the command line. If LIST contains a NUL, each name end
 is standard input.";
 
 const OUTPUT_LONG: &str = "\
-Write to FILE; lines are compressed if it ends in .gz, .zst, .xz, .bz2 or .lz4.
+Write to FILE; lines are compressed if its ending says so, as .gz does.
 
 Without this option, or for \"-\", lines go to standard output. FILE must not be an input.
 

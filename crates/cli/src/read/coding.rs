@@ -18,20 +18,95 @@ pub enum Coding {
     Lz4,
 }
 
-/// The coding, its magic bytes, and the index of a byte whose four low bits differ from file to file.
-type Magic = (Coding, &'static [u8], Option<usize>);
+/// The properties of a coding.
+pub struct CodingFormat {
+    coding: Coding,
+    /// Its name, as options give it.
+    pub name: &'static str,
+    /// The extensions of its files, in lower case. Outputs get the first one.
+    pub endings: &'static [&'static str],
+    /// The bytes with which a file begins, and the index of a byte whose four low bits differ from file to file.
+    magics: &'static [(&'static [u8], Option<usize>)],
+    /// The default level of its own program.
+    pub default_level: i32,
+    /// The lowest level.
+    pub first_level: i32,
+    /// Base-2 logarithms of the sizes of the pieces in which outputs are compressed, by level.
+    pub pieces: &'static [u32],
+}
 
-const MAGICS: [Magic; 7] = [
-    (Coding::Gzip, b"\x1F\x8B", None),
-    (Coding::Zstd, b"\x28\xB5\x2F\xFD", None),
-    // A skippable frame.
-    (Coding::Zstd, b"\x50\x2A\x4D\x18", Some(0)),
-    (Coding::Xz, b"\xFD7zXZ\0", None),
-    (Coding::Lz4, b"\x04\x22\x4D\x18", None),
-    // The level, then the magic of the first block or of the end. The level alone could be text.
-    (Coding::Bzip2, b"BZh0\x31\x41\x59\x26\x53\x59", Some(3)),
-    (Coding::Bzip2, b"BZh0\x17\x72\x45\x38\x50\x90", Some(3)),
+/// The size of a piece at levels whose window is larger than 8 MiB: the output is one stream.
+pub const WHOLE: u32 = u32::MAX;
+
+/// One stream would be at most 2 % smaller than pieces if no line repeats. A piece is as long as the match window at the quick levels
+/// of zstd, and twice as long at the others.
+const FORMATS: [CodingFormat; 6] = [
+    CodingFormat {
+        coding: Coding::Plain,
+        name: "none",
+        endings: &[],
+        magics: &[],
+        default_level: 0,
+        first_level: 0,
+        pieces: &[20],
+    },
+    CodingFormat {
+        coding: Coding::Gzip,
+        name: "gzip",
+        endings: &["gz", "gzip"],
+        magics: &[(b"\x1F\x8B", None)],
+        default_level: 6,
+        first_level: 1,
+        pieces: &[20; 9],
+    },
+    CodingFormat {
+        coding: Coding::Zstd,
+        name: "zstd",
+        endings: &["zst", "zstd"],
+        // A frame, and a skippable frame.
+        magics: &[(b"\x28\xB5\x2F\xFD", None), (b"\x50\x2A\x4D\x18", Some(0))],
+        default_level: zstd::DEFAULT_COMPRESSION_LEVEL,
+        first_level: 1,
+        pieces: &[20, 20, 21, 21, 21, 22, 22, 22, 23, 23, 23, 23, 23, 23, 23, 23, 24, 24, 24, WHOLE, WHOLE, WHOLE],
+    },
+    CodingFormat {
+        coding: Coding::Xz,
+        name: "xz",
+        endings: &["xz"],
+        magics: &[(b"\xFD7zXZ\0", None)],
+        default_level: 6,
+        first_level: 0,
+        pieces: &[20, 21, 22, 23, 23, 24, 24, WHOLE, WHOLE, WHOLE],
+    },
+    CodingFormat {
+        coding: Coding::Bzip2,
+        name: "bzip2",
+        endings: &["bz2", "bzip2"],
+        // The level, then the magic of the first block or of the end. The level alone could be text.
+        magics: &[(b"BZh0\x31\x41\x59\x26\x53\x59", Some(3)), (b"BZh0\x17\x72\x45\x38\x50\x90", Some(3))],
+        default_level: 9,
+        first_level: 1,
+        pieces: &[21; 9],
+    },
+    CodingFormat {
+        coding: Coding::Lz4,
+        name: "lz4",
+        endings: &["lz4"],
+        magics: &[(b"\x04\x22\x4D\x18", None)],
+        // Its encoder has only one level.
+        default_level: 1,
+        first_level: 1,
+        pieces: &[20],
+    },
 ];
+
+/// The names of the compression formats, for messages.
+pub const COMPRESSED: &str = "gzip, zstd, xz, bzip2 or lz4";
+
+/// Returns the magics of all codings.
+fn magics() -> impl Iterator<Item = (Coding, &'static [u8], Option<usize>)> {
+    FORMATS.iter().flat_map(|format| format.magics.iter().map(|&(magic, loose)| (format.coding, magic, loose)))
+}
 
 /// The length of the longest magic.
 const HEAD: usize = 10;
@@ -39,59 +114,49 @@ const HEAD: usize = 10;
 /// The number of bytes that identify a file which ends inside its magic, and so is truncated.
 const ENOUGH: usize = 4;
 
-/// File name extensions, in lower case.
-const ENDINGS: [(&str, Coding); 8] = [
-    ("gz", Coding::Gzip),
-    ("gzip", Coding::Gzip),
-    ("zst", Coding::Zstd),
-    ("zstd", Coding::Zstd),
-    ("xz", Coding::Xz),
-    ("bz2", Coding::Bzip2),
-    ("bzip2", Coding::Bzip2),
-    ("lz4", Coding::Lz4),
-];
-
 /// The extensions of other compressors and of compressed archives.
 const FOREIGN: [&str; 15] =
     ["7z", "br", "bz", "lz", "lzma", "lzo", "rar", "snappy", "sz", "tbz2", "tgz", "txz", "tzst", "z", "zip"];
 
 impl Coding {
+    /// The properties of the coding.
+    pub fn format(self) -> &'static CodingFormat {
+        FORMATS.iter().find(|format| format.coding == self).expect("each coding has a format")
+    }
+
     /// Returns the coding of a file with these first bytes: [`HEAD`] of them, or fewer if the file is shorter.
     pub fn from_head(head: &[u8]) -> Self {
         let head = &head[..head.len().min(HEAD)];
-        let fits =
-            |&&(_, magic, loose): &&Magic| head.len() >= magic.len().min(ENOUGH) && matches_magic(head, magic, loose);
-        MAGICS.iter().find(fits).map_or(Self::Plain, |(coding, ..)| *coding)
+        Self::from_magic(head, ENOUGH)
     }
 
     /// True if a file with these first bytes may be compressed, and more bytes are needed to decide.
     pub fn needs_more(head: &[u8]) -> bool {
-        MAGICS.iter().any(|(_, magic, loose)| head.len() < magic.len() && matches_magic(head, magic, *loose))
+        magics().any(|(_, magic, loose)| head.len() < magic.len() && matches_magic(head, magic, loose))
     }
 
     /// Returns the coding of contents with these first bytes. The whole magic must match, because a short text may match in part.
     pub fn from_contents(head: &[u8]) -> Self {
-        let fits = |&&(_, magic, loose): &&Magic| head.len() >= magic.len() && matches_magic(head, magic, loose);
-        MAGICS.iter().find(fits).map_or(Self::Plain, |(coding, ..)| *coding)
+        Self::from_magic(head, usize::MAX)
+    }
+
+    /// Returns the coding whose magic has these first bytes: at least `enough` of them, or all.
+    fn from_magic(head: &[u8], enough: usize) -> Self {
+        magics()
+            .find(|(_, magic, loose)| head.len() >= magic.len().min(enough) && matches_magic(head, magic, *loose))
+            .map_or(Self::Plain, |(coding, ..)| coding)
     }
 
     /// True for the first bytes of a file that ends inside a magic of this coding. They may be text, so the file's name
     /// must claim the coding.
     pub fn is_cut(self, head: &[u8]) -> bool {
-        let starts = |(coding, magic, loose): &Magic| *coding == self && matches_magic(head, magic, *loose);
-        (1..ENOUGH).contains(&head.len()) && MAGICS.iter().any(starts)
+        (1..ENOUGH).contains(&head.len())
+            && magics().any(|(coding, magic, loose)| coding == self && matches_magic(head, magic, loose))
     }
 
     /// Returns the name of the format; `None` if plain.
     pub fn name(self) -> Option<&'static str> {
-        match self {
-            Self::Plain => None,
-            Self::Gzip => Some("gzip"),
-            Self::Zstd => Some("zstd"),
-            Self::Xz => Some("xz"),
-            Self::Bzip2 => Some("bzip2"),
-            Self::Lz4 => Some("lz4"),
-        }
+        (self != Self::Plain).then_some(self.format().name)
     }
 
     /// Returns the coding of a regular file from its current position on. The position is not changed.
@@ -115,7 +180,7 @@ impl Coding {
 
     /// Returns the coding for an extension in lower case.
     pub fn from_ending(ending: &str) -> Option<Self> {
-        ENDINGS.iter().find(|(known, _)| *known == ending).map(|(_, coding)| *coding)
+        FORMATS.iter().find(|format| format.endings.contains(&ending)).map(|format| format.coding)
     }
 }
 
@@ -178,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_file_may_end_inside_its_magic() {
-        for (coding, magic, _) in MAGICS {
+        for (coding, magic, _) in magics() {
             assert!((1..magic.len().min(ENOUGH)).all(|cut| coding.is_cut(&magic[..cut])), "{coding:?}");
             assert!(!coding.is_cut(b"") && !coding.is_cut(b"a") && !coding.is_cut(b"a\nb\n"), "{coding:?}");
         }

@@ -1,20 +1,10 @@
 //! The kind of compression of an output, as it is asked for or as a name claims.
 
-use crate::read::coding::Coding;
+use crate::read::coding::{COMPRESSED, Coding, CodingFormat, WHOLE};
 use crate::system::error::Error;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
-
-/// Base-2 logarithms of the sizes of pieces, by the levels of zstd from 1 on and of xz from 0 on. One stream would be
-/// at most 2 % smaller if no line repeats. A piece is as long as the match window at the quick levels of zstd, and
-/// twice as long at the others. At the levels that are `WHOLE`, the window is larger than 8 MiB.
-const GZIP_PIECE: u32 = 20;
-const BZIP2_PIECE: u32 = 21;
-const ZSTD_PIECES: [u32; 22] =
-    [20, 20, 21, 21, 21, 22, 22, 22, 23, 23, 23, 23, 23, 23, 23, 23, 24, 24, 24, WHOLE, WHOLE, WHOLE];
-const XZ_PIECES: [u32; 10] = [20, 21, 22, 23, 23, 24, 24, WHOLE, WHOLE, WHOLE];
-const WHOLE: u32 = u32::MAX;
 
 /// The level of zstd from which on a piece may take a second.
 const SLOW_ZSTD: i32 = 13;
@@ -34,15 +24,7 @@ pub struct Compression {
 impl Compression {
     /// The default level of this coding's own program.
     pub fn new(coding: Coding) -> Self {
-        let level = match coding {
-            Coding::Plain => 0,
-            Coding::Gzip | Coding::Xz => 6,
-            Coding::Zstd => zstd::DEFAULT_COMPRESSION_LEVEL,
-            Coding::Bzip2 => 9,
-            // Its encoder has only one level.
-            Coding::Lz4 => 1,
-        };
-        Self { coding, level, long: None }
+        Self { coding, level: coding.format().default_level, long: None }
     }
 
     /// The compression of a file that is written under this name.
@@ -68,26 +50,7 @@ impl Compression {
 
     /// The extension of the names of such files, without its dot. Empty for plain files.
     pub fn ending(self) -> &'static str {
-        match self.coding {
-            Coding::Plain => "",
-            Coding::Gzip => "gz",
-            Coding::Zstd => "zst",
-            Coding::Xz => "xz",
-            Coding::Bzip2 => "bz2",
-            Coding::Lz4 => "lz4",
-        }
-    }
-
-    /// The name of the format, as given in the option.
-    fn kind(self) -> &'static str {
-        match self.coding {
-            Coding::Plain => "none",
-            Coding::Gzip => "gzip",
-            Coding::Zstd => "zstd",
-            Coding::Xz => "xz",
-            Coding::Bzip2 => "bzip2",
-            Coding::Lz4 => "lz4",
-        }
+        self.coding.format().endings.first().copied().unwrap_or_default()
     }
 
     /// True if pieces would lose too much or take too much memory: then an output is one stream, compressed by one thread.
@@ -111,23 +74,23 @@ impl Compression {
     }
 
     fn piece_log(self) -> u32 {
-        match self.coding {
-            Coding::Zstd => ZSTD_PIECES[self.level as usize - 1],
-            Coding::Xz => XZ_PIECES[self.level as usize],
-            Coding::Plain | Coding::Gzip | Coding::Lz4 => GZIP_PIECE,
-            Coding::Bzip2 => BZIP2_PIECE,
-        }
+        let CodingFormat { first_level, pieces, .. } = self.coding.format();
+        pieces[(self.level - first_level) as usize]
     }
 }
 
 /// Writes the form that [`Compression::from_str`] reads.
 impl fmt::Display for Compression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.coding {
-            Coding::Plain | Coding::Lz4 => f.write_str(self.kind())?,
-            _ => write!(f, "{}:{}", self.kind(), self.level)?,
+        let CodingFormat { name, pieces, .. } = self.coding.format();
+        f.write_str(name)?;
+        if pieces.len() > 1 {
+            write!(f, ":{}", self.level)?;
         }
-        self.long.map_or(Ok(()), |long| write!(f, ":long={long}"))
+        match self.long {
+            Some(long) => write!(f, ":long={long}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -139,15 +102,14 @@ impl FromStr for Compression {
         let mut parts = text.split(':').peekable();
         let kind = parts.next().unwrap_or_default();
         let coding = if kind == "none" { Some(Coding::Plain) } else { Coding::from_ending(kind) };
-        let coding = coding.ok_or("not a kind of compression: give gzip, zstd, xz, bzip2, lz4 or none")?;
+        let coding = coding.ok_or_else(|| format!("not a kind of compression: give none, {COMPRESSED}"))?;
         let mut compression = Self::new(coding);
         if let Some(level) = parts.next_if(|part| !part.starts_with("long")) {
-            let levels = match coding {
-                Coding::Plain | Coding::Lz4 => return Err(format!("{kind} has no level")),
-                Coding::Gzip | Coding::Bzip2 => 1..=9,
-                Coding::Zstd => 1..=ZSTD_PIECES.len() as i32,
-                Coding::Xz => 0..=9,
-            };
+            let CodingFormat { first_level, pieces, .. } = coding.format();
+            if pieces.len() == 1 {
+                return Err(format!("{kind} has no level"));
+            }
+            let levels = *first_level..=first_level + pieces.len() as i32 - 1;
             let fitting = level.parse().ok().filter(|level| levels.contains(level));
             let refused = || format!("{kind} has levels from {} to {}", levels.start(), levels.end());
             compression.level = fitting.ok_or_else(refused)?;

@@ -154,12 +154,12 @@ pub fn refused(format: &'static str) -> io::Error {
             "it is Parquet, which this build does not read; build it with `cargo build --release -p bloomline-cli --features \
              parquet`, or"
         }
-        "gzip" | "zstd" | "xz" | "bzip2" | "lz4" => {
+        _ if Coding::from_ending(format).is_some() => {
             &format!("it is compressed twice, first by {format}; decompress it once and pipe the result in, or")
         }
         _ => &format!(
-            "it is in the format of {format}, which is not supported; convert it to lines, plain or \
-             compressed by gzip, zstd, xz, bzip2 or lz4, or"
+            "it is in the format of {format}, which is not supported; convert it to lines, plain or compressed by {}, or",
+            coding::COMPRESSED
         ),
     };
     io::Error::new(io::ErrorKind::Unsupported, format!("{why} give --binary to read its bytes as lines"))

@@ -81,7 +81,7 @@ fn codec(asked: Compression) -> io::Result<tables::Compression> {
         Coding::Gzip => tables::Compression::GZIP(GzipLevel::try_new(asked.level as u32).map_err(refused)?),
         Coding::Zstd => tables::Compression::ZSTD(ZstdLevel::try_new(asked.level).map_err(refused)?),
         Coding::Lz4 => tables::Compression::LZ4_RAW,
-        Coding::Xz | Coding::Bzip2 => {
+        _ => {
             return Err(io::Error::other(format!(
                 "Parquet has no compression {asked}; choose zstd, gzip, lz4 or none"
             )));
