@@ -37,17 +37,21 @@ use commands::sets::SetJob;
 use commands::{build, check, info, job, manual, merge, plan, redis};
 use options::{Cli, Command, NotInOptions};
 use std::ffi::OsString;
+use std::panic::{self, AssertUnwindSafe};
 use system::error::{Error, FAILED, SUCCESS};
 use terminal::{bar, messages, signals};
 
 /// Runs the command line `args`, whose first element is the program, and returns the exit code.
 ///
-/// For the main thread of a process that does nothing else. It takes over SIGINT, SIGTERM and SIGHUP. The first signal
+/// For the main thread of a process that does nothing else. It takes over SIGINT, SIGTERM, SIGHUP and SIGABRT. The first signal
 /// asks a command to stop in good order, and the second ends the process.
 pub fn run_command_line(args: impl IntoIterator<Item = OsString>) -> u8 {
     check_standard_output();
     let result = match Cli::read(args) {
-        Ok(cli) => signals::receive().and_then(|()| run_command(cli.command)),
+        Ok(cli) => signals::receive().and_then(|()| {
+            // A panic was reported.
+            panic::catch_unwind(AssertUnwindSafe(|| run_command(cli.command))).unwrap_or(Ok(FAILED))
+        }),
         Err(help) if help.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             // A missing command is an error: standard output stays empty, and a script stops.
             let _ = help.print();

@@ -7,6 +7,7 @@ use crate::read::foreign;
 use crate::read::header::ExpectedHeader;
 use crate::read::inputs::{Input, OpenedInput};
 use crate::read::split::{LineFormat, RecordScanner};
+use crate::system::error::{Error, MORE_MEMORY};
 use std::collections::TryReserveError;
 use std::io::{self, Read};
 use std::mem;
@@ -235,7 +236,15 @@ impl Chunks {
         if chunk.buffer.len() != room {
             // A buffer that grew for a long line is returned to the system.
             chunk.buffer = Vec::new();
-            check_memory(Vec::<u8>::new().try_reserve_exact(room + LEFT), self.tail.len())?;
+            let reserved = Vec::<u8>::new().try_reserve_exact(room + LEFT);
+            if reserved.is_err() && self.tail.len() < self.cut.size {
+                // An `Error`, because the input itself is not at fault.
+                return Err(io::Error::other(Error::new(format!(
+                    "there is no memory to read {}; {MORE_MEMORY}",
+                    self.name
+                ))));
+            }
+            check_memory(reserved, self.tail.len())?;
             // The system's memory is zero, and of a small input most of the buffer is never touched.
             chunk.buffer = vec![0; room];
         }

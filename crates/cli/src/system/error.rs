@@ -48,10 +48,24 @@ pub fn temporary_remedy(source: &io::Error) -> String {
     remedy(source, &format!("set TMPDIR to a folder other than {:?}", env::temp_dir())).to_owned()
 }
 
-/// Returns the remedy of a failure: `most` for most causes, and another if the limit of open files is reached.
+/// The remedy if there is no memory.
+pub const MORE_MEMORY: &str = "allow more memory, or ask for fewer threads with -j";
+
+/// Returns the remedy of a failure: `most` for most causes, and others if the limit of open files or of memory is reached.
 pub fn remedy<'a>(source: &io::Error, most: &'a str) -> &'a str {
-    // ENFILE and EMFILE, which have these numbers on every Unix.
-    if matches!(source.raw_os_error(), Some(23 | 24)) { "allow more open files with `ulimit -n`" } else { most }
+    match source.raw_os_error() {
+        // ENFILE and EMFILE, which have these numbers on every Unix.
+        Some(23 | 24) => "allow more open files with `ulimit -n`",
+        _ if lacks_memory(source) => MORE_MEMORY,
+        _ => most,
+    }
+}
+
+/// True if there is no memory. xz and zstd have no kind for that.
+pub fn lacks_memory(source: &io::Error) -> bool {
+    let text = source.to_string();
+    let ends = ["can't allocate memory", "not enough memory"];
+    source.kind() == io::ErrorKind::OutOfMemory || ends.iter().any(|end| text.ends_with(end))
 }
 
 impl From<BuildError> for Error {

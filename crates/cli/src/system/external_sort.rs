@@ -40,7 +40,8 @@ impl<const W: usize> ExternalSort<W> {
 
     /// Adds a record.
     pub fn push(&mut self, record: [u64; W]) -> Result<(), Error> {
-        if self.recent.len() == self.limit {
+        let is_full = self.recent.len() == self.limit;
+        if is_full || self.recent.try_reserve(1).is_err() {
             self.write_run().map_err(Error::groups)?;
         }
         self.recent.push(record);

@@ -3,13 +3,14 @@
 //! The first signal asks the command to stop in good order, if it can. Any other ends it at once, and so does the first
 //! if there is nothing to put in order, or if a write waits for a reader that does not read.
 
-use crate::system::error::{Error, Stop, exit_code};
+use crate::system::error::{Error, FAILED, Stop, exit_code};
 use crate::system::temp_files;
 use crate::system::write_watchdog;
 use crate::terminal::bar;
 use crate::terminal::messages::print_message;
 use crossbeam_channel::bounded;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGABRT, SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::SeqCst};
 use std::sync::{Arc, LazyLock, Mutex};
@@ -37,8 +38,10 @@ static UNSAVED: Mutex<Option<Error>> = Mutex::new(None);
 
 const UNPOISONED: &str = "no thread panics while it sets this";
 
-/// Starts to end the process on SIGINT, SIGTERM or SIGHUP. Signals that were ignored at the start stay ignored.
+/// Starts to end the process on SIGINT, SIGTERM or SIGHUP. Signals that were ignored at the start stay ignored. If there is no memory
+/// for a small allocation, Rust reports that and aborts; the exit code is then that of an error.
 pub fn receive() -> Result<(), Error> {
+    flag::register_conditional_shutdown(SIGABRT, FAILED.into(), Arc::new(AtomicBool::new(true))).map_err(no_thread)?;
     let ignored = ignored();
     let heard = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
     let mut signals = Signals::new(heard).map_err(no_thread)?;

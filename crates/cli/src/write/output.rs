@@ -5,7 +5,7 @@
 
 use crate::read::compression::Compression;
 use crate::read::table::{Assembly, Encode, Group, Saved};
-use crate::system::error::Error;
+use crate::system::error::{Error, MORE_MEMORY, lacks_memory};
 use crate::system::unpoisoned::locked;
 use crate::system::write_watchdog::WatchedFile;
 use crate::terminal::signals;
@@ -98,7 +98,10 @@ impl Write for PieceWriter<'_> {
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Self::Plain(file) => file.write_all(bytes),
-            Self::Pieces(buffer) => buffer.write_all(bytes),
+            Self::Pieces(buffer) => {
+                buffer.try_reserve(bytes.len())?;
+                buffer.write_all(bytes)
+            }
             Self::Stream(compression, PendingInput { stream, buffer, .. }, file) => {
                 let mut slices = bytes.chunks(SLICE);
                 while signals::first().is_none()
@@ -415,7 +418,8 @@ impl Output {
         if source.kind() == io::ErrorKind::BrokenPipe && self.standard {
             return Error::ReaderGone;
         }
-        Error::new(format!("cannot write to {}: {source}", self.name))
+        let remedy = if lacks_memory(&source) { format!("; {MORE_MEMORY}") } else { String::new() };
+        Error::new(format!("cannot write to {}: {source}{remedy}", self.name))
     }
 }
 

@@ -452,6 +452,36 @@ fn filters_larger_than_memory_are_reported() {
     }
 }
 
+/// Whatever finds no memory: a thread, a buffer, a compressor, the filter.
+#[test]
+fn too_little_memory_is_an_error() {
+    let lines = url_lines(0..200_000);
+    let texts: String = (0..20_000).map(|i| format!("{{\"text\":\"a b c d e f g h i j k l m {i}\"}}\n")).collect();
+    let bench = Bench::new(&[("a", &lines), ("a.zst", &zstd(&lines)), ("texts", texts.as_bytes())]);
+    let commands = [
+        "dedup -j 8 a",
+        "dedup -j 8 a.zst",
+        "dedup -j 8 --exact a",
+        "dedup -j 8 -c a",
+        "dedup -j 8 -n 10M -s s -o o a",
+        "dedup -j 8 --compress zstd:3 a",
+        "dedup -j 8 --compress bzip2 a",
+        "dedup -j 8 --compress xz:9 a",
+        "in -j 8 a -- a",
+        "corpus -j 8 texts",
+        "corpus -j 8 --near 0.8 --exact texts",
+    ];
+    for command in commands {
+        for limit in [30_000, 60_000, 100_000, 200_000] {
+            let output = with_ulimit(&format!("-v {limit}"), &bench.command(command)).output().unwrap();
+            let (code, stderr) = (output.status.code(), String::from_utf8_lossy(&output.stderr));
+            assert!(matches!(code, Some(0 | 2)), "{command} in {limit}: {}, {stderr}", output.status);
+            assert!(code == Some(0) || stderr.contains("memory") || stderr.contains("thread"), "{command}: {stderr}");
+            ["s", "s.resume", "o"].iter().for_each(|name| _ = fs::remove_file(bench.path(name)));
+        }
+    }
+}
+
 /// The size of the filter is estimated from a sample of each input.
 #[test]
 fn the_lines_of_compressed_inputs_are_estimated() {

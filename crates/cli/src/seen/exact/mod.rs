@@ -28,6 +28,9 @@ const MERGED_PER_LOOKUP: u64 = 16;
 /// The number of fingerprints whose slots are fetched from memory at once.
 const PREFETCH_DISTANCE: usize = 64;
 
+/// The bytes of memory at the start.
+const MEMORY: usize = 24 << 20;
+
 /// Changes the seed of the first hash to the seed of the second.
 const SECOND: u64 = 0x9E37_79B9_7F4A_7C15;
 
@@ -62,6 +65,7 @@ impl Exact {
     /// Creates an empty set. Its temporary files are made in `folder`. Fails if none can be made there.
     pub fn new(folder: &Path) -> io::Result<Self> {
         tempfile::tempfile_in(folder)?;
+        Vec::<u8>::new().try_reserve_exact(MEMORY)?;
         Ok(Self::limited(folder, ExactLimits { recent_bits: 20, confirmed_bits: 19, fan_in: 16 }))
     }
 
