@@ -111,7 +111,7 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
     use std::sync::{Arc, OnceLock, Weak};
 
-    /// Inserts lines. While it has the first chunk, the thread reads as many inputs as other threads would in that time.
+    /// Inserts lines. During the first claim, the thread also reads inputs, as other threads would in that time.
     struct Late {
         hashing: Hashing,
         seen: SharedSeenKeys,
