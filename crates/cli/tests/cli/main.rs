@@ -1,4 +1,4 @@
-//! The command from end to end: the real binary, against plain models, a reference and itself.
+//! End-to-end tests of the command: the real binary, compared with simple models, a reference and itself.
 #![cfg(unix)]
 
 #[path = "../../../../tests/browser/mod.rs"]

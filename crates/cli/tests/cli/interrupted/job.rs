@@ -84,6 +84,7 @@ impl Moment {
     }
 }
 
+/// The files of an uninterrupted run.
 pub struct Uninterrupted {
     pub files: BTreeMap<String, Vec<u8>>,
     /// The total size of the files in bytes.

@@ -158,7 +158,7 @@ pub fn lines_with_a_state() -> Vec<Job> {
         shrunk(),
         // The state is the longest file, so that a limit interrupts the run between a checkpoint and its state.
         dedup("short lines", &[("in", short)], "-n 500 --when-full grow -p 1e-13 -o out"),
-        // The rate is so high that a false positive shows each bit that an interruption loses.
+        // At this rate false positives depend on all earlier lines, so a lost bit changes the output.
         dedup(
             "lossy, growing",
             &[("a.txt", text_of(8, 12_000)), ("b.gz", in_parts(&text_of(9, 12_000), gzip))],
@@ -264,7 +264,7 @@ fn texts(count: u64) -> Vec<String> {
     (0..count).map(document).collect()
 }
 
-/// Returns three inputs. The second one is compressed and shares documents with the first and the third.
+/// Returns three inputs. The second one, which is compressed, and the third one repeat documents of the first.
 fn corpus_inputs(count: u64) -> Vec<(String, Vec<u8>)> {
     let texts = texts(count);
     let third = texts.len() / 3;
