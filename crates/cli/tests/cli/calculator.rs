@@ -8,14 +8,14 @@ use std::ops::Range;
 const PAGE: &str = include_str!("../../../../docs/calculator.html");
 
 /// Types choices into the page, and reports the results that the page shows.
-const HANDS: &str = include_str!("calculator.js");
+const DRIVER: &str = include_str!("calculator.js");
 
 /// Returns the page's results for choices, each with a text for two of the fields. Without Chromium, returns `None`.
 fn shown(choices: &[Value]) -> Option<Vec<Value>> {
     let bench = Bench::new(&[]);
     let (page, end) = PAGE.rsplit_once("</body>").unwrap();
     let choices = Value::from(choices);
-    let page = format!("{page}<pre></pre><script>const choices = {choices};\n{HANDS}</script></body>{end}");
+    let page = format!("{page}<pre></pre><script>const choices = {choices};\n{DRIVER}</script></body>{end}");
     bench.write("page.html", page.as_bytes());
     Some(browser::report(&bench.path("page.html"))?.as_array().unwrap().clone())
 }

@@ -45,7 +45,7 @@ fn directory_files_are_sorted_by_path_bytes() {
 }
 
 #[test]
-fn all_commands_take_directories() {
+fn all_commands_accept_directories() {
     let bench = tree(&["d/x", "d/e/y", "z"]);
     bench.run_ok("build -o f d");
     assert_eq!(lines(&bench, "check -s f d z"), ["d/e/y", "d/x"]);
@@ -210,8 +210,8 @@ fn unreadable_folders_are_treated_as_unopenable_inputs() {
     mode("d/b", 0);
     let root = fs::metadata(bench.0.path()).unwrap().uid() == 0;
     if root {
-        // Another process copies the binary. If this process wrote it, a child of another test could hold it open for writing, and
-        // then it could not be run.
+        // Another process copies the binary. If this process wrote it, a child of another test could hold it open for writing,
+        // and then it could not be run.
         let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_bloomline")).arg(bench.path("bloomline")).status();
         assert!(copied.unwrap().success());
     }

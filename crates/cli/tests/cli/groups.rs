@@ -314,7 +314,7 @@ fn lines_with_the_best_number_are_kept_and_counted() {
 
 /// Each two consecutive values are compared, in both orders of their lines.
 #[test]
-fn the_greatest_and_the_least_value_are_found() {
+fn greatest_and_least_values_are_kept() {
     let numbers =
         ["-1e400", "-2.5", "-1", "false", "0.5", "true", "9007199254740992", "9007199254740993", "1e19", "1e400"];
     let long = "long ".repeat(40);

@@ -142,7 +142,7 @@ fn lines_may_end_with_nul() {
 }
 
 #[test]
-fn build_and_check_take_the_same_keys_and_inputs() {
+fn build_and_check_accept_the_same_keys_and_inputs() {
     let json: &[u8] = b"{\"k\":\"x\"}\n";
     for (options, known, asked, found) in [
         ("--field 2 --delimiter ,", &b"1,a\n2,b\n"[..], &b"3,b\n4,c\n5,a,6\n"[..], "3,b\n5,a,6\n"),

@@ -1,4 +1,5 @@
-//! The rules of other tools, as options: `corpus` removes the same text as the tools. tests/data/like documents how they were run.
+//! The rules of other tools, as options: `corpus` removes the same text as the tools. tests/data/like documents how they were
+//! run.
 
 use crate::common::{bloomline, expect_success, json_values};
 use crate::documents::texts;

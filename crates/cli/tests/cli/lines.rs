@@ -25,7 +25,7 @@ const AWKWARD: &[&[u8]] = &[
 ];
 
 #[test]
-fn unusual_lines_in_chunks_of_any_size() {
+fn unusual_lines_match_the_model_in_chunks_of_any_size() {
     let long = [&b"x".repeat(70_000)[..], b"\nshort\n", &b"x".repeat(70_000), b"\n", &b"x".repeat(70_001)].concat();
     for input in AWKWARD.iter().copied().chain([&long[..]]) {
         let bench = Bench::new(&[("a", input)]);

@@ -60,8 +60,8 @@ impl RunningCommand {
         signal(&self.child, name);
     }
 
-    /// Stops the command as soon as `happened` returns true or the command has ended. The shell that sends the signal is started in
-    /// advance, because starting it takes too long.
+    /// Stops the command as soon as `happened` returns true or the command has ended. The shell that sends the signal is
+    /// started in advance, because starting it takes too long.
     #[track_caller]
     pub fn stop_when(&mut self, happened: impl Fn() -> bool) {
         let script = format!("read line; kill -s STOP {}", self.child.id());

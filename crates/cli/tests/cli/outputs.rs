@@ -223,7 +223,7 @@ fn unwritable_folders_are_named_with_a_remedy() {
 
 /// A run that fails at its first line leaves no new file.
 #[test]
-fn outputs_of_runs_that_fail_before_a_line_are_removed() {
+fn new_outputs_are_removed_if_a_run_fails_before_its_first_line() {
     let bench = Bench::new(&[("a", b"no field\n"), ("t", b"{\"id\":\"a\"}\n"), ("n", b"{\"id\":1}\n"), ("none", b"")]);
     bench.run_ok("build --json-pointer /id -o texts t");
     let kinds = "the keys can never be equal";

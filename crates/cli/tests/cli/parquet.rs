@@ -85,8 +85,8 @@ pub fn units(bytes: &[u8]) -> Units {
     (read_with_marks(bytes.to_vec()).iter().map(|row| format!("{row:?}").into_bytes()).collect(), true)
 }
 
-/// Returns files of the formats of their names. The third file has row groups that lose all rows, and a last row group that loses
-/// none.
+/// Returns files of the formats of their names. The third file has row groups that lose all rows, and a last row group that
+/// loses none.
 pub fn crawl(names: &[&str]) -> Vec<(String, Vec<u8>)> {
     let mut random = Random(names.len() as u64);
     let mut first = Vec::new();
@@ -374,7 +374,7 @@ fn numbers(values: &[i64]) -> ArrayRef {
 
 /// The order of columns does not matter.
 #[test]
-fn whole_rows_are_compared_by_the_names_of_their_columns() {
+fn whole_rows_are_compared_by_column_names() {
     let bench = Bench::new(&[
         ("a", &columns(vec![("id", texts(&["x"])), ("name", texts(&["y"]))])),
         ("b", &columns(vec![("name", texts(&["x"])), ("id", texts(&["y"]))])),

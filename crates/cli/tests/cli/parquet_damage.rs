@@ -153,8 +153,8 @@ fn damaged(random: &mut Random, file: &[u8]) -> Vec<u8> {
 
 /// Runs a command with a memory limit over a file. Returns its exit code and standard error.
 ///
-/// The C library reserves 128 MiB of addresses for each thread that allocates. Unused reservations of two threads would exceed the
-/// limit, so all threads share one arena.
+/// The C library reserves 128 MiB of addresses for each thread that allocates. Unused reservations of two threads would exceed
+/// the limit, so all threads share one arena.
 #[track_caller]
 fn run(bench: &Bench, line: &str) -> (i32, String) {
     let limit = format!("-c 0; ulimit -v {}", MEMORY / 1024);

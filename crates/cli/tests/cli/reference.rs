@@ -156,7 +156,8 @@ fn has_python() -> bool {
     there
 }
 
-/// Returns the header of a file, which is empty without `--header`. In CSV it spans lines, and in some files its names are quoted.
+/// Returns the header of a file, which is empty without `--header`. In CSV it spans lines, and in some files its names are
+/// quoted.
 fn header(options: &[String], file: usize, end: u8) -> Vec<u8> {
     let has = |name: &str| options.iter().any(|option| option == name);
     if !has("--header") {
@@ -177,8 +178,8 @@ fn header(options: &[String], file: usize, end: u8) -> Vec<u8> {
     [names.join(delimiter).as_bytes(), cr.as_bytes(), &[end]].concat()
 }
 
-/// Runs the command and the reference on the same lines, which are compressed for the command. Returns the exit code, the output
-/// and the repeats of each.
+/// Runs the command and the reference on the same lines, which are compressed for the command. Returns the exit code, the
+/// output and the repeats of each.
 fn both(case: &Case, keys: Option<&[u8]>) -> [(Option<i32>, Vec<u8>, Vec<u8>); 2] {
     let end = if case.options.iter().any(|option| option == "-z") { 0 } else { b'\n' };
     let bench = Bench::new(&[("ours.d", b""), ("theirs.d", b"")]);

@@ -36,8 +36,8 @@ fn crash(job: &Job, uninterrupted: &Uninterrupted) {
     panic!("{}: killed before its second checkpoint, always", job.name);
 }
 
-/// Replaces the file of checkpoints by the file of a run that was interrupted right before its end. Its newest checkpoint is at the
-/// end, and the other one is `earlier`.
+/// Replaces the file of checkpoints by the file of a run that was interrupted right before its end. Its newest checkpoint is at
+/// the end, and the other one is `earlier`.
 fn interrupt_at_the_end(job: &Job, left: &[u8], earlier: &Value, ones: u64) {
     let line: Value = serde_json::from_slice(left.split(|&byte| byte == b'\n').next().unwrap()).unwrap();
     let memory: usize = stages(&job.path(STATE)).iter().map(BloomFilter::memory_bytes).sum();
@@ -79,7 +79,8 @@ fn bloomline_like<'a>(command: &'a Command, change: impl Fn(&'a str) -> &'a str)
 fn failed_runs_are_resumed_where_they_ended() {
     let mut uninterrupted = Vec::new();
     (0..2000).for_each(|i| writeln!(uninterrupted, "{i:04}\t{}", i % 1500).unwrap());
-    // The line without a second field has the same length, because a run is not resumed if the size or time of an input changed.
+    // The line without a second field has the same length, because a run is not resumed if the size or time of an input
+    // changed.
     let tab = uninterrupted.iter().rposition(|&byte| byte == b'\t').unwrap();
     let tab = uninterrupted[..tab - 4000].iter().rposition(|&byte| byte == b'\t').unwrap();
     let mut bad = uninterrupted.clone();
@@ -436,10 +437,10 @@ fn runs_that_cannot_be_resumed_remove_checkpoints() {
     }
 }
 
-/// Without `--resume`, a run with an existing state starts from the beginning, but does not overwrite outputs whose lines are in the
-/// state. After that, the second run is the one that can be resumed.
+/// Without `--resume`, a run with an existing state starts from the beginning, but does not overwrite outputs whose lines are
+/// in the state. After that, the second run is the one that can be resumed.
 #[test]
-fn of_two_killed_runs_the_second_is_resumed() {
+fn the_second_of_two_killed_runs_is_resumed() {
     let (mut job, _) = crashed(several());
     let state = fs::read(job.path(STATE)).unwrap();
     let left = job.files();
@@ -540,8 +541,8 @@ fn states_are_shrunk_only_at_the_end() {
     let message = job.expect_refusal(&mut { more });
     assert_contains_all(&message, &["\"state\"", "-n asks for ", &format!(" bytes, but it has {small}")]);
 
-    // The last checkpoint is written before the state and belongs to the shrunk one, even if the planned state has the same number of
-    // set bits.
+    // The last checkpoint is written before the state and belongs to the shrunk one, even if the planned state has the same
+    // number of set bits.
     for bits in [count_state_bits(&job.path(STATE)), checkpoint["ones"].as_u64().unwrap()] {
         interrupt_at_the_end(&job, &left, &checkpoint, bits);
         fs::write(job.path(STATE), &state).unwrap();

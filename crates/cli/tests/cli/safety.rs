@@ -220,8 +220,8 @@ fn a_state_keeps_its_seed() {
     assert_contains_all(&bench.run_err("dedup --seed 8 --state s b"), &["seed is 7", " 8"]);
 }
 
-/// Starts a run that waits for its input. Some of the bytes, which exceed the capacity of the pipe, are read, so the run holds its
-/// locks.
+/// Starts a run that waits for its input. Some of the bytes, which exceed the capacity of the pipe, are read, so the run holds
+/// its locks.
 fn start_locked_run(bench: &Bench, line: &str) -> RunningCommand {
     let mut running = RunningCommand::new(bench.command(line));
     running.write_input(&b"first\n".repeat(1 << 15));

@@ -1,6 +1,6 @@
-//! Every mode, interrupted at every moment: killed during a read or a write, between passes and after a rename, ended by a signal,
-//! and with a full disk. Then it is resumed or started again. No line is lost, each file has its old or its complete new
-//! contents, and the exit code reports the interruption.
+//! Every mode, interrupted at every moment: killed during a read or a write, between passes and after a rename, ended by a
+//! signal, and with a full disk. Then it is resumed or started again. No line is lost, each file has its old or its complete
+//! new contents, and the exit code reports the interruption.
 
 pub mod job;
 pub mod rows;
@@ -184,8 +184,8 @@ fn check_all(rows: Vec<Job>, moments: &[Moment]) {
             tally.0.entry(name).or_default().iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
         }
     }
-    // This process polls for the other moments and may miss them on a busy machine, so the jobs are run again. Some modes save no
-    // checkpoint before their end.
+    // This process polls for the other moments and may miss them on a busy machine, so the jobs are run again. Some modes save
+    // no checkpoint before their end.
     let missed = |tally: &Tally, moment: &Moment| {
         moment.name() != Moment::Checkpoint(0).name() && tally.0[moment.name()][0] == 0
     };
