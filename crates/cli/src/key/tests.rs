@@ -14,7 +14,7 @@ fn numbered(numbers: &[RangeInclusive<usize>]) -> Vec<FieldSelector> {
     numbers.iter().map(|numbers| FieldSelector::Numbers(*numbers.start(), Some(*numbers.end()))).collect()
 }
 
-/// The fields of a list as `-f` parses it.
+/// Returns a part with the fields of a list, as `-f` parses it.
 fn part_picks(list: &str, split: FieldSplit) -> KeyPart {
     KeyPart::Fields { selectors: list.split(',').map(|selector| selector.parse().unwrap()).collect(), split }
 }

@@ -379,7 +379,7 @@ mod tests {
         assert!(set.more.is_some());
         let (before, after): (Vec<_>, Vec<_>) = rates.into_iter().partition(|(keys, _)| *keys <= 1000.0);
         assert!(before.iter().all(|(keys, rate)| set.expected_fpr(*keys) == *rate));
-        // After growth, the set reports its final rate for every number of keys.
+        // Beyond the first filter, the set reports its final rate for every number of keys.
         let end = set.expected_fpr(set.keys());
         assert!(after.iter().all(|(keys, rate)| set.expected_fpr(*keys) == end && *rate <= end));
     }

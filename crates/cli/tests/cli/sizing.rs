@@ -127,7 +127,7 @@ fn memory_too_small_for_the_lines_is_refused() {
     }
 }
 
-/// A run with more lines than estimated does not fail, even if the filter was planned without a reserve.
+/// A run with more lines than estimated does not fail, whatever its memory is.
 #[test]
 fn memory_grows_after_a_wrong_estimate() {
     let bench = Bench::new(&[("a", &uneven(25))]);

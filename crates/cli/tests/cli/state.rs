@@ -46,7 +46,7 @@ fn the_same_command_with_a_state_can_run_every_day() {
     for size in ["", "-n 20000 ", "-m 64K "] {
         for rate in ["", "-p 0.001 "] {
             for end in ["", "--shrink "] {
-                // A fixed size must be given.
+                // A fixed size is tested only if it is given, because without -n or -m it would be that of the first day.
                 for full in ["", "--when-full grow "].iter().chain(fixed.iter().filter(|_| !size.is_empty())) {
                     let bench = Bench::new(&[]);
                     let line = format!("dedup -q {size}{rate}{end}{full}--state s a");

@@ -45,7 +45,7 @@ fn the_filters_of_a_server_are_listed() {
         server.execute::<()>(&format!("SET {key} x"));
     }
     server.execute::<()>("SET cbf:{\u{202e}sdrawkcab:meta} \u{1b}[2J");
-    // Two connections are enough for any number of filters: one for the names, and one for the rest.
+    // Two connections are enough for any number of filters, one of them for the names. The third one is the test's own.
     let connections = || server.info_number("total_connections_received");
     let before = connections();
     let text = bench.run_ok(&format!("redis list --redis {url}"));

@@ -200,7 +200,7 @@ mod tests {
     use std::collections::HashSet;
     use std::env::temp_dir;
 
-    /// A check whose memory holds 48 fingerprints.
+    /// Returns a check whose memory holds 48 fingerprints.
     fn small(folder: &Path) -> Exact {
         Exact::limited(folder, ExactLimits { recent_bits: 6, confirmed_bits: 4, fan_in: 3 })
     }
