@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_those_of_the_textbooks() {
+    fn sizes_match_textbook_tables() {
         for (rate, probes, bits_per_key) in [(0.01, 7, 9.5851), (0.001, 10, 14.3776), (1e-6, 20, 28.7551)] {
             let filter = Classic::for_rate(1_000_000_000, rate);
             assert_eq!(filter.probes, probes);
@@ -74,7 +74,7 @@ mod tests {
             assert_eq!(back.probes, probes);
             assert!((back.capacity(rate) / 1e9 - 1.0).abs() < 1e-6);
         }
-        // Rows of the table in every textbook.
+        // Published rates for these bits per key.
         for (bits, probes, rate) in [(8.0, 6, 0.0216), (10.0, 7, 0.00819), (16.0, 11, 0.000459), (32.0, 22, 2.11e-7)] {
             let filter = Classic::for_size(bits * 1e6, 1_000_000);
             assert_eq!(filter.probes, probes);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn extremes_stay_finite() {
+    fn extreme_sizes_have_finite_rates() {
         for filter in
             [Classic::for_rate(1, 1e-300), Classic::for_rate(u64::MAX, 0.999), Classic::for_size(512.0, u64::MAX)]
         {

@@ -32,8 +32,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_are_found_wherever_they_are() {
-        // Every 7th byte of each length, so that all positions of a block occur.
+    fn bytes_are_found_at_every_position() {
+        // Every 7th byte matches, so that a match occurs at each position within a block.
         for length in 0..500 {
             let bytes: Vec<u8> = (0..length).map(|i| if (i + length) % 7 == 0 { b'\n' } else { 0x8A }).collect();
             let mut found = Vec::new();

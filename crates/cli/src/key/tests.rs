@@ -1,4 +1,4 @@
-//! Tests of keys, their names, and the faults of lines without a key.
+//! Tests of keys, their names, and the errors of lines without a key.
 
 use super::*;
 use ::url::ParseError;
@@ -14,7 +14,7 @@ fn numbered(numbers: &[RangeInclusive<usize>]) -> Vec<FieldSelector> {
     numbers.iter().map(|numbers| FieldSelector::Numbers(*numbers.start(), Some(*numbers.end()))).collect()
 }
 
-/// As `-f` parses it.
+/// Returns a part with the fields of a list, as `-f` parses it.
 fn part_picks(list: &str, split: FieldSplit) -> KeyPart {
     KeyPart::Fields { selectors: list.split(',').map(|selector| selector.parse().unwrap()).collect(), split }
 }
@@ -48,7 +48,7 @@ fn bytes(text: impl AsRef<[u8]>) -> Result<Vec<u8>, KeyError> {
 }
 
 #[test]
-fn only_plain_lines_are_lines() {
+fn only_the_plain_rule_is_a_line_rule() {
     assert!(LINE.is_line());
     assert!(!KeyRule { crlf: true, ..LINE }.is_line());
     assert!(!KeyRule { part: KeyPart::Record(b','.into()), ..LINE }.is_line());
@@ -60,15 +60,15 @@ fn only_plain_lines_are_lines() {
 }
 
 #[test]
-fn lines_are_their_keys() {
+fn plain_lines_are_their_own_keys() {
     for line in [&b""[..], b" a\r", b"\xff\0"] {
         assert_eq!(key(&LINE, line), bytes(line));
     }
 }
 
-/// A text that begins like another value is not a key of that.
+/// The key of a text that begins with the mark of another kind differs from the key of such a value.
 #[test]
-fn texts_that_begin_with_the_mark_are_escaped() {
+fn texts_that_begin_with_a_kind_mark_are_escaped() {
     for line in [&b"\xffn1"[..], b"\xff"] {
         let escaped = [b"\xff", line].concat();
         assert_eq!(key(&KeyRule { part: part_field(1, b","), ..LINE }, line), bytes(&escaped));
@@ -84,7 +84,7 @@ fn texts_are_read_as_numbers_and_times() {
     {
         let of_json = key(&KeyRule { part: part_json(""), ..LINE }, json);
         assert_eq!(key(&number, text), of_json, "{text}");
-        // In JSON, a text is read as a number, and a number is one.
+        // In JSON, a text is parsed as a number, and a number is used as it is.
         let in_json = KeyRule { part: part_json("/a"), ..number.clone() };
         assert_eq!(key(&in_json, serde_json::json!({ "a": text }).to_string()), of_json);
         assert_eq!(key(&in_json, format!(r#"{{"a":{json}}}"#)), of_json);
@@ -104,9 +104,9 @@ fn texts_are_read_as_numbers_and_times() {
     }
 }
 
-/// Rows are found by the names of their columns, in every format and order.
+/// A row has the same key in every format and with every order of its columns.
 #[test]
-fn named_parts_are_a_row() {
+fn named_fields_form_a_row() {
     let resolved = |list, header: &str| {
         let rule = KeyRule { part: part_picks(list, FieldSplit::Csv(b','.into())), ..LINE };
         rule.resolved(header.as_bytes()).unwrap()
@@ -119,13 +119,13 @@ fn named_parts_are_a_row() {
     assert_eq!(key(&KeyRule { part: part_values(&["/name", "/id"]), ..LINE }, r#"{"id":"x","name":"y"}"#), row);
     assert_eq!(key(&KeyRule { part: part_json(""), ..LINE }, r#"{"name":"y","id":"x"}"#), row);
     assert_ne!(key(&resolved("id,name", "name,id"), "x,y"), row);
-    // The numbers of parts are those of the options.
+    // Parts are numbered in the order of the options.
     let rule = KeyRule { ignore_case: PartNumbers::Some(vec![1]), ..resolved("name,id", "id,name") };
     assert_eq!(key(&rule, "X,Y"), key(&resolved("id,name", "id,name"), "X,y"));
 }
 
 #[test]
-fn kinds_are_known_beforehand_or_found() {
+fn kinds_follow_from_the_rule_or_the_lines() {
     let fixed = |rule: &KeyRule| rule.fixed_kinds().map(|kinds| kinds.to_bits());
     let [text, number] = [Kinds::TEXT, Kinds::NUMBER].map(u16::from);
     let in_row = u16::from(Kinds::IN_ROW);
@@ -152,7 +152,7 @@ fn kinds_are_known_beforehand_or_found() {
 }
 
 #[test]
-fn fields_are_those_of_cut() {
+fn fields_match_cut() {
     let field = |number, delimiter: &str, line: &str| {
         key(&KeyRule { part: part_field(number, delimiter.as_bytes()), ..LINE }, line)
     };
@@ -173,11 +173,11 @@ fn fields_are_those_of_cut() {
 }
 
 #[test]
-fn a_carriage_return_at_the_end_is_no_part_of_the_key() {
+fn a_final_carriage_return_is_not_part_of_the_key() {
     let rule = KeyRule { crlf: true, ..LINE };
     for (line, expected) in [("a\r", "a"), ("a", "a"), ("\r", ""), ("a\r\r", "a\r"), ("\ra", "\ra")] {
         assert_eq!(key(&rule, line), bytes(expected));
-        // Alone, it would end a record.
+        // A carriage return within a CSV record is an error.
         let record = if expected.contains('\r') { Err(KeyError::LoneCr) } else { bytes(expected) };
         assert_eq!(key(&KeyRule { part: KeyPart::Record(b','.into()), ..LINE }, line), record);
     }
@@ -187,7 +187,7 @@ fn a_carriage_return_at_the_end_is_no_part_of_the_key() {
 }
 
 #[test]
-fn lists_of_fields_are_read_as_cut_reads_them() {
+fn field_lists_are_parsed_as_by_cut() {
     for (text, expected) in [
         ("2", Some((2, Some(2)))),
         ("2-4", Some((2, Some(4)))),
@@ -216,7 +216,7 @@ fn lists_of_fields_are_read_as_cut_reads_them() {
 }
 
 #[test]
-fn names_are_those_of_the_header() {
+fn names_are_resolved_with_the_header() {
     let one = |number| FieldSelector::Numbers(number, Some(number));
     let resolved = |list, split: &FieldSplit, crlf, header: &str| {
         let rule = KeyRule { part: part_picks(list, split.clone()), crlf, ..LINE };
@@ -247,7 +247,7 @@ fn names_are_those_of_the_header() {
 }
 
 #[test]
-fn white_space_around_the_key_goes() {
+fn white_space_around_the_key_is_trimmed() {
     let rule = KeyRule { trim: PartNumbers::All, ..LINE };
     assert_eq!(key(&rule, " \t\x0c\r\na b\r"), bytes("a b"));
     assert_eq!(key(&rule, ""), bytes(""));
@@ -267,13 +267,13 @@ fn case_is_ignored() {
     assert_eq!(key(&rule, ""), bytes(""));
     assert_eq!(key(&rule, "aBC [1]"), bytes("abc [1]"));
     assert_eq!(key(&rule, "\u{c4}\u{410}A"), bytes("\u{e4}\u{430}a"));
-    // A sigma at the end of a word has a form of its own.
+    // Lower case of the word's last letter is the final form of sigma.
     assert_eq!(key(&rule, "\u{39f}\u{3a3}"), bytes("\u{3bf}\u{3c2}"));
     assert_eq!(key(&rule, b"A\xc3\x84\xff"), bytes(b"a\xc3\x84\xff"));
 }
 
 #[test]
-fn urls_are_in_their_normal_form() {
+fn urls_are_normalized() {
     let rule = KeyRule { url: PartNumbers::All, ..LINE };
     assert_eq!(key(&rule, " HTTP://Example.org.:80/%c3#a\r"), bytes("http://example.org/%C3"));
     assert_eq!(key(&rule, ""), Err(KeyError::Url(ParseError::RelativeUrlWithoutBase)));
@@ -296,20 +296,20 @@ fn json_values_are_keys() {
 }
 
 #[test]
-fn json_values_of_other_types_are_other_keys() {
+fn json_values_of_different_types_have_different_keys() {
     for (trim, ignore_case) in [(false, false), (true, false), (false, true), (true, true)] {
         let [trim, ignore_case] = [trim, ignore_case].map(PartNumbers::from);
         let rule = KeyRule { part: part_json("/a"), trim, ignore_case, ..LINE };
         let texts = ["null", "true", "1", "1.5", "-0", "[]", "[1]", r#"["1"]"#, "{}", r#"{"b":1}"#];
         let values = texts.map(|text| key(&rule, format!(r#"{{"a":{text}}}"#)).unwrap());
         let strings = texts.map(|text| key(&rule, serde_json::json!({ "a": text }).to_string()).unwrap());
-        // A string has the key of a line that equals its content. No line of text has the key of another value.
+        // The key of a string equals the key of a line with the same text. Keys of other values equal no line of text.
         assert_eq!(strings, texts.map(|text| text.as_bytes().to_vec()));
         assert!(values.iter().all(|value| from_utf8(value).is_err()), "{values:?}");
         let all: HashSet<_> = values.iter().chain(&strings).collect();
         assert_eq!(all.len(), 2 * texts.len());
     }
-    // Texts within other values are compared as they are.
+    // Strings within arrays and objects are not normalized.
     let rule = KeyRule { part: part_json(""), ignore_case: PartNumbers::All, ..LINE };
     assert_ne!(key(&rule, r#"["A"]"#), key(&rule, r#"[ "a" ]"#));
     let rule = KeyRule { part: part_json("/a"), url: PartNumbers::All, ..LINE };
@@ -361,7 +361,7 @@ fn csv_fields_lose_their_quotes() {
 const ESCAPED: Csv = Csv { delimiter: b',', escape: Some(b'\\'), columns: None };
 
 #[test]
-fn quotes_may_have_an_escape() {
+fn escaped_quotes_need_the_escape_option() {
     let field = |number: usize, csv: Csv, line: &str| {
         key(&KeyRule { part: part_picks(&number.to_string(), FieldSplit::Csv(csv)), ..LINE }, line)
     };
@@ -371,7 +371,7 @@ fn quotes_may_have_an_escape() {
         (r#""a\\",b"#, &["a\\", "b"]),
         (r#""a\\\"",b"#, &["a\\\"", "b"]),
         (r#""a""b","""#, &["a\"b", ""]),
-        // Otherwise a backslash is text, as in a field without quotes.
+        // In other positions a backslash is text, as in a field without quotes.
         (r#""C:\new",C:\new,\"#, &[r"C:\new", r"C:\new", r"\"]),
         (r#"a\"b,c"#, &[r#"a\"b"#, "c"]),
     ] {
@@ -403,7 +403,7 @@ fn quotes_may_have_an_escape() {
 }
 
 #[test]
-fn all_steps_go_in_order() {
+fn normalizations_are_applied_in_order() {
     let rule = KeyRule {
         part: part_field(2, b"\t"),
         trim: PartNumbers::All,
@@ -426,7 +426,7 @@ fn all_steps_go_in_order() {
 }
 
 #[test]
-fn names_are_read_with_ease() {
+fn key_names_are_readable() {
     let named = |part, trim, url, ignore_case| {
         let [trim, url, ignore_case] = [trim, url, ignore_case].map(PartNumbers::from);
         KeyRule { part, trim, url, ignore_case, ..LINE }.name()
@@ -482,7 +482,7 @@ fn names_are_read_with_ease() {
         "a,b,c, trimmed in part 1,3, normal form of a URL in part 1, case ignored in part 1"
     );
     assert_eq!(KeyRule { crlf: true, trim: PartNumbers::All, ..LINE }.name(), "line, without CR, trimmed");
-    // A number is one key in a line of text and in a column of numbers, and so is a column whatever ends its lines.
+    // The name of a column depends neither on number parsing nor on line endings.
     let as_number = KeyRule { number: PartNumbers::All, crlf: true, ..LINE };
     assert_eq!(as_number.name(), "line, without CR, as a number");
     assert_eq!(KeyRule { part: part_json("/id"), ..as_number }.name(), "id");
@@ -496,10 +496,10 @@ fn name_of(part: KeyPart) -> String {
 }
 
 #[test]
-fn other_rules_have_other_names() {
+fn different_rules_have_different_names() {
     let mut parts = vec![KeyPart::Line, KeyPart::Record(b','.into()), KeyPart::Record(ESCAPED)];
     for list in ["1-", "2-", "1,2-", "-4", "2,3-", "a,1"] {
-        // Delimiters other than those below.
+        // These delimiters do not occur below.
         parts.extend(
             [
                 FieldSplit::At(b"|".to_vec()),
@@ -550,15 +550,15 @@ fn other_rules_have_other_names() {
     });
     let all: HashSet<String> = names.chain(with_cr).collect();
     assert_eq!(all.len(), 5 * parts.len() + 4 * named_parts.len());
-    // The order of columns makes no difference, and neither does what splits the fields of a header.
+    // The name depends neither on the order of columns nor on the delimiter of a header.
     assert_eq!(name_of(part_values(&["/b", "/a"])), name_of(part_picks("a,b", FieldSplit::At(b"\t".to_vec()))));
-    // Equal fields have the same name.
+    // Lists that select equal fields have equal names.
     let name = |numbers: &[RangeInclusive<usize>]| KeyRule { part: part_fields(numbers, b","), ..LINE }.name();
     assert_eq!(name(&[1..=1, 2..=2, 3..=3, 5..=5]), name(&[1..=2, 3..=3, 5..=5]));
 }
 
 #[test]
-fn long_names_fit_a_file_and_differ() {
+fn long_names_are_shortened_and_remain_distinct() {
     let name = |text: &str| KeyRule { part: part_json(text), ..LINE }.name();
     let longest = "/".repeat(NAME_BYTES);
     assert_eq!(name(&longest), longest);
@@ -572,7 +572,7 @@ fn long_names_fit_a_file_and_differ() {
 }
 
 #[test]
-fn faults_are_told_on_one_line() {
+fn errors_have_one_line() {
     let key_error = |rule: KeyRule, line: &[u8]| key(&rule, line).unwrap_err().to_string();
     assert_eq!(
         key_error(KeyRule { part: part_field(3, b","), ..LINE }, b"a"),
@@ -593,7 +593,7 @@ fn faults_are_told_on_one_line() {
     }
 }
 
-/// Splits a line with a simple algorithm.
+/// Splits a line naively.
 fn split(line: &[u8], delimiter: &[u8]) -> Vec<Vec<u8>> {
     let mut fields = vec![Vec::new()];
     let mut at = 0;
@@ -609,12 +609,12 @@ fn split(line: &[u8], delimiter: &[u8]) -> Vec<Vec<u8>> {
     fields
 }
 
-/// A text that begins like another value has a second mark.
+/// Returns the key of a text: a second mark precedes a text that begins with a mark.
 fn escaped(text: Vec<u8>) -> Vec<u8> {
     if text.first() == Some(&0xff) { [b"\xff", &text[..]].concat() } else { text }
 }
 
-/// Splits a line of CSV with a simple algorithm.
+/// Splits a line of CSV naively.
 fn split_csv(line: &[u8], delimiter: u8) -> Result<Vec<Vec<u8>>, KeyError> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let (mut fields, mut at) = (Vec::new(), 0);
@@ -651,7 +651,7 @@ fn split_csv(line: &[u8], delimiter: u8) -> Result<Vec<Vec<u8>>, KeyError> {
     }
 }
 
-/// Returns the key of each part alone, or the first fault.
+/// Returns the key of each part by itself, or the first error.
 fn keys(rule: &KeyRule, line: &[u8]) -> Result<Vec<Vec<u8>>, KeyError> {
     let parts: Vec<KeyPart> = match &rule.part {
         KeyPart::Line | KeyPart::Record(_) | KeyPart::Row(_) => vec![rule.part.clone()],
@@ -700,7 +700,7 @@ fn line_of(bytes: &'static [u8], most: usize) -> impl Strategy<Value = Vec<u8>> 
 
 proptest! {
     #[test]
-    fn fields_are_those_of_a_naive_split(
+    fn fields_match_a_naive_split(
         line in line_of(b",;\xff", 40),
         delimiter in prop::collection::vec(prop::sample::select(&b",;"[..]), 1..4),
     ) {
@@ -713,7 +713,7 @@ proptest! {
     }
 
     #[test]
-    fn csv_fields_are_those_of_a_naive_split(line in line_of(b"\"\"\"\",,,;;a\r\n\0\xef\xbb\xbf", 40), delimiter in prop::sample::select(&b",;\0"[..])) {
+    fn csv_fields_match_a_naive_split(line in line_of(b"\"\"\"\",,,;;a\r\n\0\xef\xbb\xbf", 40), delimiter in prop::sample::select(&b",;\0"[..])) {
         let fields = split_csv(&line, delimiter);
         for number in 1..fields.as_ref().map_or(0, Vec::len) + 3 {
             let rule = KeyRule { part: part_csv(&[number..=number], delimiter), ..LINE };
@@ -725,7 +725,7 @@ proptest! {
     }
 
     #[test]
-    fn several_parts_are_equal_if_each_is(
+    fn keys_of_several_parts_are_equal_if_each_part_is(
         one in line_of(b"aA ,,,\"", 8),
         two in line_of(b"aA ,,,\"", 8),
         selectors in some_picks(),
@@ -747,11 +747,11 @@ proptest! {
     }
 
     #[test]
-    fn several_values_are_equal_if_each_is(
+    fn keys_of_several_values_are_equal_if_each_value_is(
         values in prop::array::uniform4(prop::sample::select(&["", "a", "aa", "1", "null"][..])),
         strings in any::<[bool; 4]>(),
     ) {
-        // As strings, or unquoted.
+        // The value as a string, or unquoted.
         let text = |i: usize| {
             let string = strings[i] || values[i].is_empty() || values[i].starts_with('a');
             if string { format!("\"{}\"", values[i]) } else { values[i].to_owned() }
@@ -762,7 +762,7 @@ proptest! {
     }
 
     #[test]
-    fn no_line_is_a_danger(
+    fn arbitrary_lines_do_not_panic(
         line in prop::collection::vec(any::<u8>(), 0..60),
         (trim, url, ignore_case) in (some_parts(), some_parts(), some_parts()),
     ) {

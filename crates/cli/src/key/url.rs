@@ -50,9 +50,9 @@ mod tests {
     }
 
     #[test]
-    fn spellings_have_one_form() {
+    fn equal_urls_have_one_normal_form() {
         for (text, expected) in [
-            // Changes by the URL standard.
+            // Changes that the URL standard specifies.
             ("http://example.org/", "http://example.org/"),
             ("http://example.org", "http://example.org/"),
             ("HTTP://Example.ORG/Path?Query", "http://example.org/Path?Query"),
@@ -77,7 +77,7 @@ mod tests {
             ("http://example.org/%2%2f%g0%0g%aab%", "http://example.org/%2%2F%g0%0g%AAb%"),
             ("http://u%3a:p%3a@example.org/", "http://u%3A:p%3A@example.org/"),
             ("other://a%c3b/", "other://a%C3b/"),
-            // The dot that ends the host is removed.
+            // The final dot of the host is removed.
             ("http://example.org./", "http://example.org/"),
             ("http://example.org.:8080/a.", "http://example.org:8080/a."),
             ("http://u:p@example.org.:80?q.", "http://u:p@example.org/?q."),
@@ -86,7 +86,7 @@ mod tests {
             ("other://example.org./", "other://example.org/"),
             ("file://localhost./a", "file:///a"),
             ("file://example.org.//C:/a", "file:///C:/a"),
-            // No name remains, or the name ends with several dots.
+            // The dot is kept if no name would remain, or if there are several dots.
             ("http://./", "http://./"),
             ("http://../", "http://../"),
             ("http://example.org../", "http://example.org../"),
@@ -118,7 +118,7 @@ mod tests {
         }
     }
 
-    /// Parts of URLs, and difficult cases for parsers.
+    /// Parts of URLs, including difficult ones for parsers.
     const PIECES: &str = "http: HTTPS: file: ftp: ws: mailto: data: javascript: Other: / // /// \\ @ : :80 :443 :8080 :0 \
         ? # . .. %2e %2E %2f %aB % %%4 %00 %25 | C: C| example Example.ORG localhost 127.1 0x7f 1 [::1] [::FFFF:1.2.3.4] \
         [ ] xn-- xn--bcher-kva b\u{fc}cher \u{3002} \u{df} \u{ad} \u{130} \u{fffd} &b=2&a=1 ' \" < ^ ` {";

@@ -1,11 +1,11 @@
-//! Pairs of options: each pair is accepted, or refused with a sentence that names both, and no third option waives what an option needs.
+//! Pairs of options are accepted, or refused with a sentence that names both. No third option waives a requirement.
 
 use super::conflicts::{ALONE, CONFLICTS, NEEDS};
 use super::{Cli, explanation};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command};
 
-/// Commands with the arguments that they need, and those that need no other.
+/// Commands with their required arguments.
 const COMMANDS: &[&str] = &[
     "dedup",
     "corpus",
@@ -36,14 +36,19 @@ fn is_covered(command: &Command, path: &str) -> bool {
     COMMANDS.iter().any(|line| **line == path || line.starts_with(&format!("{path} ")))
 }
 
-/// The command of a line of `COMMANDS`.
+/// Returns the command of a line of `COMMANDS`.
 fn find_command<'a>(cli: &'a Command, line: &str) -> &'a Command {
     let names = line.split(' ').take(1 + usize::from(line.starts_with("redis ")));
     names.fold(cli, |command, name| command.find_subcommand(name).unwrap())
 }
 
+<<<<<<< HEAD
 /// The options of a command line of `COMMANDS` that the line does not have.
 pub fn options(cli: &Command, line: &str) -> Vec<Arg> {
+=======
+/// Returns the options of a command that its line in `COMMANDS` does not contain.
+fn options(cli: &Command, line: &str) -> Vec<Arg> {
+>>>>>>> tests-prose
     let is_option = |arg: &&Arg| {
         let is_help = matches!(arg.get_action(), ArgAction::Help | ArgAction::HelpShort | ArgAction::HelpLong);
         let given = |spelling: String| line.split([' ', '=']).any(|word| word == spelling);
@@ -55,8 +60,13 @@ pub fn options(cli: &Command, line: &str) -> Vec<Arg> {
     find_command(cli, line).get_arguments().filter(is_option).cloned().collect()
 }
 
+<<<<<<< HEAD
 /// Formats an option with each value that it names, or with one that it accepts.
 pub fn spellings(arg: &Arg) -> Vec<String> {
+=======
+/// Formats an option with each of its possible values, or with one accepted value.
+fn spellings(arg: &Arg) -> Vec<String> {
+>>>>>>> tests-prose
     let long = format!("--{}", arg.get_long().unwrap());
     if !arg.get_action().takes_values() || arg.get_num_args().is_some_and(|values| values.min_values() == 0) {
         return vec![long];
@@ -81,12 +91,12 @@ pub fn spellings(arg: &Arg) -> Vec<String> {
     vec![format!("{long}={value}")]
 }
 
-/// Formats an option with a value that it accepts.
+/// Formats an option with an accepted value.
 fn spell(arg: &Arg) -> String {
     spellings(arg).remove(0)
 }
 
-/// The sentence that refuses a command line, if one does.
+/// Returns the error message for a command line, or `None` if it is accepted.
 fn refusal(cli: &mut Command, line: &str) -> Option<String> {
     let error = Cli::read_by(cli, format!("bloomline {line}").split(' ').map(Into::into)).err()?;
     let sentence = explanation(&error);
@@ -120,7 +130,7 @@ fn each_pair_of_options_is_accepted_or_refused_with_a_sentence() {
             for (_, second, is_second_accepted) in spelled[i + 1..].iter().filter(|(other, ..)| other != number) {
                 let Some(sentence) = refusal(cli, &format!("{line} {first} {second}")) else { continue };
                 let names = |option: &str| sentence.contains(option.split('=').next().unwrap());
-                // If each is accepted alone, both are the reason.
+                // If each option is accepted by itself, the message must name both.
                 let is_named = match is_first_accepted & is_second_accepted {
                     true => names(first) && names(second),
                     false => names(first) || names(second),
@@ -131,7 +141,7 @@ fn each_pair_of_options_is_accepted_or_refused_with_a_sentence() {
     }
 }
 
-/// An entry with an option or a command that does not exist would refuse nothing.
+/// A table entry with an unknown option or command would have no effect.
 #[test]
 fn each_conflict_is_refused_with_its_reason() {
     let cli = &mut Cli::described();
@@ -175,14 +185,14 @@ fn each_conflict_is_refused_with_its_reason() {
 }
 
 #[test]
-fn no_third_option_waives_what_an_option_needs() {
+fn no_third_option_waives_a_requirement() {
     let cli = &mut Cli::described();
     cli.build();
     for line in COMMANDS {
         let options = options(cli, line);
         let find = |id: &str| options.iter().find(|arg| arg.get_id() == id);
         for arg in &options {
-            // The beginning of the help names the option that is needed.
+            // The beginning of the help names the required option.
             let help = arg.get_help().unwrap().to_string();
             if let Some((with, _)) = help.strip_prefix("With --").and_then(|help| help.split_once(',')) {
                 let with = with.split(" or --").map(|name| name.split(' ').next().unwrap().replace('-', "_"));
@@ -192,7 +202,7 @@ fn no_third_option_waives_what_an_option_needs() {
                     assert!(NEEDS.iter().any(is_needed), "{line} {arg} needs --{needed}");
                 }
             }
-            // clap would waive it, and gives no reason for a conflict.
+            // clap waives its own requirements for conflicting options, and its messages give no reason for a conflict.
             let declared = format!("{arg:?}");
             assert!(
                 declared.contains("requires: []") && declared.contains(" conflicts: []"),

@@ -257,7 +257,7 @@ mod tests {
         #[test]
         fn printed_numbers_are_parsed(number in (6u32..62, any::<u64>()).prop_map(|(bits, any)| 1 << bits | any >> (64 - bits))) {
             let sizes = size(&number.to_string()).and_then(|bytes| size(&readable_size(bytes)));
-            // Two decimals of a unit.
+            // Printed numbers have two decimals of a unit.
             let (sizes, counts) = (sizes.unwrap() as f64, count(&readable_count(number as f64)).unwrap() as f64);
             prop_assert!((sizes / number as f64 - 1.0).abs() <= 0.005, "{number} {sizes}");
             prop_assert!((counts / number as f64 - 1.0).abs() <= 0.05, "{number} {counts}");

@@ -228,7 +228,7 @@ mod tests {
     use super::*;
     use crate::read::foreign::{HEAD, detect};
 
-    /// The brotli streams of 100 lines, from `line 0` to `line 9801`, at these levels.
+    /// Compression levels and the brotli streams of 100 lines, from `line 0` to `line 9801`, at these levels.
     #[rustfmt::skip]
     const STREAMS: [(u8, &[u8]); 3] = [
         (1, b"\x8B\xDC\x01\x00\x80\xAA\xAA\xAA\xEA\xFFn\x97\x93\x1D\x8E\xC2\x8B\xB0\x88\x1C\x0F~p\x00\x07\x07\xAB\xEE\
@@ -263,7 +263,7 @@ mod tests {
             for end in [b'\n', 0] {
                 assert_eq!(detect(stream, end), Some("brotli"), "{level}");
             }
-            // The codes are described in its first half, and not before a tenth.
+            // The descriptions of the codes end between the first tenth and the middle of the stream.
             let described = (0..stream.len()).find(|&cut| is_brotli(&stream[..cut])).unwrap();
             assert!((stream.len() / 10..stream.len() / 2).contains(&described), "{level} {described}");
         }
@@ -290,7 +290,7 @@ mod tests {
                 assert!(!is_brotli(&bytes) && !is_brotli(&latin), "{bytes:?} {latin:?}");
             }
         }
-        // Each first byte of a stream, followed by text, which no test of the codes refuses.
+        // Text after each possible first byte of a stream.
         for first in 0..=255 {
             for text in ["a\nb\n", "the words of a line\n"] {
                 let head = [&[first][..], &text.repeat(40).as_bytes()[..80]].concat();

@@ -97,7 +97,7 @@ mod tests {
     use std::iter;
 
     #[test]
-    fn the_bytes_of_the_file_are_counted() {
+    fn compressed_bytes_are_counted() {
         let lines: Vec<u8> = (0..100_000).flat_map(|i| format!("line {i}\n").into_bytes()).collect();
         let gzip = {
             let mut encoder = flate2::read::GzEncoder::new(&lines[..], flate2::Compression::fast());
@@ -122,12 +122,12 @@ mod tests {
         }
     }
 
-    /// Compresses contents as one member. The bits of `kind` choose the optional parts of the format, and the last bit
-    /// chooses two blocks.
+    /// Compresses contents as one member. The bits of `kind` select the optional parts of the format, and its last bit
+    /// selects two blocks.
     fn member(coding: Coding, contents: &[u8], kind: u8) -> Vec<u8> {
         let has = |bit: u8| kind >> bit & 1 == 1;
         let (first, rest) = contents.split_at(contents.len() / 2);
-        // The writers of the formats differ only in how they end.
+        // The encoders differ only in the call that finishes the stream.
         macro_rules! write {
             ($writer:expr) => {{
                 let mut writer = $writer;
@@ -193,9 +193,9 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
-        /// A file that was cut is read only if whole members stay.
+        /// A truncated file is valid only if it ends after a complete member.
         #[test]
-        fn torn_files_are_broken(
+        fn truncated_files_are_errors(
             coding in prop::sample::select(&CODINGS[..]),
             members in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..40), any::<u8>()), 1..4),
             buffer in 1..100usize,
@@ -205,7 +205,7 @@ mod tests {
             for (lines, kind) in &members {
                 let member = member(coding, lines, *kind);
                 if member.starts_with(b"\x51\x2A\x4D\x18") {
-                    // A skippable frame is a member, too.
+                    // A skippable frame counts as a member.
                     whole.push((bytes.len() + 11, contents.clone()));
                 }
                 bytes.extend(member);
@@ -223,10 +223,10 @@ mod tests {
         }
     }
 
-    /// Files with several blocks of full size, cut at random places and at each end of a block.
+    /// Files with several blocks of full size, truncated at several positions and at each end of a block.
     #[test]
-    fn large_torn_files_are_broken() {
-        // Noise, so that blocks are stored as well, and text.
+    fn large_truncated_files_are_errors() {
+        // Random bytes, whose blocks are stored, and text, whose blocks are compressed.
         let noise = iter::successors(Some(1u64), |state| Some(state.wrapping_mul(6_364_136_223_846_793_005) + 1));
         let mut contents: Vec<u8> = noise.take(150_000).map(|state| (state >> 56) as u8).collect();
         contents.extend((0..10_000).flat_map(|i| format!("line {i}\n").into_bytes()));
@@ -252,11 +252,11 @@ mod tests {
         }
     }
 
-    /// Blocks without contents, as some writers make them to flush, and what may not follow a frame.
+    /// Frames may contain empty blocks, which some encoders write to flush. Only another frame may follow a frame.
     #[test]
-    fn lz4_frames_end_at_their_marks() {
+    fn lz4_frames_end_at_their_end_marks() {
         let read = |bytes: &[u8]| read_cut(&file_of(bytes), bytes.len(), Coding::Lz4, 9);
-        // A frame with empty blocks: one compressed, and one not.
+        // A frame with two empty blocks, a compressed one and an uncompressed one.
         let frame = member(Coding::Lz4, b"a\n", 0);
         let (blocks, end) = frame[7..].split_at(frame.len() - 11);
         let empty = [&frame[..7], &[1, 0, 0, 0, 0], blocks, &[0, 0, 0, 0x80], blocks, end].concat();
@@ -272,9 +272,9 @@ mod tests {
         assert!(read(&legacy).unwrap_err().to_string().contains("legacy lz4"));
     }
 
-    /// Zeros after a member are padding, and other bytes are damage.
+    /// Zeros after a gzip member are padding of any length, and after an xz stream a multiple of four bytes.
     #[test]
-    fn padding_may_be_cut() {
+    fn truncated_padding_is_accepted() {
         for (coding, step) in [(Coding::Gzip, 1), (Coding::Xz, 4)] {
             let stream = member(coding, b"a\n", 0);
             let file = file_of(&[&stream[..], &[0; 12]].concat());

@@ -184,7 +184,7 @@ fn is_binary(head: &[u8], end: u8) -> bool {
 mod tests {
     use super::*;
 
-    /// A header as `tar` writes it: the name, and zeros up to the magic.
+    /// Returns the beginning of a tar header: a name, and zeros up to the magic.
     fn tar(magic: &[u8]) -> Vec<u8> {
         let mut head = b"a.txt".to_vec();
         head.resize(257, 0);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn first_bytes_tell_the_format() {
+    fn first_bytes_determine_the_format() {
         for (head, format) in [
             (&b"PAR1\x15\x04\x15"[..], "Parquet"),
             (b"ARROW1\0\0\xFF\xFF", "Arrow"),
@@ -232,9 +232,9 @@ mod tests {
         }
     }
 
-    /// Text is accepted whatever its first bytes and the name of its file are.
+    /// Text is accepted with any first bytes and any file name.
     #[test]
-    fn text_is_no_format() {
+    fn text_is_not_taken_for_another_format() {
         for head in [
             &b""[..],
             b"PAR1",

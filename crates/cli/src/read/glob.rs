@@ -183,9 +183,9 @@ mod tests {
         take(&globs, path.trim_end_matches('/').as_ref(), path.ends_with('/'))
     }
 
-    /// For each glob, paths that match and paths that do not. A path that ends with a slash is a folder.
+    /// Each glob has paths that match and paths that do not. A path that ends with a slash is a folder.
     #[test]
-    fn globs_match_as_those_of_ripgrep() {
+    fn globs_match_as_in_ripgrep() {
         for (glob, takes, leaves) in [
             ("a", "a x/a x/y/a", "b aa a/x"),
             ("/a", "a", "x/a"),
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_glob_that_matches_counts() {
+    fn the_last_matching_glob_decides() {
         for (globs, takes, leaves) in [
             (&[][..], "a x/ x/a", ""),
             (&["!a"], "b x/ x/b", "a a/ x/a"),
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unclosed_or_matches_nothing_is_refused() {
+    fn invalid_globs_are_refused() {
         for (glob, reason) in [
             ("", "it matches no name"),
             ("!", "it matches no name"),
@@ -267,7 +267,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn escaped_names_match_themselves_alone(name in "[^/]{1,8}", other in "[^/]{1,8}") {
+        fn escaped_names_match_only_themselves(name in "[^/]{1,8}", other in "[^/]{1,8}") {
             let glob: String = name.chars().flat_map(|character| ['\\', character]).collect();
             prop_assert!(taken(&[&glob], &name));
             prop_assert_eq!(taken(&[&glob], &other), name == other);

@@ -91,7 +91,7 @@ mod tests {
     use csv_core::{ReadRecordResult, ReaderBuilder, Terminator};
     use proptest::prelude::*;
 
-    /// Returns the ends of the records, found piece by piece, and whether the last is open.
+    /// Returns the ends of the records, searched piece by piece, and whether the last record is open.
     fn ours(bytes: &[u8], end: u8, csv: Csv, pieces: &[usize]) -> (Vec<usize>, bool) {
         let mut records = RecordScanner::default();
         records.begin(end, csv, 0);
@@ -99,11 +99,11 @@ mod tests {
         (records.ends, records.open)
     }
 
-    /// Returns the fields of each record by the csv library, which ignores empty lines.
+    /// Returns the fields of each record according to the csv library, which ignores empty lines.
     fn theirs(bytes: &[u8], end: u8, csv: Csv) -> Vec<Vec<Vec<u8>>> {
         let mut reader = ReaderBuilder::new();
         let mut reader = reader.delimiter(csv.delimiter).escape(csv.escape).terminator(Terminator::Any(end)).build();
-        // Otherwise the library removes a byte order mark.
+        // The library removes a byte order mark at the start, so another record precedes the bytes.
         let first = [b'x', end];
         let (mut rest, mut fields, mut ends) = (bytes, vec![0; bytes.len() + 2], vec![0; bytes.len() + 2]);
         reader.read_record(&first, &mut fields, &mut ends);
@@ -129,7 +129,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
         #[test]
-        fn records_end_where_a_reader_of_csv_ends_them(
+        fn records_match_a_csv_library(
             bytes in prop::collection::vec(prop::sample::select(&b"\"\"\"\",,,;\n\n\r\0ab\\\\\xef\xbb\xbf"[..]), 0..200),
             end in prop::sample::select(&b"\n\0"[..]),
             delimiter in prop::sample::select(&b",;\t"[..]),

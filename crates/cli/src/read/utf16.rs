@@ -78,7 +78,7 @@ mod tests {
         [with(u16::to_le_bytes), with(u16::to_be_bytes)]
     }
 
-    /// Bytes that look random, and are the same in each run.
+    /// Pseudorandom bytes.
     fn noise(seed: u64) -> impl Iterator<Item = u8> {
         let mut state = seed;
         std::iter::repeat_with(move || {
@@ -115,7 +115,7 @@ mod tests {
                 }
             }
         }
-        // The head ends inside a pair, whatever comes before it.
+        // The head may end inside a surrogate pair.
         for shift in 0..2 {
             let text = "x".repeat(shift) + &"a😀\n".repeat(200);
             assert!(utf16(&text).iter().all(|head| is_utf16(head, b'\n')));
@@ -132,7 +132,7 @@ mod tests {
             b"x\0\x01\n",
             b"a\0\n",
             b"a\nb\n",
-            // Fields that NUL separates, of one and of three characters.
+            // NUL-separated fields of one and of three characters.
             b"1\x002\x003\n4\x005\x006\n7\x008\x009\n",
             b"abc\0def\0ghi\0\n",
             b"one\0two\0three\0four\0five\0six\0seven\0",
@@ -142,7 +142,7 @@ mod tests {
             b"one\0\ntwo\0\nthree\0\nfour\0\nfive\0\n",
             // Latin-1 with a NUL before a newline and after one.
             b"caf\xE9 na\xEFve\0\nd\xE9j\xE0 vu\n\0\xE0 la carte\n",
-            // Cyrillic in one byte a character, with NULs.
+            // Cyrillic with one byte per character, and NULs.
             b"\xD1\xFA\xE5\xF8\xFC \xE6\xE5 \xE5\xF9\xB8 \xFD\xF2\xE8\xF5 \xEC\xFF\xE3\xEA\xE8\xF5\0\n\xE4\xE0\n",
             b"\xCC\xFF\xE3\xEA\xE8\xF5\xCC\xFF\xE3\xEA\xE8\xF5\xCC\xFF\xE3\xEA\xE8\xF5\xCC\xFF\xE3\xEA\xE8\xF5\xCC\xFF\xE3\xEA\xE8\xF5\0\n",
             // Padded fields, and small numbers.
@@ -151,7 +151,7 @@ mod tests {
         ] {
             assert!(!is_utf16(head, b'\n'), "{}", head.escape_ascii());
         }
-        // NULs at any one or two places.
+        // NULs at any one or two positions.
         for i in 0..long.len() {
             for j in [i, i * 7 + 1, i + 2] {
                 let mut head = long.clone().into_bytes();

@@ -248,7 +248,7 @@ mod tests {
             (&["a/x", "a/y"][..], &["a", "a"][..], &["out/x", "out/y"][..]),
             (&["a/x", "b/x"], &["a", "b"], &["out/a/x", "out/b/x"]),
             (&["a/b/x", "a/y"], &["a"], &["out/b/x", "out/y"]),
-            // A named folder keeps its relative paths, even beside other inputs.
+            // Paths below a named folder are relative to it.
             (&["a/b/x"], &["a"], &["out/b/x"]),
             (&["a/b/../x", "a/./y"], &["a/b/..", "a/."], &["out/x", "out/y"]),
         ] {
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn no_output_is_the_folder_of_another() {
+    fn outputs_that_need_a_folder_of_the_same_name_are_refused() {
         for (files, compression) in
             [(&["x.part/y", "x"][..], None), (&["x", "x.part/y/z"], None), (&["x.gz", "x/y"], Some(Coding::Plain))]
         {
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn outputs_do_not_meet() {
+    fn inputs_with_the_same_output_are_refused() {
         for (files, compression) in [
             (&["x", "x"][..], None),
             (&["x.gz", "x.zst"], Some(Coding::Plain)),

@@ -221,7 +221,7 @@ mod tests {
     use crate::read::split::LineFormat;
     use std::fs;
 
-    /// So reading ahead stays within the given memory.
+    /// The weight keeps reading ahead within the given memory.
     #[test]
     fn a_chunk_with_a_long_line_weighs_more() {
         let folder = tempfile::tempdir().unwrap();

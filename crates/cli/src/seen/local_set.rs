@@ -323,14 +323,14 @@ mod tests {
         LocalSet::estimated(first, keys, rate)
     }
 
-    /// Hashes that look random.
+    /// Returns a pseudorandom hash.
     fn hash(i: u64) -> u64 {
         bloomline::KeyHasher::new(0).bytes(&i.to_le_bytes())
     }
 
     proptest! {
         #[test]
-        fn it_is_a_set(keys in prop::collection::vec(0..400u64, 0..800), estimate in 1..500u64, portion in 1..100usize) {
+        fn local_sets_match_a_hash_set(keys in prop::collection::vec(0..400u64, 0..800), estimate in 1..500u64, portion in 1..100usize) {
             let (mut set, mut model) = (estimated(estimate, 1e-9), HashSet::new());
             for keys in keys.chunks(portion) {
                 let hashes: Vec<u64> = keys.iter().map(|&key| hash(key)).collect();
@@ -349,9 +349,9 @@ mod tests {
         }
     }
 
-    /// An estimate may be off by any factor.
+    /// The rate holds even if the estimate is far too low.
     #[test]
-    fn the_rate_stays() {
+    fn growing_keeps_the_rate() {
         const KEYS: u64 = 50_000;
         for estimate in [1, KEYS / 100, KEYS / 2, KEYS - 1] {
             let mut set = estimated(estimate, 0.01);
@@ -362,13 +362,13 @@ mod tests {
             // Four standard deviations of 500 false positives.
             assert!((found as f64) < 0.01 * KEYS as f64 + 90.0, "{estimate}: {found} of {KEYS}");
             assert!(set.current_fpr() <= 0.0101, "{estimate}: {}", set.current_fpr());
-            // The rate was lower before the last key, so fewer were lost.
+            // The rate was lower before the last key, so fewer than 1 % of the keys were lost.
             assert!(inserted as f64 > 0.99 * KEYS as f64 - 90.0, "{estimate}: {inserted}");
         }
     }
 
     #[test]
-    fn it_knows_the_rate_that_it_had_with_fewer_keys() {
+    fn expected_rates_with_fewer_keys_are_reported() {
         let mut set = estimated(1000, 0.01);
         let mut rates = Vec::new();
         for i in 0..2000 {
@@ -379,18 +379,18 @@ mod tests {
         assert!(set.more.is_some());
         let (before, after): (Vec<_>, Vec<_>) = rates.into_iter().partition(|(keys, _)| *keys <= 1000.0);
         assert!(before.iter().all(|(keys, rate)| set.expected_fpr(*keys) == *rate));
-        // The rate of a set that grows is known only at its end.
+        // Beyond the first filter, the set reports its final rate for every number of keys.
         let end = set.expected_fpr(set.keys());
         assert!(after.iter().all(|(keys, rate)| set.expected_fpr(*keys) == end && *rate <= end));
     }
 
     #[test]
-    fn repeats_alone_begin_no_filter() {
+    fn repeats_start_no_new_filter() {
         let mut set = estimated(100, 0.01);
         let hashes: Vec<u64> = (0..100).map(hash).collect();
         let mut new = vec![false; 100];
         let mut inserted = set.insert_hashes(&hashes, &mut new).unwrap();
-        // Keys that the filter reported as seen leave room.
+        // False positives take no capacity, so other keys fill it.
         for i in 100.. {
             if inserted == 100 {
                 break;

@@ -199,7 +199,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sorts_like_a_vector(
+        fn records_are_sorted_as_in_a_vector(
             pairs in prop::collection::vec(prop::array::uniform2(prop_oneof![0_u64..5, any::<u64>()]), 0..300),
             limit in 1_usize..80,
         ) {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_cut_short_is_an_error() {
+    fn a_truncated_file_is_an_error() {
         let mut sorter = ExternalSort::limited(&temp_dir(), 10);
         (0..25).for_each(|i| sorter.push([i]).unwrap());
         let mut sorted = sorter.sorted().unwrap();

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn one_at_a_time_holds_it() {
+    fn one_thread_at_a_time_holds_a_lock() {
         let folder = tempfile::tempdir().unwrap();
         let filter = folder.path().join("filter");
         let (inside, entered) = (AtomicU32::new(0), AtomicU32::new(0));
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_of_a_file_have_the_same_lock() {
+    fn all_paths_of_a_file_have_one_lock() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         fs::write(path("filter"), "").unwrap();

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn each_value_removes_its_own_file_unless_it_is_released() {
+    fn dropped_values_remove_their_files_unless_released() {
         let folder = tempfile::tempdir().unwrap();
         let [dropped, released, other] = ["dropped", "released", "other"].map(|name| folder.path().join(name));
         let begin = |path: &Path| {

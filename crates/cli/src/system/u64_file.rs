@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_come_back_in_order() {
+    fn words_are_read_in_order() {
         for count in [0, 1, BATCH as u64, 3 * BATCH as u64 + 5] {
             let mut file = U64File::new().unwrap();
             (0..count).for_each(|i| file.push(!i).unwrap());
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_cut_short_is_an_error() {
+    fn a_truncated_file_is_an_error() {
         let mut file = U64File::new().unwrap();
         (0..100).for_each(|i| file.push(i).unwrap());
         let mut reader = file.read().unwrap();

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_shown_whole_or_not_at_all() {
+    fn parts_are_never_truncated() {
         let parts = ["50 %", "1m left", "of 3 MiB"].map(str::to_owned);
         for (columns, expected) in
             [(0, ""), (3, ""), (4, "50 %"), (12, "50 %"), (13, "50 %  1m left"), (99, "50 %  1m left  of 3 MiB")]

@@ -93,9 +93,9 @@ mod tests {
         }
     }
 
-    /// Each thread takes the items of all, one at a time, until none is left.
+    /// Each thread puts some of the items, and takes the items of all threads that are next in order.
     #[test]
-    fn threads_take_all_in_order() {
+    fn threads_take_all_items_in_order() {
         const EACH: u64 = 5000;
         let (reorder, next, holders) = (ReorderBuffer::new((0, 0)), AtomicU64::new(0), AtomicU64::new(0));
         thread::scope(|scope| {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_taken_twice_at_once_or_after_the_end() {
+    fn one_guard_exists_at_a_time_and_none_after_the_close() {
         let reorder = ReorderBuffer::new((0, 0));
         reorder.put((0, 0), (1, 0), 'a');
         reorder.put((1, 0), (1, 1), 'b');

@@ -138,7 +138,7 @@ mod tests {
         (replaced, output)
     }
 
-    /// A file with a mode of its own.
+    /// Creates a file with a mode other than the default.
     fn file(folder: &Path, name: &str, contents: &str) -> PathBuf {
         let path = folder.join(name);
         fs::write(&path, contents).unwrap();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_has_the_old_contents_until_the_new_ones_are_whole() {
+    fn a_file_keeps_its_old_contents_until_the_new_ones_are_published() {
         let folder = tempfile::tempdir().unwrap();
         let path = file(folder.path(), "file", "old");
         let link = folder.path().join("link");
@@ -190,10 +190,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_whole_goes() {
+    fn unpublished_contents_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = file(folder.path(), "file", "old");
-        // The state that a killed run leaves; nobody can open it.
+        // A killed run may leave a partial file that cannot be opened.
         let left = file(folder.path(), ".bloomline-file.part", "half");
         fs::set_permissions(&left, Permissions::from_mode(0o000)).unwrap();
         let (new, output) = pending(&path);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_somebody_else_writes_to_stays() {
+    fn files_changed_by_another_program_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = file(folder.path(), "file", "old");
         let (new, _output) = pending(&path);
@@ -211,7 +211,7 @@ mod tests {
         assert!(fails(OutputTarget::check(Some(&path), None, [], []), "another run is writing to it"));
         fs::write(&path, "older and newer").unwrap();
         assert!(fails(new.publish(), "another program changed it"));
-        // Another file under the name, of the same size.
+        // Another file of the same size takes the name.
         let mut late = replaced(&path);
         let (new, _output) = pending(&path);
         fs::rename(file(folder.path(), "other", "newer and older"), &path).unwrap();
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn long_names_have_short_parts() {
+    fn long_names_have_shortened_partial_names() {
         let folder = tempfile::tempdir().unwrap();
         let path = file(folder.path(), &"x".repeat(255), "old");
         let (new, output) = pending(&path);

@@ -76,7 +76,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn what_is_stored_is_read(
+        fn stored_streams_are_read(
             lengths in prop::collection::vec(prop_oneof![0..300_usize, CHUNK - 2..CHUNK + 3, 2 * CHUNK..5 * CHUNK], 1..4),
             seed in any::<u64>(),
         ) {

@@ -190,9 +190,9 @@ mod tests {
     use std::sync::Barrier;
     use std::thread;
 
-    /// The others are refused, and remove nothing.
+    /// The other runs are refused, and they remove no file.
     #[test]
-    fn of_runs_that_begin_at_once_one_makes_the_output() {
+    fn one_of_simultaneous_runs_creates_the_output() {
         let folder = tempfile::tempdir().unwrap();
         for round in 0..500 {
             let path = folder.path().join(round.to_string());
@@ -205,7 +205,7 @@ mod tests {
                 assert!(output.as_ref().err().is_none_or(is_refusal));
                 output.iter().for_each(Output::keep);
                 let begun = output.is_ok();
-                // Locks are held until all have tried.
+                // Locks are held until all threads have tried.
                 end.wait();
                 drop(output);
                 begun

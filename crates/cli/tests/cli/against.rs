@@ -1,4 +1,4 @@
-//! `corpus --against`: what tests have goes, and a report tells of it. python/tests/test_against.py has a model of both.
+//! `corpus --against`: overlaps with tests are removed and reported. python/tests/test_against.py models both.
 
 use crate::common::{Bench, assert_contains_all, expect_failure, expect_success, json_values, number, stats, text};
 use crate::documents::line;
@@ -23,7 +23,7 @@ fn only_documents_overlapping_with_tests_are_removed() {
         line(5, "yes"),
     ];
     let bench = Bench::new(&[("tests", tests.concat().as_bytes()), ("train", train.concat().as_bytes())]);
-    // What was blank before stays, as it is in nobody's tests.
+    // A blank document is kept, because it overlaps with no test.
     let kept = [&*train[2], &train[3], &train[4]].concat();
     assert_eq!(bench.run_ok("corpus --against tests train --report r --id /id"), kept);
     let report = json_values(&bench.read("r"));
@@ -34,7 +34,7 @@ fn only_documents_overlapping_with_tests_are_removed() {
     assert_eq!(documents[1][0]["grams"], Value::from(vec!["столица и главный город франции париж"]));
     assert_eq!(*documents[2], Value::Array(Vec::new()));
     assert_eq!(report.iter().map(|item| item.get("short").is_some()).collect::<Vec<_>>(), [false, true, false]);
-    // By paragraph the rest stays. In each way that outputs are written it is the same.
+    // By paragraph, the rest of the document is kept. Each kind of output has the same result.
     let cut = [line(1, "A quiz:\nThe Kamo."), train[2..].concat()].concat();
     assert_eq!(bench.run_ok("corpus --against tests --by paragraph train"), cut);
     assert_eq!(bench.run_ok("corpus --against tests --by paragraph --output-dir o train --report r2"), "");
@@ -51,7 +51,7 @@ fn only_documents_overlapping_with_tests_are_removed() {
     );
 }
 
-/// Changes that copies make to a text seldom count: with `none` all of them do, and with other values those that these leave out.
+/// By default, texts are compared in a form that ignores usual changes of copies. `--normalize` replaces this form.
 #[test]
 fn changed_copies_are_found() {
     const TEST: &str =
@@ -84,7 +84,7 @@ fn changed_copies_are_found() {
     }
 }
 
-/// Marks of punctuation are no words, and a run of them is shared by pages that share nothing else.
+/// Punctuation is not a word: unrelated pages often share runs of it.
 #[test]
 fn documents_without_words_of_a_test_are_kept() {
     let words = "one two three four five six seven eight nine ten eleven twelve";
@@ -96,15 +96,15 @@ fn documents_without_words_of_a_test_are_kept() {
     assert_eq!(bench.run_ok("corpus --against tests train"), train);
     assert_eq!(bench.run_ok("corpus --against tests --normalize none train"), line(3, &words.replace(' ', ", ")));
     assert_eq!(bench.run_ok("corpus --against tests --ngram 12 train"), line(2, rules));
-    // Exact texts have the same form.
+    // Exact comparison uses the same form.
     assert_eq!(bench.run_ok("corpus --against train --ngram 0 tests"), test);
     bench.write("loud", line(4, &words.to_uppercase().replace(' ', "")).as_bytes());
     assert_eq!(bench.run_ok("corpus --against train --ngram 0 loud"), "");
 }
 
-/// A filter takes a hundredth of all grams for known, and a gram is enough.
+/// One known gram removes text, so a false-positive rate of 1 % would remove many documents.
 #[test]
-fn no_document_is_removed_by_mistake() {
+fn false_positives_remove_no_document() {
     let word = |i: usize| format!("w{i}");
     let tests = line(0, &(0..20_000).map(word).collect::<Vec<_>>().join(" "));
     let train: String =
@@ -119,9 +119,9 @@ fn no_document_is_removed_by_mistake() {
     assert_eq!(json_values(&bench.read("r"))[0]["documents"], Value::Array(Vec::new()));
 }
 
-/// The result is the same as without tests.
+/// Such tests remove nothing.
 #[test]
-fn tests_too_short_to_be_found_are_reported() {
+fn tests_without_grams_are_reported() {
     let tests = line(1, "yes") + &line(2, "Paris, of course!") + &line(3, "");
     let train = line(1, "yes") + &line(2, QUESTION);
     let bench = Bench::new(&[
@@ -153,9 +153,9 @@ fn tests_are_read_once_and_never_written() {
     fs::create_dir_all(bench.path("all/tests")).unwrap();
     bench.write("all/a", line(1, QUESTION).as_bytes());
     bench.write("all/tests/b", line(2, QUESTION).as_bytes());
-    // What a directory has of them is no input.
+    // Tests in a directory of inputs are not inputs.
     assert_eq!(bench.run_ok("corpus --against all/tests all"), "");
-    // A glob is for the inputs alone.
+    // Globs apply only to the inputs.
     assert_eq!(bench.run_ok("corpus --against all/tests --glob a all"), "");
     assert_eq!(bench.run_ok("corpus --against all/tests all --output-dir o"), "");
     assert!(bench.path("o/a").exists() && !bench.path("o/tests").exists());
@@ -181,18 +181,18 @@ fn tests_are_read_once_and_never_written() {
         );
     }
     assert_contains_all(&bench.run_err("corpus --report r all"), &["--against"]);
-    // What cannot be told is not done to an input either.
+    // An input is not replaced if the report cannot be written.
     assert_contains_all(
         &expect_failure(&bench.run("corpus --against all/tests --report /dev/full -o all/a all/a")),
         &["/dev/full"],
     );
     assert_eq!(text(&bench.read("all/a")), line(1, QUESTION));
-    // By a pipe they are as good.
+    // A pipe may contain tests.
     let pipe = bench.fifo("pipe");
     let writer = thread::spawn(move || fs::write(pipe, line(3, QUESTION)));
     assert_eq!(bench.run_ok("corpus --against pipe all/a"), "");
     writer.join().unwrap().unwrap();
-    // A line without a text is told, wherever it is.
+    // Lines without a text are errors in tests too.
     bench.write("bad", format!("{{}}\n{}", line(1, QUESTION)).as_bytes());
     assert_contains_all(&expect_failure(&bench.run("corpus --against bad all/a")), &["\"bad\", line 1"]);
     assert_eq!(text(&expect_success(bench.run("corpus --against bad --on-error skip --quiet all/a"))), "");

@@ -1,4 +1,4 @@
-//! docs/calculator.html, in Chromium: its figures are those of `bloomline plan`, and its lines make what it says.
+//! docs/calculator.html, in Chromium: its figures match `bloomline plan`, and its lines of code build the filter it describes.
 
 use crate::browser;
 use crate::common::Bench;
@@ -7,20 +7,20 @@ use std::ops::Range;
 
 const PAGE: &str = include_str!("../../../../docs/calculator.html");
 
-/// Types choices into the page, and reports what it shows of each.
-const HANDS: &str = include_str!("calculator.js");
+/// Types choices into the page, and reports the results that the page shows.
+const DRIVER: &str = include_str!("calculator.js");
 
-/// The page's results for choices: each has a text for two of the fields. `None` without Chromium.
+/// Returns the page's results for choices, each with a text for two of the fields. Without Chromium, returns `None`.
 fn shown(choices: &[Value]) -> Option<Vec<Value>> {
     let bench = Bench::new(&[]);
     let (page, end) = PAGE.rsplit_once("</body>").unwrap();
     let choices = Value::from(choices);
-    let page = format!("{page}<pre></pre><script>const choices = {choices};\n{HANDS}</script></body>{end}");
+    let page = format!("{page}<pre></pre><script>const choices = {choices};\n{DRIVER}</script></body>{end}");
     bench.write("page.html", page.as_bytes());
     Some(browser::report(&bench.path("page.html"))?.as_array().unwrap().clone())
 }
 
-/// A figure by its name on the page.
+/// Returns a figure by its name on the page.
 #[track_caller]
 fn figure(shown: &Value, name: &str) -> f64 {
     shown["figures"][name].as_f64().unwrap_or_else(|| panic!("no {name}: {shown}"))
@@ -41,7 +41,7 @@ fn page_matches_its_sources() {
     }
 }
 
-/// Two of the three values at random, in all magnitudes.
+/// Returns choices with two of the three values, random in all magnitudes.
 fn random_choices(count: usize) -> Vec<Value> {
     let mut state = 1u64;
     let mut random = move |logarithms: Range<f64>| {
@@ -84,7 +84,7 @@ fn results_match_plan() {
         if !output.status.success() {
             let message = String::from_utf8(output.stderr).unwrap();
             let error = shown["error"].as_str().unwrap_or_else(|| panic!("{line}: {message}, but {shown}"));
-            // As a sentence.
+            // The page formats the error as a sentence.
             let expected = error.trim_end_matches('.').to_lowercase();
             assert!(message.to_lowercase().contains(&expected), "{line}: {message}, but {error}");
             refused += 1;
@@ -117,7 +117,7 @@ fn results_match_plan() {
 #[test]
 #[ignore = "starts a browser"]
 fn layouts_match_the_independent_model() {
-    // Their names there and here, and the cache lines of a query: of the classic filter one for each probe.
+    // Names in the model and on the page, and cache lines of a query. A classic filter reads one for each probe.
     let layouts = [
         ("words4x2", "words4x2", Some(2.0)),
         ("split256", "split block", Some(1.0)),
@@ -140,10 +140,10 @@ fn layouts_match_the_independent_model() {
     }
 }
 
-/// Makes a filter, and tells its memory and probes.
+/// Builds a filter and returns its memory and probes.
 type Make = fn() -> Result<(usize, u32), bloomline::BuildError>;
 
-/// A line of Rust, and what it makes.
+/// A line of Rust code, as text and as a function.
 macro_rules! line {
     (let mut $seen:ident = $($made:tt)*) => {{
         let make: Make = || {
@@ -270,14 +270,14 @@ fn numbers_are_parsed_with_units_and_separators() {
 
 #[test]
 #[ignore = "starts a browser"]
-fn links_need_not_name_two_values() {
+fn links_with_too_few_or_many_values_are_corrected() {
     let links = [
         ("#keys=5000", "#keys=5000&rate=0.01"),
         ("#rate=1e-4", "#keys=1000000&rate=0.0001"),
         ("#memory=12+MiB", "#rate=0.01&memory=12582912"),
         ("#", "#keys=1000000&rate=0.01"),
         ("#colour=red", "#keys=1000000&rate=0.01"),
-        // What the memory is follows from the others.
+        // The memory follows from the other values.
         ("#keys=7&rate=1%&memory=64", "#keys=7&rate=0.01"),
     ];
     let unreadable = json!({ "link": "#keys=1e6&rate=<img src=x onerror=alert(1)>" });
@@ -291,7 +291,7 @@ fn links_need_not_name_two_values() {
     assert!(error.contains("“<img src=x onerror=alert(1)>” is not a rate"), "{error}");
 }
 
-/// The fewest keys, and memory far beyond what its keys need.
+/// The minimum number of keys, and far more memory than the keys need.
 #[test]
 #[ignore = "starts a browser"]
 fn extreme_values_have_plain_messages() {
@@ -307,7 +307,7 @@ fn extreme_values_have_plain_messages() {
     for wrong in ["0e+0", "1 in 1)", "1 bytes", "1 times"] {
         assert!(!shown.iter().any(|shown| shown["text"].as_str().unwrap().contains(wrong)), "{wrong}: {shown:?}");
     }
-    // Nearly all false positives are keys of one hash, whatever the blocks.
+    // Hash collisions cause nearly all false positives, so the distribution over blocks has no effect.
     assert!(figure(&shown[1], "spread") < 1e-9, "{}", shown[1]);
     assert!(text(2).contains("A calculator of classic filters would promise"), "{}", text(2));
 }

@@ -1,4 +1,4 @@
-//! Compressed outputs: in pieces, by all threads, and as `--compress` asks.
+//! Compressed outputs: pieces that all threads compress, and `--compress`.
 
 use crate::common::{
     Bench, assert_contains_all, expect_failure, expect_success, report_skipped, run_with_stdin, text, url_lines,
@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// Several pieces of each of these, and more than two threads have under way of most.
+/// Enough lines for several pieces in each format, and in most formats for more pieces than two threads have in flight.
 const LINES: u32 = 160_000;
 
 const QUICK: [(&str, &str, &str); 5] = [
@@ -24,9 +24,9 @@ const QUICK: [(&str, &str, &str); 5] = [
     ("lz4", "o.lz4", "lz4"),
 ];
 
-/// The contents by the coding's own program, if it is installed.
+/// Decompresses bytes with the format's reference program, if it is installed.
 #[track_caller]
-fn read_by(program: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+fn decompress_with(program: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     let mut version = Command::new(program);
     version.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     if version.status().is_err() {
@@ -50,18 +50,18 @@ fn an_output_has_the_same_bytes_for_any_number_of_threads() {
         };
         let one = run(1);
         assert!(run(8) == one, "{kind}");
-        // Neither standard output nor the file of repeats has a name that tells the kind.
+        // The names of standard output and of the file of repeats do not indicate the format.
         assert!(expect_success(bench.run(&format!("{} in", line(2)))) == one.0 && bench.read("d") == one.1, "{kind}");
         for (bytes, expected) in [(&one.0, &first), (&one.1, &repeats)] {
             assert!(bytes.len() < expected.len() / 3, "{kind}: {}", bytes.len());
             assert!(decode(name, bytes).0 == *expected, "{kind}");
-            assert!(read_by(program, bytes).is_none_or(|read| read == *expected), "{kind}");
+            assert!(decompress_with(program, bytes).is_none_or(|read| read == *expected), "{kind}");
         }
         assert!(expect_success(bench.run(&format!("dedup -n 250000 -p 1e-9 {name}"))) == first, "{kind}");
     }
 }
 
-/// Not even a pipe stays without one.
+/// Pipes too have a member.
 #[test]
 fn empty_outputs_have_one_member() {
     let bench = Bench::new(&[("empty", b"")]);
@@ -70,7 +70,7 @@ fn empty_outputs_have_one_member() {
             let output = expect_success(bench.run(&format!("dedup {options} --compress {kind} empty")));
             let expected = if options.contains("total") { &b"0\n"[..] } else { b"" };
             assert!(!output.is_empty() && decode(name, &output).0 == expected, "{kind} {options}");
-            assert!(read_by(program, &output).is_none_or(|read| read == expected), "{kind} {options}");
+            assert!(decompress_with(program, &output).is_none_or(|read| read == expected), "{kind} {options}");
         }
         assert!(decode(name, &bench.read("d")).0.is_empty() && !bench.read("d").is_empty());
     }
@@ -122,7 +122,7 @@ fn a_full_output_ends_the_run() {
     }
 }
 
-/// A disk that is full in the middle, and has room again.
+/// The disk is full in the middle of the run, and has space again.
 #[test]
 fn a_resumed_run_continues_compressed_outputs() {
     let lines: Vec<u8> = (0..LINES).flat_map(|i| format!("{}\t{i}\n", i % 200_000).into_bytes()).collect();
@@ -138,7 +138,7 @@ fn a_resumed_run_continues_compressed_outputs() {
         [output, dupes].iter().for_each(|name| fs::remove_file(bench.path(name)).unwrap());
 
         let stateful = line.replace("dedup", "dedup --state s --checkpoint 5ms --force");
-        // The state has 320 kB.
+        // The limit exceeds the size of the state, 320 kB.
         let limit = format!("-f {}", size * 3 / 4 / 512);
         let message = expect_failure(&with_ulimit(&limit, &bench.command(&stateful)).output().unwrap());
         assert_contains_all(&message, &[&format!("write to \"{output}\": File too large")]);
@@ -176,29 +176,29 @@ fn signals_leave_complete_members() {
         let lines = url_lines(0..LINES);
         bench.write("in", &lines);
         let fifo = bench.fifo("fifo");
-        // Two threads have six chunks under way at most, which a signal may find unprinted.
+        // At the signal, two threads may have up to six chunks that are not printed yet.
         let options = "-n 250000 -p 1e-9 -j 2 --chunk-size 100000";
         let line = format!("dedup {options} --compress {kind} --state s -o {name} fifo");
         let running = RunningCommand::new(bench.command(&line));
         let mut writer = File::options().write(true).open(fifo).unwrap();
-        // The pipe takes the rest when most was read.
+        // The write returns when only the capacity of the pipe is unread.
         writer.write_all(&lines).unwrap();
         running.signal("TERM");
         let (code, ..) = running.end();
         assert_eq!(code, Some(143));
         let printed = read_decoded(&bench, name);
         assert!(lines.starts_with(&printed) && printed.len() > 3 << 20, "{kind}: {}", printed.len());
-        // All that the state knows was printed.
+        // All lines in the state were printed.
         let known = bench.run_ok("check --total -s s in").trim().parse::<u64>().unwrap();
         assert_eq!(known, count(&printed), "{kind}");
-        // The compression of what is less than a piece would take seconds. It is stored as it is.
+        // Compressing the last piece at this level would take seconds, so the command stores it.
         let stored = |line: &[u8]| memchr::memmem::find(&bench.read(name), line).is_some();
         assert_eq!(stored(b"https://example.org/159\n"), kind == "xz:6", "{kind}");
     }
 }
 
 #[test]
-fn a_run_that_a_signal_ended_continues_slow_compression() {
+fn a_run_ended_by_a_signal_continues_slow_compression() {
     let lines = url_lines(0..60_000);
     for (kind, name) in [("xz:6", "o.xz"), ("xz:9", "o.xz"), ("zstd:19", "o.zst"), ("zstd:22", "o.zst")] {
         let bench = Bench::new(&[("in", &lines)]);
@@ -213,7 +213,7 @@ fn a_run_that_a_signal_ended_continues_slow_compression() {
     }
 }
 
-/// For threads that read, hash or compress.
+/// The option is the number of threads that read, hash or compress.
 #[test]
 #[cfg(target_os = "linux")]
 fn thread_count_matches_the_option() {
@@ -229,7 +229,7 @@ fn thread_count_matches_the_option() {
         };
         let workers = options[3..4].parse::<usize>().unwrap();
         wait_for(|| named("worker") == workers);
-        // The others receive signals, wait for the next checkpoint, and put what comes in order.
+        // The other threads receive signals, wait for the next checkpoint, and reorder results.
         assert!(named("bloomline") <= 3, "{options}: {}", named("bloomline"));
         drop(child.stdin.take());
         expect_success(child.wait_with_output().unwrap());
@@ -238,7 +238,7 @@ fn thread_count_matches_the_option() {
 
 #[test]
 fn compress_option_sets_kind_and_level() {
-    // Random to all but a long window: each line comes twice, with another first letter, far apart.
+    // Each word occurs twice, far apart and after another letter, so that only a long window contains both.
     let mut state = 1u64;
     let mut random = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -259,14 +259,14 @@ fn compress_option_sets_kind_and_level() {
     let long = compressed("zstd:1:long");
     assert!(long.len() < compressed("zstd:1").len() * 6 / 10);
     assert!(compressed("zstd:long").len() < compressed("zstd").len() * 6 / 10);
-    assert!(read_by("zstd", &long).is_none_or(|read| read == lines.as_bytes()));
-    // 2^10 bytes are no line's length from the other.
+    assert!(decompress_with("zstd", &long).is_none_or(|read| read == lines.as_bytes()));
+    // A window of 2^10 bytes contains no repetition.
     assert!(compressed("zstd:1:long=10").len() > compressed("zstd:1:long=23").len() * 3 / 2);
     assert!(compressed("gzip:9").len() < compressed("gzip:1").len());
     assert!(compressed("gzip") == compressed("gz:6") && compressed("zst") == compressed("zstd:3"));
     assert!(compressed("none") == lines.as_bytes());
 
-    // The same as the name tells.
+    // The option has the same effect as the name.
     bench.run_ok("dedup -n 20000 -p 1e-9 -o o.gz in");
     let named = bench.read("o.gz");
     bench.run_ok("dedup -n 20000 -p 1e-9 --compress gzip:6 -o o.gz in");

@@ -1,4 +1,4 @@
-//! Inputs, the model of what must come of them, and compression.
+//! Inputs, models of the expected outputs, and compression.
 
 use crate::common::Bench;
 use bzip2::read::MultiBzDecoder;
@@ -12,7 +12,7 @@ use lz4_flex::frame::FrameDecoder;
 use std::collections::HashSet;
 use std::io::{self, Read, Write};
 
-/// Real addresses, many of which repeat.
+/// Real URLs with many repeats.
 pub const HOMEPAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/homepages.txt");
 
 /// Returns, for each file, the lines that are not in earlier lines of any file.
@@ -32,12 +32,12 @@ pub fn distinct_lines_by_file<'a>(files: impl IntoIterator<Item = &'a [u8]>) -> 
     files.into_iter().map(&mut first).collect()
 }
 
-/// The distinct lines of the files, in order, as `awk '!seen[$0]++'` prints them.
+/// Returns the distinct lines of the files, in order, as `awk '!seen[$0]++'` prints them.
 pub fn distinct_lines(files: &[&[u8]]) -> Vec<u8> {
     distinct_lines_by_file(files.iter().copied()).concat()
 }
 
-/// Many chunks of the default size, with near and distant repeats.
+/// Returns many chunks of the default size, with near and distant repeats.
 pub fn large() -> Vec<u8> {
     let mut state = 1u64;
     let mut bytes = Vec::new();
@@ -116,7 +116,7 @@ pub fn decode(name: &str, bytes: &[u8]) -> (Vec<u8>, io::Result<usize>) {
         Some((_, "bz2")) => MultiBzDecoder::new(bytes).read_to_end(&mut contents),
         Some((_, "lz4")) => {
             let mut frames = FrameDecoder::new(bytes);
-            // One frame at a time.
+            // The decoder reads one frame at a time.
             let mut end = frames.read_to_end(&mut contents);
             while end.is_ok() && !frames.get_ref().is_empty() {
                 end = frames.read_to_end(&mut contents);

@@ -1,4 +1,4 @@
-//! `corpus`: paragraphs and documents, and the bytes that stay.
+//! `corpus`: paragraphs and documents, and the bytes that are kept.
 
 use crate::common::{Bench, assert_contains_all, expect_failure, expect_success, json_values, number, stats, text};
 use crate::corpus::{gzip, read_decoded};
@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 const LONG: &str = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen";
 
-/// Some sentence of so many words, another one for each number.
+/// Returns a sentence of `words` words, a different one for each number.
 fn sentence(number: usize, words: usize) -> String {
     let word = |i: usize| format!("w{}", (number * 7919 + i * 104_729) % 65_521);
     (0..words).map(word).collect::<Vec<_>>().join(" ")
@@ -22,19 +22,19 @@ pub fn texts(lines: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn only_cut_bytes_of_a_line_change() {
+fn lines_change_only_where_paragraphs_are_removed() {
     let first = format!(r#"{{"z":1.50,"text":"{LONG}\nshort\n\u00e9\ud83d\ude00 \/","n":12345678901234567890123}}"#);
     let second = format!(r#" {{ "text" : "A\u000a{LONG}\n\"B\"\r" , "a" : 1e5 }} "#);
     let third = format!(r#"{{"text":"{LONG}"}}"#);
     let bench = Bench::new(&[("in", format!("{first}\n{second}\n{third}").as_bytes())]);
-    // The escape of a newline is cut as it is written.
+    // The escape of a newline is removed as it is written.
     let kept = format!("{first}\n {{ \"text\" : \"A\\n\\\"B\\\"\\r\" , \"a\" : 1e5 }} \n");
     assert_eq!(bench.run_ok("corpus in"), kept);
     assert_eq!(bench.run_ok("corpus --ngram 0 in"), kept);
-    // Both grams of the last document are in the first one.
+    // The first document contains both grams of the last document.
     assert_eq!(bench.run_ok("corpus --by document in"), format!("{first}\n{second}\n"));
     assert_eq!(bench.run_ok("corpus --by document --ngram 0 in"), format!("{first}\n{second}\n{third}\n"));
-    // With fewer words for a gram all of the last document was seen.
+    // With shorter grams, all grams of the last document were seen.
     assert_eq!(bench.run_ok("corpus --by document --ngram 3 --min-ngram 1 --threshold 0.7 in"), format!("{first}\n"));
 }
 
@@ -42,27 +42,27 @@ fn only_cut_bytes_of_a_line_change() {
 fn empty_documents_are_removed_without_keep_empty() {
     let lines = [LONG, &format!("{LONG}\n \n\t"), LONG, "", " \n "].map(|text| line(0, text)).concat();
     let bench = Bench::new(&[("in", lines.as_bytes())]);
-    // Documents that were empty in the input are removed too, as all their copies would be.
+    // Documents that are blank in the input are removed too.
     for options in ["", "--ngram 0 ", "--near 0.8 ", "--by document ", "--by document --ngram 0 ", "--drop-document "] {
         let kept = texts(&expect_success(bench.run(&format!("corpus {options}in"))));
         assert!(kept[0] == LONG && kept.iter().all(|text| !text.trim().is_empty()), "{options}: {kept:?}");
-        // Each copy stays, for a blank text repeats nothing.
+        // Each copy of a blank document is kept, because blank text is never a duplicate.
         let kept = texts(&expect_success(bench.run(&format!("corpus {options}--keep-empty in in"))));
         assert_eq!(kept.iter().filter(|text| *text == " \n ").count(), 2, "{options}: {kept:?}");
     }
     assert_eq!(texts(&expect_success(bench.run("corpus --keep-empty in"))), [LONG, "", "", "", " \n "]);
-    // What it drops is not kept, and what a test cuts is.
+    // --keep-empty keeps documents emptied by --against, but not documents dropped by --drop-document.
     assert_eq!(texts(&expect_success(bench.run("corpus --keep-empty --drop-document in"))), [LONG, "", " \n "]);
     bench.write("tests", line(0, LONG).as_bytes());
     assert_eq!(texts(&expect_success(bench.run("corpus --against tests in"))), ["", " \n "]);
     assert_eq!(texts(&expect_success(bench.run("corpus --against tests --keep-empty in"))), ["", "", "", "", " \n "]);
-    // What the filter does not know stays.
+    // A frozen filter has no blank documents, so they are kept.
     expect_success(bench.run("corpus --state s in"));
     assert_eq!(texts(&expect_success(bench.run("corpus --frozen --state s in"))), ["", " \n "]);
 }
 
 #[test]
-fn annotations_list_the_cuts() {
+fn annotations_list_removed_spans() {
     let lines = [line(1, LONG), line(2, &format!("é\n{LONG}\nnew"))].concat();
     let bench = Bench::new(&[("in", format!("{lines}{{ \"text\":\"{LONG}\" }} \n").as_bytes())]);
     let output = bench.run_ok("corpus --annotate in");
@@ -88,14 +88,14 @@ fn annotations_list_the_cuts() {
     );
 }
 
-/// Returns a string of JSON as written, without the spans: ranges of bytes of the text that it denotes.
+/// Returns a JSON string as written, without the given spans of bytes of its decoded text.
 fn without_spans(written: &str, spans: &Value) -> String {
     let number = |value: &Value| value.as_u64().unwrap() as usize;
     let spans: Vec<_> = spans.as_array().unwrap().iter().map(|span| number(&span[0])..number(&span[1])).collect();
     let (mut rest, mut left, mut at) = (written, String::new(), 0);
     while !rest.is_empty() {
         let length = match rest.as_bytes() {
-            // A pair of surrogates is one character.
+            // A surrogate pair is one character.
             [b'\\', b'u', b'd', ..] => 12,
             [b'\\', b'u', ..] => 6,
             [b'\\', ..] => 2,
@@ -111,9 +111,9 @@ fn without_spans(written: &str, spans: &Value) -> String {
     left
 }
 
-/// Removing the annotated spans leaves what the run writes, with the escapes of the input.
+/// Without the annotated spans, a text equals the output of a run that removes paragraphs, including its escapes.
 #[test]
-fn annotated_spans_are_the_cuts() {
+fn annotated_spans_match_the_removed_text() {
     const PARAGRAPHS: [&str; 9] =
         ["a b c", "a b d", r"\u00e9\u00e8 b", "é è b c", r"\ud83d\ude00 x\/", "", "  ", r"\t\r", r#"\"a b c\""#];
     const NEWLINES: [&str; 3] = [r"\n", r"\u000a", r"\u000A"];
@@ -174,7 +174,7 @@ fn lines_without_a_text_are_errors() {
     assert_contains_all(&bench.run_err("corpus in"), &["the value at \"/text\" is not a string"]);
 }
 
-/// The rules once more: the documents' texts with sets of words, for 3-grams from 2 words on, above the half.
+/// A model with sets of words, for 3-grams, at least 2 words, and a threshold of one half.
 fn model(documents: &[String]) -> Vec<String> {
     let mut seen: HashSet<Vec<&str>> = HashSet::new();
     let mut kept = Vec::new();
@@ -195,7 +195,7 @@ fn model(documents: &[String]) -> Vec<String> {
                 begins_cut |= i == 0;
             } else {
                 seen.extend(grams);
-                // After a cut at the start nothing blank comes first.
+                // If the start was removed, the text does not begin with blank lines.
                 let paragraph = if begins_cut && rest.is_empty() { paragraph.trim_start() } else { paragraph };
                 rest += paragraph;
             }
@@ -207,7 +207,7 @@ fn model(documents: &[String]) -> Vec<String> {
     kept
 }
 
-/// Documents of paragraphs that repeat, whole or with a word changed.
+/// Returns documents with repeated paragraphs, some of them with one changed word.
 fn documents(count: usize) -> Vec<String> {
     let paragraph = |i: usize| {
         let mut words: Vec<String> = sentence(i % 997, 1 + i % 23).split(' ').map(str::to_owned).collect();
@@ -224,7 +224,7 @@ fn documents(count: usize) -> Vec<String> {
 const RULES: &str = "--ngram 3 --min-ngram 2 --threshold 0.5 -n 100000 -p 1e-9";
 
 #[test]
-fn any_number_of_threads_and_chunks_prints_the_same() {
+fn output_does_not_depend_on_threads_or_chunks() {
     let documents = documents(1500);
     let lines: String = documents.iter().enumerate().map(|(i, text)| line(i, text)).collect();
     let bench = Bench::new(&[("in", lines.as_bytes()), ("in.gz", &gzip(lines.as_bytes()))]);
@@ -235,14 +235,14 @@ fn any_number_of_threads_and_chunks_prints_the_same() {
     for options in ["-j 4 in", "-j 3 --chunk-size 100 in", "-j 2 in.gz", "-j 4 --chunk-size 3000 in.gz"] {
         assert!(expect_success(bench.run(&format!("corpus {RULES} {options}"))) == one, "{options}");
     }
-    // A folder, in order.
+    // A folder of outputs, in order.
     assert_eq!(bench.run_ok(&format!("corpus {RULES} --in-order --output-dir o in in.gz")), "");
     let twice = texts(&expect_success(bench.run(&format!("corpus {RULES} in in"))));
     assert!(bench.read("o/in") == one && texts(&read_decoded(&bench, "o/in.gz")) == twice[expected.len()..]);
 }
 
 #[test]
-fn a_state_continues_and_resumes() {
+fn states_are_continued_and_resumed() {
     let documents = documents(2000);
     let all: Vec<String> = documents.iter().enumerate().map(|(i, text)| line(i, text)).collect();
     let (first, second) = (all[..900].concat(), all[900..].concat());
@@ -251,15 +251,15 @@ fn a_state_continues_and_resumes() {
     let one = expect_success(bench.run(&format!("corpus {RULES} --state s first")));
     let two = expect_success(bench.run(&format!("corpus {RULES} --state s second")));
     assert!([one, two].concat() == whole);
-    // The state knows what its keys are.
+    // The state records the name of its keys.
     assert_contains_all(&bench.run_err("corpus --ngram 4 --state s second"), &["3-grams of words", "4-grams of words"]);
     assert_contains_all(&bench.run_err("dedup --state s second"), &["3-grams of words", "line"]);
-    // A run that a fault ends goes on.
+    // A run that ended with an error is resumed.
     bench.write("third", format!("{first}broken\n{second}").as_bytes());
     let third = format!("corpus {RULES} --state t -o out third");
     assert_contains_all(&expect_failure(&bench.run(&third)), &["\"third\", line 901"]);
     assert!(bench.read("out") == expect_success(bench.run(&format!("corpus {RULES} first"))));
-    // Other rules are another run.
+    // A run with other rules is not resumed.
     assert_contains_all(&expect_failure(&bench.run(&format!("{third} --resume --drop-document"))), &["options"]);
     assert_eq!(bench.run_ok(&format!("{third} --resume --on-error skip --quiet")), "");
     assert!(bench.read("out") == whole);
@@ -275,10 +275,10 @@ fn frozen_filters_are_unchanged() {
     let state = bench.read("t");
     let kept = texts(&expect_success(bench.run("corpus --frozen --state t --min-ngram 5 train")));
     assert_eq!(kept, ["new", "Paris"]);
-    // What is not in the filter stays each time that it comes.
+    // Repeats of text that is not in the filter are kept.
     assert_eq!(texts(&expect_success(bench.run("corpus --frozen --state t --min-ngram 5 train train"))).len(), 4);
     assert!(bench.read("t") == state);
-    // No output is written over it, and no directory reads it.
+    // The filter is not overwritten, and in a directory it is not an input.
     for options in ["-o t train", "--manifest t --output-dir o train", "-o t --force train"] {
         let message = bench.run_err(&format!("corpus --frozen --state t {options}"));
         assert_contains_all(&message, &["cannot write to", "\"t\""]);
@@ -315,7 +315,7 @@ fn statistics_count_removals() {
     let bytes = |texts: &[String]| texts.iter().map(String::len).sum::<usize>() as f64;
     assert_eq!(number(&stats, "documents"), 500.0);
     assert_eq!(number(&stats, "kept"), kept.len() as f64);
-    // A document that is removed is not shortened.
+    // Removed documents do not count as shortened.
     let whole: HashSet<&String> = documents.iter().collect();
     let shortened = kept.iter().filter(|text| !whole.contains(text)).count();
     assert!(shortened > 0 && number(&stats, "dropped") > 0.0);
@@ -332,7 +332,7 @@ fn statistics_count_removals() {
     }
 }
 
-/// Four files with the same documents, which four threads read at the same moment: the worst that can be.
+/// The worst case: four threads read the same documents from four files at the same time.
 #[test]
 fn side_by_side_outputs_keep_every_text_and_count_copies() {
     const COUNT: usize = 1500;
@@ -358,13 +358,13 @@ fn side_by_side_outputs_keep_every_text_and_count_copies() {
     let count = COUNT as f64;
     assert_eq!(figures(&lines[0]), [count, count, count, 0.0, bytes, 0.0]);
     assert_eq!(figures(&lines[1]), [count, 0.0, count, count, bytes, bytes]);
-    // Exact units are claimed by one thread.
+    // With whole paragraphs, each is claimed by exactly one thread.
     assert_eq!(kept("--ngram 0"), 0);
     assert_eq!(kept("--in-order"), 0);
     println!("{} copies too many stayed of {COUNT} documents", kept("--threshold 0.8"));
 }
 
-/// A filter that is much too small.
+/// The filter is much too small.
 #[test]
 fn false_removals_match_the_expectation() {
     let lines: String = (0..6000).map(|i| line(i, &sentence(i * 13 + 5, 40).replace('w', &format!("v{i}x")))).collect();
@@ -372,15 +372,15 @@ fn false_removals_match_the_expectation() {
     for options in [
         "--ngram 5 --min-ngram 5 --threshold 0.3 -n 60000 --when-full warn -p 0.05",
         "--ngram 0 -n 1500 --when-full warn -p 0.01 --output-dir o",
-        // Filters that grow keep the rate that is asked for.
+        // Growing filters keep the requested rate.
         "--ngram 0 -p 0.2",
         "--ngram 0 -n 300 --when-full grow -p 0.2 --output-dir p",
         "--near 0.8 -n 1000 --when-full warn -p 0.2",
     ] {
-        // Chunks are to the filter as those of large files are.
+        // The ratio of the chunk size to the filter size is that of large files.
         let output = bench.run(&format!("corpus {options} --chunk-size 10000 --quiet --stats=json in"));
         let stats = stats(&output);
-        // All texts differ, so all that is missing went by mistake.
+        // All texts differ, so each dropped document is a false positive.
         let (expected, measured) = (number(&stats, "expected_wrongly_removed"), number(&stats, "dropped"));
         assert!(measured > 100.0, "{options}: {measured}");
         let ratio = expected / measured;
@@ -388,9 +388,9 @@ fn false_removals_match_the_expectation() {
     }
 }
 
-/// For a user whose result is empty.
+/// The warning explains an empty result.
 #[test]
-fn a_filter_that_is_too_full_is_warned_of() {
+fn an_overfull_filter_is_reported() {
     let lines: String = (0..2000).map(|i| line(i, &sentence(i * 13, 30).replace('w', &format!("v{i}x")))).collect();
     let bench = Bench::new(&[("in", lines.as_bytes())]);
     let warned = |options: &str| text(&bench.run(&format!("corpus {options} --ngram 5 --min-ngram 5 in")).stderr);
@@ -401,17 +401,17 @@ fn a_filter_that_is_too_full_is_warned_of() {
     assert_eq!(warned("-n 2000") + &warned("-p 0.01") + &warned("-n 60000"), "");
 }
 
-/// -n and -p are of documents, whatever they are looked up by.
+/// -n and -p refer to documents, although the filter contains bands.
 #[test]
 fn a_filter_for_near_duplicates_is_sized_in_documents() {
     let lines: String = (0..1000).map(|i| line(i, &sentence(i * 13 + 5, 40).replace('w', &format!("v{i}x")))).collect();
     let bench = Bench::new(&[("in", lines.as_bytes())]);
     assert_eq!(bench.run_ok("corpus --near 0.8 -n 1000 -p 1e-6 --state s in"), lines);
-    // The file knows the rate.
+    // The file records the rate.
     assert_eq!(bench.run_ok("corpus --near 0.8 --state s in"), "");
     assert_eq!(bench.run_ok("corpus --near 0.8 --state s -n 1000 -p 1e-6 in"), "");
     assert_contains_all(&bench.run_err("corpus --near 0.8 --state s -p 0.1 in"), &["\"s\"", "false-positive rate"]);
-    // One of nine bands is enough: 1 - 0.95^(1/9).
+    // One of nine bands is enough for a candidate, so the rate of a band is 1 - 0.95^(1/9).
     let output = bench.run("corpus --near 0.8 --memory 1M -p 0.05 --when-full warn in");
     assert_contains_all(&text(&output.stderr), &["distinct bands at a false-positive rate of 0.0057"]);
 }
@@ -447,7 +447,7 @@ fn conflicting_options_are_refused() {
         ("--threshold 1.1", ["1.1", "from 0 to below 1"]),
         ("--threshold 1", ["'1'", "which no share exceeds"]),
         ("--json-pointer text", ["text", "\"/\""]),
-        // What would play no part.
+        // Options without effect.
         ("--ngram 0 --threshold 0.5", ["--threshold", "--ngram 0"]),
         ("--ngram 0 --drop-document --min-ngram 5", ["--min-ngram", "leave it out"]),
         ("--by document --drop-document", ["--by document", "--drop-document"]),
@@ -462,16 +462,16 @@ fn conflicting_options_are_refused() {
     assert_eq!(bench.run_ok("corpus in"), "");
 }
 
-/// With the bytes that are cut counted, and the escapes of newlines as they are written.
+/// The removed bytes are counted, including newlines with every kind of escape.
 #[test]
-fn a_text_whose_beginning_is_cut_begins_with_a_paragraph() {
+fn a_text_whose_start_is_removed_begins_with_a_paragraph() {
     let lines =
         [line(0, LONG), line(1, &format!("{LONG}\n \n{LONG}\n\t\nnew\n\nend")), line(2, &format!("\n{LONG}\nold"))];
     let lines = lines.concat() + &format!("{{\"text\":\"{LONG}\\u000ahex\"}}\n");
     let bench = Bench::new(&[("in", lines.as_bytes())]);
     for options in ["", "--ngram 0 "] {
         let output = bench.run(&format!("corpus {options}--stats=json in"));
-        // One that began with a newline still does.
+        // A text that begins with a newline keeps it.
         assert_eq!(texts(&output.stdout), [LONG, "new\n\nend", "\nold", "hex"]);
         let removed = 2 * (LONG.len() + 1) + 2 + 2 + LONG.len() + 1 + LONG.len() + 1;
         assert_eq!(number(&stats(&output), "removed_bytes"), removed as f64);
@@ -490,7 +490,7 @@ fn annotations_replace_earlier_ones() {
             r#"{"text":"N a b","other":{"bloomline":1}}"#.into(),
             format!(r#"{{"text":"N a b","other":{{"bloomline":1}},{new}}}"#),
         ),
-        // All of them go: the first ones, neighbours, and those whose names are written with escapes.
+        // All earlier annotations are removed, including adjacent ones and names with escapes.
         (
             format!(r#"{{{old}, {old} , "text":"N a b",{old} ,"\u0062loomline":{{"bloomline":[]}}}}"#),
             format!(r#"{{"text":"N a b" ,{new}}}"#),
@@ -508,11 +508,11 @@ fn annotations_replace_earlier_ones() {
         let expected = named(after);
         let output = bench.run_ok("corpus --annotate --min-ngram 3 in");
         assert_eq!(output.lines().next().unwrap(), expected.trim_end());
-        // Again and again.
+        // Annotating again changes nothing.
         bench.write("again", output.as_bytes());
         assert_eq!(bench.run_ok("corpus --annotate --min-ngram 3 again"), output);
     }
-    // The text is in none of them.
+    // The text must not be read from an earlier annotation.
     let bench = Bench::new(&[("in", b"")]);
     for place in ["--json-pointer /bloomline", "--json-pointer /bloomline/text", "--column bloomline"] {
         let message = bench.run_err(&format!("corpus --annotate {place} in"));
@@ -520,7 +520,7 @@ fn annotations_replace_earlier_ones() {
     }
 }
 
-/// Differences that do not count, in each mode. The output keeps the original text.
+/// Each mode ignores certain differences. The output keeps the original text.
 #[test]
 fn texts_are_compared_after_normalization() {
     for (switches, first, second) in [
@@ -550,7 +550,7 @@ fn texts_are_compared_after_normalization() {
     assert_eq!(kept("--normalize crlf"), ["a b\r\nc\r", "ab c\nd"]);
     assert_eq!(kept("--normalize space"), ["a b\r\nc\r", "ab c\nd"]);
     assert_eq!(kept("--by document --normalize crlf"), ["a b\r\nc\r", "ab c\nd"]);
-    // A state knows its form.
+    // A state records its normal form.
     bench.run_ok("corpus --normalize digits,case --state s in");
     bench.run_ok("corpus --normalize case --normalize digits --state s in");
     assert_contains_all(

@@ -1,4 +1,4 @@
-//! The commands that keep filters in files: `build`, `check`, `merge` and `info`.
+//! The commands that work with filters in files: `build`, `check`, `merge` and `info`.
 
 use crate::common::{
     Bench, assert_contains_all, blocks, count_set_bits, expect_exit_code, expect_failure, expect_refusal,
@@ -17,7 +17,7 @@ use std::thread;
 #[test]
 fn check_matches_the_model() {
     let known = url_lines(0..4000);
-    // Known and unknown lines in turns, stretches of each, repeats, and a last line without its newline.
+    // Alternating and consecutive known and unknown lines, repeats, and a last line without a newline.
     let mut queries = Vec::new();
     for i in 0..6000u32 {
         let line = if i % 3 == 0 { i } else { i.wrapping_mul(2_654_435_761) % 8000 };
@@ -36,7 +36,7 @@ fn check_matches_the_model() {
     let found: Vec<&str> = found.lines().collect();
     assert!(!found.is_empty());
 
-    // All that are known, in order, and a few others at the rate of the filter.
+    // All known lines, in order, and a few false positives.
     let mut rest = found.iter().copied().peekable();
     let mut wrong = 0;
     for line in model(true) {
@@ -47,7 +47,7 @@ fn check_matches_the_model() {
         rest.next();
     }
     wrong += rest.count();
-    // Some 3700 unknown lines, at 0.001.
+    // About 3700 unknown lines, at a rate of 0.001.
     assert!(wrong < 25, "{wrong}");
 
     let missing = bench.run_ok("check -v -s known.bloom asked");
@@ -55,7 +55,7 @@ fn check_matches_the_model() {
     let mut unknown = model(false).into_iter();
     assert!(missing.lines().all(|line| unknown.any(|other| other == line)));
 
-    // The same for any number of threads and size of chunks.
+    // The output does not depend on the number of threads or on the chunk size.
     let found = found.join("\n") + "\n";
     for options in ["-j 1", "-j 8 --chunk-size 1000", "--chunk-size 1"] {
         assert!(bench.run_ok(&format!("check {options} -s known.bloom asked")) == found, "{options}");
@@ -91,7 +91,7 @@ fn counts_are_formatted_as_by_grep() {
     assert_eq!(expect_exit_code(bench.run("check --total -s f b c"), 1), "b:0\nc:0\n");
 }
 
-/// With `-h`, for lines are printed without the names of their files.
+/// grep has `-h`, because `check` prints lines without file names.
 #[test]
 fn outputs_and_exit_codes_match_grep() {
     let bench = Bench::new(&[("a", b"x\ny\nz\nx"), ("b", b"q\n"), ("c", b""), ("keys", b"x\ny\n")]);
@@ -115,7 +115,7 @@ fn outputs_and_exit_codes_match_grep() {
             assert_eq!((ours.stdout, ours.status.code()), (grep.stdout, grep.status.code()), "{arguments}");
             let (ours, grep) = (text(&ours.stderr), text(&grep.stderr));
             for name in ["missing", "gone"] {
-                // One that is asked for no more than a line may end before it comes to the file.
+                // After a match, `--any` may end before it opens the file.
                 assert!(
                     !grep.contains(name) || ours.contains(&format!("cannot open \"{name}\"")),
                     "{arguments}: {ours}"
@@ -151,7 +151,7 @@ fn any_reports_by_exit_code() {
     {
         assert_eq!(expect_exit_code(bench.run(&format!("check --any -s f {arguments}")), code), "", "{arguments}");
     }
-    // The first line found ends it, though the pipe stays open.
+    // The first match ends the command while the pipe is still open.
     let mut child = bench.command("check --any --chunk-size 1 -s f").stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let feeder = thread::spawn(move || {
@@ -162,7 +162,7 @@ fn any_reports_by_exit_code() {
     drop(feeder.join());
 }
 
-/// A fault in a later line does not matter.
+/// An error in a later line has no effect.
 #[test]
 fn any_stops_at_the_first_match() {
     let bench = Bench::new(&[("keys", b"a\tx\n"), ("found", b"b\tx\nfault\n"), ("fault", b"fault\nb\tx\n")]);
@@ -175,7 +175,7 @@ fn any_stops_at_the_first_match() {
     }
 }
 
-/// Though threads wait for the next line of the pipe.
+/// Threads are waiting for the next line of the pipe.
 #[test]
 fn check_ends_while_its_pipe_is_idle() {
     let bench = Bench::new(&[("keys", b"a\tx\n")]);
@@ -207,10 +207,10 @@ fn append_equals_a_build_of_both() {
     assert!(bench.read("grown") != bench.read("both"));
     bench.run_ok("build --append -o grown b");
     assert!(bench.read("grown") == bench.read("both"));
-    // Nothing is new any more, and the bytes stay.
+    // Appending the same lines again changes no byte.
     bench.run_ok("build --append -o grown a b");
     assert!(bench.read("grown") == bench.read("both"));
-    // By the library: the same filter, one key at a time.
+    // The library builds the same filter with single inserts.
     let mut filter = BloomFilter::builder().expected_keys(9000).false_positive_rate(0.001).seed(5).build().unwrap();
     (0..9000).for_each(|i| assert!(filter.insert(&*format!("https://example.org/{i}")) || i > 0));
     assert!(filter == BloomFilter::load(bench.path("both")).unwrap());
@@ -234,7 +234,7 @@ fn build_prints_statistics() {
     };
     let json: Value = serde_json::from_slice(&stats("build --stats=json -p 0.01 -o f a")).unwrap();
     assert_eq!((&json["lines"], &json["bytes"]), (&5100.into(), &bench.read("a").len().into()));
-    // A header, the keys, the rate and the name in 64 bytes of fields, and a trailer.
+    // A header, 64 bytes of fields with the keys, the rate and the name, and a trailer.
     assert_eq!(json["memory_bytes"].as_u64().unwrap() + 64 + 64 + 16, bench.read("f").len() as u64);
     assert_eq!(json["saved_bytes"], bench.read("f").len());
     let near = |name: &str, value: f64, share: f64| {
@@ -243,7 +243,7 @@ fn build_prints_statistics() {
     };
     near("new", 5000.0, 0.01);
     near("estimated_keys", 5000.0, 0.03);
-    // What an estimate leaves of the rate, to grow with.
+    // An estimated filter reserves a share of the rate for growth.
     near("fpr", 0.95 * 0.01, 0.2);
     let text = String::from_utf8(stats("build --stats --append -o f a")).unwrap();
     assert!(text.contains("lines read     5100\n") && text.contains("new            0\n"), "{text}");
@@ -252,7 +252,7 @@ fn build_prints_statistics() {
     assert_contains_all(&message, &["warning", " 1000 ", "rate", "-n"]);
     assert_eq!(message.matches('\n').count(), 1, "{message}");
 
-    // Full to the last bit, the estimate of the keys is infinite: no number that JSON knows.
+    // If all bits are set, the estimated number of keys is infinite, which JSON cannot represent.
     let full = stats("build --stats=json -n 1 -p 0.5 --when-full warn -o f a");
     let json: Value = serde_json::from_slice(full.split(|&byte| byte == b'\n').nth(1).unwrap()).unwrap();
     assert_eq!((&json["fill"], &json["estimated_keys"]), (&1.0.into(), &Value::Null));
@@ -269,7 +269,7 @@ fn merge_equals_the_union() {
     bench.run_ok("build -n 4000 -p 0.001 -o all.bloom a b c");
     bench.run_ok("merge a.bloom b.bloom c.bloom -o merged.bloom");
     assert!(bench.read("merged.bloom") == bench.read("all.bloom"));
-    // The result takes the place of a file that is there, and one filter is its own union.
+    // The result replaces an existing file, and the union of one filter is the filter itself.
     for line in ["merge b.bloom -o merged.bloom b.bloom", "merge -o merged.bloom b.bloom"] {
         bench.run_ok(line);
         assert!(bench.read("merged.bloom") == bench.read("b.bloom"));
@@ -324,7 +324,7 @@ fn info_describes_a_filter() {
     assert_eq!(info["seed"], 42);
     assert_eq!(info["fill"], f64::from(count_set_bits(&bench.read("f"))) / (8.0 * filter.memory_bytes() as f64));
     assert_eq!(info["fpr"], filter.current_fpr());
-    // Half full: as planned for half of the keys.
+    // The filter has half of its keys, so its rate is that of the plan at half load.
     let planned = &bench.json("plan --json -n 100000 -p 0.01")[0]["rates"][0];
     assert_eq!(planned["load"], 0.5);
     assert!((number(&info, "fpr") / number(planned, "fpr") - 1.0).abs() < 0.1, "{info} {planned}");
@@ -362,8 +362,8 @@ fn info_describes_a_scalable_filter() {
     let bench = Bench::new(&[("a", &url_lines(0..5000))]);
     let printed = bench.run_ok("dedup -n 1000 -p 0.01 --when-full grow --seed 42 --state s --total a");
     let info = bench.json("info --json s");
-    // Room for 1000, 2000 and 4000 keys; docs/FORMAT.md: a header, and three files of a filter one after another, each with the
-    // keys, the rate and the name in 64 bytes of fields.
+    // Three filters for 1000, 2000 and 4000 keys. According to docs/FORMAT.md, a header precedes their files, each of which
+    // has 64 bytes of fields with the keys, the rate and the name.
     let memory = bench.read("s").len() - 64 - 3 * (64 + 64 + 16);
     assert_eq!(info["filters"], 3);
     assert_eq!(info["probes"].as_array().unwrap().len(), 3);
@@ -374,7 +374,7 @@ fn info_describes_a_scalable_filter() {
     let ones = |filter: &BloomFilter| filter.fill_ratio() * filter.memory_bytes() as f64;
     let fill = filter.stages().iter().map(ones).sum::<f64>() / memory as f64;
     assert!((number(&info, "fill") / fill - 1.0).abs() < 1e-9, "{info} {fill}");
-    // Two filters are full, at 1/8 and 7/64 of the rate that is asked for, and one is not yet at 49/512: docs/DESIGN.md.
+    // According to docs/DESIGN.md, two full filters have 1/8 and 7/64 of the rate, and the third less than 49/512.
     assert!((0.0021..0.0034).contains(&number(&info, "fpr")), "{info}");
     let text = bench.run_ok("info s");
     assert_contains_all(
@@ -384,7 +384,7 @@ fn info_describes_a_scalable_filter() {
 }
 
 #[test]
-fn damaged_filters_are_refused_by_name() {
+fn damaged_filters_are_refused_with_their_names() {
     let bench = Bench::new(&[("a", &url_lines(0..1000)), ("text", b"plain text\n")]);
     bench.run_ok("build -o f a");
     let sound = bench.read("f");
@@ -410,7 +410,7 @@ fn damaged_filters_are_refused_by_name() {
         ("folder", "directory"),
     ] {
         for command in ["info", "info --json", "check a -s", "merge f -o merged", "build a --append -o"] {
-            // An output is checked before it is loaded.
+            // The command checks the type of an output before it loads the file.
             let what = if command.starts_with("build") && file == "folder" { "not a regular file" } else { what };
             assert_contains_all(&bench.run_err(&format!("{command} {file}")), &[&format!("\"{file}\""), what]);
         }
@@ -431,7 +431,7 @@ fn invalid_outputs_are_refused_before_reading() {
         );
     }
     assert_eq!(bench.read("a"), b"a\n");
-    // Standard input stays silent: who reads it first would wait forever.
+    // Standard input stays open, so a command that reads it first would wait forever.
     for (output, why) in
         [("folder", "not a regular file"), ("nowhere/f", "No such file"), ("/dev/null", "not a regular file")]
     {

@@ -1,4 +1,4 @@
-//! Which files the inputs stand for: directories, globs and lists.
+//! The files that inputs denote: directories, globs and lists.
 
 use crate::common::{
     Bench, assert_contains_all, expect_exit_code, expect_failure, expect_refusal, expect_success, number,
@@ -11,7 +11,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Files, each with its path as its only line.
+/// Creates files, each with its path as its only line.
 fn tree(paths: &[&str]) -> Bench {
     let bench = Bench::new(&[]);
     for path in paths {
@@ -27,7 +27,7 @@ fn lines(bench: &Bench, line: &str) -> Vec<String> {
     bench.run_ok(line).lines().map(str::to_owned).collect()
 }
 
-/// `-` and `.` are before `/`, and the letters after it; `sort` of the C locale is the reference.
+/// The order is that of `sort` in the C locale: `-` and `.` precede `/`, and letters follow it.
 #[test]
 fn directory_files_are_sorted_by_path_bytes() {
     let paths = ["d/a/z", "d/a/b/c", "d/a-b/x", "d/a.txt", "d/a0", "d/B", "d/a/b.x", "d/ä", "d/Z/1", "d/a/b-/y"];
@@ -39,13 +39,13 @@ fn directory_files_are_sorted_by_path_bytes() {
     for line in ["dedup d", "dedup d/", "dedup .", "dedup -j 3 --chunk-size 1 d"] {
         assert_eq!(lines(&bench, line), sorted, "{line}");
     }
-    // Inputs come in the order in which they are named.
+    // Named inputs are read in the given order.
     let parts = ["d/a0", "d/a/b-/y", "d/a/b.x", "d/a/b/c", "d/a/z", "d/Z/1"];
     assert_eq!(lines(&bench, "dedup d/a0 d/a d/Z"), parts);
 }
 
 #[test]
-fn all_commands_take_directories() {
+fn all_commands_accept_directories() {
     let bench = tree(&["d/x", "d/e/y", "z"]);
     bench.run_ok("build -o f d");
     assert_eq!(lines(&bench, "check -s f d z"), ["d/e/y", "d/x"]);
@@ -58,7 +58,7 @@ fn hidden_files_are_skipped_by_default() {
     bench.write("d/.gitignore", b"ignored\n");
     assert_eq!(lines(&bench, "dedup d"), ["d/ignored", "d/x"]);
     assert_eq!(lines(&bench, "dedup --hidden d"), ["d/.e/z", "ignored", "d/.y", "d/e/.y.gz", "d/ignored", "d/x"]);
-    // Of what is named, nothing is hidden. A glob brings none in: other systems leave files such as ._y.gz.
+    // A named file is read even if it is hidden. A glob does not select hidden files, such as ._y.gz of other systems.
     assert_eq!(lines(&bench, "dedup .h d/.y d/.e"), [".h/x", "d/.y", "d/.e/z"]);
     assert_contains_all(
         &bench.run_err("dedup -g *.gz d"),
@@ -78,7 +78,7 @@ fn links_are_followed_if_named_or_requested() {
     for follow in ["-L", "--follow"] {
         assert_eq!(lines(&bench, &format!("dedup {follow} d")), ["file", "other/y", "d/x"]);
     }
-    // By whatever path a file is found, it is read once.
+    // A file that is found by several paths is read once.
     assert_eq!(lines(&bench, "dedup --annotate -L d other named"), ["new\tfile", "new\tother/y", "new\td/x"]);
 
     symlink("nowhere", bench.path("d/broken")).unwrap();
@@ -93,7 +93,7 @@ fn links_are_followed_if_named_or_requested() {
 }
 
 #[test]
-fn pipes_in_directories_are_not_opened() {
+fn pipes_in_directories_are_ignored() {
     let bench = tree(&["d/x"]);
     bench.fifo("d/pipe");
     assert_eq!(lines(&bench, "dedup d"), ["d/x"]);
@@ -106,12 +106,12 @@ fn globs_filter_directory_files() {
         ("-g *.gz", &["d/a.gz", "d/en/c.gz", "d/en/deep/e.gz", "d/fr/en/f.gz"][..]),
         ("--glob !*.gz", &["d/b.txt", "d/fr/d.txt"]),
         ("-g *.gz -g !e.*", &["d/a.gz", "d/en/c.gz", "d/fr/en/f.gz"]),
-        // The last one that matches counts.
+        // The last matching glob decides.
         ("-g !*.gz -g a*", &["d/a.gz"]),
         ("-g a* -g !*.gz -g *.txt", &["d/b.txt", "d/fr/d.txt"]),
         ("-g *.{txt,zip}", &["d/b.txt", "d/fr/d.txt"]),
         ("-g [ab].*", &["d/a.gz", "d/b.txt"]),
-        // Paths begin in the directory that is named.
+        // Paths are relative to the named directory.
         ("-g en/*.gz", &["d/en/c.gz"]),
         ("-g en/**", &["d/en/c.gz", "d/en/deep/e.gz"]),
         ("-g **/en/*", &["d/en/c.gz", "d/fr/en/f.gz"]),
@@ -120,7 +120,7 @@ fn globs_filter_directory_files() {
     ] {
         assert_eq!(lines(&bench, &format!("dedup {globs} d")), expected, "{globs}");
     }
-    // What is named is taken.
+    // Globs do not exclude named files.
     assert_eq!(lines(&bench, "dedup -g !*.txt d/fr z.txt d/fr/d.txt"), ["d/fr/en/f.gz", "z.txt", "d/fr/d.txt"]);
     assert_contains_all(&bench.run_err("dedup -g {a d"), &["--glob", "'{a'", "not closed"]);
 }
@@ -142,7 +142,7 @@ fn lists_name_files_and_directories() {
         );
     }
 
-    // -z is for the lines alone. No name contains a NUL, so a list with one has names that end with it.
+    // -z applies only to lines. No name contains a NUL, so in a list with a NUL, names end with NUL.
     bench.write("lines", b"1\n2\x003\x00");
     bench.write("nul", b"lines\0\0z\0");
     assert_eq!(bench.run_ok("dedup -z --files-from nul"), "1\n2\x003\0z\n\0");
@@ -201,16 +201,17 @@ fn a_directory_without_files_is_an_error() {
     }
 }
 
-/// Root may read all folders, so another user runs it.
+/// Root can read all folders, so another user runs the command.
 #[test]
-fn unreadable_folders_are_unopenable_inputs() {
+fn unreadable_folders_are_treated_as_unopenable_inputs() {
     let bench = tree(&["d/a/x", "d/b/y", "d/c/z"]);
     let mode = |path: &str, mode| fs::set_permissions(bench.path(path), fs::Permissions::from_mode(mode)).unwrap();
     mode("", 0o777);
     mode("d/b", 0);
     let root = fs::metadata(bench.0.path()).unwrap().uid() == 0;
     if root {
-        // By another process: what this one has open for writing, a child of another test may hold, and then nobody can run it.
+        // Another process copies the binary. If this process wrote it, a child of another test could hold it open for writing,
+        // and then it could not be run.
         let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_bloomline")).arg(bench.path("bloomline")).status();
         assert!(copied.unwrap().success());
     }
@@ -229,7 +230,7 @@ fn unreadable_folders_are_unopenable_inputs() {
         assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), "d/a/x\nd/c/z\n"));
         assert_contains_all(&text(&output.stderr), &[why, "it is skipped"]);
     }
-    // Skipped folders are not read.
+    // Excluded folders are not read.
     assert_eq!(expect_success(run("dedup -g !b d")), b"d/a/x\nd/c/z\n");
     assert_eq!(run("build -o f -g !b d").status.code(), Some(0));
     let output = run("check -s f d");
@@ -257,11 +258,11 @@ fn found_files_are_read_once_and_named_files_each_time() {
 }
 
 #[test]
-fn an_output_in_a_directory_is_never_read() {
+fn outputs_in_a_directory_are_never_inputs() {
     let bench = tree(&["x", "y"]);
     let empty = |name: &str| fs::File::create(bench.path(name)).unwrap();
     bench.run_ok("dedup -o o --dupes d .");
-    // It may be somebody's input: without it nothing is lost.
+    // The existing file may be an input, so the command refuses to overwrite it.
     for line in ["dedup -o o .", "dedup --dupes o .", "build -o o ."] {
         assert_contains_all(&bench.run_err(line), &["cannot write to \"o\": it is also an input", "\"./o\"", "--glob"]);
     }
@@ -270,7 +271,7 @@ fn an_output_in_a_directory_is_never_read() {
     bench.run_ok("dedup -o o --dupes d --force .");
     assert_eq!((text(&bench.read("o")).as_str(), bench.read("d").len()), ("x\ny\n", 0));
     ["o", "d"].iter().for_each(|name| fs::remove_file(bench.path(name)).unwrap());
-    // The shell has emptied it, or appends to it.
+    // The shell truncates the file or appends to it.
     let output = bench.command("dedup .").stdout(empty("o")).output().unwrap();
     assert_eq!((output.status.code(), text(&bench.read("o")).as_str()), (Some(0), "x\ny\n"));
     let appended = fs::File::options().append(true).open(bench.path("o")).unwrap();
@@ -285,7 +286,7 @@ fn a_state_in_a_directory_is_not_read() {
     let bench = tree(&["x", "y"]);
     bench.run_ok("dedup --state s -o o .");
     bench.write("s.lock", b"");
-    // The same run is whole: the output and the state are no inputs that it has not read. Another one refuses to empty the output.
+    // The same run is complete, because the output and the state are not inputs. Another run refuses to empty the output.
     let whole = bench.run("dedup --state s -o o --resume .");
     assert_eq!((whole.status.code(), whole.stdout.len()), (Some(0), 0));
     assert_contains_all(&text(&whole.stderr), &["nothing is left to do"]);
@@ -295,11 +296,11 @@ fn a_state_in_a_directory_is_not_read() {
     assert_eq!(bench.run_ok("dedup --state s -g !o ."), "z\n");
     bench.run_ok("dedup --state s -o o --force .");
     assert_eq!(bench.read("o").len(), 0);
-    // Those who look into the state, too.
+    // The commands that query the state or append to it do not read it as an input either.
     assert_eq!(expect_exit_code(bench.run("check -v -s s ."), 1), "");
     assert_eq!(bench.run_ok("check --total -s s ."), "./o:0\n./x:1\n./y:1\n./z:1\n");
     bench.run_ok("build --append -o s .");
-    // A folder in which nothing else is has no input.
+    // A folder that contains only a state has no input.
     fs::create_dir(bench.path("state")).unwrap();
     bench.run_ok("dedup --state state/s x");
     assert_contains_all(&bench.run_err("dedup --state state/s state"), &["the directory \"state\" has no input files"]);
@@ -317,7 +318,7 @@ fn states_of_other_runs_are_refused_or_skipped() {
     let output = bench.run("dedup --on-error skip d");
     assert_eq!((text(&output.stdout), output.status.code()), ("d/x\nd/y\n".to_owned(), Some(1)));
     assert_eq!(text(&output.stderr).lines().count(), 2, "{}", text(&output.stderr));
-    // Lines of somebody else.
+    // Files of other programs are inputs.
     bench.write("jobs", job);
     bench.write("own.resume", b"{\"a\":1}\n");
     assert_eq!(expect_success(bench.run("dedup jobs own.resume")), [&job[..], b"{\"a\":1}\n"].concat());
@@ -335,11 +336,11 @@ fn a_folder_of_outputs_in_a_directory_is_not_read() {
         assert_eq!((names("out"), names("out/e")), (2, 1), "{more}");
     }
     assert_contains_all(&bench.run_err(line), &["refusing to overwrite \"out/"]);
-    // The directory itself is what the user names.
+    // The named directory itself cannot be the folder of outputs.
     assert_contains_all(&bench.run_err("dedup --output-dir e e"), &["cannot write to ", "it is also an input"]);
 }
 
-/// The interrupted run ends at a line without a key, of the same length as a good one.
+/// The first run ends at a line without a key, of the same length as its replacement.
 #[test]
 fn a_run_over_a_directory_is_resumed() {
     let bench = tree(&["d/x", "d/e/y"]);
@@ -348,11 +349,11 @@ fn a_run_over_a_directory_is_resumed() {
     assert_contains_all(&bench.run_err(&format!("{line} -g x")), &["\"d/x\", line 3"]);
     assert_eq!((text(&bench.read("d/o")).as_str(), text(&bench.read("d/r")).as_str()), ("a\t1\n", "b\t1\n"));
     bench.rewrite("d/x", b"a\t1\nb\t1\nc\t3\n");
-    // The other file is another input.
+    // Without the glob, the run has another input.
     assert_contains_all(&bench.run_err(&format!("{line} --resume")), &["cannot resume", "/d/x\", not ", "/d/e/y\""]);
     bench.run_ok(&format!("{line} --resume -g x"));
     assert_eq!((text(&bench.read("d/o")).as_str(), text(&bench.read("d/r")).as_str()), ("a\t1\nc\t3\n", "b\t1\n"));
-    // A list may come from anywhere; what it names can be read again.
+    // The list itself may be a pipe, because only the files that it names are read again.
     bench.write("d/p", b"p\t5\n");
     assert_eq!(
         expect_success(run_with_stdin(bench.command("dedup -n 9 --state t -o q --resume --files-from -"), b"d/p\n")),
@@ -362,7 +363,7 @@ fn a_run_over_a_directory_is_resumed() {
 }
 
 #[test]
-fn counts_have_names_where_a_directory_or_a_list_is_named() {
+fn counts_have_file_names_with_a_directory_or_a_list() {
     let bench = tree(&["d/x", "z"]);
     bench.run_ok("build -o f d");
     bench.write("list", b"z\n");

@@ -1,4 +1,4 @@
-//! Groups of equal documents and lines: which one stays, and what is told of them, against a plain model.
+//! Groups of equal documents and lines: the one that is kept and the reports, compared with a simple model.
 
 use crate::common::{
     Bench, assert_contains_all, expect_failure, expect_success, json_values, number, run_with_stdin, stats, text,
@@ -12,13 +12,13 @@ use std::io::Write;
 
 const WHOLE: &str = "corpus --by document --ngram 0";
 
-/// A document, or a line that is not a document.
+/// A document, or a line without a text.
 #[derive(Clone, Debug)]
 struct Document {
     text: Option<String>,
     score: Option<i32>,
     source: Option<char>,
-    /// True if the document has a member `count` already.
+    /// True if the input's document has a member `count`.
     count: bool,
 }
 
@@ -49,7 +49,7 @@ impl Document {
         line + "}"
     }
 
-    /// The line with how often it comes.
+    /// Formats the line with the size of its group.
     fn counted(&self, id: usize, count: usize) -> String {
         let line = Self { count: false, ..self.clone() }.line(id);
         line.strip_suffix('}').map_or(line.clone(), |start| format!("{start},\"count\":{count}}}"))
@@ -94,7 +94,7 @@ impl Request {
         if self.keep_faults { "keep" } else { "skip" }
     }
 
-    /// The rank of a document in its group: the lowest is kept, and the first of equal ones.
+    /// Returns the rank of a document in its group. The first document with the lowest rank is kept.
     fn rank(&self, document: &Document, place: usize) -> (bool, i64) {
         match self.keep {
             "first" => (false, 0),
@@ -109,7 +109,7 @@ impl Request {
         }
     }
 
-    /// By the words of the help: the last digit of a number is one half, so no two are the same but for it.
+    /// Returns the output and the reports as the help describes them.
     fn model(&self, inputs: &[(String, Vec<Document>)], known: &HashSet<String>) -> Expected {
         let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         let all: Vec<(&str, usize, &Document)> = inputs
@@ -165,7 +165,7 @@ impl Request {
     }
 }
 
-/// Inputs. Some are compressed, and ids are the numbers of lines.
+/// Writes inputs, some of them compressed. The ids are the line numbers.
 fn write(bench: &Bench, inputs: &[Vec<Document>]) -> Vec<(String, Vec<Document>)> {
     let mut place = 0;
     let mut write = |(number, documents): (usize, &Vec<Document>)| {
@@ -211,7 +211,7 @@ proptest! {
     ) {
         let bench = Bench::new(&[]);
         let mut inputs = write(&bench, &inputs);
-        // A filter that errs in every second document tells the same.
+        // False positives of a tiny filter do not change the result.
         let few = if few { "-n 3 -p 0.5 --when-full warn " } else { "" };
         let names = names(&inputs);
         if piped {
@@ -257,7 +257,7 @@ fn reports_name_lines_by_file() {
     assert_eq!(bench.run_ok(&format!("{options} a b")), "id,url,n\n1,x,5\n2,\"y\n\",6\n5,z,1\n");
     let pairs = "{\"file\":\"a\",\"line\":4,\"kept\":{\"file\":\"a\",\"line\":2}}\n{\"file\":\"b\",\"line\":2,\"kept\":{\"file\":\"a\",\"line\":3}}\n";
     assert_eq!(text(&bench.read("pairs")), pairs);
-    // Blank lines count, and what goes may go elsewhere.
+    // Blank lines count in line numbers, and removed lines can be written to another file.
     assert_eq!(
         bench.run_ok("dedup --csv --skip-blank -f 2 --keep last --clusters c --dupes d b b"),
         "id,url,n\n4,\"y\n\",1\n5,z,1\n"
@@ -307,14 +307,14 @@ fn lines_with_the_best_number_are_kept_and_counted() {
     for (name, expected) in [("lines", 6.0), ("unique", 3.0), ("repeated", 2.0), ("printed", 3.0), ("dropped", 3.0)] {
         assert_eq!(number(&figures, name), expected, "{name}");
     }
-    // What is replaced once all is known.
+    // The output may replace the input, after both passes.
     bench.run_ok("dedup --column k --keep max:n in -o in");
     assert_eq!(text(&bench.read("in")), expected("123"));
 }
 
-/// Neighbours in order, in either order of their lines.
+/// Each two consecutive values are compared, in both orders of their lines.
 #[test]
-fn the_greatest_and_the_least_value_are_found() {
+fn greatest_and_least_values_are_kept() {
     let numbers =
         ["-1e400", "-2.5", "-1", "false", "0.5", "true", "9007199254740992", "9007199254740993", "1e19", "1e400"];
     let long = "long ".repeat(40);
@@ -345,7 +345,7 @@ fn the_greatest_and_the_least_value_are_found() {
         group([&pair[0], &pair[1]], [1, 0]);
         group([&pair[1], &pair[0]], [0, 1]);
     }
-    // What cannot be compared comes last, and of equal ones the first stays.
+    // Values of other kinds are the worst, and the first of equal values is kept.
     for other in ["null", "[9]", "{\"a\":9}"].map(str::to_owned) {
         group([&other, &numbers[0]], [1, 1]);
         group([&strings[0], &other], [0, 0]);
@@ -360,7 +360,7 @@ fn the_greatest_and_the_least_value_are_found() {
             assert_eq!(bench.run_ok(&line), *expected, "{keep}");
         }
     }
-    // Of both kinds a number stays.
+    // A number is better than a string.
     bench.write(
         "both",
         b"{\"k\":1,\"v\":\"z\"}\n{\"k\":1,\"v\":0}\n{\"k\":1}\n{\"k\":2,\"v\":\"a\"}\n{\"k\":2,\"v\":\"b\"}\n",
@@ -372,9 +372,9 @@ fn the_greatest_and_the_least_value_are_found() {
     }
 }
 
-/// Instants are compared, and a warning tells of other strings whose bytes have another order than what they mean.
+/// Times are compared as instants. A warning reports other strings whose byte order misleads.
 #[test]
-fn strings_are_compared_by_meaning_or_warned_of() {
+fn misleading_strings_are_reported() {
     for (less, greater, warns) in [
         ("2026-11-01T10:00:00+02:00", "2026-11-01T09:00:00Z", false),
         ("2026-11-01T10:00:00Z", "2026-11-01T10:00:00.5Z", false),
@@ -394,7 +394,7 @@ fn strings_are_compared_by_meaning_or_warned_of() {
             for (keep, most) in [("max", true), ("min", false)] {
                 let output = bench.run(&format!("{command} --keep {keep}:/v in"));
                 let (kept, stderr) = (text(&output.stdout), text(&output.stderr));
-                // By bytes the other one stays.
+                // The byte order selects the other string.
                 let [first, second] = if most != warns { [0, 1] } else { [1, 0] };
                 assert_eq!(kept, lines[first], "{keep} {less} {greater}");
                 let values = [greater, less];
@@ -407,7 +407,7 @@ fn strings_are_compared_by_meaning_or_warned_of() {
                 assert_eq!(bench.run_ok(&format!("{command} -q --keep {keep}:/v in")), kept);
             }
         }
-        // What an earlier run had goes anyway.
+        // Documents of an earlier run are removed whatever their values.
         bench.run_ok(&format!("{WHOLE} --state s more"));
         assert_eq!(bench.run_ok(&format!("{WHOLE} --state s --keep max:/v in")), "");
     }
@@ -434,19 +434,19 @@ fn groups_without_a_value_are_reported() {
             assert_eq!(lines_of(&output.stdout, "text"), ["a", "b", "c"]);
             assert_contains_all(&text(&output.stderr), &parts);
             expect_success(bench.run(&format!("{command} -q --keep {keep} in")));
-            // Nothing was chosen.
+            // No group has several documents.
             expect_success(bench.run(&format!("{command} --keep {keep} apart")));
         }
     }
-    // One value is enough.
+    // One value in any group is enough.
     expect_success(bench.run(&format!("{WHOLE} --keep order:/s=y,x in")));
-    // Nor is there anything to choose where an earlier run had all of them.
+    // Groups of an earlier run need no value.
     let state = format!("{WHOLE} --exact -s state -o");
     expect_success(bench.run(&format!("{state} out in")));
     expect_success(bench.run(&format!("{state} more --keep max:/d in")));
 }
 
-/// A member of each line.
+/// Returns a member of each line.
 fn lines_of(output: &[u8], name: &str) -> Vec<String> {
     json_values(output).iter().map(|line| line[name].as_str().unwrap().to_owned()).collect()
 }
@@ -459,7 +459,7 @@ fn statistics_count_groups() {
     let expected = [("documents", 5.0), ("kept", 2.0), ("repeated", 1.0), ("dropped", 2.0), ("without_text", 1.0)];
     expected.iter().for_each(|(name, expected)| assert_eq!(number(&figures, name), *expected, "{name}"));
     assert_contains_all(&bench.run_err(&format!("{WHOLE} --exact in")), &["no text in \"in\", line 3"]);
-    // A member of an object is needed.
+    // The count is a member, so the document must be an object.
     bench.write("list", b"[\"a\"]\n");
     assert_contains_all(
         &bench.run_err(&format!("{WHOLE} --count --json-pointer /0 list")),
@@ -468,7 +468,7 @@ fn statistics_count_groups() {
     assert_eq!(bench.run_ok(&format!("{WHOLE} --exact --json-pointer /0 list")), "[\"a\"]\n");
 }
 
-/// A file with many groups, whose last line is the best.
+/// Returns lines of many groups. The last line of each group is the best.
 fn many(count: usize) -> Vec<u8> {
     let line = |i: usize| format!("{{\"text\":\"text number {}\",\"score\":{i}}}\n", i % (count / 2 + 7));
     (0..count).map(line).collect::<String>().into_bytes()
@@ -481,7 +481,7 @@ fn an_input_that_changes_is_an_error() {
         let pipe = bench.fifo("pipe");
         let child = bench.command(&format!("{WHOLE} --exact -j 1 a pipe")).spawn().unwrap();
         let mut writer = File::options().write(true).open(pipe).unwrap();
-        // More than a pipe holds, so that the file before it is read by then.
+        // The bytes exceed the capacity of the pipe, so the write returns after the first file is read.
         writer.write_all(&b"{\"text\":\"p\"}\n".repeat(1 << 15)).unwrap();
         bench.write("a", change.as_bytes());
         drop(writer);
@@ -541,7 +541,7 @@ fn options_without_groups_are_refused() {
     ] {
         assert_contains_all(&bench.run_err(line), parts);
     }
-    // Lines of an earlier report would be lost.
+    // An earlier report is not overwritten.
     bench.run_ok("dedup --pairs p -s s a -o b");
     bench.write("p", b"{}\n");
     assert_contains_all(&bench.run_err("dedup --pairs p -s s a -o c"), &["refusing to overwrite \"p\""]);
@@ -553,9 +553,9 @@ fn options_without_groups_are_refused() {
     assert_contains_all(&crate::common::expect_refusal(nowhere.output().unwrap()), &["temporary file", "TMPDIR"]);
 }
 
-/// Reports are compressed as their names say, and may go to standard output.
+/// The names of reports determine their compression, and standard output may be a report.
 #[test]
-fn reports_are_outputs() {
+fn reports_are_written_as_outputs() {
     let bench = Bench::new(&[("in", &many(5000))]);
     expect_success(bench.run(&format!("{WHOLE} --pairs p --clusters c --id /score in -o out")));
     expect_success(bench.run(&format!("{WHOLE} --pairs p.gz --clusters c.zst --id /score in -o out")));
@@ -564,7 +564,7 @@ fn reports_are_outputs() {
     assert_eq!(bench.run_ok(&format!("{WHOLE} --pairs - --id /score in -o out")), text(&bench.read("p")));
 }
 
-/// With --keep-empty each document stays, with or without its text, however duplicates are found.
+/// --keep-empty keeps each document, with an empty text if it is a duplicate.
 #[test]
 fn emptied_duplicates_are_kept_with_keep_empty() {
     let line = |text: &str, id: u32| format!("{{\"text\":{},\"id\":{id}}}\n", Value::from(text));
@@ -615,7 +615,7 @@ fn texts_normalized_to_nothing_are_kept() {
 }
 
 #[test]
-fn a_count_is_the_only_one_of_an_object() {
+fn a_count_replaces_earlier_counts() {
     let bench = Bench::new(&[("in", b"{\"\\u0063oun\\u0074\":7,\"text\":\"a\",\"n\":{\"count\":1}}\n[\"a\"]\n")]);
     let counted = bench.run(&format!("{WHOLE} --count --on-error skip -q in"));
     assert_eq!(text(&counted.stdout), "{\"text\":\"a\",\"n\":{\"count\":1},\"count\":1}\n");
@@ -625,7 +625,7 @@ fn a_count_is_the_only_one_of_an_object() {
         &bench.run_err(&format!("{WHOLE} --count --json-pointer /0 array")),
         &["not a JSON object", "--count"],
     );
-    // Behind a byte order mark, too.
+    // A byte order mark precedes the object.
     bench.write("marked", b"\xEF\xBB\xBF{\"text\":\"a\",\"count\":7}\n{\"text\":\"a\"}\n");
     let counted = bench.run_ok(&format!("{WHOLE} --count marked"));
     assert_eq!(counted.trim_start_matches('\u{feff}'), "{\"text\":\"a\",\"count\":2}\n");
@@ -662,7 +662,7 @@ fn reports_do_not_replace_files_of_the_run() {
         }
     }
     assert_eq!(bench.read("list"), b"a\0");
-    // What is left of the lines is not one of each, and no place of theirs.
+    // With these options, the output does not contain each line once, so it must not replace its input.
     for which in ["--repeated", "--unique"] {
         assert_contains_all(&bench.run_err(&format!("dedup {which} --pairs p a -o a")), &["\"a\""]);
         assert_eq!(bench.read("a"), b"x\ny\nx\n");
@@ -709,7 +709,7 @@ mod tables {
         writer.into_inner().unwrap()
     }
 
-    /// The ids of the rows, and how often each comes if that is told.
+    /// Returns the ids of the rows, and the counts if there are any.
     fn read(bytes: Vec<u8>) -> Vec<(i64, Option<i64>)> {
         let reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes)).unwrap().build().unwrap();
         let batches = reader.map(Result::unwrap).flat_map(|batch| {
@@ -726,7 +726,7 @@ mod tables {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-        /// Tables beside lines of JSON.
+        /// Tables and lines of JSON are mixed.
         #[test]
         fn rows_match_the_model(request in request(), inputs in inputs(), threads in 1..4u32) {
             let bench = Bench::new(&[]);
@@ -740,7 +740,7 @@ mod tables {
                 }
                 first += documents.len();
             }
-            // Written once more, without members of its own.
+            // The file of JSON lines is written again, without `count` members.
             if let Some((name, documents)) = inputs.get(1) {
                 let first = inputs[0].1.len();
                 let lines: String = documents.iter().enumerate().map(|(i, document)| document.line(first + i) + "\n").collect();
@@ -789,7 +789,7 @@ mod tables {
         }
     }
 
-    /// A table with these columns, and the numbers of its rows.
+    /// Returns a table with these columns and a column of row numbers.
     fn of_columns(columns: &[(&str, ArrayRef)]) -> Vec<u8> {
         let rows = columns[0].1.len();
         let text = Arc::new(StringArray::from(vec!["a"; rows])) as ArrayRef;
@@ -801,7 +801,7 @@ mod tables {
         writer.into_inner().unwrap()
     }
 
-    /// Returns the row that is kept of all rows of these tables.
+    /// Returns the number of the row of these tables that is kept.
     fn kept(bench: &Bench, keep: &str, tables: &str) -> i64 {
         bench.run_ok(&format!("dedup --column text --keep {keep} {tables} -o out.parquet"));
         let rows = read(bench.read("out.parquet"));
@@ -823,7 +823,7 @@ mod tables {
             };
         }
         let day = 86_400_000;
-        // Texts of times before 1970, beyond the year 9999, and with parts of a second have no such order.
+        // As texts, times before 1970, after the year 9999 and with fractions of a second would sort differently.
         let milliseconds = [-1, 1_500, 253_402_300_800_000];
         let decimals = three([-5_i128, 12_345_678_901_234_567_890_123, 12_345_678_901_234_567_890_124]);
         let texts = ["2026-11-01T09:00:00Z", "2026-11-01T10:00:00Z", "2026-11-02"];
@@ -859,12 +859,12 @@ mod tables {
             columns.into_iter().map(|(name, column)| (if name == "text" { "string" } else { name }, column)).collect();
         let bench = Bench::new(&[("a.parquet", &of_columns(&columns))]);
         for (name, _) in &columns {
-            // Of the two rows with `false`, the first is kept.
+            // Two rows have the value `false`, and the first is kept.
             let expected = if *name == "boolean" { 1 } else { 3 };
             assert_eq!(kept(&bench, &format!("max:{name}"), "a.parquet"), 2, "{name}");
             assert_eq!(kept(&bench, &format!("min:{name}"), "a.parquet"), expected, "{name}");
         }
-        // Members of structs, too.
+        // Values may be members of structs.
         let inner = Arc::new(Date32Array::from(vec![1, 3, 2])) as ArrayRef;
         let outer = StructArray::from(vec![(Arc::new(Field::new("day", DataType::Date32, true)), inner)]);
         bench.write("b.parquet", &of_columns(&[("at", Arc::new(outer))]));
@@ -970,7 +970,7 @@ mod tables {
         let pair = json!({"file": "b.parquet", "line": 2, "id": 4, "kept": {"file": "a.parquet", "line": 2, "id": 1}});
         assert_eq!(json_values(&bench.read("p"))[2], pair);
         assert_contains_all(&bench.run_err("dedup --column text --keep max:none a.parquet"), &["no column \"none\""]);
-        // Whole rows are keys, too.
+        // Keys may be whole rows.
         bench.run_ok("dedup --pairs p --id /id a.parquet a.parquet -o all.parquet");
         assert_eq!((read(bench.read("all.parquet")).len(), json_values(&bench.read("p")).len()), (3, 3));
     }

@@ -1,4 +1,4 @@
-//! The page on a corpus: its commands, run.
+//! The commands of the guide to corpora, docs/CORPUS.md.
 
 use crate::common::{Bench, json_values};
 use serde_json::{Value, json};
@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
-/// Words that no other text has.
+/// Returns words that occur in no other text.
 fn words(of: usize, count: usize) -> Vec<String> {
     (0..count).map(|i| format!("w{of}x{i}")).collect()
 }
 
-/// The documents of a folder, in the order of its files.
+/// Returns the documents of a folder, in the order of its files.
 fn documents(bench: &Bench, folder: &str) -> Vec<Value> {
     let mut files: Vec<_> = fs::read_dir(bench.path(folder)).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
@@ -34,12 +34,12 @@ fn document(id: usize, score: f64, text: &str) -> String {
     json!({"id": id, "score": score, "text": text}).to_string() + "\n"
 }
 
-/// A piece of a text, in another case.
+/// Returns a test that contains a part of a text in upper case.
 fn test(id: usize) -> String {
     json!({"id": id, "text": words(id, 60)[20..].join(", ").to_uppercase()}).to_string() + "\n"
 }
 
-/// A script of the page, by its number.
+/// Returns a script of the page by its number.
 fn script(number: usize) -> &'static str {
     let page = include_str!("../../../../docs/CORPUS.md");
     page.split("```sh\n").nth(number + 1).unwrap().split("```").next().unwrap()
@@ -47,7 +47,7 @@ fn script(number: usize) -> &'static str {
 
 #[test]
 fn each_step_removes_the_documents_of_the_page() {
-    // The best of equal and of near ones comes last.
+    // The best document of each group is in the last file.
     let mut raw = [String::new(), String::new(), String::new()];
     for id in 0..30 {
         raw[0] += &document(1000 + id, 0.1, &(text(id).to_uppercase() + "!"));
@@ -89,13 +89,14 @@ fn each_step_removes_the_documents_of_the_page() {
     );
 }
 
-/// A bench with shards of two months. The second has equal and near ones of the first, and both have boilerplate and tests.
+/// Creates shards of two months. The second month repeats documents of the first or changes a word of them. Both months have
+/// boilerplate and text of tests.
 fn months() -> Bench {
     let bench = Bench::new(&[("month.sh", script(1).as_bytes())]);
     for folder in ["raw/2026-11", "raw/2026-12", "tests"] {
         fs::create_dir_all(bench.path(folder)).unwrap();
     }
-    // Each shard is larger than the one before.
+    // Each shard is larger than the previous one.
     for (shard, ids) in [0..10, 10..30, 30..60].into_iter().enumerate() {
         let lines: String = ids.clone().map(|id| document(id, 0.5, &text(id))).collect();
         bench.write(&format!("raw/2026-11/{shard}"), lines.as_bytes());
@@ -111,7 +112,7 @@ fn months() -> Bench {
     bench
 }
 
-/// The files that the script writes, without states.
+/// Returns the files that the script writes, except states.
 fn written(bench: &Bench) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut written = BTreeMap::new();
     let mut folders = vec![bench.path("")];
@@ -135,7 +136,7 @@ fn later_shards_are_compared_with_earlier_months() {
     for (month, limits) in [("2026-11", [1, 16, 40]), ("2026-12", [1, 6, 12])] {
         let output = run(&whole, &format!("bash month.sh {month}"));
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        // Each step in turn is cut off where a file would be larger than so many KiB: a state, the first shard, or the second.
+        // Each step is interrupted once at each file size in KiB: while it writes a state, the first shard, or the second.
         for (step, limit) in (1..=4).flat_map(|step| limits.map(|limit| (step, limit))) {
             let limited = format!(
                 "n=0; bloomline() {{ n=$((n + 1)); ( [ $n != {step} ] || ulimit -c 0 -f {limit}; command bloomline \"$@\" ); }}"

@@ -1,4 +1,4 @@
-//! Inputs that are replaced by what stays of them, also while the command is killed.
+//! Inputs that are replaced by their kept lines, also if the command is killed.
 
 use crate::common::{Bench, assert_contains_all, expect_failure, expect_refusal, text, url_lines, with_ulimit};
 use crate::corpus::{decode, distinct_lines_by_file, encode, gunzip, gzip, read_decoded, zstd};
@@ -13,7 +13,7 @@ fn inode(bench: &Bench, name: &str) -> u64 {
     bench.path(name).metadata().unwrap().ino()
 }
 
-/// Asserts that the folder has only these files.
+/// Asserts that the folder contains only these files.
 #[track_caller]
 fn assert_only_files(bench: &Bench, names: &[&str]) {
     let found: HashSet<String> =
@@ -23,7 +23,7 @@ fn assert_only_files(bench: &Bench, names: &[&str]) {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
-    /// Each line is kept once, in the first file that has it, and the order of lines is unchanged.
+    /// Each line is kept once, in the first file that contains it, and the order of lines is unchanged.
     #[test]
     fn files_are_replaced_by_their_kept_lines(
         files in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..80), any::<bool>()), 1..6),
@@ -41,7 +41,7 @@ proptest! {
         }
         let options = format!("-p 1e-9 -j {threads} --chunk-size {chunk}");
         let expected = distinct_lines_by_file(contents.iter().map(|file| &file[..]));
-        // The second time nothing goes.
+        // The second run changes nothing.
         for _ in 0..2 {
             let line = match one {
                 true => format!("dedup {options} -o {} {}", names[0], names.join(" ")),
@@ -59,27 +59,27 @@ proptest! {
 }
 
 #[test]
-fn the_output_may_be_an_input() {
+fn an_output_may_replace_an_input() {
     let bench = Bench::new(&[("all", b"a\nb\na\n"), ("new", b"b\nc\n"), ("other", b"z\n")]);
     fs::set_permissions(bench.path("all"), Permissions::from_mode(0o604)).unwrap();
     symlink("all", bench.path("link")).unwrap();
     bench.run_ok("dedup -o all all");
     assert_eq!(bench.read("all"), b"a\nb\n");
-    // Under any name, and at any position.
+    // The input may have another path and any position.
     bench.run_ok("dedup -o link --dupes repeats ./all new");
     assert_eq!((bench.read("all"), bench.read("repeats")), (b"a\nb\nc\n".to_vec(), b"b\n".to_vec()));
     bench.run_ok("dedup other all all -o all");
     assert_eq!((bench.read("all"), bench.read("new")), (b"z\na\nb\nc\n".to_vec(), b"b\nc\n".to_vec()));
     assert!(bench.path("link").is_symlink());
     assert_eq!(bench.path("all").metadata().unwrap().mode() & 0o7777, 0o604);
-    // The other name keeps what was there.
+    // The other hard link keeps the old contents.
     fs::hard_link(bench.path("all"), bench.path("hard")).unwrap();
     bench.run_ok("dedup -o hard all new other -q");
     bench.run_ok("dedup -o all all other new other -n 10");
     assert_ne!(inode(&bench, "all"), inode(&bench, "hard"));
     assert_only_files(&bench, &["all", "new", "other", "link", "hard", "repeats"]);
 
-    // By its first bytes, or as is asked.
+    // The first bytes of the input determine the compression, unless an option does.
     bench.write("x", &gzip(b"a\na\n"));
     bench.run_ok("dedup -o x x new");
     assert_eq!(gunzip(&bench.read("x")), b"a\nb\nc\n");
@@ -99,9 +99,9 @@ fn file_types_and_modes_are_preserved() {
     assert_eq!((decode("c.zst", &bench.read("c")).0, bench.read("gone")), (b"d\n".to_vec(), vec![]));
     assert!(bench.read("c").starts_with(b"\x28\xB5\x2F\xFD") && bench.path("link").is_symlink());
     assert_eq!(bench.path("c").metadata().unwrap().mode() & 0o7777, 0o640);
-    // What loses no line is not written.
+    // A file that loses no line is not written again.
     assert_eq!(["a", "empty"].map(|name| inode(&bench, name)), before);
-    // Unless it is to be compressed otherwise, which a name may forbid.
+    // It is written again if --compress changes its compression, which must agree with the name.
     bench.run_ok("dedup --in-place --compress gzip a");
     assert_eq!(gunzip(&bench.read("a")), b"a\nb\n");
     assert_contains_all(
@@ -111,9 +111,8 @@ fn file_types_and_modes_are_preserved() {
     assert_only_files(&bench, &["a", "b.gz", "c", "empty", "gone", "link"]);
 }
 
-/// Nulls and other faults are treated each in its way.
 #[test]
-fn nulls_and_lines_without_a_key_are_treated_separately() {
+fn nulls_and_lines_without_a_key_have_separate_options() {
     let (null, fault, x) = ("{\"a\":null}\n", "{\"b\":1}\n", "{\"a\":1}\n");
     for (options, stays) in [
         ("--nulls keep --on-error skip", [null, x].concat()),
@@ -141,12 +140,12 @@ fn directories_are_deduplicated_in_place() {
     ] {
         bench.write(name, lines);
     }
-    // One that is in a directory too is read where it is named, and once.
+    // A named directory within another one is read once.
     bench.run_ok("dedup --in-place extra in in/deep");
     let read = |name: &str| text(&bench.read(name));
     assert_eq!((read("in/b"), read("in/deep/a"), read("extra")), ("b\nc\n".into(), "a\n".into(), "d\ne\n".into()));
     assert_eq!(read("in/.hidden"), "c\n");
-    // What a killed run left is no input.
+    // The partial file of a killed run is not an input.
     bench.run_ok("dedup --in-place --hidden in");
     assert_eq!((read("in/.hidden"), read("in/b")), ("c\n".into(), "b\n".into()));
     assert!(!bench.path("in/.bloomline-b.part").exists());
@@ -195,17 +194,17 @@ fn irreplaceable_files_are_refused_and_unchanged() {
         assert_contains_all(&expect_failure(&bench.run(line)), parts);
         assert_eq!(files.map(|name| bench.read(name)), before, "{line}");
     }
-    // Which of its files a directory would lose is not plain enough.
+    // An output may replace a named input, but not a file of a directory.
     fs::create_dir(bench.path("in")).unwrap();
     fs::rename(bench.path("a"), bench.path("in/a")).unwrap();
     assert_contains_all(&bench.run_err("dedup -o in/a in b"), &["\"in/a\"", "also an input"]);
-    // Nor which file standard input is.
+    // An output may not replace the file on standard input.
     let output = bench.command("dedup -o b").stdin(File::open(bench.path("b")).unwrap()).output().unwrap();
     assert_contains_all(&expect_refusal(output), &["\"b\"", "also an input"]);
     assert!(!bench.path("s").exists());
 }
 
-/// Otherwise the rest of the file would be lost.
+/// Replacing such a file would lose the unread rest.
 #[test]
 fn broken_files_are_not_replaced() {
     let broken = gzip(&url_lines(0..5000));
@@ -216,7 +215,7 @@ fn broken_files_are_not_replaced() {
         assert_eq!(output.status.code(), Some(1));
         assert_contains_all(&text(&output.stderr), &["cannot read \"a.gz\"", "\"missing\""]);
         assert_eq!((bench.read("a.gz"), bench.read("c")), (broken.to_vec(), b"c\n".to_vec()));
-        // All that the first has is still there.
+        // Lines of the first file are removed from the second only if they were read.
         let (first, rest) = (decoded_part(broken), bench.read("b"));
         assert_eq!([first, rest].concat(), url_lines(0..6000));
         let output = bench.run(&format!("dedup -o a.gz --on-error {action} a.gz c"));
@@ -227,7 +226,7 @@ fn broken_files_are_not_replaced() {
     }
     let bench = Bench::new(&[("a", b"x\tx\nx\tx\n"), ("b", b"x\tx\nfault\n"), ("c", b"c\tc\nc\tc\n")]);
     assert_contains_all(&expect_failure(&bench.run("dedup --in-place -f 2 a b c")), &["no key in \"b\", line 2"]);
-    // What was whole before the error is replaced, and no other.
+    // At most the files before the error are replaced.
     assert_eq!((bench.read("b"), bench.read("c")), (b"x\tx\nfault\n".to_vec(), b"c\tc\nc\tc\n".to_vec()));
     assert!([&b"x\tx\n"[..], b"x\tx\nx\tx\n"].contains(&&bench.read("a")[..]));
     bench.run_ok("dedup -q --in-place -f 2 --on-error keep a b c");
@@ -237,7 +236,7 @@ fn broken_files_are_not_replaced() {
     );
 }
 
-/// A record whose quotes do not end has the rest of its file.
+/// A record with an unclosed quote contains the rest of its file.
 #[test]
 fn files_with_unclosed_quotes_are_not_replaced() {
     let open: &[u8] = b"a,1\na,1\nb,\"2\nc,3\nd,4\nb,2\n";
@@ -252,7 +251,7 @@ fn files_with_unclosed_quotes_are_not_replaced() {
     assert_eq!(output.status.code(), Some(2));
     assert_contains_all(&text(&output.stderr), &["cannot replace \"open\"", "rest"]);
     assert_eq!(text(&bench.read("open")), text(open));
-    // The record is kept, as all lines without a key are.
+    // `--on-error keep` keeps the record, like all lines without a key.
     let output = bench.run("dedup --csv --in-place --on-error keep open c");
     assert_contains_all(
         &text(&output.stderr),
@@ -261,12 +260,12 @@ fn files_with_unclosed_quotes_are_not_replaced() {
     assert_eq!((output.status.code(), text(&bench.read("open"))), (Some(0), text(&open[4..])));
 }
 
-/// If records span lines, a record may need a line that repeats.
+/// If records span lines, removing repeated lines would damage records.
 #[test]
 fn files_with_multiline_records_are_not_replaced() {
     let warc: &[u8] = b"WARC/1.0\r\nWARC-Type: warcinfo\r\n\r\n";
     let open: &[u8] = b"a,\"x\ny\"\nb,\"x\ny\"\n";
-    // Further on than a hint looks.
+    // The quoted newline is beyond the part of the file that is searched for hints.
     let late = [&b"a,b\n".repeat(100_000)[..], open].concat();
     let table = &open.iter().map(|&byte| if byte == b',' { b'\t' } else { byte }).collect::<Vec<_>>()[..];
     let bench = Bench::new(&[
@@ -298,14 +297,14 @@ fn files_with_multiline_records_are_not_replaced() {
         assert_contains_all(&bench.run_err(line), &[&["nothing is replaced: "], &why[..]].concat());
         assert!(contents() == was && fs::read_dir(bench.0.path()).unwrap().count() == before, "{line}");
     }
-    // A quote that is text, and what the options have as it is.
+    // Quotes within text are harmless, and so are quoted newlines with --csv.
     bench.write("inches.csv", b"5\" disk,a\nb,c\nb,c\n");
     bench.run_ok("dedup --in-place inches.csv");
     assert_eq!(bench.read("inches.csv"), b"5\" disk,a\nb,c\n");
     bench.run_ok("dedup --in-place --csv open.csv");
     bench.run_ok("dedup --csv -o open.csv first open.csv");
     assert_eq!(bench.read("open.csv"), [b"a\n", open].concat());
-    // What is written elsewhere is a matter of taste.
+    // If the input is not replaced, a warning is enough.
     let output = bench.run("dedup -o o open.tsv");
     assert_eq!(output.status.code(), Some(0));
     assert_contains_all(&text(&output.stderr), &["warning: quoted fields of \"open.tsv\""]);
@@ -337,11 +336,11 @@ fn signals_leave_the_old_contents() {
         let ended = running.end();
         assert!(ended.0 == Some(code) || signal == "KILL", "{ended:?}");
         assert_eq!(bench.read("all"), b"a\nb\na\n");
-        // A killed run alone leaves what it had.
+        // Only a killed run leaves its partial file.
         assert_eq!(bench.path(".bloomline-all.part").exists(), signal == "KILL");
         drop(fifo);
     }
-    // Else the next run would seem to have begun its own.
+    // The next assertion waits until the run creates this file.
     fs::remove_file(bench.path(".bloomline-all.part")).unwrap();
     let (running, fifo) = start_waiting_run(&bench);
     for line in ["dedup -o all all", "dedup --in-place all", "dedup -o all fifo"] {
@@ -368,7 +367,7 @@ fn files_changed_by_another_program_are_not_replaced() {
     assert_only_files(&bench, &["all", "fifo"]);
 }
 
-/// A disk without room for the new contents.
+/// The disk has no space for the new contents.
 #[test]
 fn full_disks_leave_the_old_contents() {
     let lines = [url_lines(0..40_000), url_lines(0..40_000)].concat();
@@ -381,9 +380,9 @@ fn full_disks_leave_the_old_contents() {
     }
 }
 
-/// Each file keeps its header, and of equal records the one that is asked for.
+/// Each file keeps its header, and --keep selects the record that is kept.
 #[test]
-fn tables_are_replaced_too() {
+fn csv_tables_are_replaced() {
     let bench = Bench::new(&[
         ("a", b"id,x\n1,a\n1,\"a\n\"\n"),
         ("b", b"x,id\nb,1\nb,2\n"),
@@ -393,7 +392,7 @@ fn tables_are_replaced_too() {
     bench.run_ok("dedup --in-place --csv --header -f id a b c");
     let read = |name: &str| text(&bench.read(name));
     assert_eq!((read("a"), read("b"), read("c")), ("id,x\n1,a\n".into(), "x,id\nb,2\n".into(), "id,x\n".into()));
-    // One without the column is broken.
+    // A file without the column counts as broken.
     let output = bench.run("dedup -q --in-place --csv --header -f id --on-error skip d a");
     assert_eq!((output.status.code(), read("d"), read("a")), (Some(1), "no,x\n1,a\n".into(), "id,x\n1,a\n".into()));
     bench.write("c", b"id,x\n1,new\n3,c\n");
@@ -410,7 +409,7 @@ fn tables_are_replaced_too() {
 }
 
 #[test]
-fn corpora_are_replaced_too() {
+fn corpora_are_replaced() {
     let document = |text: &str| format!("{{\"text\":\"{text}\"}}\n");
     let long = |word: &str| (0..20).map(|i| format!("{word}{i}")).collect::<Vec<_>>().join(" ");
     let (first, second) = (document(&format!("{}\\n{}", long("a"), long("b"))), document(&long("c")));

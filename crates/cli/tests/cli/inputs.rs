@@ -1,4 +1,4 @@
-//! Inputs: files, pipes and standard input, compressed or not, whole or broken.
+//! Inputs: files, pipes and standard input, with and without compression, complete and broken.
 
 use crate::common::{
     Bench, assert_contains_all, expect_exit_code, expect_failure, expect_refusal, expect_success, number,
@@ -16,7 +16,7 @@ use std::path::Path;
 use std::process::Output;
 use std::thread;
 
-/// `printf 'a\\nb\\nc\\na\\nd\\n' | bzip2`
+/// The output of `printf 'a\\nb\\nc\\na\\nd\\n' | bzip2`.
 const BY_BZIP2: &[u8] = &[
     0x42, 0x5A, 0x68, 0x39, 0x31, 0x41, 0x59, 0x26, 0x53, 0x59, 0x7E, 0xAA, 0xBE, 0xA2, 0x00, 0x00, 0x02, 0xC1, 0x00,
     0x00, 0x10, 0x3C, 0x00, 0x20, 0x00, 0x21, 0x83, 0x41, 0x9A, 0x00, 0xC4, 0x1A, 0xE2, 0xEE, 0x48, 0xA7, 0x0A, 0x12,
@@ -55,9 +55,9 @@ fn compression_is_detected_by_contents() {
     }
 }
 
-/// A frame of zstd with a window of 2 GiB (RFC 8878, 3.1.1), as `zstd --long=31` makes it of large inputs.
+/// A zstd frame with a window of 2 GiB (RFC 8878, 3.1.1), as `zstd --long=31` writes it for large inputs.
 #[test]
-fn the_longest_window_of_zstd_is_read() {
+fn the_longest_zstd_window_is_supported() {
     let (contents, window) = (b"a\nb\na\n", (31 - 10) << 3);
     let block = (contents.len() << 3 | 1).to_le_bytes();
     let frame = [&[0x28, 0xB5, 0x2F, 0xFD, 0, window], &block[..3], contents].concat();
@@ -65,7 +65,7 @@ fn the_longest_window_of_zstd_is_read() {
     assert_eq!(bench.run_ok("dedup -n 10 a"), "a\nb\n");
 }
 
-/// Padding as a tape drive adds it.
+/// Tape drives pad files with zeros.
 #[test]
 fn zeros_after_gzip_are_ignored() {
     let padded = |zeros: usize| [&gzip(b"a\n")[..], &gzip(b"b\na\n"), &vec![0; zeros]].concat();
@@ -97,7 +97,7 @@ fn unsupported_formats_are_refused() {
         ("7z", b"7z\xBC\xAF\x27\x1C\n"),
         ("compress", b"\x1F\x9D\x90\n"),
         ("legacy lz4", b"\x02\x21\x4C\x18\n"),
-        // A build that reads it tells of a file that is cut.
+        // A build that reads Parquet reports a truncated file instead.
         #[cfg(not(feature = "parquet"))]
         ("Parquet", b"PAR1\x15\x04\x15\x10\x15\x14L\x15\x02\x15\0\x12\0\0\n"),
         ("Arrow", b"ARROW1\0\0\xFF\xFF\xFF\xFF\n"),
@@ -124,7 +124,7 @@ fn unsupported_formats_are_refused() {
         let output = bench.run("dedup --on-error skip bad a");
         assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), "a\n"));
         assert_contains_all(&text(&output.stderr), &["warning: cannot open \"bad\": ", &why, "it is skipped"]);
-        // In what is compressed it is found where it is read.
+        // Within compressed data, the format is detected during reading.
         assert_contains_all(
             &bench.run_err("dedup bad.gz"),
             &["cannot read \"bad.gz\" after line 0: ", &why, "--binary"],
@@ -146,11 +146,11 @@ type Code = fn(&[u8]) -> Vec<u8>;
 
 const CODINGS: [(&str, Code); 5] = [("gzip", gzip), ("zstd", zstd), ("xz", xz), ("bzip2", bzip2), ("lz4", lz4)];
 
-/// For all combinations of formats: compressed bytes are not lines.
+/// Compressed bytes are not lines, in any combination of formats.
 #[test]
 fn compressed_data_within_compressed_data_is_refused() {
     let lines = b"a\nb\na\n";
-    // `printf 'a\nb\n' | xz --format=lzma`, the first bytes of framed snappy, lzip and compress, and a stream of zlib.
+    // The output of `printf 'a\nb\n' | xz --format=lzma`, first bytes of framed snappy, lzip and compress, and a zlib stream.
     let others: [(&str, &[u8]); 6] = [
         ("lzma", b"]\0\0\x80\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x000\x82\x88m4d%\x1F\xFF\xFA9\xC0\0"),
         ("framed snappy", b"\xFF\x06\0\0sNaPpY\x01\x08\0\0\0\0\0\0a\nb\n"),
@@ -188,7 +188,7 @@ fn compressed_data_within_compressed_data_is_refused() {
             &["\"other\": ", &format!("it is in the format of {format}")],
         );
     }
-    // Brotli has no first bytes of its own.
+    // Brotli has no magic number.
     bench.write("a.br", b"\x8B\x01\x80a\nb\n\x03");
     assert_contains_all(&bench.run_err("dedup a.br"), &["\"a.br\": ", "it is in the format of brotli"]);
     for text in [&b"x^2\n"[..], b"BZh9\n", b"LZIP\n", b"]\n", b"x\xDA\n"] {
@@ -201,7 +201,7 @@ fn compressed_data_within_compressed_data_is_refused() {
     }
 }
 
-/// Files that are joined by `cat`: each member, frame or stream may be the beginning of one.
+/// In concatenated files, each member, frame or stream may contain compressed data.
 #[test]
 fn compressed_data_within_a_later_member_is_refused() {
     let bench = Bench::new(&[("last", b"e\n")]);
@@ -233,7 +233,7 @@ fn compressed_data_within_a_later_member_is_refused() {
             &expect_failure(&bench.run("dedup -n 9 joined")),
             &["after line 2: ", "it is in the format of zip"],
         );
-        // Text that a magic number begins with, and one that stands in the middle of a member.
+        // Text that begins like a magic number, and a magic number in the middle of a member.
         for lines in [&b"BZh9\n"[..], b"x^2\n", b"c\n\x1F\x8B\x08\n"] {
             bench.write("joined", &join(lines));
             assert_eq!(expect_success(bench.run("dedup -n 9 joined")), [b"a\nb\n", lines, b"d\n"].concat(), "{outer}");
@@ -241,7 +241,7 @@ fn compressed_data_within_a_later_member_is_refused() {
     }
 }
 
-/// They open inputs in one way, so one format stands for all.
+/// All commands share the code that opens inputs, so one format is enough.
 #[test]
 fn all_commands_refuse_other_formats_without_binary() {
     let lines = b"PK\x03\x04\n";
@@ -258,7 +258,7 @@ fn all_commands_refuse_other_formats_without_binary() {
     assert_eq!(expect_success(bench.run("check --binary -s g bad")), lines);
 }
 
-/// A file of text is accepted under any name.
+/// A text file may have any name.
 #[test]
 fn binary_files_named_as_another_format_are_refused() {
     let bench =
@@ -288,21 +288,21 @@ fn unopenable_inputs_are_skipped_on_request() {
         assert_eq!((output.status.code(), number(&stats(&output), "inputs_left_out")), (Some(1), 1.0));
         assert_contains_all(&text(&output.stderr), &["warning: cannot open \"missing\""]);
         assert_eq!(bench.run_ok("check -s f a"), "a\n");
-        // With nothing left to read.
+        // No input is left.
         let output = bench.run(&format!("dedup --on-error {on_error} missing"));
         assert_eq!((output.status.code(), &output.stdout[..]), (Some(1), &b""[..]));
     }
     let whole = bench.run("dedup --on-error skip --stats=json a b");
     assert_eq!((whole.status.code(), number(&stats(&whole), "inputs_left_out")), (Some(0), 0.0));
-    // Lines without a key are left out as asked.
+    // Skipped lines without a key do not change the exit code.
     assert_eq!(bench.run("dedup --on-error skip --field 2 a b").status.code(), Some(0));
     assert_contains_all(&bench.run_err("build -o new a missing"), &["\"missing\""]);
     assert!(!bench.path("new").exists());
 }
 
-/// A run goes on with the inputs that it began with.
+/// A resumed run must have the same inputs as the first run.
 #[test]
-fn skipped_inputs_are_reported_again_when_resumed() {
+fn inputs_that_were_missing_before_are_refused_when_resumed() {
     let bench = Bench::new(&[("a", b"a\n"), ("b", b"b\n")]);
     let line = "dedup -q --on-error skip -n 1 --when-full stop --state s -o o a late b";
     assert_contains_all(&bench.run_err(line), &["stopped at \"b\", line 1"]);
@@ -311,14 +311,14 @@ fn skipped_inputs_are_reported_again_when_resumed() {
     assert_eq!(text(&bench.read("o")), "a\n");
 }
 
-/// The exit code is that of the whole run.
+/// The exit code and the statistics cover the whole run.
 #[test]
 fn broken_inputs_before_a_checkpoint_count_when_resumed() {
     let bench = Bench::new(&[("broken", &gzip(b"a\n")[..12]), ("b", b"b\n")]);
     let line = "dedup -q -n 1 --when-full stop --on-error skip --stats=json --state s -o o broken missing b";
     let output = bench.run(line);
     assert_eq!((output.status.code(), number(&stats(&output), "inputs_left_out")), (Some(1), 2.0));
-    // As another run at its end: it leaves the file of checkpoints.
+    // The next run has another state, and its file of checkpoints is kept.
     bench.write("c", b"c\nd\n");
     let line = line.replace("s -o o", "t -o p") + " c";
     for resume in ["", " --resume"] {
@@ -327,16 +327,16 @@ fn broken_inputs_before_a_checkpoint_count_when_resumed() {
     }
 }
 
-/// A gzip file that begins with these bytes, and goes on with 100 MiB of one byte.
+/// Returns a gzip file with these bytes, followed by 100 MiB of one byte.
 fn endless(start: &[u8], byte: u8) -> Vec<u8> {
     [gzip(start), gzip(&vec![byte; 5 << 20]).repeat(20)].concat()
 }
 
-/// In KiB: for the command, and most of an endless line.
+/// A limit in KiB that suffices for the command and most of an endless line.
 const LIMIT: u32 = 100_000;
 
-/// Runs with a limit on memory, in KiB. All threads share one arena of the C library, for the addresses that it reserves for another
-/// one count as well.
+/// Runs with a memory limit in KiB. All threads share one arena of the C library, because the limit counts the addresses
+/// that each arena reserves.
 fn run_within(bench: &Bench, kibibytes: u32, line: &str) -> Output {
     let mut command = with_ulimit(&format!("-v {kibibytes}"), &bench.command(line));
     command.env("MALLOC_ARENA_MAX", "1").output().unwrap()
@@ -364,7 +364,7 @@ fn lines_larger_than_memory_are_reported() {
         let output = run("skip");
         assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), "a\nb\nc\n"));
         assert_contains_all(&text(&output.stderr), &["warning: cannot read \"long\" after line 0: ", why[0], why[1]]);
-        // As much of the line as there is memory for.
+        // The part of the line that fits in memory is kept.
         let output = run("keep");
         assert_eq!(output.status.code(), Some(1));
         assert!(output.stdout.len() > 30 << 20 && output.stdout.ends_with(b"\0\nc\n"), "{}", output.stdout.len());
@@ -374,7 +374,7 @@ fn lines_larger_than_memory_are_reported() {
     assert!(!bench.path("f").exists());
 }
 
-/// The rest of the input is one record, as far as there is memory for it.
+/// The rest of the input is one record, which is limited by the memory.
 #[test]
 fn unclosed_quotes_stay_within_memory() {
     let bench = Bench::new(&[("open", &endless(b"a,\"b\n\"\n1,\"", b'x')), ("last", b"c,d\n")]);
@@ -393,7 +393,7 @@ fn unclosed_quotes_stay_within_memory() {
     assert!(output.stdout.len() > 30 << 20 && output.stdout.ends_with(b"x\nc,d\n"), "{}", output.stdout.len());
 }
 
-/// For different amounts of memory that remain after the line.
+/// Each limit leaves another amount of memory after the line.
 #[test]
 fn skipped_lines_free_their_memory() {
     let bench = Bench::new(&[("last", b"c\n")]);
@@ -484,8 +484,8 @@ fn too_little_memory_is_an_error() {
 
 /// The size of the filter is estimated from a sample of each input.
 #[test]
-fn the_lines_of_compressed_inputs_are_estimated() {
-    // More than the samples have.
+fn line_counts_of_compressed_inputs_are_estimated() {
+    // The input is longer than the samples.
     let mut input = large();
     input.truncate(4 << 20);
     let lines = count(&input) as f64;
@@ -503,15 +503,15 @@ fn the_lines_of_compressed_inputs_are_estimated() {
     {
         let stats = stats(&bench.run(&format!("dedup --stats=json -o o {inputs}")));
         let keys_at_1e6 = number(&stats, "memory_bytes") * 8.0 / 41.08;
-        // Its lines grow longer, so the head promises more of them.
+        // Later lines are longer, so the estimate from the head is too high.
         assert!((0.98..1.4).contains(&(keys_at_1e6 / lines)), "{inputs}: {}", keys_at_1e6 / lines);
         if inputs.contains(' ') {
             bench.run_ok(&format!("build --no-shrink -o f {inputs}"));
-            // It would warn of a filter that is too full.
+            // The command would warn of an overfull filter.
             bench.run_ok(&format!("check --any -s f {inputs}"));
         }
     }
-    // One whose head tells little is read once more.
+    // If the head is not representative, more of the input is read.
     let mut misleading = vec![b'x'; 2 << 20];
     misleading.push(b'\n');
     misleading.extend(url_lines(0..50_000));
@@ -535,7 +535,7 @@ fn standard_input_can_be_a_pipe_or_a_file() {
     assert!(expect_success(run_with_stdin(bench.command("dedup -n 300000"), &input)) == distinct_lines(&[&input]));
     assert_eq!(expect_success(run_with_stdin(bench.command("dedup -n 10 a -"), b"a\nb\nc")), b"first\nb\na\nc\n");
 
-    // Redirected from a file it is sized, and read from where it stands.
+    // The size of a redirected file is known, and it is read from its current position.
     let mut file = File::open(bench.path("large")).unwrap();
     let mut start = [0; 100_000];
     file.read_exact(&mut start).unwrap();
@@ -578,7 +578,7 @@ fn unreadable_inputs_are_refused_before_output() {
 
 #[test]
 fn lines_before_a_read_error_are_printed() {
-    // The address 0 of a process cannot be read.
+    // Address 0 of a process cannot be read.
     let broken = "/proc/self/mem";
     if !Path::new(broken).exists() {
         report_skipped(&format!("no {broken} here"));
@@ -599,13 +599,14 @@ fn lines_before_a_read_error_are_printed() {
     );
 }
 
-/// Inputs that break after `a`, `b`, `a` and a piece of a line, `part`, and how.
+/// Returns inputs that break after the lines `a`, `b`, `a` and the incomplete line `part`, with the kind of damage and a part
+/// of the error message.
 fn broken_inputs() -> [(&'static str, Vec<u8>, &'static str); 9] {
     const READABLE: &[u8] = b"a\nb\na\npart";
     const REST: &[u8] = b"of a line\nthat\nis\nlost\n";
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(READABLE).unwrap();
-    // Up to here all can be decoded. The byte after it is the first of a block, and no more than its kind.
+    // Everything before this point can be decoded. The next byte is the first of a block and contains only its type.
     encoder.flush().unwrap();
     let flushed = encoder.get_ref().len();
     encoder.write_all(REST).unwrap();
@@ -618,7 +619,7 @@ fn broken_inputs() -> [(&'static str, Vec<u8>, &'static str); 9] {
     encoder.write_all(REST).unwrap();
     let truncated_zstd = encoder.finish().unwrap()[..=flushed].to_vec();
 
-    // The last block, of the kind 3, which there is not (RFC 1951, 3.2.3), after the ten bytes of the header.
+    // After the header of ten bytes, the last block has the reserved type 3 (RFC 1951, 3.2.3).
     let mut member = gzip(REST);
     member[10] = 0b111;
     let corrupt_member = [gzip(READABLE), member, gzip(b"never\n")].concat();
@@ -627,7 +628,7 @@ fn broken_inputs() -> [(&'static str, Vec<u8>, &'static str); 9] {
     let length = wrong_sum.len();
     wrong_sum[length - 8] ^= 1;
 
-    // In the header of the first block, before any line. It begins at the byte 12 in xz, and at 4 in bzip2.
+    // The damaged byte is in the header of the first block, which begins at byte 12 in xz and at byte 4 in bzip2.
     let damaged = |compress: fn(&[u8]) -> Vec<u8>, at: usize| {
         let mut stream = compress(REST);
         stream[at] ^= 1;
@@ -657,7 +658,7 @@ fn broken_inputs_end_the_run_or_are_read_up_to_the_error() {
             let output = run("fail");
             assert_eq!(text(&output.stdout), "x\na\nb\n", "{what}");
             assert_contains_all(&expect_failure(&output), &["cannot read \"bad\" after line 3: ", why]);
-            // The piece that is kept is the fourth line.
+            // `keep` keeps the incomplete line as the fourth one.
             for (on_error, expected, line) in [("skip", "x\na\nb\nc\n", 3), ("keep", "x\na\nb\npart\nc\n", 4)] {
                 let output = run(on_error);
                 assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), expected), "{what}");
@@ -666,7 +667,7 @@ fn broken_inputs_end_the_run_or_are_read_up_to_the_error() {
                 assert_contains_all(&warning, &[&format!("\"bad\" after line {line}: "), why]);
             }
         }
-        // From a pipe as from a file.
+        // A pipe has the same result as a file.
         let output = run_with_stdin(bench.command("dedup first - last"), &bytes);
         assert_eq!(text(&output.stdout), "x\na\nb\n", "{what}");
         assert!(expect_failure(&output).contains("cannot read standard input after line 3: "));
@@ -704,9 +705,9 @@ fn inputs_broken_at_the_start_have_no_lines() {
     }
 }
 
-/// The piece of a line that a broken input ends with may be longer than all that comes after.
+/// The incomplete line of a broken input may be longer than the rest of the input.
 #[test]
-fn a_live_input_after_a_broken_one_is_read_to_its_end() {
+fn a_pipe_after_a_broken_input_is_read_to_its_end() {
     let bench = Bench::new(&[("broken", &gzip(b"a long first piece")[..30])]);
     for (input, expected) in [("a\n", "a\n"), ("b\na\nb\n", "b\na\n"), ("", "")] {
         let output = run_with_stdin(bench.command("dedup --on-error skip broken -"), input.as_bytes());
@@ -716,7 +717,7 @@ fn a_live_input_after_a_broken_one_is_read_to_its_end() {
 }
 
 #[test]
-fn inputs_that_vanish_are_broken_at_the_start() {
+fn inputs_that_disappear_are_broken_at_the_start() {
     for (on_error, code, rest) in [("fail", 2, &[][..]), ("skip", 1, &["c"]), ("keep", 1, &["c"])] {
         let bench = Bench::new(&[("gone", b"b\n"), ("last", b"a\nc\n")]);
         let mut running = RunningCommand::new(bench.command(&format!("dedup --on-error {on_error} - gone last")));
@@ -733,7 +734,7 @@ fn inputs_that_vanish_are_broken_at_the_start() {
     }
 }
 
-/// As a disk with a bad sector: the file opens, and no byte of it can be read.
+/// The file can be opened but not read, as on a disk with a bad sector.
 #[test]
 fn unreadable_inputs_are_skipped_by_the_estimate() {
     if !Path::new("/proc/self/mem").exists() {

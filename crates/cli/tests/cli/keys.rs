@@ -1,4 +1,4 @@
-//! Which part of a line is its key, and lines without one.
+//! The parts of lines that are keys, and lines without a key.
 
 use crate::common::{Bench, assert_contains_all, expect_failure, expect_success, run_with_stdin, text};
 use crate::corpus::{HOMEPAGES, gzip, zstd};
@@ -27,7 +27,7 @@ fn key_options_select_keys() {
             "http://a.example\nHTTP://A.Example.:80/#top\nhttps://a.example/\nhttp://a.example/%c3\nhttp://a.example/%C3\n",
             "http://a.example\nhttps://a.example/\nhttp://a.example/%c3\n",
         ),
-        // Texts and other values are other keys.
+        // Texts and other values have different keys.
         (
             "--json-pointer /a",
             "{\"a\":null}\n{\"a\":\"null\"}\n{\"a\":1}\n{\"a\":\"1\"}\n{\"a\":[1]}\n{\"a\":\"[1]\"}\n{\"a\":[ 1]}\n",
@@ -42,10 +42,10 @@ fn key_options_select_keys() {
             "{\"a\":1,\"b\":2}\n{\"b\":2,\"a\":1,\"c\":3}\n{\"a\":2,\"b\":1}\n{\"a\":1,\"b\":\"2\"}\n",
             "{\"a\":1,\"b\":2}\n{\"a\":2,\"b\":1}\n{\"a\":1,\"b\":\"2\"}\n",
         ),
-        // Quotes are no part of the key, and lines are printed as they stand.
+        // Quotes are not part of the key, and lines are printed unchanged.
         ("--csv --field 2", "1,\"a,b\"\n2,\"a,c\"\n3,\"a,b\",x\r\n4,c\n5,\"c\"\r\n", "1,\"a,b\"\n2,\"a,c\"\n4,c\n"),
         ("--csv --field 1 --delimiter ;", "\"a;\"\"\";1\n\"a;\"\"\";2\na,;3\n", "\"a;\"\"\";1\na,;3\n"),
-        // Escapes.
+        // Delimiters that are written as escapes.
         ("--field 2 --delimiter \\0", "1\0a\n2\0a\n3\0b\n", "1\0a\n3\0b\n"),
         ("--field 2 --delimiter \\\\", "1\\a\n2\\a\n3\\b\n", "1\\a\n3\\b\n"),
         ("--field 2 --delimiter ,\\t\\\\t", "1,\t\\ta\n2,\t\\ta\n3,\t\\tb\n", "1,\t\\ta\n3,\t\\tb\n"),
@@ -84,7 +84,7 @@ fn key_options_select_keys() {
     }
 }
 
-/// By Python's `str.lower` and `str.strip` of each field.
+/// The expected values are those of Python's `str.lower` and `str.strip` for each field.
 #[test]
 fn normalization_applies_to_named_parts() {
     let accounts = b"Mail@x.org:Secret\nmail@X.org:Secret\nmail@x.org:secret\na@b:p:q\nA@b:p:q\nA@b:p:Q\n a@b:p:q\n";
@@ -101,11 +101,11 @@ fn normalization_applies_to_named_parts() {
     dedup("-d : -f 1,2- -i=1 --trim=1 accounts", &[0, 2, 3, 5]);
     dedup("-d : -f 1,2- -i=1,2,3 --trim=2 accounts", &[0, 3, 6]);
     dedup("-d : -f 1,2- -i accounts", &[0, 3, 6]);
-    // The order of the key counts, not that of the line.
+    // Parts are numbered by their order in the key, not by their order in the line.
     dedup("-d : -f 2,1 -i=2 --trim=2 accounts", &[0, 2, 3]);
     dedup("--json-pointer /url --json-pointer /t --normalize url:1 urls", &[0, 2]);
     dedup("--column t,url --normalize url:2 -i=1 urls", &[0]);
-    // Other options may stand in one word with it.
+    // The option can be combined with others in one word.
     assert_eq!(bench.run_ok("dedup -ic urls").lines().count(), 2);
     for (line, parts) in [
         ("dedup -i=1 accounts", &["--ignore-case=1", "the key is the whole line", "--field"][..]),
@@ -123,7 +123,7 @@ fn normalization_applies_to_named_parts() {
     ] {
         assert_contains_all(&bench.run_err(line), parts);
     }
-    // A filter knows them.
+    // A filter records these options.
     bench.run_ok("build -o f -d : -f 1,2 -i=1 accounts");
     assert_eq!(bench.run_ok("check --total -s f -d : -f 1,2 -i=1 accounts"), "7\n");
     assert_contains_all(
@@ -142,7 +142,7 @@ fn lines_may_end_with_nul() {
 }
 
 #[test]
-fn build_and_check_take_the_same_keys_and_inputs() {
+fn build_and_check_accept_the_same_keys_and_inputs() {
     let json: &[u8] = b"{\"k\":\"x\"}\n";
     for (options, known, asked, found) in [
         ("--field 2 --delimiter ,", &b"1,a\n2,b\n"[..], &b"3,b\n4,c\n5,a,6\n"[..], "3,b\n5,a,6\n"),
@@ -182,7 +182,7 @@ fn lines_without_a_key_end_the_run_or_are_skipped_or_kept() {
         ("--json-pointer /a --normalize url", values, "the value at \"/a\" is not a string"),
     ] {
         let bench = Bench::new(&[("good", json), ("bad", bad)]);
-        // Lines 4 and 6 have no key, lines 3 and 5 are repeats.
+        // Lines 4 and 6 have no key, and lines 3 and 5 are repeats.
         let lines: Vec<&[u8]> = bad.split_inclusive(|&byte| byte == b'\n').collect();
         let whole = |wanted: &[usize]| {
             let mut whole = wanted.iter().map(|&i| lines[i - 1]).collect::<Vec<_>>().concat();
@@ -208,7 +208,7 @@ fn lines_without_a_key_end_the_run_or_are_skipped_or_kept() {
                 assert!(warning.contains("without a key: 2"), "{warning}");
             }
         }
-        // A filter of the good lines only, and the old one after a failure.
+        // A failed build keeps the old file. A successful one contains only the lines with a key.
         bench.write("f", b"whatever was there");
         let message = bench.run_err(&format!("build {options} -n 100 -o f bad"));
         assert!(message.contains("\"bad\", line 4:"), "{message}");
@@ -263,7 +263,7 @@ fn check_reports_lines_without_a_key() {
     assert_eq!(text(&output.stderr), format!("bloomline: warning: lines without a key: 1; the first is {first}\n"));
 }
 
-/// The normal form as the help tells it, for plain addresses such as the homepages.
+/// Returns the normal form as the help describes it, for simple URLs such as the homepages.
 fn normal(url: &str) -> String {
     let (scheme, rest) = url.split('#').next().unwrap().split_once("://").unwrap();
     let (host, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
@@ -286,11 +286,11 @@ fn normal(url: &str) -> String {
 }
 
 #[test]
-fn real_addresses_are_compared_in_normal_form() {
+fn real_urls_are_compared_in_normal_form() {
     let input = fs::read_to_string(HOMEPAGES).unwrap();
     let mut seen = HashSet::new();
     let (first, repeats): (Vec<&str>, Vec<&str>) = input.lines().partition(|line| seen.insert(normal(line)));
-    // The figures of the list, in its description.
+    // The description of the list states these figures.
     assert_eq!(input.lines().count(), 58_999);
     assert!(first.len() < 30_087);
 
@@ -305,7 +305,7 @@ fn real_addresses_are_compared_in_normal_form() {
 }
 
 #[test]
-fn numbers_of_json_are_compared_by_value() {
+fn json_numbers_are_compared_by_value() {
     let numbers = [
         "1",
         "1.0",
@@ -323,13 +323,13 @@ fn numbers_of_json_are_compared_by_value() {
     let bench = Bench::new(&[("a", lines.concat().as_bytes())]);
     let expected = [0, 3, 5, 7, 9, 10].map(|line: usize| &*lines[line]).concat();
     assert_eq!(bench.run_ok("dedup --exact --json-pointer /a a"), expected);
-    // Inside of other values, too.
+    // Numbers within arrays and objects are compared by value too.
     let nested = "{\"a\":[1,{\"b\":2.0}]}\n{\"a\":[1.0,{\"b\":2}]}\n{\"a\":[1,{\"b\":2,\"c\":null}]}\n";
     bench.write("n", nested.as_bytes());
     assert_eq!(bench.run_ok("dedup --exact --total --json-pointer /a n"), "2\n");
 }
 
-/// A state has one name and one key of a column, whether it comes from CSV or from JSON.
+/// A column has the same name and the same keys in CSV and in JSON.
 #[test]
 fn a_named_column_has_one_key_in_every_format() {
     let bench = Bench::new(&[
@@ -349,9 +349,9 @@ fn a_named_column_has_one_key_in_every_format() {
     assert_eq!(bench.json("info --json id,url")["key_kinds"], "texts, texts");
 }
 
-/// Keys that could never be equal are refused before a line is printed, with the option that makes them equal.
+/// Keys that can never be equal are refused before a line is printed. The message names the option that converts them.
 #[test]
-fn texts_and_numbers_that_meet_are_refused() {
+fn mixed_texts_and_numbers_are_refused() {
     let csv = "id,day\n007,2026-01-01 00:00\n8,2026-01-02T00:00:00\n";
     let json = "{\"id\":7,\"day\":\"2026-01-01T00:00:00\"}\n{\"id\":9.0,\"day\":\"2026-01-03T00:00:00\"}\n";
     let bench = Bench::new(&[("a.csv", csv.as_bytes()), ("b.jsonl", json.as_bytes()), ("none", b"")]);
@@ -364,19 +364,19 @@ fn texts_and_numbers_that_meet_are_refused() {
         assert_contains_all(&expect_failure(&refused), &conflict);
         assert_eq!(bench.read("texts"), before, "{command}");
     }
-    // An empty filter refuses nothing, and neither does an empty file.
+    // Neither an empty filter nor an empty input causes a conflict.
     bench.run_ok("dedup --column id -s texts none");
     bench.run_ok("dedup --column id -s empty none");
     assert_eq!(bench.run_ok("dedup --column id -s empty --total b.jsonl"), "2\n");
-    // With the option, 007 is 7.
+    // With the option, 007 equals 7.
     bench.run_ok("dedup --csv --header -f id --normalize number -s numbers --total a.csv");
     assert_eq!(bench.run_ok("dedup --column id -s numbers b.jsonl"), json.split_inclusive('\n').nth(1).unwrap());
-    // Texts of JSON are texts, unless they are read as times.
+    // Strings of JSON are texts unless an option parses them as times.
     bench.run_ok("dedup --csv --header -f day --normalize time -s days --total a.csv");
     let refused = expect_failure(&bench.run("dedup --column day -s days b.jsonl"));
     assert_contains_all(&refused, &["they are texts", "timestamps without a zone", "--normalize time"]);
     assert_eq!(bench.run_ok("dedup --column day --normalize time -s days --total b.jsonl"), "1\n");
-    // Values of several kinds in one file are no conflict, if one of them is in the filter.
+    // A file may contain values of several kinds if the filter has keys of one of them.
     bench.write("mixed.jsonl", b"{\"id\":7}\n{\"id\":\"7\"}\n{\"id\":null}\n");
     assert_eq!(bench.run_ok("dedup --column id -s numbers --total mixed.jsonl"), "2\n");
     assert_eq!(bench.json("info --json numbers")["key_kinds"], "texts or numbers");
@@ -400,7 +400,7 @@ fn texts_that_are_not_numbers_or_times_have_no_key() {
     }
 }
 
-/// Files that were not written by this program: keys of values of version 2, and of the version before kinds were recorded.
+/// Another program wrote these files, with keys of values of version 2, and of version 1, which records no kinds.
 #[test]
 fn golden_files_of_values_are_read() {
     let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data");

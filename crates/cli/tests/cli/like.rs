@@ -1,4 +1,5 @@
-//! The rules of other tools, as options: `corpus` removes what the tools removed from some documents. tests/data/like tells how they were run.
+//! The rules of other tools, as options: `corpus` removes the same text as the tools. tests/data/like documents how they were
+//! run.
 
 use crate::common::{bloomline, expect_success, json_values};
 use crate::documents::texts;
@@ -14,7 +15,7 @@ const BFF: &str = "--min-ngram 5 --keep-empty";
 const DOLMA: &str = "--ngram 0 --keep-empty";
 const C4: &str = "--ngram 0 --normalize trim,lower";
 
-/// The rules for each of the modes, and further options of the tool.
+/// The mode of each tool, its rules, and additional options.
 const MODES: [(&str, &str, &str); 16] = [
     ("dclm-paragraph-20", DCLM, "--ngram 20 --min-ngram 20"),
     ("dclm-paragraph-13", DCLM, ""),
@@ -34,8 +35,8 @@ const MODES: [(&str, &str, &str); 16] = [
     ("c4-line", C4, ""),
 ];
 
-/// The paragraphs that are cut, or `None` if the document is dropped. dolma and C4 cut blank ones that repeat, and this command
-/// never does, so these are left out.
+/// The removed paragraphs, or `None` if the document is dropped. Blank paragraphs are ignored, because dolma and C4 remove
+/// repeated ones, and `corpus` never does.
 type Spans = Option<Vec<(usize, usize)>>;
 
 fn cut(text: &str, dropped: bool, spans: &Value) -> Spans {
@@ -52,7 +53,7 @@ fn results_match_other_tools() {
     for result in &results {
         let mode = result["mode"].as_str().unwrap();
         let (_, rules, options) = MODES.iter().find(|(known, ..)| *known == mode).unwrap();
-        // A rate so low that no false positive occurs.
+        // The rate is so low that no false positive occurs.
         let mut command = bloomline();
         command.args(["corpus", "--annotate", "-n", "1000000", "-p", "1e-12", DOCUMENTS]);
         command.args(rules.split_whitespace().chain(options.split_whitespace()));
@@ -65,7 +66,7 @@ fn results_match_other_tools() {
         let theirs = theirs.iter().zip(&texts).map(|(spans, text)| cut(text, spans.is_null(), spans));
         let (ours, theirs): (Vec<Spans>, Vec<Spans>) = (ours.collect(), theirs.collect());
         assert_eq!((ours.len(), theirs.len()), (texts.len(), texts.len()), "{mode}");
-        // Something is removed, and something stays.
+        // Each mode removes some text and keeps some.
         assert!(
             theirs.iter().flatten().flatten().count() + theirs.iter().filter(|cut| cut.is_none()).count() > 10,
             "{mode}"

@@ -1,4 +1,4 @@
-//! Which lines come out: the bytes against a plain model, for all sizes of chunks and numbers of threads.
+//! The printed lines, compared with a simple model for various chunk sizes and numbers of threads.
 
 use crate::common::{
     Bench, assert_contains_all, expect_exit_code, expect_refusal, expect_success, number, run_with_stdin, stats, text,
@@ -25,7 +25,7 @@ const AWKWARD: &[&[u8]] = &[
 ];
 
 #[test]
-fn unusual_lines_in_chunks_of_any_size() {
+fn unusual_lines_match_the_model_in_chunks_of_any_size() {
     let long = [&b"x".repeat(70_000)[..], b"\nshort\n", &b"x".repeat(70_000), b"\n", &b"x".repeat(70_001)].concat();
     for input in AWKWARD.iter().copied().chain([&long[..]]) {
         let bench = Bench::new(&[("a", input)]);
@@ -39,7 +39,7 @@ fn unusual_lines_in_chunks_of_any_size() {
     }
 }
 
-/// It is not part of the key, and is printed only at the start of an output.
+/// A byte order mark is not part of the key, and is printed only at the start of an output.
 #[test]
 fn byte_order_marks_are_not_part_of_the_first_line() {
     let compressed = gzip(b"\xEF\xBB\xBFa\nz\n");
@@ -61,9 +61,9 @@ fn byte_order_marks_are_not_part_of_the_first_line() {
         };
         assert_eq!(dedup("marked marked plain"), format!("{MARK}a\nb\nc\n"), "{options}");
         assert_eq!(dedup("plain none none marked compressed"), "a\nb\nc\nz\n", "{options}");
-        // Only at the start, and once.
+        // Only the first byte order mark at the start of a file is removed.
         assert_eq!(dedup("plain twice"), format!("a\nb\nc\n{MARK}a\n{MARK}b\n"), "{options}");
-        // Alone it is no line, and before a line end it is an empty one.
+        // A byte order mark by itself is not a line. Before a line ending it is an empty line.
         assert_eq!(dedup("alone plain alone"), "a\nb\nc\n", "{options}");
         assert_eq!(dedup("blank alone"), format!("{MARK}\n"), "{options}");
         assert_eq!(dedup("piece piece"), "\u{fffd}\n", "{options}");
@@ -94,7 +94,7 @@ fn byte_order_marks_are_not_part_of_the_first_line() {
         bench.run_ok("dedup --annotate marked twice"),
         format!("{MARK}new\ta\nnew\tb\nnew\t{MARK}a\nnew\t{MARK}b\n")
     );
-    // Lines that begin like one stay apart from those that do not.
+    // A line that itself begins with a byte order mark is distinguished from an output's mark by a second one.
     assert_eq!(bench.run_ok("not-in plain -- twice"), format!("{MARK}{MARK}a\n{MARK}b\n"));
     bench.write("alike", format!("x\n{MARK}c\n").as_bytes());
     bench.write("x", b"x\n");
@@ -107,7 +107,7 @@ fn byte_order_marks_are_not_part_of_the_first_line() {
     );
 }
 
-/// Wherever a byte order mark was.
+/// A byte order mark in any input does not matter.
 #[test]
 fn outputs_deduplicate_to_themselves() {
     let marked = |lines: &str| ["\u{feff}", lines].concat();
@@ -141,7 +141,7 @@ fn outputs_deduplicate_to_themselves() {
         bench.run_ok(&format!("not-in {key}c -o o -- a b c"));
         assert!(["out/a", "out/b", "out/c", "o"].iter().all(|name| !mark(&bench.read(name))));
     }
-    // Of standard output that is appended to, the start is elsewhere.
+    // Appended output is not at the start of the file.
     let append = fs::File::options().append(true).open(bench.path("a")).unwrap();
     assert!(bench.command("dedup b").stdout(append).status().unwrap().success());
     assert!(!mark(&bench.read("a")));
@@ -157,7 +157,7 @@ fn resumed_runs_skip_byte_order_marks_only_at_the_start() {
     let bench = Bench::new(&[("a", b"\xEF\xBB\xBF{\"b\":1}\n\xEF\xBB\xBF{\"a\":2}\n")]);
     let line = "dedup -n 10 --json-pointer /a --state s -o o a";
     assert_contains_all(&bench.run_err(line), &["\"a\", line 1: there is no value"]);
-    // It goes on with a file of the same size and time.
+    // The run is resumed with a file of the same size and time.
     bench.rewrite("a", b"\xEF\xBB\xBF{\"a\":1}\n\xEF\xBB\xBF{\"a\":2}\n");
     for _ in 0..2 {
         assert_contains_all(&bench.run_err(&format!("{line} --resume")), &["\"a\", line 2: ", "JSON"]);
@@ -165,7 +165,7 @@ fn resumed_runs_skip_byte_order_marks_only_at_the_start() {
     }
 }
 
-/// A file for each of these inputs, and their names.
+/// Creates a file for each of these inputs, and returns their names.
 fn files(contents: &[&[u8]]) -> (Bench, String) {
     let bench = Bench::new(&[]);
     let names: Vec<String> = (0..contents.len()).map(|i| i.to_string()).collect();
@@ -185,7 +185,7 @@ fn several_files_are_one_input_of_complete_lines() {
 }
 
 #[test]
-fn more_files_than_descriptors() {
+fn more_inputs_than_descriptors_can_be_read() {
     let (bench, names) = files(AWKWARD);
     let mut command = with_ulimit("-n 30", &bench.command("dedup -q --binary"));
     command.args((0..40).flat_map(|_| names.split(' ')));
@@ -195,7 +195,7 @@ fn more_files_than_descriptors() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// Lines from a small set, so that most repeat, in files that break anywhere.
+    /// Lines are from a small set, so that most repeat, and files may end within a line.
     #[test]
     fn random_lines_match_the_model(
         inputs in prop::collection::vec(prop::collection::vec("[ab\n\r]{0,3}|[a-e]{2,40}", 0..300), 1..4),
@@ -219,7 +219,7 @@ fn output_does_not_depend_on_threads() {
     for threads in ["1", "2", "8", "100"] {
         assert!(expect_success(bench.run(&format!("dedup -j {threads} a"))) == expected, "-j {threads}");
     }
-    // At a rate where many lines are lost, all threads lose the same ones.
+    // At a rate that loses many lines, the lost lines do not depend on the number of threads.
     let lossy = |threads, seed| expect_success(bench.run(&format!("dedup -p 0.3 -j {threads} --seed {seed} a")));
     let lost = lossy("1", "0");
     assert!(lost.len() < expected.len());
@@ -228,7 +228,7 @@ fn output_does_not_depend_on_threads() {
 }
 
 #[test]
-fn real_addresses_match_the_model() {
+fn real_urls_match_the_model() {
     let input = fs::read(HOMEPAGES).unwrap();
     let bench = Bench::new(&[("a", &input)]);
     for threads in ["1", "2", "8"] {
@@ -239,8 +239,8 @@ fn real_addresses_match_the_model() {
 }
 
 #[test]
-fn exact_loses_no_line_and_prints_none_twice() {
-    // More than are remembered in memory, in an order that mixes old and new.
+fn exact_prints_each_distinct_line_once() {
+    // The input has more lines than the memory holds, and mixes new lines with repeats.
     let mut input = Vec::new();
     for i in 0..900_000u64 {
         writeln!(input, "{i}").unwrap();
@@ -258,7 +258,7 @@ fn exact_loses_no_line_and_prints_none_twice() {
         assert!(output.stdout == distinct_lines(&[&input]), "{options}");
         let figures = stats(&output);
         assert_eq!((number(&figures, "unique"), number(&figures, "dropped")), (900_000.0, 300_000.0));
-        // A line that the filter takes for a repeat changes nothing in it, so it errs on the same ones.
+        // False positives set no bits, so the filter has the same ones as without --exact.
         assert_eq!(number(&figures, "taken_back") as u64, lost);
         assert!(number(&figures, "disk_bytes") > 0.0);
     }
@@ -267,10 +267,9 @@ fn exact_loses_no_line_and_prints_none_twice() {
     assert_contains_all(&bench.run_err("dedup --exact --state s a"), &["--exact", "cannot be used with", "--state"]);
 }
 
-/// Takes a second and most of a gigabyte.
 #[test]
 #[ignore = "needs a gigabyte of disk and of memory"]
-fn lines_of_hundreds_of_megabytes() {
+fn lines_may_have_hundreds_of_megabytes() {
     let long = b"0123456789".repeat(30_000_000);
     let input = [b"first\n", &long[..], b"\nsecond\nfirst\n", &long[..], b"\nthird"].concat();
     let bench = Bench::new(&[("a", &input)]);
@@ -280,7 +279,7 @@ fn lines_of_hundreds_of_megabytes() {
     }
 }
 
-/// Results for lines of a pipe are printed before the pipe has more lines.
+/// Results for lines of a pipe are printed before more lines arrive.
 #[test]
 fn check_prints_lines_of_a_pipe_while_it_pauses() {
     let bench = Bench::new(&[("a", b"a\nb\n"), ("first", b"a\n")]);

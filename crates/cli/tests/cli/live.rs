@@ -1,4 +1,4 @@
-//! Commands that run while the test watches them, or ends them.
+//! Commands that a test observes while they run, or ends.
 
 use crate::common::signal;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -7,10 +7,10 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A time-out that is reached only if a test fails.
+/// A timeout that is reached only if a test fails.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
-/// A command with a pipe as standard input. It is killed when this is dropped.
+/// A command with a pipe as standard input. Dropping the value kills the command.
 pub struct RunningCommand {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -29,7 +29,7 @@ impl RunningCommand {
         Self { child, stdin, lines }
     }
 
-    /// Kills a command once it printed so many bytes, and returns all that it printed.
+    /// Kills a command after it has printed this number of bytes, and returns everything that it printed.
     pub fn read_and_kill(mut command: Command, bytes: usize) -> Vec<u8> {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let (mut pipe, mut printed) = (child.stdout.take().unwrap(), Vec::new());
@@ -60,8 +60,8 @@ impl RunningCommand {
         signal(&self.child, name);
     }
 
-    /// Stops the command as soon as `happened` returns true, or it ended. The shell that sends the signal is started before, because
-    /// starting it would take too long.
+    /// Stops the command as soon as `happened` returns true or the command has ended. The shell that sends the signal is
+    /// started in advance, because starting it takes too long.
     #[track_caller]
     pub fn stop_when(&mut self, happened: impl Fn() -> bool) {
         let script = format!("read line; kill -s STOP {}", self.child.id());
@@ -75,7 +75,7 @@ impl RunningCommand {
         shell.wait().unwrap();
     }
 
-    /// Waits until the command ends by itself. Returns its exit code, its remaining output lines and standard error.
+    /// Waits until the command ends. Returns its exit code, its remaining output lines and standard error.
     #[track_caller]
     pub fn end(mut self) -> (Option<i32>, Vec<String>, String) {
         let start = Instant::now();
@@ -94,7 +94,7 @@ impl RunningCommand {
 
 impl Drop for RunningCommand {
     fn drop(&mut self) {
-        // Fails if it is gone.
+        // The call fails if the process has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

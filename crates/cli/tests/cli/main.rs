@@ -1,4 +1,4 @@
-//! The command from end to end: the real binary, against plain models, a reference and itself.
+//! End-to-end tests of the command: the real binary, compared with simple models, a reference and itself.
 #![cfg(unix)]
 
 #[path = "../../../../tests/browser/mod.rs"]
@@ -20,6 +20,7 @@ mod in_place;
 mod inputs;
 mod interrupted;
 mod keys;
+mod layers;
 mod like;
 mod lines;
 mod migration;
@@ -37,7 +38,6 @@ mod reference;
 mod refusals;
 mod repeats;
 mod resume;
-mod rooms;
 mod safety;
 mod sets;
 mod shrink;

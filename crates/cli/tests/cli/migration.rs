@@ -1,9 +1,9 @@
-//! The commands of other programs and ours, from the table in docs/COMMAND.md, run.
+//! The commands of other programs and their replacements, from the table in docs/COMMAND.md.
 
 use crate::common::{Bench, report_skipped};
 use std::process::{Command, Stdio};
 
-/// The pairs of commands in the table.
+/// Returns the pairs of commands in the table.
 fn pairs() -> Vec<(String, String)> {
     let page = include_str!("../../../../docs/COMMAND.md");
     let section = page.split("## Migrating from").nth(1).unwrap().split("\n## ").next().unwrap();
@@ -22,7 +22,7 @@ fn is_installed(program: &str) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-/// The sorted lines that a command prints or leaves in its output file: only the order may differ.
+/// Returns the sorted lines that a command prints or writes to its output file. Only the order may differ.
 fn run_printed(command: &str) -> Vec<Vec<u8>> {
     let lines = |count: u32, step: u32| -> Vec<u8> {
         (0..count).flat_map(|i| format!("{},Name {},x\n", i * step % 97, i % 13).into_bytes()).collect()

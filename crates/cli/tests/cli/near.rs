@@ -1,4 +1,5 @@
-//! Near duplicates that are verified: whatever way the documents come, the same stay. python/tests/test_near.py has the model of clusters.
+//! Verified near duplicates: the kept documents do not depend on threads or input formats. python/tests/test_near.py models
+//! clusters.
 
 use crate::common::{Bench, assert_contains_all, expect_success, json_values, number, run_with_stdin, stats, text};
 use crate::corpus::{gzip, zstd};
@@ -8,7 +9,7 @@ use std::fs;
 
 const NEAR: &str = "corpus --near 0.8 --exact";
 
-/// Texts. Three in four are an earlier text with some words replaced or removed.
+/// Returns texts. Three in four are an earlier text with some words replaced or removed.
 fn texts(count: usize) -> Vec<String> {
     let mut state = 7_u64;
     let mut below = |bound: usize| {
@@ -42,7 +43,7 @@ fn jaccard(a: &str, b: &str) -> f64 {
     a.intersection(&b).count() as f64 / a.union(&b).count() as f64
 }
 
-/// The numbers of the lines of each cluster.
+/// Returns the indices of the lines of each cluster.
 fn clusters(bench: &Bench, name: &str) -> Vec<Vec<usize>> {
     let number = |member: &Value| member["line"].as_u64().unwrap() as usize - 1;
     let lines = json_values(&bench.read(name)).into_iter();
@@ -50,7 +51,7 @@ fn clusters(bench: &Bench, name: &str) -> Vec<Vec<usize>> {
 }
 
 #[test]
-fn kept_documents_do_not_depend_on_order() {
+fn kept_documents_do_not_depend_on_threads_or_formats() {
     let all = texts(1200);
     let input = lines(&all);
     let bench = Bench::new(&[("a", &input), ("a.gz", &gzip(&input)), ("a.zst", &zstd(&input))]);
@@ -85,7 +86,7 @@ fn pairs_are_verified_and_reported_with_similarity() {
         assert!(line.ends_with(&format!("\"similarity\":{similarity:.4}}}")), "{line} {similarity}");
         pairs.insert(place, kept);
     }
-    // Who is in a cluster is like another one in it, and not always like the one that stays.
+    // Each member of a cluster is similar to another member, but not always to the kept one.
     let mut far = 0;
     for cluster in clusters(&bench, "clusters") {
         for &member in &cluster {
@@ -102,7 +103,7 @@ fn pairs_are_verified_and_reported_with_similarity() {
 #[test]
 fn texts_of_different_lengths_are_compared() {
     let text = |words: usize| (0..words).map(|i| format!("w{i} ")).collect::<String>();
-    // So many words have 200, 168 and 158 grams.
+    // Texts of 204, 172 and 162 words have 200, 168 and 158 grams.
     for (longer, shorter, kept) in [(204, 172, 1), (204, 162, 2)] {
         for texts in [[text(longer), text(shorter)], [text(shorter), text(longer)]] {
             let bench = Bench::new(&[("a", &lines(&texts))]);
@@ -147,7 +148,7 @@ fn states_hold_the_bands_of_all_documents() {
     assert_eq!(again, "");
     let pairs = text(&bench.read("pairs"));
     assert_eq!(pairs.matches("\"kept\":null}\n").count(), 200);
-    // What an earlier run dropped is known as well.
+    // Documents that an earlier run dropped are known too.
     let kept = bench.run_ok(&format!("{NEAR} -s state b"));
     let both = bench.run_ok(&format!("{NEAR} all"));
     let of_both: HashSet<&str> = both.lines().collect();

@@ -1,4 +1,4 @@
-//! Options: what is refused, and what the help tells.
+//! Options: refusals and help.
 
 use crate::common::{Bench, assert_contains_all, bloomline, expect_failure, expect_success, report_skipped, text};
 use std::process::Command;
@@ -56,13 +56,13 @@ fn numbers_of_keys_have_units() {
         ("7K", 7000),
         ("2g", 2_000_000_000),
         ("1T", 1_000_000_000_000),
-        // No float is equal to this whole number.
+        // No float equals this integer.
         ("1234567890123457", 1_234_567_890_123_457),
         ("1.234567890123457e15", 1_234_567_890_123_457),
     ] {
         assert_eq!(keys(number), expected, "{number}");
     }
-    // As statistics print them.
+    // Statistics print numbers in this format.
     let output = bench.command("plan --json -p 0.5 -n").arg("1.2 k").output().unwrap();
     assert!(text(&expect_success(output)).contains("\"keys\":1200,"));
 }
@@ -114,7 +114,7 @@ fn help_and_manual_list_the_exit_codes() {
     }
 }
 
-/// The short one fits a screen: examples first, and the options that people use, a line each.
+/// The short help fits on a screen, with examples and one line for each common option.
 #[test]
 fn short_and_long_help_differ() {
     let bench = Bench::new(&[]);
@@ -129,7 +129,7 @@ fn short_and_long_help_differ() {
             assert!(at("Examples:") == Some(example - 1) && example < at("Usage:").unwrap(), "{help}");
             assert!(!help.contains("--chunk-size"), "{help}");
         }
-        // With -h itself.
+        // The number of options includes -h itself.
         assert!(options(&short) <= 16 && short.lines().count() <= 45, "{short}");
         assert!(short.lines().filter(|line| line.starts_with("  bloomline ")).count() <= 3, "{short}");
         assert_contains_all(&short, &[&format!("bloomline {command} --help has all options")]);
@@ -137,7 +137,7 @@ fn short_and_long_help_differ() {
         assert!(options(&long) >= options(&short), "{long}");
     }
     assert!(bench.run_ok("dedup --help").contains("--when-full") && !bench.run_ok("dedup -h").contains("--when-full"));
-    // An option beyond these has to take the place of another.
+    // A new option must replace another one.
     let help = help(&bench, "dedup --help", "300");
     assert!(described(&help).iter().filter(|(option, _)| *option != "--help").count() <= 60, "{help}");
     assert!(bench.run_ok("--help").lines().all(|line| line.chars().count() <= 80));
@@ -169,7 +169,7 @@ fn misplaced_options_have_a_hint() {
 }
 
 #[test]
-fn options_that_the_commands_do_not_have_are_refused_with_what_to_give() {
+fn unknown_options_are_refused_with_a_replacement() {
     let bench = Bench::new(&[("a", b"a\n")]);
     for (line, remedy) in [
         ("corpus --like dclm a", "docs/CORPUS.md"),
@@ -200,13 +200,13 @@ fn options_that_the_commands_do_not_have_are_refused_with_what_to_give() {
         assert_eq!(message.lines().count(), 2, "{line}: {message}");
         assert_eq!(std::fs::read_dir(bench.0.path()).unwrap().count(), 1, "{line}");
     }
-    // Where another option has the name, it still is that.
+    // In other commands, options with these names are accepted.
     bench.run_ok("dedup --trim -i a");
 }
 
-/// A tip may be typed without thought.
+/// Users may follow a tip without checking it.
 #[test]
-fn no_tip_leads_to_an_option_that_deletes_or_replaces() {
+fn no_tip_suggests_a_destructive_option() {
     let bench = Bench::new(&[("a", b"a\n")]);
     let mut tips = 0;
     let risky =
@@ -262,13 +262,13 @@ fn completions_and_manual_pages_list_the_options() {
     assert_contains_all(&bench.run_err("manual file"), &["\"file\"", "File exists"]);
 }
 
-/// The help of a command, in a terminal of so many columns.
+/// Returns the help of a command in a terminal with this number of columns.
 fn help(bench: &Bench, line: &str, columns: &str) -> String {
     text(&expect_success(bench.command(line).env("COLUMNS", columns).output().unwrap()))
 }
 
 #[test]
-fn examples_are_not_broken_in_a_terminal_of_80_columns() {
+fn examples_fit_in_a_terminal_of_80_columns() {
     let bench = Bench::new(&[]);
     for command in ["dedup", "corpus", "build", "check", "in", "not-in", "info", "merge", "plan", "redis"] {
         for option in ["-h", "--help"] {
@@ -281,7 +281,7 @@ fn examples_are_not_broken_in_a_terminal_of_80_columns() {
     }
 }
 
-/// The options of a help, with the first line of what it says of each: behind the option, or below it.
+/// Returns the options of a help text, each with the first line of its description, which follows on the same or the next line.
 fn described(help: &str) -> Vec<(&str, &str)> {
     let lines: Vec<&str> = help.lines().collect();
     let described = lines.windows(2).filter_map(|pair| {
@@ -294,7 +294,7 @@ fn described(help: &str) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn manual_pages_describe_each_option_as_the_help_does() {
+fn manual_pages_and_help_have_equal_descriptions() {
     let bench = Bench::new(&[]);
     bench.run_ok("manual pages");
     for page in std::fs::read_dir(bench.path("pages")).unwrap().map(|entry| entry.unwrap().path()) {
@@ -318,7 +318,7 @@ fn manual_pages_describe_each_option_as_the_help_does() {
     }
 }
 
-/// The lines of a page, as a terminal shows them, without the margin.
+/// A terminal shows the lines of a page unchanged, apart from the margin.
 #[test]
 fn examples_and_exit_codes_of_manual_pages_can_be_copied() {
     let bench = Bench::new(&[]);
@@ -374,7 +374,7 @@ fn messages_name_the_error() {
         &bench.run_err("corpus --min-ngram 9 --ngram 5 j"),
         &["--min-ngram 9 is above --ngram 5", "at most 5"],
     );
-    // Tips stand on lines of their own.
+    // Tips are on separate lines.
     for (line, tips) in [
         ("dedup --stat-x a", &["a similar argument exists: '--stats'"][..]),
         ("dedup --near 0.8 a", &["'--near' is an option of bloomline corpus"]),
@@ -388,7 +388,7 @@ fn messages_name_the_error() {
     }
 }
 
-/// A further option does not replace a required one, and nothing is written.
+/// Another option does not replace a required one, and no file is written.
 #[test]
 fn no_option_is_accepted_and_ignored() {
     let bench = Bench::new(&[("j", b"{\"text\":\"a b\"}\n")]);
@@ -420,7 +420,7 @@ fn no_option_is_accepted_and_ignored() {
     }
     needs("--stats-every", "dedup --stats-every 1m --stats --exact j", &["--exact", "--redis"]);
     needs("--id", "dedup --id /a --in-place j", &["--in-place", "--pairs", "--clusters"]);
-    // What would never be looked at.
+    // Options without effect.
     for (line, parts) in [
         ("dedup --pairs p --checkpoint 5m -s s j", ["--checkpoint", "--pairs"]),
         ("corpus --against j --exact j", ["'--against <PATH>' cannot be used with '--exact'", "the tests alone"]),
@@ -467,10 +467,10 @@ fn no_option_is_accepted_and_ignored() {
         assert_contains_all(&bench.run_err(line), &parts);
         assert_eq!(std::fs::read_dir(bench.0.path()).unwrap().count(), 1, "{line}");
     }
-    // The first one is the first in order.
+    // `--keep first` implies the order of the inputs.
     assert_contains_all(&bench.run_err("dedup --when-full stop -n 100 --output-dir o j"), &["--in-order"]);
     bench.run_ok("dedup --when-full stop -n 100 --output-dir o --keep first j");
-    // What these choose is looked at.
+    // In these combinations, each option has an effect.
     bench.run_ok("dedup --keep last --total --dupes d j");
     bench.run_ok("dedup --keep last --unique --pairs p j");
     bench.run_ok("corpus -q --against . --hidden j");
@@ -479,7 +479,7 @@ fn no_option_is_accepted_and_ignored() {
     bench.write("numbers", b"1\n\n1.0\n\n");
     assert_eq!(bench.run_ok("dedup -f 1 --normalize number --nulls skip numbers"), "1\n");
     assert_eq!(bench.run_ok("dedup --normalize time --nulls keep empty"), "\n\n");
-    // By another name it is the same option.
+    // An alias is the same option.
     assert_contains_all(
         &bench.run_err("corpus --counts --annotate j"),
         &["'--annotate' cannot be used with '--count'"],
@@ -487,7 +487,7 @@ fn no_option_is_accepted_and_ignored() {
     assert_contains_all(&bench.run_err("dedup -k 1 --json-pointer /a j"), &["'--field <LIST>'", "'--json-pointer"]);
 }
 
-/// Otherwise the link would be replaced by a file.
+/// A new file would replace the link.
 #[test]
 fn dangling_links_are_refused_and_kept() {
     let bench = Bench::new(&[("a", b"a\n")]);

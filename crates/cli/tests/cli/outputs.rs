@@ -1,4 +1,4 @@
-//! Destinations of lines, and runs whose output fails.
+//! Destinations of lines, and runs whose output cannot be written.
 
 use crate::common::{
     Bench, assert_contains_all, expect_refusal, expect_success, report_skipped, run_with_stdin, text, url_lines,
@@ -52,7 +52,7 @@ fn names_choose_the_compression_of_outputs() {
     assert_eq!(bench.run_ok("dedup --output o.zst --dupes d.gz a"), "");
     assert!(unzstd(&bench.read("o.zst")) == first && gunzip(&bench.read("d.gz")) == repeats);
     assert!(bench.read("o.gz").len() < first.len() / 2 && bench.read("o.zst").len() < first.len() / 2);
-    // What it wrote, it reads.
+    // The command can read its own outputs.
     assert!(expect_success(bench.run("dedup o.gz d.zst o.zst")) == first);
 
     bench.run_ok("dedup -o o.gz --dupes d.zst empty");
@@ -98,7 +98,7 @@ fn names_of_other_codings_are_refused() {
     assert_eq!(bench.read("there.zip"), b"what was there");
 }
 
-/// Lines under a name of a table.
+/// Lines must not have the name of a table.
 #[test]
 fn names_of_other_formats_are_refused() {
     let bench = Bench::new(&[("a", b"a\n"), ("j", b"{\"text\":\"a\"}\n"), ("there.parquet", b"what was there")]);
@@ -121,13 +121,13 @@ fn names_of_other_formats_are_refused() {
         );
     }
     assert!(!bench.path("d").exists());
-    // What takes the place of an input stays what that is, and an output that has its name, too.
+    // A replaced input keeps its format, and so does an output in a folder with the input's name.
     bench.write("x.parquet", b"a\na\n");
     bench.run_ok("dedup -o x.parquet x.parquet");
     bench.run_ok("dedup --in-place x.parquet");
     bench.run_ok("dedup --output-dir d x.parquet");
     assert_eq!((bench.read("x.parquet"), bench.read("d/x.parquet")), (b"a\n".to_vec(), b"a\n".to_vec()));
-    // Others are for lines and for tables.
+    // Other names may stand for lines or tables.
     for name in ["o", "o.parquet.part", "o.data", "parquet", ".parquet"] {
         bench.run_ok(&format!("dedup -o {name} a"));
         assert_eq!(bench.read(name), b"a\n");
@@ -157,7 +157,7 @@ fn lines_of_a_slow_pipe_are_printed_early() {
 }
 
 #[test]
-fn the_output_file_is_replaced() {
+fn an_existing_output_file_is_replaced() {
     let bench = Bench::new(&[("a", b"a\nb\na\n"), ("out", b"something longer that was there\n")]);
     assert_eq!(bench.run_ok("dedup -o out a"), "");
     assert_eq!(bench.read("out"), b"a\nb\n");
@@ -166,14 +166,14 @@ fn the_output_file_is_replaced() {
         &bench.run_err("dedup -o missing/output a"),
         &["write to \"missing/output\"", "the folder \"missing\"", "No such file", "create the folder"],
     );
-    // Nothing is touched before the inputs are known to be good.
+    // The output is not changed before all inputs are checked.
     assert_contains_all(&bench.run_err("dedup -o out a missing/input"), &["\"missing/input\"", "No such file"]);
     assert_eq!(bench.read("out"), b"a\nb\n");
 }
 
-/// The message names the folder, not only the file, and says what to do.
+/// The message names the folder in addition to the file, and the remedy.
 #[test]
-fn folders_that_take_no_file_are_named() {
+fn unwritable_folders_are_named_with_a_remedy() {
     let bench = Bench::new(&[("a", b"a\n")]);
     bench.run_ok("build -o filter a");
     fs::create_dir(bench.path("locked")).unwrap();
@@ -182,7 +182,7 @@ fn folders_that_take_no_file_are_named() {
         ("missing", "No such file", "create the folder, or choose another"),
         ("a", "Not a directory", "choose another folder"),
     ];
-    // Root may write to every folder but those of the system.
+    // Root can write to every folder except those of the system.
     let is_locked =
         |folder: &Path| File::create_new(folder.join("x")).is_err_and(|error| error.raw_os_error() == Some(13));
     match ["locked", "/sys"].into_iter().find(|folder| is_locked(&bench.path(folder))) {
@@ -221,9 +221,9 @@ fn folders_that_take_no_file_are_named() {
     }
 }
 
-/// A run that fails late, such as at the values of its first line, leaves no new file.
+/// A run that fails at its first line leaves no new file.
 #[test]
-fn outputs_of_runs_that_fail_before_a_line_are_removed() {
+fn new_outputs_are_removed_if_a_run_fails_before_its_first_line() {
     let bench = Bench::new(&[("a", b"no field\n"), ("t", b"{\"id\":\"a\"}\n"), ("n", b"{\"id\":1}\n"), ("none", b"")]);
     bench.run_ok("build --json-pointer /id -o texts t");
     let kinds = "the keys can never be equal";
@@ -246,7 +246,7 @@ fn outputs_of_runs_that_fail_before_a_line_are_removed() {
         assert_contains_all(&bench.run_err(line), &[why]);
         let left = ["NEW", "NEW.gz", "NEW.zst", "other"].into_iter().find(|name| bench.path(name).exists());
         assert_eq!(left, None, "{line}");
-        // A file that was there stays.
+        // An existing file is kept.
         bench.write("NEW", b"");
         bench.run_err(line);
         assert!(bench.path("NEW").exists(), "{line}");
@@ -255,7 +255,7 @@ fn outputs_of_runs_that_fail_before_a_line_are_removed() {
             let _ = fs::remove_file(bench.path(name));
         }
     }
-    // Nor is it a failure that there is nothing to write.
+    // A successful run creates its outputs even if they are empty.
     for (line, outputs) in [
         ("dedup -o o --dupes d none", &["o", "d"][..]),
         ("dedup --pairs p -o q a", &["p", "q"]),
@@ -290,12 +290,12 @@ fn a_full_output_is_an_error() {
 
 #[test]
 fn closed_pipes_end_the_run_quietly() {
-    // More comes than any pipe holds, and the input stays open: only the closed output can end it.
+    // The lines exceed the capacity of any pipe, and the input stays open, so only the closed output can end the run.
     let mut child = Bench::new(&[]).command("dedup -n 1000000 -j 2").stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     drop(child.stdout.take());
     let feeder = thread::spawn(move || {
-        // Ends with an error when the command is gone.
+        // The write fails when the command has ended.
         let _ = stdin.write_all(&large());
         stdin
     });
@@ -305,20 +305,20 @@ fn closed_pipes_end_the_run_quietly() {
     drop(feeder.join());
 }
 
-/// Only the reader of standard output may leave before the end.
+/// Only standard output may be closed before the end.
 #[test]
-fn closed_readers_of_repeats_are_an_error() {
+fn closing_the_pipe_of_repeats_is_an_error() {
     let bench = Bench::new(&[("in", &[url_lines(0..50_000), url_lines(0..50_000)].concat())]);
     let fifo = bench.fifo("fifo");
     let reader = thread::spawn(move || drop(File::open(fifo).unwrap()));
     let output = bench.run("dedup --dupes fifo -o out in");
     reader.join().unwrap();
     assert_contains_all(&expect_refusal(output), &["write to \"fifo\"", "Broken pipe"]);
-    // What came before it is right.
+    // Lines printed before the error are correct.
     assert!(url_lines(0..50_000).starts_with(&bench.read("out")));
 }
 
-/// No line is claimed if the output cannot be written.
+/// If the output cannot be written, no line is added to the state.
 #[test]
 fn a_closed_output_is_an_error() {
     let bench = Bench::new(&[("a", b"a\nb\n")]);
@@ -332,7 +332,7 @@ fn a_closed_output_is_an_error() {
         assert_contains_all(&expect_refusal(closed(line)), &["cannot open standard output", "Bad file descriptor"]);
     }
     assert!(!bench.path("s").exists() && !bench.path("s.resume").exists());
-    // It is not asked for, or thrown away by whoever opened it for reading too.
+    // Standard output is unused, or is /dev/null, even if it is open for reading too.
     expect_success(closed("dedup -o o a"));
     let null = File::options().read(true).write(true).open("/dev/null").unwrap();
     expect_success(bench.command("dedup --state s a").stdout(null).output().unwrap());

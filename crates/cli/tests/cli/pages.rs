@@ -1,4 +1,4 @@
-//! Runs the commands of the pages, and follows their links.
+//! Runs the commands of the documentation pages, and checks their links.
 
 use crate::common::pages::{run, scripts};
 use std::collections::HashSet;
@@ -9,8 +9,8 @@ fn root() -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).to_owned()
 }
 
-/// True if a script needs what this test lacks: a server (see `tests/redis`), or Parquet where the command is built without it.
-fn is_elsewhere(script: &str) -> bool {
+/// True if a script needs a server (see `tests/redis`), or Parquet in a build without it.
+fn has_unmet_requirements(script: &str) -> bool {
     let parquet = ["parquet", "fineweb"].iter().any(|word| script.contains(word));
     script.contains("--redis") || parquet && cfg!(not(feature = "parquet"))
 }
@@ -20,10 +20,10 @@ fn commands_of_the_pages_run() {
     let mut count = 0;
     for page in ["README.md", "docs/COMMAND.md"] {
         for script in scripts(&fs::read_to_string(root().join(page)).unwrap()) {
-            // Another test, or nobody here, installs the command.
+            // Installation is not tested here.
             let script: Vec<&str> = script.lines().filter(|line| !line.starts_with("cargo ")).collect();
             let script = script.join("\n");
-            if !is_elsewhere(&script) {
+            if !has_unmet_requirements(&script) {
                 run(&script);
                 count += 1;
             }
@@ -32,7 +32,7 @@ fn commands_of_the_pages_run() {
     assert!(count >= 9, "{count}");
 }
 
-/// The pages that people read.
+/// Returns the pages for users.
 fn pages() -> Vec<PathBuf> {
     let mut pages = Vec::new();
     for folder in ["", "docs", "python", "crates/redis", "crates/text", "tests/data", "crates/cli/tests/data/like"] {
@@ -42,7 +42,7 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// The names by which headings are linked to, as GitHub makes them.
+/// Returns the anchors of headings, as GitHub generates them.
 fn anchors(page: &str) -> HashSet<String> {
     let mut is_code = false;
     let headings = page.lines().filter(|line| {
@@ -56,7 +56,7 @@ fn anchors(page: &str) -> HashSet<String> {
     headings.map(anchor).collect()
 }
 
-/// The targets of the links of a page.
+/// Returns the targets of the links of a page.
 fn links(page: &str) -> Vec<String> {
     let inline = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     let named = page.lines().filter_map(|line| line.strip_prefix('[')?.split_once("]: ").map(|(_, link)| link));

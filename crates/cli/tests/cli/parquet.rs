@@ -1,4 +1,4 @@
-//! Files of Parquet: what is refused, what a broken one leaves, and the names that take tables.
+//! Parquet files: refusals, outputs of broken files, and names for tables.
 
 use crate::common::{Bench, assert_contains_all, expect_exit_code, expect_failure, text};
 use crate::interrupted::job::Units;
@@ -19,10 +19,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::sync::Arc;
 
-/// A row: its key, another value of the same key, and where it was written first.
+/// A row: its key, a second value that depends on the key, and the position at which it was written first.
 type Row = (String, i64, String);
 
-/// Returns `count` rows of a file. Keys repeat within and across files.
+/// Returns `count` rows of a file. Keys repeat within a file and across files.
 fn rows(random: &mut Random, file: &str, count: u64) -> Vec<Row> {
     let row = |i| {
         let number = random.below(9_000);
@@ -35,7 +35,7 @@ fn rows(random: &mut Random, file: &str, count: u64) -> Vec<Row> {
     (0..count).map(row).collect()
 }
 
-/// A file of Parquet with row groups of so many rows.
+/// Returns a Parquet file with row groups of `group` rows.
 pub fn table(rows: &[Row], group: usize, compression: Compression) -> Vec<u8> {
     let texts = |text: fn(&Row) -> &str| Arc::new(StringArray::from_iter_values(rows.iter().map(text))) as ArrayRef;
     let numbers = Arc::new(Int64Array::from_iter_values(rows.iter().map(|(_, number, _)| *number))) as ArrayRef;
@@ -48,7 +48,7 @@ pub fn table(rows: &[Row], group: usize, compression: Compression) -> Vec<u8> {
     writer.into_inner().unwrap()
 }
 
-/// The rows of a file of Parquet, with the value of the column `bloomline` if there is one.
+/// Returns the rows of a Parquet file, with the value of the column `bloomline` if it exists.
 #[track_caller]
 fn read_with_marks(bytes: Vec<u8>) -> Vec<(Row, Option<String>)> {
     let reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes)).unwrap().build().unwrap();
@@ -77,7 +77,7 @@ fn lines(rows: &[Row]) -> Vec<u8> {
     rows.iter().map(line).collect::<String>().into_bytes()
 }
 
-/// The rows of a file with their marks, and true if the file is whole.
+/// Returns the rows of a file with their marks, and true if the file is complete.
 pub fn units(bytes: &[u8]) -> Units {
     if ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes.to_vec())).is_err() {
         return (Vec::new(), false);
@@ -85,7 +85,8 @@ pub fn units(bytes: &[u8]) -> Units {
     (read_with_marks(bytes.to_vec()).iter().map(|row| format!("{row:?}").into_bytes()).collect(), true)
 }
 
-/// Files of each kind, by their names. The third has row groups that lose all of their rows and, at its end, one that loses no row.
+/// Returns files of the formats of their names. The third file has row groups that lose all rows, and a last row group that
+/// loses none.
 pub fn crawl(names: &[&str]) -> Vec<(String, Vec<u8>)> {
     let mut random = Random(names.len() as u64);
     let mut first = Vec::new();
@@ -104,7 +105,7 @@ pub fn crawl(names: &[&str]) -> Vec<(String, Vec<u8>)> {
     names.iter().enumerate().map(&mut file).collect()
 }
 
-/// Tables under a name of lines, or of what is compressed as a whole.
+/// A table must not have a name for lines or for a file that is compressed as a whole.
 #[test]
 fn tables_are_written_unless_the_name_implies_lines() {
     let rows = rows(&mut Random(1), "a", 100);
@@ -139,7 +140,7 @@ fn tables_are_written_unless_the_name_implies_lines() {
         assert!(bench.run(&format!("dedup --column url -o {name} in")).status.success());
         assert!(!read(bench.read(name)).is_empty(), "{name}");
     }
-    // The number of rows is a line.
+    // The number of rows is printed as a line.
     assert!(bench.run("dedup --column url --total -o w.txt in").status.success());
     assert_contains_all(
         &expect_failure(&bench.run("dedup --column url --total -o n.parquet in")),
@@ -182,11 +183,11 @@ fn row_values_have_no_line_endings() {
             assert!(!bench.path("o.parquet").exists() && !bench.path("g").exists(), "{line}");
         }
     }
-    // Other inputs may have lines.
+    // The option applies to other inputs, which have lines.
     assert_eq!(bench.run_ok("in --eol lf --column url t.parquet -- j"), "{\"url\":\"u\"}\n");
 }
 
-/// Paragraphs are cut out of a whole column, and nothing is begun otherwise.
+/// Paragraphs can be removed only from a column that is not nested.
 #[test]
 fn nested_text_columns_are_refused_before_the_run() {
     let texts: ArrayRef = Arc::new(StringArray::from(vec!["one two\nthree", "one two\nfour"]));
@@ -202,7 +203,7 @@ fn nested_text_columns_are_refused_before_the_run() {
     bench.run_ok(&format!("{line} --annotate"));
 }
 
-/// A table of one row, with these columns.
+/// Returns a table of one row with these columns.
 fn table_of(columns: Vec<(&str, ArrayRef)>) -> Vec<u8> {
     let batch = RecordBatch::try_from_iter(columns).unwrap();
     let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
@@ -210,7 +211,7 @@ fn table_of(columns: Vec<(&str, ArrayRef)>) -> Vec<u8> {
     writer.into_inner().unwrap()
 }
 
-/// For each position of the table, and before anything is written.
+/// The refusal precedes any change of a file.
 #[test]
 fn a_table_that_cannot_be_read_or_written_is_refused_before_the_run() {
     let texts = || Arc::new(StringArray::from(vec!["a"])) as ArrayRef;
@@ -249,7 +250,7 @@ fn a_table_that_cannot_be_read_or_written_is_refused_before_the_run() {
             assert!(!bench.path("f").exists(), "{message}");
         }
     }
-    // One output has the columns of its first table.
+    // All tables of one output must have the columns of the first table.
     let other = table_of(vec![("text", texts()), ("n", number())]);
     let bench = Bench::new(&[("a", &table_of(good())), ("b", &other), ("o", b"old")]);
     for command in ["dedup --column text a b", "corpus a b", "not-in --column text a -- a b"] {
@@ -275,7 +276,7 @@ fn remove_state(bench: &Bench) {
     }
 }
 
-/// Complete tables are written, and no incomplete ones.
+/// Only complete tables are written.
 #[test]
 fn unreadable_tables_have_no_output() {
     let (good, bad) = (rows(&mut Random(1), "good", 1000), rows(&mut Random(2), "bad", 1000));
@@ -301,11 +302,11 @@ fn unreadable_tables_have_no_output() {
             let message = expect_failure(&bench.run(&line));
             if left.is_some() {
                 assert_contains_all(&message, &["cannot read \"in/b\"", "row group 2, column \"url\""]);
-                // A run may go on with a state.
+                // Only a run with a state keeps partial outputs, because it can be resumed.
                 assert!(state || names(&bench, "out").iter().all(|name| name == "a"), "{name}{options}");
                 fs::remove_dir_all(bench.path("out")).unwrap();
             } else {
-                // Footers are read before anything is written.
+                // Footers are read before files are written.
                 assert_contains_all(&message, &["cannot open \"in/b\""]);
                 assert!(!bench.path("out").exists(), "{name}{options}");
             }
@@ -325,14 +326,14 @@ fn unreadable_tables_have_no_output() {
             if let Some(left) = left {
                 assert!(read(bench.read("out/b")).len() <= left);
             }
-            // A run that goes on has nothing to do.
+            // No run is left to resume.
             if state {
                 assert!(!bench.is_resumable("state"));
             }
             fs::remove_dir_all(bench.path("out")).unwrap();
             remove_state(&bench);
         }
-        // One output has what came before, with its end, or is not there.
+        // A single output is completed with the rows before the error, or does not exist.
         expect_failure(&bench.run("dedup -n 10000 --column url -o o in/b"));
         assert_eq!(bench.path("o").exists(), left.is_some());
         if left.is_some() {
@@ -351,7 +352,7 @@ fn unreadable_tables_have_no_output() {
     }
 }
 
-/// A file of Parquet with these columns.
+/// Returns a Parquet file with these columns.
 fn columns(columns: Vec<(&str, ArrayRef)>) -> Vec<u8> {
     let batch = RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true)));
     written(&batch.unwrap())
@@ -371,9 +372,9 @@ fn numbers(values: &[i64]) -> ArrayRef {
     Arc::new(Int64Array::from_iter_values(values.iter().copied()))
 }
 
-/// A row is the values of its columns, in whatever order these are.
+/// The order of columns does not matter.
 #[test]
-fn whole_rows_are_compared_by_the_names_of_their_columns() {
+fn whole_rows_are_compared_by_column_names() {
     let bench = Bench::new(&[
         ("a", &columns(vec![("id", texts(&["x"])), ("name", texts(&["y"]))])),
         ("b", &columns(vec![("name", texts(&["x"])), ("id", texts(&["y"]))])),
@@ -402,7 +403,7 @@ fn whole_rows_are_compared_by_the_names_of_their_columns() {
 }
 
 #[test]
-fn the_index_that_pandas_stored_is_not_a_part_of_a_row() {
+fn the_stored_index_of_pandas_is_not_part_of_a_row() {
     let file = |index: &[i64]| {
         let batch =
             RecordBatch::try_from_iter([("a", numbers(&[1, 2])), ("__index_level_0__", numbers(index))]).unwrap();
@@ -416,7 +417,7 @@ fn the_index_that_pandas_stored_is_not_a_part_of_a_row() {
     assert_eq!(bench.run_ok("dedup --exact --total --column a,__index_level_0__ a b"), "4\n");
 }
 
-/// Parquet stores a duration of any unit as an integer. Its type stands beside it.
+/// Parquet stores durations as integers, with their unit in the schema.
 #[test]
 fn durations_do_not_depend_on_their_unit_and_are_not_integers() {
     let file = |array: ArrayRef| columns(vec![("v", array)]);
@@ -434,13 +435,13 @@ fn durations_do_not_depend_on_their_unit_and_are_not_integers() {
     }
     let refused = expect_failure(&bench.run("dedup --exact --total --column v ms int"));
     assert_contains_all(&refused, &["they are numbers, and the earlier keys are durations"]);
-    // With a column that is added, a duration stays one.
+    // An output with an additional column keeps the type of durations.
     bench.run_ok("dedup --count --column v us -o counted");
     let schema = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bench.read("counted"))).unwrap().schema().clone();
     assert_eq!(schema.field(0).data_type(), &DataType::Duration(TimeUnit::Microsecond));
 }
 
-/// Numbers are equal by value, whatever their types. A null makes pandas write integers as floats.
+/// Numbers of different types are compared by value. pandas writes a column of integers with nulls as floats.
 #[test]
 fn integers_and_floats_are_one_kind() {
     let floats = Float64Array::from(vec![Some(1.0), Some(2.0), None, Some(4.0)]);
@@ -456,7 +457,7 @@ fn integers_and_floats_are_one_kind() {
 }
 
 #[test]
-fn byte_strings_are_not_texts_unless_they_are_read_as_such() {
+fn byte_strings_are_texts_only_on_request() {
     let bytes: ArrayRef = Arc::new(BinaryArray::from(vec![&b"a"[..], b"\xff0", b"\xffn1"]));
     let with_null = Int64Array::from(vec![Some(1), None]);
     let bench = Bench::new(&[
@@ -473,12 +474,12 @@ fn byte_strings_are_not_texts_unless_they_are_read_as_such() {
     assert_contains_all(&expect_failure(&bench.run("not-in --total --column x bytes -- lines")), &["--normalize text"]);
     assert_eq!(bench.run_ok("not-in --total --column x --normalize text bytes -- texts"), "1\n");
     assert_eq!(bench.run_ok("not-in --total --column x --normalize text bytes -- lines"), "1\n");
-    // The kinds of lines of JSON in OLD are known only once they are read.
+    // The kinds of values in JSON lines are not known before they are read.
     assert_contains_all(
         &expect_failure(&bench.run("not-in --total --column x lines -- bytes")),
         &["NEW", "byte strings"],
     );
-    // No byte string is a null or a number.
+    // Byte strings differ from nulls and numbers, whatever their bytes.
     assert_contains_all(&expect_failure(&bench.run("dedup --total --column x bytes numbers")), &["they are numbers"]);
     assert_eq!(bench.run_ok("dedup --exact --total --column x bytes"), "3\n");
 }

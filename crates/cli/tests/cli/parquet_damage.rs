@@ -1,4 +1,4 @@
-//! Damaged files of Parquet: each run ends by itself, tells the file in one line, and takes no more memory than it is given.
+//! Damaged Parquet files: each run terminates, names the file in one line, and stays within its memory limit.
 
 use crate::common::{Bench, text, with_ulimit};
 use crate::interrupted::rows::{Random, mix};
@@ -18,10 +18,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Bytes of address space.
+/// The limit of the address space in bytes.
 const MEMORY: u64 = 256 << 20;
 
-/// Columns of all types, by their names.
+/// Returns columns of all types.
 fn columns(rows: i32) -> RecordBatch {
     let numbers = || (0..rows).map(|row| mix(row as u64));
     let mut lists = ListBuilder::new(Int32Builder::new());
@@ -53,7 +53,7 @@ fn columns(rows: i32) -> RecordBatch {
     .unwrap()
 }
 
-/// Valid files with all types, encodings and codecs.
+/// Returns valid files with all types, encodings and codecs.
 fn valid_files() -> Vec<Vec<u8>> {
     let (batch, mut files) = (columns(100), Vec::new());
     let (gzip, zstd) = (Compression::GZIP(GzipLevel::default()), Compression::ZSTD(ZstdLevel::default()));
@@ -96,7 +96,7 @@ fn valid_files() -> Vec<Vec<u8>> {
     files
 }
 
-/// A number without a sign, as Thrift's compact protocol has it.
+/// Encodes an unsigned number as Thrift's compact protocol does.
 fn varint(mut number: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     while number > 0x7F {
@@ -107,7 +107,7 @@ fn varint(mut number: u64) -> Vec<u8> {
     bytes
 }
 
-/// A file with bytes that are others, or less of it.
+/// Returns a file with changed bytes, some files also truncated.
 fn damaged(random: &mut Random, file: &[u8]) -> Vec<u8> {
     let mut bytes = file.to_vec();
     let end = bytes.len() - 8;
@@ -142,7 +142,7 @@ fn damaged(random: &mut Random, file: &[u8]) -> Vec<u8> {
             bytes.splice(at..stop, other);
         }
     }
-    // Most keep their ends, for without them nothing is read.
+    // Most damaged files keep their magic numbers, because without them the rest is not read.
     if random.below(8) > 0 {
         bytes.truncate(bytes.len().saturating_sub(8));
         bytes.extend(&file[end..]);
@@ -153,8 +153,8 @@ fn damaged(random: &mut Random, file: &[u8]) -> Vec<u8> {
 
 /// Runs a command with a memory limit over a file. Returns its exit code and standard error.
 ///
-/// The C library reserves 128 MiB of addresses for each thread that allocates. Two threads that begin at once would meet the limit with
-/// what they do not use, so all share one arena.
+/// The C library reserves 128 MiB of addresses for each thread that allocates. Unused reservations of two threads would exceed
+/// the limit, so all threads share one arena.
 #[track_caller]
 fn run(bench: &Bench, line: &str) -> (i32, String) {
     let limit = format!("-c 0; ulimit -v {}", MEMORY / 1024);
@@ -178,7 +178,7 @@ fn run(bench: &Bench, line: &str) -> (i32, String) {
     (output.status.code().unwrap_or(-1), stderr)
 }
 
-/// Runs a command over a damaged file, and keeps the file if the result is wrong.
+/// Runs a command over a damaged file, and keeps the file if the result is unexpected.
 #[track_caller]
 fn check(bench: &Bench, bytes: &[u8], line: &str) -> i32 {
     bench.write("in", bytes);
@@ -260,16 +260,16 @@ fn many_damaged_files_are_reported() {
     check_damaged_files(1500);
 }
 
-/// Cuts files at every `step`th byte.
-fn check_cut_files(step: usize) {
+/// Checks files that are truncated at every `step`th byte.
+fn check_truncated_files(step: usize) {
     let rows: Vec<_> = (0..9).map(|i| (format!("url {i}"), i, format!("a:{i}"))).collect();
     let whole = table(&rows, 4, Compression::SNAPPY);
     let bench = Bench::new(&[]);
     assert_eq!(check(&bench, &whole, "dedup --column url -o out in"), 0);
-    // The end tells where the rest is.
+    // The end of the file contains the metadata of the rest.
     for length in (4..whole.len()).step_by(step).chain(whole.len() - 16..whole.len()) {
         assert_eq!(check(&bench, &whole[..length], "dedup -n 10 --column url -o out in"), 2, "{length}");
-        // With the end of the file after it.
+        // The end of the file follows the truncated part.
         let bytes = [&whole[..length], &whole[whole.len() - 8..]].concat();
         check(&bench, &bytes, "dedup -n 10 --column url -o out in");
     }
@@ -284,14 +284,14 @@ fn check_cut_files(step: usize) {
 }
 
 #[test]
-fn cut_files_are_refused() {
-    check_cut_files(61);
+fn truncated_files_are_refused() {
+    check_truncated_files(61);
 }
 
 #[test]
 #[ignore = "takes long"]
-fn files_cut_at_many_bytes_are_refused() {
-    check_cut_files(7);
+fn files_truncated_at_many_bytes_are_refused() {
+    check_truncated_files(7);
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn valid_files_are_read_within_memory() {
     }
 }
 
-/// A struct of Thrift's compact protocol.
+/// A struct in Thrift's compact protocol.
 #[derive(Clone, Default)]
 struct Struct(Vec<u8>, u8);
 
@@ -325,7 +325,7 @@ impl Struct {
         self.field(id, 8, &[&varint(text.len() as u64), text.as_bytes()].concat())
     }
 
-    /// A list that tells of so many values, and has these.
+    /// Appends a list whose header states `count` values, and that contains the given ones.
     fn list(self, id: u8, kind: u8, count: u64, values: &[Vec<u8>]) -> Self {
         self.field(id, 9, &[&[0xF0 | kind], &varint(count)[..], &values.concat()].concat())
     }
@@ -342,20 +342,21 @@ impl Struct {
 const INT32: i64 = 1;
 const TEXTS: i64 = 6;
 
-/// A file that may lie: one column `text` in one row group.
+/// A file with one column `text` in one row group, whose metadata may be false.
 #[derive(Clone)]
-struct Lie {
+struct ForgedFile {
     kind: i64,
     codec: i64,
     pages: Vec<u8>,
     has_dictionary: bool,
     rows: i64,
-    /// Other columns of the schema, and how many the root has.
+    /// The elements of the schema, if they are not the default ones.
     schema: Option<Vec<Vec<u8>>>,
-    /// The index of pages, which stands behind them.
+    /// The page index, which follows the pages.
     index: Vec<u8>,
-    /// The distance of the pages' place from the right one, and their size in bytes.
+    /// The error of the recorded offset of the pages.
     away: i64,
+    /// The recorded size of the pages in bytes, if it is not the real one.
     size: Option<i64>,
     has_columns: bool,
 }
@@ -365,7 +366,7 @@ fn column(name: &str, kind: Option<i64>, repetition: i64, children: Option<i64>)
     children.map_or(column.clone(), |children| column.i32(5, children)).end()
 }
 
-impl Lie {
+impl ForgedFile {
     fn new(kind: i64, pages: Vec<u8>) -> Self {
         Self {
             kind,
@@ -412,7 +413,7 @@ impl Lie {
     }
 }
 
-/// A page with a header that tells of so many bytes and values.
+/// Returns a page whose header states this size and number of values.
 fn page(size: i64, values: i64, encoding: i64, data: &[u8]) -> Vec<u8> {
     let header = Struct::default().i32(1, 0).i32(2, size).i32(3, data.len() as i64);
     let values = Struct::default().i32(1, values).i32(2, encoding).i32(3, 3).i32(4, 3);
@@ -423,7 +424,7 @@ fn texts() -> Vec<u8> {
     b"\x01\0\0\0a\x01\0\0\0b\x01\0\0\0c".to_vec()
 }
 
-/// Numbers as deltas, which tell of so many.
+/// Returns delta-encoded numbers whose header states `count` values.
 fn deltas(count: u64) -> Vec<u8> {
     [&varint(128)[..], &varint(4), &varint(count), &[2, 0, 0, 0, 0, 0], b"ab"].concat()
 }
@@ -436,72 +437,72 @@ fn false_sizes_allocate_no_memory() {
         "dedup -n 1000 --column text --compress none -o out in",
         "corpus -n 1000 -o out in",
     ];
-    let refused = |what: &str, lie: &Lie| {
+    let refused = |what: &str, forged: &ForgedFile| {
         for line in all {
-            assert_eq!(check(&bench, &lie.bytes(), line), 2, "{what}");
+            assert_eq!(check(&bench, &forged.bytes(), line), 2, "{what}");
         }
     };
-    let honest = Lie::new(TEXTS, page(15, 3, 0, &texts()));
-    assert!(all.iter().all(|line| check(&bench, &honest.bytes(), line) == 0));
+    let valid = ForgedFile::new(TEXTS, page(15, 3, 0, &texts()));
+    assert!(all.iter().all(|line| check(&bench, &valid.bytes(), line) == 0));
     let max = i64::from(i32::MAX);
-    refused("no columns", &Lie { has_columns: false, ..honest.clone() });
+    refused("no columns", &ForgedFile { has_columns: false, ..valid.clone() });
     let texts_by_schema = vec![column("root", None, 0, Some(1)), column("text", Some(TEXTS), 0, None)];
-    let numbers = Lie::new(INT32, page(12, 3, 0, &[0x7F; 12]));
-    refused("another type", &Lie { schema: Some(texts_by_schema), ..numbers });
+    let numbers = ForgedFile::new(INT32, page(12, 3, 0, &[0x7F; 12]));
+    refused("another type", &ForgedFile { schema: Some(texts_by_schema), ..numbers });
     for codec in [-1, 3, 77] {
-        refused("a codec", &Lie { codec, ..honest.clone() });
+        refused("a codec", &ForgedFile { codec, ..valid.clone() });
     }
     for away in [1 << 40, i64::MAX - 4, 5, -5, -1 << 40] {
-        refused("the place of the pages", &Lie { away, ..honest.clone() });
+        refused("the place of the pages", &ForgedFile { away, ..valid.clone() });
     }
     for size in [1 << 60, 5, 0, -5] {
-        refused("the size of the pages", &Lie { size: Some(size), ..honest.clone() });
+        refused("the size of the pages", &ForgedFile { size: Some(size), ..valid.clone() });
     }
     for codec in 1..=7 {
-        refused("a page", &Lie { codec, pages: page(max, 3, 0, &texts()), ..honest.clone() });
+        refused("a page", &ForgedFile { codec, pages: page(max, 3, 0, &texts()), ..valid.clone() });
     }
     for (rows, values) in [(3, max), (max, max), (max, 3), (i64::MAX, 3), (2, 3), (0, 3), (-1, 3)] {
         if (rows, values) != (3, max) {
-            refused("rows", &Lie { rows, pages: page(15, values, 0, &texts()), ..honest.clone() });
+            refused("rows", &ForgedFile { rows, pages: page(15, values, 0, &texts()), ..valid.clone() });
         }
     }
-    // A run of 2^30 nulls, or of values of one list, takes a few bytes.
+    // A run of 2^30 nulls or of values of one list is encoded in a few bytes.
     let run = |values: &[(u64, u8)]| {
         let run: Vec<u8> =
             values.iter().flat_map(|&(count, level)| [varint(count << 1), vec![level]].concat()).collect();
         [&(run.len() as u32).to_le_bytes()[..], &run].concat()
     };
     let schema = |repetition| vec![column("root", None, 0, Some(1)), column("text", Some(INT32), repetition, None)];
-    let nulls = Lie::new(INT32, page(7, 1 << 30, 0, &run(&[(1 << 30, 0)])));
-    refused("nulls", &Lie { rows: 1 << 30, schema: Some(schema(1)), ..nulls.clone() });
+    let nulls = ForgedFile::new(INT32, page(7, 1 << 30, 0, &run(&[(1 << 30, 0)])));
+    refused("nulls", &ForgedFile { rows: 1 << 30, schema: Some(schema(1)), ..nulls.clone() });
     let levels = [run(&[(1, 0), (1 << 30, 1)]), run(&[(1 << 30, 1)]), vec![7, 0, 0, 0]].concat();
-    let list = Lie { pages: page(7, 1 << 30, 0, &levels), rows: 1, schema: Some(schema(2)), ..nulls };
+    let list = ForgedFile { pages: page(7, 1 << 30, 0, &levels), rows: 1, schema: Some(schema(2)), ..nulls };
     refused("a list", &list);
     for kind in [INT32, 2, 3, TEXTS] {
         let header = Struct::default().i32(1, 2).i32(2, 15).i32(3, 15);
         let header = header.inner(7, Struct::default().i32(1, max).i32(2, 0)).end();
         let pages = [header, texts(), page(4, 3, 8, &[1, 6, 0, 0])].concat();
-        refused("a dictionary", &Lie { has_dictionary: true, ..Lie::new(kind, pages) });
+        refused("a dictionary", &ForgedFile { has_dictionary: true, ..ForgedFile::new(kind, pages) });
     }
     for count in [1 << 28, 1 << 31, 1 << 40, i64::MAX as u64] {
         for (encoding, data) in [(6, deltas(count)), (7, deltas(count)), (7, [deltas(1), deltas(count)].concat())] {
-            refused("lengths", &Lie::new(TEXTS, page(99, 3, encoding, &data)));
+            refused("lengths", &ForgedFile::new(TEXTS, page(99, 3, encoding, &data)));
         }
     }
     for count in [1 << 24, 1 << 28, max as u64] {
-        refused("an index", &Lie { index: [&[0x19, 0xFC], &varint(count)[..], &[0]].concat(), ..honest.clone() });
+        refused("an index", &ForgedFile { index: [&[0x19, 0xFC], &varint(count)[..], &[0]].concat(), ..valid.clone() });
     }
-    let empty = Lie::new(INT32, Vec::new());
+    let empty = ForgedFile::new(INT32, Vec::new());
     for levels in [101, 1000, 100_000] {
         let groups = (0..levels).map(|_| column("group", None, 0, Some(1)));
         let schema = groups.chain([column("text", Some(INT32), 0, None)]).collect();
-        refused("levels", &Lie { schema: Some(schema), rows: 0, ..empty.clone() });
+        refused("levels", &ForgedFile { schema: Some(schema), rows: 0, ..empty.clone() });
     }
     let schema = vec![column("root", None, 0, Some(max)), column("text", Some(INT32), 0, None)];
-    refused("columns", &Lie { schema: Some(schema), rows: 0, ..empty.clone() });
-    // As deep as is taken.
+    refused("columns", &ForgedFile { schema: Some(schema), rows: 0, ..empty.clone() });
+    // The maximum accepted depth.
     let groups = (0..98).map(|_| column("text", None, 0, Some(1)));
     let schema = groups.chain([column("text", Some(INT32), 0, None)]).collect();
-    let deep = Lie { schema: Some(schema), rows: 0, ..empty };
+    let deep = ForgedFile { schema: Some(schema), rows: 0, ..empty };
     assert_eq!(check(&bench, &deep.bytes(), "dedup -n 1000 -o out in"), 0);
 }

@@ -1,9 +1,9 @@
-//! `bloomline plan`, against the exact model of the rate.
+//! `bloomline plan`, compared with the exact model of the rate.
 
 use crate::common::{Bench, assert_contains_all, expect_success, number};
 use serde_json::Value;
 
-/// Rows of tests/data/fpr.csv of one kind: probes, bits a key, rate.
+/// Returns the rows of one kind in tests/data/fpr.csv: probes, bits per key, and rate.
 fn model(kind: &str) -> Vec<(u64, f64, f64)> {
     let lines = include_str!("../../../../tests/data/fpr.csv").lines().map(|line| line.split(',').collect::<Vec<_>>());
     lines
@@ -27,18 +27,18 @@ fn plans_match_the_model() {
         let by_rate = bench.json(&format!("plan --json -n 1000000000 -p {rate}"));
         let words4 = &by_rate[0];
         assert_eq!((&words4["layout"], &words4["probes"]), (&"words4".into(), &probes.into()));
-        // The least size, rounded up so that it folds until 128 to 255 blocks are left.
+        // The minimum size, rounded up so that the filter can be folded to 128 to 255 blocks.
         let min_blocks = bits * 1e9 / 512.0;
         let fold = ((min_blocks / 128.0).log2().floor()).exp2();
         let blocks = (min_blocks / fold).ceil() * fold;
         assert_eq!(words4["memory_bytes"], 64 * blocks as u64);
         near(&words4["bits_per_key"], blocks * 512.0 / 1e9, 1e-12);
         assert_eq!(words4["rates"][1]["load"], 1.0);
-        // With more blocks the rate falls, at most as that of each probe falls.
+        // Additional blocks lower the rate, at most by their ratio for each probe.
         let (found, lowest) = (number(&words4["rates"][1], "fpr"), rate * (min_blocks / blocks).powi(probes as i32));
         assert!((lowest..rate * (1.0 + 1e-5)).contains(&found), "{found}, {lowest} to {rate}");
 
-        // The three ways to ask agree.
+        // The three forms of the request agree.
         let memory = words4["memory_bytes"].as_u64().unwrap();
         let by_keys = bench.json(&format!("plan --json -n 1000000000 --memory {memory}"));
         assert_eq!(by_keys[0], *words4);
@@ -54,7 +54,7 @@ fn plans_match_the_model() {
 #[test]
 fn plan_prints_rates_at_other_loads() {
     let bench = Bench::new(&[]);
-    // 16 bits a key; half and a quarter of that at twice and four times the keys.
+    // At load 1, a key has 16 bits.
     let plan = bench.json("plan --json -n 1000000000 --memory 2000000000");
     let of_the_model = |probes, bits| model("fpr_at_bits").into_iter().find(|row| (row.0, row.1) == (probes, bits));
     let probes = plan[0]["probes"].as_u64().unwrap();

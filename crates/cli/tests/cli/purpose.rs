@@ -1,4 +1,4 @@
-//! The purpose that a filter's file records, and the refusals and warnings that follow from it.
+//! The parameters that a filter's file records, and the refusals and warnings that depend on them.
 
 use crate::common::{Bench, assert_contains_all, expect_success, number, stats, text, url_lines};
 use bloomline::{BloomFilter, ScalableBloomFilter};
@@ -10,7 +10,7 @@ fn load(bench: &Bench, name: &str) -> BloomFilter {
     BloomFilter::load(bench.path(name)).unwrap()
 }
 
-/// Copies the filter in the file `source` without its parameters, as a program saves it that does not set them.
+/// Copies the filter in the file `source` without its parameters, like a filter of a program that sets none.
 fn save_without_parameters(bench: &Bench, source: &str, name: &str) {
     let filter = load(bench, source);
     let builder = BloomFilter::builder().memory(filter.memory_bytes()).probes(filter.probes());
@@ -19,7 +19,7 @@ fn save_without_parameters(bench: &Bench, source: &str, name: &str) {
     silent.save(bench.path(name)).unwrap();
 }
 
-/// Options that make keys, the name of these keys, and a file with one.
+/// Key options, the name of their keys, and a file with one key.
 const KEYS: [(&str, &str, &[u8]); 12] = [
     ("", "line", b"a\n"),
     ("--trim ", "line, trimmed", b" a\n"),
@@ -53,7 +53,7 @@ fn files_keep_the_parameters_of_their_filter() {
         bench.run_ok(&format!("dedup -p 0.01 {options}--state growing empty"));
         assert_eq!(ScalableBloomFilter::load(bench.path("growing")).unwrap().key_name(), name);
     }
-    // What is estimated or follows counts as well: 300 lines are counted, and memory has the rate of -p.
+    // Counted lines and derived numbers are recorded too.
     let bench = Bench::new(&[("a", &url_lines(0..300))]);
     let parameters = |line: &str| {
         bench.run_ok(line);
@@ -70,7 +70,7 @@ fn files_keep_the_parameters_of_their_filter() {
     assert_eq!(bench.json("info --json f")["expected_keys"], plan["keys"]);
 }
 
-/// Byte by byte, as docs/FORMAT.md has it.
+/// The bytes are those that docs/FORMAT.md specifies.
 #[test]
 fn file_fields_match_the_format() {
     let bench = Bench::new(&[("empty", b"")]);
@@ -124,8 +124,8 @@ fn info_prints_the_parameters_of_a_filter() {
 }
 
 #[test]
-fn keys_unlike_those_of_the_filter_are_refused() {
-    // Their names tell them apart, and all names differ. So one other stands for all.
+fn keys_of_another_name_than_the_filter_are_refused() {
+    // Filters compare the names of keys, and all names differ, so one other name is enough.
     for (i, (made, has, line)) in KEYS.into_iter().enumerate() {
         let (asked, wants, _) = KEYS[(i + 1) % KEYS.len()];
         let bench = Bench::new(&[("a", line), ("empty", b""), ("out", b"precious\n")]);
@@ -141,7 +141,7 @@ fn keys_unlike_those_of_the_filter_are_refused() {
             }
             assert!(bench.read(filter) == before && bench.read("out") == b"precious\n", "{made}{asked}");
         }
-        // Its own are welcome, and all are in a filter that does not tell.
+        // Keys of the recorded name are accepted, and a filter without a name accepts all keys.
         for filter in ["sized", "growing"] {
             bench.run_ok(&format!("build --append -o {filter} {made}a"));
             assert_eq!(bench.run_ok(&format!("check --total -s {filter} {made}a")), "1\n", "{made}");
@@ -166,7 +166,7 @@ fn line_endings_do_not_change_keys() {
 }
 
 #[test]
-fn filters_of_other_keys_are_not_merged() {
+fn filters_with_different_keys_are_not_merged() {
     let bench = Bench::new(&[("a", b"A\n"), ("b", b"b\n")]);
     bench.run_ok("build -n 1000 --no-shrink -o lines a");
     bench.run_ok("build -n 1000 --no-shrink --ignore-case -o cases b");
@@ -177,7 +177,7 @@ fn filters_of_other_keys_are_not_merged() {
     );
     assert_contains_all(&message, &["the same key options"]);
     assert!(!bench.path("merged").exists());
-    // A filter that does not tell has the keys of the others, in any order.
+    // A filter without a name is merged with any other one, in any order.
     save_without_parameters(&bench, "lines", "silent");
     for filters in ["silent cases", "cases silent", "silent silent cases"] {
         bench.run_ok(&format!("merge {filters} -o merged"));
@@ -198,7 +198,7 @@ fn overfull_warning(bench: &Bench, name: &str, planned: u64) -> String {
 }
 
 #[test]
-fn overfull_filters_are_warned_of_once() {
+fn overfull_filters_cause_one_warning() {
     let bench = Bench::new(&[("a", &url_lines(0..3000)), ("b", &url_lines(3000..3010)), ("c", &url_lines(0..3010))]);
     let warnings = |line: &str| {
         let output = bench.run(line);
@@ -230,11 +230,11 @@ fn overfull_filters_are_warned_of_once() {
         assert_eq!(warnings(&format!("check --total -s {file} a b c")), expected);
         assert_eq!(warnings(&format!("check -q -s {file} c")), "");
     }
-    // Lines are lost, so -q does not hide it.
+    // Lines are lost, so -q does not suppress the warning.
     assert!(warnings("dedup -q --force --state sized -o o b").contains("rises with every new key"));
-    // Repeats add nothing, and the filter is too full for them as well.
+    // The warning appears even if no key is new.
     assert!(warnings("dedup --force --state sized -o o a").contains("rises with every new key"));
-    // Where the file does not tell, there is no plan.
+    // Without recorded parameters, there is no limit to exceed.
     save_without_parameters(&bench, "sized", "silent");
     for line in ["check -s silent c", "build --append -o silent c", "dedup --force --state silent -o o c"] {
         assert_eq!(warnings(line), "");
@@ -248,8 +248,8 @@ fn overfull_filters_are_warned_of_once() {
 }
 
 #[test]
-fn exactly_full_filters_are_not_warned_of() {
-    // The estimates of about half of these filters are above the number of keys that they are made for and have.
+fn exactly_full_filters_cause_no_warning() {
+    // For about half of these filters, the estimated number of keys exceeds the real one, which equals the planned one.
     let mut above = 0;
     for seed in 0..20 {
         let bench = Bench::new(&[("a", &url_lines(0..1000))]);
@@ -265,7 +265,7 @@ fn exactly_full_filters_are_not_warned_of() {
 }
 
 #[test]
-fn filters_that_become_full_are_warned_of_by_their_own_plan() {
+fn the_plan_of_an_existing_filter_determines_the_warning() {
     for (more, options) in
         [("build --append -o s", ""), ("dedup --state s -o o", ""), ("dedup --state s -o o", "--chunk-size 99 ")]
     {
@@ -276,7 +276,7 @@ fn filters_that_become_full_are_warned_of_by_their_own_plan() {
         assert_eq!((warning.matches("warning").count(), warning.matches('\n').count()), (1, 1), "{warning}");
         assert_contains_all(&warning, &["more than the 1000 distinct lines", "rate is 0.", "rises with every new key"]);
     }
-    // And the run can stop there: the keys in it are estimated, within five standard deviations of half a root.
+    // The run can stop at this limit. Its keys are estimated, with a standard deviation of half the root of their number.
     let bench = Bench::new(&[("a", &url_lines(0..500)), ("b", &url_lines(500..3000))]);
     bench.run_ok("dedup -n 1000 --when-full warn -p 0.01 --state s -o o a");
     let output = bench.run("dedup --when-full stop --stats=json --state s -o p b");
@@ -285,9 +285,9 @@ fn filters_that_become_full_are_warned_of_by_their_own_plan() {
     assert!((new - 500.0).abs() < 5.0 * 0.5 * 1000f64.sqrt(), "{new}");
 }
 
-/// No option makes a state larger, so none is advised: what is new to a full state goes to another one.
+/// No option enlarges a state, so the advice is to add lines that are not in a full state to another state.
 #[test]
-fn the_advice_about_full_filters_works() {
+fn advice_about_full_filters_works() {
     let bench = Bench::new(&[("a", &url_lines(0..1000)), ("b", &url_lines(500..3000))]);
     bench.run_ok("dedup -n 2000 -p 1e-9 --when-full stop -s s -o o a");
     let message = bench.run_err("dedup --when-full stop -s s -o p b");
@@ -301,7 +301,7 @@ fn the_advice_about_full_filters_works() {
     assert_eq!(output.status.code(), Some(0));
     assert_contains_all(&text(&output.stderr), &["than the 2000 distinct lines", pass]);
 
-    // A state of documents has no lines to check.
+    // `check` does not apply to a state of documents.
     let documents = |range: std::ops::Range<u32>| -> String {
         range
             .map(|i| format!("{{\"text\":\"{}\"}}\n", (0..9).map(|j| format!("w{i}x{j} ")).collect::<String>()))
@@ -315,12 +315,12 @@ fn the_advice_about_full_filters_works() {
                   | bloomline corpus --by document --ngram 0 -s t -o p";
     assert!(bench.bash(script).output().unwrap().status.success());
     assert_eq!(text(&[bench.read("o"), bench.read("p")].concat()), documents(0..300));
-    // A filter that is built is built again.
+    // For a filter of `build`, the advice is to build a larger one.
     let bench = Bench::new(&[("a", &url_lines(0..1000))]);
     assert_contains_all(&bench.run_err("build -n 500 --when-full stop -o f a"), &["build a larger one with -n, or "]);
 }
 
-/// The line on standard error after the statistics of a run that must fail.
+/// Returns the error message that follows the statistics of a run that must fail.
 #[track_caller]
 fn failed_after_stats(output: &Output) -> String {
     assert_eq!(output.status.code(), Some(2));

@@ -1,4 +1,4 @@
-//! Random lines and options, against a reference in Python.
+//! Random lines and options, compared with a reference implementation in Python.
 
 use crate::common::{Bench, report_skipped};
 use crate::corpus::{bzip2, gzip, xz, zstd};
@@ -6,14 +6,14 @@ use proptest::prelude::*;
 use std::env;
 use std::process::Command;
 
-/// Options, and what the reference needs besides.
+/// The lines and options of a run.
 #[derive(Debug)]
 struct Case {
     lines: Vec<Vec<u8>>,
     options: Vec<String>,
-    /// Options of no concern to the reference.
+    /// Options that the reference does not have.
     own: Vec<String>,
-    /// The files that the lines are spread over, each with its compression.
+    /// The compression of each file. The lines are distributed over the files.
     codings: Vec<usize>,
     unfinished: bool,
     /// True if the files start with a byte order mark.
@@ -21,7 +21,7 @@ struct Case {
     dupes: bool,
 }
 
-/// Lines of few pieces, so that many repeat in one way or another.
+/// Generates lines from a few pieces, so that many are equal after some normalization.
 fn lines_of(pieces: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<Vec<u8>>> {
     let piece = prop::sample::select(pieces);
     prop::collection::vec(prop::collection::vec(piece, 0..6).prop_map(|pieces| pieces.concat()), 0..80)
@@ -34,7 +34,7 @@ fn lines() -> impl Strategy<Value = Vec<Vec<u8>>> {
     lines_of([pieces, spaces.to_vec()].concat())
 }
 
-/// Lines with fields in quotes, some of which go on in the next line, or do not end.
+/// Generates lines with quoted fields, some of which span lines or are not closed.
 fn csv_lines() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let pieces = [",", ",", "\t", "\"", "\"\"", "\"a\",", "\"a,\"", "\"\"", "a", "A", " ", "\r", "\0"];
     let rows = ["\"a\nA\",", ",\"\n\"\"\n\"", "\"\n\",\"a\"", "a,\"\r\n\"", "\n"];
@@ -42,7 +42,7 @@ fn csv_lines() -> impl Strategy<Value = Vec<Vec<u8>>> {
     lines_of(all)
 }
 
-/// Lines of JSON, some of them none, and some without the member `a`.
+/// Generates JSON lines, some of them invalid, and some without the member `a`.
 fn documents() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let values = r#""x"|"X"|"1"|"null"|"[1,\"x\"]"|"\u0078"|" x"|"\ud83d\ude00"|"😀"|""|"\n"|1|1.0|1e400|-0|12345678901234567890123|true|null|[]|[1,"x"]|[1, "x" ]|{"p":1,"q":[2]}|{"q": [2], "p":1}|{"p":{"a":1}}"#;
     let value = prop::sample::select(values.split('|').map(str::to_owned).collect::<Vec<_>>());
@@ -146,7 +146,7 @@ fn case() -> impl Strategy<Value = Case> {
     )
 }
 
-/// True if the reference can run. It must where `BLOOMLINE_REQUIRE_PYTHON=1` requires it.
+/// True if Python is installed. `BLOOMLINE_REQUIRE_PYTHON=1` makes its absence an error.
 fn has_python() -> bool {
     let there = Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success());
     assert!(there || env::var_os("BLOOMLINE_REQUIRE_PYTHON").is_none_or(|value| value != "1"), "no python3");
@@ -156,7 +156,8 @@ fn has_python() -> bool {
     there
 }
 
-/// The header of a file, whose names have quotes in some files of CSV, and which has several lines there. Empty if the file has no header.
+/// Returns the header of a file, which is empty without `--header`. In CSV it spans lines, and in some files its names are
+/// quoted.
 fn header(options: &[String], file: usize, end: u8) -> Vec<u8> {
     let has = |name: &str| options.iter().any(|option| option == name);
     if !has("--header") {
@@ -177,7 +178,8 @@ fn header(options: &[String], file: usize, end: u8) -> Vec<u8> {
     [names.join(delimiter).as_bytes(), cr.as_bytes(), &[end]].concat()
 }
 
-/// Runs both on the same lines, in files that are compressed for one of them. Their outputs and their repeats.
+/// Runs the command and the reference on the same lines, which are compressed for the command. Returns the exit code, the
+/// output and the repeats of each.
 fn both(case: &Case, keys: Option<&[u8]>) -> [(Option<i32>, Vec<u8>, Vec<u8>); 2] {
     let end = if case.options.iter().any(|option| option == "-z") { 0 } else { b'\n' };
     let bench = Bench::new(&[("ours.d", b""), ("theirs.d", b"")]);
@@ -187,7 +189,7 @@ fn both(case: &Case, keys: Option<&[u8]>) -> [(Option<i32>, Vec<u8>, Vec<u8>); 2
         let mut bytes = if case.marked { "\u{feff}".into() } else { Vec::new() };
         bytes.extend(header(&case.options, i, end));
         bytes.extend(lines.iter().flat_map(|line| [line, &[end][..]].concat()));
-        // An empty last line without its end does not count.
+        // An empty last line without a line ending is not a line.
         if case.unfinished && lines.last().is_some_and(|line| !line.is_empty()) {
             bytes.pop();
         }
@@ -210,7 +212,7 @@ fn both(case: &Case, keys: Option<&[u8]>) -> [(Option<i32>, Vec<u8>, Vec<u8>); 2
         theirs.extend(["--dupes", "theirs.d"].map(str::to_owned));
     }
     let mut python = Command::new("python3");
-    // It needs nothing that is installed, and starts faster without a look at that.
+    // The reference needs no packages, and Python starts faster without them.
     python.args(["-I", "-S"]);
     python.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/reference.py"));
     python.current_dir(bench.0.path()).args(&case.options).args(theirs);
@@ -218,7 +220,7 @@ fn both(case: &Case, keys: Option<&[u8]>) -> [(Option<i32>, Vec<u8>, Vec<u8>); 2
     command.args(&case.options).args(ours);
     [(command, "ours.d"), (python, "theirs.d")].map(|(mut command, dupes)| {
         let output = command.output().unwrap();
-        // A reference that fails says so.
+        // The exit code 1 with an error message is a failure of the reference.
         let code = output.status.code().filter(|&code| code == 0 || code == 2 || code == 1 && output.stderr.is_empty());
         assert!(code.is_some(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
         (code, output.stdout, bench.read(dupes))
@@ -236,7 +238,7 @@ fn random_corpora_match_the_reference_120_times() {
     compare_corpora(120);
 }
 
-/// Compares the command with the reference on so many random corpora. Most of the time goes into starting Python.
+/// Compares the command with the reference on this number of random corpora. Starting Python takes most of the time.
 fn compare_corpora(cases: u32) {
     if !has_python() {
         return;
@@ -252,7 +254,7 @@ fn compare_corpora(cases: u32) {
     });
 }
 
-/// A URL in some spelling, and its normal form.
+/// Generates a URL and its normal form.
 fn url() -> impl Strategy<Value = (String, String)> {
     let scheme = prop::sample::select(vec![
         ("http", "http", ":80"),

@@ -1,4 +1,4 @@
-//! Refusals: a command that is refused has written nothing.
+//! Refusals: a refused command writes no file.
 
 use crate::common::{Bench, report_skipped};
 use std::collections::BTreeMap;
@@ -7,17 +7,17 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
-/// The mode of a file or folder, with its kind, the time of its last change in seconds and nanoseconds, and its contents.
+/// The type and mode of a file or folder, the time of its last change in seconds and nanoseconds, and its contents.
 type Seen = (u32, i64, i64, Vec<u8>);
 
-/// Records a folder and all that is below it.
-fn look(folder: &Path, seen: &mut BTreeMap<String, Seen>) {
+/// Records a folder and everything below it.
+fn record(folder: &Path, seen: &mut BTreeMap<String, Seen>) {
     let metadata = folder.symlink_metadata().unwrap();
     let contents = if metadata.is_file() { fs::read(folder).unwrap() } else { Vec::new() };
     let name = folder.to_str().unwrap().to_owned();
     seen.insert(name, (metadata.mode(), metadata.mtime(), metadata.mtime_nsec(), contents));
     if metadata.is_dir() {
-        fs::read_dir(folder).unwrap().for_each(|entry| look(&entry.unwrap().path(), seen));
+        fs::read_dir(folder).unwrap().for_each(|entry| record(&entry.unwrap().path(), seen));
     }
 }
 
@@ -158,7 +158,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("dedup a.txt -o o --redis rediss://h --redis-ca no-such --name n", "No such file"),
 ];
 
-/// The same for tables.
+/// Refused commands on tables.
 #[cfg(feature = "parquet")]
 const REFUSED_TABLES: &[(&str, &str)] = &[
     ("dedup a.parquet -o o.parquet --column no-such", "no-such"),
@@ -181,7 +181,7 @@ const REFUSED_TABLES: &[(&str, &str)] = &[
 #[cfg(not(feature = "parquet"))]
 const REFUSED_TABLES: &[(&str, &str)] = &[];
 
-/// A folder with inputs, filters and outputs of all kinds.
+/// Returns a folder with inputs, filters and outputs of all kinds.
 fn bench() -> Bench {
     let bench = Bench::new(&[
         ("a.txt", b"a\nb\na\n"),
@@ -224,12 +224,12 @@ fn bench() -> Bench {
     bench
 }
 
-/// Runs commands that must be refused for a reason. Asserts that none of them has changed anything in the folder.
+/// Runs commands that must be refused with a certain reason, and asserts that they change nothing in the folder.
 #[track_caller]
 fn refuse<'a>(bench: &Bench, refused: impl IntoIterator<Item = (&'a str, &'a str)>, prepare: impl Fn(&mut Command)) {
     let mut faults = Vec::new();
     let mut before = BTreeMap::new();
-    look(bench.0.path(), &mut before);
+    record(bench.0.path(), &mut before);
     for (line, reason) in refused {
         let mut command = bench.command(line);
         prepare(&mut command);
@@ -239,7 +239,7 @@ fn refuse<'a>(bench: &Bench, refused: impl IntoIterator<Item = (&'a str, &'a str
             faults.push(format!("{line}: {} {message:?}, not {reason:?}", output.status));
         }
         let mut after = BTreeMap::new();
-        look(bench.0.path(), &mut after);
+        record(bench.0.path(), &mut after);
         for name in before.keys().chain(after.keys()).filter(|name| before.get(*name) != after.get(*name)) {
             faults.push(format!("{line}: {name} has changed"));
         }
@@ -254,7 +254,7 @@ fn refused_commands_change_nothing() {
     refuse(&bench, REFUSED.iter().chain(REFUSED_TABLES).copied(), |_| ());
 }
 
-/// Temporary files fail before outputs are opened.
+/// The creation of a temporary file fails before outputs are opened.
 #[test]
 fn commands_without_temporary_files_change_nothing() {
     let bench = bench();

@@ -1,4 +1,4 @@
-//! `bloomline dedup` with counts, repeats and last copies: the bytes against a plain model and against `uniq`.
+//! `bloomline dedup` with counts, repeats and last copies, compared with a simple model and with `uniq`.
 
 use crate::common::{
     Bench, assert_contains_all, expect_failure, expect_refusal, expect_success, json_values, number, report_skipped,
@@ -16,7 +16,7 @@ use std::process::Command;
 #[derive(Clone, Debug, Default)]
 struct Request {
     count: bool,
-    /// `--repeated` if it is `Some(true)`, and `--unique` if it is `Some(false)`.
+    /// `Some(true)` is `--repeated`, and `Some(false)` is `--unique`.
     repeated: Option<bool>,
     last: bool,
     invert: bool,
@@ -34,12 +34,12 @@ impl Request {
         options.iter().filter(|(given, _)| *given).map(|(_, option)| *option).collect()
     }
 
-    /// True if the line that is kept is the only one of its kind.
+    /// True if `--keep last` has no effect, because only unique lines are kept.
     fn keeps_in_vain(&self) -> bool {
         self.last && self.repeated == Some(false)
     }
 
-    /// The output for these lines.
+    /// Returns the expected output lines.
     fn model<'a>(&self, lines: &[&'a [u8]], key: impl Fn(&'a [u8]) -> &'a [u8], end: u8) -> Vec<Vec<u8>> {
         let mut places: HashMap<&[u8], Vec<usize>> = HashMap::new();
         for (i, &line) in lines.iter().enumerate() {
@@ -119,7 +119,7 @@ fn each_option_selects_its_lines() {
     }
     assert_eq!(bench.run_ok("dedup -c none"), "");
     assert_eq!(bench.run_ok("dedup --repeated one none"), "");
-    // What is not selected goes to a file of its own, as it is.
+    // Lines that are not selected are written to another file without counts.
     assert_eq!(bench.run_ok("dedup -c --repeated --dupes d a b"), "      3 b\n      2 a\n");
     assert_eq!(text(&bench.read("d")), "b\nc\na\nd\nb\n");
 }
@@ -137,14 +137,14 @@ fn keys_are_compared_and_lines_are_printed() {
     assert_eq!(bench.run(&format!("dedup --repeated -v {field} keep a")).stdout, b"2\ty\n3\tX\nnone\n4\tx\nnone\n");
     let output = bench.run(&format!("dedup --unique {field} skip a"));
     assert_eq!((output.status.code(), &output.stdout[..]), (Some(0), &b"2\ty\n3\tX\n"[..]));
-    // It is told once.
+    // One warning is printed, although the inputs are read twice.
     assert_eq!(text(&output.stderr).matches('\n').count(), 1);
     assert_contains_all(&text(&output.stderr), &["lines without a key: 2", "\"a\", line 4"]);
-    // Nothing is printed before all is counted.
+    // An error in the first pass precedes all output.
     assert_contains_all(&bench.run_err("dedup -c --field 2 a"), &["no key in \"a\", line 4"]);
 }
 
-/// The output is counted, and compared with a plain model.
+/// The statistics are compared with the output, and the output with a simple model.
 #[test]
 fn statistics_match_the_output() {
     let lines: [(Option<&str>, u64); 9] = [
@@ -169,10 +169,10 @@ fn statistics_match_the_output() {
         let print = |(place, line): (usize, &(Option<&str>, u64))| {
             let group: Vec<usize> = (0..lines.len()).filter(|&other| lines[other].0 == line.0).collect();
             let (best, count) = match (line.0, keep) {
-                // Each is the only one of its kind.
+                // A line without a key has no duplicates.
                 (None, _) => (place, 1),
                 (_, "--keep last") => (*group.last().unwrap(), group.len()),
-                // Of several the first.
+                // `max_by_key` returns the last maximum, so the order is reversed to find the first.
                 (_, "--keep max:/n") => {
                     (*group.iter().rev().max_by_key(|&&other| lines[other].1).unwrap(), group.len())
                 }
@@ -199,14 +199,14 @@ fn statistics_match_the_output() {
         if mode == "--annotate" && (!which.is_empty() || !total.is_empty()) || mode == "-c" && !total.is_empty() {
             continue;
         }
-        // Which line is kept would make no difference.
+        // `--keep` has no effect in these combinations and is refused.
         if keep.starts_with("--keep") && (which == "--unique" || !total.is_empty()) {
             continue;
         }
         let parts = [which, keep, mode, total].join(" ");
         let request = parts.split_whitespace().collect::<Vec<_>>().join(" ");
         let expected = expected([which, keep, mode, on_error]);
-        // Each two of the choices come with both.
+        // Each pair of choices occurs with both formats.
         let format = ["text", "json"][(bits % 3 + bits / 3 % 4 + bits / 12 % 4 + bits / 48 % 2 + bits / 96) % 2];
         let line =
             format!("dedup -q --json-pointer /k --skip-blank --on-error {on_error} --stats={format} {request} in");
@@ -226,7 +226,7 @@ fn statistics_match_the_output() {
             _ => stderr.lines().find_map(|row| row.strip_prefix(label)?.trim().parse().ok()),
         };
         let figures = [("printed ", "printed"), ("dropped ", "dropped")].map(|(label, name)| figure(label, name));
-        // People see how many are printed where these are not the unique ones.
+        // The text format omits the number of printed lines if it equals the number of unique lines.
         let is_told = format == "json" || parts.trim() != total || on_error == "keep";
         assert_eq!(figures, [is_told.then_some(count as u64), Some(dropped as u64)], "{line}: {stderr}");
         let rest =
@@ -263,7 +263,7 @@ fn real_lines_match_the_model_for_any_number_of_threads() {
     }
 }
 
-/// Cases in which the bytes of `uniq` are known.
+/// Inputs for which `uniq` has the same output.
 #[test]
 fn sorted_lines_match_uniq() {
     let version = Command::new("uniq").arg("--version").output();
@@ -300,7 +300,7 @@ fn sorted_lines_match_uniq() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// Few distinct lines, in files that break anywhere, compressed ones, and a pipe.
+    /// Few distinct lines are in files that may end within a line, in compressed files, and in a pipe.
     #[test]
     fn random_lines_match_the_model(
         request in request(),
@@ -322,12 +322,12 @@ proptest! {
             names.push(name);
         }
         let all: Vec<&[u8]> = inputs.iter().flatten().map(|line| line.as_bytes()).collect();
-        // A line without a second field has none.
+        // A line without a second field has no key.
         let second = |line: &&[u8]| !field || line.contains(&b'\t');
         let all: Vec<&[u8]> = all.into_iter().filter(second).collect();
         let key = |line| if field { <[u8]>::splitn(line, 2, |&byte| byte == b'\t').last().unwrap() } else { line };
         let mut options = request.options() + &format!("-q --chunk-size {chunk_size} ");
-        // A filter that errs in every second line counts all the same.
+        // False positives of a tiny filter do not change counts.
         options += if few { "-n 3 -p 0.5 --when-full warn " } else { "" };
         options += if field { "--field 2 --on-error skip " } else { "" };
         options += if zero { "-z " } else { "" };
@@ -348,7 +348,7 @@ proptest! {
         }
     }
 
-    /// The outputs in the order of the inputs are the one output that there would be.
+    /// The outputs in a folder, in the order of the inputs, equal a single output.
     #[test]
     fn a_folder_has_the_same_lines(
         request in request(),
@@ -426,7 +426,7 @@ fn an_input_that_changes_is_an_error() {
         let pipe = bench.fifo("pipe");
         let child = bench.command(&format!("dedup {options} -j 1 a pipe")).spawn().unwrap();
         let mut writer = File::options().write(true).open(pipe).unwrap();
-        // More than a pipe holds, so that the file before it is read by then.
+        // The bytes exceed the capacity of the pipe, so the write returns after the first file is read.
         writer.write_all(&b"p\n".repeat(1 << 17)).unwrap();
         bench.write("a", change.as_bytes());
         drop(writer);
@@ -452,18 +452,18 @@ fn signals_print_nothing_and_leave_no_files() {
         ]);
         command.env("TMPDIR", bench.path("tmp")).current_dir(bench.0.path());
         let mut running = RunningCommand::new(command);
-        // So many that the process that reads them is running.
+        // The bytes exceed the capacity of the pipe, so the write returns while the command is reading them.
         running.write_input(&b"many\n".repeat(1 << 16));
         running.signal(signal);
         assert_eq!(running.end(), (code, vec![], String::new()));
-        // Only a process that is killed cannot remove the file that it has not written to.
+        // Only a killed process leaves its empty output.
         assert_eq!(bench.path("out").exists(), signal == "KILL");
         assert_eq!(fs::read_dir(bench.path("tmp")).unwrap().count(), 0);
     }
 }
 
 #[test]
-fn options_without_counts_are_refused() {
+fn options_that_conflict_with_counts_are_refused() {
     let bench = Bench::new(&[("a", b"a\n")]);
     for option in ["--count", "--repeated", "--unique", "--keep last"] {
         assert_contains_all(
@@ -496,7 +496,7 @@ fn a_pipe_that_cannot_be_copied_is_an_error() {
         let command = with_ulimit("-f 8", &bench.command(&format!("dedup -c {options} -")));
         run_with_stdin(command, &b"line\n".repeat(10_000))
     };
-    // It is no fault of the input.
+    // The message does not blame the input.
     for options in ["-n 10", "--on-error skip", "--on-error keep"] {
         let message = expect_refusal(run(options));
         assert_contains_all(

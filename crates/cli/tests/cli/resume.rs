@@ -1,4 +1,4 @@
-//! `bloomline dedup --resume`: no line is lost, and a resumed run ends as if nothing had happened.
+//! `bloomline dedup --resume`: no line is lost, and a resumed run has the result of an uninterrupted one.
 
 use crate::common::{
     Bench, assert_contains_all, blocks, bloomline, expect_refusal, number, run_with_stdin, signal, stats, text,
@@ -24,7 +24,7 @@ fn crashed(job: Job) -> (Job, Uninterrupted) {
 }
 
 fn crash(job: &Job, uninterrupted: &Uninterrupted) {
-    // On a slow disk the first checkpoints may come late.
+    // On a slow disk, the run may be killed before its first checkpoints.
     for _ in 0..100 {
         job.clear();
         job.kill_half_way(&job.command(&ALWAYS), uninterrupted);
@@ -36,9 +36,9 @@ fn crash(job: &Job, uninterrupted: &Uninterrupted) {
     panic!("{}: killed before its second checkpoint, always", job.name);
 }
 
-/// Replaces the file of checkpoints by the file of a run that was interrupted right before its end. The newest
-/// checkpoint is the one of the end, and the other is `earlier`.
-fn cut_off_at_the_end(job: &Job, left: &[u8], earlier: &Value, ones: u64) {
+/// Replaces the file of checkpoints by the file of a run that was interrupted right before its end. Its newest checkpoint is at
+/// the end, and the other one is `earlier`.
+fn interrupt_at_the_end(job: &Job, left: &[u8], earlier: &Value, ones: u64) {
     let line: Value = serde_json::from_slice(left.split(|&byte| byte == b'\n').next().unwrap()).unwrap();
     let memory: usize = stages(&job.path(STATE)).iter().map(BloomFilter::memory_bytes).sum();
     let mut end = earlier.clone();
@@ -67,7 +67,7 @@ fn contents(path: &Path) -> Vec<u8> {
     decode(path.to_str().unwrap(), &fs::read(path).unwrap()).0
 }
 
-/// Returns the command with each argument changed.
+/// Returns a copy of the command with changed arguments.
 fn bloomline_like<'a>(command: &'a Command, change: impl Fn(&'a str) -> &'a str) -> Command {
     let mut other = bloomline();
     other.current_dir(command.get_current_dir().unwrap());
@@ -79,7 +79,8 @@ fn bloomline_like<'a>(command: &'a Command, change: impl Fn(&'a str) -> &'a str)
 fn failed_runs_are_resumed_where_they_ended() {
     let mut uninterrupted = Vec::new();
     (0..2000).for_each(|i| writeln!(uninterrupted, "{i:04}\t{}", i % 1500).unwrap());
-    // A line without a second field, of the same length: files that changed their sizes or times are not resumed.
+    // The line without a second field has the same length, because a run is not resumed if the size or time of an input
+    // changed.
     let tab = uninterrupted.iter().rposition(|&byte| byte == b'\t').unwrap();
     let tab = uninterrupted[..tab - 4000].iter().rposition(|&byte| byte == b'\t').unwrap();
     let mut bad = uninterrupted.clone();
@@ -92,7 +93,7 @@ fn failed_runs_are_resumed_where_they_ended() {
             assert_eq!(bench.run_ok(&line), "");
             let outputs = || [read_decoded(&bench, output), read_decoded(&bench, dupes)];
             let (expected, state) = (outputs(), bench.read("s"));
-            // The 1500 keys, the first one of them in the file before; and the 500 that come again, and that one.
+            // Of 1500 distinct keys, 500 are repeated in the second file, and one is in both files.
             assert_eq!([count(&expected[0]), count(&expected[1])], [1500, 501]);
 
             ["s", output, dupes].iter().for_each(|name| fs::remove_file(bench.path(name)).unwrap());
@@ -111,7 +112,7 @@ fn failed_runs_are_resumed_where_they_ended() {
         }
     }
     let bench = Bench::new(&[("a", b"a\na\nb\n")]);
-    // Without a state it begins.
+    // Without a state, the run starts from the beginning.
     bench.run_ok("dedup --state s -o o --resume a");
     assert_eq!(text(&bench.read("o")), "a\nb\n");
     assert_contains_all(&bench.run_err("dedup --state s --resume a"), &["without", "--output"]);
@@ -121,7 +122,7 @@ fn failed_runs_are_resumed_where_they_ended() {
     assert_eq!(text(&bench.read("o")), "a\nb\n");
 }
 
-/// A compressed output is a file of its own kind from its start, so it has bytes before it has lines.
+/// A compressed output has bytes before its first line.
 #[test]
 fn headers_and_byte_order_marks_precede_the_first_line_of_a_resumed_run() {
     let table = gzip(b"no\turl\n1\ta\n2\tb\n3\ta\n");
@@ -135,11 +136,11 @@ fn headers_and_byte_order_marks_precede_the_first_line_of_a_resumed_run() {
             "-f 2",
             marked.clone().into_bytes(),
             marked.replacen('\t', " ", 1).into_bytes(),
-            // The mark belongs to the first line.
+            // The byte order mark precedes the first line.
             [format!("{mark}1\ta\n2\tb\n"), "1\ta\n".to_owned()],
         ),
     ] {
-        // The checkpoints of an earlier version do not record whether a line was printed.
+        // Checkpoints of an earlier version do not record whether a line was printed.
         for (output, dupes, is_recorded) in
             [("o.gz", "d.zst", true), ("o.xz", "d.bz2", true), ("o.lz4", "d.gz", false), ("o", "d", false)]
         {
@@ -171,7 +172,7 @@ fn resume_without_a_state_starts_a_run() {
 }
 
 #[test]
-fn other_inputs_are_not_resumed() {
+fn runs_with_changed_inputs_are_not_resumed() {
     let (job, expected) = crashed(plain());
     let input = fs::read(job.path("in.txt")).unwrap();
     let time = fs::metadata(job.path("in.txt")).unwrap().modified().unwrap();
@@ -181,7 +182,7 @@ fn other_inputs_are_not_resumed() {
         let sizes = format!(" has changed since that run, from {} to {} bytes; ", input.len(), changed.len());
         assert_contains_all(&message, &["cannot resume", "/in.txt\"", &sizes]);
     }
-    // One of the same size has another time.
+    // A changed file of the same size has another time.
     let mut rotated = input.clone();
     rotated.rotate_left(1);
     fs::write(job.path("in.txt"), rotated).unwrap();
@@ -199,14 +200,14 @@ fn other_inputs_are_not_resumed() {
         &job.expect_refusal(&mut renamed),
         &["cannot resume", "with the input ", "/in.txt\", not ", "/renamed\""],
     );
-    // None of that spoiled anything.
+    // The refused commands had no effect.
     ["more", "renamed"].iter().for_each(|name| fs::remove_file(job.path(name)).unwrap());
     job.complete(true);
     check_whole(&job, &expected);
 }
 
 #[test]
-fn the_order_of_the_inputs_counts() {
+fn inputs_in_another_order_are_not_resumed() {
     let (job, expected) = crashed(several());
     let mut swapped = bloomline_like(&job.command(&["--resume"]), |argument| match argument {
         "a.txt" => "c.txt",
@@ -222,7 +223,7 @@ fn the_order_of_the_inputs_counts() {
 }
 
 #[test]
-fn other_options_are_not_resumed() {
+fn runs_with_other_options_are_not_resumed() {
     let (job, expected) = crashed(plain());
     let other_job = ["cannot resume from \"state.resume\"", "it belongs to a run with the "];
     for (more, difference) in [
@@ -235,7 +236,7 @@ fn other_options_are_not_resumed() {
         assert_contains_all(&message, &other_job);
         assert_contains_all(&message, &[difference]);
     }
-    // Other keys are not those of the state. Where it does not tell its keys, those of the job count.
+    // The keys are compared with those of the state, or, if it records none, with those of the interrupted run.
     let state = fs::read(job.path(STATE)).unwrap();
     let filter = BloomFilter::load(job.path(STATE)).unwrap();
     let mut nameless = BloomFilter::builder().memory(filter.memory_bytes()).probes(filter.probes()).build().unwrap();
@@ -284,7 +285,7 @@ fn other_options_are_not_resumed() {
 fn states_changed_by_another_run_are_not_resumed() {
     let changes = [
         ("changed by another run", "build --append -o state"),
-        // One that could be resumed itself, and one that could not.
+        // A run that could be resumed itself, and a run that could not.
         ("no run with this state was interrupted", "dedup --state state -o out2"),
         ("no run with this state was interrupted", "dedup --state state"),
     ];
@@ -297,7 +298,7 @@ fn states_changed_by_another_run_are_not_resumed() {
     }
 }
 
-/// Keys that the state has already set no bit: it is the same state.
+/// Inserting known keys sets no bit, so the state is the same.
 #[test]
 fn states_without_new_keys_are_resumed() {
     let (job, expected) = crashed(plain());
@@ -319,7 +320,7 @@ fn states_older_than_the_last_two_are_not_resumed() {
     let mut checkpoint = serde_json::from_slice::<Value>(left.split(|&byte| byte == b'\n').next().unwrap()).unwrap();
     let mut checkpoint = checkpoint["checkpoints"][0].take();
     checkpoint["ones"] = (newest - 1).into();
-    cut_off_at_the_end(&job, &left, &checkpoint, newest);
+    interrupt_at_the_end(&job, &left, &checkpoint, newest);
     fs::write(job.path(STATE), old).unwrap();
     let message = job.expect_refusal(&mut job.command(&["--resume"]));
     assert!(message.contains("the state was changed"), "{message}");
@@ -338,7 +339,7 @@ fn outputs_shorter_than_at_the_checkpoint_are_not_resumed() {
             let (is, was) = (format!(" {shorter} bytes"), format!(" {length} "));
             assert_contains_all(&message, &["cannot resume", &format!("\"{name}\""), &is, &was, "another state"]);
         }
-        // What came after the checkpoint is not needed.
+        // Bytes after the checkpoint are not needed.
         fs::write(job.path(name), &uninterrupted[..length]).unwrap();
     }
     job.complete(true);
@@ -388,7 +389,7 @@ fn missing_or_damaged_checkpoints_are_not_resumed() {
 fn checkpoints_without_a_state_are_ignored() {
     let (job, expected) = crashed(plain());
     fs::remove_file(job.path(STATE)).unwrap();
-    // The name of the state may be wrong, and the output holds lines.
+    // The name of the state may be mistyped, and the output contains lines.
     let message = job.expect_refusal(&mut job.command(&["--resume"]));
     assert_contains_all(&message, &["there is no state \"state\"", "\"out.txt\" holds lines", "--force"]);
     succeed(&mut job.command(&["--resume", "--force"]));
@@ -425,9 +426,9 @@ fn only_runs_from_files_to_files_are_resumed() {
     check_whole(&job, &expected);
 }
 
-/// A run that cannot be resumed leaves nothing behind from which an older one could be.
+/// A run that cannot be resumed removes the checkpoints of an earlier run.
 #[test]
-fn runs_over_a_stream_remove_checkpoints() {
+fn runs_that_cannot_be_resumed_remove_checkpoints() {
     for arguments in [&["in.txt"][..], &["-o", "/dev/null", "in.txt"], &["--total", "in.txt"]] {
         let (job, _) = crashed(plain());
         succeed(job.bench.command("dedup --state state").args(arguments));
@@ -436,17 +437,17 @@ fn runs_over_a_stream_remove_checkpoints() {
     }
 }
 
-/// Without `--resume`, a run begins anew with the state that is there, but not over lines that this state has seen; it is
-/// then the one to be resumed.
+/// Without `--resume`, a run with an existing state starts from the beginning, but does not overwrite outputs whose lines are
+/// in the state. After that, the second run is the one that can be resumed.
 #[test]
-fn of_two_killed_runs_the_second_is_resumed() {
+fn the_second_of_two_killed_runs_is_resumed() {
     let (mut job, _) = crashed(several());
     let state = fs::read(job.path(STATE)).unwrap();
     let left = job.files();
     job.before = Some(state);
     let expected = job.uninterrupted();
     job.clear();
-    // The inputs keep their times.
+    // Existing inputs are not written again, so that they keep their times.
     left.iter().filter(|(name, _)| !job.path(name).exists()).for_each(|(name, bytes)| job.bench.write(name, bytes));
     assert_contains_all(&job.expect_refusal(&mut job.command(&[])), &["out.txt", "--resume", "another file"]);
     fs::remove_file(job.path("out.txt")).unwrap();
@@ -487,7 +488,7 @@ fn limits_are_unchanged_when_resumed() {
         let (job, expected) = crashed(job);
         let message = text(&job.command_with_warnings(&["--resume"]).output().unwrap().stderr);
         assert_eq!(message.matches('\n').count(), 1, "{message}");
-        // The run may have been killed with more keys than planned, which another warning tells.
+        // If the run was killed with more keys than planned, it prints another warning.
         let parts = if when == "stop" { [stopped, "full"] } else { ["warning", " 25000"] };
         assert_contains_all(&message, &parts);
         check_whole(&job, &expected);
@@ -495,26 +496,26 @@ fn limits_are_unchanged_when_resumed() {
 }
 
 #[test]
-fn other_error_options_are_not_resumed() {
+fn runs_with_another_on_error_option_are_not_resumed() {
     let (job, _) = crashed(faulty());
     let skip = |argument| if argument == "keep" { "skip" } else { argument };
     let message = job.expect_refusal(&mut bloomline_like(&job.command(&["--resume"]), skip));
     assert_contains_all(&message, &["cannot resume from \"state.resume\"", "--on-error keep, not skip"]);
 }
 
-/// The last checkpoint says that it is of the end, and is written before the state.
+/// The last checkpoint marks the end of the run and is written before the state.
 #[test]
 fn outputs_with_an_unsaved_state_are_not_restarted() {
     let (job, expected) = crashed(plain());
     let (state, left) = (fs::read(job.path(STATE)).unwrap(), fs::read(job.path(CHECKPOINTS)).unwrap());
     let checkpoint = job.checkpoint();
     job.complete(true);
-    cut_off_at_the_end(&job, &left, &checkpoint, count_state_bits(&job.path(STATE)));
+    interrupt_at_the_end(&job, &left, &checkpoint, count_state_bits(&job.path(STATE)));
     fs::write(job.path(STATE), state).unwrap();
     assert_contains_all(&job.expect_refusal(&mut job.command(&[])), &["out.txt", "--resume", "another file"]);
     job.complete(true);
     check_whole(&job, &expected);
-    // At the end of the last state nothing is left to continue, and the lines are still nowhere else.
+    // The run is complete, and the output has the only copy of its lines.
     let message = job.expect_refusal(&mut job.command(&[]));
     assert_contains_all(&message, &["refusing to overwrite \"out.txt\"", "the state \"state\"", "--force"]);
     assert!(!message.contains("--resume"), "{message}");
@@ -534,23 +535,23 @@ fn states_are_shrunk_only_at_the_end() {
     check_whole(&job, &expected);
     let small = size(STATE);
     assert!(2 * small <= planned && planned.is_multiple_of(small), "{small} of {planned}");
-    // The state is that of the options, but not of others.
+    // A shrunk state is accepted with the options that created it, but not with others.
     assert_contains_all(&job.expect_refusal(&mut job.command(&[])), &["refusing to overwrite \"out.txt\""]);
     let more = bloomline_like(&job.command(&[]), |argument| if argument == "100000" { "300000" } else { argument });
     let message = job.expect_refusal(&mut { more });
     assert_contains_all(&message, &["\"state\"", "-n asks for ", &format!(" bytes, but it has {small}")]);
 
-    // The last checkpoint is written before the state, and belongs to the one that is shrunk. So it does even if as many bits
-    // are set in the other.
+    // The last checkpoint is written before the state and belongs to the shrunk one, even if the planned state has the same
+    // number of set bits.
     for bits in [count_state_bits(&job.path(STATE)), checkpoint["ones"].as_u64().unwrap()] {
-        cut_off_at_the_end(&job, &left, &checkpoint, bits);
+        interrupt_at_the_end(&job, &left, &checkpoint, bits);
         fs::write(job.path(STATE), &state).unwrap();
         assert_contains_all(&job.expect_refusal(&mut job.command(&[])), &["out.txt", "--resume", "another file"]);
         job.complete(true);
         check_whole(&job, &expected);
     }
 
-    // A run that failed may go on, so its state has the planned size.
+    // A failed run may be resumed, so its state keeps the planned size.
     let bench = Bench::new(&[("a", b"1\ta\nno tab\n")]);
     bench.run_err("dedup -n 100000 --when-full warn --shrink --field 2 --state s -o o a");
     assert_eq!(blocks(&bench.read("s")).len(), planned);
@@ -562,7 +563,7 @@ fn states_are_shrunk_only_at_the_end() {
     assert_contains_all(&bench.run_err(line), &["cannot resume", "the state was changed by another run"]);
 }
 
-/// A run that is resumed once more changes nothing, whatever it wrote to, also after others with its state.
+/// Resuming a complete run changes nothing, whatever its outputs are, and even if other runs used its state.
 #[test]
 fn complete_runs_are_not_restarted() {
     let documents: String = (0..3).map(|i| format!("{{\"text\":\"{i}\",\"score\":{i}}}\n")).collect();
@@ -585,7 +586,7 @@ fn complete_runs_are_not_restarted() {
     for line in &lines {
         bench.run_ok(line);
     }
-    // One that cannot be resumed forgets none of them.
+    // A run without outputs keeps the records of the others.
     assert_eq!(bench.run_ok("dedup -s s b"), "");
     let files = || {
         let entries = walkdir::WalkDir::new(bench.0.path()).sort_by_file_name().into_iter().map(Result::unwrap);
@@ -602,10 +603,10 @@ fn complete_runs_are_not_restarted() {
         assert_eq!(bench.run_ok(&format!("{line} --resume -q")), "");
         assert!(files() == before, "{line}");
     }
-    // Nor is one that left something out any better.
+    // Resuming a run with skipped inputs has the same exit code.
     let line = "dedup -q -s x --on-error skip -o o12 a missing";
     assert_eq!(["", " --resume"].map(|more| bench.run(&format!("{line}{more}")).status.code()), [Some(1); 2]);
-    // An output of another length than the run left is told, because the state knows its lines.
+    // A changed length of an output is an error, because the state contains its lines.
     for (line, output) in
         [(&lines[0], "o"), (&lines[1], "d2"), (&lines[4], "o3/c"), (&lines[5], "p5"), (&lines[8], "o8/c")]
     {
@@ -619,12 +620,12 @@ fn complete_runs_are_not_restarted() {
         bench.write(output, &uninterrupted);
         bench.run_ok(&format!("{line} --resume -q"));
     }
-    // What it wrote may be moved away.
+    // An output may be moved away.
     fs::rename(bench.path("o"), bench.path("moved")).unwrap();
     let output = bench.run(&format!("{} --resume", lines[0]));
     assert_contains_all(&text(&output.stderr), &["already complete", "\"o\" no longer exists"]);
     assert!(output.status.success() && !bench.path("o").exists());
-    // Another run that writes there makes it another matter, and so does a state that is gone.
+    // The run is no longer complete if another run overwrites its output or if its state is removed.
     bench.run_ok("dedup -s s --force -o o2 c");
     assert_contains_all(
         &bench.run_err(&format!("{} --resume", lines[1])),
@@ -636,13 +637,13 @@ fn complete_runs_are_not_restarted() {
         &["there is no state \"t\"", "\"o5\" holds lines"],
     );
     assert_eq!(text(&bench.read("o5")), "1\n2\n3\n");
-    // Other inputs are those of the next day.
+    // A changed input with a free output starts a run, as on the next day.
     bench.write("a", b"4\n");
     bench.run_ok("dedup -s s --resume -o o a");
     assert_eq!(text(&bench.read("o")), "4\n");
 }
 
-/// The state has the lines of before, so the input's new ones need an output of their own.
+/// The state contains the earlier lines of the inputs, so their new lines need another output.
 #[test]
 fn changed_inputs_of_complete_runs_are_named() {
     let bench = Bench::new(&[("a", b"1\n2\n"), ("b", b"3\n"), ("c", b"4\n")]);
@@ -660,9 +661,9 @@ fn changed_inputs_of_complete_runs_are_named() {
         assert_contains_all(&message, parts);
         assert!(["o", "o2", "f/b", "o3", "d3"].map(|name| bench.read(name)) == before, "{line}");
     };
-    // It grew, shrank, or was replaced by one of the same size.
+    // The input grows, shrinks, or is replaced by a file of the same size.
     bench.write("a", b"1\n2\n5\n");
-    // The last run recorded its inputs, and the first one has only one.
+    // The sizes of inputs are recorded for the last run, and an earlier run with one input can name it.
     refused(lines[3], &[&format!("/a\" {changed}, from 4 to 6 bytes")]);
     refused(lines[0], &[&format!("/a\" {changed}")]);
     bench.write("a", b"1\n");
@@ -674,13 +675,13 @@ fn changed_inputs_of_complete_runs_are_named() {
     bench.write("b", b"3\n7\n");
     refused(lines[1], &[&format!("an input {changed}")]);
     refused(lines[2], &["refusing to overwrite \"f/b\"", &format!("/b\" {changed}")]);
-    // As it says.
+    // The advice works.
     bench.run_ok("dedup -s s -o new a");
     bench.run_ok("dedup -s s --output-dir new-f b");
     assert_eq!(["new", "new-f/b"].map(|name| text(&bench.read(name))), ["6\n", "7\n"]);
 }
 
-/// A run is whole only with a state that has its lines: the one that it or a later run left.
+/// A run is complete only if the state is the one that it or a later run saved.
 #[test]
 fn complete_runs_need_their_state() {
     for (size, target, output) in
@@ -694,7 +695,7 @@ fn complete_runs_need_their_state() {
         copy("s", "before");
         bench.run_ok(&second);
         copy("s", "after");
-        // A copy from before it, and one that was built with as many other keys.
+        // An earlier copy of the state, and another state with the same number of keys.
         bench.run_ok(&format!("dedup {size}-s other -o other-1 c"));
         bench.run_ok(&format!("dedup {size}-s other -o other-2 d"));
         for state in ["before", "other"] {
@@ -706,33 +707,33 @@ fn complete_runs_need_their_state() {
             );
             assert_eq!(text(&bench.read(output)), "2\n");
         }
-        // The first run left that copy, so it is whole with it, and with what a later one left.
+        // The first run saved the copy, so it is complete with the copy and with later states.
         for state in ["before", "after"] {
             copy(state, "s");
             assert_contains_all(&text(&bench.run(&format!("{first} --resume")).stderr), &["already complete"]);
         }
         assert_contains_all(&text(&bench.run(&format!("{second} --resume")).stderr), &["already complete"]);
-        // Its lines would not be printed again.
+        // Running again would print no line.
         assert_contains_all(
             &bench.run_err(&format!("{second} --resume --force")),
             &["nothing is left to do", "already complete", "another state"],
         );
         assert_eq!(text(&bench.read(output)), "2\n");
-        // Another run with the copy makes it no better.
+        // Another run with the copy does not complete the second run.
         copy("before", "s");
         bench.run_ok(&format!("dedup {size}-s s c"));
         assert_contains_all(&text(&bench.run(&format!("{first} --resume")).stderr), &["already complete"]);
         assert_contains_all(&bench.run_err(&format!("{second} --resume")), &["refusing to", "--force"]);
         copy("after", "s");
         assert_contains_all(&bench.run_err(&format!("{second} --resume")), &["refusing to", "--force"]);
-        // By force it begins anew.
+        // With --force, the run starts from the beginning.
         copy("before", "s");
         bench.write(output, b"");
         bench.run_ok(&format!("{second} --resume --force"));
         assert_eq!(text(&bench.read(output)), "2\n");
         assert_contains_all(&text(&bench.run(&format!("{second} --resume")).stderr), &["already complete"]);
     }
-    // A later run that failed left a state of its own.
+    // A later run that fails saves a state too.
     let bench = Bench::new(&[("a", b"1\t1\n"), ("b", b"2\t2\nbad\n")]);
     let [first, second] = ["o a", "p b"].map(|end| format!("dedup --field 2 -s s -o {end}"));
     bench.run_ok(&first);
@@ -744,7 +745,7 @@ fn complete_runs_need_their_state() {
     assert_contains_all(&bench.run_err(&format!("{first} --resume")), &["\"s\" was not saved by it"]);
 }
 
-/// Each step of a script can be resumed, whether it is complete, was killed, or never started.
+/// Each step of a script can be resumed, whether it was complete, was killed, or was not started.
 #[test]
 fn scripts_can_be_rerun_unchanged_after_a_crash() {
     const SCRIPT: &str = "set -e
@@ -768,7 +769,7 @@ fn scripts_can_be_rerun_unchanged_after_a_crash() {
         for limit in limits {
             let output = bench.bash(SCRIPT).envs(limit.map(|limit| ("LIMIT", limit))).output().unwrap();
             assert_eq!(output.status.success(), limit.is_none(), "{}", text(&output.stderr));
-            // The third is killed when an output grows beyond the limit.
+            // The third step is killed when an output exceeds the limit.
             assert_eq!((bench.path("grams.bloom").exists(), bench.path("4.jsonl").exists()), (true, limit.is_none()));
         }
         ["1/a.jsonl", "1/b.jsonl", "3/a.jsonl", "3/b.jsonl", "3.jsonl", "4.jsonl", "pairs.jsonl"]
@@ -778,14 +779,14 @@ fn scripts_can_be_rerun_unchanged_after_a_crash() {
     assert!(run(&[Some("250"), None, None]) == expected);
 }
 
-/// The signal arrives after everything is saved and before the run ends: its statistics wait for a reader.
+/// The signal arrives after everything is saved, while the statistics wait for a reader.
 #[test]
-fn signals_after_the_end_leave_a_resumable_run() {
+fn signals_during_statistics_leave_a_complete_run() {
     for target in ["-o o", "--output-dir o --manifest m"] {
         let bench = Bench::new(&[("a", b"a\nb\na\n")]);
         let line = format!("dedup -s s {target} --stats a");
         let (reader, mut writer) = io::pipe().unwrap();
-        // As much as a pipe has room for.
+        // The bytes fill the pipe.
         writer.write_all(&[b'\n'; 1 << 16]).unwrap();
         let mut command = bench.command(&line);
         let mut child = command.stderr(writer).spawn().unwrap();
@@ -809,28 +810,28 @@ fn statistics_report_whether_a_run_was_resumed() {
     crash(&job, &uninterrupted);
     let output = job.command(&["--resume", "--stats"]).output().unwrap();
     assert_contains_all(&text(&output.stderr), &["resumed ", "since the checkpoint"]);
-    // One that began has none.
+    // The statistics of a new run do not have this member.
     job.clear();
     let output = job.command(&["--resume", "--stats=json"]).output().unwrap();
     assert!(stats(&output).get("resumed").is_none() && number(&stats(&output), "lines") == 30_000.0);
 }
 
-/// Files that stay are of runs that were cut off. So the same command runs every day, and may be tried again.
+/// The next run can use the same command, with or without `--resume`.
 #[test]
 fn complete_runs_leave_nothing_to_resume() {
     let bench = Bench::new(&[("first", b"a\n"), ("second", b"a\nb\n"), ("third", b"b\nc\n")]);
     bench.run_ok("dedup --state s --checkpoint 1m -o o1 first");
     assert!(!bench.is_resumable("s"));
-    // Nothing of it was begun.
+    // These runs start from the beginning.
     bench.run_ok("dedup --state s --checkpoint 1m -o o2 --resume second");
     bench.run_ok("dedup --state s --checkpoint 1m --output-dir o3 --resume third");
     assert_eq!(["o1", "o2", "o3/third"].map(|name| text(&bench.read(name))), ["a\n", "b\n", "c\n"]);
     assert!(!bench.is_resumable("s"));
-    // A run that is cut off between its last two steps leaves the file.
+    // A run that is interrupted between its last two steps leaves the file of checkpoints.
     let (job, _) = crashed(plain());
     let (left, checkpoint) = (fs::read(job.path(CHECKPOINTS)).unwrap(), job.checkpoint());
     job.complete(true);
-    cut_off_at_the_end(&job, &left, &checkpoint, count_state_bits(&job.path(STATE)));
+    interrupt_at_the_end(&job, &left, &checkpoint, count_state_bits(&job.path(STATE)));
     fs::write(job.path("more.txt"), "not in the input\n").unwrap();
     succeed(job.bench.command("dedup --state state -o out2 --resume more.txt").arg("--quiet"));
     assert_eq!(fs::read(job.path("out2")).unwrap(), b"not in the input\n");
@@ -850,7 +851,7 @@ fn impossible_checkpoints_are_refused() {
         ("lines", at("offset") + 1, at("offset")),
         ("input", 2, 1),
     ] {
-        // With what follows it, for the other checkpoint may have a number that begins like this one.
+        // The comma prevents a match of a longer number in the other checkpoint.
         let damaged = line.replace(&format!("\"{name}\":{},", at(name)), &format!("\"{name}\":{value},"));
         fs::write(job.path(CHECKPOINTS), with_checksum(&damaged)).unwrap();
         let message = job.expect_refusal(&mut job.command(&["--resume"]));
@@ -863,7 +864,7 @@ fn impossible_checkpoints_are_refused() {
     job.complete(true);
     check_whole(&job, &expected);
 
-    // How long compressed contents are is known when they are read.
+    // The length of compressed contents is not known before they are read.
     let (job, _) = crashed(gzipped());
     let file = fs::read_to_string(job.path(CHECKPOINTS)).unwrap();
     let offset = job.checkpoint()["offset"].to_string();

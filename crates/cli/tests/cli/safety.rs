@@ -1,4 +1,4 @@
-//! Existing files are kept: outputs that are one file, outputs of earlier runs, and two runs with one file.
+//! Existing files are kept: outputs with the same path, outputs of earlier runs, and simultaneous runs with one file.
 
 use crate::common::{Bench, assert_contains_all, expect_refusal, expect_success, run_with_stdin, text, url_lines};
 use crate::corpus::gunzip;
@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::process::{Output, Stdio};
 
-/// The files of a folder and what is in them.
+/// Returns the files of a folder with their contents.
 fn files(bench: &Bench) -> Vec<(String, Vec<u8>)> {
     let entries = fs::read_dir(bench.0.path()).unwrap().map(|entry| entry.unwrap());
     let mut files: Vec<_> = entries
@@ -54,12 +54,12 @@ fn refused_runs_change_no_file() {
         ("-o out -m 1000T a", &["memory"]),
     ] {
         assert_contains_all(&bench.run_err(&format!("dedup {line}")), parts);
-        // A link that leads nowhere may have had its file made for a moment.
+        // The check of a dangling link must not leave its target.
         assert!(files(&bench) == before, "{line}");
     }
 }
 
-/// A folder that the run creates makes another file of a path than the one that is there before.
+/// A path through a folder that the run would create can denote an existing file.
 #[test]
 fn paths_are_resolved_before_they_are_compared() {
     let bench = Bench::new(&[("f", b"{\"text\":\"a b c\"}\n"), ("url", b"redis://127.0.0.1:1\n")]);
@@ -109,7 +109,7 @@ fn paths_are_resolved_before_they_are_compared() {
         bench.run_err(line);
         assert!(contents() == before && !bench.path("new").exists(), "{line}");
     }
-    // No message asks for --force, which would not help, and each names both files.
+    // The message names both files and does not recommend --force, which would not help.
     for (line, other) in [
         ("dedup --output-dir new/.. f", "\"f\""),
         ("dedup --output-dir deep/link/.. f", "\"f\""),
@@ -120,7 +120,7 @@ fn paths_are_resolved_before_they_are_compared() {
         assert_contains_all(&message, &["cannot write to ", "it is also an input, a test", other]);
         assert!(!message.contains("--force"), "{message}");
     }
-    // Other files are written, behind links as the system follows them.
+    // Other files are written, and links are followed as by the system.
     bench.run_ok("dedup --output-dir new/../out f");
     bench.run_ok("dedup --output-dir deep/link/../out2 f");
     assert!(["out/f", "out2/f"].iter().all(|name| bench.read(name) == bench.read("f")));
@@ -135,7 +135,7 @@ fn standard_output_is_checked_as_other_outputs() {
         assert_contains_all(&message, &["cannot write to ", "another output", "standard output"]);
         assert_eq!((output.status.code(), &*bench.read("o")), (Some(2), &b"precious\n"[..]), "{line}");
     }
-    // Two outputs in one pipe would be a mixture. What is thrown away may be thrown away twice.
+    // Two outputs in one pipe would be mixed. /dev/null may have several outputs.
     assert_contains_all(&bench.run_err("dedup --dupes /dev/stdout a"), &["another output", "standard output"]);
     bench.run_ok("dedup -o /dev/null --dupes /dev/null a");
     assert_eq!(bench.run_ok("dedup -o - a"), "a\n");
@@ -148,19 +148,19 @@ fn outputs_with_the_only_copy_of_lines_are_not_truncated() {
     let bench = Bench::new(&[("a", &url_lines(0..1000)), ("b", &url_lines(500..1500))]);
     bench.run_ok("dedup --state s -o new a");
     let (new, state) = (bench.read("new"), bench.read("s"));
-    // The run is repeated, and its lines are in the state.
+    // A repeated run would print nothing, because its lines are in the state.
     let message = bench.run_err("dedup --state s -o new a");
     assert_contains_all(&message, &["refusing to overwrite \"new\"", "the state \"s\"", "another file", "--force"]);
     assert!(!message.contains("--resume"), "{message}");
-    // The same for what was dropped, whatever the output is.
+    // The file of dropped lines is protected too, whatever the output is.
     bench.write("d", b"dear\n");
     assert_contains_all(&bench.run_err("dedup --state s --dupes d b"), &["refusing to overwrite \"d\""]);
-    // The state has another name than the one of the interrupted run.
+    // The state has another name than the state of the first run.
     let message = bench.run_err("dedup --state t -o new --resume a");
     assert_contains_all(&message, &["there is no state \"t\"", "\"new\" holds lines", "--force"]);
     assert!(bench.read("new") == new && bench.read("s") == state && !bench.path("t").exists());
 
-    // Nor does a run that begins a state.
+    // A run with a new state does not truncate outputs either.
     assert_contains_all(
         &bench.run_err("dedup --state first -o new b"),
         &["refusing to overwrite \"new\"", "the state \"first\""],
@@ -172,7 +172,7 @@ fn outputs_with_the_only_copy_of_lines_are_not_truncated() {
     );
     assert!(bench.read("new") == new && bench.read("dear") == b"dear\n" && !bench.path("first").exists());
 
-    // A file without lines and a new one are no danger.
+    // Empty and new files can be written.
     bench.write("empty", b"");
     bench.run_ok("dedup --state s -o empty b");
     assert!(bench.read("empty") == url_lines(1000..1500));
@@ -189,7 +189,7 @@ fn messages_about_interrupted_runs_are_consistent() {
     let bench = Bench::new(&[("a", &[&url_lines(0..1000)[..], b"no field\n"].concat())]);
     let line = "dedup --field 2 --delimiter / --state s -o new";
     assert_contains_all(&bench.run_err(&format!("{line} a")), &["\"a\", line 1001:"]);
-    // By another name it is the same file.
+    // Other paths denote the same file.
     for path in ["a", "./a", bench.path("a").to_str().unwrap()] {
         assert_contains_all(
             &bench.run_err(&format!("{line} {path}")),
@@ -206,13 +206,13 @@ fn messages_about_interrupted_runs_are_consistent() {
     );
     let message = bench.run_err(&format!("{line} a"));
     assert!(!message.contains("--resume"), "{message}");
-    // Both lead on.
+    // The advice works.
     assert_contains_all(&bench.run_err(&format!("{line}.rest a")), &["line 1001:"]);
     File::options().write(true).open(bench.path("a")).unwrap().set_modified(time).unwrap();
 }
 
 #[test]
-fn a_state_has_its_own_seed() {
+fn a_state_keeps_its_seed() {
     let bench = Bench::new(&[("a", &url_lines(0..100)), ("b", &url_lines(50..150))]);
     bench.run_ok("dedup --seed 7 --state s -o o a");
     assert_eq!(bench.run_ok("dedup --state s b"), text(&url_lines(100..150)));
@@ -220,7 +220,8 @@ fn a_state_has_its_own_seed() {
     assert_contains_all(&bench.run_err("dedup --seed 8 --state s b"), &["seed is 7", " 8"]);
 }
 
-/// Starts a run that waits for its input. It has read more than a pipe holds, so it holds its locks.
+/// Starts a run that waits for its input. Some of the bytes, which exceed the capacity of the pipe, are read, so the run holds
+/// its locks.
 fn start_locked_run(bench: &Bench, line: &str) -> RunningCommand {
     let mut running = RunningCommand::new(bench.command(line));
     running.write_input(&b"first\n".repeat(1 << 15));
@@ -236,26 +237,26 @@ fn one_run_at_a_time_writes_to_a_filter() {
     for (line, file) in [("dedup --state s -", "s"), ("build --append -o f -", "f"), ("build -n 10 -o link -", "f")] {
         let running = start_locked_run(&bench, line);
         for other in ["dedup --state", "build --append -o", "merge f -o"] {
-            // The target of a merge is not one of its inputs.
+            // A filter is not merged into itself.
             if (other, file) != ("merge f -o", "f") {
                 let message =
                     bench.run_err(&format!("{other} {file}{}", if other.starts_with('m') { "" } else { " a" }));
                 assert_contains_all(&message, &[&format!("\"{file}\""), "another run is writing to it", "--wait"]);
             }
         }
-        // Reading is no danger.
+        // Reading needs no lock.
         bench.run_ok(&format!("check --total -s {file} a"));
         let (code, _, stderr) = finish(running);
         assert_eq!((code, stderr.as_str()), (Some(0), ""), "{line}");
         assert!(!bench.path(&format!("{file}.lock")).exists());
     }
-    // What a killed run leaves is no lock.
+    // The lock file of a killed run does not lock.
     bench.write("f.lock", b"");
     bench.run_ok("build --append -o f a");
     assert!(!bench.path("f.lock").exists());
 }
 
-/// The name of the lock file may belong to another file.
+/// Another program may own a file with the name of a lock file.
 #[test]
 fn files_that_are_not_locks_are_kept() {
     let bench = Bench::new(&[("a", b"a\n"), ("f.lock", b"precious\n")]);
@@ -288,7 +289,7 @@ fn waiting_runs_follow_the_lock_holder() {
     bench.write("all", &url_lines(0..40_000));
     assert_eq!(bench.run_ok("check --total -s f all"), "40000\n");
 
-    // Each key is new to one of them, and a compressed output is whole.
+    // One run prints each key, and compressed outputs are complete.
     let run = |part: u32| bench.command(&format!("dedup --wait -p 1e-9 --state s -o o{part}.gz all")).spawn().unwrap();
     let children: Vec<_> = (0..3).map(run).collect();
     children.into_iter().for_each(|child| assert_eq!(expect_success(child.wait_with_output().unwrap()), b""));
@@ -307,21 +308,21 @@ fn one_run_at_a_time_writes_to_an_output() {
     assert_eq!(finish(running).0, Some(0));
     assert_eq!(bench.read("o"), b"first\nsecond\n");
     bench.run_ok("dedup -o o a");
-    // A pipe may have many writers.
+    // Pipes may have several writers.
     assert_eq!(run_with_stdin(bench.command("dedup -o /dev/stdout"), b"a\n").stdout, b"a\n");
 }
 
 #[test]
-fn a_folder_that_takes_no_temporary_file_is_refused_before_an_output_is_emptied() {
+fn missing_temporary_folders_are_refused_before_outputs_are_emptied() {
     let bench = Bench::new(&[("a", b"a\n"), ("out", b"precious\n")]);
     let message = expect_refusal(bench.command("dedup --exact -o out a").env("TMPDIR", "missing").output().unwrap());
     assert_contains_all(&message, &["--exact", "No such file", "TMPDIR"]);
     assert_eq!(bench.read("out"), b"precious\n");
 }
 
-/// A file with the name of a partial output may belong to another program.
+/// Another program may own a file with the name of a partial output.
 #[test]
-fn part_files_of_no_run_are_kept() {
+fn part_files_of_other_programs_are_kept() {
     for state in ["", "--state s ", "--state s --in-order "] {
         let bench = Bench::new(&[]);
         fs::create_dir(bench.path("in")).unwrap();
@@ -344,7 +345,7 @@ fn part_files_of_no_run_are_kept() {
         }
         fs::remove_file(&part).unwrap();
         symlink("../precious", &part).unwrap();
-        // The link goes, and what it leads to stays. So does another name of the file.
+        // The link is removed, and its target is kept. Another hard link of a file is kept too.
         bench.run_ok(&format!("{line} --force"));
         assert_eq!((bench.read("out/a"), bench.read("precious")), (b"a\n".to_vec(), b"precious\n".to_vec()));
         fs::hard_link(bench.path("precious"), &part).unwrap();
@@ -355,7 +356,7 @@ fn part_files_of_no_run_are_kept() {
     }
 }
 
-/// A name of the state that is mistyped loses nothing that the right one has claimed.
+/// A run with a mistyped name of the state must not lose the partial output of the right one.
 #[test]
 fn part_files_of_another_state_are_kept() {
     let bench = Bench::new(&[]);
@@ -372,7 +373,7 @@ fn part_files_of_another_state_are_kept() {
         );
         assert!(bench.read("out/a.part") == part && !bench.path("t").exists());
     }
-    // Nor does a run that goes on follow a link.
+    // A resumed run does not follow links.
     bench.write("precious", &part);
     fs::remove_file(bench.path("out/a.part")).unwrap();
     symlink("../precious", bench.path("out/a.part")).unwrap();
@@ -380,7 +381,8 @@ fn part_files_of_another_state_are_kept() {
     assert!(bench.read("precious") == part);
 }
 
-/// Tests, lists, filters, OLD and the files for a server, whatever writes, and however a file is named.
+/// Auxiliary inputs are tests, lists, filters, OLD, and files with a server's URL or certificates. No kind of output overwrites
+/// them, whatever their path.
 #[test]
 fn auxiliary_inputs_are_never_overwritten() {
     let bench = Bench::new(&[("a", b"{\"text\":\"a\"}\n"), ("names", b"")]);
@@ -392,7 +394,7 @@ fn auxiliary_inputs_are_never_overwritten() {
     bench.run_ok("build -o filter a");
     let document = br#"{"text":"one two three four five six seven"}"#;
     let (filter, url) = (bench.read("filter"), &b"redis://127.0.0.1:1\n"[..]);
-    // What directories have of standard output is left out of them.
+    // Files in directories that are standard output are excluded instead of refused.
     let outputs = ["STDOUT a", "-o NAME a", "a -o NAME", "-o NAME NAME"];
     let dedup = [&outputs[..], &["--dupes NAME a", "--pairs NAME a", "--clusters NAME a", "--in-place NAME"]].concat();
     let folders = ["--in-place a NAME", "--output-dir FOLDER in/x", "--output-dir new --manifest NAME a"];
@@ -425,7 +427,7 @@ fn auxiliary_inputs_are_never_overwritten() {
         ("not-in --files-from read/x", b"in/x\n", &["-o NAME -- a", "STDOUT -- a"]),
     ];
     let absolute = bench.path("read/x").to_str().unwrap().to_owned();
-    // Each file is written by two of them in turn.
+    // Each kind of output is tested with two of these paths in turn.
     let mut names = ["read/x", "./in/../read/x", &absolute, "hard/x", "soft/x"].into_iter().cycle();
     for (line, contents, writes) in cases {
         for folder in ["read", "hard", "soft"] {
@@ -459,7 +461,7 @@ fn auxiliary_inputs_are_never_overwritten() {
             }
         }
     }
-    // A directory has none of them as inputs.
+    // Auxiliary inputs in a directory are not inputs.
     bench.write("read/x", document);
     for name in ["read/y", "hard/y", "soft/y"] {
         bench.write(name, document);

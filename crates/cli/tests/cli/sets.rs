@@ -1,4 +1,4 @@
-//! `in` and `not-in`, beside plain sets and grep.
+//! `in` and `not-in`, compared with sets and grep.
 
 use crate::common::{
     Bench, assert_contains_all, expect_exit_code, expect_failure, expect_refusal, expect_success, number,
@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::process::Command;
 
-/// A file of these lines. Some of them have many repeats.
+/// Returns a file of these lines. Some of them have many repeats.
 fn file(lines: &[u8]) -> Vec<u8> {
     lines
         .iter()
@@ -21,7 +21,7 @@ fn file(lines: &[u8]) -> Vec<u8> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
-    /// The lines of NEW in their order, each as often as it comes, or once.
+    /// The lines of NEW are printed in order, with repeats or only once.
     #[test]
     fn lines_match_the_model(
         old in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 1..4),
@@ -40,7 +40,7 @@ proptest! {
         let (old, new) = (old.iter().flat_map(|lines| file(lines)), new.iter().flat_map(|lines| file(lines)));
         let (old, new): (Vec<u8>, Vec<u8>) = (old.collect(), new.collect());
         let known: HashSet<&[u8]> = old.split_inclusive(|&byte| byte == b'\n').collect();
-        // Half of all lines would be found by mistake.
+        // Without --exact, half of the other lines would be false positives.
         let rate = if exact { "--exact -p 0.5" } else { "-p 1e-9" };
         for (command, wanted, distinct) in [("in", true, false), ("not-in", false, false), ("not-in --distinct", false, true)] {
             let mut printed = HashSet::new();
@@ -59,7 +59,7 @@ proptest! {
     }
 }
 
-/// Only the lines are compared, not file names, counts and messages.
+/// Only lines and exit codes are compared, not file names, counts and messages.
 #[test]
 fn outputs_and_exit_codes_match_grep() {
     let bench = Bench::new(&[("a", b"x\ny\nz\nx"), ("b", b"q\n"), ("c", b""), ("old", b"x\ny\n")]);
@@ -92,14 +92,14 @@ fn exact_comparison_has_no_errors() {
         assert!(bench.run_ok(&format!("in --exact -p 0.3 {options}-q old -- new")) == both, "{options}");
         assert!(bench.run_ok(&format!("not-in --exact -p 0.3 {options}-q old -- new")) == added, "{options}");
     }
-    // A filter alone leaves out nearly as many as it says, and selects as many.
+    // Without --exact, the number of false positives matches the expectation in both commands.
     let selected = |command: &str| {
         let output = bench.run(&format!("{command} -p 0.3 --stats=json old -- new"));
         (output.stdout.iter().filter(|&&byte| byte == b'\n').count() as f64, number(&stats(&output), "expected_wrong"))
     };
     let ((added, expected), (both, same)) = (selected("not-in"), selected("in"));
     let wrong = 30_000.0 - added;
-    // Five standard deviations of what is counted, and what the estimate may err.
+    // Five standard deviations of the count, and the error of the estimate.
     assert!((wrong - expected).abs() < 5.0 * (0.7 * wrong).sqrt() + 0.02 * wrong, "{wrong} {expected}");
     assert_eq!(both, 30_000.0 + wrong);
     assert!((same / expected - 1.0).abs() < 1e-9, "{same} {expected}");
@@ -120,13 +120,13 @@ fn distinct_lines_are_printed_once() {
             "30000\n"
         );
     }
-    // A file has the number of the lines that come there first.
+    // A line counts for the file in which it is first.
     assert_eq!(bench.run_ok("not-in --distinct --total old -- one two one"), "one:2\ntwo:1\none:0\n");
     assert_eq!(bench.run_ok("not-in --distinct -f 1 -d . --trim -o o one -- two"), "");
     assert_eq!(bench.read("o"), b"z\n");
     assert_eq!(expect_exit_code(bench.run("not-in --distinct one -- one"), 1), "");
     assert_contains_all(&bench.run_err("in --distinct one -- two"), &["'--distinct' is an option of bloomline not-in"]);
-    // The filter has room for the lines of both sides, and the rate is that of all.
+    // The filter is sized for the lines of both sides, and has the rate for all of them.
     let output = bench.run("not-in --distinct -p 0.3 --stats=json old -- new");
     let figures = stats(&output);
     let both = stats(&bench.run("dedup -p 0.3 --stats=json old new"));
@@ -136,11 +136,11 @@ fn distinct_lines_are_printed_once() {
     let (wrong, expected) = (30_000.0 - selected, number(&figures, "expected_wrong"));
     assert!((wrong - expected).abs() < 5.0 * wrong.sqrt() + 0.02 * wrong, "{wrong} {expected}");
     assert!(wrong > 100.0, "{wrong}");
-    // The lines of both fill it.
+    // The lines of both sides fill the filter.
     let stopped = bench.run("not-in --distinct -n 60001 --when-full stop -q old -- new");
     assert_contains_all(&expect_failure(&stopped), &["stopped at \"new\"", "60001 distinct lines"]);
     assert!(stopped.stdout == url_lines(60_000..60_001));
-    // Lines without a key are no repeats.
+    // Lines without a key are not repeats.
     bench.write("none", b"none\nnone\na\tx\na\tx\n");
     assert_eq!(bench.run_ok("not-in --distinct --field 2 --on-error keep -q old -- none"), "none\nnone\na\tx\n");
 }
@@ -177,7 +177,7 @@ fn key_options_apply_to_both_sides() {
     assert_eq!(bench.run_ok("not-in -z zero -- zeros"), "z\0");
 }
 
-/// A file of NEW is no part of the directory of OLD that it is in.
+/// A file of NEW in a directory of OLD is not read as OLD.
 #[test]
 fn directories_are_read_on_both_sides() {
     let bench = Bench::new(&[]);
@@ -191,7 +191,7 @@ fn directories_are_read_on_both_sides() {
     assert_eq!(bench.run_ok("in --glob *.txt crawl -- crawl/today/2"), "c\n");
     assert_eq!(expect_exit_code(bench.run("not-in crawl crawl/today/2 -- crawl/today/2"), 1), "");
     assert_eq!(bench.run_ok("not-in --total crawl/monday -- crawl/today"), "crawl/today/1:1\ncrawl/today/2:2\n");
-    // The list names what is old.
+    // The list names inputs of OLD.
     assert_eq!(
         expect_success(run_with_stdin(
             bench.command("not-in --files-from - crawl/tuesday.txt -- crawl/today"),
@@ -219,7 +219,7 @@ fn standard_input_is_one_side() {
     assert_eq!(bench.run_ok("not-in old -- -x"), "x\n");
     assert_contains_all(&bench.run_err("not-in"), &["required", "OLD"]);
     assert_contains_all(&bench.run_err("in -- new"), &["required", "OLD"]);
-    // Lines of a pipe do not wait for its end.
+    // Results for lines of a pipe do not wait for its end.
     let mut running = RunningCommand::new(bench.command("not-in old"));
     for word in ["one", "two"] {
         running.write_input(format!("a\n{word}\n").as_bytes());

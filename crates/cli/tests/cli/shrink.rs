@@ -1,14 +1,14 @@
-//! Filters that are saved in the smallest size that keeps their rate, and merged in the smaller of two sizes.
+//! Filters that are saved in the smallest size that keeps their rate, and merges of filters of different sizes.
 
 use crate::common::{Bench, assert_contains_all, blocks, expect_success, number, stats, text, url_lines};
 use bloomline::BloomFilter;
 
-/// The number of blocks in a filter's file.
+/// Returns the number of blocks in a filter's file.
 fn block_count(bench: &Bench, name: &str) -> usize {
     blocks(&bench.read(name)).len() / 64
 }
 
-/// The filter that the library makes of lines, in as many blocks as the command planned, folded.
+/// Builds a filter of the planned size from lines with the library, and folds it.
 fn folded(lines: &[u8], keys: u64, times: u32) -> BloomFilter {
     let mut filter = BloomFilter::new(keys, 0.01).unwrap();
     lines.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).for_each(|line| _ = filter.insert(line));
@@ -16,14 +16,15 @@ fn folded(lines: &[u8], keys: u64, times: u32) -> BloomFilter {
     filter
 }
 
-/// Keys, the blocks that are planned for them at 1 %, and those that 4000 lines need. At 1 % a key takes 10.1138 bits, so
-/// that K keys take 0.019753 K blocks, rounded up to a multiple of the power of 2 that is at most a 128th of them. 4000 lines
-/// take 80 blocks: more than half of the first filter. The others fold until they are odd.
+/// Numbers of keys, the blocks planned for them at 1 %, and the blocks after folding for 4000 lines. At 1 % a key takes
+/// 10.1138 bits, so K keys take 0.019753 K blocks, rounded up to a multiple of the largest power of 2 that is at most a 128th
+/// of them. 4000 lines need 80 blocks, which is more than half of the first filter. The others are folded until their number
+/// of blocks is odd.
 const GUESSES: [(u64, usize, usize); 4] =
     [(7550, 150, 150), (20_000, 396, 99), (80_000, 1584, 99), (1_000_000, 19_840, 155)];
 
 #[test]
-fn build_saves_no_more_than_the_lines_need() {
+fn build_saves_the_smallest_sufficient_size() {
     let lines = url_lines(0..4000);
     for (keys, planned, needed) in GUESSES {
         let bench = Bench::new(&[("a", &lines), ("b", &url_lines(4000..5000))]);
@@ -32,7 +33,7 @@ fn build_saves_no_more_than_the_lines_need() {
         assert_eq!((block_count(&bench, "small"), number(&figures, "memory_bytes")), (needed, 64.0 * planned as f64));
         assert_eq!(figures["saved_bytes"], 64 + 64 + 64 * needed + 16);
         assert_eq!(bench.read("small").len(), 64 + 64 + 64 * needed + 16);
-        // Bit by bit the planned filter, folded, and within its rate.
+        // The saved filter equals the folded planned filter and keeps its rate.
         let small = BloomFilter::load(bench.path("small")).unwrap();
         assert!(small == folded(&lines, keys, (planned / needed).ilog2()));
         assert!(small.current_fpr() <= 0.01 && number(&figures, "fpr") == small.current_fpr());
@@ -44,7 +45,7 @@ fn build_saves_no_more_than_the_lines_need() {
         bench.run_ok(&format!("build -n {keys} -p 0.01 --no-shrink -o whole a"));
         assert_eq!(block_count(&bench, "whole"), planned);
         assert_eq!(BloomFilter::load(bench.path("whole")).unwrap().expected_keys(), Some(keys));
-        // What is added to stays as large as it is.
+        // Appending does not change the size.
         for (name, blocks) in [("small", needed), ("whole", planned)] {
             bench.run(&format!("build --append -o {name} b"));
             assert_eq!(block_count(&bench, name), blocks);
@@ -54,15 +55,15 @@ fn build_saves_no_more_than_the_lines_need() {
         let saved = format!("{:.2} KiB", file as f64 / 1024.0);
         assert!(text.contains(&format!("\nfilter saved   {saved}\n")), "{text}");
     }
-    // A filter that is too small stays so if it is told to. Else it is built for the lines that came.
+    // With `--when-full warn`, an overfull filter keeps its size. Otherwise the filter is built for the number of lines.
     let bench = Bench::new(&[("a", &lines)]);
     bench.run("build -n 2000 --when-full warn -p 0.01 -o f a");
     assert_eq!(block_count(&bench, "f"), 40);
     bench.run_ok("build -n 2000 -p 0.01 -o f a");
     let filter = BloomFilter::load(bench.path("f")).unwrap();
     assert!((3940..=4000).contains(&filter.expected_keys().unwrap()) && filter.current_fpr() < 0.011);
-    // Lines that repeat count when the size is planned, and not when it is saved: the blocks fold until they are odd. An estimate
-    // leaves a twentieth of the rate, to grow with.
+    // Repeats count when the size is planned, but not when the filter is saved, so it is folded until its number of blocks is
+    // odd. An estimate reserves a twentieth of the rate for growth.
     bench.write("repeats", &url_lines(0..100).repeat(400));
     bench.run_ok("build -p 0.01 -o f repeats");
     let planned = BloomFilter::builder().expected_keys(40_000).false_positive_rate(0.95 * 0.01).plan().unwrap();
@@ -87,12 +88,12 @@ fn dedup_shrinks_its_state_only_on_request() {
             assert_eq!(figures["memory_bytes"], 64 * planned);
             assert_eq!(bench.run_ok(&format!("check --total -s {name} a")), "4000\n");
         }
-        // The lines were dropped by the planned filter.
+        // The planned filter determined the dropped lines.
         assert_eq!(small["expected_wrongly_dropped"], whole["expected_wrongly_dropped"]);
         let filter = BloomFilter::load(bench.path("small")).unwrap();
         assert_eq!(small["fpr"], filter.current_fpr());
         assert!(filter == folded(&lines, keys, (planned / needed).ilog2()) && filter.current_fpr() <= 0.01);
-        // The state goes on with the rate and the room of its own size, with the same options and not with others.
+        // The next run uses the capacity of the shrunk state. It accepts the same options, and refuses others.
         assert!(expect_success(bench.run("dedup --state small b")).len() >= url_lines(4000..4008).len());
         assert_eq!(block_count(&bench, "small"), needed);
         expect_success(bench.run(&format!("dedup -n {keys} -p 0.01 --shrink --state small b")));
@@ -119,9 +120,9 @@ fn growing_states_and_states_without_a_rate_are_not_shrunk() {
 }
 
 #[test]
-fn merge_takes_sizes_that_fold_to_each_other() {
+fn merge_accepts_sizes_that_fold_to_each_other() {
     let bench = Bench::new(&[("a", &url_lines(0..3000)), ("b", &url_lines(2000..4000)), ("c", &url_lines(0..10))]);
-    // As in the guesses above: 99, 198 and 396 blocks, all for 1 %, and 60.
+    // Like the filters of `GUESSES`, these have 99, 198, 396 and 60 blocks, all at 1 %.
     for (name, keys) in [("a", 5000), ("b", 10_000), ("c", 20_000), ("d", 3000)] {
         let lines = if name == "d" { "c" } else { name };
         bench.run_ok(&format!("build -n {keys} -p 0.01 --no-shrink -o {name}.bloom {lines}"));
@@ -166,7 +167,7 @@ fn merge_warns_of_a_result_that_is_too_full() {
         for name in ["a", "b"] {
             bench.run_ok(&format!("build -n 80000 -p 0.01 {shrink}-o {name}.bloom {name}"));
         }
-        // 1584 blocks fold to 99 with ten lines, and to 396 with 12,000.
+        // 1584 blocks are folded to 99 for ten lines, and to 396 for 12,000 lines.
         let sizes = ["a.bloom", "b.bloom"].map(|name| block_count(&bench, name));
         assert_eq!(sizes, if shrink.is_empty() { [99, 396] } else { [1584; 2] });
         for order in ["a.bloom b.bloom", "b.bloom a.bloom"] {
@@ -184,7 +185,7 @@ fn merge_warns_of_a_result_that_is_too_full() {
     }
 }
 
-/// States grow, and are merged at the rate of both.
+/// States grow. The merged state has their common rate.
 #[test]
 fn states_are_merged_and_shrunk() {
     let bench = Bench::new(&[
@@ -210,17 +211,17 @@ fn states_are_merged_and_shrunk() {
         max_fpr > 0.001 && max_fpr <= advice.parse().unwrap() && info["fpr"].as_f64().unwrap() <= max_fpr,
         "{info}"
     );
-    // The next run goes on with it.
+    // The next run uses the merged state.
     assert_eq!(text(&expect_success(bench.run("dedup -s both c"))).lines().count(), 100);
     assert_eq!(bench.run_ok("check --total -s both a b c"), "a:30000\nb:40000\nc:100\n");
 
-    // A state for far more lines than came.
+    // The state is planned for many more lines than it gets.
     bench.run_ok("dedup -n 1000000 -p 0.001 -s large --total a");
     let before = bench.read("large").len();
     bench.run_ok("dedup -s large --shrink --total a");
     assert!(bench.read("large").len() < before / 10, "{} of {before}", bench.read("large").len());
     assert_eq!(bench.run_ok("check --total -s large a"), "30000\n");
-    // Of the 30,000 new lines it takes one in a thousand for seen.
+    // One in a thousand of the 30,000 new lines is a false positive.
     let new: u32 = bench.run_ok("dedup -s large --total b").trim().parse().unwrap();
     assert!((29_900..=30_000).contains(&new), "{new}");
     assert_eq!(bench.run_ok("check --total -s large a b"), "a:30000\nb:40000\n");

@@ -14,10 +14,10 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-/// A corpus: its files, without their compression.
+/// The files of a corpus, before compression.
 type Corpus = Vec<(String, Vec<u8>)>;
 
-/// Lines that repeat within and across files.
+/// Returns lines that repeat within a file and across files.
 fn lines(state: &mut u64, lines: u32, distinct: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     for _ in 0..lines {
@@ -28,7 +28,7 @@ fn lines(state: &mut u64, lines: u32, distinct: u64) -> Vec<u8> {
     bytes
 }
 
-/// One large file, files of all kinds, and many small ones.
+/// Returns a large file, files of all formats, and many small files.
 fn corpus() -> Corpus {
     let mut state = 7;
     let mut corpus = vec![("large".to_owned(), lines(&mut state, 24_000, 16_000))];
@@ -44,7 +44,7 @@ fn corpus() -> Corpus {
     corpus
 }
 
-/// The corpus below `in`.
+/// Writes the corpus below `in`.
 fn bench(corpus: &Corpus) -> Bench {
     let bench = Bench::new(&[]);
     for (name, bytes) in corpus {
@@ -55,14 +55,14 @@ fn bench(corpus: &Corpus) -> Bench {
     bench
 }
 
-/// A run over the files of the corpus.
+/// Returns a command with the files of the corpus as inputs.
 fn command(bench: &Bench, corpus: &Corpus, line: &str) -> Command {
     let mut command = bench.command(line);
     command.args(corpus.iter().map(|(name, _)| format!("in/{name}")));
     command
 }
 
-/// All files below a folder, by their paths in it.
+/// Returns the relative paths of all files below a folder.
 fn found(folder: &Path) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -76,7 +76,7 @@ fn found(folder: &Path) -> BTreeSet<String> {
     names
 }
 
-/// The contents of each file below a folder, which may not exist.
+/// Returns the contents of each file below a folder, which may be missing.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let names = if folder.exists() { found(folder) } else { BTreeSet::new() };
     names.into_iter().map(|name| (name.clone(), fs::read(folder.join(name)).unwrap())).collect()
@@ -88,14 +88,14 @@ fn sorted(bytes: &[u8]) -> Vec<&[u8]> {
     lines
 }
 
-/// Each distinct line is in one of the outputs, once, and each output has lines of its own input, in their order.
+/// Asserts that each distinct line is in one of the outputs, once, and that each output has lines of its input, in their order.
 #[track_caller]
 fn check(bench: &Bench, folder: &str, corpus: &Corpus) {
     let expected: BTreeSet<String> = corpus.iter().map(|(name, _)| name.clone()).collect();
     assert_eq!(found(&bench.path(folder)), expected);
     let mut all = Vec::new();
     for (name, bytes) in corpus {
-        // Not even one without lines is empty, if it is compressed.
+        // A compressed output is not empty even without lines.
         assert!(
             !name.contains('.') || name.ends_with("jsonl") || !bench.read(&format!("{folder}/{name}")).is_empty(),
             "{name}"
@@ -110,7 +110,7 @@ fn check(bench: &Bench, folder: &str, corpus: &Corpus) {
     assert!(sorted(&all) == sorted(&distinct_lines(&files)), "{folder}: {} lines", count(&all));
 }
 
-/// The manifest has each file, in the order of the inputs.
+/// Asserts that the manifest lists each file, in the order of the inputs.
 #[track_caller]
 fn check_manifest(bench: &Bench, folder: &str, corpus: &Corpus, outputs: &Corpus) -> Vec<Value> {
     let files = json_values(&bench.read("m"));
@@ -190,7 +190,7 @@ fn existing_files_are_kept() {
         assert_contains_all(&bench.run_err(&format!("dedup --output-dir o2 {line}")), parts);
         assert!(!bench.path("o2").exists() || found(&bench.path("o2")).is_empty(), "{line}");
     }
-    // A begun output is lost only to a run that writes.
+    // A refused run does not remove a partial output.
     fs::create_dir_all(bench.path("o2")).unwrap();
     bench.write("o2/a.part", b"begun\n");
     assert_contains_all(
@@ -198,12 +198,12 @@ fn existing_files_are_kept() {
         &["--when-full stop", "--in-order"],
     );
     assert_eq!(bench.read("o2/a.part"), b"begun\n");
-    // By another name it is the state.
+    // The output and the state are the same file by different paths.
     fs::create_dir(bench.path("real")).unwrap();
     symlink("real", bench.path("link")).unwrap();
     assert_contains_all(&bench.run_err("dedup --state real/a --output-dir link a"), &["\"link/a\"", "another output"]);
     assert!(found(&bench.path("real")).is_empty());
-    // The input itself.
+    // The output is the input itself.
     assert_contains_all(&bench.run_err("dedup --output-dir . --force a"), &["\"./a\"", "also an input"]);
     assert_contains_all(&bench.run_err("dedup --manifest m a"), &["--output-dir"]);
     assert_contains_all(&bench.run_err("dedup --in-order a"), &["--output-dir"]);
@@ -222,12 +222,12 @@ fn one_run_at_a_time_writes_to_a_folder() {
 }
 
 #[test]
-fn lines_without_a_key_and_broken_files() {
+fn lines_without_a_key_and_broken_files_are_handled() {
     let bench = Bench::new(&[("a", b"k\t1\nbad\nk\t2\n"), ("b", b"k\t1\nk\t3\n"), ("torn.gz", &gzip(b"k\t4\n")[..20])]);
     let line = |more: &str| format!("dedup --field 2 -p 1e-9 -j 1 --output-dir o --force --manifest m {more}");
     let message = bench.run_err(&line("a b"));
     assert_contains_all(&message, &["\"a\", line 2:", "--on-error"]);
-    // What is not whole is gone.
+    // Incomplete outputs are removed.
     assert!(!bench.path("o/a").exists() && !bench.path("o/a.part").exists());
     assert_contains_all(&bench.run_err(&line("b torn.gz")), &["torn.gz", "--on-error"]);
     for (on_error, a) in [("skip", "k\t1\nk\t2\n"), ("keep", "k\t1\nbad\nk\t2\n")] {
@@ -279,7 +279,7 @@ fn later_runs_are_compared_with_earlier_ones() {
     assert_eq!(bench.read("o/c"), url_lines(1500..2000));
     assert_contains_all(&bench.run_err("dedup --state s --output-dir o c"), &["refusing to overwrite \"o/c\""]);
     assert_eq!(found(&bench.path("o")).len(), 3);
-    // After the end nothing changes.
+    // Resuming the complete run changes nothing.
     let before = bench.read("s");
     assert_eq!(bench.run_ok("dedup --quiet --state s --output-dir o --resume c"), "");
     assert!(bench.read("o/c") == url_lines(1500..2000) && bench.read("s") == before);
@@ -296,7 +296,7 @@ fn check_order(bench: &Bench, folder: &str, corpus: &Corpus) {
 }
 
 #[test]
-fn in_order_keeps_the_first_and_is_deterministic() {
+fn in_order_keeps_the_first_line_and_is_deterministic() {
     let corpus = corpus();
     let bench = bench(&corpus);
     let mut first = None;
@@ -310,18 +310,18 @@ fn in_order_keeps_the_first_and_is_deterministic() {
         assert!(*first.get_or_insert_with(|| files.clone()) == files, "{options}");
         check_manifest(&bench, &format!("o{i}"), &corpus, &corpus);
     }
-    // No room for all of them.
+    // The filter is too small for all lines.
     let output = command(&bench, &corpus, "dedup --in-order -n 1000 --when-full stop --output-dir p").output().unwrap();
     assert_contains_all(&expect_failure(&output), &["stopped at \"in/large\", line 10"]);
     assert_eq!(found(&bench.path("p")), BTreeSet::new());
 }
 
-/// By then other threads have claimed lines that are not written. They must not be in the state.
+/// At the failure, other threads have claimed lines that are not written. These must not be in the state.
 #[test]
-fn resumed_after_a_failure() {
+fn runs_are_resumed_after_a_failure() {
     let mut lines: Vec<String> = (0..150_000).map(|i| format!("k\t{i}\n")).collect();
     lines[75_000] = "bad\n".to_owned();
-    // Compressing takes long enough for checkpoints between the failure and the end.
+    // Compression is slow enough for checkpoints between the failure and the end.
     let line =
         "dedup -p 1e-9 --field 2 -j 8 --chunk-size 20000 --compress xz:0 --state s --checkpoint 1ms --output-dir o a";
     for _ in 0..4 {
@@ -335,7 +335,7 @@ fn resumed_after_a_failure() {
     }
 }
 
-/// In order, the lines before a failure are always printed.
+/// With `--in-order`, the lines before a failure are always printed.
 #[test]
 fn an_output_shorter_than_at_the_checkpoint_is_refused() {
     let bench = Bench::new(&[("a", b"1\tx\n2\ty\nbad\n")]);
@@ -356,7 +356,7 @@ fn interrupted_runs_are_not_restarted() {
     let job = |more: &str| {
         command(&bench, &corpus, &format!("dedup -q -p 1e-9 -n 1000 --when-full grow --state s --output-dir o{more}"))
     };
-    // Files of at most 200 KiB.
+    // The limit of files is 200 KiB.
     assert_contains_all(&expect_failure(&with_ulimit("-f 400", &job("")).output().unwrap()), &["File too large"]);
     assert!(files(&bench.path("o")).iter().any(|(name, bytes)| name.ends_with(".part") && !bytes.is_empty()));
     let before = found(&bench.path("o"));
@@ -388,7 +388,7 @@ fn a_signal_leaves_no_part_without_a_state() {
 }
 
 #[test]
-fn few_descriptors_are_open() {
+fn many_files_need_few_descriptors() {
     let corpus: Corpus = (0..500).map(|i| (format!("{i}.zst"), url_lines(i..i + 10))).collect();
     let bench = bench(&corpus);
     for (folder, options) in [("o", ""), ("p", " --in-order")] {
@@ -399,7 +399,7 @@ fn few_descriptors_are_open() {
 }
 
 #[test]
-fn no_input_writes_nothing() {
+fn runs_without_readable_inputs_write_no_output() {
     let bench = Bench::new(&[]);
     for options in ["", " --in-order"] {
         let output = bench.run(&format!("dedup --on-error skip{options} --output-dir o missing"));
@@ -408,7 +408,7 @@ fn no_input_writes_nothing() {
     }
 }
 
-/// Two names that are shown alike.
+/// Two of the names look the same when they are printed.
 #[test]
 fn reports_distinguish_names_that_are_not_utf8() {
     use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! Signals and kills: what was printed is remembered, and no temporary file stays behind.
+//! Signals and kills: printed lines are saved in the state, and no temporary file remains.
 
 use crate::common::{Bench, assert_contains_all, bloomline, expect_success, run_with_stdin, text, url_lines};
 use crate::corpus::read_decoded;
@@ -12,18 +12,18 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread::{self, sleep};
 use std::time::Duration;
 
-/// The signals that ask to end, and the exit codes.
-const ASKING: [(&str, i32); 3] = [("INT", 130), ("TERM", 143), ("HUP", 129)];
+/// The signals that end a run, and the exit codes.
+const ENDING: [(&str, i32); 3] = [("INT", 130), ("TERM", 143), ("HUP", 129)];
 
 const SIGXFSZ: i32 = 25;
 
-/// The flag of a file on which no call waits.
+/// The flag of a file for non-blocking calls.
 const O_NONBLOCK: i32 = if cfg!(target_os = "linux") { 0o4000 } else { 4 };
 
-/// A filter of 62 MB, whose save takes a while.
+/// Options for a filter of 62 MB, which takes some time to save.
 const LARGE: &str = "-n 12000000 -p .000001";
 
-/// The command, run by a shell script. Signals that the test process ignores are reset.
+/// Returns the command as the last one of a shell script. Signals that the test process ignores are reset.
 fn shell(bench: &Bench, script: &str, line: &str) -> Command {
     let mut command = Command::new("env");
     command.args(["--default-signal=INT,TERM,HUP,XFSZ", "sh", "-c", &format!("{script} exec \"$0\" \"$@\"")]);
@@ -35,12 +35,12 @@ fn start_run(bench: &Bench, line: &str) -> RunningCommand {
     RunningCommand::new(shell(bench, "", line))
 }
 
-/// Returns so many lines that the process that reads them is running.
+/// Returns lines that exceed the capacity of a pipe, so that a write of them returns while the command is running.
 fn many_lines() -> Vec<u8> {
     b"many\n".repeat(1 << 16)
 }
 
-/// The temporary files and locks in the folder.
+/// Returns the temporary files and locks in the folder.
 fn leftovers(bench: &Bench) -> Vec<String> {
     let names = fs::read_dir(bench.0.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut names: Vec<String> = names.filter(|name| name.ends_with(".tmp") || name.ends_with(".lock")).collect();
@@ -48,13 +48,12 @@ fn leftovers(bench: &Bench) -> Vec<String> {
     names
 }
 
-/// Starts a command that is stopped while it saves a large filter. On a busy machine it may be started several
-/// times, until it is stopped in time.
+/// Starts a command and stops it while it saves a large filter. On a busy machine, several attempts may be necessary.
 fn stopped_in_save(bench: &Bench, start: impl Fn() -> RunningCommand) -> RunningCommand {
     let saved = || leftovers(bench).iter().map(|name| bench.path(name).metadata().map_or(0, |file| file.len())).max();
     for _ in 0..100 {
         let mut running = start();
-        // Another temporary file may come first, and is small.
+        // Another temporary file, which is small, may precede the filter.
         running.stop_when(|| saved().is_some_and(|bytes| bytes > 1 << 20));
         if saved().is_some_and(|bytes| (1 << 20..20 << 20).contains(&bytes)) {
             return running;
@@ -65,14 +64,14 @@ fn stopped_in_save(bench: &Bench, start: impl Fn() -> RunningCommand) -> Running
     panic!("saves are over too soon");
 }
 
-/// Removes files that a run may have left.
+/// Removes files that may exist.
 fn remove_files(bench: &Bench, names: &[&str]) {
     names.iter().for_each(|name| _ = fs::remove_file(bench.path(name)));
 }
 
 #[test]
 fn signals_save_the_printed_lines() {
-    for (signal, code) in ASKING {
+    for (signal, code) in ENDING {
         for options in ["", "-n 100 ", "--checkpoint 1h "] {
             let bench = Bench::new(&[]);
             let mut running = start_run(&bench, &format!("dedup {options}--state s -"));
@@ -84,11 +83,11 @@ fn signals_save_the_printed_lines() {
             let again = run_with_stdin(bench.command(&format!("dedup {options}--state s -")), b"c\nb\na\n");
             assert_eq!(expect_success(again), b"c\n", "{options}");
         }
-        // An output that is compressed has its end.
+        // A compressed output is complete.
         let bench = Bench::new(&[]);
         let mut running = start_run(&bench, "dedup -n 10 --checkpoint 10ms --state s -o o.gz --dupes d -");
         running.write_input(b"a\nb\na\n");
-        // Only its state tells that the lines have come.
+        // The state shows when the lines are processed.
         wait_for(|| {
             bench.path("s").exists() && run_with_stdin(bench.command("check --total -s s"), b"a\nb\n").stdout == b"2\n"
         });
@@ -101,11 +100,11 @@ fn signals_save_the_printed_lines() {
     }
 }
 
-/// As `nohup` does.
+/// `nohup` ignores signals in the same way.
 #[test]
 #[cfg(target_os = "linux")]
-fn ignored_signals_stay_ignored() {
-    for (signal, _) in ASKING {
+fn ignored_signals_remain_ignored() {
+    for (signal, _) in ENDING {
         for (line, printed) in [("dedup --total --state s -", "2"), ("check --total -s f", "1")] {
             let bench = Bench::new(&[("a", b"a\n")]);
             bench.run_ok("build -o f a");
@@ -125,7 +124,7 @@ fn signals_end_other_commands_immediately() {
     let bench = Bench::new(&[("a", b"a\n")]);
     bench.run_ok("build -n 10 --no-shrink -o f a");
     let before = bench.read("f");
-    for (signal, code) in ASKING {
+    for (signal, code) in ENDING {
         for line in ["build -n 10 -o new -", "build --append -o f -", "check --total -s f -"] {
             let mut running = start_run(&bench, line);
             running.write_input(&many_lines());
@@ -141,7 +140,7 @@ fn signals_remove_incomplete_saves() {
     let bench = Bench::new(&[("a", b"a\n"), ("b", b"b\n")]);
     bench.run_ok(&format!("build {LARGE} --no-shrink -o before a"));
     let new = format!("build {LARGE} --no-shrink -o new a");
-    for ((signal, code), line) in ASKING.iter().zip(["build --append -o first b", "merge before -o merged", &new]) {
+    for ((signal, code), line) in ENDING.iter().zip(["build --append -o first b", "merge before -o merged", &new]) {
         let running = stopped_in_save(&bench, || {
             remove_files(&bench, &["first", "merged", "new"]);
             fs::copy(bench.path("before"), bench.path("first")).unwrap();
@@ -156,7 +155,7 @@ fn signals_remove_incomplete_saves() {
     }
 }
 
-/// After the first signal the state is saved. The second ends the run without waiting for that.
+/// After the first signal, the state is saved. The second signal ends the run without waiting for the save.
 #[test]
 fn a_second_signal_ends_a_save() {
     for signals in [1, 2] {
@@ -180,7 +179,7 @@ fn a_second_signal_ends_a_save() {
         } else {
             assert_eq!(stderr, "");
         }
-        // It is saved once at the start.
+        // The state is also saved at the start.
         assert_eq!(
             run_with_stdin(bench.command("check --total -s s"), b"a\n").stdout,
             if signals == 2 { b"0\n" } else { b"1\n" }
@@ -188,12 +187,12 @@ fn a_second_signal_ends_a_save() {
     }
 }
 
-/// Leftovers that may belong to another process are kept.
+/// Files that may belong to another process are kept.
 #[test]
 fn leftovers_of_a_kill_are_removed_by_the_next_run() {
     let bench = Bench::new(&[("a", b"a\n")]);
     let long = "l".repeat(250);
-    // The kernel kills each run in the middle of a save, at the write with which a file becomes longer than 256 KiB.
+    // The kernel kills each run in the middle of a save, at the write that exceeds 256 KiB.
     const SIZE: &str = "-n 100000 -p .000001";
     for line in [
         format!("build {SIZE} --no-shrink -o target a"),
@@ -203,12 +202,12 @@ fn leftovers_of_a_kill_are_removed_by_the_next_run() {
     ] {
         let killed = shell(&bench, "ulimit -c 0; ulimit -f 512;", &line).output().unwrap();
         assert_eq!(killed.status.signal(), Some(SIGXFSZ), "{line}");
-        // It and the lock.
+        // The temporary file and the lock are left.
         assert_eq!(leftovers(&bench).len(), 2, "{line}");
         assert_eq!(bench.run(&line).status.code(), Some(0), "{line}");
         assert_eq!(leftovers(&bench), [""; 0], "{line}");
     }
-    // Of the checkpoints too, and of a target that is named by a link, whose own name is another one.
+    // Temporary files of the checkpoints are removed too. A link has its target's temporary files, not those of its own name.
     symlink("target", bench.path("link")).unwrap();
     bench.write(".bloomline-target-a1B2c3.tmp", b"");
     bench.write(".bloomline-target.resume-a1B2c3.tmp", b"");
@@ -226,13 +225,13 @@ fn leftovers_of_a_kill_are_removed_by_the_next_run() {
     assert_eq!(leftovers(&bench), others);
 }
 
-/// The reader stops, and lines that were not printed are not saved in the state.
+/// If the reader stops, unprinted lines are not saved in the state.
 #[test]
 fn signals_end_a_run_with_a_blocked_output() {
     let bench = Bench::new(&[]);
     bench.write("lines", &url_lines(0..300_000));
-    // A command that has printed its first line, and who reads it. The pipe is new: one of another run may still be open in a
-    // process that another test starts.
+    // Returns a command that has printed its first line, and its reader. Each run has a new pipe, because a process of another
+    // test may still have the pipe of an earlier run open.
     let start_blocked = |options: &str, pipe: &str| {
         let pipe = bench.fifo(pipe);
         let running = start_run(&bench, &format!("dedup {options}"));
@@ -244,24 +243,24 @@ fn signals_end_a_run_with_a_blocked_output() {
     };
     let cases = [("--state s -o PIPE", Some("s")), ("--state t -o out --dupes PIPE", Some("t")), ("-o PIPE", None)];
     let mut runs = Vec::new();
-    for ((signal, code), (options, state)) in ASKING.into_iter().zip(cases) {
+    for ((signal, code), (options, state)) in ENDING.into_iter().zip(cases) {
         let (running, reader) = start_blocked(&format!("{options} lines lines").replace("PIPE", signal), signal);
         running.signal(signal);
         runs.push((running, reader, code, state));
     }
-    // Each waits for its reader for a second, and all do so at once.
+    // All runs wait for their readers at the same time, for a second.
     for (running, _reader, code, state) in runs {
         let (ended, _, stderr) = running.end();
         assert_eq!(ended, Some(code), "{stderr}");
         if let Some(state) = state {
             assert_contains_all(&stderr, &[&format!("{state:?}"), "last checkpoint"]);
-            // It is that of the start.
+            // The state is the one saved at the start.
             assert_eq!(bench.run(&format!("check --total -s {state} lines")).stdout, b"0\n", "{state}");
         }
         assert_eq!(stderr.matches('\n').count(), usize::from(state.is_some()), "{stderr}");
     }
     assert_eq!(leftovers(&bench), [""; 0]);
-    // One who reads on gets all that was printed. On a busy machine even such a reader may let a second pass.
+    // A reader that continues gets all printed lines. On a busy machine, even such a reader may need more than a second.
     let read_on = |pipe: &str| {
         remove_files(&bench, &["u", "u.resume"]);
         let (running, reader) = start_blocked(&format!("--state u -o {pipe} lines"), pipe);
@@ -292,7 +291,7 @@ fn signals_end_a_run_with_one_blocked_output() {
                 read.fetch_add(count, Relaxed);
             }
         });
-        // One pipe takes nothing more, and what goes to the other has come.
+        // One pipe is full, and all bytes for the other pipe are read.
         while blocked.write(b"\n").is_ok() {
             sleep(Duration::from_millis(10));
         }
@@ -306,7 +305,7 @@ fn signals_end_a_run_with_one_blocked_output() {
     });
 }
 
-/// No output is printed at that time, and a long report does not delay the end.
+/// At that time, no output is written, and a long report does not delay the end.
 #[test]
 fn signals_end_work_between_and_after_passes() {
     let document = format!("{{\"text\":\"{}\"}}\n", "word ".repeat(9));
@@ -318,16 +317,16 @@ fn signals_end_work_between_and_after_passes() {
         ("corpus --near 0.8 --pairs PIPE texts", " -s c"),
         ("corpus --against test --report PIPE texts", ""),
     ];
-    for ((line, state), (signal, code)) in lines.into_iter().zip(ASKING.into_iter().cycle()) {
+    for ((line, state), (signal, code)) in lines.into_iter().zip(ENDING.into_iter().cycle()) {
         bench.run_ok(&format!("{} -o /dev/null", line.replace("PIPE", "report")));
         let whole = bench.read("report").len();
         let pipe = bench.fifo("pipe");
         let running = start_run(&bench, &format!("{}{state} -o out", line.replace("PIPE", "pipe")));
         let mut reader = File::open(pipe).unwrap();
-        // What comes between is under way, and waits for the pipe.
+        // The run is between two passes and waits for the pipe.
         reader.read_exact(&mut [0]).unwrap();
         running.signal(signal);
-        // Somebody reads on, so the run does not end for want of a reader.
+        // The reader continues, so the run does not end because of a blocked output.
         let (mut read, mut piece) = (1, vec![0; 1 << 16]);
         while let count @ 1.. = reader.read(&mut piece).unwrap() {
             read += count;
@@ -342,13 +341,13 @@ fn signals_end_work_between_and_after_passes() {
 }
 
 #[test]
-fn a_signal_ends_the_measurement() {
+fn a_signal_ends_a_measurement() {
     let bench = Bench::new(&[("a", b"a\nb\na\n")]);
     bench.run_ok("build -o f a");
     let (pipe, filter) = (bench.fifo("pipe"), bench.read("f"));
-    for (signal, code) in ASKING {
+    for (signal, code) in ENDING {
         let running = start_run(&bench, "check --verify 1000000000000000 -s pipe");
-        // It is read once the command hears signals.
+        // The command opens the pipe after it has installed its signal handlers.
         fs::write(&pipe, &filter).unwrap();
         running.signal(signal);
         assert_eq!(running.end(), (Some(code), vec![], String::new()));
@@ -364,7 +363,7 @@ fn checkpoints_survive_a_kill() {
         bench.path("s").exists() && run_with_stdin(bench.command("check --total -s s"), b"a\nb\n").stdout == b"2\n"
     });
     running.signal("KILL");
-    // What the state holds was printed.
+    // The lines in the state were printed.
     assert_eq!(running.end().1, ["a", "b"]);
     assert_eq!(expect_success(run_with_stdin(bench.command("dedup --state s"), b"b\nc\na\n")), b"c\n");
     for (line, parts) in

@@ -1,4 +1,4 @@
-//! Sizes of filters, and runs with a full one.
+//! Sizes of filters, and runs with full filters.
 
 use crate::common::{
     Bench, assert_contains_all, expect_failure, expect_refusal, expect_success, number, run_with_stdin, stats, text,
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::process::Output;
 
 #[test]
-fn a_pipe_of_unknown_length_needs_a_filter_that_grows() {
+fn a_pipe_of_unknown_length_needs_a_growing_filter() {
     let bench = Bench::new(&[]);
     let pipe = |line: &str, input: &[u8]| run_with_stdin(bench.command(line), input);
     assert_eq!(expect_success(pipe("dedup", b"a\nb\na\n")), b"a\nb\n");
@@ -28,10 +28,10 @@ fn a_pipe_of_unknown_length_needs_a_filter_that_grows() {
 }
 
 #[test]
-fn a_pipe_of_any_length_fits_a_filter_that_grows() {
+fn a_growing_filter_fits_a_pipe_of_any_length() {
     let lines: Vec<u8> = (0..1_500_000).flat_map(|i| format!("{i}\n").into_bytes()).collect();
     let bench = Bench::new(&[]);
-    // At this rate one of 1.5 million is lost once in 700 times.
+    // At this rate, one in 700 runs loses one of the 1.5 million lines.
     let output = run_with_stdin(bench.command("dedup -p 1e-9 --stats=json"), &[&lines[..], b"7\n1499999\n"].concat());
     assert_eq!(output.status.code(), Some(0));
     assert!(output.stdout == lines);
@@ -40,16 +40,16 @@ fn a_pipe_of_any_length_fits_a_filter_that_grows() {
     assert_eq!(number(&figures, "dropped"), 2.0);
 }
 
-/// The plan for a filter, which the tests of `plan` hold against the exact model.
+/// Returns the plan for a filter. The tests of `plan` compare plans with the exact model.
 fn plan(bench: &Bench, options: &str) -> Value {
     bench.json(&format!("plan --json {options}"))[0].clone()
 }
 
 #[test]
 fn memory_is_used_at_the_rate() {
-    // A file of less than a mebibyte: its lines are counted and not estimated.
+    // The lines of a file below a mebibyte are counted, not estimated.
     let bench = Bench::new(&[("a", &url_lines(0..30_000))]);
-    // At a rate that is given, it takes as many lines as the plan says, from a file or from a pipe.
+    // With a given rate, the limit is the planned number of lines, for a file and for a pipe.
     let room = plan(&bench, "-p 1e-4 --memory 64K")["keys"].as_u64().unwrap();
     let line = "dedup -m 64K -p 1e-4 --when-full stop";
     for output in [bench.run(&format!("{line} a")), run_with_stdin(bench.command(line), &bench.read("a"))] {
@@ -60,13 +60,13 @@ fn memory_is_used_at_the_rate() {
             "{stderr}"
         );
     }
-    // From a pipe, without a rate: that of -p.
+    // Without a rate, the default of -p determines the limit of a pipe.
     let room = plan(&bench, "-p 1e-6 --memory 64K")["keys"].as_u64().unwrap();
     let output = run_with_stdin(bench.command("dedup -m 64K --when-full stop"), &bench.read("a"));
     assert_eq!((output.status.code(), count(&output.stdout)), (Some(2), room));
 
     assert_eq!(expect_success(bench.run("dedup -q --memory 1M -p 1e-6 a")), url_lines(0..30_000));
-    // What comes after it takes more memory, and the rate stays.
+    // Lines beyond the capacity take more memory, and the rate is kept.
     let output = bench.run("dedup --memory 32K -p 0.01 --stats=json a");
     assert_contains_all(
         &text(&output.stderr),
@@ -83,9 +83,9 @@ fn memory_is_used_at_the_rate() {
     }
 }
 
-/// A filter that is too small for the lines that are known would lose many of them.
+/// A filter that is too small for a known number of lines would lose many of them.
 #[test]
-fn memory_without_room_for_the_lines_is_refused() {
+fn memory_too_small_for_the_lines_is_refused() {
     let lines = url_lines(0..100_000);
     let bench = Bench::new(&[("a", &lines), ("b", b"1\n")]);
     bench.write("text", &(0..20_000).flat_map(|i| format!("{{\"text\":\"{i}\"}}\n").into_bytes()).collect::<Vec<_>>());
@@ -98,12 +98,12 @@ fn memory_without_room_for_the_lines_is_refused() {
     for line in ["dedup -q MEMORY a", "dedup -q MEMORY -o o a", "dedup -q MEMORY --when-full warn a"] {
         let enough = refused(&line.replace("MEMORY", "-m 16K"));
         assert!(!bench.path("o").exists());
-        // With the remedy, one of a thousand such runs loses a few lines.
+        // With the recommended memory, one in a thousand runs loses lines.
         let printed = expect_success(bench.run(&line.replace("MEMORY", &format!("-m {enough}"))));
         assert!(if line.contains("-o") { bench.read("o") == lines } else { printed == lines }, "{line}");
         let _ = std::fs::remove_file(bench.path("o"));
     }
-    // Few enough to be counted and not estimated.
+    // This number of lines is counted, not estimated.
     bench.write("few", &url_lines(0..30_000));
     let rate = plan(&bench, "-n 30000 --memory 16K")["rates"][1]["fpr"].as_f64().unwrap();
     let message = bench.run_err("dedup -m 16K few");
@@ -117,9 +117,9 @@ fn memory_without_room_for_the_lines_is_refused() {
     for options in ["--when-full grow", "-p 1e-6", "--exact", "--repeated -v", "-s s"] {
         assert!(expect_success(bench.run(&format!("dedup -q -m 16K {options} a"))) == lines, "{options}");
     }
-    // A pipe may have any number of lines, and what grows keeps its rate.
+    // The number of lines of a pipe is unknown, and a growing filter keeps its rate.
     assert!(expect_success(run_with_stdin(bench.command("dedup -q -m 16K"), &lines)) == lines);
-    // The number of lines is not that of distinct lines.
+    // All lines count, although few are distinct.
     bench.write("repeats", &url_lines(0..1000).repeat(100));
     refused("dedup -m 16K repeats");
     for options in ["-m 16K --when-full stop", "-m 16K --when-full grow", "-n 1000"] {
@@ -127,7 +127,7 @@ fn memory_without_room_for_the_lines_is_refused() {
     }
 }
 
-/// More lines than were estimated are no reason to fail, however low the rate is at which the estimate fits.
+/// A run with more lines than estimated does not fail, whatever its memory is.
 #[test]
 fn memory_grows_after_a_wrong_estimate() {
     let bench = Bench::new(&[("a", &uneven(25))]);
@@ -138,7 +138,7 @@ fn memory_grows_after_a_wrong_estimate() {
 
 #[test]
 fn stop_ends_at_the_first_line_that_does_not_fit() {
-    // 100 fit: the last is the 40th line of the second file.
+    // The last of 100 lines that fit is the 40th line of the second file.
     let repeats = url_lines(0..30);
     let bench = Bench::new(&[
         ("first", &[url_lines(0..60), repeats.clone()].concat()),
@@ -174,7 +174,8 @@ fn repeats_need_no_capacity() {
     }
 }
 
-/// Lines of 100 kB, and at one place among them many that are short: between the samples of an estimate, or in one of them.
+/// Returns lines of 100 kB, with many short lines at one position, which is between the samples of an estimate or in one of
+/// them.
 fn uneven(place: usize) -> Vec<u8> {
     let mut lines = Vec::new();
     for i in 0..100 {
@@ -194,11 +195,11 @@ fn wrong_estimates_lose_no_lines() {
         let output = bench.run("dedup -p 0.001 --stats=json a");
         assert_eq!(output.status.code(), Some(0));
         let figures = stats(&output);
-        // At most one in a thousand, 6.1, and four standard deviations of that.
+        // At most one in a thousand is lost, 6.1, and four standard deviations of this number.
         assert!(number(&figures, "unique") > 6100.0 - 6.1 - 10.0, "{place}: {figures}");
-        // The rate of the bits as they are is off by chance, by few percent.
+        // The rate of the actual bits varies by a few percent.
         assert!(number(&figures, "fpr") <= 0.0011, "{place}: {figures}");
-        // The same by a pipe, and with an exact look.
+        // A pipe and an exact check have the same result.
         let count = |output: Output| text(&expect_success(output)).trim().parse::<u64>().unwrap();
         assert_eq!(count(bench.run("dedup --total -p 1e-9 a")), 6100, "{place}");
         assert_eq!(count(run_with_stdin(bench.command("dedup --total -p 1e-9"), &bench.read("a"))), 6100, "{place}");
@@ -252,19 +253,19 @@ fn filters_are_full_at_their_rate() {
     let quiet = bench.run("dedup -q -n 20000 -p 0.01 --when-full warn a");
     assert!(quiet.stdout == output.stdout && text(&quiet.stderr).contains(&room));
 
-    // With room for all there is nothing to say.
+    // A filter with sufficient capacity causes no warning.
     expect_success(bench.run("dedup -n 100000 -p 0.001 --when-full warn a"));
-    // What grows stays below the rate, however many lines come.
+    // A growing filter stays below the rate with any number of lines.
     let output = bench.run("dedup -n 1000 -p 0.01 --when-full grow --stats=json a");
     assert_eq!(output.status.code(), Some(0));
     let figures = stats(&output);
     assert!(number(&figures, "filters") >= 2.0 && number(&figures, "fpr") <= 0.01, "{figures}");
-    // At most one line in a hundred is lost; five standard deviations of the 1000 that may be.
+    // At most one line in a hundred is lost, 1000, and five standard deviations of this number.
     assert!(count(&output.stdout) > 99_000 - 5 * 32, "{figures}");
 }
 
 #[test]
-fn more_keys_than_planned_are_warned_of_once() {
+fn more_keys_than_planned_cause_one_warning() {
     let bench = Bench::new(&[("a", &url_lines(0..20_000))]);
     let output = bench.run("dedup -n 1000 --when-full warn -p 0.01 --chunk-size 10000 a");
     let message = text(&output.stderr);
@@ -273,13 +274,13 @@ fn more_keys_than_planned_are_warned_of_once() {
     assert_eq!(message.matches('\n').count(), 1, "{message}");
     assert_contains_all(&message, &[" 1000 ", "rate", "-n", "--memory"]);
 
-    // Figures stay finite when the filter is full to the last bit.
+    // The figures are finite even if all bits are set.
     let stats = stats(&bench.run("dedup -n 1 --when-full warn --stats=json a"));
     assert_eq!(stats["fill"], 1.0);
     assert!(number(&stats, "expected_wrongly_dropped") < 20_000.0, "{stats}");
 }
 
-/// A guess is no worse than none.
+/// A wrong number of lines is no worse than no number.
 #[test]
 fn too_low_line_counts_lose_no_lines() {
     let lines = url_lines(0..100_000);
@@ -296,7 +297,7 @@ fn too_low_line_counts_lose_no_lines() {
             expect_success(run_with_stdin(bench.command(&format!("dedup -n {keys} -p 1e-9")), &lines)) == lines,
             "{keys}"
         );
-        // What is found by mistake is no more, from files or from a pipe.
+        // The false positives do not exceed the rate, for files and for pipes.
         bench.write("others", &url_lines(100_000..200_000));
         for output in [
             bench.run(&format!("build -n {keys} -p 0.001 -o f a")),
@@ -306,18 +307,18 @@ fn too_low_line_counts_lose_no_lines() {
             expect_success(output);
             assert_eq!(bench.run_ok("check --total -s f a").trim(), "100000");
             let found: f64 = text(&bench.run("check --total -s f others").stdout).trim().parse().unwrap();
-            // Four standard deviations of 100.
+            // 100 are expected, with four standard deviations.
             assert!(found < 140.0, "{keys}: {found}");
             assert!(number(&bench.json("info --json f"), "fpr") < 0.0011, "{keys}");
         }
     }
-    // The same command goes on with its state, as large as it is by then.
+    // The same command accepts its state, although the state has grown.
     assert_eq!(expect_success(bench.run("dedup -n 99999 -q -p 1e-9 --state s a")), b"");
 }
 
-/// And one that is right costs no more than a fixed size, which is asked for by name. Files of one size can be merged.
+/// A correct number takes hardly more memory than a fixed size. Files of the same size can be merged.
 #[test]
-fn correct_line_counts_cost_little() {
+fn correct_line_counts_need_little_extra_memory() {
     let bench = Bench::new(&[("a", &url_lines(0..20_000)), ("b", &url_lines(20_000..40_000))]);
     for rate in ["0.01", "1e-6"] {
         let memory = |more: &str| {
@@ -357,7 +358,7 @@ fn few_lines_from_a_pipe_make_a_small_file() {
             b"5\n"
         );
     }
-    // It goes on, whatever comes.
+    // The state grows with later runs.
     let lines = url_lines(0..100_000);
     assert!(expect_success(run_with_stdin(bench.command("dedup -p 1e-6 --state s"), &lines)) == lines);
     assert_eq!(expect_success(run_with_stdin(bench.command("dedup --state s"), &[&b"5\n"[..], &lines].concat())), b"");

@@ -1,4 +1,4 @@
-//! `bloomline dedup --state`: runs that go on with the filter of the one before.
+//! `bloomline dedup --state`: runs that continue with the filter of the previous run.
 
 use crate::common::{
     Bench, assert_contains_all, expect_exit_code, expect_refusal, expect_success, report_skipped, run_with_stdin, text,
@@ -28,25 +28,25 @@ fn two_runs_with_a_state_equal_one() {
         assert_eq!(bench.run_ok(&format!("dedup {again}--total --state s a b")), "0\n");
         assert_eq!(bench.run_ok("check --total -s s a b"), "a:3000\nb:3000\n");
     }
-    // The filter of `build` is a state as well.
+    // A filter of `build` is a state too.
     let bench = Bench::new(&[("a", &first), ("b", &second)]);
     bench.run_ok("build -n 10000 -o s a");
     assert!(expect_success(bench.run("dedup --state s b")) == url_lines(3000..4000));
 }
 
 #[test]
-fn the_same_command_with_a_state_runs_every_day() {
+fn the_same_command_with_a_state_can_run_every_day() {
     let bench = Bench::new(&[("a", b"a\n"), ("b", b"a\nb\n")]);
     assert_eq!(bench.run_ok("dedup -n 1 --state s a"), "a\n");
     assert_eq!(bench.run_ok("dedup -n 1 --state s b"), "b\n");
-    // Far fewer lines than are planned for, so that a state is shrunk if that is asked for.
+    // The lines are far fewer than planned, so that `--shrink` has an effect.
     let days = [(0..300, 0..300), (200..301, 300..301), (300..302, 301..302)];
     let mut runs = 0;
     let fixed = ["--when-full warn ", "--when-full stop "];
     for size in ["", "-n 20000 ", "-m 64K "] {
         for rate in ["", "-p 0.001 "] {
             for end in ["", "--shrink "] {
-                // A fixed size that is not given is that of the first day.
+                // A fixed size is tested only if it is given, because without -n or -m it would be that of the first day.
                 for full in ["", "--when-full grow "].iter().chain(fixed.iter().filter(|_| !size.is_empty())) {
                     let bench = Bench::new(&[]);
                     let line = format!("dedup -q {size}{rate}{end}{full}--state s a");
@@ -62,7 +62,7 @@ fn the_same_command_with_a_state_runs_every_day() {
     assert_eq!(runs, 40);
 }
 
-/// A state that grows is shrunk again and again, and keeps the rate that it was made for.
+/// A growing state that is shrunk repeatedly keeps its rate.
 #[test]
 fn a_state_that_is_shrunk_daily_keeps_its_rate() {
     let bench = Bench::new(&[]);
@@ -149,7 +149,7 @@ fn a_state_that_cannot_be_saved_is_refused_before_any_output() {
     }
     assert_eq!(text(&bench.read("a")), "a\na\n");
     assert_eq!(text(&bench.read("out")), "precious\n");
-    // A state that is there is no output.
+    // An existing state cannot be an output.
     bench.run_ok("dedup -q --state s a");
     let before = bench.read("s");
     for option in ["-o", "--dupes"] {
@@ -161,7 +161,7 @@ fn a_state_that_cannot_be_saved_is_refused_before_any_output() {
     assert!(bench.read("s") == before);
 }
 
-/// A save replaces the file, so one name would go on without the other.
+/// A save replaces the file, so the other hard link would keep the old state.
 #[test]
 fn a_state_with_several_hard_links_is_refused() {
     let bench = Bench::new(&[("a", b"a\n"), ("b", b"b\n")]);
@@ -183,16 +183,16 @@ fn a_state_with_several_hard_links_is_refused() {
     }
     assert!(bench.read("s") == before && bench.read("t") == before);
     assert_eq!(bench.run_ok("check -s t a"), "a\n");
-    // As it says.
+    // The advice works.
     fs::remove_file(bench.path("t")).unwrap();
     symlink("s", bench.path("t")).unwrap();
     assert_eq!(bench.run_ok("dedup --state t b"), "b\n");
     assert_eq!(bench.run_ok("dedup --state s a b"), "");
 }
 
-/// Symbolic links and other spellings name the same state, with the same checkpoints.
+/// Symbolic links and other paths denote the same state, with the same checkpoints.
 #[test]
-fn every_name_of_a_state_resumes_its_run() {
+fn every_path_of_a_state_resumes_its_run() {
     for (first, second) in [("link", "s"), ("s", "link"), ("link", "./folder/../s"), ("folder/up/s", "link")] {
         let bench = Bench::new(&[("a", b"1\tx\nbad\n2\ty\n")]);
         fs::create_dir(bench.path("folder")).unwrap();
@@ -247,10 +247,10 @@ fn unprinted_lines_are_not_saved() {
 #[test]
 fn full_disks_leave_a_state_of_the_written_lines() {
     let bench = Bench::new(&[("a", &url_lines(0..5000))]);
-    // Files of at most 64 KiB: half of the output, and more than the state.
+    // The limit of 64 KiB is half of the output, and exceeds the size of the state.
     let mut command = with_ulimit("-f 128", &bench.command("dedup -n 10000 -p 0.001 --state s -o o a"));
     assert_contains_all(&expect_refusal(command.output().unwrap()), &["write to \"o\"", "File too large"]);
-    // No checkpoint was due but the first one.
+    // Only the first checkpoint was saved.
     assert_eq!(expect_exit_code(bench.run("check --total -s s a"), 1), "0\n");
     bench.run_ok("dedup -n 10000 -p 0.001 --state s -o o --resume a");
     assert!(bench.read("o") == url_lines(0..5000));

@@ -1,4 +1,4 @@
-//! Statistics and warnings of a run, and `--quiet`.
+//! Statistics and warnings of runs, and `--quiet`.
 
 use crate::common::{
     Bench, assert_contains_all, blocks, count_set_bits, expect_exit_code, expect_failure, number, stats, text,
@@ -43,7 +43,7 @@ fn stats_report_the_counts() {
 
 #[test]
 fn statistics_describe_the_run() {
-    // 4000 lines, 3000 of them different and 10 without a second field.
+    // Of 4000 lines, 3000 are distinct and 10 have no second field.
     let mut input = Vec::new();
     for i in 0..4000 {
         writeln!(input, "{i}{}", if i < 10 { String::new() } else { format!("\t{}", i.min(3009)) }).unwrap();
@@ -78,7 +78,7 @@ fn statistics_describe_the_run() {
         assert_eq!(row("unique "), Some("3000"), "{stderr}");
         assert_eq!(row("dropped "), Some("990"), "{stderr}");
         assert_eq!(row("without a key "), Some("10"), "{stderr}");
-        // Rounded, and of another run: all but the times are the same.
+        // The figures are rounded and from another run, so the times differ.
         let first = |label: &str| row(label).and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
         for (label, name, unit, error) in [
             ("wrongly dropped ", "expected_wrongly_dropped", 1.0, 0.0005),
@@ -93,7 +93,7 @@ fn statistics_describe_the_run() {
     }
 }
 
-/// The lines of an output are those that the figures call printed, in every mode.
+/// The figure of printed lines equals the number of lines in the output, in every mode.
 #[test]
 fn printed_lines_are_counted() {
     let lines = [
@@ -148,8 +148,8 @@ fn lost_lines_match_the_expectation() {
         let size = if rate.contains("-n") { "" } else { "-n 200000 " };
         let stats = stats(&bench.run(&format!("dedup --stats=json {size}-p {rate} a")));
         let (lost, expected) = (number(&stats, "dropped"), number(&stats, "expected_wrongly_dropped"));
-        // All lines differ, so all that were dropped were lost. Five standard deviations, of a count that is about
-        // Poisson's.
+        // All lines differ, so each dropped line is lost. The count has about a Poisson distribution, and may deviate by five
+        // standard deviations.
         assert!(expected > 100.0 && (lost - expected).abs() < 5.0 * expected.sqrt(), "{rate}: {lost} {expected}");
     }
 }
@@ -164,7 +164,7 @@ fn measured_rates_match_expected_rates() {
         ("-n 1000 -p 0.01", true),
     ] {
         let bench = Bench::new(&[("a", &url_lines(0..20_000))]);
-        // The key options of the filter make no difference.
+        // The key options of the filter have no effect.
         bench.run_ok(&format!("dedup {options} --ignore-case -s s -o o a"));
         let shown = bench.run_ok(&format!("check --verify {SAMPLE} -s s"));
         let lines: Vec<&str> = shown.lines().collect();
@@ -173,7 +173,7 @@ fn measured_rates_match_expected_rates() {
         let measured = measured.strip_prefix("rate measured  ").unwrap();
         let (rate, found) = measured.split_once(": ").unwrap();
         let found: f64 = found.strip_suffix(&format!(" of {SAMPLE} keys")).unwrap().parse().unwrap();
-        // Measured once more, by the library and with other keys.
+        // The library measures the rate again with other keys.
         let filter = bench.path("s");
         let absent = |contains: &dyn Fn(&str) -> bool| (0..SAMPLE).filter(|i| contains(&format!("absent {i}"))).count();
         let (reported, again) = match scalable {
@@ -186,7 +186,7 @@ fn measured_rates_match_expected_rates() {
                 (filter.current_fpr(), absent(&|key| filter.contains(key)))
             }
         };
-        // Four decimals are shown.
+        // Four decimals are printed.
         assert!((expected - reported).abs() <= 0.00005 && reported > 1e-4, "{shown} {reported}");
         let sigma = (reported * (1.0 - reported) / f64::from(SAMPLE)).sqrt();
         for rate in [found / f64::from(SAMPLE), again as f64 / f64::from(SAMPLE)] {
@@ -233,7 +233,7 @@ fn quiet_prints_only_errors() {
             assert!(output.as_bytes() == loud.stdout, "{line} {quiet}");
         }
     }
-    // `--quiet` does not hide the warning that lines are lost.
+    // `--quiet` does not suppress the warning of lost lines.
     assert_contains_all(&text(&bench.run("dedup -q -n 100 --when-full warn a").stderr), &[" 100 distinct lines"]);
     assert_contains_all(&bench.run_err("dedup -q missing"), &["\"missing\"", "No such file"]);
     assert_contains_all(

@@ -1,4 +1,4 @@
-//! Tables: headers, names of fields, records of CSV with several lines, and ends of lines.
+//! Tables: headers, names of fields, CSV records that span lines, and line endings.
 
 use crate::common::{
     Bench, assert_contains_all, expect_exit_code, expect_failure, expect_success, json_values, run_with_stdin, stats,
@@ -7,7 +7,7 @@ use crate::common::{
 use crate::corpus::{decode, gzip, gzip_stored, unzstd, zstd};
 use std::fs;
 
-/// For chunks that end in every place, and several threads.
+/// Options for chunks that end at every position, and for several threads.
 const CHUNKS: [&str; 5] =
     ["", "-j 1 --chunk-size 1 ", "-j 4 --chunk-size 2 ", "-j 3 --chunk-size 13 ", "-j 4 --chunk-size 40 "];
 
@@ -37,8 +37,7 @@ fn field_lists_match_cut() {
     assert_contains_all(&bench.run_err("check -f 2 -s f a"), &["fields 2- of", "field 2 of"]);
 }
 
-/// Three files whose headers differ in quotes, ends of lines and a byte order mark alone, the first without a line, and the rows that
-/// are left of them by their URLs.
+/// An empty file, and three files whose headers differ only in quotes, line endings and a byte order mark.
 const TABLES: [(&str, &[u8]); 4] = [
     ("empty.csv", b""),
     ("a.csv", b"id,url,\"title, \"\"more\"\"\"\r\n1,u1,\"one\nof two\"\r\n2,u2,t\r\n3,u1,x\r\n"),
@@ -46,10 +45,11 @@ const TABLES: [(&str, &[u8]); 4] = [
     ("c.csv", b"\xEF\xBB\xBFid,\"url\",\"title, \"\"more\"\"\"\n,u3,\n6,\"u4\","),
 ];
 
+/// The rows of `TABLES` with distinct URLs, and the rows that are dropped.
 const LEFT: &str = "id,url,\"title, \"\"more\"\"\"\r\n1,u1,\"one\nof two\"\r\n2,u2,t\r\n5,u3,\n6,\"u4\",\n";
 const DROPPED: &str = "id,url,\"title, \"\"more\"\"\"\r\n3,u1,x\r\n4,\"u2\",\"a \"\"b\"\"\n\"\n,u3,\n";
 
-/// Three files whose columns have other places.
+/// An empty file, and three files whose columns have different orders.
 const SHUFFLED: [(&str, &[u8]); 4] = [
     ("empty.csv", b""),
     ("a.csv", b"id,url,title\r\n1,u1,\"one\nof two\"\r\n2,u2,t\r\n3,u1,x\r\n"),
@@ -77,7 +77,7 @@ fn headers_are_printed_once_and_not_compared() {
             let figures = stats(&output);
             let figure = |name: &str| figures[name].as_u64().unwrap();
             assert_eq!((figure("lines"), figure("unique"), figure("dropped")), (7, 4, 3), "{figures}");
-            // The order of the files decides which header it is.
+            // The header is that of the first file with one.
             let first = text(&bench.run(&format!("{line}c.csv a.csv")).stdout);
             assert!(
                 first.starts_with("\u{feff}id,\"url\",\"title, \"\"more\"\"\"\n,u3,\n6,\"u4\",\n1,u1,"),
@@ -122,7 +122,7 @@ fn inputs_of_one_output_must_share_a_header() {
         ] {
             let message = bench.run_err(line);
             assert_contains_all(&message, &headers);
-            // Other commands have one output alone.
+            // Other commands have no folder of outputs.
             assert_eq!(message.contains("--output-dir"), line.starts_with("dedup"), "{message}");
             assert_eq!(bench.read("a"), code(files[0].1.as_bytes()), "{line}");
         }
@@ -136,7 +136,7 @@ fn inputs_of_one_output_must_share_a_header() {
             let output = bench.run(&format!("not-in --csv --header -f id --on-error {on_error} c -- a b"));
             assert_eq!((text(&output.stdout), output.status.code()), ("id,name\n1,Ann\n2,Bob\n".to_owned(), Some(2)));
         }
-        // A pipe is compared when it is read.
+        // The header of a pipe is compared when it is read.
         for (options, printed) in [("", files[0].1), ("-c ", "")] {
             let line = format!("dedup --csv --header -f id {options}a -");
             let output = run_with_stdin(bench.command(&line), &code(files[1].1.as_bytes()));
@@ -160,16 +160,16 @@ fn inputs_of_one_output_must_share_a_header() {
             (text(&output.stdout), output.status.code()),
             ("id,name\n1,Ann\n2,Bob\n3,Dan\n".to_owned(), Some(1))
         );
-        // A file on standard input is read from where it is.
+        // A file on standard input is read from its current position.
         let output = bench.run_with("dedup --csv --header -f id - c", "a");
         assert_eq!(expect_exit_code(output, 0), "id,name\n1,Ann\n2,Bob\n3,Dan\n");
-        // OLD is not printed, and neither are numbers.
+        // Headers of OLD and of counted inputs are not printed, so they may differ.
         assert_eq!(bench.run_ok("in --csv --header -f id b -- a"), "id,name\n1,Ann\n");
         assert_eq!(bench.run_ok("dedup --csv --header -f id --total a b"), "3\n");
     }
 }
 
-/// Keys that are not by names alone, whatever is printed.
+/// If a key does not consist of names only, all inputs need the same order of columns, even if nothing is printed.
 #[test]
 fn keys_by_number_need_columns_in_one_order() {
     let files: [(&str, &[u8]); 3] = [("a", b"id,v\n1,2\n"), ("b", b"v,id\n1,2\n1,3\n"), ("c", b"\"id\",v\r\n1,2\r\n")];
@@ -201,13 +201,13 @@ fn keys_by_number_need_columns_in_one_order() {
         let output = bench.run(&format!("in --csv --header --on-error {on_error} a b -- c"));
         assert_eq!((text(&output.stdout), output.status.code()), ("\"id\",v\r\n1,2\r\n".to_owned(), Some(2)));
     }
-    // A pipe is compared when it is read.
+    // The header of a pipe is compared when it is read.
     let output = run_with_stdin(bench.command("not-in --csv --header a -- -"), files[1].1);
     assert_contains_all(
         &expect_failure(&output),
         &["its header is \"v,id\"", "the header of \"a\" is \"id,v\"", "-f NAME"],
     );
-    // Names find their columns.
+    // Names are resolved in each file.
     assert_eq!(bench.run_ok("not-in --csv --header -f id,v a -- b"), "v,id\n1,2\n1,3\n");
     bench.run_ok("build --csv --header -f id -o f a b");
     bench.run_ok("dedup --csv --header -f id,v --output-dir od a b");
@@ -215,7 +215,7 @@ fn keys_by_number_need_columns_in_one_order() {
 }
 
 #[test]
-fn headers_stand_before_lines_of_any_kind() {
+fn headers_may_precede_lines_of_any_kind() {
     let bench = Bench::new(&[
         ("a", b"h\na\nh\na\n"),
         ("b", b"\xEF\xBB\xBFh\n{\"k\":1}\n"),
@@ -226,7 +226,7 @@ fn headers_stand_before_lines_of_any_kind() {
     assert_eq!(bench.run_ok("dedup --header only a"), "h\na\nh\n");
     assert_eq!(bench.run_ok("dedup --header only only"), "h\n");
     assert_eq!(bench.run_ok("dedup --header -z z z"), "h\0a\0h\0");
-    // A byte order mark is the first of what is printed.
+    // A byte order mark precedes the header.
     assert_eq!(bench.run_ok("dedup --header --json-pointer /k b b"), "\u{feff}h\n{\"k\":1}\n");
     assert_eq!(bench.run_ok("dedup --header --annotate b"), "\u{feff}mark\th\nnew\t{\"k\":1}\n");
 }
@@ -295,7 +295,7 @@ fn unknown_field_names_end_the_run() {
         &["no field \"Url\"", "\"id\", \"url\\r\"; give one of these"],
     );
     assert_contains_all(&bench.run_err("build --csv --header -f url -o f b"), &["\"b\"", "no field \"url\""]);
-    // Fields of a number need no name.
+    // Fields that are selected by number need no name.
     assert_eq!(bench.run_ok("dedup --csv --header -f 2 --total a a"), "1\n");
     for line in ["dedup -f url a", "build --csv -f 1,url -o f a", "check -s f -f url a"] {
         assert_contains_all(&bench.run_err(line), &["-f \"url\"", "--header", "the number of a field", "-s"]);
@@ -319,7 +319,7 @@ fn filters_record_field_names() {
     assert_eq!(bench.run_ok(&format!("{check} empty.csv b.csv")), format!("{header}\"u2\",\"a \"\"b\"\"\n\",4\n"));
     assert_eq!(bench.run_ok(&format!("{check} -v b.csv")), format!("{header}u3,,5\n"));
     assert_eq!(bench.run_ok(&format!("{check} --total b.csv c.csv a.csv")), "b.csv:1\nc.csv:0\na.csv:3\n");
-    // The header is printed even if no line is selected, and does not count as a line.
+    // The header is printed even if no line is selected, and is not counted as a line.
     assert_eq!(expect_exit_code(bench.run(&format!("{check} c.csv")), 1), "title,url\n");
     assert_eq!(expect_exit_code(bench.run(&format!("{check} --any c.csv")), 1), "");
     assert_contains_all(
@@ -345,7 +345,7 @@ fn both_sides_of_a_comparison_have_headers() {
     assert_eq!((&figures["old_lines"], &figures["selected"]), (&5.into(), &5.into()), "{figures}");
 }
 
-/// For chunks that end at any byte.
+/// Chunks may end at any byte.
 #[test]
 fn quoted_records_span_lines() {
     let table = "a,\"1\n2\"\n\"\n\"\"\n,\",x\r\nb,\"1\n2\"\n\n\nq\"\n\"\nc\",\"1\n2x\"\n";
@@ -357,7 +357,7 @@ fn quoted_records_span_lines() {
             assert_eq!(run("dedup a"), all, "{chunks}");
             let second = "a,\"1\n2\"\n\"\n\"\"\n,\",x\r\n\"\nc\",\"1\n2x\"\n";
             assert_eq!(run("dedup -f 2 --on-error skip a"), second, "{chunks}");
-            // A quote is one at the start of a field alone, which another delimiter ends.
+            // A quote is special only at the start of a field, which depends on the delimiter.
             assert_eq!(
                 run("dedup -d ; --on-error keep a"),
                 "a,\"1\n2\"\n\"\n\"\"\n,\",x\r\nb,\"1\n\nq\"\n\"\nc\",\"1\n2x\"\n",
@@ -374,7 +374,7 @@ fn quoted_records_span_lines() {
     }
 }
 
-/// Spark and MySQL write quotes so. RFC 4180 has no text behind the quote that ends a field.
+/// Spark and MySQL escape quotes with a backslash. In RFC 4180, no text follows the closing quote of a field.
 #[test]
 fn backslash_escaped_quotes_need_an_option() {
     let rows = ["1,\"Acme \\\"A\\\", Paris\"\n", "2,\"Acme \\\"A\\\", Rome\"\n", "3,\"Acme \\\"A\\\", Oslo\"\n"];
@@ -396,7 +396,7 @@ fn backslash_escaped_quotes_need_an_option() {
         let escaped = bench.run_ok(&format!("dedup {chunks}--csv --header -f t --escape \\ in.csv more.csv"));
         assert_eq!(escaped, format!("{table}{wide}"), "{chunks}");
     }
-    // The rest of the record tells that a backslash is no text before a quote that ends a field.
+    // The rest of the record shows that the backslash is an escape, not text before a closing quote.
     bench.write("short", b"a,b\n1,\"x \\\", y\"\n");
     assert_contains_all(
         &expect_failure(&bench.run("dedup --csv -f 2 short")),
@@ -407,10 +407,10 @@ fn backslash_escaped_quotes_need_an_option() {
         &expect_failure(&bench.run("dedup --csv --header -f 1 many")),
         &["line 2: it has 4 fields, but the header has 2", "--escape"],
     );
-    // A backslash before a quote is text if the record is whole.
+    // A backslash before a quote is text if the record is valid.
     bench.write("ragged", b"a,b\n\"1\",2\n\"C:\\\",4\n");
     assert_eq!(bench.run_ok("dedup --csv --header -f a ragged").as_bytes(), bench.read("ragged"));
-    // Filters know of it.
+    // Filters record the escape.
     bench.run_ok("build --csv --escape \\\\ -f 2 -o f in.csv");
     assert_eq!(bench.json("info --json f")["key_name"], "field 2 of CSV lines with the escape '\\\\'");
     assert_contains_all(&bench.run_err("check --csv -f 2 -s f in.csv"), &["with the escape", "give the key options"]);
@@ -425,7 +425,7 @@ fn backslash_escaped_quotes_need_an_option() {
 }
 
 #[test]
-fn messages_count_lines_as_an_editor_does() {
+fn messages_count_lines_as_editors_do() {
     let bench = Bench::new(&[
         ("a", b"\"i\nd\",u\n\"1\n\n\",a\n2,\"b\nc\"\n3\n\"4\",d\n5\n"),
         ("good", b"\"i\nd\",u\n"),
@@ -461,12 +461,12 @@ fn messages_count_lines_as_an_editor_does() {
     }
 }
 
-/// A record whose input fails within it is left out with the rest, or kept.
+/// If an input breaks within a record, the record is skipped with the rest of the input, or kept.
 #[test]
 fn truncated_records_are_skipped_or_kept() {
     let whole = b"x,\"\ny\"\n".repeat(2000).iter().copied().chain(*b"z,\"1\n2\n\n\n").collect::<Vec<_>>();
     let mut bytes = gzip(&whole);
-    // Its checksum is missing.
+    // The checksum is incomplete.
     bytes.truncate(bytes.len() - 4);
     let bench = Bench::new(&[("a.gz", &bytes)]);
     for chunks in ["", "-j 3 --chunk-size 100 "] {
@@ -503,7 +503,7 @@ fn carriage_returns_and_blank_lines_can_be_ignored() {
         let figures = stats(&output);
         let figure = |name: &str| figures[name].as_u64().unwrap();
         assert_eq!(["lines", "unique", "dropped", "without_key", "blank"].map(figure), [9, 2, 0, 4, 3], "{figures}");
-        // Blank lines are no failure, and keep no other from being one.
+        // Skipped blank lines do not suppress errors of other lines.
         let output = bench.run(&format!("dedup -q {chunks}--skip-blank -f 2 a"));
         assert_contains_all(&expect_failure(&output), &["\"a\", line 1: there is no field 2"]);
     }
@@ -514,7 +514,7 @@ fn carriage_returns_and_blank_lines_can_be_ignored() {
     assert_eq!(bench.run_ok("check --eol keep --skip-blank --total -s f a"), "6\n");
     bench.run_ok("dedup -q --skip-blank --manifest m --output-dir out a");
     assert_eq!(json_values(&bench.read("m"))[0]["blank"], 3);
-    // Where a carriage return is no part of the key anyway, the key has the name that it has.
+    // In CSV, a final carriage return is never part of the key, so `--eol` does not change its name.
     for (options, name) in [("--csv", "record of CSV lines"), ("--csv -f 1", "field 1 of CSV lines")] {
         bench.run_ok(&format!("build --eol keep {options} -o f csv"));
         assert_eq!(bench.json("info --json f")["key_name"], name);
@@ -522,7 +522,7 @@ fn carriage_returns_and_blank_lines_can_be_ignored() {
     }
 }
 
-/// Lines that differ only in their line endings look the same.
+/// Lines with different endings look the same.
 #[test]
 fn mixed_line_endings_are_reported_once_and_can_be_unified() {
     let bench = Bench::new(&[
@@ -572,7 +572,7 @@ fn mixed_line_endings_are_reported_once_and_can_be_unified() {
             assert_eq!(run("in unix -- mixed"), lines(&["a", "b", "a"]));
             bench.run_ok("build --eol keep -o f unix");
             assert_eq!(run("check -s f mixed"), lines(&["a", "b", "a"]));
-            // What is in quotes stays.
+            // Line endings within quotes are kept.
             assert_eq!(run("dedup --csv --header -f id table.csv"), lines(&["id,\"t\nu\"", "1,\"a\r\nb\"", "2,y"]));
             assert_eq!(run("dedup --dupes d mixed"), lines(&["a", "b", "c"]));
             assert_eq!(text(&bench.read("d")), lines(&["a"]));
@@ -585,9 +585,9 @@ fn mixed_line_endings_are_reported_once_and_can_be_unified() {
     assert_contains_all(&bench.run_err("dedup -z --eol keep unix"), &["--zero-terminated", "--eol"]);
 }
 
-/// At most one line each.
+/// Each warning is one line.
 #[test]
-fn inputs_unlike_the_options_are_reported() {
+fn inputs_that_contradict_the_options_are_reported() {
     let bench = Bench::new(&[
         ("t.csv", b"url,title\na,b\nc,d\n"),
         ("t.tsv", b"url\ttitle\na\tb\n"),
@@ -632,7 +632,7 @@ fn inputs_unlike_the_options_are_reported() {
     }
 }
 
-/// From the middle of the second file.
+/// The runs are resumed in the middle of the second file.
 #[test]
 fn resumed_runs_keep_the_header() {
     let row = |i: u32| format!("u{0},\"text\nof {i}\",{0}\n", i % 300);
@@ -657,9 +657,9 @@ fn resumed_runs_keep_the_header() {
                 assert!(expected.iter().all(|output| output.len() > 10));
                 outputs.iter().chain(&["s"]).for_each(|name| fs::remove_file(bench.path(name)).unwrap());
                 bench.write("b.csv", &code(bad.as_bytes()));
-                // Two lines of the header, and two of each of 349 records.
+                // The header and each of 349 records have two lines.
                 assert_contains_all(&bench.run_err(&line), &["\"b.csv\", line 701: it has 1 field"]);
-                // Lines are counted from the start of the input.
+                // A resumed run counts lines from the start of the input.
                 let again = bench.run_err(&format!("{line} --resume"));
                 assert_contains_all(&again, &["\"b.csv\", line 701: it has 1 field"]);
                 bench.rewrite("b.csv", &code(good.as_bytes()));
@@ -672,7 +672,7 @@ fn resumed_runs_keep_the_header() {
     }
 }
 
-/// A record of CSV with another number of fields than its header has no key, and nothing is lost.
+/// A CSV record with another number of fields than its header has no key, and is not lost.
 #[test]
 fn records_have_as_many_fields_as_their_header() {
     let names = "id,name,city\n1,Smith, John,Rome\n2,Smith, Jane,Oslo\n3,Ann,John\n";
@@ -689,17 +689,17 @@ fn records_have_as_many_fields_as_their_header() {
         &["\"names\", line 2: it has 4 fields, but the header has 3", "in quotes", "--on-error"],
     );
     assert_contains_all(&expect_failure(&bench.run("dedup --csv --header -f 2 quotes")), &["line 2: it has 3 fields"]);
-    // The whole record, too, and fields without a name.
+    // The rule also applies to keys of whole records and of fields selected by number.
     for key in ["", "-f 1", "-f 1,3", "-f id,city"] {
         let kept = bench.run(&format!("dedup --csv --header {key} --on-error keep names").replace("  ", " "));
         assert_eq!((kept.status.code(), text(&kept.stdout)), (Some(0), names.into()), "{key}");
     }
     let skipped = bench.run("dedup --csv --header -f name --on-error skip names");
     assert_eq!(text(&skipped.stdout), "id,name,city\n3,Ann,John\n");
-    // A file that is replaced stays whole.
+    // The file is not replaced after the error.
     expect_failure(&bench.run("dedup --in-place --csv --header -f name names"));
     assert_eq!(bench.read("names"), names.as_bytes());
-    // A new row is not taken for a known one, and rows without a key are not lost.
+    // No new row is taken for a known one, and rows without a key are kept.
     let unknown = bench.run("not-in --exact --csv --header -f name --on-error skip names -- new");
     assert_eq!(text(&unknown.stdout), "id,name,city\n9,Smith,Rome\n");
     let kept = bench.run("not-in --exact --csv --header -f name --on-error keep new -- names");
@@ -713,7 +713,7 @@ fn records_have_as_many_fields_as_their_header() {
 }
 
 #[test]
-fn carriage_returns_alone_are_not_taken_for_text_of_csv() {
+fn lone_carriage_returns_are_errors_in_csv() {
     let bench = Bench::new(&[
         ("mac.csv", b"id,name\r1,Ann\r2,Bob\r"),
         ("mixed.csv", b"id,name\n1,Ann\r2,Bob\n1,Ann\r3,Cid\n"),
@@ -732,9 +732,9 @@ fn carriage_returns_alone_are_not_taken_for_text_of_csv() {
             &["\"mixed.csv\", line 2: a carriage return stands alone"],
         );
     }
-    // Inside of quotes it is text, and at the end of a line a part of that.
+    // Within quotes, a carriage return is text. At the end of a line, it is part of the line ending.
     assert_eq!(bench.run_ok("dedup --csv --header -f name quoted.csv"), "id,name\r\n1,\"Ann\rB\"\r\n");
-    // As lines, such a file is one.
+    // Without --csv, the file is one line.
     let output = bench.run("dedup --total mac.csv");
     assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), "1\n".into()));
     assert_contains_all(&text(&output.stderr), &["lines of \"mac.csv\" end with CR alone"]);
@@ -771,7 +771,7 @@ fn names_of_columns_may_have_commas_and_digits() {
     }
 }
 
-/// The value that decides, and the id, may be columns of CSV.
+/// The value of --keep and the id may be columns of CSV.
 #[test]
 fn copies_are_chosen_by_columns_of_csv() {
     let rows = "url,score,day,id\nu1,9,20260101T230000-0500,a\nu1,10,2026-01-02T00:00:00Z,b\nu2,,2026-01-01,c\nu2,x,2026-01-02,d\n";
@@ -780,7 +780,7 @@ fn copies_are_chosen_by_columns_of_csv() {
     for (keep, kept) in [
         ("max:score", [2, 4]),
         ("min:score", [1, 4]),
-        // Both forms of ISO 8601 are instants.
+        // Both formats of ISO 8601 are compared as instants.
         ("max:day", [1, 4]),
         ("min:day", [2, 3]),
         ("order:id=d,b", [2, 4]),
@@ -802,7 +802,8 @@ fn copies_are_chosen_by_columns_of_csv() {
     );
 }
 
-/// A row of the table of formats in COMMAND: a command on a file, its exit code, and a part of its output or of its error.
+/// A row of the table of formats in docs/COMMAND.md: a file, its contents, a command, its exit code, and a part of its output
+/// or error message.
 type Sample = (&'static str, &'static [u8], &'static str, i32, &'static str);
 
 const FORMATS: [(&str, &[Sample]); 11] = [
@@ -877,7 +878,7 @@ const FORMATS: [(&str, &[Sample]); 11] = [
 ];
 
 #[test]
-fn every_row_of_the_table_of_formats_is_true() {
+fn the_table_of_formats_is_correct() {
     let page = include_str!("../../../../docs/COMMAND.md");
     let table = page.split("| input | a record |").nth(1).unwrap().split("\n\n").next().unwrap();
     let rows: Vec<&str> = table.lines().skip(2).map(|row| row.split('|').nth(1).unwrap().trim()).collect();

@@ -1,4 +1,4 @@
-//! The screen of a terminal, as tmux shows it. Skipped where that cannot be run and BLOOMLINE_REQUIRE_TERMINAL is not 1.
+//! The screen of a terminal in tmux. The tests are skipped if tmux is missing, unless BLOOMLINE_REQUIRE_TERMINAL is 1.
 
 use crate::common::{Bench, bloomline, report_skipped, url_lines};
 use crate::corpus::gzip;
@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// A terminal that runs a shell command and prints its exit code at the end. It is closed when dropped.
+/// A terminal that runs a shell command and prints its exit code at the end. Dropping the value closes the terminal.
 struct Terminal<'a> {
     bench: &'a Bench,
     socket: String,
 }
 
 impl<'a> Terminal<'a> {
-    /// `None` where there is no tmux.
+    /// Opens a terminal, or returns `None` if tmux is missing.
     fn open(bench: &'a Bench, columns: u16, line: &str) -> Option<Self> {
         if let Err(error) = Command::new("tmux").arg("-V").output() {
             assert!(env::var_os("BLOOMLINE_REQUIRE_TERMINAL").is_none_or(|value| value != "1"), "tmux: {error}");
@@ -27,7 +27,7 @@ impl<'a> Terminal<'a> {
         }
         static TERMINALS: AtomicU32 = AtomicU32::new(0);
         let terminal = Self { bench, socket: format!("tmux{}", TERMINALS.fetch_add(1, Relaxed)) };
-        // The shell outlives ^C.
+        // ^C does not end the shell.
         let script = format!(
             "trap : INT; bloomline() {{ {:?} \"$@\"; }}; {line}; echo ended $?; exec cat",
             bloomline().get_program()
@@ -40,7 +40,7 @@ impl<'a> Terminal<'a> {
 
     fn tmux(&self, arguments: &[&str]) -> Output {
         let mut tmux = Command::new("env");
-        // However the tests were started, ^C is heard.
+        // ^C must have an effect even if the test process ignores it.
         tmux.args(["--default-signal=INT", "tmux", "-S", &self.socket]).args(arguments);
         tmux.env_remove("TMUX").env("SHELL", "/bin/sh").env("LC_ALL", "C.UTF-8");
         tmux.current_dir(self.bench.0.path()).output().unwrap()
@@ -53,13 +53,13 @@ impl<'a> Terminal<'a> {
         String::from_utf8(output.stdout).unwrap().trim_end().lines().map(|line| line.trim_end().to_owned()).collect()
     }
 
-    /// Waits until the command ends with this exit code, and returns the lines before, unwrapped.
+    /// Waits until the command ends with this exit code, and returns the lines that it printed, unwrapped.
     #[track_caller]
     fn expect_exit_code(&self, code: i32) -> Vec<String> {
         wait_for(|| self.capture("-J").iter().any(|line| line.contains("ended ") && !line.contains("bloomline")));
         let mut lines = self.capture("-J");
         let end = lines.pop().unwrap();
-        // What the user typed may stand before it.
+        // The echo of ^C may precede the line.
         assert_eq!(end.trim_start_matches("^C"), format!("ended {code}"), "{lines:?}");
         lines
     }
@@ -90,7 +90,7 @@ fn is_bar(line: &str) -> bool {
     line.starts_with(['#', '>', '-']) && line.contains('%')
 }
 
-/// A folder with lines, and two pipes to hold a command up.
+/// Returns a folder with lines, and two pipes to block a command.
 fn bench() -> Bench {
     let bench = Bench::new(&[("lines", &url_lines(0..300_000))]);
     bench.fifo("in");
@@ -107,8 +107,8 @@ fn the_bar_fits_and_is_removed() {
         terminal.read_until(&mut out, |lines| lines.iter().any(|line| is_bar(line)));
         let bar = terminal.capture("-N");
         assert_eq!(bar.len(), 1, "{bar:?}");
-        // Only as much as there is room for, and room for what the user types.
-        // At 40 that depends on how long the run is expected to take.
+        // The bar shows the parts that fit, and leaves space for input of the user.
+        // In 40 columns, the parts depend on the expected duration of the run.
         assert!(columns == 40 || bar[0].contains("unique") == (columns == 80), "{bar:?}");
         assert!(bar[0].chars().count() <= usize::from(columns) - 3, "{bar:?}");
         io::copy(&mut out, &mut io::sink()).unwrap();
@@ -116,7 +116,7 @@ fn the_bar_fits_and_is_removed() {
     }
 }
 
-/// Files of OLD alone leave NEW to what the user types.
+/// If only files of OLD are named, NEW is the terminal.
 #[test]
 fn waiting_comparisons_show_a_message() {
     let bench = Bench::new(&[("a", b"a\n"), ("b", b"b\n")]);
@@ -125,7 +125,7 @@ fn waiting_comparisons_show_a_message() {
     wait_for(|| terminal.capture("-J").iter().any(|line| line.contains(hint) && line.contains("\"a\" -- \"b\"")));
     terminal.tmux(&["send-keys", "c", "Enter", "b", "Enter", "C-d"]);
     let lines = terminal.expect_exit_code(0);
-    // One is typed, and the other printed.
+    // One of the two lines is the echo of the input.
     assert_eq!(lines.iter().filter(|line| *line == "c").count(), 2, "{lines:?}");
     assert_eq!(lines.iter().filter(|line| *line == "b").count(), 1, "{lines:?}");
 }
@@ -146,7 +146,7 @@ fn the_bar_shows_the_pass_and_progress() {
     let bench = bench();
     bench.write("texts", b"{\"text\":\"one text\"}\n".repeat(30_000).as_slice());
     bench.fifo("report");
-    // Open at both ends, so that nobody waits for the other end.
+    // The pipe is open for reading and writing, so that opening it does not block.
     let report = || OpenOptions::new().read(true).write(true).open(bench.path("report")).unwrap();
     let sees = |expected: &'static str| move |lines: &[String]| lines.iter().any(|line| line.contains(expected));
     let line = "bloomline corpus --near 0.8 --pairs report -o kept texts in";
@@ -203,7 +203,7 @@ fn errors_and_signals_remove_the_bar() {
         assert!(lines.len() == 1 && lines[0].starts_with("bloomline: cannot read \"cut.gz\""), "{lines:?}");
         drop(terminal);
 
-        // The output is not read, so the command cannot end normally. The terminal echoes the input.
+        // Nobody reads the output, so the command cannot end normally. The terminal echoes the input.
         let terminal = Terminal::open(&bench, columns, "bloomline dedup --state s lines > out").unwrap();
         let mut out = File::open(bench.path("out")).unwrap();
         terminal.read_until(&mut out, |lines| lines.iter().any(|line| is_bar(line)));
@@ -231,7 +231,7 @@ fn commands_that_read_lines_have_a_bar_unless_quiet() {
         ("bloomline check --total -s f in", true, 1),
         ("bloomline dedup --total in", true, 1),
         ("bloomline dedup -q in > found", false, 0),
-        // Lines that go to the terminal are in the way of a bar.
+        // Lines printed to the terminal would interfere with a bar.
         ("bloomline dedup in", false, 1),
     ] {
         let Some(terminal) = Terminal::open(&bench, 80, line) else { return };
@@ -256,7 +256,7 @@ fn a_terminal_without_commands_has_no_bar() {
     let Some(terminal) = Terminal::open(&bench, 80, line) else { return };
     let mut out = File::open(bench.path("out")).unwrap();
     let started = Instant::now();
-    // Where there is one it is seen by then.
+    // A bar would appear within this time.
     while started.elapsed() < Duration::from_millis(500) {
         assert!(out.read(&mut [0; 1 << 16]).unwrap() > 0);
         sleep(Duration::from_millis(25));

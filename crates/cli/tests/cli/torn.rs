@@ -1,4 +1,4 @@
-//! Compressed files that were cut, text in UTF-16, and logs with numbers at the end of their names.
+//! Truncated compressed files, text in UTF-16, and rotated logs.
 
 use crate::common::{Bench, assert_contains_all, expect_failure, expect_success, run_with_stdin, text};
 use crate::corpus::{bzip2, decode, gunzip, gzip, read_decoded, unzstd, xz, zstd};
@@ -6,7 +6,7 @@ use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
 use std::fs::{self, File};
 use std::io::Write;
 
-/// Compresses as the program lz4 does, but in blocks of 64 KiB. Returns the frame and the ends of its blocks.
+/// Compresses bytes like the program lz4, but in blocks of 64 KiB. Returns the frame and the ends of its blocks.
 fn lz4(contents: &[u8], mode: BlockMode) -> (Vec<u8>, Vec<usize>) {
     let info = FrameInfo::new().block_mode(mode).block_size(BlockSize::Max64KB).content_checksum(true);
     let mut encoder = FrameEncoder::with_frame_info(info, Vec::new());
@@ -26,9 +26,9 @@ fn numbers(count: usize) -> Vec<u8> {
     (0..count).flat_map(|i| format!("{i:07}\n").into_bytes()).collect()
 }
 
-/// A frame of lz4 ends with a mark, even if it was cut right after a block.
+/// A frame of lz4 ends with an end mark, so a frame that is truncated after a block is incomplete.
 #[test]
-fn lz4_without_its_end_is_broken_everywhere() {
+fn lz4_without_its_end_mark_is_broken_in_all_commands() {
     let why = ["cannot read \"cut.lz4\" after line 8192: ", "incomplete frame"];
     for mode in [BlockMode::Independent, BlockMode::Linked] {
         let (whole, ends) = lz4(&numbers(20_000), mode);
@@ -40,7 +40,7 @@ fn lz4_without_its_end_is_broken_everywhere() {
             assert!(text(&output.stdout).ends_with("0008191\n"), "{options}");
             assert_contains_all(&expect_failure(&output), &["cannot read \"cut.lz4\" after line 8192: ", why[1]]);
         }
-        // The one new line may be in the part that is missing.
+        // The missing part of OLD may contain the line of NEW.
         for exact in ["", "--exact "] {
             assert_contains_all(&bench.run_err(&format!("not-in {exact}cut.lz4 -- new")), &why);
         }
@@ -48,7 +48,7 @@ fn lz4_without_its_end_is_broken_everywhere() {
             assert_contains_all(&expect_failure(&bench.run(line)), &why);
         }
         assert!(!bench.path("f").exists());
-        // From a pipe, and from a file that is redirected.
+        // Standard input is a pipe or a file.
         let piped = run_with_stdin(bench.command("dedup --total"), cut);
         assert_contains_all(&expect_failure(&piped), &["cannot read standard input after line 8192: ", why[1]]);
         let file = File::open(bench.path("cut.lz4")).unwrap();
@@ -65,15 +65,15 @@ fn lz4_without_its_end_is_broken_everywhere() {
         assert!(bench.read("cut.lz4") == cut);
         assert_contains_all(&expect_failure(&bench.run("dedup --output-dir out cut.lz4 other")), &why);
         assert!(!bench.path("out/cut.lz4").exists());
-        // The file ends where a line ends, so all lines that are left are whole.
+        // The truncated file ends after a line, so all remaining lines are complete.
         let output = bench.run("dedup --on-error keep --total cut.lz4 other");
         assert_eq!((output.status.code(), text(&output.stdout)), (Some(1), "8193\n".to_owned()));
     }
 }
 
-/// The lines are those of the model only if the file is whole: the rest of the tests of the reader cut at each byte.
+/// The tests of the reader truncate files at every byte.
 #[test]
-fn torn_files_of_each_format_are_kept() {
+fn truncated_files_of_each_format_are_not_replaced() {
     let lines = numbers(100);
     let files = [
         ("a.gz", gzip(&lines)),
@@ -84,7 +84,8 @@ fn torn_files_of_each_format_are_kept() {
     ];
     for (name, whole) in &files {
         let twice = [&whole[..], whole].concat();
-        // Inside the magic number, after the number, inside the contents, before the last byte, and in a second member.
+        // Files are truncated inside and after the magic number, inside the contents, before the last byte, and in a second
+        // member.
         for cut in [1, 4, whole.len() / 2, whole.len() - 1, whole.len() + 1, whole.len() + 4, twice.len() - 1] {
             let bench = Bench::new(&[(name, &twice[..cut])]);
             for line in ["dedup", "dedup -j 1 -n 99", "dedup --in-place", "dedup --output-dir o"] {
@@ -106,13 +107,13 @@ fn torn_files_of_each_format_are_kept() {
             assert_eq!(text(&decode(name, &bench.read(name)).0), if cut == 0 { String::new() } else { text(&lines) });
         }
     }
-    // These bytes may be text, unless the name claims that they are not.
+    // These bytes may be text, unless the name indicates a compressed file.
     let bench = Bench::new(&[("a.txt", b"BZh"), ("a.gz", b"BZh"), ("a.zst", b"(\n")]);
     assert_eq!(bench.run_ok("dedup a.txt a.gz a.zst"), "BZh\n(\n");
 }
 
 #[test]
-fn utf16_is_refused_without_a_mark() {
+fn utf16_is_refused_without_a_byte_order_mark() {
     for lines in ["id,name\n1,Ann\n2,Bob\n", "上海一日，我们开门见山。\n一二三 4，最后在路上。\n"]
     {
         for bytes in [u16::to_le_bytes, u16::to_be_bytes] {
@@ -124,7 +125,7 @@ fn utf16_is_refused_without_a_mark() {
             }
             assert_eq!(bench.read("o"), b"what was there\n");
             assert_contains_all(&bench.run_err("dedup a.gz"), &["cannot read \"a.gz\" after line 0: ", why]);
-            // The first half of a character may be a newline, and a pipe may have no more at first.
+            // The first byte may be a newline, and the first read from a pipe may return no more.
             let piped = run_with_stdin(bench.command("dedup"), &utf16);
             assert!(piped.stdout.is_empty() || piped.stdout == b"\n");
             assert_contains_all(&expect_failure(&piped), &[why]);
@@ -133,7 +134,7 @@ fn utf16_is_refused_without_a_mark() {
             assert_eq!(text(&output.stdout), "a\n");
             assert_contains_all(&expect_failure(&output), &["standard input after line 1: ", why]);
             assert!(!expect_success(bench.run("dedup --binary a")).is_empty());
-            // NUL ends lines.
+            // With -z, NUL ends lines.
             assert!(!expect_success(bench.run("dedup -z a")).is_empty());
         }
     }
@@ -141,9 +142,9 @@ fn utf16_is_refused_without_a_mark() {
     assert_eq!(expect_success(Bench::new(&[("a", nuls)]).run("dedup a")), nuls);
 }
 
-/// The number that a rotation of logs appends is not part of what a name claims.
+/// The number that log rotation appends does not hide the format that a name indicates.
 #[test]
-fn rotated_logs_are_written_as_their_names_claim() {
+fn rotated_logs_have_the_formats_of_their_names() {
     let bench = Bench::new(&[]);
     let lines = b"a\nb\na\n";
     let reset = || {
@@ -156,7 +157,7 @@ fn rotated_logs_are_written_as_their_names_claim() {
     };
     reset();
     assert_eq!(bench.run_ok("dedup l.gz.1 plain.gz.2"), "a\nb\n");
-    // A file keeps its format, whatever its name is.
+    // A replaced file keeps its format, whatever its name is.
     for name in ["l.gz.1", "l.1", "plain.gz.2"] {
         bench.run_ok(&format!("dedup --in-place {name}"));
     }
@@ -205,7 +206,7 @@ fn rotated_logs_are_written_as_their_names_claim() {
     ] {
         assert_contains_all(&bench.run_err(line), &parts);
     }
-    // Contents decide first, then names.
+    // The number does not hide that a file is brotli or CSV either.
     bench.write("a.br.1", b"\x8B\x01\x80a\nb\n\x03");
     assert_contains_all(&bench.run_err("dedup a.br.1"), &["\"a.br.1\": ", "it is in the format of brotli"]);
     bench.write("open.csv.gz.1", &gzip(b"a,\"x\ny\"\nb,\"x\ny\"\n"));

@@ -1,5 +1,5 @@
 //! Helpers of the tests of the command.
-// No test program uses all of it.
+// No test program uses all helpers.
 #![allow(dead_code)]
 
 pub mod pages;
@@ -13,14 +13,14 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use tempfile::TempDir;
 
-/// The command, with empty standard input, and pipes for its outputs.
+/// Returns the command, with empty standard input and pipes for its outputs.
 pub fn bloomline() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bloomline"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
-/// The command under a limit of `ulimit`, which measures files in units of 512 bytes. SIGXFSZ is ignored.
+/// Returns the command with a limit of `ulimit`, which measures files in units of 512 bytes. SIGXFSZ is ignored.
 pub fn with_ulimit(limit: &str, command: &Command) -> Command {
     let script = format!("ulimit {limit}; trap '' XFSZ; exec \"$0\" \"$@\"");
     let mut shell = Command::new("sh");
@@ -39,7 +39,7 @@ pub fn run_with_stdin(mut command: Command, input: &[u8]) -> Output {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     thread::scope(|scope| {
-        // It may fail: after a usage error the pipe is not read.
+        // The write may fail, because the pipe is not read after a usage error.
         scope.spawn(move || stdin.write_all(input).err());
         child.wait_with_output().unwrap()
     })
@@ -71,7 +71,7 @@ pub fn expect_refusal(output: Output) -> String {
     expect_failure(&output)
 }
 
-/// Returns the error message of a run that must fail: one line, and tips on lines of their own.
+/// Returns the error message of a run that must fail. It has one line, which may be followed by lines with tips.
 #[track_caller]
 pub fn expect_failure(output: &Output) -> String {
     let message = String::from_utf8(output.stderr.clone()).unwrap();
@@ -82,7 +82,7 @@ pub fn expect_failure(output: &Output) -> String {
     message
 }
 
-/// The command, in a folder so that paths are short.
+/// A folder in which the command runs, so that paths are short.
 pub struct Bench(pub TempDir);
 
 impl Bench {
@@ -117,7 +117,7 @@ impl Bench {
         checkpoints.is_ok_and(|checkpoints| !checkpoints.contains("\"finished\":true,\"whole\":true"))
     }
 
-    /// A named pipe.
+    /// Creates a named pipe.
     pub fn fifo(&self, name: &str) -> PathBuf {
         let path = self.path(name);
         assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
@@ -134,7 +134,7 @@ impl Bench {
         self.command(line).output().unwrap()
     }
 
-    /// A script of bash that finds the command by its name.
+    /// Returns a bash script whose search path contains the command.
     pub fn bash(&self, script: &str) -> Command {
         let folder = Path::new(env!("CARGO_BIN_EXE_bloomline")).parent().unwrap();
         let path = format!("{}:{}", folder.display(), env::var("PATH").unwrap());
@@ -181,13 +181,13 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// The values of lines of JSON.
+/// Parses JSON lines.
 #[track_caller]
 pub fn json_values(lines: &[u8]) -> Vec<Value> {
     text(lines).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The object that `--stats=json` prints after any warnings.
+/// Returns the object that `--stats=json` prints after any warnings.
 #[track_caller]
 pub fn stats(output: &Output) -> Value {
     let text = text(&output.stderr);
@@ -200,14 +200,14 @@ pub fn number(object: &Value, name: &str) -> f64 {
     object[name].as_f64().unwrap_or_else(|| panic!("{name} is missing: {object}"))
 }
 
-/// The blocks of a filter's file, which stand between its fields and its trailer.
+/// Returns the blocks of a filter's file, which are between its fields and its trailer.
 #[track_caller]
 pub fn blocks(file: &[u8]) -> &[u8] {
     let fields = u32::from_le_bytes(file[48..52].try_into().unwrap());
     &file[64 + fields as usize..file.len() - 16]
 }
 
-/// The number of bits set in the blocks of a filter's file.
+/// Returns the number of bits set in the blocks of a filter's file.
 #[track_caller]
 pub fn count_set_bits(file: &[u8]) -> u32 {
     blocks(file).iter().map(|byte| byte.count_ones()).sum()

@@ -1,4 +1,4 @@
-//! The commands of the pages, and files such as they name.
+//! The commands of the documentation pages, and input files with the names that they use.
 
 use super::Bench;
 use flate2::{Compression, write::GzEncoder};
@@ -6,15 +6,15 @@ use serde_json::json;
 use std::fs;
 use std::io::Write;
 
-/// The scripts of a page, from its shell blocks. Blank lines separate the scripts of one block.
+/// Returns the scripts in the shell blocks of a page. Blank lines separate the scripts of a block.
 pub fn scripts(page: &str) -> Vec<String> {
     let blocks = page.split("\n```").filter_map(|block| block.strip_prefix("sh\n").or(block.strip_prefix("text\n")));
     let scripts = blocks.flat_map(|block| block.split("\n\n")).filter(|script| script.contains("bloomline "));
     scripts.map(str::to_owned).collect()
 }
 
-/// Runs a script on two days in a folder with the files that the pages name, which differ a little on the second day. It must
-/// succeed on both, and no output may be empty.
+/// Runs a script on two days in a folder with the files that the pages name, some of which differ on the second day. The script
+/// must succeed on both days, and no output may be empty.
 #[track_caller]
 pub fn run(script: &str) {
     let bench = Bench::new(&[]);
@@ -27,7 +27,7 @@ pub fn run(script: &str) {
         let outputs = outputs.filter_map(|rest| rest.split_whitespace().next());
         let outputs: Vec<&str> = outputs.map(|output| output.trim_matches('"')).collect();
         if day == 1 {
-            // What is only put out is not there before.
+            // A file that a script only writes must not exist before.
             for output in outputs.iter().filter(|output| dated.matches(**output).count() == 1) {
                 let _ = fs::remove_file(bench.path(output));
             }
@@ -42,13 +42,13 @@ pub fn run(script: &str) {
     }
 }
 
-/// Lines. The next file repeats some of them.
+/// Returns lines. The next file repeats some of them.
 fn lines(file: usize) -> Vec<u8> {
     let line = |i: usize| format!("https://example.org/{0}?page={0}\n", (i + 30 * file) % 200);
     (0..60).map(line).collect::<String>().into_bytes()
 }
 
-/// Documents. The next file repeats some of them.
+/// Returns documents. The next file repeats some of them.
 fn documents(file: usize) -> Vec<u8> {
     let document = |i: usize| {
         let id = (i + 10 * file) % 50;
@@ -124,7 +124,7 @@ fn write_input_files(bench: &Bench, day: usize) {
     write(&LINES, lines);
     write(&DOCUMENTS, documents);
     write(&TABLES, table);
-    // Older than the crawl, for `find -newer`.
+    // The file must be older than the crawl for `find -newer`.
     let old = std::time::SystemTime::now() - std::time::Duration::from_secs(86_400);
     fs::File::open(bench.path("yesterday")).unwrap().set_modified(old).unwrap();
     #[cfg(feature = "parquet")]
@@ -135,7 +135,7 @@ fn write_input_files(bench: &Bench, day: usize) {
     }
 }
 
-/// A file of Parquet with the columns that the pages name.
+/// Returns a Parquet file with the columns that the pages name.
 #[cfg(feature = "parquet")]
 fn parquet(day: usize) -> Vec<u8> {
     use arrow_array::{ArrayRef, RecordBatch, StringArray};

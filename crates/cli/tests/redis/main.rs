@@ -1,4 +1,5 @@
-//! The command on a shared set: several processes, and each line printed by one of them. Servers as in the tests of bloomline-redis.
+//! The command with a shared set: one of several processes prints each line. The servers are those of the tests of
+//! bloomline-redis.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -30,8 +31,8 @@ use std::time::{Duration, Instant};
 
 tests! {
     each_line_is_printed_by_one_process,
-    no_line_is_lost_where_connections_break,
-    no_line_is_lost_where_a_node_crashes,
+    no_line_is_lost_if_connections_break,
+    no_line_is_lost_if_a_node_crashes,
     each_line_is_printed_once_while_a_slot_moves,
     lines_claimed_before_an_error_are_printed,
     shared_sets_are_checked_and_described,
@@ -41,11 +42,11 @@ tests! {
     clients_whose_clocks_differ_share_a_window,
     claimed_lines_are_not_lost_silently,
     killed_runs_lose_one_chunk,
-    overfull_shared_filters_are_warned_of,
+    overfull_shared_filters_are_reported,
     lost_sets_end_their_clients,
     finished_runs_report_counts_despite_server_errors,
     info_reports_partially_lost_sets,
-    a_server_that_may_evict_is_warned_of,
+    a_server_that_may_evict_is_reported,
     unreplicated_lines_are_reported,
     stopped_and_continued_processes_repeat_no_line,
     one_signal_ends_a_run_whose_server_does_not_answer,
@@ -56,17 +57,17 @@ tests! {
 
 const LINES: u32 = 40_000;
 
-/// The time for which a client waits for a server.
+/// The time after which a client gives up waiting for a server.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A size with four shards, so large that no false positives occur.
+/// Options for a filter with four shards that is so large that no false positives occur.
 const SIZE: &str = "-n 5000000 -p 1e-9";
 
 fn main() -> ExitCode {
     harness::run([tests(), operate::tests()].into_iter().flatten().collect())
 }
 
-/// Processes that each read all lines, with repeats and from different starting points.
+/// Processes that each read all lines, with repeats and different starting points.
 struct Crowd {
     bench: Bench,
     children: Vec<Child>,
@@ -88,8 +89,8 @@ impl Crowd {
         Self { bench, children }
     }
 
-    /// Waits for their end. All lines must have been printed; returns how many more than once, and how many the processes say
-    /// they cannot answer for.
+    /// Waits for the end of the processes, which must have printed all lines. Returns the number of repeated lines, and the
+    /// number of lines that the processes report as uncertain.
     #[track_caller]
     fn finish(self) -> (u64, u64) {
         let mut printed: HashMap<Vec<u8>, u64> = HashMap::new();
@@ -120,13 +121,13 @@ fn each_line_is_printed_by_one_process() {
     let server = Server::start("");
     let url = server.url();
     assert_eq!(Crowd::start(&url, 4).finish(), (0, 0));
-    // Later ones find everything seen.
+    // For later processes, all lines are repeats.
     let bench = Bench::new(&[("in", &common::url_lines(0..LINES))]);
     assert_eq!(bench.run_ok(&format!("dedup --redis {url} --name set in")), "");
     assert_eq!(bench.run_ok(&format!("check --redis {url} --name set --total in")), format!("{LINES}\n"));
 }
 
-fn no_line_is_lost_where_connections_break() {
+fn no_line_is_lost_if_connections_break() {
     let server = Server::start("");
     let proxy = Proxy::start(server.port, 11);
     proxy.break_connections(true);
@@ -141,7 +142,7 @@ fn await_inserts(cluster: &Cluster, inserts: u64) {
     wait_until("lines are inserted", || inserted() >= inserts);
 }
 
-fn no_line_is_lost_where_a_node_crashes() {
+fn no_line_is_lost_if_a_node_crashes() {
     let mut cluster = Cluster::start(3, false);
     let crowd = Crowd::start(&cluster.url(), 4);
     await_inserts(&cluster, u64::from(LINES) / 2);
@@ -169,7 +170,7 @@ fn each_line_is_printed_once_while_a_slot_moves() {
 
 fn lines_claimed_before_an_error_are_printed() {
     let server = Server::start("--maxmemory-policy noeviction");
-    // In the order of their blocks, so that those of the first shard come first.
+    // The lines are sorted by block, so that the lines of the first shard are first.
     let lines = common::url_lines(0..LINES);
     let mut lines: Vec<&[u8]> = lines.split_inclusive(|&byte| byte == b'\n').collect();
     let hasher = KeyHasher::new(0);
@@ -177,7 +178,7 @@ fn lines_claimed_before_an_error_are_printed() {
     let lines = lines.concat();
     let bench = Bench::new(&[("in", &lines)]);
     let line = format!("dedup --redis {} --name set {SIZE} --chunk-size 8192 --dupes dupes in", server.url());
-    // The second of four shards is refused.
+    // The memory limit prevents the creation of the second of four shards.
     server.execute::<()>(&format!("CONFIG SET maxmemory {}", server.info_number("used_memory") + (20 << 20)));
     let first = bench.run(&line);
     assert!(common::expect_failure(&first).contains("out of memory"), "{first:?}");
@@ -197,7 +198,7 @@ fn shared_sets_are_checked_and_described() {
     let server = Server::start("--requirepass hush");
     let bench = Bench::new(&[("in", &common::url_lines(0..1000)), ("more", &common::url_lines(0..1500))]);
     let url = format!("redis://:hush@127.0.0.1:{}", server.port);
-    // A password need not be on the command line.
+    // The URL with the password may be in a file.
     bench.write("url", format!("{url}\n").as_bytes());
     let set = "--redis @url --name set";
     let first = bench.run_ok(&format!("dedup {set} -n 10000 -p 1e-6 --seed 7 in"));
@@ -221,7 +222,7 @@ fn shared_sets_are_checked_and_described() {
     assert!(bench.run_err("check --redis @url --name other in").contains("no filter \"other\""));
     assert!(bench.run_err(&format!("dedup {set} -n 20000 in")).contains("choose another name"));
     assert!(bench.run_err(&format!("dedup {set} --seed 8 in")).contains("another seed"));
-    // Without -n, this is one that grows.
+    // Without -n, the options denote a growing set.
     assert!(bench.run_err(&format!("dedup {set} -p 0.1 in")).contains("has stages 0"));
     assert!(bench.run_err(&format!("dedup {set} --forget-after 1h in")).contains("--expected-keys"));
     assert!(bench.run_err("dedup --redis @gone --name set in").contains("\"gone\""));
@@ -236,7 +237,7 @@ fn shared_sets_are_checked_and_described() {
     assert!(bench.run_err("dedup --redis redis://127.0.0.1:1 --name set in").contains("no answer from 127.0.0.1:1: "));
 }
 
-/// As in files: nothing is recorded of texts, and other kinds are recorded before their first key.
+/// As in files, the kind of texts is not recorded, and other kinds are recorded before their first key.
 fn keys_of_kinds_that_never_match_are_refused() {
     let server = Server::start("");
     let (csv, json) = ("id\n7\n8\n", "{\"id\":7}\n{\"id\":9.0}\n");
@@ -261,14 +262,13 @@ fn keys_of_kinds_that_never_match_are_refused() {
         common::assert_contains_all(&common::expect_failure(&refused), &conflict);
         assert_eq!(state(), before, "{command}");
     }
-    // Values of several kinds are no conflict, if one of them is in the filter. Those that are looked up are not
-    // recorded.
+    // Inputs may have several kinds if the filter has one of them. Lookups record no kinds.
     assert_eq!(bench.run_ok(&format!("check {texts} --column id --total mixed")), "1\n");
     assert_eq!(state(), before);
     assert_eq!(bench.run_ok(&format!("dedup {texts} --column id mixed")), "{\"id\":8}\n{\"id\":9}\n");
     assert_eq!(members("texts"), ["0:0", "0:2"]);
 
-    // Two machines start on an empty filter. Nulls have no kind.
+    // Two processes start with an empty filter. Nulls do not conflict with any kind.
     let numbers = set("numbers");
     bench.run_ok(&format!("dedup {numbers} -n 1000 -p 1e-6 --column id --nulls equal -o null nulls"));
     assert_eq!(members("numbers"), ["0:16"]);
@@ -286,7 +286,7 @@ fn keys_of_kinds_that_never_match_are_refused() {
     let line = format!("dedup {numbers} --csv --header -f id --normalize number a.csv");
     assert_eq!(bench.run_ok(&line), "id\n8\n");
 
-    // A copy has the kinds, and an import brings texts.
+    // A copy keeps the kinds, and an import adds the kind of texts.
     bench.run_ok(&format!("redis download {numbers} -o copy"));
     assert_eq!(bench.json("info --json copy")["key_kinds"], "numbers");
     bench.run_ok(&format!("redis upload {} copy", set("moved")));
@@ -297,7 +297,7 @@ fn keys_of_kinds_that_never_match_are_refused() {
         bench.run_ok(&format!("redis delete {}", set(name)));
     }
     assert_eq!(server.execute::<u64>("DBSIZE"), 0);
-    // A filter that has lost its keys refuses nothing.
+    // Recorded kinds without a filter do not conflict.
     server.execute::<u64>("SADD cbf:{numbers:kinds} 0:2");
     assert_eq!(bench.run_ok(&format!("dedup {numbers} a.csv")), csv);
     assert_eq!(members("numbers"), ["0:0", "0:2"]);
@@ -325,12 +325,12 @@ fn sets_of_unknown_size_grow() {
     assert!((common::number(&info, "estimated_keys") / kept as f64 - 1.0).abs() < 0.02, "{info}");
     common::assert_contains_all(&bench.run_ok(&format!("redis info {set}")), &["filters", "rate at most"]);
     assert!(bench.run_ok(&format!("redis list --redis {}", server.url())).contains("set "));
-    // With the same rate or without one it is the same, and with another it is not.
+    // The set is accepted with the same rate and without a rate, but not with another rate.
     assert_eq!(bench.run_ok(&format!("dedup {set} a")), "");
     assert_eq!(bench.run_ok(&format!("check {set} --total b")), "30000\n");
     assert!(bench.run_err(&format!("dedup {set} -p 0.01 a")).contains("choose another name"));
     assert!(bench.run_err(&format!("redis download {set} -o copy.bloom")).contains("grows or forgets"));
-    // Lines are new at the default rate in a set of another name.
+    // A set of another name is new and has the default rate.
     let other = bench.run_ok(&format!("dedup --redis {} --name other a", server.url()));
     assert_eq!(other.into_bytes(), common::url_lines(0..30_000));
     for name in ["set", "other"] {
@@ -353,13 +353,14 @@ fn sets_with_a_window_expire_lines() {
         "{info}"
     );
     common::assert_contains_all(&bench.run_ok(&format!("redis info {set}")), &["forgets after  4 h"]);
-    // For so long at least they are remembered, and not for another window.
+    // Lines are kept for at least one window, and expire within the next one.
     server.advance_clock("set", 4 * 3600 - 600);
     assert_eq!(bench.run_ok(&line), "");
     server.advance_clock("set", 4 * 3600);
     assert_eq!(bench.run_ok(&line).into_bytes(), common::url_lines(0..1000));
     assert!(bench.run_err(&line.replace("4h", "5h")).contains("window in seconds 14400"));
-    // All lines of a window may come at once. Less than a thousandth and five deviations are lost, and no warning is needed.
+    // All lines of a window may arrive at once. At most a thousandth is lost, with five standard deviations, and no warning is
+    // printed.
     bench.write("many", &common::url_lines(0..40_000));
     let at_once = format!("dedup --redis {} --name once -n 40000 -p 0.001 --forget-after 30d many", server.url());
     let printed = bench.run_ok(&at_once).lines().count();
@@ -379,7 +380,7 @@ fn clients_whose_clocks_differ_share_a_window() {
         command.args(["-f", offset, env!("CARGO_BIN_EXE_bloomline")]).args(line.split(' ')).current_dir(bench.path(""));
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
-    // At once, and one after the other: with its own clock a client would find the window over, or not yet begun.
+    // With its own clock, a client would consider the window over or not yet begun. The clients of a round are simultaneous.
     let mut printed: Vec<String> = Vec::new();
     for round in 0..2 {
         let children = ["-1d", "-3h", "-3s", "+3s", "+3h", "+1d"].map(start);
@@ -398,13 +399,13 @@ fn claimed_lines_are_not_lost_silently() {
     let bench = Bench::new(&[("in", &common::url_lines(0..LINES)), ("more", &common::url_lines(0..2 * LINES))]);
     let set = format!("dedup --redis {} --name set {SIZE} --chunk-size 8192", server.url());
     assert_eq!(bench.run_ok(&format!("{set} in -o out --dupes dupes")), "");
-    // The same again would empty the output.
+    // A second run would empty the output.
     let refused = bench.run_err(&format!("{set} more -o out"));
     assert!(refused.contains("append with >>"), "{refused}");
     let refused = bench.run_err(&format!("{set} more --dupes out"));
     assert!(refused.contains("append with >>"), "{refused}");
     assert_eq!(bench.read("out"), common::url_lines(0..LINES));
-    // If a reader exits early, claimed lines are lost.
+    // If the reader of standard output exits early, claimed lines are lost.
     let mut child = bench.command(&format!("{set} more")).spawn().unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
@@ -417,7 +418,7 @@ fn claimed_lines_are_not_lost_silently() {
 /// Returns the complete lines of a file that may be cut at any byte.
 fn readable_lines(bytes: &[u8], ending: &str) -> Vec<u8> {
     let mut lines = Vec::new();
-    // What comes before the error stays.
+    // Bytes before the error are kept.
     _ = match ending {
         ".gz" => flate2::read::MultiGzDecoder::new(bytes).read_to_end(&mut lines),
         ".zst" => zstd::Decoder::new(bytes).and_then(|mut decoder| decoder.read_to_end(&mut lines)),
@@ -451,7 +452,7 @@ fn killed_runs_lose_one_chunk() {
             let output = child.wait_with_output().unwrap();
             assert!(i > 0 || output.status.success(), "{}", common::text(&output.stderr));
             killed += u64::from(!output.status.success());
-            // A run that was killed early has made no file.
+            // A run that is killed early has created no file.
             let out = std::fs::read(bench.path(&format!("out{i}{ending}"))).unwrap_or_default();
             printed.extend(readable_lines(&out, ending).split_inclusive(|&byte| byte == b'\n').map(<[u8]>::to_vec));
         };
@@ -466,14 +467,14 @@ fn killed_runs_lose_one_chunk() {
     }
 }
 
-fn overfull_shared_filters_are_warned_of() {
+fn overfull_shared_filters_are_reported() {
     let server = Server::start("");
     let bench = Bench::new(&[("in", &common::url_lines(0..3000))]);
     let set = format!("dedup --redis {} --name set -n 1000 -p 0.01 -o out in", server.url());
     let output = bench.run(&set);
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success() && message.contains("more keys than it was planned for"), "{message}");
-    // Lines are lost, so --quiet does not hide it.
+    // Lines are lost, so --quiet does not suppress the warning.
     let quiet = bench.run(&set.replace("out", "again --quiet"));
     let message = String::from_utf8(quiet.stderr).unwrap();
     assert!(quiet.status.success() && message.contains("more keys than it was planned for"), "{message}");
@@ -487,7 +488,7 @@ fn slow_run(bench: &Bench, server: &Server, line: &str, meanwhile: impl FnOnce()
     let (done, meanwhile_done) = mpsc::channel::<()>();
     let feeding = thread::spawn(move || {
         for from in (0..60_000).step_by(500) {
-            // Fewer than fill the pipe of the output, which is read at the end.
+            // These lines do not fill the pipe of the output, which is read at the end.
             if from == 1500 {
                 meanwhile_done.recv().unwrap();
             }
@@ -524,7 +525,7 @@ fn lost_sets_end_their_clients() {
         }
         server.execute::<()>("FLUSHDB");
     }
-    // A newcomer with another size does not mix with the old one.
+    // A run does not continue with a new set of another size.
     let output = slow_run(&bench, &server, &run, || {
         bench.run_ok(&format!("redis delete {set}"));
         bench.run_ok(&format!("dedup {set} -n 1000 -p 1e-6 in"));
@@ -534,7 +535,7 @@ fn lost_sets_end_their_clients() {
     assert_eq!(bench.run_ok(&format!("dedup {set} -n 1000 -p 1e-6 in")), "");
 }
 
-/// The set is lost, or the server hangs, after all lines were processed. The counts are reported all the same.
+/// The set is lost or the server hangs after all lines are processed. The counts are still reported.
 fn finished_runs_report_counts_despite_server_errors() {
     let lines = common::url_lines(0..1000);
     for lost in [true, false] {
@@ -561,7 +562,7 @@ fn finished_runs_report_counts_despite_server_errors() {
         let started = Instant::now();
         let output = child.wait_with_output().unwrap();
         server.signal("CONT");
-        // The server would be waited for.
+        // The command must not wait for the server.
         assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
         let (stderr, stats) = (common::text(&output.stderr), common::stats(&output));
         assert_eq!(stats["unique"].as_u64(), Some(1000), "{stderr}");
@@ -583,7 +584,7 @@ fn info_reports_partially_lost_sets() {
     }
 }
 
-fn a_server_that_may_evict_is_warned_of() {
+fn a_server_that_may_evict_is_reported() {
     let server = Server::start("--maxmemory-policy allkeys-lru");
     let bench = Bench::new(&[("in", &common::url_lines(0..1000))]);
     let line = format!("dedup --redis {} --name set -n 1000 -p 1e-6 -o out in", server.url());
@@ -623,7 +624,7 @@ fn stopped_and_continued_processes_repeat_no_line() {
             thread::sleep(Duration::from_millis(30));
         }
     }
-    // The three are connections of the test itself.
+    // The test itself opens three connections.
     assert!(server.info_number("total_connections_received") <= connections + 3);
     assert_eq!(crowd.finish(), (0, 0));
 }
@@ -650,7 +651,7 @@ fn one_signal_ends_a_run_whose_server_does_not_answer() {
         assert_eq!(code, Some(130));
         server.signal("CONT");
         server.await_answer();
-        // No line is lost.
+        // A second run prints the remaining lines.
         bench.run_ok(&run(&server.url(), "second"));
         let printed = [bench.read("first"), bench.read("second")].concat();
         let printed: HashSet<&[u8]> = printed.split_inclusive(|&byte| byte == b'\n').collect();
@@ -686,7 +687,7 @@ fn private_authority_certificates_are_trusted() {
     assert_eq!(bench.run_ok(&format!("{run} {certified}")), "line\n");
 }
 
-/// Both create the filter from the same parameters, and each line is new to one of them.
+/// Both clients create the filter from the same parameters, and each line is new to one of them.
 fn a_client_in_python_shares_a_set_with_the_command() {
     let server = Server::start("");
     let lines = common::url_lines(0..10_000);
@@ -722,7 +723,7 @@ fn a_client_in_python_shares_a_set_with_the_command() {
         assert!(name == "broken" || (both == 0 && stderr.is_empty()), "{both} {stderr}");
     }
     assert!(proxy.broken_connections() > 0);
-    // They made the same filter, and each sees what the other inserted.
+    // The clients share one filter.
     assert_eq!(bench.run_ok(&format!("check --redis {} --name whole --total in", server.url())), "10000\n");
 }
 

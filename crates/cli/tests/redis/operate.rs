@@ -1,4 +1,4 @@
-//! `bloomline redis`: the filters of a server, for those who look after them.
+//! `bloomline redis`: administration of the filters on a server.
 
 use crate::common::{self, Bench, signal};
 use crate::harness::tests;
@@ -40,12 +40,12 @@ fn the_filters_of_a_server_are_listed() {
     fill(&bench, &url, "hosts:2", 10);
     fill(&bench, &url, "lost", 10);
     server.execute::<()>("DEL cbf:{lost:meta}");
-    // What is no filter, and what would steer a terminal.
+    // Keys that are not filters, and names with control sequences of terminals.
     for key in ["cbf:x", "other", "cbf:{a\u{1b}[2J:meta}", "cbf:{urls:0}:upload:00"] {
         server.execute::<()>(&format!("SET {key} x"));
     }
     server.execute::<()>("SET cbf:{\u{202e}sdrawkcab:meta} \u{1b}[2J");
-    // Over two connections, however many there are, one for the names; the test has its own.
+    // Two connections are enough for any number of filters, one of them for the names. The third one is the test's own.
     let connections = || server.info_number("total_connections_received");
     let before = connections();
     let text = bench.run_ok(&format!("redis list --redis {url}"));
@@ -64,7 +64,7 @@ fn the_filters_of_a_server_are_listed() {
     assert!((common::number(urls, "estimated_keys") - 1000.0).abs() < 20.0, "{urls}");
     assert_eq!(all[1]["name"], "lost");
     assert!(all[1]["error"].as_str().unwrap().contains("evicted or lost"));
-    // As much as the filter by itself tells.
+    // The list has the same figures as `redis info`.
     let info = bench.json(&format!("redis info --redis {url} --name urls --json"));
     for field in ["memory_bytes", "stored_bytes", "fill", "estimated_keys", "fpr"] {
         assert_eq!(urls[field], info[field], "{field}");
@@ -100,7 +100,7 @@ fn a_filter_is_removed() {
     assert_eq!(bench.run_ok(&delete), "");
     assert_eq!(server.execute::<u64>("DBSIZE"), 0);
     common::assert_contains_all(&bench.run_err(&delete), &["no filter \"set\"", "nothing was removed"]);
-    // What is left of one, too.
+    // The rest of a damaged filter is deleted too.
     fill(&bench, &url, "set", 100);
     server.execute::<()>("DEL cbf:{set:meta}");
     bench.run_ok(&delete);
@@ -114,7 +114,7 @@ fn filters_are_saved_to_a_file_and_restored() {
     let set = format!("--redis {} --name set", server.url());
     bench.run_ok(&format!("redis download {set} -o copy.bloom"));
     assert_eq!(bench.run_ok("check -s copy.bloom --total lines"), "1000\n");
-    // With another name, which is one way to rename it.
+    // Another name renames the filter.
     let moved = format!("--redis {} --name other", other.url());
     bench.run_ok(&format!("redis upload {moved} copy.bloom"));
     assert_eq!(bench.run_ok(&format!("dedup {moved} -n 10000 -p 1e-6 lines")), "");
@@ -164,9 +164,9 @@ fn a_set_is_imported() {
         "20000 keys read, 20000 of them new\n"
     );
     assert_eq!(bench.run_ok(&format!("dedup {set} all more")), "20000\n");
-    // Once more, it adds nothing.
+    // A second import adds nothing.
     assert_eq!(bench.run_ok(&format!("redis import {set} --set visited")), "20000 keys read, 0 of them new\n");
-    // Members that are digits stand for the bytes that they spell.
+    // Members in hexadecimal digits denote bytes.
     add_members(&server, "digits", &["6162".into(), "FF0a".into()]);
     let hex = format!("--redis {} --name hex", server.url());
     assert_eq!(bench.run_ok(&format!("redis import {hex} --hex --set digits")), "2 keys read, 2 of them new\n");
@@ -182,7 +182,7 @@ fn a_set_is_imported() {
     }
 }
 
-/// The set is on another node than one of the filter's shards.
+/// The set and one of the filter's shards are on different nodes.
 fn a_set_of_a_cluster_is_imported() {
     let cluster = Cluster::start(3, false);
     let bench = Bench::new(&[("all", &common::url_lines(0..10_000))]);
@@ -247,12 +247,12 @@ fn a_filter_is_watched() {
     let (mut child, mut lines) = start("");
     common::assert_contains_all(&lines.next().unwrap(), &["fill", "keys/s", "claims/s", "evicted"]);
     common::assert_contains_all(&lines.next().unwrap(), &[" %", " MiB of 1.00 GiB"]);
-    // It ends with its filter.
+    // The command ends when its filter is removed.
     server.execute::<()>("FLUSHALL");
     assert_eq!(child.wait().unwrap().code(), Some(2));
 }
 
-/// A backup during inserts, and a restore on an empty server.
+/// A filter is saved during inserts and restored on an empty server.
 fn filters_in_use_are_copied_completely() {
     let server = Server::start("");
     let bench = Bench::new(&[("in", &common::url_lines(0..LINES))]);
@@ -268,7 +268,7 @@ fn filters_in_use_are_copied_completely() {
     server.execute::<()>("FLUSHALL");
     bench.run_ok(&format!("redis upload {set} copy.bloom"));
     assert_eq!(bench.run_ok(&format!("dedup {set} {SIZE} before")), "");
-    // What came after the copy began is printed again at most, and nothing is lost.
+    // At most the lines after the start of the copy are printed again, and no line is lost.
     let rest = bench.run_ok(&format!("dedup {set} {SIZE} in")).lines().count();
     assert!(rest <= LINES as usize - lines, "{rest}");
 }
@@ -299,10 +299,10 @@ fn stats_report_the_servers_of_a_run() {
             break figures;
         }
     };
-    // Nothing came since the line before.
+    // No batch was sent since the previous line.
     assert_eq!(last["mean_batch_seconds"], Value::Null);
     proxy.break_connections(true);
-    // A connection is opened again after each break, so that a few lines take seconds.
+    // After each break, the connection is opened again, so that a few lines take seconds.
     for i in 1..40 {
         let lines = LINES + 4000 * i;
         input.write_all(&common::url_lines(lines..lines + 4000)).unwrap();
@@ -353,9 +353,9 @@ fn the_bar_shows_the_servers_of_a_run() {
     input.write_all(&common::url_lines(0..LINES)).unwrap();
     see("ms a batch");
     see("% full");
-    // A server that does not answer is shown while it does not.
+    // The bar shows a server that does not answer.
     server.signal("STOP");
-    // The pipe may be full until the server goes on.
+    // The write may block until the server continues.
     let more = thread::spawn(move || input.write_all(&common::url_lines(LINES..2 * LINES)).unwrap());
     see("waits ");
     server.signal("CONT");

@@ -1,4 +1,4 @@
-//! Sizes that options ask for, and combinations that are refused.
+//! The sizes that options request, and the combinations of options that are refused.
 
 use super::*;
 use crate::options::{Cli, Command, DedupOptions};
@@ -15,7 +15,7 @@ fn chosen(text: &str, lines: Option<u64>) -> Result<SizePlan, Error> {
     choose(&options.size, &options.run.growth, options.run.state.is_some(), &lines.ok_or("a pipe".to_owned()))
 }
 
-/// Asserts that options are refused with this piece of a sentence.
+/// Asserts that options are refused, and that the message contains `why`.
 fn refused(text: &str, lines: Option<u64>, why: &str) {
     let error = chosen(text, lines).unwrap_err().to_string();
     assert!(error.contains(why), "{text}: {error}");
@@ -26,7 +26,7 @@ fn filter(keys: u64, fpr: f64) -> Builder<BloomFilter> {
 }
 
 #[test]
-fn keys_and_rate_decide() {
+fn number_of_keys_and_rate_determine_the_plan() {
     let sized = |keys, fpr, stop| {
         let plan = filter(keys, fpr).plan().unwrap();
         SizePlan::Sized { plan, keys: Some(keys), fpr, limit: FullLimit::new(keys, fpr, stop) }
@@ -46,10 +46,10 @@ fn keys_and_rate_decide() {
         ("-p 0.01", Some(500), estimated(500, 0.01)),
         ("--when-full grow", Some(500), estimated(500, 1e-6)),
         ("-n 1000 --when-full grow", Some(500), estimated(1000, 1e-6)),
-        // If the number is unknown, the set grows from a filter for many keys.
+        // Without a number of keys, the set grows from a filter for many keys.
         ("", None, unknown(1e-6)),
         ("-p 0.01", None, unknown(0.01)),
-        // A state is for more than the inputs of one run, unless the options say otherwise.
+        // A state grows beyond the inputs of one run, unless the options fix its size.
         ("--state s", Some(500), scalable(500, 1e-6)),
         ("--state s", None, unknown(1e-6)),
         ("--state s -n 1000", Some(500), scalable(1000, 1e-6)),
@@ -63,7 +63,7 @@ fn keys_and_rate_decide() {
         refused(text, None, "cannot estimate how many lines a pipe has");
     }
     refused("-p 1e-30", Some(500), "false-positive rate");
-    // No rate is left for growth, so the estimate is a limit. Still lower rates are refused.
+    // At this rate no share is left for growth, so the estimate is a limit. Lower rates are refused.
     let low = 2.0 * 500.0 / 2f64.powi(64);
     assert!(matches!(
         chosen(&format!("-p {low}"), Some(500)).unwrap(),
@@ -71,9 +71,9 @@ fn keys_and_rate_decide() {
     ));
 }
 
-/// The first filter's rate leaves a share for growth, and its file records the rate that was asked for.
+/// The first filter's rate leaves a share for growth, and its file records the requested rate.
 #[test]
-fn an_estimate_is_built_as_planned() {
+fn an_estimated_set_is_built_as_planned() {
     for (keys, fpr) in [(1000, 0.01), (1_000_000, 0.01), (1_000_000, 1e-3), (1_000_000, 1e-6)] {
         let choice = chosen(&format!("-p {fpr}"), Some(keys)).unwrap();
         let SizePlan::Estimated { plan, .. } = choice else { panic!("{keys}, {fpr}") };
@@ -86,8 +86,8 @@ fn an_estimate_is_built_as_planned() {
 }
 
 #[test]
-fn memory_decides() {
-    // Bits a key by the model, as in tests/data/fpr.csv.
+fn memory_and_rate_determine_the_limit() {
+    // Bits per key according to the model, as in tests/data/fpr.csv.
     let keys_at = |bits: f64| (8 << 20) as f64 / bits;
     for (text, lines, fpr, keys) in [
         ("-m 1M", None, 1e-6, keys_at(41.0824)),
@@ -95,7 +95,7 @@ fn memory_decides() {
         ("-m 1M -p 1e-4", None, 1e-4, keys_at(22.5583)),
         ("-m 1M -p 1e-4", Some(500), 1e-4, keys_at(22.5583)),
         ("-m 1M --state s", Some(500), 1e-6, keys_at(41.0824)),
-        // More lines than fit: the run warns.
+        // More lines than the filter has capacity for: the run warns.
         ("-m 1M", Some(1_000_000), 1e-6, keys_at(41.0824)),
     ] {
         let choice = chosen(&format!("{text} --when-full warn"), lines).unwrap();
@@ -106,7 +106,7 @@ fn memory_decides() {
         assert_eq!((plan.memory_bytes(), limit.planned, limit.stop), (1 << 20, limit.keys, false), "{text}");
         assert!((limit.fpr / fpr - 1.0).abs() < 1e-3, "{text} {lines:?}: {}", limit.fpr);
         assert!((limit.keys as f64 / keys - 1.0).abs() < 1e-3, "{text} {lines:?}: {}", limit.keys);
-        // The file records the given number, and the other follows from the size.
+        // The file records the given parameter, and the other one follows from the size.
         let planned = limit.planned as f64;
         let (set, _) = choice.build(0, "line").unwrap();
         let (keys, rate) = set.made_for().unwrap();
@@ -115,9 +115,9 @@ fn memory_decides() {
     }
 }
 
-/// The memory is the first filter's, and the rate of the whole is the one asked for.
+/// The first filter has the given memory, and all filters together have the requested rate.
 #[test]
-fn memory_is_a_first_size() {
+fn memory_is_the_size_of_the_first_filter() {
     for (text, lines, rate) in
         [("-m 1M", None, 1e-6), ("-m 1M", Some(500), 1e-6), ("-m 1M -p 1e-4", Some(1_000_000), 1e-4)]
     {
@@ -125,7 +125,7 @@ fn memory_is_a_first_size() {
         assert_eq!((plan.memory_bytes(), fpr), (1 << 20, rate), "{text}");
         assert!(plan.expected_fpr(keys) <= 0.95 * rate && plan.expected_fpr(keys + 1) > 0.95 * rate, "{text}");
     }
-    // A state grows from its first key on.
+    // A state can grow from its first key on.
     let choice = chosen("-m 1M -p 1e-4 --state s", Some(500)).unwrap();
     let (set, None) = choice.build(0, "").unwrap() else { panic!("it has no limit") };
     let first = set.stages().next().unwrap();
@@ -134,7 +134,7 @@ fn memory_is_a_first_size() {
 }
 
 #[test]
-fn a_state_is_full_where_the_options_say() {
+fn options_determine_when_a_state_is_full() {
     let mut filter = filter(1000, 0.01).build().unwrap();
     for key in 0..400u64 {
         filter.insert(&key);
@@ -149,7 +149,7 @@ fn a_state_is_full_where_the_options_say() {
         ("-n 1000 -p 0.01", limit(1000, 0.01, false)),
         ("-n 1000 -p 0.01 --when-full stop", limit(1000, 0.01, true)),
     ];
-    // A filter whose file has neither is full at the default rate, if the options ask for a limit.
+    // A filter whose file records no parameters is full at the default rate, if the options request a limit.
     let without = [
         ("", None),
         ("--when-full stop", limit(capacity(1e-6), 1e-6, true)),
@@ -167,9 +167,9 @@ fn a_state_is_full_where_the_options_say() {
     }
 }
 
-/// A size that differs would have no effect. The same command can run every day.
+/// Another size would have no effect, so it is refused. The same command can run every day.
 #[test]
-fn a_state_that_grows_has_its_size() {
+fn a_growing_state_refuses_another_size() {
     let build = |text: &str| chosen(&format!("--state s {text}"), Some(500)).unwrap().build(0, "").unwrap().0;
     let limit = |set: &KeySet, text: &str| {
         let options = options(text);
@@ -192,7 +192,7 @@ fn a_state_that_grows_has_its_size() {
         let why = ["it has its size", &format!("{option} asks for another"), "leave out the option that differs"];
         assert!(why.iter().all(|why| error.contains(why)), "{made}, {other}: {error}");
     }
-    // A state that was shrunk has another size than the options asked for, and the same command runs again.
+    // The same command accepts a state that was shrunk to a smaller size than the options request.
     let mut set = build("-m 1M -p 0.01");
     set.insert_hashes(&[1, 2, 3], &mut [false; 3]).unwrap();
     set.local_mut().unwrap().shrink().unwrap();

@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// Returns the text of the value, and true for a string; `None` if there is no value.
+/// Returns the text of the value and whether it is a string, or `None` if there is no value.
 fn value(pointer: &str, document: &str) -> Result<Option<(String, bool)>, JsonError> {
     let mut scratch = String::new();
     let pointer: Pointer = pointer.parse().unwrap();
@@ -15,7 +15,6 @@ fn value(pointer: &str, document: &str) -> Result<Option<(String, bool)>, JsonEr
     })
 }
 
-/// Returns the text.
 fn key(pointer: &str, document: &str) -> Result<Option<String>, JsonError> {
     value(pointer, document).map(|value| value.map(|(text, _)| text))
 }
@@ -37,8 +36,8 @@ fn is_borrowed(pointer: &str, document: &str) -> bool {
 }
 
 #[test]
-fn examples_of_the_rfc() {
-    // Section 5, with the whitespace of the document left out.
+fn examples_of_rfc_6901_are_found() {
+    // Section 5, without the white space of its document.
     let document = r#"{"foo":["bar","baz"],"":0,"a/b":1,"c%d":2,"e^f":3,"g|h":4,"i\\j":5,"k\"l":6," ":7,"m~n":8}"#;
     let sorted = r#"{"":0," ":7,"a/b":1,"c%d":2,"e^f":3,"foo":["bar","baz"],"g|h":4,"i\\j":5,"k\"l":6,"m~n":8}"#;
     for (pointer, expected) in [
@@ -60,14 +59,14 @@ fn examples_of_the_rfc() {
 }
 
 #[test]
-fn pointers_are_checked() {
+fn invalid_pointers_are_refused() {
     for text in ["a", " /a", "#/a", "0"] {
         assert_eq!(text.parse::<Pointer>(), Err(START), "{text:?}");
     }
     for text in ["/~", "/a~", "/~2", "/~a/b", "/~~0", "/b/~\u{e9}"] {
         assert_eq!(text.parse::<Pointer>(), Err(ESCAPE), "{text:?}");
     }
-    // Section 4: "~01" is "~1", because "~1" is replaced first.
+    // Section 4: "~01" denotes "~1", because "~1" is replaced first.
     assert_eq!(found("/~01", r#"{"/":1,"~1":2}"#), some("2"));
     assert_eq!(found("/~10~0", r#"{"/0~":1}"#), some("1"));
     assert_eq!("/a~1b".parse::<Pointer>().unwrap().to_string(), "/a~1b");
@@ -90,7 +89,7 @@ fn array_indices_are_plain_numbers() {
         assert_eq!(found(pointer, document), None, "{pointer:?}");
     }
     assert_eq!(found("/0", "[]"), None);
-    // In an object they are names.
+    // In an object, a number is the name of a member.
     assert_eq!(found("/01", r#"{"1":"a","01":"b"}"#), some("b"));
     assert_eq!(found("/-", r#"{"-":"a"}"#), some("a"));
 }
@@ -104,7 +103,7 @@ fn a_pointer_below_a_scalar_finds_nothing() {
 }
 
 #[test]
-fn values_have_their_text() {
+fn values_are_formatted_compactly() {
     for (value, expected) in [
         (r#""text""#, "text"),
         (r#""""#, ""),
@@ -125,7 +124,7 @@ fn values_have_their_text() {
 
 #[test]
 fn numbers_keep_their_digits() {
-    // Beyond 64 bits, beyond what a double holds, and beyond its range.
+    // Numbers beyond 64 bits and beyond the precision and range of a double.
     for number in ["18446744073709551616", "-9223372036854775809", "340282366920938463463374607431768211455"] {
         assert_eq!(found("/a", &format!(r#"{{"a":{number}}}"#)), some(number));
         assert_eq!(found("", &format!("[{number}]")), some(&format!("[{number}]")));
@@ -145,7 +144,7 @@ fn strings_are_unescaped() {
     assert_eq!(found("/a", text), some("\"\\/\u{8}\u{c}\n\r\t\u{e9}\u{1f600} \0"));
     assert_eq!(found("/a", r#"{"a":"\"\\\/\b\f\n\r\t\u00E9\u0000"}"#), some("\"\\/\u{8}\u{c}\n\r\t\u{e9}\0"));
     assert_eq!(found("/a", "{\"a\":\"\u{e9}\u{1f600}\"}"), some("\u{e9}\u{1f600}"));
-    // Names are unescaped, too.
+    // Names of members are unescaped too.
     assert_eq!(found("/\u{1f600}/b\n", r#"{"\ud83d\ude00":{"\u0062\n":"c"}}"#), some("c"));
 }
 
@@ -157,18 +156,18 @@ fn plain_values_are_borrowed_from_the_document() {
 }
 
 #[test]
-fn the_last_of_equal_names_wins() {
+fn the_last_member_of_equal_name_is_found() {
     assert_eq!(found("/a", r#"{"a":1,"b":2,"a":3}"#), some("3"));
     assert_eq!(found("/a", r#"{"a":1,"\u0061":3}"#), some("3"));
-    // Even if only the first one has the rest of the path.
+    // The first member is ignored even if only its value contains the rest of the path.
     assert_eq!(found("/a/b", r#"{"a":{"b":1},"a":{}}"#), None);
     assert_eq!(found("/a/b", r#"{"a":0,"a":{"b":1}}"#), some("1"));
     assert_eq!(found("", r#"{"a":1,"a":3}"#), some(r#"{"a":3}"#));
 }
 
 #[test]
-fn the_rest_must_be_json() {
-    // Each with the column of the first wrong byte, or of the last byte if more is expected.
+fn the_whole_document_must_be_valid() {
+    // The column is that of the first invalid byte, or of the last byte if the document is truncated.
     for (document, column) in [
         (r#"{"a":1"#, 6),
         (r#"{"a":1}}"#, 8),
@@ -211,7 +210,7 @@ fn deep_nesting_does_not_overflow_the_stack() {
     const DEPTH: usize = 100_000;
     let deep = "[".repeat(DEPTH) + &"]".repeat(DEPTH);
     let document = format!(r#"{{"b":{deep},"a":"text","c":{deep}}}"#);
-    // Skipped values may be deep, but not keys.
+    // Only skipped values may be nested this deeply.
     assert_eq!(found("/a", &document), some("text"));
     let error = key("/b", &document).unwrap_err();
     assert!(error.to_string().contains("recursion limit"), "{error}");
@@ -223,7 +222,7 @@ fn deep_nesting_does_not_overflow_the_stack() {
     assert_eq!(found(&pointer, &document), some("text"));
 }
 
-/// Few names, so that pointers often find something.
+/// One of a few names, so that pointers often find a value.
 fn name() -> impl Strategy<Value = String> {
     let names = vec!["", "a", "b", "0", "1", "10", "01", "-", "/", "~", "~1", "\"", "\\", "\n", "\u{e9}"];
     prop::sample::select(names).prop_map(str::to_owned)
@@ -265,7 +264,7 @@ proptest! {
     }
 
     #[test]
-    fn escapes_are_those_of_utf_16(characters in prop::collection::vec((any::<char>(), any::<bool>()), 0..20)) {
+    fn escapes_are_decoded_as_utf_16(characters in prop::collection::vec((any::<char>(), any::<bool>()), 0..20)) {
         let mut text = String::new();
         for &(character, escaped) in &characters {
             if escaped || character < ' ' || "\"\\".contains(character) {
@@ -279,7 +278,7 @@ proptest! {
     }
 
     #[test]
-    fn all_members_of_a_name_are_taken_out(
+    fn all_members_of_a_name_are_removed(
         written in prop::collection::vec((
             prop::sample::select(&[r#""a""#, r#""\u0061""#, r#""b""#, r#""A""#][..]),
             prop::sample::select(&["1", r#"{"a":2,"b":[3]}"#, r#"",a""#, "[ ]"][..]),
@@ -305,7 +304,7 @@ proptest! {
     }
 
     #[test]
-    fn half_a_pair_of_surrogates_is_nothing(
+    fn unpaired_surrogates_are_refused(
         half in prop::sample::select(&[r"\ud83d", r"\udc00"][..]),
         after in prop::sample::select(&["", "ndc00", r"\ndc00", r"\\dc00", r"\bdc00", r"\u0041", r"\ud83d", "x"][..]),
     ) {
@@ -314,7 +313,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_is_a_danger(text in any::<String>(), cut in any::<prop::sample::Index>(), document in document()) {
+    fn arbitrary_text_does_not_panic(text in any::<String>(), cut in any::<prop::sample::Index>(), document in document()) {
         let _ = key("/a", &text);
         // A truncated document is invalid, unless it is a number.
         let whole = document.to_string();

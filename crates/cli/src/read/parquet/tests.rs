@@ -13,7 +13,7 @@ fn rule(names: &[&str]) -> KeyRule {
     KeyRule { part, ..LINE }
 }
 
-/// Returns the key of a row, after a comparison with its hash.
+/// Returns the key of a row, after a check that its hash matches.
 fn row_key(arrays: &[ArrayRef], row: usize, rule: &KeyRule) -> Vec<u8> {
     let KeyPart::Json(values) = &rule.part else { panic!("it has no columns") };
     let column = |(value, array): (&Named<Pointer>, &ArrayRef)| Column {
@@ -38,9 +38,9 @@ fn array(array: impl Array + 'static) -> ArrayRef {
     Arc::new(array)
 }
 
-/// A row's value equals the value in a line of JSON, so that one filter serves both.
+/// A value has the same key in a row and in a line of JSON, so that one filter serves both.
 #[test]
-fn values_are_those_of_lines_of_json() {
+fn values_have_the_keys_of_json_values() {
     let list = ListArray::from_iter_primitive::<Int32Type, _, _>([Some([Some(1), None, Some(-3)])]);
     let field = |name: &str, kind| Arc::new(Field::new(name, kind, true));
     let inner = StructArray::from(vec![
@@ -75,9 +75,9 @@ fn values_are_those_of_lines_of_json() {
     }
 }
 
-/// A text is not a time by itself.
+/// Texts are parsed as times only if the rule requests it.
 #[test]
-fn texts_are_times_where_the_rule_says_so() {
+fn texts_are_times_only_on_request() {
     let (none, time) = (rule(&["x"]), KeyRule { time: PartNumbers::All, ..rule(&["x"]) });
     let micros = |zone: Option<&str>| {
         let array = TimestampMicrosecondArray::from(vec![1_700_000_000_120_000]);
@@ -99,7 +99,7 @@ fn texts_are_times_where_the_rule_says_so() {
 
 proptest! {
     #[test]
-    fn rows_of_several_columns_are_lines_of_several_values(
+    fn rows_have_the_keys_of_json_lines(
         texts in prop::collection::vec(prop::option::of("[a\"\\\\\n]{0,3}"), 1..20),
         numbers in prop::collection::vec(prop::option::of(any::<i64>()), 20),
     ) {

@@ -111,15 +111,15 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
     use std::sync::{Arc, OnceLock, Weak};
 
-    /// Inserts lines. While it has the first chunk, the thread reads as many inputs as other threads would in that time.
-    struct Late {
+    /// A step that inserts lines. Its first claim also reads inputs, as other threads would in that time.
+    struct SlowClaim {
         hashing: Hashing,
         seen: SharedSeenKeys,
         work: OnceLock<Weak<Work>>,
         read_meanwhile: AtomicUsize,
     }
 
-    impl Step for Late {
+    impl Step for SlowClaim {
         fn hash(&self, _config: &RunConfig, lines: &mut Lines) {
             lines.batch.hash(&self.hashing, &mut lines.keys);
         }
@@ -160,8 +160,12 @@ mod tests {
             ends: Arc::new(LineEnds::default()),
         };
         let seen = SharedSeenKeys::new(SeenKeys::new(set));
-        let step =
-            Arc::new(Late { hashing, seen: seen.clone(), work: OnceLock::new(), read_meanwhile: AtomicUsize::new(0) });
+        let step = Arc::new(SlowClaim {
+            hashing,
+            seen: seen.clone(),
+            work: OnceLock::new(),
+            read_meanwhile: AtomicUsize::new(0),
+        });
         let print = PrintOptions { selected_mark: true, ..PrintOptions::default() };
         let projection = Projection::whole();
         let config = RunConfig { threads: 1, format, projection, on_error: OnError::Fail, print, ahead: 0 };

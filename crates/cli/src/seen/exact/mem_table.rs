@@ -84,8 +84,8 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn is_sorted_wherever_its_fingerprints_crowd() {
-        // The smallest belong at the end of the table and are pushed beyond it.
+    fn clustered_fingerprints_are_sorted() {
+        // With the smallest spread, fingerprints overflow the end of the table.
         for spread in [1, 1 << 64, 1 << 119] {
             let mut mem_table = MemTable::new(6);
             let mut expected = BTreeSet::new();

@@ -204,12 +204,12 @@ mod tests {
     use std::collections::HashSet;
     use std::env::temp_dir;
 
-    /// 48 fingerprints fill the memory.
+    /// Returns a check whose memory holds 48 fingerprints.
     fn small(folder: &Path) -> Exact {
         Exact::limited(folder, ExactLimits { recent_bits: 6, confirmed_bits: 4, fan_in: 3 })
     }
 
-    /// The key 0 has the fingerprint 0, all others have random ones.
+    /// Returns the fingerprint 0 for the key 0, and pseudorandom fingerprints for other keys.
     fn fingerprint(key: u64) -> u128 {
         let mut state = u128::from(key);
         for _ in 0..4 {
@@ -227,7 +227,7 @@ mod tests {
         exact.runs.iter().map(SortedRun::entries).collect()
     }
 
-    /// Remembers new keys.
+    /// Adds new keys.
     fn add(exact: &mut Exact, keys: impl Iterator<Item = u64>) {
         let keys = fingerprints(keys);
         assert_eq!(exact.correct(&keys, &mut vec![true; keys.len()]).unwrap(), 0);
@@ -235,7 +235,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn answers_like_a_hash_set(
+        fn corrections_match_a_hash_set(
             lines in prop::collection::vec((0_u64..1500, prop::bool::weighted(0.2)), 0..4000),
             batch in 1_usize..500,
         ) {
@@ -255,7 +255,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn confirms_what_was_remembered_and_remembers_nothing(
+        fn confirm_finds_only_added_keys_and_adds_none(
             keys in prop::collection::vec(0_u64..3000, 0..2000),
             asked in prop::collection::vec((0_u64..3000, any::<bool>()), 0..2000),
             batch in 1_usize..500,
@@ -264,7 +264,7 @@ mod tests {
             add(&mut exact, known.iter().copied());
             let bytes = exact.disk_bytes();
             for asked in asked.chunks(batch) {
-                // The keys of the filter are found, and some others by mistake.
+                // The filter's answers: added keys are found, and some others are false positives.
                 let mut found: Vec<_> = asked.iter().map(|(key, wrong)| known.contains(key) || *wrong).collect();
                 exact.confirm(&fingerprints(asked.iter().map(|(key, _)| *key)), &mut found).unwrap();
                 prop_assert!(asked.iter().zip(&found).all(|((key, _), found)| known.contains(key) == *found));
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_lines_in_a_batch_the_first_is_corrected() {
+    fn only_the_first_of_equal_lines_in_a_batch_is_corrected() {
         let mut exact = small(&temp_dir());
         add(&mut exact, 0..100);
         let mut new = [false, false, false, true, false];
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_written_when_the_memory_is_full_and_merged_with_others_of_its_size() {
+    fn full_memory_is_written_as_a_run_and_runs_of_one_size_are_merged() {
         let mut exact = small(&temp_dir());
         add(&mut exact, 0..47);
         assert!(exact.runs.is_empty());
@@ -301,7 +301,7 @@ mod tests {
     fn many_lookups_merge_all_runs() {
         let mut exact = small(&temp_dir());
         add(&mut exact, 0..48 * 8);
-        // One at a time, so that no two share a page.
+        // Separate lookups cannot share a page.
         for old in fingerprints(0..48) {
             assert_eq!(exact.correct(&[old], &mut [false]).unwrap(), 0);
         }
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn repeats_that_were_found_need_no_file() {
+    fn repeats_found_before_need_no_file() {
         let mut exact = small(&temp_dir());
         add(&mut exact, 0..48);
         let old = [fingerprint(7)];

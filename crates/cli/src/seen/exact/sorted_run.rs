@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_what_was_written_and_nothing_else_and_reads_a_page_once() {
+    fn find_reports_only_written_fingerprints_and_reads_each_page_once() {
         for entries in [1, 63, 64, 65, 4095, 4096, 4097, 20_000] {
             let run = run((0..entries).map(|i| (2 * i + 1) << 100));
             let (found, pages) = found(&run, (0..=2 * entries).map(|i| i << 100));
@@ -179,18 +179,18 @@ mod tests {
     }
 
     #[test]
-    fn finds_fingerprints_that_begin_alike_on_many_pages() {
+    fn fingerprints_with_a_common_prefix_are_found_on_many_pages() {
         let run = run((0..10).chain((0..1000).map(|i| (5 << 64) + 2 * i)).chain(6 << 64..(6 << 64) + 10));
         let (found, _) = found(&run, (0..2000).map(|i| (5 << 64) + i));
         assert!(found.iter().enumerate().all(|(i, &found)| found == (i % 2 == 0)));
     }
 
     #[test]
-    fn merges_runs_of_all_sizes() {
-        // Up to the largest fingerprint there is.
+    fn runs_of_all_sizes_are_merged() {
+        // The last number has the largest possible fingerprint.
         let spread = |i: u64| u128::MAX - (u128::from(270_067 - i) << 90);
         let sizes = [1, 200_000, 64, 70_000, 3];
-        // Each number belongs to one run: the first in turn that has room for it.
+        // The numbers are dealt to the runs in turn, and a run of full size is skipped.
         let mut parts = sizes.map(|_| Vec::new());
         let total: usize = sizes.iter().sum();
         let mut turn = 0;
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_cut_short_is_an_error() {
+    fn a_truncated_file_is_an_error() {
         let run = run((0..1000).map(|i| i << 100));
         run.file.set_len(15_000).unwrap();
         let mut candidates = [Candidate { fingerprint: 999 << 100, line: 0, found: false }];

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn better_ones_have_lower_scores() {
+    fn better_documents_have_lower_scores() {
         for (choice, documents, found) in [
             (
                 "max:/a",
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_choice_is_refused() {
+    fn invalid_policies_are_refused() {
         for text in ["", "both", "first:", "max", "max:", "max:/~", "order:/a", "order:=a", "best:/a"] {
             assert!(text.parse::<KeepPolicy>().is_err(), "{text:?}");
         }

@@ -334,7 +334,7 @@ mod tests {
     use proptest::prelude::*;
     use std::path::Path;
 
-    /// The group of a line, the value that decides, and whether the filter had the line before.
+    /// The group of a line, the value that is compared, and whether the filter contained the line before the run.
     type GroupedKey = (u8, Option<(bool, String)>, bool);
     type Line = Result<GroupedKey, u8>;
 
@@ -360,7 +360,7 @@ mod tests {
         (0..lines.len()).filter(|&i| matches!(lines[i], Ok((other, ..)) if other == group)).collect()
     }
 
-    /// Returns the decisions as the help describes them; `None` for a unique line.
+    /// Returns the decisions as the help describes them. A unique line has none.
     fn model(lines: &[Line]) -> Vec<Option<LineVerdict>> {
         let verdict = |ordinal: usize| {
             let (group, ..) = match &lines[ordinal] {
@@ -372,7 +372,7 @@ mod tests {
             if line(all[0]).2 {
                 return Some(LineVerdict::Removed { survivor: None });
             }
-            // The first with the best value. Those without a value come last.
+            // The first line with the best value is kept. Lines without a value are the worst.
             let best = *all.iter().min_by_key(|&&i| (line(i).1.is_none(), &line(i).1)).unwrap();
             match all.len() {
                 1 => None,
@@ -385,7 +385,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn they_are_those_of_the_model(
+        fn decisions_match_the_model(
             lines in prop::collection::vec(line(), 0..80),
             batch in 1..20usize,
             in_memory in 1..9usize,

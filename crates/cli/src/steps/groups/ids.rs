@@ -79,7 +79,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
         #[test]
-        fn each_is_found(
+        fn ids_are_read_in_any_order(
             lengths in prop::collection::vec(0..20usize, 1..200),
             asked in prop::collection::vec(any::<prop::sample::Index>(), 0..50),
         ) {

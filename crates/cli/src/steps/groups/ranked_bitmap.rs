@@ -73,7 +73,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn they_are_a_sorted_set(ordinals in prop::collection::btree_set(0..3000_u64, 0..200), asked in 0..4000_u64) {
+        fn bitmaps_match_a_sorted_set(ordinals in prop::collection::btree_set(0..3000_u64, 0..200), asked in 0..4000_u64) {
             let mut marks = RankedBitmap::default();
             ordinals.iter().rev().for_each(|ordinal| marks.insert(*ordinal));
             marks.count();

@@ -117,7 +117,7 @@ mod tests {
     fn score_of(kind: Kind, bytes: &[u8], reversed: bool) -> Vec<u64> {
         let mut score = Vec::new();
         push(kind, bytes, reversed, &mut score);
-        // The end of the score is unambiguous.
+        // Only the last word marks the end of the score.
         assert!(score.iter().rev().skip(1).all(|&word| has_more(word)) && !has_more(score[score.len() - 1]));
         assert_eq!(Kind::from_first_word(score[0]), Some(kind));
         score
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_in_order() {
+    fn scores_of_numbers_are_ordered() {
         let ordered: [&[&str]; 25] = [
             &["-Infinity", "-1e20000", "-1e99999999999999999999"],
             &["-1e300"],
@@ -170,7 +170,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn doubles_and_integers_are_in_their_order(a: f64, b: f64, c: i128, d: i128, few in any::<bool>()) {
+        fn scores_of_doubles_and_integers_are_ordered(a: f64, b: f64, c: i128, d: i128, few in any::<bool>()) {
             prop_assume!(a.is_finite() && b.is_finite());
             let key = |double: f64| number(&serde_json::to_string(&double).unwrap());
             prop_assert_eq!(key(a).cmp(&key(b)), a.partial_cmp(&b).unwrap());
@@ -179,7 +179,7 @@ mod tests {
         }
 
         #[test]
-        fn scores_have_the_order_of_their_bytes(
+        fn scores_of_texts_are_ordered_by_bytes(
             a in prop::collection::vec(0..3u8, 0..20),
             b in prop::collection::vec(0..3u8, 0..20),
             more in prop::collection::vec(any::<u8>(), 0..20),

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_mislead_if_their_bytes_sort_otherwise() {
+    fn strings_whose_bytes_sort_differently_are_misleading() {
         for (less, greater) in [
             ("9", "10"),
             ("-1", "-0.5"),

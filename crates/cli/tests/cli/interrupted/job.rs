@@ -1,4 +1,4 @@
-//! A job that can be interrupted: its command, its inputs, and the files that it leaves.
+//! A job that can be interrupted: its command, its inputs, and the files that it writes.
 
 use super::rows::count_state_bits;
 use crate::common::{Bench, assert_contains_all, bloomline, expect_refusal, signal, text};
@@ -19,20 +19,20 @@ pub const CHECKPOINTS: &str = "state.resume";
 
 const SIGXFSZ: i32 = 25;
 
-/// The guarantee for a job that was interrupted and ran again.
+/// The guarantee for a job that is run again after an interruption.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
-    /// It is resumed, and its files are those of a run that was not interrupted.
+    /// The job is resumed, and its files equal those of an uninterrupted run.
     Same,
-    /// It is resumed, and each line is in one of its outputs, once.
+    /// The job is resumed, and each line is in one of its outputs, once.
     Spread,
-    /// It begins anew, and its files are those of a run that was not interrupted.
+    /// The job starts again, and its files equal those of an uninterrupted run.
     Anew,
-    /// It replaces its inputs, each of which has its old contents or its new ones.
+    /// The job replaces its inputs, each of which has either its old or its new contents.
     InPlace,
 }
 
-/// The parts of a file that are kept or dropped one by one, and true if the file is whole.
+/// The parts of a file that are kept or dropped separately, and true if the file is complete.
 pub type Units = (Vec<Vec<u8>>, bool);
 
 /// A command, and the folder in which it runs.
@@ -46,28 +46,28 @@ pub struct Job {
     pub before: Option<Vec<u8>>,
     /// The message of the error that ends the job, if there is one.
     pub failure: Option<&'static str>,
-    /// Returns the key of a unit: one of the units with equal keys is kept.
+    /// Returns the key of a unit. One of the units with equal keys is kept.
     pub key: fn(&[u8]) -> Vec<u8>,
-    /// True if paragraphs of texts are kept and dropped, and not lines.
+    /// True if units are paragraphs of texts, not lines.
     pub by_paragraph: bool,
-    /// Further options of a run that will be interrupted, such as frequent checkpoints.
+    /// Additional options of runs that are interrupted, such as frequent checkpoints.
     pub checkpoint_options: &'static [&'static str],
 }
 
-/// A moment at which a job is interrupted. A fraction is one of the bytes that it writes, or of the longest file.
+/// A moment at which a job is interrupted. Fractions refer to the written bytes or to the longest file.
 #[derive(Clone, Copy, Debug)]
 pub enum Moment {
-    /// The kernel kills the run at the write with which a file becomes longer.
+    /// The kernel kills the run at the write that exceeds this fraction of the longest file.
     Write(f64),
-    /// That write fails, as on a full disk.
+    /// The write that exceeds this fraction of the longest file fails, as on a full disk.
     Full(f64),
-    /// A kill, once so much is written: at 0 while the first input is read, or between two readings.
+    /// A kill after this fraction of the bytes is written. At 0, the run is in its first pass or between two passes.
     Kill(f64),
-    /// A kill right after a file got its name.
+    /// A kill after a file received its final name.
     Rename,
-    /// A kill right after so many checkpoints were saved.
+    /// A kill after this number of checkpoints was saved.
     Checkpoint(u32),
-    /// A signal that asks to end, with its number.
+    /// A signal that requests the end of the run, its number, and the fraction of the bytes written before.
     Signal(&'static str, i32, f64),
 }
 
@@ -87,14 +87,14 @@ impl Moment {
 /// The files of an uninterrupted run.
 pub struct Uninterrupted {
     pub files: BTreeMap<String, Vec<u8>>,
-    /// The bytes of all files.
+    /// The total size of the files in bytes.
     written: u64,
-    /// The length that at least one file has in each run.
+    /// A length that at least one file reaches in every run.
     longest: u64,
 }
 
 impl Job {
-    /// A job whose inputs are the last arguments of its command.
+    /// Creates a job whose inputs are the last arguments of its command.
     pub fn new(name: &str, inputs: &[(&str, Vec<u8>)], line: &str, kind: Kind) -> Self {
         let bench = Bench::new(&[]);
         let inputs: Vec<(String, Vec<u8>)> =
@@ -132,19 +132,19 @@ impl Job {
         self.bench.path(name)
     }
 
-    /// The command with additional arguments.
+    /// Returns the command with additional arguments.
     pub fn command(&self, more: &[&str]) -> Command {
         self.command_with_warnings(&[&["--quiet"], more].concat())
     }
 
-    /// The command with additional arguments, and without `--quiet`.
+    /// Returns the command with additional arguments and without `--quiet`.
     pub fn command_with_warnings(&self, more: &[&str]) -> Command {
         let mut command = bloomline();
         command.current_dir(self.bench.0.path()).args(&self.arguments[..1]).args(more).args(&self.arguments[1..]);
         command
     }
 
-    /// The command that starts the job, or resumes it after an interruption.
+    /// Returns the command that starts the job, or resumes it after an interruption.
     pub fn next(&self) -> Command {
         let resumes = matches!(self.kind, Kind::Same | Kind::Spread) && self.path(CHECKPOINTS).exists();
         let mut command =
@@ -153,7 +153,7 @@ impl Job {
         command
     }
 
-    /// Removes all files but the inputs.
+    /// Removes all files except the inputs.
     pub fn clear(&self) {
         let is_input = |name: &String| self.inputs.iter().any(|(input, _)| input == name);
         let others = self.all().into_keys().filter(|name| !is_input(name));
@@ -166,12 +166,12 @@ impl Job {
         }
     }
 
-    /// All files, by their names.
+    /// Returns all files by their names.
     fn all(&self) -> BTreeMap<String, Metadata> {
         self.all_but(|_| false)
     }
 
-    /// All files but those below the entries of the folder for which `skipped` is true.
+    /// Returns all files except those below entries of the folder for which `skipped` returns true.
     fn all_but(&self, skipped: fn(&OsStr) -> bool) -> BTreeMap<String, Metadata> {
         let entries = walkdir::WalkDir::new(self.bench.0.path()).into_iter();
         let entries = entries.filter_entry(move |entry| entry.depth() != 1 || !skipped(entry.file_name()));
@@ -182,12 +182,12 @@ impl Job {
         files.filter_map(|entry| Some((name(entry.path()), entry.metadata().ok()?))).collect()
     }
 
-    /// The files that the job writes, including its inputs if it replaces them.
+    /// Returns the files that the job writes, including its inputs if it replaces them.
     fn written_files(&self) -> BTreeMap<String, Metadata> {
         if self.kind == Kind::InPlace {
             return self.all();
         }
-        // A folder of inputs is left out, for this is called again and again.
+        // A folder of inputs is skipped, because this function is called frequently.
         let mut files = self.all_but(|name| name == "in");
         if self.inputs.iter().any(|(input, _)| !input.starts_with("in/")) {
             files.retain(|name, _| !self.inputs.iter().any(|(input, _)| input == name));
@@ -195,7 +195,7 @@ impl Job {
         files
     }
 
-    /// The files of an uninterrupted run.
+    /// Runs the job without an interruption and returns its files.
     pub fn uninterrupted(&self) -> Uninterrupted {
         self.clear();
         self.complete(false);
@@ -207,8 +207,8 @@ impl Job {
         Uninterrupted { files, written, longest }
     }
 
-    /// The minimum length of a file. If several inputs have a unit, the threads decide which output keeps it,
-    /// so only the units that no other input has are certain to be in an output.
+    /// Returns the minimum length of a file. If several inputs contain a unit, the output that keeps it depends on the threads,
+    /// so only units of a single input are certain to be in its output.
     fn min_length(&self, name: &str, bytes: &[u8]) -> u64 {
         if self.kind != Kind::Spread || !name.contains('/') {
             return bytes.len() as u64;
@@ -225,7 +225,7 @@ impl Job {
         bytes.len() as u64 * own / all.max(1)
     }
 
-    /// The name of the input that an output of a folder belongs to.
+    /// Returns the name of the input of an output in a folder.
     pub fn input_of(&self, output: &str) -> &str {
         let stem = |name: &str| name.rsplit('/').next().unwrap().split('.').next().unwrap().to_owned();
         &self.inputs.iter().find(|(input, _)| stem(input) == stem(output)).unwrap().0
@@ -260,7 +260,7 @@ impl Job {
         (units, end.is_ok())
     }
 
-    /// Returns the members of a manifest line that do not depend on interruptions.
+    /// Returns those members of a manifest line that do not depend on interruptions.
     fn stable_members(&self, line: &[u8]) -> Vec<u8> {
         const SAME: [&str; 11] = [
             "input",
@@ -280,7 +280,7 @@ impl Job {
         names.iter().map(|name| format!("{name} {} ", file[name])).collect::<String>().into_bytes()
     }
 
-    /// Runs the job to its end. With `resume`, an earlier run may already have reached it.
+    /// Runs the job to its end. With `resume`, an earlier run may already be complete.
     #[track_caller]
     pub fn complete(&self, resume: bool) {
         self.check_end(&self.command(if resume { &["--resume"] } else { &[] }).output().unwrap());
@@ -339,7 +339,7 @@ impl Job {
         if self.has_ended(&output) {
             return false;
         }
-        // A signal may come before the command listens to it.
+        // A signal may arrive before the command handles it.
         let early = matches!(moment, Moment::Signal(_, number, _) if output.status.signal() == Some(number));
         let ended = (output.status.code(), output.status.signal());
         assert!(ended == expected || early, "{}, {moment:?}: {} {stderr}", self.name, output.status);
@@ -365,7 +365,7 @@ impl Job {
         shell.output().unwrap()
     }
 
-    /// Runs a command that is killed at the write with which a file becomes longer than half of the longest one.
+    /// Runs a command that is killed at the write that exceeds half of the longest file.
     #[track_caller]
     pub fn kill_half_way(&self, command: &Command, uninterrupted: &Uninterrupted) {
         let output = self.run_with_file_limit(command, 0.5, "", uninterrupted);
@@ -377,7 +377,7 @@ impl Job {
         signal_when(self.next().spawn().unwrap(), signal_name, happened)
     }
 
-    /// The total size of the files that the job wrote.
+    /// Returns the total size of the files that the job wrote.
     fn bytes_written(&self) -> u64 {
         let old = |name: &String, file: &Metadata| {
             self.kind == Kind::InPlace
@@ -386,55 +386,55 @@ impl Job {
         self.written_files().iter().filter(|(name, file)| !old(name, file)).map(|(_, file)| file.len()).sum()
     }
 
-    /// Returns a condition that is true once a run has written this fraction of the remaining bytes, or, at 0, anything.
+    /// Returns a condition that becomes true when a run has written this fraction of the remaining bytes, or at 0 any byte.
     fn progress(&self, fraction: f64, uninterrupted: &Uninterrupted) -> impl FnMut() -> bool {
         let start = self.bytes_written();
         let target = start + (fraction * uninterrupted.written.saturating_sub(start) as f64) as u64;
         move || if fraction == 0.0 { self.bytes_written() != start } else { self.bytes_written() >= target }
     }
 
-    /// The files that have their final names, with their inodes.
+    /// Returns the inodes of the files that have their final names.
     fn renamed_files(&self) -> BTreeMap<String, u64> {
         let files = self.written_files().into_iter().map(|(name, file)| (name, file.ino()));
         files.filter(|(name, _)| !is_temporary(name)).collect()
     }
 
-    /// The checkpoints, the newest first.
+    /// Returns the checkpoints, the newest first.
     pub fn checkpoints(&self) -> Vec<Value> {
         let Ok(text) = fs::read(self.path(CHECKPOINTS)) else { return Vec::new() };
-        // The checksum follows.
+        // The second line is the checksum.
         let line = text.split(|&byte| byte == b'\n').next().unwrap();
         let mut text: Value = serde_json::from_slice(line).unwrap();
         serde_json::from_value(text["checkpoints"].take()).unwrap_or_default()
     }
 
-    /// The checkpoint of the state.
+    /// Returns the checkpoint that belongs to the state.
     pub fn checkpoint(&self) -> Value {
         let ones = count_state_bits(&self.path(STATE));
         self.checkpoints().into_iter().find(|checkpoint| checkpoint["ones"] == ones).expect("one of the state")
     }
 
-    /// The files of an interrupted run, apart from those that the next run removes.
+    /// Returns the files of an interrupted run, except those that the next run removes.
     pub fn remaining_files(&self) -> BTreeMap<String, Vec<u8>> {
         let names = self.written_files().into_keys().filter(|name| !is_temporary(name));
         names.map(|name| (name.clone(), self.bench.read(&name))).collect()
     }
 
-    /// The temporary files, the locks, and the partial outputs that no state can resume.
+    /// Returns the temporary files, the locks, and the partial outputs that no state can resume.
     pub fn temporary_files(&self) -> BTreeSet<String> {
         let is_resumable = self.path(STATE).exists();
         let stays = |name: &String| is_resumable && name.ends_with(".part") && !name.contains(".bloomline-");
         self.written_files().into_keys().filter(|name| is_temporary(name) && !stays(name)).collect()
     }
 
-    /// All files but temporary ones.
+    /// Returns all files except temporary ones.
     pub fn files(&self) -> BTreeMap<String, Vec<u8>> {
         let temporary = |name: &String| [".tmp", ".lock"].iter().any(|end| name.ends_with(end));
         let names = self.all().into_keys().filter(|name| !temporary(name));
         names.map(|name| (name.clone(), self.bench.read(&name))).collect()
     }
 
-    /// Returns the error message of a command that must be refused and change no file.
+    /// Returns the error message of a command that must be refused without changing a file.
     #[track_caller]
     pub fn expect_refusal(&self, command: &mut Command) -> String {
         let files = self.files();
@@ -449,13 +449,13 @@ fn is_temporary(name: &str) -> bool {
     [".tmp", ".lock", ".part"].iter().any(|end| name.ends_with(end))
 }
 
-/// Sends a signal to a process as soon as `happened` returns true, unless it ends before.
+/// Sends a signal to a process as soon as `happened` returns true, unless the process ends before.
 pub fn signal_when(mut child: Child, name: &str, mut happened: impl FnMut() -> bool) -> Output {
     while child.try_wait().unwrap().is_none() && !happened() {
         thread::sleep(Duration::from_micros(200));
     }
     match name {
-        // It may have ended.
+        // The process may have ended.
         "KILL" => child.kill().unwrap(),
         name if child.try_wait().unwrap().is_none() => signal(&child, name),
         _ => {}

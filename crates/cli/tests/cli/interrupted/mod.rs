@@ -1,5 +1,6 @@
-//! Every mode, interrupted at every moment: killed at a read, at a write, between readings and at a rename, asked to end, and on a
-//! full disk; then resumed, or begun again. Nothing is lost, each file is whole or as it was, and the exit code tells which.
+//! Every mode, interrupted at every moment: killed during a read or a write, between passes and after a rename, ended by a
+//! signal, and with a full disk. Then it is resumed or started again. No line is lost, each file has its old or its complete
+//! new contents, and the exit code reports the interruption.
 
 pub mod job;
 pub mod rows;
@@ -12,7 +13,7 @@ use rows::*;
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 
-/// The moments that interrupt every run come first: file size limits are reached on every machine.
+/// The moments that interrupt every run are first: file size limits are reached on every machine.
 const MOMENTS: [Moment; 9] = [
     Moment::Write(0.2),
     Moment::Full(0.5),
@@ -25,21 +26,21 @@ const MOMENTS: [Moment; 9] = [
     Moment::Kill(0.5),
 ];
 
-/// The numbers of moments that were reached, and that were missed because the run ended before.
+/// The number of runs that each moment interrupted, and the number of runs that ended before.
 #[derive(Debug, Default)]
 struct Tally(BTreeMap<&'static str, [u32; 2]>);
 
-/// The state of a job that is interrupted again and again.
+/// The state of a job that is interrupted repeatedly.
 #[derive(Default)]
 struct State {
-    /// The outputs that have their names.
+    /// The outputs with their final names.
     named: BTreeMap<String, Vec<u8>>,
     /// The input offset of the state's checkpoint, and the number of bits set in the state.
     input_offset: (u64, u64),
     ones: u64,
 }
 
-/// Interrupts a job at each of the moments in turn, and then runs it to its end.
+/// Interrupts a job at each of the moments, and then runs it to its end.
 fn check(job: &Job, moments: &[Moment], tally: &mut Tally) {
     let uninterrupted = job.uninterrupted();
     assert!(uninterrupted.files.values().any(|bytes| !bytes.is_empty()), "{}: too easy", job.name);
@@ -50,7 +51,7 @@ fn check(job: &Job, moments: &[Moment], tally: &mut Tally) {
         let interrupted = job.interrupt(moment, &uninterrupted);
         tally.0.entry(moment.name()).or_default()[usize::from(!interrupted)] += 1;
         if interrupted {
-            // What an earlier run left is removed by the one that writes the file again.
+            // Temporary files of an earlier run are removed by the run that writes the file again.
             let has_none = job.temporary_files().is_subset(&temporary_files);
             assert!(
                 has_none || !allows_cleanup(moment),
@@ -67,7 +68,7 @@ fn check(job: &Job, moments: &[Moment], tally: &mut Tally) {
     }
     job.check_end(&job.next().output().unwrap());
     check_whole(job, &uninterrupted);
-    // A run that is whole has nothing left to do.
+    // Resuming a complete run changes nothing.
     if matches!(job.kind, Kind::Same | Kind::Spread) {
         let files = job.files();
         job.complete(true);
@@ -99,12 +100,12 @@ fn check_remaining_files(job: &Job, moment: Moment, uninterrupted: &Uninterrupte
         if job.kind == Kind::InPlace || file == STATE && job.kind == Kind::Anew {
             assert!(old == Some(bytes) || found == new, "{name}, {moment:?}: {file} is neither old nor new");
         } else if file.contains('/') {
-            // An output that has its name is whole, and no later run writes to it.
+            // An output with its final name is complete, and no later run changes it.
             assert!(is_whole, "{name}, {moment:?}: {file} is not whole");
             let earlier = before.named.insert(file.clone(), bytes.clone());
             assert!(earlier.is_none_or(|earlier| earlier == *bytes), "{name}, {moment:?}: {file} changed");
         } else if allows_cleanup(moment) && file != STATE {
-            // It may end within a line.
+            // The file may end within a line.
             let begins = new.join(&b'\n').starts_with(&found.join(&b'\n'));
             assert!(begins, "{name}, {moment:?}: {file} has other lines");
         }
@@ -121,7 +122,7 @@ fn check_remaining_files(job: &Job, moment: Moment, uninterrupted: &Uninterrupte
         assert!(ones >= before.ones, "{name}, {moment:?}: the state went back");
         before.ones = ones;
     }
-    // A state without checkpoints is one of before.
+    // A state without checkpoints precedes the run.
     if left.contains_key(STATE) && !job.checkpoints().is_empty() {
         let checkpoint = job.checkpoint();
         let input_offset = ["input", "offset"].map(|name| checkpoint[name].as_u64().unwrap()).into();
@@ -183,8 +184,8 @@ fn check_all(rows: Vec<Job>, moments: &[Moment]) {
             tally.0.entry(name).or_default().iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
         }
     }
-    // The other moments are seen by a loop of this process, which may come too late on a busy machine: the jobs run again then.
-    // Some modes make no checkpoint before their end.
+    // This process polls for the other moments and may miss them on a busy machine, so the jobs are run again. Some modes save
+    // no checkpoint before their end.
     let missed = |tally: &Tally, moment: &Moment| {
         moment.name() != Moment::Checkpoint(0).name() && tally.0[moment.name()][0] == 0
     };
@@ -195,7 +196,7 @@ fn check_all(rows: Vec<Job>, moments: &[Moment]) {
     }
 }
 
-/// One test for each part of the table, so that the parts run in parallel.
+/// Defines a test for each part of the table, so that the parts run in parallel.
 macro_rules! tests {
     ($($name:ident $rows:ident $(#[$feature:meta])?),* $(,)?) => {
         $(
@@ -233,7 +234,7 @@ tests! {
     tables tables #[cfg(feature = "parquet")],
 }
 
-/// Checks that runs that are not resumed, each with an output of its own, lose no line.
+/// Checks that runs with separate outputs lose no line if they are killed and not resumed.
 fn check_again(tries: u32) {
     let input = join_lines(&lines(20, 20_000), b'\n');
     let distinct: HashSet<&[u8]> = input.split_inclusive(|&byte| byte == b'\n').collect();
@@ -248,7 +249,7 @@ fn check_again(tries: u32) {
                 let file = format!("{part}{end}");
                 let name = if output == "|" { "-" } else { &file };
                 let line = format!("dedup -q -p 1e-9 -s state --checkpoint 0.001ms --chunk-size 20000 -o {name}");
-                // From a file, or from standard input.
+                // The input is a file or standard input.
                 let mut command = bench.command(&line);
                 match part % 2 {
                     0 => command.arg("in"),

@@ -1,4 +1,4 @@
-//! The table: a job for each mode of each command.
+//! The table of jobs: one for each mode of each command.
 
 use super::job::*;
 use crate::common::{Bench, url_lines};
@@ -6,7 +6,7 @@ use crate::corpus::{bzip2, encode, gzip, xz, zstd};
 use bloomline::{BloomFilter, FileErrorKind, ScalableBloomFilter};
 use std::path::Path;
 
-/// Numbers that are the same in every run of the tests: SplitMix64.
+/// The pseudorandom number generator SplitMix64.
 pub struct Random(pub u64);
 
 impl Random {
@@ -38,7 +38,7 @@ impl Random {
                 _ => Moment::Signal("INT", 2, fraction),
             }
         };
-        // A job that is at its start meets these.
+        // These moments interrupt a job at its start.
         let first = [Moment::Write(0.1), Moment::Full(0.3)];
         first.into_iter().chain((2..count).map(|_| moment())).collect()
     }
@@ -78,7 +78,7 @@ fn in_parts(bytes: &[u8], compress: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     [compress(first), compress(b""), compress(rest)].concat()
 }
 
-/// The filters of a state, which must be sound.
+/// Returns the filters of a state, which must be valid.
 #[track_caller]
 pub fn stages(state: &Path) -> Vec<BloomFilter> {
     match BloomFilter::load(state) {
@@ -97,20 +97,20 @@ pub fn count_state_bits(state: &Path) -> u64 {
     stages(state).iter().map(ones).sum()
 }
 
-/// Returns the state after a run of a command over these lines.
+/// Returns the state of a run of a command over these lines.
 fn state_of(command: &str, lines: &[u8]) -> Vec<u8> {
     let bench = Bench::new(&[("input", lines)]);
     bench.run_ok(&format!("{command} -s {STATE} -o output input"));
     bench.read(STATE)
 }
 
-/// A filter that is saved quickly. The estimate for compressed inputs is too high.
+/// Options for a filter that is saved quickly. The estimate for compressed inputs would be too high.
 const SMALL: &str = "-p 1e-9 -n 5000 --when-full grow";
 
-/// A checkpoint after each chunk of 20,000 bytes.
+/// Options for a checkpoint after each chunk of 20,000 bytes.
 pub const ALWAYS: [&str; 4] = ["--checkpoint", "0.001ms", "--chunk-size", "20000"];
 
-/// A job of `dedup` with a state.
+/// Returns a job of `dedup` with a state.
 fn dedup(name: &str, inputs: &[(&str, Vec<u8>)], options: &str) -> Job {
     let inputs: Vec<_> = inputs.iter().map(|(name, bytes)| (*name, bytes.clone())).collect();
     let job = Job::new(name, &inputs, &format!("dedup -s {STATE} {options}"), Kind::Same);
@@ -126,12 +126,12 @@ pub fn several() -> Job {
     unended.pop();
     let inputs =
         [("a.txt", unended), ("empty.txt", vec![]), ("b.txt", text_of(3, 5000)), ("c.txt", text_of(2, 15_000))];
-    // Many stages, for the first is small.
+    // The first stage is small, so there are many.
     dedup("several files, growing, an older state", &inputs, "-p 1e-9 -o out.txt --dupes dupes.txt")
         .with_state(state_of("dedup -n 500 --when-full grow -p 1e-9", &text_of(3, 1000)))
 }
 
-/// A state that is planned for more than twice the lines, and shrunk at the end.
+/// Returns a job whose state is planned for more than twice the lines, and shrunk at the end.
 pub fn shrunk() -> Job {
     let options = "-n 100000 --when-full warn --shrink -o out.txt";
     dedup("shrunk", &[("in.txt", text_of(14, 30_000))], options)
@@ -156,16 +156,16 @@ pub fn lines_with_a_state() -> Vec<Job> {
         plain(),
         several(),
         shrunk(),
-        // The state is the longest file, so that a limit is met between a checkpoint and its state.
+        // The state is the longest file, so that a limit interrupts the run between a checkpoint and its state.
         dedup("short lines", &[("in", short)], "-n 500 --when-full grow -p 1e-13 -o out"),
-        // So high a rate that each line that is taken for another one counts on all that were before.
+        // At this rate false positives depend on all earlier lines, so a lost bit changes the output.
         dedup(
             "lossy, growing",
             &[("a.txt", text_of(8, 12_000)), ("b.gz", in_parts(&text_of(9, 12_000), gzip))],
             "-n 500 --when-full grow -p 0.2 -o out.txt --dupes dupes.txt",
         ),
         dedup("lossy, overfull", &[("in.txt", text_of(10, 10_000))], "-m 8K --invert -o out.txt"),
-        // Checkpoints at which neither the state nor the output differs from the one before.
+        // Between checkpoints, neither the state nor the output changes.
         dedup("repeats only", &[("in", join_lines(&repeats, b'\n'))], "-p 1e-9 -o out.txt --dupes dupes.txt"),
     ]
 }
@@ -177,7 +177,7 @@ pub fn compressed_lines() -> Vec<Job> {
     vec![
         gzipped(),
         dedup("zstd", &zstandards, &format!("{SMALL} -o out.zst --dupes dupes.gz")),
-        // At their quickest levels, for each checkpoint begins a stream.
+        // The levels are the fastest, because each checkpoint starts a stream.
         dedup("xz", &others, &format!("{SMALL} --compress xz:0 -o out.xz --dupes dupes.xz")),
         dedup("bzip2", &others[1..], &format!("{SMALL} --compress bzip2:1 -o out.bz2")),
     ]
@@ -186,7 +186,7 @@ pub fn compressed_lines() -> Vec<Job> {
 pub fn records_and_faults() -> Vec<Job> {
     let record = |(i, line): (usize, String)| format!("{{\"id\": {i},\n \"text\": \"{}\"}}", line.replace('\t', "\\t"));
     let records: Vec<String> = lines(7, 8000).into_iter().enumerate().map(record).collect();
-    // Records of several lines, in files whose headers are quoted in other ways.
+    // Records span lines, and the headers of the files differ in quotes.
     let rows = |count, row: fn(usize, &str) -> String| {
         let lines = lines(17, count);
         let rows = lines.iter().enumerate().map(|(i, line)| row(i, line.split('\t').nth(1).unwrap()));
@@ -210,13 +210,13 @@ pub fn records_and_faults() -> Vec<Job> {
     ]
 }
 
-/// One large file, files of all kinds, and many small ones.
+/// Returns a large file, files of all formats, and many small files.
 fn crawl() -> Vec<(String, Vec<u8>)> {
     let line = |number: u64| format!("https://example.org/{number}/{}\n", "path/".repeat(number as usize % 7));
     let mut random = Random(7);
     let mut lines = |count, of| (0..count).map(|_| line(random.below(of))).collect::<String>().into_bytes();
     let mut crawl = vec![("in/large".to_owned(), lines(15_000, 10_000))];
-    // Streams of xz take long to begin, and each checkpoint begins one.
+    // Each checkpoint starts a stream, which is slow in xz.
     for (name, count) in
         [("a/x1.gz", 2500), ("a/x2.zst", 2500), ("b/x3.xz", 500), ("b/c/x4.bz2", 2500), ("b/x5.jsonl", 2500)]
     {
@@ -229,7 +229,7 @@ fn crawl() -> Vec<(String, Vec<u8>)> {
     crawl.iter().map(|(name, bytes)| (name.clone(), encode(name, bytes))).collect()
 }
 
-/// A job with these inputs.
+/// Returns a job with these inputs.
 fn job_of(name: &str, inputs: &[(String, Vec<u8>)], line: &str, kind: Kind) -> Job {
     let inputs: Vec<_> = inputs.iter().map(|(name, bytes)| (&**name, bytes.clone())).collect();
     Job::new(name, &inputs, line, kind)
@@ -246,7 +246,7 @@ pub fn folders() -> Vec<Job> {
     ]
 }
 
-/// Documents of paragraphs that repeat, whole or with a word changed.
+/// Returns documents with repeated paragraphs, some of them with one changed word.
 fn texts(count: u64) -> Vec<String> {
     let words = |number: u64| (0..1 + number % 23).map(move |i| format!("w{}", mix(number % 997 * 31 + i) % 65_521));
     let paragraph = |number: u64| {
@@ -264,7 +264,7 @@ fn texts(count: u64) -> Vec<String> {
     (0..count).map(document).collect()
 }
 
-/// The second input has some of the first, compressed, and the third has some of it again.
+/// Returns three inputs. The second one, which is compressed, and the third one repeat documents of the first.
 fn corpus_inputs(count: u64) -> Vec<(String, Vec<u8>)> {
     let texts = texts(count);
     let third = texts.len() / 3;
@@ -305,7 +305,7 @@ pub fn groups() -> Vec<Job> {
 }
 
 pub fn in_place() -> Vec<Job> {
-    // Each has lines of those before it, of its own, and repeats of these.
+    // Each file has lines of earlier files, new lines, and repeats of the new lines.
     let contents =
         |i: u32| [url_lines(1500 * i..1500 * (i + 2)), url_lines(1500 * i..1500 * (i + 1)), url_lines(0..1000)];
     let names = ["a", "b.gz", "c", "d.zst", "e"];
@@ -348,7 +348,7 @@ pub fn tables() -> Vec<Job> {
     let options = format!("dedup --column url -n 20000 -p 1e-9 -s {STATE} --checkpoint 1ms");
     let resumed = |name: &str, more: &str| job_of(name, &inputs(&tables), &format!("{options} {more}"), Kind::Same);
     let mixed = ["in/a.parquet", "in/b.jsonl", "in/c.parquet", "in/d.parquet", "in/e.jsonl"];
-    // Each unit has its address first.
+    // Each unit begins with its URL.
     let key = |unit: &[u8]| unit.split(|&byte| byte == b'"').find(|part| part.len() > 4).unwrap().to_vec();
     let folder = |name: &str, more: &str, kind| {
         let job = job_of(name, &inputs(&mixed), &format!("{options} --output-dir o {more}"), kind);

@@ -31,14 +31,14 @@ mod tests {
 
     const BANDS: usize = 3;
 
-    /// Equal sets have equal bands, and similar sets often share one.
+    /// Returns bands that are equal for equal sets. Similar sets often share a band.
     fn bands(grams: &[u64]) -> Vec<u64> {
         let min_hash = |band| grams.iter().map(|gram| (gram + 1) * (2 * band + 3) % 17).min();
         (0..BANDS as u64).filter_map(|band| Some((100 * band + min_hash(band)? + 1) << 8)).collect()
     }
 
-    /// Returns the first document that each is connected with over all pairs, and whether one of the connected documents was known.
-    /// `None` for a document that shares no band and was not known.
+    /// Returns, for each document, the first document of its connected component and whether the component has a known
+    /// document. A document that shares no band and was not known has `None`.
     fn expected(documents: &[Vec<u64>], known: &HashSet<u64>, threshold: f64) -> Vec<Option<(u64, bool)>> {
         let bands: Vec<HashSet<u64>> = documents.iter().map(|grams| bands(grams).into_iter().collect()).collect();
         let shares = |i: usize, j: usize| bands[i].intersection(&bands[j]).next().is_some();
@@ -62,7 +62,7 @@ mod tests {
         (0..documents.len()).map(reported).collect()
     }
 
-    /// The filter had `known` before, and reports `mistakes` as seen.
+    /// Makes candidates with a filter that contained `known` before and reports `mistakes` as false positives.
     fn candidate_documents(
         documents: &[Vec<u64>],
         known: &HashSet<u64>,
@@ -83,7 +83,6 @@ mod tests {
     fn sets() -> impl Strategy<Value = Vec<Vec<u64>>> {
         let set = prop::collection::btree_set(0_u64..12, 0..9);
         let sets = prop::collection::vec(set.prop_map(|set: BTreeSet<u64>| set.into_iter().collect::<Vec<_>>()), 1..12);
-        // Most sets occur more than once.
         (sets, prop::collection::vec(any::<prop::sample::Index>(), 0..60)).prop_map(|(sets, order)| {
             order.iter().map(|index: &prop::sample::Index| index.get(&sets).clone()).collect()
         })
@@ -91,7 +90,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn clusters_are_what_all_verified_pairs_connect(
+        fn clusters_are_connected_components_of_verified_pairs(
             documents in sets(),
             known in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
             mistakes in prop::collection::vec(any::<prop::sample::Index>(), 0..9),
@@ -104,7 +103,7 @@ mod tests {
                 chosen.iter().filter(|_| !all.is_empty()).map(|index| *index.get(&all)).collect()
             };
             let known = pick(known);
-            // With bands of an earlier run, a false positive counts as such a band.
+            // If an earlier run had bands, a false positive is taken for one of them.
             let mistakes = if known.is_empty() { pick(mistakes) } else { HashSet::new() };
             let candidate_documents = candidate_documents(&documents, &known, &mistakes);
             let mut clusters = Clusters::verified_within(candidate_documents, threshold, in_memory, max_compared).unwrap();
@@ -124,8 +123,8 @@ mod tests {
     }
 
     #[test]
-    fn pairs_that_are_not_compared_are_counted() {
-        // All share one band, and nothing else.
+    fn pairs_beyond_the_limit_are_counted() {
+        // All documents share one band and no gram.
         for (max_compared, left_out) in [(1, 6), (2, 3), (3, 1), (4, 0)] {
             let records = (0..5).map(|ordinal| Ok([1 << 8, ordinal << 1]));
             let mut candidate_documents = CandidateDocuments::new(records, 5, false).unwrap();
@@ -135,7 +134,7 @@ mod tests {
                 left_out
             );
         }
-        // Documents that are connected with the last are not left out.
+        // Pairs of documents that are already connected are not counted.
         let mut candidate_documents =
             CandidateDocuments::new((0..9).map(|ordinal| Ok([1 << 8, ordinal << 1])), 9, false).unwrap();
         (0..9).for_each(|gram| candidate_documents.push(&[1, 2, 3, 4, 10 + gram]).unwrap());
@@ -143,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_of_which_no_set_came_are_an_error() {
+    fn a_missing_set_of_a_document_is_an_error() {
         let documents = [vec![1, 2], vec![1, 2]];
         let mut candidate_documents = candidate_documents(&documents, &HashSet::new(), &HashSet::new());
         candidate_documents.sets = Sets::new().unwrap();

@@ -61,7 +61,7 @@ mod tests {
             let all = sets[0].symmetric_difference(&sets[1]).count() as u64;
             let reported = sketches.differing_bits(1, 3);
             prop_assert!(reported <= all && (all - reported).is_multiple_of(2));
-            // With 512 cells, each gram has a cell of its own.
+            // At 200 grams a sketch has 512 cells, so each of the 300 possible grams has its own.
             prop_assert!(grams < 200 || reported == all);
         }
     }
