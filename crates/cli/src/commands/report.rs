@@ -25,7 +25,9 @@ pub fn run_figures(
     let mut figures = Figures::default();
     match what {
         KeySource::Key(..) => line_figures(&mut figures, seen, stats, print, repeated),
-        KeySource::Document(rule) if rule.second.is_some() => group_figures(&mut figures, stats, print, repeated),
+        KeySource::Document(rule) if rule.second_hasher.is_some() => {
+            group_figures(&mut figures, stats, print, repeated)
+        }
         KeySource::Document(rule) => unit_figures(&mut figures, stats, rule, print),
     }
     figures
@@ -46,7 +48,7 @@ fn line_figures(figures: &mut Figures, seen: &SeenKeys, stats: &RunStats, print:
     }
     figures.field("printed", printed);
     // People see it only if it is not the number of unique lines.
-    if repeated.is_some() || !print.selected_mark || print.before == Prefix::Mark || counts.kept > 0 {
+    if repeated.is_some() || !print.selected_mark || print.prefix == Prefix::Mark || counts.kept > 0 {
         figures.row("printed", printed);
     }
     figures.figure("dropped", "dropped", dropped);

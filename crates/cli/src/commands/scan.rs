@@ -7,8 +7,8 @@ use crate::read::keys::Hashing;
 use crate::read::projection::Projection;
 use crate::read::split::LineFormat;
 use crate::run::events::Event;
+use crate::run::input::run_inputs;
 use crate::run::progress::Progress;
-use crate::run::shard::shards;
 use crate::run::sink::{PrintOptions, Sink};
 use crate::run::step::{RunConfig, Step};
 use crate::run::work::{Persistence, Work};
@@ -134,9 +134,9 @@ impl<'a> ScanOptions<'a> {
             print,
             ahead: reading.ahead(),
         };
-        let shards = shards(inputs, reading.cut(*format), None);
+        let inputs = run_inputs(inputs, reading.cut(*format), None);
         let work =
-            Work::new(config, step, shards, vec![Sink::new(0, output, None)], seen, stats, Persistence::default());
+            Work::new(config, step, inputs, vec![Sink::new(0, output, None)], seen, stats, Persistence::default());
         let stop = work.run(&self.events, progress)?;
         Ok((work, stop))
     }

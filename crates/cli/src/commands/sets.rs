@@ -113,7 +113,7 @@ impl SetJob {
             let events = events::receive(None, None)?;
             let SetOptions { reading, key, size, select, exact, .. } = &self.options;
             let hashing = Hashing {
-                second: exact.then(|| exact::second_hasher(size.seed())),
+                second_hasher: exact.then(|| exact::second_hasher(size.seed())),
                 ..key.hashing(reading.end(), rule, seen.set.hasher(), select.quiet)
             };
             let (built, stop) = self.scan(&hashing, events.clone()).insert(hashing.clone(), old, seen, stats)?;

@@ -253,7 +253,15 @@ impl CorpusOptions {
         let column = self.column.as_ref().map(|column| Pointer::from_names(column.split('.')));
         let pointer = column.unwrap_or_else(|| self.json_pointer.clone());
         let object = self.annotate || self.count;
-        DocumentRule { pointer, text, near, keep_empty: self.keep_empty, annotate: self.annotate, object, second: None }
+        DocumentRule {
+            pointer,
+            text,
+            near,
+            keep_empty: self.keep_empty,
+            annotate: self.annotate,
+            object,
+            second_hasher: None,
+        }
     }
 
     /// Returns the normal form of texts.

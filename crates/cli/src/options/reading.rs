@@ -285,7 +285,7 @@ impl KeyOptions {
             format: self.format(end),
             rule,
             hasher: hasher.clone(),
-            second: None,
+            second_hasher: None,
             nulls: self.nulls.policy(),
             ends: LineEnds::new(quiet).into(),
         }

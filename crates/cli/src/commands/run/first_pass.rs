@@ -55,7 +55,9 @@ impl Plan {
         };
         let collected = self.keys.what.document().map(|rule| document_reader(rule, ValueProjection::default()));
         let members = match &self.keys.what {
-            KeySource::Key(rule, second) => Members::Lines(self.keys.hashing(rule, second.as_ref(), &seen.set), values),
+            KeySource::Key(rule, second_hasher) => {
+                Members::Lines(self.keys.hashing(rule, second_hasher.as_ref(), &seen.set), values)
+            }
             KeySource::Document(rule) => Members::Documents(document_reader(rule, values)),
         };
         let seen = SharedSeenKeys::new(seen);

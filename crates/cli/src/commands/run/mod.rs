@@ -24,9 +24,9 @@ use crate::read::table::COUNT;
 use crate::read::table::MEMBER;
 use crate::run::checkpoint::Checkpoint;
 use crate::run::events;
+use crate::run::input::run_inputs;
 use crate::run::print::Prefix;
 use crate::run::progress::Progress;
-use crate::run::shard::shards;
 use crate::run::step::{RunConfig, Step};
 use crate::run::work::{Persistence, Work};
 use crate::seen::run_stats::RunStats;
@@ -119,8 +119,8 @@ impl OpenedRun {
         };
         let resumed = start.as_ref().is_some_and(Checkpoint::has_begun);
         let first = start.is_none() && (keep.checkpoints.is_some() || keep.folder.is_some());
-        let shards = shards(inputs, plan.reading.cut(plan.keys.format), start.as_ref());
-        let work = Work::new(config, step, shards, sinks, seen, stats, keep);
+        let inputs = run_inputs(inputs, plan.reading.cut(plan.keys.format), start.as_ref());
+        let work = Work::new(config, step, inputs, sinks, seen, stats, keep);
         if first {
             // The checkpoints of an earlier run end here.
             work.checkpoint(false)?;
@@ -287,7 +287,7 @@ impl Plan {
     /// Returns the requirements for tables that are written.
     fn demand(&self) -> TableRequirements {
         let annotates = self.keys.what.document().is_some_and(|rule| rule.annotate);
-        let added = match self.print.before {
+        let added = match self.print.prefix {
             _ if self.print.total => None,
             Prefix::Count | Prefix::Member => Some(COUNT),
             Prefix::Mark => Some(MEMBER),
@@ -328,8 +328,8 @@ impl Plan {
             DocumentReader { rule: rule.clone(), hasher, values }
         };
         match (&self.keys.what, decontaminator) {
-            (KeySource::Key(rule, second), _) => {
-                let hashing = self.keys.hashing(rule, second.as_ref(), &seen.read().set);
+            (KeySource::Key(rule, second_hasher), _) => {
+                let hashing = self.keys.hashing(rule, second_hasher.as_ref(), &seen.read().set);
                 Arc::new(Insert { hashing, seen, in_order })
             }
             (KeySource::Document(rule), Some(decontaminator)) => Arc::new(SearchTests {

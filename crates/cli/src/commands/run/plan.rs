@@ -162,12 +162,12 @@ impl Keys {
     }
 
     /// Returns the rule for hashing the keys of lines for this set, by the key rule.
-    pub fn hashing(&self, rule: &KeyRule, second: Option<&KeyHasher>, set: &KeySet) -> Hashing {
+    pub fn hashing(&self, rule: &KeyRule, second_hasher: Option<&KeyHasher>, set: &KeySet) -> Hashing {
         Hashing {
             format: self.format,
             rule: rule.clone(),
             hasher: set.hasher().clone(),
-            second: second.cloned(),
+            second_hasher: second_hasher.cloned(),
             nulls: self.nulls,
             ends: Arc::clone(&self.ends),
         }
@@ -265,7 +265,7 @@ impl Plan {
             (_, true) => Occurrences::Unique,
             _ => Occurrences::All,
         };
-        let before = match (options.annotate, options.count) {
+        let prefix = match (options.annotate, options.count) {
             (true, _) => Prefix::Mark,
             (_, true) => Prefix::Count,
             _ => Prefix::Nothing,
@@ -290,7 +290,7 @@ impl Plan {
         run.in_order |= groups.keep.is_some() || asks_for_groups;
         let group_request = asks_for_groups.then(|| GroupRequest::new(groups, printed, None));
         let exact = exact && group_request.is_none();
-        let second = (exact || group_request.is_some()).then(|| exact::second_hasher(size.seed()));
+        let second_hasher = (exact || group_request.is_some()).then(|| exact::second_hasher(size.seed()));
         let memory = match shared.server.redis {
             Some(_) => Memory::Server(shared, writing),
             None => Memory::from_options(&run, Memory::Fresh { exact }),
@@ -298,7 +298,7 @@ impl Plan {
         let keys = Keys {
             format: key.format(reading.end()),
             crlf: key.eol.is_some(),
-            what: KeySource::Key(key.rule(), second),
+            what: KeySource::Key(key.rule(), second_hasher),
             kinds: KeyKinds::default(),
             name: String::new(),
             description: String::new(),
@@ -310,7 +310,7 @@ impl Plan {
         let print = PrintOptions {
             selected_mark: !invert,
             kept: occurrences.selects(1),
-            before,
+            prefix,
             total,
             write_options: run.output.row_options(),
             eol: key.eol.and_then(Eol::written),
@@ -334,11 +334,11 @@ impl Plan {
         };
         let printed = PrintedLines { occurrences: Occurrences::All, counted: count };
         let group_request = asks_for_groups.then(|| GroupRequest::new(groups, printed, rule.near.zip(near)));
-        rule.second = group_request.as_ref().map(|_| exact::second_hasher(size.seed()));
+        rule.second_hasher = group_request.as_ref().map(|_| exact::second_hasher(size.seed()));
         let print = PrintOptions {
             selected_mark: true,
             kept: true,
-            before: if count { Prefix::Member } else { Prefix::Nothing },
+            prefix: if count { Prefix::Member } else { Prefix::Nothing },
             total: false,
             write_options: TableOptions { cuts: rule.cuts(), ..run.output.row_options() },
             eol: None,

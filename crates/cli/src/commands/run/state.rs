@@ -114,7 +114,7 @@ impl Plan {
             (self.keys.format.header, ", after a header"),
             (self.keys.format.skip_blank, ", not blank"),
             (!self.print.selected_mark, ", inverted"),
-            (self.print.before == Prefix::Mark, ", annotated"),
+            (self.print.prefix == Prefix::Mark, ", annotated"),
             (self.destination.is_side_by_side(), ", side by side"),
             (self.print.eol == Some(LineEnd::Lf), ", ended by LF"),
             (self.print.eol == Some(LineEnd::Crlf), ", ended by CR LF"),
@@ -173,9 +173,9 @@ impl Plan {
 /// Saves the state before the first line, and a checkpoint at the start.
 pub(super) fn save_start(keep: &Persistence, seen: &SeenKeys, stats: &RunStats, inputs: usize) -> Result<(), Error> {
     let (Some(state), Some(checkpoints)) = (&keep.state, &keep.checkpoints) else { return Ok(()) };
-    let shards = if keep.folder.is_some() { vec![InputProgress::default(); inputs] } else { Vec::new() };
+    let progress = if keep.folder.is_some() { vec![InputProgress::default(); inputs] } else { Vec::new() };
     let (ones, memory, room) = (seen.set.ones(), seen.set.memory_bytes(), stats.remaining_keys());
-    locked(checkpoints).add(Checkpoint { ones, memory, room, shards, ..Checkpoint::default() }, false)?;
+    locked(checkpoints).add(Checkpoint { ones, memory, room, inputs: progress, ..Checkpoint::default() }, false)?;
     seen.set.save(state)
 }
 

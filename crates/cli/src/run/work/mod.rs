@@ -21,9 +21,9 @@ mod save;
 use crate::run::checkpoint::Checkpoints;
 use crate::run::events::Event;
 use crate::run::folder::OutputFolder;
+use crate::run::input::{InputChunk, RunInput};
 use crate::run::lines::Lines;
 use crate::run::progress::Progress;
-use crate::run::shard::{Shard, ShardChunk};
 use crate::run::sink::Sink;
 use crate::run::step::{RunConfig, Step};
 use crate::seen::SharedSeenKeys;
@@ -80,7 +80,7 @@ type InFlight<'a> = RwLockReadGuard<'a, ()>;
 pub struct Work {
     config: RunConfig,
     pub step: Arc<dyn Step>,
-    shards: Vec<Shard>,
+    inputs: Vec<RunInput>,
     /// One for each input, or one for all.
     sinks: Vec<Sink>,
     pub seen: SharedSeenKeys,
@@ -89,7 +89,7 @@ pub struct Work {
     pub stats: Mutex<RunStats>,
     keep: Persistence,
     /// The chunks that wait to be claimed, if there is an order.
-    claims: Option<ReorderBuffer<ShardChunk>>,
+    claims: Option<ReorderBuffer<InputChunk>>,
     /// Locked for reading by a thread that carries a chunk from claim to write, and exclusively by a checkpoint.
     in_flight: RwLock<()>,
     /// Inputs that are not begun, the largest last. Empty if they have an order.
@@ -115,18 +115,18 @@ impl Work {
     pub fn new(
         config: RunConfig,
         step: Arc<dyn Step>,
-        shards: Vec<Shard>,
+        inputs: Vec<RunInput>,
         sinks: Vec<Sink>,
         seen: SharedSeenKeys,
         stats: RunStats,
         keep: Persistence,
     ) -> Arc<Self> {
-        let unread: Vec<usize> = (0..shards.len()).filter(|&i| !shards[i].is_read()).collect();
-        let first = unread.first().copied().unwrap_or(shards.len());
+        let unread: Vec<usize> = (0..inputs.len()).filter(|&i| !inputs[i].is_read()).collect();
+        let first = unread.first().copied().unwrap_or(inputs.len());
         let in_order = step.is_in_order();
-        let mut fresh = if in_order || sinks.len() < shards.len() { Vec::new() } else { unread.clone() };
+        let mut fresh = if in_order || sinks.len() < inputs.len() { Vec::new() } else { unread.clone() };
         // Among inputs of equal size, the first is taken first.
-        fresh.sort_by_key(|&i| (shards[i].size, Reverse(i)));
+        fresh.sort_by_key(|&i| (inputs[i].size, Reverse(i)));
         let shared = seen.read().set.shared().is_some();
         Arc::new(Self {
             claims: in_order.then(|| ReorderBuffer::new((first, 0))),
@@ -135,7 +135,7 @@ impl Work {
             first: AtomicUsize::new(first),
             unread: AtomicUsize::new(unread.len()),
             ungathered: AtomicUsize::new(0),
-            whole: AtomicUsize::new(shards.len() - unread.len()),
+            whole: AtomicUsize::new(inputs.len() - unread.len()),
             spare: Mutex::default(),
             ending: AtomicBool::new(false),
             failure: Mutex::default(),
@@ -143,7 +143,7 @@ impl Work {
             stats: Mutex::new(stats),
             config,
             step,
-            shards,
+            inputs,
             sinks,
             seen,
             shared,
@@ -211,10 +211,10 @@ impl Work {
             self.sinks.iter().for_each(Sink::abandon);
         }
         let is_complete = matches!(done, Ok(None | Some(Stop::Enough)) | Err(Error::ReaderGone));
-        self.sinks.iter().for_each(|sink| sink.settle_unused(is_complete, self.keep.state.is_some()));
+        self.sinks.iter().for_each(|sink| sink.keep_or_remove_unused(is_complete, self.keep.state.is_some()));
         // An incomplete table is useful only for a resumed run.
         let continues = self.keep.state.is_some() && !matches!(done, Ok(None));
-        if !continues && !self.config.print.total && self.shards.iter().any(|shard| shard.is_table) {
+        if !continues && !self.config.print.total && self.inputs.iter().any(|input| input.is_table) {
             self.sinks.iter().for_each(Sink::remove_cut_tables);
         }
         done
@@ -222,16 +222,16 @@ impl Work {
 
     /// Returns the inputs that are read to their ends, with the number of unique or selected lines of each.
     pub fn counted(&self) -> Vec<(PathBuf, u64)> {
-        let counted = self.shards.iter().map(|shard| (shard, locked(&shard.gathered)));
+        let counted = self.inputs.iter().map(|input| (input, locked(&input.gathered)));
         let ended = counted.take_while(|(_, gathered)| gathered.ended);
-        ended.map(|(shard, gathered)| (shard.input.clone(), gathered.counts.unique)).collect()
+        ended.map(|(input, gathered)| (input.path.clone(), gathered.counts.unique)).collect()
     }
 
     /// True if the input at this path is skipped in part.
     pub fn is_broken(&self, path: &Path) -> bool {
-        let broken = self.shards.iter().filter(|shard| locked(&shard.gathered).broken.is_some());
+        let broken = self.inputs.iter().filter(|input| locked(&input.gathered).broken.is_some());
         broken
-            .map(|shard| NamedFile::from_path(&shard.input))
+            .map(|input| NamedFile::from_path(&input.path))
             .any(|origin| origin.identity() == NamedFile::from_path(path).identity())
     }
 
@@ -262,28 +262,28 @@ impl Work {
     /// Runs a worker thread.
     fn run_worker(&self, failed: &Sender<()>) {
         let (mut encoder, mut last) = (Encoder::default(), None);
-        while let Some(shard) = self.choose(last) {
+        while let Some(input) = self.choose(last) {
             let mut in_flight = None;
-            let advance = AssertUnwindSafe(|| self.advance(&self.shards[shard], &mut encoder, &mut in_flight));
+            let advance = AssertUnwindSafe(|| self.advance(&self.inputs[input], &mut encoder, &mut in_flight));
             let ended = || Error::new("a thread that reads and writes has ended");
             if let Err(why) = panic::catch_unwind(advance).unwrap_or_else(|_| Err(ended().into())) {
                 self.fail(why, failed);
             }
             // A checkpoint must not see the incomplete work of a failure, so the lock is held until the failure is recorded.
             drop(in_flight);
-            last = Some(shard);
+            last = Some(input);
         }
     }
 
-    fn sink(&self, shard: usize) -> &Sink {
-        &self.sinks[shard.min(self.sinks.len() - 1)]
+    fn sink(&self, input: usize) -> &Sink {
+        &self.sinks[input.min(self.sinks.len() - 1)]
     }
 
     /// Takes the next chunk of an input as far as possible, and the chunks that wait for it. `in_flight` is held beyond
     /// the call, until its result is recorded.
     fn advance<'a>(
         &'a self,
-        shard: &Shard,
+        input: &RunInput,
         encoder: &mut Encoder,
         in_flight: &mut Option<InFlight<'a>>,
     ) -> Result<(), Stop> {
@@ -295,7 +295,7 @@ impl Work {
         }
         let spare = locked(&self.spare).pop();
         let lines = spare.unwrap_or_else(|| Box::new(Lines::new(self.step.column())));
-        let mut chunk = match shard.read(lines, &self.config.projection) {
+        let mut chunk = match input.read(lines, &self.config.projection) {
             Ok(chunk) => chunk,
             Err(lines) => {
                 self.recycle(lines, 1);

@@ -2,8 +2,8 @@
 
 use crate::run::checkpoint::{Checkpoint, InputProgress};
 use crate::run::folder::OutputFolder;
+use crate::run::input::RunInput;
 use crate::run::manifest::{self, InputSummary};
-use crate::run::shard::Shard;
 use crate::run::sink::{InputOutput, Sink};
 use crate::run::work::{Persistence, Work};
 use crate::system::error::Error;
@@ -71,30 +71,30 @@ impl Work {
         let Some(manifest) = manifest else { return Ok(()) };
         let documents = self.config.projection.rule().is_none();
         let whole =
-            self.shards.iter().zip(&self.sinks).filter(|(_, sink)| sink.own().is_some_and(InputOutput::is_whole));
-        let reached = whole.map(|(shard, sink)| Ok((shard, sink, reached(shard, sink)?)));
-        let reached: Vec<(&Shard, &Sink, InputProgress)> = reached.collect::<Result<_, Error>>()?;
+            self.inputs.iter().zip(&self.sinks).filter(|(_, sink)| sink.own().is_some_and(InputOutput::is_whole));
+        let reached = whole.map(|(input, sink)| Ok((input, sink, reached(input, sink)?)));
+        let reached: Vec<(&RunInput, &Sink, InputProgress)> = reached.collect::<Result<_, Error>>()?;
         manifest::write(
             manifest,
-            reached.iter().filter_map(|(shard, sink, reached)| {
+            reached.iter().filter_map(|(input, sink, reached)| {
                 let (_, dropped) = self.config.print.numbers(&reached.counts);
-                Some(InputSummary::new(shard, &sink.own()?.path, reached, dropped, documents))
+                Some(InputSummary::new(input, &sink.own()?.path, reached, dropped, documents))
             }),
         )
     }
 
     /// Returns the positions of the inputs and outputs.
     fn position(&self) -> Result<Checkpoint, Error> {
-        let ended = |shard: &&Shard| locked(&shard.gathered).ended;
-        let input = self.shards.iter().take_while(ended).count();
-        let (offset, lines) = self.shards.get(input).map_or((0, 0), |shard| {
-            let position = &locked(&shard.gathered).position;
+        let ended = |input: &&RunInput| locked(&input.gathered).ended;
+        let input = self.inputs.iter().take_while(ended).count();
+        let (offset, lines) = self.inputs.get(input).map_or((0, 0), |input| {
+            let position = &locked(&input.gathered).position;
             (position.offset, position.lines)
         });
         let mut at = Checkpoint { input, offset, lines, ..Checkpoint::default() };
         if self.keep.folder.is_some() {
-            let reached = self.shards.iter().zip(&self.sinks).map(|(shard, sink)| reached(shard, sink));
-            at.shards = reached.collect::<Result<_, Error>>()?;
+            let reached = self.inputs.iter().zip(&self.sinks).map(|(input, sink)| reached(input, sink));
+            at.inputs = reached.collect::<Result<_, Error>>()?;
         } else {
             let sink = &self.sinks[0];
             (at.output, at.dupes) = sink.lengths();
@@ -108,8 +108,8 @@ impl Work {
 }
 
 /// Returns the progress of an input that has an output of its own.
-fn reached(shard: &Shard, sink: &Sink) -> Result<InputProgress, Error> {
-    let gathered = locked(&shard.gathered);
+fn reached(input: &RunInput, sink: &Sink) -> Result<InputProgress, Error> {
+    let gathered = locked(&input.gathered);
     Ok(InputProgress {
         offset: gathered.position.offset,
         lines: gathered.position.lines,

@@ -71,7 +71,7 @@ impl DocumentReader {
 
     /// Adds the fingerprint of the last document as the key of its line, if whole texts are compared.
     fn add_key(&self, line: usize, documents: &DocumentBatch, keys: &mut Keys) {
-        if self.rule.second.is_none() {
+        if self.rule.second_hasher.is_none() {
             return;
         }
         match documents.fingerprint(&self.rule) {
