@@ -33,14 +33,14 @@ pub fn check(options: CheckOptions) -> Result<Checked, Stop> {
     let CheckOptions { reading, key, select, .. } = &options;
     let server_files = options.shared.server.files();
     let other_files: Vec<&Path> =
-        options.state.as_deref().into_iter().chain(reading.list()).chain(server_files).collect();
+        options.state.as_deref().into_iter().chain(reading.files_from.as_deref()).chain(server_files).collect();
     let state_files = options.state.iter().flat_map(|state| files::filter_files(state));
     let own_files: Vec<PathBuf> = state_files.chain(other_files.iter().map(|path| (*path).to_owned())).collect();
-    let mut inputs = Inputs::check(&reading.named(), &own_files, true)?;
+    let mut inputs = Inputs::check(&reading.named_paths(), &own_files, true)?;
     let prints = !select.any && !select.total;
     let prelude = Prelude {
         reading,
-        format: key.format(reading.end()),
+        format: key.line_format(reading.line_end()),
         crlf: key.eol.is_some(),
         one_output: prints.then_some(headers::ONE_OUTPUT),
         quiet: select.quiet,
@@ -63,7 +63,7 @@ pub fn check(options: CheckOptions) -> Result<Checked, Stop> {
         let output = target.map(|target| target.start(0, None)).transpose()?;
         Ok(Box::new(move || {
             let CheckOptions { reading, key, select, .. } = &options;
-            let hashing = key.hashing(reading.end(), rule, filter.hasher(), select.quiet);
+            let hashing = key.hashing(reading.line_end(), rule, filter.hasher(), select.quiet);
             let scan = ScanOptions::for_keys(reading, &hashing, select.quiet, never());
             let seen = SharedSeenKeys::new(SeenKeys::new(filter));
             let selection = (!options.invert, None);

@@ -46,7 +46,7 @@ fn concerns_filter(error: &RedisFilterError) -> bool {
     !matches!(error, Denied { .. } | Ended | OutOfMemory { .. } | Refused { .. } | Unreachable { .. })
 }
 
-/// The files that are read to connect to a server.
+/// Returns the files that are read to connect to a server.
 fn origins(server: &ServerOptions) -> Vec<NamedFile> {
     server.files().map(NamedFile::from_path).collect()
 }

@@ -14,7 +14,7 @@ use bloomline::Plan;
 use std::path::Path;
 use std::time::Duration;
 
-/// The figures of a run, with the number of groups of two or more if it is known.
+/// Returns the figures of a run, with the number of groups of two or more if it is known.
 pub fn run_figures(
     seen: &SeenKeys,
     stats: &RunStats,
@@ -122,7 +122,7 @@ fn unit_figures(figures: &mut Figures, stats: &RunStats, rule: &DocumentRule, pr
     figures.field("expected_wrongly_removed_sigma", sigma);
 }
 
-/// The figures of a comparison: of OLD, whose lines were inserted, and of NEW, whose lines were looked up. `wanted` is true if
+/// Returns the figures of a comparison: of OLD, whose lines were inserted, and of NEW, whose lines were looked up. `wanted` is true if
 /// lines in OLD are selected, `distinct` if lines of NEW were inserted too. Lines without a key may also be selected.
 pub fn set_figures(seen: &SeenKeys, old: &LineCounts, stats: &RunStats, wanted: bool, distinct: bool) -> Figures {
     let (mut figures, counts) = (Figures::default(), &stats.counts);
@@ -152,7 +152,7 @@ pub fn set_figures(seen: &SeenKeys, old: &LineCounts, stats: &RunStats, wanted: 
     figures
 }
 
-/// The figures of `build`, which has saved the filter to a file. Reads the whole filter.
+/// Returns the figures of `build`, which has saved the filter to a file. Reads the whole filter.
 pub fn build_figures(set: &KeySet, stats: &RunStats, file: &Path, elapsed: Duration) -> Figures {
     let keys = set.keys();
     let mut figures = Figures::default();
@@ -199,7 +199,7 @@ pub fn add_state_and_speed(
     figures.row_and_field("speed", format!("{speed:.1} MB/s"), "mb_per_second", speed);
 }
 
-/// The expected number of distinct lines that were reported as seen.
+/// Returns the expected number of distinct lines that were reported as seen.
 fn wrongly_dropped(set: &KeySet, stats: &RunStats) -> f64 {
     let (before, inserted) = (stats.keys_before, stats.counts.inserted as f64);
     match &stats.plan {
@@ -240,6 +240,8 @@ fn wrongly_dropped(set: &KeySet, stats: &RunStats) -> f64 {
     }
 }
 
+/// Returns the expected number of distinct lines that a filter of a fixed size drops by mistake.
+///
 /// A line that is wrongly dropped had all its bits set, so the bits are those of all distinct lines, lost ones
 /// included. Of `keys` distinct lines, the sum of the rates at each insertion is lost. The number of keys that leaves
 /// `inserted` is found by Newton's method, which approaches from below and does not overshoot, because the rate only

@@ -35,7 +35,7 @@ pub struct ScanOptions<'a> {
 }
 
 impl<'a> ScanOptions<'a> {
-    /// The options of a pass that reads keys and no other values.
+    /// Returns the options of a pass that reads keys and no other values.
     pub fn for_keys(reading: &'a ReadOptions, hashing: &Hashing, quiet: bool, events: Receiver<Event>) -> Self {
         let projection = Projection::from_rule(hashing.rule.clone());
         Self { reading, format: hashing.format, projection, quiet, events }
@@ -132,9 +132,9 @@ impl<'a> ScanOptions<'a> {
             projection: projection.clone(),
             on_error: reading.on_error,
             print,
-            ahead: reading.ahead(),
+            max_chunks_ahead: reading.max_chunks_ahead(),
         };
-        let inputs = run_inputs(inputs, reading.cut(*format), None);
+        let inputs = run_inputs(inputs, reading.chunk_config(*format), None);
         let work =
             Work::new(config, step, inputs, vec![Sink::new(0, output, None)], seen, stats, Persistence::default());
         let stop = work.run(&self.events, progress)?;

@@ -221,7 +221,7 @@ impl CorpusOptions {
         self.groups.given().or(last).or(option)
     }
 
-    /// The filter of --frozen, which is only read.
+    /// Returns the filter of --frozen, which is only read.
     pub fn frozen(&self) -> Option<&Path> {
         self.filter.as_deref()
     }

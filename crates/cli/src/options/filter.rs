@@ -34,12 +34,12 @@ pub struct SizeOptions {
 }
 
 impl SizeOptions {
-    /// The false-positive rate.
+    /// Returns the false-positive rate.
     pub fn fpr(&self) -> f64 {
         self.fpr.or(self.default_fpr).unwrap_or(1e-6)
     }
 
-    /// The seed of a new filter.
+    /// Returns the seed of a new filter.
     pub fn seed(&self) -> u64 {
         self.seed.unwrap_or(0)
     }
@@ -105,7 +105,7 @@ pub struct ServerOptions {
 }
 
 impl ServerOptions {
-    /// The files that are read to connect to the server.
+    /// Returns the files that are read to connect to the server.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let url = self.redis.as_deref().and_then(|url| url.strip_prefix('@')).map(Path::new);
         let keys = [&self.redis_ca, &self.redis_cert, &self.redis_key].into_iter().flatten();

@@ -45,7 +45,7 @@ impl OutputOptions {
         self.compress.filter(|_| inputs.kinds().1.is_none())
     }
 
-    /// The file of lines; `None` is standard output.
+    /// Returns the file of lines; `None` is standard output.
     pub fn file(&self) -> Option<&Path> {
         self.output.as_deref().filter(|path| !is_standard(path))
     }

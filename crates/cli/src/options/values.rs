@@ -28,7 +28,7 @@ pub enum Nulls {
 }
 
 impl Nulls {
-    /// The treatment of such a row, if a key with a null is not a key.
+    /// Returns the treatment of such a row, if a key with a null is not a key.
     pub fn policy(self) -> OnError {
         match self {
             Self::Keep => OnError::Keep,

@@ -74,16 +74,17 @@ impl Format for Parquet {
 }
 
 /// Returns Parquet's own name of a compression.
-fn codec(asked: Compression) -> io::Result<tables::Compression> {
-    let refused = |_| io::Error::other(format!("Parquet has no compression {asked}; choose another with --compress"));
-    Ok(match asked.coding {
+fn codec(requested: Compression) -> io::Result<tables::Compression> {
+    let refused =
+        |_| io::Error::other(format!("Parquet has no compression {requested}; choose another with --compress"));
+    Ok(match requested.coding {
         Coding::Plain => tables::Compression::UNCOMPRESSED,
-        Coding::Gzip => tables::Compression::GZIP(GzipLevel::try_new(asked.level as u32).map_err(refused)?),
-        Coding::Zstd => tables::Compression::ZSTD(ZstdLevel::try_new(asked.level).map_err(refused)?),
+        Coding::Gzip => tables::Compression::GZIP(GzipLevel::try_new(requested.level as u32).map_err(refused)?),
+        Coding::Zstd => tables::Compression::ZSTD(ZstdLevel::try_new(requested.level).map_err(refused)?),
         Coding::Lz4 => tables::Compression::LZ4_RAW,
         Coding::Xz | Coding::Bzip2 => {
             return Err(io::Error::other(format!(
-                "Parquet has no compression {asked}; choose zstd, gzip, lz4 or none"
+                "Parquet has no compression {requested}; choose zstd, gzip, lz4 or none"
             )));
         }
     })

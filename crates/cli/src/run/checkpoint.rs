@@ -289,7 +289,7 @@ impl CheckpointContents {
         if contents.checkpoints.is_empty() { Err(damaged("it has no checkpoint")) } else { Ok(contents) }
     }
 
-    /// The bytes of the file.
+    /// Returns the bytes of the file.
     fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = serde_json::to_vec(self).expect("all keys are strings");
         let checksum_line = checksum_line(&bytes);

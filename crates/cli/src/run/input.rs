@@ -29,7 +29,7 @@ pub struct RunInput {
     pub is_compressed: bool,
     pub is_table: bool,
     reader: Mutex<InputReader>,
-    cut: ChunkConfig,
+    config: ChunkConfig,
     /// True if all of it is read. Relaxed: readers that act on it take the lock.
     read: AtomicBool,
     /// The weight of the chunks that are read and not gathered. Relaxed: it only bounds the memory, and locks guard the
@@ -57,11 +57,11 @@ enum LineSource {
 
 impl InputReader {
     /// Reads the next lines into `batch`; `false` at the end of the input.
-    fn fill(&mut self, batch: &mut Batch, cut: ChunkConfig, projection: &Projection) -> io::Result<bool> {
+    fn fill(&mut self, batch: &mut Batch, config: ChunkConfig, projection: &Projection) -> io::Result<bool> {
         let source = match self.source.take() {
             Some(LineSource::Closed(input, done)) => match format_of(&input) {
                 Some(format) => LineSource::Table(format.open(&input, done, projection)?),
-                None => LineSource::Chunks(Chunks::new(input, done, cut).into()),
+                None => LineSource::Chunks(Chunks::new(input, done, config).into()),
             },
             Some(open) => open,
             None => return Ok(false),
@@ -117,7 +117,7 @@ pub enum InputEnd {
 
 impl RunInput {
     /// Resumes after the `gathered` part; `next` is the number of the input that is read after it.
-    pub fn new(number: usize, next: usize, input: Input, gathered: GatheredInput, cut: ChunkConfig) -> Self {
+    pub fn new(number: usize, next: usize, input: Input, gathered: GatheredInput, config: ChunkConfig) -> Self {
         let path = input.path.clone();
         let size = input.size;
         let is_compressed = input.is_compressed();
@@ -132,7 +132,7 @@ impl RunInput {
             is_table,
             read: AtomicBool::new(source.is_none()),
             reader: Mutex::new(InputReader { source, next: 0, rule: None }),
-            cut,
+            config,
             in_flight: AtomicUsize::new(0),
             gathered: Mutex::new(gathered),
         }
@@ -144,12 +144,12 @@ impl RunInput {
         if reader.source.is_none() {
             return Err(lines);
         }
-        let filled = reader.fill(&mut lines.batch, self.cut, projection);
+        let filled = reader.fill(&mut lines.batch, self.config, projection);
         let live = matches!(&reader.source, Some(LineSource::Chunks(chunks)) if chunks.is_live());
         let position = (self.number, reader.next);
         reader.next += 1;
         // A chunk without long lines has room for a last line end.
-        let weight = lines.batch.memory().div_ceil(self.cut.size + 2).max(1);
+        let weight = lines.batch.memory().div_ceil(self.config.size + 2).max(1);
         self.in_flight.fetch_add(weight, Relaxed);
         let end = match filled {
             Ok(true) => None,
@@ -179,14 +179,14 @@ impl RunInput {
         self.in_flight.fetch_sub(weight, Relaxed);
     }
 
-    /// The weight of the chunks that are read and not gathered.
+    /// Returns the weight of the chunks that are read and not gathered.
     pub fn in_flight(&self) -> usize {
         self.in_flight.load(Relaxed)
     }
 }
 
 /// Returns the inputs of a run, with the progress of the checkpoint `start` if there is one.
-pub fn run_inputs(inputs: Inputs, cut: ChunkConfig, start: Option<&Checkpoint>) -> Vec<RunInput> {
+pub fn run_inputs(inputs: Inputs, config: ChunkConfig, start: Option<&Checkpoint>) -> Vec<RunInput> {
     let none = Checkpoint::default();
     let Checkpoint { input: current, offset, lines, inputs: progress, .. } = start.unwrap_or(&none);
     let Inputs { found, read, .. } = inputs;
@@ -209,7 +209,7 @@ pub fn run_inputs(inputs: Inputs, cut: ChunkConfig, start: Option<&Checkpoint>) 
     for (number, input) in found.into_iter().enumerate().rev() {
         let gathered = gathered(number, &input);
         let ended = gathered.ended;
-        inputs.push(RunInput::new(number, next, input, gathered, cut));
+        inputs.push(RunInput::new(number, next, input, gathered, config));
         next = if ended { next } else { number };
     }
     inputs.reverse();

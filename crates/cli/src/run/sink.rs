@@ -95,14 +95,14 @@ pub struct InputOutput {
 }
 
 impl Sink {
-    /// For all lines, from the input of this number on.
+    /// Creates the sink of all lines, from input number `first` on.
     pub fn new(first: usize, kept: Option<Output>, dropped: Option<Output>) -> Self {
         let kept = kept.map_or_else(OnceLock::new, |kept| OnceLock::from(Box::new(kept)));
         let dropped = dropped.map(Box::new);
         Self { reorder: ReorderBuffer::new((first, 0)), kept, dropped, owner: OutputOwner::All }
     }
 
-    /// For the lines of the input of this number, from where the output was at `reached`.
+    /// Creates the sink of one input, continuing its output at the checkpoint `reached`.
     pub fn for_input(number: usize, path: AtomicFile, reached: &InputProgress) -> Self {
         let (length, table) = (reached.output, reached.table.clone());
         let own = InputOutput {
@@ -121,23 +121,23 @@ impl Sink {
         }
     }
 
-    /// For the lines of the input of this number, to replace its input if some are dropped or it is rewritten (`always_rewrite`).
+    /// Creates the sink of one input that replaces the input if lines are dropped or `always_rewrite` is true.
     pub fn in_place(number: usize, input: ReplacedFile, always_rewrite: bool) -> Self {
         let owner = OutputOwner::InPlace(InPlaceOutput { always_rewrite, input: Mutex::new(Some(input)) });
         Self { reorder: ReorderBuffer::new((number, 0)), kept: OnceLock::new(), dropped: None, owner }
     }
 
-    /// The sink's own output in a folder.
+    /// Returns the sink's own output in a folder.
     pub fn own(&self) -> Option<&InputOutput> {
         if let OutputOwner::Own(own) = &self.owner { Some(own) } else { None }
     }
 
-    /// The output of lines that are selected, if it is open.
+    /// Returns the output of lines that are selected, if it is open.
     fn kept(&self) -> Option<&Output> {
         self.kept.get().map(Box::as_ref)
     }
 
-    /// The outputs that are open.
+    /// Returns the outputs that are open.
     fn outputs(&self) -> impl Iterator<Item = &Output> {
         self.kept().into_iter().chain(self.dropped.as_deref())
     }
@@ -238,7 +238,7 @@ impl Sink {
         self.outputs().try_for_each(Output::flush)
     }
 
-    /// The number of pieces that are being compressed.
+    /// Returns the number of pieces that are being compressed.
     pub fn compressing_pieces(&self) -> usize {
         self.outputs().map(Output::compressing_pieces).sum()
     }
@@ -248,7 +248,7 @@ impl Sink {
         self.outputs().try_for_each(|output| output.write_out(encoder, sync))
     }
 
-    /// The lengths of the output and of the output for lines that are not selected, as far as they are synced or whole.
+    /// Returns the lengths of the output and of the output for lines that are not selected, as far as they are synced or whole.
     pub fn lengths(&self) -> (u64, u64) {
         let start = self.own().map_or(0, |own| own.length);
         (self.kept().map_or(start, Output::length), self.dropped.as_deref().map_or(0, Output::length))
@@ -260,7 +260,7 @@ impl Sink {
         (self.kept().map_or(start, Output::has_begun), self.dropped.as_deref().is_some_and(Output::has_begun))
     }
 
-    /// The state of the output and of the output for lines that are not selected, if they are tables.
+    /// Returns the state of the output and of the output for lines that are not selected, if they are tables.
     pub fn tables(&self) -> Result<(Option<Saved>, Option<Saved>), Error> {
         let start = self.own().and_then(|own| own.table.clone());
         let dropped = self.dropped.as_deref().map_or(Ok(None), Output::table)?;

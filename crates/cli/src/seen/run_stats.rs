@@ -173,7 +173,7 @@ impl RunStats {
         if self.counts.left_out > 0 { INCOMPLETE } else { SUCCESS }
     }
 
-    /// New keys that still fit, if there is a limit.
+    /// Returns the number of new keys that still fit, if there is a limit.
     pub fn remaining_keys(&self) -> Option<u64> {
         self.limit.as_ref().map(|limit| limit.keys.saturating_sub(self.counts.inserted))
     }
@@ -207,7 +207,7 @@ pub struct FullLimit {
 }
 
 impl FullLimit {
-    /// The limit of an empty filter.
+    /// Returns the limit of an empty filter.
     pub fn new(keys: u64, fpr: f64, stop: bool) -> Self {
         Self { planned: keys, keys, fpr, stop }
     }
@@ -217,7 +217,7 @@ impl FullLimit {
         format!("{:.0} % full", 100.0 * counts.inserted as f64 / self.keys.max(1) as f64)
     }
 
-    /// The limit of a filter that has keys already and is full with `planned` in all.
+    /// Returns the limit of a filter that has keys already and is full with `planned` in all.
     pub fn from_loaded(set: &KeySet, planned: u64, fpr: f64, stop: bool) -> Self {
         let keys = (planned as f64 - set.keys()).max(0.0) as u64;
         Self { planned, keys, fpr, stop }

@@ -178,7 +178,7 @@ impl<const W: usize> RunReader<W> {
         Ok(())
     }
 
-    /// The last record in the window, unless the rest of the slice is empty.
+    /// Returns the last record in the window, unless the rest of the slice is empty.
     fn known(&self) -> Option<[u64; W]> {
         if self.rest.records == 0 { None } else { self.window.last().copied() }
     }

@@ -27,7 +27,7 @@ impl U64File {
         self.file.write_all(&word.to_le_bytes())
     }
 
-    /// The number of words.
+    /// Returns the number of words.
     pub fn count(&self) -> u64 {
         self.count
     }

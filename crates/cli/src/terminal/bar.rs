@@ -97,7 +97,7 @@ pub fn end() {
     }
 }
 
-/// The columns that a bar may take.
+/// Returns the columns that a bar may take.
 fn columns() -> u16 {
     ProgressTerminal(Term::stderr()).width()
 }

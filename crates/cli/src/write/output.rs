@@ -123,7 +123,7 @@ impl Write for PieceWriter<'_> {
 }
 
 impl Output {
-    /// An output after the first `length` bytes of a file, or standard output if there is no path. `table` is the table so far, if
+    /// Creates an output after the first `length` bytes of a file, or standard output if there is no path. `table` is the table so far, if
     /// any. `created` is the path if this run created the file.
     pub(super) fn new(
         file: WatchedFile,
@@ -298,7 +298,7 @@ impl Output {
         )))
     }
 
-    /// The number of pieces that are being compressed or wait for their turn.
+    /// Returns the number of pieces that are being compressed or wait for their turn.
     pub fn compressing_pieces(&self) -> usize {
         self.compressing_pieces.load(Relaxed)
     }
@@ -309,12 +309,12 @@ impl Output {
         self.write_all(encoder, false, sync)
     }
 
-    /// The length of the file when it was last synced, or became whole.
+    /// Returns the length of the file when it was last synced, or became whole.
     pub fn length(&self) -> u64 {
         locked(&self.writer).length
     }
 
-    /// The table so far, if it is one.
+    /// Returns the table so far, if it is one.
     pub fn table(&self) -> Result<Option<Saved>, Error> {
         let writer = locked(&self.writer);
         let save = || writer.table.as_ref().map(|table| table.save().map_err(|source| self.failed(source))).transpose();

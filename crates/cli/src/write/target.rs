@@ -29,7 +29,7 @@ pub fn check_standard() {
     }
 }
 
-/// Standard output, unless it is closed.
+/// Opens standard output, unless it is closed.
 fn standard() -> io::Result<File> {
     if CLOSED.load(Relaxed) {
         return Err(io::Error::from_raw_os_error(BAD_DESCRIPTOR));

@@ -53,7 +53,7 @@ impl Plan {
         let decontaminator =
             Decontaminator::new(rule.clone(), set.hasher().clone(), names(&found), tests.id.is_some())?;
         let decontaminator = Arc::new(RwLock::new(decontaminator));
-        let format = LineFormat::plain(reading.end());
+        let format = LineFormat::plain(reading.line_end());
         let reader = DocumentReader { rule, hasher: set.hasher().clone(), values };
         let scan = ScanOptions { reading, format, projection, quiet, events: events.clone() };
         let seen = SharedSeenKeys::new(SeenKeys::new(set));

@@ -66,7 +66,7 @@ struct OpenedRun {
 }
 
 impl OpenedRun {
-    /// Works. Returns the exit code.
+    /// Runs the passes. Returns the exit code.
     fn run(self) -> Result<u8, Error> {
         let Self { plan, started, inputs, seen, mut stats, records, indexed, keep, start, destination } = self;
         let OpenedDestination { sinks, replaced, mut reports, .. } = destination;
@@ -115,11 +115,11 @@ impl OpenedRun {
             projection: plan.keys.projection(&plan.test_values()),
             on_error: plan.reading.on_error,
             print: plan.print,
-            ahead: plan.reading.ahead(),
+            max_chunks_ahead: plan.reading.max_chunks_ahead(),
         };
         let resumed = start.as_ref().is_some_and(Checkpoint::has_begun);
         let first = start.is_none() && (keep.checkpoints.is_some() || keep.folder.is_some());
-        let inputs = run_inputs(inputs, plan.reading.cut(plan.keys.format), start.as_ref());
+        let inputs = run_inputs(inputs, plan.reading.chunk_config(plan.keys.format), start.as_ref());
         let work = Work::new(config, step, inputs, sinks, seen, stats, keep);
         if first {
             // The checkpoints of an earlier run end here.
@@ -243,7 +243,7 @@ impl Plan {
             Memory::Tests(tests) => Some(tests.find(&self.reading)?),
             _ => None,
         };
-        let mut inputs = Inputs::check(&self.reading.named(), &self.no_inputs(), go_on)?;
+        let mut inputs = Inputs::check(&self.reading.named_paths(), &self.no_inputs(), go_on)?;
         if matches!(self.destination.kind, DestinationKind::InPlace) {
             // Unfinished contents that a killed run left.
             inputs.found.retain(|input| !atomic_file::is_hidden(&input.path));
@@ -274,7 +274,7 @@ impl Plan {
         Ok((inputs, tests))
     }
 
-    /// The values that are read of lines for the reports about tests.
+    /// Returns the values that are read of lines for the reports about tests.
     fn test_values(&self) -> Values {
         self.tests().map_or_else(Values::default, TestSet::values)
     }

@@ -195,14 +195,14 @@ impl TestSet {
         Self { named, files: Vec::new(), report, id }
     }
 
-    /// The values that are read of lines beside their texts.
+    /// Returns the values that are read of lines beside their texts.
     pub fn values(&self) -> Values {
         Values { keep: None, id: self.id.clone() }
     }
 
     /// Finds the files of the tests. Globs apply only to the inputs. All files must exist.
     pub fn find(&mut self, reading: &ReadOptions) -> Result<Inputs, Error> {
-        let named = NamedPaths { paths: &self.named, list: None, globs: &[], ..reading.named() };
+        let named = NamedPaths { paths: &self.named, list: None, globs: &[], ..reading.named_paths() };
         let inputs = Inputs::check(&named, &[], false)?;
         self.files = inputs.found.iter().map(|input| input.path.clone()).collect();
         Ok(inputs)
@@ -221,17 +221,17 @@ impl Destination {
         (growth, Self { kind, output, force })
     }
 
-    /// The file for dropped lines.
+    /// Returns the file for dropped lines.
     pub fn dupes(&self) -> Option<&Path> {
         if let DestinationKind::File { dupes } = &self.kind { dupes.as_deref() } else { None }
     }
 
-    /// The folder of outputs.
+    /// Returns the folder of outputs.
     pub fn folder(&self) -> Option<&Path> {
         if let DestinationKind::Folder { path, .. } = &self.kind { Some(path) } else { None }
     }
 
-    /// The manifest of the folder.
+    /// Returns the manifest of the folder.
     pub fn manifest(&self) -> Option<&Path> {
         if let DestinationKind::Folder { manifest, .. } = &self.kind { manifest.as_deref() } else { None }
     }
@@ -296,7 +296,7 @@ impl Plan {
             None => Memory::from_options(&run, Memory::Fresh { exact }),
         };
         let keys = Keys {
-            format: key.format(reading.end()),
+            format: key.line_format(reading.line_end()),
             crlf: key.eol.is_some(),
             what: KeySource::Key(key.rule(), second_hasher),
             kinds: KeyKinds::default(),
@@ -344,7 +344,7 @@ impl Plan {
             eol: None,
         };
         let keys = Keys {
-            format: LineFormat::plain(reading.end()),
+            format: LineFormat::plain(reading.line_end()),
             crlf: false,
             kinds: KeyKinds::default(),
             name: rule.name(),
@@ -360,12 +360,12 @@ impl Plan {
         Self { reading, keys, memory, size, growth, group_request, print, destination, reporting }
     }
 
-    /// The state, if there is one.
+    /// Returns the state, if there is one.
     pub fn state(&self) -> Option<&StateOptions> {
         if let Memory::State(state) = &self.memory { Some(state) } else { None }
     }
 
-    /// The tests, if there are any.
+    /// Returns the tests, if there are any.
     pub fn tests(&self) -> Option<&TestSet> {
         if let Memory::Tests(tests) = &self.memory { Some(tests) } else { None }
     }
@@ -375,19 +375,19 @@ impl Plan {
         matches!(self.memory, Memory::Server(..))
     }
 
-    /// The files that are written, without the state.
+    /// Returns the files that are written, without the state.
     pub fn outputs(&self) -> impl Iterator<Item = &Path> {
         let outputs = [self.destination.output.file(), self.destination.dupes()].into_iter().flatten();
         outputs.chain(self.reports()).filter(|path| !is_standard(path))
     }
 
-    /// The report files about groups, or about tests.
+    /// Returns the report files about groups, or about tests.
     pub fn reports(&self) -> impl Iterator<Item = &Path> {
         let of_tests = self.tests().and_then(|tests| tests.report.as_deref());
         self.group_request.iter().flat_map(GroupRequest::paths).chain(of_tests)
     }
 
-    /// The files that are read besides the inputs, and are not changed.
+    /// Returns the files that are read besides the inputs, and are not changed.
     pub fn other_files(&self) -> impl Iterator<Item = &Path> {
         let of_memory: Vec<&Path> = match &self.memory {
             Memory::Fresh { .. } | Memory::State(_) => Vec::new(),
@@ -395,10 +395,10 @@ impl Plan {
             Memory::Frozen(filter) => vec![filter],
             Memory::Tests(tests) => tests.files.iter().map(PathBuf::as_path).collect(),
         };
-        of_memory.into_iter().chain(self.reading.list())
+        of_memory.into_iter().chain(self.reading.files_from.as_deref())
     }
 
-    /// The files of the state, and the files that are read besides the inputs.
+    /// Returns the files of the state, and the files that are read besides the inputs.
     pub fn own_files(&self) -> Vec<PathBuf> {
         let state = self.state().into_iter().flat_map(|state| files::filter_files(&state.path));
         state.chain(self.other_files().map(Path::to_owned)).collect()

@@ -50,7 +50,7 @@ impl Work {
             let max = match input.is_compressed {
                 // Its header is compared with the pipe's header.
                 true if is_pipe && self.config.format.header => 0,
-                true => self.config.ahead,
+                true => self.config.max_chunks_ahead,
                 // A reader that waits for a pipe does not need later inputs.
                 false if is_pipe => 0,
                 false => self.max_in_flight(),
@@ -72,7 +72,7 @@ impl Work {
             .or_else(|| (0..count).map(|i| (after + i) % count).find(continues))
     }
 
-    /// The maximum number of chunks and pieces of one input in progress.
+    /// Returns the maximum number of chunks and pieces of one input in progress.
     fn max_in_flight(&self) -> usize {
         2 * self.config.threads + 2
     }
@@ -164,7 +164,7 @@ mod tests {
             Arc::new(Late { hashing, seen: seen.clone(), work: OnceLock::new(), read_meanwhile: AtomicUsize::new(0) });
         let print = PrintOptions { selected_mark: true, ..PrintOptions::default() };
         let projection = Projection::whole();
-        let config = RunConfig { threads: 1, format, projection, on_error: OnError::Fail, print, ahead: 0 };
+        let config = RunConfig { threads: 1, format, projection, on_error: OnError::Fail, print, max_chunks_ahead: 0 };
         let progress = Progress::new(&inputs.found, inputs.read.clone(), true, false);
         let inputs = run_inputs(inputs, ChunkConfig { size: 100, format, keep: false }, None);
         let sinks = vec![Sink::new(0, None, None)];

@@ -115,12 +115,12 @@ impl SortedRun {
         page + self.heads[page..end].partition_point(|&other| other < head).saturating_sub(1)
     }
 
-    /// The number of fingerprints.
+    /// Returns the number of fingerprints.
     pub fn entries(&self) -> u64 {
         self.entries
     }
 
-    /// The length of the file.
+    /// Returns the length of the file.
     pub fn bytes(&self) -> u64 {
         self.entries * ENTRY as u64
     }

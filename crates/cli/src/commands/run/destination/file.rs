@@ -28,7 +28,7 @@ enum KeptOutput {
 }
 
 impl CheckedFile {
-    /// The files that are written.
+    /// Returns the files that are written.
     pub fn targets(&self) -> impl Iterator<Item = &OutputTarget> {
         let kept = if let KeptOutput::Target(target) = &self.kept { Some(target) } else { None };
         kept.into_iter().chain(&self.dropped)
