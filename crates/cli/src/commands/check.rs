@@ -64,11 +64,11 @@ pub fn check(options: CheckOptions) -> Result<Checked, Stop> {
         Ok(Box::new(move || {
             let CheckOptions { reading, key, select, .. } = &options;
             let hashing = key.hashing(reading.line_end(), rule, filter.hasher(), select.quiet);
-            let scan = ScanOptions::for_keys(reading, &hashing, select.quiet, never());
+            let eol = key.eol.and_then(Eol::written);
+            let print = PrintOptions { eol, ..PrintOptions::for_mark(!options.invert) };
+            let scan = ScanOptions { print, ..ScanOptions::for_keys(reading, &hashing, select.quiet, never()) };
             let seen = SharedSeenKeys::new(SeenKeys::new(filter));
-            let selection = (!options.invert, None);
-            let print = PrintOptions { eol: key.eol.and_then(Eol::written), ..PrintOptions::default() };
-            let (work, stop) = scan.select(hashing, inputs, seen, selection, select, output, print)?;
+            let (work, stop) = scan.select(hashing, inputs, seen, None, select, output)?;
             scan::exit_code(&work, stop, 0, select.any)
         }))
     }))
@@ -80,7 +80,7 @@ fn verify(options: &CheckOptions, sample: u64) -> Result<u8, Error> {
     let output = Output::standard(&state.map(NamedFile::from_path))?;
     let mut set = match server::address(&options.shared)? {
         Some(address) => KeySet::Shared(RemoteSet::open(&address)?.into()),
-        None => KeySet::Local(LocalSet::load(state.expect("it is required"))?),
+        None => KeySet::Local(LocalSet::load(state.expect("clap requires --state without --redis"))?),
     };
     set.refresh()?;
     let found = false_positives(&set, sample)?;
@@ -114,5 +114,5 @@ fn filter(options: &CheckOptions, key_name: &str, kinds: &KeyKinds) -> Result<Ke
         shared.check_kinds(address.name, kinds)?;
         return Ok(KeySet::Shared(shared.into()));
     }
-    KeySet::load_for(options.state.as_deref().expect("it is required"), key_name, kinds)
+    KeySet::load_for(options.state.as_deref().expect("clap requires --state without --redis"), key_name, kinds)
 }

@@ -134,11 +134,12 @@ impl SetJob {
                 let options = &self.options;
                 let select = &options.select;
                 let eol = options.key.eol.and_then(Eol::written);
-                let print_options =
-                    PrintOptions { write_options: options.output.row_options(), eol, ..PrintOptions::default() };
-                let scan = self.scan(&hashing, events);
-                let (work, stop) =
-                    scan.select(hashing, new, seen, (self.wanted, inserting), select, output, print_options)?;
+                // An inserted line has the mark of a wanted one.
+                let mark = self.wanted || inserting.is_some();
+                let write_options = options.output.row_options();
+                let print_options = PrintOptions { write_options, eol, ..PrintOptions::for_mark(mark) };
+                let scan = ScanOptions { print: print_options, ..self.scan(&hashing, events) };
+                let (work, stop) = scan.select(hashing, new, seen, inserting, select, output)?;
                 let is_silent = select.quiet || self.may_read_terminal();
                 if options.may_lack_dashes() && !is_silent && locked(&work.stats).counts.lines == 0 {
                     warn(&options.with_hint_of_dashes("standard input, which is NEW, has no lines"));

@@ -41,6 +41,11 @@ pub struct PrintOptions {
 }
 
 impl PrintOptions {
+    /// Selects lines with this mark. Lines that are kept without a key get it, too.
+    pub fn for_mark(mark: bool) -> Self {
+        Self { selected_mark: mark, kept: mark, ..Self::default() }
+    }
+
     /// Returns the numbers of lines that are printed and that are not, without skipped lines.
     pub fn numbers(&self, counts: &LineCounts) -> (u64, u64) {
         let (mut selected, mut others) = (counts.unique, counts.dropped());

@@ -8,6 +8,7 @@ use crate::read::inputs::{Input, Inputs};
 use crate::read::projection::ProjectedPart;
 use crate::read::split::LineFormat;
 use crate::run::events::{self, Event};
+use crate::run::sink::PrintOptions;
 use crate::seen::run_stats::RunStats;
 use crate::seen::set::KeySet;
 use crate::seen::{SeenKeys, SharedSeenKeys};
@@ -55,7 +56,8 @@ impl Plan {
         let decontaminator = Arc::new(RwLock::new(decontaminator));
         let format = LineFormat::plain(reading.line_end());
         let reader = DocumentReader { rule, hasher: set.hasher().clone(), values };
-        let scan = ScanOptions { reading, format, projection, quiet, events: events.clone() };
+        let print = PrintOptions::for_mark(true);
+        let scan = ScanOptions { reading, format, projection, print, quiet, events: events.clone() };
         let seen = SharedSeenKeys::new(SeenKeys::new(set));
         let documents = Documents::new(reader, seen.clone(), true, stats.keys_before);
         let step = IndexTests { documents, decontaminator: Arc::clone(&decontaminator) };

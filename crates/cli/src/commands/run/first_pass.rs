@@ -5,6 +5,7 @@ use crate::commands::run::plan::{KeySource, Plan};
 use crate::commands::scan::ScanOptions;
 use crate::read::inputs::Inputs;
 use crate::run::events::Event;
+use crate::run::sink::PrintOptions;
 use crate::run::step::Step;
 use crate::seen::run_stats::RunStats;
 use crate::seen::{SeenKeys, SharedSeenKeys};
@@ -45,6 +46,7 @@ impl Plan {
             reading: &self.reading,
             format: self.keys.format,
             projection: self.keys.projection(&values),
+            print: PrintOptions::for_mark(true),
             quiet: self.reporting.quiet,
             events: events.clone(),
         };
