@@ -138,10 +138,8 @@ impl GroupRequest {
 
     /// Returns warnings if no group had a value to choose by, some had values of both kinds, or misleading strings were compared.
     pub fn warnings(&self, stats: &GroupStats) -> Vec<String> {
-        let (GroupStats { chosen, without_value, mixed, misled, .. }, Some(pointer)) = (stats, self.keep.pointer())
-        else {
-            return Vec::new();
-        };
+        let GroupStats { chosen, without_value, mixed, misled, .. } = stats;
+        let Some(pointer) = self.keep.pointer() else { return Vec::new() };
         let pointer = pointer.to_string();
         if *chosen > 0 && without_value == chosen {
             let values = if let KeepPolicy::Order(..) = self.keep { "string of the list" } else { "number or string" };

@@ -224,7 +224,10 @@ fn wrongly_dropped(set: &KeySet, stats: &RunStats) -> f64 {
             // The filters are filled one after another: each is met at the rates of the filters before it and at its own rising
             // rate. A filter's bits include all lines that pass the filters before it, also the ones that it reports as seen
             // itself.
-            let (mut start, mut kept, mut stayed, mut lost) = (0.0, 1.0, 0.0, 0.0);
+            let mut start = 0.0;
+            let mut kept = 1.0;
+            let mut stayed = 0.0;
+            let mut lost = 0.0;
             for filter in set.stages() {
                 let keys = filter.estimated_keys();
                 let from = (before - start).clamp(0.0, keys);

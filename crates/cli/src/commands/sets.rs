@@ -65,8 +65,10 @@ impl SetJob {
         let mut own: Vec<PathBuf> = reading.files_from.iter().cloned().collect();
         let mut new =
             Inputs::check(&NamedPaths { paths: &options.new, list: None, ..reading.named_paths() }, &own, true)?;
-        if let (true, Some(why)) = (new.found.is_empty(), new.left_out.first()) {
-            return Err(Stop::Failed(Error::new(why.clone())));
+        if new.found.is_empty()
+            && let Some(reason) = new.left_out.first()
+        {
+            return Err(Stop::Failed(Error::new(reason.clone())));
         }
         // A comparison of a new file with its own directory does not include the file itself.
         own.extend(new.found.iter().map(|input| input.path.clone()));

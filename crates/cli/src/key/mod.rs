@@ -178,8 +178,17 @@ impl KeyRule {
     /// Creates the rule of a part without any form.
     pub const fn new(part: KeyPart) -> Self {
         const NONE: PartNumbers = PartNumbers::None;
-        let (trim, url, ignore_case, number, time, text) = (NONE, NONE, NONE, NONE, NONE, NONE);
-        Self { part, crlf: false, trim, url, ignore_case, number, time, text, nulls: true }
+        Self {
+            part,
+            crlf: false,
+            trim: NONE,
+            url: NONE,
+            ignore_case: NONE,
+            number: NONE,
+            time: NONE,
+            text: NONE,
+            nulls: true,
+        }
     }
 
     /// True if the key depends on the order of columns or fields: it is the whole line, or has a field by number.

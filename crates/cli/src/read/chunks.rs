@@ -206,10 +206,19 @@ impl Chunks {
     /// Starts at the byte `start` of the input's contents.
     pub fn new(input: Input, start: u64, config: ChunkConfig) -> Self {
         let first = start == 0;
-        let checked = input.line_end.filter(|_| first);
-        let (name, expected) = (input.origin.name().to_owned(), input.header.clone());
-        let (contents, tail, head, header) = (InputContents::Waiting(input, start), Vec::new(), Vec::new(), Vec::new());
-        Self { contents, tail, first, config, checked, head, header, name, expected, failure: None }
+        let checked = if first { input.line_end } else { None };
+        Self {
+            name: input.origin.name().to_owned(),
+            expected: input.header.clone(),
+            contents: InputContents::Waiting(input, start),
+            tail: Vec::new(),
+            first,
+            config,
+            checked,
+            head: Vec::new(),
+            header: Vec::new(),
+            failure: None,
+        }
     }
 
     /// True if the input is an open pipe, whose writer may wait until its lines are processed.
@@ -258,7 +267,10 @@ impl Chunks {
                     filled = whole;
                 }
                 chunk.end_last(&mut filled, &format);
-                if let (true, false, Some(csv)) = (chunk.open, self.config.keep, format.csv) {
+                if chunk.open
+                    && !self.config.keep
+                    && let Some(csv) = format.csv
+                {
                     self.failure = Some(chunk.leave_out_open(&mut filled, format.end, csv));
                 }
                 if self.failure.is_some() {

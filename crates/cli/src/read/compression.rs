@@ -127,7 +127,10 @@ impl fmt::Display for Compression {
             Coding::Plain | Coding::Lz4 => f.write_str(self.kind())?,
             _ => write!(f, "{}:{}", self.kind(), self.level)?,
         }
-        self.long.map_or(Ok(()), |long| write!(f, ":long={long}"))
+        if let Some(long) = self.long {
+            write!(f, ":long={long}")?;
+        }
+        Ok(())
     }
 }
 

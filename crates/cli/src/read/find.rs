@@ -46,7 +46,9 @@ impl NamedPaths<'_> {
     /// Finds the files. In directories, skips the run's `own` files and files that are named separately or were found before. Fails
     /// if a directory cannot be read, unless `go_on`.
     pub fn find(&self, own: &[NamedFile], go_on: bool) -> Result<FoundFiles, Error> {
-        let (mut files, mut folders, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+        let mut files = Vec::new();
+        let mut folders = Vec::new();
+        let mut left_out = Vec::new();
         let mut named = self.paths.to_vec();
         match self.list {
             Some(list) => {

@@ -72,8 +72,10 @@ impl InputReader {
             LineSource::Closed(..) => return Ok(false),
         };
         let more = batch.fill(chunks)?;
-        if let (Some(rule), None, true) = (projection.rule(), &self.rule, more)
+        if more
+            && self.rule.is_none()
             && chunks.has_header()
+            && let Some(rule) = projection.rule()
         {
             let rule = HeaderRule::new(rule, &projection.values, chunks.header_text());
             self.rule = rule.map_err(|key_error| io::Error::other(key_error.to_string()))?.map(Arc::new);

@@ -74,23 +74,20 @@ impl RunStats {
         let Self { keys_before, plan, keys, wanted, .. } = *self;
         let counts = LineCounts { left_out: self.counts.left_out, ..LineCounts::default() };
         let first = Some(FirstReading { counts: self.counts.clone(), disk_bytes });
-        let (limit, first_fault, reported) = (None, None, true);
-        let (quiet, report, found) = (true, (|_| ()) as fn(&str), "printed");
-        let remedy = self.remedy.clone();
         Self {
-            limit,
+            limit: None,
             keys_before,
             plan,
             counts,
             first,
-            first_fault,
-            quiet,
-            report,
-            reported,
+            first_fault: None,
+            quiet: true,
+            report: |_| (),
+            reported: true,
             keys,
-            found,
+            found: "printed",
             wanted,
-            remedy,
+            remedy: self.remedy.clone(),
         }
     }
 
@@ -132,7 +129,9 @@ impl RunStats {
 
     /// Warns of lines without the wanted part, if there were any.
     pub fn end(&self) {
-        if let (false, Some(first)) = (self.quiet, &self.first_fault) {
+        if !self.quiet
+            && let Some(first) = &self.first_fault
+        {
             warn(&format!("lines without a {}: {}; the first is {first}", self.wanted, self.counts.faults));
         }
     }

@@ -268,7 +268,10 @@ impl Output {
                     }
                     group.append(table, file)
                 }
-                (None, Some(file)) => table.as_mut().map_or(Ok(()), |table| table.finish(file)),
+                (None, Some(file)) => match table {
+                    Some(table) => table.finish(file),
+                    None => Ok(()),
+                },
                 (_, None) => Ok(()),
             };
             let written = written.and_then(|()| writer.flush(sync && whole)).inspect_err(|_| self.pieces.close());
@@ -404,11 +407,14 @@ impl Output {
             stream => stream,
         };
         gathered.empty &= stream.is_none() && gathered.buffer.is_empty();
-        stream.map_or(Ok(()), |stream| file.write_all(&stream.finish()?))?;
-        match mem::take(&mut gathered.buffer) {
-            rest if rest.is_empty() => Ok(()),
-            rest => file.write_all(&quick(self.compression, &rest)?),
+        if let Some(stream) = stream {
+            file.write_all(&stream.finish()?)?;
         }
+        let rest = mem::take(&mut gathered.buffer);
+        if !rest.is_empty() {
+            file.write_all(&quick(self.compression, &rest)?)?;
+        }
+        Ok(())
     }
 
     fn failed(&self, source: io::Error) -> Error {
@@ -435,7 +441,10 @@ impl Writer {
         self.flush(false)?;
         let Self { file, table: Some(table), saved, .. } = self else { return Ok(()) };
         *saved = Some(table.save()?);
-        file.as_mut().map_or(Ok(()), |file| table.finish(file))
+        match file {
+            Some(file) => table.finish(file),
+            None => Ok(()),
+        }
     }
 
     fn flush(&mut self, sync: bool) -> io::Result<()> {

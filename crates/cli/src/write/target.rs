@@ -143,7 +143,9 @@ impl OutputTarget {
     pub fn start(mut self, length: u64, table: Option<&Saved>) -> Result<Output, Error> {
         self.check_length(length)?;
         let name = self.origin.name().to_owned();
-        if let (None, Some(path)) = (&self.file, &self.path) {
+        if self.file.is_none()
+            && let Some(path) = &self.path
+        {
             let file = File::options().write(true).create(true).truncate(false).open(path);
             let file = file.map_err(files::failed(path))?;
             // The name of the file itself, should a link lead to it.

@@ -47,7 +47,10 @@ impl Plan {
         let values = tests.values();
         let projection = values.with(ProjectedPart::Text(rule.pointer.clone()));
         input_kinds::check_tables(&found, &projection, TableRequirements::default(), reading.on_error)?;
-        let (size, growth, quiet, key_name) = (&self.size, &self.growth, self.reporting.quiet, &rule.name());
+        let size = &self.size;
+        let growth = &self.growth;
+        let quiet = self.reporting.quiet;
+        let key_name = &rule.name();
         let new_set = NewSet { size, growth, keep: false, exact: false, key_name, keys: rule.keys(), quiet };
         let (set, limit) = new_set.for_inputs(&found.found, reading, &rule)?;
         let stats = RunStats::new(&set, limit, rule.keys(), "text", quiet);

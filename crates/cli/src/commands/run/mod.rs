@@ -127,7 +127,10 @@ impl OpenedRun {
         }
         let stop = work.run(&events, progress)?;
         // An input is replaced only after all else has succeeded.
-        if let (None, Some(mut report), Some(decontaminator)) = (&stop, tests_report, decontaminator) {
+        if stop.is_none()
+            && let Some(mut report) = tests_report
+            && let Some(decontaminator) = decontaminator
+        {
             let _reporting = match signals::at_once() {
                 Ok(reporting) => reporting,
                 Err(stop) => return stop.end(),
@@ -135,7 +138,9 @@ impl OpenedRun {
             writing(&decontaminator).report(&mut |piece| report.write(piece))?;
             report.finish()?;
         }
-        if let (None, Some(replaced)) = (&stop, replaced) {
+        if stop.is_none()
+            && let Some(replaced) = replaced
+        {
             if work.is_broken(replaced.path()) {
                 return Err(Error::new(format!(
                     "cannot replace {}: the rest of it cannot be read; the file is left unchanged",

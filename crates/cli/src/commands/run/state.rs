@@ -93,7 +93,10 @@ impl Plan {
         } else if exists && checkpoints.is_interrupted(set) {
             CONTINUE.clone_into(&mut advice);
         }
-        if let (None, Some(output), false) = (&start, full, self.destination.force) {
+        if start.is_none()
+            && !self.destination.force
+            && let Some(output) = full
+        {
             if state.resume && !exists {
                 // Without a state, no checkpoint was reached and nothing was printed.
                 return Err(Error::new(format!(
@@ -174,7 +177,9 @@ impl Plan {
 pub(super) fn save_start(keep: &Persistence, seen: &SeenKeys, stats: &RunStats, inputs: usize) -> Result<(), Error> {
     let (Some(state), Some(checkpoints)) = (&keep.state, &keep.checkpoints) else { return Ok(()) };
     let progress = if keep.folder.is_some() { vec![InputProgress::default(); inputs] } else { Vec::new() };
-    let (ones, memory, room) = (seen.set.ones(), seen.set.memory_bytes(), stats.remaining_keys());
+    let ones = seen.set.ones();
+    let memory = seen.set.memory_bytes();
+    let room = stats.remaining_keys();
     locked(checkpoints).add(Checkpoint { ones, memory, room, inputs: progress, ..Checkpoint::default() }, false)?;
     seen.set.save(state)
 }

@@ -66,7 +66,10 @@ pub struct Persistence {
 impl Persistence {
     /// Opens the sink's own output when it gets its first lines.
     fn begin(&self, sink: &Sink) -> Result<(), Error> {
-        if let (true, Some(folder), Some(own)) = (sink.open()?, &self.folder, sink.own()) {
+        if sink.open()?
+            && let Some(folder) = &self.folder
+            && let Some(own) = sink.own()
+        {
             folder.begun(&own.path);
         }
         Ok(())
@@ -158,7 +161,9 @@ impl Work {
         let (alive, over) = bounded::<()>(0);
         let (failed, failure) = bounded(1);
         for _ in 0..self.config.threads {
-            let (work, alive, failed) = (self.clone(), alive.clone(), failed.clone());
+            let work = self.clone();
+            let alive = alive.clone();
+            let failed = failed.clone();
             let live = move || {
                 work.run_worker(&failed);
                 drop(alive);
@@ -168,7 +173,9 @@ impl Work {
         }
         drop(alive);
         let shows = tick(PERIOD);
-        let (mut events, mut saved, mut saving) = (events.clone(), Instant::now(), Duration::ZERO);
+        let mut events = events.clone();
+        let mut saved = Instant::now();
+        let mut saving = Duration::ZERO;
         let mut signal = None;
         while signal.is_none() {
             select! {

@@ -54,9 +54,19 @@ impl Decontaminator {
     pub fn new(rule: DocumentRule, hasher: KeyHasher, names: Vec<String>, with_ids: bool) -> Result<Self, Error> {
         let ids = || with_ids.then(Ids::new).transpose();
         let items = || Ok(ItemIds { names, locations: Vec::new(), texts: Ids::new()?, ids: ids()? });
-        let (grams, found, hits) = (Vec::new(), Vec::new(), ExternalSort::new(&env::temp_dir()));
-        let (items, ids) = items().and_then(|items| Ok((items, ids()?))).map_err(Error::groups)?;
-        Ok(Self { rule, hasher, items, grams, found, inputs: Vec::new(), hits, ids, documents: 0 })
+        let items = items().map_err(Error::groups)?;
+        let ids = ids().map_err(Error::groups)?;
+        Ok(Self {
+            rule,
+            hasher,
+            items,
+            grams: Vec::new(),
+            found: Vec::new(),
+            inputs: Vec::new(),
+            hits: ExternalSort::new(&env::temp_dir()),
+            ids,
+            documents: 0,
+        })
     }
 
     /// Indexes the documents of an input as items. `lines_before` lines of the input precede them.

@@ -163,8 +163,9 @@ impl DocumentBatch {
             self.texts.push(&rule.text, hasher, own);
             rule.second_hasher.iter().for_each(|second_hasher| self.second_texts.push(&rule.text, second_hasher, own));
         }
-        let (text, breaks, bands) = (text.len(), breaks.len(), bands.len());
-        self.located.push(DocumentPosition { string, note, old_notes, text, breaks, bands });
+        let document =
+            DocumentPosition { string, note, old_notes, text: text.len(), breaks: breaks.len(), bands: bands.len() };
+        self.located.push(document);
     }
 
     /// Returns the 128-bit fingerprint of the last document, from both hashes. `None` if its text has nothing to compare. For near
@@ -231,7 +232,9 @@ impl DocumentBatch {
             }
         }
         let fpr = fpr(set);
-        let (mut text, mut first, mut band) = (0, 0, 0);
+        let mut text = 0;
+        let mut first = 0;
+        let mut band = 0;
         let mut verdicts = Vec::new();
         for (i, place) in self.located.iter().enumerate() {
             verdicts.clear();

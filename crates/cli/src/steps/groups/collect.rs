@@ -63,7 +63,9 @@ impl Step for Collect {
         let mut wanted = marks.all().iter().map(Option::is_some);
         if let Some(rows) = batch.rows() {
             rows.each_text(&mut |text| {
-                if let (Some(true), Some(text)) = (wanted.next(), text) {
+                if wanted.next() == Some(true)
+                    && let Some(text) = text
+                {
                     documents.push_grams_of(text, rule, hasher, grams);
                     ends.push(grams.len());
                 }

@@ -115,7 +115,10 @@ impl RecordFile {
         let mut phase = Phase::new("sorting", words.count(), false);
         let mut reader = words.read().map_err(Error::groups)?;
         let mut score_words = scores.as_mut().map(U64File::read).transpose().map_err(Error::groups)?;
-        let (mut records, mut hashes, mut found, mut ordinal) = (Vec::new(), Vec::new(), Vec::new(), 0);
+        let mut records = Vec::new();
+        let mut hashes = Vec::new();
+        let mut found = Vec::new();
+        let mut ordinal = 0;
         let mut score = Vec::new();
         loop {
             reader.next_into(BATCH * 2, &mut records).map_err(Error::groups)?;
