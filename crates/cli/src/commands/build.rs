@@ -138,7 +138,10 @@ fn save(options: &BuildOptions, work: &Work) -> Result<(), Error> {
     set.local_mut().map(LocalSet::fix);
     let plan = &mut locked(&work.stats).plan;
     *plan = plan.or(set.plan());
-    if let Some(set) = set.local_mut().filter(|_| !options.append && !options.no_shrink) {
+    if !options.append
+        && !options.no_shrink
+        && let Some(set) = set.local_mut()
+    {
         set.shrink()?;
     }
     set.save(&options.output)

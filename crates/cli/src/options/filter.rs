@@ -28,7 +28,7 @@ pub struct SizeOptions {
     #[arg(long, value_parser = seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
 
-    /// The default rate, if it differs from the rate of lines.
+    /// The default rate of a command whose keys are not lines.
     #[arg(skip)]
     pub default_fpr: Option<f64>,
 }

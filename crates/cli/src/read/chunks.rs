@@ -294,7 +294,9 @@ impl Chunks {
         chunk.take(len, &format);
         if self.first {
             self.header = chunk.header().to_vec();
-            if let Some(expected) = self.expected.as_ref().filter(|_| !self.header.is_empty()) {
+            if !self.header.is_empty()
+                && let Some(expected) = &self.expected
+            {
                 let checked = expected.check(self.header_text(), &self.name, &format);
                 checked.inspect_err(|_| self.contents = InputContents::Over)?;
             }

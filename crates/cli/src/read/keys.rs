@@ -3,8 +3,7 @@
 use crate::key::KeyRule;
 use crate::key::error::KeyError;
 use crate::read::ends::LineEnds;
-use crate::read::skip::OnError;
-use crate::read::skip::SkipReason;
+use crate::read::skip::{OnError, SkipReason};
 use crate::read::split::LineFormat;
 use bloomline::KeyHasher;
 use bloomline_keys::KeyKinds;

@@ -125,7 +125,7 @@ impl Rows for tables::Rows {
     fn hash(&self, hashing: &Hashing, scratch: &mut KeyScratch, keys: &mut Keys) {
         let mut row = 0;
         self.each_key(|values| {
-            keys.push(row, hashing.rule.key_of(values, scratch), hashing);
+            keys.push(row, hashing.rule.row_key(values, scratch), hashing);
             row += 1;
         });
         keys.kinds = hashing.rule.kinds_of_columns(self.kinds());

@@ -489,7 +489,9 @@ impl Checkpoints {
     pub fn end(&mut self, left_out: u64) -> Result<(), Error> {
         let CheckpointContents { checkpoints, whole, ended, .. } = &mut self.contents;
         ended.extend(self.end.take().map(|end| CompletedJob { left_out, lengths: lengths(&self.written), ..end }));
-        ended.iter_mut().next_back().into_iter().for_each(|last| last.state = fingerprint(&self.state));
+        if let Some(last) = ended.last_mut() {
+            last.state = fingerprint(&self.state);
+        }
         ended.drain(..ended.len().saturating_sub(MAX_COMPLETED_JOBS));
         if ended.is_empty() {
             return self.remove();

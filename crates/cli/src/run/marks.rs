@@ -1,8 +1,7 @@
 //! The results for the lines of a batch.
 
 use crate::read::keys::Keys;
-use crate::read::skip::OnError;
-use crate::read::skip::SkipReason;
+use crate::read::skip::{OnError, SkipReason};
 use crate::system::error::Error;
 
 /// A mark for each line of a batch. The memory is reused.

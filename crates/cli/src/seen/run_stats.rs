@@ -1,7 +1,6 @@
 //! The statistics of a run: counts, the limit of the filter, and the warnings that were printed.
 
-use crate::seen::counts::LineCounts;
-use crate::seen::counts::UnitCounts;
+use crate::seen::counts::{LineCounts, UnitCounts};
 use crate::seen::set::KeySet;
 use crate::system::error::{INCOMPLETE, SUCCESS};
 use crate::terminal::figures::readable;
@@ -98,8 +97,10 @@ impl RunStats {
 
     /// Warns of a filter that is overfull before the first line.
     pub fn warn_if_overfull(&mut self, set: &KeySet) {
-        let overfull_warning = self.limit.as_ref().and_then(|limit| set.overfull_warning(limit.planned));
-        if let Some(overfull_warning) = overfull_warning.filter(|_| !self.reported) {
+        if !self.reported
+            && let Some(limit) = &self.limit
+            && let Some(overfull_warning) = set.overfull_warning(limit.planned)
+        {
             warn(&format!("{overfull_warning} and rises with every new key; {}", self.remedy("-n")));
             self.reported = true;
         }
@@ -150,7 +151,9 @@ impl RunStats {
     /// Prints warnings of dangers, unless quiet.
     pub fn warn(&self, warnings: impl IntoIterator<Item = String>) {
         if !self.quiet {
-            warnings.into_iter().for_each(|warning| warn(&warning));
+            for warning in warnings {
+                warn(&warning);
+            }
         }
     }
 

@@ -346,7 +346,8 @@ impl Output {
 
     /// Deletes an incomplete table after a write error.
     pub fn remove_cut_table(&self) {
-        if let Some(path) = self.path.as_ref().filter(|_| !locked(&self.writer).is_table) {
+        let is_whole_table = locked(&self.writer).is_table;
+        if !is_whole_table && let Some(path) = &self.path {
             // The file itself, should a link lead to it. If it cannot be removed, readers report it as truncated.
             let _ = path.canonicalize().and_then(fs::remove_file);
         }

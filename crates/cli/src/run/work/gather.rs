@@ -44,8 +44,8 @@ impl Work {
             }
             drop(guard);
             for (output, piece) in pieces {
-                if output.put(piece, encoder, self.keep.state.is_some())? {
-                    sink.complete(self.keep.state.is_none())?;
+                if output.put(piece, encoder, self.persistence.state.is_some())? {
+                    sink.complete(self.persistence.state.is_none())?;
                 }
             }
             if let Some(stop) = stop {
@@ -60,7 +60,7 @@ impl Work {
         let InputChunk { mut lines, claimed: Claimed { inserted, unique, units, halt }, weight, live, .. } = chunk;
         // After a failure of the server, the lines that are not marked as new are unknown.
         let unknown = if let Some(Halt::Failed(_)) = halt { lines.marks.remove(false) } else { 0 };
-        self.keep.begin(sink)?;
+        self.persistence.begin(sink)?;
         let pieces = sink.print(&mut lines, self.config.print, live || self.shared)?;
         let passed = lines.marks.passed();
         let SkipCounts { faults, kept, blank } = lines.count_skipped(self.config.on_error);
@@ -123,7 +123,7 @@ impl Work {
             return Ok((Vec::new(), None));
         }
         sink.skip_replace(gathered.broken.is_some(), &gathered.counts);
-        self.keep.begin(sink)?;
+        self.persistence.begin(sink)?;
         if self.inputs.get(input.next).is_some_and(|next| next.size.is_none()) {
             // A user who waits for a pipe sees all lines before it.
             sink.flush()?;

@@ -90,7 +90,7 @@ pub struct Work {
     /// True if other processes write to the set.
     shared: bool,
     pub stats: Mutex<RunStats>,
-    keep: Persistence,
+    persistence: Persistence,
     /// The chunks that wait to be claimed, if there is an order.
     claims: Option<ReorderBuffer<InputChunk>>,
     /// Locked for reading by a thread that carries a chunk from claim to write, and exclusively by a checkpoint.
@@ -122,7 +122,7 @@ impl Work {
         sinks: Vec<Sink>,
         seen: SharedSeenKeys,
         stats: RunStats,
-        keep: Persistence,
+        persistence: Persistence,
     ) -> Arc<Self> {
         let unread: Vec<usize> = (0..inputs.len()).filter(|&i| !inputs[i].is_read()).collect();
         let first = unread.first().copied().unwrap_or(inputs.len());
@@ -150,7 +150,7 @@ impl Work {
             sinks,
             seen,
             shared,
-            keep,
+            persistence,
         })
     }
 
@@ -183,7 +183,7 @@ impl Work {
                 recv(failure) -> _ => break,
                 recv(events) -> event => match event {
                     Ok(Event::End(number)) => signal = Some(Stop::Signal(number)),
-                    Ok(Event::Checkpoint) if saved.elapsed() >= self.keep.rest * saving => {
+                    Ok(Event::Checkpoint) if saved.elapsed() >= self.persistence.rest * saving => {
                         let started = Instant::now();
                         self.checkpoint(false).unwrap_or_else(|error| self.fail(error.into(), &failed));
                         (saved, saving) = (Instant::now(), started.elapsed());
@@ -210,17 +210,17 @@ impl Work {
         let stop = stop.or_else(|| self.step.finish().err().map(Stop::After));
         let done = match stop {
             // Lines of later chunks may be claimed and not written. The state of the last checkpoint has none of them.
-            Some(Stop::After(error)) if self.claims.is_none() && self.keep.folder.is_some() => Err(error),
+            Some(Stop::After(error)) if self.claims.is_none() && self.persistence.folder.is_some() => Err(error),
             Some(Stop::Failed(error)) => Err(error),
             stop => self.finish(&quiescent, stop.is_none()).map(|()| stop),
         };
-        if self.keep.state.is_none() && !matches!(done, Ok(None)) {
+        if self.persistence.state.is_none() && !matches!(done, Ok(None)) {
             self.sinks.iter().for_each(Sink::abandon);
         }
         let is_complete = matches!(done, Ok(None | Some(Stop::Enough)) | Err(Error::ReaderGone));
-        self.sinks.iter().for_each(|sink| sink.keep_or_remove_unused(is_complete, self.keep.state.is_some()));
+        self.sinks.iter().for_each(|sink| sink.keep_or_remove_unused(is_complete, self.persistence.state.is_some()));
         // An incomplete table is useful only for a resumed run.
-        let continues = self.keep.state.is_some() && !matches!(done, Ok(None));
+        let continues = self.persistence.state.is_some() && !matches!(done, Ok(None));
         if !continues && !self.config.print.total && self.inputs.iter().any(|input| input.is_table) {
             self.sinks.iter().for_each(Sink::remove_cut_tables);
         }
@@ -296,7 +296,7 @@ impl Work {
     ) -> Result<(), Stop> {
         // If chunks are claimed out of order and a state is saved, the lock is taken before the read: a chunk that others wait for
         // after their claim must not miss a checkpoint. Otherwise no checkpoint waits for a silent pipe.
-        let early = self.claims.is_none() && self.keep.state.is_some();
+        let early = self.claims.is_none() && self.persistence.state.is_some();
         if early && !self.enter(in_flight) {
             return Ok(());
         }

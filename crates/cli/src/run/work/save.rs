@@ -35,8 +35,10 @@ impl Work {
 
     /// Saves the results. Whole outputs are renamed after the state is saved, because no later run rewrites them.
     fn save(&self, _still: &RwLockWriteGuard<'_, ()>, finished: bool) -> Result<(), Error> {
-        let Persistence { state, checkpoints, folder, manifest, shrink, at_end, .. } = &self.keep;
-        if let Some(state) = state.as_ref().filter(|_| finished || !at_end) {
+        let Persistence { state, checkpoints, folder, manifest, shrink, at_end, .. } = &self.persistence;
+        if (finished || !at_end)
+            && let Some(state) = state
+        {
             let encoder = &mut Encoder::default();
             self.sinks.iter().try_for_each(|sink| sink.write_out(encoder, true))?;
             folder.iter().try_for_each(OutputFolder::sync)?;
@@ -61,7 +63,7 @@ impl Work {
         }
         self.write_manifest(manifest.as_deref())?;
         // Nothing of a complete run is left to resume.
-        if let Some(checkpoints) = checkpoints.as_ref().filter(|_| finished) {
+        if finished && let Some(checkpoints) = checkpoints {
             locked(checkpoints).end(locked(&self.stats).counts.left_out)?;
         }
         Ok(())
@@ -92,7 +94,7 @@ impl Work {
             (position.offset, position.lines)
         });
         let mut at = Checkpoint { input, offset, lines, ..Checkpoint::default() };
-        if self.keep.folder.is_some() {
+        if self.persistence.folder.is_some() {
             let reached = self.inputs.iter().zip(&self.sinks).map(|(input, sink)| reached(input, sink));
             at.inputs = reached.collect::<Result<_, Error>>()?;
         } else {

@@ -3,8 +3,7 @@
 use crate::key::error::KeyError;
 use crate::read::batch::Batch;
 use crate::read::keys::Keys;
-use crate::read::skip::OnError;
-use crate::read::skip::SkipReason;
+use crate::read::skip::{OnError, SkipReason};
 use crate::run::lines::{Edits, Lines};
 use crate::steps::documents::DocumentBatch;
 use crate::steps::documents::rule::DocumentRule;

@@ -150,7 +150,9 @@ impl CurrentGroup {
                 self.ordinals.drain(..).try_for_each(|ordinal| earlier.push(ordinal))?;
             }
             self.ordinals.push(member.ordinal);
-            Kind::from_first_word(member.word).into_iter().for_each(|kind| self.kinds[kind as usize] = true);
+            if let Some(kind) = Kind::from_first_word(member.word) {
+                self.kinds[kind as usize] = true;
+            }
         }
         self.score.push(member.word);
         Ok(())
