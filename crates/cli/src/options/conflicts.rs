@@ -18,7 +18,7 @@ pub(super) const NO_LINE: &str = "a filter on a server does not record which lin
 pub(super) const READ_TWICE: &str = "the inputs are read twice, and the state is saved at the end";
 pub(super) const ONE_READING: &str = "it decides about each document as it reads it, and the first copy is kept";
 
-/// Options that need another: the option, and those of which it needs at least one. A command may lack some of them.
+/// Options that need one of several others. A command may lack some of these.
 pub const NEEDS: &[(&str, &str)] = &[
     ("delimiter", "field csv"),
     ("escape", "csv"),

@@ -218,7 +218,7 @@ impl CorpusOptions {
         let last = (self.groups.keep == Some(KeepPolicy::Last)).then_some("--keep last");
         let options = [(self.count, "--count"), (self.exact, "--exact")];
         let option = options.iter().find(|(given, _)| *given).map(|(_, option)| *option);
-        self.groups.given().or(last).or(option)
+        self.groups.first_given().or(last).or(option)
     }
 
     /// Returns the filter of --frozen, which is only read.
@@ -248,7 +248,8 @@ impl CorpusOptions {
         text.ignore_case = self.normalize.contains(&Normal::Lower);
         text.frozen = self.frozen || against;
         text.form = self.form();
-        let near = |similarity| Near::new(similarity).expect("it is between 0 and 1").with_form(text.form);
+        let near =
+            |similarity| Near::new(similarity).expect("the parser accepts only similarities").with_form(text.form);
         let near = self.near.map(near);
         let column = self.column.as_ref().map(|column| Pointer::from_names(column.split('.')));
         let pointer = column.unwrap_or_else(|| self.json_pointer.clone());

@@ -180,16 +180,16 @@ fn check_dedup(options: &DedupOptions) -> Result<(), Error> {
     let DedupOptions { groups, key, run, shared, .. } = options;
     let GroupOptions { keep, pairs, clusters, .. } = groups;
     let is_shared = shared.server.redis.is_some();
-    if is_shared && let Some(option) = groups.given() {
+    if is_shared && let Some(option) = groups.first_given() {
         return refuse(format!("the argument '{option}' cannot be used with '--redis': {NO_LINE}"));
     }
     if *keep == Some(KeepPolicy::Last) && (is_shared || run.state.is_some()) {
         let filter = if is_shared { "--redis" } else { "--state" };
         return refuse(format!("the argument '--keep last' cannot be used with '{filter}': {ONE_RUN}"));
     }
-    check_checkpoint(run.checkpoint.is_some(), groups.given())?;
+    check_checkpoint(run.checkpoint.is_some(), groups.first_given())?;
     let has_names = key.header || matches!(key.rule().part, KeyPart::Json(_) | KeyPart::Line);
-    if !has_names && let Some(option) = groups.value() {
+    if !has_names && let Some(option) = groups.first_with_pointer() {
         let other = if key.csv { "--csv" } else { "--field" };
         return refuse(format!(
             "the argument '{option}' cannot be used with '{other}': it names a column, and without --header columns have no names; \
@@ -208,7 +208,7 @@ fn check_dedup(options: &DedupOptions) -> Result<(), Error> {
             "the argument '--keep' cannot be used with '--unique': a line that occurs once is the only one of its group",
         );
     }
-    let is_in_order = run.in_order || keep.is_some() || groups.given().or(options.reads_twice()).is_some();
+    let is_in_order = run.in_order || keep.is_some() || groups.first_given().or(options.reads_twice()).is_some();
     if run.growth.when_full == Some(WhenFull::Stop) && run.output_dir.is_some() && !is_in_order {
         return refuse(
             "--when-full stop needs lines in order, and --output-dir reads many files at once; add --in-order, or let the filter \

@@ -122,7 +122,7 @@ impl NamedPaths<'_> {
     /// sorted.
     fn walk(&self, folder: &Path, own: &[NamedFile]) -> (Vec<PathBuf>, Vec<Error>) {
         let is_taken = |entry: &DirEntry| {
-            let below = entry.path().strip_prefix(folder).expect("it is in the directory");
+            let below = entry.path().strip_prefix(folder).expect("a walk finds entries of its directory");
             let hidden = !self.hidden && entry.file_name().as_bytes().starts_with(b".");
             let taken = !hidden && glob::take(self.globs, below, entry.file_type().is_dir());
             entry.depth() == 0 || taken && !own.iter().any(|own| own.is_at(entry.path(), entry.ino()))

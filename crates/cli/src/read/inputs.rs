@@ -90,9 +90,14 @@ impl Inputs {
         Ok(Self { found, left_out, folders, several, walks, read })
     }
 
-    /// Returns the first input with lines, and the first table.
-    pub fn kinds(&self) -> (Option<&Input>, Option<&Input>) {
-        (self.found.iter().find(|input| !input.is_table), self.found.iter().find(|input| input.is_table))
+    /// Returns the first input with lines.
+    pub fn first_with_lines(&self) -> Option<&Input> {
+        self.found.iter().find(|input| !input.is_table)
+    }
+
+    /// Returns the first table.
+    pub fn first_table(&self) -> Option<&Input> {
+        self.found.iter().find(|input| input.is_table)
     }
 
     /// Returns these inputs, and the same inputs to be read again after them. Inputs that can be read only once are copied as they

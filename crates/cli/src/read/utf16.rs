@@ -39,7 +39,7 @@ fn fits(head: &[u8], unit: fn([u8; 2]) -> u16) -> bool {
     // A newline, or half of another character.
     let line_feeds = memchr_iter(b'\n', head).count();
     if is_ascii_like(head) {
-        // It could be text that has NULs between its characters.
+        // The bytes could be text that has NULs between its characters.
         return latin * 10 >= all * 9 && newlines == line_feeds && all >= if newlines > 0 { 4 } else { 16 };
     }
     // Few characters of other scripts are two bytes of ASCII, and most pairs of bytes in Latin-1 are.

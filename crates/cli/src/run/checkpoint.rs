@@ -405,7 +405,7 @@ impl Checkpoints {
         if lengths(&self.written) == ended.lengths {
             return Ok(Some((ended.left_out, None)));
         }
-        // It may have been moved to its destination.
+        // A file that no longer exists may have been moved to its destination.
         let gone = self.written.iter().find(|path| !path.exists()).cloned();
         let differs = || {
             Error::new(format!(

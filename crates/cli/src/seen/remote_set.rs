@@ -231,7 +231,7 @@ impl RemoteSet {
         // All lines are done, so a server that is unreachable by now is not a failure.
         let rate = self.filter().stats().map_or(0.0, |stats| stats.expected_fpr);
         self.planned.filter(|planned| rate > *planned).map(|_| match self.stages {
-            // It grows with its lines, but only after it has counted them.
+            // The filter grows with its lines, but only after it has counted them.
             Some(_) => format!(
                 "the shared filter's false-positive rate is {}, above the one asked for: too many processes added lines at the \
                  same time",

@@ -103,7 +103,7 @@ impl KeySet {
         }
     }
 
-    /// Returns the kinds of the keys; empty if the set is known to be empty, or a server does not tell them.
+    /// Returns the kinds of the keys; empty if the set is known to be empty, or a server does not record them.
     pub fn kinds(&self) -> &KeyKinds {
         match self {
             Self::Local(set) => &set.kinds,

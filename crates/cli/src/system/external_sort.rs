@@ -154,7 +154,7 @@ impl<const W: usize> Merge<W> {
     }
 }
 
-/// Reads a slice from start to end.
+/// A reader of a slice, from start to end.
 struct RunReader<const W: usize> {
     /// The part that is not yet read.
     rest: RunSlice,

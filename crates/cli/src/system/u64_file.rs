@@ -53,7 +53,7 @@ impl U64File {
     }
 }
 
-/// Reads words one after another.
+/// A reader of words, one after another.
 pub struct U64Reader {
     file: Arc<File>,
     /// Words that are not yet read from disk.

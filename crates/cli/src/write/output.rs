@@ -348,7 +348,7 @@ impl Output {
     pub fn remove_cut_table(&self) {
         let is_whole_table = locked(&self.writer).is_table;
         if !is_whole_table && let Some(path) = &self.path {
-            // The file itself, should a link lead to it. If it cannot be removed, readers report it as truncated.
+            // The path of the file itself, behind all links. If it cannot be removed, readers report it as truncated.
             let _ = path.canonicalize().and_then(fs::remove_file);
         }
     }

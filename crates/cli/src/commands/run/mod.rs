@@ -250,7 +250,7 @@ impl Plan {
             Memory::Tests(tests) => Some(tests.find(&self.reading)?),
             _ => None,
         };
-        let mut inputs = Inputs::check(&self.reading.named_paths(), &self.no_inputs(), go_on)?;
+        let mut inputs = Inputs::check(&self.reading.named_paths(), &self.ignored_files(), go_on)?;
         if matches!(self.destination.kind, DestinationKind::InPlace) {
             // Unfinished contents that a killed run left.
             inputs.found.retain(|input| !atomic_file::is_hidden(&input.path));

@@ -57,15 +57,17 @@ pub struct Keys {
     /// True if CR LF is accepted as a line end, or written.
     pub crlf: bool,
     pub what: KeySource,
-    /// The name of the keys, and a description of all that decides about them, for comparison with another run.
+    /// The name of the keys. A set with keys of another name is refused.
     pub name: String,
+    /// A description of all options that determine the keys. Another run can resume only with the same.
     pub description: String,
     /// The kinds of the keys, as far as they do not depend on values. Known once the inputs are.
     pub kinds: KeyKinds,
     /// The treatment of lines whose key has a null, if nulls are not keys.
     pub nulls: OnError,
-    /// The words of messages for keys, and for the part that a line must have.
+    /// The word for keys in messages.
     pub called: &'static str,
+    /// The word in messages for the part that a line must have.
     pub wanted: &'static str,
     /// The line ends of the keys, for a warning if there are two kinds.
     pub ends: Arc<LineEnds>,
@@ -195,7 +197,7 @@ impl TestSet {
         Self { named, files: Vec::new(), report, id }
     }
 
-    /// Returns the values that are read of lines beside their texts.
+    /// Returns the values that are read from documents beside their texts.
     pub fn values(&self) -> Values {
         Values { keep: None, id: self.id.clone() }
     }
@@ -259,7 +261,7 @@ impl Destination {
 impl Plan {
     /// Resolves the options of `dedup`.
     pub fn from_dedup(options: DedupOptions) -> Self {
-        let asks_for_groups = options.groups.given().or(options.reads_twice()).is_some();
+        let asks_for_groups = options.groups.first_given().or(options.reads_twice()).is_some();
         let occurrences = match (options.repeated, options.unique) {
             (true, _) => Occurrences::Repeated,
             (_, true) => Occurrences::Unique,
@@ -286,7 +288,7 @@ impl Plan {
             exact,
             ..
         } = options;
-        // It decides which copy of a line is the first.
+        // The order of the inputs decides which copy of a line is the first.
         run.in_order |= groups.keep.is_some() || asks_for_groups;
         let group_request = asks_for_groups.then(|| GroupRequest::new(groups, printed, None));
         let exact = exact && group_request.is_none();
@@ -407,10 +409,13 @@ impl Plan {
     /// Returns files that are skipped as inputs when directories contain them: the state, other files that are read, the folder of
     /// outputs, and files that this run continues, or empties only on request. Other files that it would empty are refused instead,
     /// because they may be meant as inputs.
-    pub fn no_inputs(&self) -> Vec<PathBuf> {
-        let safe = self.destination.force || self.state().is_some_and(|state| state.resume || state.path.exists());
-        let outputs = self.outputs().chain(self.destination.manifest()).filter(|_| safe);
-        let outputs = outputs.chain(self.destination.folder()).map(Path::to_owned);
-        self.own_files().into_iter().chain(outputs).collect()
+    pub fn ignored_files(&self) -> Vec<PathBuf> {
+        let mut ignored = self.own_files();
+        let continues = self.state().is_some_and(|state| state.resume || state.path.exists());
+        if continues || self.destination.force {
+            ignored.extend(self.outputs().chain(self.destination.manifest()).map(Path::to_owned));
+        }
+        ignored.extend(self.destination.folder().map(Path::to_owned));
+        ignored
     }
 }

@@ -141,7 +141,7 @@ impl NewSet<'_> {
     }
 }
 
-/// Chooses by the options, and by the number of keys in the inputs, or the name of an input that does not tell it.
+/// Chooses by the options, and by the number of keys in the inputs, or the name of an input whose number is unknown.
 /// `keep` is true if the set outlives the run.
 fn choose(
     size: &SizeOptions,

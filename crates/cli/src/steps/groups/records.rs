@@ -104,7 +104,7 @@ impl RecordFile {
     }
 
     /// Calls `member` for each line that may not be unique, once for each word of its score, and `skip` for each line without a
-    /// key, in the order of ordinals. Returns the number of bytes on disk. With `clusters`, these are the groups.
+    /// key, in the order of ordinals. The groups are the `clusters`, if there are any. Returns the number of bytes on disk.
     pub fn each(
         &mut self,
         clusters: Option<&Clusters>,

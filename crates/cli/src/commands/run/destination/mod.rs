@@ -26,7 +26,7 @@ pub struct CheckedDestination {
 }
 
 enum CheckedKind {
-    File(CheckedFile),
+    File(Box<CheckedFile>),
     Folder(CheckedFolder),
     /// The sinks for the inputs, which are not opened before they get lines.
     InPlace(Vec<Sink>),
@@ -54,7 +54,7 @@ impl Plan {
         let kind = match &self.destination.kind {
             DestinationKind::Folder { path, .. } => CheckedKind::Folder(self.check_folder(path, inputs)?),
             DestinationKind::InPlace => CheckedKind::InPlace(self.check_in_place(&inputs.found)?),
-            DestinationKind::File { dupes } => CheckedKind::File(self.check_file(dupes.as_deref(), inputs)?),
+            DestinationKind::File { dupes } => CheckedKind::File(self.check_file(dupes.as_deref(), inputs)?.into()),
         };
         let written: Vec<&NamedFile> = match &kind {
             CheckedKind::File(file) => file.targets().map(|target| &target.origin).collect(),
@@ -109,7 +109,7 @@ impl CheckedDestination {
     /// Returns the name of an output with contents that a run from its start would erase.
     pub fn full(&self) -> Option<&str> {
         let file = if let CheckedKind::File(file) = &self.kind { Some(file) } else { None };
-        let mut targets = file.into_iter().flat_map(CheckedFile::targets).chain(self.reports.iter());
+        let mut targets = file.into_iter().flat_map(|file| file.targets()).chain(self.reports.iter());
         targets.find(|target| target.has_contents()).map(|target| target.origin.name())
     }
 
