@@ -82,7 +82,7 @@ impl Progress {
             let files = (all > 1).then(|| format!("{files} of {all} files"));
             let found = format!("{} {}", readable_count(found as f64), stats.found);
             let full = match (&stats.limit, &remote) {
-                (Some(limit), _) => Some(limit.full(&stats.counts)),
+                (Some(limit), _) => Some(limit.used_share(&stats.counts)),
                 (None, Some(remote)) => Some(remote.status()),
                 (None, None) => stages().map(|stages| format!("filter {stages}")),
             };

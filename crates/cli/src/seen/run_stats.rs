@@ -22,7 +22,7 @@ pub struct RunStats {
     first_fault: Option<String>,
     /// True if only the warning that a filter is full is printed.
     quiet: bool,
-    /// Prints a message about a skipped input.
+    /// The function that prints a message about a skipped input.
     report: fn(&str),
     /// True if the warning that the filter is full was printed.
     reported: bool,
@@ -39,11 +39,10 @@ pub struct RunStats {
 impl RunStats {
     /// Starts the statistics of keys that are inserted into a set.
     pub fn new(set: &KeySet, limit: Option<FullLimit>, keys: &'static str, wanted: &'static str, quiet: bool) -> Self {
-        let (keys_before, plan) = (set.keys(), set.plan());
         Self {
             limit,
-            keys_before,
-            plan,
+            keys_before: set.keys(),
+            plan: set.plan(),
             counts: LineCounts::default(),
             first: None,
             first_fault: None,
@@ -113,7 +112,9 @@ impl RunStats {
         if self.first_fault.is_none() {
             self.first_fault = first_fault;
         }
-        if let Some(limit) = self.limit.as_ref().filter(|limit| !limit.stop && !self.reported)
+        if !self.reported
+            && let Some(limit) = &self.limit
+            && !limit.stop
             && (before..self.counts.inserted).contains(&limit.keys)
         {
             warn(&format!(
@@ -129,7 +130,7 @@ impl RunStats {
     }
 
     /// Warns of lines without the wanted part, if there were any.
-    pub fn end(&self) {
+    pub fn warn_of_faults(&self) {
         if !self.quiet
             && let Some(first) = &self.first_fault
         {
@@ -204,7 +205,7 @@ pub struct FullLimit {
     pub keys: u64,
     /// The false-positive rate once these keys are inserted.
     pub fpr: f64,
-    /// True if the run stops there. Otherwise a warning is printed once.
+    /// True if the run stops at the limit. Otherwise a warning is printed once.
     pub stop: bool,
 }
 
@@ -214,8 +215,8 @@ impl FullLimit {
         Self { planned: keys, keys, fpr, stop }
     }
 
-    /// Returns the share of the limit that is used, for the progress line.
-    pub fn full(&self, counts: &LineCounts) -> String {
+    /// Formats the share of the limit that is used, for the progress line.
+    pub fn used_share(&self, counts: &LineCounts) -> String {
         format!("{:.0} % full", 100.0 * counts.inserted as f64 / self.keys.max(1) as f64)
     }
 

@@ -32,13 +32,14 @@ pub struct IndexedTests {
 }
 
 impl Plan {
-    /// Inserts all grams of the tests, duplicates included, into a set for the search of these inputs. `None` if there
-    /// are no tests. Fails with the reason if it ends early.
+    /// Inserts all grams of the tests, duplicates included, into a set for the search of these inputs. Returns `None` if
+    /// there are no tests, and the reason as an error if the reading ends early.
     pub(super) fn index(&self, found: Option<Inputs>, inputs: &Inputs) -> Result<Option<(KeySet, IndexedTests)>, Stop> {
         let (Some(tests), Some(found), Some(rule)) = (self.tests(), found, self.keys.what.document()) else {
             return Ok(None);
         };
-        let (reading, events) = (&self.reading, events::receive(None, None)?);
+        let reading = &self.reading;
+        let events = events::receive(None, None)?;
         let mut rule = rule.clone();
         rule.text.frozen = false;
         rule.text.drop_document = false;
@@ -69,7 +70,8 @@ impl Plan {
             return Err(stop);
         }
         writing(&decontaminator).begin_search(names(inputs));
-        let (set, left_out) = (work.seen.write().take_set()?, locked(&work.stats).counts.left_out);
+        let set = work.seen.write().take_set()?;
+        let left_out = locked(&work.stats).counts.left_out;
         Ok(Some((set, IndexedTests { decontaminator, left_out, events })))
     }
 }

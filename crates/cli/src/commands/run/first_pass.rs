@@ -74,20 +74,20 @@ impl Plan {
         {
             let (inputs, third) = second_inputs.with_second_reading().map_err(not_copied)?;
             second_inputs = third;
-            let sorting = signals::at_once()?;
+            let sorting = signals::exit_immediately()?;
             let collecting = GramCollector::new(bands.candidate_documents(records.had_keys)?, records.ordinals.clone());
             drop(sorting);
             let step = Arc::new(Collect::new(reader, collecting));
             let (_, stop) = scan.read(inputs, step.clone(), seen.clone(), locked(&work.stats).for_second_reading(0))?;
             go_on(stop)?;
-            let candidate_documents = step.end()?;
+            let candidate_documents = step.take_documents()?;
             disk_bytes = candidate_documents.disk_bytes();
-            let _comparing = signals::at_once()?;
+            let _comparing = signals::exit_immediately()?;
             let verified = Clusters::verified(candidate_documents, threshold)?;
             locked(&work.stats).warn(verified.warning());
             clusters = Some(verified);
         }
-        let _deciding = signals::at_once()?;
+        let _deciding = signals::exit_immediately()?;
         let group_index = group_request.decide(&mut records, clusters, reports)?;
         let mut stats = locked(&work.stats);
         stats.warn(group_request.warnings(&group_index.stats));

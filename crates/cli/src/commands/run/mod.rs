@@ -130,7 +130,7 @@ impl OpenedRun {
             && let Some(mut report) = tests_report
             && let Some(decontaminator) = decontaminator
         {
-            let _reporting = match signals::at_once() {
+            let _reporting = match signals::exit_immediately() {
                 Ok(reporting) => reporting,
                 Err(stop) => return stop.end(),
             };
@@ -148,7 +148,7 @@ impl OpenedRun {
             }
             replaced.publish()?;
         }
-        signals::in_order();
+        signals::clear_unsaved();
         plan.report(&work, stop, resumed, started)
     }
 }

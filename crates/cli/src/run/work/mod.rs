@@ -205,7 +205,7 @@ impl Work {
         self.ending.store(true, Relaxed);
         let quiescent = self.quiesce();
         drop(progress);
-        locked(&self.stats).end();
+        locked(&self.stats).warn_of_faults();
         let stop = locked(&self.failure).take().or(signal);
         let stop = stop.or_else(|| self.step.finish().err().map(Stop::After));
         let done = match stop {
