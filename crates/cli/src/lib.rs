@@ -43,8 +43,8 @@ use terminal::{bar, messages, signals};
 
 /// Runs the command line `args`, whose first element is the program, and returns the exit code.
 ///
-/// For the main thread of a process that does nothing else. It takes over SIGINT, SIGTERM, SIGHUP and SIGABRT. The first signal
-/// asks a command to stop in good order, and the second ends the process.
+/// The main thread of a process that does nothing else calls this function. It takes over SIGINT, SIGTERM, SIGHUP and SIGABRT.
+/// The first signal asks a command to stop in good order, and the second ends the process.
 pub fn run_command_line(args: impl IntoIterator<Item = OsString>) -> u8 {
     check_standard_output();
     let result = match Cli::read(args) {

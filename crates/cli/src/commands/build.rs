@@ -26,7 +26,7 @@ use crate::terminal::messages::print;
 use bloomline_keys::KeyKinds;
 use crossbeam_channel::never;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -36,13 +36,13 @@ pub fn check(options: BuildOptions) -> Result<Checked, Stop> {
     let BuildOptions { reading, key, output, .. } = &options;
     // An existing filter that is to be replaced is refused as an input.
     let own_files = files::filter_files(output).into_iter().skip(usize::from(!options.append));
-    let own_files: Vec<PathBuf> = own_files.chain(reading.list().map(Path::to_owned)).collect();
-    let mut inputs = Inputs::check(&reading.named(), &own_files, reading.on_error != OnError::Fail)?;
-    let list = reading.list().map(NamedFile::from_path);
+    let own_files: Vec<PathBuf> = own_files.chain(reading.files_from.clone()).collect();
+    let mut inputs = Inputs::check(&reading.named_paths(), &own_files, reading.on_error != OnError::Fail)?;
+    let list = reading.files_from.as_deref().map(NamedFile::from_path);
     files::check_target(output, inputs.found.iter().map(|input| &input.origin).chain(&list))?;
     let prelude = Prelude {
         reading,
-        format: key.format(reading.end()),
+        format: key.line_format(reading.line_end()),
         crlf: key.eol.is_some(),
         one_output: None,
         quiet: options.quiet,
@@ -123,7 +123,7 @@ fn work(
     stats: RunStats,
 ) -> Result<Arc<Work>, Error> {
     let BuildOptions { reading, key, quiet, .. } = options;
-    let hashing = key.hashing(reading.end(), rule.clone(), set.hasher(), *quiet);
+    let hashing = key.hashing(reading.line_end(), rule.clone(), set.hasher(), *quiet);
     let hashing = Hashing { ends: Arc::clone(ends), ..hashing };
     let scan = ScanOptions::for_keys(reading, &hashing, *quiet, never());
     match scan.insert(hashing, inputs, SeenKeys::new(set), stats)? {
@@ -138,7 +138,10 @@ fn save(options: &BuildOptions, work: &Work) -> Result<(), Error> {
     set.local_mut().map(LocalSet::fix);
     let plan = &mut locked(&work.stats).plan;
     *plan = plan.or(set.plan());
-    if let Some(set) = set.local_mut().filter(|_| !options.append && !options.no_shrink) {
+    if !options.append
+        && !options.no_shrink
+        && let Some(set) = set.local_mut()
+    {
         set.shrink()?;
     }
     set.save(&options.output)

@@ -4,7 +4,7 @@ use crate::commands::headers;
 use crate::commands::input_kinds::TableRequirements;
 use crate::commands::job::Checked;
 use crate::commands::prelude::Prelude;
-use crate::commands::scan::{self, ScanOptions, Selection};
+use crate::commands::scan::{self, ScanOptions};
 use crate::commands::server;
 use crate::options::CheckOptions;
 use crate::options::values::Eol;
@@ -33,14 +33,14 @@ pub fn check(options: CheckOptions) -> Result<Checked, Stop> {
     let CheckOptions { reading, key, select, .. } = &options;
     let server_files = options.shared.server.files();
     let other_files: Vec<&Path> =
-        options.state.as_deref().into_iter().chain(reading.list()).chain(server_files).collect();
+        options.state.as_deref().into_iter().chain(reading.files_from.as_deref()).chain(server_files).collect();
     let state_files = options.state.iter().flat_map(|state| files::filter_files(state));
     let own_files: Vec<PathBuf> = state_files.chain(other_files.iter().map(|path| (*path).to_owned())).collect();
-    let mut inputs = Inputs::check(&reading.named(), &own_files, true)?;
+    let mut inputs = Inputs::check(&reading.named_paths(), &own_files, true)?;
     let prints = !select.any && !select.total;
     let prelude = Prelude {
         reading,
-        format: key.format(reading.end()),
+        format: key.line_format(reading.line_end()),
         crlf: key.eol.is_some(),
         one_output: prints.then_some(headers::ONE_OUTPUT),
         quiet: select.quiet,
@@ -63,12 +63,12 @@ pub fn check(options: CheckOptions) -> Result<Checked, Stop> {
         let output = target.map(|target| target.start(0, None)).transpose()?;
         Ok(Box::new(move || {
             let CheckOptions { reading, key, select, .. } = &options;
-            let hashing = key.hashing(reading.end(), rule, filter.hasher(), select.quiet);
-            let scan = ScanOptions::for_keys(reading, &hashing, select.quiet, never());
+            let hashing = key.hashing(reading.line_end(), rule, filter.hasher(), select.quiet);
+            let eol = key.eol.and_then(Eol::written);
+            let print = PrintOptions { eol, ..PrintOptions::for_mark(!options.invert) };
+            let scan = ScanOptions { print, ..ScanOptions::for_keys(reading, &hashing, select.quiet, never()) };
             let seen = SharedSeenKeys::new(SeenKeys::new(filter));
-            let print = PrintOptions { eol: key.eol.and_then(Eol::written), ..PrintOptions::default() };
-            let selection = Selection { wanted: !options.invert, inserting: None, options: select, print, output };
-            let (work, stop) = scan.select(hashing, inputs, seen, selection)?;
+            let (work, stop) = scan.select(hashing, inputs, seen, None, select, output)?;
             scan::exit_code(&work, stop, 0, select.any)
         }))
     }))
@@ -80,7 +80,7 @@ fn verify(options: &CheckOptions, sample: u64) -> Result<u8, Error> {
     let output = Output::standard(&state.map(NamedFile::from_path))?;
     let mut set = match server::address(&options.shared)? {
         Some(address) => KeySet::Shared(RemoteSet::open(&address)?.into()),
-        None => KeySet::Local(LocalSet::load(state.expect("it is required"))?),
+        None => KeySet::Local(LocalSet::load(state.expect("clap requires --state without --redis"))?),
     };
     set.refresh()?;
     let found = false_positives(&set, sample)?;
@@ -114,5 +114,5 @@ fn filter(options: &CheckOptions, key_name: &str, kinds: &KeyKinds) -> Result<Ke
         shared.check_kinds(address.name, kinds)?;
         return Ok(KeySet::Shared(shared.into()));
     }
-    KeySet::load_for(options.state.as_deref().expect("it is required"), key_name, kinds)
+    KeySet::load_for(options.state.as_deref().expect("clap requires --state without --redis"), key_name, kinds)
 }

@@ -18,29 +18,29 @@ pub struct Classic {
 }
 
 impl Classic {
-    /// The smallest filter that keeps a rate.
+    /// Returns the smallest filter that keeps a rate.
     pub fn for_rate(keys: u64, rate: f64) -> Self {
         let filter = |probes| Self { bits: (keys as f64 / load(probes, rate)).ceil(), probes };
         min_cost(filter, |filter| filter.bits)
     }
 
-    /// The filter of this size with the lowest rate.
+    /// Returns the filter of this size with the lowest rate.
     pub fn for_size(bits: f64, keys: u64) -> Self {
         min_cost(|probes| Self { bits, probes }, |filter| filter.fpr(keys as f64))
     }
 
-    /// The filter of this size with the largest [`capacity`](Self::capacity).
+    /// Returns the filter of this size with the largest [`capacity`](Self::capacity).
     pub fn for_capacity(bits: f64, rate: f64) -> Self {
         min_cost(|probes| Self { bits, probes }, |filter| -filter.capacity(rate))
     }
 
-    /// The rate with this number of keys.
+    /// Returns the rate with this number of keys.
     pub fn fpr(&self, keys: f64) -> f64 {
         let set = -(-f64::from(self.probes) * keys / self.bits).exp_m1();
         set.powi(self.probes as i32)
     }
 
-    /// The number of keys at which the rate is reached.
+    /// Returns the number of keys at which the rate is reached.
     pub fn capacity(&self, rate: f64) -> f64 {
         (self.bits * load(self.probes, rate)).floor()
     }

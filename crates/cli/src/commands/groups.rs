@@ -55,17 +55,17 @@ impl GroupRequest {
         Self { keep, printed, id, pairs, clusters, near }
     }
 
-    /// The least Jaccard index of similar documents, if these are groups.
+    /// Returns the least Jaccard index of similar documents, if these are groups.
     pub fn threshold(&self) -> Option<f64> {
         self.near.map(|(_, threshold)| threshold)
     }
 
-    /// The distinct lines that are printed.
+    /// Returns the distinct lines that are printed.
     pub fn occurrences(&self) -> Occurrences {
         self.printed.occurrences
     }
 
-    /// The files of the reports.
+    /// Returns the files of the reports.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.pairs.iter().chain(&self.clusters).map(PathBuf::as_path)
     }
@@ -78,7 +78,7 @@ impl GroupRequest {
         format!(", grouped: {keep} of {occurrences:?}{}{id}{near}", if *counted { ", counted" } else { "" })
     }
 
-    /// The values that are read from lines in addition to their keys.
+    /// Returns the values that are read from lines in addition to their keys.
     pub fn values(&self) -> values::ValueProjection {
         let keep = Some(&self.keep).filter(|keep| keep.pointer().is_some()).cloned();
         values::ValueProjection { keep, id: self.id.clone() }
@@ -138,10 +138,8 @@ impl GroupRequest {
 
     /// Returns warnings if no group had a value to choose by, some had values of both kinds, or misleading strings were compared.
     pub fn warnings(&self, stats: &GroupStats) -> Vec<String> {
-        let (GroupStats { chosen, without_value, mixed, misled, .. }, Some(pointer)) = (stats, self.keep.pointer())
-        else {
-            return Vec::new();
-        };
+        let GroupStats { chosen, without_value, mixed, misled, .. } = stats;
+        let Some(pointer) = self.keep.pointer() else { return Vec::new() };
         let pointer = pointer.to_string();
         if *chosen > 0 && without_value == chosen {
             let values = if let KeepPolicy::Order(..) = self.keep { "string of the list" } else { "number or string" };

@@ -26,13 +26,18 @@ pub const ONE_OUTPUT_OR_OWN: &str = "because one output has one header; with --o
 
 /// Refuses inputs with different headers, or leaves them out with `go_on`. Headers of files are compared at once, headers of pipes
 /// when they are read.
-pub fn check_all(groups: &mut [&mut Inputs], cut: ChunkConfig, remedy: &'static str, go_on: bool) -> Result<(), Error> {
-    if !cut.format.header || groups.iter().map(|inputs| inputs.found.len()).sum::<usize>() < 2 {
+pub fn check_all(
+    groups: &mut [&mut Inputs],
+    config: ChunkConfig,
+    remedy: &'static str,
+    go_on: bool,
+) -> Result<(), Error> {
+    if !config.format.header || groups.iter().map(|inputs| inputs.found.len()).sum::<usize>() < 2 {
         return Ok(());
     }
     let (expected, mut is_known) = (Arc::new(ExpectedHeader::new(remedy)), true);
     for inputs in groups {
-        check_each(inputs, cut, &expected, &mut is_known, go_on)?;
+        check_each(inputs, config, &expected, &mut is_known, go_on)?;
     }
     Ok(())
 }
@@ -40,7 +45,7 @@ pub fn check_all(groups: &mut [&mut Inputs], cut: ChunkConfig, remedy: &'static 
 /// Checks the headers of some inputs. `is_known` is false after a pipe, because its header is read later.
 fn check_each(
     inputs: &mut Inputs,
-    cut: ChunkConfig,
+    config: ChunkConfig,
     expected: &Arc<ExpectedHeader>,
     is_known: &mut bool,
     go_on: bool,
@@ -48,8 +53,8 @@ fn check_each(
     for mut input in mem::take(&mut inputs.found) {
         input.header = Some(Arc::clone(expected));
         *is_known &= input.size.is_some();
-        let header = if *is_known { header(&input, cut) } else { Vec::new() };
-        match expected.check(&header, input.origin.name(), &cut.format) {
+        let header = if *is_known { header(&input, config) } else { Vec::new() };
+        match expected.check(&header, input.origin.name(), &config.format) {
             Ok(()) => inputs.found.push(input),
             Err(source) => {
                 let error = files::cannot_open(input.origin.name())(source);
@@ -61,11 +66,11 @@ fn check_each(
 }
 
 /// Refuses files whose headers lack a name that is read. Headers of pipes are checked when they are read.
-pub fn check_names(inputs: &Inputs, cut: ChunkConfig, projection: &Projection) -> Result<(), Error> {
+pub fn check_names(inputs: &Inputs, config: ChunkConfig, projection: &Projection) -> Result<(), Error> {
     let rule = projection.rule().filter(|rule| rule.needs_header() || !projection.values.is_empty());
-    let Some(rule) = rule.filter(|_| cut.format.header) else { return Ok(()) };
+    let Some(rule) = rule.filter(|_| config.format.header) else { return Ok(()) };
     for input in inputs.found.iter().filter(|input| input.size.is_some()) {
-        let header = header(input, cut);
+        let header = header(input, config);
         if !header.is_empty()
             && let Err(key_error) = HeaderRule::new(rule, &projection.values, &header)
         {
@@ -77,12 +82,12 @@ pub fn check_names(inputs: &Inputs, cut: ChunkConfig, projection: &Projection) -
 }
 
 /// Returns the header of a file without its end, or nothing if the input has none. Unreadable files are reported when they are read.
-fn header(input: &Input, cut: ChunkConfig) -> Vec<u8> {
+fn header(input: &Input, config: ChunkConfig) -> Vec<u8> {
     if input.is_table {
         return Vec::new();
     }
     let read_header = |input| {
-        let mut chunks = Chunks::new(input, 0, ChunkConfig { size: PEEK.min(cut.size), ..cut });
+        let mut chunks = Chunks::new(input, 0, ChunkConfig { size: PEEK.min(config.size), ..config });
         chunks.fill(&mut Chunk::default()).map(|_| chunks.header_text().to_vec())
     };
     input.peek(read_header).unwrap_or_default()

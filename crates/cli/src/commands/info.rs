@@ -28,7 +28,10 @@ pub fn run(options: &InfoOptions) -> Result<u8, Error> {
 
 /// Adds the description of a set.
 pub fn describe(figures: &mut Figures, set: &KeySet) {
-    let (memory, keys, fill, rate) = (set.memory_bytes(), set.keys(), set.fill_ratio(), set.current_fpr());
+    let memory = set.memory_bytes();
+    let keys = set.keys();
+    let fill = set.fill_ratio();
+    let rate = set.current_fpr();
     let seed = set.hasher().seed();
     let stages: Vec<&BloomFilter> = set.stages().collect();
     let blocks = memory / 64;

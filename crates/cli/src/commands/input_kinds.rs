@@ -15,31 +15,41 @@ use crate::system::files::cannot_open;
 use bloomline_keys::KeyKinds;
 use std::path::Path;
 
-/// Extensions of names that claim lines, Parquet, and other formats of tables.
+/// Extensions of names that claim lines.
 const LINES: [&str; 6] = ["csv", "json", "jsonl", "ndjson", "tsv", "txt"];
+
+/// Extensions of names that claim Parquet.
 const TABLES: [&str; 3] = ["parq", "parquet", "pq"];
+
+/// Extensions of names that claim other formats of tables.
 const OTHERS: [&str; 4] = ["arrow", "avro", "feather", "orc"];
 
 /// Refuses a mixture of lines and rows, which cannot be written to one output.
 pub fn check_one(inputs: &Inputs) -> Result<(), Error> {
-    match inputs.kinds() {
-        (Some(lines), Some(table)) => Err(Error::new(format!(
+    if let Some(lines) = inputs.first_with_lines()
+        && let Some(table) = inputs.first_table()
+    {
+        return Err(Error::new(format!(
             "cannot write the lines of {} and the rows of {} to one output; run the command for each kind, or give dedup and corpus \
              --output-dir",
             name(lines),
             name(table)
-        ))),
-        _ => Ok(()),
+        )));
     }
+    Ok(())
 }
 
 /// Refuses an output whose name claims another format than it will have.
 pub fn check_name(output: &Path, inputs: &Inputs, total: bool) -> Result<(), Error> {
-    match inputs.kinds() {
-        (_, Some(_)) if !total => check_name_of_rows(output),
-        (None, None) if !total => Ok(()),
-        (Some(lines), _) if !total => check_name_of(output, &format!("the lines of {}", name(lines))),
-        _ => check_name_of_lines(output),
+    if total {
+        return check_name_of_lines(output);
+    }
+    if inputs.first_table().is_some() {
+        return check_name_of_rows(output);
+    }
+    match inputs.first_with_lines() {
+        Some(lines) => check_name_of(output, &format!("the lines of {}", name(lines))),
+        None => Ok(()),
     }
 }
 
@@ -106,18 +116,18 @@ pub fn check_directories(all: &[&Inputs], tests: Option<&Inputs>, reading: &Read
 
 /// Refuses options for lines if all inputs are tables, and options for nulls if no key can be null.
 pub fn check_format(all: &[&Inputs], format: LineFormat, rule: Option<&KeyRule>, crlf: bool) -> Result<(), Error> {
-    let Some(table) = all.iter().find_map(|inputs| inputs.kinds().1) else {
+    let Some(table) = all.iter().find_map(|inputs| inputs.first_table()) else {
         // An empty text that is read as a number or a time is a null.
         let reads_texts = |rule: &KeyRule| [&rule.number, &rule.time].iter().any(|parts| **parts != PartNumbers::None);
         let has_nulls =
             rule.is_none_or(|rule| rule.nulls || reads_texts(rule) || matches!(rule.part, KeyPart::Json(_)));
-        let lines = all.iter().find_map(|inputs| inputs.kinds().0).filter(|_| !has_nulls);
+        let lines = all.iter().find_map(|inputs| inputs.first_with_lines()).filter(|_| !has_nulls);
         return match lines {
             Some(lines) => Err(of_rows("--nulls without --json-pointer or --column", lines)),
             None => Ok(()),
         };
     };
-    let has_lines = all.iter().any(|inputs| inputs.kinds().0.is_some());
+    let has_lines = all.iter().any(|inputs| inputs.first_with_lines().is_some());
     let given = [
         (format.end == 0, "--zero-terminated"),
         (format.header, "--header"),
@@ -152,9 +162,9 @@ pub fn check_tables(
     on_error: OnError,
 ) -> Result<KeyKinds, Error> {
     let TableRequirements { write_options, added, together } = demand;
-    let of_lines = inputs.kinds().0.and_then(|_| projection.rule()?.fixed_kinds());
+    let of_lines = inputs.first_with_lines().and_then(|_| projection.rule()?.fixed_kinds());
     let mut kinds = of_lines.unwrap_or_default();
-    let Some(table) = inputs.kinds().1 else { return Ok(kinds) };
+    let Some(table) = inputs.first_table() else { return Ok(kinds) };
     if let (Some(format), Some(compression)) = (format_of(table), write_options.compression) {
         format.check(compression).map_err(cannot_open(name(table)))?;
     }
@@ -182,8 +192,8 @@ pub fn check_tables(
 
 /// Returns the key rule of all these inputs: if whole lines were asked for and all are tables, the rule of whole rows.
 pub fn rule(all: &[&Inputs], rule: KeyRule) -> Result<KeyRule, Error> {
-    let lines = all.iter().find_map(|inputs| inputs.kinds().0);
-    let table = all.iter().find_map(|inputs| inputs.kinds().1);
+    let lines = all.iter().find_map(|inputs| inputs.first_with_lines());
+    let table = all.iter().find_map(|inputs| inputs.first_table());
     match (&rule.part, lines, table) {
         (KeyPart::Line, Some(lines), Some(table)) => Err(Error::new(format!(
             "a line of {} and a row of {} are never equal as a whole; name the key with --column",

@@ -7,12 +7,13 @@ use crate::terminal::figures::{LAYOUT, readable_size, table};
 use crate::write::output::Output;
 use bloomline::{BloomFilter, BuildError};
 use serde_json::{Value, json};
+use std::ops::RangeInclusive;
 
 /// The loads for which rates are shown, as shares of the planned keys.
 const LOADS: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
 
 /// Rows of the table of rates.
-const BITS_PER_KEY: std::ops::RangeInclusive<usize> = 4..=40;
+const BITS_PER_KEY: RangeInclusive<usize> = 4..=40;
 
 /// Columns of the table of rates.
 const PROBES: [u32; 4] = [4, 8, 12, 16];
@@ -22,21 +23,15 @@ pub fn run(options: &PlanOptions) -> Result<u8, Error> {
     let text = match (options.table, options.json) {
         (true, false) => rates_text()?,
         (true, true) => rates_json()?,
-        (false, json) => {
-            let layouts = layouts(options)?;
-            if json {
-                Value::from_iter(layouts.iter().map(PlannedFilter::json)).to_string()
-            } else {
-                layouts_text(&layouts)
-            }
-        }
+        (false, false) => layouts_text(&layouts(options)?),
+        (false, true) => Value::from_iter(layouts(options)?.iter().map(PlannedFilter::json)).to_string(),
     };
     let output = Output::standard([])?;
     output.write_line(&text)?;
     Ok(SUCCESS)
 }
 
-/// A filter of some layout, before it is built.
+/// The size and the rates of a filter with one of the layouts.
 struct PlannedFilter {
     name: &'static str,
     keys: u64,
@@ -46,7 +41,7 @@ struct PlannedFilter {
     rates: [f64; LOADS.len()],
 }
 
-/// Plans a filter of each layout by the options.
+/// Plans a filter of each layout with two of keys, rate and memory, and computes the third.
 fn layouts(options: &PlanOptions) -> Result<[PlannedFilter; 2], Error> {
     let builder = BloomFilter::builder();
     let (plan, keys, classic, classic_keys) = match (options.expected_keys, options.fpr, options.memory) {
@@ -101,7 +96,7 @@ impl PlannedFilter {
             probes.to_string(),
             format!("{:.4}", self.bits_per_key()),
         ];
-        row.extend(rates.map(digits));
+        row.extend(rates.map(format_rate));
         row
     }
 
@@ -127,7 +122,7 @@ fn layouts_text(layouts: &[PlannedFilter]) -> String {
     table(&rows)
 }
 
-/// Returns the rates of words4 with this number of bits per key, one for each of the [`PROBES`].
+/// Returns the rates of the [`LAYOUT`] with this number of bits per key, one for each of the [`PROBES`].
 fn rates(bits_per_key: usize) -> Result<[f64; PROBES.len()], BuildError> {
     // Enough keys for the block loads of any large filter, and few enough that no two are expected to have equal hashes.
     const KEYS: u64 = 1 << 26;
@@ -147,7 +142,7 @@ fn rates_text() -> Result<String, BuildError> {
         let rates = rates(bits)?;
         let min_rate = rates.iter().copied().fold(1.0, f64::min);
         let mut row = vec![format!("{bits:12}")];
-        row.extend(rates.map(|rate| digits(rate) + if rate == min_rate { "*" } else { " " }));
+        row.extend(rates.map(|rate| format_rate(rate) + if rate == min_rate { "*" } else { " " }));
         rows.push(row);
     }
     Ok(format!("{}\n{LAYOUT}; * is the best k", table(&rows)))
@@ -164,6 +159,6 @@ fn rates_json() -> Result<String, BuildError> {
 }
 
 /// Formats a rate with enough digits to distinguish layouts.
-fn digits(rate: f64) -> String {
+fn format_rate(rate: f64) -> String {
     format!("{rate:.3e}")
 }

@@ -45,7 +45,7 @@ impl Prelude<'_> {
     ) -> Result<KeyKinds, Error> {
         let on_error = self.reading.on_error;
         if on_error == OnError::Fail {
-            headers::check_names(inputs, self.reading.cut(self.format), projection)?;
+            headers::check_names(inputs, self.reading.chunk_config(self.format), projection)?;
         }
         input_kinds::check_tables(inputs, projection, demand, on_error)
     }
@@ -58,12 +58,12 @@ impl Prelude<'_> {
             input_kinds::check_one(printed)?;
         }
         let remedy = self.one_output.filter(|_| others.is_empty() || !has_order).unwrap_or(headers::NAME_FIELDS);
-        let cut = self.reading.cut(self.format);
+        let config = self.reading.chunk_config(self.format);
         let go_on = self.reading.on_error != OnError::Fail;
         if has_order {
-            headers::check_all(groups, cut, remedy, go_on)
+            headers::check_all(groups, config, remedy, go_on)
         } else if self.one_output.is_some() {
-            headers::check_all(&mut [printed], cut, remedy, go_on)
+            headers::check_all(&mut [printed], config, remedy, go_on)
         } else {
             Ok(())
         }

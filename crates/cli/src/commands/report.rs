@@ -14,7 +14,7 @@ use bloomline::Plan;
 use std::path::Path;
 use std::time::Duration;
 
-/// The figures of a run, with the number of groups of two or more if it is known.
+/// Returns the figures of a run, with the number of groups of two or more if it is known.
 pub fn run_figures(
     seen: &SeenKeys,
     stats: &RunStats,
@@ -25,7 +25,9 @@ pub fn run_figures(
     let mut figures = Figures::default();
     match what {
         KeySource::Key(..) => line_figures(&mut figures, seen, stats, print, repeated),
-        KeySource::Document(rule) if rule.second.is_some() => group_figures(&mut figures, stats, print, repeated),
+        KeySource::Document(rule) if rule.second_hasher.is_some() => {
+            group_figures(&mut figures, stats, print, repeated)
+        }
         KeySource::Document(rule) => unit_figures(&mut figures, stats, rule, print),
     }
     figures
@@ -46,7 +48,7 @@ fn line_figures(figures: &mut Figures, seen: &SeenKeys, stats: &RunStats, print:
     }
     figures.field("printed", printed);
     // People see it only if it is not the number of unique lines.
-    if repeated.is_some() || !print.selected_mark || print.before == Prefix::Mark || counts.kept > 0 {
+    if repeated.is_some() || !print.selected_mark || print.prefix == Prefix::Mark || counts.kept > 0 {
         figures.row("printed", printed);
     }
     figures.figure("dropped", "dropped", dropped);
@@ -120,7 +122,7 @@ fn unit_figures(figures: &mut Figures, stats: &RunStats, rule: &DocumentRule, pr
     figures.field("expected_wrongly_removed_sigma", sigma);
 }
 
-/// The figures of a comparison: of OLD, whose lines were inserted, and of NEW, whose lines were looked up. `wanted` is true if
+/// Returns the figures of a comparison: of OLD, whose lines were inserted, and of NEW, whose lines were looked up. `wanted` is true if
 /// lines in OLD are selected, `distinct` if lines of NEW were inserted too. Lines without a key may also be selected.
 pub fn set_figures(seen: &SeenKeys, old: &LineCounts, stats: &RunStats, wanted: bool, distinct: bool) -> Figures {
     let (mut figures, counts) = (Figures::default(), &stats.counts);
@@ -150,7 +152,7 @@ pub fn set_figures(seen: &SeenKeys, old: &LineCounts, stats: &RunStats, wanted: 
     figures
 }
 
-/// The figures of `build`, which has saved the filter to a file. Reads the whole filter.
+/// Returns the figures of `build`, which has saved the filter to a file. Reads the whole filter.
 pub fn build_figures(set: &KeySet, stats: &RunStats, file: &Path, elapsed: Duration) -> Figures {
     let keys = set.keys();
     let mut figures = Figures::default();
@@ -197,7 +199,7 @@ pub fn add_state_and_speed(
     figures.row_and_field("speed", format!("{speed:.1} MB/s"), "mb_per_second", speed);
 }
 
-/// The expected number of distinct lines that were reported as seen.
+/// Returns the expected number of distinct lines that were reported as seen.
 fn wrongly_dropped(set: &KeySet, stats: &RunStats) -> f64 {
     let (before, inserted) = (stats.keys_before, stats.counts.inserted as f64);
     match &stats.plan {
@@ -222,7 +224,10 @@ fn wrongly_dropped(set: &KeySet, stats: &RunStats) -> f64 {
             // The filters are filled one after another: each is met at the rates of the filters before it and at its own rising
             // rate. A filter's bits include all lines that pass the filters before it, also the ones that it reports as seen
             // itself.
-            let (mut start, mut kept, mut stayed, mut lost) = (0.0, 1.0, 0.0, 0.0);
+            let mut start = 0.0;
+            let mut kept = 1.0;
+            let mut stayed = 0.0;
+            let mut lost = 0.0;
             for filter in set.stages() {
                 let keys = filter.estimated_keys();
                 let from = (before - start).clamp(0.0, keys);
@@ -238,6 +243,8 @@ fn wrongly_dropped(set: &KeySet, stats: &RunStats) -> f64 {
     }
 }
 
+/// Returns the expected number of distinct lines that a filter of a fixed size drops by mistake.
+///
 /// A line that is wrongly dropped had all its bits set, so the bits are those of all distinct lines, lost ones
 /// included. Of `keys` distinct lines, the sum of the rates at each insertion is lost. The number of keys that leaves
 /// `inserted` is found by Newton's method, which approaches from below and does not overshoot, because the rate only

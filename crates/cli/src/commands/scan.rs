@@ -1,5 +1,5 @@
-//! A pass over inputs that prints at most to one output: for `build`, `check` and the set operations, and for a first
-//! reading.
+//! A pass over inputs with at most one output. `build`, `check`, `in` and `not-in` use it, and the first readings of `dedup` and
+//! `corpus`.
 
 use crate::options::{ReadOptions, SelectOptions};
 use crate::read::inputs::Inputs;
@@ -7,8 +7,8 @@ use crate::read::keys::Hashing;
 use crate::read::projection::Projection;
 use crate::read::split::LineFormat;
 use crate::run::events::Event;
+use crate::run::input::run_inputs;
 use crate::run::progress::Progress;
-use crate::run::shard::shards;
 use crate::run::sink::{PrintOptions, Sink};
 use crate::run::step::{RunConfig, Step};
 use crate::run::work::{Persistence, Work};
@@ -22,6 +22,7 @@ use crate::system::unpoisoned::locked;
 use crate::write::output::Output;
 use crossbeam_channel::Receiver;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The options of a pass over inputs.
@@ -29,31 +30,22 @@ pub struct ScanOptions<'a> {
     pub reading: &'a ReadOptions,
     pub format: LineFormat,
     pub projection: Projection,
+    /// The selection and the format of the printed lines, if there is an output.
+    pub print: PrintOptions,
     pub quiet: bool,
-    /// Signals.
+    /// Signals, which end the pass.
     pub events: Receiver<Event>,
 }
 
-/// The lines that a pass selects, and how it prints them.
-pub struct Selection<'a> {
-    /// True if lines in the set are selected; otherwise the others are.
-    pub wanted: bool,
-    /// The statistics of a pass that selects lines that are not in the set, and inserts them, so that each is printed once.
-    pub inserting: Option<RunStats>,
-    pub options: &'a SelectOptions,
-    pub print: PrintOptions,
-    /// `None` if nothing is printed.
-    pub output: Option<Output>,
-}
-
 impl<'a> ScanOptions<'a> {
-    /// The options of a pass that reads keys and no other values.
+    /// Creates the options of a pass that reads keys and no other values.
     pub fn for_keys(reading: &'a ReadOptions, hashing: &Hashing, quiet: bool, events: Receiver<Event>) -> Self {
         let projection = Projection::from_rule(hashing.rule.clone());
-        Self { reading, format: hashing.format, projection, quiet, events }
+        let print = PrintOptions::for_mark(true);
+        Self { reading, format: hashing.format, projection, print, quiet, events }
     }
 
-    /// Inserts the lines of the inputs. Returns the reason if it ended before they did.
+    /// Inserts the lines of the inputs. If the pass ends before its inputs do, returns the reason, too.
     pub fn insert(
         &self,
         hashing: Hashing,
@@ -66,101 +58,112 @@ impl<'a> ScanOptions<'a> {
         self.read(inputs, Arc::new(step), seen, stats)
     }
 
-    /// Reads the inputs and prints nothing. Returns the reason if it ended before they did.
+    /// Reads the inputs and prints nothing. If the pass ends before its inputs do, returns the reason, too.
     pub fn read(
         &self,
         inputs: Inputs,
         step: Arc<dyn Step>,
         seen: SharedSeenKeys,
-        mut stats: RunStats,
+        stats: RunStats,
     ) -> Result<(Arc<Work>, Option<Stop>), Error> {
-        inputs.left_out.iter().for_each(|why| stats.leave_out_input(why));
-        stats.limit.iter().filter(|limit| limit.stop).for_each(|limit| seen.write().limit(limit.keys));
-        let progress = Progress::new(&inputs.found, inputs.read.clone(), self.quiet, false);
-        self.work(
-            inputs,
-            step,
-            seen,
-            stats,
-            (PrintOptions { selected_mark: true, kept: true, ..PrintOptions::default() }, None),
-            progress,
-        )
+        if let Some(limit) = &stats.limit
+            && limit.stop
+        {
+            seen.write().limit(limit.keys);
+        }
+        self.work(inputs, step, seen, stats, None, false)
     }
 
-    /// Looks the lines of the inputs up, and prints the selected ones. Returns the reason if it ended before the inputs did.
+    /// Looks up the lines of the inputs, and prints those that `self.print` selects, or their number. With `inserting`, lines that
+    /// are not in the set are inserted, counted in these statistics, and marked once. If the pass ends before its inputs do, returns
+    /// the reason, too.
     pub fn select(
         &self,
         hashing: Hashing,
         inputs: Inputs,
         seen: SharedSeenKeys,
-        selection: Selection<'_>,
+        inserting: Option<RunStats>,
+        options: &SelectOptions,
+        output: Option<Output>,
     ) -> Result<(Arc<Work>, Option<Stop>), Error> {
-        let Selection { wanted, inserting, options, print, output } = selection;
         let &SelectOptions { total, any, quiet } = options;
-        let (step, wanted): (Arc<dyn Step>, bool) = match inserting {
-            Some(_) => (Arc::new(LookUpOnce(Insert { hashing, seen: seen.clone(), in_order: true })), true),
-            None => (Arc::new(LookUp { hashing, seen: seen.clone(), any }), wanted),
+        let step: Arc<dyn Step> = match inserting {
+            Some(_) => Arc::new(LookUpOnce(Insert { hashing, seen: seen.clone(), in_order: true })),
+            None => Arc::new(LookUp { hashing, seen: seen.clone(), any }),
         };
-        let mut stats = inserting.unwrap_or_else(|| RunStats::for_search(&seen.read().set, quiet));
-        inputs.left_out.iter().for_each(|why| stats.leave_out_input(why));
+        let stats = inserting.unwrap_or_else(|| RunStats::for_search(&seen.read().set, quiet));
         let several = inputs.several;
-        let progress = Progress::new(&inputs.found, inputs.read.clone(), quiet, !total && !any || several);
-        let progress = progress.for_shared(seen.read().set.shared().map(|set| set.remote(None)), None);
-        let (counts, printed) = if total { (output, None) } else { (None, output) };
-        let print = PrintOptions { selected_mark: wanted, kept: wanted, ..print };
-        let (work, stop) = self.work(inputs, step, seen, stats, (print, printed), progress)?;
-        if let Some(output) = counts {
+        // One number at the end does not disturb a progress bar.
+        let prints_lines = !total && !any || several;
+        if !total {
+            return self.work(inputs, step, seen, stats, output, prints_lines);
+        }
+        let (work, stop) = self.work(inputs, step, seen, stats, None, prints_lines)?;
+        if let Some(output) = output {
             for (path, selected) in work.counted() {
-                let name =
-                    if files::is_standard(&path) { "(standard input)".as_bytes() } else { path.as_os_str().as_bytes() };
-                let selected = selected.to_string();
-                output.write_line(&if several {
-                    [name, selected.as_bytes()].join(&b':')
-                } else {
-                    selected.into_bytes()
-                })?;
+                output.write_line(total_line(&path, selected, several))?;
             }
         }
         Ok((work, stop))
     }
 
+    /// Counts the inputs that cannot be opened, and runs the step over the others. `prints_lines` is true if lines may be printed to
+    /// standard output.
     fn work(
         &self,
         inputs: Inputs,
         step: Arc<dyn Step>,
         seen: SharedSeenKeys,
-        stats: RunStats,
-        (print, output): (PrintOptions, Option<Output>),
-        progress: Progress,
+        mut stats: RunStats,
+        output: Option<Output>,
+        prints_lines: bool,
     ) -> Result<(Arc<Work>, Option<Stop>), Error> {
-        let Self { reading, format, projection, .. } = self;
+        for reason in &inputs.left_out {
+            stats.leave_out_input(reason);
+        }
+        let Self { reading, format, projection, print, quiet, .. } = self;
+        let remote = seen.read().set.shared().map(|set| set.remote(None));
+        let progress = Progress::new(&inputs.found, inputs.read.clone(), *quiet, prints_lines).for_shared(remote, None);
         let config = RunConfig {
             threads: reading.threads(),
             format: *format,
             projection: projection.clone(),
             on_error: reading.on_error,
-            print,
-            ahead: reading.ahead(),
+            print: *print,
+            max_chunks_ahead: reading.max_chunks_ahead(),
         };
-        let shards = shards(inputs, reading.cut(*format), None);
-        let work =
-            Work::new(config, step, shards, vec![Sink::new(0, output, None)], seen, stats, Persistence::default());
+        let inputs = run_inputs(inputs, reading.chunk_config(*format), None);
+        let sinks = vec![Sink::new(0, output, None)];
+        let work = Work::new(config, step, inputs, sinks, seen, stats, Persistence::default());
         let stop = work.run(&self.events, progress)?;
         Ok((work, stop))
     }
 }
 
-/// Returns grep's exit code: 0 if a line is selected, and 1 if none is; 2 if inputs are skipped, unless `any` line was found.
-pub fn exit_code(work: &Work, stop: Option<Stop>, left_out_before: u64, any: bool) -> Result<u8, Error> {
-    match stop.map_or(Ok(SUCCESS), Stop::end)? {
-        SUCCESS => {}
-        code => return Ok(code),
+/// Formats the number of selected lines of an input, after its name if there are several.
+fn total_line(path: &Path, selected: u64, several: bool) -> Vec<u8> {
+    let selected = selected.to_string().into_bytes();
+    if !several {
+        return selected;
+    }
+    let name = if files::is_standard(path) { b"(standard input)" } else { path.as_os_str().as_bytes() };
+    [name, &selected].join(&b':')
+}
+
+/// Returns the exit code of grep: 0 if a line was selected, and 1 if none was; 2 if inputs were skipped, but 0 if `any` is true and a
+/// line was selected. `skipped_before` is the number of inputs that an earlier pass skipped.
+pub fn exit_code(work: &Work, stop: Option<Stop>, skipped_before: u64, any: bool) -> Result<u8, Error> {
+    if let Some(stop) = stop {
+        let code = stop.end()?;
+        if code != SUCCESS {
+            return Ok(code);
+        }
     }
     let counts = &locked(&work.stats).counts;
-    let left_out = counts.left_out + left_out_before;
-    Ok(match counts.unique {
-        1.. if any || left_out == 0 => SUCCESS,
-        0 if left_out == 0 => 1,
-        _ => FAILED,
-    })
+    let has_skipped = counts.left_out + skipped_before > 0;
+    let has_selected = counts.unique > 0;
+    if has_skipped && !(any && has_selected) {
+        return Ok(FAILED);
+    }
+    Ok(if has_selected { SUCCESS } else { 1 })
 }

@@ -13,11 +13,11 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// The largest mirror of a filter in this process, in bytes.
-const MIRRORED: usize = 1 << 30;
+/// The maximum size of the mirror of a filter.
+const MAX_MIRROR_BYTES: usize = 1 << 30;
 
-/// The time to wait for replicas.
-const CONFIRMATION: Duration = Duration::from_secs(1);
+/// The maximum time to wait for replicas.
+const REPLICA_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Returns the address in the options, if they have one.
 pub fn address(options: &SharedOptions) -> Result<Option<Address<'_>>, Error> {
@@ -29,9 +29,11 @@ pub fn server(options: &ServerOptions) -> Result<Option<RedisServer>, Error> {
     let Some(url) = options.redis.as_deref() else { return Ok(None) };
     // The URL, or `@` and a file that has it, so that a password need not be on the command line. The file is not read
     // by the parser of the command line, because its errors repeat the text.
-    let read = |path: &str| fs::read_to_string(path).map_err(files::cannot_open(&files::name(path.as_ref())));
-    let file = url.strip_prefix('@').map(read).transpose()?;
-    let mut server = RedisServer::new(file.as_deref().unwrap_or(url).trim())?.end_when(signals::flag());
+    let url = match url.strip_prefix('@') {
+        Some(path) => &fs::read_to_string(path).map_err(files::cannot_open(&files::name(path.as_ref())))?,
+        None => url,
+    };
+    let mut server = RedisServer::new(url.trim())?.end_when(signals::flag());
     let read = |path: &Path| fs::read(path).map_err(files::cannot_open(&files::name(path)));
     if let Some(authority) = &options.redis_ca {
         server = server.certificate_authority(&read(authority)?)?;
@@ -42,8 +44,8 @@ pub fn server(options: &ServerOptions) -> Result<Option<RedisServer>, Error> {
     Ok(Some(server))
 }
 
-/// Returns the set on a server: with -n a filter of this size, otherwise the existing one, or one that grows. Queries
-/// its statistics if `stats`. Refuses keys whose kinds differ from those of the set.
+/// Opens the set of a command that inserts keys of these kinds, as [`open_to_write`] does, and refuses other kinds than the
+/// set has. Queries the statistics of the set if `stats` is true.
 pub fn open_set(
     options: &SizeOptions,
     writing: &SharedWriteOptions,
@@ -59,29 +61,34 @@ pub fn open_set(
     Ok(KeySet::Shared(shared.into()))
 }
 
-/// Opens or creates the filter of a command that writes to it: of a fixed size if a number of keys is given, else one that
-/// grows.
+/// Opens or creates the filter of a command that writes to it. With -n the filter has a fixed size; otherwise it is the
+/// existing one, or one that grows.
 pub fn open_to_write(address: &Address, options: &SharedWriteOptions, size: &SizeOptions) -> Result<RemoteSet, Error> {
-    let (name, rate, seed) = (address.name, size.fpr(), size.seed());
-    let server = address.server.clone().wait_for_replicas(options.redis_wait, CONFIRMATION);
-    let grows = || RedisBloomFilter::create_stages(&server, name, &Stages::growing(rate).seed(seed));
-    let (filter, planned) = match (size.expected_keys, options.forget_after) {
-        (Some(keys), Some(window)) => {
-            let stages = Stages::window(window, keys, rate).seed(seed);
-            (RedisBloomFilter::create_stages(&server, name, &stages)?, Some(rate))
+    let name = address.name;
+    let rate = size.fpr();
+    let seed = size.seed();
+    let server = address.server.clone().wait_for_replicas(options.redis_wait, REPLICA_TIMEOUT);
+    let create_stages = |stages: Stages| RedisBloomFilter::create_stages(&server, name, &stages.seed(seed));
+    let filter = if let Some(keys) = size.expected_keys {
+        match options.forget_after {
+            Some(window) => create_stages(Stages::window(window, keys, rate))?,
+            None => {
+                let builder = BloomFilter::builder().expected_keys(keys).false_positive_rate(rate).seed(seed);
+                RedisBloomFilter::create(&server, name, &builder)?
+            }
         }
-        (Some(keys), None) => {
-            let size = BloomFilter::builder().expected_keys(keys).false_positive_rate(rate).seed(seed);
-            (RedisBloomFilter::create(&server, name, &size)?, Some(rate))
+    } else if size.fpr.is_some() {
+        create_stages(Stages::growing(rate))?
+    } else {
+        match RedisBloomFilter::open(&server, name) {
+            Err(RedisFilterError::NotFound { .. }) => create_stages(Stages::growing(rate))?,
+            opened => opened?,
         }
-        (None, _) if size.fpr.is_some() => (grows()?, None),
-        (None, _) => match RedisBloomFilter::open(&server, name) {
-            Err(RedisFilterError::NotFound { .. }) => (grows()?, None),
-            opened => (opened?, None),
-        },
     };
     if size.seed.is_some_and(|seed| seed != filter.seed()) {
         return Err(RedisFilterError::Seed { name: name.to_owned() }.into());
     }
-    Ok(RemoteSet::new(if options.no_mirror { filter } else { filter.with_mirror_up_to(MIRRORED)? }, planned))
+    let filter = if options.no_mirror { filter } else { filter.with_mirror_up_to(MAX_MIRROR_BYTES)? };
+    let planned_rate = size.expected_keys.map(|_| rate);
+    Ok(RemoteSet::new(filter, planned_rate))
 }

@@ -8,7 +8,7 @@ use crate::commands::input_kinds::{self, TableRequirements};
 use crate::commands::job::Checked;
 use crate::commands::prelude::Prelude;
 use crate::commands::report;
-use crate::commands::scan::{self, ScanOptions, Selection};
+use crate::commands::scan::{self, ScanOptions};
 use crate::commands::sizing::NewSet;
 use crate::options::SetOptions;
 use crate::options::values::Eol;
@@ -30,7 +30,7 @@ use crate::write::target::OutputTarget;
 use bloomline_keys::KeyKinds;
 use crossbeam_channel::Receiver;
 use std::io::{self, IsTerminal};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// The comparison of the lines of NEW with those of OLD.
@@ -57,38 +57,41 @@ impl SetJob {
         let started = Instant::now();
         let options = &self.options;
         let SetOptions { reading, select, key, size, growth, .. } = options;
-        if let Some(option) = options.option_behind() {
+        if let Some(option) = options.misplaced_option() {
             return Err(Stop::Failed(Error::new(format!(
                 "there is no file {option:?}: arguments after \"--\" are the files of NEW, so give options before it"
             ))));
         }
-        let mut own: Vec<PathBuf> = reading.list().map(Path::to_owned).into_iter().collect();
-        let mut new = Inputs::check(&NamedPaths { paths: &options.new, list: None, ..reading.named() }, &own, true)?;
-        if let (true, Some(why)) = (new.found.is_empty(), new.left_out.first()) {
-            return Err(Stop::Failed(Error::new(why.clone())));
+        let mut own: Vec<PathBuf> = reading.files_from.iter().cloned().collect();
+        let mut new =
+            Inputs::check(&NamedPaths { paths: &options.new, list: None, ..reading.named_paths() }, &own, true)?;
+        if new.found.is_empty()
+            && let Some(reason) = new.left_out.first()
+        {
+            return Err(Stop::Failed(Error::new(reason.clone())));
         }
         // A comparison of a new file with its own directory does not include the file itself.
         own.extend(new.found.iter().map(|input| input.path.clone()));
-        let mut old = Inputs::check(&reading.named(), &own, reading.on_error != OnError::Fail)?;
+        let mut old = Inputs::check(&reading.named_paths(), &own, reading.on_error != OnError::Fail)?;
         let prints = !select.any && !select.total;
         let one_output = prints.then_some(headers::ONE_OUTPUT);
         let prelude = Prelude {
             reading,
-            format: key.format(reading.end()),
+            format: key.line_format(reading.line_end()),
             crlf: key.eol.is_some(),
             one_output,
             quiet: select.quiet,
         };
         let rule = prelude.check_keys(&mut [&mut old, &mut new], key.rule())?;
         if self.may_read_terminal() && !select.quiet {
-            print_message(&options.dashes("waiting for lines of NEW from the terminal"));
+            print_message(&options.with_hint_of_dashes("waiting for lines of NEW from the terminal"));
         }
         let projection = Projection::from_rule(rule.clone());
         let kinds_of_old = prelude.check_projection(&old, &projection, TableRequirements::default())?;
         let demand = TableRequirements { write_options: options.output.row_options(), added: None, together: prints };
         let kinds_of_new = prelude.check_projection(&new, &projection, demand)?;
         input_kinds::check_kinds(&kinds_of_old, &kinds_of_new)?;
-        let list = reading.list().map(NamedFile::from_path);
+        let list = reading.files_from.as_deref().map(NamedFile::from_path);
         let origins = || old.found.iter().chain(&new.found).map(|input| &input.origin).chain(&list);
         let mut target = None;
         if !select.any {
@@ -113,8 +116,8 @@ impl SetJob {
             let events = events::receive(None, None)?;
             let SetOptions { reading, key, size, select, exact, .. } = &self.options;
             let hashing = Hashing {
-                second: exact.then(|| exact::second_hasher(size.seed())),
-                ..key.hashing(reading.end(), rule, seen.set.hasher(), select.quiet)
+                second_hasher: exact.then(|| exact::second_hasher(size.seed())),
+                ..key.hashing(reading.line_end(), rule, seen.set.hasher(), select.quiet)
             };
             let (built, stop) = self.scan(&hashing, events.clone()).insert(hashing.clone(), old, seen, stats)?;
             if let Some(stop) = stop {
@@ -133,14 +136,15 @@ impl SetJob {
                 let options = &self.options;
                 let select = &options.select;
                 let eol = options.key.eol.and_then(Eol::written);
-                let print =
-                    PrintOptions { write_options: options.output.row_options(), eol, ..PrintOptions::default() };
-                let scan = self.scan(&hashing, events);
-                let selection = Selection { wanted: self.wanted, inserting, options: select, print, output };
-                let (work, stop) = scan.select(hashing, new, seen, selection)?;
+                // An inserted line has the mark of a wanted one.
+                let mark = self.wanted || inserting.is_some();
+                let write_options = options.output.row_options();
+                let print_options = PrintOptions { write_options, eol, ..PrintOptions::for_mark(mark) };
+                let scan = ScanOptions { print: print_options, ..self.scan(&hashing, events) };
+                let (work, stop) = scan.select(hashing, new, seen, inserting, select, output)?;
                 let is_silent = select.quiet || self.may_read_terminal();
                 if options.may_lack_dashes() && !is_silent && locked(&work.stats).counts.lines == 0 {
-                    warn(&options.dashes("standard input, which is NEW, has no lines"));
+                    warn(&options.with_hint_of_dashes("standard input, which is NEW, has no lines"));
                 }
                 if let Some(format) = options.stats {
                     let seen = work.seen.read();

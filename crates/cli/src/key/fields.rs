@@ -260,7 +260,9 @@ impl Spans {
     /// number.
     fn unquote(&mut self, record: &[u8], csv: Csv) -> Result<(), KeyError> {
         let Csv { delimiter, escape, columns } = csv;
-        let (mut at, mut behind_backslash, mut amid) = (0, false, None);
+        let mut at = 0;
+        let mut behind_backslash = false;
+        let mut amid = None;
         self.unquoted.clear();
         loop {
             let start = self.unquoted.len();

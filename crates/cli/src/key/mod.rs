@@ -5,7 +5,10 @@ pub mod error;
 pub mod fields;
 pub mod json;
 mod name;
+mod part_numbers;
 pub mod url;
+
+pub use part_numbers::PartNumbers;
 
 use crate::key::error::KeyError;
 use crate::key::fields::{Csv, FieldNumbers, FieldSelector, FieldSplit, Header, Spans};
@@ -22,7 +25,7 @@ use std::str::from_utf8;
 #[derive(Clone)]
 pub struct KeyRule {
     pub part: KeyPart,
-    /// True if a carriage return at the end of the line is not part of it.
+    /// True if a carriage return at the end of the line is not part of the key.
     pub crlf: bool,
     /// The parts that are trimmed of ASCII white space.
     pub trim: PartNumbers,
@@ -30,78 +33,24 @@ pub struct KeyRule {
     pub url: PartNumbers,
     /// The parts that are lowercased: by Unicode if a part is UTF-8, else by ASCII.
     pub ignore_case: PartNumbers,
-    /// The texts that are read as numbers, and as dates and times.
+    /// The parts whose texts are read as numbers.
     pub number: PartNumbers,
+    /// The parts whose texts are read as dates and times.
     pub time: PartNumbers,
-    /// The byte strings that are read as texts.
+    /// The parts whose byte strings are read as texts.
     pub text: PartNumbers,
     /// True if null is a value like others; otherwise a key with a null is an error.
     pub nulls: bool,
 }
 
-/// The parts of a key that are normalized, numbered from 1 in the order of the key.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum PartNumbers {
-    #[default]
-    None,
-    All,
-    /// These, in ascending order.
-    Some(Vec<usize>),
-}
-
-impl PartNumbers {
-    /// True if the part of this number is included.
-    fn has(&self, part: usize) -> bool {
-        match self {
-            Self::None => false,
-            Self::All => true,
-            Self::Some(parts) => parts.contains(&part),
-        }
-    }
-
-    /// Returns the parts that are in this set or in the other one.
-    pub fn or(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::None, parts) | (parts, Self::None) => parts,
-            (Self::Some(mut parts), Self::Some(others)) => {
-                parts.extend(others);
-                parts.sort_unstable();
-                parts.dedup();
-                Self::Some(parts)
-            }
-            (Self::All, _) | (_, Self::All) => Self::All,
-        }
-    }
-
-    /// Returns the parts that are in this set and in the other one.
-    pub fn and(&self, other: &Self) -> Self {
-        match (self, other) {
-            (Self::All, parts) | (parts, Self::All) => parts.clone(),
-            (Self::Some(parts), others) => {
-                let common: Vec<usize> = parts.iter().copied().filter(|&part| others.has(part)).collect();
-                if common.is_empty() { Self::None } else { Self::Some(common) }
-            }
-            (Self::None, _) => Self::None,
-        }
-    }
-
-    /// Returns the largest number, if numbers are given.
-    pub fn last(&self) -> Option<usize> {
-        if let Self::Some(parts) = self { parts.last().copied() } else { None }
-    }
-}
-
-impl From<bool> for PartNumbers {
-    fn from(all: bool) -> Self {
-        if all { Self::All } else { Self::None }
-    }
-}
+/// The maximum number of parts whose kinds a filter distinguishes.
+const MAX_PARTS: usize = 1024;
 
 /// The length of a line from which memory for its key is requested in advance, because the libraries that build keys abort the
 /// process if memory runs out.
 const LONG_LINE: usize = 1 << 24;
 
-/// Parts of a line.
+/// The part of a line that is the key.
 #[derive(Clone)]
 pub enum KeyPart {
     /// The whole line, without its end.
@@ -124,7 +73,7 @@ pub struct Named<T> {
     /// The number of the part, from 1, in the order in which the options name the parts.
     pub part: usize,
     pub name: String,
-    /// The place of the value.
+    /// The number of the field, or the pointer to the value.
     pub at: T,
 }
 
@@ -156,9 +105,10 @@ pub struct KeyScratch {
 }
 
 impl KeyScratch {
-    /// Sets whether the next lines are known to contain no quotes, and no carriage return without a newline after it.
+    /// Records that the next lines contain no quotes, or no carriage return without a newline after it.
     pub fn set_plain(&mut self, no_quotes: bool, no_lone_cr: bool) {
-        (self.fields.plain, self.fields.no_lone_cr) = (no_quotes, no_lone_cr);
+        self.fields.plain = no_quotes;
+        self.fields.no_lone_cr = no_lone_cr;
     }
 
     /// Returns the kinds of the keys since the last call, of a rule whose kinds are not [fixed](KeyRule::fixed_kinds).
@@ -178,8 +128,17 @@ impl KeyRule {
     /// Creates the rule of a part without any form.
     pub const fn new(part: KeyPart) -> Self {
         const NONE: PartNumbers = PartNumbers::None;
-        let (trim, url, ignore_case, number, time, text) = (NONE, NONE, NONE, NONE, NONE, NONE);
-        Self { part, crlf: false, trim, url, ignore_case, number, time, text, nulls: true }
+        Self {
+            part,
+            crlf: false,
+            trim: NONE,
+            url: NONE,
+            ignore_case: NONE,
+            number: NONE,
+            time: NONE,
+            text: NONE,
+            nulls: true,
+        }
     }
 
     /// True if the key depends on the order of columns or fields: it is the whole line, or has a field by number.
@@ -391,7 +350,7 @@ impl KeyRule {
 
     /// Returns the key of a row of a table, whose columns are those of the key in its order.
     #[cfg(feature = "parquet")]
-    pub fn key_of<'a>(&self, row: &'a Row<'_>, scratch: &'a mut KeyScratch) -> Result<&'a [u8], KeyError> {
+    pub fn row_key<'a>(&self, row: &'a Row<'_>, scratch: &'a mut KeyScratch) -> Result<&'a [u8], KeyError> {
         let KeyScratch { buffers, joined, kinds, .. } = scratch;
         joined.clear();
         match &self.part {
@@ -485,8 +444,10 @@ impl KeyRule {
         json::push(json, joined).map_err(KeyError::Json)
     }
 
-    /// Returns the key that is a single text, as a slice of the text if it is unchanged. A text that could be the key of another value
-    /// `is_escaped`, but not a whole line, whose filter has no other values.
+    /// Returns the key that is a single text, as a slice of the text if it is unchanged.
+    ///
+    /// If `is_escaped`, a text that begins like the key of another value gets an escape. A whole line gets none, because a filter of
+    /// lines has no other values.
     #[inline(always)]
     fn text_key<'a>(
         &self,
@@ -528,7 +489,8 @@ impl KeyRule {
         buffers: &mut FormBuffers,
         joined: &mut Vec<u8>,
     ) -> Result<Kinds, KeyError> {
-        let (is_number, is_time) = (self.number.has(part), self.time.has(part));
+        let is_number = self.number.has(part);
+        let is_time = self.time.has(part);
         if !is_number && !is_time {
             encoding::push_text(self.normalize(part, text, buffers)?, joined);
             return Ok(Kinds::TEXT);
@@ -538,16 +500,16 @@ impl KeyRule {
             encoding::push_null(joined);
             return if self.nulls { Ok(Kinds::NONE) } else { Err(KeyError::Null) };
         }
-        let wrong = || String::from_utf8_lossy(trimmed).into_owned();
+        let shown = || String::from_utf8_lossy(trimmed).into_owned();
         if is_number {
             return if push_number(trimmed, joined) {
                 Ok(Kinds::NUMBER)
             } else {
-                Err(KeyError::NoNumber { text: wrong() })
+                Err(KeyError::NoNumber { text: shown() })
             };
         }
-        let time =
-            from_utf8(trimmed).ok().and_then(TimeValue::parse).ok_or_else(|| KeyError::NoTime { text: wrong() })?;
+        let time = from_utf8(trimmed).ok().and_then(TimeValue::parse);
+        let time = time.ok_or_else(|| KeyError::NoTime { text: shown() })?;
         time.push(joined);
         Ok(time.kind())
     }
@@ -587,16 +549,14 @@ fn find<'a>(pointer: &Pointer, document: &'a str, memory: &'a mut String) -> Res
     found.ok_or_else(|| KeyError::NoValue { pointer: pointer.to_string() })
 }
 
-/// The parts whose kinds a filter tells apart.
-const MAX_PARTS: usize = 1024;
-
 /// Appends the key of a number that a text spells, with a sign or without, or returns false.
 fn push_number(text: &[u8], out: &mut Vec<u8>) -> bool {
     let Some((number, float)) = parse_number(text) else { return false };
-    match number.bytes().all(|byte| b"0123456789.eE+-".contains(&byte)) {
-        true => encoding::push_number(number, out),
-        // Infinity or NaN.
-        false => encoding::push_float(float, out),
+    let is_finite = number.bytes().all(|byte| b"0123456789.eE+-".contains(&byte));
+    if is_finite {
+        encoding::push_number(number, out);
+    } else {
+        encoding::push_float(float, out);
     }
     true
 }
@@ -606,9 +566,13 @@ pub fn parse_number(text: &[u8]) -> Option<(&str, f64)> {
     let text = from_utf8(text).ok()?;
     let number = text.strip_prefix('+').unwrap_or(text);
     let has_two_signs = number.len() < text.len() && number.starts_with(['+', '-']);
-    number.parse().ok().filter(|_| !has_two_signs).map(|float| (number, float))
+    if has_two_signs {
+        return None;
+    }
+    Some((number, number.parse().ok()?))
 }
 
+/// Converts a part to lower case: by Unicode if it is UTF-8, else by ASCII.
 fn lower<'a>(key: &[u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
     match from_utf8(key) {
         Ok(text) if !key.is_ascii() => *scratch = text.to_lowercase().into_bytes(),

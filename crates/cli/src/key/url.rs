@@ -16,7 +16,7 @@ pub fn normal_url(text: &str) -> Result<Vec<u8>, ParseError> {
         url = Url::parse(url.as_str())?;
     }
     let mut bytes = String::from(url).into_bytes();
-    upper_escapes(&mut bytes);
+    uppercase_escapes(&mut bytes);
     Ok(bytes)
 }
 
@@ -28,7 +28,7 @@ fn host_without_dot(url: &Url) -> Option<String> {
 }
 
 /// Converts the digits of each percent-escape to upper case.
-fn upper_escapes(bytes: &mut [u8]) {
+fn uppercase_escapes(bytes: &mut [u8]) {
     let mut start = 0;
     while let Some(percent) = memchr(b'%', &bytes[start..]) {
         start += percent + 1;

@@ -218,10 +218,10 @@ impl CorpusOptions {
         let last = (self.groups.keep == Some(KeepPolicy::Last)).then_some("--keep last");
         let options = [(self.count, "--count"), (self.exact, "--exact")];
         let option = options.iter().find(|(given, _)| *given).map(|(_, option)| *option);
-        self.groups.given().or(last).or(option)
+        self.groups.first_given().or(last).or(option)
     }
 
-    /// The filter of --frozen, which is only read.
+    /// Returns the filter of --frozen, which is only read.
     pub fn frozen(&self) -> Option<&Path> {
         self.filter.as_deref()
     }
@@ -248,12 +248,21 @@ impl CorpusOptions {
         text.ignore_case = self.normalize.contains(&Normal::Lower);
         text.frozen = self.frozen || against;
         text.form = self.form();
-        let near = |similarity| Near::new(similarity).expect("it is between 0 and 1").with_form(text.form);
+        let near =
+            |similarity| Near::new(similarity).expect("the parser accepts only similarities").with_form(text.form);
         let near = self.near.map(near);
         let column = self.column.as_ref().map(|column| Pointer::from_names(column.split('.')));
         let pointer = column.unwrap_or_else(|| self.json_pointer.clone());
         let object = self.annotate || self.count;
-        DocumentRule { pointer, text, near, keep_empty: self.keep_empty, annotate: self.annotate, object, second: None }
+        DocumentRule {
+            pointer,
+            text,
+            near,
+            keep_empty: self.keep_empty,
+            annotate: self.annotate,
+            object,
+            second_hasher: None,
+        }
     }
 
     /// Returns the normal form of texts.

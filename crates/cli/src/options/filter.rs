@@ -28,18 +28,18 @@ pub struct SizeOptions {
     #[arg(long, value_parser = seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
 
-    /// The default rate, if it differs from the rate of lines.
+    /// The default rate of a command whose keys are not lines.
     #[arg(skip)]
     pub default_fpr: Option<f64>,
 }
 
 impl SizeOptions {
-    /// The false-positive rate.
+    /// Returns the false-positive rate.
     pub fn fpr(&self) -> f64 {
         self.fpr.or(self.default_fpr).unwrap_or(1e-6)
     }
 
-    /// The seed of a new filter.
+    /// Returns the seed of a new filter.
     pub fn seed(&self) -> u64 {
         self.seed.unwrap_or(0)
     }
@@ -105,7 +105,7 @@ pub struct ServerOptions {
 }
 
 impl ServerOptions {
-    /// The files that are read to connect to the server.
+    /// Returns the files that are read to connect to the server.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let url = self.redis.as_deref().and_then(|url| url.strip_prefix('@')).map(Path::new);
         let keys = [&self.redis_ca, &self.redis_cert, &self.redis_key].into_iter().flatten();

@@ -47,7 +47,7 @@ pub struct GroupOptions {
 
 impl GroupOptions {
     /// Returns the first option that needs more than the first or the last member of a group.
-    pub fn given(&self) -> Option<&'static str> {
+    pub fn first_given(&self) -> Option<&'static str> {
         let keep = match self.keep {
             None | Some(KeepPolicy::First | KeepPolicy::Last) => None,
             Some(KeepPolicy::Max(_)) => Some("--keep max"),
@@ -59,7 +59,12 @@ impl GroupOptions {
     }
 
     /// Returns an option that names a value of lines of JSON, or a column.
-    pub fn value(&self) -> Option<&'static str> {
-        self.keep.as_ref().and_then(KeepPolicy::pointer).and_then(|_| self.given()).or(self.id.as_ref().map(|_| "--id"))
+    pub fn first_with_pointer(&self) -> Option<&'static str> {
+        if let Some(keep) = &self.keep
+            && keep.pointer().is_some()
+        {
+            return self.first_given();
+        }
+        self.id.as_ref().map(|_| "--id")
     }
 }

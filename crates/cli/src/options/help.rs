@@ -15,7 +15,7 @@ struct Help {
 }
 
 /// The number of examples that `-h` shows.
-const FIRST: usize = 3;
+const SHORT_EXAMPLES: usize = 3;
 
 /// The options of `-h` for `bloomline in`.
 const IN_SETS: &str =
@@ -161,7 +161,7 @@ pub fn with_help(cli: Command) -> Command {
     cli.mut_subcommands(|command| {
         let Some(help) = HELPS.iter().find(|help| help.command == command.get_name()) else { return command };
         let more = format!("bloomline {} --help has all options and exit codes.", help.command);
-        let short = help.examples.iter().take(FIRST);
+        let short = help.examples.iter().take(SHORT_EXAMPLES);
         let command = command.help_template(TEMPLATE).before_help(examples(short)).after_help(more);
         let command = command.before_long_help(examples(help.examples));
         let ids: Vec<&str> = help.short.split_whitespace().collect();

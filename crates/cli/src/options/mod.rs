@@ -4,23 +4,22 @@ mod conflicts;
 mod corpus;
 mod dedup;
 mod filter;
+mod filter_commands;
 mod groups;
 mod help;
 mod hints;
-mod others;
 mod output;
 mod reading;
 mod redis;
 mod sets;
+mod value_conflicts;
 pub mod values;
 
 pub use corpus::CorpusOptions;
 pub use dedup::{DedupOptions, RunOptions};
 pub use filter::{GrowthOptions, ServerOptions, SharedOptions, SharedWriteOptions, SizeOptions, WhenFull};
+pub use filter_commands::{BuildOptions, CheckOptions, InfoOptions, MergeOptions, PlanOptions};
 pub use groups::GroupOptions;
-pub use others::{
-    BuildOptions, CheckOptions, CompletionsOptions, InfoOptions, ManualOptions, MergeOptions, PlanOptions,
-};
 pub use output::{OutputOptions, SelectOptions};
 pub use reading::ReadOptions;
 pub use redis::{
@@ -30,8 +29,9 @@ pub use redis::{
 pub use sets::{NotInOptions, SetOptions};
 
 use crate::options::help::{CHECK_CODES, CODES, READING_CODES};
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// Large sets of keys in little memory, with Bloom filters.
 #[derive(Parser)]
@@ -65,7 +65,7 @@ impl Cli {
         let matches = matches.map_err(|error| hints::with_hint(error, command, &name))?;
         conflicts::check(command, &matches)?;
         let mut cli = Self::from_arg_matches(&matches)?;
-        conflicts::check_values(&cli.command)?;
+        value_conflicts::check(&cli.command)?;
         if let Command::Corpus(options) = &mut cli.command {
             options.resolve();
         }
@@ -145,7 +145,22 @@ pub enum Command {
     Manual(ManualOptions),
 }
 
-/// A usage error without the usage that follows it: clap's explanation on one line, and each tip on a line of its own.
+/// Options of `bloomline completions`.
+#[derive(Args)]
+pub struct CompletionsOptions {
+    /// The shell
+    pub shell: clap_complete::Shell,
+}
+
+/// Options of `bloomline manual`.
+#[derive(Args)]
+pub struct ManualOptions {
+    /// The folder. It is created if it does not exist
+    #[arg(value_name = "FOLDER")]
+    pub folder: PathBuf,
+}
+
+/// Formats a usage error without the usage that follows it: the explanation of clap on one line, and each tip on its own line.
 pub fn explanation(error: &clap::Error) -> String {
     let text = error.to_string();
     let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));

@@ -42,10 +42,10 @@ impl OutputOptions {
 
     /// Returns the requested compression of an output of lines. `None` for tables, which are compressed column by column.
     pub fn line_compression(&self, inputs: &Inputs) -> Option<Compression> {
-        self.compress.filter(|_| inputs.kinds().1.is_none())
+        if inputs.first_table().is_some() { None } else { self.compress }
     }
 
-    /// The file of lines; `None` is standard output.
+    /// Returns the file of lines; `None` is standard output.
     pub fn file(&self) -> Option<&Path> {
         self.output.as_deref().filter(|path| !is_standard(path))
     }

@@ -16,13 +16,15 @@ use crate::read::skip::OnError;
 use crate::read::split::LineFormat;
 use bloomline::KeyHasher;
 use clap::{Args, value_parser};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 
-/// The bytes that are read ahead for each thread, so that small compressed inputs are decompressed on all cores.
-const AHEAD: usize = 8 << 20;
+/// The bytes of compressed inputs that each thread may read before their turn, so that all cores decompress small inputs.
+const READ_AHEAD_BYTES: usize = 8 << 20;
 
-/// Options of the commands that read lines. Here and below, groups with a heading come last: all that follows stands under it.
+/// Options of the commands that read lines.
+///
+/// Commands flatten groups of options with a heading last, because clap puts all later options under the same heading.
 #[derive(Args)]
 pub struct ReadOptions {
     /// Files and directories to read; without any, or for "-", standard input.
@@ -40,7 +42,7 @@ pub struct ReadOptions {
     /// They come after those of the command line. If LIST contains a NUL, each name ends with one, as `find -print0` writes them. A
     /// LIST of "-" is standard input.
     #[arg(long, value_name = "LIST")]
-    files_from: Option<PathBuf>,
+    pub files_from: Option<PathBuf>,
 
     /// In directories, read only the files that match GLOB.
     ///
@@ -88,35 +90,35 @@ pub struct ReadOptions {
 }
 
 impl ReadOptions {
-    /// A file with the names of more inputs.
-    pub fn list(&self) -> Option<&Path> {
-        self.files_from.as_deref()
-    }
-
-    /// The number of threads that read and hash.
+    /// Returns the number of threads that read and hash.
     pub fn threads(&self) -> usize {
         self.threads.map_or_else(|| thread::available_parallelism().map_or(1, usize::from), usize::from)
     }
 
-    /// The inputs that are named.
-    pub fn named(&self) -> NamedPaths<'_> {
-        let &Self { ref files, ref glob, hidden, follow, binary, .. } = self;
-        let line_end = (!binary).then_some(self.end());
-        NamedPaths { paths: files, list: self.list(), globs: glob, hidden, follow, line_end }
+    /// Returns the paths of the inputs, and the filters for directories.
+    pub fn named_paths(&self) -> NamedPaths<'_> {
+        NamedPaths {
+            paths: &self.files,
+            list: self.files_from.as_deref(),
+            globs: &self.glob,
+            hidden: self.hidden,
+            follow: self.follow,
+            line_end: if self.binary { None } else { Some(self.line_end()) },
+        }
     }
 
-    /// Returns the parameters for cutting the inputs into lines of this format.
-    pub fn cut(&self, format: LineFormat) -> ChunkConfig {
+    /// Returns the parameters for reading lines of this format in chunks.
+    pub fn chunk_config(&self, format: LineFormat) -> ChunkConfig {
         ChunkConfig { size: self.chunk_size as usize, format, keep: self.on_error == OnError::Keep }
     }
 
-    /// Chunks of compressed inputs that may wait for earlier inputs.
-    pub fn ahead(&self) -> usize {
-        self.threads() * AHEAD / self.chunk_size as usize
+    /// Returns the number of chunks of compressed inputs that may wait for earlier inputs.
+    pub fn max_chunks_ahead(&self) -> usize {
+        self.threads() * READ_AHEAD_BYTES / self.chunk_size as usize
     }
 
-    /// The byte that ends a line.
-    pub fn end(&self) -> u8 {
+    /// Returns the byte that ends a line.
+    pub fn line_end(&self) -> u8 {
         if self.zero_terminated { 0 } else { b'\n' }
     }
 }
@@ -242,58 +244,65 @@ pub struct KeyOptions {
 
 impl KeyOptions {
     /// Returns the rule for splitting lines into fields.
-    pub fn split(&self) -> FieldSplit {
+    pub fn field_split(&self) -> FieldSplit {
         let delimiter = self.delimiter.as_ref().map(|delimiter| &delimiter.0[..]);
-        match (self.csv, delimiter) {
-            (true, delimiter) => {
-                let csv = Csv::from(delimiter.map_or(b',', |delimiter| delimiter[0]));
-                FieldSplit::Csv(Csv { escape: self.escape, ..csv })
-            }
-            (false, delimiter) => FieldSplit::At(delimiter.unwrap_or(b"\t").to_vec()),
+        if self.csv {
+            let csv = Csv::from(delimiter.map_or(b',', |delimiter| delimiter[0]));
+            FieldSplit::Csv(Csv { escape: self.escape, ..csv })
+        } else {
+            FieldSplit::At(delimiter.unwrap_or(b"\t").to_vec())
         }
     }
 
     /// Returns the rule for the key of a line.
     pub fn rule(&self) -> KeyRule {
-        let Self { field, column, normalize, trim, ignore_case, .. } = self;
-        let columns = column.iter().flat_map(|list| &list.0);
+        let columns = self.column.iter().flat_map(|list| &list.0);
         let pointers: Vec<Pointer> = self.json_pointer.iter().chain(columns).cloned().collect();
-        let selectors: Vec<FieldSelector> = field.iter().flat_map(|list| &list.0).cloned().collect();
+        let selectors: Vec<FieldSelector> = self.field.iter().flat_map(|list| &list.0).cloned().collect();
         let part = match (&selectors[..], &pointers[..]) {
-            ([], []) => match self.split() {
+            ([], []) => match self.field_split() {
                 FieldSplit::Csv(csv) => KeyPart::Record(csv),
                 FieldSplit::At(_) => KeyPart::Line,
             },
             ([], _) => KeyPart::from_pointers(pointers),
-            _ => KeyPart::Fields { selectors, split: self.split() },
+            _ => KeyPart::Fields { selectors, split: self.field_split() },
         };
-        // It is never part of the key of a CSV record or of a JSON value.
+        // The carriage return of a CR LF is never part of the key of a CSV record or of a JSON value.
         let crlf = self.eol.is_some() && !self.csv && !matches!(part, KeyPart::Json(_));
-        let nulls = self.nulls == Nulls::Equal;
-        let [trim, ignore_case] = [trim, ignore_case].map(|parts| parts.clone().unwrap_or_default());
-        let [url, number, time, text] =
-            [NormalForm::Url, NormalForm::Number, NormalForm::Time, NormalForm::Text].map(|form| {
-                let given = normalize.iter().filter(|normal| normal.form == form).map(|normal| normal.parts.clone());
-                given.fold(PartNumbers::None, PartNumbers::or)
-            });
-        KeyRule { part, crlf, trim, url, ignore_case, number, time, text, nulls }
+        KeyRule {
+            part,
+            crlf,
+            trim: self.trim.clone().unwrap_or_default(),
+            ignore_case: self.ignore_case.clone().unwrap_or_default(),
+            url: self.normalized_parts(NormalForm::Url),
+            number: self.normalized_parts(NormalForm::Number),
+            time: self.normalized_parts(NormalForm::Time),
+            text: self.normalized_parts(NormalForm::Text),
+            nulls: self.nulls == Nulls::Equal,
+        }
+    }
+
+    /// Returns the parts of the key that `--normalize` reads in this form.
+    fn normalized_parts(&self, form: NormalForm) -> PartNumbers {
+        let of_form = self.normalize.iter().filter(|normal| normal.form == form);
+        of_form.map(|normal| normal.parts.clone()).fold(PartNumbers::None, PartNumbers::or)
     }
 
     /// Returns the rule for hashing keys by `rule`, from lines with this end.
     pub fn hashing(&self, end: u8, rule: KeyRule, hasher: &KeyHasher, quiet: bool) -> Hashing {
         Hashing {
-            format: self.format(end),
+            format: self.line_format(end),
             rule,
             hasher: hasher.clone(),
-            second: None,
+            second_hasher: None,
             nulls: self.nulls.policy(),
             ends: LineEnds::new(quiet).into(),
         }
     }
 
     /// Returns the format of lines with this end.
-    pub fn format(&self, end: u8) -> LineFormat {
-        let csv = match self.split() {
+    pub fn line_format(&self, end: u8) -> LineFormat {
+        let csv = match self.field_split() {
             FieldSplit::Csv(csv) => Some(csv),
             FieldSplit::At(_) => None,
         };

@@ -95,28 +95,28 @@ Parquet is not written to a name that ends in .txt, .csv, .tsv, .json, .jsonl, .
 .parquet, .parq or .pq, compressed or not, and neither to .arrow, .avro, .feather or .orc. Other names may have both.";
 
 impl SetOptions {
-    /// Returns an option that is given where only files are expected.
-    pub fn option_behind(&self) -> Option<&Path> {
+    /// Returns an option that stands behind the `--`, where only files of NEW are expected.
+    pub fn misplaced_option(&self) -> Option<&Path> {
         let is_option = |path: &&PathBuf| path.as_os_str().as_encoded_bytes().starts_with(b"-") && !is_standard(path);
         self.new.iter().find(is_option).filter(|path| !path.exists()).map(PathBuf::as_path)
     }
 
-    /// True if files may be meant for NEW, for which standard input is read.
+    /// True if NEW is standard input, although several files are given: the last ones may be meant for NEW.
     pub fn may_lack_dashes(&self) -> bool {
         self.new.is_empty() && self.reading.files.len() > 1
     }
 
-    /// Formats a hint that `--` must come before the files of NEW, after the text `odd`.
-    pub fn dashes(&self, odd: &str) -> String {
-        let [old, .., new] = &self.reading.files[..] else { return odd.to_owned() };
-        format!("{odd}; to look up the lines of {new:?}, give `--` before it: {old:?} -- {new:?}")
+    /// Adds the hint that `--` must come before the files of NEW to a message.
+    pub fn with_hint_of_dashes(&self, message: &str) -> String {
+        let [old, .., new] = &self.reading.files[..] else { return message.to_owned() };
+        format!("{message}; to look up the lines of {new:?}, give `--` before it: {old:?} -- {new:?}")
     }
 
     /// True if standard input would be read for OLD and also for NEW.
     pub fn reads_standard_input_twice(&self) -> bool {
-        let is_standard = |path: &PathBuf| is_standard(path);
-        let for_old = self.reading.files.iter().any(is_standard)
-            || self.reading.list().is_some_and(|list| list == Path::new("-"));
-        for_old && (self.new.is_empty() || self.new.iter().any(is_standard))
+        let ReadOptions { files, files_from, .. } = &self.reading;
+        let reads_for_old = files.iter().chain(files_from).any(|path| is_standard(path));
+        let reads_for_new = self.new.is_empty() || self.new.iter().any(|path| is_standard(path));
+        reads_for_old && reads_for_new
     }
 }

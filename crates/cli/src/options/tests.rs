@@ -42,13 +42,8 @@ fn find_command<'a>(cli: &'a Command, line: &str) -> &'a Command {
     names.fold(cli, |command, name| command.find_subcommand(name).unwrap())
 }
 
-<<<<<<< HEAD
-/// The options of a command line of `COMMANDS` that the line does not have.
-pub fn options(cli: &Command, line: &str) -> Vec<Arg> {
-=======
 /// Returns the options of a command that its line in `COMMANDS` does not contain.
-fn options(cli: &Command, line: &str) -> Vec<Arg> {
->>>>>>> tests-prose
+pub fn options(cli: &Command, line: &str) -> Vec<Arg> {
     let is_option = |arg: &&Arg| {
         let is_help = matches!(arg.get_action(), ArgAction::Help | ArgAction::HelpShort | ArgAction::HelpLong);
         let given = |spelling: String| line.split([' ', '=']).any(|word| word == spelling);
@@ -60,13 +55,8 @@ fn options(cli: &Command, line: &str) -> Vec<Arg> {
     find_command(cli, line).get_arguments().filter(is_option).cloned().collect()
 }
 
-<<<<<<< HEAD
-/// Formats an option with each value that it names, or with one that it accepts.
-pub fn spellings(arg: &Arg) -> Vec<String> {
-=======
 /// Formats an option with each of its possible values, or with one accepted value.
-fn spellings(arg: &Arg) -> Vec<String> {
->>>>>>> tests-prose
+pub fn spellings(arg: &Arg) -> Vec<String> {
     let long = format!("--{}", arg.get_long().unwrap());
     if !arg.get_action().takes_values() || arg.get_num_args().is_some_and(|values| values.min_values() == 0) {
         return vec![long];

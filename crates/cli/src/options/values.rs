@@ -28,7 +28,7 @@ pub enum Nulls {
 }
 
 impl Nulls {
-    /// The treatment of such a row, if a key with a null is not a key.
+    /// Returns the treatment of such a row, if a key with a null is not a key.
     pub fn policy(self) -> OnError {
         match self {
             Self::Keep => OnError::Keep,
@@ -238,7 +238,8 @@ pub fn size(text: &str) -> Result<usize, String> {
 /// Returns a parser that accepts only these values.
 pub fn only<T: ValueEnum + Send + Sync + 'static>(values: &[T]) -> impl TypedValueParser<Value = T> + use<T> {
     let names = values.iter().map(|value| value.to_possible_value().expect("no value is skipped"));
-    PossibleValuesParser::new(names).map(|name| T::from_str(&name, false).expect("it is a possible value"))
+    PossibleValuesParser::new(names)
+        .map(|name| T::from_str(&name, false).expect("the parser accepts only possible values"))
 }
 
 /// Parses a number, with a unit or without. A point without a unit may be a thousands separator, and is refused.

@@ -15,7 +15,7 @@ pub struct Batch {
     pub(super) chunk: Chunk,
     /// The rows of a table, instead of lines.
     pub(super) rows: Option<Arc<dyn Rows>>,
-    /// The rule that the header gives, if the keys or other values depend on it.
+    /// The rule that the header gives, if the keys or the values that a step reads depend on it.
     pub(super) rule: Option<Arc<HeaderRule>>,
     pub(super) scratch: KeyScratch,
 }
@@ -34,12 +34,12 @@ impl Batch {
         self.is_rows()
     }
 
-    /// Sets what depends on the header of the input.
+    /// Sets the rule that the header of the input gives.
     pub fn set_rule(&mut self, rule: Option<Arc<HeaderRule>>) {
         self.rule = rule;
     }
 
-    /// Finds the ends of the lines, at each byte `end`.
+    /// Splits the bytes into lines, each up to a byte `end`.
     pub fn split(&mut self, end: u8) {
         self.chunk.split(end);
     }
@@ -54,7 +54,7 @@ impl Batch {
         self.rows.as_ref().map_or_else(|| self.chunk.count(), |rows| rows.count())
     }
 
-    /// Returns the lines, for rows none.
+    /// Returns the lines; for rows, an empty chunk.
     pub fn chunk(&self) -> &Chunk {
         &self.chunk
     }
@@ -64,32 +64,32 @@ impl Batch {
         self.chunk.bytes()
     }
 
-    /// Returns the range of each line in the bytes, without its end.
+    /// Returns the ranges of the lines in the bytes, without the ends of the lines.
     pub fn lines(&self) -> impl Iterator<Item = Range<usize>> {
         self.chunk.lines()
     }
 
-    /// Returns the range of a line in the bytes, without its end.
+    /// Returns the range of a line in the bytes, without the end of the line.
     pub fn line(&self, line: usize) -> Range<usize> {
         self.chunk.start_of(line)..self.chunk.start_of(line + 1) - 1
     }
 
-    /// Returns the rows, if these are rows of a table.
+    /// Returns the rows, if the batch is part of a table.
     pub fn rows(&self) -> Option<&Arc<dyn Rows>> {
         self.rows.as_ref()
     }
 
-    /// True for rows of a table.
+    /// True if the batch is part of a table.
     pub fn is_rows(&self) -> bool {
         self.rows.is_some()
     }
 
-    /// Returns the fields of the other values, if the header gives them.
+    /// Returns the fields of the values that a step reads beside the key, if the header names them.
     pub fn value_fields(&self) -> Option<&FieldNumbers> {
         self.rule.as_ref()?.values.as_ref()
     }
 
-    /// Returns the length of the first `lines` lines with their ends.
+    /// Returns the number of bytes of the first `lines` lines, with their ends.
     pub fn length(&self, lines: usize) -> usize {
         match &self.rows {
             Some(rows) => rows.bytes(lines),
@@ -98,7 +98,7 @@ impl Batch {
         }
     }
 
-    /// Returns the header of the input with its end, if these are its first lines.
+    /// Returns the header with its end, if the batch is the first one of its input.
     pub fn header(&self) -> &[u8] {
         self.chunk.header()
     }

@@ -121,7 +121,9 @@ impl Header<'_> {
         if skipped == 1 {
             return self.simple_code(symbols);
         }
-        let (mut lengths, mut left, mut used) = ([0; 18], 32, 0);
+        let mut lengths = [0; 18];
+        let mut left = 32;
+        let mut used = 0;
         for &length in &ORDER[skipped..] {
             lengths[length] = match self.bits(2)? {
                 0 => 0,
@@ -143,9 +145,12 @@ impl Header<'_> {
         }
         let of_lengths = Code::new(&lengths);
         let mut lengths = Vec::with_capacity(symbols);
-        // The space that codes leave, the last length other than 0, and the last run: its length of codes, and its
-        // count.
-        let (mut left, mut last, mut run) = (1i32 << MAX, 8, (0, 0));
+        // The space that codes leave.
+        let mut left = 1i32 << MAX;
+        // The last length other than 0.
+        let mut last = 8;
+        // The last run: its length of codes, and its count.
+        let mut run = (0, 0);
         while lengths.len() < symbols && left > 0 {
             let length = of_lengths.symbol(self)?;
             let (length, added) = if length <= MAX {
@@ -207,7 +212,9 @@ impl Code {
 
     /// Reads a symbol. A lone symbol takes no bits.
     fn symbol(&self, header: &mut Header) -> Option<usize> {
-        let (mut code, mut first, mut before) = (0, 0, 0);
+        let mut code = 0;
+        let mut first = 0;
+        let mut before = 0;
         if let [symbol] = self.symbols[..] {
             return Some(symbol);
         }

@@ -182,7 +182,7 @@ pub struct Chunks {
     tail: Vec<u8>,
     /// True if the next chunk starts at the start of the input.
     first: bool,
-    cut: ChunkConfig,
+    config: ChunkConfig,
     /// The end of lines, until enough of the input is read to refuse formats without lines.
     checked: Option<u8>,
     /// The first bytes of the input, as far as they are read. A chunk of a pipe may have fewer bytes.
@@ -205,12 +205,21 @@ enum InputContents {
 
 impl Chunks {
     /// Starts at the byte `start` of the input's contents.
-    pub fn new(input: Input, start: u64, cut: ChunkConfig) -> Self {
+    pub fn new(input: Input, start: u64, config: ChunkConfig) -> Self {
         let first = start == 0;
-        let checked = input.line_end.filter(|_| first);
-        let (name, expected) = (input.origin.name().to_owned(), input.header.clone());
-        let (contents, tail, head, header) = (InputContents::Waiting(input, start), Vec::new(), Vec::new(), Vec::new());
-        Self { contents, tail, first, cut, checked, head, header, name, expected, failure: None }
+        let checked = if first { input.line_end } else { None };
+        Self {
+            name: input.origin.name().to_owned(),
+            expected: input.header.clone(),
+            contents: InputContents::Waiting(input, start),
+            tail: Vec::new(),
+            first,
+            config,
+            checked,
+            head: Vec::new(),
+            header: Vec::new(),
+            failure: None,
+        }
     }
 
     /// True if the input is an open pipe, whose writer may wait until its lines are processed.
@@ -220,24 +229,24 @@ impl Chunks {
 
     /// True if the first line of the input is a header.
     pub fn has_header(&self) -> bool {
-        self.cut.format.header
+        self.config.format.header
     }
 
     /// Returns the header of the input without its end and byte order mark, once the first chunk is read.
     pub fn header_text(&self) -> &[u8] {
         let header = self.header.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.header);
-        header.strip_suffix(&[self.cut.format.end]).unwrap_or(header)
+        header.strip_suffix(&[self.config.format.end]).unwrap_or(header)
     }
 
     /// Puts the next lines into `chunk`. Returns `false` at the end of the input and after an error.
     pub fn fill(&mut self, chunk: &mut Chunk) -> io::Result<bool> {
         // One byte is reserved for the missing end of a last line.
-        let room = self.cut.size.max(self.tail.len() + 1) + 1;
+        let room = self.config.size.max(self.tail.len() + 1) + 1;
         if chunk.buffer.len() != room {
             // A buffer that grew for a long line is returned to the system.
             chunk.buffer = Vec::new();
             let reserved = Vec::<u8>::new().try_reserve_exact(room + LEFT);
-            if reserved.is_err() && self.tail.len() < self.cut.size {
+            if reserved.is_err() && self.tail.len() < self.config.size {
                 // An `Error`, because the input itself is not at fault.
                 return Err(io::Error::other(Error::new(format!(
                     "there is no memory to read {}; {MORE_MEMORY}",
@@ -252,7 +261,7 @@ impl Chunks {
         (chunk.first, chunk.searched, chunk.quoted) = (self.first, 0, false);
         (chunk.open, chunk.unended) = (false, false);
         let mut filled = self.tail.len();
-        let format = self.cut.format;
+        let format = self.config.format;
         let len = loop {
             let before = filled;
             let ended = self.read(&mut chunk.buffer, &mut filled);
@@ -263,11 +272,14 @@ impl Chunks {
             }
             let whole = chunk.whole(filled, &format);
             if ended {
-                if self.failure.is_some() && !self.cut.keep {
+                if self.failure.is_some() && !self.config.keep {
                     filled = whole;
                 }
                 chunk.end_last(&mut filled, &format);
-                if let (true, false, Some(csv)) = (chunk.open, self.cut.keep, format.csv) {
+                if chunk.open
+                    && !self.config.keep
+                    && let Some(csv) = format.csv
+                {
                     self.failure = Some(chunk.leave_out_open(&mut filled, format.end, csv));
                 }
                 if self.failure.is_some() {
@@ -281,7 +293,7 @@ impl Chunks {
                 break whole;
             }
             if filled + 1 == chunk.buffer.len()
-                && let Err(error) = grow(&mut chunk.buffer, self.cut.size, filled)
+                && let Err(error) = grow(&mut chunk.buffer, self.config.size, filled)
             {
                 self.fail(error);
             }
@@ -291,7 +303,9 @@ impl Chunks {
         chunk.take(len, &format);
         if self.first {
             self.header = chunk.header().to_vec();
-            if let Some(expected) = self.expected.as_ref().filter(|_| !self.header.is_empty()) {
+            if !self.header.is_empty()
+                && let Some(expected) = &self.expected
+            {
                 let checked = expected.check(self.header_text(), &self.name, &format);
                 checked.inspect_err(|_| self.contents = InputContents::Over)?;
             }
@@ -347,8 +361,8 @@ impl Chunks {
 
     /// Opens the input. If reading does not start at the start of the input, the header is read first.
     fn open(&mut self, input: Input, start: u64) -> io::Result<OpenedInput> {
-        if self.cut.format.header && start > 0 {
-            let mut head = Self::new(input.reopen()?, 0, self.cut);
+        if self.config.format.header && start > 0 {
+            let mut head = Self::new(input.reopen()?, 0, self.config);
             head.fill(&mut Chunk::default())?;
             self.header = head.header;
         }

@@ -242,13 +242,8 @@ mod tests {
     }
 
     #[test]
-<<<<<<< HEAD
-    fn a_file_may_end_inside_its_magic() {
-        for (coding, magic, _) in magics() {
-=======
     fn a_file_may_end_inside_its_magic_number() {
-        for (coding, magic, _) in MAGICS {
->>>>>>> tests-prose
+        for (coding, magic, _) in magics() {
             assert!((1..magic.len().min(ENOUGH)).all(|cut| coding.is_cut(&magic[..cut])), "{coding:?}");
             assert!(!coding.is_cut(b"") && !coding.is_cut(b"a") && !coding.is_cut(b"a\nb\n"), "{coding:?}");
         }

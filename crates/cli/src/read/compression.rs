@@ -1,4 +1,4 @@
-//! The kind of compression of an output, as it is asked for or as a name claims.
+//! The kind of compression of an output, as it is requested or as a name implies.
 
 use crate::read::coding::{COMPRESSED, Coding, CodingFormat, WHOLE};
 use crate::system::error::Error;
@@ -22,33 +22,33 @@ pub struct Compression {
 }
 
 impl Compression {
-    /// The default level of this coding's own program.
+    /// Returns the default level of this coding's own program.
     pub fn new(coding: Coding) -> Self {
         Self { coding, level: coding.format().default_level, long: None }
     }
 
-    /// The compression of a file that is written under this name.
+    /// Returns the compression of a file that is written under this name.
     pub fn from_name(path: &Path) -> Result<Self, Error> {
         Coding::from_name(path).map(Self::new)
     }
 
     /// Returns the requested compression for a file of this name, which must not imply another coding. Without a request, the name
     /// decides.
-    pub fn for_output(path: Option<&Path>, asked: Option<Self>) -> Result<Self, Error> {
+    pub fn for_output(path: Option<&Path>, requested: Option<Self>) -> Result<Self, Error> {
         let named = path.map_or(Ok(Self::new(Coding::Plain)), Self::from_name)?;
-        match (path, asked) {
-            (Some(path), Some(asked)) if ![Coding::Plain, asked.coding].contains(&named.coding) => {
+        match (path, requested) {
+            (Some(path), Some(requested)) if ![Coding::Plain, requested.coding].contains(&named.coding) => {
                 Err(Error::new(format!(
-                    "cannot write to {path:?} with --compress {asked}: its name has the ending of a .{} file; \
+                    "cannot write to {path:?} with --compress {requested}: its name has the ending of a .{} file; \
                      choose another name, or leave out --compress",
                     named.ending()
                 )))
             }
-            (_, asked) => Ok(asked.unwrap_or(named)),
+            (_, requested) => Ok(requested.unwrap_or(named)),
         }
     }
 
-    /// The extension of the names of such files, without its dot. Empty for plain files.
+    /// Returns the extension of the names of such files, without its dot. Empty for plain files.
     pub fn ending(self) -> &'static str {
         self.coding.format().endings.first().copied().unwrap_or_default()
     }
@@ -68,7 +68,7 @@ impl Compression {
         self.coding != Coding::Plain && !self.is_stream()
     }
 
-    /// The size of a piece in bytes, unless the output is one stream.
+    /// Returns the size of a piece in bytes, unless the output is one stream.
     pub fn piece(self) -> usize {
         1 << self.piece_log()
     }

@@ -28,8 +28,8 @@ impl FileSource {
     fn record_read(&mut self, bytes: &[u8]) -> io::Result<()> {
         // Relaxed: the counter is only displayed.
         self.read.fetch_add(bytes.len() as u64, Relaxed);
-        let copied = self.copy.as_mut().map_or(Ok(()), |copy| copy.write_all(bytes));
-        copied.map_err(|source| {
+        let Some(copy) = &mut self.copy else { return Ok(()) };
+        copy.write_all(bytes).map_err(|source| {
             // An `Error`, because the input itself is not at fault.
             io::Error::other(Error::new(format!(
                 "cannot copy a pipe, which is read twice, to a temporary file: {source}; {}, or name a file instead of the pipe",

@@ -164,7 +164,9 @@ fn keys(mut file: &File, end: u8, sampled: &dyn SampleUnit, go_on: bool) -> io::
     let window = sampled.window();
     let windows = buffer.chunks_exact_mut(window);
     let stride = (size - window as u64) as f64 / (windows.len() - 1) as f64;
-    let (mut seen, mut found, mut left) = (0, 0.0, windows.len());
+    let mut seen = 0;
+    let mut found = 0.0;
+    let mut left = windows.len();
     for (i, window) in windows.enumerate() {
         left -= 1;
         let length = match read_at(file, window, start + (i as f64 * stride) as u64) {

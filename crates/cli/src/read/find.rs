@@ -46,7 +46,9 @@ impl NamedPaths<'_> {
     /// Finds the files. In directories, skips the run's `own` files and files that are named separately or were found before. Fails
     /// if a directory cannot be read, unless `go_on`.
     pub fn find(&self, own: &[NamedFile], go_on: bool) -> Result<FoundFiles, Error> {
-        let (mut files, mut folders, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+        let mut files = Vec::new();
+        let mut folders = Vec::new();
+        let mut left_out = Vec::new();
         let mut named = self.paths.to_vec();
         match self.list {
             Some(list) => {
@@ -120,7 +122,7 @@ impl NamedPaths<'_> {
     /// sorted.
     fn walk(&self, folder: &Path, own: &[NamedFile]) -> (Vec<PathBuf>, Vec<Error>) {
         let is_taken = |entry: &DirEntry| {
-            let below = entry.path().strip_prefix(folder).expect("it is in the directory");
+            let below = entry.path().strip_prefix(folder).expect("a walk finds entries of its directory");
             let hidden = !self.hidden && entry.file_name().as_bytes().starts_with(b".");
             let taken = !hidden && glob::take(self.globs, below, entry.file_type().is_dir());
             entry.depth() == 0 || taken && !own.iter().any(|own| own.is_at(entry.path(), entry.ino()))

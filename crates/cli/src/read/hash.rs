@@ -22,7 +22,7 @@ impl Batch {
             return;
         }
         let Self { chunk, rule: own_rule, scratch, .. } = self;
-        let Hashing { format, rule, hasher, second, .. } = hashing;
+        let Hashing { format, rule, hasher, second_hasher, .. } = hashing;
         let count = chunk.count();
         let bytes = chunk.bytes();
         // A carriage return is text in records that end with NUL.
@@ -30,7 +30,7 @@ impl Batch {
         scratch.set_plain(!chunk.quoted, no_lone_cr);
         // A last line without an end has no kind.
         let whole = count - usize::from(chunk.unended && count > 0);
-        if rule.is_line() && second.is_none() && !format.skip_blank {
+        if rule.is_line() && second_hasher.is_none() && !format.skip_blank {
             if chunk.end == b'\n' {
                 hashing.ends.take(LineEndKinds::from_sample(chunk, whole));
             }

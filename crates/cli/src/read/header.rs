@@ -46,9 +46,11 @@ impl ExpectedHeader {
         if header.fields == first.fields {
             return Ok(());
         }
-        let (header, FirstHeader { name: first, text: first_header, .. }, remedy) = (header.text, first, self.remedy);
+        let header = header.text;
+        let FirstHeader { name: first_name, text: first_header, .. } = first;
+        let remedy = self.remedy;
         Err(io::Error::other(format!(
-            "its header is {header:?}, but the header of {first} is {first_header:?}; give both the same header, {remedy}"
+            "its header is {header:?}, but the header of {first_name} is {first_header:?}; give both the same header, {remedy}"
         )))
     }
 }

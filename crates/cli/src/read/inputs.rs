@@ -90,9 +90,14 @@ impl Inputs {
         Ok(Self { found, left_out, folders, several, walks, read })
     }
 
-    /// Returns the first input with lines, and the first table.
-    pub fn kinds(&self) -> (Option<&Input>, Option<&Input>) {
-        (self.found.iter().find(|input| !input.is_table), self.found.iter().find(|input| input.is_table))
+    /// Returns the first input with lines.
+    pub fn first_with_lines(&self) -> Option<&Input> {
+        self.found.iter().find(|input| !input.is_table)
+    }
+
+    /// Returns the first table.
+    pub fn first_table(&self) -> Option<&Input> {
+        self.found.iter().find(|input| input.is_table)
     }
 
     /// Returns these inputs, and the same inputs to be read again after them. Inputs that can be read only once are copied as they
@@ -170,7 +175,7 @@ impl Input {
             let plain_end = line_end.filter(|_| coding == Coding::Plain);
             let format = plain_end.and_then(|end| foreign::detect_file(&path, head, end));
             let is_table = cfg!(feature = "parquet") && format == Some(foreign::TABLE);
-            if let (false, Some(format)) = (is_table, format) {
+            if !is_table && let Some(format) = format {
                 return Err(foreign::refused(format));
             }
             Ok((file, metadata, coding != Coding::Plain, is_table))
@@ -180,8 +185,19 @@ impl Input {
         let origin = NamedFile::new(files::input_name(&path), &metadata);
         let size = origin.is_regular().then_some(metadata.len());
         let modified = modified(&metadata);
-        let (header, copy, read) = (None, None, read.clone());
-        Ok(Self { origin, path, file, size, compressed, is_table, modified, line_end, header, read, copy })
+        Ok(Self {
+            origin,
+            path,
+            file,
+            size,
+            compressed,
+            is_table,
+            modified,
+            line_end,
+            header: None,
+            read: read.clone(),
+            copy: None,
+        })
     }
 
     /// Returns the same input, to be read again after this one. It must be a regular file.
@@ -199,7 +215,9 @@ impl Input {
         let reopened = Self { header: None, read: Arc::default(), ..self.reopen()? };
         let start = reopened.file.as_ref().and_then(|(_, start)| *start);
         let result = read_from(reopened);
-        if let (Some((file, None)), Some(start)) = (&self.file, start) {
+        if let Some((file, None)) = &self.file
+            && let Some(start) = start
+        {
             (&**file).seek(SeekFrom::Start(start))?;
         }
         result

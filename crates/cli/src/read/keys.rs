@@ -3,8 +3,7 @@
 use crate::key::KeyRule;
 use crate::key::error::KeyError;
 use crate::read::ends::LineEnds;
-use crate::read::skip::OnError;
-use crate::read::skip::SkipReason;
+use crate::read::skip::{OnError, SkipReason};
 use crate::read::split::LineFormat;
 use bloomline::KeyHasher;
 use bloomline_keys::KeyKinds;
@@ -18,7 +17,7 @@ pub struct Hashing {
     /// The filter's hasher.
     pub hasher: KeyHasher,
     /// A second hasher, if fingerprints are wanted.
-    pub second: Option<KeyHasher>,
+    pub second_hasher: Option<KeyHasher>,
     /// The treatment of a line with a null in its key, if nulls are excluded.
     pub nulls: OnError,
     /// The line ends of the keys, for a warning if there are two kinds.
@@ -57,8 +56,8 @@ impl Keys {
             Ok(key) => {
                 let hash = hashing.hasher.bytes(key);
                 self.hashes.push(hash);
-                let both = |second: &KeyHasher| u128::from(hash) << 64 | u128::from(second.bytes(key));
-                self.fingerprints.extend(hashing.second.as_ref().map(both));
+                let both = |second_hasher: &KeyHasher| u128::from(hash) << 64 | u128::from(second_hasher.bytes(key));
+                self.fingerprints.extend(hashing.second_hasher.as_ref().map(both));
                 return;
             }
             Err(KeyError::Null) => SkipReason::Null(hashing.nulls),

@@ -74,16 +74,17 @@ impl Format for Parquet {
 }
 
 /// Returns Parquet's own name of a compression.
-fn codec(asked: Compression) -> io::Result<tables::Compression> {
-    let refused = |_| io::Error::other(format!("Parquet has no compression {asked}; choose another with --compress"));
-    Ok(match asked.coding {
+fn codec(requested: Compression) -> io::Result<tables::Compression> {
+    let refused =
+        |_| io::Error::other(format!("Parquet has no compression {requested}; choose another with --compress"));
+    Ok(match requested.coding {
         Coding::Plain => tables::Compression::UNCOMPRESSED,
-        Coding::Gzip => tables::Compression::GZIP(GzipLevel::try_new(asked.level as u32).map_err(refused)?),
-        Coding::Zstd => tables::Compression::ZSTD(ZstdLevel::try_new(asked.level).map_err(refused)?),
+        Coding::Gzip => tables::Compression::GZIP(GzipLevel::try_new(requested.level as u32).map_err(refused)?),
+        Coding::Zstd => tables::Compression::ZSTD(ZstdLevel::try_new(requested.level).map_err(refused)?),
         Coding::Lz4 => tables::Compression::LZ4_RAW,
         _ => {
             return Err(io::Error::other(format!(
-                "Parquet has no compression {asked}; choose zstd, gzip, lz4 or none"
+                "Parquet has no compression {requested}; choose zstd, gzip, lz4 or none"
             )));
         }
     })
@@ -124,7 +125,7 @@ impl Rows for tables::Rows {
     fn hash(&self, hashing: &Hashing, scratch: &mut KeyScratch, keys: &mut Keys) {
         let mut row = 0;
         self.each_key(|values| {
-            keys.push(row, hashing.rule.key_of(values, scratch), hashing);
+            keys.push(row, hashing.rule.row_key(values, scratch), hashing);
             row += 1;
         });
         keys.kinds = hashing.rule.kinds_of_columns(self.kinds());

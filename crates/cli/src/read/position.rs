@@ -18,12 +18,12 @@ pub struct Position {
 }
 
 impl Position {
-    /// A position in the input of this name.
+    /// Creates a position in the input of this name.
     pub fn new(name: Arc<str>, offset: u64, lines: u64) -> Self {
         Self { name, offset, lines, unit: "line" }
     }
 
-    /// A position in the table of this name, where rows are counted instead of bytes.
+    /// Creates a position in the table of this name, where rows are counted instead of bytes.
     pub fn for_table(name: Arc<str>, rows: u64) -> Self {
         Self { name, offset: rows, lines: rows, unit: "row" }
     }

@@ -18,7 +18,7 @@ pub struct LineFormat {
 }
 
 impl LineFormat {
-    /// Lines that end with `end`.
+    /// Returns the format of lines that end with `end`.
     pub fn plain(end: u8) -> Self {
         Self { end, csv: None, header: false, skip_blank: false }
     }

@@ -17,7 +17,11 @@ pub fn is_utf16(head: &[u8], end: u8) -> bool {
 fn fits(head: &[u8], unit: fn([u8; 2]) -> u16) -> bool {
     let (pairs, _) = head.as_chunks();
     let units = pairs.iter().map(|&pair| unit(pair));
-    let (all, mut read, mut latin, mut newlines, mut doubtful) = (pairs.len(), 0, 0, 0, 0);
+    let all = pairs.len();
+    let mut read = 0;
+    let mut latin = 0;
+    let mut newlines = 0;
+    let mut doubtful = 0;
     for unit in char::decode_utf16(units) {
         match unit {
             Ok(character) if is_text(character) => {
@@ -35,7 +39,7 @@ fn fits(head: &[u8], unit: fn([u8; 2]) -> u16) -> bool {
     // A newline, or half of another character.
     let line_feeds = memchr_iter(b'\n', head).count();
     if is_ascii_like(head) {
-        // It could be text that has NULs between its characters.
+        // The bytes could be text that has NULs between its characters.
         return latin * 10 >= all * 9 && newlines == line_feeds && all >= if newlines > 0 { 4 } else { 16 };
     }
     // Few characters of other scripts are two bytes of ASCII, and most pairs of bytes in Latin-1 are.

@@ -60,15 +60,15 @@ pub struct Checkpoint {
     #[serde(default)]
     pub left_out: u64,
     /// The progress of each input, if each has an output of its own.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub shards: Vec<InputProgress>,
+    #[serde(rename = "shards", default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<InputProgress>,
 }
 
 impl Checkpoint {
     /// True if any input was read.
     pub fn has_begun(&self) -> bool {
         let begun = |reached: &InputProgress| reached.offset > 0 || reached.whole;
-        self.input > 0 || self.offset > 0 || self.shards.iter().any(begun)
+        self.input > 0 || self.offset > 0 || self.inputs.iter().any(begun)
     }
 
     /// True for the output, and for the file of duplicates, if a header or a line was printed.
@@ -79,7 +79,7 @@ impl Checkpoint {
 
     /// True if all `inputs` are read, and their outputs whole.
     pub fn is_end(&self, inputs: usize) -> bool {
-        if self.shards.is_empty() { self.input == inputs } else { self.shards.iter().all(|reached| reached.whole) }
+        if self.inputs.is_empty() { self.input == inputs } else { self.inputs.iter().all(|reached| reached.whole) }
     }
 }
 
@@ -169,18 +169,18 @@ impl Job {
 
     /// Returns the reason why no run of this job can have reached a checkpoint, if there is one.
     fn unreachable_reason(&self, checkpoint: &Checkpoint) -> Option<String> {
-        let Checkpoint { input, offset, lines, shards, .. } = checkpoint;
+        let Checkpoint { input, offset, lines, inputs: progress, .. } = checkpoint;
         let count = self.inputs.len();
         let beyond =
             |subject: &str, actual: u64, max: u64| Some(format!("{subject} is {actual}, but can be {max} at most"));
         if *input > count {
             return beyond("the number of inputs that are read", *input as u64, count as u64);
         }
-        if ![0, count].contains(&shards.len()) {
-            return beyond("the number of outputs", shards.len() as u64, count as u64);
+        if ![0, count].contains(&progress.len()) {
+            return beyond("the number of outputs", progress.len() as u64, count as u64);
         }
         let reached =
-            shards.iter().map(|reached| (reached.offset, reached.lines.max(reached.counts.lines))).enumerate();
+            progress.iter().map(|reached| (reached.offset, reached.lines.max(reached.counts.lines))).enumerate();
         for (i, (offset, lines)) in reached.chain([(*input, (*offset, *lines))]) {
             if lines > offset {
                 return beyond("the number of lines that are read", lines, offset);
@@ -289,7 +289,7 @@ impl CheckpointContents {
         if contents.checkpoints.is_empty() { Err(damaged("it has no checkpoint")) } else { Ok(contents) }
     }
 
-    /// The bytes of the file.
+    /// Returns the bytes of the file.
     fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = serde_json::to_vec(self).expect("all keys are strings");
         let checksum_line = checksum_line(&bytes);
@@ -405,7 +405,7 @@ impl Checkpoints {
         if lengths(&self.written) == ended.lengths {
             return Ok(Some((ended.left_out, None)));
         }
-        // It may have been moved to its destination.
+        // A file that no longer exists may have been moved to its destination.
         let gone = self.written.iter().find(|path| !path.exists()).cloned();
         let differs = || {
             Error::new(format!(
@@ -442,7 +442,7 @@ impl Checkpoints {
         let newest = earlier.newest_of(state);
         if let Some(difference) = earlier.job.difference(&self.contents.job) {
             // If a complete run was killed before it ended, outputs may still need renaming.
-            let done = earlier.finished && newest == Some(0) && earlier.checkpoints[0].shards.is_empty();
+            let done = earlier.finished && newest == Some(0) && earlier.checkpoints[0].inputs.is_empty();
             return if done { Ok(None) } else { Err(refused(&difference)) };
         }
         let fitting = newest.ok_or_else(|| refused("the state was changed by another run"))?;
@@ -489,14 +489,16 @@ impl Checkpoints {
     pub fn end(&mut self, left_out: u64) -> Result<(), Error> {
         let CheckpointContents { checkpoints, whole, ended, .. } = &mut self.contents;
         ended.extend(self.end.take().map(|end| CompletedJob { left_out, lengths: lengths(&self.written), ..end }));
-        ended.iter_mut().next_back().into_iter().for_each(|last| last.state = fingerprint(&self.state));
+        if let Some(last) = ended.last_mut() {
+            last.state = fingerprint(&self.state);
+        }
         ended.drain(..ended.len().saturating_sub(MAX_COMPLETED_JOBS));
         if ended.is_empty() {
             return self.remove();
         }
         checkpoints.truncate(1);
-        for Checkpoint { output_table, dupes_table, shards, .. } in checkpoints {
-            (*output_table, *dupes_table, *shards) = (None, None, Vec::new());
+        for Checkpoint { output_table, dupes_table, inputs, .. } in checkpoints {
+            (*output_table, *dupes_table, *inputs) = (None, None, Vec::new());
         }
         *whole = true;
         save(&self.path, &self.contents)

@@ -18,14 +18,22 @@ pub enum Event {
 /// in order, `unsaved` is reported.
 pub fn receive(every: Option<Duration>, unsaved: Option<Error>) -> Result<Receiver<Event>, Error> {
     // Room for one of each, so that neither blocks the other.
-    let (send, events) = bounded(2);
-    let ends = send.clone();
-    // Fails only if the command is about to end.
-    signals::end_in_order(move |signal| drop(ends.send(Event::End(signal))), unsaved);
+    let (sender, events) = bounded(2);
+    let signal_sender = sender.clone();
+    let send_signal = move |signal| {
+        // Fails only if the command is about to end.
+        let _ = signal_sender.send(Event::End(signal));
+    };
+    signals::end_in_order(send_signal, unsaved);
     if let Some(every) = every {
-        let due = move |_: &_| !send.is_empty() || send.send(Event::Checkpoint).is_ok();
-        let ticks = thread::Builder::new().spawn(move || tick(every).into_iter().take_while(due).for_each(drop));
-        ticks.map_err(signals::no_thread)?;
+        let send_checkpoints = move || {
+            for _ in tick(every) {
+                if sender.is_empty() && sender.send(Event::Checkpoint).is_err() {
+                    break;
+                }
+            }
+        };
+        thread::Builder::new().spawn(send_checkpoints).map_err(signals::no_thread)?;
     }
     Ok(events)
 }

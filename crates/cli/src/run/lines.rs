@@ -3,8 +3,7 @@
 use crate::key::error::KeyError;
 use crate::read::batch::Batch;
 use crate::read::keys::Keys;
-use crate::read::skip::OnError;
-use crate::read::skip::SkipReason;
+use crate::read::skip::{OnError, SkipReason};
 use crate::read::table::Column;
 use crate::run::marks::Marks;
 use crate::system::error::Error;

@@ -2,7 +2,7 @@
 
 use crate::read::table::GroupCounts;
 use crate::run::checkpoint::InputProgress;
-use crate::run::shard::Shard;
+use crate::run::input::RunInput;
 use crate::seen::counts::UnitCounts;
 use crate::system::error::Error;
 use crate::system::files::{self, hex};
@@ -83,15 +83,15 @@ impl TextSummary {
 impl<'a> InputSummary<'a> {
     /// Summarizes an input, whose lines may be documents, and its output, which lacks `dropped` of them.
     pub fn new(
-        shard: &'a Shard,
+        input: &'a RunInput,
         output: &'a AtomicFile,
         reached: &InputProgress,
         dropped: u64,
         documents: bool,
     ) -> Self {
         Self {
-            input: shard.input.to_string_lossy(),
-            input_hex: hex(&shard.input),
+            input: input.path.to_string_lossy(),
+            input_hex: hex(&input.path),
             output: output.whole.to_string_lossy(),
             output_hex: hex(&output.whole),
             lines: reached.counts.lines,
@@ -100,7 +100,7 @@ impl<'a> InputSummary<'a> {
             without_key: reached.counts.faults,
             blank: reached.counts.blank,
             bytes: reached.counts.bytes,
-            input_bytes: shard.size.unwrap_or(0),
+            input_bytes: input.size.unwrap_or(0),
             output_bytes: reached.output,
             text: documents.then(|| TextSummary::new(&reached.counts.units)),
             groups: reached.table.as_ref().map(|table| GroupSummary::new(table.groups)),

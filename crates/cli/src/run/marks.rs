@@ -1,8 +1,7 @@
 //! The results for the lines of a batch.
 
 use crate::read::keys::Keys;
-use crate::read::skip::OnError;
-use crate::read::skip::SkipReason;
+use crate::read::skip::{OnError, SkipReason};
 use crate::system::error::Error;
 
 /// A mark for each line of a batch. The memory is reused.
@@ -30,7 +29,7 @@ impl Marks {
         kept: bool,
         find: impl FnOnce(&[u64], &[u128], &mut [bool]) -> Result<usize, Error>,
     ) -> Result<(), Error> {
-        let failed = keys.skipped.iter().find(|(_, skip)| skip.policy(on_error) == Some(OnError::Fail));
+        let failed = keys.skipped.iter().find(|(_, reason)| reason.policy(on_error) == Some(OnError::Fail));
         let end = failed.map_or(count, |(line, _)| *line);
         let skipped = &keys.skipped[..keys.skipped.partition_point(|(line, _)| *line < end)];
         let key_count = end - skipped.len();
@@ -40,13 +39,16 @@ impl Marks {
         let known = find(hashes, fingerprints, &mut self.found)?;
         let mut found = self.found[..known].iter().copied().map(Some);
         self.marks.clear();
-        for (line, why) in skipped {
+        for (line, reason) in skipped {
             self.marks.extend(found.by_ref().take(line - self.marks.len()));
             if self.marks.len() < *line {
                 break;
             }
-            let is_kept = why.policy(on_error) == Some(OnError::Keep);
-            self.marks.push(if let SkipReason::Empty(stays) = why { Some(*stays) } else { is_kept.then_some(kept) });
+            let is_kept = reason.policy(on_error) == Some(OnError::Keep);
+            self.marks.push(match reason {
+                SkipReason::Empty(mark) => Some(*mark),
+                _ => is_kept.then_some(kept),
+            });
         }
         self.marks.extend(found);
         self.passed = self.marks.len();
@@ -64,14 +66,19 @@ impl Marks {
 
     /// Removes a mark from the lines that have it, and returns their number.
     pub fn remove(&mut self, mark: bool) -> usize {
-        let count = self.count(mark);
-        self.marks.iter_mut().for_each(|other| *other = other.filter(|&other| other != mark));
+        let mut count = 0;
+        for line_mark in &mut self.marks {
+            if *line_mark == Some(mark) {
+                *line_mark = None;
+                count += 1;
+            }
+        }
         count
     }
 
     /// Returns the number of lines with the mark.
     pub fn count(&self, mark: bool) -> usize {
-        self.marks.iter().filter(|&&other| other == Some(mark)).count()
+        self.marks.iter().filter(|&&line_mark| line_mark == Some(mark)).count()
     }
 
     /// Returns the mark of each line.

@@ -3,12 +3,12 @@
 pub mod checkpoint;
 pub mod events;
 pub mod folder;
+pub mod input;
 pub mod lines;
 pub mod manifest;
 pub mod marks;
 pub mod print;
 pub mod progress;
-pub mod shard;
 pub mod sink;
 pub mod step;
 pub mod work;

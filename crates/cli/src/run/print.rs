@@ -58,17 +58,17 @@ impl Lines {
     }
 
     /// Selects the rows with the mark, with the prefix in a column of its own, if these are rows. Takes the changed texts and the notes.
-    pub fn select(&mut self, before: Prefix, mark: bool, write_options: TableOptions) -> Option<Encode> {
+    pub fn select(&mut self, prefix: Prefix, mark: bool, write_options: TableOptions) -> Option<Encode> {
         let rows = self.batch.rows()?.clone();
         let count = self.batch.count();
         let marks = self.marks.all();
-        let marked = |own: &Option<bool>| own.is_some_and(|own| before == Prefix::Mark || own == mark);
+        let marked = |own: &Option<bool>| own.is_some_and(|own| prefix == Prefix::Mark || own == mark);
         let mut wanted: Vec<bool> = marks.iter().map(marked).collect();
         wanted.resize(count, false);
         let texts = self.edits.texts.take();
         let mut notes = self.edits.notes.take();
         let mut counts = None;
-        match before {
+        match prefix {
             Prefix::Nothing => {}
             Prefix::Mark => {
                 let text = |mark: &Option<bool>| mark.map(|new| if new { "new" } else { "dup" }.to_owned());
@@ -86,32 +86,32 @@ impl Lines {
     }
 
     /// True if at least one line is printed.
-    pub fn prints(&self, before: Prefix, mark: bool) -> bool {
-        self.first_printed(before, mark).is_some()
+    pub fn prints(&self, prefix: Prefix, mark: bool) -> bool {
+        self.first_printed(prefix, mark).is_some()
     }
 
     /// Returns the number of the first line that is printed.
-    fn first_printed(&self, before: Prefix, mark: bool) -> Option<usize> {
-        self.marks.all().iter().position(|own| own.is_some_and(|own| before == Prefix::Mark || own == mark))
+    fn first_printed(&self, prefix: Prefix, mark: bool) -> Option<usize> {
+        self.marks.all().iter().position(|own| own.is_some_and(|own| prefix == Prefix::Mark || own == mark))
     }
 
     /// True if the output starts with a byte order mark: the input's, before its header or first line. If the first printed line
     /// begins with the same bytes, a mark is added too, because readers remove the first one.
-    pub fn has_byte_order_mark(&self, header: bool, before: Prefix, mark: bool) -> bool {
+    pub fn has_byte_order_mark(&self, header: bool, prefix: Prefix, mark: bool) -> bool {
         if header {
             return self.batch.header().starts_with(BYTE_ORDER_MARK);
         }
-        let first = self.first_printed(before, mark);
+        let first = self.first_printed(prefix, mark);
         let starts_with_one =
             |line| self.batch.bytes()[self.batch.chunk().start_of(line)..].starts_with(BYTE_ORDER_MARK);
-        let is_text = |line| before == Prefix::Nothing && starts_with_one(line);
+        let is_text = |line| prefix == Prefix::Nothing && starts_with_one(line);
         first.is_some_and(|line| line == 0 && self.batch.chunk().start() > 0 || is_text(line))
     }
 
     /// Writes the header of the input without its byte order mark, after a name for the prefix. It ends as the lines do.
-    pub fn print_header(&self, before: Prefix, eol: Option<LineEnd>, out: &mut impl Write) -> io::Result<()> {
+    pub fn print_header(&self, prefix: Prefix, eol: Option<LineEnd>, out: &mut impl Write) -> io::Result<()> {
         let header = self.batch.header();
-        let name: &[u8] = match before {
+        let name: &[u8] = match prefix {
             Prefix::Nothing | Prefix::Member => b"",
             Prefix::Mark => b"mark\t",
             Prefix::Count => b"  count ",
@@ -121,8 +121,8 @@ impl Lines {
     }
 
     /// Writes the lines with the mark, with their prefixes.
-    pub fn print(&self, before: Prefix, mark: bool, eol: Option<LineEnd>, out: &mut impl Write) -> io::Result<()> {
-        match before {
+    pub fn print(&self, prefix: Prefix, mark: bool, eol: Option<LineEnd>, out: &mut impl Write) -> io::Result<()> {
+        match prefix {
             Prefix::Nothing if eol.is_none() => self.print_bare(mark, out),
             Prefix::Nothing => {
                 let mut lines = self.stretches(|_, _| false).filter(|(_, own)| *own == Some(mark));

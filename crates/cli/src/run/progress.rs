@@ -59,7 +59,9 @@ impl Progress {
             None => vec![HumanBytes(read).to_string(), format!("{:#}", HumanDuration(bar.elapsed()))],
         };
         let phase = if self.pass.is_last() { "writing" } else { "reading" };
-        self.pass.label(phase).into_iter().for_each(|label| parts.insert(1, label));
+        if let Some(label) = self.pass.label(phase) {
+            parts.insert(1, label);
+        }
         parts.extend(more());
         parts.push(format!("{} lines/s", readable_count(lines as f64 / self.started.elapsed().as_secs_f64())));
         parts.extend(last());
@@ -80,7 +82,7 @@ impl Progress {
             let files = (all > 1).then(|| format!("{files} of {all} files"));
             let found = format!("{} {}", readable_count(found as f64), stats.found);
             let full = match (&stats.limit, &remote) {
-                (Some(limit), _) => Some(limit.full(&stats.counts)),
+                (Some(limit), _) => Some(limit.used_share(&stats.counts)),
                 (None, Some(remote)) => Some(remote.status()),
                 (None, None) => stages().map(|stages| format!("filter {stages}")),
             };

@@ -4,10 +4,9 @@ use crate::read::chunks::BYTE_ORDER_MARK;
 use crate::read::table::{Saved, TableOptions};
 use crate::run::checkpoint::InputProgress;
 use crate::run::folder;
+use crate::run::input::InputChunk;
 use crate::run::lines::Lines;
-use crate::run::print::LineEnd;
-use crate::run::print::Prefix;
-use crate::run::shard::ShardChunk;
+use crate::run::print::{LineEnd, Prefix};
 use crate::seen::counts::LineCounts;
 use crate::system::error::Error;
 use crate::system::files;
@@ -31,7 +30,7 @@ pub struct PrintOptions {
     /// The mark of lines that are kept without a key.
     pub kept: bool,
     /// The prefix of each line.
-    pub before: Prefix,
+    pub prefix: Prefix,
     /// True if only the number of lines is printed.
     pub total: bool,
     /// The form in which rows are written.
@@ -41,11 +40,16 @@ pub struct PrintOptions {
 }
 
 impl PrintOptions {
+    /// Selects lines with this mark. Lines that are kept without a key get it, too.
+    pub fn for_mark(mark: bool) -> Self {
+        Self { selected_mark: mark, kept: mark, ..Self::default() }
+    }
+
     /// Returns the numbers of lines that are printed and that are not, without skipped lines.
     pub fn numbers(&self, counts: &LineCounts) -> (u64, u64) {
         let (mut selected, mut others) = (counts.unique, counts.dropped());
         *(if self.kept { &mut selected } else { &mut others }) += counts.kept;
-        match (self.before, self.selected_mark) {
+        match (self.prefix, self.selected_mark) {
             (Prefix::Mark, _) => (selected + others, 0),
             (_, true) => (selected, others),
             (_, false) => (others, selected),
@@ -55,7 +59,7 @@ impl PrintOptions {
 
 /// The destination of lines, and the chunks that wait to be gathered there.
 pub struct Sink {
-    pub reorder: ReorderBuffer<ShardChunk>,
+    pub reorder: ReorderBuffer<InputChunk>,
     /// The output of lines that are selected. Outputs are boxed because they are large and few sinks have two.
     kept: OnceLock<Box<Output>>,
     /// The output of lines that are not selected.
@@ -95,15 +99,15 @@ pub struct InputOutput {
 }
 
 impl Sink {
-    /// For all lines, from the shard of this number on.
+    /// Creates the sink of all lines, from input number `first` on.
     pub fn new(first: usize, kept: Option<Output>, dropped: Option<Output>) -> Self {
         let kept = kept.map_or_else(OnceLock::new, |kept| OnceLock::from(Box::new(kept)));
         let dropped = dropped.map(Box::new);
         Self { reorder: ReorderBuffer::new((first, 0)), kept, dropped, owner: OutputOwner::All }
     }
 
-    /// For the lines of the shard of this number, from where the output was at `reached`.
-    pub fn for_shard(shard: usize, path: AtomicFile, reached: &InputProgress) -> Self {
+    /// Creates the sink of one input, continuing its output at the checkpoint `reached`.
+    pub fn for_input(number: usize, path: AtomicFile, reached: &InputProgress) -> Self {
         let (length, table) = (reached.output, reached.table.clone());
         let own = InputOutput {
             path,
@@ -114,30 +118,30 @@ impl Sink {
             reported: AtomicBool::new(false),
         };
         Self {
-            reorder: ReorderBuffer::new((shard, 0)),
+            reorder: ReorderBuffer::new((number, 0)),
             kept: OnceLock::new(),
             dropped: None,
             owner: OutputOwner::Own(own),
         }
     }
 
-    /// For the lines of the shard of this number, to replace its input if some are dropped or it is rewritten (`always_rewrite`).
-    pub fn in_place(shard: usize, input: ReplacedFile, always_rewrite: bool) -> Self {
+    /// Creates the sink of one input that replaces the input if lines are dropped or `always_rewrite` is true.
+    pub fn in_place(number: usize, input: ReplacedFile, always_rewrite: bool) -> Self {
         let owner = OutputOwner::InPlace(InPlaceOutput { always_rewrite, input: Mutex::new(Some(input)) });
-        Self { reorder: ReorderBuffer::new((shard, 0)), kept: OnceLock::new(), dropped: None, owner }
+        Self { reorder: ReorderBuffer::new((number, 0)), kept: OnceLock::new(), dropped: None, owner }
     }
 
-    /// The sink's own output in a folder.
+    /// Returns the sink's own output in a folder.
     pub fn own(&self) -> Option<&InputOutput> {
         if let OutputOwner::Own(own) = &self.owner { Some(own) } else { None }
     }
 
-    /// The output of lines that are selected, if it is open.
+    /// Returns the output of lines that are selected, if it is open.
     fn kept(&self) -> Option<&Output> {
         self.kept.get().map(Box::as_ref)
     }
 
-    /// The outputs that are open.
+    /// Returns the outputs that are open.
     fn outputs(&self) -> impl Iterator<Item = &Output> {
         self.kept().into_iter().chain(self.dropped.as_deref())
     }
@@ -171,28 +175,28 @@ impl Sink {
 
     /// Prints lines, after the first header. Returns the pieces that are complete.
     pub fn print(&self, lines: &mut Lines, print: PrintOptions, live: bool) -> Result<Vec<(&Output, Piece)>, Error> {
-        let PrintOptions { selected_mark, before, total, write_options, eol, .. } = print;
+        let PrintOptions { selected_mark, prefix, total, write_options, eol, .. } = print;
         let mut pieces = Vec::new();
-        let kept = self.kept().filter(|_| !total).map(|kept| (kept, before, selected_mark));
+        let kept = self.kept().filter(|_| !total).map(|kept| (kept, prefix, selected_mark));
         let dropped = self.dropped.as_deref().map(|dropped| (dropped, Prefix::Nothing, !selected_mark));
         if lines.batch.is_rows() {
-            for (output, before, mark) in kept.into_iter().chain(dropped) {
-                let rows = lines.select(before, mark, write_options);
+            for (output, prefix, mark) in kept.into_iter().chain(dropped) {
+                let rows = lines.select(prefix, mark, write_options);
                 pieces.extend(rows.map(|rows| (output, output.take_rows(rows))));
             }
             return Ok(pieces);
         }
         let is_first = !lines.batch.header().is_empty() && !self.outputs().any(Output::has_begun);
-        for (output, before, mark) in dropped.into_iter().chain(kept) {
-            let is_first_write = output.is_first_write(|| is_first || lines.prints(before, mark));
+        for (output, prefix, mark) in dropped.into_iter().chain(kept) {
+            let is_first_write = output.is_first_write(|| is_first || lines.prints(prefix, mark));
             let print = |out: &mut PieceWriter<'_>| {
-                if is_first_write && lines.has_byte_order_mark(is_first, before, mark) {
+                if is_first_write && lines.has_byte_order_mark(is_first, prefix, mark) {
                     out.write_all(BYTE_ORDER_MARK)?;
                 }
                 if is_first {
-                    lines.print_header(before, eol, out)?;
+                    lines.print_header(prefix, eol, out)?;
                 }
-                lines.print(before, mark, eol, out)
+                lines.print(prefix, mark, eol, out)
             };
             let due = output.take_in(live, print)?;
             pieces.extend(due.into_iter().map(|piece| (output, piece)));
@@ -238,7 +242,7 @@ impl Sink {
         self.outputs().try_for_each(Output::flush)
     }
 
-    /// The number of pieces that are being compressed.
+    /// Returns the number of pieces that are being compressed.
     pub fn compressing_pieces(&self) -> usize {
         self.outputs().map(Output::compressing_pieces).sum()
     }
@@ -248,7 +252,7 @@ impl Sink {
         self.outputs().try_for_each(|output| output.write_out(encoder, sync))
     }
 
-    /// The lengths of the output and of the output for lines that are not selected, as far as they are synced or whole.
+    /// Returns the lengths of the output and of the output for lines that are not selected, as far as they are synced or whole.
     pub fn lengths(&self) -> (u64, u64) {
         let start = self.own().map_or(0, |own| own.length);
         (self.kept().map_or(start, Output::length), self.dropped.as_deref().map_or(0, Output::length))
@@ -260,7 +264,7 @@ impl Sink {
         (self.kept().map_or(start, Output::has_begun), self.dropped.as_deref().is_some_and(Output::has_begun))
     }
 
-    /// The state of the output and of the output for lines that are not selected, if they are tables.
+    /// Returns the state of the output and of the output for lines that are not selected, if they are tables.
     pub fn tables(&self) -> Result<(Option<Saved>, Option<Saved>), Error> {
         let start = self.own().and_then(|own| own.table.clone());
         let dropped = self.dropped.as_deref().map_or(Ok(None), Output::table)?;
@@ -282,7 +286,7 @@ impl Sink {
 
     /// Keeps outputs without lines if the run is complete. Otherwise removes those that it created, unless a checkpoint has their
     /// bytes.
-    pub fn settle_unused(&self, is_complete: bool, has_checkpoint: bool) {
+    pub fn keep_or_remove_unused(&self, is_complete: bool, has_checkpoint: bool) {
         self.outputs()
             .for_each(|output| if is_complete { output.keep() } else { output.remove_unused(has_checkpoint) });
     }

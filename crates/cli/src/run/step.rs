@@ -18,7 +18,7 @@ pub struct RunConfig {
     pub on_error: OnError,
     pub print: PrintOptions,
     /// Chunks of compressed inputs that may wait for the inputs before them.
-    pub ahead: usize,
+    pub max_chunks_ahead: usize,
 }
 
 /// A step over the inputs.

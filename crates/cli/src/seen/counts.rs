@@ -43,7 +43,7 @@ impl LineCounts {
         self.units += units;
     }
 
-    /// Lines that are removed as duplicates.
+    /// Returns the number of lines that are removed as duplicates.
     pub fn dropped(&self) -> u64 {
         self.lines - self.faults - self.blank - self.unique
     }

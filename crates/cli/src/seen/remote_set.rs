@@ -133,17 +133,17 @@ impl RemoteSet {
         Ok(self.filter().upload(filter)?)
     }
 
-    /// The size and the rates to expect, unless it grows or forgets.
+    /// Returns the size and the rates to expect, unless it grows or forgets.
     pub fn plan(&self) -> Option<Plan> {
         self.stages.is_none().then_some(self.size)
     }
 
-    /// The bytes of the bits at the last query, or else at opening.
+    /// Returns the bytes of the bits at the last query, or else at opening.
     pub fn memory_bytes(&self) -> usize {
         self.stats.map_or(self.size.memory_bytes(), |stats| stats.memory_bytes as usize)
     }
 
-    /// The expected false-positive rate with this number of keys. A filter with stages reports the rate that it stays below.
+    /// Returns the expected false-positive rate with this number of keys. A filter with stages reports the rate that it stays below.
     pub fn expected_fpr(&self, keys: f64) -> f64 {
         self.stages.map_or_else(|| self.size.expected_fpr(keys as u64), |stages| stages.false_positive_rate())
     }
@@ -231,7 +231,7 @@ impl RemoteSet {
         // All lines are done, so a server that is unreachable by now is not a failure.
         let rate = self.filter().stats().map_or(0.0, |stats| stats.expected_fpr);
         self.planned.filter(|planned| rate > *planned).map(|_| match self.stages {
-            // It grows with its lines, but only after it has counted them.
+            // The filter grows with its lines, but only after it has counted them.
             Some(_) => format!(
                 "the shared filter's false-positive rate is {}, above the one asked for: too many processes added lines at the \
                  same time",
@@ -245,22 +245,22 @@ impl RemoteSet {
         })
     }
 
-    /// The bytes that the server stored for it at the last query.
+    /// Returns the bytes that the server stored for it at the last query.
     pub fn stored_bytes(&self) -> u64 {
         self.stats.map_or(0, |stats| stats.stored_bytes)
     }
 
-    /// The number of keys reported as new here and perhaps to another process too.
+    /// Returns the number of keys reported as new here and perhaps to another process too.
     pub fn uncertain(&self) -> u64 {
         self.filter().uncertain()
     }
 
-    /// The number of commands that were sent again.
+    /// Returns the number of commands that were sent again.
     pub fn sent_again(&self) -> u64 {
         self.filter().metrics().sent_again
     }
 
-    /// The number of keys reported as new that fewer replicas have than were asked for.
+    /// Returns the number of keys reported as new that fewer replicas have than were asked for.
     pub fn unconfirmed(&self) -> u64 {
         self.filter().unconfirmed()
     }

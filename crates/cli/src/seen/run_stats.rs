@@ -1,7 +1,6 @@
 //! The statistics of a run: counts, the limit of the filter, and the warnings that were printed.
 
-use crate::seen::counts::LineCounts;
-use crate::seen::counts::UnitCounts;
+use crate::seen::counts::{LineCounts, UnitCounts};
 use crate::seen::set::KeySet;
 use crate::system::error::{INCOMPLETE, SUCCESS};
 use crate::terminal::figures::readable;
@@ -23,7 +22,7 @@ pub struct RunStats {
     first_fault: Option<String>,
     /// True if only the warning that a filter is full is printed.
     quiet: bool,
-    /// Prints a message about a skipped input.
+    /// The function that prints a message about a skipped input.
     report: fn(&str),
     /// True if the warning that the filter is full was printed.
     reported: bool,
@@ -40,11 +39,10 @@ pub struct RunStats {
 impl RunStats {
     /// Starts the statistics of keys that are inserted into a set.
     pub fn new(set: &KeySet, limit: Option<FullLimit>, keys: &'static str, wanted: &'static str, quiet: bool) -> Self {
-        let (keys_before, plan) = (set.keys(), set.plan());
         Self {
             limit,
-            keys_before,
-            plan,
+            keys_before: set.keys(),
+            plan: set.plan(),
             counts: LineCounts::default(),
             first: None,
             first_fault: None,
@@ -74,23 +72,20 @@ impl RunStats {
         let Self { keys_before, plan, keys, wanted, .. } = *self;
         let counts = LineCounts { left_out: self.counts.left_out, ..LineCounts::default() };
         let first = Some(FirstReading { counts: self.counts.clone(), disk_bytes });
-        let (limit, first_fault, reported) = (None, None, true);
-        let (quiet, report, found) = (true, (|_| ()) as fn(&str), "printed");
-        let remedy = self.remedy.clone();
         Self {
-            limit,
+            limit: None,
             keys_before,
             plan,
             counts,
             first,
-            first_fault,
-            quiet,
-            report,
-            reported,
+            first_fault: None,
+            quiet: true,
+            report: |_| (),
+            reported: true,
             keys,
-            found,
+            found: "printed",
             wanted,
-            remedy,
+            remedy: self.remedy.clone(),
         }
     }
 
@@ -101,8 +96,10 @@ impl RunStats {
 
     /// Warns of a filter that is overfull before the first line.
     pub fn warn_if_overfull(&mut self, set: &KeySet) {
-        let overfull_warning = self.limit.as_ref().and_then(|limit| set.overfull_warning(limit.planned));
-        if let Some(overfull_warning) = overfull_warning.filter(|_| !self.reported) {
+        if !self.reported
+            && let Some(limit) = &self.limit
+            && let Some(overfull_warning) = set.overfull_warning(limit.planned)
+        {
             warn(&format!("{overfull_warning} and rises with every new key; {}", self.remedy("-n")));
             self.reported = true;
         }
@@ -115,7 +112,9 @@ impl RunStats {
         if self.first_fault.is_none() {
             self.first_fault = first_fault;
         }
-        if let Some(limit) = self.limit.as_ref().filter(|limit| !limit.stop && !self.reported)
+        if !self.reported
+            && let Some(limit) = &self.limit
+            && !limit.stop
             && (before..self.counts.inserted).contains(&limit.keys)
         {
             warn(&format!(
@@ -131,8 +130,10 @@ impl RunStats {
     }
 
     /// Warns of lines without the wanted part, if there were any.
-    pub fn end(&self) {
-        if let (false, Some(first)) = (self.quiet, &self.first_fault) {
+    pub fn warn_of_faults(&self) {
+        if !self.quiet
+            && let Some(first) = &self.first_fault
+        {
             warn(&format!("lines without a {}: {}; the first is {first}", self.wanted, self.counts.faults));
         }
     }
@@ -151,7 +152,9 @@ impl RunStats {
     /// Prints warnings of dangers, unless quiet.
     pub fn warn(&self, warnings: impl IntoIterator<Item = String>) {
         if !self.quiet {
-            warnings.into_iter().for_each(|warning| warn(&warning));
+            for warning in warnings {
+                warn(&warning);
+            }
         }
     }
 
@@ -173,7 +176,7 @@ impl RunStats {
         if self.counts.left_out > 0 { INCOMPLETE } else { SUCCESS }
     }
 
-    /// New keys that still fit, if there is a limit.
+    /// Returns the number of new keys that still fit, if there is a limit.
     pub fn remaining_keys(&self) -> Option<u64> {
         self.limit.as_ref().map(|limit| limit.keys.saturating_sub(self.counts.inserted))
     }
@@ -202,22 +205,22 @@ pub struct FullLimit {
     pub keys: u64,
     /// The false-positive rate once these keys are inserted.
     pub fpr: f64,
-    /// True if the run stops there. Otherwise a warning is printed once.
+    /// True if the run stops at the limit. Otherwise a warning is printed once.
     pub stop: bool,
 }
 
 impl FullLimit {
-    /// The limit of an empty filter.
+    /// Returns the limit of an empty filter.
     pub fn new(keys: u64, fpr: f64, stop: bool) -> Self {
         Self { planned: keys, keys, fpr, stop }
     }
 
-    /// Returns the share of the limit that is used, for the progress line.
-    pub fn full(&self, counts: &LineCounts) -> String {
+    /// Formats the share of the limit that is used, for the progress line.
+    pub fn used_share(&self, counts: &LineCounts) -> String {
         format!("{:.0} % full", 100.0 * counts.inserted as f64 / self.keys.max(1) as f64)
     }
 
-    /// The limit of a filter that has keys already and is full with `planned` in all.
+    /// Returns the limit of a filter that has keys already and is full with `planned` in all.
     pub fn from_loaded(set: &KeySet, planned: u64, fpr: f64, stop: bool) -> Self {
         let keys = (planned as f64 - set.keys()).max(0.0) as u64;
         Self { planned, keys, fpr, stop }

@@ -41,7 +41,7 @@ impl KeySet {
         }
     }
 
-    /// The set, unless it is on a server.
+    /// Returns the set, unless it is on a server.
     pub fn local(&self) -> Option<&LocalSet> {
         match self {
             Self::Local(set) => Some(set),
@@ -49,7 +49,7 @@ impl KeySet {
         }
     }
 
-    /// The set, to be changed, unless it is on a server.
+    /// Returns the set, to be changed, unless it is on a server.
     pub fn local_mut(&mut self) -> Option<&mut LocalSet> {
         match self {
             Self::Local(set) => Some(set),
@@ -57,7 +57,7 @@ impl KeySet {
         }
     }
 
-    /// The set, if it is on a server.
+    /// Returns the set, if it is on a server.
     pub fn shared(&self) -> Option<&RemoteSet> {
         match self {
             Self::Local(_) => None,
@@ -90,12 +90,12 @@ impl KeySet {
         }
     }
 
-    /// The filters of the set, each of its own size, all with one seed. Empty if the set is on a server.
+    /// Returns the filters of the set, each of its own size, all with one seed. Empty if the set is on a server.
     pub fn stages(&self) -> impl Iterator<Item = &BloomFilter> {
         self.local().into_iter().flat_map(LocalSet::stages)
     }
 
-    /// The number of filters of the set. For a server, the number at the last query.
+    /// Returns the number of filters of the set. For a server, the number at the last query.
     pub fn filters(&self) -> usize {
         match self {
             Self::Local(_) => self.stages().count(),
@@ -103,7 +103,7 @@ impl KeySet {
         }
     }
 
-    /// The kinds of the keys; empty if the set is known to be empty, or a server does not tell them.
+    /// Returns the kinds of the keys; empty if the set is known to be empty, or a server does not record them.
     pub fn kinds(&self) -> &KeyKinds {
         match self {
             Self::Local(set) => &set.kinds,
@@ -129,12 +129,12 @@ impl KeySet {
         Ok(())
     }
 
-    /// The name of the keys; empty if they have none.
+    /// Returns the name of the keys; empty if they have none.
     pub fn key_name(&self) -> &str {
         self.local().map_or("", LocalSet::key_name)
     }
 
-    /// The size and the rates to expect, unless the set grows.
+    /// Returns the size and the rates to expect, unless the set grows.
     pub fn plan(&self) -> Option<Plan> {
         match self {
             Self::Local(set) => set.fixed().map(|filter| {
@@ -145,7 +145,7 @@ impl KeySet {
         }
     }
 
-    /// The keys and the rate that a filter of a fixed size is made for, if its file has either. If it has only one, the
+    /// Returns the keys and the rate that a filter of a fixed size is made for, if its file has either. If it has only one, the
     /// other follows from the size.
     pub fn made_for(&self) -> Option<(u64, f64)> {
         let filter = self.local()?.fixed()?;
@@ -188,7 +188,7 @@ impl KeySet {
         }
     }
 
-    /// The hasher of the keys.
+    /// Returns the hasher of the keys.
     pub fn hasher(&self) -> &KeyHasher {
         match self {
             Self::Local(set) => set.hasher(),
@@ -196,7 +196,7 @@ impl KeySet {
         }
     }
 
-    /// The size of the bits in bytes.
+    /// Returns the size of the bits in bytes.
     pub fn memory_bytes(&self) -> usize {
         match self {
             Self::Local(set) => set.stages().map(BloomFilter::memory_bytes).sum(),
@@ -204,14 +204,14 @@ impl KeySet {
         }
     }
 
-    /// The number of bits that are set. Reads the whole filter. 0 for a set on a server.
+    /// Returns the number of bits that are set. Reads the whole filter. 0 for a set on a server.
     pub fn ones(&self) -> u64 {
         // The share is a quotient of integers below 2^53, so the product is off by less than a half.
         let ones = |filter: &BloomFilter| (filter.fill_ratio() * filter.memory_bytes() as f64 * 8.0).round() as u64;
         self.stages().map(ones).sum()
     }
 
-    /// The share of bits that are set. Reads the whole filter. Before the first query of a server, this, the number of
+    /// Returns the share of bits that are set. Reads the whole filter. Before the first query of a server, this, the number of
     /// keys and the rate are NaN.
     pub fn fill_ratio(&self) -> f64 {
         match self {
@@ -220,7 +220,7 @@ impl KeySet {
         }
     }
 
-    /// The number of keys: exact if the set grows, else estimated.
+    /// Returns the number of keys: exact if the set grows, else estimated.
     pub fn keys(&self) -> f64 {
         match self {
             Self::Local(set) => set.keys(),
@@ -228,7 +228,7 @@ impl KeySet {
         }
     }
 
-    /// The false-positive rate of the bits that are set now. Reads the whole filter.
+    /// Returns the false-positive rate of the bits that are set now. Reads the whole filter.
     pub fn current_fpr(&self) -> f64 {
         match self {
             Self::Local(set) => set.current_fpr(),
@@ -236,7 +236,7 @@ impl KeySet {
         }
     }
 
-    /// The expected false-positive rate with this number of keys. A set that grows reports the rate of the keys that it has.
+    /// Returns the expected false-positive rate with this number of keys. A set that grows reports the rate of the keys that it has.
     pub fn expected_fpr(&self, keys: f64) -> f64 {
         match self {
             Self::Local(set) => set.expected_fpr(keys),

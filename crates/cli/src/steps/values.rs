@@ -1,4 +1,4 @@
-//! The values read of lines beside their keys: the value that decides, and the id.
+//! The values that are read from lines beside their keys: the value that decides, and the id.
 
 use crate::key::fields::{FieldNumbers, Spans};
 use crate::key::json::Pointer;

@@ -122,7 +122,7 @@ pub const INCOMPLETE: u8 = 1;
 /// The exit code of a run that an error ended.
 pub const FAILED: u8 = 2;
 
-/// The exit code for a process that a signal ended, as shells report it.
+/// Returns the exit code for a process that a signal ended, as shells report it.
 pub fn exit_code(signal: i32) -> u8 {
     128 + signal as u8
 }

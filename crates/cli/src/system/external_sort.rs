@@ -155,7 +155,7 @@ impl<const W: usize> Merge<W> {
     }
 }
 
-/// Reads a slice from start to end.
+/// A reader of a slice, from start to end.
 struct RunReader<const W: usize> {
     /// The part that is not yet read.
     rest: RunSlice,
@@ -179,7 +179,7 @@ impl<const W: usize> RunReader<W> {
         Ok(())
     }
 
-    /// The last record in the window, unless the rest of the slice is empty.
+    /// Returns the last record in the window, unless the rest of the slice is empty.
     fn known(&self) -> Option<[u64; W]> {
         if self.rest.records == 0 { None } else { self.window.last().copied() }
     }

@@ -86,12 +86,12 @@ impl NamedFile {
         may_be && self.identity == Self::from_path(path).identity
     }
 
-    /// The name for the user.
+    /// Returns the name for the user.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The identity, unless it is a device or does not exist.
+    /// Returns the identity, unless it is a device or does not exist.
     pub fn identity(&self) -> Option<FileId> {
         self.identity
     }
@@ -257,7 +257,7 @@ pub fn is_file_itself(path: &Path, opened: &Metadata) -> bool {
     opened.is_file() && there.is_ok_and(|there| FileId::from_metadata(&there) == FileId::from_metadata(opened))
 }
 
-/// The folder that a file is in.
+/// Returns the folder that a file is in.
 pub fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
 }
@@ -309,18 +309,18 @@ pub fn appended(path: &Path, end: &str) -> PathBuf {
     path.into()
 }
 
-/// The lock file of a filter's file, the same for every path to it.
+/// Returns the lock file of a filter's file, the same for every path to it.
 pub fn lock_of(filter: &Path) -> PathBuf {
     appended(&resolved(filter), ".lock")
 }
 
-/// The file of the checkpoints of a run with this state, the same for every link to it.
+/// Returns the file of the checkpoints of a run with this state, the same for every link to it.
 pub fn checkpoints_of(state: &Path) -> PathBuf {
     let state = if state.is_symlink() { resolved(state) } else { state.into() };
     appended(&state, ".resume")
 }
 
-/// A filter's file, and the files that may exist beside it.
+/// Returns the file of a filter, and the files that may exist beside it.
 pub fn filter_files(filter: &Path) -> [PathBuf; 3] {
     [filter.into(), lock_of(filter), checkpoints_of(filter)]
 }

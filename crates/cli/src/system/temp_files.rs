@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 #[derive(Debug)]
 pub struct TempFiles {
     paths: Arc<Paths>,
-    /// True if they are removed when this is dropped.
+    /// True if the files are removed when this value is dropped.
     removes: bool,
 }
 

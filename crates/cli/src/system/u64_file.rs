@@ -27,7 +27,7 @@ impl U64File {
         self.file.write_all(&word.to_le_bytes())
     }
 
-    /// The number of words.
+    /// Returns the number of words.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -53,7 +53,7 @@ impl U64File {
     }
 }
 
-/// Reads words one after another.
+/// A reader of words, one after another.
 pub struct U64Reader {
     file: Arc<File>,
     /// Words that are not yet read from disk.

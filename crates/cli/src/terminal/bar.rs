@@ -36,7 +36,7 @@ pub fn is_seen(to_stdout: bool) -> bool {
     let on_terminal = || {
         io::stderr().is_terminal()
             && !(to_stdout && io::stdout().is_terminal())
-            // It could not be removed from a terminal that has no commands or is too narrow.
+            // A bar could not be removed from a terminal that has no commands or is too narrow.
             && env::var_os("TERM").is_none_or(|terminal| terminal != "dumb")
             && usize::from(columns()) >= COLUMNS
     };
@@ -97,7 +97,7 @@ pub fn end() {
     }
 }
 
-/// The columns that a bar may take.
+/// Returns the columns that a bar may take.
 fn columns() -> u16 {
     ProgressTerminal(Term::stderr()).width()
 }

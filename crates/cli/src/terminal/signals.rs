@@ -18,41 +18,48 @@ use std::time::Duration;
 use std::{fs, io, process, thread};
 
 /// The longest wait for a write, or for the last message, after a signal.
-const PATIENCE: Duration = Duration::from_secs(1);
+const MAX_WAIT: Duration = Duration::from_secs(1);
+
 /// The interval of checks for such a write after a signal.
 const PERIOD: Duration = Duration::from_millis(50);
 
-type Ask = Box<dyn FnOnce(i32) + Send>;
+/// A function that asks the command to stop because of the signal with this number.
+type StopInOrder = Box<dyn FnOnce(i32) + Send>;
 
 /// The first signal, or 0. `SeqCst` here and below, because a thread that sees one of these must see the ones before
 /// it, and signals are rare.
-static FIRST: AtomicI32 = AtomicI32::new(0);
+static FIRST_SIGNAL: AtomicI32 = AtomicI32::new(0);
+
 /// True once a signal has arrived.
-static CAME: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+static ARRIVED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
 /// True if the process is about to end.
 static ENDING: AtomicBool = AtomicBool::new(false);
+
 /// The function that asks the command to stop in good order.
-static ASK: Mutex<Option<Ask>> = Mutex::new(None);
+static STOP_IN_ORDER: Mutex<Option<StopInOrder>> = Mutex::new(None);
+
 /// The error to report if the process ends before all is in order.
 static UNSAVED: Mutex<Option<Error>> = Mutex::new(None);
 
-const UNPOISONED: &str = "no thread panics while it sets this";
+/// The reason why the locks here are not poisoned.
+const NO_PANIC: &str = "no thread panics while it sets this";
 
 /// Starts to end the process on SIGINT, SIGTERM or SIGHUP. Signals that were ignored at the start stay ignored. If there is no memory
 /// for a small allocation, Rust reports that and aborts; the exit code is then that of an error.
 pub fn receive() -> Result<(), Error> {
     flag::register_conditional_shutdown(SIGABRT, FAILED.into(), Arc::new(AtomicBool::new(true))).map_err(no_thread)?;
     let ignored = ignored();
-    let heard = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
-    let mut signals = Signals::new(heard).map_err(no_thread)?;
+    let received = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored & 1 << (signal - 1) == 0);
+    let mut signals = Signals::new(received).map_err(no_thread)?;
     spawn(move || {
         for signal in signals.forever() {
-            FIRST.compare_exchange(0, signal, SeqCst, SeqCst).ok();
-            CAME.store(true, SeqCst);
-            let ask = ASK.lock().expect(UNPOISONED).take();
-            match ask {
-                Some(ask) => {
-                    ask(signal);
+            FIRST_SIGNAL.compare_exchange(0, signal, SeqCst, SeqCst).ok();
+            ARRIVED.store(true, SeqCst);
+            let stop_in_order = STOP_IN_ORDER.lock().expect(NO_PANIC).take();
+            match stop_in_order {
+                Some(stop_in_order) => {
+                    stop_in_order(signal);
                     // If no thread can be started, the next signal ends the process.
                     let _ = spawn(move || end_if_stalled(signal));
                 }
@@ -64,45 +71,51 @@ pub fn receive() -> Result<(), Error> {
 
 /// Lets the first signal `ask` the command to stop in good order. If the process ends otherwise, `unsaved` is reported.
 pub fn end_in_order(ask: impl FnOnce(i32) + Send + 'static, unsaved: Option<Error>) {
-    *ASK.lock().expect(UNPOISONED) = Some(Box::new(ask));
-    *UNSAVED.lock().expect(UNPOISONED) = unsaved;
+    *STOP_IN_ORDER.lock().expect(NO_PANIC) = Some(Box::new(ask));
+    *UNSAVED.lock().expect(NO_PANIC) = unsaved;
 }
 
-/// Lets the first signal end the process at once until this is dropped, because nothing is out of order.
+/// A guard of work that leaves nothing to put in order. Until it is dropped, the first signal ends the process at once.
 pub struct ImmediateExit {
-    ask: Option<Ask>,
+    stop_in_order: Option<StopInOrder>,
     unsaved: Option<Error>,
 }
 
 /// Begins work that leaves nothing to put in order, even if it takes long. Fails if a signal arrived before it.
-pub fn at_once() -> Result<ImmediateExit, Stop> {
-    let ask = ASK.lock().expect(UNPOISONED).take();
-    let unsaved = UNSAVED.lock().expect(UNPOISONED).take();
-    let begun = ImmediateExit { ask, unsaved };
-    first().map_or(Ok(begun), |signal| Err(Stop::Signal(signal)))
+pub fn exit_immediately() -> Result<ImmediateExit, Stop> {
+    let stop_in_order = STOP_IN_ORDER.lock().expect(NO_PANIC).take();
+    let unsaved = UNSAVED.lock().expect(NO_PANIC).take();
+    let begun = ImmediateExit { stop_in_order, unsaved };
+    match first() {
+        Some(signal) => Err(Stop::Signal(signal)),
+        None => Ok(begun),
+    }
 }
 
 impl Drop for ImmediateExit {
     fn drop(&mut self) {
         defer_to_signal();
-        *ASK.lock().expect(UNPOISONED) = self.ask.take();
-        *UNSAVED.lock().expect(UNPOISONED) = self.unsaved.take();
+        *STOP_IN_ORDER.lock().expect(NO_PANIC) = self.stop_in_order.take();
+        *UNSAVED.lock().expect(NO_PANIC) = self.unsaved.take();
     }
 }
 
-/// Records that all is in order.
-pub fn in_order() {
-    *UNSAVED.lock().expect(UNPOISONED) = None;
+/// Records that nothing is unsaved.
+pub fn clear_unsaved() {
+    *UNSAVED.lock().expect(NO_PANIC) = None;
 }
 
 /// Returns the first signal that arrived.
 pub fn first() -> Option<i32> {
-    Some(FIRST.load(SeqCst)).filter(|&signal| signal != 0)
+    match FIRST_SIGNAL.load(SeqCst) {
+        0 => None,
+        signal => Some(signal),
+    }
 }
 
 /// Returns the flag that is set when a signal arrives.
 pub fn flag() -> Arc<AtomicBool> {
-    Arc::clone(&CAME)
+    Arc::clone(&ARRIVED)
 }
 
 /// Blocks if a signal is about to end the process, because a failure at this point may be due to it.
@@ -113,7 +126,7 @@ pub fn defer_to_signal() {
 }
 
 fn end_if_stalled(signal: i32) {
-    while !write_watchdog::has_lasted(PATIENCE) {
+    while !write_watchdog::has_lasted(MAX_WAIT) {
         thread::sleep(PERIOD);
     }
     end(signal);
@@ -127,13 +140,13 @@ fn end(signal: i32) {
     let (done, is_done) = bounded::<()>(0);
     let report_and_clear = move || {
         bar::end();
-        if let Some(unsaved) = UNSAVED.lock().expect(UNPOISONED).take() {
+        if let Some(unsaved) = UNSAVED.lock().expect(NO_PANIC).take() {
             print_message(&unsaved.to_string());
         }
         drop(done);
     };
     if spawn(report_and_clear).is_ok() {
-        let _ = is_done.recv_timeout(PATIENCE);
+        let _ = is_done.recv_timeout(MAX_WAIT);
     }
     temp_files::remove_all();
     process::exit(exit_code(signal).into());

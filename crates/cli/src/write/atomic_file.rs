@@ -31,12 +31,12 @@ pub struct AtomicFile {
 }
 
 impl AtomicFile {
-    /// A file whose unfinished contents are kept as `NAME.part`, for a run that resumes.
+    /// Describes a file whose unfinished contents are kept as `NAME.part`, for a run that resumes.
     pub fn resumable(whole: PathBuf, compression: Compression) -> Self {
         Self { part: appended(&whole, PART), whole, compression, mode: 0o666 }
     }
 
-    /// A file whose unfinished contents only its owner can read. A directory is read without them, because they are hidden.
+    /// Describes a file whose unfinished contents only its owner can read. A directory is read without them, because they are hidden.
     pub fn hidden(whole: PathBuf, compression: Compression) -> Self {
         let name = whole.file_name().unwrap_or_default();
         let mut part = OsString::from(HIDDEN);

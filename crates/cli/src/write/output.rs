@@ -126,7 +126,7 @@ impl Write for PieceWriter<'_> {
 }
 
 impl Output {
-    /// An output after the first `length` bytes of a file, or standard output if there is no path. `table` is the table so far, if
+    /// Creates an output after the first `length` bytes of a file, or standard output if there is no path. `table` is the table so far, if
     /// any. `created` is the path if this run created the file.
     pub(super) fn new(
         file: WatchedFile,
@@ -271,7 +271,10 @@ impl Output {
                     }
                     group.append(table, file)
                 }
-                (None, Some(file)) => table.as_mut().map_or(Ok(()), |table| table.finish(file)),
+                (None, Some(file)) => match table {
+                    Some(table) => table.finish(file),
+                    None => Ok(()),
+                },
                 (_, None) => Ok(()),
             };
             let written = written.and_then(|()| writer.flush(sync && whole)).inspect_err(|_| self.pieces.close());
@@ -301,7 +304,7 @@ impl Output {
         )))
     }
 
-    /// The number of pieces that are being compressed or wait for their turn.
+    /// Returns the number of pieces that are being compressed or wait for their turn.
     pub fn compressing_pieces(&self) -> usize {
         self.compressing_pieces.load(Relaxed)
     }
@@ -312,12 +315,12 @@ impl Output {
         self.write_all(encoder, false, sync)
     }
 
-    /// The length of the file when it was last synced, or became whole.
+    /// Returns the length of the file when it was last synced, or became whole.
     pub fn length(&self) -> u64 {
         locked(&self.writer).length
     }
 
-    /// The table so far, if it is one.
+    /// Returns the table so far, if it is one.
     pub fn table(&self) -> Result<Option<Saved>, Error> {
         let writer = locked(&self.writer);
         let save = || writer.table.as_ref().map(|table| table.save().map_err(|source| self.failed(source))).transpose();
@@ -346,8 +349,9 @@ impl Output {
 
     /// Deletes an incomplete table after a write error.
     pub fn remove_cut_table(&self) {
-        if let Some(path) = self.path.as_ref().filter(|_| !locked(&self.writer).is_table) {
-            // The file itself, should a link lead to it. If it cannot be removed, readers report it as truncated.
+        let is_whole_table = locked(&self.writer).is_table;
+        if !is_whole_table && let Some(path) = &self.path {
+            // The path of the file itself, behind all links. If it cannot be removed, readers report it as truncated.
             let _ = path.canonicalize().and_then(fs::remove_file);
         }
     }
@@ -407,11 +411,14 @@ impl Output {
             stream => stream,
         };
         gathered.empty &= stream.is_none() && gathered.buffer.is_empty();
-        stream.map_or(Ok(()), |stream| file.write_all(&stream.finish()?))?;
-        match mem::take(&mut gathered.buffer) {
-            rest if rest.is_empty() => Ok(()),
-            rest => file.write_all(&quick(self.compression, &rest)?),
+        if let Some(stream) = stream {
+            file.write_all(&stream.finish()?)?;
         }
+        let rest = mem::take(&mut gathered.buffer);
+        if !rest.is_empty() {
+            file.write_all(&quick(self.compression, &rest)?)?;
+        }
+        Ok(())
     }
 
     fn failed(&self, source: io::Error) -> Error {
@@ -439,7 +446,10 @@ impl Writer {
         self.flush(false)?;
         let Self { file, table: Some(table), saved, .. } = self else { return Ok(()) };
         *saved = Some(table.save()?);
-        file.as_mut().map_or(Ok(()), |file| table.finish(file))
+        match file {
+            Some(file) => table.finish(file),
+            None => Ok(()),
+        }
     }
 
     fn flush(&mut self, sync: bool) -> io::Result<()> {

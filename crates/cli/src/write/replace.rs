@@ -23,7 +23,7 @@ pub struct ReplacedFile {
     /// The name for the user. A link may lead from it to the file.
     pub name: String,
     file: AtomicFile,
-    state: FileVersion,
+    version: FileVersion,
     pending: Option<PendingReplace>,
 }
 
@@ -36,9 +36,9 @@ struct PendingReplace {
 }
 
 impl ReplacedFile {
-    /// Prepares to replace an input, by this path or another one to the same file. Its compression is kept, unless
-    /// another is requested that its name does not contradict.
-    pub fn new(path: &Path, input: &Input, asked: Option<Compression>) -> Result<Self, Error> {
+    /// Prepares to replace the file of `input`, to which `path` leads. The new contents are compressed like the old ones
+    /// unless another compression is requested. Fails if the name of the file contradicts the requested one.
+    pub fn new(path: &Path, input: &Input, requested: Option<Compression>) -> Result<Self, Error> {
         let name = name(path);
         if input.size.is_none() || files::is_standard(path) {
             return Err(Error::new(format!(
@@ -46,21 +46,22 @@ impl ReplacedFile {
                 input.origin.name()
             )));
         }
-        let compression = match asked {
-            Some(asked) => Compression::for_output(Some(path), Some(asked))?,
+        let compression = match requested {
+            Some(_) => Compression::for_output(Some(path), requested)?,
             None => Compression::new(input.with_file(Coding::from_file).map_err(cannot_open(&name))?),
         };
-        let state = FileVersion { identity: input.origin.identity(), size: input.size, modified: input.modified };
+        let version = FileVersion { identity: input.origin.identity(), size: input.size, modified: input.modified };
         let file = AtomicFile::hidden(path.canonicalize().map_err(cannot_open(&name))?, compression);
-        Ok(Self { name, file, state, pending: None })
+        Ok(Self { name, file, version, pending: None })
     }
 
-    /// The file itself, should a link lead to it.
+    /// Returns the path of the file itself, behind all links.
     pub fn path(&self) -> &Path {
         &self.file.whole
     }
 
-    /// Begins the new contents, unless they are begun. Removes the unfinished contents that a killed run left.
+    /// Opens the output of the new contents; `None` if it was opened before. Removes the unfinished contents that a killed
+    /// run left.
     pub fn begin(&mut self) -> Result<Option<Output>, Error> {
         if self.pending.is_some() {
             return Ok(None);
@@ -75,7 +76,7 @@ impl ReplacedFile {
         // Registered before it exists, because a signal may arrive at any time.
         let part = TempFiles::file(&self.file.part);
         let target = OutputTarget::open_part(&self.file, self.name.clone(), false)?;
-        self.check()?;
+        self.check_unchanged()?;
         self.pending = Some(PendingReplace { part, old });
         target.start(0, None).map(Some)
     }
@@ -90,16 +91,16 @@ impl ReplacedFile {
             file.sync_all()
         };
         sync().map_err(cannot_write(&self.name))?;
-        self.check()?;
+        self.check_unchanged()?;
         self.file.commit().map_err(cannot_write(&self.name))?;
         pending.part.release();
         Ok(())
     }
 
     /// Refuses a file that was written to since it was found, because the new contents are not made of its present lines.
-    fn check(&self) -> Result<(), Error> {
+    fn check_unchanged(&self) -> Result<(), Error> {
         let now = FileVersion::from_path(self.path());
-        if now.as_ref() == Some(&self.state) {
+        if now.as_ref() == Some(&self.version) {
             return Ok(());
         }
         Err(Error::new(format!(
@@ -111,10 +112,13 @@ impl ReplacedFile {
 
 /// Gives a file the owner, the group and the mode of another one, as far as the process may.
 fn keep_owner_and_mode(file: &File, old: &Metadata) -> io::Result<()> {
-    let owner = fchown(file, Some(old.uid()), Some(old.gid()));
-    let kept = owner.or_else(|_| fchown(file, None, Some(old.gid())).and(Err(io::ErrorKind::PermissionDenied.into())));
-    let mode = old.permissions().mode();
-    file.set_permissions(Permissions::from_mode(if kept.is_ok() { mode } else { mode & !SET_ID }))
+    let mut mode = old.permissions().mode();
+    if fchown(file, Some(old.uid()), Some(old.gid())).is_err() {
+        // Only root may change the owner. The group is kept if the process belongs to it.
+        let _ = fchown(file, None, Some(old.gid()));
+        mode &= !SET_ID;
+    }
+    file.set_permissions(Permissions::from_mode(mode))
 }
 
 #[cfg(test)]

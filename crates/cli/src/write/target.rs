@@ -29,7 +29,7 @@ pub fn check_standard() {
     }
 }
 
-/// Standard output, unless it is closed.
+/// Opens standard output, unless it is closed.
 fn standard() -> io::Result<File> {
     if CLOSED.load(Relaxed) {
         return Err(io::Error::from_raw_os_error(BAD_DESCRIPTOR));
@@ -44,7 +44,7 @@ pub struct OutputTarget {
     /// `None` for standard output.
     path: Option<PathBuf>,
     compression: Compression,
-    /// The open file; `None` before [`start`](Self::start) and for standard output.
+    /// The open file; `None` if the file did not exist and is created by [`start`](Self::start).
     file: Option<File>,
     /// The length of its present contents.
     length: u64,
@@ -53,7 +53,7 @@ pub struct OutputTarget {
 }
 
 impl OutputTarget {
-    /// Checks `path`, or standard output for `None` or "-", with the compression that is asked for or that the name implies. Refuses
+    /// Checks `path`, or standard output for `None` or "-", with the requested compression or the one that the name implies. Refuses
     /// a file that is also read or written, by this run or another, and compressed bytes for a terminal.
     pub fn check<'a>(
         path: Option<&Path>,
@@ -99,12 +99,11 @@ impl OutputTarget {
     }
 
     fn new(path: Option<&Path>, name: String, compression: Compression, file: Option<File>) -> Result<Self, Error> {
-        let origin = match (&file, path) {
-            (Some(file), _) => {
-                let metadata = file.metadata().map_err(cannot_write(&name))?;
-                NamedFile::new(name, &metadata)
-            }
-            (None, path) => NamedFile::from_path(path.unwrap_or(Path::new("-"))),
+        let origin = if let Some(file) = &file {
+            let metadata = file.metadata().map_err(cannot_write(&name))?;
+            NamedFile::new(name, &metadata)
+        } else {
+            NamedFile::from_path(path.unwrap_or(Path::new("-")))
         };
         Ok(Self { origin, path: path.map(Path::to_owned), compression, file, length: 0, created: None })
     }
@@ -143,10 +142,12 @@ impl OutputTarget {
     pub fn start(mut self, length: u64, table: Option<&Saved>) -> Result<Output, Error> {
         self.check_length(length)?;
         let name = self.origin.name().to_owned();
-        if let (None, Some(path)) = (&self.file, &self.path) {
+        if self.file.is_none()
+            && let Some(path) = &self.path
+        {
             let file = File::options().write(true).create(true).truncate(false).open(path);
             let file = file.map_err(files::failed(path))?;
-            // The name of the file itself, should a link lead to it.
+            // The path of the file itself, behind all links.
             let created = Some(path.canonicalize().map_err(cannot_write(&name))?);
             self = Self { created, ..Self::new(Some(path), name.clone(), self.compression, Some(file))? };
             self.lock()?;

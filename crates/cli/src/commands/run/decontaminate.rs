@@ -8,6 +8,7 @@ use crate::read::inputs::{Input, Inputs};
 use crate::read::projection::ProjectedPart;
 use crate::read::split::LineFormat;
 use crate::run::events::{self, Event};
+use crate::run::sink::PrintOptions;
 use crate::seen::run_stats::RunStats;
 use crate::seen::set::KeySet;
 use crate::seen::{SeenKeys, SharedSeenKeys};
@@ -31,13 +32,14 @@ pub struct IndexedTests {
 }
 
 impl Plan {
-    /// Inserts all grams of the tests, duplicates included, into a set for the search of these inputs. `None` if there
-    /// are no tests. Fails with the reason if it ends early.
+    /// Inserts all grams of the tests, duplicates included, into a set for the search of these inputs. Returns `None` if
+    /// there are no tests, and the reason as an error if the reading ends early.
     pub(super) fn index(&self, found: Option<Inputs>, inputs: &Inputs) -> Result<Option<(KeySet, IndexedTests)>, Stop> {
         let (Some(tests), Some(found), Some(rule)) = (self.tests(), found, self.keys.what.document()) else {
             return Ok(None);
         };
-        let (reading, events) = (&self.reading, events::receive(None, None)?);
+        let reading = &self.reading;
+        let events = events::receive(None, None)?;
         let mut rule = rule.clone();
         rule.text.frozen = false;
         rule.text.drop_document = false;
@@ -46,16 +48,20 @@ impl Plan {
         let values = tests.values();
         let projection = values.with(ProjectedPart::Text(rule.pointer.clone()));
         input_kinds::check_tables(&found, &projection, TableRequirements::default(), reading.on_error)?;
-        let (size, growth, quiet, key_name) = (&self.size, &self.growth, self.reporting.quiet, &rule.name());
+        let size = &self.size;
+        let growth = &self.growth;
+        let quiet = self.reporting.quiet;
+        let key_name = &rule.name();
         let new_set = NewSet { size, growth, keep: false, exact: false, key_name, keys: rule.keys(), quiet };
         let (set, limit) = new_set.for_inputs(&found.found, reading, &rule)?;
         let stats = RunStats::new(&set, limit, rule.keys(), "text", quiet);
         let decontaminator =
             Decontaminator::new(rule.clone(), set.hasher().clone(), names(&found), tests.id.is_some())?;
         let decontaminator = Arc::new(RwLock::new(decontaminator));
-        let format = LineFormat::plain(reading.end());
+        let format = LineFormat::plain(reading.line_end());
         let reader = DocumentReader { rule, hasher: set.hasher().clone(), values };
-        let scan = ScanOptions { reading, format, projection, quiet, events: events.clone() };
+        let print = PrintOptions::for_mark(true);
+        let scan = ScanOptions { reading, format, projection, print, quiet, events: events.clone() };
         let seen = SharedSeenKeys::new(SeenKeys::new(set));
         let documents = Documents::new(reader, seen.clone(), true, stats.keys_before);
         let step = IndexTests { documents, decontaminator: Arc::clone(&decontaminator) };
@@ -64,7 +70,8 @@ impl Plan {
             return Err(stop);
         }
         writing(&decontaminator).begin_search(names(inputs));
-        let (set, left_out) = (work.seen.write().take_set()?, locked(&work.stats).counts.left_out);
+        let set = work.seen.write().take_set()?;
+        let left_out = locked(&work.stats).counts.left_out;
         Ok(Some((set, IndexedTests { decontaminator, left_out, events })))
     }
 }

@@ -5,6 +5,7 @@ use crate::commands::run::plan::{KeySource, Plan};
 use crate::commands::scan::ScanOptions;
 use crate::read::inputs::Inputs;
 use crate::run::events::Event;
+use crate::run::sink::PrintOptions;
 use crate::run::step::Step;
 use crate::seen::run_stats::RunStats;
 use crate::seen::{SeenKeys, SharedSeenKeys};
@@ -45,6 +46,7 @@ impl Plan {
             reading: &self.reading,
             format: self.keys.format,
             projection: self.keys.projection(&values),
+            print: PrintOptions::for_mark(true),
             quiet: self.reporting.quiet,
             events: events.clone(),
         };
@@ -55,7 +57,9 @@ impl Plan {
         };
         let collected = self.keys.what.document().map(|rule| document_reader(rule, ValueProjection::default()));
         let members = match &self.keys.what {
-            KeySource::Key(rule, second) => Members::Lines(self.keys.hashing(rule, second.as_ref(), &seen.set), values),
+            KeySource::Key(rule, second_hasher) => {
+                Members::Lines(self.keys.hashing(rule, second_hasher.as_ref(), &seen.set), values)
+            }
             KeySource::Document(rule) => Members::Documents(document_reader(rule, values)),
         };
         let seen = SharedSeenKeys::new(seen);
@@ -70,20 +74,20 @@ impl Plan {
         {
             let (inputs, third) = second_inputs.with_second_reading().map_err(not_copied)?;
             second_inputs = third;
-            let sorting = signals::at_once()?;
+            let sorting = signals::exit_immediately()?;
             let collecting = GramCollector::new(bands.candidate_documents(records.had_keys)?, records.ordinals.clone());
             drop(sorting);
             let step = Arc::new(Collect::new(reader, collecting));
             let (_, stop) = scan.read(inputs, step.clone(), seen.clone(), locked(&work.stats).for_second_reading(0))?;
             go_on(stop)?;
-            let candidate_documents = step.end()?;
+            let candidate_documents = step.take_documents()?;
             disk_bytes = candidate_documents.disk_bytes();
-            let _comparing = signals::at_once()?;
+            let _comparing = signals::exit_immediately()?;
             let verified = Clusters::verified(candidate_documents, threshold)?;
             locked(&work.stats).warn(verified.warning());
             clusters = Some(verified);
         }
-        let _deciding = signals::at_once()?;
+        let _deciding = signals::exit_immediately()?;
         let group_index = group_request.decide(&mut records, clusters, reports)?;
         let mut stats = locked(&work.stats);
         stats.warn(group_request.warnings(&group_index.stats));

@@ -20,13 +20,12 @@ use crate::commands::run::state::{CheckedState, emptying_error, save_start};
 use crate::read::hints;
 use crate::read::inputs::Inputs;
 use crate::read::skip::OnError;
-use crate::read::table::COUNT;
-use crate::read::table::MEMBER;
+use crate::read::table::{COUNT, MEMBER};
 use crate::run::checkpoint::Checkpoint;
 use crate::run::events;
+use crate::run::input::run_inputs;
 use crate::run::print::Prefix;
 use crate::run::progress::Progress;
-use crate::run::shard::shards;
 use crate::run::step::{RunConfig, Step};
 use crate::run::work::{Persistence, Work};
 use crate::seen::run_stats::RunStats;
@@ -59,16 +58,16 @@ struct OpenedRun {
     /// Empty records, if groups are to be found.
     records: Option<RecordFile>,
     indexed: Option<IndexedTests>,
-    keep: Persistence,
+    persistence: Persistence,
     /// The checkpoint from which the run resumes.
     start: Option<Checkpoint>,
     destination: OpenedDestination,
 }
 
 impl OpenedRun {
-    /// Works. Returns the exit code.
+    /// Runs the passes. Returns the exit code.
     fn run(self) -> Result<u8, Error> {
-        let Self { plan, started, inputs, seen, mut stats, records, indexed, keep, start, destination } = self;
+        let Self { plan, started, inputs, seen, mut stats, records, indexed, persistence, start, destination } = self;
         let OpenedDestination { sinks, replaced, mut reports, .. } = destination;
         let tests_report = reports.tests.take();
         let unsaved = plan.unsaved(seen.set.shared().is_some());
@@ -81,18 +80,18 @@ impl OpenedRun {
             None => (events::receive(plan.state().map(StateOptions::every), unsaved)?, None),
         };
         let remote = seen.set.shared().map(|set| set.remote(plan.reporting.every));
-        let is_left = start.as_ref().is_none_or(|start| !start.is_end(inputs.found.len()));
-        let group_request = plan.group_request.as_ref().zip(records).filter(|_| is_left);
+        let is_complete = start.as_ref().is_some_and(|start| start.is_end(inputs.found.len()));
+        let group_request = if is_complete { None } else { plan.group_request.as_ref().zip(records) };
         begin_passes(match &group_request {
             Some((group_request, _)) if group_request.threshold().is_some() => 3,
             Some(_) => 2,
             None => 1,
         });
-        let second = match group_request {
+        let last_pass = match group_request {
             Some((group_request, records)) => {
                 if start.is_none() {
                     // A run that is killed starts again from here, because its records of groups are lost.
-                    save_start(&keep, &seen, &stats, inputs.found.len())?;
+                    save_start(&persistence, &seen, &stats, inputs.found.len())?;
                 }
                 plan.group(group_request, inputs, records, (seen, stats), &events, reports)
             }
@@ -102,8 +101,8 @@ impl OpenedRun {
                 Ok((inputs, step, seen, stats))
             }
         };
-        let (inputs, step, seen, stats) = match second {
-            Ok(second) => second,
+        let (inputs, step, seen, stats) = match last_pass {
+            Ok(last_pass) => last_pass,
             Err(stop) => return stop.end(),
         };
         let to_stdout = plan.destination.is_standard_output() && !plan.print.total;
@@ -115,27 +114,32 @@ impl OpenedRun {
             projection: plan.keys.projection(&plan.test_values()),
             on_error: plan.reading.on_error,
             print: plan.print,
-            ahead: plan.reading.ahead(),
+            max_chunks_ahead: plan.reading.max_chunks_ahead(),
         };
         let resumed = start.as_ref().is_some_and(Checkpoint::has_begun);
-        let first = start.is_none() && (keep.checkpoints.is_some() || keep.folder.is_some());
-        let shards = shards(inputs, plan.reading.cut(plan.keys.format), start.as_ref());
-        let work = Work::new(config, step, shards, sinks, seen, stats, keep);
-        if first {
+        let saves_start = start.is_none() && (persistence.checkpoints.is_some() || persistence.folder.is_some());
+        let inputs = run_inputs(inputs, plan.reading.chunk_config(plan.keys.format), start.as_ref());
+        let work = Work::new(config, step, inputs, sinks, seen, stats, persistence);
+        if saves_start {
             // The checkpoints of an earlier run end here.
             work.checkpoint(false)?;
         }
         let stop = work.run(&events, progress)?;
         // An input is replaced only after all else has succeeded.
-        if let (None, Some(mut report), Some(decontaminator)) = (&stop, tests_report, decontaminator) {
-            let _reporting = match signals::at_once() {
+        if stop.is_none()
+            && let Some(mut report) = tests_report
+            && let Some(decontaminator) = decontaminator
+        {
+            let _reporting = match signals::exit_immediately() {
                 Ok(reporting) => reporting,
                 Err(stop) => return stop.end(),
             };
             writing(&decontaminator).report(&mut |piece| report.write(piece))?;
             report.finish()?;
         }
-        if let (None, Some(replaced)) = (&stop, replaced) {
+        if stop.is_none()
+            && let Some(replaced) = replaced
+        {
             if work.is_broken(replaced.path()) {
                 return Err(Error::new(format!(
                     "cannot replace {}: the rest of it cannot be read; the file is left unchanged",
@@ -144,7 +148,7 @@ impl OpenedRun {
             }
             replaced.publish()?;
         }
-        signals::in_order();
+        signals::clear_unsaved();
         plan.report(&work, stop, resumed, started)
     }
 }
@@ -158,7 +162,7 @@ impl Plan {
             self.check_state_files(state, &inputs.found)?;
         }
         if let Some(state) = self.state()
-            && let Some(code) = self.ended(state, &inputs)?
+            && let Some(code) = self.exit_code_if_complete(state, &inputs)?
         {
             let state = state.path.clone();
             return Ok(Box::new(move || {
@@ -169,7 +173,9 @@ impl Plan {
         }
         let destination = self.check_destination(&inputs)?;
         let full = destination.full().filter(|_| !self.destination.force);
-        if let Some(output) = full.filter(|_| self.is_shared()) {
+        if self.is_shared()
+            && let Some(output) = full
+        {
             return Err(emptying_error(output, "the shared filter", "").into());
         }
         let set = if tests.is_some() { None } else { self.check_set(&inputs.found)? };
@@ -211,17 +217,17 @@ impl Plan {
             state = Some(again);
             (seen, stats, records) = self.open_seen(&inputs.found, set)?;
         }
-        let mut keep = self.keep();
+        let mut persistence = self.persistence();
         let mut start = None;
         if let Some(CheckedState { mut checkpoints, start: checkpoint, .. }) = state {
             start = checkpoint;
             checkpoints.forget(&seen.set)?;
-            keep.checkpoints = Some(Mutex::new(checkpoints));
+            persistence.checkpoints = Some(Mutex::new(checkpoints));
         }
         stats.resume(start.as_ref().and_then(|start| start.room));
         let mut destination = destination.open(&self, start.as_ref(), inputs.found.len())?;
-        keep.folder = destination.folder.take();
-        keep.manifest = self.destination.manifest().map(Path::to_owned);
+        persistence.folder = destination.folder.take();
+        persistence.manifest = self.destination.manifest().map(Path::to_owned);
         if let Some(limit) = stats.limit.as_ref().filter(|limit| limit.stop) {
             seen.limit(limit.keys);
         }
@@ -229,21 +235,22 @@ impl Plan {
         inputs.left_out.drain(..).for_each(|why| stats.leave_out_input(&why));
         let left_out = start.as_ref().map_or(0, |start| start.left_out);
         stats.counts.left_out = stats.counts.left_out.max(left_out);
-        let run = OpenedRun { plan: self, started, inputs, seen, stats, records, indexed, keep, start, destination };
+        let run =
+            OpenedRun { plan: self, started, inputs, seen, stats, records, indexed, persistence, start, destination };
         Ok(Box::new(move || {
             let _lock = lock;
             run.run()
         }))
     }
 
-    /// Finds the inputs, and the tests if there are any. Their kind decides about the key rule.
+    /// Finds the inputs, and the tests if there are any. Completes the rule for keys by the kind of the inputs and by their headers.
     fn find(&mut self) -> Result<(Inputs, Option<Inputs>), Error> {
         let go_on = self.reading.on_error != OnError::Fail;
         let tests = match &mut self.memory {
             Memory::Tests(tests) => Some(tests.find(&self.reading)?),
             _ => None,
         };
-        let mut inputs = Inputs::check(&self.reading.named(), &self.no_inputs(), go_on)?;
+        let mut inputs = Inputs::check(&self.reading.named_paths(), &self.ignored_files(), go_on)?;
         if matches!(self.destination.kind, DestinationKind::InPlace) {
             // Unfinished contents that a killed run left.
             inputs.found.retain(|input| !atomic_file::is_hidden(&input.path));
@@ -274,7 +281,7 @@ impl Plan {
         Ok((inputs, tests))
     }
 
-    /// The values that are read of lines for the reports about tests.
+    /// Returns the values that reports about tests need from the lines.
     fn test_values(&self) -> Values {
         self.tests().map_or_else(Values::default, TestSet::values)
     }
@@ -287,7 +294,7 @@ impl Plan {
     /// Returns the requirements for tables that are written.
     fn demand(&self) -> TableRequirements {
         let annotates = self.keys.what.document().is_some_and(|rule| rule.annotate);
-        let added = match self.print.before {
+        let added = match self.print.prefix {
             _ if self.print.total => None,
             Prefix::Count | Prefix::Member => Some(COUNT),
             Prefix::Mark => Some(MEMBER),
@@ -321,15 +328,16 @@ impl Plan {
         stats: &RunStats,
         decontaminator: Option<&Arc<RwLock<Decontaminator>>>,
     ) -> Arc<dyn Step> {
-        let (seen, in_order) = (seen.clone(), !self.destination.is_side_by_side());
+        let seen = seen.clone();
+        let in_order = !self.destination.is_side_by_side();
         let values = self.test_values();
         let reader = |rule: &DocumentRule| {
             let hasher = seen.read().set.hasher().clone();
             DocumentReader { rule: rule.clone(), hasher, values }
         };
         match (&self.keys.what, decontaminator) {
-            (KeySource::Key(rule, second), _) => {
-                let hashing = self.keys.hashing(rule, second.as_ref(), &seen.read().set);
+            (KeySource::Key(rule, second_hasher), _) => {
+                let hashing = self.keys.hashing(rule, second_hasher.as_ref(), &seen.read().set);
                 Arc::new(Insert { hashing, seen, in_order })
             }
             (KeySource::Document(rule), Some(decontaminator)) => Arc::new(SearchTests {
@@ -362,8 +370,9 @@ impl Plan {
         let stats = locked(&work.stats);
         if let Some(set) = seen.set.shared() {
             stats.warn(set.warnings());
-            let overfull_warning = if alive { set.overfull_warning() } else { None };
-            overfull_warning.iter().for_each(|overfull_warning| warn(overfull_warning));
+            if alive && let Some(overfull_warning) = set.overfull_warning() {
+                warn(&overfull_warning);
+            }
         }
         if let Some(rule) = self.keys.what.document() {
             stats.warn_false_removals(rule.units());

@@ -57,15 +57,17 @@ pub struct Keys {
     /// True if CR LF is accepted as a line end, or written.
     pub crlf: bool,
     pub what: KeySource,
-    /// The name of the keys, and a description of all that decides about them, for comparison with another run.
+    /// The name of the keys. A set with keys of another name is refused.
     pub name: String,
+    /// A description of all options that determine the keys. Another run can resume only with the same.
     pub description: String,
     /// The kinds of the keys, as far as they do not depend on values. Known once the inputs are.
     pub kinds: KeyKinds,
     /// The treatment of lines whose key has a null, if nulls are not keys.
     pub nulls: OnError,
-    /// The words of messages for keys, and for the part that a line must have.
+    /// The word for keys in messages.
     pub called: &'static str,
+    /// The word in messages for the part that a line must have.
     pub wanted: &'static str,
     /// The line ends of the keys, for a warning if there are two kinds.
     pub ends: Arc<LineEnds>,
@@ -162,12 +164,12 @@ impl Keys {
     }
 
     /// Returns the rule for hashing the keys of lines for this set, by the key rule.
-    pub fn hashing(&self, rule: &KeyRule, second: Option<&KeyHasher>, set: &KeySet) -> Hashing {
+    pub fn hashing(&self, rule: &KeyRule, second_hasher: Option<&KeyHasher>, set: &KeySet) -> Hashing {
         Hashing {
             format: self.format,
             rule: rule.clone(),
             hasher: set.hasher().clone(),
-            second: second.cloned(),
+            second_hasher: second_hasher.cloned(),
             nulls: self.nulls,
             ends: Arc::clone(&self.ends),
         }
@@ -195,14 +197,14 @@ impl TestSet {
         Self { named, files: Vec::new(), report, id }
     }
 
-    /// The values that are read of lines beside their texts.
+    /// Returns the values that are read from documents beside their texts.
     pub fn values(&self) -> Values {
         Values { keep: None, id: self.id.clone() }
     }
 
     /// Finds the files of the tests. Globs apply only to the inputs. All files must exist.
     pub fn find(&mut self, reading: &ReadOptions) -> Result<Inputs, Error> {
-        let named = NamedPaths { paths: &self.named, list: None, globs: &[], ..reading.named() };
+        let named = NamedPaths { paths: &self.named, list: None, globs: &[], ..reading.named_paths() };
         let inputs = Inputs::check(&named, &[], false)?;
         self.files = inputs.found.iter().map(|input| input.path.clone()).collect();
         Ok(inputs)
@@ -221,17 +223,17 @@ impl Destination {
         (growth, Self { kind, output, force })
     }
 
-    /// The file for dropped lines.
+    /// Returns the file for dropped lines.
     pub fn dupes(&self) -> Option<&Path> {
         if let DestinationKind::File { dupes } = &self.kind { dupes.as_deref() } else { None }
     }
 
-    /// The folder of outputs.
+    /// Returns the folder of outputs.
     pub fn folder(&self) -> Option<&Path> {
         if let DestinationKind::Folder { path, .. } = &self.kind { Some(path) } else { None }
     }
 
-    /// The manifest of the folder.
+    /// Returns the manifest of the folder.
     pub fn manifest(&self) -> Option<&Path> {
         if let DestinationKind::Folder { manifest, .. } = &self.kind { manifest.as_deref() } else { None }
     }
@@ -259,13 +261,13 @@ impl Destination {
 impl Plan {
     /// Resolves the options of `dedup`.
     pub fn from_dedup(options: DedupOptions) -> Self {
-        let asks_for_groups = options.groups.given().or(options.reads_twice()).is_some();
+        let asks_for_groups = options.groups.first_given().or(options.reads_twice()).is_some();
         let occurrences = match (options.repeated, options.unique) {
             (true, _) => Occurrences::Repeated,
             (_, true) => Occurrences::Unique,
             _ => Occurrences::All,
         };
-        let before = match (options.annotate, options.count) {
+        let prefix = match (options.annotate, options.count) {
             (true, _) => Prefix::Mark,
             (_, true) => Prefix::Count,
             _ => Prefix::Nothing,
@@ -286,19 +288,19 @@ impl Plan {
             exact,
             ..
         } = options;
-        // It decides which copy of a line is the first.
+        // The order of the inputs decides which copy of a line is the first.
         run.in_order |= groups.keep.is_some() || asks_for_groups;
         let group_request = asks_for_groups.then(|| GroupRequest::new(groups, printed, None));
         let exact = exact && group_request.is_none();
-        let second = (exact || group_request.is_some()).then(|| exact::second_hasher(size.seed()));
+        let second_hasher = (exact || group_request.is_some()).then(|| exact::second_hasher(size.seed()));
         let memory = match shared.server.redis {
             Some(_) => Memory::Server(shared, writing),
             None => Memory::from_options(&run, Memory::Fresh { exact }),
         };
         let keys = Keys {
-            format: key.format(reading.end()),
+            format: key.line_format(reading.line_end()),
             crlf: key.eol.is_some(),
-            what: KeySource::Key(key.rule(), second),
+            what: KeySource::Key(key.rule(), second_hasher),
             kinds: KeyKinds::default(),
             name: String::new(),
             description: String::new(),
@@ -310,7 +312,7 @@ impl Plan {
         let print = PrintOptions {
             selected_mark: !invert,
             kept: occurrences.selects(1),
-            before,
+            prefix,
             total,
             write_options: run.output.row_options(),
             eol: key.eol.and_then(Eol::written),
@@ -334,17 +336,17 @@ impl Plan {
         };
         let printed = PrintedLines { occurrences: Occurrences::All, counted: count };
         let group_request = asks_for_groups.then(|| GroupRequest::new(groups, printed, rule.near.zip(near)));
-        rule.second = group_request.as_ref().map(|_| exact::second_hasher(size.seed()));
+        rule.second_hasher = group_request.as_ref().map(|_| exact::second_hasher(size.seed()));
         let print = PrintOptions {
             selected_mark: true,
             kept: true,
-            before: if count { Prefix::Member } else { Prefix::Nothing },
+            prefix: if count { Prefix::Member } else { Prefix::Nothing },
             total: false,
             write_options: TableOptions { cuts: rule.cuts(), ..run.output.row_options() },
             eol: None,
         };
         let keys = Keys {
-            format: LineFormat::plain(reading.end()),
+            format: LineFormat::plain(reading.line_end()),
             crlf: false,
             kinds: KeyKinds::default(),
             name: rule.name(),
@@ -360,12 +362,12 @@ impl Plan {
         Self { reading, keys, memory, size, growth, group_request, print, destination, reporting }
     }
 
-    /// The state, if there is one.
+    /// Returns the state, if there is one.
     pub fn state(&self) -> Option<&StateOptions> {
         if let Memory::State(state) = &self.memory { Some(state) } else { None }
     }
 
-    /// The tests, if there are any.
+    /// Returns the tests, if there are any.
     pub fn tests(&self) -> Option<&TestSet> {
         if let Memory::Tests(tests) = &self.memory { Some(tests) } else { None }
     }
@@ -375,19 +377,19 @@ impl Plan {
         matches!(self.memory, Memory::Server(..))
     }
 
-    /// The files that are written, without the state.
+    /// Returns the files that are written, without the state.
     pub fn outputs(&self) -> impl Iterator<Item = &Path> {
         let outputs = [self.destination.output.file(), self.destination.dupes()].into_iter().flatten();
         outputs.chain(self.reports()).filter(|path| !is_standard(path))
     }
 
-    /// The report files about groups, or about tests.
+    /// Returns the report files about groups, or about tests.
     pub fn reports(&self) -> impl Iterator<Item = &Path> {
         let of_tests = self.tests().and_then(|tests| tests.report.as_deref());
         self.group_request.iter().flat_map(GroupRequest::paths).chain(of_tests)
     }
 
-    /// The files that are read besides the inputs, and are not changed.
+    /// Returns the files that are read besides the inputs, and are not changed.
     pub fn other_files(&self) -> impl Iterator<Item = &Path> {
         let of_memory: Vec<&Path> = match &self.memory {
             Memory::Fresh { .. } | Memory::State(_) => Vec::new(),
@@ -395,10 +397,10 @@ impl Plan {
             Memory::Frozen(filter) => vec![filter],
             Memory::Tests(tests) => tests.files.iter().map(PathBuf::as_path).collect(),
         };
-        of_memory.into_iter().chain(self.reading.list())
+        of_memory.into_iter().chain(self.reading.files_from.as_deref())
     }
 
-    /// The files of the state, and the files that are read besides the inputs.
+    /// Returns the files of the state, and the files that are read besides the inputs.
     pub fn own_files(&self) -> Vec<PathBuf> {
         let state = self.state().into_iter().flat_map(|state| files::filter_files(&state.path));
         state.chain(self.other_files().map(Path::to_owned)).collect()
@@ -407,10 +409,13 @@ impl Plan {
     /// Returns files that are skipped as inputs when directories contain them: the state, other files that are read, the folder of
     /// outputs, and files that this run continues, or empties only on request. Other files that it would empty are refused instead,
     /// because they may be meant as inputs.
-    pub fn no_inputs(&self) -> Vec<PathBuf> {
-        let safe = self.destination.force || self.state().is_some_and(|state| state.resume || state.path.exists());
-        let outputs = self.outputs().chain(self.destination.manifest()).filter(|_| safe);
-        let outputs = outputs.chain(self.destination.folder()).map(Path::to_owned);
-        self.own_files().into_iter().chain(outputs).collect()
+    pub fn ignored_files(&self) -> Vec<PathBuf> {
+        let mut ignored = self.own_files();
+        let continues = self.state().is_some_and(|state| state.resume || state.path.exists());
+        if continues || self.destination.force {
+            ignored.extend(self.outputs().chain(self.destination.manifest()).map(Path::to_owned));
+        }
+        ignored.extend(self.destination.folder().map(Path::to_owned));
+        ignored
     }
 }

@@ -1,13 +1,11 @@
 //! The state that a run starts with, and the checkpoints beside it.
 
-use crate::commands::groups::GroupRequest;
 use crate::commands::run::plan::{Plan, StateOptions};
 use crate::read::inputs::{Input, Inputs};
 use crate::read::skip::OnError;
 use crate::run::checkpoint::{Checkpoint, Checkpoints, InputProgress, Job};
 use crate::run::folder;
-use crate::run::print::LineEnd;
-use crate::run::print::Prefix;
+use crate::run::print::{LineEnd, Prefix};
 use crate::run::work::Persistence;
 use crate::seen::SeenKeys;
 use crate::seen::run_stats::RunStats;
@@ -17,9 +15,9 @@ use crate::system::file_lock::FileLock;
 use crate::system::files::{self, FileVersion, NamedFile};
 use crate::system::unpoisoned::locked;
 use crate::terminal::messages::print_message;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// The state of a run, checked.
+/// The state of a run after its check.
 pub struct CheckedState {
     pub checkpoints: Checkpoints,
     /// The checkpoint from which the run resumes.
@@ -93,7 +91,10 @@ impl Plan {
         } else if exists && checkpoints.is_interrupted(set) {
             CONTINUE.clone_into(&mut advice);
         }
-        if let (None, Some(output), false) = (&start, full, self.destination.force) {
+        if start.is_none()
+            && !self.destination.force
+            && let Some(output) = full
+        {
             if state.resume && !exists {
                 // Without a state, no checkpoint was reached and nothing was printed.
                 return Err(Error::new(format!(
@@ -114,35 +115,45 @@ impl Plan {
             (self.keys.format.header, ", after a header"),
             (self.keys.format.skip_blank, ", not blank"),
             (!self.print.selected_mark, ", inverted"),
-            (self.print.before == Prefix::Mark, ", annotated"),
+            (self.print.prefix == Prefix::Mark, ", annotated"),
             (self.destination.is_side_by_side(), ", side by side"),
             (self.print.eol == Some(LineEnd::Lf), ", ended by LF"),
             (self.print.eol == Some(LineEnd::Crlf), ", ended by CR LF"),
             (self.keys.nulls == OnError::Keep, ", nulls kept"),
             (self.keys.nulls == OnError::Skip, ", nulls left out"),
         ];
-        let flags = flags.iter().filter(|(given, _)| *given).map(|(_, name)| (*name).to_owned());
-        let flags =
-            flags.chain(self.destination.output.compress.map(|compression| format!(", compressed as {compression}")));
-        let group_request = self.group_request.as_ref().map(GroupRequest::description);
-        let flags = flags.chain(group_request);
-        let options = flags.fold(self.keys.description.clone(), |options, flag| options + &flag);
+        let mut options = self.keys.description.clone();
+        for (is_given, flag) in flags {
+            if is_given {
+                options += flag;
+            }
+        }
+        if let Some(compression) = self.destination.output.compress {
+            options += &format!(", compressed as {compression}");
+        }
+        if let Some(group_request) = &self.group_request {
+            options += &group_request.description();
+        }
         let outputs = self.outputs().chain(self.destination.folder());
         Job::new(inputs, outputs, options, self.reading.on_error)
     }
 
     /// Returns the checkpoints beside the state of a run with these inputs.
     pub(super) fn checkpoints(&self, state: &StateOptions, inputs: &Inputs) -> Result<Checkpoints, Error> {
-        let (compress, folder) = (self.destination.output.compress, self.destination.folder());
-        let own = folder.map(|folder| folder::outputs(folder, &inputs.found, &inputs.folders, compress));
-        let own = own.transpose()?.into_iter().flatten().map(|output| output.whole);
-        let written = self.outputs().map(Path::to_owned).chain(own).collect();
-        let (manifest, resumable) = (self.destination.manifest(), self.can_resume(&inputs.found));
+        let mut written: Vec<PathBuf> = self.outputs().map(Path::to_owned).collect();
+        let folder = self.destination.folder();
+        if let Some(folder) = folder {
+            let compress = self.destination.output.compress;
+            let outputs = folder::outputs(folder, &inputs.found, &inputs.folders, compress)?;
+            written.extend(outputs.into_iter().map(|output| output.whole));
+        }
+        let manifest = self.destination.manifest();
+        let resumable = self.can_resume(&inputs.found);
         Checkpoints::new(&state.path, self.job(&inputs.found), written, folder.is_some(), manifest, resumable)
     }
 
-    /// Returns the exit code of this run if it was completed before, so that nothing is left to resume.
-    pub(super) fn ended(&self, state: &StateOptions, inputs: &Inputs) -> Result<Option<u8>, Error> {
+    /// Returns the exit code of this run if an earlier process completed it, and nothing is left to resume.
+    pub(super) fn exit_code_if_complete(&self, state: &StateOptions, inputs: &Inputs) -> Result<Option<u8>, Error> {
         if !state.resume || !state.path.exists() {
             return Ok(None);
         }
@@ -161,21 +172,28 @@ impl Plan {
     }
 
     /// Returns the parts of the state that the engine keeps.
-    pub(super) fn keep(&self) -> Persistence {
+    pub(super) fn persistence(&self) -> Persistence {
         let Some(state) = self.state() else { return Persistence::default() };
         let at_end = self.group_request.is_some();
-        // An interval that was asked for is kept, as long as lines get half of the time.
+        // A requested interval is kept as long as lines get half of the time.
         let rest = if state.checkpoint.is_some() { 1 } else { 50 };
         Persistence { state: Some(state.path.clone()), shrink: state.shrink, at_end, rest, ..Persistence::default() }
     }
 }
 
 /// Saves the state before the first line, and a checkpoint at the start.
-pub(super) fn save_start(keep: &Persistence, seen: &SeenKeys, stats: &RunStats, inputs: usize) -> Result<(), Error> {
-    let (Some(state), Some(checkpoints)) = (&keep.state, &keep.checkpoints) else { return Ok(()) };
-    let shards = if keep.folder.is_some() { vec![InputProgress::default(); inputs] } else { Vec::new() };
-    let (ones, memory, room) = (seen.set.ones(), seen.set.memory_bytes(), stats.remaining_keys());
-    locked(checkpoints).add(Checkpoint { ones, memory, room, shards, ..Checkpoint::default() }, false)?;
+pub(super) fn save_start(
+    persistence: &Persistence,
+    seen: &SeenKeys,
+    stats: &RunStats,
+    inputs: usize,
+) -> Result<(), Error> {
+    let (Some(state), Some(checkpoints)) = (&persistence.state, &persistence.checkpoints) else { return Ok(()) };
+    let progress = if persistence.folder.is_some() { vec![InputProgress::default(); inputs] } else { Vec::new() };
+    let ones = seen.set.ones();
+    let memory = seen.set.memory_bytes();
+    let room = stats.remaining_keys();
+    locked(checkpoints).add(Checkpoint { ones, memory, room, inputs: progress, ..Checkpoint::default() }, false)?;
     seen.set.save(state)
 }
 

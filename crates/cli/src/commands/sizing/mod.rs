@@ -49,7 +49,7 @@ pub fn set_for_build(
     }
     let keys = match size.expected_keys {
         Some(keys) => Ok(keys),
-        None => estimate::estimate_inputs(inputs, reading.end(), &LineUnit, reading.on_error != OnError::Fail)?,
+        None => estimate::estimate_inputs(inputs, reading.line_end(), &LineUnit, reading.on_error != OnError::Fail)?,
     };
     if let Some(when) = options.when_full.filter(|when| *when != WhenFull::Grow) {
         let (set, limit) = for_keys(size, keys, when == WhenFull::Stop)?.build(size.seed(), key_name)?;
@@ -98,8 +98,11 @@ impl NewSet<'_> {
         let limits_memory = limits_memory && matches!(growth.when_full, None | Some(WhenFull::Warn));
         let asked = size.expected_keys.is_none() && (growth.memory.is_none() || limits_memory);
         let go_on = reading.on_error != OnError::Fail;
-        let keys =
-            if asked { estimate::estimate_inputs(inputs, reading.end(), sampled, go_on)? } else { Err(String::new()) };
+        let keys = if asked {
+            estimate::estimate_inputs(inputs, reading.line_end(), sampled, go_on)?
+        } else {
+            Err(String::new())
+        };
         let choice = choose(size, growth, keep, &keys)?;
         if let (Some(memory), Ok(keys)) = (growth.memory, keys) {
             self.check_room(memory, &choice, keys)?;
@@ -138,7 +141,7 @@ impl NewSet<'_> {
     }
 }
 
-/// Chooses by the options, and by the number of keys in the inputs, or the name of an input that does not tell it.
+/// Chooses by the options, and by the number of keys in the inputs, or the name of an input whose number is unknown.
 /// `keep` is true if the set outlives the run.
 fn choose(
     size: &SizeOptions,

@@ -92,7 +92,10 @@ impl fmt::Display for Pointer {
 impl fmt::Display for JsonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cannot read JSON: {}", self.message)?;
-        self.column.map_or(Ok(()), |column| write!(f, " at column {column}"))
+        if let Some(column) = self.column {
+            write!(f, " at column {column}")?;
+        }
+        Ok(())
     }
 }
 

@@ -21,7 +21,7 @@ fn row_key(arrays: &[ArrayRef], row: usize, rule: &KeyRule) -> Vec<u8> {
         array: array.clone(),
     };
     let columns: Vec<Column> = values.iter().zip(arrays).map(column).collect();
-    let key = rule.key_of(&Row { columns: &columns, row }, &mut KeyScratch::default()).unwrap().to_vec();
+    let key = rule.row_key(&Row { columns: &columns, row }, &mut KeyScratch::default()).unwrap().to_vec();
     let slice = |column: &Column| Column { field: column.field.clone(), array: column.array.slice(row, 1) };
     let alone: Vec<Column> = columns.iter().map(slice).collect();
     let hasher = KeyHasher::new(1);

@@ -1,6 +1,6 @@
 //! The choice of the input that a thread reads from next.
 
-use crate::run::shard::Shard;
+use crate::run::input::RunInput;
 use crate::run::work::Work;
 use crate::system::unpoisoned::locked;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,7 +14,7 @@ impl Work {
     /// Returns the input to read from next. Waits while no input can be read and some are unfinished.
     pub(super) fn choose(&self, last: Option<usize>) -> Option<usize> {
         while !self.ending.load(Relaxed) && self.unread.load(Relaxed) > 0 {
-            let chosen = if self.has_order() { self.next_in_order() } else { self.next_shard(last) };
+            let chosen = if self.has_order() { self.next_in_order() } else { self.next_input(last) };
             if chosen.is_some() {
                 return chosen;
             }
@@ -25,13 +25,13 @@ impl Work {
 
     /// True if inputs are read one after another, as far as possible.
     fn has_order(&self) -> bool {
-        self.claims.is_some() || self.sinks.len() < self.shards.len()
+        self.claims.is_some() || self.sinks.len() < self.inputs.len()
     }
 
     /// Returns the first input that is not read, or a later one while another thread reads that.
     fn next_in_order(&self) -> Option<usize> {
         let mut first = self.first.load(Relaxed);
-        while self.shards.get(first)?.is_read() {
+        while self.inputs.get(first)?.is_read() {
             first += 1;
             self.first.fetch_max(first, Relaxed);
         }
@@ -39,46 +39,46 @@ impl Work {
             return None;
         }
         // Only these may have been read ahead.
-        let shards = self.shards[first..].iter().take(self.max_in_flight());
-        let in_flight: usize = shards.clone().map(Shard::in_flight).sum();
+        let inputs = self.inputs[first..].iter().take(self.max_in_flight());
+        let in_flight: usize = inputs.clone().map(RunInput::in_flight).sum();
         // Of inputs that are read, chunks wait only for one that another thread has. Small inputs would pile up behind it.
         if self.ungathered.load(Relaxed).saturating_sub(in_flight) >= self.max_in_flight() {
             return None;
         }
-        let may_wait = |shard: &&Shard| {
-            let is_pipe = self.shards[first].size.is_none();
-            let max = match shard.is_compressed {
+        let may_wait = |input: &&RunInput| {
+            let is_pipe = self.inputs[first].size.is_none();
+            let max = match input.is_compressed {
                 // Its header is compared with the pipe's header.
                 true if is_pipe && self.config.format.header => 0,
-                true => self.config.ahead,
+                true => self.config.max_chunks_ahead,
                 // A reader that waits for a pipe does not need later inputs.
                 false if is_pipe => 0,
                 false => self.max_in_flight(),
             };
-            !shard.is_read() && in_flight < max
+            !input.is_read() && in_flight < max
         };
-        let free = |shard: &&Shard| shard.is_free();
-        let chosen = shards.filter(|shard| shard.number == first || may_wait(shard)).find(free);
-        Some(chosen.map_or(first, |shard| shard.number))
+        let free = |input: &&RunInput| input.is_free();
+        let chosen = inputs.filter(|input| input.number == first || may_wait(input)).find(free);
+        Some(chosen.map_or(first, |input| input.number))
     }
 
     /// Returns the input that this thread stays with, or the largest one that is not begun, or one on which it can help.
-    fn next_shard(&self, last: Option<usize>) -> Option<usize> {
-        let continues = |&shard: &usize| !self.shards[shard].is_read() && self.has_room(shard);
-        let count = self.shards.len();
+    fn next_input(&self, last: Option<usize>) -> Option<usize> {
+        let continues = |&input: &usize| !self.inputs[input].is_read() && self.has_room(input);
+        let count = self.inputs.len();
         let after = last.map_or(0, |last| last + 1);
         last.filter(continues)
             .or_else(|| locked(&self.fresh).pop())
             .or_else(|| (0..count).map(|i| (after + i) % count).find(continues))
     }
 
-    /// The maximum number of chunks and pieces of one input in progress.
+    /// Returns the maximum number of chunks and pieces of one input in progress.
     fn max_in_flight(&self) -> usize {
         2 * self.config.threads + 2
     }
 
-    fn has_room(&self, shard: usize) -> bool {
-        self.shards[shard].in_flight() + self.sink(shard).compressing_pieces() < self.max_in_flight()
+    fn has_room(&self, input: usize) -> bool {
+        self.inputs[input].in_flight() + self.sink(input).compressing_pieces() < self.max_in_flight()
     }
 }
 
@@ -93,9 +93,9 @@ mod tests {
     use crate::read::projection::Projection;
     use crate::read::skip::OnError;
     use crate::read::split::LineFormat;
+    use crate::run::input::run_inputs;
     use crate::run::lines::Lines;
     use crate::run::progress::Progress;
-    use crate::run::shard::shards;
     use crate::run::sink::{PrintOptions, Sink};
     use crate::run::step::{RunConfig, Step};
     use crate::run::work::Persistence;
@@ -127,7 +127,7 @@ mod tests {
         fn claim(&self, config: &RunConfig, input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
             let work = self.work.get().and_then(Weak::upgrade).expect("the work is running");
             while let (0, Some(next)) = (input, work.next_in_order()) {
-                let read = work.advance(&work.shards[next], &mut Encoder::default(), &mut None);
+                let read = work.advance(&work.inputs[next], &mut Encoder::default(), &mut None);
                 assert!(read.is_ok());
                 self.read_meanwhile.fetch_add(1, Relaxed);
             }
@@ -155,7 +155,7 @@ mod tests {
             format,
             rule: LINE,
             hasher: KeyHasher::new(0),
-            second: None,
+            second_hasher: None,
             nulls: OnError::Fail,
             ends: Arc::new(LineEnds::default()),
         };
@@ -168,11 +168,11 @@ mod tests {
         });
         let print = PrintOptions { selected_mark: true, ..PrintOptions::default() };
         let projection = Projection::whole();
-        let config = RunConfig { threads: 1, format, projection, on_error: OnError::Fail, print, ahead: 0 };
+        let config = RunConfig { threads: 1, format, projection, on_error: OnError::Fail, print, max_chunks_ahead: 0 };
         let progress = Progress::new(&inputs.found, inputs.read.clone(), true, false);
-        let shards = shards(inputs, ChunkConfig { size: 100, format, keep: false }, None);
+        let inputs = run_inputs(inputs, ChunkConfig { size: 100, format, keep: false }, None);
         let sinks = vec![Sink::new(0, None, None)];
-        let work = Work::new(config, step.clone(), shards, sinks, seen, stats, Persistence::default());
+        let work = Work::new(config, step.clone(), inputs, sinks, seen, stats, Persistence::default());
         step.work.set(Arc::downgrade(&work)).unwrap();
         assert!(work.run(&never(), progress).unwrap().is_none());
         let (read, chunks) = (step.read_meanwhile.load(Relaxed), work.max_in_flight());

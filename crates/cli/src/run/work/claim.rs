@@ -1,7 +1,7 @@
 //! The claim of chunks, in order if the step has one.
 
 use crate::read::skip::OnError;
-use crate::run::shard::{InputEnd, ShardChunk};
+use crate::run::input::{InputChunk, InputEnd};
 use crate::run::work::Work;
 use crate::system::error::{Error, Stop};
 use crate::system::unpoisoned::locked;
@@ -16,9 +16,9 @@ impl Work {
     /// Claims the lines of a chunk, and prints them.
     pub(super) fn claim_in_turn(
         &self,
-        claims: &ReorderBuffer<ShardChunk>,
-        guard: DrainGuard<'_, ShardChunk>,
-        mut chunk: ShardChunk,
+        claims: &ReorderBuffer<InputChunk>,
+        guard: DrainGuard<'_, InputChunk>,
+        mut chunk: InputChunk,
         encoder: &mut Encoder,
     ) -> Result<(), Stop> {
         self.claim(&mut chunk).inspect_err(|_| claims.close())?;
@@ -56,7 +56,7 @@ impl Work {
     }
 
     /// Lets the step mark the lines of a chunk.
-    pub(super) fn claim(&self, chunk: &mut ShardChunk) -> Result<(), Error> {
+    pub(super) fn claim(&self, chunk: &mut InputChunk) -> Result<(), Error> {
         if chunk.end.is_none() {
             chunk.claimed = self.step.claim(&self.config, chunk.position.0, &mut chunk.lines)?;
         }

@@ -2,8 +2,8 @@
 
 use crate::key::error::KeyError;
 use crate::read::skip::OnError;
+use crate::run::input::{InputChunk, InputEnd, RunInput};
 use crate::run::lines::{Lines, SkipCounts};
-use crate::run::shard::{InputEnd, Shard, ShardChunk};
 use crate::run::sink::Sink;
 use crate::run::work::Work;
 use crate::seen::counts::LineCounts;
@@ -20,7 +20,7 @@ type Due<'a> = Vec<(&'a Output, Piece)>;
 
 impl Work {
     /// Puts a chunk into the queue of its sink, and prints the chunks that are next in order.
-    pub(super) fn gather(&self, mut chunk: ShardChunk, encoder: &mut Encoder) -> Result<(), Stop> {
+    pub(super) fn gather(&self, mut chunk: InputChunk, encoder: &mut Encoder) -> Result<(), Stop> {
         if chunk.end.is_none() {
             // No other thread waits for this chunk yet.
             self.step.prepare(&mut chunk.lines);
@@ -28,14 +28,14 @@ impl Work {
         let sink = self.sink(chunk.position.0);
         sink.reorder.put(chunk.position, chunk.next, chunk);
         while let Some((guard, chunk)) = sink.reorder.take() {
-            let shard = &self.shards[chunk.position.0];
-            shard.arrived(chunk.weight);
+            let input = &self.inputs[chunk.position.0];
+            input.arrived(chunk.weight);
             self.ungathered.fetch_sub(chunk.weight, Relaxed);
             let printed = match chunk.end {
-                None => self.print(shard, sink, chunk),
+                None => self.print(input, sink, chunk),
                 Some(end) => {
                     self.recycle(chunk.lines, chunk.weight);
-                    self.end(shard, sink, end)
+                    self.end(input, sink, end)
                 }
             };
             let (pieces, stop) = printed.inspect_err(|_| sink.reorder.close())?;
@@ -44,8 +44,8 @@ impl Work {
             }
             drop(guard);
             for (output, piece) in pieces {
-                if output.put(piece, encoder, self.keep.state.is_some())? {
-                    sink.complete(self.keep.state.is_none())?;
+                if output.put(piece, encoder, self.persistence.state.is_some())? {
+                    sink.complete(self.persistence.state.is_none())?;
                 }
             }
             if let Some(stop) = stop {
@@ -56,11 +56,11 @@ impl Work {
     }
 
     /// Prints and counts lines. Returns the complete pieces, and the reason if these lines are the last.
-    fn print<'a>(&self, shard: &Shard, sink: &'a Sink, chunk: ShardChunk) -> Result<(Due<'a>, Option<Stop>), Error> {
-        let ShardChunk { mut lines, claimed: Claimed { inserted, unique, units, halt }, weight, live, .. } = chunk;
+    fn print<'a>(&self, input: &RunInput, sink: &'a Sink, chunk: InputChunk) -> Result<(Due<'a>, Option<Stop>), Error> {
+        let InputChunk { mut lines, claimed: Claimed { inserted, unique, units, halt }, weight, live, .. } = chunk;
         // After a failure of the server, the lines that are not marked as new are unknown.
         let unknown = if let Some(Halt::Failed(_)) = halt { lines.marks.remove(false) } else { 0 };
-        self.keep.begin(sink)?;
+        self.persistence.begin(sink)?;
         let pieces = sink.print(&mut lines, self.config.print, live || self.shared)?;
         let passed = lines.marks.passed();
         let SkipCounts { faults, kept, blank } = lines.count_skipped(self.config.on_error);
@@ -75,7 +75,7 @@ impl Work {
             left_out: 0,
             units,
         };
-        let mut gathered = locked(&shard.gathered);
+        let mut gathered = locked(&input.gathered);
         let line = |lines: &Lines, count| gathered.position.line(&lines.batch, count);
         let key_error = lines.first_fault().map(|(i, key_error)| format!("{}: {key_error}", line(&lines, i)));
         let mut stats = locked(&self.stats);
@@ -90,7 +90,7 @@ impl Work {
                 .take_undecided_fault()
                 .map(|key_error| Stop::After(no_key(stats.wanted, &line(&lines, passed), &key_error))),
         };
-        self.step.emitted(shard.number, gathered.position.lines, &lines)?;
+        self.step.emitted(input.number, gathered.position.lines, &lines)?;
         gathered.position.advance(&lines.batch, passed);
         gathered.counts.add(&counts);
         stats.count(&counts, key_error, || self.seen.read().set.current_fpr());
@@ -99,8 +99,8 @@ impl Work {
     }
 
     /// Ends an input. Returns the remaining pieces of its output, and the reason if the run ends with it.
-    fn end<'a>(&self, shard: &Shard, sink: &'a Sink, end: InputEnd) -> Result<(Due<'a>, Option<Stop>), Error> {
-        let mut gathered = locked(&shard.gathered);
+    fn end<'a>(&self, input: &RunInput, sink: &'a Sink, end: InputEnd) -> Result<(Due<'a>, Option<Stop>), Error> {
+        let mut gathered = locked(&input.gathered);
         if let InputEnd::Failed(source) = end {
             // The input itself is not at fault.
             let source = match source.downcast::<Error>() {
@@ -119,12 +119,12 @@ impl Work {
         gathered.ended = true;
         self.whole.fetch_add(1, Relaxed);
         // If no row of a table can be read, even its columns may be unknown.
-        if shard.is_table && gathered.broken.is_some() && sink.leave_out() {
+        if input.is_table && gathered.broken.is_some() && sink.leave_out() {
             return Ok((Vec::new(), None));
         }
         sink.skip_replace(gathered.broken.is_some(), &gathered.counts);
-        self.keep.begin(sink)?;
-        if self.shards.get(shard.next).is_some_and(|next| next.size.is_none()) {
+        self.persistence.begin(sink)?;
+        if self.inputs.get(input.next).is_some_and(|next| next.size.is_none()) {
             // A user who waits for a pipe sees all lines before it.
             sink.flush()?;
         }

@@ -21,9 +21,9 @@ mod save;
 use crate::run::checkpoint::Checkpoints;
 use crate::run::events::Event;
 use crate::run::folder::OutputFolder;
+use crate::run::input::{InputChunk, RunInput};
 use crate::run::lines::Lines;
 use crate::run::progress::Progress;
-use crate::run::shard::{Shard, ShardChunk};
 use crate::run::sink::Sink;
 use crate::run::step::{RunConfig, Step};
 use crate::seen::SharedSeenKeys;
@@ -66,7 +66,10 @@ pub struct Persistence {
 impl Persistence {
     /// Opens the sink's own output when it gets its first lines.
     fn begin(&self, sink: &Sink) -> Result<(), Error> {
-        if let (true, Some(folder), Some(own)) = (sink.open()?, &self.folder, sink.own()) {
+        if sink.open()?
+            && let Some(folder) = &self.folder
+            && let Some(own) = sink.own()
+        {
             folder.begun(&own.path);
         }
         Ok(())
@@ -80,16 +83,16 @@ type InFlight<'a> = RwLockReadGuard<'a, ()>;
 pub struct Work {
     config: RunConfig,
     pub step: Arc<dyn Step>,
-    shards: Vec<Shard>,
+    inputs: Vec<RunInput>,
     /// One for each input, or one for all.
     sinks: Vec<Sink>,
     pub seen: SharedSeenKeys,
     /// True if other processes write to the set.
     shared: bool,
     pub stats: Mutex<RunStats>,
-    keep: Persistence,
+    persistence: Persistence,
     /// The chunks that wait to be claimed, if there is an order.
-    claims: Option<ReorderBuffer<ShardChunk>>,
+    claims: Option<ReorderBuffer<InputChunk>>,
     /// Locked for reading by a thread that carries a chunk from claim to write, and exclusively by a checkpoint.
     in_flight: RwLock<()>,
     /// Inputs that are not begun, the largest last. Empty if they have an order.
@@ -115,18 +118,18 @@ impl Work {
     pub fn new(
         config: RunConfig,
         step: Arc<dyn Step>,
-        shards: Vec<Shard>,
+        inputs: Vec<RunInput>,
         sinks: Vec<Sink>,
         seen: SharedSeenKeys,
         stats: RunStats,
-        keep: Persistence,
+        persistence: Persistence,
     ) -> Arc<Self> {
-        let unread: Vec<usize> = (0..shards.len()).filter(|&i| !shards[i].is_read()).collect();
-        let first = unread.first().copied().unwrap_or(shards.len());
+        let unread: Vec<usize> = (0..inputs.len()).filter(|&i| !inputs[i].is_read()).collect();
+        let first = unread.first().copied().unwrap_or(inputs.len());
         let in_order = step.is_in_order();
-        let mut fresh = if in_order || sinks.len() < shards.len() { Vec::new() } else { unread.clone() };
+        let mut fresh = if in_order || sinks.len() < inputs.len() { Vec::new() } else { unread.clone() };
         // Among inputs of equal size, the first is taken first.
-        fresh.sort_by_key(|&i| (shards[i].size, Reverse(i)));
+        fresh.sort_by_key(|&i| (inputs[i].size, Reverse(i)));
         let shared = seen.read().set.shared().is_some();
         Arc::new(Self {
             claims: in_order.then(|| ReorderBuffer::new((first, 0))),
@@ -135,7 +138,7 @@ impl Work {
             first: AtomicUsize::new(first),
             unread: AtomicUsize::new(unread.len()),
             ungathered: AtomicUsize::new(0),
-            whole: AtomicUsize::new(shards.len() - unread.len()),
+            whole: AtomicUsize::new(inputs.len() - unread.len()),
             spare: Mutex::default(),
             ending: AtomicBool::new(false),
             failure: Mutex::default(),
@@ -143,11 +146,11 @@ impl Work {
             stats: Mutex::new(stats),
             config,
             step,
-            shards,
+            inputs,
             sinks,
             seen,
             shared,
-            keep,
+            persistence,
         })
     }
 
@@ -158,7 +161,9 @@ impl Work {
         let (alive, over) = bounded::<()>(0);
         let (failed, failure) = bounded(1);
         for _ in 0..self.config.threads {
-            let (work, alive, failed) = (self.clone(), alive.clone(), failed.clone());
+            let work = self.clone();
+            let alive = alive.clone();
+            let failed = failed.clone();
             let live = move || {
                 work.run_worker(&failed);
                 drop(alive);
@@ -168,7 +173,9 @@ impl Work {
         }
         drop(alive);
         let shows = tick(PERIOD);
-        let (mut events, mut saved, mut saving) = (events.clone(), Instant::now(), Duration::ZERO);
+        let mut events = events.clone();
+        let mut saved = Instant::now();
+        let mut saving = Duration::ZERO;
         let mut signal = None;
         while signal.is_none() {
             select! {
@@ -176,7 +183,7 @@ impl Work {
                 recv(failure) -> _ => break,
                 recv(events) -> event => match event {
                     Ok(Event::End(number)) => signal = Some(Stop::Signal(number)),
-                    Ok(Event::Checkpoint) if saved.elapsed() >= self.keep.rest * saving => {
+                    Ok(Event::Checkpoint) if saved.elapsed() >= self.persistence.rest * saving => {
                         let started = Instant::now();
                         self.checkpoint(false).unwrap_or_else(|error| self.fail(error.into(), &failed));
                         (saved, saving) = (Instant::now(), started.elapsed());
@@ -198,23 +205,23 @@ impl Work {
         self.ending.store(true, Relaxed);
         let quiescent = self.quiesce();
         drop(progress);
-        locked(&self.stats).end();
+        locked(&self.stats).warn_of_faults();
         let stop = locked(&self.failure).take().or(signal);
         let stop = stop.or_else(|| self.step.finish().err().map(Stop::After));
         let done = match stop {
             // Lines of later chunks may be claimed and not written. The state of the last checkpoint has none of them.
-            Some(Stop::After(error)) if self.claims.is_none() && self.keep.folder.is_some() => Err(error),
+            Some(Stop::After(error)) if self.claims.is_none() && self.persistence.folder.is_some() => Err(error),
             Some(Stop::Failed(error)) => Err(error),
             stop => self.finish(&quiescent, stop.is_none()).map(|()| stop),
         };
-        if self.keep.state.is_none() && !matches!(done, Ok(None)) {
+        if self.persistence.state.is_none() && !matches!(done, Ok(None)) {
             self.sinks.iter().for_each(Sink::abandon);
         }
         let is_complete = matches!(done, Ok(None | Some(Stop::Enough)) | Err(Error::ReaderGone));
-        self.sinks.iter().for_each(|sink| sink.settle_unused(is_complete, self.keep.state.is_some()));
+        self.sinks.iter().for_each(|sink| sink.keep_or_remove_unused(is_complete, self.persistence.state.is_some()));
         // An incomplete table is useful only for a resumed run.
-        let continues = self.keep.state.is_some() && !matches!(done, Ok(None));
-        if !continues && !self.config.print.total && self.shards.iter().any(|shard| shard.is_table) {
+        let continues = self.persistence.state.is_some() && !matches!(done, Ok(None));
+        if !continues && !self.config.print.total && self.inputs.iter().any(|input| input.is_table) {
             self.sinks.iter().for_each(Sink::remove_cut_tables);
         }
         done
@@ -222,16 +229,16 @@ impl Work {
 
     /// Returns the inputs that are read to their ends, with the number of unique or selected lines of each.
     pub fn counted(&self) -> Vec<(PathBuf, u64)> {
-        let counted = self.shards.iter().map(|shard| (shard, locked(&shard.gathered)));
+        let counted = self.inputs.iter().map(|input| (input, locked(&input.gathered)));
         let ended = counted.take_while(|(_, gathered)| gathered.ended);
-        ended.map(|(shard, gathered)| (shard.input.clone(), gathered.counts.unique)).collect()
+        ended.map(|(input, gathered)| (input.path.clone(), gathered.counts.unique)).collect()
     }
 
     /// True if the input at this path is skipped in part.
     pub fn is_broken(&self, path: &Path) -> bool {
-        let broken = self.shards.iter().filter(|shard| locked(&shard.gathered).broken.is_some());
+        let broken = self.inputs.iter().filter(|input| locked(&input.gathered).broken.is_some());
         broken
-            .map(|shard| NamedFile::from_path(&shard.input))
+            .map(|input| NamedFile::from_path(&input.path))
             .any(|origin| origin.identity() == NamedFile::from_path(path).identity())
     }
 
@@ -262,40 +269,40 @@ impl Work {
     /// Runs a worker thread.
     fn run_worker(&self, failed: &Sender<()>) {
         let (mut encoder, mut last) = (Encoder::default(), None);
-        while let Some(shard) = self.choose(last) {
+        while let Some(input) = self.choose(last) {
             let mut in_flight = None;
-            let advance = AssertUnwindSafe(|| self.advance(&self.shards[shard], &mut encoder, &mut in_flight));
+            let advance = AssertUnwindSafe(|| self.advance(&self.inputs[input], &mut encoder, &mut in_flight));
             let ended = || Error::new("a thread that reads and writes has ended");
             if let Err(why) = panic::catch_unwind(advance).unwrap_or_else(|_| Err(ended().into())) {
                 self.fail(why, failed);
             }
             // A checkpoint must not see the incomplete work of a failure, so the lock is held until the failure is recorded.
             drop(in_flight);
-            last = Some(shard);
+            last = Some(input);
         }
     }
 
-    fn sink(&self, shard: usize) -> &Sink {
-        &self.sinks[shard.min(self.sinks.len() - 1)]
+    fn sink(&self, input: usize) -> &Sink {
+        &self.sinks[input.min(self.sinks.len() - 1)]
     }
 
     /// Takes the next chunk of an input as far as possible, and the chunks that wait for it. `in_flight` is held beyond
     /// the call, until its result is recorded.
     fn advance<'a>(
         &'a self,
-        shard: &Shard,
+        input: &RunInput,
         encoder: &mut Encoder,
         in_flight: &mut Option<InFlight<'a>>,
     ) -> Result<(), Stop> {
         // If chunks are claimed out of order and a state is saved, the lock is taken before the read: a chunk that others wait for
         // after their claim must not miss a checkpoint. Otherwise no checkpoint waits for a silent pipe.
-        let early = self.claims.is_none() && self.keep.state.is_some();
+        let early = self.claims.is_none() && self.persistence.state.is_some();
         if early && !self.enter(in_flight) {
             return Ok(());
         }
         let spare = locked(&self.spare).pop();
         let lines = spare.unwrap_or_else(|| Box::new(Lines::new(self.step.column())));
-        let mut chunk = match shard.read(lines, &self.config.projection) {
+        let mut chunk = match input.read(lines, &self.config.projection) {
             Ok(chunk) => chunk,
             Err(lines) => {
                 self.recycle(lines, 1);

@@ -2,8 +2,8 @@
 
 use crate::run::checkpoint::{Checkpoint, InputProgress};
 use crate::run::folder::OutputFolder;
+use crate::run::input::RunInput;
 use crate::run::manifest::{self, InputSummary};
-use crate::run::shard::Shard;
 use crate::run::sink::{InputOutput, Sink};
 use crate::run::work::{Persistence, Work};
 use crate::system::error::Error;
@@ -35,8 +35,10 @@ impl Work {
 
     /// Saves the results. Whole outputs are renamed after the state is saved, because no later run rewrites them.
     fn save(&self, _still: &RwLockWriteGuard<'_, ()>, finished: bool) -> Result<(), Error> {
-        let Persistence { state, checkpoints, folder, manifest, shrink, at_end, .. } = &self.keep;
-        if let Some(state) = state.as_ref().filter(|_| finished || !at_end) {
+        let Persistence { state, checkpoints, folder, manifest, shrink, at_end, .. } = &self.persistence;
+        if (finished || !at_end)
+            && let Some(state) = state
+        {
             let encoder = &mut Encoder::default();
             self.sinks.iter().try_for_each(|sink| sink.write_out(encoder, true))?;
             folder.iter().try_for_each(OutputFolder::sync)?;
@@ -61,7 +63,7 @@ impl Work {
         }
         self.write_manifest(manifest.as_deref())?;
         // Nothing of a complete run is left to resume.
-        if let Some(checkpoints) = checkpoints.as_ref().filter(|_| finished) {
+        if finished && let Some(checkpoints) = checkpoints {
             locked(checkpoints).end(locked(&self.stats).counts.left_out)?;
         }
         Ok(())
@@ -71,30 +73,30 @@ impl Work {
         let Some(manifest) = manifest else { return Ok(()) };
         let documents = self.config.projection.rule().is_none();
         let whole =
-            self.shards.iter().zip(&self.sinks).filter(|(_, sink)| sink.own().is_some_and(InputOutput::is_whole));
-        let reached = whole.map(|(shard, sink)| Ok((shard, sink, reached(shard, sink)?)));
-        let reached: Vec<(&Shard, &Sink, InputProgress)> = reached.collect::<Result<_, Error>>()?;
+            self.inputs.iter().zip(&self.sinks).filter(|(_, sink)| sink.own().is_some_and(InputOutput::is_whole));
+        let reached = whole.map(|(input, sink)| Ok((input, sink, reached(input, sink)?)));
+        let reached: Vec<(&RunInput, &Sink, InputProgress)> = reached.collect::<Result<_, Error>>()?;
         manifest::write(
             manifest,
-            reached.iter().filter_map(|(shard, sink, reached)| {
+            reached.iter().filter_map(|(input, sink, reached)| {
                 let (_, dropped) = self.config.print.numbers(&reached.counts);
-                Some(InputSummary::new(shard, &sink.own()?.path, reached, dropped, documents))
+                Some(InputSummary::new(input, &sink.own()?.path, reached, dropped, documents))
             }),
         )
     }
 
     /// Returns the positions of the inputs and outputs.
     fn position(&self) -> Result<Checkpoint, Error> {
-        let ended = |shard: &&Shard| locked(&shard.gathered).ended;
-        let input = self.shards.iter().take_while(ended).count();
-        let (offset, lines) = self.shards.get(input).map_or((0, 0), |shard| {
-            let position = &locked(&shard.gathered).position;
+        let ended = |input: &&RunInput| locked(&input.gathered).ended;
+        let input = self.inputs.iter().take_while(ended).count();
+        let (offset, lines) = self.inputs.get(input).map_or((0, 0), |input| {
+            let position = &locked(&input.gathered).position;
             (position.offset, position.lines)
         });
         let mut at = Checkpoint { input, offset, lines, ..Checkpoint::default() };
-        if self.keep.folder.is_some() {
-            let reached = self.shards.iter().zip(&self.sinks).map(|(shard, sink)| reached(shard, sink));
-            at.shards = reached.collect::<Result<_, Error>>()?;
+        if self.persistence.folder.is_some() {
+            let reached = self.inputs.iter().zip(&self.sinks).map(|(input, sink)| reached(input, sink));
+            at.inputs = reached.collect::<Result<_, Error>>()?;
         } else {
             let sink = &self.sinks[0];
             (at.output, at.dupes) = sink.lengths();
@@ -108,8 +110,8 @@ impl Work {
 }
 
 /// Returns the progress of an input that has an output of its own.
-fn reached(shard: &Shard, sink: &Sink) -> Result<InputProgress, Error> {
-    let gathered = locked(&shard.gathered);
+fn reached(input: &RunInput, sink: &Sink) -> Result<InputProgress, Error> {
+    let gathered = locked(&input.gathered);
     Ok(InputProgress {
         offset: gathered.position.offset,
         lines: gathered.position.lines,

@@ -15,7 +15,7 @@ pub struct MemTable {
 }
 
 impl MemTable {
-    /// An empty set with this many slots, as a power of two, at least 2.
+    /// Creates an empty set with 2 to the power of `bits` slots, at least 2.
     pub fn new(bits: u32) -> Self {
         Self { slots: vec![0; 1 << bits], bits, len: 0 }
     }
@@ -51,7 +51,7 @@ impl MemTable {
         self.slots.push(moved);
     }
 
-    /// All fingerprints, the smallest first.
+    /// Returns all fingerprints, the smallest first.
     pub fn ascending(&self) -> impl Iterator<Item = u128> {
         self.slots.iter().rev().copied().filter(|&fingerprint| fingerprint != 0)
     }

@@ -158,7 +158,7 @@ impl Exact {
         Ok(())
     }
 
-    /// The length of all temporary files.
+    /// Returns the length of all temporary files.
     pub fn disk_bytes(&self) -> u64 {
         self.runs.iter().map(SortedRun::bytes).sum()
     }

@@ -78,7 +78,9 @@ impl SortedRun {
     /// Marks the sorted candidates that are in the run. Returns the number of pages read.
     pub fn find(&self, candidates: &mut [Candidate]) -> io::Result<u64> {
         let mut bytes = [0; PAGE];
-        let (mut len, mut in_memory, mut pages) = (0, usize::MAX, 0);
+        let mut len = 0;
+        let mut in_memory = usize::MAX;
+        let mut pages = 0;
         let mut first = 0;
         for candidate in candidates.iter_mut().filter(|candidate| !candidate.found) {
             let head = head(candidate.fingerprint);
@@ -115,12 +117,12 @@ impl SortedRun {
         page + self.heads[page..end].partition_point(|&other| other < head).saturating_sub(1)
     }
 
-    /// The number of fingerprints.
+    /// Returns the number of fingerprints.
     pub fn entries(&self) -> u64 {
         self.entries
     }
 
-    /// The length of the file.
+    /// Returns the length of the file.
     pub fn bytes(&self) -> u64 {
         self.entries * ENTRY as u64
     }

@@ -52,11 +52,20 @@ impl Decontaminator {
     /// Creates an empty index. `names` are the JSON members that name the inputs of the items. With `with_ids`, the ids of items
     /// and documents are stored.
     pub fn new(rule: DocumentRule, hasher: KeyHasher, names: Vec<String>, with_ids: bool) -> Result<Self, Error> {
-        let ids = || with_ids.then(Ids::new).transpose();
-        let items = || Ok(ItemIds { names, locations: Vec::new(), texts: Ids::new()?, ids: ids()? });
-        let (grams, found, hits) = (Vec::new(), Vec::new(), ExternalSort::new(&env::temp_dir()));
-        let (items, ids) = items().and_then(|items| Ok((items, ids()?))).map_err(Error::groups)?;
-        Ok(Self { rule, hasher, items, grams, found, inputs: Vec::new(), hits, ids, documents: 0 })
+        let new_ids = || with_ids.then(Ids::new).transpose().map_err(Error::groups);
+        let items =
+            ItemIds { names, locations: Vec::new(), texts: Ids::new().map_err(Error::groups)?, ids: new_ids()? };
+        Ok(Self {
+            rule,
+            hasher,
+            items,
+            grams: Vec::new(),
+            found: Vec::new(),
+            inputs: Vec::new(),
+            hits: ExternalSort::new(&env::temp_dir()),
+            ids: new_ids()?,
+            documents: 0,
+        })
     }
 
     /// Indexes the documents of an input as items. `lines_before` lines of the input precede them.
@@ -122,7 +131,9 @@ impl Decontaminator {
     /// Clears `found` unless an item has the gram. Returns the number of grams found.
     pub fn confirm(&self, hashes: &[u64], found: &mut [bool]) -> usize {
         let known = |hash: &u64| self.grams.binary_search_by_key(hash, |(gram, _)| *gram).is_ok();
-        hashes.iter().zip(&mut *found).for_each(|(hash, found)| *found = *found && known(hash));
+        for (hash, found) in hashes.iter().zip(&mut *found) {
+            *found = *found && known(hash);
+        }
         found.iter().filter(|found| **found).count()
     }
 
@@ -132,7 +143,8 @@ impl Decontaminator {
         let mut counts = vec![(0u64, 0u64); items.locations.len()];
         for ((_, item), is_found) in grams.iter().zip(&*found) {
             let (total, found) = &mut counts[*item as usize];
-            (*total, *found) = (*total + 1, *found + u64::from(*is_found));
+            *total += 1;
+            *found += u64::from(*is_found);
         }
         let mut item_ids = items.ids.as_mut().map(Ids::read::<1>).transpose().map_err(Error::groups)?;
         let mut document_ids = ids.as_mut().map(Ids::read::<1>).transpose().map_err(Error::groups)?;
@@ -215,7 +227,8 @@ fn is_short<'a>(rules: &Rules, units: impl Iterator<Item = &'a str>) -> bool {
 /// Returns the form in which words are found. It keeps spaces and line ends, which separate words.
 fn word_form(rules: &Rules) -> bloomline_text::Form {
     let mut form = rules.form;
-    (form.space, form.crlf) = (false, false);
+    form.space = false;
+    form.crlf = false;
     form
 }
 
@@ -229,8 +242,8 @@ fn gram_texts(rules: &Rules, hasher: &KeyHasher, text: &str) -> HashMap<u64, (us
         let unit = &text[unit.range];
         let unit = if rules.ngram == 0 {
             // The newline before a paragraph is not part of it.
-            let paragraph = Some(unit).filter(|_| rules.unit == Unit::Paragraph);
-            paragraph.and_then(|unit| unit.strip_prefix('\n')).unwrap_or(unit).to_owned()
+            let paragraph = if rules.unit == Unit::Paragraph { unit.strip_prefix('\n') } else { None };
+            paragraph.unwrap_or(unit).to_owned()
         } else {
             let normalized = word_form(rules).apply(unit);
             // Symbols are replaced by spaces.

@@ -3,8 +3,7 @@
 use crate::key::error::KeyError;
 use crate::read::batch::Batch;
 use crate::read::keys::Keys;
-use crate::read::skip::OnError;
-use crate::read::skip::SkipReason;
+use crate::read::skip::{OnError, SkipReason};
 use crate::run::lines::{Edits, Lines};
 use crate::steps::documents::DocumentBatch;
 use crate::steps::documents::rule::DocumentRule;
@@ -71,7 +70,7 @@ impl DocumentReader {
 
     /// Adds the fingerprint of the last document as the key of its line, if whole texts are compared.
     fn add_key(&self, line: usize, documents: &DocumentBatch, keys: &mut Keys) {
-        if self.rule.second.is_none() {
+        if self.rule.second_hasher.is_none() {
             return;
         }
         match documents.fingerprint(&self.rule) {

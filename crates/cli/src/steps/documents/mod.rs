@@ -31,7 +31,7 @@ pub struct DocumentBatch {
     breaks: Vec<Range<usize>>,
     texts: Texts,
     /// The same texts by the second hash, if any.
-    seconds: Texts,
+    second_texts: Texts,
     /// The bands of all documents, for near duplicates.
     pub bands: Vec<u64>,
     /// True for each band that is new, if documents are compared.
@@ -81,12 +81,12 @@ impl DocumentBatch {
         if self.text.capacity() > HUGE {
             *self = Self::default();
         }
-        let Self { located, text, breaks, texts, seconds, bands, .. } = self;
+        let Self { located, text, breaks, texts, second_texts, bands, .. } = self;
         located.clear();
         text.clear();
         breaks.clear();
         texts.clear();
-        seconds.clear();
+        second_texts.clear();
         bands.clear();
     }
 
@@ -161,10 +161,11 @@ impl DocumentBatch {
             near.hash(hasher, own, &mut self.scratch, bands);
         } else {
             self.texts.push(&rule.text, hasher, own);
-            rule.second.iter().for_each(|second| self.seconds.push(&rule.text, second, own));
+            rule.second_hasher.iter().for_each(|second_hasher| self.second_texts.push(&rule.text, second_hasher, own));
         }
-        let (text, breaks, bands) = (text.len(), breaks.len(), bands.len());
-        self.located.push(DocumentPosition { string, note, old_notes, text, breaks, bands });
+        let document =
+            DocumentPosition { string, note, old_notes, text: text.len(), breaks: breaks.len(), bands: bands.len() };
+        self.located.push(document);
     }
 
     /// Returns the 128-bit fingerprint of the last document, from both hashes. `None` if its text has nothing to compare. For near
@@ -178,7 +179,7 @@ impl DocumentBatch {
             let last = texts.document(texts.len().checked_sub(1)?);
             last.hashes().flatten().next().map(|&hash| u128::from(hash))
         };
-        Some(hash(&self.texts)? << 64 | hash(&self.seconds)?)
+        Some(hash(&self.texts)? << 64 | hash(&self.second_texts)?)
     }
 
     /// True if the last document is kept although it has nothing to compare. A text may have no words in some form and still not be
@@ -231,7 +232,9 @@ impl DocumentBatch {
             }
         }
         let fpr = fpr(set);
-        let (mut text, mut first, mut band) = (0, 0, 0);
+        let mut text = 0;
+        let mut first = 0;
+        let mut band = 0;
         let mut verdicts = Vec::new();
         for (i, place) in self.located.iter().enumerate() {
             verdicts.clear();

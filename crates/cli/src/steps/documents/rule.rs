@@ -23,7 +23,7 @@ pub struct DocumentRule {
     /// True if nothing is cut, and each line reports what would be.
     pub annotate: bool,
     /// The second hasher, for fingerprints of whole texts.
-    pub second: Option<KeyHasher>,
+    pub second_hasher: Option<KeyHasher>,
     /// True if each line must be an object, to which a member can be added.
     pub object: bool,
 }

@@ -9,7 +9,6 @@ use crate::steps::groups::near::candidate_documents::{CandidateDocuments, GramCo
 use crate::system::error::Error;
 use crate::system::unpoisoned::locked;
 use std::any::Any;
-use std::mem;
 use std::sync::Mutex;
 
 /// Collects the sets of grams of candidate documents.
@@ -32,7 +31,7 @@ impl Collect {
     }
 
     /// Returns the documents with their sets, once. Fails if the lines differ from the first reading.
-    pub fn end(&self) -> Result<CandidateDocuments, Error> {
+    pub fn take_documents(&self) -> Result<CandidateDocuments, Error> {
         locked(&self.collector).take().expect("a reading ends once").end()
     }
 }
@@ -54,7 +53,7 @@ impl Step for Collect {
         Ok(Claimed::default())
     }
 
-    /// Makes the sets of grams of the marked lines.
+    /// Computes the sets of grams of the marked lines.
     fn prepare(&self, lines: &mut Lines) {
         let DocumentReader { rule, hasher, .. } = &self.reader;
         let (batch, _, marks, _, GramSets { grams, ends, documents }) = lines.parts();
@@ -63,7 +62,9 @@ impl Step for Collect {
         let mut wanted = marks.all().iter().map(Option::is_some);
         if let Some(rows) = batch.rows() {
             rows.each_text(&mut |text| {
-                if let (Some(true), Some(text)) = (wanted.next(), text) {
+                if wanted.next() == Some(true)
+                    && let Some(text) = text
+                {
                     documents.push_grams_of(text, rule, hasher, grams);
                     ends.push(grams.len());
                 }
@@ -81,6 +82,10 @@ impl Step for Collect {
         let Some(collector) = &mut *collector else { return Ok(()) };
         let GramSets { grams, ends, .. } = lines.column();
         let mut start = 0;
-        ends.iter().try_for_each(|&end| collector.push(&grams[mem::replace(&mut start, end)..end]))
+        for &end in ends {
+            collector.push(&grams[start..end])?;
+            start = end;
+        }
+        Ok(())
     }
 }

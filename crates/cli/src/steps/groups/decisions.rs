@@ -5,7 +5,7 @@
 
 use crate::steps::groups::ordinals::{Ordinals, SecondOrdinals};
 use crate::steps::groups::score::{Kind, text_of};
-use crate::steps::groups::string_order::misleads;
+use crate::steps::groups::string_order::byte_order_misleads;
 use crate::system::error::Error;
 use crate::system::external_sort::ExternalSort;
 use crate::system::u64_file::{U64File, U64Reader};
@@ -150,7 +150,9 @@ impl CurrentGroup {
                 self.ordinals.drain(..).try_for_each(|ordinal| earlier.push(ordinal))?;
             }
             self.ordinals.push(member.ordinal);
-            Kind::from_first_word(member.word).into_iter().for_each(|kind| self.kinds[kind as usize] = true);
+            if let Some(kind) = Kind::from_first_word(member.word) {
+                self.kinds[kind as usize] = true;
+            }
         }
         self.score.push(member.word);
         Ok(())
@@ -167,7 +169,7 @@ impl CurrentGroup {
         // Only compared strings are checked: a string that should have won is compared with the one that won.
         if self.misled.is_none()
             && let Some((better, worse)) = text_of(&self.best_score).zip(text_of(&self.score))
-            && misleads(&better, &worse)
+            && byte_order_misleads(&better, &worse)
         {
             self.misled = Some([better, worse]);
         }

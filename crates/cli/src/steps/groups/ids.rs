@@ -39,7 +39,9 @@ impl Ids {
     pub fn read<const N: usize>(&mut self) -> io::Result<[IdReader<'_>; N]> {
         self.texts.flush()?;
         let Self { texts, starts, length, .. } = self;
-        let (file, starts, length) = (texts.get_ref(), &starts[..], *length);
+        let file = texts.get_ref();
+        let starts = &starts[..];
+        let length = *length;
         Ok([(); N].map(|()| IdReader { file, starts, length, block: None, bytes: Vec::new() }))
     }
 }

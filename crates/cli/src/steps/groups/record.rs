@@ -1,8 +1,7 @@
 //! A step that inserts keys into a set and records each line to find groups.
 
 use crate::read::keys::Hashing;
-use crate::read::skip::OnError;
-use crate::read::skip::SkipReason;
+use crate::read::skip::{OnError, SkipReason};
 use crate::run::lines::Lines;
 use crate::run::step::{RunConfig, Step};
 use crate::seen::{Claimed, SharedSeenKeys};

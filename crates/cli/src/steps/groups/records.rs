@@ -104,7 +104,7 @@ impl RecordFile {
     }
 
     /// Calls `member` for each line that may not be unique, once for each word of its score, and `skip` for each line without a
-    /// key, in the order of ordinals. Returns the number of bytes on disk. With `clusters`, these are the groups.
+    /// key, in the order of ordinals. The groups are the `clusters`, if there are any. Returns the number of bytes on disk.
     pub fn each(
         &mut self,
         clusters: Option<&Clusters>,
@@ -115,7 +115,10 @@ impl RecordFile {
         let mut phase = Phase::new("sorting", words.count(), false);
         let mut reader = words.read().map_err(Error::groups)?;
         let mut score_words = scores.as_mut().map(U64File::read).transpose().map_err(Error::groups)?;
-        let (mut records, mut hashes, mut found, mut ordinal) = (Vec::new(), Vec::new(), Vec::new(), 0);
+        let mut records = Vec::new();
+        let mut hashes = Vec::new();
+        let mut found = Vec::new();
+        let mut ordinal = 0;
         let mut score = Vec::new();
         loop {
             reader.next_into(BATCH * 2, &mut records).map_err(Error::groups)?;

@@ -2,8 +2,7 @@
 
 use crate::key::json::Pointer;
 use crate::read::inputs::FileStamp;
-use crate::read::skip::OnError;
-use crate::read::skip::SkipReason;
+use crate::read::skip::{OnError, SkipReason};
 use crate::run::lines::Lines;
 use crate::run::step::{RunConfig, Step};
 use crate::seen::Claimed;
@@ -36,7 +35,7 @@ impl Step for Replay {
 
     fn claim(&self, config: &RunConfig, input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
         let mut decisions = locked(&self.decisions);
-        let unique = recall(input, config.print.kept, self.emptied.as_ref(), lines, &mut decisions);
+        let unique = mark_lines(input, config.print.kept, self.emptied.as_ref(), lines, &mut decisions);
         Ok(Claimed { unique: unique.map_err(Error::groups)?, ..Claimed::default() })
     }
 
@@ -53,7 +52,7 @@ impl Step for Replay {
 
 /// Marks the lines of an input by the decisions about them. Lines that are kept without a key get the mark `kept`. If `emptied` points
 /// to the text, removed documents are kept without their text. Returns the number of selected lines.
-fn recall(
+fn mark_lines(
     input: usize,
     kept: bool,
     emptied: Option<&Pointer>,
@@ -70,13 +69,17 @@ fn recall(
         decisions.take(input, has_header, count, |line, verdict| match verdict {
             LineVerdict::Kept { count } => {
                 marks[line] = Some(occurrences.selects(count));
-                counts.get_mut(line).into_iter().for_each(|own| *own = count);
+                if let Some(line_count) = counts.get_mut(line) {
+                    *line_count = count;
+                }
             }
             LineVerdict::Removed { .. } => {
                 marks[line] = Some(emptied.is_some());
                 let Some(pointer) = emptied else { return };
-                // It is counted with the document that is kept.
-                counts.get_mut(line).into_iter().for_each(|own| *own = 0);
+                // The count of the document that is kept includes this one.
+                if let Some(line_count) = counts.get_mut(line) {
+                    *line_count = 0;
+                }
                 if batch.is_rows() {
                     emptied_rows.push(line);
                 } else {
@@ -97,16 +100,20 @@ fn recall(
     })?;
     if !emptied_rows.is_empty() {
         let mut texts = vec![None; count];
-        emptied_rows.iter().for_each(|&row| texts[row] = Some(String::new()));
+        for row in emptied_rows {
+            texts[row] = Some(String::new());
+        }
         edits.texts = Some(texts);
     }
     if !counts.is_empty() {
         // Only lines with keys have counts.
         edits.counts.extend(keys.lines(count).map(|line| counts[line]));
     }
-    let stay = keys.skipped.iter().filter(|(line, _)| marks.all()[*line] == Some(true));
-    let kept = stay.filter(|(_, why)| !matches!(why, SkipReason::Empty(_))).count();
-    Ok((marks.count(true) - kept) as u64)
+    let is_selected_without_key = |(line, reason): &&(usize, SkipReason)| {
+        marks.all()[*line] == Some(true) && !matches!(reason, SkipReason::Empty(_))
+    };
+    let without_key = keys.skipped.iter().filter(is_selected_without_key).count();
+    Ok((marks.count(true) - without_key) as u64)
 }
 
 /// Returns the range of the text in the document of a line that starts at the byte `start` and was checked before. `scratch` receives

@@ -15,18 +15,21 @@ pub fn utc(text: &[u8]) -> Option<String> {
     TimeValue::parse(from_utf8(text).ok()?)?.to_utc()
 }
 
-/// Parses a string of so many digits.
+/// Parses a number with a count of digits in `digits`.
 fn parse_digits(text: &str, digits: RangeInclusive<usize>) -> Option<i32> {
     let is_number = digits.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     if is_number { text.parse().ok() } else { None }
 }
 
-/// True if both strings are numbers or dates whose order differs from the order of the bytes.
-pub fn misleads(a: &[u8], b: &[u8]) -> bool {
+/// True if both strings are numbers, or both are dates, and their order differs from the order of their bytes.
+pub fn byte_order_misleads(a: &[u8], b: &[u8]) -> bool {
     let (Ok(a), Ok(b)) = (from_utf8(a), from_utf8(b)) else { return false };
-    let order = match (number_key(a), number_key(b)) {
-        (Some(a), Some(b)) => a.cmp(&b),
-        _ => parse_date(a).zip(parse_date(b)).map_or(Ordering::Equal, |(a, b)| a.cmp(&b)),
+    let order = if let (Some(a), Some(b)) = (number_key(a), number_key(b)) {
+        a.cmp(&b)
+    } else if let (Some(a), Some(b)) = (parse_date(a), parse_date(b)) {
+        a.cmp(&b)
+    } else {
+        return false;
     };
     order != Ordering::Equal && order != a.cmp(b)
 }
@@ -35,31 +38,42 @@ pub fn misleads(a: &[u8], b: &[u8]) -> bool {
 fn number_key(text: &str) -> Option<Vec<u8>> {
     let text = text.trim();
     let is_number = text.parse::<f64>().is_ok() && text.bytes().all(|byte| b"0123456789+-.eE".contains(&byte));
+    if !is_number {
+        return None;
+    }
     let mut bytes = Vec::new();
-    (is_number && push_number(text.strip_prefix('+').unwrap_or(text), &mut bytes)).then_some(bytes)
+    let is_pushed = push_number(text.strip_prefix('+').unwrap_or(text), &mut bytes);
+    is_pushed.then_some(bytes)
 }
 
 /// Parses a date and returns the year, the month and the day. The month may be a name, and numbers may lack leading zeros. Of
 /// numbers between slashes, the first is the month if it can be one.
 fn parse_date(text: &str) -> Option<[i32; 3]> {
-    let is_word = |part: &&str| !part.is_empty();
-    let words: Vec<&str> = text.split(|char: char| !char.is_ascii_alphanumeric()).filter(is_word).collect();
-    let month = |word: &&str| {
-        MONTHS.iter().position(|month| word.get(..3).is_some_and(|start| start.eq_ignore_ascii_case(month)))
-    };
-    if let Some(month) = words.iter().find_map(month) {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let words: Vec<&str> = words.collect();
+    if let Some(month) = words.iter().find_map(|word| named_month(word)) {
         let year = words.iter().find_map(|word| parse_digits(word, 4..=4))?;
-        return Some([year, month as i32 + 1, words.iter().find_map(|word| parse_digits(word, 1..=2))?]);
+        let day = words.iter().find_map(|word| parse_digits(word, 1..=2))?;
+        return Some([year, month, day]);
     }
     let [first, second, third, ..] = words[..] else { return None };
-    let parts = (parse_digits(first, 1..=4)?, parse_digits(second, 1..=2)?, parse_digits(third, 1..=4)?);
-    let date = match (first.len(), third.len(), parts) {
-        (4, 1..=2, (year, month, day)) => [year, month, day],
-        (1..=2, 4, (month, day, year)) if text.contains('/') && month <= 12 => [year, month, day],
-        (1..=2, 4, (day, month, year)) => [year, month, day],
+    let numbers = [parse_digits(first, 1..=4)?, parse_digits(second, 1..=2)?, parse_digits(third, 1..=4)?];
+    let [year, month, day] = match (first.len(), third.len()) {
+        (4, 1..=2) => numbers,
+        (1..=2, 4) => {
+            let [a, b, year] = numbers;
+            if text.contains('/') && a <= 12 { [year, a, b] } else { [year, b, a] }
+        }
         _ => return None,
     };
-    ((1..=12).contains(&date[1]) && (1..=31).contains(&date[2])).then_some(date)
+    ((1..=12).contains(&month) && (1..=31).contains(&day)).then_some([year, month, day])
+}
+
+/// Returns the number of a month, if a word begins like its name.
+fn named_month(word: &str) -> Option<i32> {
+    let start = word.get(..3)?;
+    let index = MONTHS.iter().position(|month| start.eq_ignore_ascii_case(month))?;
+    Some(index as i32 + 1)
 }
 
 #[cfg(test)]
@@ -124,8 +138,8 @@ mod tests {
             ("Sun, 29 Nov 2026 10:00:00 GMT", "Fri, 04 Dec 2026 10:00:00 GMT"),
             ("November 9, 2026", "December 1, 2026"),
         ] {
-            assert!(misleads(less.as_bytes(), greater.as_bytes()), "{less} {greater}");
-            assert!(misleads(greater.as_bytes(), less.as_bytes()), "{less} {greater}");
+            assert!(byte_order_misleads(less.as_bytes(), greater.as_bytes()), "{less} {greater}");
+            assert!(byte_order_misleads(greater.as_bytes(), less.as_bytes()), "{less} {greater}");
         }
         for (a, b) in [
             ("10", "11"),
@@ -141,8 +155,11 @@ mod tests {
             ("99/99/2026", "01/01/2026"),
             ("10 lines", "9 lines"),
         ] {
-            assert!(!misleads(a.as_bytes(), b.as_bytes()) && !misleads(b.as_bytes(), a.as_bytes()), "{a} {b}");
+            assert!(
+                !byte_order_misleads(a.as_bytes(), b.as_bytes()) && !byte_order_misleads(b.as_bytes(), a.as_bytes()),
+                "{a} {b}"
+            );
         }
-        assert!(!misleads(b"\xff9", b"\xff10"));
+        assert!(!byte_order_misleads(b"\xff9", b"\xff10"));
     }
 }

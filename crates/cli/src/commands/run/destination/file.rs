@@ -28,7 +28,7 @@ enum KeptOutput {
 }
 
 impl CheckedFile {
-    /// The files that are written.
+    /// Returns the files that are written.
     pub fn targets(&self) -> impl Iterator<Item = &OutputTarget> {
         let kept = if let KeptOutput::Target(target) = &self.kept { Some(target) } else { None };
         kept.into_iter().chain(&self.dropped)
@@ -99,8 +99,8 @@ impl Plan {
         let named =
             self.reading.files.iter().filter(|_| output.is_regular() && output.identity().is_some()).find(is_output);
         // Only if the output keeps a copy of each line, unchanged.
-        let PrintOptions { selected_mark: wanted, before, total, .. } = self.print;
-        let all = wanted && before == Prefix::Nothing && !total;
+        let PrintOptions { selected_mark: wanted, prefix, total, .. } = self.print;
+        let all = wanted && prefix == Prefix::Nothing && !total;
         let occurrences = self.group_request.as_ref().map(GroupRequest::occurrences);
         let all = all && occurrences.is_none_or(|occurrences| matches!(occurrences, Occurrences::All));
         let Some(named) = named.filter(|_| all) else { return Ok(None) };

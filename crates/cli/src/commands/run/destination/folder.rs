@@ -33,9 +33,9 @@ impl CheckedFolder {
             folder.lock.guard(manifest);
         }
         let mut sinks = Vec::new();
-        for (shard, (output, progress)) in self.outputs.into_iter().zip(progress(start)).enumerate() {
+        for (number, (output, progress)) in self.outputs.into_iter().zip(progress(start)).enumerate() {
             folder::clear(&output, &progress)?;
-            sinks.push(Sink::for_shard(shard, output, &progress));
+            sinks.push(Sink::for_input(number, output, &progress));
         }
         Ok((folder, sinks))
     }
@@ -43,8 +43,8 @@ impl CheckedFolder {
 
 /// Returns the progress of each input at a checkpoint.
 fn progress(start: Option<&Checkpoint>) -> impl Iterator<Item = InputProgress> {
-    let shards = start.into_iter().flat_map(|start| start.shards.iter().cloned());
-    shards.chain(iter::repeat_with(InputProgress::default))
+    let recorded = start.into_iter().flat_map(|start| start.inputs.iter().cloned());
+    recorded.chain(iter::repeat_with(InputProgress::default))
 }
 
 impl Plan {

@@ -16,7 +16,7 @@ impl Plan {
         let mut sinks = Vec::new();
         let output = &self.destination.output;
         let annotates = self.keys.what.document().is_some_and(|rule| rule.annotate);
-        for (shard, input) in inputs.iter().enumerate() {
+        for (number, input) in inputs.iter().enumerate() {
             let replaced = ReplacedFile::new(&input.path, input, output.compress.filter(|_| !input.is_table))?;
             input.origin.check_apart(&besides, [])?;
             // The second time, all its lines would be duplicates.
@@ -29,7 +29,7 @@ impl Plan {
                 )));
             }
             let always_rewrite = annotates || output.compress.is_some() || self.print.eol.is_some();
-            sinks.push(Sink::in_place(shard, replaced, always_rewrite));
+            sinks.push(Sink::in_place(number, replaced, always_rewrite));
         }
         Ok(sinks)
     }

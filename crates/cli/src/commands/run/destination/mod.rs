@@ -75,7 +75,7 @@ impl Plan {
             && self.destination.dupes().into_iter().chain(self.reports()).all(is_file)
     }
 
-    /// The files besides inputs and outputs: the state's files, other files that are read, and the manifest.
+    /// Returns the files besides inputs and outputs: the state's files, other files that are read, and the manifest.
     fn origins(&self) -> Vec<NamedFile> {
         self.own_files()
             .iter()

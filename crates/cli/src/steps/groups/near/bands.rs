@@ -64,7 +64,10 @@ impl Bands {
         let mut sorter = ExternalSort::new(&env::temp_dir());
         let mut phase = Phase::new("sorting", self.words.count(), false);
         let mut reader = self.words.read().map_err(Error::groups)?;
-        let (mut bands, mut hashes, mut found, mut ordinal) = (Vec::new(), Vec::new(), Vec::new(), 0);
+        let mut bands = Vec::new();
+        let mut hashes = Vec::new();
+        let mut found = Vec::new();
+        let mut ordinal = 0;
         loop {
             reader.next_into(BATCH * self.bands_per_document, &mut bands).map_err(Error::groups)?;
             if bands.is_empty() {

@@ -1,4 +1,4 @@
-//! The options of the commands that make filters, ask them and tell about them.
+//! The options of the commands that build, query, describe, merge and plan filters.
 
 use crate::options::filter::{SharedOptions, SizeOptions, WhenFull};
 use crate::options::output::SelectOptions;
@@ -8,12 +8,12 @@ use crate::terminal::figures::StatsFormat;
 use clap::Args;
 use std::path::PathBuf;
 
-/// The help of --eol where no lines are printed.
-const CR: &str = "Lines end with LF or CR LF: the CR is no part of the key";
+/// The help of --eol for a command that prints no lines.
+const EOL_WITHOUT_OUTPUT: &str = "Lines end with LF or CR LF: the CR is no part of the key";
 
 /// Options of `bloomline build`.
 #[derive(Args)]
-#[command(mut_arg("eol", |arg| arg.value_parser(only(&[Eol::Keep])).long_help(None).help(CR)))]
+#[command(mut_arg("eol", |arg| arg.value_parser(only(&[Eol::Keep])).long_help(None).help(EOL_WITHOUT_OUTPUT)))]
 pub struct BuildOptions {
     /// The filter's file. An existing file is replaced
     #[arg(short, long, value_name = "FILTER")]
@@ -95,21 +95,6 @@ pub struct CheckOptions {
 
     #[command(flatten)]
     pub shared: SharedOptions,
-}
-
-/// Options of `bloomline completions`.
-#[derive(Args)]
-pub struct CompletionsOptions {
-    /// The shell
-    pub shell: clap_complete::Shell,
-}
-
-/// Options of `bloomline manual`.
-#[derive(Args)]
-pub struct ManualOptions {
-    /// The folder. It is created if it does not exist
-    #[arg(value_name = "FOLDER")]
-    pub folder: PathBuf,
 }
 
 /// Options of `bloomline info`.

@@ -1,4 +1,4 @@
-//! A shard: an input, read chunk by chunk by one thread at a time.
+//! An input of a run, which one thread at a time reads chunk by chunk.
 
 use crate::read::batch::Batch;
 use crate::read::chunks::{ChunkConfig, Chunks};
@@ -18,18 +18,18 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-/// An input, and its progress.
-pub struct Shard {
+/// An input of a run, with its progress.
+pub struct RunInput {
     pub number: usize,
-    /// The number of the shard that is read after it.
+    /// The number of the input that is read after it.
     pub next: usize,
-    pub input: PathBuf,
+    pub path: PathBuf,
     /// Size of the file in bytes, compressed if it is, for a regular file.
     pub size: Option<u64>,
     pub is_compressed: bool,
     pub is_table: bool,
-    reader: Mutex<ShardReader>,
-    cut: ChunkConfig,
+    reader: Mutex<InputReader>,
+    config: ChunkConfig,
     /// True if all of it is read. Relaxed: readers that act on it take the lock.
     read: AtomicBool,
     /// The weight of the chunks that are read and not gathered. Relaxed: it only bounds the memory, and locks guard the
@@ -39,7 +39,7 @@ pub struct Shard {
     pub gathered: Mutex<GatheredInput>,
 }
 
-struct ShardReader {
+struct InputReader {
     /// `None` once all is read.
     source: Option<LineSource>,
     next: u64,
@@ -55,13 +55,13 @@ enum LineSource {
     Table(Box<dyn Table>),
 }
 
-impl ShardReader {
+impl InputReader {
     /// Reads the next lines into `batch`; `false` at the end of the input.
-    fn fill(&mut self, batch: &mut Batch, cut: ChunkConfig, projection: &Projection) -> io::Result<bool> {
+    fn fill(&mut self, batch: &mut Batch, config: ChunkConfig, projection: &Projection) -> io::Result<bool> {
         let source = match self.source.take() {
             Some(LineSource::Closed(input, done)) => match format_of(&input) {
                 Some(format) => LineSource::Table(format.open(&input, done, projection)?),
-                None => LineSource::Chunks(Chunks::new(input, done, cut).into()),
+                None => LineSource::Chunks(Chunks::new(input, done, config).into()),
             },
             Some(open) => open,
             None => return Ok(false),
@@ -72,8 +72,10 @@ impl ShardReader {
             LineSource::Closed(..) => return Ok(false),
         };
         let more = batch.fill(chunks)?;
-        if let (Some(rule), None, true) = (projection.rule(), &self.rule, more)
+        if more
+            && self.rule.is_none()
             && chunks.has_header()
+            && let Some(rule) = projection.rule()
         {
             let rule = HeaderRule::new(rule, &projection.values, chunks.header_text());
             self.rule = rule.map_err(|key_error| io::Error::other(key_error.to_string()))?.map(Arc::new);
@@ -93,8 +95,8 @@ pub struct GatheredInput {
     pub broken: Option<String>,
 }
 
-/// A chunk of lines read from a shard.
-pub struct ShardChunk {
+/// A chunk of lines that was read from an input.
+pub struct InputChunk {
     /// The position of the chunk in the order, and the position of the chunk after it.
     pub position: ItemPosition,
     pub next: ItemPosition,
@@ -115,39 +117,41 @@ pub enum InputEnd {
     Failed(io::Error),
 }
 
-impl Shard {
-    /// Resumes after the `gathered` part; `next` is the shard after it.
-    pub fn new(number: usize, next: usize, input: Input, gathered: GatheredInput, cut: ChunkConfig) -> Self {
-        let (path, size, is_compressed) = (input.path.clone(), input.size, input.is_compressed());
+impl RunInput {
+    /// Resumes after the `gathered` part; `next` is the number of the input that is read after it.
+    pub fn new(number: usize, next: usize, input: Input, gathered: GatheredInput, config: ChunkConfig) -> Self {
+        let path = input.path.clone();
+        let size = input.size;
+        let is_compressed = input.is_compressed();
         let is_table = input.is_table;
         let source = (!gathered.ended).then(|| LineSource::Closed(input, gathered.position.offset));
         Self {
             number,
             next,
-            input: path,
+            path,
             size,
             is_compressed,
             is_table,
             read: AtomicBool::new(source.is_none()),
-            reader: Mutex::new(ShardReader { source, next: 0, rule: None }),
-            cut,
+            reader: Mutex::new(InputReader { source, next: 0, rule: None }),
+            config,
             in_flight: AtomicUsize::new(0),
             gathered: Mutex::new(gathered),
         }
     }
 
     /// Reads the next lines. Returns the buffer if all is read.
-    pub fn read(&self, mut lines: Box<Lines>, projection: &Projection) -> Result<ShardChunk, Box<Lines>> {
+    pub fn read(&self, mut lines: Box<Lines>, projection: &Projection) -> Result<InputChunk, Box<Lines>> {
         let mut reader = locked(&self.reader);
         if reader.source.is_none() {
             return Err(lines);
         }
-        let filled = reader.fill(&mut lines.batch, self.cut, projection);
+        let filled = reader.fill(&mut lines.batch, self.config, projection);
         let live = matches!(&reader.source, Some(LineSource::Chunks(chunks)) if chunks.is_live());
         let position = (self.number, reader.next);
         reader.next += 1;
         // A chunk without long lines has room for a last line end.
-        let weight = lines.batch.memory().div_ceil(self.cut.size + 2).max(1);
+        let weight = lines.batch.memory().div_ceil(self.config.size + 2).max(1);
         self.in_flight.fetch_add(weight, Relaxed);
         let end = match filled {
             Ok(true) => None,
@@ -159,7 +163,7 @@ impl Shard {
             reader.source = None;
             self.read.store(true, Relaxed);
         }
-        Ok(ShardChunk { position, next, lines, claimed: Claimed::default(), weight, live, end })
+        Ok(InputChunk { position, next, lines, claimed: Claimed::default(), weight, live, end })
     }
 
     /// True if all of it is read.
@@ -177,20 +181,20 @@ impl Shard {
         self.in_flight.fetch_sub(weight, Relaxed);
     }
 
-    /// The weight of the chunks that are read and not gathered.
+    /// Returns the weight of the chunks that are read and not gathered.
     pub fn in_flight(&self) -> usize {
         self.in_flight.load(Relaxed)
     }
 }
 
-/// Returns a shard for each input, from the checkpoint on if there is one.
-pub fn shards(inputs: Inputs, cut: ChunkConfig, start: Option<&Checkpoint>) -> Vec<Shard> {
+/// Returns the inputs of a run, with the progress of the checkpoint `start` if there is one.
+pub fn run_inputs(inputs: Inputs, config: ChunkConfig, start: Option<&Checkpoint>) -> Vec<RunInput> {
     let none = Checkpoint::default();
-    let Checkpoint { input: current, offset, lines, shards, .. } = start.unwrap_or(&none);
+    let Checkpoint { input: current, offset, lines, inputs: progress, .. } = start.unwrap_or(&none);
     let Inputs { found, read, .. } = inputs;
     let gathered = |number: usize, input: &Input| {
-        let reached = shards.get(number).cloned().unwrap_or_default();
-        let ended = reached.whole || shards.is_empty() && number < *current;
+        let reached = progress.get(number).cloned().unwrap_or_default();
+        let ended = reached.whole || progress.is_empty() && number < *current;
         if ended {
             // For the progress bar.
             read.fetch_add(input.size.unwrap_or(0), Relaxed);
@@ -203,15 +207,15 @@ pub fn shards(inputs: Inputs, cut: ChunkConfig, start: Option<&Checkpoint>) -> V
         GatheredInput { position, counts: reached.counts, ended, broken: reached.broken }
     };
     let mut next = found.len();
-    let mut shards: Vec<Shard> = Vec::with_capacity(found.len());
+    let mut inputs: Vec<RunInput> = Vec::with_capacity(found.len());
     for (number, input) in found.into_iter().enumerate().rev() {
         let gathered = gathered(number, &input);
         let ended = gathered.ended;
-        shards.push(Shard::new(number, next, input, gathered, cut));
+        inputs.push(RunInput::new(number, next, input, gathered, config));
         next = if ended { next } else { number };
     }
-    shards.reverse();
-    shards
+    inputs.reverse();
+    inputs
 }
 
 #[cfg(test)]
@@ -231,13 +235,13 @@ mod tests {
         let position = Position::new("a".into(), 0, 0);
         let gathered = GatheredInput { position, counts: LineCounts::default(), ended: false, broken: None };
         let format = LineFormat::plain(b'\n');
-        let shard = Shard::new(0, 1, input, gathered, ChunkConfig { size: 10, format, keep: false });
+        let input = RunInput::new(0, 1, input, gathered, ChunkConfig { size: 10, format, keep: false });
         let mut weights = Vec::new();
-        while !shard.is_read() {
-            let chunk = shard.read(Box::new(Lines::new(Box::new(()))), &Projection::whole()).ok().unwrap();
+        while !input.is_read() {
+            let chunk = input.read(Box::new(Lines::new(Box::new(()))), &Projection::whole()).ok().unwrap();
             weights.push(chunk.weight);
-            assert_eq!(shard.in_flight(), chunk.weight);
-            shard.arrived(chunk.weight);
+            assert_eq!(input.in_flight(), chunk.weight);
+            input.arrived(chunk.weight);
         }
         assert!(weights[0] == 1 && weights.iter().any(|&weight| weight >= 7), "{weights:?}");
     }
