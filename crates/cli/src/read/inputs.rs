@@ -6,14 +6,14 @@ use crate::read::find::{self, FoundFiles, NamedPaths};
 use crate::read::foreign;
 use crate::read::header::ExpectedHeader;
 use crate::system::error::Error;
-use crate::system::files::{self, NamedFile};
-use std::fs::{File, Metadata};
+use crate::system::files::{self, FileVersion, NamedFile};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 /// The number of bytes of a compressed file that are read at once.
 const BUFFER: usize = 1 << 17;
@@ -117,16 +117,10 @@ impl Inputs {
         })
     }
 
-    /// Returns the stamps of the named files, as they were found.
-    pub fn stamps(&self) -> Vec<FileStamp> {
+    /// Returns the versions of the named files, as they were found.
+    pub fn versions(&self) -> Vec<(PathBuf, FileVersion)> {
         let named = self.found.iter().filter(|input| input.file.is_none());
-        named
-            .map(|Input { path, size, modified, .. }| FileStamp {
-                path: path.clone(),
-                size: *size,
-                modified: *modified,
-            })
-            .collect()
+        named.map(|input| (input.path.clone(), input.version())).collect()
     }
 
     /// Returns inputs for files that can be opened.
@@ -134,27 +128,6 @@ impl Inputs {
     pub fn from_paths(paths: &[PathBuf]) -> Self {
         Self::check(&NamedPaths { paths, ..NamedPaths::default() }, &[], false).unwrap()
     }
-}
-
-/// The size and time of a file when it was found.
-pub struct FileStamp {
-    path: PathBuf,
-    size: Option<u64>,
-    modified: Option<Duration>,
-}
-
-impl FileStamp {
-    /// True if the file was changed since.
-    pub fn has_changed(&self) -> bool {
-        let now = self.path.metadata().ok();
-        let is_same = |now: &Metadata| Some(now.len()) == self.size && modified(now) == self.modified;
-        !now.as_ref().is_some_and(is_same)
-    }
-}
-
-/// Returns the time of a file's last change since 1970, if the system reports it.
-fn modified(metadata: &Metadata) -> Option<Duration> {
-    metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok())
 }
 
 impl Input {
@@ -184,7 +157,7 @@ impl Input {
         let file = (!metadata.is_file() || stdin).then(|| (file.into(), None));
         let origin = NamedFile::new(files::input_name(&path), &metadata);
         let size = origin.is_regular().then_some(metadata.len());
-        let modified = modified(&metadata);
+        let modified = files::modified(&metadata);
         Ok(Self {
             origin,
             path,
@@ -198,6 +171,11 @@ impl Input {
             read: read.clone(),
             copy: None,
         })
+    }
+
+    /// Returns the version of the file when it was found.
+    pub fn version(&self) -> FileVersion {
+        FileVersion { identity: self.origin.identity(), size: self.size, modified: self.modified }
     }
 
     /// Returns the same input, to be read again after this one. It must be a regular file.

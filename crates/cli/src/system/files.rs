@@ -49,12 +49,14 @@ impl FileVersion {
     /// Returns the version of the file at a path, if there is one.
     pub fn from_path(path: &Path) -> Option<Self> {
         let metadata = fs::metadata(path).ok()?;
-        Some(Self {
-            identity: Some(FileId::from_metadata(&metadata)),
-            size: Some(metadata.len()),
-            modified: metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()),
-        })
+        let identity = Some(FileId::from_metadata(&metadata));
+        Some(Self { identity, size: Some(metadata.len()), modified: modified(&metadata) })
     }
+}
+
+/// Returns the time of a file's last change since 1970, if the system reports it.
+pub fn modified(metadata: &Metadata) -> Option<Duration> {
+    metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok())
 }
 
 impl NamedFile {

@@ -50,7 +50,7 @@ impl ReplacedFile {
             Some(_) => Compression::for_output(Some(path), requested)?,
             None => Compression::new(input.with_file(Coding::from_file).map_err(cannot_open(&name))?),
         };
-        let version = FileVersion { identity: input.origin.identity(), size: input.size, modified: input.modified };
+        let version = input.version();
         let file = AtomicFile::hidden(path.canonicalize().map_err(cannot_open(&name))?, compression);
         Ok(Self { name, file, version, pending: None })
     }

@@ -39,7 +39,7 @@ impl Plan {
         events: &Receiver<Event>,
         reports: OpenReports,
     ) -> Result<SecondPass, Stop> {
-        let stamps = inputs.stamps();
+        let versions = inputs.versions();
         let (inputs, mut second_inputs) = inputs.with_second_reading().map_err(not_copied)?;
         let values = group_request.values();
         let scan = ScanOptions {
@@ -94,8 +94,12 @@ impl Plan {
         stats.counts.unique = group_index.distinct;
         let stats = stats.for_second_reading(group_index.disk_bytes + disk_bytes);
         let emptied = self.keys.what.document().filter(|rule| rule.keep_empty).map(|rule| rule.pointer.clone());
-        let replay =
-            Replay { decisions: Mutex::new(group_index.decisions), emptied, groups: group_index.stats.groups, stamps };
+        let replay = Replay {
+            decisions: Mutex::new(group_index.decisions),
+            emptied,
+            groups: group_index.stats.groups,
+            versions,
+        };
         Ok((second_inputs, Arc::new(replay), seen, stats))
     }
 }

@@ -1,7 +1,6 @@
 //! A step that marks lines with the decisions of an earlier reading.
 
 use crate::key::json::Pointer;
-use crate::read::inputs::FileStamp;
 use crate::read::skip::{OnError, SkipReason};
 use crate::run::lines::Lines;
 use crate::run::step::{RunConfig, Step};
@@ -10,10 +9,12 @@ use crate::steps::groups::decisions::{Decisions, LineVerdict};
 use crate::steps::groups::ordinals;
 use crate::steps::groups::record::reason_from_code;
 use crate::system::error::Error;
+use crate::system::files::FileVersion;
 use crate::system::unpoisoned::locked;
 use std::any::Any;
 use std::io;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::str::from_utf8;
 use std::sync::Mutex;
 
@@ -24,8 +25,8 @@ pub struct Replay {
     pub emptied: Option<Pointer>,
     /// The number of groups of two or more.
     pub groups: u64,
-    /// The state of the recorded inputs.
-    pub stamps: Vec<FileStamp>,
+    /// The versions of the recorded inputs.
+    pub versions: Vec<(PathBuf, FileVersion)>,
 }
 
 impl Step for Replay {
@@ -41,7 +42,8 @@ impl Step for Replay {
 
     /// Compares the number of lines and the times of the last changes.
     fn finish(&self) -> Result<(), Error> {
-        let is_same = locked(&self.decisions).is_done() && !self.stamps.iter().any(FileStamp::has_changed);
+        let is_same = locked(&self.decisions).is_done()
+            && self.versions.iter().all(|(path, version)| FileVersion::from_path(path).as_ref() == Some(version));
         if is_same { Ok(()) } else { Err(ordinals::changed()) }
     }
 
