@@ -106,7 +106,7 @@ fn without_spans(written: &str, spans: &Value) -> String {
     left
 }
 
-/// What is left of the spans is what the run writes, with the escapes of the input.
+/// Texts without the spans are what the run writes, with the escapes of the input.
 #[test]
 fn annotated_spans_are_the_cuts() {
     const PARAGRAPHS: [&str; 9] =

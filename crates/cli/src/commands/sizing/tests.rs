@@ -106,7 +106,7 @@ fn memory_decides() {
         ("-m 1M -p 1e-4", None, 1e-4, keys_at(22.5583)),
         ("-m 1M -p 1e-4", Some(500), 1e-4, keys_at(22.5583)),
         ("-m 1M --state s", Some(500), 1e-6, keys_at(41.0824)),
-        // More lines than fit, of which it warns.
+        // More lines than fit: it warns.
         ("-m 1M", Some(1_000_000), 1e-6, keys_at(41.0824)),
     ] {
         let choice = chosen(&format!("{text} --when-full warn"), lines).unwrap();
