@@ -15,6 +15,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
+use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::sync::Arc;
@@ -493,5 +494,29 @@ fn extension_types_are_named() {
     for line in ["dedup --total --column month periods", "dedup --total periods"] {
         let refused = expect_failure(&bench.run(line));
         assert_contains_all(&refused, &["\"month\"", "pandas.period", "convert the column"]);
+    }
+}
+
+/// A row's note has the spans that a run cuts out of its text.
+#[test]
+fn annotated_spans_are_the_cuts_of_rows() {
+    let mut random = Random(7);
+    let mut paragraph = || random.one_of(&["a b c", "a b d", "\u{e9} e", "", " \t"]);
+    let rows: Vec<Row> = (0..200).map(|i| ([(); 4].map(|()| paragraph()).join("\n"), i, String::new())).collect();
+    let bench = Bench::new(&[("t.parquet", &table(&rows, 64, Compression::SNAPPY))]);
+    for options in ["--ngram 0", "--ngram 0 --keep-empty", "--ngram 2 --min-ngram 1 --threshold 0.5"] {
+        let line = format!("corpus -n 10000 -p 1e-9 {options} --column url t.parquet -o o.parquet");
+        bench.run_ok(&format!("{line} --annotate"));
+        let noted = read_with_marks(bench.read("o.parquet"));
+        bench.run_ok(&line);
+        let left = noted.into_iter().filter_map(|((text, number, from), note)| {
+            let note: Value = serde_json::from_str(&note.unwrap()).unwrap();
+            let ends = |span: &Value| [0, 1].map(|end| span[end].as_u64().unwrap() as usize);
+            let spans: Vec<_> = note["spans"].as_array().unwrap().iter().map(ends).collect();
+            let bytes = text.bytes().enumerate().filter(|(at, _)| !spans.iter().any(|[a, b]| (a..b).contains(&at)));
+            let left = String::from_utf8(bytes.map(|(_, byte)| byte).collect()).unwrap();
+            (note["duplicate"] == false).then_some((left, number, from))
+        });
+        assert_eq!(left.collect::<Vec<_>>(), read(bench.read("o.parquet")), "{options}");
     }
 }
