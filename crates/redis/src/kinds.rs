@@ -87,7 +87,7 @@ impl Stages {
     }
 
     /// Creates the parameters of a filter that forgets keys from before the window, and is planned for `keys` keys in a
-    /// window. If more arrive, or all at once, it has more stages, each of which takes memory and a read for each key.
+    /// window. If more arrive, or all at once, it has more stages. Each stage takes memory and a read for each key.
     ///
     /// The time is rounded up to whole seconds for each [generation](Self::generations).
     pub fn window(window: Duration, keys: u64, rate: f64) -> Self {

@@ -223,7 +223,7 @@ fn grams_are_found_by_mistake_at_the_rate_of_the_filter() {
     }
 }
 
-/// Paragraphs in various orders and lengths, each of which may repeat parts of earlier ones.
+/// Paragraphs in various orders and lengths. Each may repeat parts of earlier ones.
 #[test]
 fn long_texts_are_decided_as_specified() {
     let text = natural(5, 20_000);

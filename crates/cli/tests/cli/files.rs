@@ -362,8 +362,8 @@ fn info_describes_a_scalable_filter() {
     let bench = Bench::new(&[("a", &url_lines(0..5000))]);
     let printed = bench.run_ok("dedup -n 1000 -p 0.01 --when-full grow --seed 42 --state s --total a");
     let info = bench.json("info --json s");
-    // Three filters for 1000, 2000 and 4000 keys. According to docs/FORMAT.md, a header precedes their files, each of which
-    // has 64 bytes of fields with the keys, the rate and the name.
+    // Three filters for 1000, 2000 and 4000 keys. According to docs/FORMAT.md, a header precedes their files. Each file has
+    // 64 bytes of fields with the keys, the rate and the name.
     let memory = bench.read("s").len() - 64 - 3 * (64 + 64 + 16);
     assert_eq!(info["filters"], 3);
     assert_eq!(info["probes"].as_array().unwrap().len(), 3);

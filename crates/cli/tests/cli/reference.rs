@@ -34,7 +34,7 @@ fn lines() -> impl Strategy<Value = Vec<Vec<u8>>> {
     lines_of([pieces, spaces.to_vec()].concat())
 }
 
-/// Generates lines with quoted fields, some of which span lines or are not closed.
+/// Generates lines with quoted fields. Some fields span lines or are not closed.
 fn csv_lines() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let pieces = [",", ",", "\t", "\"", "\"\"", "\"a\",", "\"a,\"", "\"\"", "a", "A", " ", "\r", "\0"];
     let rows = ["\"a\nA\",", ",\"\n\"\"\n\"", "\"\n\",\"a\"", "a,\"\r\n\"", "\n"];

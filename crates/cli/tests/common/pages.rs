@@ -13,8 +13,8 @@ pub fn scripts(page: &str) -> Vec<String> {
     scripts.map(str::to_owned).collect()
 }
 
-/// Runs a script on two days in a folder with the files that the pages name, some of which differ on the second day. The script
-/// must succeed on both days, and no output may be empty.
+/// Runs a script on two days in a folder with the files that the pages name. Some files differ on the second day. The script must
+/// succeed on both days, and no output may be empty.
 #[track_caller]
 pub fn run(script: &str) {
     let bench = Bench::new(&[]);

@@ -128,7 +128,7 @@ fn replicas_answer_queries_on_request() {
         assert_eq!(reader.contains_batch(&keys, &mut found), Ok(3000));
         assert_eq!(reader.contains(&5000), Ok(false));
         assert_eq!(replica.calls("getrange"), calls[1] + 3001);
-        // Whether the filter has lost a part is asked of the primary.
+        // The client asks the primary about lost parts of the filter.
         assert!(primary.calls("getrange") <= calls[0] + 8);
         assert_eq!(replica.info_number("errorstat_MOVED:count"), moved);
         // Claims go to the primary.

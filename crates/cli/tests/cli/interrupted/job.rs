@@ -28,7 +28,7 @@ pub enum Kind {
     Spread,
     /// The job starts again, and its files equal those of an uninterrupted run.
     Anew,
-    /// The job replaces its inputs, each of which has either its old or its new contents.
+    /// The job replaces its inputs. Each input has either its old or its new contents.
     InPlace,
 }
 
