@@ -240,6 +240,11 @@ impl Chunks {
 
     /// Puts the next lines into `chunk`. Returns `false` at the end of the input and after an error.
     pub fn fill(&mut self, chunk: &mut Chunk) -> io::Result<bool> {
+        if matches!(self.contents, InputContents::Over) && self.tail.is_empty() {
+            // No buffer is needed, and there may be no memory for one beside a long last line.
+            chunk.clear();
+            return self.failure.take().map_or(Ok(false), Err);
+        }
         // One byte is reserved for the missing end of a last line.
         let room = self.config.size.max(self.tail.len() + 1) + 1;
         if chunk.buffer.len() != room {
