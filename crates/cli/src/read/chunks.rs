@@ -399,3 +399,26 @@ fn check_memory(reserved: Result<(), TryReserveError>, had: usize) -> io::Result
         io::Error::new(io::ErrorKind::OutOfMemory, why)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::inputs::Inputs;
+    use std::fs;
+
+    /// The last line may have taken the memory.
+    #[test]
+    fn the_end_of_an_input_is_found_without_a_buffer() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, b"a\nb").unwrap();
+        let config = ChunkConfig { size: 10, format: LineFormat::plain(b'\n'), keep: false };
+        let mut chunks = Chunks::new(Inputs::from_paths(&[path]).found.remove(0), 0, config);
+        let (mut lines, mut end) = (Chunk::default(), Chunk::default());
+        assert!(chunks.fill(&mut lines).unwrap());
+        assert_eq!(lines.bytes(), b"a\nb\n");
+        assert!(!chunks.fill(&mut end).unwrap());
+        assert_eq!(end.buffer.capacity(), 0);
+        assert_eq!(end.bytes(), b"");
+    }
+}
