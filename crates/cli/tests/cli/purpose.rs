@@ -279,7 +279,7 @@ fn the_plan_of_an_existing_filter_determines_the_warning() {
     // The run can stop at this limit. Its keys are estimated, with a standard deviation of half the root of their number.
     let bench = Bench::new(&[("a", &url_lines(0..500)), ("b", &url_lines(500..3000))]);
     bench.run_ok("dedup -n 1000 --when-full warn -p 0.01 --state s -o o a");
-    let output = bench.run("dedup --when-full stop --stats=json --state s -o p b");
+    let output = bench.run("dedup -j 1 --when-full stop --stats=json --state s -o p b");
     assert_contains_all(&failed_after_stats(&output), &["stopped at \"b\", line ", "rate of 0.01"]);
     let new = number(&stats(&output), "unique");
     assert!((new - 500.0).abs() < 5.0 * 0.5 * 1000f64.sqrt(), "{new}");
