@@ -180,7 +180,7 @@ mod bulk {
     }
 
     /// Each thread has 64 KiB of hashes of its range, and all have these bytes for their queues.
-    const PICKED: usize = THREADS * 64 << 10;
+    const PICKED: usize = (THREADS * 64) << 10;
     const QUEUES: usize = 16 << 10;
 
     #[test]
