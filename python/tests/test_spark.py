@@ -9,6 +9,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -340,9 +341,13 @@ def test_a_path_is_the_file_at_the_time_of_the_call(spark: Any, tmp_path: pathli
     assert [tuple(row) for row in new.collect() + known.collect()] == [("b",), ("a",)]
 
 
-def test_invalid_sizes_and_names_are_refused_at_the_call(spark: Any, tmp_path: pathlib.Path) -> None:
+def test_invalid_arguments_are_refused_at_the_call(spark: Any, tmp_path: pathlib.Path) -> None:
     df = spark.createDataFrame([("a", 1)], "key string, row int")
     refused: list[tuple[str, dict[str, Any]]] = [
+        ("n is '10': give an int", {"n": "10"}),
+        ("partitions is 2.5: give an int", {"partitions": 2.5}),
+        ("on has 1: give the names of columns", {"on": ["key", 1]}),
+        ("on has 5: give the names of columns", {"on": 5}),
         ("n is 0: give at least 1", {"n": 0}),
         ("partitions is 0: give at least 1", {"partitions": 0}),
         ("rate", {"p": 0}),
@@ -356,8 +361,45 @@ def test_invalid_sizes_and_names_are_refused_at_the_call(spark: Any, tmp_path: p
             lambda given: bs.build(df, **given),
             lambda given: bs.StreamingDedup(tmp_path, **given).batch(df, 0),
         ):
-            with pytest.raises(ValueError, match=said):
+            with pytest.raises((TypeError, ValueError), match=said):
                 ask(given)
+    seen: Any = BloomFilter(10, 0.01)
+    with pytest.raises(TypeError, match="contains needs the columns"):
+        bs.contains(seen)
+    with pytest.raises(TypeError, match="5 is not a column"):
+        bs.contains(seen, "key", 5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="figures is 5"):
+        bs.drop_duplicates(df, "key", figures=5)  # type: ignore[arg-type]
+    # A filter of texts has no numbers, neither itself nor as a file.
+    seen.add_rows(pa.table({"row": ["1"]}))
+    seen.save(tmp_path / "texts.bloom")
+    for texts in seen, tmp_path / "texts.bloom":
+        with pytest.raises(TypeError, match='column "row" has numbers, and the keys of the filter are texts'):
+            bs.drop_seen(df, texts, "row")
+
+
+def test_paths_mean_what_they_say(spark: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paths of other file systems are not taken for folders of this machine."""
+    monkeypatch.chdir(tmp_path)
+    df = spark.createDataFrame([("a", 1)], "key string, row int")
+    for path in ["s3://bucket/a", "hdfs:///a", "dbfs:/a", "S3A://bucket/a", "file://host/a", "abfss://c@account.net/a"]:
+        asks: list[Callable[[], Any]] = [
+            lambda path=path: bs.build(df, "key", n=10, path=path),
+            lambda path=path: bs.drop_seen(df, path, "key"),
+            lambda path=path: bs.contains(path, "key"),
+            lambda path=path: bs.StreamingDedup(path, "key", n=10),
+        ]
+        for ask in asks:
+            with pytest.raises(ValueError, match=f"{re.escape(repr(path))} is on another file system"):
+                ask()
+    assert not list(tmp_path.iterdir())
+    for number, path in enumerate([f"file://{tmp_path}/a%20b", f"file:{tmp_path}/c", f"local:{tmp_path}/d", "./e:f"]):
+        bs.build(df, "key", n=10, path=path)
+        assert bs.drop_seen(df, path, "key").count() == 0, number
+        states = bs.StreamingDedup(f"{path}-states", "key", n=10)
+        assert [states.batch(df, batch).count() for batch in (0, 1)] == [1, 0]
+    made = {"a b", "c", "d", "e:f"}
+    assert {file.name for file in tmp_path.iterdir()} == made | {f"{name}-states" for name in made}
 
 
 CLASSES: list[Callable[[], Any]] = [
@@ -702,17 +744,19 @@ def test_a_stream_that_fails_at_any_point_emits_each_key_once(spark: Any, tmp_pa
 
 @either_way
 def test_replayed_batches_have_the_same_rows(spark: Any, tmp_path: pathlib.Path) -> None:
-    """Also with a first batch whose number is not 0, with nulls, and with empty batches."""
+    """Also with nulls, and with empty batches. A stream that has lost its keys is refused."""
     rows = [("a", 1), ("a", 2), (None, 3), (None, 4)]
     for nulls, first, second in [("equal", 2, 0), ("keep", 3, 2), ("skip", 1, 0)]:
         df = spark.createDataFrame(rows, "key string, row int")
         folder = tmp_path / nulls
         make = functools.partial(bs.StreamingDedup, folder, "key", n=100, p=1e-9, nulls=nulls)
-        steps = [(7, df, first), (7, df, first), (8, df.filter("row < 0"), 0), (9, df, second), (9, df, second)]
+        steps = [(0, df, first), (0, df, first), (1, df.filter("row < 0"), 0), (2, df, second), (2, df, second)]
         for batch, rows_of, count in steps:
             assert make().batch(rows_of, batch).count() == count, (nulls, batch)
-    with pytest.raises(ValueError, match="batch 3"):
-        make().batch(df, 3)
+    with pytest.raises(ValueError, match="batch 0 is older"):
+        make().batch(df, 0)
+    with pytest.raises(ValueError, match="no keys of earlier batches in .*elsewhere, and this is batch 3"):
+        bs.StreamingDedup(tmp_path / "elsewhere", "key", n=100).batch(df, 3)
 
 
 @either_way

@@ -17,6 +17,8 @@ import pathlib
 import re
 import shutil
 import tempfile
+import urllib.parse
+import urllib.request
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +31,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas import functions as pandas_functions
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from bloomline._bloomline import (
     BloomFilter,
@@ -159,6 +162,8 @@ def drop_duplicates(
     """
     _check_nulls(nulls)
     _check_sizes(n, p, partitions)
+    if not isinstance(figures, Figures | None):
+        raise TypeError(f"figures is {figures!r}: give Figures(session)")
     if df.isStreaming:
         raise TypeError("this frame is a stream: within its foreachBatch, StreamingDedup.batch takes one batch after another")
     frame, names, key = _named(df, on)
@@ -178,7 +183,7 @@ def build(
     df: DataFrame,
     on: On,
     n: int,
-    p: float = 1e-3,
+    p: float = 1e-6,
     *,
     path: str | os.PathLike[str] | None = None,
     nulls: Nulls = "equal",
@@ -195,7 +200,7 @@ def build(
         on: The columns of the key, with dots into structs; None for all.
         n: Distinct keys to plan for. If there are many more, a warning has the rate.
         p: The false-positive rate with n keys.
-        path: A file for the filter, which is then mapped instead of kept in memory.
+        path: A file of the driver for the filter, which is then mapped instead of kept in memory.
         nulls: The treatment of rows whose key has a null: "equal", "skip" or "fail".
         seed: The seed of the hash.
         partitions: The maximum number of filters. Fewer than the cores take less memory, and more time.
@@ -212,6 +217,7 @@ def build(
     if nulls == "keep":
         raise ValueError("nulls: a filter keeps no rows; give 'equal', 'skip' or 'fail'")
     _check_sizes(n, p, partitions)
+    file = None if path is None else _local(path)
     frame, names, key = _named(df, on)
     session = frame.sparkSession
     keys = frame.select(_key(_columns(frame, names)).alias(_KEY))
@@ -227,11 +233,11 @@ def build(
             else:
                 seen._unite_blocks(piece * _PIECE, bytes(blocks))
     warn_if_full(seen)
-    if path is None:
+    if file is None:
         return seen
-    seen.save(path)
+    seen.save(file)
     del seen
-    return BloomFilter.map(path)
+    return BloomFilter.map(file)
 
 
 def contains(seen: Seen, *columns: str | Column, nulls: Nulls = "equal") -> Column:
@@ -260,6 +266,10 @@ def contains(seen: Seen, *columns: str | Column, nulls: Nulls = "equal") -> Colu
     1
     """
     _check_nulls(nulls)
+    if not columns:
+        raise TypeError("contains needs the columns of the key: give their names after the filter")
+    if wrong := [column for column in columns if not isinstance(column, str) and not hasattr(column, "alias")]:
+        raise TypeError(f"{wrong[0]!r} is not a column: give names or columns")
     key = _KeyColumns([_label(_text(column)) for column in columns], False)
     return _contains(_shared(seen, key), [F.col(column) if isinstance(column, str) else column for column in columns], key, nulls)
 
@@ -274,7 +284,7 @@ def drop_seen(df: DataFrame, seen: Seen, on: On = None, *, nulls: Nulls = "equal
         nulls: The treatment of rows whose key has a null: they are looked up, kept, skipped, or the job fails.
 
     Raises:
-        TypeError: As `drop_duplicates`.
+        TypeError: As `drop_duplicates`, and if the keys of the filter are values of another kind.
         ValueError: If the keys of the filter have the name of other columns.
 
     >>> from bloomline import BloomFilter
@@ -285,7 +295,9 @@ def drop_seen(df: DataFrame, seen: Seen, on: On = None, *, nulls: Nulls = "equal
     [Row(url='b')]
     """
     _check_nulls(nulls)
-    return _drop_seen(df, _shared(seen, _named(df, on)[2]), on, nulls)
+    frame, names, key = _named(df, on)
+    schema = to_arrow_schema(frame.select(*_columns(frame, names)).schema)
+    return _drop_seen(df, _shared(seen, key, key.row_of(schema.types)), on, nulls)
 
 
 class StreamingDedup:
@@ -325,7 +337,7 @@ class StreamingDedup:
         _check_nulls(nulls)
         _check_sizes(n, p, partitions)
         self._is_local = os.fspath(path).startswith("local:")
-        self._folder = pathlib.Path(os.fspath(path).removeprefix("local:")).absolute()
+        self._folder = pathlib.Path(_local(path)).absolute()
         self._on, self._n, self._p, self._nulls, self._partitions = on, n, p, nulls, partitions
         # The release of resources of the previous batch.
         self._done: list[Callable[[], object]] = []
@@ -351,6 +363,11 @@ class StreamingDedup:
                 raise ValueError(
                     f"batch {batch_id} is older than those whose keys are in {self._folder}: {found}. Remove the folder with the"
                     " checkpoint of the stream, or go on with both"
+                )
+            if batch_id > 0:
+                raise ValueError(
+                    f"there are no keys of earlier batches in {self._folder}, and this is batch {batch_id}, so their rows would be kept again."
+                    " Give the folder of these batches, or begin again with another checkpoint; pass every batch from 0 on, empty ones too"
                 )
             seen = BloomFilter(self._n, self._p, key_name=name)
             new = df
@@ -454,6 +471,17 @@ class _KeyColumns(NamedTuple):
         *columns, partitions = struct.flatten()
         return self._keys(columns), partitions[0].as_py()
 
+    def row_of(self, types: list[pa.DataType]) -> _Keys:
+        """Returns a key of columns of these types, if they are simple, for checks of the kinds of keys. Others are null."""
+
+        def value(kind: pa.DataType) -> pa.Array:
+            for simple in (0, "", b""):
+                with contextlib.suppress(pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+                    return pa.array([simple], kind)
+            return pa.nulls(1, kind)
+
+        return self._keys([value(kind) for kind in types])
+
     def _keys(self, columns: list[Any]) -> _Keys:
         rows = pa.RecordBatch.from_arrays(columns, names=self.labels)
         if len(rows) == 0 or any(pa.types.is_nested(column.type) for column in columns):
@@ -466,7 +494,10 @@ def _named(df: DataFrame, on: On) -> tuple[DataFrame, list[str], _KeyColumns]:
     """Returns the frame, and the columns of the key by their names for Spark and for the key. If all columns are the key and some share a
     name, the frame gets other names."""
     if on is not None:
-        names = list(dict.fromkeys([on] if isinstance(on, str) else on))
+        names = [on] if isinstance(on, str) else list(on) if isinstance(on, Sequence) else [on]
+        if wrong := [name for name in names if not isinstance(name, str)]:
+            raise TypeError(f"on has {wrong[0]!r}: give the names of columns; withColumn names a computed one")
+        names = list(dict.fromkeys(names))
         return df, names, _KeyColumns([_label(name, df.schema) for name in names], False)
     key = _KeyColumns(df.columns, True)
     if len(set(map(str.casefold, df.columns))) < len(df.columns):
@@ -632,6 +663,8 @@ def _check_nulls(nulls: str) -> None:
 def _check_sizes(n: int | None, p: float, partitions: int | None) -> None:
     """Refuses invalid sizes at the call, before a task does."""
     for name, number in [("n", n), ("partitions", partitions)]:
+        if number is not None and not hasattr(number, "__index__"):
+            raise TypeError(f"{name} is {number!r}: give an int")
         if number is not None and number < 1:
             raise ValueError(f"{name} is {number}: give at least 1")
     # Refuses an invalid rate.
@@ -768,18 +801,24 @@ def _is_on_one_machine(session: SparkSession) -> bool:
     return master == "local" or master.startswith("local[")
 
 
-def _shared(seen: Seen, key: _KeyColumns) -> _Source:
-    """Sends a filter to all executors. Refuses a filter whose keys have the name of other columns."""
+def _shared(seen: Seen, key: _KeyColumns, row: _Keys | None = None) -> _Source:
+    """Sends a filter to all executors. Refuses a filter whose keys have the name of other columns, or are of other kinds than a row."""
+
+    def check(found: Filter) -> None:
+        _check_key_name(key.labels, key.whole, found.key_name)
+        if row is not None:
+            row.found_in(found, "equal")
+
     if isinstance(seen, RedisBloomFilter):
         raise TypeError("a RedisBloomFilter is asked over the network by each task, again when one is retried: give its download()")
     session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
     if not isinstance(seen, Filter):
-        path = os.fspath(seen)
+        path = _local(seen)
         # Tasks refuse a file that is not on this machine.
-        if (found := _open(path.removeprefix("local:"))) is not None:
-            _check_key_name(key.labels, key.whole, found.key_name)
-        return _File(path.removeprefix("local:")) if path.startswith("local:") else _sent(session, path)
-    _check_key_name(key.labels, key.whole, seen.key_name)
+        if (found := _open(path)) is not None:
+            check(found)
+        return _File(path) if os.fspath(seen).startswith("local:") else _sent(session, path)
+    check(seen)
     if isinstance(seen, MappedBloomFilter):
         return _sent(session, seen.__reduce__()[1][0])
     if seen.memory_bytes <= _BROADCAST and _has_context(session):
@@ -787,6 +826,21 @@ def _shared(seen: Seen, key: _KeyColumns) -> _Source:
     file = os.path.join(_folder(), f"{uuid.uuid4().hex}.bloom")
     seen.save(file)
     return _sent(session, file)
+
+
+def _local(path: str | os.PathLike[str]) -> str:
+    """Returns a path without `local:` or `file:`. Refuses the schemes of other file systems, which would be taken for folders here."""
+    text = os.fspath(path)
+    # A single letter is a drive of Windows.
+    scheme, rest = found.groups() if (found := re.match("([A-Za-z][A-Za-z0-9+.-]+):(.*)", text, re.DOTALL)) else ("", text)
+    if scheme == "file" and (url := urllib.parse.urlsplit(text)).netloc in ("", "localhost"):
+        return urllib.request.url2pathname(url.path)
+    if scheme not in ("", "local"):
+        raise ValueError(
+            f"the path {text!r} is on another file system: give a path of this machine, where that file system may be mounted (such as"
+            " /dbfs or /Volumes), 'local:/path' if all machines have it, or './name' if the name has a colon"
+        )
+    return rest
 
 
 def _has_context(session: SparkSession) -> bool:
