@@ -376,6 +376,9 @@ def test_invalid_arguments_are_refused_at_the_call(spark: Any, tmp_path: pathlib
     for texts in seen, tmp_path / "texts.bloom":
         with pytest.raises(TypeError, match='column "row" has numbers, and the keys of the filter are texts'):
             bs.drop_seen(df, texts, "row")
+    # Columns that are not simple have kinds, too.
+    ids = spark.sql("SELECT DATE'2026-01-01' day, X'FF' id, array('a') tags")
+    assert bs.drop_seen(ids, bs.build(ids, None, n=10)).count() == 0
 
 
 def test_paths_mean_what_they_say(spark: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -565,8 +568,10 @@ def test_filters_refuse_columns_of_another_name_or_kind(spark: Any, tmp_path: pa
         with pytest.raises(ValueError, match="have the name"):
             refuse()
     numbers = bs.build(df, "day", n=100)
+    # The call does not know the type of a column that has no frame yet.
+    links = df.filter(bs.contains(numbers, F.col("Url").alias("day")))
     with pytest.raises(PySparkException, match="texts, and the keys of the filter are numbers"):
-        bs.drop_seen(df, numbers, "Url").count()
+        links.count()
     with pytest.raises(TypeError, match="the keys are texts"):
         numbers.add("1")
     # The only column of a whole row is a row.
