@@ -77,16 +77,14 @@ pub enum RedisFilterError {
         /// The name.
         name: String,
     },
-    /// The filter of this name has another size.
+    /// The filter of this name has another size, or grows or forgets otherwise.
     Differs {
         /// The name.
         name: String,
-        /// The property that differs.
-        field: &'static str,
-        /// The requested value.
-        ours: u64,
-        /// The value that the filter has.
-        theirs: u64,
+        /// The requested size, in keys at a false-positive rate.
+        ours: String,
+        /// The size that the filter has.
+        theirs: String,
     },
     /// The filter grows or forgets, so it has no single size and cannot be copied.
     Stages {
@@ -218,7 +216,7 @@ messages! { RedisFilterError {
          clients of the earlier one and create the filter again (bloomline redis delete, RedisBloomFilter::remove), or choose \
          another name",
     Self::Seed { name } => "the filter {name:?} has another seed than the one asked for: open it as it is, give the seed with which it was created, or choose another name",
-    Self::Differs { name, field, ours, theirs } => "the filter {name:?} has {field} {theirs}, but {ours} was asked for: open it as it is, give the expected keys and rate with which it was created, or choose another name",
+    Self::Differs { name, ours, theirs } => "the filter {name:?} {theirs}, but one was asked for that {ours}: open it as it is, give the expected keys and rate with which it was created, or choose another name",
     Self::Stages { name } => "the filter {name:?} cannot be copied, because it grows or forgets, and only filters of a fixed \
          size are copied: save the servers' own files (BGSAVE)",
     Self::NotBloomline { key } => "the key {key:?} holds something that is not a bloomline filter: choose another name",
