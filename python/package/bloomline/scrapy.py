@@ -214,7 +214,8 @@ class RedisDupeFilter(_DupeFilter):
     BLOOMLINE_EXPECTED_KEYS the number of requests in that time. By default no request is forgotten.
     BLOOMLINE_MIRROR = False saves memory: the spider keeps no copy of the set, and asks the server for each request.
     BLOOMLINE_RETRY_TIMEOUT is the number of seconds for which a request waits for a server that does not answer, by default 30.
-    BLOOMLINE_WAIT_FOR_REPLICAS is the number of replicas of a server that must have a request before it is sent, by default 0.
+    BLOOMLINE_WAIT_FOR_REPLICAS is the number of replicas of a server that must have a request before it is sent, by default 0. If
+    others may take over too, requests are sent again then.
     It is sent after a second in any case; bloomline/unconfirmed counts these.
     BLOOMLINE_IMPORT_FROM = "scrapy_redis.dupefilter.RFPDupeFilter", or the path of a class derived from it, adds the fingerprints
     that this filter keeps in a Redis set under the same name, once. bloomline/imported counts them. Requests then get the
