@@ -77,7 +77,7 @@ impl<T: Transport> RemoteFilter<T> {
         let staged = requested.as_ref().is_some_and(|requested| matches!(requested.kind, FilterKind::Staged(_)));
         if line == Value::Nil
             && (meta::is_marked(&length, &last_bytes)
-                || staged && stage_chain::stage_keys(nodes, name).await?.len() > 1)
+                || staged && stage_chain::read_list(nodes, name).await?.1 != Value::Array(Vec::new()))
         {
             // Another client may have created it in between.
             line = read(nodes, &key, None).await?;
@@ -112,10 +112,11 @@ impl<T: Transport> RemoteFilter<T> {
         check_name(name)?;
         let mut nodes = Nodes::<T>::connect(server).await?;
         let key = Key::new(name, META);
-        // The kind in the description, if that can be read.
         let kind = match read(&mut nodes, &key, None).await {
+            // All keys under the name of a description that this build cannot read are removed too.
             Ok(Value::BulkString(line)) => meta::decode(name, &key.name, &line).ok().map(|filter| filter.kind),
-            _ => None,
+            Ok(_) | Err(RedisFilterError::NotBloomline { .. }) => None,
+            Err(error) => return Err(error),
         };
         remove(&mut nodes, name, kind).await
     }
@@ -322,7 +323,7 @@ impl<T: Transport> RemoteFilter<T> {
                 // The stage is no longer queried, so its answers are void. The claims may have recreated its shards.
                 attempted.iter().for_each(|&i| seen[i] = false);
                 retries = attempted;
-                let keys = used.iter().map(|&shard| shards.keys[shard].clone());
+                let keys: Vec<Key> = used.iter().map(|&shard| shards.keys[shard].clone()).collect();
                 nodes.unlink(keys).await?;
             }
             if retries.is_empty() {

@@ -527,18 +527,26 @@ impl StageChain {
     }
 }
 
-/// Returns the keys of the stages that are listed under a name, and of their list.
-pub(crate) async fn stage_keys<T: Transport>(nodes: &mut Nodes<T>, name: &str) -> Result<Vec<Key>> {
+/// Reads the list of stages under a name. Returns its key and the answer.
+pub(crate) async fn read_list<T: Transport>(nodes: &mut Nodes<T>, name: &str) -> Result<(Key, Value)> {
     let list = Key::new(name, STAGES);
     let mut job = Commands::new([(list.slot, list.command("HGETALL"))]);
     nodes.run(&mut job).await?;
-    let stages = parse_stages(&list, &job.answers[0]).unwrap_or_default();
-    let shards = |(number, stage): (u64, StageMeta)| Shards::for_stage(name, number, stage.plan, None).keys;
-    Ok(stages.into_iter().flat_map(shards).chain([list]).collect())
+    Ok((list, job.answers.remove(0)))
+}
+
+/// True if there is a list of stages under a name, for a user without the right to read it: a list is not a string, and
+/// the server says so.
+pub(crate) async fn has_list<T: Transport>(nodes: &mut Nodes<T>, name: &str) -> Result<bool> {
+    let list = Key::new(name, STAGES);
+    match nodes.run(&mut Commands::new([(list.slot, list.command("STRLEN"))])).await {
+        Err(RedisFilterError::NotBloomline { .. }) => Ok(true),
+        asked => asked.map(|_| false),
+    }
 }
 
 /// Returns the stages that an answer lists.
-fn parse_stages(list: &Key, answer: &Value) -> Result<BTreeMap<u64, StageMeta>> {
+pub(crate) fn parse_stages(list: &Key, answer: &Value) -> Result<BTreeMap<u64, StageMeta>> {
     let refused = || list.refused("its answer makes no sense");
     let Value::Array(fields) = answer else { return Err(refused()) };
     if fields.len() > 2 * MAX_STAGES {

@@ -6,6 +6,7 @@ use crate::servers::{Cluster, Server, address, primary_and_replica, wait_until};
 use crate::{Tally, expect_error, one_shard_size};
 use bloomline_redis::RedisFilterError::{Denied, Differs, Gone, ReadOnly, Remains, Seed, Stages as NotOne};
 use bloomline_redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisServer, Stages};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -29,6 +30,7 @@ tests! {
     unused_windows_expire_on_the_server,
     suspended_clients_catch_up,
     removed_filters_leave_no_keys,
+    only_keys_of_the_filter_are_removed,
     kinds_of_filters_are_distinguished,
     a_window_is_read_from_a_replica,
     mirrors_have_a_bound,
@@ -443,6 +445,48 @@ fn removed_filters_leave_no_keys() {
             assert_eq!(server.execute::<Vec<String>>("KEYS cbf:{f:*"), Vec::<String>::new(), "{lost}");
             assert_eq!(RedisBloomFilter::remove(&server.address(), "f*"), Ok(true));
         }
+    }
+}
+
+/// Names that look like parts, patterns, or beginnings of other names.
+fn only_keys_of_the_filter_are_removed() {
+    let server = Server::start("");
+    let address = server.address();
+    let keys = || server.execute::<BTreeSet<String>>("KEYS *");
+    let names =
+        ["crawl", "crawl:x", "crawl:0", "crawl:0.0", "crawl:meta", "crawl:x:stages", "crawl*", "craw?", "[c]rawl"];
+    let others = ["cbf:{crawl:notes}", "cbf:{crawl:0}:notes", "cbf:{crawl:00}", "cbf:crawl:meta", "crawl"];
+    others.iter().for_each(|key| server.execute::<()>(&format!("SET {key} x")));
+    for lost in [&[][..], &["meta"], &["stages"], &["meta", "stages"]] {
+        let mut owned = Vec::new();
+        for (i, name) in names.iter().enumerate() {
+            let before = keys();
+            let mut filter = match i % 3 {
+                0 => create(&address, name, &small_stages()),
+                1 => create(&address, name, &window(3600)),
+                _ => crate::create(&address, name, &one_shard_size()),
+            };
+            filter.insert_batch(&(0..4000u64).collect::<Vec<_>>(), &mut [false; 4000]).unwrap();
+            filter.add_key_kinds(&[4]).unwrap();
+            server.execute::<()>(&format!("SET cbf:{{{name}:1}}:upload:0123456789abcdef x"));
+            lost.iter().for_each(|part| server.execute::<()>(&format!("DEL cbf:{{{name}:{part}}}")));
+            owned.push(keys().difference(&before).cloned().collect::<BTreeSet<_>>());
+        }
+        // Most of these are no name of a filter here, but the beginning of one.
+        for unknown in ["craw", "crawl:", "crawl:0:0", "c", "crawl:x:", "*", "crawl:0.0:meta"] {
+            let before = keys();
+            assert_eq!(RedisBloomFilter::remove(&address, unknown), Ok(false), "{unknown}");
+            assert_eq!(keys(), before, "{unknown}");
+        }
+        for (name, owned) in names.iter().zip(&owned) {
+            let expected: BTreeSet<String> = keys().difference(owned).cloned().collect();
+            assert_eq!(RedisBloomFilter::remove(&address, name), Ok(true), "{name} {lost:?}");
+            // The copy beside a filter with its description expires by itself.
+            server.execute::<()>(&format!("DEL cbf:{{{name}:1}}:upload:0123456789abcdef"));
+            assert_eq!(keys(), expected, "{name} without {lost:?}");
+            assert_eq!(RedisBloomFilter::remove(&address, name), Ok(false), "{name}");
+        }
+        assert_eq!(keys(), others.iter().map(|&key| key.to_owned()).collect(), "{lost:?}");
     }
 }
 
