@@ -131,7 +131,7 @@ impl Shards {
     }
 
     /// Returns the byte of a shard at which its mark begins.
-    fn mark_offset(&self, shard: usize) -> usize {
+    pub(crate) fn mark_offset(&self, shard: usize) -> usize {
         if self.first_block_offset == 0 { self.bytes(shard) } else { 0 }
     }
 
