@@ -224,7 +224,7 @@ messages! { RedisFilterError {
     Self::OlderVersion { name, found, oldest } => "the filter {name:?} has format version {found}, from before the first release, and this build reads from version {oldest} on: delete it and insert its keys again",
     Self::OtherHash { name } => "the keys of the filter {name:?} were hashed with another hash function than this build's: use the build that created it",
     Self::Merge(error) => "{error}",
-    Self::Denied { node, message } => "{node} denies access: {message}; give a user and a password in the URL (%40 for @, and so on), with the right to PING, GET, SET, GETRANGE, SETRANGE, BITFIELD, BITCOUNT, BITOP, STRLEN, EXPIRE, UNLINK, WAIT, CLUSTER|SLOTS, ASKING and READONLY, to SELECT for a database, to SCAN for a list of filters, and to HGETALL, HSETNX, HEXISTS, HDEL, EXPIREAT and TIME for a filter that grows or forgets",
+    Self::Denied { node, message } => "{node} denies access: {message}; give a user and a password in the URL (%40 for @, and so on), with the right to PING, GET, SET, GETRANGE, SETRANGE, BITFIELD, BITCOUNT, BITOP, STRLEN, EXPIRE, UNLINK, WAIT, CLUSTER|SLOTS, ASKING and READONLY, to SELECT for a database, to SCAN for a list of filters, and to HGETALL, HSETNX, HEXISTS, HDEL, EXPIREAT, TIME and EVAL for a filter that grows or forgets",
     Self::OutOfMemory { node } => "{node} is out of memory (maxmemory): give it more, or create a smaller filter; do not let it evict keys, which would lose the filter",
     Self::ReadOnly { node } => "{node} is a read-only replica: give the address of its primary",
     Self::Refused { node, message } => "{node} failed: {message}",

@@ -5,6 +5,7 @@ use crate::packed::CommandSink;
 use crate::shards::{Key, Probes, Shards};
 use bloomline::AtomicBloomFilter;
 use redis::{Cmd, Value};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -62,6 +63,9 @@ pub(crate) struct Claims<'a> {
     pub(crate) keys: PendingKeys<'a>,
     /// The marks of the shards, if they may be sealed.
     marks: Option<Arc<[AtomicU64]>>,
+    /// The commands behind the claims that set the expiry of each shard again. A claim recreates a shard that has
+    /// expired meanwhile, and the client may not live to process the answer.
+    expiries: Vec<(u16, Cmd)>,
     /// Indices of hashes whose claims are void: they set bits in a shard that was sealed or replaced.
     pub(crate) late: Vec<usize>,
     /// Indices of hashes that were in the filter.
@@ -89,7 +93,9 @@ impl<'a> Claims<'a> {
     /// Creates the job. The answers must be `false`: nothing is claimed before its answer.
     pub(crate) fn new(keys: PendingKeys<'a>, marks: Arc<[AtomicU64]>) -> Self {
         let marks = keys.shards.may_be_sealed().then_some(marks);
-        Self { keys, marks, late: Vec::new(), seen: Vec::new(), foreign: None, uncertain: 0, unconfirmed: 0 }
+        let used = BTreeSet::from_iter(keys.used());
+        let expiries = used.into_iter().filter_map(|shard| keys.shards.expire(shard)).collect();
+        Self { keys, marks, expiries, late: Vec::new(), seen: Vec::new(), foreign: None, uncertain: 0, unconfirmed: 0 }
     }
 
     fn read(&self, i: usize, answer: &Value) -> Option<ClaimResult> {
@@ -111,6 +117,11 @@ impl<'a> Claims<'a> {
         })
     }
 
+    /// Returns the number of claims.
+    fn claims(&self) -> usize {
+        self.keys.probes.len()
+    }
+
     /// Reports a key as new if this call may have claimed it, since no other client reports it.
     fn mark_uncertain(&mut self, command: usize) {
         self.keys.answer(command, true);
@@ -120,18 +131,24 @@ impl<'a> Claims<'a> {
 
 impl Job for Claims<'_> {
     fn len(&self) -> usize {
-        self.keys.probes.len()
+        self.claims() + self.expiries.len()
     }
 
     fn slot(&self, i: usize) -> u16 {
-        self.keys.key(i).slot
+        if i < self.claims() { self.keys.key(i).slot } else { self.expiries[i - self.claims()].0 }
     }
 
     fn write(&self, i: usize, sink: &mut impl CommandSink) {
+        if i >= self.claims() {
+            return sink.command(&self.expiries[i - self.claims()].1);
+        }
         self.keys.probes[i].1.claim(self.keys.key(i), self.marks.is_some(), sink);
     }
 
     fn process_answer(&mut self, i: usize, answer: Value, doubted: bool) -> Option<()> {
+        if i >= self.claims() {
+            return Some(());
+        }
         match self.read(i, &answer)? {
             claimed @ (ClaimResult::Late | ClaimResult::Foreign) => {
                 if claimed == ClaimResult::Foreign {
@@ -154,7 +171,7 @@ impl Job for Claims<'_> {
 
     /// True unless the key is new: another client claimed a seen key, and a late key is claimed in another stage.
     fn holds(&self, i: usize, answer: &Value) -> bool {
-        self.read(i, answer) != Some(ClaimResult::New)
+        i >= self.claims() || self.read(i, answer) != Some(ClaimResult::New)
     }
 
     fn unconfirmed(&mut self, _: usize) {
@@ -162,7 +179,7 @@ impl Job for Claims<'_> {
     }
 
     fn abandon(&mut self, i: usize, doubted: bool) {
-        if doubted {
+        if doubted && i < self.claims() {
             self.mark_uncertain(i);
         }
     }

@@ -145,11 +145,18 @@ impl Stages {
         if self.window > 0 {
             return self.generation_plan(0.0, 0);
         }
-        let number = u32::try_from(number).unwrap_or(u32::MAX);
-        let keys = 1u64.checked_shl(number).map_or(u64::MAX, |factor| self.keys.saturating_mul(factor));
+        let shift = u32::try_from(number).unwrap_or(u32::MAX);
+        let keys = 1u64.checked_shl(shift).map_or(u64::MAX, |factor| self.keys.saturating_mul(factor));
+        Ok((self.plan_for(keys, self.max_rate(number))?, keys))
+    }
+
+    /// Returns the maximum rate of a stage with the keys that it takes.
+    fn max_rate(&self, number: u64) -> f64 {
+        if self.window > 0 {
+            return self.rate / (f64::from(self.generations) + 2.0);
+        }
         // Multiplications alone, so that it is the same number on every platform.
-        let rate = (0..number.min(u64::BITS)).fold(self.rate * (1.0 - TIGHTENING), |rate, _| rate * TIGHTENING);
-        Ok((self.plan_for(keys, rate)?, keys))
+        (0..number.min(u64::BITS.into())).fold(self.rate * (1.0 - TIGHTENING), |rate, _| rate * TIGHTENING)
     }
 
     /// Returns the size of a generation and its keys. A generation gets a part of the rate that the other queried
@@ -176,12 +183,21 @@ impl Stages {
         Ok(plan)
     }
 
-    /// True if the filter may have a stage of this size, so that no line makes a client take more memory than the
-    /// filter needs. Another platform may round a size in another way. A generation may have any size, by its
-    /// predecessors.
-    pub(crate) fn fits(&self, number: u64, plan: Plan) -> bool {
-        let blocks = |planned: Plan| planned.block_count() + planned.block_count() / 8 + 1;
-        self.window > 0 || self.stage_plan(number).is_ok_and(|(planned, _)| plan.block_count() <= blocks(planned))
+    /// True if the filter may have a stage of this size that takes this many keys: it keeps its part of the rate, and no
+    /// line makes a client take more memory than the filter needs. Another platform may round a size in another way. A
+    /// generation may take any number of keys, by its predecessors.
+    pub(crate) fn fits(&self, number: u64, plan: Plan, keys: u64) -> bool {
+        let largest = if self.window > 0 {
+            self.plan_for(keys_with_slack(keys), self.max_rate(number) * MIN_RATE_FRACTION)
+        } else {
+            self.stage_plan(number).map(|(planned, _)| planned)
+        };
+        // The sizes of all filters have a limit of their own.
+        let is_small = match largest {
+            Ok(largest) => plan.block_count() <= largest.block_count() + largest.block_count() / 8 + 1,
+            Err(_) => self.window > 0,
+        };
+        keys > 0 && is_small && plan.expected_fpr(keys) <= self.max_rate(number) * 1.125
     }
 
     /// Returns the time at which a stage that was opened at `opened` is `periods` periods old; `None` if the filter
@@ -260,6 +276,39 @@ impl FilterKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stages_that_clients_plan_fit_and_smaller_and_larger_ones_do_not() {
+        let sized = |blocks: usize, probes| BloomFilter::builder().memory(64 * blocks).probes(probes).plan().unwrap();
+        for rate in [1e-9, 1e-6, 0.001, 0.01, 0.3, 0.9] {
+            for keys in [1, 7, 1000, 20_000, 1_000_000, 1 << 32] {
+                let grows = Stages::growing(rate).first_stage(keys);
+                let mut planned: Vec<_> =
+                    (0..12).filter_map(|number| Some((grows, number, grows.stage_plan(number).ok()?))).collect();
+                for generations in [1, 4, 64] {
+                    let stages = Stages::window(Duration::from_secs(60), keys, rate).generations(generations);
+                    for others in [0.0, 0.5, 0.999, 1.0, 2.0].map(|share| share * rate) {
+                        for early_full in [0, keys / 2, keys * 3, keys * 1000] {
+                            let plan = stages.generation_plan(others, early_full).ok();
+                            planned.extend(plan.map(|plan| (stages, 3, plan)));
+                        }
+                    }
+                }
+                assert!(planned.len() >= 10, "{rate} {keys} {}", planned.len());
+                for (stages, number, (plan, keys)) in planned {
+                    assert!(stages.fits(number, plan, keys), "{stages:?} {number} {plan:?} {keys}");
+                    let (blocks, probes) = (plan.block_count(), plan.probes());
+                    assert!(!stages.fits(number, plan, 0) && !stages.fits(number, plan, u64::MAX));
+                    if blocks > 8 && rate < 0.1 {
+                        let smaller = sized(blocks / 2, probes);
+                        assert!(stages.window > 0 || !stages.fits(number, smaller, keys), "{stages:?} {number} {keys}");
+                        assert!(!stages.fits(number, sized(1, probes), keys), "{stages:?} {number} {keys}");
+                        assert!(stages.window > 0 || !stages.fits(number, sized(2 * blocks, probes), keys));
+                    }
+                }
+            }
+        }
+    }
 
     #[test]
     fn a_window_is_at_least_as_long_as_requested() {

@@ -33,7 +33,7 @@
 // before they are claimed. `stage_chain` has the stages of a filter, and `kinds` their parameters. `shards` locates a
 // block on a server, `meta` is the description of a filter on its server, and `watch` checks that it is still the same
 // filter. `server` has the addresses, `sentinel` asks for the primary, and `topology` maps slots to nodes. `scan` finds
-// the filters of servers, `set_members` reads a set of Redis, `delete` removes a filter, `stats` has its fill, and
+// the filters of servers, `set_members` reads a set of Redis, `delete` removes a filter, `scripts` removes parts of it, `stats` has its fill, and
 // `metrics` the counters of a client.
 mod answers;
 mod blocking;
@@ -53,6 +53,7 @@ mod nodes;
 mod packed;
 mod remote_filter;
 mod scan;
+mod scripts;
 mod sentinel;
 mod server;
 mod set_members;

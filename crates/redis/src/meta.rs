@@ -49,6 +49,13 @@ pub(crate) fn has_creation_id(mark: u64, creation_id: u64) -> bool {
     mark >> 32 == 1 << CREATION_ID_BITS | creation_id
 }
 
+/// Returns the first 4 bytes of all marks that belong to the filter or stage with this `creation_id`: without and with a
+/// seal.
+pub(crate) fn mark_prefixes(creation_id: u64) -> [[u8; 4]; 2] {
+    let prefix = 1 << CREATION_ID_BITS | creation_id as u32;
+    [prefix, prefix | 1 << 31].map(u32::to_be_bytes)
+}
+
 /// The maximum number of parts of a key whose kinds are recorded, as in a file. The kinds of all later parts are united
 /// with the last one's.
 const MAX_PARTS: usize = 1024;
@@ -344,6 +351,10 @@ mod tests {
                 marks.iter().all(|&mark| has_creation_id(mark, creation_id) && !has_creation_id(mark, creation_id ^ 1)),
                 "{marks:x?}"
             );
+            for mark in marks {
+                let prefixes = [mark, mark | 1 << 63].map(|mark| *mark.to_be_bytes().first_chunk().unwrap());
+                assert_eq!(mark_prefixes(creation_id), prefixes);
+            }
             assert!(marks[0] != marks[1] && marks[0] + marks[1] >= 1 << 63 && marks[0] < 1 << 63, "{marks:x?}");
         }
         assert!(!has_creation_id(0, 0) && (0..100).all(|_| (1..1 << CREATION_ID_BITS).contains(&new_creation_id())));

@@ -8,6 +8,7 @@ use crate::meta::FilterMeta;
 use crate::nodes::Transport;
 use crate::packed::CommandSink;
 use crate::remote_filter::RemoteFilter;
+use crate::scripts;
 use crate::server::RedisServer;
 use crate::topology::Node;
 use redis::{Cmd, RedisResult, Value, parse_redis_value};
@@ -47,6 +48,8 @@ enum Mutant {
     Listed,
     /// The clock of clients stands still.
     Still,
+    /// Scripts remove without a comparison.
+    Uncompared,
 }
 
 thread_local! {
@@ -64,11 +67,13 @@ thread_local! {
 
 impl Server {
     fn execute(&mut self, words: &[Vec<u8>]) -> Value {
-        let text: Vec<&str> = words.iter().map(|word| str::from_utf8(word).unwrap()).collect();
+        // Marks are no text.
+        let text: Vec<&str> = words.iter().map(|word| str::from_utf8(word).unwrap_or("")).collect();
         let key = || words[1].clone();
         let number = |i: usize| text[i].parse::<usize>().unwrap();
         let bulk = |text: &[u8]| Value::BulkString(text.to_vec());
         let Self { strings, expiries, .. } = self;
+        self.hashes.retain(|_, fields| !fields.is_empty());
         strings.retain(|key, _| expiries.get(key).is_none_or(|end| TIME.get() + EPOCH < *end));
         expiries.retain(|key, _| strings.contains_key(key));
         match text[0] {
@@ -102,7 +107,25 @@ impl Server {
                 expiries.insert(key(), text[2].parse().unwrap());
                 Value::Int(1)
             }
-            "UNLINK" => Value::Int(strings.remove(&words[1]).is_some().into()),
+            "UNLINK" => {
+                let removed = strings.remove(&words[1]).is_some() | self.hashes.remove(&words[1]).is_some();
+                Value::Int(removed.into())
+            }
+            "EVAL" if text[1] == scripts::REMOVE_SHARD => {
+                let (key, start) = (&words[3], number(4));
+                let string = strings.get(key).map_or(&[][..], Vec::as_slice);
+                let mark = &string[start.min(string.len())..(start + 8).min(string.len())];
+                let is_one =
+                    |other: &Words| other.iter().any(|word| word == mark || word.len() == 4 && mark.starts_with(word));
+                let removes = words.len() > 5 && self.mutant == Mutant::Uncompared || is_one(&words[5..].to_vec());
+                Value::Int((removes && strings.remove(key).is_some()).into())
+            }
+            "EVAL" if text[1] == scripts::REMOVE_LINE => {
+                let fields = self.hashes.entry(words[3].clone()).or_default();
+                let removes = fields.get(&words[4]).is_some_and(|line| *line == words[5]);
+                Value::Int((removes && fields.remove(&words[4]).is_some()).into())
+            }
+            "SCAN" => Value::Array(vec![bulk(b"0"), Value::Array(strings.keys().map(|key| bulk(key)).collect())]),
             "HDEL" => Value::Int(
                 self.hashes.get_mut(&words[1]).is_some_and(|fields| fields.remove(&words[2]).is_some()).into(),
             ),
@@ -355,6 +378,8 @@ enum Action {
     /// The server loses this many of the last stages from their list, and the seals of the last that it keeps if `true`, as a
     /// replica does that takes over.
     Lose(usize, bool),
+    /// Another process removes the filter. The client then does nothing more.
+    Delete,
 }
 
 /// Clients of a filter, with the actions of each.
@@ -364,6 +389,8 @@ struct Model<'a> {
     losses: u32,
     refusals: u32,
     stages: Stages,
+    /// True if the server has a shard of the second stage of an earlier filter.
+    leftover: bool,
     mutant: Mutant,
 }
 
@@ -371,7 +398,7 @@ impl<'a> Model<'a> {
     /// Creates the model of a filter that grows, on a server without a fault.
     fn new(actions: &'a [&'a [Action]], switches: usize) -> Self {
         let stages = Stages::growing(1e-6).first_stage(1000);
-        Self { actions, switches, losses: 0, refusals: 0, stages, mutant: Mutant::Nothing }
+        Self { actions, switches, losses: 0, refusals: 0, stages, leftover: false, mutant: Mutant::Nothing }
     }
 }
 
@@ -397,7 +424,9 @@ fn lose(count: usize, seals: bool) {
 fn explore(model: &Model) -> Result<usize, String> {
     CHOICES.set(Choices::default());
     let window = model.stages.forgets_after().map_or(u64::MAX, |window| window.as_secs());
-    let loses = model.actions.iter().flat_map(|actions| *actions).any(|action| matches!(action, Action::Lose(..)));
+    let any = |is: fn(&Action) -> bool| model.actions.iter().flat_map(|actions| *actions).any(is);
+    let deletes = any(|action| matches!(action, Action::Delete));
+    let loses = deletes || any(|action| matches!(action, Action::Lose(..)));
     let mut executions = 0;
     loop {
         executions += 1;
@@ -406,6 +435,10 @@ fn explore(model: &Model) -> Result<usize, String> {
         TIME.set(0);
         SERVER.set(Server { mutant: model.mutant, ..Server::default() });
         let mut clients = clients(model.actions.len() as u64, &model.stages);
+        if model.leftover {
+            let shard = [&(1u64 << 62).to_be_bytes()[..], &[0xff; 4096]].concat();
+            SERVER.with_borrow_mut(|server| server.strings.insert(b"cbf:{f:1.0}".to_vec(), shard));
+        }
         LOSSES.set(model.losses);
         REFUSALS.set(model.refusals);
         // The number of claims of each key, and the time at which the server received the first.
@@ -452,11 +485,19 @@ fn explore(model: &Model) -> Result<usize, String> {
                             yield_turn().await;
                             lose(*count, *seals);
                         }
+                        Action::Delete => {
+                            let server = RedisServer::new("redis://model:1").unwrap();
+                            assert_eq!(Client::remove(&server, "f").await, Ok(true));
+                            break;
+                        }
                     }
                 }
-                // Clients check at the end of a run. Only a loss makes this check fail, and a client that failed has reported it.
-                if loses {
-                    _ = client.check().await;
+                // Clients check at the end of a run.
+                if loses && let Err(error) = client.check().await {
+                    assert!(
+                        matches!(error, RedisFilterError::Gone { .. } | RedisFilterError::Replaced { .. }),
+                        "{error}"
+                    );
                 }
                 uncertain.set(uncertain.get() + client.uncertain());
             };
@@ -465,6 +506,18 @@ fn explore(model: &Model) -> Result<usize, String> {
         run(tasks.collect(), model.switches);
         LOSSES.set(0);
         REFUSALS.set(0);
+        if deletes {
+            SERVER.with_borrow(|Server { strings, hashes, .. }| {
+                let keys =
+                    strings.keys().chain(hashes.iter().filter(|(_, fields)| !fields.is_empty()).map(|(key, _)| key));
+                let left: Vec<_> = keys.map(|key| String::from_utf8_lossy(key)).collect();
+                if left.is_empty() { Ok(()) } else { Err(format!("{left:?} are left")) }
+            })?;
+            if next_execution() {
+                continue;
+            }
+            return Ok(executions);
+        }
         let keys: Vec<u64> = claims.borrow().keys().copied().collect();
         let mut new = vec![false; keys.len()];
         let reinserted = run_alone(async {
@@ -572,6 +625,33 @@ fn without_a_check_of_the_list_keys_are_claimed_twice_unnoticed() {
 /// Returns a window of 12 s, in generations of 3 s.
 fn window() -> Stages {
     Stages::window(Duration::from_secs(12), 1000, 1e-6)
+}
+
+/// A client that is held between its look at a shard and the removal does not remove a shard that another client has
+/// opened since.
+#[test]
+fn leftover_shards_are_removed_and_no_others() {
+    let actions: &[&[Action]] = &[&[Action::Grow], &[Action::Grow, INSERT_1, INSERT_2_1]];
+    for stages in [Model::new(actions, 0).stages, window()] {
+        explore(&Model { leftover: true, stages, ..Model::new(actions, switches()) }).unwrap();
+        let mutant = Mutant::Uncompared;
+        let error = explore(&Model { leftover: true, stages, mutant, ..Model::new(actions, 2) }).unwrap_err();
+        assert!(error.contains("1: 2"), "{error}");
+    }
+}
+
+/// Clients insert, grow the filter and pause meanwhile, until each finds that the filter is gone.
+#[test]
+fn a_filter_that_is_removed_beneath_its_clients_leaves_nothing() {
+    for actions in [
+        &[&[INSERT_1, INSERT_2][..], &[Action::Delete]][..],
+        &[&[Action::Grow, INSERT_1], &[Action::Delete]],
+        &[&[INSERT_1, Action::Grow], &[INSERT_2], &[Action::Delete]],
+    ] {
+        let switches = switches() - usize::from(actions.len() > 2);
+        explore(&Model::new(actions, switches)).unwrap();
+        explore(&Model { stages: window(), ..Model::new(actions, switches - 1) }).unwrap();
+    }
 }
 
 /// Clients stop anywhere, for less than the window and for more.

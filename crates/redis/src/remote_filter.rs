@@ -77,7 +77,7 @@ impl<T: Transport> RemoteFilter<T> {
         let staged = requested.as_ref().is_some_and(|requested| matches!(requested.kind, FilterKind::Staged(_)));
         if line == Value::Nil
             && (meta::is_marked(&length, &last_bytes)
-                || staged && stage_chain::stage_keys(nodes, name).await?.len() > 1)
+                || staged && stage_chain::read_list(nodes, name).await?.1 != Value::Array(Vec::new()))
         {
             // Another client may have created it in between.
             line = read(nodes, &key, None).await?;
@@ -112,10 +112,11 @@ impl<T: Transport> RemoteFilter<T> {
         check_name(name)?;
         let mut nodes = Nodes::<T>::connect(server).await?;
         let key = Key::new(name, META);
-        // The kind in the description, if that can be read.
         let kind = match read(&mut nodes, &key, None).await {
+            // All keys under the name of a description that this build cannot read are removed too.
             Ok(Value::BulkString(line)) => meta::decode(name, &key.name, &line).ok().map(|filter| filter.kind),
-            _ => None,
+            Ok(_) | Err(RedisFilterError::NotBloomline { .. }) => None,
+            Err(error) => return Err(error),
         };
         remove(&mut nodes, name, kind).await
     }
@@ -204,13 +205,22 @@ impl<T: Transport> RemoteFilter<T> {
         self.given_back.extend(self.unanswered.drain(..));
         let inserted = self.claim(hashes, new).await;
         self.unanswered.clear();
-        inserted.inspect_err(|error| self.uncertain += self.chain.take_unlisted_claims(error))
+        self.tidy(inserted).await.inspect_err(|error| self.uncertain += self.chain.take_unlisted_claims(error))
+    }
+
+    /// Removes what this client wrote after the filter was removed, if a call failed because of that.
+    async fn tidy<R>(&mut self, result: Result<R>) -> Result<R> {
+        if let Err(error) = &result {
+            self.chain.remove_recreated(&mut self.nodes, error).await;
+        }
+        result
     }
 
     async fn claim(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize> {
         let mut done = 0;
         while done < hashes.len() {
             self.chain.refresh_if_due(&mut self.nodes).await?;
+            self.chain.grow_if_full(&mut self.nodes).await?;
             let batch = done..hashes.len().min(done + BATCH_KEYS.min(self.chain.claim_budget()));
             done = batch.end;
             let (hashes, new) = (&hashes[batch.clone()], &mut new[batch]);
@@ -246,8 +256,7 @@ impl<T: Transport> RemoteFilter<T> {
             claimed?;
             let claimed = new.iter().filter(|new| **new).count();
             self.duplicates.record(queried, claimed);
-            // If this fails, the next claims try again.
-            _ = self.chain.record_claims(&mut self.nodes, claimed).await;
+            self.chain.record_claims(claimed);
         }
         Ok(new.iter().filter(|new| **new).count())
     }
@@ -301,9 +310,6 @@ impl<T: Transport> RemoteFilter<T> {
             let outdated = attempts < 3 && chain.is_outdated::<T>(number);
             if let (Some(shard), Ok(())) = (foreign, &result) {
                 let (name, key) = (chain.name.to_string(), shards.keys[shard].name.clone());
-                // The claims may have recreated shards that no other client finds: they expire too.
-                let expiries = used.iter().filter_map(|&shard| shards.expire(shard));
-                nodes.run(&mut Commands::new(expiries)).await?;
                 result = chain.last().watch.check_now(nodes).await.and(Err(RedisFilterError::Gone { name, key }));
             }
             claimed_before.iter().for_each(|&i| seen[i] = true);
@@ -319,11 +325,10 @@ impl<T: Transport> RemoteFilter<T> {
                 retries.extend(attempted.iter().filter(|&&i| new[i]));
             }
             if chain.find(number).is_none() {
-                // The stage is no longer queried, so its answers are void. The claims may have recreated its shards.
+                // The stage is no longer queried, so its answers are void. If the claims recreated its shards, these
+                // expire.
                 attempted.iter().for_each(|&i| seen[i] = false);
                 retries = attempted;
-                let keys = used.iter().map(|&shard| shards.keys[shard].clone());
-                nodes.unlink(keys).await?;
             }
             if retries.is_empty() {
                 return Ok(());
@@ -364,6 +369,12 @@ impl<T: Transport> RemoteFilter<T> {
 
     pub(crate) async fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize> {
         check_lengths(hashes.len(), found.len());
+        let queried = self.query(hashes, found).await;
+        self.tidy(queried).await?;
+        Ok(found.iter().filter(|found| **found).count())
+    }
+
+    async fn query(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<()> {
         for (hashes, found) in hashes.chunks(BATCH_KEYS).zip(found.chunks_mut(BATCH_KEYS)) {
             self.chain.refresh_if_due(&mut self.nodes).await?;
             self.chain.query_mirrors(hashes, found);
@@ -386,7 +397,7 @@ impl<T: Transport> RemoteFilter<T> {
                 self.metrics.record_batch(started.elapsed());
             }
         }
-        Ok(found.iter().filter(|found| **found).count())
+        Ok(())
     }
 
     /// Opens another stage, as if the last one were full.
@@ -397,7 +408,8 @@ impl<T: Transport> RemoteFilter<T> {
     }
 
     pub(crate) async fn check(&mut self) -> Result<()> {
-        self.check_stages().await.inspect_err(|error| self.uncertain += self.chain.take_unlisted_claims(error))
+        let checked = self.check_stages().await;
+        self.tidy(checked).await.inspect_err(|error| self.uncertain += self.chain.take_unlisted_claims(error))
     }
 
     async fn check_stages(&mut self) -> Result<()> {
@@ -407,7 +419,7 @@ impl<T: Transport> RemoteFilter<T> {
         }
         for number in chain.numbers_after(None) {
             let Some(stage) = chain.find(number) else { continue };
-            let checked = stage.watch.check_all(nodes, false).await;
+            let checked = stage.watch.check_all(nodes).await;
             chain.unless_forgotten(nodes, number, checked).await?;
         }
         Ok(())

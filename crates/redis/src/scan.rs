@@ -3,7 +3,7 @@
 use crate::error::RedisFilterError;
 use crate::nodes::{Nodes, Transport};
 use crate::server::RedisServer;
-use crate::shards::{KEY_PREFIX, KINDS, Key, META, STAGES, check_name};
+use crate::shards::{KEY_PREFIX, owner};
 use crate::topology::Node;
 use redis::{Value, cmd};
 use std::collections::BTreeSet;
@@ -11,43 +11,66 @@ use std::collections::BTreeSet;
 /// The number of keys that a server examines in one step.
 const SCAN_COUNT: usize = 1000;
 
+/// The maximum number of filters of a list: a server could report names without end.
+const MAX_NAMES: usize = 1 << 20;
+
 /// Returns the names of all filters that the servers have a part of.
 pub(crate) async fn names<T: Transport>(server: &RedisServer) -> Result<Vec<String>, RedisFilterError> {
     let mut nodes = Nodes::<T>::connect(server).await?;
-    let keys = scan(&mut nodes, &format!("{KEY_PREFIX}{{*}}")).await?;
-    let names: BTreeSet<String> = keys.iter().filter_map(|key| filter_name(key)).collect();
+    let mut scan = Scan::new(&nodes, "*");
+    let mut names = BTreeSet::new();
+    while let Some(keys) = scan.next(&mut nodes).await? {
+        let owners = keys.iter().filter_map(|key| owner(key));
+        names.extend(owners.filter(|(_, is_copy)| !is_copy).map(|(name, _)| name.to_owned()));
+        if names.len() > MAX_NAMES {
+            let message = format!("it lists more than {MAX_NAMES} filters; open the filter by its name");
+            return Err(RedisFilterError::Refused { node: "the server".to_owned(), message });
+        }
+    }
     Ok(names.into_iter().collect())
 }
 
-/// Returns the keys of a filter: its description, its kinds, its shards and copies that are being uploaded.
-pub(crate) async fn keys<T: Transport>(nodes: &mut Nodes<T>, name: &str) -> Result<Vec<Key>, RedisFilterError> {
-    let escape = |c: char| if "*?[]\\".contains(c) { format!("\\{c}") } else { c.to_string() };
-    let name: String = name.chars().map(escape).collect();
-    let keys = scan(nodes, &format!("{KEY_PREFIX}{{{name}:*}}*")).await?;
-    Ok(keys.into_iter().filter_map(|key| String::from_utf8(key).ok()).map(Key::from_name).collect())
+/// A scan of all primaries for keys of filters.
+pub(crate) struct Scan {
+    pattern: String,
+    /// The nodes that are not scanned yet; the last one is next.
+    nodes: Vec<Node>,
+    cursor: String,
 }
 
-/// Returns all keys that match a pattern.
-async fn scan<T: Transport>(nodes: &mut Nodes<T>, pattern: &str) -> Result<Vec<Vec<u8>>, RedisFilterError> {
-    let mut found = Vec::new();
-    for node in nodes.primaries() {
-        let mut cursor = "0".to_owned();
-        loop {
-            let mut scan = cmd("SCAN");
-            scan.arg(&cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(SCAN_COUNT);
-            let invalid_answer = || RedisFilterError::Refused {
-                node: node.to_string(),
-                message: "its answer to SCAN makes no sense".to_owned(),
-            };
-            let (next, keys) = parse_scan(nodes.ask(&node, &scan).await?).ok_or_else(invalid_answer)?;
-            found.extend(keys);
-            if next == "0" {
-                break;
-            }
-            cursor = next;
-        }
+impl Scan {
+    /// Begins a scan for keys whose hash tag matches a pattern.
+    fn new<T: Transport>(nodes: &Nodes<T>, tag: &str) -> Self {
+        let pattern = format!("{KEY_PREFIX}{{{tag}}}*");
+        Self { pattern, nodes: nodes.primaries(), cursor: "0".to_owned() }
     }
-    Ok(found)
+
+    /// Begins a scan for the keys of a filter. Its portions also have keys of filters whose names begin with this name
+    /// and a colon.
+    pub(crate) fn for_filter<T: Transport>(nodes: &Nodes<T>, name: &str) -> Self {
+        let escape = |c: char| if "*?[]\\".contains(c) { format!("\\{c}") } else { c.to_string() };
+        Self::new(nodes, &format!("{}:*", name.chars().map(escape).collect::<String>()))
+    }
+
+    /// Returns the next portion of keys; `None` after the last one.
+    pub(crate) async fn next<T: Transport>(
+        &mut self,
+        nodes: &mut Nodes<T>,
+    ) -> Result<Option<Vec<Vec<u8>>>, RedisFilterError> {
+        let Some(node) = self.nodes.last() else { return Ok(None) };
+        let mut scan = cmd("SCAN");
+        scan.arg(&self.cursor).arg("MATCH").arg(&self.pattern).arg("COUNT").arg(SCAN_COUNT);
+        let invalid_answer = || RedisFilterError::Refused {
+            node: node.to_string(),
+            message: "its answer to SCAN makes no sense".to_owned(),
+        };
+        let (next, keys) = parse_scan(nodes.ask(node, &scan).await?).ok_or_else(invalid_answer)?;
+        if next == "0" {
+            self.nodes.pop();
+        }
+        self.cursor = next;
+        Ok(Some(keys))
+    }
 }
 
 /// Parses an answer to `SCAN` or `SSCAN`: the next cursor, and the keys or members.
@@ -56,16 +79,6 @@ pub(crate) fn parse_scan(answer: Value) -> Option<(String, Vec<Vec<u8>>)> {
     let [Value::BulkString(next), Value::Array(keys)] = <[Value; 2]>::try_from(parts).ok()? else { return None };
     let key = |key| if let Value::BulkString(key) = key { Some(key) } else { None };
     Some((String::from_utf8(next).ok()?, keys.into_iter().map(key).collect::<Option<_>>()?))
-}
-
-/// Returns the name of the filter whose description, list of stages, kinds or shard a key is.
-fn filter_name(key: &[u8]) -> Option<String> {
-    let tag = str::from_utf8(key).ok()?.strip_prefix(KEY_PREFIX)?.strip_prefix('{')?.strip_suffix('}')?;
-    let (name, part) = tag.rsplit_once(':')?;
-    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    let (stage, shard) = part.split_once('.').unwrap_or(("0", part));
-    let is_part = [META, STAGES, KINDS].contains(&part) || is_number(stage) && is_number(shard);
-    (is_part && check_name(name).is_ok()).then(|| name.to_owned())
 }
 
 /// The statistics of a server that keeps a part of a filter. They cover the complete server with all its data.
@@ -117,31 +130,6 @@ pub(crate) fn eviction_policy(node: &Node, answer: &Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_names_of_filters_are_parsed_from_keys() {
-        for (key, name) in [
-            ("cbf:{urls:meta}", Some("urls")),
-            ("cbf:{a:b:17}", Some("a:b")),
-            ("cbf:{a:stages}", Some("a")),
-            ("cbf:{a:kinds}", Some("a")),
-            ("cbf:{a:12.0}", Some("a")),
-            ("cbf:{a:12.}", None),
-            ("cbf:{a:.0}", None),
-            ("cbf:{a:1.2.3}", None),
-            ("cbf:{kräne 7:0}", Some("kräne 7")),
-            ("cbf:{urls:}", None),
-            ("cbf:{urls:7x}", None),
-            ("cbf:{:meta}", None),
-            ("cbf:{meta}", None),
-            ("cbf:{urls:0}:upload:00000000000000ab", None),
-            ("cbf:{a\u{1b}[2J:meta}", None),
-            ("cbf:urls:meta", None),
-        ] {
-            assert_eq!(filter_name(key.as_bytes()).as_deref(), name, "{key}");
-        }
-        assert_eq!(filter_name(b"cbf:{\xff:meta}"), None);
-    }
 
     #[test]
     fn the_figures_of_info_are_parsed() {

@@ -36,6 +36,9 @@ pub(crate) const STAGES: &str = "stages";
 /// The part of a filter that records the kinds of its keys, if clients do so.
 pub(crate) const KINDS: &str = "kinds";
 
+/// The text between the key of a shard and the number of its copy.
+const COPY_INFIX: &str = ":upload:";
+
 /// The maximum number of shards of a filter: 16 TiB. A client keeps the names of all of them.
 const MAX_SHARDS: usize = 1 << 20;
 
@@ -84,14 +87,14 @@ impl Shards {
 
     /// Creates the shards of a stage.
     pub(crate) fn for_stage(name: &str, stage: u64, plan: Plan, expires_at: Option<u64>) -> Self {
-        let keys = (0..shard_count(plan)).map(|shard| Key::new(name, format_args!("{stage}.{shard}"))).collect();
+        let keys = stage_keys(name, stage, plan).collect();
         Self { name: name.to_owned(), plan, keys, first_block_offset: MARK_BYTES, expires_at }
     }
 
     /// Returns the key of a copy of a shard, in the same slot.
     pub(crate) fn upload_key(&self, shard: usize, unique: u64) -> Key {
         let key = &self.keys[shard];
-        Key { name: format!("{}:upload:{unique:016x}", key.name), slot: key.slot }
+        Key { name: format!("{}{COPY_INFIX}{unique:016x}", key.name), slot: key.slot }
     }
 
     /// Returns the blocks of a shard.
@@ -128,7 +131,7 @@ impl Shards {
     }
 
     /// Returns the byte of a shard at which its mark begins.
-    fn mark_offset(&self, shard: usize) -> usize {
+    pub(crate) fn mark_offset(&self, shard: usize) -> usize {
         if self.first_block_offset == 0 { self.bytes(shard) } else { 0 }
     }
 
@@ -182,8 +185,14 @@ impl Shards {
 }
 
 /// Returns the number of shards.
-fn shard_count(plan: Plan) -> usize {
+pub(crate) fn shard_count(plan: Plan) -> usize {
     plan.block_count().div_ceil(SHARD_BLOCKS)
+}
+
+/// Returns the keys of the shards of a stage, one at a time, because a server may list stages that this client never
+/// uses, of any size.
+pub(crate) fn stage_keys(name: &str, stage: u64, plan: Plan) -> impl Iterator<Item = Key> {
+    (0..shard_count(plan)).map(move |shard| Key::new(name, format_args!("{stage}.{shard}")))
 }
 
 /// Returns the slot of a key, which is the slot of its hash tag, the text in its first braces, unless that is empty
@@ -215,6 +224,20 @@ impl Key {
     pub(crate) fn refused(&self, message: &str) -> RedisFilterError {
         RedisFilterError::Refused { node: format!("the server of {}", self.name), message: message.to_owned() }
     }
+}
+
+/// Returns the name of the filter that a key on a server belongs to, and true if the key holds a copy of a shard that is
+/// being uploaded. `None` for other keys. No key belongs to two filters: names have no braces, and parts have no colons.
+pub(crate) fn owner(key: &[u8]) -> Option<(&str, bool)> {
+    let (tag, rest) = str::from_utf8(key).ok()?.strip_prefix(KEY_PREFIX)?.strip_prefix('{')?.split_once('}')?;
+    let (name, part) = tag.rsplit_once(':')?;
+    let is_number = |text: &str| text.parse::<u64>().is_ok_and(|number| number.to_string() == text);
+    let is_shard = part.split_once('.').map_or(is_number(part), |(stage, shard)| is_number(stage) && is_number(shard));
+    let is_copy = rest.strip_prefix(COPY_INFIX).is_some_and(|unique| {
+        unique.len() == 16 && unique.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+    });
+    let is_part = is_shard && (is_copy || rest.is_empty()) || [META, STAGES, KINDS].contains(&part) && rest.is_empty();
+    (is_part && check_name(name).is_ok()).then_some((name, is_copy))
 }
 
 /// Refuses filters that are too large.
@@ -396,6 +419,52 @@ mod tests {
         }
         for name in ["", "a{b", "a}", "a\nb", &"x".repeat(201)] {
             assert_eq!(check_name(name), Err(RedisFilterError::Name { name: name.to_owned() }));
+        }
+    }
+
+    #[test]
+    fn keys_of_filters_are_recognized() {
+        for (key, owned) in [
+            ("cbf:{urls:meta}", Some(("urls", false))),
+            ("cbf:{a:b:17}", Some(("a:b", false))),
+            ("cbf:{a:stages}", Some(("a", false))),
+            ("cbf:{a:kinds}", Some(("a", false))),
+            ("cbf:{a:12.0}", Some(("a", false))),
+            ("cbf:{a:12.}", None),
+            ("cbf:{a:.0}", None),
+            ("cbf:{a:1.2.3}", None),
+            ("cbf:{a:07}", None),
+            ("cbf:{a:+7}", None),
+            ("cbf:{a:99999999999999999999}", None),
+            ("cbf:{kräne 7:0}", Some(("kräne 7", false))),
+            ("cbf:{urls:}", None),
+            ("cbf:{urls:7x}", None),
+            ("cbf:{:meta}", None),
+            ("cbf:{meta}", None),
+            ("cbf:{urls:0}:upload:00000000000000ab", Some(("urls", true))),
+            ("cbf:{urls:0}:upload:ab", None),
+            ("cbf:{urls:meta}:upload:00000000000000ab", None),
+            ("cbf:{urls:0}:notes", None),
+            ("cbf:{a\u{1b}[2J:meta}", None),
+            ("cbf:urls:meta", None),
+        ] {
+            assert_eq!(owner(key.as_bytes()), owned, "{key}");
+        }
+        assert_eq!(owner(b"cbf:{\xff:meta}"), None);
+    }
+
+    proptest! {
+        /// Names that look like parts, patterns or names of other filters: each key belongs to one filter.
+        #[test]
+        fn every_key_belongs_to_the_filter_that_made_it(
+            name in "[a:.0-9*?\\[\\]^\\\\-]{0,5}(a|:0|:meta|:1[.]0|:stages)",
+            part in "meta|stages|kinds|0|[1-9][0-9]{0,6}|(0|[1-9][0-9]{0,3})[.](0|[1-9][0-9]{0,3})",
+            unique: u64,
+        ) {
+            let key = Key::new(&name, &part).name;
+            prop_assert_eq!(owner(key.as_bytes()), Some((&*name, false)));
+            let copy = Shards::new(&name, plan(1, 8)).upload_key(0, unique).name;
+            prop_assert_eq!(owner(copy.as_bytes()), Some((&*name, true)));
         }
     }
 

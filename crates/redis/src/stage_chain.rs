@@ -10,9 +10,10 @@ use crate::error::RedisFilterError;
 use crate::jobs::Commands;
 use crate::kinds::{FilterKind, Stages, keys_with_slack};
 use crate::meta::{self, StageMeta};
-use crate::nodes::{Nodes, Transport};
-use crate::shards::{Key, MAX_BYTES, STAGES, Shards};
-use crate::watch::{SEAL_BATCH, Watch, parse_mark};
+use crate::nodes::{Nodes, Transport, UNLINK_BATCH};
+use crate::scripts;
+use crate::shards::{Key, MAX_BYTES, META, STAGES, Shards, stage_keys};
+use crate::watch::{Watch, parse_mark};
 use bloomline::{AtomicBloomFilter, BuildError, Plan};
 use redis::Value;
 use std::collections::BTreeMap;
@@ -72,6 +73,10 @@ pub(crate) struct StageChain {
     /// The number of keys that were claimed since the last check of the fill. Each client begins with a check, because
     /// there may be many clients with few claims each.
     claimed: u64,
+    /// True if the user is known to have the rights that the growth of the filter needs.
+    may_grow: bool,
+    /// True if what this client wrote after the removal of the filter was removed.
+    is_tidied: bool,
 }
 
 impl KnownStage {
@@ -102,6 +107,8 @@ impl StageChain {
             loaded_at: T::now(),
             server_time: 0,
             claimed: CLAIMS_PER_CHECK,
+            may_grow: false,
+            is_tidied: false,
         };
         match chain.kind {
             FilterKind::Fixed(plan) => {
@@ -110,19 +117,26 @@ impl StageChain {
                 chain.known_stages.push(known_stage);
             }
             FilterKind::Staged(stages) => {
-                chain.load(nodes).await?;
-                match chain.known_stages.is_empty() {
-                    true => chain.open_stage(nodes, stages, 0).await?,
-                    false => chain.advance_if_over(nodes).await?,
-                }
-                match chain.recover(nodes, stages).await {
-                    // A replica may be behind its primary.
-                    Err(RedisFilterError::ReadOnly { .. }) => {}
-                    recovered => recovered?,
+                if let Err(error) = chain.open_stages(nodes, stages).await {
+                    chain.remove_recreated(nodes, &error).await;
+                    return Err(error);
                 }
             }
         }
         Ok(chain)
+    }
+
+    async fn open_stages<T: Transport>(&mut self, nodes: &mut Nodes<T>, stages: Stages) -> Result<()> {
+        self.load(nodes).await?;
+        match self.known_stages.is_empty() {
+            true => self.open_stage(nodes, stages, 0).await?,
+            false => self.advance_if_over(nodes).await?,
+        }
+        match self.recover(nodes, stages).await {
+            // A replica may be behind its primary.
+            Err(RedisFilterError::ReadOnly { .. }) => Ok(()),
+            recovered => recovered,
+        }
     }
 
     /// Returns the chain of another client of the process.
@@ -223,31 +237,60 @@ impl StageChain {
         usize::try_from(last.meta.keys / 16).unwrap_or(usize::MAX).max(1)
     }
 
-    /// Records claims. Opens the next stage if the last one is full.
-    pub(crate) async fn record_claims<T: Transport>(&mut self, nodes: &mut Nodes<T>, new: usize) -> Result<()> {
+    /// Records claims. The fill is checked before the next ones.
+    pub(crate) fn record_claims(&mut self, new: usize) {
+        self.claimed += new as u64;
+    }
+
+    /// Checks the fill of the last stage if that is due, and opens the next stage if it is full. The first check fails if the
+    /// user lacks a right that the growth needs, so that no key is claimed in a filter that cannot grow.
+    pub(crate) async fn grow_if_full<T: Transport>(&mut self, nodes: &mut Nodes<T>) -> Result<()> {
         if self.staged().is_none() {
             return Ok(());
         }
-        self.claimed += new as u64;
         let KnownStage { number, shards, meta, .. } = self.last();
         let (number, shards, keys) = (*number, Arc::clone(shards), meta.keys);
         if self.claimed < CLAIMS_PER_CHECK.min(keys / 16 + 1) {
             return Ok(());
         }
-        self.claimed = 0;
         let random = meta::random_id() as usize;
         let shard = random % shards.keys.len();
         let blocks = shards.blocks(shard).len();
         let start = random / shards.keys.len() % (blocks.saturating_sub(SAMPLE_BLOCKS) + 1);
         let sample = start..blocks.min(start + SAMPLE_BLOCKS);
         let bits = 512.0 * sample.len() as f64;
-        let mut job = Commands::new([shards.count_ones(shard, sample)]);
+        let mut commands = vec![shards.count_ones(shard, sample)];
+        let line = meta::encode_stage(&self.last().meta);
+        if !self.may_grow {
+            commands.extend(self.effectless_commands(number, &line));
+        }
+        let mut job = Commands::new(commands);
         nodes.run(&mut job).await?;
+        if job.answers.last() == Some(&Value::Int(1)) && !self.may_grow {
+            // The list was lost since it was read.
+            nodes.run(&mut Commands::new([scripts::remove_line(&self.key, number, &line)])).await?;
+            return Err(RedisFilterError::Gone { name: self.name.to_string(), key: self.key.name.clone() });
+        }
         let Value::Int(ones) = job.answers[0] else { return Err(self.key.refused("it cannot count bits")) };
+        (self.claimed, self.may_grow) = (0, true);
         if shards.plan.estimated_keys(ones as f64 / bits) >= keys as f64 {
             self.advance(nodes, number).await?;
         }
         Ok(())
+    }
+
+    /// Returns commands that a client needs to open a stage, and that have no effect, so that missing rights show. The
+    /// last one lists the last stage, which is listed already.
+    fn effectless_commands(&mut self, last: u64, line: &str) -> Vec<(u16, redis::Cmd)> {
+        let (list, KnownStage { shards, .. }) = (self.key.clone(), self.last());
+        let (shard, no_copy) = (&shards.keys[0], shards.upload_key(0, meta::random_id()));
+        vec![
+            scripts::remove_shard(shard, shards.mark_offset(0), [[]; 0]),
+            (no_copy.slot, no_copy.command("UNLINK")),
+            // No stage has this name.
+            (list.slot, list.command("HDEL").arg("").take()),
+            (list.slot, list.command("HSETNX").arg(last).arg(line).take()),
+        ]
     }
 
     /// Reads the stages.
@@ -347,12 +390,17 @@ impl StageChain {
         let opened = if stages.window > 0 { self.server_time } else { 0 };
         let creation_id = meta::stage_creation_id(self.creation_id, number, plan);
         self.remove_leftovers(nodes, number, plan, creation_id).await?;
-        let line = meta::encode_stage(&StageMeta { plan, keys, creation_id, opened });
-        let open = self.key.command("HSETNX").arg(number).arg(line).take();
+        let stage = StageMeta { plan, keys, creation_id, opened };
+        let open = self.key.command("HSETNX").arg(number).arg(meta::encode_stage(&stage)).take();
         let mut job = Commands::new([(self.key.slot, open)].into_iter().chain(self.read_commands())).for_replicas();
         let started = T::now();
         nodes.run(&mut job).await?;
         let answers = job.answers.split_off(1);
+        if job.answers[0] == Value::Int(1) && self.is_removed(nodes).await? {
+            // Clients that have found the stage meanwhile may have used it.
+            self.remove_stage(nodes, number, &stage).await?;
+            return Err(RedisFilterError::Gone { name: self.name.to_string(), key: Key::new(&self.name, META).name });
+        }
         let unqueried: Vec<(u64, StageMeta)> = parse_stages(&self.key, &answers[0])?
             .into_iter()
             .filter(|(other, stage)| *other < number && !stages.is_queried(stage.opened, self.server_time))
@@ -363,16 +411,59 @@ impl StageChain {
             return Err(RedisFilterError::Gone { name: self.name.to_string(), key: self.key.name.clone() });
         }
         // If this fails, the servers remove the shards in time, and the client that opens the next stage removes the
-        // fields.
-        let field = |(number, _): &(u64, StageMeta)| (self.key.slot, self.key.command("HDEL").arg(*number).take());
-        let shards =
-            unqueried.iter().flat_map(|(number, stage)| Shards::for_stage(&self.name, *number, stage.plan, None).keys);
-        let removal: Vec<_> = shards.map(|key| (key.slot, key.command("UNLINK"))).collect();
-        nodes.run(&mut Commands::new(removal.into_iter().chain(unqueried.iter().map(field)))).await.map(drop)
+        // lines.
+        for (number, stage) in unqueried {
+            self.remove_stage(nodes, number, &stage).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes the shards of a stage and its line, but not those of another stage with this number.
+    async fn remove_stage<T: Transport>(&self, nodes: &mut Nodes<T>, number: u64, stage: &StageMeta) -> Result<()> {
+        let prefixes = meta::mark_prefixes(stage.creation_id).map(Vec::from);
+        let marks = Vec::from_iter(scripts::NO_MARK.map(Vec::from).into_iter().chain(prefixes));
+        let mut keys = stage_keys(&self.name, number, stage.plan).peekable();
+        while keys.peek().is_some() {
+            let batch = keys.by_ref().take(UNLINK_BATCH);
+            nodes.run(&mut Commands::new(batch.map(|key| scripts::remove_shard(&key, 0, &marks)))).await?;
+        }
+        let line = scripts::remove_line(&self.key, number, &meta::encode_stage(stage));
+        nodes.run(&mut Commands::new([line])).await.map(drop)
+    }
+
+    /// True if the description of the filter was removed. If another client has recreated the filter since, its shards
+    /// may be where those of this filter were.
+    async fn is_removed<T: Transport>(&self, nodes: &mut Nodes<T>) -> Result<bool> {
+        let description = Key::new(&self.name, META);
+        let mut job = Commands::new([(description.slot, description.command("GET"))]);
+        nodes.run(&mut job).await?;
+        Ok(job.answers[0] == Value::Nil)
+    }
+
+    /// Removes what this client wrote after the filter was removed, if the error says that a part is gone.
+    pub(crate) async fn remove_recreated<T: Transport>(&mut self, nodes: &mut Nodes<T>, error: &RedisFilterError) {
+        let is_lost = matches!(
+            error,
+            RedisFilterError::Gone { .. } | RedisFilterError::Replaced { .. } | RedisFilterError::LeftOver { .. }
+        );
+        // Calls after the first that failed write nothing.
+        if !is_lost || mem::replace(&mut self.is_tidied, true) {
+            return;
+        }
+        // The caller gets the loss as the error. A user without the right to scripts leaves the rest to
+        // `bloomline redis delete`.
+        if let Ok(true) = self.is_removed(nodes).await {
+            for stage in &mut self.known_stages {
+                if stage.watch.remove_recreated(nodes).await.is_err() {
+                    return;
+                }
+            }
+        }
     }
 
     /// Removes the shards of a stage that is not listed yet, if an earlier filter left them: their bits would hide
-    /// keys.
+    /// keys. In a window, the shards of a stage that a server lost from the list are removed too, because the new stage
+    /// would remember their keys for longer than the window.
     async fn remove_leftovers<T: Transport>(
         &self,
         nodes: &mut Nodes<T>,
@@ -381,16 +472,19 @@ impl StageChain {
         creation_id: u64,
     ) -> Result<()> {
         let shards = Shards::for_stage(&self.name, number, plan, None);
+        let grows = self.staged().is_some_and(|stages| stages.window == 0);
         let all: Vec<usize> = (0..shards.keys.len()).collect();
-        for chunk in all.chunks(SEAL_BATCH) {
+        for chunk in all.chunks(UNLINK_BATCH) {
             let mut job = Commands::new(chunk.iter().map(|&shard| shards.read_mark(shard)));
             nodes.run(&mut job).await?;
-            let left = |answer: &Value| {
-                *answer != Value::BulkString(Vec::new()) && !meta::has_creation_id(parse_mark(answer), creation_id)
-            };
-            let left = chunk.iter().zip(&job.answers).filter(|(_, answer)| left(answer));
-            let keys: Vec<Key> = left.map(|(&shard, _)| shards.keys[shard].clone()).collect();
-            if keys.is_empty() {
+            let mut removals = Vec::new();
+            for (&shard, answer) in chunk.iter().zip(&job.answers) {
+                let Value::BulkString(mark) = answer else { return Err(self.key.refused("it cannot read a mark")) };
+                if !mark.is_empty() && !(grows && meta::has_creation_id(parse_mark(answer), creation_id)) {
+                    removals.push(scripts::remove_shard(&shards.keys[shard], shards.mark_offset(shard), [mark]));
+                }
+            }
+            if removals.is_empty() {
                 continue;
             }
             // Another client may have opened the stage since this one read the list. In a window, its plan and therefore its
@@ -400,7 +494,8 @@ impl StageChain {
             if job.answers[0] != Value::Int(0) {
                 return Ok(());
             }
-            nodes.unlink(keys).await?;
+            // A shard with another mark by now is of the stage that another client has opened since.
+            nodes.run(&mut Commands::new(removals)).await?;
         }
         Ok(())
     }
@@ -415,8 +510,14 @@ impl StageChain {
         };
         let Some(server_time) = server_time else { return Err(self.key.refused("it does not return the time")) };
         let mut found = parse_stages(&self.key, list)?;
-        if let Some((number, _)) = found.iter().find(|(number, stage)| !stages.fits(**number, stage.plan)) {
-            return Err(self.key.refused(&format!("its stage {number} is not one of this filter")));
+        let unfit = found.iter().find(|(number, stage)| !stages.fits(**number, stage.plan, stage.keys));
+        if let Some((number, StageMeta { plan, keys, .. })) = unfit {
+            return Err(self.key.refused(&format!(
+                "its stage {number} is not one of this filter: {} blocks with {} probes for {keys} keys do not keep its rate, \
+                 or are more than it needs; stop its clients, and remove it (bloomline redis delete)",
+                plan.block_count(),
+                plan.probes()
+            )));
         }
         let newest = found.keys().next_back().copied();
         // The last stage is listed at any age, so that no number is used twice. No client removes a stage that is
@@ -430,10 +531,6 @@ impl StageChain {
         }
         (self.server_time, self.loaded_at) = (server_time, started);
         found.retain(|number, stage| Some(*number) == newest || stages.is_queried(stage.opened, server_time));
-        let bytes = found.values().fold(0u64, |sum, stage| sum.saturating_add(stage.plan.memory_bytes() as u64));
-        if bytes > MAX_BYTES {
-            return Err(self.key.refused("its stages together are larger than a filter can be (16 TiB)"));
-        }
         if found.is_empty() {
             return Ok(());
         }
@@ -515,6 +612,7 @@ impl StageChain {
         result: Result<()>,
     ) -> Result<()> {
         let Err(error @ RedisFilterError::Gone { .. }) = result else { return result };
+        // The first error says more than one of reading the list.
         if self.staged().is_none() || self.load(nodes).await.is_err() {
             return Err(error);
         }
@@ -527,18 +625,26 @@ impl StageChain {
     }
 }
 
-/// Returns the keys of the stages that are listed under a name, and of their list.
-pub(crate) async fn stage_keys<T: Transport>(nodes: &mut Nodes<T>, name: &str) -> Result<Vec<Key>> {
+/// Reads the list of stages under a name. Returns its key and the answer.
+pub(crate) async fn read_list<T: Transport>(nodes: &mut Nodes<T>, name: &str) -> Result<(Key, Value)> {
     let list = Key::new(name, STAGES);
     let mut job = Commands::new([(list.slot, list.command("HGETALL"))]);
     nodes.run(&mut job).await?;
-    let stages = parse_stages(&list, &job.answers[0]).unwrap_or_default();
-    let shards = |(number, stage): (u64, StageMeta)| Shards::for_stage(name, number, stage.plan, None).keys;
-    Ok(stages.into_iter().flat_map(shards).chain([list]).collect())
+    Ok((list, job.answers.remove(0)))
+}
+
+/// True if there is a list of stages under a name, for a user without the right to read it: a list is not a string, and
+/// the server says so.
+pub(crate) async fn has_list<T: Transport>(nodes: &mut Nodes<T>, name: &str) -> Result<bool> {
+    let list = Key::new(name, STAGES);
+    match nodes.run(&mut Commands::new([(list.slot, list.command("STRLEN"))])).await {
+        Err(RedisFilterError::NotBloomline { .. }) => Ok(true),
+        asked => asked.map(|_| false),
+    }
 }
 
 /// Returns the stages that an answer lists.
-fn parse_stages(list: &Key, answer: &Value) -> Result<BTreeMap<u64, StageMeta>> {
+pub(crate) fn parse_stages(list: &Key, answer: &Value) -> Result<BTreeMap<u64, StageMeta>> {
     let refused = || list.refused("its answer makes no sense");
     let Value::Array(fields) = answer else { return Err(refused()) };
     if fields.len() > 2 * MAX_STAGES {
@@ -551,5 +657,11 @@ fn parse_stages(list: &Key, answer: &Value) -> Result<BTreeMap<u64, StageMeta>> 
         let number = number.filter(|number| *number <= u64::MAX / 2).ok_or_else(refused)?;
         Ok((number, meta::decode_stage(&list.name, line)?))
     };
-    fields.chunks(2).map(read).collect()
+    let stages = fields.chunks(2).map(read).collect::<Result<BTreeMap<u64, StageMeta>>>()?;
+    // Also stages that are no longer queried, because clients remove their shards.
+    let bytes = stages.values().fold(0u64, |sum, stage| sum.saturating_add(stage.plan.memory_bytes() as u64));
+    if bytes > MAX_BYTES {
+        return Err(list.refused("its stages together are larger than a filter can be (16 TiB)"));
+    }
+    Ok(stages)
 }

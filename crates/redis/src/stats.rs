@@ -9,6 +9,9 @@ use bloomline::Plan;
 use redis::Value;
 use std::sync::Arc;
 
+/// The number of shards that are counted in one job.
+const COUNT_BATCH: usize = 1024;
+
 /// The fill of a filter on a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
@@ -62,21 +65,25 @@ pub(crate) async fn count<T: Transport>(
 ) -> Result<StageStats, RedisFilterError> {
     stage.watch.ensure_valid()?;
     let shards = Arc::clone(&stage.shards);
-    // The blocks, without the mark.
-    let commands = |(shard, key): (usize, &Key)| {
-        [shards.count_ones(shard, 0..shards.blocks(shard).len()), (key.slot, key.command("STRLEN"))]
-    };
-    let mut job = Commands::new(shards.keys.iter().enumerate().flat_map(commands));
-    nodes.run(&mut job).await?;
     let (mut ones, mut stored_bytes) = (0, 0);
-    for (shard, figures) in job.answers.chunks(2).enumerate() {
-        let [Value::Int(count @ 0..), Value::Int(length @ 0..)] = figures else {
-            return Err(shards.keys[shard].refused("it cannot count bits"));
+    for start in (0..shards.keys.len()).step_by(COUNT_BATCH) {
+        let batch = start..shards.keys.len().min(start + COUNT_BATCH);
+        // The blocks, without the mark.
+        let commands = |shard| {
+            let key: &Key = &shards.keys[shard];
+            [shards.count_ones(shard, 0..shards.blocks(shard).len()), (key.slot, key.command("STRLEN"))]
         };
-        ones += count.cast_unsigned();
-        stored_bytes += length.cast_unsigned().min(shards.bytes(shard) as u64);
+        let mut job = Commands::new(batch.clone().flat_map(commands));
+        nodes.run(&mut job).await?;
+        for (shard, figures) in batch.clone().zip(job.answers.chunks(2)) {
+            let [Value::Int(count @ 0..), Value::Int(length @ 0..)] = figures else {
+                return Err(shards.keys[shard].refused("it cannot count bits"));
+            };
+            ones += count.cast_unsigned();
+            stored_bytes += length.cast_unsigned().min(shards.bytes(shard) as u64);
+        }
+        // A lost filter looks empty; remains of another filter do not.
+        stage.watch.check_shards(nodes, batch).await?;
     }
-    // A lost filter looks empty; remains of another filter do not.
-    stage.watch.check_all(nodes, true).await?;
     Ok(StageStats { plan: shards.plan, ones, stored_bytes })
 }

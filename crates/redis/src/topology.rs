@@ -60,12 +60,6 @@ impl Topology {
     pub(crate) fn parse(answer: Value, answering: &Node) -> Result<Self, RedisFilterError> {
         match answer {
             Value::ServerError(error) if is_not_clustered(&error) => Ok(Self::Single(answering.clone())),
-            Value::ServerError(error) if error.details().is_some_and(|details| details.contains("unknown command")) => {
-                let message = format!(
-                    "{error}; do not rename the command CLUSTER (rename-command), which reports where the shards are"
-                );
-                Err(RedisFilterError::Refused { node: answering.to_string(), message })
-            }
             Value::ServerError(error) => Err(refusal(answering, &error)),
             Value::Array(ranges) => {
                 let ranges = ranges.into_iter().map(|range| parse_range(range, answering)).collect::<Option<Vec<_>>>();
@@ -129,6 +123,10 @@ pub(crate) fn refusal(node: &Node, error: &ServerError) -> RedisFilterError {
     match (error.kind(), error.code()) {
         (Some(ServerErrorKind::NoPerm), _) | (None, "NOAUTH" | "WRONGPASS") => {
             RedisFilterError::Denied { node, message }
+        }
+        _ if error.details().is_some_and(|details| details.contains("unknown command")) => {
+            let message = format!("{message}; do not rename this command (rename-command): the filter needs it");
+            RedisFilterError::Refused { node, message }
         }
         _ => RedisFilterError::Refused { node, message },
     }

@@ -8,11 +8,14 @@ use crate::error::RedisFilterError;
 use crate::exchange::Job;
 use crate::jobs::Commands;
 use crate::meta;
-use crate::nodes::{Nodes, Transport};
+use crate::nodes::{Nodes, Transport, UNLINK_BATCH};
 use crate::packed::CommandSink;
+use crate::scripts;
 use crate::shards::{Key, META, Shards};
 use redis::{Cmd, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -24,7 +27,7 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 const MARK_BATCH: usize = 16;
 
 /// The number of shards that are sealed in one job.
-pub(crate) const SEAL_BATCH: usize = 1024;
+const SEAL_BATCH: usize = 1024;
 
 type Result<T> = std::result::Result<T, RedisFilterError>;
 
@@ -42,6 +45,8 @@ pub(crate) struct Watch {
     marks: Arc<[AtomicU64]>,
     /// The shards that were used since the last check.
     used: BTreeSet<usize>,
+    /// The marks that this client set since the last successful check, by their shards, which had none.
+    set_marks: BTreeMap<usize, u64>,
     /// The time of the last successful check. The next use checks if there was none.
     checked_at: Option<Instant>,
     /// The number of keys that were claimed since the last successful check, or a few more.
@@ -54,13 +59,14 @@ impl Watch {
     pub(crate) fn new(shards: &Arc<Shards>, description: &[u8], creation_id: u64, listed: Option<(Key, u64)>) -> Self {
         let marks = shards.keys.iter().map(|_| AtomicU64::new(0)).collect();
         let (shards, key, description) = (Arc::clone(shards), Key::new(&shards.name, META), description.into());
-        let used = BTreeSet::new();
-        Self { shards, key, description, creation_id, listed, marks, used, checked_at: None, claims: 0, failure: None }
+        let (used, set_marks, checked_at, claims, failure) = (BTreeSet::new(), BTreeMap::new(), None, 0, None);
+        Self { shards, key, description, creation_id, listed, marks, used, set_marks, checked_at, claims, failure }
     }
 
     /// Returns the watch of another client of the same filter, with the time of its last check.
     pub(crate) fn for_new_client(&self, checked_at: Option<Instant>) -> Self {
-        Self { used: BTreeSet::new(), checked_at, claims: 0, failure: None, ..self.clone() }
+        let (used, set_marks) = (BTreeSet::new(), BTreeMap::new());
+        Self { used, set_marks, checked_at, claims: 0, failure: None, ..self.clone() }
     }
 
     /// Fails if a check has found the filter to be gone or replaced.
@@ -106,11 +112,22 @@ impl Watch {
         }
     }
 
-    /// Checks the description and all shards with a known mark, or `every` shard.
-    pub(crate) async fn check_all<T: Transport>(&mut self, nodes: &mut Nodes<T>, every: bool) -> Result<()> {
+    /// Checks the description and all shards with a known mark.
+    pub(crate) async fn check_all<T: Transport>(&mut self, nodes: &mut Nodes<T>) -> Result<()> {
         self.ensure_valid()?;
-        let to_check: Vec<usize> = (0..self.marks.len()).filter(|&shard| every || self.knows_mark(shard)).collect();
+        let to_check: Vec<usize> = (0..self.marks.len()).filter(|&shard| self.knows_mark(shard)).collect();
         self.used.extend(to_check);
+        self.check_now(nodes).await
+    }
+
+    /// Checks the description and these shards.
+    pub(crate) async fn check_shards<T: Transport>(
+        &mut self,
+        nodes: &mut Nodes<T>,
+        shards: Range<usize>,
+    ) -> Result<()> {
+        self.ensure_valid()?;
+        self.used.extend(shards);
         self.check_now(nodes).await
     }
 
@@ -158,16 +175,24 @@ impl Watch {
         shards: &[usize],
         command: fn(&Shards, usize, u64) -> (u16, Cmd),
     ) -> Result<()> {
-        let commands = shards.iter().map(|&shard| command(&self.shards, shard, meta::new_mark(self.creation_id)));
-        let expiries = shards.iter().filter_map(|&shard| self.shards.expire(shard));
-        let mut job = Commands::new(commands.chain(expiries)).for_replicas();
+        // The expiry of a shard directly follows its mark, so that a client that dies leaves no shard for ever.
+        let commands = |&shard: &usize| {
+            let mark = command(&self.shards, shard, meta::new_mark(self.creation_id));
+            [Some(mark), self.shards.expire(shard)].into_iter().flatten()
+        };
+        let mut job = Commands::new(shards.iter().flat_map(commands)).for_replicas();
         nodes.run(&mut job).await?;
-        for (&shard, answer) in shards.iter().zip(&job.answers) {
-            let mark = if let Value::Array(parts) = answer { parts.last() } else { None };
-            let Some(&Value::Int(mark @ 1..)) = mark else {
+        let step = job.answers.len() / shards.len();
+        for (&shard, answer) in shards.iter().zip(job.answers.iter().step_by(step)) {
+            let parts = if let Value::Array(parts) = answer { &parts[..] } else { &[] };
+            let [added, .., Value::Int(mark @ 1..)] = parts else {
                 return Err(self.shards.keys[shard].refused("it cannot mark a shard"));
             };
-            if let Err(error) = self.compare(shard, mark.cast_unsigned()) {
+            let mark = mark.cast_unsigned();
+            if *added != Value::Nil {
+                self.set_marks.insert(shard, mark);
+            }
+            if let Err(error) = self.compare(shard, mark) {
                 // The description may have a more precise error.
                 self.failure = None;
                 self.used = BTreeSet::from([shard]);
@@ -215,6 +240,32 @@ impl Watch {
         }
         (self.checked_at, self.claims) = (Some(started), 0);
         self.used.clear();
+        self.set_marks.clear();
+        Ok(())
+    }
+
+    /// Removes the shards that this client recreated after the filter was removed: they have no mark, or one that the
+    /// client set after its last successful check.
+    pub(crate) async fn remove_recreated<T: Transport>(&mut self, nodes: &mut Nodes<T>) -> Result<()> {
+        let set_marks = mem::take(&mut self.set_marks);
+        self.used.extend(set_marks.keys());
+        let used = Vec::from_iter(mem::take(&mut self.used));
+        for batch in used.chunks(UNLINK_BATCH) {
+            let mut commands = Vec::new();
+            for shard in batch {
+                let (key, offset) = (&self.shards.keys[*shard], self.shards.mark_offset(*shard));
+                commands.extend(
+                    set_marks
+                        .get(shard)
+                        .map(|mark| scripts::remove_shard(key, offset, [*mark, mark | 1 << 63].map(u64::to_be_bytes))),
+                );
+                commands.push(match self.shards.may_be_sealed() {
+                    true => scripts::remove_shard(key, offset, scripts::NO_MARK),
+                    false => scripts::remove_unmarked(key),
+                });
+            }
+            nodes.run(&mut Commands::new(commands)).await?;
+        }
         Ok(())
     }
 

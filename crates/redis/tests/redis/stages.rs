@@ -4,9 +4,10 @@ use crate::harness::tests;
 use crate::proxy::Proxy;
 use crate::servers::{Cluster, Server, address, primary_and_replica, wait_until};
 use crate::{Tally, expect_error, one_shard_size};
-use bloomline_redis::RedisFilterError::{Denied, Differs, Gone, ReadOnly, Remains, Seed, Stages as NotOne};
+use bloomline_redis::RedisFilterError::{Denied, Differs, Gone, ReadOnly, Refused, Remains, Seed, Stages as NotOne};
 use bloomline_redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisServer, Stages};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,10 +30,16 @@ tests! {
     unused_windows_expire_on_the_server,
     suspended_clients_catch_up,
     removed_filters_leave_no_keys,
+    only_keys_of_the_filter_are_removed,
+    filters_removed_beneath_their_clients_leave_nothing,
+    missing_rights_are_named_before_a_claim,
     kinds_of_filters_are_distinguished,
     a_window_is_read_from_a_replica,
     mirrors_have_a_bound,
     oversized_stage_lists_are_refused,
+    stages_that_cannot_keep_their_rate_are_refused,
+    shards_of_a_lost_window_are_not_adopted,
+    shards_recreated_by_a_dead_client_expire,
     shards_recreated_by_a_late_client_expire,
     stages_need_few_rights,
     lost_stages_are_detected,
@@ -446,6 +453,117 @@ fn removed_filters_leave_no_keys() {
     }
 }
 
+/// Names that look like parts, patterns, or beginnings of other names.
+fn only_keys_of_the_filter_are_removed() {
+    let server = Server::start("");
+    let address = server.address();
+    let keys = || server.execute::<BTreeSet<String>>("KEYS *");
+    let names =
+        ["crawl", "crawl:x", "crawl:0", "crawl:0.0", "crawl:meta", "crawl:x:stages", "crawl*", "craw?", "[c]rawl"];
+    let others = ["cbf:{crawl:notes}", "cbf:{crawl:0}:notes", "cbf:{crawl:00}", "cbf:crawl:meta", "crawl"];
+    others.iter().for_each(|key| server.execute::<()>(&format!("SET {key} x")));
+    for lost in [&[][..], &["meta"], &["stages"], &["meta", "stages"]] {
+        let mut owned = Vec::new();
+        for (i, name) in names.iter().enumerate() {
+            let before = keys();
+            let mut filter = match i % 3 {
+                0 => create(&address, name, &small_stages()),
+                1 => create(&address, name, &window(3600)),
+                _ => crate::create(&address, name, &one_shard_size()),
+            };
+            filter.insert_batch(&(0..4000u64).collect::<Vec<_>>(), &mut [false; 4000]).unwrap();
+            filter.add_key_kinds(&[4]).unwrap();
+            server.execute::<()>(&format!("SET cbf:{{{name}:1}}:upload:0123456789abcdef x"));
+            lost.iter().for_each(|part| server.execute::<()>(&format!("DEL cbf:{{{name}:{part}}}")));
+            owned.push(keys().difference(&before).cloned().collect::<BTreeSet<_>>());
+        }
+        // Most of these are no name of a filter here, but the beginning of one.
+        for unknown in ["craw", "crawl:", "crawl:0:0", "c", "crawl:x:", "*", "crawl:0.0:meta"] {
+            let before = keys();
+            assert_eq!(RedisBloomFilter::remove(&address, unknown), Ok(false), "{unknown}");
+            assert_eq!(keys(), before, "{unknown}");
+        }
+        for (name, owned) in names.iter().zip(&owned) {
+            let expected: BTreeSet<String> = keys().difference(owned).cloned().collect();
+            assert_eq!(RedisBloomFilter::remove(&address, name), Ok(true), "{name} {lost:?}");
+            // The copy beside a filter with its description expires by itself.
+            server.execute::<()>(&format!("DEL cbf:{{{name}:1}}:upload:0123456789abcdef"));
+            assert_eq!(keys(), expected, "{name} without {lost:?}");
+            assert_eq!(RedisBloomFilter::remove(&address, name), Ok(false), "{name}");
+        }
+        assert_eq!(keys(), others.iter().map(|&key| key.to_owned()).collect(), "{lost:?}");
+    }
+}
+
+/// Clients insert until they find that the filter is gone. Meanwhile they recreate shards.
+fn filters_removed_beneath_their_clients_leave_nothing() {
+    let server = Server::start("");
+    for kind in 0..3 {
+        let open = || match kind {
+            0 => crate::create(&server.address(), "f", &crate::three_shard_size()),
+            1 => create(&server.address(), "f", &small_stages()),
+            _ => create(&server.address(), "f", &window(3600)),
+        };
+        let inserted = AtomicU64::new(0);
+        thread::scope(|scope| {
+            for client in 0..4u64 {
+                let (mut filter, inserted) = (open(), &inserted);
+                scope.spawn(move || {
+                    let error = (client << 40..).step_by(200).find_map(|start| {
+                        let keys: Vec<u64> = (start..start + 200).collect();
+                        inserted.fetch_add(1, Ordering::Relaxed);
+                        filter.insert_batch(&keys, &mut [false; 200]).err()
+                    });
+                    assert!(matches!(error, Some(Gone { .. })), "{error:?}");
+                });
+            }
+            wait_until("all clients insert", || inserted.load(Ordering::Relaxed) > 40);
+            assert_eq!(RedisBloomFilter::remove(&server.address(), "f"), Ok(true));
+        });
+        assert_eq!(server.execute::<Vec<String>>("KEYS *"), Vec::<String>::new(), "{kind}");
+    }
+}
+
+/// Without a right, or with a command that was renamed, a client ends before it claims a key.
+fn missing_rights_are_named_before_a_claim() {
+    let server = Server::start("");
+    let (host, keys) = (format!("127.0.0.1:{}", server.port), (0..100u64).collect::<Vec<_>>());
+    create(&server.address(), "grows", &small_stages());
+    create(&server.address(), "forgets", &window(3600));
+    crate::create(&server.address(), "fixed", &one_shard_size());
+    let insert = |address: &RedisServer, name: &str| {
+        let mut new = [true; 100];
+        let inserted = RedisBloomFilter::open(address, name).map(|mut filter| {
+            let inserted = filter.insert_batch(&keys, &mut new);
+            assert!(inserted.is_ok() || (new, filter.uncertain()) == ([false; 100], 0), "{inserted:?}");
+            inserted
+        });
+        inserted.and_then(|inserted| inserted)
+    };
+    let user = |rights: &str| {
+        server.execute::<()>(&format!("ACL SETUSER crawler reset on >secret ~cbf:* {rights}"));
+        address(&format!("redis://crawler:secret@{host}"))
+    };
+    let fixed = "+cluster|slots +get +getrange +strlen +bitfield";
+    let grows = format!("{fixed} +bitcount +unlink +eval +hgetall +hsetnx +hexists +hdel +time");
+    let forgets = format!("{grows} +expireat");
+    for (name, rights) in [("fixed", fixed), ("grows", &grows), ("forgets", &forgets)] {
+        for right in rights.split(' ') {
+            let command = right.trim_start_matches('+');
+            let others: Vec<&str> = rights.split(' ').filter(|other| *other != right).collect();
+            let error = expect_error(insert(&user(&others.join(" ")), name), &["with the right to", command]);
+            assert!(matches!(error, Denied { .. }), "{name} {command}: {error:?}");
+        }
+        assert_eq!(insert(&user(rights), name), Ok(100), "{name}");
+    }
+    for command in ["BITCOUNT", "UNLINK", "EVAL", "HDEL", "EXPIREAT"] {
+        let server = Server::start(&format!("--rename-command {command} HIDDEN"));
+        create(&server.address(), "forgets", &window(3600));
+        let error = expect_error(insert(&server.address(), "forgets"), &[command, "rename-command"]);
+        assert!(matches!(error, Refused { .. }), "{error:?}");
+    }
+}
+
 /// A client of a replica does not open the next generation.
 fn a_window_is_read_from_a_replica() {
     let [primary, replica] = primary_and_replica("");
@@ -491,6 +609,69 @@ fn oversized_stage_lists_are_refused() {
     drop(create(&server.address(), "g", &window(60)));
     add("g", u64::MAX, 1);
     expect_error(RedisBloomFilter::open(&server.address(), "g"), &["makes no sense"]);
+    // Stages that are over, whose shards the next client would remove.
+    drop(create(&server.address(), "h", &window(60)));
+    (1..31).for_each(|number| add("h", number, (1 << 44) / 64 - (1 << 20)));
+    server.advance_clock("h", 1_000_000_000);
+    expect_error(RedisBloomFilter::open(&server.address(), "h"), &["together are larger"]);
+    for name in ["f", "g", "h"] {
+        assert_eq!(RedisBloomFilter::remove(&server.address(), name), Ok(true));
+    }
+    assert_eq!(server.execute::<u64>("DBSIZE"), 0);
+}
+
+/// A stage of 8 blocks in a filter that loses one key in a million.
+fn stages_that_cannot_keep_their_rate_are_refused() {
+    let server = Server::start("");
+    let windows = Stages::window(Duration::from_secs(60), 20_000, 1e-6);
+    for (name, stages) in [("grows", Stages::growing(1e-6).first_stage(20_000)), ("forgets", windows)] {
+        let mut filter = create(&server.address(), name, &stages);
+        let line: String = server.execute(&format!("HGET cbf:{{{name}:stages}} 0"));
+        let (_, rest) = line.split_once(" probes=").unwrap();
+        let mut small = redis::cmd("HSET");
+        small.arg(format!("cbf:{{{name}:stages}}")).arg(1).arg(format!("blocks=8 probes={rest}"));
+        small.exec(&mut server.client().unwrap()).unwrap();
+        let part = "stage 1 is not one of this filter: 8 blocks";
+        expect_error(RedisBloomFilter::open(&server.address(), name), &[part, "bloomline redis delete"]);
+        // A client that is running.
+        expect_error(filter.stats(), &[part]);
+    }
+}
+
+/// The list of a window is lost. A client that opens it anew does not remember the keys, because it does not know since
+/// when they are there.
+fn shards_of_a_lost_window_are_not_adopted() {
+    let server = Server::start("");
+    assert_eq!(create(&server.address(), "f", &window(3600)).insert(&1), Ok(true));
+    server.execute::<u64>("DEL cbf:{f:stages}");
+    let mut filter = create(&server.address(), "f", &window(3600));
+    assert_eq!((filter.contains(&1), filter.insert(&1), filter.insert(&1)), (Ok(false), Ok(true), Ok(false)));
+    assert_eq!(filter.check(), Ok(()));
+}
+
+/// A client is suspended until the shard has expired, sends its claims, and is killed before the answers.
+fn shards_recreated_by_a_dead_client_expire() {
+    let server = Server::start("");
+    let time = Duration::from_millis(100);
+    let short = || server.address().connect_timeout(time).response_timeout(time).retry_timeout(Duration::ZERO);
+    wait_until("the claims arrive", || {
+        let mut filter = create(&server.address(), "f", &window(3600));
+        assert!(filter.insert(&1).is_ok());
+        // The last client may be slow with the first insert, but not with the second.
+        let Ok(mut filter) = RedisBloomFilter::open(&short(), "f") else { return false };
+        if filter.insert(&1).is_err() {
+            return false;
+        }
+        server.execute::<u64>("DEL cbf:{f:0.0}");
+        server.signal("STOP");
+        let inserted = filter.insert(&2);
+        drop(filter);
+        server.signal("CONT");
+        assert!(!matches!(inserted, Ok(false)));
+        let ttl = server.execute::<i64>("TTL cbf:{f:0.0}");
+        assert_ne!(ttl, -1, "it stays for ever");
+        ttl > 0
+    });
 }
 
 /// A client's claims are in flight when the filter is removed.
@@ -548,7 +729,7 @@ fn kinds_of_filters_are_distinguished() {
 fn stages_need_few_rights() {
     let server = Server::start("");
     let rights = crate::errors::rights();
-    let more = "+hgetall +hsetnx +hexists +hdel +expireat +time";
+    let more = "+hgetall +hsetnx +hexists +hdel +expireat +time +eval";
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/SERVER.md")).unwrap();
     assert!(page.contains(more), "the page names them");
     server.execute::<()>(&format!("ACL SETUSER crawler on >secret {rights} {more}"));
@@ -595,6 +776,7 @@ fn lost_stages_are_detected() {
     let gone = expect_error(filter.check(), &["cbf:{f:0.0}"]);
     assert!(matches!(gone, Gone { .. }), "{gone:?}");
     let mut filter = grown("g");
+    assert_eq!(filter.insert(&1_000_000), Ok(true));
     server.execute::<u64>("DEL cbf:{g:stages}");
     let gone = expect_error(filter.check(), &["cbf:{g:stages}", "start again"]);
     assert!(matches!(gone, Gone { .. }), "{gone:?}");
