@@ -15,7 +15,7 @@ const GENERATIONS: u32 = 4;
 /// The maximum number of generations. Each generation costs a read for each key.
 pub(crate) const MAX_GENERATIONS: u32 = 64;
 
-/// The minimum number of keys in a generation. A client claims a sixteenth of them before it checks the fill.
+/// The minimum number of keys in a generation, so that many clients can share its permits.
 const MIN_KEYS: u64 = 32 * 1024;
 
 /// The minimum fraction of the total rate for a generation, so that its size stays finite.
@@ -96,9 +96,7 @@ impl Stages {
     }
 
     /// Sets the number of keys in the first stage of a filter that grows. Too small a guess costs stages, one for each
-    /// doubling, and too large a guess costs memory. Each client that inserts when a stage becomes full may add a
-    /// sixteenth of its keys, or 4096, so with many clients the stage should not be small. Has no effect on a filter
-    /// that forgets.
+    /// doubling, and too large a guess costs memory. Has no effect on a filter that forgets.
     pub fn first_stage(mut self, keys: u64) -> Self {
         if self.window == 0 {
             self.keys = keys;
@@ -167,6 +165,11 @@ impl Stages {
         Ok((self.plan_for(keys_with_slack(keys), rate)?, keys))
     }
 
+    /// Returns the number of permits of a stage of this many keys: the number of keys for which it is sized.
+    pub(crate) fn permits(&self, keys: u64) -> u64 {
+        if self.window > 0 { keys_with_slack(keys) } else { keys }
+    }
+
     /// Returns the size for this many keys.
     fn plan_for(&self, keys: u64, rate: f64) -> Result<Plan, BuildError> {
         // A rate of 1 and more would be one below 1 here, and be taken.
@@ -219,7 +222,7 @@ impl Stages {
     }
 }
 
-/// Returns the number of keys for which a generation of this many keys is sized: some arrive before a client finds it
+/// Returns the number of keys for which a generation of this many keys is sized: some are in flight while a client finds it
 /// full.
 pub(crate) fn keys_with_slack(keys: u64) -> u64 {
     keys.saturating_add(keys / 16)
