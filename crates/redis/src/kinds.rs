@@ -37,7 +37,8 @@ pub(crate) enum FilterKind {
 /// Such a filter is a sequence of filters, the *stages*. A key is new if no stage has it, and is inserted into the last
 /// one. When the last stage is full, or its time is over, a client seals it and opens the next, and all clients follow.
 /// Each key is claimed by one client, also meanwhile. The false-positive rate of all stages together stays below the
-/// requested one, for any number of keys at any time.
+/// requested one, for any number of keys at any time, and of clients. An insert fails if the next stage would be too large,
+/// or if hashes of 64 bits cannot keep its rate.
 ///
 /// - **It grows** ([`growing`](Self::growing)): each stage takes twice as many keys as the one before, at 7/8 of its rate, as in a
 ///   [`ScalableBloomFilter`](bloomline::ScalableBloomFilter).

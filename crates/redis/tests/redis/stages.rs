@@ -20,6 +20,7 @@ tests! {
     short_lived_clients_grow_the_filter,
     small_stages_are_not_overfilled,
     unused_permits_are_given_back,
+    a_full_filter_that_cannot_grow_refuses_keys,
     clients_of_a_process_may_differ_in_their_mirrors,
     short_lived_clients_expire_generations,
     tasks_grow_filters,
@@ -233,6 +234,17 @@ fn unused_permits_are_given_back() {
     }
     let stats = filter.stats().unwrap();
     assert!(stats.stages >= 2 && stats.expected_fpr < 0.01, "{stats:?}");
+}
+
+/// Hashes of 64 bits keep this rate for the first two stages, of one and two keys.
+fn a_full_filter_that_cannot_grow_refuses_keys() {
+    let server = Server::start("");
+    let mut filter = create(&server.address(), "f", &Stages::growing(1e-18).first_stage(1));
+    for key in 0..3 {
+        assert_eq!(filter.insert(&key), Ok(true));
+    }
+    expect_error(filter.insert(&3), &["cannot be kept"]);
+    assert_eq!((filter.contains(&3), filter.insert(&0), filter.uncertain()), (Ok(false), Ok(false), 0));
 }
 
 fn clients_of_a_process_may_differ_in_their_mirrors() {
