@@ -1,7 +1,7 @@
 """Reads and writes bloomline's files. This module is written from docs/FORMAT.md alone, and shares no code with the Rust library.
 
 The functions `mum`, `bits`, `positions`, `make_secret`, `wyhash`, `hash_tuple`, `hash_sequence` and `golden_hash` are on the page
-itself: the module runs the Python that stands there. The module needs `xxhash` (Debian: python3-xxhash). Run as a program, it does the jobs that it reads from
+itself: the module runs the Python that stands there. Files need `xxhash` (Debian: python3-xxhash). Run as a program, it does the jobs that it reads from
 its standard input, one line of JSON each (see `work`).
 """
 
@@ -15,7 +15,10 @@ import struct
 import sys
 import unicodedata
 
-import xxhash
+try:
+    import xxhash  # for the checksums of files
+except ModuleNotFoundError:
+    xxhash = None
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/FORMAT.md"
 exec("".join(re.findall("```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)))

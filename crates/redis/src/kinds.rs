@@ -15,7 +15,7 @@ const GENERATIONS: u32 = 4;
 /// The maximum number of generations. Each generation costs a read for each key.
 pub(crate) const MAX_GENERATIONS: u32 = 64;
 
-/// The minimum number of keys in a generation. A client claims a sixteenth of them before it checks the fill.
+/// The minimum number of keys in a generation, so that many clients can share its permits.
 const MIN_KEYS: u64 = 32 * 1024;
 
 /// The minimum fraction of the total rate for a generation, so that its size stays finite.
@@ -37,7 +37,8 @@ pub(crate) enum FilterKind {
 /// Such a filter is a sequence of filters, the *stages*. A key is new if no stage has it, and is inserted into the last
 /// one. When the last stage is full, or its time is over, a client seals it and opens the next, and all clients follow.
 /// Each key is claimed by one client, also meanwhile. The false-positive rate of all stages together stays below the
-/// requested one, for any number of keys at any time.
+/// requested one, for any number of keys at any time, and of clients. An insert fails if the next stage would be too large,
+/// or if hashes of 64 bits cannot keep its rate.
 ///
 /// - **It grows** ([`growing`](Self::growing)): each stage takes twice as many keys as the one before, at 7/8 of its rate, as in a
 ///   [`ScalableBloomFilter`](bloomline::ScalableBloomFilter).
@@ -96,9 +97,7 @@ impl Stages {
     }
 
     /// Sets the number of keys in the first stage of a filter that grows. Too small a guess costs stages, one for each
-    /// doubling, and too large a guess costs memory. Each client that inserts when a stage becomes full may add a
-    /// sixteenth of its keys, or 4096, so with many clients the stage should not be small. Has no effect on a filter
-    /// that forgets.
+    /// doubling, and too large a guess costs memory. Has no effect on a filter that forgets.
     pub fn first_stage(mut self, keys: u64) -> Self {
         if self.window == 0 {
             self.keys = keys;
@@ -174,6 +173,11 @@ impl Stages {
         Ok((self.plan_for(keys_with_slack(keys), rate)?, keys))
     }
 
+    /// Returns the number of permits of a stage of this many keys: the number of keys for which it is sized.
+    pub(crate) fn permits(&self, keys: u64) -> u64 {
+        if self.window > 0 { keys_with_slack(keys) } else { keys }
+    }
+
     /// Returns the size for this many keys.
     fn plan_for(&self, keys: u64, rate: f64) -> Result<Plan, BuildError> {
         // A rate of 1 and more would be one below 1 here, and be taken.
@@ -235,7 +239,7 @@ impl Stages {
     }
 }
 
-/// Returns the number of keys for which a generation of this many keys is sized: some arrive before a client finds it
+/// Returns the number of keys for which a generation of this many keys is sized: some are in flight while a client finds it
 /// full.
 pub(crate) fn keys_with_slack(keys: u64) -> u64 {
     keys.saturating_add(keys / 16)
@@ -276,6 +280,20 @@ impl FilterKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The client in Python computes the same table by the code of the page.
+    #[test]
+    fn the_page_has_the_sizes_of_filters() {
+        let rates = [0.5, 0.01, 0.001, 1e-6, 1e-9];
+        let heads: String = rates.iter().map(|rate| format!(" {rate:?} |")).collect();
+        let mut table = format!("| keys |{heads}\n|---|{}\n", "---|".repeat(rates.len()));
+        for keys in [1, 10, 100, 1000, 34_816, 100_000, 1_000_000, 7_000_000, 100_000_000, 1_000_000_000] {
+            let size = |&rate| BloomFilter::builder().expected_keys(keys).false_positive_rate(rate).plan().unwrap();
+            let cells = rates.iter().map(size).map(|plan| format!(" {} × {} |", plan.block_count(), plan.probes()));
+            table += &format!("| {keys} |{}\n", cells.collect::<String>());
+        }
+        assert!(include_str!("../PROTOCOL.md").contains(&table), "{table}");
+    }
 
     #[test]
     fn stages_that_clients_plan_fit_and_smaller_and_larger_ones_do_not() {

@@ -34,6 +34,8 @@ struct Server {
     expiries: HashMap<Vec<u8>, u64>,
     /// The time of the last claim.
     claimed: u64,
+    /// The number of claims that set a bit, by shard.
+    claims_that_set_bits: HashMap<Vec<u8>, u64>,
     mutant: Mutant,
 }
 
@@ -94,13 +96,17 @@ impl Server {
                 bulk(&value[start.min(value.len())..(end + 1).min(value.len())])
             }
             // A claim.
-            "BITFIELD" if text.ends_with(&["GET", "i64", "0"]) => {
+            "BITFIELD" if text[2] == "SET" && text.ends_with(&["GET", "i64", "0"]) => {
                 if REFUSALS.get() > 0 && choose(2) == 1 {
                     REFUSALS.set(REFUSALS.get() - 1);
                     return parse_redis_value(b"-OOM command not allowed\r\n").unwrap();
                 }
                 self.claimed = TIME.get();
-                Value::Array(self.bitfield(&text))
+                let answers = self.bitfield(&text);
+                if answers[..answers.len() - 1].contains(&Value::Int(0)) {
+                    *self.claims_that_set_bits.entry(key()).or_default() += 1;
+                }
+                Value::Array(answers)
             }
             "BITFIELD" => Value::Array(self.bitfield(&text)),
             "EXPIREAT" => {
@@ -173,9 +179,8 @@ impl Server {
                 "GET" => None,
                 "SET" if bit == 0 && self.mutant == Mutant::Unsealed => None,
                 "SET" => Some(text[index + 3].parse().unwrap()),
-                "INCRBY" => {
-                    old.checked_add(text[index + 3].parse().unwrap()).filter(|sum| width == 64 || *sum >> width == 0)
-                }
+                "INCRBY" if width == 64 => Some(old.wrapping_add_signed(text[index + 3].parse().unwrap())),
+                "INCRBY" => old.checked_add(text[index + 3].parse().unwrap()).filter(|sum| *sum >> width == 0),
                 other => panic!("the model does not know {other}"),
             };
             let signed = if text[index + 1].starts_with('i') { old.cast_signed() } else { old as i64 };
@@ -670,6 +675,40 @@ fn a_key_is_claimed_once_while_generations_pass() {
         &[&[INSERT_1_2, Action::Grow], &[Action::Pass(4), INSERT_2_1]],
     ] {
         explore(&Model { stages: window(), ..Model::new(actions, switches() - 1) }).unwrap();
+    }
+}
+
+/// All clients have claims in flight while a stage becomes full.
+#[test]
+fn many_clients_do_not_overfill_a_stage() {
+    const BATCH: u64 = 1536;
+    for stages in [Stages::window(Duration::MAX, 1000, 0.01), Stages::growing(0.01).first_stage(1000)] {
+        SERVER.set(Server::default());
+        let mut clients: Vec<Client> = (0..32).map(|_| run_alone(open(&stages)).unwrap()).collect();
+        let tasks = (0..).zip(&mut clients).map(|(i, client)| {
+            let hashes: Vec<u64> = (i * BATCH..(i + 1) * BATCH).map(hash).collect();
+            let insert = async move { _ = client.insert_hashes(&hashes, &mut [false; BATCH as usize]).await.unwrap() };
+            Box::pin(insert) as Task
+        });
+        let mut tasks: Vec<Task> = tasks.collect();
+        let mut context = Context::from_waker(Waker::noop());
+        // In lockstep: one command of each at a time.
+        while !tasks.is_empty() {
+            tasks.retain_mut(|task| task.as_mut().poll(&mut context).is_pending());
+        }
+        SERVER.with_borrow(|server| {
+            let lines = &server.hashes[&b"cbf:{f:stages}"[..]];
+            for (number, line) in lines {
+                let [number, line] = [number, line].map(|text| str::from_utf8(text).unwrap());
+                let planned = line.split(' ').find_map(|field| field.strip_prefix("keys=")?.parse().ok()).unwrap();
+                let claims = server.claims_that_set_bits[format!("cbf:{{f:{number}.0}}").as_bytes()];
+                assert!(
+                    claims <= stages.permits(planned),
+                    "{claims} keys in stage {number}, which was sized for {planned}"
+                );
+            }
+            assert!(lines.len() >= 2, "{lines:?}");
+        });
     }
 }
 

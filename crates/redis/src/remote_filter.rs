@@ -220,8 +220,7 @@ impl<T: Transport> RemoteFilter<T> {
         let mut done = 0;
         while done < hashes.len() {
             self.chain.refresh_if_due(&mut self.nodes).await?;
-            self.chain.grow_if_full(&mut self.nodes).await?;
-            let batch = done..hashes.len().min(done + BATCH_KEYS.min(self.chain.claim_budget()));
+            let batch = done..hashes.len().min(done + BATCH_KEYS.min(self.chain.part()));
             done = batch.end;
             let (hashes, new) = (&hashes[batch.clone()], &mut new[batch]);
             let mut seen = vec![false; hashes.len()];
@@ -256,7 +255,7 @@ impl<T: Transport> RemoteFilter<T> {
             claimed?;
             let claimed = new.iter().filter(|new| **new).count();
             self.duplicates.record(queried, claimed);
-            self.chain.record_claims(claimed);
+            self.chain.give_permits_back(&mut self.nodes).await?;
         }
         Ok(new.iter().filter(|new| **new).count())
     }
@@ -290,13 +289,16 @@ impl<T: Transport> RemoteFilter<T> {
             let (shards, mirror) = (Arc::clone(&stage.shards), stage.mirror.clone());
             let mut job =
                 Claims::new(PendingKeys::new(&shards, mirror.as_deref(), hashes, pending, new), stage.watch.marks());
-            let used = job.keys.used();
+            let mut used = job.keys.used();
+            // The first shard of a stage has its permits.
+            used.extend(shards.may_be_sealed().then_some(0));
             let marked = stage.watch.mark(nodes, &used).await;
             chain.unless_forgotten(nodes, number, marked).await?;
             let stage = chain.last();
-            if stage.number != number {
+            if stage.number != number || !chain.take_permits(nodes, pending.len()).await? {
                 continue;
             }
+            let stage = chain.last();
             unanswered.truncate(earlier_unanswered);
             unanswered.extend(job.keys.claimed().chain(pending.iter().map(|&i| hashes[i])));
             let mut result = stage.watch.run(nodes, &mut job, &used).await;
@@ -313,6 +315,7 @@ impl<T: Transport> RemoteFilter<T> {
                 result = chain.last().watch.check_now(nodes).await.and(Err(RedisFilterError::Gone { name, key }));
             }
             claimed_before.iter().for_each(|&i| seen[i] = true);
+            chain.record_claims(number, pending.len() - claimed_before.len(), claimed_before.len());
             let attempted = pending.clone();
             // Keys that were late before remain late until they are answered, regardless of the others.
             if !retries.is_empty() && !*late {

@@ -7,6 +7,7 @@
 //! seal behind the blocks would extend a string without keys to its full length.
 
 use crate::error::RedisFilterError;
+use crate::meta::random_id;
 use crate::packed::CommandSink;
 use bloomline::{BuildError, Plan};
 use redis::{Cmd, Value, cmd};
@@ -23,6 +24,9 @@ const SHARD_BLOCKS: usize = SHARD_BYTES / BLOCK_BYTES;
 
 /// Blocks that are read or written with one command: a mebibyte, because the server does nothing else meanwhile.
 const CHUNK_BLOCKS: usize = (1 << 20) / BLOCK_BYTES;
+
+/// The number of blocks in the sample for the fill: some 50,000 keys, which estimate the total to half a percent.
+const SAMPLE_BLOCKS: usize = 1024;
 
 /// The names of all keys on a server begin with this.
 pub(crate) const KEY_PREFIX: &str = "cbf:";
@@ -57,6 +61,9 @@ pub(crate) struct Key {
 
 /// The size of a mark in bytes.
 const MARK_BYTES: usize = 8;
+
+/// The size in bytes of the number of permits behind the blocks of a stage's first shard.
+const PERMITS_BYTES: usize = 8;
 
 /// The name of a filter, its size and the keys of its shards.
 pub(crate) struct Shards {
@@ -118,6 +125,15 @@ impl Shards {
         (key.slot, key.command("BITCOUNT").arg(first).arg(end - 1).take())
     }
 
+    /// Returns blocks at random, with their shard, whose bits give an estimate of the fill.
+    pub(crate) fn sample(&self) -> (usize, Range<usize>) {
+        let random = random_id() as usize;
+        let shard = random % self.keys.len();
+        let blocks = self.blocks(shard).len();
+        let start = random / self.keys.len() % (blocks.saturating_sub(SAMPLE_BLOCKS) + 1);
+        (shard, start..blocks.min(start + SAMPLE_BLOCKS))
+    }
+
     /// Returns the probes of a hash.
     pub(crate) fn probes(&self, hash: u64) -> Probes {
         let block = self.plan.block(hash);
@@ -141,7 +157,8 @@ impl Shards {
     pub(crate) fn mark(&self, shard: usize, mark: u64) -> (u16, Cmd) {
         self.mark_command(shard, mark, |command| {
             // The highest bit of the mark is a seal's, and 0 is added to it.
-            let last = 8 * (self.first_block_offset + self.bytes(shard)) - 1;
+            let permits = if shard == 0 { PERMITS_BYTES } else { 0 };
+            let last = 8 * (self.first_block_offset + self.bytes(shard) + permits) - 1;
             if self.first_block_offset > 0 {
                 command.arg("INCRBY").arg("u1").arg(last).arg(0);
             }
@@ -162,6 +179,15 @@ impl Shards {
         command.arg("OVERFLOW").arg("FAIL").arg("INCRBY").arg("u63").arg(bit).arg(mark);
         add_operation(&mut command);
         (key.slot, command.arg("GET").arg("u63").arg(bit).take())
+    }
+
+    /// Returns the command that takes permits of a stage, or gives some back if the number is negative. The answer has the
+    /// number of permits taken by all clients, and then the seal and the mark of the first shard.
+    pub(crate) fn take_permits(&self, permits: i64) -> (u16, Cmd) {
+        let (key, bit) = (&self.keys[0], 8 * (self.first_block_offset + self.bytes(0)));
+        let mut command = key.command("BITFIELD");
+        command.arg("INCRBY").arg("i64").arg(bit).arg(permits).arg("GET").arg("i64").arg(0);
+        (key.slot, command)
     }
 
     /// Returns the command that sets the time at which the server removes a shard, if there is one.

@@ -150,7 +150,12 @@ impl Watch {
 
     /// True if the mark of a shard is known.
     fn knows_mark(&self, shard: usize) -> bool {
-        self.marks[shard].load(Ordering::Relaxed) != 0
+        self.mark_of(shard) != 0
+    }
+
+    /// Returns the mark of a shard, 0 if it is unknown.
+    pub(crate) fn mark_of(&self, shard: usize) -> u64 {
+        self.marks[shard].load(Ordering::Relaxed)
     }
 
     /// Returns the mark of each shard, 0 if it is unknown.

@@ -1,26 +1,33 @@
-//! A client in another language: tests/data/server.py, which was written from crates/redis/PROTOCOL.md and docs/FORMAT.md alone.
+//! A client in another language: tests/data/server.py, which was written from crates/redis/PROTOCOL.md and docs/FORMAT.md alone, and
+//! runs the Python of these pages.
 
 use crate::harness::{self, tests};
 use crate::python::python;
 use crate::servers::{Server, wait_until};
 use crate::{create, one_shard_size, three_shard_size};
 use bloomline::BloomFilter;
-use bloomline_redis::RedisBloomFilter;
+use bloomline_redis::{RedisBloomFilter, Stages};
 use std::io::Write;
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 tests! {
     python_and_rust_clients_see_each_others_keys,
     python_and_rust_clients_claim_each_key_once,
     unknown_filters_are_refused,
+    the_python_of_the_page_computes_the_sizes_of_the_page,
 }
 
 const SERVER: &str = "../../tests/data/server.py";
 
-/// Runs the client with these keys, and returns its output.
+fn client() -> Command {
+    python(SERVER).unwrap_or_else(|| harness::ignored("Python"))
+}
+
+/// Runs the client with these keys, and returns its output. The call may be followed by the size of the filter.
 fn run_client(server: &Server, name: &str, call: &str, keys: &[String]) -> Output {
-    let mut command = python(SERVER).unwrap_or_else(|| harness::ignored("Python with xxhash"));
-    command.args([&server.port.to_string(), name, call]);
+    let mut command = client();
+    command.args([&server.port.to_string(), name]).args(call.split(' '));
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // A client that refuses ends before it reads them.
     _ = child.stdin.take().unwrap().write_all(keys.join("\n").as_bytes());
@@ -69,26 +76,72 @@ fn python_and_rust_clients_see_each_others_keys() {
     }
 }
 
-/// Each key is new to exactly one client, in any order.
+/// Each key is new to exactly one client, in any order, whichever client creates the filter or a stage.
 fn python_and_rust_clients_claim_each_key_once() {
-    const KEYS: u32 = 5000;
-    let server = Server::start("");
-    let mut filter = create(&server.address(), "f", &three_shard_size());
-    let queried = keys(0..KEYS);
-    let mut ours = vec![false; queried.len()];
-    let theirs = std::thread::scope(|scope| {
-        let theirs = scope.spawn(|| answers(&server, "f", "insert", &queried));
-        // The clients start at opposite ends of the keys.
-        wait_until("it claims", || server.calls("bitfield") > 0);
-        for (key, new) in queried.iter().zip(&mut ours).rev() {
-            *new = filter.insert(key).unwrap();
+    drop(client());
+    // The probability of a false positive is below 1e-9.
+    let (keys, rate) = (keys(0..4000), 1e-13);
+    let growing = Stages::growing(rate).first_stage(500);
+    let window = Stages::window(Duration::from_secs(86_400), 1000, rate).generations(3);
+    for (name, size, stages) in [
+        ("fixed", "9000 1e-13", None),
+        ("grows", "500 1e-13 0 0", Some(growing)),
+        ("forgets", "1000 1e-13 86400 3", Some(window)),
+    ] {
+        let server = Server::start("");
+        let open = || match &stages {
+            None => {
+                create(&server.address(), name, &BloomFilter::builder().expected_keys(9000).false_positive_rate(rate))
+            }
+            Some(stages) => RedisBloomFilter::create_stages(&server.address(), name, stages).unwrap(),
+        };
+        // Stages that both clients have filled, and generations of which some are over.
+        for round in 0..3 {
+            let (keys, mut ours) = (&keys[..4000 - 1000 * round], vec![false; 4000 - 1000 * round]);
+            let keys: Vec<String> = keys.iter().map(|key| format!("{key} {round}")).collect();
+            let theirs = std::thread::scope(|scope| {
+                let theirs = scope.spawn(|| answers(&server, name, &format!("insert {size}"), &keys));
+                // The clients start at opposite ends of the keys.
+                let mut filter = open();
+                wait_until("it claims", || filter.contains(&keys[0]).unwrap() || theirs.is_finished());
+                for (keys, new) in keys.rchunks(50).zip(ours.rchunks_mut(50)) {
+                    filter.insert_batch(keys, new).unwrap();
+                }
+                assert_eq!(filter.uncertain(), 0);
+                theirs.join().unwrap()
+            });
+            for (key, (ours, theirs)) in keys.iter().zip(ours.iter().zip(&theirs)) {
+                assert!(ours != theirs, "{name}: {key}: {ours} {theirs}");
+            }
+            let mut filter = open();
+            assert_eq!(filter.contains_batch(&keys, &mut vec![false; keys.len()]), Ok(keys.len()), "{name}");
+            assert_eq!(answers(&server, name, "contains", &keys), vec![true; keys.len()], "{name}");
+            let stats = filter.stats().unwrap();
+            assert!(stats.expected_fpr < rate, "{name}: {stats:?}");
+            match name {
+                "grows" => assert!(stats.stages >= 4, "{stats:?}"),
+                "forgets" => {
+                    assert_eq!(stats.stages, round + 1);
+                    server.advance_clock(name, 86_400 / 3);
+                }
+                _ => {}
+            }
         }
-        theirs.join().unwrap()
-    });
-    for (key, (ours, theirs)) in queried.iter().zip(ours.iter().zip(&theirs)) {
-        assert!(ours != theirs, "{key}: {ours} {theirs}");
+        // The first generation was opened five periods ago.
+        if name == "forgets" {
+            server.advance_clock(name, 2 * 86_400 / 3 + 3);
+            let forgotten = ["key 0 0".to_owned()];
+            assert_eq!(answers(&server, name, "contains", &forgotten), [false]);
+            assert_eq!(answers(&server, name, "insert", &forgotten), [true]);
+            assert_eq!(open().insert("key 0 0"), Ok(false));
+        }
     }
-    assert_eq!(filter.uncertain(), 0);
+}
+
+fn the_python_of_the_page_computes_the_sizes_of_the_page() {
+    let output = client().arg("sizes").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.stdout.split_inclusive(|&byte| byte == b'\n').count(), 50);
 }
 
 fn unknown_filters_are_refused() {
@@ -106,7 +159,7 @@ fn unknown_filters_are_refused() {
     };
     let line: String = server.execute("GET cbf:{f:meta}");
     for (name, from, to, reason) in [
-        ("newer", "version=2", "version=3", "another version"),
+        ("newer", "version=2", "version=4", "another version"),
         ("older", "version=2", "version=1", "another version"),
         ("layout", "words4", "classic", "another layout"),
         ("shard", "shard=16777152", "shard=64", "another layout"),
@@ -119,6 +172,13 @@ fn unknown_filters_are_refused() {
         assert_eq!(refused(name), format!("format.Refused: {reason}"), "{name}");
         assert!(RedisBloomFilter::open(&server.address(), name).is_err(), "{name}");
     }
+    // A list with a stage that would lose keys.
+    RedisBloomFilter::create_stages(&server.address(), "list", &Stages::growing(1e-6).first_stage(1000)).unwrap();
+    let list: Vec<String> = server.execute("HGETALL cbf:{list:stages}");
+    let mut overfull = redis::cmd("HSET");
+    overfull.arg("cbf:{list:stages}").arg(0).arg(list[1].replace("blocks=", "blocks=8 of="));
+    overfull.exec(&mut server.client().unwrap()).unwrap();
+    assert_eq!(refused("list"), "format.Refused: a stage that does not keep its rate");
     // The fields may have any order, and unknown fields are ignored.
     let mut words: Vec<&str> = line.split(' ').skip(1).chain(["later=1"]).collect();
     words.reverse();

@@ -20,6 +20,8 @@ tests! {
     clients_finish_the_growth_of_a_dead_client,
     short_lived_clients_grow_the_filter,
     small_stages_are_not_overfilled,
+    unused_permits_are_given_back,
+    a_full_filter_that_cannot_grow_refuses_keys,
     clients_of_a_process_may_differ_in_their_mirrors,
     short_lived_clients_expire_generations,
     tasks_grow_filters,
@@ -212,6 +214,44 @@ fn small_stages_are_not_overfilled() {
         let stats = filter.stats().unwrap();
         assert!(claimed > 19_700 && stats.expected_fpr < 0.01 && stats.stages > 3, "{first}: {claimed} {stats:?}");
     }
+}
+
+/// The number of permits is behind the blocks of the first shard.
+fn unused_permits_are_given_back() {
+    let server = Server::start("");
+    let stages = Stages::growing(0.01).first_stage(40_000);
+    let keys: Vec<u64> = (0..80_000).collect();
+    let (inserted, rest) = keys.split_at(3000);
+    let mut filter = create(&server.address(), "f", &stages);
+    let bit = 8 * (8 + filter.plan().memory_bytes());
+    let taken = || server.execute::<[u64; 1]>(&format!("BITFIELD cbf:{{f:0.0}} GET i64 {bit}"))[0];
+    let claimed = filter.insert_batch(inserted, &mut [false; 3000]).unwrap() as u64;
+    assert!((claimed..claimed + 1024).contains(&taken()), "{claimed} {}", taken());
+    // Clients whose keys are all seen.
+    let held = taken();
+    for _ in 0..20 {
+        let mut new = [false; 3000];
+        assert_eq!(create(&server.address(), "f", &stages).insert_batch(inserted, &mut new), Ok(0));
+    }
+    assert_eq!(taken(), held);
+    // Clients of an older version take no permits. The stage is full all the same.
+    for keys in rest.chunks(1000) {
+        filter.insert_batch(keys, &mut [false; 1000]).unwrap();
+        server.execute::<Vec<u64>>(&format!("BITFIELD cbf:{{f:0.0}} SET i64 {bit} 0"));
+    }
+    let stats = filter.stats().unwrap();
+    assert!(stats.stages >= 2 && stats.expected_fpr < 0.01, "{stats:?}");
+}
+
+/// Hashes of 64 bits keep this rate for the first two stages, of one and two keys.
+fn a_full_filter_that_cannot_grow_refuses_keys() {
+    let server = Server::start("");
+    let mut filter = create(&server.address(), "f", &Stages::growing(1e-18).first_stage(1));
+    for key in 0..3 {
+        assert_eq!(filter.insert(&key), Ok(true));
+    }
+    expect_error(filter.insert(&3), &["cannot be kept"]);
+    assert_eq!((filter.contains(&3), filter.insert(&0), filter.uncertain()), (Ok(false), Ok(false), 0));
 }
 
 fn clients_of_a_process_may_differ_in_their_mirrors() {
