@@ -95,7 +95,7 @@ fn python_and_rust_clients_claim_each_key_once() {
             }
             Some(stages) => RedisBloomFilter::create_stages(&server.address(), name, stages).unwrap(),
         };
-        // Stages that both clients have filled, and generations of which some are over.
+        // Both clients have filled earlier stages, and some generations are over.
         for round in 0..3 {
             let (keys, mut ours) = (&keys[..4000 - 1000 * round], vec![false; 4000 - 1000 * round]);
             let keys: Vec<String> = keys.iter().map(|key| format!("{key} {round}")).collect();
