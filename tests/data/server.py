@@ -264,7 +264,7 @@ class Filter:
             if not self.is_queried(stage) and number < max(map(int, fields[::2])):
                 continue
             rate = self.rate / (self.generations + 2) if self.window else self.stage_rate(number)
-            check(expected_rate(self.permits(keys), blocks, probes) <= rate * (1 + 1e-9), "a stage that does not keep its rate")
+            check(expected_rate(keys, blocks, probes) <= rate * 9 / 8, "a stage that does not keep its rate")
             check(self.window or blocks <= plan(self.keys << number, rate)[0] * 9 / 8 + 1, "a stage that is too large")
             check(number not in known or known[number].made == made, "another filter")
             stages.append(known.get(number, stage))

@@ -45,6 +45,9 @@ fn measure(url: &str, name: &str, stages: &Stages, clients: u64, keys: u64) -> R
     let server = RedisServer::new(url)?;
     let mut connection = redis::Client::open(url)?.get_connection()?;
     let mut filter = RedisBloomFilter::create_stages(&server, "rates", stages)?;
+    if filter.stats()?.estimated_keys > 0.0 {
+        return Err("the server has a filter \"rates\" with keys".into());
+    }
     let barrier = Barrier::new(usize::try_from(clients)?);
     let insert = |client: u64| {
         let mut filter = RedisBloomFilter::open(&server, "rates").expect("the filter exists");

@@ -204,8 +204,9 @@ methods! {
     /// filter with the same parameters, opens that one. Any number of clients may do so at the same time.
     ///
     /// All methods but [`download`](Self::download) and [`upload`](Self::upload) work as for a filter of one size. An
-    /// insert takes another round trip for each stage but the last, with the keys that later stages do not have. A
-    /// query takes one for each stage. The user needs the rights to `HGETALL`, `HSETNX`, `HEXISTS`, `HDEL`, `EXPIREAT`
+    /// insert takes another round trip for each stage but the last, with the keys that later stages do not have, and one
+    /// for permits, which bound the keys of a stage; a client takes permits for single keys in advance. A query takes one
+    /// for each stage. The user needs the rights to `HGETALL`, `HSETNX`, `HEXISTS`, `HDEL`, `EXPIREAT`
     /// and `TIME` too.
     ///
     /// # Errors

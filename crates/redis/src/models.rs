@@ -347,12 +347,14 @@ fn run_alone<F: Future>(future: F) -> F::Output {
 
 type Client = RemoteFilter<Simulated>;
 
-/// Clients of a filter, each a process of its own that has used the first shard.
+/// Clients of a filter, each a process of its own that has used the first shard and holds permits for three keys.
 fn clients(count: u64, stages: &Stages) -> Vec<Client> {
     let open = |i| {
         run_alone(async {
             let mut client = open(stages).await.unwrap();
-            client.insert_hashes(&[hash(1000 + i)], &mut [false]).await.unwrap();
+            // The second call takes as many permits as the first has used.
+            client.insert_hashes(&[0, 1, 2, 3].map(|j| hash(1000 + 5 * i + j)), &mut [false; 4]).await.unwrap();
+            client.insert_hashes(&[hash(1004 + 5 * i)], &mut [false]).await.unwrap();
             client
         })
     };

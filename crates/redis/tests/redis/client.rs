@@ -2,6 +2,7 @@
 //! runs the Python of these pages.
 
 use crate::harness::{self, tests};
+use crate::proxy::Proxy;
 use crate::python::python;
 use crate::servers::{Server, wait_until};
 use crate::{create, one_shard_size, three_shard_size};
@@ -14,6 +15,7 @@ use std::time::Duration;
 tests! {
     python_and_rust_clients_see_each_others_keys,
     python_and_rust_clients_claim_each_key_once,
+    no_key_is_lost_when_connections_of_the_python_client_break,
     unknown_filters_are_refused,
     the_python_of_the_page_computes_the_sizes_of_the_page,
 }
@@ -26,8 +28,13 @@ fn client() -> Command {
 
 /// Runs the client with these keys, and returns its output. The call may be followed by the size of the filter.
 fn run_client(server: &Server, name: &str, call: &str, keys: &[String]) -> Output {
+    run_client_at(&server.url(), name, call, keys)
+}
+
+/// Runs the client on the server at this URL.
+fn run_client_at(url: &str, name: &str, call: &str, keys: &[String]) -> Output {
     let mut command = client();
-    command.args([&server.port.to_string(), name]).args(call.split(' '));
+    command.args([url.rsplit(':').next().unwrap(), name]).args(call.split(' '));
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // A client that refuses ends before it reads them.
     _ = child.stdin.take().unwrap().write_all(keys.join("\n").as_bytes());
@@ -37,7 +44,11 @@ fn run_client(server: &Server, name: &str, call: &str, keys: &[String]) -> Outpu
 /// Runs the client, and returns its answer for each key.
 #[track_caller]
 fn answers(server: &Server, name: &str, call: &str, keys: &[String]) -> Vec<bool> {
-    let output = run_client(server, name, call, keys);
+    parse_answers(&run_client(server, name, call, keys))
+}
+
+#[track_caller]
+fn parse_answers(output: &Output) -> Vec<bool> {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     output.stdout.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).map(|line| line == b"1").collect()
 }
@@ -95,7 +106,7 @@ fn python_and_rust_clients_claim_each_key_once() {
             }
             Some(stages) => RedisBloomFilter::create_stages(&server.address(), name, stages).unwrap(),
         };
-        // Stages that both clients have filled, and generations of which some are over.
+        // Both clients have filled earlier stages, and some generations are over.
         for round in 0..3 {
             let (keys, mut ours) = (&keys[..4000 - 1000 * round], vec![false; 4000 - 1000 * round]);
             let keys: Vec<String> = keys.iter().map(|key| format!("{key} {round}")).collect();
@@ -136,6 +147,33 @@ fn python_and_rust_clients_claim_each_key_once() {
             assert_eq!(open().insert("key 0 0"), Ok(false));
         }
     }
+}
+
+/// The filter grows meanwhile.
+fn no_key_is_lost_when_connections_of_the_python_client_break() {
+    let server = Server::start("");
+    let proxy = Proxy::start(server.port, 3);
+    let keys = keys(0..3000);
+    let stages = Stages::growing(1e-13).first_stage(300);
+    let mut ours = vec![false; keys.len()];
+    proxy.break_connections(true);
+    let (theirs, uncertain) = std::thread::scope(|scope| {
+        let theirs = scope.spawn(|| run_client_at(&proxy.url(), "f", "insert 300 1e-13 0 0", &keys));
+        let mut filter = RedisBloomFilter::create_stages(&server.address(), "f", &stages).unwrap();
+        for (keys, new) in keys.rchunks(50).zip(ours.rchunks_mut(50)) {
+            filter.insert_batch(keys, new).unwrap();
+        }
+        (theirs.join().unwrap(), filter.uncertain())
+    });
+    let reported = String::from_utf8(theirs.stderr.clone()).unwrap();
+    let uncertain = uncertain + reported.split(' ').next().and_then(|count| count.parse::<u64>().ok()).unwrap_or(0);
+    let (mut lost, mut twice) = (0, 0);
+    for (ours, theirs) in ours.iter().zip(parse_answers(&theirs)) {
+        lost += u64::from(!ours && !theirs);
+        twice += u64::from(*ours && theirs);
+    }
+    assert!(lost == 0 && twice <= uncertain, "{lost} lost, {twice} twice, {uncertain} uncertain: {reported}");
+    assert!(proxy.broken_connections() > 0);
 }
 
 fn the_python_of_the_page_computes_the_sizes_of_the_page() {
