@@ -334,7 +334,8 @@ fn keys_not_found_by_a_read_are_claimed() {
     let mut second = create(&server.address(), "f", &one_shard_size());
     assert_eq!(second.insert_batch(&keys, &mut new), Ok(20_000));
     assert!(new.iter().zip(&keys).all(|(&new, &key)| new == (key >= 20_000)));
-    assert_eq!(server.calls("bitfield"), 40_000 + 2);
+    // The second client marks the shard, unless a check, a second after its first read, has found the mark.
+    assert!((40_000 + 1..=40_000 + 2).contains(&server.calls("bitfield")), "{}", server.calls("bitfield"));
     let reads = server.calls("getrange") - reads;
     assert!((20_000..36_000).contains(&reads), "{reads}");
     // Few keys are claimed without a read, which would be another round trip.
