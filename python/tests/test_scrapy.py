@@ -335,8 +335,17 @@ def test_the_scheduler_of_scrapy_redis(site: Site, tmp_path: pathlib.Path, redis
     for run in both:
         run.wait()
     site.check_once()
+    # A spider reports the set even if it finds nothing new.
+    known = Run(site, tmp_path, **shared, SCHEDULER_IDLE_BEFORE_CLOSE=1).wait()
+    assert known["bloomline/keys"] == pytest.approx(150, abs=2) and "response_received_count" not in known
+    # The set may have another size after the scheduler has removed it, at the end of a spider or at the start of the next one.
     Run(site, tmp_path, **shared | {"SCHEDULER_PERSIST": False}).wait()
-    assert RedisBloomFilter(redis.url, "set of links").stats().fill_ratio == 0
+    assert redis.tell("DBSIZE") == ":0\n"
+    for keys in 50_000, 100_000:
+        again = shared | {"BLOOMLINE_EXPECTED_KEYS": keys, "SCHEDULER_FLUSH_ON_START": True}
+        stats = Run(site, tmp_path, **again).wait()
+        assert stats["bloomline/memory_bytes"] == BloomFilter(keys, 1e-6).memory_bytes
+        assert stats["response_received_count"] == 150
 
 
 @sites(150)
@@ -352,6 +361,7 @@ def test_the_set_of_scrapy_redis_is_imported(site: Site, tmp_path: pathlib.Path,
     alone, _ = interrupted(site, tmp_path, 1, signal.SIGINT, **theirs | SHARED, SCHEDULER_QUEUE_KEY="another")
     told = re.search(r"own filter has (\d+) fingerprints in the set links:dupefilter", alone.log.read_text())
     assert told and int(told[1]) == old + 1
+    refuse_fingerprints(site, tmp_path, theirs | SHARED | {"BLOOMLINE_IMPORT_FROM": theirs["DUPEFILTER_CLASS"]})
     RedisBloomFilter(redis.url, "links:dupefilter").delete()
     before = collections.Counter(site.fetches)
     ours = theirs | SHARED | {"BLOOMLINE_IMPORT_FROM": theirs["DUPEFILTER_CLASS"]}
@@ -361,6 +371,8 @@ def test_the_set_of_scrapy_redis_is_imported(site: Site, tmp_path: pathlib.Path,
     # The scheduler keeps the filter and does not close it, but the figures are those of the end.
     assert stats["bloomline/keys"] == pytest.approx(RedisBloomFilter(redis.url, "links:dupefilter").stats().estimated_keys)
     assert stats["bloomline/keys"] > old
+    for keys in SHARED["BLOOMLINE_EXPECTED_KEYS"], None:
+        refuse_fingerprints(site, tmp_path, theirs | SHARED | {"BLOOMLINE_EXPECTED_KEYS": keys})
     # Later additions to the old set are not imported.
     client.sadd("links:dupefilter", "00" * 20)
     assert Run(site, tmp_path, **ours).wait()["bloomline/imported"] == old
@@ -371,6 +383,14 @@ def test_the_set_of_scrapy_redis_is_imported(site: Site, tmp_path: pathlib.Path,
     assert Run(site, tmp_path, **ours).wait()["bloomline/imported"] == old + 1
     Run(site, tmp_path, **ours | {"SCHEDULER_PERSIST": False}).wait()
     assert Run(site, tmp_path, **ours).wait()["bloomline/imported"] == 0
+
+
+def refuse_fingerprints(site: Site, folder: pathlib.Path, settings: dict[str, Any]) -> None:
+    """A spider with other fingerprints than the set would fetch all pages again."""
+    before = site.fetched
+    run = Run(site, folder, **settings)
+    run.wait()
+    assert "BLOOMLINE_IMPORT_FROM" in run.log.read_text().split("ValueError: ")[-1] and site.fetched == before
 
 
 def test_an_interrupted_import_continues(redis: Server) -> None:

@@ -43,10 +43,15 @@ QUEUE = "requests.queue"
 KILLED = "killed"
 SCRAPY_REDIS = "scrapy_redis.dupefilter.RFPDupeFilter"
 IMPORTED_AT_A_TIME = 4096
+# The seed of a set with imported fingerprints. Sets of Scrapy's own fingerprints have other seeds.
+IMPORTED_SEED = int.from_bytes(b"imported", "big")
 
 
 class _DupeFilter(RFPDupeFilter):
     """A filter with Scrapy's fingerprints and log messages, and another set."""
+
+    # What a crawl that begins again needs.
+    _empty: str
 
     def __init__(self, crawler: "Crawler") -> None:
         settings = crawler.settings
@@ -89,10 +94,11 @@ class _DupeFilter(RFPDupeFilter):
             self._warned = True
             logger.warning(
                 "The filter is too small for %.0f requests: new ones are lost at the rate %.2g, and "
-                "BLOOMLINE_FALSE_POSITIVE_RATE is %.2g. Begin again with more BLOOMLINE_EXPECTED_KEYS",
+                "BLOOMLINE_FALSE_POSITIVE_RATE is %.2g. Begin again with more BLOOMLINE_EXPECTED_KEYS and %s",
                 figures["keys"],
                 self._rate,
                 self._wanted_rate,
+                self._empty,
             )
 
     @abstractmethod
@@ -115,6 +121,8 @@ class DupeFilter(_DupeFilter):
     kill the next run continues with the last save and the rest of the queue, which is for crawls with a queue elsewhere. A
     warning in the log has the maximum number of pages that are fetched again.
     """
+
+    _empty = "an empty JOBDIR"
 
     def __init__(self, crawler: "Crawler") -> None:
         super().__init__(crawler)
@@ -206,11 +214,13 @@ class RedisDupeFilter(_DupeFilter):
     BLOOMLINE_EXPECTED_KEYS the number of requests in that time. By default no request is forgotten.
     BLOOMLINE_MIRROR = False saves memory: the spider keeps no copy of the set, and asks the server for each request.
     BLOOMLINE_RETRY_TIMEOUT is the number of seconds for which a request waits for a server that does not answer, by default 30.
-    BLOOMLINE_WAIT_FOR_REPLICAS is the number of replicas of a server that must have a request before it is sent, by default 0.
+    BLOOMLINE_WAIT_FOR_REPLICAS is the number of replicas of a server that must have a request before it is sent, by default 0. If
+    others may take over too, requests are sent again then.
     It is sent after a second in any case; bloomline/unconfirmed counts these.
     BLOOMLINE_IMPORT_FROM = "scrapy_redis.dupefilter.RFPDupeFilter", or the path of a class derived from it, adds the fingerprints
     that this filter keeps in a Redis set under the same name, once. bloomline/imported counts them. Requests then get the
-    fingerprints of that class, because Scrapy's own differ; keep the setting as long as the set is in use.
+    fingerprints of that class, because Scrapy's own differ. All spiders of such a set need the setting, and end with a ValueError
+    without it.
 
     Each request that this spider has not seen takes a round trip, and the spider waits meanwhile. If the answer is lost, the
     request is sent, although another spider may send it too: bloomline/uncertain counts these. If the server is unreachable,
@@ -222,7 +232,9 @@ class RedisDupeFilter(_DupeFilter):
     scrapy-redis, unless SCHEDULER_PERSIST is set.
     """
 
-    def __init__(self, crawler: "Crawler") -> None:
+    _empty = "an empty set: RedisBloomFilter(url, name).delete() removes this one"
+
+    def __init__(self, crawler: "Crawler", *, is_cleared: bool = False) -> None:
         super().__init__(crawler)
         settings = crawler.settings
         assert crawler.spider
@@ -235,20 +247,18 @@ class RedisDupeFilter(_DupeFilter):
         keys, seconds = settings.getint("BLOOMLINE_EXPECTED_KEYS"), settings.getfloat("BLOOMLINE_FORGET_AFTER")
         if seconds and not keys:
             raise ValueError("BLOOMLINE_FORGET_AFTER needs BLOOMLINE_EXPECTED_KEYS: the requests in that time")
-        size: dict[str, Any] = {"false_positive_rate": self._wanted_rate}
+        self._size: dict[str, Any] = {"false_positive_rate": self._wanted_rate}
         if keys:
-            size |= {"expected_keys": keys, "forget_after": seconds or None}
-        try:
-            self._filter = RedisBloomFilter(self._url, self._name, **size if keys else {}, **self._options)
-        except ValueError as error:
-            if "no filter" not in str(error):
-                raise
-            self._filter = RedisBloomFilter(self._url, self._name, **size, **self._options)
+            self._size |= {"expected_keys": keys, "forget_after": seconds or None}
         self._failed = False
         # The scheduler of scrapy-redis does not close a filter that it keeps.
         crawler.signals.connect(self._spider_closed, signals.spider_closed)
         path = settings.get("BLOOMLINE_IMPORT_FROM")
         self._old: Any = load_object(path).from_spider(crawler.spider) if path else None
+        # A set that is cleared first may have another size.
+        self._opened = None if is_cleared else self._open()
+        if is_cleared:
+            return
         if self._old:
             self._import()
         else:
@@ -257,7 +267,35 @@ class RedisDupeFilter(_DupeFilter):
     @classmethod
     def from_spider(cls, spider: "Spider") -> Self:
         """Creates the filter for the scheduler of scrapy-redis."""
-        return cls(spider.crawler)
+        return cls(spider.crawler, is_cleared=spider.crawler.settings.getbool("SCHEDULER_FLUSH_ON_START"))
+
+    @property
+    def _filter(self) -> RedisBloomFilter:
+        """The set. It is created again if it is used after `clear`."""
+        self._opened = self._opened or self._open()
+        return self._opened
+
+    def _open(self) -> RedisBloomFilter:
+        """Opens or creates the set."""
+        found = self._find()
+        if found and (found.seed == IMPORTED_SEED) != bool(self._old):
+            remedy = "set BLOOMLINE_IMPORT_FROM as its other spiders do, or another SCHEDULER_DUPEFILTER_KEY"
+            if self._old:
+                remedy = "remove BLOOMLINE_IMPORT_FROM, or the set: RedisBloomFilter(url, name).delete()"
+            raise ValueError(f"the set {self._name} has other fingerprints, so this spider would fetch its pages again: {remedy}")
+        if found and "expected_keys" not in self._size:
+            return found
+        seed = IMPORTED_SEED if self._old else 0
+        return RedisBloomFilter(self._url, self._name, **self._size, seed=seed, **self._options)
+
+    def _find(self) -> RedisBloomFilter | None:
+        """The set as it is on the server, if there is one."""
+        try:
+            return RedisBloomFilter(self._url, self._name, **self._options)
+        except ValueError as error:
+            if "no filter" not in str(error):
+                raise
+            return None
 
     def request_seen(self, request: "Request") -> bool:
         if not self._failed:
@@ -279,22 +317,18 @@ class RedisDupeFilter(_DupeFilter):
         else:  # Scrapy before 2.14
             engine.close_spider(self._crawler.spider, "bloomline_redis")
 
-    def close(self, reason: str) -> None:
-        if not self._failed:
-            self._measure()
-
     def _spider_closed(self) -> None:
-        # Not after `clear`, which sets the statistics of the set that it removes.
-        if self._new:
-            self.close("finished")
+        # `clear` has set the statistics of the set that it has removed.
+        if self._opened and not self._failed:
+            self._measure()
 
     def clear(self) -> None:
         """Forget all requests, those of other spiders too. The scheduler of scrapy-redis calls it."""
-        self._measure()
-        old = self._filter
-        size: dict[str, Any] = old.size
-        old.delete()
-        self._filter = RedisBloomFilter(self._url, self._name, **size, **self._options)
+        if self._opened:
+            self._measure()
+        if found := self._find():
+            found.delete()
+        self._opened = None
         if self._old:
             # The next run begins without the requests of the old set.
             self._old.server.set(self._import_state_key, "cleared")
