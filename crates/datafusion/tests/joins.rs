@@ -386,7 +386,7 @@ async fn limits_count_rows_that_filters_would_drop() {
         let source = pick(&["b", "b WHERE v % 3 > 0", "b JOIN (SELECT k0 AS k FROM a) c ON k0 = k"]);
         let order = pick(&["", "ORDER BY v", "ORDER BY v DESC", "ORDER BY k0, v"]);
         let skip = pick(&["", "OFFSET 7"]);
-        let limited = format!("(SELECT k0, v FROM {source} {order} LIMIT {} {skip})", pick(&["10", "150", "400"]));
+        let limited = format!("(SELECT k0, v FROM {source} {order} LIMIT {} {skip})", pick(&["400", "10", "150"]));
         let sides = [("a".to_owned(), limited.clone()), (limited, "a".to_owned())];
         let (left, right) = &sides[usize::from(pick(&["a", "b"]) == "b")];
         let sql = format!("SELECT * FROM {left} l {kind} JOIN {right} r ON l.k0 = r.k0");
