@@ -206,8 +206,8 @@ methods! {
     /// All methods but [`download`](Self::download) and [`upload`](Self::upload) work as for a filter of one size. An
     /// insert takes another round trip for each stage but the last, with the keys that later stages do not have, and one
     /// for permits, which bound the keys of a stage; a client takes permits for single keys in advance. A query takes one
-    /// for each stage. The user needs the rights to `HGETALL`, `HSETNX`, `HEXISTS`, `HDEL`, `EXPIREAT`
-    /// and `TIME` too.
+    /// for each stage. The user needs the rights to `HGETALL`, `HSETNX`, `HEXISTS`, `HDEL`, `EXPIREAT`, `EXPIRE`, `TIME`
+    /// and `EVAL` too. The first insert fails without a claim if one of them is missing.
     ///
     /// # Errors
     /// The errors of [`create`](Self::create).
@@ -381,7 +381,8 @@ methods! {
     }
 
     /// Removes the filter from the servers. End all other clients first. Within a second of use they stop with
-    /// [`Gone`](RedisFilterError::Gone), and until then they insert into a filter that is gone.
+    /// [`Gone`](RedisFilterError::Gone), and until then they insert into a filter that is gone. They then remove what they
+    /// inserted, if their user has the right to `EVAL` and no filter of this name was created meanwhile.
     ///
     /// # Errors
     /// [`RedisFilterError`]. The filter can then be opened again and deleted.
@@ -391,10 +392,10 @@ methods! {
 }
 
 impl RedisBloomFilter {
-    /// Removes all remains of a filter of this name, even if its description is lost. Returns true if there were any.
-    /// Without a description, or the list of stages that it refers to, it looks for shards until 1024 in a row are
-    /// missing and, if the user has the right to `SCAN`, among all keys of the servers. End all clients of the filter
-    /// first: see [`delete`](Self::delete).
+    /// Removes all remains of a filter of this name, even if its description is lost, and no key of a filter of another
+    /// name. Returns true if there were any. Without a description, or the list of stages that it refers to, it looks for
+    /// shards until 1024 in a row are missing and, if the user has the right to `SCAN`, among all keys of the servers. End
+    /// all clients of the filter first: see [`delete`](Self::delete).
     ///
     /// # Errors
     /// [`RedisFilterError`].

@@ -63,8 +63,7 @@ pub(crate) struct Claims<'a> {
     pub(crate) keys: PendingKeys<'a>,
     /// The marks of the shards, if they may be sealed.
     marks: Option<Arc<[AtomicU64]>>,
-    /// The commands behind the claims that set the expiry of each shard again. A claim recreates a shard that has
-    /// expired meanwhile, and the client may not live to process the answer.
+    /// The commands behind the claims that let recreated shards expire.
     expiries: Vec<(u16, Cmd)>,
     /// Indices of hashes whose claims are void: they set bits in a shard that was sealed or replaced.
     pub(crate) late: Vec<usize>,
@@ -94,7 +93,7 @@ impl<'a> Claims<'a> {
     pub(crate) fn new(keys: PendingKeys<'a>, marks: Arc<[AtomicU64]>) -> Self {
         let marks = keys.shards.may_be_sealed().then_some(marks);
         let used = BTreeSet::from_iter(keys.used());
-        let expiries = used.into_iter().filter_map(|shard| keys.shards.expire(shard)).collect();
+        let expiries = used.into_iter().filter_map(|shard| keys.shards.expire_recreated(shard)).collect();
         Self { keys, marks, expiries, late: Vec::new(), seen: Vec::new(), foreign: None, uncertain: 0, unconfirmed: 0 }
     }
 

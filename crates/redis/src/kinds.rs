@@ -1,6 +1,6 @@
 //! The kinds of filters on a server: one size, or a sequence of stages.
 
-use crate::shards::SHARD_BYTES;
+use crate::shards::{Expiry, SHARD_BYTES};
 use bloomline::{BloomFilter, BuildError, KeyHasher, Plan};
 use std::time::Duration;
 
@@ -231,6 +231,11 @@ impl Stages {
     pub(crate) fn is_queried(&self, opened: u64, time: u64) -> bool {
         self.end_of_period(opened, u64::from(self.generations) + 1)
             .is_none_or(|end| time < end.saturating_add(ALLOWED_LATENESS))
+    }
+
+    /// Returns the time after which the servers remove a stage that was opened at `opened`, if they do.
+    pub(crate) fn expiry(&self, opened: u64) -> Option<Expiry> {
+        self.expires_at(opened).zip(self.expires_at(0)).map(|(at, after)| Expiry { at, after })
     }
 
     /// Returns the time at which the servers remove a stage that was opened at `opened`, if they do.

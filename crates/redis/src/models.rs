@@ -109,6 +109,10 @@ impl Server {
                 Value::Array(answers)
             }
             "BITFIELD" => Value::Array(self.bitfield(&text)),
+            "EXPIRE" => {
+                expiries.insert(key(), EPOCH + TIME.get() + number(2) as u64);
+                Value::Int(1)
+            }
             "EXPIREAT" => {
                 expiries.insert(key(), text[2].parse().unwrap());
                 Value::Int(1)

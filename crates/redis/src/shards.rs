@@ -73,9 +73,21 @@ pub(crate) struct Shards {
     pub(crate) keys: Vec<Key>,
     /// The bytes before the first block of each shard.
     first_block_offset: usize,
-    /// The time at which the server removes the shards, in seconds of Unix time.
-    expires_at: Option<u64>,
+    /// The time after which the server removes the shards.
+    expiry: Option<Expiry>,
 }
+
+/// The time after which the server removes the shards of a stage.
+#[derive(Clone, Copy)]
+pub(crate) struct Expiry {
+    /// Seconds of Unix time.
+    pub(crate) at: u64,
+    /// The number of seconds after the stage was opened.
+    pub(crate) after: u64,
+}
+
+/// The last second of Unix time that a server accepts, because it counts milliseconds.
+const MAX_SECOND: u64 = i64::MAX as u64 / 1000;
 
 /// The probes of a key: bits of one block of a shard.
 pub(crate) struct Probes {
@@ -89,13 +101,13 @@ pub(crate) struct Probes {
 impl Shards {
     pub(crate) fn new(name: &str, plan: Plan) -> Self {
         let keys = (0..shard_count(plan)).map(|shard| Key::new(name, shard)).collect();
-        Self { name: name.to_owned(), plan, keys, first_block_offset: 0, expires_at: None }
+        Self { name: name.to_owned(), plan, keys, first_block_offset: 0, expiry: None }
     }
 
     /// Creates the shards of a stage.
-    pub(crate) fn for_stage(name: &str, stage: u64, plan: Plan, expires_at: Option<u64>) -> Self {
+    pub(crate) fn for_stage(name: &str, stage: u64, plan: Plan, expiry: Option<Expiry>) -> Self {
         let keys = stage_keys(name, stage, plan).collect();
-        Self { name: name.to_owned(), plan, keys, first_block_offset: MARK_BYTES, expires_at }
+        Self { name: name.to_owned(), plan, keys, first_block_offset: MARK_BYTES, expiry }
     }
 
     /// Returns the key of a copy of a shard, in the same slot.
@@ -192,10 +204,16 @@ impl Shards {
 
     /// Returns the command that sets the time at which the server removes a shard, if there is one.
     pub(crate) fn expire(&self, shard: usize) -> Option<(u16, Cmd)> {
-        /// The last second that a server accepts, because it counts milliseconds.
-        const MAX_SECOND: u64 = i64::MAX as u64 / 1000;
         let key = &self.keys[shard];
-        self.expires_at.map(|expires_at| (key.slot, key.command("EXPIREAT").arg(expires_at.min(MAX_SECOND)).take()))
+        self.expiry.map(|expiry| (key.slot, key.command("EXPIREAT").arg(expiry.at.min(MAX_SECOND)).take()))
+    }
+
+    /// Returns the command behind claims that lets a shard expire, if its stage does. A claim recreates a shard that has
+    /// expired meanwhile, and the client may not live to process the answer. The time is relative, so that the claims of
+    /// a client that was suspended do not end a stage of another filter of this name.
+    pub(crate) fn expire_recreated(&self, shard: usize) -> Option<(u16, Cmd)> {
+        let key = &self.keys[shard];
+        self.expiry.map(|expiry| (key.slot, key.command("EXPIRE").arg(expiry.after.min(MAX_SECOND / 2)).take()))
     }
 
     /// Returns the command that reads the mark of a shard: 8 bytes, the highest first, or fewer if it has none.

@@ -192,6 +192,7 @@ impl StageChain {
             key: self.key.clone(),
             known_stages: self.known_stages.iter().map(known_stage).collect(),
             shared: Arc::clone(&self.shared),
+            is_tidied: false,
             ..*self
         }
     }
@@ -291,7 +292,7 @@ impl StageChain {
             let sample = (stage.permits.unchecked >= CLAIMS_PER_CHECK.min(capacity / 16 + 1)).then(|| shards.sample());
             let take = shards.take_permits(i64::try_from(more).unwrap_or(i64::MAX));
             // If the stage has expired, the first command has recreated the shard.
-            let mut commands = Vec::from_iter([take].into_iter().chain(shards.expire(0)));
+            let mut commands = Vec::from_iter([take].into_iter().chain(shards.expire_recreated(0)));
             let sampled = commands.len();
             commands.extend(sample.clone().map(|(shard, sample)| shards.count_ones(shard, sample)));
             let checks_rights = sample.is_some() && !self.may_grow;
@@ -353,22 +354,25 @@ impl StageChain {
         }
         stage.permits.held -= surplus;
         let give = stage.shards.take_permits(-i64::try_from(surplus).unwrap_or(0));
-        let mut job = Commands::new([give].into_iter().chain(stage.shards.expire(0)));
+        let mut job = Commands::new([give].into_iter().chain(stage.shards.expire_recreated(0)));
         nodes.run(&mut job).await.map(drop)
     }
 
     /// Returns commands that a client needs to open a stage, and that have no effect, so that missing rights show. The
     /// last one lists the last stage, which is listed already.
     fn effectless_commands(&mut self, last: u64, line: &str) -> Vec<(u16, redis::Cmd)> {
+        let expires = self.staged().is_some_and(|stages| stages.window > 0);
         let (list, KnownStage { shards, .. }) = (self.key.clone(), self.last());
         let (shard, no_copy) = (&shards.keys[0], shards.upload_key(0, meta::random_id()));
-        vec![
+        let expire = expires.then(|| (no_copy.slot, no_copy.command("EXPIRE").arg(1).take()));
+        let others = [
             scripts::remove_shard(shard, shards.mark_offset(0), [[]; 0]),
             (no_copy.slot, no_copy.command("UNLINK")),
             // No stage has this name.
             (list.slot, list.command("HDEL").arg("").take()),
             (list.slot, list.command("HSETNX").arg(last).arg(line).take()),
-        ]
+        ];
+        expire.into_iter().chain(others).collect()
     }
 
     /// Reads the stages.
@@ -408,14 +412,13 @@ impl StageChain {
         }
         let newest = self.last().number;
         if self.known_stages.len() as u64 <= newest {
-            let mut lines = Vec::new();
+            let mut missing = Vec::new();
             for number in (0..newest).filter(|number| self.known_stages.iter().all(|stage| stage.number != *number)) {
                 let (plan, keys) = stages.stage_plan(number)?;
                 let creation_id = meta::stage_creation_id(self.creation_id, number, plan);
-                let line = meta::encode_stage(&StageMeta { plan, keys, creation_id, opened: 0 });
-                lines.push((self.key.slot, self.key.command("HSETNX").arg(number).arg(line).take()));
+                missing.push((number, StageMeta { plan, keys, creation_id, opened: 0 }));
             }
-            nodes.run(&mut Commands::new(lines)).await?;
+            self.list_stages(nodes, &missing).await?;
             self.known_stages.clear();
             self.load(nodes).await?;
         }
@@ -468,17 +471,10 @@ impl StageChain {
         let opened = if stages.window > 0 { self.server_time } else { 0 };
         let creation_id = meta::stage_creation_id(self.creation_id, number, plan);
         self.remove_leftovers(nodes, number, plan, creation_id).await?;
-        let stage = StageMeta { plan, keys, creation_id, opened };
-        let open = self.key.command("HSETNX").arg(number).arg(meta::encode_stage(&stage)).take();
-        let mut job = Commands::new([(self.key.slot, open)].into_iter().chain(self.read_commands())).for_replicas();
-        let started = T::now();
+        self.list_stages(nodes, &[(number, StageMeta { plan, keys, creation_id, opened })]).await?;
+        let (mut job, started) = (Commands::new(self.read_commands()), T::now());
         nodes.run(&mut job).await?;
-        let answers = job.answers.split_off(1);
-        if job.answers[0] == Value::Int(1) && self.is_removed(nodes).await? {
-            // Clients that have found the stage meanwhile may have used it.
-            self.remove_stage(nodes, number, &stage).await?;
-            return Err(RedisFilterError::Gone { name: self.name.to_string(), key: Key::new(&self.name, META).name });
-        }
+        let answers = job.answers;
         let unqueried: Vec<(u64, StageMeta)> = parse_stages(&self.key, &answers[0])?
             .into_iter()
             .filter(|(other, stage)| *other < number && !stages.is_queried(stage.opened, self.server_time))
@@ -507,6 +503,23 @@ impl StageChain {
         }
         let line = scripts::remove_line(&self.key, number, &meta::encode_stage(stage));
         nodes.run(&mut Commands::new([line])).await.map(drop)
+    }
+
+    /// Lists stages, unless other clients did. Fails if the filter was removed meanwhile.
+    async fn list_stages<T: Transport>(&self, nodes: &mut Nodes<T>, stages: &[(u64, StageMeta)]) -> Result<()> {
+        let list = |(number, stage): &(u64, StageMeta)| {
+            (self.key.slot, self.key.command("HSETNX").arg(*number).arg(meta::encode_stage(stage)).take())
+        };
+        let mut job = Commands::new(stages.iter().map(list)).for_replicas();
+        nodes.run(&mut job).await?;
+        if !self.is_removed(nodes).await? {
+            return Ok(());
+        }
+        for (number, stage) in stages {
+            // Clients that have found the stage meanwhile may have used it.
+            self.remove_stage(nodes, *number, stage).await?;
+        }
+        Err(RedisFilterError::Gone { name: self.name.to_string(), key: Key::new(&self.name, META).name })
     }
 
     /// True if the description of the filter was removed. If another client has recreated the filter since, its shards
@@ -558,7 +571,8 @@ impl StageChain {
             let mut removals = Vec::new();
             for (&shard, answer) in chunk.iter().zip(&job.answers) {
                 let Value::BulkString(mark) = answer else { return Err(self.key.refused("it cannot read a mark")) };
-                if !mark.is_empty() && !(grows && meta::has_creation_id(parse_mark(answer), creation_id)) {
+                let belongs = grows && meta::has_creation_id(parse_mark(answer), creation_id);
+                if !mark.is_empty() && !belongs {
                     removals.push(scripts::remove_shard(&shards.keys[shard], shards.mark_offset(shard), [mark]));
                 }
             }
@@ -621,7 +635,7 @@ impl StageChain {
         self.known_stages.retain(|stage| found.contains_key(&stage.number));
         let known = self.known_stages.last().map(|stage| stage.number);
         for (number, stage) in found.into_iter().filter(|(number, _)| known.is_none_or(|known| *number > known)) {
-            let shards = Shards::for_stage(&self.name, number, stage.plan, stages.expires_at(stage.opened));
+            let shards = Shards::for_stage(&self.name, number, stage.plan, stages.expiry(stage.opened));
             let known_stage = self.new_stage(number, stage, shards);
             self.known_stages.push(known_stage);
         }

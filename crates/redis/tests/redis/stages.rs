@@ -586,7 +586,7 @@ fn missing_rights_are_named_before_a_claim() {
     };
     let fixed = "+cluster|slots +get +getrange +strlen +bitfield";
     let grows = format!("{fixed} +bitcount +unlink +eval +hgetall +hsetnx +hexists +hdel +time");
-    let forgets = format!("{grows} +expireat");
+    let forgets = format!("{grows} +expireat +expire");
     for (name, rights) in [("fixed", fixed), ("grows", &grows), ("forgets", &forgets)] {
         for right in rights.split(' ') {
             let command = right.trim_start_matches('+');
