@@ -3,9 +3,9 @@
 #[cfg(all(not(loom), feature = "std"))]
 pub(crate) use core::sync::atomic::fence;
 #[cfg(not(loom))]
-pub(crate) use core::sync::atomic::{AtomicU64, Ordering};
+pub(crate) use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};
+pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 #[cfg(all(loom, feature = "std"))]
 pub(crate) use loom::sync::{Mutex, atomic::fence};
 #[cfg(all(not(loom), feature = "std"))]

@@ -187,7 +187,7 @@ mod bulk {
     fn the_peak_of_par_insert_of_hashes_is_as_documented() {
         let documented = 64 << 10..=PICKED + QUEUES;
         check_peak("the_peak_of_par_insert_of_hashes_is_as_documented", documented, |filter, hashes| {
-            filter.par_insert(&Hashes(hashes));
+            filter.par_insert(&Hashes::new(hashes));
         });
     }
 
