@@ -1,15 +1,19 @@
 """Duplicates in files, by the command `bloomline dedup`, and in frames."""
 
 import contextlib
+import errno
 import glob
+import itertools
 import json
+import operator
 import os
 import re
+import stat
 import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, TypeVar, overload
 
 from bloomline import _bloomline, _frames
@@ -27,8 +31,7 @@ import importlib.util, signal, sys
 spec = importlib.util.spec_from_file_location("_bloomline", sys.argv[1])
 module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
-if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.SIG_IGN)
 sys.exit(module._run_command_line(["bloomline", *sys.argv[2:]], True))
 """
 _COMMAND = [sys.executable, "-P", "-s", "-S", "-c", _PROGRAM, os.path.abspath(_bloomline.__file__)]
@@ -135,38 +138,79 @@ def dedup(
     >>> bloomline.dedup(folder / "in.jsonl", on="url", output=folder / "out.jsonl")["dropped"]
     1
     """
+    _frames.check_arguments(n, p, nulls, keep)
     destinations = (output is not None) + (output_dir is not None) + in_place
     if not isinstance(inputs, (str, os.PathLike)) and _frames.is_data(inputs):
         if destinations or state is not None or options:
             raise ValueError("a frame is returned, not written: give it only with on, n, p, nulls, keep and seen")
         return _frames.dedup(inputs, on, n, p, nulls, seen, "first" if keep is None else keep, progress)
     paths = _paths(inputs)
-    if destinations != 1 or seen is not None:
-        raise ValueError("give one of output, output_dir and in_place, and a state instead of seen")
+    if destinations != 1:
+        raise ValueError(
+            "inputs are paths of files, so give one of output, output_dir and in_place; give values as a frame, such as"
+            " pandas.DataFrame({'value': values})"
+        )
+    if seen is not None:
+        raise ValueError("seen is for frames: for files give state, the path of a filter")
+    if state is not None and keep == "last":
+        raise ValueError("keep is 'last' and a state is given, which does not have the earlier rows: leave out one of them")
+    if not isinstance(options, (list, tuple)) or not all(isinstance(option, str) for option in options):
+        raise TypeError(f"options is {options!r}: give a list of texts, such as ['--exact', '--in-order']")
+    for path in paths:
+        os.stat(path)
     is_one = isinstance(on, str) or not isinstance(on, Iterable)
     columns: list[Any] = [] if on is None else [on] if is_one else list(on)  # type: ignore[arg-type]
     key = _key(columns, paths, options)
     # Fields of CSV are texts, and never null.
     has_nulls = nulls != "equal" or "--csv" not in [*key, *options]
-    given = {"-n": n, "-p": p, "-s": state, "-o": output, "--output-dir": output_dir, "--nulls": nulls if has_nulls else None}
+    given = {
+        "-n": None if n is None else str(operator.index(n)),
+        "-p": None if p is None else str(float(p)),
+        "-s": None if state is None else _file("state", state),
+        "-o": None if output is None else _file("output", output),
+        "--output-dir": None if output_dir is None else _path("output_dir", output_dir),
+        "--nulls": nulls if has_nulls else None,
+    }
     command = [*_COMMAND, "dedup", "--stats=json", *options, *key]
     for name, value in given.items():
-        command += [] if value is None else [name, os.fspath(value) if isinstance(value, os.PathLike) else str(value)]
+        command += [] if value is None else [name, value]
     command += ["--in-place"] if in_place else []
-    if keep not in (None, "first", "last"):
-        raise ValueError(f"keep is {keep!r}: give 'first' or 'last'")
     # One output, and inputs that are replaced, have the first in any case.
     command += ["--keep", "last"] if keep == "last" else ["--in-order"] if keep and output_dir is not None else []
-    with Progress(progress) as shown:
+    with _unfinished(None if "--resume" in options else given["-o"]), Progress(progress) as shown:
         code, messages = _run(command, paths, shown)
-    *lines, last = messages or [""]
-    if code in (0, 1):
-        with contextlib.suppress(ValueError):
-            figures: dict[str, Any] = json.loads(last)
-            for line in lines:
-                warnings.warn(line.removeprefix("bloomline: ").removeprefix("warning: "), stacklevel=2)
-            return figures
-    raise RuntimeError(last.removeprefix("bloomline: ") or f"the command ended with {code}")
+        *lines, last = messages or [""]
+        figures: dict[str, Any] | None = None
+        if code in (0, 1):
+            with contextlib.suppress(ValueError):
+                figures = json.loads(last)
+        if figures is None:
+            raise RuntimeError(last.removeprefix("bloomline: ") or f"the command ended with {code}")
+    for line in lines:
+        warnings.warn(line.removeprefix("bloomline: ").removeprefix("warning: "), stacklevel=2)
+    return figures
+
+
+@contextlib.contextmanager
+def _unfinished(output: str | None) -> Iterator[None]:
+    """Renames an output that a failed run began, so that it does not look complete. With a state, it has rows that no later run writes."""
+
+    def version() -> object:
+        with contextlib.suppress(OSError):
+            found = os.stat(output or "")
+            return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
+        return None
+
+    before = version()
+    try:
+        yield
+    except BaseException as error:
+        if output is not None and version() not in (before, None):
+            parts = (f"{output}.part{number or ''}" for number in itertools.count())
+            part = next(path for path in parts if not os.path.lexists(path))
+            os.rename(output, part)
+            error.add_note(f"the rows so far are in {part}")
+        raise
 
 
 # The beginning of a line with the progress of the command.
@@ -193,15 +237,34 @@ def _run(command: Sequence[str], paths: Sequence[str], shown: Progress) -> tuple
                 else:
                     messages.append(os.fsdecode(line).rstrip("\n"))
         except BaseException:
-            # The command received Ctrl-C from the terminal too, and may end in good order.
+            # The command ignores Ctrl-C, which may have reached this process alone, and ends in good order. A second Ctrl-C ends it at once.
             try:
-                child.wait(0.25)
-            except subprocess.TimeoutExpired:
-                pass
+                child.terminate()
+                child.stderr.read()
+                child.wait()
             finally:
                 child.kill()
             raise
     return child.returncode, messages
+
+
+def _path(argument: str, path: Any) -> str:
+    """Returns a path as text. The command would read a hyphen at its start as that of an option, or as a standard stream."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"{argument} is of type {type(path).__name__}: give a path")
+    name = os.fsdecode(path)
+    if not name or "\0" in name:
+        raise ValueError(f"{argument} is {name!r}, an empty path or one with a NUL byte: give the name of a file")
+    return os.path.join(".", name) if name.startswith("-") else name
+
+
+def _file(argument: str, path: Any) -> str:
+    """Returns the path of a file to write, whose folder exists."""
+    name = _path(argument, path)
+    os.stat(os.path.dirname(name) or ".")
+    if os.path.isdir(name):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+    return name
 
 
 def _paths(inputs: Any) -> list[str]:
@@ -214,9 +277,7 @@ def _paths(inputs: Any) -> list[str]:
         if not isinstance(path, (str, os.PathLike)):
             name = type(path).__name__
             raise TypeError(f"inputs[{number}] is of type {name}, not a path: give files, or rows as a frame, such as pandas.DataFrame(rows)")
-        name = os.fsdecode(path)
-        if not name:
-            raise ValueError(f"inputs[{number}] is an empty path: give the name of a file")
+        name = _path(f"inputs[{number}]", path)
         is_pattern = glob.has_magic(name) and not os.path.lexists(name)
         paths += sorted(glob.glob(name, recursive=True)) if is_pattern else [name]
     if not paths:
@@ -258,6 +319,6 @@ def _key(columns: Sequence[Any], paths: Sequence[str], options: Sequence[str]) -
         pointers = ("".join("/" + name.replace("~", "~0").replace("/", "~1") for name in column.split(".")) for column in columns)
         return [option for pointer in pointers for option in ("--json-pointer", pointer)]
     for column in columns:
-        if "," in column or re.fullmatch(r"[0-9-]*", column):
+        if "," in column or re.fullmatch(r"-.*|[0-9-]*", column, re.DOTALL):
             raise ValueError(f"on is {column!r}: give a column with such a name by its number, such as the second by options=['-f', '2']")
     return flags + [option for column in columns for option in ("-f", column)]
