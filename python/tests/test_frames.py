@@ -423,28 +423,6 @@ def test_wrong_arguments_fail_at_the_call_by_their_names(make: Any, tmp_path: pa
             bloomline.dedup(make({"url": ["a"]}), **arguments)
 
 
-def test_a_relation_of_duckdb_is_a_frame() -> None:
-    connection = pytest.importorskip("duckdb").connect()
-    log = connection.sql("SELECT * FROM (VALUES ('a', 1), ('b', 1), ('a', 2)) log(url, day) ORDER BY day")
-    for keep, rows in {"first": [("a", 1), ("b", 1)], "last": [("b", 1), ("a", 2)]}.items():
-        kept: Any = bloomline.dedup(log, on="url", keep=keep)  # type: ignore[call-overload]
-        assert kept.fetchall() == rows
-    # The relation has the connection of the other.
-    assert connection.sql("SELECT count(*) FROM kept JOIN log USING (url)").fetchall() == [(3,)]
-    seen = ScalableBloomFilter(1000, 1e-9)
-    assert [len(bloomline.dedup(log, on="url", seen=seen).fetchall()) for _ in range(2)] == [2, 0]
-    assert seen.contains_rows(pa.table({"url": ["a", "c"]})).tolist() == [True, False]
-
-
-def test_frames_of_pandas_have_any_index() -> None:
-    rows = {"a": [1, 2, 1, 3]}
-    for index in ([3.5, 1.0, 2.0, 0.5], [0.0, 1.0, 2.0, 3.0], list("wxyz"), pd.date_range("2026-11-27", periods=4), [7, 7, 7, 7]):
-        frame = pd.DataFrame(rows, index=index)
-        assert bloomline.dedup(frame, on="a")["a"].tolist() == [1, 2, 3]
-        kept = bloomline.dedup(frame, on="a", keep="last")
-        pd.testing.assert_frame_equal(kept, frame.iloc[[1, 2, 3]])
-
-
 def test_views_without_rows_have_a_last_one() -> None:
     empty = pa.table({"a": pa.array([], pa.string_view())})
     assert bloomline.dedup(empty, keep="first").equals(empty) and bloomline.dedup(empty, keep="last").equals(empty)
@@ -467,40 +445,6 @@ def test_an_exception_of_a_producer_is_raised(error: BaseException) -> None:
         assert not seen or ask == seen.contains_many
         if ask == seen.add_many:
             seen.clear()
-
-
-@pytest.mark.parametrize("name", ["numpy", "pandas", "polars", "pyarrow"])
-def test_packages_that_are_missing_or_too_old_are_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    frame = {"numpy": pl.DataFrame, "pyarrow": pd.DataFrame, "pandas": pd.DataFrame, "polars": pl.DataFrame}[name]({"a": [1]})
-    remedy = rf"pip install '{name}>={'.'.join(map(str, _frames.LEAST[name]))}'"
-    _frames.needed.cache_clear()
-    try:
-        monkeypatch.setattr(sys.modules[name], "__version__", "0.9.1")
-        with pytest.raises(ImportError, match=rf"{name} is of version 0\.9\.1, .*{remedy}"):
-            bloomline.dedup(frame)
-        _frames.needed.cache_clear()
-        monkeypatch.setitem(sys.modules, name, None)
-        with pytest.raises(ModuleNotFoundError, match=rf"{name} is not installed, .*{remedy}"):
-            bloomline.dedup(frame)
-    finally:
-        _frames.needed.cache_clear()
-
-
-def test_update_alone_needs_no_numpy() -> None:
-    program = """
-import sys
-sys.modules["numpy"] = None
-from bloomline import BloomFilter
-seen = BloomFilter(1000, 1e-6)
-seen.update(["a"])
-assert "a" in seen
-try:
-    seen.contains_many(["a"])
-except ModuleNotFoundError as error:
-    print(error)
-"""
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert "contains_many" in told and "pip install numpy" in told
 
 
 def test_the_command_finds_the_rows(tmp_path: pathlib.Path) -> None:
