@@ -89,30 +89,34 @@ def dedup(
 ) -> Any:
     """Keep one row of each key, of a frame or of files.
 
-    For a frame (pandas, Polars, also a lazy one, or pyarrow) the rows whose key is new are returned, in their order. The filter `seen`
-    keeps the keys for the next call; without it each call starts without keys. A RecordBatchReader or a Dataset of pyarrow is read batch
-    by batch: a RecordBatchReader of the new rows is returned. A lazy frame yields the same rows each time that it is collected; with
+    For a frame (pandas, Polars, also a lazy one, pyarrow, or a relation of DuckDB) the rows whose key is new are returned, in their order.
+    The filter `seen` keeps the keys for the next call; without it each call starts without keys. A RecordBatchReader or a Dataset of
+    pyarrow is read batch by batch: a RecordBatchReader of the new rows is returned. A relation is read at the call. A lazy frame yields the same rows each time that it is collected; with
     `seen` it can be collected once, and a second time is a RuntimeError.
 
     Of equal rows of files any one is kept, unless `keep` selects one.
 
     For files the command ``bloomline dedup`` runs in a process of its own, and no row is read into Python. Inputs are files of Parquet,
-    lines of JSON or plain lines, or folders of these. The counts are returned.
+    lines of JSON, CSV or plain lines, or folders of these. The counts are returned. If the call fails after it began `output`, as by
+    Ctrl-C, the rows so far are kept under another name that ends in .part and perhaps a number, which a note of the exception has.
 
     Args:
         inputs: A frame, or files and folders, read in this order.
         on: The columns of the key, for files with dots into structs. By default the whole row or line is the key, without an index that
             pandas recorded. The header names the columns of CSV. Numbers are labels in pandas and indices in pyarrow. Polars takes names,
             and expressions that have a value for each row.
-        output: The file for the rows that are kept. Give this, `output_dir` or `in_place`.
+        output: The file for the rows that are kept. Give this, `output_dir` or `in_place`. With `state`, it must not have rows of an
+            earlier run.
         output_dir: A folder that gets a file for each input.
         in_place: True replaces each input by its rows that are kept.
         n: Distinct keys to plan for; by default the rows of the inputs. A filter grows if there are more.
         p: The rate at which a row is dropped by mistake; by default 1e-6.
         state: A filter that keeps the keys for the next call.
         nulls: Treatment of rows whose key has a null.
-        keep: The row of equal ones that is kept: "first" or "last". The default is the first for frames, and any one for files.
-        options: More options of the command, such as ``["--exact", "--in-order"]``.
+        keep: The row of equal ones that is kept: "first" or "last". The default is the first for frames, and any one for files. "last" needs
+            all rows, so it excludes `state`, readers and datasets.
+        options: More options of the command, such as ``["--exact", "--in-order"]``, or ``["--keep", "max:/day"]`` for the row of each key
+            with the highest value.
         seen: For frames: a filter that has the keys of earlier frames, and gets the keys of this one. With more keys than it is made for,
             rows are lost, and a warning has the rate. A `ScalableBloomFilter` grows. If it has a `key_name`, that is the name of the
             columns: `url`, or `day,url` for several, whose order makes no difference.
@@ -125,12 +129,17 @@ def dedup(
 
     Raises:
         ValueError: If not exactly one of `output`, `output_dir` and `in_place` is given for files, or one of them for a frame; if no file
-            is named, or inputs are files of CSV and others; if `seen` has the name of other columns; or if it got so many keys that its rate is
-            a hundred times its own, or a half.
+            is named, or inputs are files of CSV and others; if an argument is out of range; if `seen` has the name of other columns; or if it
+            got so many keys that its rate is a hundred times its own, or a half.
+        OSError: If a file, or the folder of an output or of the state, does not exist or cannot be reached.
+        KeyError: If a frame of pandas, pyarrow or DuckDB lacks a column of `on`; Polars raises its ColumnNotFoundError.
+        ImportError: If a package that the frame needs is missing, or older than the least version.
         RuntimeError: If the command fails. The message is the command's.
-        TypeError: If a column of a frame has values that cannot be keys, or of other kinds than the keys of `seen`, such as texts and numbers,
-            or if rows cannot be selected, before `seen` gets any key. A later exception (KeyboardInterrupt, MemoryError, or the error of
-            a full `seen`) has an array of bool in its attribute `new`: True for each row whose key was added to `seen`.
+        TypeError: If an argument is of another type; if a column of a frame has values that cannot be keys, or of other kinds than the keys of
+            `seen`, such as texts and numbers; or if rows cannot be selected.
+
+    The keys enter `seen` once the result exists. A later exception (KeyboardInterrupt, MemoryError, or the error of a full `seen`) has an
+    array of bool in its attribute `new`: True for each row whose key was added to `seen`.
 
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
