@@ -140,7 +140,7 @@ type Admit<'a> = dyn Fn(Detached, &RowKinds, Access) -> PyResult<()> + Send + Sy
 
 /// A function of Python that is called with an array of bool before keys are added, True for the rows that are expected to be new;
 /// and a function that looks keys up.
-pub(crate) type Before<'a> = (&'a Py<PyAny>, &'a (dyn Fn(Thread<'_>, &[u64], &mut [bool]) + Send + Sync));
+pub(crate) type RowCallback<'a> = (&'a Py<PyAny>, &'a (dyn Fn(Thread<'_>, &[u64], &mut [bool]) + Send + Sync));
 
 /// Returns an answer for each row. All rows are hashed before the first is looked up, so an invalid row has no effect, nor has an
 /// exception of the function that is called `before`. After a later exception, returns the answers so far, because no key is looked
@@ -151,7 +151,7 @@ pub(crate) fn answers(
     nulls: Nulls,
     (selection, key_name): (Selection, &str),
     (access, admit): (Access, &Admit<'_>),
-    before: Option<Before<'_>>,
+    before: Option<RowCallback<'_>>,
     ask: impl Fn(Thread<'_>, &[u64], &mut [bool]) -> PyResult<()> + Send + Sync,
 ) -> (Vec<bool>, PyResult<()>) {
     let mut answers = Vec::new();
@@ -207,7 +207,7 @@ impl Hasher for Hashed {
 /// Calls a function with the rows that are expected to be new: the first of each key that the filter lacks.
 fn call_before(
     detached: Detached,
-    (before, find): Before<'_>,
+    (before, find): RowCallback<'_>,
     (hashes, keyless_rows): (&[u64], &[usize]),
     nulls: Nulls,
     (answers, signals): (&mut [bool], &mut Signals),

@@ -13,16 +13,17 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import IO, Any, TypeVar, overload
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import IO, Any, Literal, overload
 
 from bloomline import _bloomline, _frames
 from bloomline._bloomline import Filter
-from bloomline._frames import Keep, Nulls, On
+from bloomline._frames import Dataset, Expression, Keep, Nulls, On, PandasFrame, PolarsFrame, Reader, Table
 from bloomline._progress import Progress
 
 Path = str | os.PathLike[str]
-Frame = TypeVar("Frame")
+# A text would be a sequence of its characters.
+Options = list[str] | tuple[str, ...]
 
 # The command, from this package's own file. It imports nothing but Python's library: no file of the current folder, where data may have any
 # name, and no other version of this package.
@@ -55,13 +56,13 @@ def dedup(
     state: Path | None = None,
     nulls: Nulls = "equal",
     keep: Keep | None = None,
-    options: Sequence[str] = (),
+    options: Options = (),
     progress: bool | None = None,
 ) -> dict[str, Any]: ...
 @overload
 def dedup(
-    inputs: Frame,
-    on: On = None,
+    inputs: PolarsFrame,
+    on: str | Expression | Sequence[str | Expression] | None = None,
     *,
     n: int | None = None,
     p: float | None = None,
@@ -69,7 +70,55 @@ def dedup(
     keep: Keep | None = None,
     seen: Filter | None = None,
     progress: bool | None = None,
-) -> Frame: ...
+) -> PolarsFrame: ...
+@overload
+def dedup(
+    inputs: PandasFrame,
+    on: Hashable | Sequence[Hashable] = None,
+    *,
+    n: int | None = None,
+    p: float | None = None,
+    nulls: Nulls = "equal",
+    keep: Keep | None = None,
+    seen: Filter | None = None,
+    progress: bool | None = None,
+) -> PandasFrame: ...
+@overload
+def dedup(
+    inputs: Table,
+    on: str | int | Sequence[str | int] | None = None,
+    *,
+    n: int | None = None,
+    p: float | None = None,
+    nulls: Nulls = "equal",
+    keep: Keep | None = None,
+    seen: Filter | None = None,
+    progress: bool | None = None,
+) -> Table: ...
+@overload
+def dedup(
+    inputs: Reader,
+    on: str | int | Sequence[str | int] | None = None,
+    *,
+    n: int | None = None,
+    p: float | None = None,
+    nulls: Nulls = "equal",
+    keep: Literal["first"] | None = None,
+    seen: Filter | None = None,
+    progress: bool | None = None,
+) -> Reader: ...
+@overload
+def dedup(
+    inputs: Dataset,
+    on: str | int | Sequence[str | int] | None = None,
+    *,
+    n: int | None = None,
+    p: float | None = None,
+    nulls: Nulls = "equal",
+    keep: Literal["first"] | None = None,
+    seen: Filter | None = None,
+    progress: bool | None = None,
+) -> Any: ...
 
 def dedup(
     inputs: Any,
@@ -83,7 +132,7 @@ def dedup(
     state: Path | None = None,
     nulls: Nulls = "equal",
     keep: Keep | None = None,
-    options: Sequence[str] = (),
+    options: Options = (),
     seen: Filter | None = None,
     progress: bool | None = None,
 ) -> Any:
@@ -167,8 +216,7 @@ def dedup(
         raise TypeError(f"options is {options!r}: give a list of texts, such as ['--exact', '--in-order']")
     for path in paths:
         os.stat(path)
-    is_one = isinstance(on, str) or not isinstance(on, Iterable)
-    columns: list[Any] = [] if on is None else [on] if is_one else list(on)  # type: ignore[arg-type]
+    columns: list[Any] = [] if on is None else list(on) if isinstance(on, Iterable) and not isinstance(on, str) else [on]
     key = _key(columns, paths, options)
     # Fields of CSV are texts, and never null.
     has_nulls = nulls != "equal" or "--csv" not in [*key, *options]

@@ -9,7 +9,7 @@ import time
 import warnings
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from bloomline._bloomline import AtomicBloomFilter, BloomFilter, Filter, MappedBloomFilter, ScalableBloomFilter
 from bloomline._progress import Progress
@@ -17,14 +17,58 @@ from bloomline._progress import Progress
 Nulls = Literal["equal", "keep", "skip", "fail"]
 
 
+# Types of packages that may not be installed, by methods and properties that no other frames have.
 class Expression(Protocol):
-    """An expression of Polars, which may not be installed."""
+    """An expression of Polars."""
 
     @property
     def meta(self) -> Any: ...
 
 
-On = str | int | Expression | Sequence[str | int | Expression] | None
+class _PolarsFrame(Protocol):
+    def lazy(self) -> Any: ...
+
+
+class _PandasFrame(Protocol):
+    @property
+    def iloc(self) -> Any: ...
+    @property
+    def columns(self) -> Any: ...
+
+
+class _ArrowTable(Protocol):
+    """A table or a batch of pyarrow."""
+
+    @property
+    def num_rows(self) -> int: ...
+    @property
+    def column_names(self) -> list[str]: ...
+
+
+class _Relation(Protocol):
+    """A relation of DuckDB."""
+
+    @property
+    def columns(self) -> list[str]: ...
+    def fetchall(self) -> list[Any]: ...
+
+
+class _Reader(Protocol):
+    def read_next_batch(self) -> Any: ...
+
+
+class Dataset(Protocol):
+    """A data set of pyarrow."""
+
+    def scanner(self) -> Any: ...
+
+
+PolarsFrame = TypeVar("PolarsFrame", bound=_PolarsFrame)
+PandasFrame = TypeVar("PandasFrame", bound=_PandasFrame)
+Table = TypeVar("Table", bound=_ArrowTable | _Relation)
+Reader = TypeVar("Reader", bound=_Reader)
+
+On = Hashable | Expression | Sequence[Hashable | Expression] | None
 Keep = Literal["first", "last"]
 
 _FRAMES = {
