@@ -474,6 +474,9 @@ def test_wrong_arguments_are_refused() -> None:
     assert not seen
     with pytest.raises(ValueError, match="'equal'"):
         seen.add_rows(frame, nulls="none")  # type: ignore[arg-type]
+    for ask in seen.add_rows, seen.contains_rows, seen.add_many, seen.update:
+        with pytest.raises(TypeError, match=r"give frame\.collect\(\)"):
+            ask(frame.lazy())
     with pytest.raises(TypeError, match="frame or a table"):
         seen.add_rows([1, 2])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r'one array of Int64; select it as a frame, such as frame\[\["url"\]\]'):

@@ -118,7 +118,9 @@ def needed(name: str) -> Any:
 
 
 def check_package(data: object) -> None:
-    """Refuses objects of packages that are older than the least version."""
+    """Refuses objects of packages that are older than the least version, and lazy frames."""
+    if type(data).__name__ == "LazyFrame":
+        raise TypeError("a LazyFrame has no rows before it is collected: give frame.collect()")
     for kind in type(data).__mro__:
         if _package(kind) in LEAST:
             needed(_package(kind))
