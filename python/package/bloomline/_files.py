@@ -140,14 +140,15 @@ def dedup(
 
     For a frame (pandas, Polars, also a lazy one, pyarrow, or a relation of DuckDB) the rows whose key is new are returned, in their order.
     The filter `seen` keeps the keys for the next call; without it each call starts without keys. A RecordBatchReader or a Dataset of
-    pyarrow is read batch by batch: a RecordBatchReader of the new rows is returned. A relation is read at the call. A lazy frame yields the same rows each time that it is collected; with
-    `seen` it can be collected once, and a second time is a RuntimeError.
+    pyarrow is read batch by batch: a RecordBatchReader of the new rows is returned. A relation is read at the call. A lazy frame yields
+    the same rows each time that it is collected; with `seen` it can be collected once, and a second time is a RuntimeError.
 
     Of equal rows of files any one is kept, unless `keep` selects one.
 
     For files the command ``bloomline dedup`` runs in a process of its own, and no row is read into Python. Inputs are files of Parquet,
     lines of JSON, CSV or plain lines, or folders of these. The counts are returned. If the call fails after it began `output`, as by
-    Ctrl-C, the rows so far are kept under another name that ends in .part and perhaps a number, which a note of the exception has.
+    Ctrl-C, the rows so far are kept under another name that ends in .part and perhaps a number, which a note of the exception has; with
+    ``--resume`` among the options, the output keeps its name.
 
     Args:
         inputs: A frame, or files and folders, read in this order.
@@ -251,6 +252,8 @@ def dedup(
 @contextlib.contextmanager
 def _unfinished(output: str | None) -> Iterator[None]:
     """Renames an output that a failed run began, so that it does not look complete. With a state, it has rows that no later run writes."""
+    # A link would leave the file under its name.
+    output = output and os.path.realpath(output)
 
     def version() -> object:
         with contextlib.suppress(OSError):

@@ -113,7 +113,8 @@ def needed(name: str) -> Any:
     version = str(getattr(module, "__version__", ""))
     found = re.match(r"(\d+)\.(\d+)", version)
     if found and (int(found[1]), int(found[2])) < LEAST[name]:
-        raise ImportError(f"{name} is of version {version}, and the least that can be used is {least}: pip install '{name}>={least}'", name=name)
+        too_old = f"{name} is of version {version}, and the least that can be used is {least}: pip install '{name}>={least}'"
+        raise ImportError(too_old, name=name)
     return module
 
 
@@ -134,10 +135,10 @@ def _kind(data: object) -> tuple[str, str]:
             needed(package)
             return package, kind.__name__
     remedy = (
-        "inputs.to_frame()"
-        if hasattr(data, "to_frame")
-        else "a DataFrame of pandas or Polars, a LazyFrame, a relation of DuckDB, or a Table, RecordBatch, RecordBatchReader or Dataset of pyarrow"
+        "a DataFrame of pandas or Polars, a LazyFrame, a relation of DuckDB, or a Table, RecordBatch, RecordBatchReader or Dataset of"
+        " pyarrow"
     )
+    remedy = "inputs.to_frame()" if hasattr(data, "to_frame") else remedy
     raise TypeError(f"inputs is of type {type(data).__name__} of {_package(type(data))}, which is not a frame: give {remedy}")
 
 
