@@ -37,13 +37,24 @@ const PROTOCOL_VIOLATION: &str = "it breaks the rules of the C interface";
 /// Takes the keys of an object that exports Arrow arrays; `false` if it does not.
 pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut Take<'_>) -> PyResult<bool> {
     let py = keys.py();
-    if let Some(export) = keys.getattr_opt("__arrow_c_array__")? {
-        let (schema, array) = array(&export.call0()?)?;
-        let kind = key_type(&schema)?;
-        detach(py, |detached| take_import(detached, hasher, array, &kind, 0, take))?;
+    frames(py)?.call_method1("check_package", (keys,))?;
+    if keys.getattr_opt("__arrow_c_array__")?.is_some() {
+        take_exported(hasher, keys, 0, take)?;
+    } else if is_reader(keys)? {
+        // The types are checked before any key is taken.
+        take_all(hasher, &keys.getattr("schema")?.call_method0("empty_table")?, take)?;
+        let mut first = 0;
+        for batch in keys.try_iter()? {
+            first += take_exported(hasher, &batch?, first, take)?;
+        }
+    } else if is_from_package("pyarrow", keys)? && keys.hasattr("chunks")? && !keys.hasattr("__arrow_c_stream__")? {
+        // Before pyarrow 16, only chunks are exported.
+        let mut first = 0;
+        for chunk in keys.getattr("chunks")?.try_iter()? {
+            first += take_exported(hasher, &chunk?, first, take)?;
+        }
     } else if let Some(mut stream) = stream(keys)? {
         let kind = detach(py, |_| key_type(&stream_schema(&mut stream)?))?;
-        refuse_objects(&kind.data_type, keys, "; cast it, or give a list")?;
         detach(py, |detached| {
             let mut first = 0;
             while let Some(array) = next_array(&mut stream)? {
@@ -59,6 +70,19 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
     Ok(true)
 }
 
+/// Takes the keys of an object that exports one Arrow array, whose row 0 is key number `first`. Returns their number.
+fn take_exported(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, first: usize, take: &mut Take<'_>) -> PyResult<usize> {
+    let (schema, array) = array(&keys.call_method0("__arrow_c_array__")?)?;
+    let (kind, rows) = (key_type(&schema)?, array.len());
+    detach(keys.py(), |detached| take_import(detached, hasher, array, &kind, first, take))?;
+    Ok(rows)
+}
+
+/// Returns true for a reader of pyarrow. It may run code of Python, and the C stream interface reports exceptions only as texts.
+fn is_reader(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(object.hasattr("read_next_batch")? && is_from_package("pyarrow", object)?)
+}
+
 /// Returns the batches of a frame or a table, completely checked, and the result of `read_schema`, which is called
 /// before rows are read.
 pub(crate) fn record_batches<T: Send>(
@@ -66,8 +90,10 @@ pub(crate) fn record_batches<T: Send>(
     read_schema: impl FnOnce(&Schema) -> PyResult<T> + Send,
 ) -> PyResult<(T, Vec<RecordBatch>)> {
     let py = rows.py();
+    frames(py)?.call_method1("check_package", (rows,))?;
     let readable = match is_from_package("polars", rows)? {
-        true => py.import("bloomline._frames")?.call_method1("polars_for_arrow", (rows,))?,
+        true => frames(py)?.call_method1("polars_for_arrow", (rows,))?,
+        false if is_reader(rows)? => rows.call_method0("read_all")?,
         false => rows.clone(),
     };
     let Some(mut stream) = stream(&readable)? else {
@@ -80,7 +106,6 @@ pub(crate) fn record_batches<T: Send>(
         })
     })?;
     let kind = field.data_type();
-    refuse_objects(kind, rows, "; cast the column")?;
     detach(py, |_| {
         let DataType::Struct(columns) = kind else {
             return Err(PyTypeError::new_err(format!(
@@ -92,7 +117,7 @@ pub(crate) fn record_batches<T: Send>(
         let (mut batches, mut signals) = (Vec::new(), Signals::after(signals::TICK));
         while let Some(array) = next_array(&mut stream)? {
             let array = import_array(array, kind)?;
-            check_data(&array.to_data(), &mut signals)?;
+            check_data(&array.to_data(), None, &mut signals)?;
             let rows = array.as_struct();
             if rows.null_count() > 0 {
                 return Err(array_error("rows are null as a whole"));
@@ -104,17 +129,24 @@ pub(crate) fn record_batches<T: Send>(
 }
 
 /// Makes the checks of [`ArrayData::validate_full`], and handles signals meanwhile.
-fn check_data(data: &ArrayData, signals: &mut Signals) -> PyResult<()> {
+fn check_data(data: &ArrayData, column: Option<&str>, signals: &mut Signals) -> PyResult<()> {
     let check = |data: &ArrayData| {
         import(|| data.validate_values()).map_err(|error| match error.to_string().contains("UTF8") {
-            true => PyValueError::new_err(format!("a text is not UTF-8: cast the column to binary ({error})")),
+            true => PyValueError::new_err(format!(
+                "column {:?}: a text is not UTF-8: cast the column to binary ({error})",
+                column.unwrap_or_default()
+            )),
             false => error,
         })
     };
     import(|| data.validate().and_then(|()| data.validate_nulls()))?;
     if !data.child_data().is_empty() {
         check(data)?;
-        return data.child_data().iter().try_for_each(|child| check_data(child, signals));
+        let names = match (column, data.data_type()) {
+            (None, DataType::Struct(columns)) => columns.iter().map(|column| Some(column.name().as_str())).collect(),
+            _ => vec![column; data.child_data().len()],
+        };
+        return data.child_data().iter().zip(names).try_for_each(|(child, name)| check_data(child, name, signals));
     }
     for start in (0..data.len()).step_by(CHECKED_ROWS) {
         let part = data.slice(start, CHECKED_ROWS.min(data.len() - start));
@@ -125,13 +157,27 @@ fn check_data(data: &ArrayData, signals: &mut Signals) -> PyResult<()> {
     Ok(())
 }
 
-/// Refuses columns of Polars' type Object. Polars exports their pointers as bytes of a fixed size, which no other type
-/// is.
-fn refuse_objects(kind: &DataType, exporter: &Bound<'_, PyAny>, remedy: &str) -> PyResult<()> {
-    match any_type(kind, |kind| matches!(kind, DataType::FixedSizeBinary(_))) && is_from_package("polars", exporter)? {
-        true => Err(PyTypeError::new_err(format!("a column of Polars' type Object: {KEY_TYPES}{remedy}"))),
-        false => Ok(()),
+/// Refuses columns of Polars' type Object. Polars exports their pointers, or aborts.
+fn refuse_objects(exporter: &Bound<'_, PyAny>) -> PyResult<()> {
+    let kinds = match exporter.getattr_opt("dtypes")? {
+        Some(kinds) => kinds.try_iter()?.zip(exporter.getattr("columns")?.try_iter()?).collect::<Vec<_>>(),
+        None => vec![(exporter.getattr("dtype"), exporter.getattr("name"))],
+    };
+    for (kind, name) in kinds {
+        if kind?.str()? == "Object" {
+            let name = name?;
+            return Err(PyTypeError::new_err(format!(
+                "column {:?} has Polars' type Object: {KEY_TYPES}; cast the column, or give a list",
+                name.str()?.to_cow()?
+            )));
+        }
     }
+    Ok(())
+}
+
+/// Returns the part of this package that is about frames.
+fn frames(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    py.import("bloomline._frames")
 }
 
 /// Returns true if an object's class is from this package, or derived from one that is.
@@ -156,7 +202,7 @@ fn from_pandas<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     } else {
         return Ok(object.clone());
     };
-    object.py().import("bloomline._frames")?.call_method1(function, (object,))
+    frames(object.py())?.call_method1(function, (object,))
 }
 
 /// Returns the error of pyarrow for a column of pandas that it does not read, with the remedy. Errors about frames name the column and
@@ -195,6 +241,9 @@ fn array(exported: &Bound<'_, PyAny>) -> PyResult<(FFI_ArrowSchema, FFI_ArrowArr
 /// Returns the stream that an object exports, if it exports one.
 fn stream<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<FFI_ArrowArrayStream>> {
     let is_pandas = is_from_package("pandas", object)?;
+    if is_from_package("polars", object)? {
+        refuse_objects(object)?;
+    }
     let export = |object: &Bound<'py, PyAny>| match object.getattr_opt("__arrow_c_stream__")? {
         Some(export) => export.call0().map(Some),
         None => Ok(None),
@@ -256,7 +305,10 @@ fn check(stream: &mut FFI_ArrowArrayStream, code: c_int) -> PyResult<()> {
 
 /// Imports an array of keys in place.
 fn import_array(array: FFI_ArrowArray, kind: &DataType) -> PyResult<ArrayRef> {
-    if !import(|| Ok(is_aligned(&array, kind)))? {
+    if !import(|| Ok(all_arrays(&array, kind, &has_lengths)))? {
+        return Err(array_error("its length or its offset is negative or too large"));
+    }
+    if !import(|| Ok(all_arrays(&array, kind, &is_aligned)))? {
         return Err(array_error(
             "its offsets are not aligned; copy it, such as by pyarrow.concat_arrays([array]), or a dictionary by \
              array.dictionary_decode()",
@@ -267,11 +319,31 @@ fn import_array(array: FFI_ArrowArray, kind: &DataType) -> PyResult<ArrayRef> {
     import(|| unsafe { from_ffi_and_data_type(array, kind.clone()) }.map(make_array))
 }
 
+/// Returns true if a predicate holds for an array, and for all arrays within it.
+fn all_arrays(array: &FFI_ArrowArray, kind: &DataType, predicate: &dyn Fn(&FFI_ArrowArray, &DataType) -> bool) -> bool {
+    use DataType::*;
+    let all = |child: usize, field: &Field| all_arrays(array.child(child), field.data_type(), predicate);
+    let holds_within = || match kind {
+        List(items) | LargeList(items) | ListView(items) | LargeListView(items) => all(0, items),
+        FixedSizeList(items, _) | Map(items, _) => all(0, items),
+        RunEndEncoded(ends, values) => all(0, ends) && all(1, values),
+        Struct(columns) => (0..).zip(columns).all(|(i, column)| all(i, column)),
+        Union(members, _) => (0..).zip(members.iter()).all(|(i, (_, member))| all(i, member)),
+        Dictionary(_, values) => array.dictionary().is_none_or(|array| all_arrays(array, values, predicate)),
+        _ => true,
+    };
+    predicate(array, kind) && holds_within()
+}
+
+/// Returns true if the values of an array could be in memory, with 32 bytes each at most. Arrow's crate computes with other lengths.
+fn has_lengths(array: &FFI_ArrowArray, _: &DataType) -> bool {
+    array.len().checked_add(array.offset()).is_some_and(|end| end <= isize::MAX as usize / 32)
+}
+
 /// Returns true if Arrow's crate may read the numbers that it reads on import, which are ends of data. It copies other data
 /// that are not aligned.
 fn is_aligned(array: &FFI_ArrowArray, kind: &DataType) -> bool {
     use DataType::*;
-    let child_is = |child: usize, field: &Field| is_aligned(array.child(child), field.data_type());
     let is_aligned_at = |buffer: usize, multiple: usize| array.buffer(buffer).addr().is_multiple_of(multiple);
     let has_rows = !array.is_empty() || array.offset() > 0;
     match kind {
@@ -279,12 +351,6 @@ fn is_aligned(array: &FFI_ArrowArray, kind: &DataType) -> bool {
         LargeUtf8 | LargeBinary => !has_rows || is_aligned_at(1, align_of::<i64>()),
         // The last buffer has the lengths of the buffers between the views and itself.
         Utf8View | BinaryView => array.num_buffers() <= 3 || is_aligned_at(array.num_buffers() - 1, align_of::<i64>()),
-        List(items) | LargeList(items) | ListView(items) | LargeListView(items) => child_is(0, items),
-        FixedSizeList(items, _) | Map(items, _) => child_is(0, items),
-        RunEndEncoded(_, values) => child_is(1, values),
-        Struct(columns) => (0..).zip(columns).all(|(i, column)| child_is(i, column)),
-        Union(members, _) => (0..).zip(members.iter()).all(|(i, (_, member))| child_is(i, member)),
-        Dictionary(_, values) => array.dictionary().is_none_or(|array| is_aligned(array, values)),
         _ => true,
     }
 }

@@ -117,11 +117,18 @@ impl Filter {
         rows: &Bound<'_, PyAny>,
         (nulls, selection): (&str, Selection),
         access: Access,
+        before: Option<&Py<PyAny>>,
         ask: impl Fn(Thread<'_>, &[u64], &mut [bool]) -> PyResult<()> + Send + Sync,
     ) -> PyResult<(Vec<bool>, PyResult<()>)> {
         let (nulls, key_name) = (Nulls::from_name(nulls)?, self.set.key_name(rows.py()));
         let admit = |detached, kinds: &_, access| self.kinds.admit_rows(detached, &self.set, kinds, access);
-        Ok(rows::answers(&self.hasher, rows, nulls, (selection, &key_name), (access, &admit), ask))
+        let find = |thread: Thread<'_>, hashes: &[u64], found: &mut [bool]| self.find(thread, hashes, found);
+        let before = before.map(|before| (before, &find as _));
+        Ok(rows::answers(&self.hasher, rows, nulls, (selection, &key_name), (access, &admit), before, ask))
+    }
+
+    fn find(&self, thread: Thread<'_>, hashes: &[u64], found: &mut [bool]) {
+        with!(&self.set, thread, filter => filter.contains_hashes(hashes, found));
     }
 
     /// Merges another filter into this one.
@@ -134,10 +141,11 @@ impl Filter {
         rows: &Bound<'py, PyAny>,
         nulls: &str,
         selection: Selection,
+        before: Option<&Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let numpy = Numpy::import(rows.py())?;
         let add = |thread: Thread<'_>, hashes: &[u64], new: &mut [bool]| self.set.add_many(thread, hashes, new);
-        numpy.new_keys(self.row_answers(rows, (nulls, selection), Access::Add, add)?)
+        numpy.new_keys(self.row_answers(rows, (nulls, selection), Access::Add, before, add)?)
     }
 
     fn contains_selected<'py>(
@@ -147,10 +155,11 @@ impl Filter {
         selection: Selection,
     ) -> PyResult<Bound<'py, PyAny>> {
         let numpy = Numpy::import(rows.py())?;
-        let (found, result) = self.row_answers(rows, (nulls, selection), Access::LookUp, |thread, hashes, found| {
-            with!(&self.set, thread, filter => filter.contains_hashes(hashes, found));
-            Ok(())
-        })?;
+        let (found, result) =
+            self.row_answers(rows, (nulls, selection), Access::LookUp, None, |thread, hashes, found| {
+                self.find(thread, hashes, found);
+                Ok(())
+            })?;
         result?;
         numpy.array(&found)
     }
@@ -272,7 +281,7 @@ impl Filter {
     /// array([ True,  True, False,  True])
     #[pyo3(signature = (rows, /, *, nulls = "equal"))]
     fn add_rows<'py>(&self, rows: &Bound<'py, PyAny>, nulls: &str) -> PyResult<Bound<'py, PyAny>> {
-        self.add_selected(rows, nulls, Selection::Data)
+        self.add_selected(rows, nulls, Selection::Data, None)
     }
 
     /// Look up the rows of a frame or a table. Returns an array of bool, True for each row whose key was seen; see
@@ -291,11 +300,18 @@ impl Filter {
     }
 
     // For Python's part of this package. With `whole`, the rows are the keys, even rows of one column. Otherwise the columns are the
-    // parts of a key.
+    // parts of a key. `before` is called before a key is added, with an array that is True for the rows that are expected to be new. If
+    // it raises an exception, no key is added.
 
-    #[pyo3(signature = (rows, nulls, whole, /))]
-    fn _add_rows<'py>(&self, rows: &Bound<'py, PyAny>, nulls: &str, whole: bool) -> PyResult<Bound<'py, PyAny>> {
-        self.add_selected(rows, nulls, Selection::new(whole))
+    #[pyo3(signature = (rows, nulls, whole, before = None, /))]
+    fn _add_rows<'py>(
+        &self,
+        rows: &Bound<'py, PyAny>,
+        nulls: &str,
+        whole: bool,
+        before: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.add_selected(rows, nulls, Selection::new(whole), before.as_ref())
     }
 
     #[pyo3(signature = (rows, nulls, whole, /))]

@@ -6,7 +6,7 @@ use crate::portion::{PORTION_KEYS, Take};
 use crate::signals::{self, Signals};
 use crate::{arrow, buffer, error, key};
 use bloomline::KeyHasher;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyModuleNotFoundError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyList};
@@ -79,7 +79,17 @@ pub(crate) struct Numpy<'py>(&'py Bound<'py, PyAny>);
 impl<'py> Numpy<'py> {
     pub(crate) fn import(py: Python<'py>) -> PyResult<Self> {
         static FROM_BUFFER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        FROM_BUFFER.import(py, "numpy", "frombuffer").map(Self)
+        FROM_BUFFER.import(py, "numpy", "frombuffer").map(Self).map_err(|error| {
+            if !error.is_instance_of::<PyModuleNotFoundError>(py) {
+                return error;
+            }
+            let missing = PyModuleNotFoundError::new_err(
+                "NumPy is not installed, and add_many, contains_many, add_rows, contains_rows and dedup answer with its arrays: \
+                 pip install numpy; the methods add, update and `in` need none",
+            );
+            missing.set_cause(py, Some(error));
+            missing
+        })
     }
 
     /// Returns an array of bool, True for new keys. An exception has the array as its attribute `new`.

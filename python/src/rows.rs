@@ -5,6 +5,7 @@
 
 use crate::arrow::record_batches;
 use crate::error;
+use crate::keys::Numpy;
 use crate::kinds::{Access, RowKinds};
 use crate::lock::{Detached, Thread, detach};
 use crate::portion::PORTION_KEYS;
@@ -16,6 +17,8 @@ use bloomline_keys::arrow::{Column, data_columns, hash_rows, kind_of, kinds_of};
 use bloomline_keys::{current_name, name_of_columns, shortened};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 /// The treatment of rows whose key has a null.
@@ -135,14 +138,20 @@ const BATCH_ROWS: usize = 1 << 13;
 /// Admits rows of some kinds to a filter, or refuses them.
 type Admit<'a> = dyn Fn(Detached, &RowKinds, Access) -> PyResult<()> + Send + Sync + 'a;
 
-/// Returns an answer for each row. All rows are hashed before the first is looked up, so an invalid row has no effect. After an
-/// exception, returns the answers so far, because no key is looked up twice; rows without a key are then false.
+/// A function of Python that is called with an array of bool before keys are added, True for the rows that are expected to be new;
+/// and a function that looks keys up.
+pub(crate) type RowCallback<'a> = (&'a Py<PyAny>, &'a (dyn Fn(Thread<'_>, &[u64], &mut [bool]) + Send + Sync));
+
+/// Returns an answer for each row. All rows are hashed before the first is looked up, so an invalid row has no effect, nor has an
+/// exception of the function that is called `before`. After a later exception, returns the answers so far, because no key is looked
+/// up twice; rows without a key are then false.
 pub(crate) fn answers(
     hasher: &KeyHasher,
     rows: &Bound<'_, PyAny>,
     nulls: Nulls,
     (selection, key_name): (Selection, &str),
     (access, admit): (Access, &Admit<'_>),
+    before: Option<RowCallback<'_>>,
     ask: impl Fn(Thread<'_>, &[u64], &mut [bool]) -> PyResult<()> + Send + Sync,
 ) -> (Vec<bool>, PyResult<()>) {
     let mut answers = Vec::new();
@@ -157,6 +166,11 @@ pub(crate) fn answers(
             let rows = hashes.len() + keyless_rows.len();
             answers.try_reserve_exact(rows).map_err(error::memory)?;
             answers.resize(rows, false);
+            if let Some(before) = before {
+                let call = call_before(detached, before, (&hashes, &keyless_rows), nulls, (&mut answers, &mut signals));
+                answers.fill(false);
+                call?;
+            }
             if access == Access::Add && !hashes.is_empty() {
                 admit(detached, &kinds, access)?;
             }
@@ -170,6 +184,48 @@ pub(crate) fn answers(
         })
     });
     (answers, answered)
+}
+
+/// The hasher of keys that are hashes.
+#[derive(Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.0 = self.0 << 8 | u64::from(byte));
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// Calls a function with the rows that are expected to be new: the first of each key that the filter lacks.
+fn call_before(
+    detached: Detached,
+    (before, find): RowCallback<'_>,
+    (hashes, keyless_rows): (&[u64], &[usize]),
+    nulls: Nulls,
+    (answers, signals): (&mut [bool], &mut Signals),
+) -> PyResult<()> {
+    for (hashes, answers) in hashes.chunks(PORTION_KEYS).zip(answers.chunks_mut(PORTION_KEYS)) {
+        find(detached.into(), hashes, &mut answers[..hashes.len()]);
+        signals.handle()?;
+    }
+    let mut keys = HashSet::<u64, BuildHasherDefault<Hashed>>::default();
+    let unknown = answers[..hashes.len()].iter().filter(|&&found| !found).count();
+    keys.try_reserve(unknown).map_err(error::memory)?;
+    for (hashes, answers) in hashes.chunks(PORTION_KEYS).zip(answers.chunks_mut(PORTION_KEYS)) {
+        hashes.iter().zip(answers).for_each(|(hash, answer)| *answer = !*answer && keys.insert(*hash));
+        signals.handle()?;
+    }
+    spread(answers, keyless_rows, nulls == Nulls::Keep);
+    drop(keys);
+    Python::attach(|py| before.call1(py, (Numpy::import(py)?.array(answers)?,)).map(drop))
 }
 
 /// Returns the hashes of all rows with a key, and the numbers of the rows without one.

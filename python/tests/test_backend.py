@@ -1,5 +1,6 @@
 """If Rust is missing, an installation reports that before it downloads or builds anything."""
 
+import importlib.metadata
 import importlib.util
 import pathlib
 from types import ModuleType
@@ -24,3 +25,11 @@ def test_an_installation_asks_for_rust_first(hook: str, monkeypatch: pytest.Monk
         getattr(backend(), hook)(None)
     (tmp_path / "cargo").touch(0o755)
     assert [tool.split(">")[0] for tool in getattr(backend(), hook)()] == ["maturin"]
+
+
+def test_the_wheel_has_the_licences_of_what_it_links() -> None:
+    text = importlib.metadata.distribution("bloomline").read_text("licenses/LICENSE-DEPENDENCIES") or ""
+    for package in "arrow-array", "pyo3", "redis", "rustls", "zstd-sys":
+        assert f"\n  {package} " in text
+    # Of libraries in C.
+    assert "Meta Platforms, Inc." in text and "XZ Utils" in text

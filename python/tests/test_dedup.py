@@ -3,6 +3,7 @@
 import doctest
 import gzip
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -110,16 +111,97 @@ def test_the_error_of_a_child_that_ends_early_is_raised(tmp_path: pathlib.Path, 
 def test_wrong_arguments_are_refused(table: pathlib.Path, tmp_path: pathlib.Path) -> None:
     with pytest.raises(RuntimeError, match='no column "none"'):
         bloomline.dedup(table, on="none", output=tmp_path / "out.parquet")
-    with pytest.raises(RuntimeError, match="missing"):
-        bloomline.dedup(tmp_path / "missing", output=tmp_path / "out.parquet")
+    out = tmp_path / "out.parquet"
+    none = tmp_path / "missing"
+    for missing in {"inputs": none, "output": out}, {"output": none / "out"}, {"output": out, "state": none / "seen.bloom"}:
+        with pytest.raises(FileNotFoundError) as raised:
+            bloomline.dedup(**{"inputs": table} | missing)  # type: ignore[call-overload]
+        assert raised.value.filename == str(none)
     kept = table.read_bytes()
     for nothing in ([], str(tmp_path / "*.none"), "", [""]):
-        with pytest.raises(ValueError, match=r"no inputs: .*no file|inputs\[0\] is an empty path"):
+        with pytest.raises(ValueError, match=r"no inputs: .*no file|inputs\[0\] is '', an empty path"):
             bloomline.dedup(nothing, output=table)
     assert table.read_bytes() == kept
+    wrong: list[tuple[dict[str, Any], type[Exception], str]] = [
+        ({"inputs": ["a", "b", "a"]}, ValueError, r"inputs are paths .* give values as a frame"),
+        ({"output": tmp_path}, IsADirectoryError, "Is a directory"),
+        ({"output": 5}, TypeError, "output is of type int"),
+        ({"output": ""}, ValueError, "output is ''"),
+        ({"output": out, "seen": {"a"}}, ValueError, "seen is for frames"),
+        ({"output": out, "options": "--exact"}, TypeError, "options is '--exact': give a list"),
+        ({"output": out, "options": [1]}, TypeError, r"options is \[1\]"),
+        ({"output": out, "keep": "last", "state": tmp_path / "s"}, ValueError, "keep is 'last' and a state"),
+        ({"output": out, "keep": "any"}, ValueError, "keep is 'any'"),
+        ({"output": out, "nulls": "none"}, ValueError, "nulls is 'none'"),
+        ({"output": out, "n": -5}, ValueError, "n is -5"),
+        ({"output": out, "p": "x"}, TypeError, "p is 'x'"),
+        ({"output": out, "on": 0}, TypeError, r"on is \[0\]"),
+    ]
+    for arguments, error, message in wrong:
+        with pytest.raises(error, match=message):
+            bloomline.dedup(**{"inputs": table} | arguments)  # type: ignore[call-overload]
+    assert not out.exists()
     for destinations in ({}, {"output": "a", "in_place": True}):
         with pytest.raises(ValueError, match="one of output"):
             bloomline.dedup(table, **destinations)  # type: ignore[call-overload]
+
+
+def test_names_that_begin_with_a_hyphen_are_those_of_files(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in "-x.txt", "-":
+        pathlib.Path(name).write_text("a\nb\na\n")
+        assert bloomline.dedup(name, output="-y.txt", state="-s")["unique"] == 2
+        assert pathlib.Path("-y.txt").read_text() == "a\nb\n" and pathlib.Path("-s").exists()
+        assert bloomline.dedup([name], output_dir="-d")["unique"] == 2
+        for written in "-s", "-y.txt":
+            pathlib.Path(written).unlink()
+    pathlib.Path("in.csv").write_text("-u,v\n1,1\n")
+    with pytest.raises(ValueError, match="on is '-u': give a column with such a name by its number"):
+        bloomline.dedup("in.csv", on="-u", output="out.csv")
+
+
+INTERRUPTED = """
+import _thread, os, sys, threading
+import bloomline
+def interrupt():
+    # The first rows are in the output.
+    while not os.path.exists("out.jsonl") or not os.path.getsize("out.jsonl"):
+        pass
+    _thread.interrupt_main()
+threading.Thread(target=interrupt, daemon=True).start()
+try:
+    bloomline.dedup("in", on="a", output="out.jsonl", state="seen.bloom", options=["-j", "1"])
+except KeyboardInterrupt as error:
+    print(*error.__notes__)
+"""
+
+
+def test_an_interrupted_run_leaves_no_output_that_looks_complete(tmp_path: pathlib.Path) -> None:
+    """Ctrl-C reaches Python alone. The lines that are in the state are kept under another name, and a second run has the others."""
+    count = 2_000_000
+    (tmp_path / "in").mkdir()
+    with open(tmp_path / "in" / "lines.jsonl", "w") as lines:
+        lines.writelines(f'{{"a": {number}}}\n' for number in range(count))
+    (tmp_path / "out.jsonl.part").write_text("of an earlier run")
+    told = subprocess.run([sys.executable, "-c", INTERRUPTED], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert told.stdout == f"the rows so far are in {os.path.realpath(tmp_path)}/out.jsonl.part1\n"
+    assert not (tmp_path / "out.jsonl").exists() and (tmp_path / "out.jsonl.part").read_text() == "of an earlier run"
+    bloomline.dedup(tmp_path / "in", on="a", output=tmp_path / "out.jsonl", state=tmp_path / "seen.bloom")
+    written = [line for name in ("out.jsonl.part1", "out.jsonl") for line in (tmp_path / name).read_text().splitlines()]
+    # A few are lost at the rate of the filter; none is written twice.
+    assert count - 50 < len(written) == len(set(written)) <= count
+
+
+def test_a_failed_run_leaves_no_output_that_looks_complete(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "in.jsonl").write_text("".join(f'{{"a": {number}}}\n' for number in range(100_000)) + "broken\n")
+    (tmp_path / "old.jsonl").write_text("old")
+    (tmp_path / "file.jsonl").touch()
+    (tmp_path / "link.jsonl").symlink_to("file.jsonl")
+    for output in "new.jsonl", "old.jsonl", "link.jsonl":
+        with pytest.raises(RuntimeError, match="in.jsonl"):
+            bloomline.dedup(tmp_path / "in.jsonl", on="a", output=tmp_path / output)
+        part = tmp_path / output.replace("link", "file")
+        assert not (tmp_path / output).exists() and part.with_name(f"{part.name}.part").exists()
 
 
 def test_modules_among_the_data_are_not_run(tmp_path: pathlib.Path) -> None:

@@ -80,6 +80,7 @@ def test_types(tmp_path: pathlib.Path) -> None:
     for arguments in (
         # With the types of the installed wheel.
         ["mypy", "--strict", HERE / "examples"],
+        ["mypy", "--strict", "--ignore-missing-imports", HERE / "tests/typed.py"],
         ["mypy", "--strict", *(HERE / "package/bloomline" / module for module in modules)],
         ["mypy.stubtest", "bloomline._bloomline", "--allowlist", HERE / "stubtest-allow.txt"],
     ):

@@ -17,6 +17,7 @@ import bloomline
 from bloomline import BloomFilter, ScalableBloomFilter, _frames
 from conftest import examples
 from tables import KINDS, Kind, stay
+from test_keys import CLASSES
 
 np = pytest.importorskip("numpy")
 pa = pytest.importorskip("pyarrow")
@@ -299,8 +300,10 @@ def test_types_of_polars_unknown_to_arrow_are_converted_or_refused() -> None:
         seen.add_rows(pl.DataFrame({"a": pl.Series([2**127 - 1], dtype=pl.Int128)}))
     objects = pl.DataFrame({"a": pl.Series([object(), object()], dtype=pl.Object)})
     for ask in seen.add_rows, seen.contains_rows, bloomline.dedup:
-        with pytest.raises(TypeError, match="Polars' type Object"):
+        with pytest.raises(TypeError, match="column \"a\" has Polars' type Object"):
             ask(objects)  # type: ignore[operator]
+    with pytest.raises(TypeError, match="column \"a\" has Polars' type Object"):
+        seen.add_many(objects["a"])
 
 
 def test_each_collection_of_a_lazy_frame_has_a_filter_of_its_own() -> None:
@@ -356,7 +359,7 @@ def test_a_failed_call_adds_no_keys_or_reports_which() -> None:
     seen = BloomFilter(1000, 1e-6)
     views = pa.table({"a": pa.array(["a", "b"], pa.string_view()), "b": [1, 2]})
     for frame in views, views.to_pandas(types_mapper=pd.ArrowDtype):
-        with pytest.raises(TypeError, match="does not choose rows.*string_view.*cast"):
+        with pytest.raises(TypeError, match="does not choose rows.*string_view.*cast the column 'a'"):
             bloomline.dedup(frame, on="b", seen=seen)
     assert not seen
 
@@ -368,11 +371,80 @@ def test_a_failed_call_adds_no_keys_or_reports_which() -> None:
                 raise MemoryError
             return super().__getitem__(key)
 
-    for keep, expected in {"first": [True, True, False], "last": [False, True, True]}.items():
-        seen.clear()
-        with pytest.raises(MemoryError) as raised:
-            bloomline.dedup(Full({"a": [1, 2, 1]}), seen=seen, keep=keep)  # type: ignore[call-overload]
-        assert raised.value.new.tolist() == expected  # type: ignore[attr-defined]
+    for make in CLASSES:
+        for keep in "first", "last":
+            seen = make(1000, 1e-6)
+            with pytest.raises(MemoryError) as raised:
+                bloomline.dedup(Full({"a": [1, 2, 1]}), seen=seen, keep=keep)
+            assert not seen and not raised.value.new.any()  # type: ignore[attr-defined]
+
+
+def test_rows_are_those_whose_keys_entered_the_filter() -> None:
+    """Another thread adds a key between the selection of rows and their keys."""
+    seen = bloomline.AtomicBloomFilter(1000, 1e-6)
+
+    class Slow(pd.DataFrame):  # type: ignore[misc]
+        def __getitem__(self, key: Any) -> Any:
+            if isinstance(key, np.ndarray) and len(key) == 3:
+                seen.add_rows(pd.DataFrame({"a": [2]}))
+            return super().__getitem__(key)
+
+    assert bloomline.dedup(Slow({"a": [1, 2, 1]}), on="a", seen=seen)["a"].tolist() == [1]
+
+
+FRAMES: list[Any] = [pd.DataFrame, pl.DataFrame, pl.LazyFrame, pa.table, pa.record_batch, lambda rows: pa.table(rows).to_reader()]
+
+
+@pytest.mark.parametrize("make", FRAMES)
+def test_wrong_arguments_fail_at_the_call_by_their_names(make: Any, tmp_path: pathlib.Path) -> None:
+    BloomFilter(10, 0.1).save(tmp_path / "seen.bloom")
+    wrong: list[tuple[dict[str, Any], type[Exception], str]] = [
+        ({"seen": {"a"}}, TypeError, "seen is of type set: give a filter"),
+        ({"seen": "seen.bloom"}, TypeError, r"seen is the path 'seen.bloom': .*\.load\('seen.bloom'\)"),
+        ({"seen": tmp_path / "seen.bloom"}, TypeError, "seen is the path"),
+        ({"seen": BloomFilter.map(tmp_path / "seen.bloom")}, TypeError, "seen is a MappedBloomFilter"),
+        ({"n": -1}, ValueError, "n is -1"),
+        ({"n": 0}, ValueError, "n is 0"),
+        ({"n": 1.5}, TypeError, "n is 1.5"),
+        ({"n": "10M"}, TypeError, "n is '10M'"),
+        ({"p": 0}, ValueError, "p is 0"),
+        ({"p": "0.1"}, TypeError, "p is '0.1'"),
+        ({"nulls": "none"}, ValueError, "nulls is 'none'"),
+        ({"keep": False}, ValueError, "keep is False"),
+        ({"on": 1.5}, TypeError, "on is 1.5"),
+        ({"on": b"url"}, TypeError, "on is b'url'"),
+        ({"on": [True]}, TypeError, "on has True"),
+        ({"options": "--exact"}, ValueError, "a frame is returned"),
+    ]
+    if make not in (pl.DataFrame, pl.LazyFrame):
+        wrong += [({"on": ["url", "none"]}, KeyError, "on has 'none', .*'url'"), ({"on": 5}, KeyError, "on has 5")]
+    for arguments, error, message in wrong:
+        with pytest.raises(error, match=message):
+            bloomline.dedup(make({"url": ["a"]}), **arguments)
+
+
+def test_views_without_rows_have_a_last_one() -> None:
+    empty = pa.table({"a": pa.array([], pa.string_view())})
+    assert bloomline.dedup(empty, keep="first").equals(empty) and bloomline.dedup(empty, keep="last").equals(empty)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("mine"), MemoryError()], ids=repr)
+def test_an_exception_of_a_producer_is_raised(error: BaseException) -> None:
+    table = pa.table({"a": ["x"]})
+
+    def batches() -> Any:
+        yield from table.to_batches()
+        raise error
+
+    seen = BloomFilter(1000, 1e-6)
+    asks = seen.add_rows, seen.contains_rows, seen.add_many, seen.contains_many, lambda rows: bloomline.dedup(rows).read_all()
+    for ask in asks:
+        with pytest.raises(type(error)) as raised:
+            ask(pa.RecordBatchReader.from_batches(table.schema, batches()))
+        assert str(raised.value) == str(error)
+        assert not seen or ask == seen.contains_many
+        if ask == seen.add_many:
+            seen.clear()
 
 
 def test_the_command_finds_the_rows(tmp_path: pathlib.Path) -> None:
@@ -402,6 +474,9 @@ def test_wrong_arguments_are_refused() -> None:
     assert not seen
     with pytest.raises(ValueError, match="'equal'"):
         seen.add_rows(frame, nulls="none")  # type: ignore[arg-type]
+    for ask in seen.add_rows, seen.contains_rows, seen.add_many, seen.update:
+        with pytest.raises(TypeError, match=r"give frame\.collect\(\)"):
+            ask(frame.lazy())
     with pytest.raises(TypeError, match="frame or a table"):
         seen.add_rows([1, 2])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r'one array of Int64; select it as a frame, such as frame\[\["url"\]\]'):
@@ -414,12 +489,16 @@ def test_wrong_arguments_are_refused() -> None:
     array = pa.array([b"a"] * 70_000 + [b"\xff"])
     texts = pa.Array.from_buffers(pa.string(), len(array), array.buffers())
     for column in texts, pa.ListArray.from_arrays(pa.array(range(len(array) + 1), pa.int32()), texts):
-        with pytest.raises(ValueError, match="not UTF-8: cast the column to binary .*index 70000"):
+        with pytest.raises(ValueError, match='column "a": a text is not UTF-8: cast the column to binary .*index 70000'):
             seen.add_rows(pa.table({"a": column}))
     assert not seen
-    no_frames: list[Any] = [pd.Index([1]), pd.Series([1]), pl.Series([1]), pa.array([1]), pa.chunked_array([[1]]), np.array([1])]
-    for data in no_frames:
-        with pytest.raises(TypeError, match="is not a frame: give a DataFrame"):
+    series: list[Any] = [pd.Index([1]), pd.Series([1]), pl.Series([1])]
+    for data in series:
+        with pytest.raises(TypeError, match=r"inputs is of type (Index|Series) of .* not a frame: give inputs\.to_frame\(\)"):
+            bloomline.dedup(data)
+    arrays: list[Any] = [pa.array([1]), pa.chunked_array([[1]]), np.array([1])]
+    for data in arrays:
+        with pytest.raises(TypeError, match="inputs is of type .* not a frame: give a DataFrame"):
             bloomline.dedup(data)
     with pytest.raises(TypeError, match=r"inputs\[0\] is of type dict, not a path: .*DataFrame"):
         bloomline.dedup([{"a": 1}])  # type: ignore[call-overload]

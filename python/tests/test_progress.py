@@ -47,7 +47,7 @@ def says(monkeypatch: pytest.MonkeyPatch) -> None:
 def told(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, progress: bool | None) -> str:
     monkeypatch.setattr(sys, "stderr", stream)
     with pytest.warns(UserWarning, match="^a filter is full$"):
-        assert bloomline.dedup("in.txt", output="out.txt", progress=progress) == {"unique": 1}
+        assert bloomline.dedup(__file__, output="out.txt", progress=progress) == {"unique": 1}
     return stream.getvalue()
 
 
@@ -73,7 +73,7 @@ def test_a_closed_terminal_does_not_end_a_call(says: None, monkeypatch: pytest.M
         monkeypatch.setattr(terminal, "write", write)
         monkeypatch.setattr(sys, "stderr", terminal)
         with pytest.warns(UserWarning, match="a filter is full"):
-            assert bloomline.dedup("a.jsonl", output="b.jsonl", progress=True) == {"unique": 1}
+            assert bloomline.dedup(__file__, output="b.jsonl", progress=True) == {"unique": 1}
         assert write.call_count == 1
 
 

@@ -1,24 +1,29 @@
 """Duplicates in files, by the command `bloomline dedup`, and in frames."""
 
 import contextlib
+import errno
 import glob
+import itertools
 import json
+import operator
 import os
 import re
+import stat
 import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from typing import IO, Any, TypeVar, overload
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import IO, Any, Literal, overload
 
 from bloomline import _bloomline, _frames
 from bloomline._bloomline import Filter
-from bloomline._frames import Keep, Nulls, On
+from bloomline._frames import Dataset, Expression, Keep, Nulls, On, PandasFrame, PolarsFrame, Reader, Table
 from bloomline._progress import Progress
 
 Path = str | os.PathLike[str]
-Frame = TypeVar("Frame")
+# A text would be a sequence of its characters.
+Options = list[str] | tuple[str, ...]
 
 # The command, from this package's own file. It imports nothing but Python's library: no file of the current folder, where data may have any
 # name, and no other version of this package.
@@ -27,8 +32,7 @@ import importlib.util, signal, sys
 spec = importlib.util.spec_from_file_location("_bloomline", sys.argv[1])
 module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
-if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.SIG_IGN)
 sys.exit(module._run_command_line(["bloomline", *sys.argv[2:]], True))
 """
 _COMMAND = [sys.executable, "-P", "-s", "-S", "-c", _PROGRAM, os.path.abspath(_bloomline.__file__)]
@@ -52,13 +56,13 @@ def dedup(
     state: Path | None = None,
     nulls: Nulls = "equal",
     keep: Keep | None = None,
-    options: Sequence[str] = (),
+    options: Options = (),
     progress: bool | None = None,
 ) -> dict[str, Any]: ...
 @overload
 def dedup(
-    inputs: Frame,
-    on: On = None,
+    inputs: PolarsFrame,
+    on: str | Expression | Sequence[str | Expression] | None = None,
     *,
     n: int | None = None,
     p: float | None = None,
@@ -66,7 +70,55 @@ def dedup(
     keep: Keep | None = None,
     seen: Filter | None = None,
     progress: bool | None = None,
-) -> Frame: ...
+) -> PolarsFrame: ...
+@overload
+def dedup(
+    inputs: PandasFrame,
+    on: Hashable | Sequence[Hashable] = None,
+    *,
+    n: int | None = None,
+    p: float | None = None,
+    nulls: Nulls = "equal",
+    keep: Keep | None = None,
+    seen: Filter | None = None,
+    progress: bool | None = None,
+) -> PandasFrame: ...
+@overload
+def dedup(
+    inputs: Table,
+    on: str | int | Sequence[str | int] | None = None,
+    *,
+    n: int | None = None,
+    p: float | None = None,
+    nulls: Nulls = "equal",
+    keep: Keep | None = None,
+    seen: Filter | None = None,
+    progress: bool | None = None,
+) -> Table: ...
+@overload
+def dedup(
+    inputs: Reader,
+    on: str | int | Sequence[str | int] | None = None,
+    *,
+    n: int | None = None,
+    p: float | None = None,
+    nulls: Nulls = "equal",
+    keep: Literal["first"] | None = None,
+    seen: Filter | None = None,
+    progress: bool | None = None,
+) -> Reader: ...
+@overload
+def dedup(
+    inputs: Dataset,
+    on: str | int | Sequence[str | int] | None = None,
+    *,
+    n: int | None = None,
+    p: float | None = None,
+    nulls: Nulls = "equal",
+    keep: Literal["first"] | None = None,
+    seen: Filter | None = None,
+    progress: bool | None = None,
+) -> Any: ...
 
 def dedup(
     inputs: Any,
@@ -80,36 +132,41 @@ def dedup(
     state: Path | None = None,
     nulls: Nulls = "equal",
     keep: Keep | None = None,
-    options: Sequence[str] = (),
+    options: Options = (),
     seen: Filter | None = None,
     progress: bool | None = None,
 ) -> Any:
     """Keep one row of each key, of a frame or of files.
 
-    For a frame (pandas, Polars, also a lazy one, or pyarrow) the rows whose key is new are returned, in their order. The filter `seen`
-    keeps the keys for the next call; without it each call starts without keys. A RecordBatchReader or a Dataset of pyarrow is read batch
-    by batch: a RecordBatchReader of the new rows is returned. A lazy frame yields the same rows each time that it is collected; with
-    `seen` it can be collected once, and a second time is a RuntimeError.
+    For a frame (pandas, Polars, also a lazy one, pyarrow, or a relation of DuckDB) the rows whose key is new are returned, in their order.
+    The filter `seen` keeps the keys for the next call; without it each call starts without keys. A RecordBatchReader or a Dataset of
+    pyarrow is read batch by batch: a RecordBatchReader of the new rows is returned. A relation is read at the call. A lazy frame yields
+    the same rows each time that it is collected; with `seen` it can be collected once, and a second time is a RuntimeError.
 
     Of equal rows of files any one is kept, unless `keep` selects one.
 
     For files the command ``bloomline dedup`` runs in a process of its own, and no row is read into Python. Inputs are files of Parquet,
-    lines of JSON or plain lines, or folders of these. The counts are returned.
+    lines of JSON, CSV or plain lines, or folders of these. The counts are returned. If the call fails after it began `output`, as by
+    Ctrl-C, the rows so far are kept under another name that ends in .part and perhaps a number, which a note of the exception has; with
+    ``--resume`` among the options, the output keeps its name.
 
     Args:
         inputs: A frame, or files and folders, read in this order.
         on: The columns of the key, for files with dots into structs. By default the whole row or line is the key, without an index that
             pandas recorded. The header names the columns of CSV. Numbers are labels in pandas and indices in pyarrow. Polars takes names,
             and expressions that have a value for each row.
-        output: The file for the rows that are kept. Give this, `output_dir` or `in_place`.
+        output: The file for the rows that are kept. Give this, `output_dir` or `in_place`. With `state`, it must not have rows of an
+            earlier run.
         output_dir: A folder that gets a file for each input.
         in_place: True replaces each input by its rows that are kept.
         n: Distinct keys to plan for; by default the rows of the inputs. A filter grows if there are more.
         p: The rate at which a row is dropped by mistake; by default 1e-6.
         state: A filter that keeps the keys for the next call.
         nulls: Treatment of rows whose key has a null.
-        keep: The row of equal ones that is kept: "first" or "last". The default is the first for frames, and any one for files.
-        options: More options of the command, such as ``["--exact", "--in-order"]``.
+        keep: The row of equal ones that is kept: "first" or "last". The default is the first for frames, and any one for files. "last" needs
+            all rows, so it excludes `state`, readers and datasets.
+        options: More options of the command, such as ``["--exact", "--in-order"]``, or ``["--keep", "max:/day"]`` for the row of each key
+            with the highest value.
         seen: For frames: a filter that has the keys of earlier frames, and gets the keys of this one. With more keys than it is made for,
             rows are lost, and a warning has the rate. A `ScalableBloomFilter` grows. If it has a `key_name`, that is the name of the
             columns: `url`, or `day,url` for several, whose order makes no difference.
@@ -122,12 +179,17 @@ def dedup(
 
     Raises:
         ValueError: If not exactly one of `output`, `output_dir` and `in_place` is given for files, or one of them for a frame; if no file
-            is named, or inputs are files of CSV and others; if `seen` has the name of other columns; or if it got so many keys that its rate is
-            a hundred times its own, or a half.
+            is named, or inputs are files of CSV and others; if an argument is out of range; if `seen` has the name of other columns; or if it
+            got so many keys that its rate is a hundred times its own, or a half.
+        OSError: If a file, or the folder of an output or of the state, does not exist or cannot be reached.
+        KeyError: If a frame of pandas, pyarrow or DuckDB lacks a column of `on`; Polars raises its ColumnNotFoundError.
+        ImportError: If a package that the frame needs is missing, or older than the least version.
         RuntimeError: If the command fails. The message is the command's.
-        TypeError: If a column of a frame has values that cannot be keys, or of other kinds than the keys of `seen`, such as texts and numbers,
-            or if rows cannot be selected, before `seen` gets any key. A later exception (KeyboardInterrupt, MemoryError, or the error of
-            a full `seen`) has an array of bool in its attribute `new`: True for each row whose key was added to `seen`.
+        TypeError: If an argument is of another type; if a column of a frame has values that cannot be keys, or of other kinds than the keys of
+            `seen`, such as texts and numbers; or if rows cannot be selected.
+
+    The keys enter `seen` once the result exists. A later exception (KeyboardInterrupt, MemoryError, or the error of a full `seen`) has an
+    array of bool in its attribute `new`: True for each row whose key was added to `seen`.
 
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -135,38 +197,80 @@ def dedup(
     >>> bloomline.dedup(folder / "in.jsonl", on="url", output=folder / "out.jsonl")["dropped"]
     1
     """
+    _frames.check_arguments(n, p, nulls, keep)
     destinations = (output is not None) + (output_dir is not None) + in_place
     if not isinstance(inputs, (str, os.PathLike)) and _frames.is_data(inputs):
         if destinations or state is not None or options:
             raise ValueError("a frame is returned, not written: give it only with on, n, p, nulls, keep and seen")
         return _frames.dedup(inputs, on, n, p, nulls, seen, "first" if keep is None else keep, progress)
     paths = _paths(inputs)
-    if destinations != 1 or seen is not None:
-        raise ValueError("give one of output, output_dir and in_place, and a state instead of seen")
-    is_one = isinstance(on, str) or not isinstance(on, Iterable)
-    columns: list[Any] = [] if on is None else [on] if is_one else list(on)  # type: ignore[arg-type]
+    if destinations != 1:
+        raise ValueError(
+            "inputs are paths of files, so give one of output, output_dir and in_place; give values as a frame, such as"
+            " pandas.DataFrame({'value': values})"
+        )
+    if seen is not None:
+        raise ValueError("seen is for frames: for files give state, the path of a filter")
+    if state is not None and keep == "last":
+        raise ValueError("keep is 'last' and a state is given, which does not have the earlier rows: leave out one of them")
+    if not isinstance(options, (list, tuple)) or not all(isinstance(option, str) for option in options):
+        raise TypeError(f"options is {options!r}: give a list of texts, such as ['--exact', '--in-order']")
+    for path in paths:
+        os.stat(path)
+    columns: list[Any] = [] if on is None else list(on) if isinstance(on, Iterable) and not isinstance(on, str) else [on]
     key = _key(columns, paths, options)
     # Fields of CSV are texts, and never null.
     has_nulls = nulls != "equal" or "--csv" not in [*key, *options]
-    given = {"-n": n, "-p": p, "-s": state, "-o": output, "--output-dir": output_dir, "--nulls": nulls if has_nulls else None}
+    given = {
+        "-n": None if n is None else str(operator.index(n)),
+        "-p": None if p is None else str(float(p)),
+        "-s": None if state is None else _file("state", state),
+        "-o": None if output is None else _file("output", output),
+        "--output-dir": None if output_dir is None else _path("output_dir", output_dir),
+        "--nulls": nulls if has_nulls else None,
+    }
     command = [*_COMMAND, "dedup", "--stats=json", *options, *key]
     for name, value in given.items():
-        command += [] if value is None else [name, os.fspath(value) if isinstance(value, os.PathLike) else str(value)]
+        command += [] if value is None else [name, value]
     command += ["--in-place"] if in_place else []
-    if keep not in (None, "first", "last"):
-        raise ValueError(f"keep is {keep!r}: give 'first' or 'last'")
     # One output, and inputs that are replaced, have the first in any case.
     command += ["--keep", "last"] if keep == "last" else ["--in-order"] if keep and output_dir is not None else []
-    with Progress(progress) as shown:
+    with _unfinished(None if "--resume" in options else given["-o"]), Progress(progress) as shown:
         code, messages = _run(command, paths, shown)
-    *lines, last = messages or [""]
-    if code in (0, 1):
-        with contextlib.suppress(ValueError):
-            figures: dict[str, Any] = json.loads(last)
-            for line in lines:
-                warnings.warn(line.removeprefix("bloomline: ").removeprefix("warning: "), stacklevel=2)
-            return figures
-    raise RuntimeError(last.removeprefix("bloomline: ") or f"the command ended with {code}")
+        *lines, last = messages or [""]
+        figures: dict[str, Any] | None = None
+        if code in (0, 1):
+            with contextlib.suppress(ValueError):
+                figures = json.loads(last)
+        if figures is None:
+            raise RuntimeError(last.removeprefix("bloomline: ") or f"the command ended with {code}")
+    for line in lines:
+        warnings.warn(line.removeprefix("bloomline: ").removeprefix("warning: "), stacklevel=2)
+    return figures
+
+
+@contextlib.contextmanager
+def _unfinished(output: str | None) -> Iterator[None]:
+    """Renames an output that a failed run began, so that it does not look complete. With a state, it has rows that no later run writes."""
+    # A link would leave the file under its name.
+    output = output and os.path.realpath(output)
+
+    def version() -> object:
+        with contextlib.suppress(OSError):
+            found = os.stat(output or "")
+            return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
+        return None
+
+    before = version()
+    try:
+        yield
+    except BaseException as error:
+        if output is not None and version() not in (before, None):
+            parts = (f"{output}.part{number or ''}" for number in itertools.count())
+            part = next(path for path in parts if not os.path.lexists(path))
+            os.rename(output, part)
+            error.add_note(f"the rows so far are in {part}")
+        raise
 
 
 # The beginning of a line with the progress of the command.
@@ -193,15 +297,34 @@ def _run(command: Sequence[str], paths: Sequence[str], shown: Progress) -> tuple
                 else:
                     messages.append(os.fsdecode(line).rstrip("\n"))
         except BaseException:
-            # The command received Ctrl-C from the terminal too, and may end in good order.
+            # The command ignores Ctrl-C, which may have reached this process alone, and ends in good order. A second Ctrl-C ends it at once.
             try:
-                child.wait(0.25)
-            except subprocess.TimeoutExpired:
-                pass
+                child.terminate()
+                child.stderr.read()
+                child.wait()
             finally:
                 child.kill()
             raise
     return child.returncode, messages
+
+
+def _path(argument: str, path: Any) -> str:
+    """Returns a path as text. The command would read a hyphen at its start as that of an option, or as a standard stream."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"{argument} is of type {type(path).__name__}: give a path")
+    name = os.fsdecode(path)
+    if not name or "\0" in name:
+        raise ValueError(f"{argument} is {name!r}, an empty path or one with a NUL byte: give the name of a file")
+    return os.path.join(".", name) if name.startswith("-") else name
+
+
+def _file(argument: str, path: Any) -> str:
+    """Returns the path of a file to write, whose folder exists."""
+    name = _path(argument, path)
+    os.stat(os.path.dirname(name) or ".")
+    if os.path.isdir(name):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+    return name
 
 
 def _paths(inputs: Any) -> list[str]:
@@ -214,9 +337,7 @@ def _paths(inputs: Any) -> list[str]:
         if not isinstance(path, (str, os.PathLike)):
             name = type(path).__name__
             raise TypeError(f"inputs[{number}] is of type {name}, not a path: give files, or rows as a frame, such as pandas.DataFrame(rows)")
-        name = os.fsdecode(path)
-        if not name:
-            raise ValueError(f"inputs[{number}] is an empty path: give the name of a file")
+        name = _path(f"inputs[{number}]", path)
         is_pattern = glob.has_magic(name) and not os.path.lexists(name)
         paths += sorted(glob.glob(name, recursive=True)) if is_pattern else [name]
     if not paths:
@@ -258,6 +379,6 @@ def _key(columns: Sequence[Any], paths: Sequence[str], options: Sequence[str]) -
         pointers = ("".join("/" + name.replace("~", "~0").replace("/", "~1") for name in column.split(".")) for column in columns)
         return [option for pointer in pointers for option in ("--json-pointer", pointer)]
     for column in columns:
-        if "," in column or re.fullmatch(r"[0-9-]*", column):
+        if "," in column or re.fullmatch(r"-.*|[0-9-]*", column, re.DOTALL):
             raise ValueError(f"on is {column!r}: give a column with such a name by its number, such as the second by options=['-f', '2']")
     return flags + [option for column in columns for option in ("-f", column)]

@@ -3,33 +3,84 @@
 import datetime
 import functools
 import math
+import os
+import re
 import time
 import warnings
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
-from bloomline._bloomline import AtomicBloomFilter, BloomFilter, Filter, ScalableBloomFilter
+from bloomline._bloomline import AtomicBloomFilter, BloomFilter, Filter, MappedBloomFilter, ScalableBloomFilter
 from bloomline._progress import Progress
 
 Nulls = Literal["equal", "keep", "skip", "fail"]
 
 
+# Types of packages that may not be installed, by methods and properties that no other frames have.
 class Expression(Protocol):
-    """An expression of Polars, which may not be installed."""
+    """An expression of Polars."""
 
     @property
     def meta(self) -> Any: ...
 
 
-On = str | int | Expression | Sequence[str | int | Expression] | None
+class _PolarsFrame(Protocol):
+    def lazy(self) -> Any: ...
+
+
+class _PandasFrame(Protocol):
+    @property
+    def iloc(self) -> Any: ...
+    @property
+    def columns(self) -> Any: ...
+
+
+class _ArrowTable(Protocol):
+    """A table or a batch of pyarrow."""
+
+    @property
+    def num_rows(self) -> int: ...
+    @property
+    def column_names(self) -> list[str]: ...
+
+
+class _Relation(Protocol):
+    """A relation of DuckDB."""
+
+    @property
+    def columns(self) -> list[str]: ...
+    def fetchall(self) -> list[Any]: ...
+
+
+class _Reader(Protocol):
+    def read_next_batch(self) -> Any: ...
+
+
+class Dataset(Protocol):
+    """A data set of pyarrow."""
+
+    def scanner(self) -> Any: ...
+
+
+PolarsFrame = TypeVar("PolarsFrame", bound=_PolarsFrame)
+PandasFrame = TypeVar("PandasFrame", bound=_PandasFrame)
+Table = TypeVar("Table", bound=_ArrowTable | _Relation)
+Reader = TypeVar("Reader", bound=_Reader)
+
+On = Hashable | Expression | Sequence[Hashable | Expression] | None
 Keep = Literal["first", "last"]
 
 _FRAMES = {
     "pandas": ["DataFrame"],
     "polars": ["DataFrame", "LazyFrame"],
     "pyarrow": ["Table", "RecordBatch", "RecordBatchReader", "Dataset"],
+    "duckdb": ["DuckDBPyRelation"],
+    "_duckdb": ["DuckDBPyRelation"],
 }
+# The least versions that are read. Nightly tests run with them.
+LEAST = {"duckdb": (1, 1), "numpy": (1, 24), "pandas": (2, 0), "polars": (1, 4), "pyarrow": (14, 0)}
+_USES = {"numpy": "masks of rows are its arrays", "pyarrow": "it reads frames of pandas and relations of DuckDB"}
 # The initial number of distinct keys for a stream of unknown length.
 _FIRST = 1_000_000
 
@@ -44,15 +95,76 @@ def _package(kind: type) -> str:
     return kind.__module__.split(".")[0]
 
 
+@functools.cache
+def needed(name: str) -> Any:
+    """Imports a package.
+
+    Raises:
+        ImportError: If it is missing, or older than the least version.
+    """
+    least = ".".join(map(str, LEAST[name]))
+    try:
+        module = import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        missing = f"{name} is not installed, and {_USES.get(name, 'this call needs it')}: pip install '{name}>={least}'"
+        raise ModuleNotFoundError(missing, name=name) from error
+    version = str(getattr(module, "__version__", ""))
+    found = re.match(r"(\d+)\.(\d+)", version)
+    if found and (int(found[1]), int(found[2])) < LEAST[name]:
+        too_old = f"{name} is of version {version}, and the least that can be used is {least}: pip install '{name}>={least}'"
+        raise ImportError(too_old, name=name)
+    return module
+
+
+def check_package(data: object) -> None:
+    """Refuses objects of packages that are older than the least version, and lazy frames."""
+    if type(data).__name__ == "LazyFrame":
+        raise TypeError("a LazyFrame has no rows before it is collected: give frame.collect()")
+    for kind in type(data).__mro__:
+        if _package(kind) in LEAST:
+            needed(_package(kind))
+
+
 def _kind(data: object) -> tuple[str, str]:
     """Returns the package of a frame and its class there, also for derived classes."""
     for kind in type(data).__mro__:
         if kind.__name__ in _FRAMES.get(_package(kind), []):
-            return _package(kind), kind.__name__
-    raise TypeError(
-        f"{type(data).__name__} of {_package(type(data))} is not a frame: give a DataFrame of pandas or Polars, a LazyFrame, or a Table,"
-        " RecordBatch, RecordBatchReader or Dataset of pyarrow"
+            package = _package(kind).removeprefix("_")
+            needed(package)
+            return package, kind.__name__
+    remedy = (
+        "a DataFrame of pandas or Polars, a LazyFrame, a relation of DuckDB, or a Table, RecordBatch, RecordBatchReader or Dataset of"
+        " pyarrow"
     )
+    remedy = "inputs.to_frame()" if hasattr(data, "to_frame") else remedy
+    raise TypeError(f"inputs is of type {type(data).__name__} of {_package(type(data))}, which is not a frame: give {remedy}")
+
+
+def check_arguments(n: Any, p: Any, nulls: Any, keep: Any) -> None:
+    """Refuses arguments that neither frames nor files take, by their names."""
+    if n is not None and (isinstance(n, bool) or not hasattr(n, "__index__")):
+        raise TypeError(f"n is {n!r}: give a whole number of keys")
+    if n is not None and not 1 <= n < 1 << 64:
+        raise ValueError(f"n is {n!r}: give at least 1 key, and less than 2**64")
+    if p is not None and (isinstance(p, bool) or not hasattr(p, "__float__")):
+        raise TypeError(f"p is {p!r}: give a rate between 0 and 1")
+    if p is not None and not 0 < float(p) < 1:
+        raise ValueError(f"p is {p!r}: give a rate between 0 and 1 (both excluded)")
+    if nulls not in ("equal", "keep", "skip", "fail"):
+        raise ValueError(f"nulls is {nulls!r}: give 'equal', 'keep', 'skip' or 'fail'")
+    if keep not in (None, "first", "last"):
+        raise ValueError(f"keep is {keep!r}: give 'first' or 'last'")
+
+
+def _check_seen(seen: object) -> None:
+    if isinstance(seen, (str, os.PathLike)):
+        raise TypeError(f"seen is the path {str(seen)!r}: give the filter that it has, such as ScalableBloomFilter.load({str(seen)!r})")
+    if isinstance(seen, MappedBloomFilter):
+        raise TypeError("seen is a MappedBloomFilter, which is for reading: BloomFilter.load(path) gives one that takes keys")
+    if not isinstance(seen, (Filter, type(None))):
+        raise TypeError(f"seen is of type {type(seen).__name__}: give a filter such as ScalableBloomFilter(1_000_000, 1e-6)")
 
 
 def dedup(
@@ -65,11 +177,17 @@ def dedup(
     keep: Keep,
     progress: bool | None = False,
     depth: int = 4,
+    is_own: bool = False,
 ) -> Any:
-    """Returns the rows whose key is new, in a frame of the same kind."""
+    """Returns the rows whose key is new, in a frame of the same kind. If `is_own` is true, nobody uses `seen` after an exception."""
     package, kind = _kind(frame)
-    if keep not in ("first", "last"):
-        raise ValueError(f"keep is {keep!r}: give 'first' or 'last'")
+    _check_seen(seen)
+    if package == "duckdb":
+        needed("pyarrow")
+        bloomline_rows = frame.to_arrow_table() if hasattr(frame, "to_arrow_table") else frame.fetch_arrow_table()
+        bloomline_rows = dedup(bloomline_rows, on, n, p, nulls, seen, keep, progress, depth + 1)
+        # DuckDB finds the variable by its name. The relation has the connection of the one that was given.
+        return frame.query("bloomline_relation", "SELECT * FROM bloomline_rows")
     if kind == "LazyFrame":
         _names(frame, on, package)
         # By default Polars before 2 moves a later filter, limit or selection of columns before this step, and other rows would be kept.
@@ -79,28 +197,37 @@ def dedup(
         if keep == "last":
             raise ValueError(f"a {kind} is read once and in order, so keep='last' needs a table: give reader.read_all() or dataset.to_table()")
         return _stream(frame, on, n, p, nulls, seen, progress)
-    if not isinstance(seen, (Filter, type(None))):
-        raise TypeError(f"seen is of type {type(seen).__name__}: give a filter such as ScalableBloomFilter")
-    keys, whole = _columns(frame, on, package), on is None
+    keys, whole, is_own = _columns(frame, on, package), on is None, seen is None or is_own
     if seen is None:
         rows = max(len(frame), 1)
         make = BloomFilter if n is None or n >= rows else ScalableBloomFilter
         seen = make(rows if n is None else n, 1e-6 if p is None else p)
     try:
         # Checked before a key is added.
-        _rows(frame[:2], import_module("numpy").arange(len(frame[:2])) == 0, package)
+        _check_rows(frame, package)
     except NotImplementedError as error:
-        raise TypeError(f"{package} does not choose rows of this frame: {error}; cast the column") from error
-    order = slice(None, None, None if keep == "first" else -1)
+        raise TypeError(f"{package} does not choose rows of this frame: {error}; cast the column{_refused(frame, package)}") from error
+    order = slice(None, None, None if keep == "first" or len(frame) == 0 else -1)
+    expected: list[Any] = []
     new = None
+
+    def select(rows: Any) -> None:
+        expected[:] = [rows, _rows(frame, rows[order], package)]
+
+    by_position = keys.iloc if package == "pandas" else keys
+
     try:
-        new = seen._add_rows(keys if keep == "first" else keys[order], nulls, whole)[order]
+        # The keys enter a filter of the caller once the result exists.
+        before = None if is_own else select
+        new = seen._add_rows(keys if order.step is None else by_position[order], nulls, whole, before)
         _check(seen, warn_if_full(seen, len(frame), depth=depth))
-        return _rows(frame, new, package)
+        # Another thread may have added keys, and a key of this frame may be a false positive of earlier ones.
+        is_expected = bool(expected) and bool((new == expected[0]).all())
+        return expected[1] if is_expected else _rows(frame, new[order], package)
     except BaseException as error:
         found = getattr(error, "new", None) if new is None else new
         if found is not None:
-            error.new = found[order] if new is None else new  # type: ignore[attr-defined]
+            error.new = found[order]  # type: ignore[attr-defined]
         raise
 
 
@@ -123,7 +250,7 @@ class _Collected:
             new = dedup(batch, *self.arguments, self.seen, self.keep)
         except BaseException as error:
             # A call that failed before it added a key may be repeated.
-            self.is_done = bool(import_module("numpy").any(getattr(error, "new", False)))
+            self.is_done = bool(needed("numpy").any(getattr(error, "new", False)))
             raise
         self.is_done = True
         return new
@@ -133,17 +260,27 @@ def _names(frame: Any, on: On, package: str) -> list[Any] | None:
     """Returns the names, the indices or the expressions of the columns of the key; None for all columns."""
     if on is None:
         return None
-    is_expression = package == "polars" and isinstance(on, import_module("polars").Expr)
+    is_expression = package == "polars" and isinstance(on, needed("polars").Expr)
     # A tuple may be a name of pandas.
-    is_label = package == "pandas" and isinstance(on, tuple) and on in frame.columns
-    names = [on] if is_expression or is_label or isinstance(on, (str, int)) else list(on)  # type: ignore[arg-type]
+    is_label = package == "pandas" and isinstance(on, Hashable) and on in frame.columns
+    if is_expression or is_label or isinstance(on, (str, int)):
+        names = [on]
+    elif isinstance(on, Iterable) and not isinstance(on, (bytes, Mapping)):
+        names = list(on)
+    else:
+        raise TypeError(f"on is {on!r}: give the name of a column, or a list of names")
     if not names:
         raise ValueError("on names no column: leave it out for all columns")
     for name in names:
-        if package == "polars" and not isinstance(name, (str, import_module("polars").Expr)):
-            raise TypeError(f"on has {name!r}, and columns of Polars have names: give a name, or an expression such as pl.col('url')")
-        if package != "polars" and isinstance(name, bool):
+        if package == "polars":
+            if not isinstance(name, (str, needed("polars").Expr)):
+                raise TypeError(f"on has {name!r}, and columns of Polars have names: give a name, or an expression such as pl.col('url')")
+            continue
+        if isinstance(name, bool) or not isinstance(name, (str, int) if package == "pyarrow" else Hashable):
             raise TypeError(f"on has {name!r}, which is not a column: give names")
+        columns = frame.columns if package == "pandas" else frame.schema.names
+        if name not in (range(len(columns)) if package == "pyarrow" and isinstance(name, int) else columns):
+            raise KeyError(f"on has {name!r}, and the first columns are {list(columns[:20])}")
     return names
 
 
@@ -187,7 +324,7 @@ def _stream(
         started = time.monotonic()
         with Progress(progress) as shown:
             for batch in reader:
-                new = dedup(batch, on, n, p, nulls, known, "first")
+                new = dedup(batch, on, n, p, nulls, known, "first", is_own=seen is None)
                 rows, unique = rows + batch.num_rows, unique + new.num_rows
                 speed = rows / max(time.monotonic() - started, 1e-9)
                 shown.show([f"{rows:,} rows", f"{unique:,} unique", f"{speed:,.0f} rows/s"])
@@ -195,12 +332,28 @@ def _stream(
         # The checks for each batch skip a filter that is large beside the batch.
         _check(known, warn_if_full(known))
 
-    return import_module("pyarrow").RecordBatchReader.from_batches(reader.schema, batches())
+    return needed("pyarrow").RecordBatchReader.from_batches(reader.schema, batches())
+
+
+def _check_rows(frame: Any, package: str) -> None:
+    """Selects a row, which fails if the package does not select rows of a column's type."""
+    few = (frame.iloc if package == "pandas" else frame)[:2]
+    _rows(few, needed("numpy").arange(len(few)) == 0, package)
+
+
+def _refused(frame: Any, package: str) -> str:
+    """Returns the name of the first column whose rows cannot be selected."""
+    for name in frame.columns if package == "pandas" else frame.schema.names:
+        try:
+            _check_rows(frame[[name]] if package == "pandas" else frame.select([name]), package)
+        except NotImplementedError:
+            return f" {name!r}"
+    return ""
 
 
 def _rows(frame: Any, new: Any, package: str) -> Any:
     if package == "pyarrow":
-        return frame.filter(import_module("pyarrow").array(new))
+        return frame.filter(needed("pyarrow").array(new))
     return frame[new] if package == "pandas" else frame.filter(new)
 
 
@@ -249,7 +402,7 @@ def table_of_pandas(frame: Any) -> Any:
         TypeError: If objects of a column have several kinds that Arrow's conversion merges: texts and byte strings, missing members and
             nulls, and times of several types, of which it drops the time of day, the zone or nanoseconds.
     """
-    pa = import_module("pyarrow")
+    pa = needed("pyarrow")
     errors = pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError
     try:
         names = pa.Table.from_pandas(frame.iloc[:0], preserve_index=False).column_names
@@ -280,7 +433,7 @@ _SLICE = 1 << 16
 
 def array_of_pandas(column: Any) -> Any:
     """Converts a column of pandas to chunks of Arrow, because only chunks export a stream. Objects are converted slice by slice."""
-    pa = import_module("pyarrow")
+    pa = needed("pyarrow")
 
     def whole() -> Any:
         made = pa.Array.from_pandas(column)
@@ -373,7 +526,7 @@ def _kinds(objects: Any, path: FieldPath) -> Iterator[tuple[FieldPath, Hashable]
 
 def _kinds_of_other(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, Hashable]]:
     """Yields the kind of a time, or of an array's items."""
-    np = import_module("numpy")
+    np = needed("numpy")
     if isinstance(value, np.ndarray):
         if value.dtype == object:
             yield from _kinds(value, (*path, None))
@@ -399,10 +552,12 @@ def polars_for_arrow(frame: Any) -> Any:
     Raises:
         TypeError: If an integer has more than 38 digits.
     """
-    pl = import_module("polars")
+    pl = needed("polars")
+    # Older versions lack these types.
+    wide = [getattr(pl, name) for name in ("Int128", "UInt128") if hasattr(pl, name)]
 
     def arrow_type(kind: Any) -> Any:
-        if kind in (pl.Int128, pl.UInt128):
+        if kind in wide:
             return pl.Decimal(38, 0)
         if kind == pl.Null:
             return pl.Boolean
