@@ -45,7 +45,8 @@ const REPLICA_TIMEOUT: Duration = Duration::from_secs(1);
 /// server only keys that the copy lacks. read_from_replicas=True lets a cluster's replicas answer "in", a little late.
 /// certificate_authority is the path of a file (PEM) with the certificates to trust instead of the system's.
 /// client_certificate and client_key are the paths of files that identify this client. With wait_for_replicas a key is
-/// reported as new once this many replicas of its server have it, so that a failover keeps it, or after a second.
+/// reported as new once this many replicas of its server have it, or after a second. A failover keeps it if these are
+/// all replicas that may take over.
 ///
 /// Among all processes that add a key, one gets True. If a connection breaks before the answer, the key may be reported as new
 /// twice, and is counted in uncertain; it is never lost. A server that can't be reached is a ConnectionError, one that denies

@@ -202,6 +202,17 @@ impl<F> Builder<F> {
     pub fn hasher(&self) -> KeyHasher {
         KeyHasher::new(self.seed)
     }
+
+    /// Returns the [`false_positive_rate`](Self::false_positive_rate) that was set, if any.
+    ///
+    /// ```
+    /// use bloomline::BloomFilter;
+    /// assert_eq!(BloomFilter::builder().expected_keys(1000).false_positive_rate(0.01).requested_rate(), Some(0.01));
+    /// assert_eq!(BloomFilter::builder().memory(1 << 20).probes(8).requested_rate(), None);
+    /// ```
+    pub fn requested_rate(&self) -> Option<f64> {
+        self.spec.rate
+    }
 }
 
 /// Omits the seed, which may be a secret.

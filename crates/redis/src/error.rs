@@ -77,16 +77,14 @@ pub enum RedisFilterError {
         /// The name.
         name: String,
     },
-    /// The filter of this name has another size.
+    /// The filter of this name has another size, or grows or forgets otherwise.
     Differs {
         /// The name.
         name: String,
-        /// The property that differs.
-        field: &'static str,
-        /// The requested value.
-        ours: u64,
-        /// The value that the filter has.
-        theirs: u64,
+        /// The requested size, in keys at a false-positive rate.
+        ours: String,
+        /// The size that the filter has.
+        theirs: String,
     },
     /// The filter grows or forgets, so it has no single size and cannot be copied.
     Stages {
@@ -218,9 +216,9 @@ messages! { RedisFilterError {
          clients of the earlier one and create the filter again (bloomline redis delete, RedisBloomFilter::remove), or choose \
          another name",
     Self::Seed { name } => "the filter {name:?} has another seed than the one asked for: open it as it is, give the seed with which it was created, or choose another name",
-    Self::Differs { name, field, ours, theirs } => "the filter {name:?} has {field} {theirs}, but {ours} was asked for: open it as it is, give the expected keys and rate with which it was created, or choose another name",
+    Self::Differs { name, ours, theirs } => "the filter {name:?} {theirs}, but one was asked for that {ours}: open it as it is, give the expected keys and rate with which it was created, or choose another name",
     Self::Stages { name } => "the filter {name:?} cannot be copied, because it grows or forgets, and only filters of a fixed \
-         size are copied: save the servers' own files (BGSAVE)",
+         size are copied: save the server's own file (redis-cli --rdb), as docs/SERVER.md describes",
     Self::NotBloomline { key } => "the key {key:?} holds something that is not a bloomline filter: choose another name",
     Self::NewerVersion { name, found, newest } => "the filter {name:?} has format version {found}, but this build reads {newest} at most: update it",
     Self::OlderVersion { name, found, oldest } => "the filter {name:?} has format version {found}, from before the first release, and this build reads from version {oldest} on: delete it and insert its keys again",

@@ -373,7 +373,7 @@ methods! {
         self.0.may_evict().await
     }
 
-    /// Returns the memory and evictions of each server that keeps the filter. Servers that do not answer, or give the
+    /// Returns the memory, evictions and replicas of each server that keeps the filter. Servers that do not answer, or give the
     /// user no right to `INFO`, are left out.
     pub async fn servers(&mut self) -> Vec<RedisServerStats> {
         self.0.servers().await

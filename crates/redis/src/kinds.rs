@@ -226,8 +226,8 @@ pub(crate) fn keys_with_slack(keys: u64) -> u64 {
 }
 
 impl FilterKind {
-    /// Returns the properties in which two filters of one name must agree.
-    pub(crate) fn fields(&self) -> [(&'static str, u64); 6] {
+    /// Returns the numbers in which two filters of one name must agree.
+    pub(crate) fn parameters(&self) -> [u64; 6] {
         let (stages, window, generations, keys, plan) = match self {
             Self::Fixed(plan) => (0, 0, 0, 0, Some(*plan)),
             Self::Staged(stages) => {
@@ -236,14 +236,24 @@ impl FilterKind {
                 (1, stages.window, stages.generations.into(), keys, stages.stage_plan(0).ok().map(|(plan, _)| plan))
             }
         };
-        [
-            ("stages", stages),
-            ("window in seconds", window),
-            ("generations", generations),
-            ("expected keys", keys),
-            ("blocks", plan.map_or(0, |plan| plan.block_count() as u64)),
-            ("probes", plan.map_or(0, |plan| plan.probes().into())),
-        ]
+        let (blocks, probes) = plan.map_or((0, 0), |plan| (plan.block_count() as u64, plan.probes().into()));
+        [stages, window, generations, keys, blocks, probes]
+    }
+
+    /// Describes the size: if it is fixed, by the number of keys at a false-positive rate of `fixed_rate`.
+    pub(crate) fn describe(&self, fixed_rate: f64) -> String {
+        match self {
+            Self::Fixed(plan) => {
+                let (keys, bytes, probes) = (plan.capacity(fixed_rate), plan.memory_bytes(), plan.probes());
+                format!("has room for {keys} keys at a rate of {fixed_rate:?} ({bytes} bytes, {probes} probes)")
+            }
+            Self::Staged(Stages { keys, rate, window: 0, .. }) => {
+                format!("grows, from {keys} keys, at a rate below {rate:?}")
+            }
+            Self::Staged(Stages { keys, rate, window, generations, .. }) => format!(
+                "forgets keys after {window} s ({generations} generations), for {keys} keys in this time at a rate below {rate:?}"
+            ),
+        }
     }
 }
 

@@ -96,26 +96,33 @@ pub(crate) struct FilterMeta {
     pub(crate) kind: FilterKind,
     pub(crate) hasher: KeyHasher,
     pub(crate) creation_id: u64,
+    /// The false-positive rate that was asked for, if any. The server does not store it with a fixed size.
+    requested_rate: Option<f64>,
 }
+
+/// The rate in the description of a size that was given in bytes.
+const DESCRIBED_RATE: f64 = 0.01;
 
 impl FilterMeta {
     /// Creates the description of a filter of this size.
     pub(crate) fn new(size: &Builder<BloomFilter>) -> Result<Self, RedisFilterError> {
         let plan = size.plan()?;
         check_size(plan)?;
-        Ok(Self { kind: FilterKind::Fixed(plan), hasher: size.hasher(), creation_id: new_creation_id() })
+        let (kind, requested_rate) = (FilterKind::Fixed(plan), size.requested_rate());
+        Ok(Self { kind, hasher: size.hasher(), creation_id: new_creation_id(), requested_rate })
     }
 
     /// Creates the description of a filter of stages.
     pub(crate) fn staged(stages: Stages) -> Result<Self, RedisFilterError> {
         stages.stage_plan(0)?;
-        Ok(Self { kind: FilterKind::Staged(stages), hasher: stages.hasher(), creation_id: new_creation_id() })
+        let (kind, requested_rate) = (FilterKind::Staged(stages), Some(stages.rate));
+        Ok(Self { kind, hasher: stages.hasher(), creation_id: new_creation_id(), requested_rate })
     }
 }
 
 /// Returns the line that describes a filter.
 pub(crate) fn encode(filter: &FilterMeta) -> String {
-    let FilterMeta { kind, hasher, creation_id } = filter;
+    let FilterMeta { kind, hasher, creation_id, .. } = filter;
     let (seed, golden) = (hasher.seed(), hasher.golden());
     let (version, size) = match kind {
         FilterKind::Fixed(plan) => (VERSION, format!("blocks={} probes={}", plan.block_count(), plan.probes())),
@@ -208,7 +215,7 @@ pub(crate) fn decode(name: &str, key: &str, line: &[u8]) -> Result<FilterMeta, R
         }
         FilterKind::Staged(stages)
     };
-    Ok(FilterMeta { kind, hasher, creation_id: fields.creation_id()? })
+    Ok(FilterMeta { kind, hasher, creation_id: fields.creation_id()?, requested_rate: None })
 }
 
 /// A stage, as its line describes it.
@@ -248,12 +255,15 @@ pub(crate) fn local_filter(plan: Plan, seed: u64) -> Result<BloomFilter, BuildEr
 
 /// Fails if a filter differs from the requested one.
 pub(crate) fn check_same(name: &str, ours: &FilterMeta, theirs: &FilterMeta) -> Result<(), RedisFilterError> {
-    let pairs = ours.kind.fields().into_iter().zip(theirs.kind.fields());
-    match pairs.map(|((field, ours), (_, theirs))| (field, ours, theirs)).find(|(_, ours, theirs)| ours != theirs) {
-        None if ours.hasher.seed() != theirs.hasher.seed() => Err(RedisFilterError::Seed { name: name.to_owned() }),
-        None => Ok(()),
-        Some((field, ours, theirs)) => Err(RedisFilterError::Differs { name: name.to_owned(), field, ours, theirs }),
+    if ours.kind.parameters() != theirs.kind.parameters() {
+        let rate = ours.requested_rate.unwrap_or(DESCRIBED_RATE);
+        let [ours, theirs] = [ours, theirs].map(|filter| filter.kind.describe(rate));
+        return Err(RedisFilterError::Differs { name: name.to_owned(), ours, theirs });
     }
+    if ours.hasher.seed() != theirs.hasher.seed() {
+        return Err(RedisFilterError::Seed { name: name.to_owned() });
+    }
+    Ok(())
 }
 
 #[cfg(test)]

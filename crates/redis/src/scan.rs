@@ -82,6 +82,8 @@ pub struct RedisServerStats {
     pub evicted_keys: u64,
     /// Claims that it carried out since its start, of all filters: its `BITFIELD` commands.
     pub claims: u64,
+    /// The number of replicas that are connected to it.
+    pub replicas: u64,
 }
 
 impl RedisServerStats {
@@ -99,6 +101,7 @@ impl RedisServerStats {
             max_bytes: number("maxmemory:").filter(|&bytes| bytes > 0),
             evicted_keys: number("evicted_keys:").unwrap_or(0),
             claims: number("cmdstat_bitfield:calls=").unwrap_or(0),
+            replicas: number("connected_slaves:").unwrap_or(0),
         })
     }
 }
@@ -143,10 +146,10 @@ mod tests {
     #[test]
     fn the_figures_of_info_are_parsed() {
         let info =
-            b"# Memory\r\nused_memory:1000\r\nmaxmemory:0\r\nevicted_keys:3\r\ncmdstat_bitfield:calls=70,usec=9\r\n";
+            b"# Memory\r\nused_memory:1000\r\nmaxmemory:0\r\nevicted_keys:3\r\nconnected_slaves:2\r\ncmdstat_bitfield:calls=70,usec=9\r\n";
         let stats = RedisServerStats::from_info(&Node::new("n", 1), &Value::BulkString(info.to_vec())).unwrap();
         assert_eq!((&*stats.node, stats.used_bytes, stats.max_bytes), ("n:1", 1000, None));
-        assert_eq!((stats.evicted_keys, stats.claims), (3, 70));
+        assert_eq!((stats.evicted_keys, stats.claims, stats.replicas), (3, 70, 2));
         assert_eq!(RedisServerStats::from_info(&Node::new("n", 1), &Value::Nil), None);
     }
 }

@@ -90,5 +90,7 @@ pub fn open_to_write(address: &Address, options: &SharedWriteOptions, size: &Siz
     }
     let filter = if options.no_mirror { filter } else { filter.with_mirror_up_to(MAX_MIRROR_BYTES)? };
     let planned_rate = size.expected_keys.map(|_| rate);
-    Ok(RemoteSet::new(filter, planned_rate))
+    let mut set = RemoteSet::new(filter, planned_rate);
+    set.awaited_replicas = options.redis_wait;
+    Ok(set)
 }

@@ -144,8 +144,8 @@ pub struct SharedWriteOptions {
 
     /// Print a line once this many replicas of its server have it.
     ///
-    /// After a second the line is printed anyway. A replica that takes over then knows the line, if there are no more replicas than
-    /// these. The user needs the right to WAIT.
+    /// Give the number of all replicas that may take over: those that a line did not reach print it again. After a second the line
+    /// is printed anyway. The user needs the right to WAIT.
     #[arg(long, value_name = "REPLICAS", default_value_t = 0, hide_default_value = true)]
     pub redis_wait: u32,
 }

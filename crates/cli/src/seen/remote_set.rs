@@ -6,7 +6,7 @@ use crate::system::error::Error;
 use crate::terminal::figures::readable;
 use bloomline::{BloomFilter, KeyHasher, Plan};
 use bloomline_keys::{KeyKinds, Kinds};
-use bloomline_redis::{RedisBloomFilter, RedisFilterError, RedisFilterStats, RedisServer, Stages};
+use bloomline_redis::{RedisBloomFilter, RedisFilterError, RedisFilterStats, RedisServer, RedisServerStats, Stages};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -41,6 +41,8 @@ pub struct RemoteSet {
     pub stages: Option<Stages>,
     /// The false-positive rate that it was made for, if known.
     planned: Option<f64>,
+    /// The number of replicas that have a key before it is reported as new.
+    pub awaited_replicas: u32,
     /// The statistics of the last query, if any.
     pub stats: Option<RedisFilterStats>,
     /// The kinds of the keys. Before [`settle_kinds`](Self::settle_kinds), a filter without recorded kinds is assumed
@@ -69,6 +71,7 @@ impl RemoteSet {
             stages: filter.stages(),
             filter: Mutex::new(filter),
             planned,
+            awaited_replicas: 0,
             stats: None,
             kinds: KeyKinds::default(),
             recorded: None,
@@ -187,10 +190,21 @@ impl RemoteSet {
         Ok(())
     }
 
-    /// Returns a warning for the start of the run if the server may evict the filter.
-    pub fn danger(&self) -> Option<String> {
-        let evicts = self.filter().may_evict()?;
-        Some(format!("{evicts}: it may evict the shared filter, and lines would be printed again; set noeviction"))
+    /// Returns warnings for the start of the run: the server may evict the filter, or has more replicas than the run waits for.
+    pub fn dangers(&self) -> Vec<String> {
+        let (mut filter, awaited) = (self.filter(), u64::from(self.awaited_replicas));
+        let evicts = filter.may_evict().map(|evicts| {
+            format!("{evicts}: it may evict the shared filter, and lines would be printed again; set noeviction")
+        });
+        let servers = if awaited > 0 { filter.servers() } else { Vec::new() };
+        let server = servers.into_iter().find(|server| server.replicas > awaited);
+        let unawaited = server.map(|RedisServerStats { node, replicas, .. }| {
+            format!(
+                "{node} has {replicas} replicas, and --redis-wait {awaited} waits for fewer: if another one takes over, lines may be \
+                 printed again; wait for all that may"
+            )
+        });
+        evicts.into_iter().chain(unawaited).collect()
     }
 
     /// Checks, at the end of the run, that the filter existed all the time. All lines are done, so a server that is

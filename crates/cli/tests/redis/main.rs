@@ -21,7 +21,7 @@ use common::{Bench, signal};
 use harness::tests;
 use proxy::Proxy;
 use serde_json::Value;
-use servers::{Cluster, Server, wait_until};
+use servers::{Cluster, Server, primary_and_replica, wait_until};
 use std::collections::{HashMap, HashSet};
 use std::io::{Read, Write};
 use std::process::{Child, Command, ExitCode, Output, Stdio};
@@ -224,7 +224,7 @@ fn shared_sets_are_checked_and_described() {
     assert!(bench.run_err(&format!("dedup {set} -n 20000 in")).contains("choose another name"));
     assert!(bench.run_err(&format!("dedup {set} --seed 8 in")).contains("another seed"));
     // Without -n, the options denote a growing set.
-    assert!(bench.run_err(&format!("dedup {set} -p 0.1 in")).contains("has stages 0"));
+    assert!(bench.run_err(&format!("dedup {set} -p 0.1 in")).contains("asked for that grows"));
     assert!(bench.run_err(&format!("dedup {set} --forget-after 1h in")).contains("--expected-keys"));
     assert!(bench.run_err("dedup --redis @gone --name set in").contains("\"gone\""));
     assert!(bench.run_err("dedup --redis @url in").contains("--name"));
@@ -359,7 +359,7 @@ fn sets_with_a_window_expire_lines() {
     assert_eq!(bench.run_ok(&line), "");
     server.advance_clock("set", 4 * 3600);
     assert_eq!(bench.run_ok(&line).into_bytes(), common::url_lines(0..1000));
-    assert!(bench.run_err(&line.replace("4h", "5h")).contains("window in seconds 14400"));
+    assert!(bench.run_err(&line.replace("4h", "5h")).contains("forgets keys after 14400 s"));
     // All lines of a window may arrive at once. At most a thousandth is lost, with five standard deviations, and no warning is
     // printed.
     bench.write("many", &common::url_lines(0..40_000));
@@ -612,6 +612,18 @@ fn unreplicated_lines_are_reported() {
     assert_eq!(result(&format!("{line} --redis-wait 1")), (true, Some(1000)));
     assert_eq!(result(&line.replace("set", "other").replace("out", "more")), (false, Some(0)));
     assert!(bench.run_err("dedup --redis-wait 1 in").contains("--redis"));
+
+    // A replica that the run does not wait for may become the primary.
+    let [primary, _replica] = primary_and_replica("");
+    let other = Server::start(&format!("--replicaof 127.0.0.1 {}", primary.port));
+    other.await_replication();
+    for (awaited, warnings) in [(0, 0), (1, 1), (2, 0)] {
+        let line = format!("dedup --redis {} --name set -n 1000 --redis-wait {awaited} in", primary.url());
+        let output = bench.run(&line);
+        let message = common::text(&output.stderr);
+        assert!(output.status.success() && message.lines().count() == warnings, "{message}");
+        assert_eq!(message.contains("has 2 replicas, and --redis-wait 1 waits for fewer"), warnings == 1, "{message}");
+    }
 }
 
 fn stopped_and_continued_processes_repeat_no_line() {

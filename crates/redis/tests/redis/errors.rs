@@ -3,6 +3,7 @@
 use crate::harness::tests;
 use crate::servers::{Cluster, Server, address, command, wait_until};
 use crate::{Tally, create, expect_error, one_shard_size, three_shard_size};
+use bloomline::BloomFilter;
 use bloomline_redis::RedisFilterError::{Denied, Differs, Name, NotBloomline, NotFound, OutOfMemory, ReadOnly, Seed};
 use bloomline_redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisFilterError, RedisServer};
 use std::fs;
@@ -195,12 +196,15 @@ fn filters_with_other_parameters_are_refused() {
     assert_eq!(error, Name { name: "{f}".to_owned() });
 
     let filter = create(&address, "f", &one_shard_size());
-    for (size, field, ours, theirs) in
-        [(one_shard_size().memory(2 << 20), "blocks", 32768, 16384), (one_shard_size().probes(12), "probes", 12, 8)]
+    let by_keys = BloomFilter::builder().expected_keys(5_000_000).false_positive_rate(1e-6);
+    for (size, rate) in [(one_shard_size().memory(2 << 20), 0.01), (one_shard_size().probes(12), 0.01), (by_keys, 1e-6)]
     {
-        let expected = format!("has {field} {theirs}, but {ours} was asked for");
-        let error = expect_error(RedisBloomFilter::create(&address, "f", &size), &["choose another name", &expected]);
-        assert_eq!(error, Differs { name: "f".to_owned(), field, ours, theirs });
+        let error = expect_error(RedisBloomFilter::create(&address, "f", &size), &["choose another name"]);
+        let [ours, theirs] = [size.plan().unwrap(), filter.plan()].map(|plan| {
+            let (keys, bytes, probes) = (plan.capacity(rate), plan.memory_bytes(), plan.probes());
+            format!("has room for {keys} keys at a rate of {rate:?} ({bytes} bytes, {probes} probes)")
+        });
+        assert_eq!(error, Differs { name: "f".to_owned(), ours, theirs });
     }
     let error = expect_error(
         RedisBloomFilter::create(&address, "f", &one_shard_size().seed(1)),

@@ -510,20 +510,29 @@ fn kinds_of_filters_are_distinguished() {
     let mut grows = create(&address, "grows", &small_stages());
     create(&address, "forgets", &window(60));
     crate::create(&address, "fixed", &one_shard_size());
-    let differs = |name: &str, stages: Stages, field: &'static str, ours: u64, theirs: u64| {
-        let error = expect_error(RedisBloomFilter::create_stages(&address, name, &stages), &[]);
-        assert_eq!(error, Differs { name: name.to_owned(), field, ours, theirs });
+    let differs = |name: &str, stages: Stages, ours: &str, theirs: &str| {
+        let message = format!("the filter {name:?} {theirs}, but one was asked for that {ours}: ");
+        let error = expect_error(RedisBloomFilter::create_stages(&address, name, &stages), &[&message]);
+        assert!(matches!(error, Differs { .. }), "{error:?}");
     };
-    differs("fixed", small_stages(), "stages", 1, 0);
-    differs("grows", window(60), "window in seconds", 60, 0);
-    differs("forgets", window(61), "window in seconds", 61, 60);
-    differs("forgets", window(60).generations(3), "generations", 3, 2);
-    let blocks = RedisBloomFilter::open(&address, "grows").unwrap().plan().block_count() as u64;
-    let other = Stages::growing(1e-9).first_stage(2000).seed(3);
-    let error = expect_error(RedisBloomFilter::create_stages(&address, "grows", &other), &[]);
-    assert!(matches!(error, Differs { field: "blocks", theirs, .. } if theirs == blocks), "{error:?}");
-    let error = expect_error(RedisBloomFilter::create(&address, "grows", &one_shard_size()), &[]);
-    assert!(matches!(error, Differs { field: "stages", ours: 0, theirs: 1, .. }), "{error:?}");
+    let grows_from = |keys: u64, rate: &str| format!("grows, from {keys} keys, at a rate below {rate}");
+    let forgets_after = |seconds: u64, generations: u32, keys: u64| {
+        format!(
+            "forgets keys after {seconds} s ({generations} generations), for {keys} keys in this time at a rate below 1e-9"
+        )
+    };
+    let fixed = format!(
+        "has room for {} keys at a rate of 1e-9 (1048576 bytes, 8 probes)",
+        one_shard_size().plan().unwrap().capacity(1e-9)
+    );
+    let (small, minute) = (grows_from(1000, "1e-9"), forgets_after(60, 2, 100_000));
+    differs("fixed", small_stages(), &small, &fixed);
+    differs("grows", window(60), &minute, &small);
+    differs("forgets", window(61), &forgets_after(61, 2, 100_000), &minute);
+    differs("forgets", window(60).generations(3), &forgets_after(60, 3, 100_000), &minute);
+    differs("grows", Stages::growing(1e-9).first_stage(2000).seed(3), &grows_from(2000, "1e-9"), &small);
+    differs("grows", Stages::growing(0.001).first_stage(1000).seed(3), &grows_from(1000, "0.001"), &small);
+    expect_error(RedisBloomFilter::create(&address, "grows", &one_shard_size()), &[&small, "has room for"]);
     let error = expect_error(RedisBloomFilter::create_stages(&address, "grows", &small_stages().seed(4)), &[]);
     assert_eq!(error, Seed { name: "grows".into() });
     // There is no single filter to copy.

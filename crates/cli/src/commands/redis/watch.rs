@@ -64,10 +64,10 @@ impl FilterSnapshot {
         let RedisFilterStats { fill_ratio, estimated_keys, expected_fpr, stored_bytes, .. } = self.stats;
         let has_servers = !self.servers.is_empty();
         let nodes = self.servers.iter().map(|server| {
-            let RedisServerStats { node, used_bytes, max_bytes, evicted_keys, claims, .. } = server;
+            let RedisServerStats { node, used_bytes, max_bytes, evicted_keys, claims, replicas, .. } = server;
             json!({
                 "node": node, "used_bytes": used_bytes, "max_bytes": max_bytes, "evicted_keys": evicted_keys,
-                "claims": claims,
+                "claims": claims, "replicas": replicas,
             })
         });
         json!({

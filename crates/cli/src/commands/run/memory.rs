@@ -70,7 +70,7 @@ impl Plan {
         let Keys { called, wanted, .. } = self.keys;
         let mut stats = RunStats::new(&set, limit, called, wanted, self.reporting.quiet);
         stats.remedy = self.remedy();
-        stats.warn(set.shared().and_then(|set| set.danger()));
+        stats.warn(set.shared().into_iter().flat_map(|set| set.dangers()));
         let mut seen = SeenKeys::new(set);
         seen.expect_kinds(&self.keys.kinds);
         let records = |group_request: &GroupRequest| group_request.records(inputs, stats.keys_before > 0.0);
