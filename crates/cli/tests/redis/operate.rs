@@ -1,9 +1,9 @@
 //! `bloomline redis`: administration of the filters on a server.
 
 use crate::common::{self, Bench, signal};
-use crate::harness::tests;
+use crate::harness::{self, tests};
 use crate::proxy::Proxy;
-use crate::servers::{Cluster, Server, wait_until};
+use crate::servers::{Cluster, Server, find_program, wait_until};
 use crate::{LINES, SIZE};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,6 +15,7 @@ tests! {
     the_filters_of_a_cluster_are_listed,
     a_filter_is_removed,
     filters_are_saved_to_a_file_and_restored,
+    filters_of_several_stages_are_restored_as_the_page_says,
     files_are_merged_into_existing_filters,
     a_set_is_imported,
     a_set_of_a_cluster_is_imported,
@@ -127,6 +128,39 @@ fn filters_are_saved_to_a_file_and_restored() {
     );
     assert!(!bench.path("c").exists());
     common::assert_contains_all(&bench.run_err(&format!("redis upload {moved} none")), &["\"none\""]);
+}
+
+/// The commands of docs/SERVER.md copy no filter whose name starts with the one of the filter.
+fn filters_of_several_stages_are_restored_as_the_page_says() {
+    if find_program(&["redis-cli"], "--version").is_none() {
+        harness::ignored("redis-cli");
+    }
+    let [old, new] = [Server::start(""), Server::start("")];
+    let bench = Bench::new(&[("in", &common::url_lines(0..LINES)), ("more", &common::url_lines(0..LINES + 10))]);
+    let set = |server: &Server, name: &str| format!("--redis {} --name {name}", server.url());
+    for options in ["grows -p 1e-9", "forgets -n 40000 -p 1e-9 --forget-after 1h", "grows:x -p 0.01"] {
+        bench.run_ok(&format!("dedup {} --force -o out in", set(&old, options)));
+    }
+    let page = include_str!("../../../../docs/SERVER.md");
+    let block = page.split("```text\nredis-cli ").nth(1).unwrap().split("```").next().unwrap();
+    let [save, start, restore] = block.splitn(3, '\n').collect::<Vec<_>>().try_into().unwrap();
+    let shell = |script: &str| {
+        let script = format!("set -e -o pipefail; {script}");
+        let output = Command::new("bash").args(["-c", &script]).current_dir(bench.0.path()).output().unwrap();
+        assert!(output.status.success(), "{script}: {output:?}");
+    };
+    shell(&format!("redis-cli {}", save.replace("OLD", &format!("127.0.0.1 -p {}", old.port))));
+    let options = start.strip_prefix("redis-server --port 7777 ").unwrap().strip_suffix(" --save ''").unwrap();
+    let copy = Server::start(&format!("--dir {} {options}", bench.0.path().display()));
+    let restore =
+        restore.replace("7777", &copy.port.to_string()).replace("NEW 6379", &format!("127.0.0.1 {}", new.port));
+    for (name, stages) in [("grows", 1.0), ("forgets", 2.0)] {
+        shell(&restore.replace("NAME", name));
+        let info = [&old, &new].map(|server| bench.json(&format!("redis info {} --json", set(server, name))));
+        assert!(info[0] == info[1] && common::number(&info[0], "filters") >= stages, "{name}: {info:?}");
+        assert_eq!(bench.run_ok(&format!("dedup {} more", set(&new, name))).lines().count(), 10, "{name}");
+    }
+    assert_eq!(bench.run_ok(&format!("redis list --redis {}", new.url())).lines().count(), 3);
 }
 
 fn files_are_merged_into_existing_filters() {
