@@ -93,6 +93,10 @@ fn filtered(input: &Plan, filters: Vec<BloomFilterExpr>) -> Plan {
 /// Moves a filter into a plan: to its source if that evaluates predicates for each row, or else below the operators that cost
 /// most. `None` if it would gain nothing below the root.
 fn push(plan: &Plan, filter: &BloomFilterExpr, config: &ConfigOptions) -> Result<Option<Plan>> {
+    // An operator or a source with a limit would pass other rows in place of those that the filter drops.
+    if plan.fetch().is_some() {
+        return Ok(None);
+    }
     let children = plan.children();
     if let Some(probe) = plan.downcast_ref::<BloomFilterExec>()
         && !probe.is_build()
@@ -134,11 +138,8 @@ fn is_expensive(plan: &Plan) -> bool {
 }
 
 /// Returns the child that the rows of an operator come from, and the columns there that have the values of `keys`. `None` if
-/// rows of the child that lack these keys affect other rows of the operator, as with a limit.
+/// rows of the child that lack these keys affect other rows of the operator, as in an aggregation.
 fn child_keys(plan: &Plan, keys: &[PhysicalExprRef]) -> Option<(usize, Vec<PhysicalExprRef>)> {
-    if plan.fetch().is_some() {
-        return None;
-    }
     if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
         return join_keys(join, keys);
     }

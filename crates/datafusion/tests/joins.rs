@@ -13,9 +13,10 @@ use datafusion::execution::{SessionStateBuilder, TaskContext};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions, collect, displayable};
-use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext, col};
 use std::fmt::{Display, Formatter};
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 /// SplitMix64.
@@ -239,9 +240,14 @@ async fn answers_do_not_depend_on_filters() {
 
 /// A table of one batch of a partition: `k0` counts from `first`, and `v` from 0.
 fn numbers(name: &'static str, first: i64, rows: i64) -> Table {
+    keyed(name, (first..first + rows).collect())
+}
+
+/// A table of one batch of a partition, in which `v` counts from 0.
+fn keyed(name: &'static str, keys: Int64Array) -> Table {
     let schema = Schema::new(vec![Field::new("k0", DataType::Int64, false), Field::new("v", DataType::Int64, false)]);
-    let columns: [Int64Array; 2] = [(first..first + rows).collect(), (0..rows).collect()];
-    let columns = columns.map(|column| Arc::new(column) as ArrayRef);
+    let numbers: Int64Array = (0..keys.len() as i64).collect();
+    let columns = [keys, numbers].map(|column| Arc::new(column) as ArrayRef);
     (name, vec![vec![RecordBatch::try_new(Arc::new(schema), columns.into()).unwrap()]])
 }
 
@@ -309,25 +315,43 @@ async fn filters_of_several_joins_are_placed_at_the_scan() {
     assert_eq!(operators(&plan), expected, "{}", explain(&plan));
 }
 
+/// The Parquet file of a table.
+fn path(folder: &Path, name: &str) -> String {
+    folder.join(format!("{name}.parquet")).to_str().unwrap().to_owned()
+}
+
+/// Writes tables to Parquet files. Returns a context that has them in memory.
+async fn write(folder: &Path, tables: &[Table]) -> SessionContext {
+    let mut config = config(1);
+    config.options_mut().execution.parquet.max_row_group_size = 100;
+    let writer = context(false, config, tables);
+    for (name, _) in tables {
+        let table = writer.table(*name).await.unwrap();
+        table.write_parquet(&path(folder, name), Default::default(), None).await.unwrap();
+    }
+    writer
+}
+
+/// A context with filters and the Parquet files `a` and `b`.
+async fn read(folder: &Path, config: SessionConfig, options: ParquetReadOptions<'_>) -> SessionContext {
+    let context = context(true, config, &[]);
+    for name in ["a", "b"] {
+        context.register_parquet(name, path(folder, name), options.clone()).await.unwrap();
+    }
+    context
+}
+
 #[tokio::test]
 async fn sources_accept_filters() {
     let folder = tempfile::tempdir().unwrap();
     let tables = [numbers("a", 0, 100), numbers("b", 50, 1000)];
-    let writer = context(false, partitioned(64), &tables);
-    let path = |name: &str| folder.path().join(format!("{name}.parquet")).to_str().unwrap().to_owned();
-    for name in ["a", "b"] {
-        let table = writer.table(name).await.unwrap();
-        table.write_parquet(&path(name), Default::default(), None).await.unwrap();
-    }
+    let writer = write(folder.path(), &tables).await;
     let expected = rows(&writer, &plan(&writer, JOIN).await.unwrap()).await.unwrap();
     for (pushdown, dynamic) in [(false, false), (false, true), (true, false), (true, true)] {
         let mut config = partitioned(64);
         config.options_mut().execution.parquet.pushdown_filters = pushdown;
         config.options_mut().optimizer.enable_join_dynamic_filter_pushdown = dynamic;
-        let with = context(true, config, &[]);
-        for name in ["a", "b"] {
-            with.register_parquet(name, path(name), ParquetReadOptions::default()).await.unwrap();
-        }
+        let with = read(folder.path(), config, ParquetReadOptions::default()).await;
         let plan = plan(&with, JOIN).await.unwrap();
         let text = explain(&plan);
         let scanned = text.lines().any(|line| line.contains("DataSourceExec") && line.contains("BloomFilter(k0@0)"));
@@ -338,6 +362,52 @@ async fn sources_accept_filters() {
         let pruned = metric(&plan, "rows_pruned");
         assert!(pruned >= 920 || dynamic && pushdown, "{pruned}");
     }
+}
+
+/// A filter that drops rows before a limit would let other rows pass it.
+#[tokio::test]
+async fn limits_count_rows_that_filters_would_drop() {
+    let random = &mut Random(5);
+    let mut answers = 0;
+    for case in 0..60 {
+        let folder = tempfile::tempdir().unwrap();
+        // In the first case, no row of the limited scan has a partner.
+        let mut keys = |rows: u64| (0..rows).map(|_| random.below(500) as i64).collect();
+        let tables = match case {
+            0 => [numbers("a", 900, 100), numbers("b", 0, 1000)],
+            _ => [keyed("a", keys(40)), keyed("b", keys(1000))],
+        };
+        let memory = write(folder.path(), &tables).await;
+        let mut pick = |choices: &[&str]| match case {
+            0 => choices[0].to_owned(),
+            _ => choices[random.below(choices.len() as u64) as usize].to_owned(),
+        };
+        let kind = pick(&["INNER", "INNER", "LEFT", "RIGHT", "LEFT SEMI", "RIGHT SEMI"]);
+        let source = pick(&["b", "b WHERE v % 3 > 0", "b JOIN (SELECT k0 AS k FROM a) c ON k0 = k"]);
+        let order = pick(&["", "ORDER BY v", "ORDER BY v DESC", "ORDER BY k0, v"]);
+        let skip = pick(&["", "OFFSET 7"]);
+        let limited = format!("(SELECT k0, v FROM {source} {order} LIMIT {} {skip})", pick(&["400", "10", "150"]));
+        let sides = [("a".to_owned(), limited.clone()), (limited, "a".to_owned())];
+        let (left, right) = &sides[usize::from(pick(&["a", "b"]) == "b")];
+        let sql = format!("SELECT * FROM {left} l {kind} JOIN {right} r ON l.k0 = r.k0");
+        let expected = rows(&memory, &plan(&memory, &sql).await.unwrap()).await.unwrap();
+        answers += expected.len();
+        for pushdown in [false, true] {
+            // Without an order, several partitions may choose other rows, and so may a join.
+            let ordered = order.contains("v");
+            let mut config = if ordered { partitioned(64) } else { config(1) };
+            config.options_mut().execution.parquet.pushdown_filters = pushdown;
+            // DataFusion's own predicate drops rows before the limit of a scan.
+            config.options_mut().optimizer.enable_join_dynamic_filter_pushdown = false;
+            let sorted = if ordered { vec![vec![col("v").sort(true, false)]] } else { Vec::new() };
+            let with = read(folder.path(), config, ParquetReadOptions::default().file_sort_order(sorted)).await;
+            let plan = plan(&with, &sql).await.unwrap();
+            if ordered || !source.contains("JOIN") {
+                assert_eq!(rows(&with, &plan).await.unwrap(), expected, "{sql}\n{}", explain(&plan));
+            }
+        }
+    }
+    assert!(answers > 1000, "{answers}");
 }
 
 #[tokio::test]
