@@ -359,7 +359,7 @@ fn sets_with_a_window_expire_lines() {
     assert_eq!(bench.run_ok(&line), "");
     server.advance_clock("set", 4 * 3600);
     assert_eq!(bench.run_ok(&line).into_bytes(), common::url_lines(0..1000));
-    assert!(bench.run_err(&line.replace("4h", "5h")).contains("window in seconds 14400"));
+    assert!(bench.run_err(&line.replace("4h", "5h")).contains("forgets keys after 14400 s"));
     // All lines of a window may arrive at once. At most a thousandth is lost, with five standard deviations, and no warning is
     // printed.
     bench.write("many", &common::url_lines(0..40_000));
