@@ -243,8 +243,8 @@ impl StageChain {
         self.claimed += new as u64;
     }
 
-    /// Checks the fill of the last stage if that is due, and opens the next stage if it is full. The first check fails if the
-    /// user lacks a right that the growth needs, so that no key is claimed in a filter that cannot grow.
+    /// Checks the fill of the last stage if that is due, and opens the next stage if it is full. The first check fails
+    /// if the user lacks a right that the growth needs, so that no key is claimed in a filter that cannot grow.
     pub(crate) async fn grow_if_full<T: Transport>(&mut self, nodes: &mut Nodes<T>) -> Result<()> {
         if self.staged().is_none() {
             return Ok(());
