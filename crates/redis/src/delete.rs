@@ -77,7 +77,7 @@ async fn listed_stages<T: Transport>(
             // The shards of a list that makes no sense are found by a scan.
             BTreeMap::new()
         })),
-        // A user of filters of one size has no right to lists. If there is none, none is needed.
+        // A user of filters of one size has no right to lists, and needs it only if there is a list.
         Err(denied @ RedisFilterError::Denied { .. }) if kind.is_none() => {
             match stage_chain::has_list(nodes, name).await? {
                 true => Err(denied),

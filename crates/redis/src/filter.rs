@@ -381,8 +381,8 @@ methods! {
     }
 
     /// Removes the filter from the servers. End all other clients first. Within a second of use they stop with
-    /// [`Gone`](RedisFilterError::Gone), and until then they insert into a filter that is gone. They then remove what they
-    /// inserted, if their user has the right to `EVAL` and no filter of this name was created meanwhile.
+    /// [`Gone`](RedisFilterError::Gone), and until then they insert into a filter that is gone. They then remove what
+    /// they inserted, if their user has the right to `EVAL` and no filter of this name was created meanwhile.
     ///
     /// # Errors
     /// [`RedisFilterError`]. The filter can then be opened again and deleted.
@@ -393,9 +393,9 @@ methods! {
 
 impl RedisBloomFilter {
     /// Removes all remains of a filter of this name, even if its description is lost, and no key of a filter of another
-    /// name. Returns true if there were any. Without a description, or the list of stages that it refers to, it looks for
-    /// shards until 1024 in a row are missing and, if the user has the right to `SCAN`, among all keys of the servers. End
-    /// all clients of the filter first: see [`delete`](Self::delete).
+    /// name. Returns true if there were any. Without a description, or the list of stages that it refers to, it looks
+    /// for shards until 1024 in a row are missing and, if the user has the right to `SCAN`, among all keys of the
+    /// servers. End all clients of the filter first: see [`delete`](Self::delete).
     ///
     /// # Errors
     /// [`RedisFilterError`].

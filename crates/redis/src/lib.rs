@@ -33,8 +33,8 @@
 // before they are claimed. `stage_chain` has the stages of a filter, and `kinds` their parameters. `shards` locates a
 // block on a server, `meta` is the description of a filter on its server, and `watch` checks that it is still the same
 // filter. `server` has the addresses, `sentinel` asks for the primary, and `topology` maps slots to nodes. `scan` finds
-// the filters of servers, `set_members` reads a set of Redis, `delete` removes a filter, `scripts` removes parts of it, `stats` has its fill, and
-// `metrics` the counters of a client.
+// the filters of servers, `set_members` reads a set of Redis, `delete` removes a filter, `scripts` removes parts of it,
+// `stats` has its fill, and `metrics` the counters of a client.
 mod answers;
 mod blocking;
 mod delete;

@@ -100,7 +100,11 @@ fn a_filter_is_removed() {
     let delete = format!("redis delete --redis {url} --name set");
     assert_eq!(bench.run_ok(&delete), "");
     assert_eq!(server.execute::<u64>("DBSIZE"), 0);
+    // A filter whose name begins with this one stays.
+    fill(&bench, &url, "set:x", 100);
     common::assert_contains_all(&bench.run_err(&delete), &["no filter \"set\"", "nothing was removed"]);
+    bench.run_ok(&delete.replace("set", "set:x"));
+    assert_eq!(server.execute::<u64>("DBSIZE"), 0);
     // The rest of a damaged filter is deleted too.
     fill(&bench, &url, "set", 100);
     server.execute::<()>("DEL cbf:{set:meta}");
