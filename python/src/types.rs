@@ -241,7 +241,7 @@ class! {
         }
 
         /// Rotate if the current generation is at least this old: seconds, or a timedelta. It rotates once for each age that
-        /// has passed. Returns True if it rotated. The age of a loaded filter counts from the load.
+        /// has passed. Returns True if it rotated. A file keeps the age, if this was called before.
         ///
         /// Call it before each key. Then keys of the last ten minutes are found, and none that is older than eleven:
         ///

@@ -16,9 +16,24 @@ pub(crate) struct FilterSpec {
     pub(crate) rate: Option<f64>,
     /// A name for the kind of keys; empty if it has no name.
     pub(crate) key_name: String,
+    /// True for a stage that its filter closed itself, by shrinking. Such stages have a share of the filter's own rate.
+    pub(crate) is_closed: bool,
+    /// The age of the last generation of a rotating filter; only in the file of one that rotates by time.
+    #[cfg(feature = "file")]
+    pub(crate) age: Option<SavedAge>,
     /// The kinds of the values in keys. Only files have a use for them.
     #[cfg(feature = "file")]
     pub(crate) kinds: KeyKinds,
+}
+
+/// The age of a generation when it was saved.
+#[cfg(feature = "file")]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct SavedAge {
+    /// Nanoseconds since its beginning.
+    pub(crate) nanos: u64,
+    /// The moment of saving, in nanoseconds since 1970.
+    pub(crate) saved: u64,
 }
 
 /// The kinds of the values in keys: a set of bits for each part of a key. Writers of an atomic filter share it.

@@ -4,7 +4,7 @@
 //! tag marks it as required.
 
 use super::error::{FileErrorKind, check};
-use crate::builder::spec::{FilterSpec, KeyKinds, is_key_name};
+use crate::builder::spec::{FilterSpec, KeyKinds, SavedAge, is_key_name};
 use crate::kernel::block::BLOCK_BYTES;
 use twox_hash::XxHash3_64;
 
@@ -17,6 +17,8 @@ const END: u16 = 0;
 const EXPECTED_KEYS: u16 = 1;
 const RATE: u16 = 2;
 const KEY_NAME: u16 = 3;
+const CLOSED: u16 = 4;
+const AGE: u16 = 5;
 /// Required, because a reader that ignores the kinds of keys would look for keys of other kinds in vain.
 const KEY_KINDS: u16 = 0x8001;
 /// From this tag on, fields are required: a reader must support them.
@@ -39,6 +41,12 @@ pub(crate) fn encode(spec: &FilterSpec) -> Vec<u8> {
     }
     if !spec.key_name.is_empty() {
         push(KEY_NAME, spec.key_name.as_bytes());
+    }
+    if spec.is_closed {
+        push(CLOSED, &[]);
+    }
+    if let Some(SavedAge { nanos, saved }) = spec.age {
+        push(AGE, &[nanos.to_le_bytes(), saved.to_le_bytes()].concat());
     }
     let kinds = spec.kinds.written();
     if !kinds.is_empty() {
@@ -78,6 +86,17 @@ pub(super) fn decode(bytes: &[u8]) -> Result<FilterSpec, FileErrorKind> {
                 check("key name", length, name.is_some(), "1 to 1024 bytes of UTF-8 without control characters")?;
                 spec.key_name = name.unwrap_or_default().to_owned();
             }
+            (CLOSED, _) => {
+                check("closed", value.len() as u64, value.is_empty(), "0 bytes")?;
+                spec.is_closed = true;
+            }
+            (AGE, _) => {
+                let numbers: Vec<u64> = value.as_chunks().0.iter().map(|number| u64::from_le_bytes(*number)).collect();
+                let &[nanos, saved] = &numbers[..] else {
+                    return Err(FileErrorKind::Field { field: "age", value: value.len() as u64, allowed: "16 bytes" });
+                };
+                spec.age = Some(SavedAge { nanos, saved });
+            }
             (KEY_KINDS, _) => {
                 let (kinds, odd) = value.as_chunks::<2>();
                 let fits = odd.is_empty() && (1..=KeyKinds::MAX_PARTS).contains(&kinds.len());
@@ -113,6 +132,8 @@ mod tests {
             keys: Some(1000),
             rate: Some(0.01),
             key_name: "url".to_owned(),
+            is_closed: true,
+            age: Some(SavedAge { nanos: 1, saved: 2 }),
             kinds: vec![1 << 2, 1 | 1 << 15].into(),
         }
     }
@@ -167,7 +188,7 @@ mod tests {
     #[test]
     fn unknown_fields_are_skipped_unless_they_are_required() {
         let known = (1, &1000u64.to_le_bytes()[..]);
-        let read = decode(&written(&[known, (4, b"later"), (0x7FFF, b"")])).unwrap();
+        let read = decode(&written(&[known, (6, b"later"), (0x7FFF, b"")])).unwrap();
         assert_eq!(read, FilterSpec { keys: Some(1000), ..FilterSpec::default() });
         let refused = decode(&written(&[known, (0x8000, b"")])).unwrap_err();
         assert!(refused.to_string().contains("tag is 32768"), "{refused}");
@@ -183,11 +204,13 @@ mod tests {
         assert!(refused(&[(3, b"a\nb")]).contains("key name is 3"));
         assert!(refused(&[(3, b"\xFF")]).contains("key name is 1"));
         assert!(refused(&[(3, b"")]).contains("key name is 0"));
+        assert!(refused(&[(5, &[1; 8])]).contains("age is 8"));
+        assert!(refused(&[(4, b"a")]).contains("closed is 1"));
         assert!(refused(&[(0x8001, b"")]).contains("key kinds is 0"));
         assert!(refused(&[(0x8001, b"abc")]).contains("key kinds is 3"));
         assert!(refused(&[(0x8001, &[1; 2050])]).contains("key kinds is 2050"));
         assert!(refused(&[(2, &0.5f64.to_le_bytes()), (1, &[1; 8])]).contains("tag is 1"));
-        assert!(refused(&[(4, b""), (4, b"")]).contains("tag is 4"));
+        assert!(refused(&[(6, b""), (6, b"")]).contains("tag is 6"));
         // A length beyond the end, bytes after the end, a wrong checksum.
         let mut long = written(&[(9, b"")]);
         long[2] = 200;

@@ -113,9 +113,12 @@ impl ScalableBloomFilter {
         self.0.union(&other.0)
     }
 
-    /// Replaces the last stage, which may have much room, by the smallest one that keeps its rate. That stage takes no more
-    /// keys: new ones are inserted into a stage for a 64th of the present keys, and growth continues from there. O(memory of
-    /// the last stage).
+    /// Replaces the last stage, which may have much room, by the smallest one that keeps its rate, if this saves an eighth of the
+    /// memory. That stage takes no more keys: new ones are inserted into a stage for an eighth of the present keys, and growth
+    /// continues from there. O(memory of the last stage).
+    ///
+    /// It may be called any number of times, such as before each save. The rate of the filter stays as requested. Calls together
+    /// take at most 63/64 of it: after that, and with 256 stages, nothing is changed.
     ///
     /// # Errors
     /// [`BuildError`] if the next stage cannot be built. Nothing is changed then.

@@ -1,7 +1,7 @@
 //! The stages of a filter that grows, with many writers: one of them builds a stage while the others continue.
 
 use super::stage_list::StageList;
-use super::stages::{Stages, fpr_of};
+use super::stages::{Stages, fpr_of, own_rate};
 use crate::batch::collect::or_panic;
 use crate::batch::{self, MAX_UNRESOLVED, SMALL_BATCH, Unresolved};
 use crate::builder::options::{Builder, FromBuilder};
@@ -123,6 +123,8 @@ impl SharedStages {
     }
 
     pub(super) fn clear(&mut self) {
+        let merged = (0..self.growth.merged as u64).map(|i| &self.stage(i).spec);
+        self.growth.rate = own_rate(&self.growth, merged);
         let stages = core::mem::replace(&mut self.stages, StageList::from_iter([]));
         self.stages = stages.into_stages().skip(self.growth.merged).take(1).collect();
         self.stages.iter_mut().for_each(Stage::clear);

@@ -3,6 +3,7 @@
 use crate::batch::collect::or_panic;
 use crate::batch::{self, MAX_UNRESOLVED, SMALL_BATCH, Unresolved};
 use crate::builder::options::{Builder, FromBuilder};
+use crate::builder::spec::FilterSpec;
 use crate::error::{BuildError, MergeError};
 use crate::filter::bloom::BloomFilter;
 use crate::filter::chain;
@@ -15,6 +16,14 @@ use crate::rate::fpr;
 use crate::rate::growth::{GrowthPolicy, MAX_MERGED, combined};
 use alloc::vec::Vec;
 use core::fmt;
+
+/// A filter shrinks if this saves an eighth of its memory, and the next stage takes an eighth of its keys. Each time takes a share of
+/// the rate, so a smaller saving must not: after a thousand calls, each for a key more, the memory was 1.9 times that of a filter
+/// that never shrank at most.
+const SHRINK_SHARE: u64 = 8;
+
+/// The share of its rate that a filter keeps for keys to come, however often it shrinks.
+const MIN_RATE_LEFT: f64 = 1.0 / 64.0;
 
 /// The implementation of [`ScalableBloomFilter`]. A comparison ignores the kernel.
 #[derive(Clone, PartialEq, Eq)]
@@ -107,8 +116,7 @@ impl Stages {
 
     /// The rate of all stages that there may be.
     fn whole_rate(&self) -> f64 {
-        let merged = self.stages[..self.growth.merged].iter().filter_map(BloomFilter::false_positive_rate);
-        combined(merged.chain([self.growth.rate]))
+        combined(self.merged().filter_map(BloomFilter::false_positive_rate).chain([self.growth.rate]))
     }
 
     pub(super) fn estimated_fpr(&self) -> f64 {
@@ -140,12 +148,22 @@ impl Stages {
             let keys = other.keys_in(i);
             stage.0.spec.keys = Some(keys);
             stage.0.spec.rate = Some(fpr_of(&stage.0, keys));
+            stage.0.spec.is_closed = false;
             stage
         });
         let merged_stages: Vec<BloomFilter> = merged_stages.collect();
         self.growth.merged += merged_stages.len();
         self.stages.splice(0..0, merged_stages);
         Ok(())
+    }
+
+    /// The rate of its own stages together, also of the closed ones.
+    fn own_rate(&self) -> f64 {
+        own_rate(&self.growth, self.merged().map(|stage| &stage.0.spec))
+    }
+
+    fn merged(&self) -> impl Iterator<Item = &BloomFilter> {
+        self.stages[..self.growth.merged].iter()
     }
 
     pub(super) fn shrink_to_fit(&mut self) -> Result<(), BuildError> {
@@ -159,31 +177,37 @@ impl Stages {
         let keeps_rate = |levels: &u32| fpr::rate((blocks >> levels) as u64, probes, keys) <= rate;
         let levels = (1..=blocks.trailing_zeros()).take_while(keeps_rate).count() as u32;
         let last_rate = fpr::rate_of_new((blocks >> levels) as u64, probes, keys);
-        let merged = self.stages[..self.growth.merged].iter().filter_map(BloomFilter::false_positive_rate);
         let full = (self.growth.merged..last).map(|stage| self.growth.rate(stage));
-        let used = combined(merged.chain(full).chain([last_rate]));
+        let closed = self.merged().filter_map(|stage| closed_rate(&stage.0.spec));
+        let (own, used) = (self.own_rate(), combined(closed.chain(full).chain([last_rate])));
         let growth = GrowthPolicy {
-            first_keys: (self.keys() / 64).max(64),
+            first_keys: (self.keys() / SHRINK_SHARE).max(64),
             // The rest, so that the rate of the whole stays.
-            rate: (self.whole_rate() - used) / (1.0 - used),
+            rate: (own - used) / (1.0 - used),
             merged: self.stages.len(),
         };
+        if growth.rate < own * MIN_RATE_LEFT {
+            return Ok(());
+        }
         let next = BloomFilter(self.last().0.empty_with_size(growth.first_keys, growth.rate(growth.merged))?);
-        if (blocks - (blocks >> levels)) * BLOCK_BYTES <= next.memory_bytes() {
+        let saved = (blocks - (blocks >> levels)) * BLOCK_BYTES;
+        if saved <= next.memory_bytes() + self.memory_bytes() / SHRINK_SHARE as usize {
             return Ok(());
         }
         for stage in self.growth.merged..last {
-            let (capacity, rate) = (self.growth.capacity(stage), self.growth.rate(stage));
-            let spec = &mut self.stages[stage].0.spec;
-            (spec.keys, spec.rate) = (Some(capacity), Some(rate));
+            self.close(stage, self.growth.capacity(stage), self.growth.rate(stage));
         }
-        let last = self.last_mut();
-        last.0.fold_levels(levels);
-        last.0.spec.keys = Some(keys);
-        last.0.spec.rate = Some(last_rate);
+        self.last_mut().0.fold_levels(levels);
+        self.close(last, keys, last_rate);
         self.stages.push(next);
         (self.growth, self.last_len) = (growth, 0);
         Ok(())
+    }
+
+    /// Makes a stage of its own a merged one, with these keys and this rate.
+    fn close(&mut self, stage: usize, keys: u64, rate: f64) {
+        let spec = &mut self.stages[stage].0.spec;
+        (spec.keys, spec.rate, spec.is_closed) = (Some(keys), Some(rate), true);
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
@@ -207,6 +231,7 @@ impl Stages {
     }
 
     pub(super) fn clear(&mut self) {
+        self.growth.rate = self.own_rate();
         self.stages.drain(..self.growth.merged);
         self.growth.merged = 0;
         self.stages.truncate(1);
@@ -262,6 +287,15 @@ impl Stages {
         }
         Ok(count)
     }
+}
+
+/// Returns the rate of a filter's own stages together, also of those among the `merged` ones that it closed.
+pub(super) fn own_rate<'a>(growth: &GrowthPolicy, merged: impl Iterator<Item = &'a FilterSpec>) -> f64 {
+    combined(merged.filter_map(closed_rate).chain([growth.rate]))
+}
+
+fn closed_rate(spec: &FilterSpec) -> Option<f64> {
+    spec.rate.filter(|_| spec.is_closed)
 }
 
 /// Returns the false-positive rate of a stage that counted `keys` new keys, by the model.

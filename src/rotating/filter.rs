@@ -22,7 +22,10 @@ use std::time::Duration;
 /// | `rotate_if_older_than`(T / (g - 1)) and full generations | after a key, g - 1 generations that were full or T / (g - 1) old: with more keys than planned, the last n; with fewer, the keys of the last T | as above, whichever is less |
 /// | [`rotate`](Self::rotate), called as you like | nothing but the sentence above | n · g / (g - 1) keys |
 ///
-/// Without a call before each insert, the time between two calls is missing in "at least" and is added to "at most".
+/// Without a call before each insert, the time between two calls is missing in "at least" and is added to "at most". A file keeps
+/// the age of the current generation once `rotate_if_older_than` was called, and the system's clock gives the time between save and
+/// load, which counts as well: not at all if the clock was set back meanwhile, and too long if it was set forward. A process
+/// measures time by a clock that nobody sets. On some systems that one stops while the machine sleeps.
 /// Among threads that race, n is less by the permits that others hold at that moment: 1 for an insert, up to 64 for a
 /// batch, and up to a 1024th of a generation for a thread that takes permits in advance.
 ///
@@ -124,7 +127,7 @@ impl RotatingBloomFilter {
 
     /// [Rotates](Self::rotate) if the current generation is at least `age` old: once for each `age` that has passed, at most as
     /// often as there are generations. Returns true if it rotated. Cheap enough to call before each insert, as intended: some
-    /// 50 ns. The age of a loaded filter counts from the load.
+    /// 50 ns. A file keeps the age, if this was called before it was saved; otherwise the age counts from the load.
     ///
     /// # Examples
     /// ```

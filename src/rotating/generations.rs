@@ -11,7 +11,7 @@ use crate::filter::raw::RawFilter;
 use crate::layout::access::Shared;
 use crate::layout::sectorized::Sectorized;
 use crate::rate::window;
-use crate::sync::{AtomicU64, Mutex, Ordering};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 use core::fmt;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
@@ -46,8 +46,12 @@ pub(super) struct Generations {
     /// Held while a generation is emptied, which the next rotation waits for.
     clearing: Mutex<()>,
     created: Instant,
-    /// The start of the current generation, in nanoseconds after `created`.
+    /// The age of the current generation in nanoseconds when this value was created: 0, unless it was loaded.
+    loaded_age: u64,
+    /// The start of the current generation, in nanoseconds of [`now`](Self::now).
     started: AtomicU64,
+    /// True if it rotates by time. Its file then has the age of the current generation.
+    rotates_by_time: AtomicBool,
 }
 
 impl Generations {
@@ -66,7 +70,9 @@ impl Generations {
             rotating: Mutex::new(()),
             clearing: Mutex::new(()),
             created: Instant::now(),
+            loaded_age: 0,
             started: AtomicU64::new(0),
+            rotates_by_time: AtomicBool::new(false),
         }
     }
 
@@ -129,12 +135,17 @@ impl Generations {
     }
 
     pub(super) fn rotate_if_older_than(&self, age: Duration) -> bool {
+        // Relaxed, as all of its orderings: nothing depends on it. Only read most times, because all threads share it.
+        if !self.rotates_by_time.load(Ordering::Relaxed) {
+            self.rotates_by_time.store(true, Ordering::Relaxed);
+        }
         self.rotate_if_older_at(self.now(), age.as_nanos().try_into().unwrap_or(u64::MAX))
     }
 
-    /// Returns the nanoseconds since the filter was created. 64 bits last for 584 years.
+    /// Returns the nanoseconds since the filter was created, or since the beginning of the generation that was the current one when
+    /// it was loaded. 64 bits last for 584 years.
     fn now(&self) -> u64 {
-        self.created.elapsed().as_nanos() as u64
+        self.loaded_age.saturating_add(self.created.elapsed().as_nanos() as u64)
     }
 
     /// Implements [`rotate_if_older_than`](Self::rotate_if_older_than) at the time `now`.
@@ -342,14 +353,33 @@ impl fmt::Debug for Generations {
 #[cfg(feature = "file")]
 mod as_file {
     use super::*;
-    use crate::file::{self, ChainSpec, FileErrorKind, Persist, Rotating};
+    use crate::builder::spec::{FilterSpec, SavedAge};
+    use crate::file::{self, ChainSpec, FileErrorKind, Persist, RawParts, Rotating};
+    use crate::kernel::block::WORDS;
     use crate::sync::fence;
     use std::io::{self, Read, Write};
+    use std::time::{SystemTime, UNIX_EPOCH};
 
     impl Generations {
         fn chain_spec(&self, last_len: u64) -> ChainSpec {
             let Self { window, rate, rotate_when_full, .. } = *self;
             ChainSpec { rate, keys: window, last_len, merged: 0, rotate_when_full }
+        }
+
+        /// Returns the parts of the file, whose last generation is `last`.
+        fn raw_parts<'a>(
+            &'a self,
+            last: &'a Generation,
+        ) -> Vec<RawParts<'a, impl Iterator<Item = [u64; WORDS]> + Clone>> {
+            let mut generations: Vec<_> = self.oldest_first().collect();
+            generations.pop();
+            let mut parts: Vec<_> = generations.into_iter().chain([last]).map(RawFilter::raw_parts).collect();
+            if let (true, Some(part)) = (self.rotates_by_time.load(Ordering::Relaxed), parts.last_mut()) {
+                let nanos = self.now().saturating_sub(self.started.load(Ordering::Relaxed));
+                let age = Some(SavedAge { nanos, saved: nanos_since_1970() });
+                part.fields = file::encode_fields(&FilterSpec { age, ..last.spec.clone() });
+            }
+            parts
         }
 
         /// Returns the generations that are queried, oldest first.
@@ -369,27 +399,33 @@ mod as_file {
             fence(Ordering::Acquire);
             let last_len = window::keys_per_generation(self.window, self.generation_count())
                 .saturating_sub(self.permits.available(epoch));
-            let mut generations: Vec<_> = self.oldest_first().collect();
-            generations.pop();
-            generations.push(&last);
-            let generations = generations.into_iter().map(RawFilter::raw_parts);
-            file::write_chain::<Rotating, _>(self.chain_spec(last_len), generations, writer)
+            file::write_chain::<Rotating, _>(self.chain_spec(last_len), self.raw_parts(&last).into_iter(), writer)
         }
 
         fn file_bytes(&self) -> usize {
             // Little more than the blocks, which are in memory.
-            file::chain_bytes(self.oldest_first().map(RawFilter::raw_parts)) as usize
+            file::chain_bytes(self.raw_parts(self.generation(self.epoch.current())).into_iter()) as usize
         }
 
         fn read(reader: impl Read, length: Option<u64>) -> Result<Self, FileErrorKind> {
             let (ChainSpec { rate, keys, last_len, rotate_when_full, .. }, parts) =
                 file::read_chain::<Rotating>(reader, length)?;
             let mut ring: Vec<Generation> = parts.into_iter().map(RawFilter::from).collect();
+            let age = ring.iter_mut().filter_map(|generation| generation.spec.age.take()).last();
             let out_of_memory = |_| FileErrorKind::OutOfMemory { bytes: ring[0].memory_bytes() as u64 };
             let empty = RawFilter::from_params(ring[0].params, ring[0].spec.clone()).map_err(out_of_memory)?;
             ring.push(empty);
-            Ok(Self::new(keys, rate, rotate_when_full, ring, last_len))
+            let loaded = Self::new(keys, rate, rotate_when_full, ring, last_len);
+            let Some(SavedAge { nanos, saved }) = age else { return Ok(loaded) };
+            // The time in the file counts, too, unless the clock was set back meanwhile.
+            let in_file = nanos_since_1970().saturating_sub(saved);
+            let rotates_by_time = AtomicBool::new(true);
+            Ok(Self { loaded_age: nanos.saturating_add(in_file), rotates_by_time, ..loaded })
         }
+    }
+
+    fn nanos_since_1970() -> u64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
     }
 }
 

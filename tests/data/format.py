@@ -94,9 +94,13 @@ def read_fields(data):
             check(length == 8 and is_rate(*struct.unpack("<d", value)), "bad rate")
         elif tag == 3:
             check(1 <= length <= 1024 and is_name(value), "bad key name")
+        elif tag == 4:
+            check(length == 0, "bad closed")
+        elif tag == 5:
+            check(length == 16, "bad age")
         elif tag == 0x8001:
             check(length % 2 == 0 and 2 <= length <= 2048, "bad key kinds")
-        if tag <= 3 or tag == 0x8001:
+        if tag <= 5 or tag == 0x8001:
             fields[tag] = value
         at, last = at + 4 + length, tag
     check(not any(body[at:]), "bad padding")

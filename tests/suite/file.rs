@@ -12,6 +12,8 @@ mod borrowed;
 #[cfg(all(feature = "mmap", target_endian = "little"))]
 #[allow(unsafe_code)] // Mapping is unsafe to call, and this is where it is tested.
 mod map;
+#[cfg(all(feature = "serde", feature = "variants"))]
+mod round_trip;
 #[cfg(feature = "serde")]
 mod serde;
 #[cfg(unix)]

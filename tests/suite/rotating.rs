@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+use twox_hash::XxHash3_64;
 
 /// The keys of operations are below this number.
 const KEYS: u16 = 4000;
@@ -230,6 +231,50 @@ fn only_an_old_generation_is_rotated_and_only_once() {
         rotated == 1
     };
     assert!((0..100).any(rotated_by_one), "never at once");
+}
+
+/// Writes a filter as if the file was saved this long ago, by a clock that was ahead by this much.
+fn saved_at(filter: &RotatingBloomFilter, ago: Duration, ahead: Duration) -> Vec<u8> {
+    let mut bytes = bytes_of!(filter);
+    assert_eq!(bytes.len(), filter.file_bytes());
+    let field = bytes.windows(4).rposition(|bytes| bytes == [5, 0, 16, 0]).unwrap();
+    let saved = u64::from_le_bytes(bytes[field + 12..field + 20].try_into().unwrap());
+    bytes[field + 12..field + 20]
+        .copy_from_slice(&(saved + ahead.as_nanos() as u64 - ago.as_nanos() as u64).to_le_bytes());
+    // The fields are in one block, which follows the header of the last generation and ends with their checksum.
+    let last = bytes.windows(8).rposition(|bytes| bytes == b"\x89BLOOM\r\n").unwrap();
+    let start = last + 64;
+    let checksum = XxHash3_64::oneshot(&bytes[start..start + 56]);
+    bytes[start + 56..start + 64].copy_from_slice(&checksum.to_le_bytes());
+    bytes
+}
+
+/// A filter is restarted far more often than its generations rotate.
+#[test]
+fn a_filter_forgets_across_restarts() {
+    const HOUR: Duration = Duration::from_secs(3600);
+    const PAUSE: Duration = Duration::from_secs(600);
+    for generation_count in [2, 3, 5] {
+        let builder = RotatingBloomFilter::builder().expected_keys(100).false_positive_rate(1e-9);
+        let mut filter = builder.generations(generation_count).rotate_when_full(false).build().unwrap();
+        // Until it rotates by time, its file has no time.
+        assert!(bytes_of!(filter) == bytes_of!(filter));
+        filter.rotate_if_older_than(HOUR);
+        filter.insert("a");
+        // A pause is a little longer than it says, and these tests take less than half an hour.
+        for pauses in 1..=6 * generation_count {
+            filter = RotatingBloomFilter::read_from(&saved_at(&filter, PAUSE, Duration::ZERO)[..]).unwrap();
+            filter.rotate_if_older_than(HOUR);
+            let hours = pauses / 6;
+            assert_eq!(filter.rotations(), u64::from(pauses % 6 == 0), "{pauses}");
+            assert_eq!(filter.contains("a"), hours < generation_count, "{pauses}");
+        }
+        // If the clock was set back, the time in the file does not count, but the age does.
+        for (pause, forward, rotates) in [(5, 0, false), (0, 5, false), (1, 0, true)] {
+            filter = RotatingBloomFilter::read_from(&saved_at(&filter, pause * PAUSE, forward * PAUSE)[..]).unwrap();
+            assert_eq!(filter.rotate_if_older_than(HOUR), rotates);
+        }
+    }
 }
 
 #[test]

@@ -159,28 +159,67 @@ fn a_shrunk_filter_keeps_its_keys_and_its_rate() {
     }
 }
 
-/// Each time some stages are merged, until a file holds no more of them.
+/// A key or more a day, and each day the filter is shrunk.
 #[test]
-fn what_is_shrunk_again_and_again_keeps_its_rate_and_can_be_saved() {
-    let mut filter = scalable(100, 0.01, 1);
+fn a_filter_that_is_shrunk_every_day_keeps_its_rate_and_its_size() {
+    for (first, rate, keys) in
+        [(1000, 0.01, 1), (100, 1e-6, 1), (1 << 20, 0.01, 1), (1000, 0.01, 100), (1000, 1e-6, 700)]
+    {
+        let (mut filter, mut fresh) = (scalable(first, rate, 1), scalable(first, rate, 1));
+        for day in 0..1000u64 {
+            for key in day * keys..(day + 1) * keys {
+                filter.insert(&key).unwrap();
+                fresh.insert(&key).unwrap();
+            }
+            filter.shrink_to_fit().unwrap();
+            let (bytes, fresh) = (filter.memory_bytes(), fresh.memory_bytes());
+            assert!(bytes <= 2 * fresh, "{first} {keys}, day {day}: {bytes} and {fresh} bytes");
+        }
+        assert!((filter.false_positive_rate().unwrap() / rate - 1.0).abs() < 1e-9 && filter.current_fpr() <= rate);
+        assert!((0..1000 * keys).all(|key| filter.contains(&key)));
+        // A cleared filter has the whole rate again.
+        let mut shared = AtomicScalableBloomFilter::from(filter.clone());
+        shared.clear();
+        filter.clear();
+        assert!(filter == ScalableBloomFilter::from(shared));
+        assert!((filter.false_positive_rate().unwrap() / rate - 1.0).abs() < 1e-9, "{:?}", filter);
+    }
+}
+
+/// A file holds fewer merged stages than a filter with many unions could get by shrinking.
+#[test]
+fn what_is_merged_often_and_then_shrunk_can_be_saved() {
     let mut other = scalable(1, 1e-6, 1);
     other.insert(&0u64).unwrap();
-    (0..220).for_each(|_| filter.union(&other).unwrap());
-    let whole = filter.false_positive_rate().unwrap();
-    let mut keys = 1u64;
-    for round in 0..30 {
-        let more = 2000 + keys + keys / 16;
+    for unions in 250..=255 {
+        let mut filter = scalable(1 << 14, 0.01, 1);
+        (0..unions).for_each(|_| filter.union(&other).unwrap());
+        let whole = filter.false_positive_rate().unwrap();
+        for round in 1..=6u32 {
+            filter.extend(0..10u64.pow(round));
+            filter.shrink_to_fit().unwrap();
+            let bytes = bytes_of!(filter);
+            assert!(ScalableBloomFilter::read_from(&bytes[..]).unwrap() == filter, "{unions} {round}");
+            assert!((filter.false_positive_rate().unwrap() / whole - 1.0).abs() < 1e-9, "{unions} {round}");
+        }
+        assert!(filter.stages().len() > 256 && (0..1_000_000u64).all(|key| filter.contains(&key)));
+    }
+}
+
+/// However often it shrinks, a filter keeps a part of its rate for the keys to come.
+#[test]
+fn shrinking_does_not_use_up_the_rate() {
+    let mut filter = scalable(1, 1e-6, 1);
+    let mut keys = 0u64;
+    while keys < 1_000_000 {
+        let more = keys + keys / 8 + 1;
         filter.extend(keys..more);
         keys = more;
         filter.shrink_to_fit().unwrap();
-        let rate = filter.false_positive_rate().unwrap();
-        assert!((rate / whole - 1.0).abs() < 1e-9, "{round}: {rate}");
-        let mut bytes = Vec::new();
-        filter.write_to(&mut bytes).unwrap();
-        assert!(ScalableBloomFilter::read_from(&bytes[..]).unwrap() == filter, "{round}");
     }
-    assert!(filter.stages().len() >= 256, "{}", filter.stages().len());
-    assert!((0..keys).all(|key| filter.contains(&key)) && filter.current_fpr() <= whole);
+    assert!(filter.stages().len() < 64, "{}", filter.stages().len());
+    let last = filter.stages().last().unwrap().false_positive_rate().unwrap();
+    assert!(last > 1e-6 / 8.0 / 64.0 * TIGHTENING.powi(20), "{last}");
 }
 
 #[derive(Clone, Debug)]
