@@ -78,7 +78,7 @@ use crossbeam::queue::SegQueue;
 /// moment when no item is being visited, into one file that is replaced as a whole, and begin with both:
 ///
 /// ```
-/// use bloomline::{AtomicBloomFilter, Frontier, save_file};
+/// use bloomline::{AtomicBloomFilter, Frontier, FrontierParts, WhenFull, save_file};
 /// use std::io::{BufRead, BufReader, Write};
 /// use std::fs::File;
 ///
@@ -88,23 +88,29 @@ use crossbeam::queue::SegQueue;
 /// let page = frontier.pop(); // "a" is visited, and "b" waits
 ///
 /// let path = std::env::temp_dir().join(format!("frontier-{}", std::process::id()));
-/// let (filter, waiting) = frontier.into_parts();
+/// let FrontierParts { filter, waiting, seen, .. } = frontier.into_parts();
 /// save_file(&path, |mut file| {
 ///     filter.write_to(&mut file)?;
+///     writeln!(file, "{seen}")?;
 ///     waiting.iter().try_for_each(|item| writeln!(file, "{item}"))
 /// })?;
 ///
 /// let mut file = BufReader::new(File::open(&path)?);
 /// let filter = AtomicBloomFilter::read_from(&mut file)?;
-/// let waiting: Vec<String> = file.lines().collect::<Result<_, _>>()?;
-/// let frontier = Frontier::from_parts(filter, waiting, 1000);
+/// let mut lines = file.lines();
+/// let seen = lines.next().expect("the number seen")?.parse()?;
+/// let waiting: Vec<String> = lines.collect::<Result<_, _>>()?;
+/// let parts = FrontierParts { filter, waiting, seen, capacity: 1000, when_full: WhenFull::Warn };
+/// let frontier = Frontier::from_parts(parts);
+/// assert_eq!((frontier.seen(), frontier.len()), (2, 1));
 /// assert!(!frontier.push("b".to_owned())); // it waits already
 /// assert_eq!(frontier.pop().as_deref(), Some("b"));
 /// # std::fs::remove_file(&path)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A crawl that is killed resumes from the last save: items visited since are visited again, and none is missed.
+/// The number of items [`seen`](Self::seen) continues as well, so a count of visited items that is compared with it begins at
+/// `seen - len`. A crawl that is killed resumes from the last save: items visited since are visited again, and none is missed.
 pub struct Frontier<T> {
     queue: SegQueue<T>,
     filter: AtomicBloomFilter,
@@ -128,6 +134,21 @@ pub enum WhenFull {
     Warn,
     /// Refuses them with [`FrontierFull`], so that the false-positive rate stays as requested.
     Refuse,
+}
+
+/// The state of a [`Frontier`], to save it and to continue with it.
+#[derive(Clone, Debug)]
+pub struct FrontierParts<T> {
+    /// The items that were seen.
+    pub filter: AtomicBloomFilter,
+    /// The items that wait, oldest first.
+    pub waiting: Vec<T>,
+    /// The number of items that were seen, including those that wait.
+    pub seen: u64,
+    /// The number of items that the frontier is made for.
+    pub capacity: u64,
+    /// The treatment of new items once it is full.
+    pub when_full: WhenFull,
 }
 
 impl<T> Frontier<T> {
@@ -158,7 +179,7 @@ impl<T> Frontier<T> {
     /// crawl.
     ///
     /// `expected_items` counts future items only, regardless of the filter's contents. Items that waited when the earlier crawl
-    /// ended are in the filter too, and only [`from_parts`](Self::from_parts) queues them.
+    /// ended are in the filter too, and only [`from_parts`](Self::from_parts) queues them, and counts the earlier ones.
     ///
     /// # Examples
     /// ```
@@ -179,30 +200,39 @@ impl<T> Frontier<T> {
         }
     }
 
-    /// Creates a frontier that continues with the filter and the waiting items of an earlier one. The first of `waiting` is
-    /// popped first.
+    /// Creates a frontier that continues an earlier one. The first of the waiting items is popped first.
     ///
-    /// The items are queued and inserted even if the filter has them already. Both [`seen`](Self::seen) and `expected_items`
-    /// include them. O(length of all items).
-    pub fn from_parts(filter: AtomicBloomFilter, waiting: impl IntoIterator<Item = T>, expected_items: u64) -> Self
+    /// Waiting items are queued even if the filter has them already. Those that it lacks are inserted, and count as
+    /// [`seen`](Self::seen). If more items were seen than the frontier is made for, and it is to [warn](WhenFull::Warn), the warning
+    /// is logged at once. O(length of all items).
+    pub fn from_parts(parts: FrontierParts<T>) -> Self
     where
         T: Key,
     {
-        let mut frontier = Self::with_filter(filter, expected_items);
+        let FrontierParts { filter, waiting, mut seen, capacity, when_full } = parts;
+        let frontier = Self::with_filter(filter, capacity).when_full(when_full);
         for item in waiting {
-            frontier.filter.insert(&item);
+            seen += u64::from(frontier.filter.insert(&item));
             frontier.queue.push(item);
         }
-        frontier.claimed = AtomicU64::new(frontier.queue.len() as u64);
-        frontier
+        let seen = seen.max(frontier.queue.len() as u64);
+        if seen > capacity && when_full == WhenFull::Warn {
+            frontier.warn();
+        }
+        Self { claimed: AtomicU64::new(seen), ..frontier }
     }
 
-    /// Returns the filter and the waiting items, oldest first, for a later run. O(waiting items).
+    /// Returns the filter, the waiting items and the rest of the state, for a later run. O(waiting items).
     ///
     /// An item that was popped and is not yet visited is in neither: [`requeue`](Self::requeue) it before.
-    pub fn into_parts(self) -> (AtomicBloomFilter, Vec<T>) {
-        let waiting = self.queue.into_iter().collect();
-        (self.filter, waiting)
+    pub fn into_parts(self) -> FrontierParts<T> {
+        FrontierParts {
+            seen: self.seen(),
+            waiting: self.queue.into_iter().collect(),
+            filter: self.filter,
+            capacity: self.capacity,
+            when_full: self.when_full,
+        }
     }
 
     /// Chooses what happens once the expected items were seen; [`WhenFull::Warn`] if not called.

@@ -139,7 +139,7 @@ pub use filter::bloom::BloomFilter;
 #[cfg(feature = "file")]
 pub use filter::borrowed::BorrowedBloomFilter;
 #[cfg(feature = "frontier")]
-pub use frontier::{Frontier, FrontierFull, WhenFull};
+pub use frontier::{Frontier, FrontierFull, FrontierParts, WhenFull};
 #[cfg(feature = "std")]
 pub use growing::atomic::AtomicScalableBloomFilter;
 pub use growing::scalable::ScalableBloomFilter;

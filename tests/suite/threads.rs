@@ -204,7 +204,7 @@ fn a_thread_that_observes_an_insert_finds_the_key() {
 #[cfg(feature = "frontier")]
 mod frontier {
     use super::*;
-    use bloomline::{Frontier, WhenFull};
+    use bloomline::{Frontier, FrontierParts, WhenFull};
     use std::collections::HashSet;
     use std::sync::Mutex;
     use std::time::{Duration, Instant};
@@ -232,21 +232,23 @@ mod frontier {
                 let mut saved = None;
                 for visits in 0..killed_after {
                     if visits % every == 0 {
-                        let (filter, waiting) = crawl.into_parts();
+                        let parts = crawl.into_parts();
                         let mut file = Vec::new();
-                        filter.write_to(&mut file).unwrap();
-                        crawl = Frontier::from_parts(filter, waiting.clone(), u64::from(PAGES));
-                        saved = Some((file, waiting));
+                        parts.filter.write_to(&mut file).unwrap();
+                        crawl = Frontier::from_parts(parts.clone());
+                        saved = Some((file, parts));
                         before.extend(unsaved.drain());
                     }
                     let page = crawl.pop().unwrap();
                     links(page).for_each(|link| _ = crawl.push(link));
                     assert!(unsaved.insert(page) && !before.contains(&page));
                 }
-                let (file, waiting) = saved.unwrap();
+                let (file, parts) = saved.unwrap();
+                let (seen, waiting) = (parts.seen, parts.waiting.len());
+                assert_eq!(seen, (before.len() + waiting) as u64);
                 let filter = AtomicBloomFilter::read_from(&file[..]).unwrap();
-                let crawl = Frontier::from_parts(filter, waiting.clone(), u64::from(PAGES));
-                assert_eq!((crawl.seen(), crawl.len()), (waiting.len() as u64, waiting.len()));
+                let crawl = Frontier::from_parts(FrontierParts { filter, ..parts });
+                assert_eq!((crawl.seen(), crawl.len()), (seen, waiting));
                 let mut after = HashSet::new();
                 while let Some(page) = crawl.pop() {
                     links(page).for_each(|link| _ = crawl.push(link));
@@ -265,15 +267,20 @@ mod frontier {
         let failed = first.pop().unwrap();
         first.requeue(failed);
         assert_eq!((first.pop(), first.seen(), first.len()), (Some(1), 10, 9));
-        let (filter, waiting) = first.into_parts();
-        assert_eq!(waiting, [2, 3, 4, 5, 6, 7, 8, 9, 0]);
-        let second = Frontier::from_parts(filter, waiting.clone(), 9).when_full(WhenFull::Refuse);
+        let parts = first.into_parts();
+        assert_eq!((parts.seen, &parts.waiting[..]), (10, &[2, 3, 4, 5, 6, 7, 8, 9, 0][..]));
+        let waiting = parts.waiting.clone();
+        let second = Frontier::from_parts(FrontierParts { capacity: 10, when_full: WhenFull::Refuse, ..parts });
         assert!((0..10).all(|item| second.try_push(item) == Ok(false)));
         assert!(second.try_push(10).is_err());
         assert_eq!(drain(&second), waiting);
-        // A filter that lacks the items gets them.
-        let third = Frontier::from_parts(AtomicBloomFilter::new(100, 1e-12).unwrap(), [5, 6], 100);
-        assert!(!third.push(5) && third.push(7));
+        let parts = second.into_parts();
+        assert_eq!((parts.seen, parts.capacity, parts.when_full), (10, 10, WhenFull::Refuse));
+        // A filter that lacks the items gets them, and they are counted.
+        let filter = AtomicBloomFilter::new(100, 1e-12).unwrap();
+        let third = Frontier::from_parts(FrontierParts { filter, waiting: vec![5, 6], capacity: 13, ..parts });
+        assert!(!third.push(5) && third.push(7) && third.try_push(8).is_err());
+        assert_eq!(third.seen(), 13);
         assert_eq!(drain(&third), [5, 6, 7]);
     }
 
@@ -448,13 +455,19 @@ mod frontier {
                 (0..1000).for_each(|i| _ = frontier.push(1_000_000 + i * threads + thread));
             });
             let after = frontier.current_fpr();
-            let warnings = warnings();
-            assert_eq!(warnings.len(), 1, "{warnings:?}");
-            let rate: f64 = warnings[0].strip_suffix(" and rises").unwrap().parse().unwrap();
+            let logged = warnings();
+            assert_eq!(logged.len(), 1, "{logged:?}");
+            let rate: f64 = logged[0].strip_suffix(" and rises").unwrap().parse().unwrap();
             // The rate at some moment, rounded to three digits.
             assert!(rate > before * 0.99 && rate < after * 1.01, "{before} {rate} {after}");
             assert!(frontier.seen() > capacity);
             assert_eq!(frontier.capacity_left(), 0);
+            // A frontier that continues it says so at once, as does one that begins with more waiting items than expected.
+            let parts = frontier.into_parts();
+            drop(Frontier::from_parts(parts.clone()));
+            let filter = AtomicBloomFilter::new(5000, 1e-3).unwrap();
+            assert!(Frontier::from_parts(FrontierParts { filter, seen: 0, ..parts }).seen() > capacity);
+            assert_eq!(warnings().len(), 3);
         }
     }
 }
