@@ -46,8 +46,8 @@ pub fn save_file(path: impl AsRef<Path>, write: impl FnOnce(&File) -> io::Result
     let (folder, prefix) = (folder(&target), prefix(&target));
     // Opened before anything is replaced, because this fails if the folder cannot be read.
     let sync = open_folder(folder)?;
-    let temporary = TemporaryFile::create(folder, &prefix)?;
-    // Before the first byte: a private filter stays private while it is saved, and after a crash.
+    let temporary = TemporaryFile::create(folder, &prefix, old.is_some())?;
+    // Before the first byte: a filter that others may read stays readable after a crash.
     if let Some(old) = old {
         keep_owner_and_permissions(&temporary.file, &old)?;
     }
@@ -118,14 +118,23 @@ struct TemporaryFile {
 }
 
 impl TemporaryFile {
-    /// Creates a file with the permissions of any new file.
-    fn create(folder: &Path, prefix: &OsStr) -> io::Result<Self> {
+    /// Creates a file with the permissions of any new file, or one that only its owner can open, if it replaces another file, which
+    /// may be private: whoever opens it at once could read what is written later.
+    fn create(folder: &Path, prefix: &OsStr, replaces: bool) -> io::Result<Self> {
+        let mut options = File::options();
+        options.read(true).write(true).create_new(true);
+        #[cfg(unix)]
+        if replaces {
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        }
+        #[cfg(not(unix))]
+        let _ = replaces;
         loop {
             let mut name = prefix.to_owned();
             name.push(random_name());
             name.push(SUFFIX);
             let path = folder.join(name);
-            match File::options().read(true).write(true).create_new(true).open(&path) {
+            match options.open(&path) {
                 Ok(file) => return Ok(Self { file, path }),
                 // Of another process, or a leftover: one name in two billion.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -162,13 +171,23 @@ fn random_name() -> String {
     (0..RANDOM_LEN).map(|_| next()).collect()
 }
 
+#[cfg(unix)]
 fn keep_owner_and_permissions(file: &File, old: &Metadata) -> io::Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::{MetadataExt, fchown};
-        // Only root may give files away: for other users the file is their own, as any new file is.
-        let _ = fchown(file, Some(old.uid()), Some(old.gid()));
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+    let mut mode = old.mode();
+    if fchown(file, Some(old.uid()), Some(old.gid())).is_err() {
+        // Only root may give files away: for other users the file is their own, without the bits that lend its owner's rights.
+        mode &= 0o1777;
+        if fchown(file, None, Some(old.gid())).is_err() {
+            // Another group gets the rights of all others.
+            mode = mode & !0o070 | (mode & 0o007) << 3;
+        }
     }
+    file.set_permissions(fs::Permissions::from_mode(mode))
+}
+
+#[cfg(not(unix))]
+fn keep_owner_and_permissions(file: &File, old: &Metadata) -> io::Result<()> {
     file.set_permissions(old.permissions())
 }
 
@@ -192,6 +211,16 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         let names: std::collections::HashSet<String> = (0..100).map(|_| random_name()).collect();
         assert!(names.len() > 98, "random");
+    }
+
+    /// Before it has the permissions of the file that it replaces.
+    #[cfg(unix)]
+    #[test]
+    fn a_temporary_file_that_replaces_another_is_private_from_its_creation() {
+        use std::os::unix::fs::MetadataExt;
+        let folder = tempfile::tempdir().unwrap();
+        let temporary = TemporaryFile::create(folder.path(), "name-".as_ref(), true).unwrap();
+        assert_eq!(temporary.file.metadata().unwrap().mode() & 0o777, 0o600);
     }
 
     #[test]

@@ -10,13 +10,8 @@ use crate::system::temp_files::TempFiles;
 use crate::write::atomic_file::AtomicFile;
 use crate::write::output::Output;
 use crate::write::target::OutputTarget;
-use std::fs::{File, Metadata, Permissions};
-use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::fs::File;
 use std::path::Path;
-
-/// The set-user-ID and set-group-ID bits of a mode.
-const SET_ID: u32 = 0o6000;
 
 /// A file that is to be replaced, as it was when it was found. Its new contents are removed unless they are published.
 pub struct ReplacedFile {
@@ -32,7 +27,7 @@ struct PendingReplace {
     /// The new contents.
     part: TempFiles,
     /// The old file. Its lock is held until the new one has the name.
-    old: File,
+    _old: File,
 }
 
 impl ReplacedFile {
@@ -77,7 +72,7 @@ impl ReplacedFile {
         let part = TempFiles::file(&self.file.part);
         let target = OutputTarget::open_part(&self.file, self.name.clone(), false)?;
         self.check_unchanged()?;
-        self.pending = Some(PendingReplace { part, old });
+        self.pending = Some(PendingReplace { part, _old: old });
         target.start(0, None).map(Some)
     }
 
@@ -85,10 +80,8 @@ impl ReplacedFile {
     pub fn publish(mut self) -> Result<(), Error> {
         let Some(pending) = self.pending.take() else { return Ok(()) };
         let sync = || {
-            let file = File::options().write(true).open(&self.file.part)?;
-            keep_owner_and_mode(&file, &pending.old.metadata()?)?;
             // Before the rename: otherwise a crash could leave the name with a file whose bytes never reached the disk.
-            file.sync_all()
+            File::options().write(true).open(&self.file.part)?.sync_all()
         };
         sync().map_err(cannot_write(&self.name))?;
         self.check_unchanged()?;
@@ -110,25 +103,14 @@ impl ReplacedFile {
     }
 }
 
-/// Gives a file the owner, the group and the mode of another one, as far as the process may.
-fn keep_owner_and_mode(file: &File, old: &Metadata) -> io::Result<()> {
-    let mut mode = old.permissions().mode();
-    if fchown(file, Some(old.uid()), Some(old.gid())).is_err() {
-        // Only root may change the owner. The group is kept if the process belongs to it.
-        let _ = fchown(file, None, Some(old.gid()));
-        mode &= !SET_ID;
-    }
-    file.set_permissions(Permissions::from_mode(mode))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::read::inputs::Inputs;
     use crate::write::atomic_file::is_hidden;
     use crate::write::encode::Encoder;
-    use std::fs;
-    use std::os::unix::fs::{chown, symlink};
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
     use std::path::PathBuf;
 
     fn replaced(path: &Path) -> ReplacedFile {
