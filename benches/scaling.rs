@@ -125,7 +125,7 @@ fn bulk_load(bytes: usize, pools: &[ThreadPool], keys: &[u64]) {
     for pool in pools {
         sides.push(Side::prepared(side_name("par_insert of hashes", pool), keys, clear, |keys| {
             let filter = &mut *filter.borrow_mut();
-            pool.install(|| filter.par_insert(&Hashes(keys)));
+            pool.install(|| filter.par_insert(&Hashes::new(keys)));
             0 // it does not report which keys were new
         }));
     }
@@ -180,7 +180,7 @@ fn queries(bytes: usize, pools: &[ThreadPool], keys: usize) {
     for pool in pools {
         sides.push(Side::passing(side_name("par_contains_hashes", pool), &hashes, |hashes| {
             let found = &mut *found.borrow_mut();
-            pool.install(|| filter.par_contains(&Hashes(hashes), found))
+            pool.install(|| filter.par_contains(&Hashes::new(hashes), found))
         }));
     }
     sides.push(Side::passing("contains_hashes", &hashes, |hashes| {

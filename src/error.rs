@@ -156,6 +156,14 @@ pub enum MergeError {
         /// Blocks of the other filter.
         theirs: usize,
     },
+    /// The filter merged into is larger, and only a filter with one writer folds: merge it into the other one, to whose size
+    /// it folds.
+    Order {
+        /// Blocks of the filter merged into.
+        ours: usize,
+        /// Blocks of the other filter.
+        theirs: usize,
+    },
     /// Another size within the same number of blocks. A classic filter counts bits, a split block filter blocks of 32 bytes.
     Units {
         /// Size of the filter merged into.
@@ -189,7 +197,8 @@ pub enum MergeError {
 }
 
 messages! { MergeError {
-    Self::Blocks { ours, theirs } => "filters differ in size: {ours} and {theirs} blocks, and neither folds to the other; {BUILD_BOTH}",
+    Self::Blocks { ours, theirs } => "filters differ in size: {ours} and {theirs} blocks; {BUILD_BOTH}",
+    Self::Order { ours, theirs } => "a filter of {ours} blocks that other threads share does not fold to the {theirs} of the other: merge it into the other one, to whose size it folds",
     Self::Units { ours, theirs } => "filters differ in size: {ours} and {theirs}; {BUILD_BOTH}",
     Self::Probes { ours, theirs } => "filters differ in probes: {ours} and {theirs}; {BUILD_BOTH}",
     Self::KeyName { ours, theirs } => "filters have different kinds of keys: `{ours}` and `{theirs}`; build both from the same kind",

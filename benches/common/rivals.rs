@@ -86,7 +86,7 @@ impl Rivals {
         sides.extend([
             // Nobody asks whether the keys were new. One thread inserts so few keys.
             inserts(seen, "par_insert of hashes, one thread", bytes, unanswered, identity, |filter, hashes| {
-                hashes.chunks(1 << 17).for_each(|hashes| filter.par_insert(&Hashes(hashes)));
+                hashes.chunks(1 << 17).for_each(|hashes| filter.par_insert(&Hashes::new(hashes)));
                 0
             }),
             inserts(seen, "insert_hash", bytes, single, identity, |filter, hashes| {

@@ -73,7 +73,7 @@ pub fn on_threads(hashes: &[u64], answers: &mut [bool], pool: &ThreadPool, run: 
 /// Each thread loads a range of its blocks.
 impl Load for BloomFilter {
     fn load(&mut self, hashes: &[u64], pool: &ThreadPool) {
-        pool.install(|| self.par_insert(&Hashes(hashes)));
+        pool.install(|| self.par_insert(&Hashes::new(hashes)));
     }
 
     fn clear(&mut self) {

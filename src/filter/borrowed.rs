@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// (`BloomFilter::map`, feature `mmap`). Its blocks are not copied.
 ///
 /// It derefs to a `&BloomFilter`, so it has all of its queries: [`contains`](BloomFilter::contains) and its batches,
-/// [`probes`](BloomFilter::probes), … A clone of the `BloomFilter` owns its memory.
+/// [`probes`](BloomFilter::probes), … A clone shares the bytes; `BloomFilter::clone(&filter)` copies them into memory of its own.
 ///
 /// # A section of another file
 /// A data file, such as a table of an LSM tree, can contain its filter. The section has the bytes that
@@ -134,8 +134,8 @@ impl<'a> BorrowedBloomFilter<'a> {
         if trailer.ones > 512 * params.blocks as u64 {
             return Err(FileErrorKind::DamagedBody);
         }
-        // SAFETY: the returned value is the only owner of the lender, keeps it as long as the filter and never borrows
-        // it mutably, so the bytes stay in place and unchanged for this type's lifetime. The type hands out shared
+        // SAFETY: the returned value and its clones are the only owners of the lender, keep it as long as the filter and never
+        // borrow it mutably, so the bytes stay in place and unchanged for this type's lifetime. The type hands out shared
         // references only.
         let blocks = unsafe { Blocks::borrowed(blocks) };
         let blocks = blocks.map_err(|remainder| FileErrorKind::Misaligned { remainder, alignment: BLOCK_BYTES })?;
@@ -190,7 +190,7 @@ impl<'a> BorrowedBloomFilter<'a> {
         fpr::estimate_keys(filled, fpr::bit_probability(params.geometry.units, params.geometry.probes))
     }
 
-    /// Returns the path that was given to [`BloomFilter::map`], so that another process can map the file as well. `None`
+    /// Returns the path that was given to `BloomFilter::map`, so that another process can map the file as well. `None`
     /// for other bytes.
     ///
     /// # Examples
@@ -295,6 +295,18 @@ impl Deref for BorrowedBloomFilter<'_> {
 
     fn deref(&self) -> &BloomFilter {
         &self.filter
+    }
+}
+
+/// Shares the bytes.
+impl Clone for BorrowedBloomFilter<'_> {
+    #[allow(unsafe_code)] // As in `from_lender`.
+    fn clone(&self) -> Self {
+        let RawFilter { params, hasher, spec, blocks, .. } = &self.filter.0;
+        // SAFETY: the copy keeps the lender as well, and hands out shared references only.
+        let blocks = unsafe { blocks.borrowed_again() };
+        let filter = BloomFilter(RawFilter::new(*params, hasher.clone(), spec.clone(), blocks));
+        Self { filter, trailer: self.trailer, path: self.path.clone(), _lender: self._lender.clone() }
     }
 }
 

@@ -27,6 +27,7 @@ impl BloomFilter {
     /// assert!(seen.contains("a"));
     /// # Ok::<(), bloomline::BuildError>(())
     /// ```
+    #[must_use = "a filter with an odd number of blocks is unchanged"]
     pub fn fold(&mut self) -> bool {
         let even = self.block_count().is_multiple_of(2);
         if even {

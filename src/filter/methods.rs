@@ -704,7 +704,7 @@ macro_rules! par_collect_impls {
                     hashes.len().max(1) as u64,
                     crate::batch::collect::DEFAULT_RATE,
                 ));
-                filter.0.par_insert(&crate::key::keys::Hashes(&hashes));
+                filter.0.par_insert(&crate::key::keys::Hashes::new(&hashes));
                 filter
             }
         }

@@ -237,7 +237,7 @@ impl<L: LayoutOps<Shared, Store = AtomicBlocks>> RawFilter<L, Shared> {
 
     pub(crate) fn union(&self, other: &Self) -> Result<(), MergeError> {
         let (0, theirs) = self.folds_needed(other)? else {
-            return Err(MergeError::Blocks { ours: self.params.blocks, theirs: other.params.blocks });
+            return Err(MergeError::Order { ours: self.params.blocks, theirs: other.params.blocks });
         };
         // By coherence, these loads see each key whose insert into `other` happened before this call.
         self.unite_kinds(other);

@@ -2,18 +2,19 @@
 
 use crate::key::hash::KeyHasher;
 use crate::key::single::Key;
-use alloc::boxed::Box;
-use alloc::vec::Vec;
+use alloc::borrow::{Cow, ToOwned};
+use alloc::{boxed::Box, collections::VecDeque, rc::Rc, sync::Arc, vec::Vec};
 
 /// Many keys in order: the argument of the batch calls of all filters.
 ///
 /// | implementation | the keys |
 /// |---|---|
-/// | a slice, an array, a [`Vec`] of [`Key`]s | its members |
+/// | a slice, an array, a [`Vec`], a [`VecDeque`] of [`Key`]s | its members |
 /// | [`Slices`] | byte strings that lie one after the other in one buffer, as in an Arrow array |
 /// | [`Hashes`] | keys whose hashes are known |
 /// | a tuple of 2 to 12 [`Keys`] | columns of one length, whose rows are composite keys: row i is hashed as the tuple of its members |
 /// | [`Selected`] | some rows of other keys |
+/// | a reference, [`Box`], [`Rc`], [`Arc`], [`Cow`] | the keys that it points to |
 ///
 /// Implement it for columns of your own: [`len`](Self::len) and [`hash_at`](Self::hash_at) are enough.
 ///
@@ -52,6 +53,11 @@ use alloc::vec::Vec;
 /// assert_eq!(new, [true, false]);
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a batch of keys",
+    note = "batches are slices, arrays and vectors of keys, `Slices`, `Hashes`, `Selected`, and tuples of these as columns",
+    note = "keys from an iterator are inserted by `extend`"
+)]
 pub trait Keys {
     /// Returns the number of keys.
     fn len(&self) -> usize;
@@ -148,6 +154,21 @@ delegate_keys! {
     [K: Key] Vec<K> => |keys| &keys[..],
     [K: Keys + ?Sized] &K => |keys| *keys,
     [K: Keys + ?Sized] Box<K> => |keys| &**keys,
+    [K: Keys + ?Sized] Rc<K> => |keys| &**keys,
+    [K: Keys + ?Sized] Arc<K> => |keys| &**keys,
+    [K: Keys + ToOwned + ?Sized] Cow<'_, K> => |keys| &**keys,
+}
+
+impl<K: Key> Keys for VecDeque<K> {
+    #[inline]
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    #[inline]
+    fn hash_at(&self, index: usize, hasher: &KeyHasher) -> u64 {
+        self[index].hash_with(hasher)
+    }
 }
 
 /// Byte strings that lie one after the other in one buffer: string `i` is `bytes[offsets[i]..offsets[i + 1]]`. These are the
@@ -215,11 +236,18 @@ impl<O: Copy + TryInto<usize>> Keys for Slices<'_, O> {
 /// let seen: BloomFilter = ["a", "b"].into_iter().collect();
 /// let hashes = ["a", "c"].map(|key| key.hash_with(seen.hasher()));
 /// let mut rows = [0b11];
-/// assert_eq!(seen.prune_bitmap(&Hashes(&hashes), &mut rows), 1);
+/// assert_eq!(seen.prune_bitmap(&Hashes::new(&hashes), &mut rows), 1);
 /// assert_eq!(rows, [0b01]);
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Hashes<'a>(pub &'a [u64]);
+pub struct Hashes<'a>(&'a [u64]);
+
+impl<'a> Hashes<'a> {
+    /// Wraps hashes. O(1).
+    pub fn new(hashes: &'a [u64]) -> Self {
+        Self(hashes)
+    }
+}
 
 impl Keys for Hashes<'_> {
     #[inline]
@@ -290,7 +318,7 @@ fn check_column(first: usize, next: usize) {
     assert!(first == next, "the columns of composite keys need one length, not {first} and {next}");
 }
 
-/// Rows of other [`Keys`], selected by the indices in the second field, in their order. With it, inserts and queries
+/// Rows of other [`Keys`], selected by their indices, in the order of these. With it, inserts and queries
 /// leave out rows such as nulls. Indices are `u32`, `usize` or another integer.
 ///
 /// # Examples
@@ -301,7 +329,7 @@ fn check_column(first: usize, next: usize) {
 /// let rows = [0u32, 2];
 /// let mut seen = BloomFilter::new(1000, 1e-6)?;
 /// let mut new = [false; 2];
-/// assert_eq!(seen.insert_batch(&Selected(&column, &rows), &mut new), 2);
+/// assert_eq!(seen.insert_batch(&Selected::new(&column, &rows), &mut new), 2);
 /// assert!(seen.contains(&30u64) && !seen.contains(&0u64));
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
@@ -309,7 +337,14 @@ fn check_column(first: usize, next: usize) {
 /// # Panics
 /// A call panics when it reaches an index at which there is no key.
 #[derive(Clone, Copy, Debug)]
-pub struct Selected<'a, K, I>(pub K, pub &'a [I]);
+pub struct Selected<'a, K, I>(K, &'a [I]);
+
+impl<'a, K: Keys, I: Copy + TryInto<usize>> Selected<'a, K, I> {
+    /// Selects the rows of these indices. O(1).
+    pub fn new(keys: K, rows: &'a [I]) -> Self {
+        Self(keys, rows)
+    }
+}
 
 impl<K: Keys, I: Copy + TryInto<usize>> Keys for Selected<'_, K, I> {
     #[inline]

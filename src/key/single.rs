@@ -67,6 +67,11 @@ use core::time::Duration;
 /// assert!(probe.iter().all(|key| filter.contains(key)));
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a key",
+    note = "a floating-point number is a key by its `to_bits()`",
+    note = "`bloomline::impl_key!` makes a key of a struct of your own, and `WithinBuild::new` of any value with a standard `Hash`"
+)]
 pub trait Key {
     /// Returns the key's 64-bit hash under `hasher`. Equal keys must have equal hashes.
     ///

@@ -11,7 +11,7 @@ use core::hash::{Hash, Hasher};
 /// value's crate. So such a filter must not be saved, sent to another program or kept on a server: its keys would silently not
 /// be found. Use a [`Key`] if possible; see [`impl_key!`](crate::impl_key).
 ///
-/// `WithinBuild("a")` and `"a"` are two keys: query with the same wrapper as you inserted. Values that are equal by
+/// `WithinBuild::new("a")` and `"a"` are two keys: query with the same wrapper as you inserted. Values that are equal by
 /// the standard hash, such as a `String` and its `&str`, are one key.
 ///
 /// Each part of the value costs a hash and a [`KeyHasher::combine`].
@@ -24,14 +24,21 @@ use core::hash::{Hash, Hasher};
 /// enum Shape { Point, Circle { radius: u32 } }
 ///
 /// let mut seen = BloomFilter::new(1000, 1e-6)?;
-/// assert!(seen.insert(&WithinBuild(Shape::Circle { radius: 1 })));
-/// assert!(seen.insert(&WithinBuild(Shape::Point)));
-/// assert!(seen.contains(&WithinBuild(&Shape::Point))); // by reference, without a copy
-/// assert!(!seen.contains(&WithinBuild(&Shape::Circle { radius: 2 })));
+/// assert!(seen.insert(&WithinBuild::new(Shape::Circle { radius: 1 })));
+/// assert!(seen.insert(&WithinBuild::new(Shape::Point)));
+/// assert!(seen.contains(&WithinBuild::new(&Shape::Point))); // by reference, without a copy
+/// assert!(!seen.contains(&WithinBuild::new(&Shape::Circle { radius: 2 })));
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct WithinBuild<T>(pub T);
+pub struct WithinBuild<T>(T);
+
+impl<T: Hash> WithinBuild<T> {
+    /// Wraps a value, or a reference to one. O(1).
+    pub fn new(value: T) -> Self {
+        Self(value)
+    }
+}
 
 impl<T: Hash> Key for WithinBuild<T> {
     #[inline]

@@ -168,6 +168,16 @@ impl Blocks {
         }
     }
 
+    /// Uses the memory of borrowed blocks a second time.
+    ///
+    /// # Safety
+    /// As for [`borrowed`](Self::borrowed).
+    #[cfg(feature = "file")]
+    pub(crate) unsafe fn borrowed_again(&self) -> Self {
+        debug_assert!(self._allocation.is_none());
+        Self { _allocation: None, ..*self }
+    }
+
     #[cfg(feature = "file")]
     pub(crate) fn len(&self) -> usize {
         self.len

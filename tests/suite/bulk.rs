@@ -72,7 +72,7 @@ impl<'a> Case<'a> {
     #[track_caller]
     fn check_bulk(&self) {
         assert!(self.after(|filter| filter.par_insert(self.keys)) == self.full, "par_insert");
-        assert!(self.after(|filter| filter.par_insert(&Hashes(self.hashes))) == self.full, "par_insert of hashes");
+        assert!(self.after(|filter| filter.par_insert(&Hashes::new(self.hashes))) == self.full, "par_insert of hashes");
         assert!(self.after(|filter| filter.par_extend(self.keys.par_iter())) == self.full, "par_extend");
     }
 
@@ -157,7 +157,7 @@ fn keys_at_the_ends_of_ranges_are_inserted() {
         hashes.iter().for_each(|&hash| _ = one_by_one.insert_hash(hash));
         for threads in [2, 3, 8] {
             let mut filter = empty.clone();
-            pool(threads).install(|| filter.par_insert(&Hashes(&hashes)));
+            pool(threads).install(|| filter.par_insert(&Hashes::new(&hashes)));
             assert!(filter == one_by_one, "{threads}");
         }
     }
@@ -202,7 +202,7 @@ fn bulk_queries_answer_like_single_queries() {
                 let there = expected.iter().filter(|&&found| found).count();
                 for pool in &pools {
                     let mut found = vec![false; hashes.len()];
-                    assert_eq!(pool.install(|| filter.par_contains(&Hashes(hashes), &mut found)), there);
+                    assert_eq!(pool.install(|| filter.par_contains(&Hashes::new(hashes), &mut found)), there);
                     assert!(found == expected);
                     found.iter_mut().for_each(|found| *found = !*found);
                     assert_eq!(pool.install(|| filter.par_contains(keys, &mut found)), there);
@@ -218,7 +218,7 @@ fn bulk_queries_panic_on_unequal_lengths() {
     let filter = build(Kernel::detect(), 2, 8);
     for length in [0, 2, 4] {
         let mut found = vec![false; length];
-        let by_hash: &dyn Fn(&mut [bool]) -> usize = &|found| filter.par_contains(&Hashes(&[1, 2, 3]), found);
+        let by_hash: &dyn Fn(&mut [bool]) -> usize = &|found| filter.par_contains(&Hashes::new(&[1, 2, 3]), found);
         let by_key: &dyn Fn(&mut [bool]) -> usize = &|found| filter.par_contains(&[1u64, 2, 3], found);
         for query in [by_hash, by_key] {
             let panic = catch_unwind(AssertUnwindSafe(|| query(&mut found))).unwrap_err();

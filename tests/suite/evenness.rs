@@ -151,9 +151,9 @@ fn parallel_queries_of_scalable_filters_answer_like_batches() {
         assert_eq!((answer(&mut found), &found), (count, &expected));
     };
     check(&|found| filter.par_contains(&keys, found));
-    check(&|found| filter.par_contains(&Hashes(&hashes), found));
+    check(&|found| filter.par_contains(&Hashes::new(&hashes), found));
     check(&|found| shared.par_contains(&keys, found));
-    check(&|found| shared.par_contains(&Hashes(&hashes), found));
+    check(&|found| shared.par_contains(&Hashes::new(&hashes), found));
 }
 
 /// A scalable filter that can have only one stage: hashes of 64 bits cannot keep the rate of the next one.

@@ -6,9 +6,11 @@ use bloomline::{
     ScalableBloomFilter, Selected, Slices, WithinBuild,
 };
 use proptest::prelude::*;
-use std::collections::HashSet;
+use std::borrow::Cow;
+use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 /// Checks every method of the trait against a set.
 fn is_a_set(mut filter: impl Filter) {
@@ -139,8 +141,15 @@ proptest! {
         let expected = new(&|filter, new| _ = filter.insert_batch(&texts, new));
         prop_assert!(new(&|filter, new| _ = filter.insert_batch(&Slices::new(&offsets, &bytes), new)) == expected);
         prop_assert!(new(&|filter, new| _ = filter.insert_batch(&Slices::new(&long, &bytes), new)) == expected);
-        prop_assert!(new(&|filter, new| _ = filter.insert_batch(&Hashes(&hashes), new)) == expected);
+        prop_assert!(new(&|filter, new| _ = filter.insert_batch(&Hashes::new(&hashes), new)) == expected);
         prop_assert!(new(&|filter, new| _ = filter.insert_batch(&&texts[..], new)) == expected);
+        let shared: Arc<[String]> = texts.clone().into();
+        prop_assert!(new(&|filter, new| _ = filter.insert_batch(&shared, new)) == expected);
+        prop_assert!(new(&|filter, new| _ = filter.insert_batch(&Cow::Borrowed(&texts[..]), new)) == expected);
+        let mut ring: VecDeque<&String> = texts.iter().collect();
+        ring.rotate_left(texts.len() / 2);
+        ring.rotate_right(texts.len() / 2);
+        prop_assert!(new(&|filter, new| _ = filter.insert_batch(&ring, new)) == expected);
         let mut bitmap = vec![!0; texts.len().div_ceil(64)];
         prop_assert_eq!(expected.0.prune_bitmap(&Slices::new(&offsets, &bytes), &mut bitmap), texts.len());
     }
@@ -173,7 +182,7 @@ proptest! {
         let picks = picks.iter().cycle().zip(0..).take(if rows.is_empty() { 0 } else { pick_count });
         let picks: Vec<i64> = picks.map(|(pick, i)| (pick.wrapping_mul(2 * i + 1) % rows.len() as u64) as i64).collect();
         let picked: Vec<u64> = picks.iter().map(|&pick| wanted[pick as usize]).collect();
-        prop_assert_eq!(hashes(&Selected(&columns, &picks)), picked);
+        prop_assert_eq!(hashes(&Selected::new(&columns, &picks)), picked);
     }
 }
 
@@ -185,8 +194,8 @@ fn columns_of_two_lengths_and_rows_without_a_key_panic() {
     };
     assert!(!panics(&([1u8; 3], ["a"; 3], [true; 3]), 3));
     assert!(panics(&([1u8; 3], ["a"; 3], [true; 2]), 3) && panics(&([1u8; 2], ["a"; 3]), 2));
-    assert!(!panics(&Selected([1u8, 2], &[1, 0, 1]), 3));
-    assert!(panics(&Selected([1u8, 2], &[2]), 1) && panics(&Selected([1u8, 2], &[-1]), 1));
+    assert!(!panics(&Selected::new([1u8, 2], &[1, 0, 1]), 3));
+    assert!(panics(&Selected::new([1u8, 2], &[2]), 1) && panics(&Selected::new([1u8, 2], &[-1]), 1));
 }
 
 #[test]

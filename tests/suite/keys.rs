@@ -334,7 +334,7 @@ mod within_build {
     use std::hash::Hash;
 
     fn hash<T: Hash>(value: T) -> u64 {
-        super::hash(&WithinBuild(value))
+        super::hash(&WithinBuild::new(value))
     }
 
     #[derive(Clone, PartialEq, Hash)]
@@ -391,7 +391,7 @@ mod within_build {
 
     #[test]
     fn the_hash_depends_on_the_seed() {
-        let [one, other] = [1, 2].map(|seed| WithinBuild(("a", 1)).hash_with(&KeyHasher::new(seed)));
+        let [one, other] = [1, 2].map(|seed| WithinBuild::new(("a", 1)).hash_with(&KeyHasher::new(seed)));
         assert_ne!(one, other);
     }
 }

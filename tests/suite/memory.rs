@@ -178,7 +178,7 @@ mod bulk {
     #[test]
     fn the_peak_of_par_insert_of_hashes_is_as_documented() {
         check_peak("the_peak_of_par_insert_of_hashes_is_as_documented", 0.08 * THREADS as f64, |filter, hashes| {
-            filter.par_insert(&Hashes(hashes));
+            filter.par_insert(&Hashes::new(hashes));
         });
     }
 

@@ -24,7 +24,7 @@ macro_rules! check {
         assert_eq!(filter.prune_bitmap(keys, &mut bitmap), count);
         assert_eq!(bitmap, expected);
         let mut bitmap = $bitmap.clone();
-        assert_eq!(filter.prune_bitmap(&Hashes(&hashes), &mut bitmap), count);
+        assert_eq!(filter.prune_bitmap(&Hashes::new(&hashes), &mut bitmap), count);
         assert_eq!(bitmap, expected);
     }};
 }
@@ -132,9 +132,9 @@ fn a_bitmap_that_is_too_short_panics() {
         let message = format!("a batch of {rows} keys needs a bitmap of {} words, not {words}", rows.div_ceil(64));
         let mut bitmap = vec![!0; words];
         assert_eq!(panics(|| _ = filter.prune_bitmap(&keys, &mut bitmap)), message);
-        assert_eq!(panics(|| _ = filter.prune_bitmap(&Hashes(&keys), &mut bitmap)), message);
+        assert_eq!(panics(|| _ = filter.prune_bitmap(&Hashes::new(&keys), &mut bitmap)), message);
         assert_eq!(panics(|| _ = scalable.prune_bitmap(&keys, &mut bitmap)), message);
-        assert_eq!(panics(|| _ = scalable.prune_bitmap(&Hashes(&keys), &mut bitmap)), message);
+        assert_eq!(panics(|| _ = scalable.prune_bitmap(&Hashes::new(&keys), &mut bitmap)), message);
         assert!(bitmap.iter().all(|&word| word == !0));
     }
 }
@@ -151,7 +151,7 @@ fn a_panic_names_the_caller() {
     let filter = BloomFilter::new(1000, 0.01).unwrap();
     let scalable = ScalableBloomFilter::new(1000, 0.01).unwrap();
     let calls: [&dyn Fn(); 2] =
-        [&|| _ = filter.prune_bitmap(&[1u64], &mut []), &|| _ = scalable.prune_bitmap(&Hashes(&[1]), &mut [])];
+        [&|| _ = filter.prune_bitmap(&[1u64], &mut []), &|| _ = scalable.prune_bitmap(&Hashes::new(&[1]), &mut [])];
     for call in calls {
         panics(call);
         assert_eq!(FILE.take(), file!());

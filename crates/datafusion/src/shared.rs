@@ -122,7 +122,7 @@ impl SharedFilter {
             selection.bits.iter_mut().zip(valid.iter_padded()).for_each(|(bits, valid)| *bits &= valid);
         }
         selection.selected =
-            with_hashes(&keys, &HASH, |hashes| Ok(filter.prune_bitmap(&Hashes(hashes), &mut selection.bits)))?;
+            with_hashes(&keys, &HASH, |hashes| Ok(filter.prune_bitmap(&Hashes::new(hashes), &mut selection.bits)))?;
         let pruned = tested - selection.selected;
         self.tested.add(tested);
         self.pruned.add(pruned);

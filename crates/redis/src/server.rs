@@ -210,7 +210,7 @@ impl RedisServer {
 
     /// Ends calls soon after the flag is set, such as by a signal: after a second, they stop waiting for answers and
     /// fail with [`RedisFilterError::Ended`]. Insert the whole batch again, now or later. A connection attempt may
-    /// still take its time-out, and commands that an [`AsyncRedisBloomFilter`](crate::AsyncRedisBloomFilter) has sent
+    /// still take its time-out, and commands that an `AsyncRedisBloomFilter` has sent
     /// may take the response time-out.
     pub fn end_when(self, flag: Arc<AtomicBool>) -> Self {
         let since = OnceLock::new();
@@ -256,7 +256,7 @@ impl RedisServer {
     /// (`appendfsync always`).
     ///
     /// A portion of 4096 keys takes another round trip between the node and its replicas. Other tasks that share the
-    /// connection of an [`AsyncRedisBloomFilter`](crate::AsyncRedisBloomFilter) wait too: the sum of their time-outs
+    /// connection of an `AsyncRedisBloomFilter` wait too: the sum of their time-outs
     /// should be below the response time-out. If there are too few replicas, each portion takes the time-out. The user
     /// needs the right to `WAIT`.
     pub fn wait_for_replicas(mut self, replicas: u32, timeout: Duration) -> Self {

@@ -26,6 +26,8 @@ pub fn check_alike(borrowed: &BorrowedBloomFilter, filter: &BloomFilter) {
     assert!(keys.iter().zip(&found[0]).all(|(key, found)| borrowed.contains(key) == *found));
     assert_eq!(bytes_of!(borrowed), bytes_of!(filter));
     assert_eq!(bytes_of!(BloomFilter::clone(borrowed)), bytes_of!(filter));
+    let shared: BorrowedBloomFilter = borrowed.clone();
+    assert!(bytes_of!(shared) == bytes_of!(filter) && shared.saved_keys() == borrowed.saved_keys());
 }
 
 #[test]
@@ -68,7 +70,10 @@ fn an_owner_lives_as_long_as_its_filter() {
     .unwrap();
     assert!(!dropped.load(Ordering::Relaxed));
     assert!((0..3000u64).all(|key| borrowed.contains(&key)));
+    let shared = BorrowedBloomFilter::clone(&borrowed);
     drop(borrowed);
+    assert!(!dropped.load(Ordering::Relaxed) && shared.contains(&7u64));
+    drop(shared);
     assert!(dropped.load(Ordering::Relaxed));
     assert!(copy.contains("key") && copy.contains(&7u64));
     // A filter that is refused drops its owner.
