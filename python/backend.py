@@ -38,11 +38,11 @@ def write_licenses() -> None:
         # The sources of libraries in C are in folders of their packages.
         files = sorted(pathlib.Path(package["manifest_path"]).parent.rglob("*"))
         found = (file for file in files if re.match(r"(?i)(un)?licen[cs]e|copying|notice", file.name) and file.is_file())
-        texts = [file.read_text(errors="replace") for file in found]
+        texts = [file.read_text("utf-8", "replace") for file in found]
         for text in texts or [f"{package['license']}, by {', '.join(package['authors'])}"]:
             packages.setdefault(text.strip(), []).append(f"  {package['name']} {package['version']} ({package['license']})")
     parts = (f"{'=' * 80}\n" + "\n".join(names) + f"\n{'-' * 80}\n{text}\n" for text, names in packages.items())
-    LICENSES.write_text("bloomline contains these packages of others, each before its licence.\n\n" + "\n".join(parts))
+    LICENSES.write_text("bloomline contains these packages of others, each before its licence.\n\n" + "\n".join(parts), "utf-8")
 
 
 def __getattr__(hook: str) -> Any:
