@@ -21,7 +21,7 @@ get_requires_for_build_wheel = get_requires_for_build_editable = get_requires_fo
 
 
 def _cargo(*arguments: str) -> str:
-    return subprocess.run(["cargo", *arguments, "--manifest-path", HERE / "Cargo.toml"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return subprocess.check_output(["cargo", *arguments, "--manifest-path", HERE / "Cargo.toml"], text=True)
 
 
 def write_licenses() -> None:
@@ -29,7 +29,8 @@ def write_licenses() -> None:
     lock = next((folder / "Cargo.lock" for folder in (HERE, HERE.parent) if (folder / "Cargo.lock").exists()), None)
     if LICENSES.exists() and (lock is None or LICENSES.stat().st_mtime >= lock.stat().st_mtime):
         return
-    linked = set(re.findall(r"^(\S+) v(\S+)", _cargo("tree", "--edges=normal,no-proc-macro", "--prefix=none"), re.MULTILINE))
+    tree = _cargo("tree", "--package=bloomline-python", "--edges=normal,no-proc-macro", "--prefix=none")
+    linked = set(re.findall(r"^(\S+) v(\S+)", tree, re.MULTILINE))
     packages: dict[str, list[str]] = {}
     for package in json.loads(_cargo("metadata", "--format-version=1"))["packages"]:
         if (package["name"], package["version"]) not in linked or package["source"] is None:
@@ -37,11 +38,11 @@ def write_licenses() -> None:
         # The sources of libraries in C are in folders of their packages.
         files = sorted(pathlib.Path(package["manifest_path"]).parent.rglob("*"))
         found = (file for file in files if re.match(r"(?i)(un)?licen[cs]e|copying|notice", file.name) and file.is_file())
-        texts = [file.read_text(errors="replace") for file in found]
+        texts = [file.read_text("utf-8", "replace") for file in found]
         for text in texts or [f"{package['license']}, by {', '.join(package['authors'])}"]:
             packages.setdefault(text.strip(), []).append(f"  {package['name']} {package['version']} ({package['license']})")
     parts = (f"{'=' * 80}\n" + "\n".join(names) + f"\n{'-' * 80}\n{text}\n" for text, names in packages.items())
-    LICENSES.write_text("bloomline contains these packages of others, each before its licence.\n\n" + "\n".join(parts))
+    LICENSES.write_text("bloomline contains these packages of others, each before its licence.\n\n" + "\n".join(parts), "utf-8")
 
 
 def __getattr__(hook: str) -> Any:

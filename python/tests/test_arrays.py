@@ -390,6 +390,44 @@ def test_unaligned_offsets_of_arrow(kind: pa.DataType) -> None:
     check(unaligned(keys[:0]), [])
 
 
+class Numbers(ctypes.Structure):
+    """The first members of the C interface's array."""
+
+    _fields_ = [(name, ctypes.c_int64) for name in ("length", "null_count", "offset", "n_buffers", "n_children")]
+
+
+class Changed:
+    """An array or a batch whose producer reports a wrong number, of itself or of its first column."""
+
+    def __init__(self, array: Any, name: str, number: int, is_column: bool) -> None:
+        self.array, self.name, self.number, self.is_column = array, name, number, is_column
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> Any:
+        pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        schema, array = self.array.__arrow_c_array__()
+        address = pointer(array, b"arrow_array")
+        if self.is_column:
+            # The pointer to the buffers comes before the pointer to the columns.
+            members = ctypes.sizeof(Numbers) + ctypes.sizeof(ctypes.c_void_p)
+            address = ctypes.POINTER(ctypes.c_void_p).from_address(address + members)[0]
+        setattr(Numbers.from_address(address), self.name, self.number)
+        return schema, array
+
+
+@pytest.mark.parametrize("number", [-1, -(2**63), 2**62])
+@pytest.mark.parametrize("name", ["length", "offset"])
+def test_impossible_lengths_are_refused(name: str, number: int) -> None:
+    batch = pa.record_batch({"a": ["x", "y", "z"]})
+    arrays = [pa.array(["x", "y", "z"]), pa.array([1, 2, 3]), pa.array([True]), pa.array(["x"]).dictionary_encode(), batch]
+    seen = BloomFilter(1000, 0.01)
+    for array, is_column in [*((array, False) for array in arrays), (batch, True)]:
+        for ask in seen.add_many, seen.update, seen.contains_many:
+            with pytest.raises(ValueError, match="its length or its offset is negative or too large"):
+                ask(Changed(array, name, number, is_column))
+    assert not seen
+
+
 def test_unaligned_offsets_within_rows() -> None:
     strange = unaligned(pa.array(["a", "b" * 20]), 2)
     lists = pa.ListArray.from_arrays([0, 1, 2], strange)

@@ -161,16 +161,18 @@ def test_names_that_begin_with_a_hyphen_are_those_of_files(tmp_path: pathlib.Pat
 
 
 INTERRUPTED = """
-import _thread, os, sys, threading
+import os, signal, threading
 import bloomline
 def interrupt():
-    # The first rows are in the output.
+    # Nothing comes from the pipe, so the run does not end.
+    pipe = open("pipe", "w")
     while not os.path.exists("out.jsonl") or not os.path.getsize("out.jsonl"):
         pass
-    _thread.interrupt_main()
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+    threading.Event().wait()
 threading.Thread(target=interrupt, daemon=True).start()
 try:
-    bloomline.dedup("in", on="a", output="out.jsonl", state="seen.bloom", options=["-j", "1"])
+    bloomline.dedup(["in.jsonl", "pipe"], on="a", output="out.jsonl", state="seen.bloom", options=["-j", "1"])
 except KeyboardInterrupt as error:
     print(*error.__notes__)
 """
@@ -178,15 +180,15 @@ except KeyboardInterrupt as error:
 
 def test_an_interrupted_run_leaves_no_output_that_looks_complete(tmp_path: pathlib.Path) -> None:
     """Ctrl-C reaches Python alone. The lines that are in the state are kept under another name, and a second run has the others."""
-    count = 2_000_000
-    (tmp_path / "in").mkdir()
-    with open(tmp_path / "in" / "lines.jsonl", "w") as lines:
+    count = 500_000
+    os.mkfifo(tmp_path / "pipe")
+    with open(tmp_path / "in.jsonl", "w") as lines:
         lines.writelines(f'{{"a": {number}}}\n' for number in range(count))
     (tmp_path / "out.jsonl.part").write_text("of an earlier run")
     told = subprocess.run([sys.executable, "-c", INTERRUPTED], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert told.stdout == f"the rows so far are in {os.path.realpath(tmp_path)}/out.jsonl.part1\n"
     assert not (tmp_path / "out.jsonl").exists() and (tmp_path / "out.jsonl.part").read_text() == "of an earlier run"
-    bloomline.dedup(tmp_path / "in", on="a", output=tmp_path / "out.jsonl", state=tmp_path / "seen.bloom")
+    bloomline.dedup(tmp_path / "in.jsonl", on="a", output=tmp_path / "out.jsonl", state=tmp_path / "seen.bloom")
     written = [line for name in ("out.jsonl.part1", "out.jsonl") for line in (tmp_path / name).read_text().splitlines()]
     # A few are lost at the rate of the filter; none is written twice.
     assert count - 50 < len(written) == len(set(written)) <= count

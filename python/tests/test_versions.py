@@ -94,7 +94,7 @@ def test_a_relation_of_duckdb_is_a_frame() -> None:
 
 def test_frames_of_pandas_have_any_index() -> None:
     rows = {"a": [1, 2, 1, 3]}
-    for index in ([3.5, 1.0, 2.0, 0.5], [0.0, 1.0, 2.0, 3.0], list("wxyz"), pd.date_range("2026-11-27", periods=4), [7, 7, 7, 7]):
+    for index in ([3.5, 1.0, 2.5, 0.5], [0.0, 1.0, 2.0, 3.0], list("wxyz"), pd.date_range("2026-11-27", periods=4), [7, 7, 7, 7]):
         frame = pd.DataFrame(rows, index=index)
         assert bloomline.dedup(frame, on="a")["a"].tolist() == [1, 2, 3]
         kept = bloomline.dedup(frame, on="a", keep="last")
