@@ -37,7 +37,6 @@ const PROTOCOL_VIOLATION: &str = "it breaks the rules of the C interface";
 /// Takes the keys of an object that exports Arrow arrays; `false` if it does not.
 pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut Take<'_>) -> PyResult<bool> {
     let py = keys.py();
-    frames(py)?.call_method1("check_package", (keys,))?;
     if keys.getattr_opt("__arrow_c_array__")?.is_some() {
         take_exported(hasher, keys, 0, take)?;
     } else if is_reader(keys)? {
@@ -65,6 +64,7 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
             PyResult::Ok(())
         })?;
     } else {
+        frames(py)?.call_method1("check_package", (keys,))?;
         return Ok(false);
     }
     Ok(true)
@@ -241,7 +241,7 @@ fn array(exported: &Bound<'_, PyAny>) -> PyResult<(FFI_ArrowSchema, FFI_ArrowArr
 /// Returns the stream that an object exports, if it exports one.
 fn stream<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<FFI_ArrowArrayStream>> {
     let is_pandas = is_from_package("pandas", object)?;
-    if is_from_package("polars", object)? {
+    if is_from_package("polars", object)? && object.hasattr("__arrow_c_stream__")? {
         refuse_objects(object)?;
     }
     let export = |object: &Bound<'py, PyAny>| match object.getattr_opt("__arrow_c_stream__")? {
@@ -252,9 +252,12 @@ fn stream<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<FFI_ArrowArrayStre
         true => from_pandas(object).and_then(|object| export(&object)),
         false => export(object),
     };
-    let Some(exported) = exported.map_err(|error| if is_pandas { pandas_error(object, error) } else { error })? else {
-        return Ok(None);
-    };
+    let exported = exported.or_else(|error| {
+        // The export of a version that is too old may fail.
+        frames(object.py())?.call_method1("check_package", (object,))?;
+        Err(if is_pandas { pandas_error(object, error) } else { error })
+    })?;
+    let Some(exported) = exported else { return Ok(None) };
     let stream = exported.cast::<PyCapsule>()?.pointer_checked(Some(c"arrow_array_stream"))?.cast();
     // SAFETY: as above.
     #[allow(unsafe_code)]
