@@ -38,7 +38,7 @@ use commands::{build, check, info, job, manual, merge, plan, redis};
 use options::{Cli, Command, NotInOptions};
 use std::ffi::OsString;
 use std::panic::{self, AssertUnwindSafe};
-use system::error::{Error, FAILED, SUCCESS};
+use system::error::{Error, FAILED, MORE_MEMORY, SUCCESS};
 use terminal::{bar, messages, signals};
 
 /// Runs the command line `args`, whose first element is the program, and returns the exit code.
@@ -49,8 +49,9 @@ pub fn run_command_line(args: impl IntoIterator<Item = OsString>) -> u8 {
     check_standard_output();
     let result = match Cli::read(args) {
         Ok(cli) => signals::receive().and_then(|()| {
-            // A panic was reported.
-            panic::catch_unwind(AssertUnwindSafe(|| run_command(cli.command))).unwrap_or(Ok(FAILED))
+            // Rust has reported a panic. Some compressors panic for lack of memory.
+            let early = |_| Err(Error::new(format!("the run ended early; if memory was lacking, {MORE_MEMORY}")));
+            panic::catch_unwind(AssertUnwindSafe(|| run_command(cli.command))).unwrap_or_else(early)
         }),
         Err(help) if help.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             // A missing command is an error: standard output stays empty, and a script stops.
