@@ -12,7 +12,8 @@ pub struct SizeOptions {
     /// Distinct lines to plan for, such as 5M [default: estimated]
     ///
     /// It is a number such as 5000000, 5M or 5e6, where k, M, G and T are powers of 1000. By default it is the number of lines in
-    /// the files, estimated from samples. If the number is too low, the filter grows and keeps its rate.
+    /// the files, estimated from samples. If the number is too low, the filter grows and keeps its rate, but a shared filter of
+    /// a given number does not grow.
     #[arg(short = 'n', long, value_name = "KEYS", value_parser = count, allow_negative_numbers = true)]
     pub expected_keys: Option<u64>,
 
