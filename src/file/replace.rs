@@ -118,8 +118,8 @@ struct TemporaryFile {
 }
 
 impl TemporaryFile {
-    /// Creates a file with the permissions of any new file, or one that only its owner can open, if it replaces another file, which
-    /// may be private: whoever opens it at once could read what is written later.
+    /// Creates a file with the permissions of any new file, or one that only its owner can open, if it replaces another file.
+    /// That file may be private, and a process that opens the temporary file early could read all that is written later.
     fn create(folder: &Path, prefix: &OsStr, replaces: bool) -> io::Result<Self> {
         let mut options = File::options();
         options.read(true).write(true).create_new(true);
