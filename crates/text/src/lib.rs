@@ -99,7 +99,8 @@ pub struct Rules {
     /// cut if its exact text was found.
     pub threshold: f64,
     /// True if a document is [dropped](Document::dropped) when the fraction of its grams that was found passes the
-    /// threshold. The units are decided and inserted in any case.
+    /// threshold. A dropped document inserts nothing, so other copies of its new units are kept. Grams that it repeats itself
+    /// count as found only if an earlier document has them.
     pub drop_document: bool,
     /// True if exact text is compared without white space at its ends (of Unicode if the text is UTF-8, otherwise of
     /// ASCII).

@@ -28,7 +28,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A common band does not prove similarity. [`Near::grams`] and [`jaccard`] compute it if both texts are available.
+//! A common band does not prove similarity. [`Near::grams`], [`jaccard`] and [`containment`] compare two texts, and
+//! [`Survivors`] chooses the documents that are kept by direct comparison.
 //!
 //! [LSHBloom](https://arxiv.org/abs/2411.04257) keeps a filter for each band. Here one filter holds all bands, because
 //! a key is hashed with the number of its band. The filter takes as much memory at the same rate, and it is one file.
@@ -36,11 +37,14 @@
 mod error;
 mod params;
 mod signature;
+mod sketch;
+mod survivors;
 
 use crate::{Form, Set, form, grams, tokens};
 use alloc::vec::Vec;
 use bloomline::{Key, KeyHasher};
 pub use error::NearError;
+pub use survivors::{Removal, Survivors};
 
 /// The maximum number of values in a signature.
 const MAX_VALUES: usize = 16_384;
@@ -300,15 +304,38 @@ impl Near {
 /// # Ok::<(), bloomline_text::near::NearError>(())
 /// ```
 pub fn jaccard(a: &[u64], b: &[u64]) -> f64 {
-    let (mut intersection, mut i, mut j) = (0, 0, 0);
+    let common = common(a, b);
+    share(common, a.len() + b.len() - common)
+}
+
+/// Returns the share of the elements of `a` that `b` has, from 0 to 1, for two sets given in ascending order without
+/// repeats. An empty set is contained in every set. O(n + m).
+///
+/// # Examples
+/// ```
+/// use bloomline_text::near::containment;
+/// assert_eq!(containment(&[1, 2, 3, 4], &[2, 3, 4, 5, 6, 7, 8, 9]), 0.75);
+/// assert_eq!(containment(&[2, 3], &[1, 2, 3]), 1.0);
+/// ```
+pub fn containment(a: &[u64], b: &[u64]) -> f64 {
+    share(common(a, b), a.len())
+}
+
+/// Returns the number of common elements of two sets.
+fn common(a: &[u64], b: &[u64]) -> usize {
+    let (mut common, mut i, mut j) = (0, 0, 0);
     // No branch depends on the elements, since a processor could not predict it.
     while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
-        intersection += usize::from(x == y);
+        common += usize::from(x == y);
         i += usize::from(x <= y);
         j += usize::from(y <= x);
     }
-    let union = a.len() + b.len() - intersection;
-    if union == 0 { 1.0 } else { intersection as f64 / union as f64 }
+    common
+}
+
+/// Returns `part / all`, which is 1 for an empty whole.
+fn share(part: usize, all: usize) -> f64 {
+    if all == 0 { 1.0 } else { part as f64 / all as f64 }
 }
 
 /// Returns the probability of at least one of `times` events of this probability, 1 - (1 - chance)^times, without

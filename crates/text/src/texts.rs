@@ -164,7 +164,8 @@ impl Texts {
     }
 
     /// Decides all documents in order, unit by unit, by the rules with which they were added, and inserts the kept
-    /// units unless the rules are frozen. Call it once: a second call would find the grams that the first inserted.
+    /// units unless the rules are frozen. A document is [dropped](Document::dropped) by its grams that earlier documents
+    /// have inserted, and then inserts nothing. Call it once: a second call would find the grams that the first inserted.
     /// O(grams). For a large filter, one call with some thousand grams is several times faster than a call for each
     /// short document.
     ///
@@ -174,20 +175,59 @@ impl Texts {
     pub fn decide<S: Set + ?Sized>(&mut self, rules: &Rules, set: &mut S) -> Result<(), S::Error> {
         self.answers.clear();
         self.answers.resize(self.hashes.len(), false);
-        if rules.ngram > 0 {
-            self.decide_grams(rules, set)?;
-        } else {
-            self.decide_exact(rules, set)?;
+        if !rules.drop_document {
+            self.decide_units(rules, set, 0..self.units.len())?;
         }
         let mut start = 0;
-        for document in &mut self.documents {
-            let units = &self.units[start..document.units];
-            start = document.units;
-            document.grams = units.iter().map(|unit| unit.grams).sum();
-            document.found = units.iter().map(|unit| unit.found).sum();
-            document.dropped = rules.drop_document && rules.passes(document.grams, document.found);
+        for document in 0..self.documents.len() {
+            let range = start..self.documents[document].units;
+            start = range.end;
+            if rules.drop_document {
+                self.documents[document].dropped = self.is_dropped(rules, set, range.clone())?;
+                if !self.documents[document].dropped {
+                    self.decide_units(rules, set, range.clone())?;
+                }
+            }
+            let units = &self.units[range];
+            self.documents[document].grams = units.iter().map(|unit| unit.grams).sum();
+            self.documents[document].found = units.iter().map(|unit| unit.found).sum();
         }
         Ok(())
+    }
+
+    /// Looks up the units of a document, and inserts nothing. Returns true if the document is dropped.
+    fn is_dropped<S: Set + ?Sized>(
+        &mut self,
+        rules: &Rules,
+        set: &mut S,
+        range: Range<usize>,
+    ) -> Result<bool, S::Error> {
+        let mut start = self.first_hash(range.start);
+        let units = &mut self.units[range];
+        let Some(end) = units.last().map(|unit| unit.hashes) else { return Ok(false) };
+        let grams = end - start;
+        let found = set.contains_hashes(&self.hashes[start..end], &mut self.answers[start..end])?;
+        for unit in units {
+            unit.found = self.answers[start..unit.hashes].iter().filter(|found| **found).count();
+            unit.cut = rules.is_duplicate(unit.grams, unit.found);
+            start = unit.hashes;
+        }
+        Ok(rules.passes(grams, found))
+    }
+
+    /// Returns the index of a unit's first hash.
+    fn first_hash(&self, unit: usize) -> usize {
+        unit.checked_sub(1).map_or(0, |before| self.units[before].hashes)
+    }
+
+    /// Decides units in order.
+    fn decide_units<S: Set + ?Sized>(
+        &mut self,
+        rules: &Rules,
+        set: &mut S,
+        units: Range<usize>,
+    ) -> Result<(), S::Error> {
+        if rules.ngram > 0 { self.decide_grams(rules, set, units) } else { self.decide_exact(rules, set, units) }
     }
 
     /// Decides each unit after the previous one has inserted its grams.
@@ -195,9 +235,15 @@ impl Texts {
     /// The grams of several units are looked up together, so that the filter's memory is fetched for all of them at
     /// once. A gram that was found remains found. A unit with missing grams is looked up again if an earlier unit has
     /// inserted since.
-    fn decide_grams<S: Set + ?Sized>(&mut self, rules: &Rules, set: &mut S) -> Result<(), S::Error> {
-        let Self { units, hashes, answers, .. } = self;
-        let (mut rest, mut start) = (&mut units[..], 0);
+    fn decide_grams<S: Set + ?Sized>(
+        &mut self,
+        rules: &Rules,
+        set: &mut S,
+        units: Range<usize>,
+    ) -> Result<(), S::Error> {
+        let mut start = self.first_hash(units.start);
+        let Self { units: all, hashes, answers, .. } = self;
+        let mut rest = &mut all[units];
         while let Some(first) = rest.first() {
             let max = first.hashes.max(start + LOOKUP_BATCH);
             let count = rest.iter().take_while(|unit| unit.hashes <= max).count();
@@ -223,9 +269,18 @@ impl Texts {
         Ok(())
     }
 
-    /// Looks up or inserts the exact texts of all units in one call, in order.
-    fn decide_exact<S: Set + ?Sized>(&mut self, rules: &Rules, set: &mut S) -> Result<(), S::Error> {
-        let Self { units, hashes, answers, .. } = self;
+    /// Looks up or inserts the exact texts of units in one call, in order.
+    fn decide_exact<S: Set + ?Sized>(
+        &mut self,
+        rules: &Rules,
+        set: &mut S,
+        units: Range<usize>,
+    ) -> Result<(), S::Error> {
+        let first = self.first_hash(units.start);
+        let Self { units: all, hashes, answers, .. } = self;
+        let units = &mut all[units];
+        let end = units.last().map_or(first, |unit| unit.hashes);
+        let (hashes, answers) = (&hashes[first..end], &mut answers[first..end]);
         if rules.frozen {
             set.contains_hashes(hashes, answers)?;
         } else {
@@ -233,7 +288,7 @@ impl Texts {
             answers.iter_mut().for_each(|answer| *answer = !*answer);
         }
         for unit in units {
-            unit.found = usize::from(unit.grams > 0 && answers[unit.hashes - 1]);
+            unit.found = usize::from(unit.grams > 0 && answers[unit.hashes - first - 1]);
             unit.cut = rules.is_duplicate(unit.grams, unit.found);
         }
         Ok(())
@@ -248,7 +303,7 @@ impl Texts {
     pub fn document(&self, i: usize) -> Document<'_> {
         let entry = self.documents[i];
         let start = if i == 0 { 0 } else { self.documents[i - 1].units };
-        let first_hash = if start == 0 { 0 } else { self.units[start - 1].hashes };
+        let first_hash = self.first_hash(start);
         Document { units: &self.units[start..entry.units], hashes: &self.hashes, first_hash, entry }
     }
 }

@@ -3,11 +3,12 @@
 use crate::key::json::Pointer;
 use crate::options::GroupOptions;
 use crate::read::inputs::Input;
+use crate::seen::run_stats::Comparison;
 use crate::steps::groups::choice::KeepPolicy;
 use crate::steps::groups::decisions::{
-    DecisionSorter, Decisions, GroupMember, GroupStats, Occurrences, PrintedLines, choose,
+    DecisionSorter, Decisions, GroupMember, GroupStats, LineVerdict, Occurrences, PrintedLines, choose,
 };
-use crate::steps::groups::near::clusters::Clusters;
+use crate::steps::groups::near::survivors::{NearGroups, Thresholds};
 use crate::steps::groups::ordinals::Ordinals;
 use crate::steps::groups::records::RecordFile;
 use crate::steps::groups::reports::Reports;
@@ -34,8 +35,8 @@ pub struct GroupRequest {
     id: Option<Pointer>,
     pairs: Option<PathBuf>,
     clusters: Option<PathBuf>,
-    /// The bands and the least Jaccard index of near duplicates, if similar documents are groups.
-    near: Option<(Near, f64)>,
+    /// The bands and the thresholds of near duplicates, if similar documents are groups.
+    near: Option<(Near, Thresholds)>,
 }
 
 /// The decisions about the lines of all inputs.
@@ -44,20 +45,22 @@ pub struct GroupIndex {
     pub stats: GroupStats,
     /// The number of distinct keys.
     pub distinct: u64,
+    /// The counts of the comparison, for near duplicates.
+    pub comparison: Option<Comparison>,
     /// The size of the records.
     pub disk_bytes: u64,
 }
 
 impl GroupRequest {
-    pub fn new(options: GroupOptions, printed: PrintedLines, near: Option<(Near, f64)>) -> Self {
+    pub fn new(options: GroupOptions, printed: PrintedLines, near: Option<(Near, Thresholds)>) -> Self {
         let GroupOptions { keep, pairs, clusters, id } = options;
         let keep = keep.unwrap_or(KeepPolicy::First);
         Self { keep, printed, id, pairs, clusters, near }
     }
 
-    /// Returns the least Jaccard index of similar documents, if these are groups.
-    pub fn threshold(&self) -> Option<f64> {
-        self.near.map(|(_, threshold)| threshold)
+    /// Returns the thresholds of similar documents, if these are groups.
+    pub fn thresholds(&self) -> Option<Thresholds> {
+        self.near.map(|(_, thresholds)| thresholds)
     }
 
     /// Returns the distinct lines that are printed.
@@ -74,7 +77,9 @@ impl GroupRequest {
     pub fn description(&self) -> String {
         let Self { keep, printed: PrintedLines { occurrences, counted }, id, near, .. } = self;
         let id = id.as_ref().map_or(String::new(), |id| format!(", told by {id}"));
-        let near = near.map_or(String::new(), |(_, threshold)| format!(", from {threshold}"));
+        let near = near.map_or(String::new(), |(_, Thresholds { similarity, contained })| {
+            format!(", from {similarity}, contained from {contained}")
+        });
         format!(", grouped: {keep} of {occurrences:?}{}{id}{near}", if *counted { ", counted" } else { "" })
     }
 
@@ -84,9 +89,9 @@ impl GroupRequest {
         values::ValueProjection { keep, id: self.id.clone() }
     }
 
-    /// Creates the records of these inputs. `has_earlier_keys` is true if earlier runs inserted keys into the filter.
-    pub fn records(&self, inputs: &[Input], has_earlier_keys: bool) -> Result<RecordFile, Error> {
-        let ordinals = Ordinals::new(inputs.iter().map(|input| &*input.path));
+    /// Creates the records of these inputs. The first `earlier` of them are only read. `has_earlier_keys` is true if earlier runs inserted keys into the filter.
+    pub fn records(&self, inputs: &[Input], earlier: usize, has_earlier_keys: bool) -> Result<RecordFile, Error> {
+        let ordinals = Ordinals::new(inputs.iter().map(|input| &*input.path), earlier);
         RecordFile::new(
             ordinals,
             self.keep.clone(),
@@ -96,44 +101,49 @@ impl GroupRequest {
         )
     }
 
-    /// Finds groups of equal lines, or uses the clusters as groups, decides about each line, and writes the reports.
+    /// Finds groups of equal lines, or uses the groups of `near` duplicates, decides about each line, and writes the reports.
     pub fn decide(
         &self,
         records: &mut RecordFile,
-        mut clusters: Option<Clusters>,
+        mut near: Option<NearGroups>,
         open_reports: OpenReports,
     ) -> Result<GroupIndex, Error> {
         let (mut members, mut sorter) = (ExternalSort::new(&env::temp_dir()), DecisionSorter::new());
         let member = |member: GroupMember| members.push(member.packed());
-        let disk_bytes = records.each(clusters.as_ref(), member, |skip| sorter.push(skip))?;
+        let disk_bytes = records.each(near.as_ref(), member, |skip| sorter.push(skip))?;
         let members = members.sorted()?;
         let members = Phase::new("deciding", members.count, false).count(members);
         let members = members.map(|member| member.map(GroupMember::unpacked));
         let mut distinct = records.keys;
+        let mut comparison = near.as_ref().map(|near| Comparison { not_compared: near.not_compared(), unseen: 0 });
         let stats = choose(members, |decision| {
             distinct -= u64::from(decision.is_removed());
+            if let Some(comparison) = &mut comparison {
+                let is_unseen = decision.verdict == LineVerdict::Removed { survivor: None };
+                comparison.unseen += u64::from(is_unseen);
+            }
             sorter.push(decision)
         })?;
         let ordinals = records.ordinals.clone();
-        let OpenReports { mut pairs, clusters: cluster_report, .. } = open_reports;
-        let mut reports = Reports::new(&ordinals, records.ids(), cluster_report.is_some())?;
+        let OpenReports { mut pairs, clusters, .. } = open_reports;
+        let mut reports = Reports::new(&ordinals, records.ids(), clusters.is_some())?;
         let to_stdout = |path: &Option<PathBuf>| path.as_deref().is_some_and(files::is_standard);
         let name = if pairs.is_some() { "writing reports" } else { "deciding" };
         let phase = |steps| Phase::new(name, steps, to_stdout(&self.pairs));
         let decisions = sorter.finish(ordinals.clone(), self.printed, phase, |decision| {
             if let Some(pairs) = &mut pairs {
-                reports.pair(decision, clusters.as_mut(), &mut |line| pairs.write(line))?;
+                reports.pair(decision, near.as_mut(), &mut |line| pairs.write(line))?;
             }
             reports.member(decision)
         })?;
         if let Some(pairs) = pairs {
             pairs.finish()?;
         }
-        if let Some(mut report) = cluster_report {
+        if let Some(mut report) = clusters {
             reports.clusters(to_stdout(&self.clusters), &mut |piece| report.write(piece))?;
             report.finish()?;
         }
-        Ok(GroupIndex { decisions, stats, distinct, disk_bytes })
+        Ok(GroupIndex { decisions, stats, distinct, comparison, disk_bytes })
     }
 
     /// Returns warnings if no group had a value to choose by, some had values of both kinds, or misleading strings were compared.

@@ -6,7 +6,7 @@ use crate::run::sink::PrintOptions;
 use crate::seen::SeenKeys;
 use crate::seen::counts::LineCounts;
 use crate::seen::exact::Exact;
-use crate::seen::run_stats::{FirstReading, RunStats};
+use crate::seen::run_stats::{Comparison, FirstReading, RunStats};
 use crate::seen::set::KeySet;
 use crate::steps::documents::rule::DocumentRule;
 use crate::terminal::figures::{Figures, estimated, readable, readable_size};
@@ -37,7 +37,7 @@ fn line_figures(figures: &mut Figures, seen: &SeenKeys, stats: &RunStats, print:
     let counts = &stats.counts;
     // The last reading has the numbers of printed lines, and the first the results.
     let (found, disk_bytes) = match &stats.first {
-        Some(FirstReading { counts, disk_bytes }) => (counts, Some(*disk_bytes)),
+        Some(FirstReading { counts, disk_bytes, .. }) => (counts, Some(*disk_bytes)),
         None => (counts, seen.exact.as_ref().map(Exact::disk_bytes)),
     };
     figures.figure("lines read", "lines", counts.lines);
@@ -93,7 +93,11 @@ fn document_figures(figures: &mut Figures, stats: &RunStats, print: PrintOptions
 /// Adds the figures of documents that are kept or removed as a whole once all are known.
 fn group_figures(figures: &mut Figures, stats: &RunStats, print: PrintOptions, repeated: Option<u64>) {
     document_figures(figures, stats, print, "repeated", repeated.unwrap_or(0));
-    if let Some(FirstReading { disk_bytes, .. }) = stats.first {
+    if let Some(FirstReading { disk_bytes, comparison, .. }) = stats.first {
+        if let Some(Comparison { not_compared, unseen }) = comparison {
+            figures.figure("pairs not compared", "pairs_not_compared", not_compared);
+            figures.unless_zero("removed without comparison", "removed_without_comparison", unseen);
+        }
         figures.row_and_field("records on disk", readable_size(disk_bytes as usize), "disk_bytes", disk_bytes);
     }
 }
@@ -116,10 +120,13 @@ fn unit_figures(figures: &mut Figures, stats: &RunStats, rule: &DocumentRule, pr
     }
     figures.field("grams", units.grams);
     figures.field("found_grams", units.found);
-    let sigma = units.wrong.sqrt();
-    let text = format!("{:.3} ± {sigma:.3} {} expected", units.wrong, rule.units());
-    figures.row_and_field("wrongly removed", text, "expected_wrongly_removed", units.wrong);
+    let (wrong, sigma) = units.wrong_in_all();
+    let text = format!("{wrong:.3} ± {sigma:.3} {} expected", rule.units());
+    figures.row_and_field("wrongly removed", text, "expected_wrongly_removed", wrong);
     figures.field("expected_wrongly_removed_sigma", sigma);
+    if rule.near.is_some() {
+        figures.field("expected_below_similarity", units.below);
+    }
 }
 
 /// Returns the figures of a comparison: of OLD, whose lines were inserted, and of NEW, whose lines were looked up. `wanted` is true if

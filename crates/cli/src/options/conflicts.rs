@@ -15,6 +15,7 @@ const READING: &str = "dedup corpus build check in not-in";
 
 pub(super) const ONE_RUN: &str = "a filter does not record how often its lines occur; count the lines of one run";
 pub(super) const NO_LINE: &str = "a filter on a server does not record which line has a key";
+const NO_TEXT: &str = "a state has no texts to compare with; give the output of earlier runs as --earlier instead";
 pub(super) const READ_TWICE: &str = "the inputs are read twice, and the state is saved at the end";
 pub(super) const ONE_READING: &str = "it decides about each document as it reads it, and the first copy is kept";
 
@@ -32,6 +33,8 @@ pub const NEEDS: &[(&str, &str)] = &[
     ("resume", "state"),
     ("resume", "output output_dir"),
     ("report", "against"),
+    ("contained", "near"),
+    ("earlier", "near"),
     ("id", "pairs clusters report"),
     ("stats_every", "stats"),
     ("stats_every", "redis"),
@@ -71,7 +74,7 @@ pub const CONFLICTS: &[(&str, &str, &str, &str)] = &[
     ("dedup corpus", "in_place", "force", "no other output is overwritten"),
     ("dedup", "in_place", "invert annotate total count repeated unique", "a file keeps one copy of each line"),
     ("dedup", "in_place", "keep pairs clusters", "a file keeps the first copy, and is read once"),
-    ("corpus", "in_place", "count exact pairs clusters", ONE_READING),
+    ("corpus", "in_place", "count exact pairs clusters contained earlier", ONE_READING),
     ("dedup", "annotate", "dupes invert total", "it prints every line"),
     ("dedup", "annotate", "count repeated unique", "it prints every line, and the other one distinct lines"),
     ("dedup", "count", "invert", "it counts the lines that are kept"),
@@ -87,7 +90,7 @@ pub const CONFLICTS: &[(&str, &str, &str, &str)] = &[
     ("dedup", "pairs", "redis", NO_LINE),
     ("dedup", "clusters", "redis", NO_LINE),
     ("dedup", "checkpoint", "pairs clusters", READ_TWICE),
-    ("corpus", "checkpoint", "count exact pairs clusters", READ_TWICE),
+    ("corpus", "checkpoint", "count exact pairs clusters contained earlier", READ_TWICE),
     ("check in not-in", "any", "total output compress", "it prints nothing"),
     ("not-in", "any", "distinct", "it ends at the first line"),
     // Texts.
@@ -96,8 +99,14 @@ pub const CONFLICTS: &[(&str, &str, &str, &str)] = &[
     ("corpus", "against", "state frozen resume", "it removes what is in the tests, and remembers nothing"),
     ("corpus", "against", "expected_keys fpr memory when_full", "its filter is for the tests, and makes no mistake"),
     ("corpus", "against", "count exact keep pairs clusters", "documents are compared with the tests alone"),
-    ("corpus", "frozen", "count exact keep pairs clusters", "documents are compared with the state alone"),
-    ("corpus", "annotate", "count exact pairs clusters", ONE_READING),
+    (
+        "corpus",
+        "frozen",
+        "count exact keep pairs clusters contained earlier",
+        "documents are compared with the state alone",
+    ),
+    ("corpus", "annotate", "count exact pairs clusters contained earlier", ONE_READING),
+    ("corpus", "state", "contained earlier", NO_TEXT),
     ("corpus", "drop_document", "count exact pairs clusters", ONE_READING),
     ("import", "set", "files", "keys are read from one of them"),
 ];

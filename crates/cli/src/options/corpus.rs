@@ -5,9 +5,10 @@ use crate::options::dedup::RunOptions;
 use crate::options::filter::{SizeOptions, WhenFull};
 use crate::options::groups::GroupOptions;
 use crate::options::reading::ReadOptions;
-use crate::options::values::{only, rate, share};
+use crate::options::values::{only, rate, share, whole_share};
 use crate::steps::documents::rule::DocumentRule;
 use crate::steps::groups::choice::KeepPolicy;
+use crate::steps::groups::near::survivors::Thresholds;
 use bloomline_text::near::Near;
 use bloomline_text::{Form, Rules};
 use clap::{Args, ValueEnum};
@@ -77,13 +78,31 @@ pub struct CorpusOptions {
     #[arg(long, value_name = "LIST", value_enum, value_delimiter = ',', help_heading = "Duplicates")]
     pub normalize: Vec<Normal>,
 
-    /// Find near duplicates: documents about this similar, such as 0.8.
+    /// Find near duplicates: documents at least this similar, such as 0.8.
     ///
     /// SIMILARITY is the Jaccard index of the documents' sets of 5-grams of words. Signatures find nearly half of them at this
-    /// similarity, and most at 0.1 above it. -n counts documents, and -p is the chance that a unique document is dropped. Some
-    /// less similar documents are dropped too, unless --exact is given.
+    /// similarity, and most at 0.1 above it. A document is compared with documents that are kept, and removed because of one of
+    /// these. The inputs are read three times; see --keep for the cost. -n counts documents.
+    ///
+    /// With --annotate, --in-place, --frozen or --checkpoint, the inputs are read once and nothing is compared: some less similar
+    /// documents are removed too, and --stats estimates their number. -p then is the chance that a unique document is removed.
+    /// Documents of a state are never compared.
     #[arg(long, value_name = "SIMILARITY", value_parser = rate, help_heading = "Duplicates")]
     pub near: Option<f64>,
+
+    /// With --near, remove a document only if the one that is kept has this share of its grams.
+    ///
+    /// SHARE is a number from 0 to 1, such as 0.9, and grams are sequences of five words. At 1, nothing is removed that the
+    /// document that is kept does not say. A state has no texts to compare with: give --earlier for the documents of earlier runs.
+    #[arg(long, value_name = "SHARE", value_parser = whole_share, help_heading = "Duplicates")]
+    pub contained: Option<f64>,
+
+    /// With --near, compare with the documents of PATH too, and keep these.
+    ///
+    /// PATH is a file or a directory, such as the output of earlier runs, and may be given several times. Its texts are at
+    /// --json-pointer or --column, too. It is only read. Inputs and outputs of this run below a directory are left out.
+    #[arg(long, value_name = "PATH", help_heading = "Duplicates")]
+    pub earlier: Vec<PathBuf>,
 
     #[command(flatten)]
     pub size: SizeOptions,
@@ -107,8 +126,7 @@ pub struct CorpusOptions {
     /// --count, --pairs, --clusters and --keep include this option. With a state, a document may still be mistaken for one of an
     /// earlier run.
     ///
-    /// With --near, documents that may be similar are compared by their sets of grams. For this, the inputs are read once more.
-    /// Documents that similar pairs connect form one group.
+    /// --near without an option for one reading includes this option.
     #[arg(long, help_heading = "Duplicates")]
     pub exact: bool,
 
@@ -218,7 +236,19 @@ impl CorpusOptions {
         let last = (self.groups.keep == Some(KeepPolicy::Last)).then_some("--keep last");
         let options = [(self.count, "--count"), (self.exact, "--exact")];
         let option = options.iter().find(|(given, _)| *given).map(|(_, option)| *option);
-        self.groups.first_given().or(last).or(option)
+        self.groups.first_given().or(last).or(option).or(self.compares().then_some("--near"))
+    }
+
+    /// Returns the thresholds of near duplicates.
+    pub fn thresholds(&self) -> Option<Thresholds> {
+        Some(Thresholds { similarity: self.near?, contained: self.contained.unwrap_or(0.0) })
+    }
+
+    /// True if near duplicates are compared. Some options leave a single reading.
+    fn compares(&self) -> bool {
+        let reads_once =
+            self.annotate || self.frozen || self.filter.is_some() || self.run.in_place || self.run.checkpoint.is_some();
+        self.near.is_some() && !reads_once
     }
 
     /// Returns the filter of --frozen, which is only read.
@@ -258,6 +288,7 @@ impl CorpusOptions {
             pointer,
             text,
             near,
+            similarity: self.near,
             keep_empty: self.keep_empty,
             annotate: self.annotate,
             object,

@@ -10,7 +10,8 @@ use std::path::PathBuf;
 pub struct GroupOptions {
     /// Which of equal lines to keep, such as last or max:/score [default: first]
     ///
-    /// WHICH is first, last, max:POINTER, min:POINTER or order:POINTER=A,B,C. max and min compare the values at POINTER: numbers
+    /// WHICH is first, last, longest, max:POINTER, min:POINTER or order:POINTER=A,B,C. longest is for `corpus`, and compares the
+    /// bytes of the texts. max and min compare the values at POINTER: numbers
     /// exactly, with true as 1 and false as 0, dates with times of ISO 8601 by their instants, in UTC where they have no offset,
     /// and other strings by their bytes. A warning is printed if that is not the order of numbers or dates in them. Dates and
     /// times of Parquet are numbers, and so is a folder's value that is one. If a group has both kinds, numbers are kept before
@@ -26,7 +27,8 @@ pub struct GroupOptions {
     /// Write each duplicate and what it repeats to FILE, as JSON.
     ///
     /// A line of JSON has the file and the line of both, counted from 1. In a table the line is the row, and in CSV the record.
-    /// For a name that is not UTF-8, file_hex has the bytes. Repeats of an earlier run's state have "kept":null. With this option
+    /// For a name that is not UTF-8, file_hex has the bytes. Near duplicates have the similarity of both, and as "contained" the
+    /// share of the duplicate's grams that the other has. Repeats of an earlier run's state have "kept":null. With this option
     /// no line is lost by mistake. The inputs are read twice, and a record of 16 bytes for each line is kept in a temporary
     /// file.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
@@ -50,6 +52,7 @@ impl GroupOptions {
     pub fn first_given(&self) -> Option<&'static str> {
         let keep = match self.keep {
             None | Some(KeepPolicy::First | KeepPolicy::Last) => None,
+            Some(KeepPolicy::Longest) => Some("--keep longest"),
             Some(KeepPolicy::Max(_)) => Some("--keep max"),
             Some(KeepPolicy::Min(_)) => Some("--keep min"),
             Some(KeepPolicy::Order(..)) => Some("--keep order"),

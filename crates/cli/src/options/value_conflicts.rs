@@ -187,6 +187,11 @@ fn check_dedup(options: &DedupOptions) -> Result<(), Error> {
         let filter = if is_shared { "--redis" } else { "--state" };
         return refuse(format!("the argument '--keep last' cannot be used with '{filter}': {ONE_RUN}"));
     }
+    if *keep == Some(KeepPolicy::Longest) {
+        return refuse(
+            "--keep longest is for the texts of `bloomline corpus`: give max:POINTER for the greatest value",
+        );
+    }
     check_checkpoint(run.checkpoint.is_some(), groups.first_given())?;
     let has_names = key.header || matches!(key.rule().part, KeyPart::Json(_) | KeyPart::Line);
     if !has_names && let Some(option) = groups.first_with_pointer() {
@@ -233,6 +238,9 @@ fn check_corpus(options: &CorpusOptions) -> Result<(), Error> {
     let is_exact_text = text.ngram == 0 && !is_near;
     let ReadOptions { files, files_from, .. } = &options.reading;
     let has_standard = |paths: &[PathBuf]| paths.iter().any(|path| is_standard(path));
+    if has_standard(&options.earlier) {
+        return refuse("--earlier is read again and again: name files, or directories, instead of standard input");
+    }
     let reads_standard = has_standard(files) || files.is_empty() && files_from.is_none();
     if reads_standard && has_standard(&options.against) {
         return refuse("standard input is --against and an input: name a file for one of them");

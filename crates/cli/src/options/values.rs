@@ -211,6 +211,12 @@ pub fn share(text: &str) -> Result<f64, String> {
     if is_exceeded { Ok(share) } else { Err("not from 0 to below 1, which no share exceeds".to_owned()) }
 }
 
+/// Parses a share that others reach or exceed.
+pub fn whole_share(text: &str) -> Result<f64, String> {
+    let share = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.0..=1.0).contains(&share) { Ok(share) } else { Err("not from 0 to 1".to_owned()) }
+}
+
 /// Parses a number of keys, in powers of 1000.
 pub fn count(text: &str) -> Result<u64, String> {
     let config = Config::new().with_decimal().with_byte_suffix(ByteSuffix::Deny);

@@ -109,6 +109,15 @@ impl Inputs {
         Ok((Self { found, left_out, folders, several, walks, read }, second))
     }
 
+    /// Adds inputs that are read before these. Returns their number.
+    pub fn prepend(&mut self, others: Self) -> usize {
+        let read = &self.read;
+        let count = others.found.len();
+        let others = others.found.into_iter().map(|input| Input { read: Arc::clone(read), ..input });
+        self.found.splice(..0, others);
+        count
+    }
+
     /// Sets the sizes of the copies, once they are complete.
     pub fn measure(&mut self) -> io::Result<()> {
         self.found.iter_mut().filter(|input| input.size.is_none()).try_for_each(|input| {

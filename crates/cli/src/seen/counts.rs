@@ -68,13 +68,26 @@ pub struct UnitCounts {
     /// Bytes of text, and those removed with units and documents.
     pub bytes: u64,
     pub removed: u64,
-    /// The expected number of units that were mistaken for duplicates.
+    /// The expected number of units that were mistaken for duplicates because of false positives.
     pub wrong: f64,
+    /// The expected number of documents that were removed below the similarity of near duplicates, and its variance.
+    #[serde(default)]
+    pub below: f64,
+    #[serde(default)]
+    pub below_variance: f64,
+}
+
+impl UnitCounts {
+    /// Returns the expected number of units that were removed by mistake, and its standard deviation.
+    pub fn wrong_in_all(&self) -> (f64, f64) {
+        // False positives are rare and independent, so their number is Poisson distributed.
+        (self.wrong + self.below, (self.wrong + self.below_variance).sqrt())
+    }
 }
 
 impl AddAssign<&Self> for UnitCounts {
     fn add_assign(&mut self, other: &Self) {
-        let Self { units, duplicates, shortened, grams, found, bytes, removed, wrong } = other;
+        let Self { units, duplicates, shortened, grams, found, bytes, removed, wrong, below, below_variance } = other;
         self.units += units;
         self.duplicates += duplicates;
         self.shortened += shortened;
@@ -83,5 +96,7 @@ impl AddAssign<&Self> for UnitCounts {
         self.bytes += bytes;
         self.removed += removed;
         self.wrong += wrong;
+        self.below += below;
+        self.below_variance += below_variance;
     }
 }

@@ -71,7 +71,7 @@ impl RunStats {
     pub fn for_second_reading(&self, disk_bytes: u64) -> Self {
         let Self { keys_before, plan, keys, wanted, .. } = *self;
         let counts = LineCounts { left_out: self.counts.left_out, ..LineCounts::default() };
-        let first = Some(FirstReading { counts: self.counts.clone(), disk_bytes });
+        let first = Some(FirstReading { counts: self.counts.clone(), disk_bytes, comparison: None });
         Self {
             limit: None,
             keys_before,
@@ -138,13 +138,20 @@ impl RunStats {
         }
     }
 
-    /// Warns if more than a hundredth of the removed `units` are expected to be false positives.
+    /// Warns if more than a hundredth of the removed `units` are expected to be false positives, or to be below the similarity.
     pub fn warn_false_removals(&self, units: &str) {
         let UnitCounts { duplicates, wrong, .. } = self.counts.units;
         if wrong >= 1.0 && wrong > 0.01 * duplicates as f64 {
             warn(&format!(
                 "of the {duplicates} {units} that were removed, {wrong:.0} are expected to be mistakes: the filter is too full; {}",
                 self.remedy("-n, or give a lower rate with -p")
+            ));
+        }
+        let below = self.counts.units.below;
+        if below >= 1.0 && below > 0.01 * duplicates as f64 {
+            warn(&format!(
+                "of the {duplicates} {units} that were removed, about {below:.0} are less similar than asked, because nothing is \
+                 compared in one reading: leave out the option that needs one, or give a higher --near"
             ));
         }
     }
@@ -194,6 +201,17 @@ pub struct FirstReading {
     pub counts: LineCounts,
     /// The bytes on disk of the exact check.
     pub disk_bytes: u64,
+    /// The counts of a comparison of near duplicates.
+    pub comparison: Option<Comparison>,
+}
+
+/// Counts of a comparison of near duplicates.
+#[derive(Clone, Copy, Debug)]
+pub struct Comparison {
+    /// An upper bound of the pairs of kept documents with a common band that were not compared.
+    pub not_compared: u64,
+    /// Documents that were removed without comparison, because an earlier run had one of their bands.
+    pub unseen: u64,
 }
 
 /// The limit at which a filter of a fixed size is full, and the reaction to it.

@@ -303,6 +303,11 @@ fn documents_are_dropped_by_their_fraction_of_seen_grams() {
     assert_eq!(kept("--threshold 0.7")[1], sentence(9, 20));
     assert_eq!(kept("--threshold 0.7 --drop-document").len(), 1);
     assert_eq!(kept("--threshold 0.75 --drop-document").len(), 2);
+    // The new paragraph of a dropped document is kept where it occurs again, and repeats within a document drop nothing.
+    let again = format!("{0}\n{0}\n{0}\n{0}\n{0}\n{0}", sentence(9, 20));
+    let bench = Bench::new(&[("in", [lines, line(3, &again)].concat().as_bytes())]);
+    let kept = texts(&expect_success(bench.run("corpus --threshold 0.7 --drop-document in")));
+    assert_eq!(kept, [old.join("\n"), sentence(9, 20)]);
 }
 
 #[test]

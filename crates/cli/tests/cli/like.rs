@@ -16,16 +16,13 @@ const DOLMA: &str = "--ngram 0 --keep-empty";
 const C4: &str = "--ngram 0 --normalize trim,lower";
 
 /// The mode of each tool, its rules, and additional options.
-const MODES: [(&str, &str, &str); 16] = [
+const MODES: [(&str, &str, &str); 13] = [
     ("dclm-paragraph-20", DCLM, "--ngram 20 --min-ngram 20"),
     ("dclm-paragraph-13", DCLM, ""),
     ("dclm-paragraph-5-13-half", DCLM, "--min-ngram 5 --threshold 0.5"),
     ("dclm-document-20", DCLM, "--by document --ngram 20 --min-ngram 20"),
     ("dclm-document-13", DCLM, "--by document"),
     ("dclm-document-5-13-half", DCLM, "--by document --min-ngram 5 --threshold 0.5"),
-    ("dclm-old-both-20", DCLM, "--drop-document --ngram 20 --min-ngram 20"),
-    ("dclm-old-both-13", DCLM, "--drop-document"),
-    ("dclm-old-both-5-13-half", DCLM, "--drop-document --min-ngram 5 --threshold 0.5"),
     ("dclm-exact", DCLM, "--by document --ngram 0"),
     ("bff-paragraph", BFF, ""),
     ("bff-document", BFF, "--by document"),

@@ -3,7 +3,7 @@
 use super::MAX_VALUES;
 use core::fmt;
 
-/// An error from the constructors of [`Near`](super::Near).
+/// An error from the constructors of [`Near`](super::Near) and [`Survivors`](super::Survivors).
 ///
 /// # Examples
 /// ```
@@ -34,6 +34,11 @@ pub enum NearError {
     },
     /// The number of tokens in a gram is 0.
     Ngram,
+    /// The share of contained grams is not from 0 to 1.
+    Contained {
+        /// The requested share.
+        value: f64,
+    },
 }
 
 impl fmt::Display for NearError {
@@ -46,6 +51,7 @@ impl fmt::Display for NearError {
                 "{bands} bands of {rows} rows: give at least 1 of each, and at most {MAX_VALUES} values (bands × rows)"
             ),
             Self::Ngram => write!(f, "grams of 0 tokens: give at least 1"),
+            Self::Contained { value } => write!(f, "a contained share of {value} is not from 0 to 1"),
         }
     }
 }

@@ -102,18 +102,21 @@ impl Specification {
 
     /// Decides the next document.
     pub fn push(&mut self, text: &[u8]) -> Outcome {
+        let all: Vec<Gram> =
+            self.units(text).into_iter().flat_map(|(start, end)| self.grams(&text[start..end])).collect();
+        let found = all.iter().filter(|gram| self.seen.contains(gram)).count();
+        // A dropped document inserts nothing.
+        let dropped = self.rules.drop_document && self.enough(found, all.len());
         let mut units = Vec::new();
         for (start, end) in self.units(text) {
             let grams = self.grams(&text[start..end]);
             let (count, found) = (grams.len(), grams.iter().filter(|gram| self.seen.contains(gram)).count());
             let cut = if self.rules.ngram == 0 { found > 0 } else { self.enough(found, count) };
-            if !cut && !self.rules.frozen {
+            if !cut && !self.rules.frozen && !dropped {
                 self.seen.extend(grams);
             }
             units.push((start, end, count, found, cut));
         }
-        let sum = |of: fn(&(usize, usize, usize, usize, bool)) -> usize| units.iter().map(of).sum::<usize>();
-        let dropped = self.rules.drop_document && self.enough(sum(|unit| unit.3), sum(|unit| unit.2));
         (units, dropped)
     }
 }

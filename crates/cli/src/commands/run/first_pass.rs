@@ -13,7 +13,7 @@ use crate::steps::documents::column::DocumentReader;
 use crate::steps::documents::rule::DocumentRule;
 use crate::steps::groups::collect::Collect;
 use crate::steps::groups::near::candidate_documents::GramCollector;
-use crate::steps::groups::near::clusters::Clusters;
+use crate::steps::groups::near::survivors::NearGroups;
 use crate::steps::groups::record::{Members, Record};
 use crate::steps::groups::records::RecordFile;
 use crate::steps::groups::replay::Replay;
@@ -29,16 +29,18 @@ use std::sync::{Arc, Mutex};
 pub(super) type SecondPass = (Inputs, Arc<dyn Step>, SharedSeenKeys, RunStats);
 
 impl Plan {
-    /// Reads the inputs for the first time, finds groups and writes the reports. Fails with the reason if nothing is to be printed.
+    /// Reads the inputs for the first time, after the inputs that are only read, finds groups and writes the reports. Fails with the reason if nothing is to be printed.
     pub(super) fn group(
         &self,
         group_request: &GroupRequest,
-        inputs: Inputs,
+        mut inputs: Inputs,
+        earlier: Inputs,
         records: RecordFile,
         (seen, stats): (SeenKeys, RunStats),
         events: &Receiver<Event>,
         reports: OpenReports,
     ) -> Result<SecondPass, Stop> {
+        let earlier_count = inputs.prepend(earlier);
         let versions = inputs.versions();
         let (inputs, mut second_inputs) = inputs.with_second_reading().map_err(not_copied)?;
         let values = group_request.values();
@@ -68,9 +70,9 @@ impl Plan {
         go_on(stop)?;
         second_inputs.measure().map_err(not_copied)?;
         let mut records = locked(&step.records);
-        let (mut clusters, mut disk_bytes) = (None, 0);
-        if let (Some(bands), Some(threshold), Some(reader)) =
-            (records.bands.take(), group_request.threshold(), collected)
+        let (mut near, mut disk_bytes) = (None, 0);
+        if let (Some(bands), Some(thresholds), Some(reader)) =
+            (records.bands.take(), group_request.thresholds(), collected)
         {
             let (inputs, third) = second_inputs.with_second_reading().map_err(not_copied)?;
             second_inputs = third;
@@ -83,17 +85,22 @@ impl Plan {
             let candidate_documents = step.take_documents()?;
             disk_bytes = candidate_documents.disk_bytes();
             let _comparing = signals::exit_immediately()?;
-            let verified = Clusters::verified(candidate_documents, threshold)?;
-            locked(&work.stats).warn(verified.warning());
-            clusters = Some(verified);
+            let ranks = records.ranks(&candidate_documents.ordinals)?;
+            let compared = NearGroups::new(candidate_documents, &ranks, records.ordinals.first_own(), thresholds)?;
+            locked(&work.stats).warn(compared.warning());
+            near = Some(compared);
         }
         let _deciding = signals::exit_immediately()?;
-        let group_index = group_request.decide(&mut records, clusters, reports)?;
+        let group_index = group_request.decide(&mut records, near, reports)?;
         let mut stats = locked(&work.stats);
         stats.warn(group_request.warnings(&group_index.stats));
         stats.counts.unique = group_index.distinct;
-        let stats = stats.for_second_reading(group_index.disk_bytes + disk_bytes);
+        let mut stats = stats.for_second_reading(group_index.disk_bytes + disk_bytes);
+        if let Some(first) = &mut stats.first {
+            first.comparison = group_index.comparison;
+        }
         let emptied = self.keys.what.document().filter(|rule| rule.keep_empty).map(|rule| rule.pointer.clone());
+        second_inputs.found.drain(..earlier_count);
         let replay = Replay {
             decisions: Mutex::new(group_index.decisions),
             emptied,

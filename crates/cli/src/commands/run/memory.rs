@@ -41,7 +41,7 @@ impl Plan {
                     keys: keys.called,
                     quiet: reporting.quiet,
                 };
-                new_set.for_inputs(inputs, &self.reading, sampled)?
+                new_set.for_inputs(&self.with_earlier(inputs), &self.reading, sampled)?
             }
         };
         if self.destination.is_side_by_side() && limit.as_ref().is_some_and(|limit| limit.stop) {
@@ -73,12 +73,19 @@ impl Plan {
         stats.warn(set.shared().into_iter().flat_map(|set| set.dangers()));
         let mut seen = SeenKeys::new(set);
         seen.expect_kinds(&self.keys.kinds);
-        let records = |group_request: &GroupRequest| group_request.records(inputs, stats.keys_before > 0.0);
+        let all = self.with_earlier(inputs);
+        let earlier = all.len() - inputs.len();
+        let records = |group_request: &GroupRequest| group_request.records(&all, earlier, stats.keys_before > 0.0);
         let records = self.group_request.as_ref().map(records).transpose()?;
         if matches!(self.memory, Memory::Fresh { exact: true }) {
             seen = seen.with_exact()?;
         }
         Ok((seen, stats, records))
+    }
+
+    /// Returns these inputs after the inputs that are only read.
+    fn with_earlier(&self, inputs: &[Input]) -> Vec<Input> {
+        [&self.earlier.inputs.found[..], inputs].concat()
     }
 
     /// Returns the remedy for a full filter that the options do not size, or not the next time.

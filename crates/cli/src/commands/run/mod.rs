@@ -44,6 +44,7 @@ use crate::terminal::messages::{print, warn};
 use crate::terminal::phase::begin_passes;
 use crate::terminal::signals;
 use crate::write::atomic_file;
+use std::mem;
 use std::path::Path;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Instant;
@@ -67,7 +68,8 @@ struct OpenedRun {
 impl OpenedRun {
     /// Runs the passes. Returns the exit code.
     fn run(self) -> Result<u8, Error> {
-        let Self { plan, started, inputs, seen, mut stats, records, indexed, persistence, start, destination } = self;
+        let Self { mut plan, started, inputs, seen, mut stats, records, indexed, persistence, start, destination } =
+            self;
         let OpenedDestination { sinks, replaced, mut reports, .. } = destination;
         let tests_report = reports.tests.take();
         let unsaved = plan.unsaved(seen.set.shared().is_some());
@@ -81,9 +83,10 @@ impl OpenedRun {
         };
         let remote = seen.set.shared().map(|set| set.remote(plan.reporting.every));
         let is_complete = start.as_ref().is_some_and(|start| start.is_end(inputs.found.len()));
+        let earlier = mem::take(&mut plan.earlier.inputs);
         let group_request = if is_complete { None } else { plan.group_request.as_ref().zip(records) };
         begin_passes(match &group_request {
-            Some((group_request, _)) if group_request.threshold().is_some() => 3,
+            Some((group_request, _)) if group_request.thresholds().is_some() => 3,
             Some(_) => 2,
             None => 1,
         });
@@ -93,7 +96,7 @@ impl OpenedRun {
                     // A run that is killed starts again from here, because its records of groups are lost.
                     save_start(&persistence, &seen, &stats, inputs.found.len())?;
                 }
-                plan.group(group_request, inputs, records, (seen, stats), &events, reports)
+                plan.group(group_request, inputs, earlier, records, (seen, stats), &events, reports)
             }
             None => {
                 let seen = SharedSeenKeys::new(seen);
@@ -255,13 +258,14 @@ impl Plan {
             // Unfinished contents that a killed run left.
             inputs.found.retain(|input| !atomic_file::is_hidden(&input.path));
         }
+        self.find_earlier(&inputs)?;
         let one_output = self.has_one_output().then_some(headers::ONE_OUTPUT_OR_OWN);
         let values = match &self.group_request {
             Some(group_request) => group_request.values(),
             None => self.test_values(),
         };
         let demand = self.demand();
-        let Self { keys, destination, reporting, reading, .. } = self;
+        let Self { keys, destination, reporting, reading, earlier, .. } = self;
         let prelude = Prelude { reading, format: keys.format, crlf: keys.crlf, one_output, quiet: reporting.quiet };
         let replaced = inputs.found.iter().filter(|input| destination.replaces(input));
         hints::check_replaced(replaced, keys.format.end, keys.what.rule())?;
@@ -272,12 +276,19 @@ impl Plan {
                 keys.description = rule.name();
             }
             KeySource::Document(_) => {
-                input_kinds::check_directories(&[&inputs], tests.as_ref(), reading)?;
+                let others = tests.as_ref().or(Some(&earlier.inputs).filter(|earlier| !earlier.found.is_empty()));
+                input_kinds::check_directories(&[&inputs], others, reading)?;
                 input_kinds::check_format(&[&inputs], keys.format, None, keys.crlf)?;
                 prelude.check_output(&mut [&mut inputs], false)?;
             }
         }
         keys.kinds = prelude.check_projection(&inputs, &keys.projection(&values), demand)?;
+        input_kinds::check_tables(
+            &earlier.inputs,
+            &keys.projection(&values),
+            TableRequirements::default(),
+            reading.on_error,
+        )?;
         Ok((inputs, tests))
     }
 

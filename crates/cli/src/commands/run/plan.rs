@@ -16,6 +16,7 @@ use crate::read::projection::{ProjectedPart, Projection};
 use crate::read::skip::OnError;
 use crate::read::split::LineFormat;
 use crate::read::table::TableOptions;
+use crate::run::folder;
 use crate::run::print::Prefix;
 use crate::run::sink::PrintOptions;
 use crate::seen::exact;
@@ -43,6 +44,8 @@ pub struct Plan {
     /// The size of a new set.
     pub size: SizeOptions,
     pub growth: GrowthOptions,
+    /// Documents of earlier runs, which are only read.
+    pub earlier: EarlierDocuments,
     /// The groups of equal lines or documents, if all lines have to be known before one is printed.
     pub group_request: Option<GroupRequest>,
     pub print: PrintOptions,
@@ -114,6 +117,14 @@ pub struct TestSet {
     pub files: Vec<PathBuf>,
     pub report: Option<PathBuf>,
     pub id: Option<Pointer>,
+}
+
+/// Documents of earlier runs: they are compared with documents of the inputs and kept.
+#[derive(Default)]
+pub struct EarlierDocuments {
+    named: Vec<PathBuf>,
+    /// The files, once they are found.
+    pub inputs: Inputs,
 }
 
 /// The options of a state.
@@ -319,7 +330,8 @@ impl Plan {
         };
         let reporting = ReportOptions { stats: run.stats, every: stats_every, quiet: run.quiet };
         let (growth, destination) = Destination::from_options(run, dupes);
-        Self { reading, keys, memory, size, growth, group_request, print, destination, reporting }
+        let earlier = EarlierDocuments::default();
+        Self { reading, keys, memory, size, growth, earlier, group_request, print, destination, reporting }
     }
 
     /// Resolves the options of `corpus`.
@@ -327,7 +339,8 @@ impl Plan {
         let mut rule = options.rule();
         let frozen = options.frozen().map(Path::to_owned);
         let asks_for_groups = options.asks_for_groups().is_some();
-        let CorpusOptions { reading, size, mut run, groups, count, near, against, report, .. } = options;
+        let thresholds = options.thresholds();
+        let CorpusOptions { reading, size, mut run, groups, count, earlier, against, report, .. } = options;
         run.in_order |= asks_for_groups;
         let memory = match frozen {
             Some(filter) => Memory::Frozen(filter),
@@ -335,7 +348,7 @@ impl Plan {
             None => Memory::Tests(TestSet::new(against, report, groups.id.clone())),
         };
         let printed = PrintedLines { occurrences: Occurrences::All, counted: count };
-        let group_request = asks_for_groups.then(|| GroupRequest::new(groups, printed, rule.near.zip(near)));
+        let group_request = asks_for_groups.then(|| GroupRequest::new(groups, printed, rule.near.zip(thresholds)));
         rule.second_hasher = group_request.as_ref().map(|_| exact::second_hasher(size.seed()));
         let print = PrintOptions {
             selected_mark: true,
@@ -359,7 +372,8 @@ impl Plan {
         };
         let reporting = ReportOptions { stats: run.stats, every: None, quiet: run.quiet };
         let (growth, destination) = Destination::from_options(run, None);
-        Self { reading, keys, memory, size, growth, group_request, print, destination, reporting }
+        let earlier = EarlierDocuments { named: earlier, inputs: Inputs::default() };
+        Self { reading, keys, memory, size, growth, earlier, group_request, print, destination, reporting }
     }
 
     /// Returns the state, if there is one.
@@ -397,7 +411,37 @@ impl Plan {
             Memory::Frozen(filter) => vec![filter],
             Memory::Tests(tests) => tests.files.iter().map(PathBuf::as_path).collect(),
         };
-        of_memory.into_iter().chain(self.reading.files_from.as_deref())
+        let earlier = self.earlier.inputs.found.iter().map(|input| &*input.path);
+        of_memory.into_iter().chain(earlier).chain(self.reading.files_from.as_deref())
+    }
+
+    /// Finds the documents of earlier runs. In directories, skips the inputs and the outputs of this run.
+    pub fn find_earlier(&mut self, inputs: &Inputs) -> Result<(), Error> {
+        if self.earlier.named.is_empty() {
+            return Ok(());
+        }
+        let mut own: Vec<PathBuf> = self.outputs().map(Path::to_owned).collect();
+        own.extend(inputs.found.iter().map(|input| input.path.clone()));
+        if let Some(folder) = self.destination.folder() {
+            let outputs = folder::outputs(folder, &inputs.found, &inputs.folders, self.destination.output.compress)?;
+            own.extend(outputs.into_iter().flat_map(|output| [output.whole, output.part]));
+        }
+        let named = NamedPaths { paths: &self.earlier.named, list: None, globs: &[], ..self.reading.named_paths() };
+        let earlier = Inputs::check(&named, &own, false)?;
+        for earlier in &earlier.found {
+            let is_same = |input: &&Input| {
+                let identity = input.origin.identity();
+                identity.is_some() && identity == earlier.origin.identity()
+            };
+            if inputs.found.iter().any(|input| is_same(&input)) {
+                return Err(Error::new(format!(
+                    "{} is an input and --earlier, so all of its documents would be removed: name it once",
+                    earlier.origin.name()
+                )));
+            }
+        }
+        self.earlier.inputs = earlier;
+        Ok(())
     }
 
     /// Returns the files of the state, and the files that are read besides the inputs.

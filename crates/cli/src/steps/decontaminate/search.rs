@@ -35,7 +35,7 @@ impl Step for SearchTests {
 
     fn claim(&self, config: &RunConfig, _input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
         let mut set = ExactGrams { seen: &self.seen, decontaminator: &self.decontaminator };
-        let units = decide(&self.reader, config, lines, &mut set, |_| 0.0)?;
+        let units = decide(&self.reader, config, lines, None, &mut set, |_| 0.0)?;
         Ok(Claimed { unique: kept_documents(config, lines), units, ..Claimed::default() })
     }
 

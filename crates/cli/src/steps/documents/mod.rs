@@ -3,6 +3,7 @@
 //! Uncut bytes of a line are never changed: a cut removes bytes of the string as it is written, with its escapes.
 
 pub mod column;
+pub mod removal_sample;
 pub mod rule;
 mod sample;
 pub mod step;
@@ -12,9 +13,10 @@ use crate::key::json::members;
 use crate::read::table::{Column, MEMBER};
 use crate::run::lines::Edit;
 use crate::seen::counts::UnitCounts;
+use crate::steps::documents::removal_sample::RemovalSample;
 use crate::steps::documents::rule::DocumentRule;
 use bloomline::KeyHasher;
-use bloomline_text::near::{self, Scratch};
+use bloomline_text::near::{Near, Scratch};
 use bloomline_text::{Document, Set, Texts, Unit, UnitVerdict, expected_false_removals};
 use std::fmt::Write;
 use std::mem;
@@ -207,11 +209,54 @@ impl DocumentBatch {
         }
     }
 
+    /// Looks up the bands of each document, and inserts those of documents that are kept. Counts with a sample how many documents
+    /// are removed below the similarity.
+    fn decide_near<S: Set>(
+        &mut self,
+        near: &Near,
+        frozen: bool,
+        set: &mut S,
+        mut sample: Option<(&mut RemovalSample, &KeyHasher)>,
+        counts: &mut UnitCounts,
+    ) -> Result<(), S::Error> {
+        let Self { located, text, bands, near: decided, scratch, .. } = self;
+        let (mut found, mut new) = (vec![false; near.bands()], vec![false; near.bands()]);
+        let (mut text_start, mut start) = (0, 0);
+        decided.clear();
+        for place in &*located {
+            let bands = &bands[start..place.bands];
+            let text = &text[text_start..place.text];
+            (start, text_start) = (place.bands, place.text);
+            let (found, new) = (&mut found[..bands.len()], &mut new[..bands.len()]);
+            let is_near = set.contains_hashes(bands, found)? > 0;
+            if !is_near && !frozen {
+                set.insert_hashes(bands, new)?;
+            }
+            decided.push(is_near);
+            let Some((sample, hasher)) = &mut sample else { continue };
+            let grams = || {
+                let mut grams = Vec::new();
+                near.grams(hasher, text.as_bytes(), scratch, &mut grams);
+                grams
+            };
+            if is_near {
+                let below = sample.removed(bands, found, grams);
+                counts.below += below.expected;
+                counts.below_variance += below.variance;
+            } else if !frozen {
+                sample.add_kept(bands, grams);
+            }
+        }
+        Ok(())
+    }
+
     /// Looks the documents up in order, and inserts what is kept. Sets `kept[i]` to true if part of document i is kept, and adds
-    /// the cuts in the documents to `edits`, in order. `fpr` returns the set's mean false-positive rate over the call.
+    /// the cuts in the documents to `edits`, in order. `fpr` returns the set's mean false-positive rate over the call. A `sample` is
+    /// for near duplicates, with the set's hasher.
     pub fn decide<S: Set>(
         &mut self,
         rule: &DocumentRule,
+        sample: Option<(&mut RemovalSample, &KeyHasher)>,
         set: &mut S,
         fpr: impl FnOnce(&S) -> f64,
         kept: &mut [bool],
@@ -219,17 +264,9 @@ impl DocumentBatch {
     ) -> Result<UnitCounts, S::Error> {
         let mut counts = UnitCounts::default();
         self.annotated = rule.annotate;
-        self.near.clear();
         match &rule.near {
             None => self.texts.decide(&rule.text, set)?,
-            Some(_) => {
-                let mut start = 0;
-                for end in self.located.iter().map(|place| place.bands) {
-                    let bands = &self.bands[start..end];
-                    start = end;
-                    self.near.push(if rule.text.frozen { near::seen(set, bands)? } else { !near::claim(set, bands)? });
-                }
-            }
+            Some(near) => self.decide_near(near, rule.text.frozen, set, sample, &mut counts)?,
         }
         let fpr = fpr(set);
         let mut text = 0;
@@ -323,6 +360,11 @@ impl DocumentBatch {
     /// Returns a document by its number, and its text.
     pub fn get(&self, number: usize) -> (Document<'_>, &str) {
         (self.texts.document(number), self.text_of(number))
+    }
+
+    /// Returns the number of bytes of a document's text, or 0 if there is no document of this number.
+    pub fn text_len(&self, number: usize) -> usize {
+        if number < self.located.len() { self.text_of(number).len() } else { 0 }
     }
 
     fn text_of(&self, number: usize) -> &str {

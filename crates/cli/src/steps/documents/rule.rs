@@ -18,6 +18,8 @@ pub struct DocumentRule {
     pub text: Rules,
     /// Near duplicates of whole documents instead of units.
     pub near: Option<Near>,
+    /// The similarity of near duplicates.
+    pub similarity: Option<f64>,
     /// True if a document is kept even if only white space is left.
     pub keep_empty: bool,
     /// True if nothing is cut, and each line reports what would be.

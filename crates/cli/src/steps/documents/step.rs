@@ -6,6 +6,7 @@ use crate::seen::counts::UnitCounts;
 use crate::seen::run_stats::OfferedKeys;
 use crate::seen::{Claimed, SharedSeenKeys};
 use crate::steps::documents::column::{DocumentColumn, DocumentReader};
+use crate::steps::documents::removal_sample::RemovalSample;
 use crate::system::error::Error;
 use crate::system::unpoisoned::locked;
 use bloomline_text::Set;
@@ -18,12 +19,15 @@ pub struct Documents {
     seen: SharedSeenKeys,
     in_order: bool,
     offered: Mutex<OfferedKeys>,
+    /// The estimate of documents that are removed below the similarity of near duplicates.
+    sample: Option<Mutex<RemovalSample>>,
 }
 
 impl Documents {
     /// Creates the step for a set that has `keys_before` keys.
     pub fn new(reader: DocumentReader, seen: SharedSeenKeys, in_order: bool, keys_before: f64) -> Self {
-        Self { reader, seen, in_order, offered: Mutex::new(OfferedKeys(keys_before)) }
+        let sample = reader.rule.similarity.map(|similarity| Mutex::new(RemovalSample::new(similarity)));
+        Self { reader, seen, in_order, offered: Mutex::new(OfferedKeys(keys_before)), sample }
     }
 }
 
@@ -45,7 +49,8 @@ impl Step for Documents {
         let fpr = |set: &DocumentSet<'_>| {
             locked(&self.offered).add(set.inserted, |keys| self.seen.read().set.expected_fpr(keys))
         };
-        let units = decide(&self.reader, config, lines, &mut set, fpr)?;
+        let mut sample = self.sample.as_ref().map(locked);
+        let units = decide(&self.reader, config, lines, sample.as_deref_mut(), &mut set, fpr)?;
         let unique = kept_documents(config, lines);
         Ok(Claimed { inserted: set.inserted, unique, units, halt: None })
     }
@@ -56,18 +61,26 @@ impl Step for Documents {
 }
 
 /// Marks the lines by the decisions about their documents: `true` if some text is kept, which is then inserted. Cuts are added to the
-/// edits. `fpr` returns the set's mean false-positive rate over the call.
+/// edits. `fpr` returns the set's mean false-positive rate over the call. A `sample` is for near duplicates.
 pub fn decide<S: Set<Error = Error>>(
     reader: &DocumentReader,
     config: &RunConfig,
     lines: &mut Lines,
+    sample: Option<&mut RemovalSample>,
     set: &mut S,
     fpr: impl FnOnce(&S) -> f64,
 ) -> Result<UnitCounts, Error> {
     let mut counts = UnitCounts::default();
     let (batch, keys, marks, edits, column) = lines.parts::<DocumentColumn>();
     marks.mark(batch.count(), keys, config.on_error, true, |_, _, kept| {
-        counts = column.documents.decide(&reader.rule, set, fpr, kept, &mut edits.ranges)?;
+        counts = column.documents.decide(
+            &reader.rule,
+            sample.map(|sample| (sample, &reader.hasher)),
+            set,
+            fpr,
+            kept,
+            &mut edits.ranges,
+        )?;
         Ok(kept.len())
     })?;
     Ok(counts)

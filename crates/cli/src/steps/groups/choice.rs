@@ -12,6 +12,8 @@ use std::str::FromStr;
 pub enum KeepPolicy {
     First,
     Last,
+    /// The document with the most bytes of text.
+    Longest,
     /// The line with the greatest value at the pointer, or the least. Numbers rank before texts.
     Max(Pointer),
     Min(Pointer),
@@ -23,9 +25,23 @@ impl KeepPolicy {
     /// Returns the pointer to the value that decides, if any.
     pub fn pointer(&self) -> Option<&Pointer> {
         match self {
-            Self::First | Self::Last => None,
+            Self::First | Self::Last | Self::Longest => None,
             Self::Max(pointer) | Self::Min(pointer) | Self::Order(pointer, _) => Some(pointer),
         }
+    }
+
+    /// True if a line's score is recorded with it.
+    pub fn is_by_value(&self) -> bool {
+        !matches!(self, Self::First | Self::Last)
+    }
+
+    /// Returns the score of a document with a text of this many bytes, if the longest is kept.
+    pub fn length_score(&self, bytes: usize) -> Option<[u64; 1]> {
+        // Six bytes of length and the kind fit into one word.
+        let length = (*self == Self::Longest).then_some(bytes as u64)?;
+        let mut score = Vec::new();
+        score::push(Kind::Number, &length.to_be_bytes()[2..], true, &mut score);
+        Some([score[0]])
     }
 
     /// Appends the score of a value. `bytes` is scratch memory.
@@ -73,6 +89,7 @@ impl FromStr for KeepPolicy {
         match text.split_once(':') {
             None if text == "first" => Ok(Self::First),
             None if text == "last" => Ok(Self::Last),
+            None if text == "longest" => Ok(Self::Longest),
             Some(("max", name)) => Ok(Self::Max(parse_value_pointer(name)?)),
             Some(("min", name)) => Ok(Self::Min(parse_value_pointer(name)?)),
             Some(("order", rest)) => {
@@ -80,7 +97,7 @@ impl FromStr for KeepPolicy {
                     rest.split_once('=').ok_or("give the strings in their order: order:/source=books,web")?;
                 Ok(Self::Order(parse_value_pointer(name)?, names.split(',').map(str::to_owned).collect()))
             }
-            _ => Err("give first, last, max:POINTER, min:POINTER or order:POINTER=A,B,C".to_owned()),
+            _ => Err("give first, last, longest, max:POINTER, min:POINTER or order:POINTER=A,B,C".to_owned()),
         }
     }
 }
@@ -90,6 +107,7 @@ impl fmt::Display for KeepPolicy {
         match self {
             Self::First => f.write_str("first"),
             Self::Last => f.write_str("last"),
+            Self::Longest => f.write_str("longest"),
             Self::Max(pointer) => write!(f, "max:{pointer}"),
             Self::Min(pointer) => write!(f, "min:{pointer}"),
             Self::Order(pointer, names) => write!(f, "order:{pointer}={}", names.join(",")),
@@ -184,7 +202,7 @@ mod tests {
         for text in ["", "both", "first:", "max", "max:", "max:/~", "order:/a", "order:=a", "best:/a"] {
             assert!(text.parse::<KeepPolicy>().is_err(), "{text:?}");
         }
-        for text in ["first", "last", "max:/a~1b", "min:/a", "order:/a=b,c,d=e"] {
+        for text in ["first", "last", "longest", "max:/a~1b", "min:/a", "order:/a=b,c,d=e"] {
             assert_eq!(text.parse::<KeepPolicy>().unwrap().to_string(), text);
         }
     }

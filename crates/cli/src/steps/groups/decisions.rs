@@ -240,7 +240,7 @@ impl DecisionSorter {
         self.0.push(decision.to_words())
     }
 
-    /// Returns all decisions, to be read by ordinal. Calls `visit` with each, in the order of ordinals. `phase` gets their number.
+    /// Returns all decisions about lines that the last pass reads, by ordinal. Calls `visit` with each, in the order of ordinals. `phase` gets their number.
     pub fn finish(
         self,
         ordinals: Ordinals,
@@ -249,14 +249,18 @@ impl DecisionSorter {
         mut visit: impl FnMut(Decision) -> Result<(), Error>,
     ) -> Result<Decisions, Error> {
         let mut words = U64File::new().map_err(Error::groups)?;
+        let first_own = ordinals.first_own();
         let decisions = self.0.sorted()?;
         for decision in phase(decisions.count).count(decisions) {
             let decision = decision?;
             visit(Decision::from_words(decision))?;
+            if decision[0] < first_own {
+                continue;
+            }
             decision.iter().try_for_each(|number| words.push(*number)).map_err(Error::groups)?;
         }
         let reader = words.read().map_err(Error::groups)?;
-        let mut decisions = Decisions { reader, next: None, second: SecondOrdinals::new(ordinals), print };
+        let mut decisions = Decisions { reader, next: None, second: SecondOrdinals::without_earlier(ordinals), print };
         decisions.read().map_err(Error::groups)?;
         Ok(decisions)
     }
@@ -409,7 +413,7 @@ mod tests {
             }
             let sorted = sorter.sorted().unwrap().map(|member| member.map(GroupMember::unpacked));
             let stats = choose_within(sorted, in_memory, |decision| decision_sorter.push(decision)).unwrap();
-            let mut ordinals = Ordinals::new([Path::new("a")]);
+            let mut ordinals = Ordinals::new([Path::new("a")], 0);
             ordinals.take(0, false, lines.len());
             let mut reported = Vec::new();
             let print = PrintedLines { occurrences: Occurrences::All, counted: false };

@@ -9,7 +9,7 @@
 //! candidates  lines that may not be unique
 //! ranked_bitmap a set of ordinals
 //! decisions   the choice of one line of each group, and the decision about each line, by ordinal
-//! near        the clusters of near duplicates
+//! near        the survivors of near duplicates
 //! records     the first pass: a record of each line, and the search for records of one group
 //! reports     reports on groups: pairs and clusters
 //! ```

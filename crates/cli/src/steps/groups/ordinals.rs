@@ -12,6 +12,8 @@ pub struct Ordinals {
     starts: Vec<InputStart>,
     /// The number of ordinals so far.
     count: u64,
+    /// The number of inputs that are only read; they come first.
+    earlier_inputs: usize,
 }
 
 /// The ordinal of the first line of an input.
@@ -24,9 +26,15 @@ struct InputStart {
 }
 
 impl Ordinals {
-    /// Creates an empty list, for inputs at these paths.
-    pub fn new<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Self {
-        Self { files: paths.into_iter().map(files::members).collect(), ..Self::default() }
+    /// Creates an empty list, for inputs at these paths. The first `earlier_inputs` of them are not read in the last pass.
+    pub fn new<'a>(paths: impl IntoIterator<Item = &'a Path>, earlier_inputs: usize) -> Self {
+        Self { files: paths.into_iter().map(files::members).collect(), earlier_inputs, ..Self::default() }
+    }
+
+    /// Returns the ordinal of the first line that the last pass reads.
+    pub fn first_own(&self) -> u64 {
+        let own = self.starts.iter().find(|start| start.input >= self.earlier_inputs);
+        own.map_or(self.count, |start| start.ordinal)
     }
 
     /// Takes the next lines of an input. Returns the ordinal of the first.
@@ -59,9 +67,17 @@ impl SecondOrdinals {
         Self { first, second: Ordinals::default() }
     }
 
+    /// Starts again with these inputs, without those that are only read.
+    pub fn without_earlier(first: Ordinals) -> Self {
+        let earlier_inputs = first.earlier_inputs;
+        let starts = first.starts.iter().take_while(|start| start.input < earlier_inputs).copied().collect();
+        let second = Ordinals { starts, count: first.first_own(), earlier_inputs, ..Ordinals::default() };
+        Self { first, second }
+    }
+
     /// Takes the next lines of an input. Returns the ordinal of the first.
     pub fn take(&mut self, input: usize, header: bool, lines: usize) -> u64 {
-        self.second.take(input, header, lines)
+        self.second.take(self.second.earlier_inputs + input, header, lines)
     }
 
     /// True if the inputs had the same numbers of lines both times.
@@ -85,7 +101,7 @@ mod tests {
 
     #[test]
     fn an_ordinal_locates_a_line_of_an_input() {
-        let mut ordinals = Ordinals::new(["a", "b \"\n", "c", "d"].map(Path::new));
+        let mut ordinals = Ordinals::new(["a", "b \"\n", "c", "d"].map(Path::new), 1);
         assert_eq!(
             [(0, 2), (0, 3), (2, 1), (3, 4)].map(|(input, lines)| ordinals.take(input, input == 2, lines)),
             [0, 2, 5, 6]
@@ -98,5 +114,10 @@ mod tests {
         assert!(!second.is_done());
         second.take(3, false, 1);
         assert!(second.is_done());
+        assert_eq!(second.first.first_own(), 5);
+        let mut own = SecondOrdinals::without_earlier(second.first);
+        let read = [(1, 1), (2, 4)].map(|(input, lines)| own.take(input, input == 1, lines));
+        assert_eq!(read, [5, 6]);
+        assert!(own.is_done());
     }
 }

@@ -86,7 +86,9 @@ fn record(input: usize, on_error: OnError, lines: &Lines, records: &mut RecordFi
             records.add_skipped(code(why, on_error))?;
             continue;
         }
-        records.add(lines.keys.fingerprints[key], found[key], values.score(key), values.id(key))?;
+        let length_score = records.keep.length_score(documents.text_len(key));
+        let score = length_score.as_ref().map_or(values.score(key), |score| score);
+        records.add(lines.keys.fingerprints[key], found[key], score, values.id(key))?;
         if let Some(all) = &mut records.bands {
             let own = band_count * key..band_count * (key + 1);
             all.add(&documents.bands[own.clone()], &documents.new_bands[own])?;

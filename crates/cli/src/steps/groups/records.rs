@@ -8,12 +8,15 @@ use crate::steps::groups::choice::KeepPolicy;
 use crate::steps::groups::decisions::{CODES, Decision, GroupMember, LineVerdict};
 use crate::steps::groups::ids::Ids;
 use crate::steps::groups::near::bands::Bands;
-use crate::steps::groups::near::clusters::Clusters;
+use crate::steps::groups::near::survivors::NearGroups;
 use crate::steps::groups::ordinals::Ordinals;
-use crate::steps::groups::score::{NONE, has_more};
+use crate::steps::groups::ranked_bitmap::RankedBitmap;
+use crate::steps::groups::score::{FIRST, NONE, has_more};
 use crate::system::error::Error;
-use crate::system::u64_file::U64File;
+use crate::system::external_sort::ExternalSort;
+use crate::system::u64_file::{U64File, U64Reader};
 use crate::terminal::phase::Phase;
+use std::env;
 use std::io;
 
 /// The number of records that are looked up at once.
@@ -35,7 +38,7 @@ pub struct RecordFile {
     /// The bands of documents, if similar documents form groups.
     pub bands: Option<Bands>,
     pub ordinals: Ordinals,
-    keep: KeepPolicy,
+    pub keep: KeepPolicy,
     ids: Option<Ids>,
     /// True if the filter had keys before the first line.
     pub had_keys: bool,
@@ -54,7 +57,7 @@ impl RecordFile {
     ) -> Result<Self, Error> {
         Ok(Self {
             words: U64File::new().map_err(Error::groups)?,
-            scores: keep.pointer().map(|_| U64File::new()).transpose().map_err(Error::groups)?,
+            scores: keep.is_by_value().then(U64File::new).transpose().map_err(Error::groups)?,
             candidates: Candidates::new()?,
             bands: bands.map(Bands::new).transpose()?,
             ordinals,
@@ -104,14 +107,14 @@ impl RecordFile {
     }
 
     /// Calls `member` for each line that may not be unique, once for each word of its score, and `skip` for each line without a
-    /// key, in the order of ordinals. The groups are the `clusters`, if there are any. Returns the number of bytes on disk.
+    /// key, in the order of ordinals. The groups are of `near` duplicates, if they were compared. Returns the number of bytes on disk.
     pub fn each(
         &mut self,
-        clusters: Option<&Clusters>,
+        near: Option<&NearGroups>,
         mut member: impl FnMut(GroupMember) -> Result<(), Error>,
         mut skip: impl FnMut(Decision) -> Result<(), Error>,
     ) -> Result<u64, Error> {
-        let Self { words, scores, candidates, keep, had_keys, .. } = self;
+        let Self { words, scores, candidates, keep, had_keys, ordinals, .. } = self;
         let mut phase = Phase::new("sorting", words.count(), false);
         let mut reader = words.read().map_err(Error::groups)?;
         let mut score_words = scores.as_mut().map(U64File::read).transpose().map_err(Error::groups)?;
@@ -119,6 +122,7 @@ impl RecordFile {
         let mut hashes = Vec::new();
         let mut found = Vec::new();
         let mut ordinal = 0;
+        let first_own = ordinals.first_own();
         let mut score = Vec::new();
         loop {
             reader.next_into(BATCH * 2, &mut records).map_err(Error::groups)?;
@@ -133,12 +137,13 @@ impl RecordFile {
                 let fingerprint = u128::from(record[1]) << u64::BITS | u128::from(record[0]);
                 score.clear();
                 if let Some(words) = &mut score_words {
-                    while score.last().is_none_or(|&word| has_more(word)) {
-                        let word = words.next().expect("the last word of a score has no more behind it");
-                        score.push(word.map_err(Error::groups)?);
-                    }
+                    next_score(words, &mut score)?;
                 } else {
                     score.push(keep.ordinal_score(ordinal));
+                }
+                if ordinal < first_own {
+                    score.clear();
+                    score.push(FIRST);
                 }
                 let mut each_word = |group, known| {
                     let mut words = score.iter().zip(0..);
@@ -146,9 +151,9 @@ impl RecordFile {
                 };
                 if fingerprint < MIN_FINGERPRINT {
                     skip(Decision { ordinal, verdict: LineVerdict::Skipped(fingerprint as u8) })?;
-                } else if let Some(clusters) = clusters {
-                    if let Some((first, known)) = clusters.first(ordinal) {
-                        each_word(first.into(), known)?;
+                } else if let Some(near) = near {
+                    if let Some((survivor, known)) = near.survivor(ordinal) {
+                        each_word(survivor.into(), known)?;
                     }
                 } else if *found {
                     let known = *had_keys && fingerprint & SEEN > 0;
@@ -159,10 +164,62 @@ impl RecordFile {
         }
     }
 
+    /// Returns the ranks of these lines, in the order of ordinals. The line with the least rank is the best; lines of equal rank are
+    /// equally good.
+    ///
+    /// Each pass over the scores sorts the lines by one word more, as long as lines have equal words and more behind them.
+    pub fn ranks(&mut self, ordinals: &RankedBitmap) -> Result<Vec<u32>, Error> {
+        let mut ranks = vec![0; ordinals.count as usize];
+        let Some(scores) = &mut self.scores else {
+            if self.keep == KeepPolicy::Last {
+                (0..).zip(ranks.iter_mut().rev()).for_each(|(number, rank)| *rank = number);
+            }
+            return Ok(ranks);
+        };
+        let mut score = Vec::new();
+        for part in 0.. {
+            let mut sorter = ExternalSort::<3>::new(&env::temp_dir());
+            let mut words = scores.read().map_err(Error::groups)?;
+            let mut before = 0;
+            for (document, ordinal) in ordinals.iter().enumerate() {
+                for _ in before..=ordinal {
+                    score.clear();
+                    next_score(&mut words, &mut score)?;
+                }
+                before = ordinal + 1;
+                // Lines with a shorter score are in order already.
+                sorter.push([ranks[document].into(), score.get(part).copied().unwrap_or(0), document as u64])?;
+            }
+            let (mut last, mut rank, mut is_open) = (None, 0, false);
+            for (number, record) in (0..).zip(sorter.sorted()?) {
+                let [before, word, document] = record?;
+                if last.replace((before, word)) == Some((before, word)) {
+                    is_open |= has_more(word);
+                } else {
+                    rank = number;
+                }
+                ranks[document as usize] = rank;
+            }
+            if !is_open {
+                break;
+            }
+        }
+        Ok(ranks)
+    }
+
     /// Returns the ids of lines, if they were read.
     pub fn ids(&mut self) -> Option<&mut Ids> {
         self.ids.as_mut()
     }
+}
+
+/// Appends the words of the next score.
+fn next_score(words: &mut U64Reader, score: &mut Vec<u64>) -> Result<(), Error> {
+    while score.last().is_none_or(|&word| has_more(word)) {
+        let word = words.next().expect("the last word of a score has no more behind it");
+        score.push(word.map_err(Error::groups)?);
+    }
+    Ok(())
 }
 
 /// Returns the hash of a fingerprint in the filter.

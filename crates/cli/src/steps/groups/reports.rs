@@ -2,7 +2,7 @@
 
 use crate::steps::groups::decisions::{Decision, LineVerdict};
 use crate::steps::groups::ids::{IdReader, Ids};
-use crate::steps::groups::near::clusters::Clusters;
+use crate::steps::groups::near::survivors::NearGroups;
 use crate::steps::groups::ordinals::Ordinals;
 use crate::system::error::Error;
 use crate::system::external_sort::ExternalSort;
@@ -28,20 +28,22 @@ impl<'a> Reports<'a> {
         Ok(Self { ordinals, ids, clusters: clusters.then(|| ExternalSort::new(&env::temp_dir())) })
     }
 
-    /// Reports a line that is removed and, with `clusters`, its similarity to the line that is kept.
+    /// Reports a line that is removed and, for `near` duplicates, its similarity to the line that is kept.
     pub fn pair(
         &mut self,
         Decision { ordinal, verdict }: Decision,
-        clusters: Option<&mut Clusters>,
+        near: Option<&mut NearGroups>,
         write: Write<'_>,
     ) -> Result<(), Error> {
         let LineVerdict::Removed { survivor: kept } = verdict else { return Ok(()) };
         let line = self.line(ordinal, true)?;
         let Some(kept) = kept else { return write(&format!("{{{line},\"kept\":null}}\n")) };
-        let similarity = clusters.map(|clusters| clusters.similarity(ordinal, kept)).transpose()?;
-        let similarity = similarity.map_or(String::new(), |similarity| format!(",\"similarity\":{similarity:.4}"));
+        let measures = near.map(|near| near.measures(ordinal, kept)).transpose()?;
+        let measures = measures.map_or(String::new(), |(similarity, contained)| {
+            format!(",\"similarity\":{similarity:.4},\"contained\":{contained:.4}")
+        });
         let kept = self.line(kept, false)?;
-        write(&format!("{{{line},\"kept\":{{{kept}}}{similarity}}}\n"))
+        write(&format!("{{{line},\"kept\":{{{kept}}}{measures}}}\n"))
     }
 
     /// Stores a member of a group.

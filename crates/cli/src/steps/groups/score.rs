@@ -7,6 +7,9 @@
 /// The score of a line without a value. It ranks after all others.
 pub const NONE: u64 = u64::MAX;
 
+/// The score of a line that is kept in any case. It ranks before all others.
+pub const FIRST: u64 = 0;
+
 /// The number of content bytes in a word, and the last byte of a word that is followed by another.
 const CONTENT: usize = 7;
 const MORE: u8 = 8;
@@ -22,6 +25,9 @@ impl Kind {
     /// Returns the kind of the value whose score begins with this word.
     pub fn from_first_word(first: u64) -> Option<Self> {
         let [kind, ..] = first.to_be_bytes();
+        if first == FIRST {
+            return None;
+        }
         [Self::Number, Self::Text].into_iter().find(|other| *other as u8 == kind)
     }
 }

@@ -139,7 +139,7 @@ def c4(docs):
 def results(dclm_tool, bff_tool, dolma_tool):
     thirteen = ("--min-ngram-size", "13", "--max-ngram-size", "13")
     modes = {}
-    for mode in ("paragraph", "document", "old-both"):
+    for mode in ("paragraph", "document"):
         modes[f"dclm-{mode}-20"] = (dclm, dclm_tool, "--remove-type", mode)
         modes[f"dclm-{mode}-13"] = (dclm, dclm_tool, "--remove-type", mode, *thirteen)
         modes[f"dclm-{mode}-5-13-half"] = (dclm, dclm_tool, "--remove-type", mode, "--min-ngram-size", "5", "--max-ngram-size", "13", "--filtering-threshold", "0.5")

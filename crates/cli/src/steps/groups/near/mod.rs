@@ -1,31 +1,28 @@
-//! Groups of near duplicates: documents connected by pairs that share a band and are verified by their Jaccard index.
+//! Groups of near duplicates: a survivor, and the documents that were compared with it and removed.
 //!
 //! ```text
 //! sets       sets of grams in a file
-//! sketch     a lower bound of the difference of two sets
 //! candidate_documents  documents that share a band, whose sets are stored by a pass over the inputs
 //! bands      the bands of all documents, stored in a file by the first pass
-//! clusters   the connected components of verified pairs
+//! survivors  the choice of survivors by rank, and the removed documents of each
 //! ```
 //!
 //! The data of all documents is on disk, except for one bit each. Memory holds two bytes for each band that the filter reported as
-//! seen, then about 10 bytes for each candidate document, and the numbers of the documents of the largest bucket, which share a
-//! band. A document is compared with a bounded number of others in a bucket, so time grows with the documents and not with their
-//! pairs.
+//! seen, then 13 bytes for each candidate document, and what `bloomline_text::near::Survivors` takes. A document is compared with a
+//! bounded number of survivors, so time grows with the documents and not with their pairs.
 
 pub mod bands;
 pub mod candidate_documents;
-pub mod clusters;
 mod sets;
-mod sketch;
+pub mod survivors;
 
 #[cfg(test)]
 mod tests {
     use crate::steps::groups::near::bands::Bands;
     use crate::steps::groups::near::candidate_documents::CandidateDocuments;
-    use crate::steps::groups::near::clusters::Clusters;
     use crate::steps::groups::near::sets::Sets;
-    use bloomline_text::near::jaccard;
+    use crate::steps::groups::near::survivors::{NearGroups, Thresholds};
+    use bloomline_text::near::{Survivors, containment, jaccard};
     use proptest::prelude::*;
     use std::collections::{BTreeSet, HashSet};
 
@@ -37,29 +34,34 @@ mod tests {
         (0..BANDS as u64).filter_map(|band| Some((100 * band + min_hash(band)? + 1) << 8)).collect()
     }
 
-    /// Returns, for each document, the first document of its connected component and whether the component has a known
-    /// document. A document that shares no band and was not known has `None`.
-    fn expected(documents: &[Vec<u64>], known: &HashSet<u64>, threshold: f64) -> Vec<Option<(u64, bool)>> {
+    /// Returns the survivor of each document, and whether it has a known band. A document that shares no band and was not known has
+    /// `None`. `order` has the documents by rank; the first `earlier` documents are kept.
+    fn expected(
+        documents: &[Vec<u64>],
+        order: &[usize],
+        known: &HashSet<u64>,
+        earlier: usize,
+        Thresholds { similarity, contained }: Thresholds,
+    ) -> Vec<Option<(u64, bool)>> {
         let bands: Vec<HashSet<u64>> = documents.iter().map(|grams| bands(grams).into_iter().collect()).collect();
         let shares = |i: usize, j: usize| bands[i].intersection(&bands[j]).next().is_some();
-        let mut firsts: Vec<usize> = (0..documents.len()).collect();
-        for i in 0..documents.len() {
-            for j in 0..i {
-                let both = documents[i].iter().filter(|gram| documents[j].contains(gram)).count();
-                let either = documents[i].len() + documents[j].len() - both;
-                if shares(i, j) && both as f64 / either as f64 >= threshold && firsts[i] != firsts[j] {
-                    let (a, b) = (firsts[i].min(firsts[j]), firsts[i].max(firsts[j]));
-                    firsts.iter_mut().filter(|first| **first == b).for_each(|first| *first = a);
-                }
-            }
-        }
         let was_known = |i: usize| bands[i].intersection(known).next().is_some();
-        let reported = |i: usize| {
-            let cluster = (0..documents.len()).filter(|&j| firsts[j] == firsts[i]);
-            let candidate_documents = was_known(i) || (0..documents.len()).any(|j| j != i && shares(i, j));
-            candidate_documents.then(|| (firsts[i] as u64, cluster.into_iter().any(was_known)))
-        };
-        (0..documents.len()).map(reported).collect()
+        let mut survivors: Vec<usize> = Vec::new();
+        let mut found = vec![None; documents.len()];
+        for &i in order {
+            let is_removed_by = |j: &&usize| {
+                let (own, other) = (&documents[i], &documents[**j]);
+                shares(i, **j) && jaccard(own, other) >= similarity && containment(own, other) >= contained
+            };
+            let survivor =
+                if was_known(i) || i < earlier { None } else { survivors.iter().find(is_removed_by).copied() };
+            if !was_known(i) && survivor.is_none() {
+                survivors.push(i);
+            }
+            let is_candidate = was_known(i) || (0..documents.len()).any(|j| j != i && shares(i, j));
+            found[i] = is_candidate.then(|| (survivor.unwrap_or(i) as u64, was_known(i)));
+        }
+        found
     }
 
     /// Makes candidates with a filter that contained `known` before and reports `mistakes` as false positives.
@@ -90,13 +92,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn clusters_are_connected_components_of_verified_pairs(
+        fn survivors_match_a_model_that_compares_all_pairs(
             documents in sets(),
+            scores in prop::collection::vec(0..5_u32, 60),
             known in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
             mistakes in prop::collection::vec(any::<prop::sample::Index>(), 0..9),
-            threshold in prop::sample::select(vec![0.2, 0.5, 0.6, 2.0 / 3.0, 0.8, 1.0]),
+            similarity in prop::sample::select(vec![0.2, 0.5, 0.6, 2.0 / 3.0, 0.8, 0.95]),
+            contained in prop::sample::select(vec![0.0, 0.8, 1.0]),
+            earlier in 0_usize..30,
             in_memory in 0_usize..200,
-            max_compared in prop::sample::select(vec![1, 2, 5, 100]),
         ) {
             let all: Vec<u64> = documents.iter().flat_map(|grams| bands(grams)).collect();
             let pick = |chosen: Vec<prop::sample::Index>| -> HashSet<u64> {
@@ -105,40 +109,27 @@ mod tests {
             let known = pick(known);
             // If an earlier run had bands, a false positive is taken for one of them.
             let mistakes = if known.is_empty() { pick(mistakes) } else { HashSet::new() };
+            let earlier = if known.is_empty() { earlier.min(documents.len()) } else { 0 };
             let candidate_documents = candidate_documents(&documents, &known, &mistakes);
-            let mut clusters = Clusters::verified_within(candidate_documents, threshold, in_memory, max_compared).unwrap();
-            let ordinals: Vec<u64> = clusters.ordinals.iter().collect();
-            let first = |ordinal| clusters.first(ordinal).map(|(first, known)| (ordinals[first as usize], known));
-            let found: Vec<_> = (0..documents.len() as u64).map(first).collect();
-            if clusters.left_out == 0 {
-                prop_assert_eq!(&found, &expected(&documents, &known, threshold));
-            } else {
-                prop_assert!(max_compared < documents.len());
-            }
+            let ordinals: Vec<u64> = candidate_documents.ordinals.iter().collect();
+            let ranks: Vec<u32> = ordinals.iter().map(|ordinal| scores[*ordinal as usize]).collect();
+            let survivors = Survivors::new(similarity).unwrap().with_contained(contained).unwrap();
+            let survivors = survivors.with_limits(usize::MAX, usize::MAX);
+            let mut groups =
+                NearGroups::decided(candidate_documents, &ranks, earlier as u64, survivors, in_memory).unwrap();
+            let survivor = |ordinal| groups.survivor(ordinal).map(|(survivor, known)| (ordinals[survivor as usize], known));
+            let found: Vec<_> = (0..documents.len() as u64).map(survivor).collect();
+            let mut order: Vec<usize> = (0..documents.len()).collect();
+            order.sort_by_key(|i| (*i >= earlier, if *i < earlier { 0 } else { scores[*i] }, *i));
+            let thresholds = Thresholds { similarity, contained };
+            prop_assert_eq!(&found, &expected(&documents, &order, &known, earlier, thresholds));
+            prop_assert_eq!(groups.not_compared(), 0);
             for (i, j) in (1..found.len()).map(|i| (i, i - 1)).filter(|&(i, j)| found[i].and(found[j]).is_some()) {
-                let similarity = clusters.similarity(i as u64, j as u64).unwrap();
-                prop_assert_eq!(similarity, jaccard(&documents[i], &documents[j]));
+                let measures = groups.measures(i as u64, j as u64).unwrap();
+                let (own, other) = (&documents[i], &documents[j]);
+                prop_assert_eq!(measures, (jaccard(own, other), containment(own, other)));
             }
         }
-    }
-
-    #[test]
-    fn pairs_beyond_the_limit_are_counted() {
-        // All documents share one band and no gram.
-        for (max_compared, left_out) in [(1, 6), (2, 3), (3, 1), (4, 0)] {
-            let records = (0..5).map(|ordinal| Ok([1 << 8, ordinal << 1]));
-            let mut candidate_documents = CandidateDocuments::new(records, 5, false).unwrap();
-            (0..5).for_each(|gram| candidate_documents.push(&[gram]).unwrap());
-            assert_eq!(
-                Clusters::verified_within(candidate_documents, 0.5, 0, max_compared).unwrap().left_out,
-                left_out
-            );
-        }
-        // Pairs of documents that are already connected are not counted.
-        let mut candidate_documents =
-            CandidateDocuments::new((0..9).map(|ordinal| Ok([1 << 8, ordinal << 1])), 9, false).unwrap();
-        (0..9).for_each(|gram| candidate_documents.push(&[1, 2, 3, 4, 10 + gram]).unwrap());
-        assert_eq!(Clusters::verified_within(candidate_documents, 0.5, 0, 1).unwrap().left_out, 0);
     }
 
     #[test]
@@ -147,7 +138,8 @@ mod tests {
         let mut candidate_documents = candidate_documents(&documents, &HashSet::new(), &HashSet::new());
         candidate_documents.sets = Sets::new().unwrap();
         candidate_documents.push(&documents[0]).unwrap();
-        let error = Clusters::verified(candidate_documents, 0.5).err().expect("a set is missing").to_string();
-        assert!(error.contains("an input changed"), "{error}");
+        let thresholds = Thresholds { similarity: 0.5, contained: 0.0 };
+        let error = NearGroups::new(candidate_documents, &[0, 0], 0, thresholds).err().expect("a set is missing");
+        assert!(error.to_string().contains("an input changed"), "{error}");
     }
 }

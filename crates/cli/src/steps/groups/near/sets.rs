@@ -1,7 +1,6 @@
-//! Sets of grams on disk, and their comparison.
+//! Sets of grams on disk.
 
 use crate::system::u64_file::U64File;
-use bloomline_text::near::jaccard;
 use std::collections::HashMap;
 use std::io;
 
@@ -47,15 +46,13 @@ impl Sets {
     }
 }
 
-/// A reader that compares sets and caches some of them.
+/// A reader that caches some sets.
 pub struct SetReader {
-    pub sets: Sets,
+    sets: Sets,
     known: HashMap<u32, Vec<u64>>,
     /// The bytes for cached sets, and the grams that still fit.
     memory: usize,
     room: usize,
-    /// The last document that others were compared with.
-    own: (Option<u32>, Vec<u64>),
     bytes: Vec<u8>,
 }
 
@@ -63,41 +60,26 @@ impl SetReader {
     /// Reads sets that are complete.
     pub fn new(mut sets: Sets, memory: usize) -> io::Result<Self> {
         sets.grams.flush()?;
-        Ok(Self { sets, known: HashMap::new(), memory, room: 0, own: (None, Vec::new()), bytes: Vec::new() })
+        Ok(Self { sets, known: HashMap::new(), memory, room: memory / 8, bytes: Vec::new() })
     }
 
-    /// Empties the cache.
-    pub fn forget(&mut self) {
-        self.known.clear();
-        self.room = self.memory / 8;
-    }
-
-    /// Returns the Jaccard index of two sets.
-    pub fn similarity(&mut self, document: u32, other: u32) -> io::Result<f64> {
-        self.own(document)?;
-        self.other(other)?;
-        Ok(jaccard(&self.own.1, &self.known[&other]))
-    }
-
-    /// Returns a set that others are compared with.
-    pub fn own(&mut self, document: u32) -> io::Result<&[u64]> {
-        if self.own.0 != Some(document) {
-            self.own = (Some(document), self.sets.read(document, &mut self.bytes)?);
+    /// Appends the set of a document.
+    pub fn read(&mut self, document: u32, into: &mut Vec<u64>) -> io::Result<()> {
+        if let Some(grams) = self.known.get(&document) {
+            into.extend_from_slice(grams);
+            return Ok(());
         }
-        Ok(&self.own.1)
-    }
-
-    /// Returns a set to compare with [`own`](Self::own).
-    pub fn other(&mut self, other: u32) -> io::Result<&[u64]> {
-        if !self.known.contains_key(&other) {
-            let grams = self.sets.read(other, &mut self.bytes)?;
-            let taken = grams.len() + OVERHEAD;
-            if taken > self.room {
-                self.forget();
-            }
-            self.room = self.room.saturating_sub(taken);
-            self.known.insert(other, grams);
+        let grams = self.sets.read(document, &mut self.bytes)?;
+        into.extend_from_slice(&grams);
+        let taken = grams.len() + OVERHEAD;
+        if taken > self.room {
+            self.known.clear();
+            self.room = self.memory / 8;
         }
-        Ok(&self.known[&other])
+        if taken <= self.room {
+            self.room -= taken;
+            self.known.insert(document, grams);
+        }
+        Ok(())
     }
 }
