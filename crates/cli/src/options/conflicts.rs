@@ -17,6 +17,8 @@ pub(super) const ONE_RUN: &str = "a filter does not record how often its lines o
 pub(super) const NO_LINE: &str = "a filter on a server does not record which line has a key";
 pub(super) const READ_TWICE: &str = "the inputs are read twice, and the state is saved at the end";
 pub(super) const ONE_READING: &str = "it decides about each document as it reads it, and the first copy is kept";
+const SUBSTRINGS_OF_ONE_RUN: &str =
+    "a filter may mistake a run of words for a repeat; read the texts of earlier runs again, before the others";
 
 /// Options that need one of several others. A command may lack some of these.
 pub const NEEDS: &[(&str, &str)] = &[
@@ -32,6 +34,7 @@ pub const NEEDS: &[(&str, &str)] = &[
     ("resume", "state"),
     ("resume", "output output_dir"),
     ("report", "against"),
+    ("cut", "substrings"),
     ("id", "pairs clusters report"),
     ("stats_every", "stats"),
     ("stats_every", "redis"),
@@ -97,6 +100,10 @@ pub const CONFLICTS: &[(&str, &str, &str, &str)] = &[
     ("corpus", "against", "expected_keys fpr memory when_full", "its filter is for the tests, and makes no mistake"),
     ("corpus", "against", "count exact keep pairs clusters", "documents are compared with the tests alone"),
     ("corpus", "frozen", "count exact keep pairs clusters", "documents are compared with the state alone"),
+    ("corpus", "substrings", "by ngram min_ngram threshold drop_document near against", "it cuts runs of words wherever they are"),
+    ("corpus", "substrings", "count exact keep pairs clusters", "it compares runs of words, not documents"),
+    ("corpus", "substrings", "state frozen resume", SUBSTRINGS_OF_ONE_RUN),
+    ("corpus", "substrings", "when_full", "a full filter costs time, and no words"),
     ("corpus", "annotate", "count exact pairs clusters", ONE_READING),
     ("corpus", "drop_document", "count exact pairs clusters", ONE_READING),
     ("import", "set", "files", "keys are read from one of them"),

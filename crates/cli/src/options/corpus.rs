@@ -9,8 +9,10 @@ use crate::options::values::{only, rate, share};
 use crate::steps::documents::rule::DocumentRule;
 use crate::steps::groups::choice::KeepPolicy;
 use bloomline_text::near::Near;
+use bloomline_text::substrings::{self, Ends};
 use bloomline_text::{Form, Rules};
 use clap::{Args, ValueEnum};
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 /// Options of `bloomline corpus`.
@@ -84,6 +86,21 @@ pub struct CorpusOptions {
     /// less similar documents are dropped too, unless --exact is given.
     #[arg(long, value_name = "SIMILARITY", value_parser = rate, help_heading = "Duplicates")]
     pub near: Option<f64>,
+
+    /// Cut every run of N words that occurred before, anywhere in a text; 50 is usual.
+    ///
+    /// The first copy is kept, in the order of the inputs. The result is that of the set of all runs of N words, without false
+    /// positives. Words are those of n-grams, so in Chinese, Japanese and Thai each character is one. The inputs are read twice, or
+    /// more often if -m leaves no room for all runs that may be repeats; -m is for all of this. -n is the number of words, and -p
+    /// affects the time alone.
+    #[arg(long, value_name = "N", help_heading = "Duplicates")]
+    pub substrings: Option<NonZero<usize>>,
+
+    /// Where the cuts of --substrings begin and end [default: words]
+    ///
+    /// lines and sentences are cut only as a whole, if all their words are in such runs.
+    #[arg(long, value_name = "ENDS", value_enum, help_heading = "Duplicates")]
+    pub cut: Option<CutEnds>,
 
     #[command(flatten)]
     pub size: SizeOptions,
@@ -162,6 +179,17 @@ pub enum Unit {
     Paragraph,
 }
 
+/// The places where cuts begin and end.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CutEnds {
+    /// Any word
+    Words,
+    /// Lines of the text
+    Lines,
+    /// Sentences by UAX #29
+    Sentences,
+}
+
 /// The differences that are ignored.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Normal {
@@ -196,7 +224,7 @@ pub enum Normal {
 impl CorpusOptions {
     /// Resolves defaults that depend on other options.
     pub fn resolve(&mut self) {
-        self.run.in_order |= self.groups.keep.is_some();
+        self.run.in_order |= self.groups.keep.is_some() || self.substrings.is_some();
         let rule = self.rule();
         if self.frozen {
             self.filter = self.run.state.take();
@@ -239,7 +267,10 @@ impl CorpusOptions {
             Unit::Document => bloomline_text::Unit::Document,
             Unit::Paragraph => bloomline_text::Unit::Paragraph,
         };
-        text.ngram = self.ngram.unwrap_or(text.ngram);
+        if self.substrings.is_some() {
+            text.unit = bloomline_text::Unit::Document;
+        }
+        text.ngram = self.ngram.or(self.substrings.map(NonZero::get)).unwrap_or(text.ngram);
         let (min_ngram, threshold) = if against { (5, 0.0) } else { (text.min_ngram, text.threshold) };
         text.min_ngram = self.min_ngram.unwrap_or(min_ngram.min(text.ngram));
         text.threshold = self.threshold.unwrap_or(threshold);
@@ -251,6 +282,16 @@ impl CorpusOptions {
         let near =
             |similarity| Near::new(similarity).expect("the parser accepts only similarities").with_form(text.form);
         let near = self.near.map(near);
+        let substrings = self.substrings.map(|length| {
+            let mut rules = substrings::Rules::new(length.get());
+            rules.form = text.form;
+            rules.ends = match self.cut {
+                None | Some(CutEnds::Words) => Ends::Words,
+                Some(CutEnds::Lines) => Ends::Lines,
+                Some(CutEnds::Sentences) => Ends::Sentences,
+            };
+            rules
+        });
         let column = self.column.as_ref().map(|column| Pointer::from_names(column.split('.')));
         let pointer = column.unwrap_or_else(|| self.json_pointer.clone());
         let object = self.annotate || self.count;
@@ -258,6 +299,7 @@ impl CorpusOptions {
             pointer,
             text,
             near,
+            substrings,
             keep_empty: self.keep_empty,
             annotate: self.annotate,
             object,
