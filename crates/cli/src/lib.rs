@@ -10,7 +10,7 @@
 //! write/     outputs: files and standard output, compressed and in order
 //! seen/      the keys seen so far: the set, the exact check, the statistics of a run
 //! run/       the engine: from chunks of lines to outputs; step.rs is the interface of steps, work/ has the stages from read to write
-//! steps/     what decides about the lines of a chunk: insert, look up, documents, groups, decontaminate
+//! steps/     what decides about the lines of a chunk: insert, look up, documents, groups, substrings, decontaminate
 //! options/   the command line, a file for each group of commands
 //! commands/  an entry point for each command; run/ for dedup and corpus; scan.rs is shared by build, check and sets
 //! lib        the command as a function, which main.rs and the Python module call

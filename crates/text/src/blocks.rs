@@ -2,7 +2,7 @@
 
 use crate::class::{self, *};
 use crate::masks::{BLOCK, Masks, bits, continuations};
-use crate::scan::Scan;
+use crate::scan::{Scan, Token};
 use wide::u8x16;
 
 /// State carried from one block to the next: one bit each, for the last character of the block.
@@ -65,7 +65,7 @@ const ROLES: [u8; 256] = {
     roles
 };
 
-impl Scan<'_> {
+impl<T: Token> Scan<'_, T> {
     /// Scans tokens from the boundary `from` to a boundary before the first character that only
     /// [`scan_chars`](Self::scan_chars) handles. Returns that boundary and the offset of the character, or `None` at
     /// the end of the text.

@@ -1,7 +1,7 @@
 //! Tokens of any text, character by character.
 
 use crate::class::{self, *};
-use crate::scan::Scan;
+use crate::scan::{Scan, Token};
 
 /// The state between the start of a token and the next character, as in the library for word boundaries.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -91,7 +91,7 @@ const FIRST: [State; CLASSES] = {
 /// The number of characters of common classes before a boundary at which [`scan_blocks`](Scan::scan_blocks) continues.
 const COMMON_RUN: u32 = 16;
 
-impl Scan<'_> {
+impl<T: Token> Scan<'_, T> {
     /// Scans tokens from the boundary `from` to a boundary after `min_end` that follows a run of characters without
     /// rare rules, or to the end. Returns that boundary.
     pub(crate) fn scan_chars(&mut self, from: usize, min_end: usize) -> usize {

@@ -1,10 +1,13 @@
 //! Forms: normalization of texts before they are compared.
 
+use crate::pieces::Piece;
 use alloc::borrow::{Cow, ToOwned};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::iter;
+use core::ops::Range;
+use core::str;
 use unicase::UniCase;
 use unicode_normalization::char::canonical_combining_class;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick, is_nfkc_quick};
@@ -93,6 +96,16 @@ impl Form {
         &scratch.text
     }
 
+    /// Returns a text in this form for words, and the pieces of which it consists, in order. Uses `scratch`.
+    pub(crate) fn apply_traced<'a>(&self, text: &str, scratch: &'a mut FormScratch) -> (&'a str, &'a [Piece]) {
+        let form = self.for_words();
+        scratch.reset(form);
+        scratch.pieces = Some(Vec::new());
+        form.apply_valid(text, scratch);
+        let formed = str::from_utf8(&scratch.text).expect("the form of valid text is valid");
+        (formed, scratch.pieces.as_deref().unwrap_or_default())
+    }
+
     /// Applies all of the form but `crlf`, step by step as crates/text/FORMAT.md defines it.
     fn apply_by_definition(&self, text: &str) -> String {
         let composed = if self.symbols {
@@ -150,6 +163,9 @@ impl Form {
                 let before = scratch.text.len();
                 map_ascii(table, run, &mut scratch.text);
                 after_mark = scratch.text.len() - before < run.len();
+                if let Some(pieces) = &mut scratch.pieces {
+                    trace_ascii(table, run, offset, before, pieces);
+                }
                 if let Some(last) = run.iter().rposition(is_kept_ascii) {
                     anchor = (offset + last, scratch.text.len() - 1);
                 }
@@ -162,12 +178,19 @@ impl Form {
                 let end = rest.iter().position(is_kept_ascii).map_or(text.len(), |next| offset + next);
                 scratch.text.truncate(anchor.1);
                 scratch.text.extend(self.apply_by_definition(&text[anchor.0..end]).as_bytes());
+                if let Some(pieces) = &mut scratch.pieces {
+                    trace_rewritten(anchor.0..end, anchor.1, pieces);
+                }
                 (offset, anchor) = (end, (end, scratch.text.len()));
                 continue;
             }
             after_mark = entry & (MARK | REMOVED) != 0;
             if entry & REMOVED == 0 {
                 let mapped = char::from_u32(entry & CODE_POINT).expect("it was one");
+                if let Some(pieces) = &mut scratch.pieces {
+                    let original = offset..offset + character.len_utf8();
+                    pieces.push(Piece { formed: scratch.text.len(), original, bytewise: false });
+                }
                 scratch.text.extend(mapped.encode_utf8(&mut [0; 4]).as_bytes());
             }
             offset += character.len_utf8();
@@ -218,10 +241,38 @@ fn map_ascii(table: &[u8; 128], text: &[u8], into: &mut Vec<u8>) {
     into.truncate(end);
 }
 
+/// Appends the pieces of a run of ASCII that starts at `offset` and whose form starts at `formed`: one for each run of
+/// characters that are kept.
+fn trace_ascii(table: &[u8; 128], run: &[u8], offset: usize, mut formed: usize, pieces: &mut Vec<Piece>) {
+    let is_dropped = |byte: &u8| table[usize::from(*byte)] == DROPPED;
+    let mut start = 0;
+    for kept in run.split(is_dropped) {
+        if !kept.is_empty() {
+            let original = offset + start..offset + start + kept.len();
+            pieces.push(Piece { formed, original, bytewise: true });
+        }
+        start += kept.len() + 1;
+        formed += kept.len();
+    }
+}
+
+/// Replaces the pieces from `formed` on, whose original text was rewritten as a whole.
+fn trace_rewritten(original: Range<usize>, formed: usize, pieces: &mut Vec<Piece>) {
+    while let Some(last) = pieces.pop_if(|piece| piece.original.end > original.start) {
+        if last.original.start < original.start {
+            pieces.push(Piece { original: last.original.start..original.start, ..last });
+            break;
+        }
+    }
+    pieces.push(Piece { formed, original, bytewise: false });
+}
+
 /// Reusable memory of [`Form::apply_into`], with a cache of the entries of characters.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FormScratch {
     text: Vec<u8>,
+    /// The pieces of the text, if they are traced.
+    pieces: Option<Vec<Piece>>,
     form: Form,
     pages: Vec<Option<Box<[u32; PAGE]>>>,
 }
@@ -229,6 +280,7 @@ pub(crate) struct FormScratch {
 impl FormScratch {
     fn reset(&mut self, form: Form) {
         self.text.clear();
+        self.pieces = None;
         if self.form != form {
             self.form = form;
             self.pages.clear();

@@ -8,6 +8,7 @@
 //! A [`Form`] normalizes texts before they are compared: case, punctuation and more (feature `forms`).
 //!
 //! [`near`] finds near duplicates of whole documents from a few keys for each, instead of one for each gram.
+//! [`substrings`] finds runs of words that occurred before, anywhere in a text.
 //!
 //! ```
 //! use bloomline::BloomFilter;
@@ -31,11 +32,12 @@ extern crate alloc;
 
 // Imports run from the lower of these rows to the upper ones:
 //
-//     form (feature forms), class, masks, token
+//     pieces, class, masks, token
+//     form (feature forms)
 //     scan, with blocks and chars
 //     tokens, grams
 //     set, texts, false_positive
-//     near
+//     near, substrings
 mod blocks;
 mod chars;
 mod class;
@@ -45,8 +47,10 @@ mod form;
 mod grams;
 mod masks;
 pub mod near;
+mod pieces;
 mod scan;
 mod set;
+pub mod substrings;
 mod texts;
 mod token;
 mod tokens;

@@ -12,19 +12,46 @@ pub(crate) struct Newline {
     pub(crate) tokens: usize,
 }
 
+/// A token with its place in the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PlacedToken {
+    pub(crate) hash: u64,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+/// The form in which tokens are collected: their hashes alone, or with their places.
+pub(crate) trait Token {
+    fn new(hash: u64, start: usize, end: usize) -> Self;
+}
+
+impl Token for u64 {
+    #[inline(always)]
+    fn new(hash: u64, _: usize, _: usize) -> Self {
+        hash
+    }
+}
+
+impl Token for PlacedToken {
+    #[inline(always)]
+    fn new(hash: u64, start: usize, end: usize) -> Self {
+        Self { hash, start, end }
+    }
+}
+
 /// A scan of a text, with the tokens and newlines that it found.
-pub(crate) struct Scan<'a> {
+pub(crate) struct Scan<'a, T> {
     pub(crate) text: &'a str,
     hasher: TokenHasher<'a>,
-    tokens: &'a mut Vec<u64>,
+    tokens: &'a mut Vec<T>,
     newlines: &'a mut Vec<Newline>,
 }
 
-impl<'a> Scan<'a> {
+impl<'a, T: Token> Scan<'a, T> {
     pub(crate) fn new(
         text: &'a str,
         hasher: TokenHasher<'a>,
-        tokens: &'a mut Vec<u64>,
+        tokens: &'a mut Vec<T>,
         newlines: &'a mut Vec<Newline>,
     ) -> Self {
         Self { text, hasher, tokens, newlines }
@@ -41,7 +68,7 @@ impl<'a> Scan<'a> {
     /// Pushes the token at these offsets.
     #[inline(always)]
     pub(crate) fn push_token(&mut self, start: usize, end: usize) {
-        self.tokens.push(self.hasher.hash_range(self.text.as_bytes(), start, end));
+        self.tokens.push(T::new(self.hasher.hash_range(self.text.as_bytes(), start, end), start, end));
     }
 
     /// Pushes a newline after all tokens so far.

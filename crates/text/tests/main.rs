@@ -3,5 +3,6 @@
 #[cfg(feature = "forms")]
 mod forms;
 mod near;
+mod substrings;
 mod survivors;
 mod text;

@@ -120,6 +120,9 @@ fn unit_figures(figures: &mut Figures, stats: &RunStats, rule: &DocumentRule, pr
     }
     figures.field("grams", units.grams);
     figures.field("found_grams", units.found);
+    if rule.substrings.is_some() {
+        return;
+    }
     let (wrong, sigma) = units.wrong_in_all();
     let text = format!("{wrong:.3} ± {sigma:.3} {} expected", rule.units());
     figures.row_and_field("wrongly removed", text, "expected_wrongly_removed", wrong);
@@ -168,22 +171,15 @@ pub fn build_figures(set: &KeySet, stats: &RunStats, file: &Path, elapsed: Durat
     figures.unless_zero("blank", "blank", stats.counts.blank);
     figures.row_and_field("keys in all", estimated(keys, 0), "estimated_keys", keys);
     figures.unless_zero("inputs left out", "inputs_left_out", stats.counts.left_out);
-    add_state_and_speed(&mut figures, set, stats, Some(file), elapsed);
+    add_state(&mut figures, set, stats, Some(file));
+    add_speed(&mut figures, stats, elapsed);
     figures
 }
 
-/// Adds the figures of the set and of the time. Reads the whole filter.
-pub fn add_state_and_speed(
-    figures: &mut Figures,
-    set: &KeySet,
-    stats: &RunStats,
-    file: Option<&Path>,
-    elapsed: Duration,
-) {
+/// Adds the figures of the set. Reads the whole filter.
+pub fn add_state(figures: &mut Figures, set: &KeySet, stats: &RunStats, file: Option<&Path>) {
     let (fill, fpr) = (set.fill_ratio(), set.current_fpr());
     let memory = stats.plan.map_or(set.memory_bytes(), |plan| plan.memory_bytes());
-    let seconds = elapsed.as_secs_f64();
-    let speed = stats.counts.bytes as f64 / 1e6 / seconds;
     figures.row_and_field("fill", format!("{:.2} %", 100.0 * fill), "fill", fill);
     figures.row_and_field("rate now", readable(fpr), "fpr", fpr);
     figures.row_and_field("filter memory", readable_size(memory), "memory_bytes", memory);
@@ -201,6 +197,12 @@ pub fn add_state_and_speed(
     if filters > 1 || set.local().is_some_and(|set| set.growing().is_some()) {
         figures.figure("filters", "filters", filters);
     }
+}
+
+/// Adds the figures of the time.
+pub fn add_speed(figures: &mut Figures, stats: &RunStats, elapsed: Duration) {
+    let seconds = elapsed.as_secs_f64();
+    let speed = stats.counts.bytes as f64 / 1e6 / seconds;
     figures.field("bytes", stats.counts.bytes);
     figures.row_and_field("time", format!("{seconds:.3} s"), "seconds", seconds);
     figures.row_and_field("speed", format!("{speed:.1} MB/s"), "mb_per_second", speed);

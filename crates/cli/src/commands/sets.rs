@@ -150,7 +150,8 @@ impl SetJob {
                     let seen = work.seen.read();
                     let stats = locked(&work.stats);
                     let mut figures = report::set_figures(&seen, &counts_of_old, &stats, self.wanted, self.distinct);
-                    report::add_state_and_speed(&mut figures, &seen.set, &stats, None, started.elapsed());
+                    report::add_state(&mut figures, &seen.set, &stats, None);
+                    report::add_speed(&mut figures, &stats, started.elapsed());
                     messages::print(&figures.format(format));
                 }
                 scan::exit_code(&work, stop, counts_of_old.left_out, select.any)

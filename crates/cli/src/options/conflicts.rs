@@ -18,6 +18,8 @@ pub(super) const NO_LINE: &str = "a filter on a server does not record which lin
 const NO_TEXT: &str = "a state has no texts to compare with; give the output of earlier runs as --earlier instead";
 pub(super) const READ_TWICE: &str = "the inputs are read twice, and the state is saved at the end";
 pub(super) const ONE_READING: &str = "it decides about each document as it reads it, and the first copy is kept";
+const SUBSTRINGS_OF_ONE_RUN: &str =
+    "a filter may mistake a run of words for a repeat; read the texts of earlier runs again, before the others";
 
 /// Options that need one of several others. A command may lack some of these.
 pub const NEEDS: &[(&str, &str)] = &[
@@ -35,6 +37,7 @@ pub const NEEDS: &[(&str, &str)] = &[
     ("report", "against"),
     ("contained", "near"),
     ("earlier", "near"),
+    ("cut", "substrings"),
     ("id", "pairs clusters report"),
     ("stats_every", "stats"),
     ("stats_every", "redis"),
@@ -105,6 +108,15 @@ pub const CONFLICTS: &[(&str, &str, &str, &str)] = &[
         "count exact keep pairs clusters contained earlier",
         "documents are compared with the state alone",
     ),
+    (
+        "corpus",
+        "substrings",
+        "by ngram min_ngram threshold drop_document near against",
+        "it cuts runs of words wherever they are",
+    ),
+    ("corpus", "substrings", "count exact keep pairs clusters", "it compares runs of words, not documents"),
+    ("corpus", "substrings", "state frozen resume", SUBSTRINGS_OF_ONE_RUN),
+    ("corpus", "substrings", "when_full", "a full filter costs time, and no words"),
     ("corpus", "annotate", "count exact pairs clusters contained earlier", ONE_READING),
     ("corpus", "state", "contained earlier", NO_TEXT),
     ("corpus", "drop_document", "count exact pairs clusters", ONE_READING),

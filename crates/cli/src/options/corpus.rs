@@ -10,8 +10,10 @@ use crate::steps::documents::rule::DocumentRule;
 use crate::steps::groups::choice::KeepPolicy;
 use crate::steps::groups::near::survivors::Thresholds;
 use bloomline_text::near::Near;
+use bloomline_text::substrings::{self, Ends};
 use bloomline_text::{Form, Rules};
 use clap::{Args, ValueEnum};
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 /// Options of `bloomline corpus`.
@@ -103,6 +105,20 @@ pub struct CorpusOptions {
     /// --json-pointer or --column, too. It is only read. Inputs and outputs of this run below a directory are left out.
     #[arg(long, value_name = "PATH", help_heading = "Duplicates")]
     pub earlier: Vec<PathBuf>,
+    /// Cut every run of N words that occurred before, anywhere in a text; 50 is usual.
+    ///
+    /// The first copy is kept, in the order of the inputs. The result is that of the set of all runs of N words, without false
+    /// positives. Words are those of n-grams, so in Chinese, Japanese and Thai each character is one. The inputs are read twice, or
+    /// more often if -m leaves no room for all runs that may be repeats; -m is for all of this. -n is the number of words, and -p
+    /// affects the time alone.
+    #[arg(long, value_name = "N", help_heading = "Duplicates")]
+    pub substrings: Option<NonZero<usize>>,
+
+    /// Where the cuts of --substrings begin and end [default: words]
+    ///
+    /// lines and sentences are cut only as a whole, if all their words are in such runs.
+    #[arg(long, value_name = "ENDS", value_enum, help_heading = "Duplicates")]
+    pub cut: Option<CutEnds>,
 
     #[command(flatten)]
     pub size: SizeOptions,
@@ -180,6 +196,17 @@ pub enum Unit {
     Paragraph,
 }
 
+/// The places where cuts begin and end.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CutEnds {
+    /// Any word
+    Words,
+    /// Lines of the text
+    Lines,
+    /// Sentences by UAX #29
+    Sentences,
+}
+
 /// The differences that are ignored.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Normal {
@@ -214,7 +241,7 @@ pub enum Normal {
 impl CorpusOptions {
     /// Resolves defaults that depend on other options.
     pub fn resolve(&mut self) {
-        self.run.in_order |= self.groups.keep.is_some();
+        self.run.in_order |= self.groups.keep.is_some() || self.substrings.is_some();
         let rule = self.rule();
         if self.frozen {
             self.filter = self.run.state.take();
@@ -269,7 +296,10 @@ impl CorpusOptions {
             Unit::Document => bloomline_text::Unit::Document,
             Unit::Paragraph => bloomline_text::Unit::Paragraph,
         };
-        text.ngram = self.ngram.unwrap_or(text.ngram);
+        if self.substrings.is_some() {
+            text.unit = bloomline_text::Unit::Document;
+        }
+        text.ngram = self.ngram.or(self.substrings.map(NonZero::get)).unwrap_or(text.ngram);
         let (min_ngram, threshold) = if against { (5, 0.0) } else { (text.min_ngram, text.threshold) };
         text.min_ngram = self.min_ngram.unwrap_or(min_ngram.min(text.ngram));
         text.threshold = self.threshold.unwrap_or(threshold);
@@ -281,6 +311,16 @@ impl CorpusOptions {
         let near =
             |similarity| Near::new(similarity).expect("the parser accepts only similarities").with_form(text.form);
         let near = self.near.map(near);
+        let substrings = self.substrings.map(|length| {
+            let mut rules = substrings::Rules::new(length.get());
+            rules.form = text.form;
+            rules.ends = match self.cut {
+                None | Some(CutEnds::Words) => Ends::Words,
+                Some(CutEnds::Lines) => Ends::Lines,
+                Some(CutEnds::Sentences) => Ends::Sentences,
+            };
+            rules
+        });
         let column = self.column.as_ref().map(|column| Pointer::from_names(column.split('.')));
         let pointer = column.unwrap_or_else(|| self.json_pointer.clone());
         let object = self.annotate || self.count;
@@ -289,6 +329,7 @@ impl CorpusOptions {
             text,
             near,
             similarity: self.near,
+            substrings,
             keep_empty: self.keep_empty,
             annotate: self.annotate,
             object,

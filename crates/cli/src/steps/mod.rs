@@ -5,4 +5,5 @@ pub mod documents;
 pub mod groups;
 pub mod insert;
 pub mod look_up;
+pub mod substrings;
 pub mod values;

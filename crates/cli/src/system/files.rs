@@ -1,6 +1,7 @@
 //! Names and identities of files, and checks of the files that filters are saved to.
 
 use crate::system::error::Error;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
@@ -26,7 +27,7 @@ pub struct NamedFile {
 }
 
 /// The identity of a file: device and inode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FileId(u64, u64);
 
 impl FileId {
@@ -37,7 +38,7 @@ impl FileId {
 }
 
 /// The values that change when another process writes to a file.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FileVersion {
     pub identity: Option<FileId>,
     pub size: Option<u64>,

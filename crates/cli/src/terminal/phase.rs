@@ -29,6 +29,12 @@ pub fn begin_passes(count: u32) {
     *locked(&PASS) = Reading { number: 0, count, took: Duration::ZERO, shown: false };
 }
 
+/// Adds passes to those that were announced.
+pub fn add_passes(count: u32) {
+    let mut pass = locked(&PASS);
+    pass.count = pass.count.saturating_add(count);
+}
+
 impl Reading {
     /// Begins the next pass.
     pub fn begin(shown: bool) -> Self {

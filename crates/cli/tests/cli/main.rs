@@ -46,6 +46,7 @@ mod signals;
 mod sizing;
 mod state;
 mod statistics;
+mod substrings;
 mod tables;
 mod terminal;
 mod torn;

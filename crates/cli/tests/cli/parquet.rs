@@ -21,7 +21,7 @@ use std::fs;
 use std::sync::Arc;
 
 /// A row: its key, a second value that depends on the key, and the position at which it was written first.
-type Row = (String, i64, String);
+pub type Row = (String, i64, String);
 
 /// Returns `count` rows of a file. Keys repeat within a file and across files.
 fn rows(random: &mut Random, file: &str, count: u64) -> Vec<Row> {
@@ -51,7 +51,7 @@ pub fn table(rows: &[Row], group: usize, compression: Compression) -> Vec<u8> {
 
 /// Returns the rows of a Parquet file, with the value of the column `bloomline` if it exists.
 #[track_caller]
-fn read_with_marks(bytes: Vec<u8>) -> Vec<(Row, Option<String>)> {
+pub fn read_with_marks(bytes: Vec<u8>) -> Vec<(Row, Option<String>)> {
     let reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes)).unwrap().build().unwrap();
     let mut rows = Vec::new();
     for batch in reader {

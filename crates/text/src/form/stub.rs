@@ -1,5 +1,7 @@
 //! The stub of `Form` without the feature `forms`, which leaves texts unchanged.
 
+use crate::pieces::Piece;
+
 /// A normalization form. Without the feature `forms` it has no options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -8,6 +10,10 @@ pub struct Form {}
 impl Form {
     pub(crate) fn is_plain(&self) -> bool {
         true
+    }
+
+    pub(crate) fn apply_traced<'a>(&self, _: &str, _: &'a mut FormScratch) -> (&'a str, &'a [Piece]) {
+        ("", &[])
     }
 
     pub(crate) fn for_words(self) -> Self {

@@ -112,14 +112,14 @@ impl Plan {
 }
 
 /// Fails if the reading ended early, or a signal arrived.
-fn go_on(stop: Option<Stop>) -> Result<(), Stop> {
+pub(super) fn go_on(stop: Option<Stop>) -> Result<(), Stop> {
     match stop.or_else(|| signals::first().map(Stop::Signal)) {
         Some(stop) => Err(stop),
         None => Ok(()),
     }
 }
 
-fn not_copied(source: io::Error) -> Error {
+pub(super) fn not_copied(source: io::Error) -> Error {
     let remedy = temporary_remedy(&source);
     Error::new(format!("cannot read the inputs twice: {source}; a pipe is kept in a temporary file, so {remedy}"))
 }

@@ -36,12 +36,15 @@ impl Plan {
                     size,
                     growth,
                     keep: self.state().is_some(),
-                    exact: self.group_request.is_some() || matches!(memory, Memory::Fresh { exact: true }),
+                    exact: self.group_request.is_some()
+                        || self.substring_request.is_some()
+                        || matches!(memory, Memory::Fresh { exact: true }),
                     key_name: &keys.name,
                     keys: keys.called,
                     quiet: reporting.quiet,
                 };
-                new_set.for_inputs(&self.with_earlier(inputs), &self.reading, sampled)?
+                let (set, limit) = new_set.for_inputs(&self.with_earlier(inputs), &self.reading, sampled)?;
+                (set, limit.filter(|_| self.substring_request.is_none()))
             }
         };
         if self.destination.is_side_by_side() && limit.as_ref().is_some_and(|limit| limit.stop) {

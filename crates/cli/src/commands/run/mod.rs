@@ -1,11 +1,13 @@
 //! `bloomline dedup` and `bloomline corpus`: the inputs are looked up in a set, and new lines or texts are printed.
 
+mod decided;
 mod decontaminate;
 mod destination;
 mod first_pass;
 mod memory;
 pub mod plan;
 mod state;
+mod substrings;
 
 use crate::commands::headers;
 use crate::commands::input_kinds::{self, TableRequirements};
@@ -39,6 +41,7 @@ use crate::steps::groups::records::RecordFile;
 use crate::steps::insert::Insert;
 use crate::steps::values::ValueProjection as Values;
 use crate::system::error::{Error, Stop};
+use crate::system::files;
 use crate::system::unpoisoned::{locked, reading, writing};
 use crate::terminal::messages::{print, warn};
 use crate::terminal::phase::begin_passes;
@@ -88,17 +91,20 @@ impl OpenedRun {
         begin_passes(match &group_request {
             Some((group_request, _)) if group_request.thresholds().is_some() => 3,
             Some(_) => 2,
+            None if plan.substring_request.is_some() => 2,
             None => 1,
         });
-        let last_pass = match group_request {
-            Some((group_request, records)) => {
+        let substring_request = plan.substring_request.as_ref().zip(plan.keys.what.document());
+        let last_pass = match (group_request, substring_request) {
+            (_, Some(request)) => plan.find_substrings(request, inputs, (seen, stats), &events),
+            (Some((group_request, records)), _) => {
                 if start.is_none() {
                     // A run that is killed starts again from here, because its records of groups are lost.
                     save_start(&persistence, &seen, &stats, inputs.found.len())?;
                 }
                 plan.group(group_request, inputs, earlier, records, (seen, stats), &events, reports)
             }
-            None => {
+            (None, None) => {
                 let seen = SharedSeenKeys::new(seen);
                 let step = plan.step(&seen, &stats, decontaminator.as_ref());
                 Ok((inputs, step, seen, stats))
@@ -139,6 +145,11 @@ impl OpenedRun {
             };
             writing(&decontaminator).report(&mut |piece| report.write(piece))?;
             report.finish()?;
+        }
+        if stop.is_none()
+            && let Some(decided) = plan.substring_request.as_ref().and_then(|request| request.decided_path.as_deref())
+        {
+            files::remove(decided).map_err(files::cannot_write(&files::name(decided)))?;
         }
         if stop.is_none()
             && let Some(replaced) = replaced
@@ -257,6 +268,7 @@ impl Plan {
         if matches!(self.destination.kind, DestinationKind::InPlace) {
             // Unfinished contents that a killed run left.
             inputs.found.retain(|input| !atomic_file::is_hidden(&input.path));
+            self.continue_in_place(&mut inputs.found)?;
         }
         self.find_earlier(&inputs)?;
         let one_output = self.has_one_output().then_some(headers::ONE_OUTPUT_OR_OWN);
@@ -401,7 +413,10 @@ impl Plan {
             if resumed {
                 figures.row_and_field("resumed", "these are the figures since the checkpoint", "resumed", true);
             }
-            report::add_state_and_speed(&mut figures, &seen.set, &stats, file, started.elapsed());
+            if self.substring_request.is_none() {
+                report::add_state(&mut figures, &seen.set, &stats, file);
+            }
+            report::add_speed(&mut figures, &stats, started.elapsed());
             print(&figures.format(format));
         }
         // A signal may have cut the statistics short.

@@ -1,12 +1,13 @@
 //! A run, resolved once from the options that ask for it.
 
 use crate::commands::groups::GroupRequest;
+use crate::commands::run::substrings::SubstringRequest;
 use crate::key::KeyRule;
 use crate::key::json::Pointer;
 use crate::options::values::Eol;
 use crate::options::{
     CorpusOptions, DedupOptions, GrowthOptions, OutputOptions, ReadOptions, RunOptions, SharedOptions,
-    SharedWriteOptions, SizeOptions,
+    SharedWriteOptions, SizeOptions, WhenFull,
 };
 use crate::read::ends::LineEnds;
 use crate::read::find::NamedPaths;
@@ -48,6 +49,8 @@ pub struct Plan {
     pub earlier: EarlierDocuments,
     /// The groups of equal lines or documents, if all lines have to be known before one is printed.
     pub group_request: Option<GroupRequest>,
+    /// The search for repeated runs of words, if these are cut.
+    pub substring_request: Option<SubstringRequest>,
     pub print: PrintOptions,
     pub destination: Destination,
     pub reporting: ReportOptions,
@@ -331,17 +334,36 @@ impl Plan {
         let reporting = ReportOptions { stats: run.stats, every: stats_every, quiet: run.quiet };
         let (growth, destination) = Destination::from_options(run, dupes);
         let earlier = EarlierDocuments::default();
-        Self { reading, keys, memory, size, growth, earlier, group_request, print, destination, reporting }
+        Self {
+            reading,
+            keys,
+            memory,
+            size,
+            growth,
+            earlier,
+            group_request,
+            substring_request: None,
+            print,
+            destination,
+            reporting,
+        }
     }
 
     /// Resolves the options of `corpus`.
     pub fn from_corpus(options: CorpusOptions) -> Self {
         let mut rule = options.rule();
         let frozen = options.frozen().map(Path::to_owned);
+        let substring_request =
+            rule.substrings.clone().map(|rules| SubstringRequest::new(rules, options.run.growth.memory));
         let asks_for_groups = options.asks_for_groups().is_some();
         let thresholds = options.thresholds();
         let CorpusOptions { reading, size, mut run, groups, count, earlier, against, report, .. } = options;
         run.in_order |= asks_for_groups;
+        if substring_request.is_some() {
+            // A full filter costs time alone, so it never grows beyond the memory.
+            run.growth.when_full = run.growth.memory.map(|_| WhenFull::Warn);
+            run.growth.memory = run.growth.memory.map(SubstringRequest::seen_memory);
+        }
         let memory = match frozen {
             Some(filter) => Memory::Frozen(filter),
             None if against.is_empty() => Memory::from_options(&run, Memory::Fresh { exact: false }),
@@ -373,7 +395,19 @@ impl Plan {
         let reporting = ReportOptions { stats: run.stats, every: None, quiet: run.quiet };
         let (growth, destination) = Destination::from_options(run, None);
         let earlier = EarlierDocuments { named: earlier, inputs: Inputs::default() };
-        Self { reading, keys, memory, size, growth, earlier, group_request, print, destination, reporting }
+        Self {
+            reading,
+            keys,
+            memory,
+            size,
+            growth,
+            earlier,
+            group_request,
+            substring_request,
+            print,
+            destination,
+            reporting,
+        }
     }
 
     /// Returns the state, if there is one.

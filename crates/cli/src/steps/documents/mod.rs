@@ -6,6 +6,7 @@ pub mod column;
 pub mod removal_sample;
 pub mod rule;
 mod sample;
+mod spans;
 pub mod step;
 
 use crate::key::error::KeyError;
@@ -17,6 +18,7 @@ use crate::steps::documents::removal_sample::RemovalSample;
 use crate::steps::documents::rule::DocumentRule;
 use bloomline::KeyHasher;
 use bloomline_text::near::{Near, Scratch};
+use bloomline_text::substrings::Windows;
 use bloomline_text::{Document, Set, Texts, Unit, UnitVerdict, expected_false_removals};
 use std::fmt::Write;
 use std::mem;
@@ -38,6 +40,10 @@ pub struct DocumentBatch {
     pub bands: Vec<u64>,
     /// True for each band that is new, if documents are compared.
     pub new_bands: Vec<bool>,
+    /// The windows of all documents, for repeated runs of words.
+    pub windows: Windows,
+    /// True for each window that may be a repeat, and then for each that is one.
+    pub repeats: Vec<bool>,
     /// True for each document that is a near duplicate.
     near: Vec<bool>,
     scratch: Scratch,
@@ -83,18 +89,19 @@ impl DocumentBatch {
         if self.text.capacity() > HUGE {
             *self = Self::default();
         }
-        let Self { located, text, breaks, texts, second_texts, bands, .. } = self;
+        let Self { located, text, breaks, texts, second_texts, bands, windows, .. } = self;
         located.clear();
         text.clear();
         breaks.clear();
         texts.clear();
         second_texts.clear();
         bands.clear();
+        windows.clear();
     }
 
     /// Returns the number of keys of all documents.
     pub fn keys(&self) -> usize {
-        self.texts.grams() + self.bands.len()
+        self.texts.grams() + self.bands.len() + self.windows.fingerprints().len()
     }
 
     /// Adds the document of a line that starts at the byte `start` of the chunk.
@@ -159,7 +166,9 @@ impl DocumentBatch {
     ) {
         let Self { text, breaks, bands, .. } = self;
         let own = &text.as_bytes()[start..];
-        if let Some(near) = &rule.near {
+        if let Some(substrings) = &rule.substrings {
+            self.windows.push(substrings, hasher, &text[start..]);
+        } else if let Some(near) = &rule.near {
             near.hash(hasher, own, &mut self.scratch, bands);
         } else {
             self.texts.push(&rule.text, hasher, own);
@@ -348,8 +357,10 @@ impl DocumentBatch {
             let string = &next(row)?.string;
             let mut start = string.start;
             let mut left = None::<String>;
-            while let Some((range, _)) = edits.next_if(|(range, _)| range.start < string.end) {
-                left.get_or_insert_default().push_str(&self.text[start..range.start]);
+            while let Some((range, new)) = edits.next_if(|(range, _)| range.start < string.end) {
+                let left = left.get_or_insert_default();
+                left.push_str(&self.text[start..range.start]);
+                left.push_str(new);
                 start = range.end;
             }
             left.map(|left| left + &self.text[start..string.end])

@@ -4,6 +4,7 @@ use crate::key::json::Pointer;
 use crate::key::{KeyPart, KeyRule};
 use bloomline::KeyHasher;
 use bloomline_text::near::Near;
+use bloomline_text::substrings::{self, Ends};
 use bloomline_text::{Form, Rules, Unit};
 
 /// The bytes of a short paragraph.
@@ -20,6 +21,8 @@ pub struct DocumentRule {
     pub near: Option<Near>,
     /// The similarity of near duplicates.
     pub similarity: Option<f64>,
+    /// Repeated runs of words instead of units.
+    pub substrings: Option<substrings::Rules>,
     /// True if a document is kept even if only white space is left.
     pub keep_empty: bool,
     /// True if nothing is cut, and each line reports what would be.
@@ -64,7 +67,11 @@ impl DocumentRule {
             let ngrams = (self.text.ngram > 0).then(|| format!(", from {min_ngram} words, above {threshold}"));
             format!(", by {unit}{}", ngrams.unwrap_or_default())
         });
+        let ends = self.substrings.as_ref().map(|rules| rules.ends);
         let flags = [
+            (ends == Some(Ends::Words), ", cut at words"),
+            (ends == Some(Ends::Lines), ", cut at lines"),
+            (ends == Some(Ends::Sentences), ", cut at sentences"),
             (drop_document, ", documents dropped"),
             (frozen, ", frozen"),
             (self.keep_empty, ", empty ones kept"),
@@ -100,6 +107,7 @@ impl DocumentRule {
     /// Returns the name of units.
     pub fn units(&self) -> &'static str {
         match (&self.near, self.text.unit) {
+            _ if self.substrings.is_some() => "words",
             (None, Unit::Paragraph) => "paragraphs",
             _ => "documents",
         }
@@ -107,12 +115,14 @@ impl DocumentRule {
 
     /// True if paragraphs or whole texts are cut.
     pub fn cuts(&self) -> bool {
-        (self.text.unit == Unit::Paragraph && self.near.is_none() || self.keep_empty) && !self.annotate
+        let cuts = self.text.unit == Unit::Paragraph && self.near.is_none() || self.substrings.is_some();
+        (cuts || self.keep_empty) && !self.annotate
     }
 
     /// Returns the name of the filter's keys in counts.
     pub fn keys(&self) -> &'static str {
         match (&self.near, self.text.ngram) {
+            _ if self.substrings.is_some() => "windows",
             (Some(_), _) => "bands",
             (None, 0) => "units",
             (None, _) => "grams",

@@ -98,9 +98,9 @@ pub fn edit_rows(lines: &mut Lines) {
 }
 
 /// The set that documents are looked up in, with a count of the insertions.
-struct DocumentSet<'a> {
-    seen: &'a SharedSeenKeys,
-    inserted: u64,
+pub struct DocumentSet<'a> {
+    pub seen: &'a SharedSeenKeys,
+    pub inserted: u64,
 }
 
 impl Set for DocumentSet<'_> {

@@ -423,7 +423,11 @@ impl Job {
     /// Returns the temporary files, the locks, and the partial outputs that no state can resume.
     pub fn temporary_files(&self) -> BTreeSet<String> {
         let is_resumable = self.path(STATE).exists();
-        let stays = |name: &String| is_resumable && name.ends_with(".part") && !name.contains(".bloomline-");
+        // A run in place continues with its decisions.
+        let is_decided = |name: &String| name.contains(".bloomline-substrings");
+        let stays = |name: &String| {
+            is_decided(name) || is_resumable && name.ends_with(".part") && !name.contains(".bloomline-")
+        };
         self.written_files().into_keys().filter(|name| is_temporary(name) && !stays(name)).collect()
     }
 

@@ -315,7 +315,11 @@ pub fn in_place() -> Vec<Job> {
         job_of(name, &inputs, &format!("dedup -p 1e-9 -j 2 --chunk-size 5000 {line}"), Kind::InPlace)
     };
     let corpus = job_of("a corpus in place", &corpus_inputs(1000), "corpus --ngram 0 --in-place", Kind::InPlace);
+    let substrings = "corpus --substrings 8 -j 2 --chunk-size 5000 --in-place";
+    let substrings = job_of("runs of words in place", &corpus_inputs(600), substrings, Kind::InPlace);
     vec![
+        // Words of every document may be cut.
+        Job { key: |_| Vec::new(), ..substrings },
         row("in place", "--in-place"),
         row("an output that is an input", "-o c"),
         row("the last of equal lines, in an input", "--keep last -o c"),
@@ -329,6 +333,7 @@ pub fn without_a_state() -> Vec<Job> {
     let folder = job_of("a folder without a state", &inputs, "dedup --output-dir o --force --in-order", Kind::Anew);
     let filter = state_of("dedup --when-full warn -n 30000 -p 1e-9", &text_of(23, 1000));
     vec![
+        job_of("runs of words", &corpus_inputs(300), "corpus --substrings 8 --output-dir o --force", Kind::Anew),
         row("without a state", "dedup -p 1e-9 -o out --dupes dupes.gz"),
         row("exact", "dedup --exact -p 0.1 -o out"),
         row("counts", "dedup -c -o out"),
