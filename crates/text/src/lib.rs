@@ -34,6 +34,7 @@ extern crate alloc;
 //     form (feature forms), class, masks, token
 //     scan, with blocks and chars
 //     tokens, grams
+//     phrases
 //     set, texts, false_positive
 //     near
 mod blocks;
@@ -45,6 +46,7 @@ mod form;
 mod grams;
 mod masks;
 pub mod near;
+mod phrases;
 mod scan;
 mod set;
 mod texts;
@@ -53,6 +55,7 @@ mod tokens;
 
 pub use false_positive::expected_false_removals;
 pub use form::Form;
+pub use phrases::{PhraseMatch, Phrases, PhrasesBuilder};
 pub use set::Set;
 pub use texts::{Document, Texts, UnitVerdict};
 pub use tokens::words;

@@ -3,4 +3,5 @@
 #[cfg(feature = "forms")]
 mod forms;
 mod near;
+mod phrases;
 mod text;

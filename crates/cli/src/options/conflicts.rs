@@ -32,6 +32,7 @@ pub const NEEDS: &[(&str, &str)] = &[
     ("resume", "state"),
     ("resume", "output output_dir"),
     ("report", "against"),
+    ("answer", "against"),
     ("id", "pairs clusters report"),
     ("stats_every", "stats"),
     ("stats_every", "redis"),
