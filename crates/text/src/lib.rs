@@ -36,6 +36,7 @@ extern crate alloc;
 //     form (feature forms)
 //     scan, with blocks and chars
 //     tokens, grams
+//     phrases
 //     set, texts, false_positive
 //     near, substrings
 mod blocks;
@@ -47,6 +48,7 @@ mod form;
 mod grams;
 mod masks;
 pub mod near;
+mod phrases;
 mod pieces;
 mod scan;
 mod set;
@@ -57,6 +59,7 @@ mod tokens;
 
 pub use false_positive::expected_false_removals;
 pub use form::Form;
+pub use phrases::{PhraseMatch, Phrases, PhrasesBuilder};
 pub use set::Set;
 pub use texts::{Document, Texts, UnitVerdict};
 pub use tokens::words;

@@ -2,7 +2,7 @@
 
 use crate::masks::{self, BLOCK};
 use crate::scan::Newline;
-use crate::{Rules, Set, Unit, form, grams, tokens};
+use crate::{Phrases, Rules, Set, Unit, form, grams, tokens};
 use alloc::vec::Vec;
 use bloomline::KeyHasher;
 use core::ops::Range;
@@ -80,6 +80,16 @@ impl Texts {
     ///
     /// The text need not be UTF-8: each invalid sequence is a token.
     pub fn push(&mut self, rules: &Rules, hasher: &KeyHasher, text: &[u8]) {
+        self.push_units(rules, hasher, text, None);
+    }
+
+    /// Adds a document as [`push`](Self::push) does, but a unit has grams of [`Rules::ngram`] tokens alone, and the
+    /// key of each phrase that is found in it counts as one more gram. `phrases` are of the same rules and hasher.
+    pub fn push_with_phrases(&mut self, rules: &Rules, hasher: &KeyHasher, text: &[u8], phrases: &Phrases) {
+        self.push_units(rules, hasher, text, Some(phrases));
+    }
+
+    fn push_units(&mut self, rules: &Rules, hasher: &KeyHasher, text: &[u8], phrases: Option<&Phrases>) {
         self.tokens.clear();
         self.newlines.clear();
         if rules.ngram > 0 && rules.form.is_plain() {
@@ -91,17 +101,24 @@ impl Texts {
         if rules.unit == Unit::Paragraph {
             for i in 0..self.newlines.len() {
                 let newline = self.newlines[i];
-                self.push_unit(rules, hasher, text, unit, newline);
+                self.push_unit(rules, hasher, text, phrases, unit..newline);
                 unit = newline;
             }
         }
         let end = Newline { offset: text.len(), tokens: self.tokens.len() };
-        self.push_unit(rules, hasher, text, unit, end);
+        self.push_unit(rules, hasher, text, phrases, unit..end);
         self.documents.push(DocumentEntry { units: self.units.len(), grams: 0, found: 0, dropped: false });
     }
 
     /// Adds the unit from one newline to the next.
-    fn push_unit(&mut self, rules: &Rules, hasher: &KeyHasher, text: &[u8], from: Newline, to: Newline) {
+    fn push_unit(
+        &mut self,
+        rules: &Rules,
+        hasher: &KeyHasher,
+        text: &[u8],
+        phrases: Option<&Phrases>,
+        Range { start: from, end: to }: Range<Newline>,
+    ) {
         let unit = &text[from.offset..to.offset];
         let before = self.hashes.len();
         if rules.ngram > 0 {
@@ -112,7 +129,10 @@ impl Texts {
                 tokens::hashes(formed, hasher, &mut self.tokens);
                 tokens = 0..self.tokens.len();
             }
-            grams::hashes(&self.tokens[tokens], rules.ngram, rules.min_ngram, hasher, &mut self.hashes);
+            let tokens = &self.tokens[tokens];
+            let min_ngram = if phrases.is_some() { rules.ngram } else { rules.min_ngram };
+            grams::hashes(tokens, rules.ngram, min_ngram, hasher, &mut self.hashes);
+            phrases.iter().for_each(|phrases| phrases.keys(tokens, &mut self.hashes));
         } else {
             let newline = rules.unit == Unit::Paragraph && unit.first() == Some(&b'\n');
             self.push_exact(rules, hasher, &unit[usize::from(newline)..]);

@@ -3,6 +3,7 @@
 #[cfg(feature = "forms")]
 mod forms;
 mod near;
+mod phrases;
 mod substrings;
 mod survivors;
 mod text;

@@ -86,7 +86,7 @@ impl GroupRequest {
     /// Returns the values that are read from lines in addition to their keys.
     pub fn values(&self) -> values::ValueProjection {
         let keep = Some(&self.keep).filter(|keep| keep.pointer().is_some()).cloned();
-        values::ValueProjection { keep, id: self.id.clone() }
+        values::ValueProjection { keep, id: self.id.clone(), answer: None }
     }
 
     /// Creates the records of these inputs. The first `earlier` of them are only read. `has_earlier_keys` is true if earlier runs inserted keys into the filter.

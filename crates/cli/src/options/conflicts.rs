@@ -38,6 +38,7 @@ pub const NEEDS: &[(&str, &str)] = &[
     ("contained", "near"),
     ("earlier", "near"),
     ("cut", "substrings"),
+    ("answer", "against"),
     ("id", "pairs clusters report"),
     ("stats_every", "stats"),
     ("stats_every", "redis"),

@@ -43,7 +43,7 @@ const HELPS: &[Help] = &[
     },
     Help {
         command: "corpus",
-        short: "column by ngram threshold normalize near against expected_keys fpr output output_dir annotate \
+        short: "column by ngram threshold normalize near against answer expected_keys fpr output output_dir annotate \
             state stats quiet",
         examples: &[
             "bloomline corpus --stats crawl.jsonl.gz -o clean.jsonl.gz",

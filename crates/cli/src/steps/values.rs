@@ -17,12 +17,14 @@ pub struct ValueProjection {
     /// A choice by a value.
     pub keep: Option<KeepPolicy>,
     pub id: Option<Pointer>,
+    /// The answer of a test.
+    pub answer: Option<Pointer>,
 }
 
 impl ValueProjection {
     /// Returns the projection of lines that reads this part and these values.
     pub fn with(&self, part: ProjectedPart) -> Projection {
-        let values = self.keep.as_ref().and_then(KeepPolicy::pointer).into_iter().chain(&self.id);
+        let values = self.keep.as_ref().and_then(KeepPolicy::pointer).into_iter().chain(&self.id).chain(&self.answer);
         let compared = self.keep.as_ref().map(|keep| match keep {
             KeepPolicy::Order(..) => Compared::Texts,
             _ => Compared::All,
@@ -32,7 +34,7 @@ impl ValueProjection {
 
     /// True if no value is read.
     fn is_nothing(&self) -> bool {
-        self.keep.is_none() && self.id.is_none()
+        self.keep.is_none() && self.id.is_none() && self.answer.is_none()
     }
 }
 
@@ -44,6 +46,7 @@ pub struct FoundValues {
     score_ends: Vec<usize>,
     ids: String,
     ends: Vec<usize>,
+    answers: Vec<Option<String>>,
     scratch: String,
     bytes: Vec<u8>,
     spans: Spans,
@@ -56,6 +59,7 @@ impl FoundValues {
         self.score_ends.clear();
         self.ids.clear();
         self.ends.clear();
+        self.answers.clear();
         if wanted.is_nothing() {
             return;
         }
@@ -90,6 +94,14 @@ impl FoundValues {
         if let Some(id) = &wanted.id {
             ids.push_str(&id.find_compact(document).ok().flatten().unwrap_or_else(|| "null".into()));
             ends.push(ids.len());
+        }
+        if let Some(answer) = &wanted.answer {
+            let found = answer.find_compact(document).ok().flatten();
+            self.answers.push(found.and_then(|json| match serde_json::from_str(&json).ok()? {
+                serde_json::Value::String(text) => Some(text),
+                serde_json::Value::Number(number) => Some(number.to_string()),
+                _ => None,
+            }));
         }
     }
 
@@ -133,7 +145,9 @@ impl FoundValues {
             keep.push_score(&value, bytes, scores);
             score_ends.push(scores.len());
         }
-        if let Some(part) = next.next() {
+        if wanted.id.is_some()
+            && let Some(part) = next.next()
+        {
             match values.value(part, scratch) {
                 Value::Null => ids.push_str("null"),
                 Value::Text(text) => ids.push_str(&serde_json::Value::from(String::from_utf8_lossy(text)).to_string()),
@@ -142,6 +156,15 @@ impl FoundValues {
                 Value::Json(text) => ids.push_str(&serde_json::Value::from(text).to_string()),
             }
             ends.push(ids.len());
+        }
+        if wanted.answer.is_some()
+            && let Some(part) = next.next()
+        {
+            self.answers.push(match values.value(part, scratch) {
+                Value::Null => None,
+                Value::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
+                Value::Json(json) => Some(json.to_owned()),
+            });
         }
     }
 
@@ -155,6 +178,11 @@ impl FoundValues {
     pub fn id(&self, line: usize) -> &str {
         let start = line.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
         self.ends.get(line).map_or("", |&end| &self.ids[start..end])
+    }
+
+    /// Returns the answer of the line, if it has one and answers are wanted.
+    pub fn answer(&self, line: usize) -> Option<&str> {
+        self.answers.get(line)?.as_deref()
     }
 }
 

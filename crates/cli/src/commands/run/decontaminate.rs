@@ -16,6 +16,7 @@ use crate::steps::decontaminate::Decontaminator;
 use crate::steps::decontaminate::index::IndexTests;
 use crate::steps::documents::column::DocumentReader;
 use crate::steps::documents::step::Documents;
+use crate::steps::values::ValueProjection;
 use crate::system::error::Stop;
 use crate::system::files;
 use crate::system::unpoisoned::{locked, writing};
@@ -45,7 +46,7 @@ impl Plan {
         rule.text.drop_document = false;
         rule.text.threshold = 1.0;
         rule.annotate = false;
-        let values = tests.values();
+        let values = ValueProjection { answer: tests.answer.clone(), ..tests.values() };
         let projection = values.with(ProjectedPart::Text(rule.pointer.clone()));
         input_kinds::check_tables(&found, &projection, TableRequirements::default(), reading.on_error)?;
         let size = &self.size;
@@ -55,8 +56,13 @@ impl Plan {
         let new_set = NewSet { size, growth, keep: false, exact: false, key_name, keys: rule.keys(), quiet };
         let (set, limit) = new_set.for_inputs(&found.found, reading, &rule)?;
         let stats = RunStats::new(&set, limit, rule.keys(), "text", quiet);
-        let decontaminator =
-            Decontaminator::new(rule.clone(), set.hasher().clone(), names(&found), tests.id.is_some())?;
+        let decontaminator = Decontaminator::new(
+            rule.clone(),
+            set.hasher().clone(),
+            names(&found),
+            tests.id.is_some(),
+            tests.report.is_some(),
+        )?;
         let decontaminator = Arc::new(RwLock::new(decontaminator));
         let format = LineFormat::plain(reading.line_end());
         let reader = DocumentReader { rule, hasher: set.hasher().clone(), values };
@@ -69,7 +75,9 @@ impl Plan {
         if let Some(stop) = stop {
             return Err(stop);
         }
-        writing(&decontaminator).begin_search(names(inputs));
+        let grams = writing(&decontaminator).begin_search(&inputs.found, names(inputs), reading.line_end())?;
+        // A short test with an answer has a key of its own.
+        work.seen.write().set.insert_hashes(&grams, &mut vec![false; grams.len()])?;
         let set = work.seen.write().take_set()?;
         let left_out = locked(&work.stats).counts.left_out;
         Ok(Some((set, IndexedTests { decontaminator, left_out, events })))

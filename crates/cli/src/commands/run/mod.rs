@@ -79,7 +79,7 @@ impl OpenedRun {
         let (events, decontaminator) = match indexed {
             Some(IndexedTests { decontaminator, left_out, events }) => {
                 stats.counts.left_out += left_out;
-                stats.warn(reading(&decontaminator).warning());
+                stats.warn(reading(&decontaminator).warnings());
                 (events, Some(decontaminator))
             }
             None => (events::receive(plan.state().map(StateOptions::every), unsaved)?, None),
@@ -364,7 +364,7 @@ impl Plan {
                 Arc::new(Insert { hashing, seen, in_order })
             }
             (KeySource::Document(rule), Some(decontaminator)) => Arc::new(SearchTests {
-                reader: reader(rule),
+                reader: reader(&DocumentRule { phrases: reading(decontaminator).phrases(), ..rule.clone() }),
                 seen,
                 in_order,
                 decontaminator: Arc::clone(decontaminator),

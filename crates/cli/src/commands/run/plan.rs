@@ -120,6 +120,8 @@ pub struct TestSet {
     pub files: Vec<PathBuf>,
     pub report: Option<PathBuf>,
     pub id: Option<Pointer>,
+    /// The answers of short tests.
+    pub answer: Option<Pointer>,
 }
 
 /// Documents of earlier runs: they are compared with documents of the inputs and kept.
@@ -207,13 +209,13 @@ impl StateOptions {
 }
 
 impl TestSet {
-    pub fn new(named: Vec<PathBuf>, report: Option<PathBuf>, id: Option<Pointer>) -> Self {
-        Self { named, files: Vec::new(), report, id }
+    pub fn new(named: Vec<PathBuf>, report: Option<PathBuf>, id: Option<Pointer>, answer: Option<Pointer>) -> Self {
+        Self { named, files: Vec::new(), report, id, answer }
     }
 
     /// Returns the values that are read from documents beside their texts.
     pub fn values(&self) -> Values {
-        Values { keep: None, id: self.id.clone() }
+        Values { keep: None, id: self.id.clone(), answer: None }
     }
 
     /// Finds the files of the tests. Globs apply only to the inputs. All files must exist.
@@ -357,7 +359,7 @@ impl Plan {
             rule.substrings.clone().map(|rules| SubstringRequest::new(rules, options.run.growth.memory));
         let asks_for_groups = options.asks_for_groups().is_some();
         let thresholds = options.thresholds();
-        let CorpusOptions { reading, size, mut run, groups, count, earlier, against, report, .. } = options;
+        let CorpusOptions { reading, size, mut run, groups, count, earlier, against, answer, report, .. } = options;
         run.in_order |= asks_for_groups;
         if substring_request.is_some() {
             // A full filter costs time alone, so it never grows beyond the memory.
@@ -367,7 +369,7 @@ impl Plan {
         let memory = match frozen {
             Some(filter) => Memory::Frozen(filter),
             None if against.is_empty() => Memory::from_options(&run, Memory::Fresh { exact: false }),
-            None => Memory::Tests(TestSet::new(against, report, groups.id.clone())),
+            None => Memory::Tests(TestSet::new(against, report, groups.id.clone(), answer)),
         };
         let printed = PrintedLines { occurrences: Occurrences::All, counted: count };
         let group_request = asks_for_groups.then(|| GroupRequest::new(groups, printed, rule.near.zip(thresholds)));

@@ -81,15 +81,16 @@ impl DocumentReader {
 }
 
 impl DocumentColumn {
-    /// Calls `each` for each decided document of these lines, with the number of its line from 0, the document, its text and its id.
+    /// Calls `each` for each decided document of these lines, with the number of its line from 0, the document, its text, its id and
+    /// its answer.
     pub fn each(
         lines: &Lines,
-        mut each: impl FnMut(usize, Document<'_>, &str, &str) -> io::Result<()>,
+        mut each: impl FnMut(usize, Document<'_>, &str, &str, Option<&str>) -> io::Result<()>,
     ) -> io::Result<()> {
         let Self { documents, values } = lines.column();
         for (number, line) in lines.keys.lines(lines.marks.passed()).enumerate() {
             let (document, text) = documents.get(number);
-            each(line, document, text, values.id(number))?;
+            each(line, document, text, values.id(number), values.answer(number))?;
         }
         Ok(())
     }

@@ -171,7 +171,10 @@ impl DocumentBatch {
         } else if let Some(near) = &rule.near {
             near.hash(hasher, own, &mut self.scratch, bands);
         } else {
-            self.texts.push(&rule.text, hasher, own);
+            match &rule.phrases {
+                Some(phrases) => self.texts.push_with_phrases(&rule.text, hasher, own, phrases),
+                None => self.texts.push(&rule.text, hasher, own),
+            }
             rule.second_hasher.iter().for_each(|second_hasher| self.second_texts.push(&rule.text, second_hasher, own));
         }
         let document =

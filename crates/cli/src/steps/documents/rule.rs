@@ -5,7 +5,8 @@ use crate::key::{KeyPart, KeyRule};
 use bloomline::KeyHasher;
 use bloomline_text::near::Near;
 use bloomline_text::substrings::{self, Ends};
-use bloomline_text::{Form, Rules, Unit};
+use bloomline_text::{Form, Phrases, Rules, Unit};
+use std::sync::Arc;
 
 /// The bytes of a short paragraph.
 const PARAGRAPH: u64 = 100;
@@ -29,6 +30,8 @@ pub struct DocumentRule {
     pub annotate: bool,
     /// The second hasher, for fingerprints of whole texts.
     pub second_hasher: Option<KeyHasher>,
+    /// Short tests, which are found within texts.
+    pub phrases: Option<Arc<Phrases>>,
     /// True if each line must be an object, to which a member can be added.
     pub object: bool,
 }

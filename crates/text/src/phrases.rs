@@ -1,0 +1,355 @@
+//! Short texts that are found within others, word for word or with a run of words that differs.
+//!
+//! A text with fewer words than a gram, such as the question of a test, is a *phrase*. A phrase is found where all its
+//! words follow one another. It is also found where one run of its words differs: at most an eighth of them, rounded
+//! up, and neither the first nor the last. Such a *near* occurrence counts only if a sample of the corpus shows that
+//! it is not one of many similar sentences. All of these must hold:
+//!
+//! - The differing words have at most 15 % of the weight of all. The weight of a word is its information in bits: the
+//!   logarithm of the inverse of the share of documents that contain it, and for a word after another, of those that
+//!   contain the word before it.
+//! - The equal words have at least 16 bits, so that they come together by chance in fewer than 1 of 65,536 documents.
+//! - In the sample, no two different runs stand in this place: "opens the _ dialog" is a template.
+//!
+//! A phrase that is more than one in a thousand documents of the sample contain, and at least 32, is *common*, and is
+//! not found at all.
+
+mod table;
+mod window;
+
+use crate::{Rules, grams, tokens};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use bloomline::KeyHasher;
+use core::ops::Range;
+use table::Table;
+use window::{Equal, compare, seed};
+
+/// The minimum of the weight of equal words, as a share of the weight of all.
+const MIN_SHARE: f64 = 0.85;
+/// The minimum of evidence in bits.
+const MIN_BITS: f64 = 16.0;
+/// The number of words before and after an occurrence within which an answer starts or ends.
+const REACH: usize = 32;
+/// The number and the share of documents above which a phrase is common.
+const COMMON_DOCUMENTS: u32 = 32;
+const COMMON_SHARE: u64 = 1000;
+/// The base of the hashes of a few words.
+const BASE: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// A builder of [`Phrases`].
+///
+/// # Examples
+/// ```
+/// use bloomline::KeyHasher;
+/// use bloomline_text::{PhrasesBuilder, Rules};
+/// let mut rules = Rules::default();
+/// rules.min_ngram = 4;
+/// let mut builder = PhrasesBuilder::new(rules, KeyHasher::new(0));
+/// let river = builder.push("Which river flows through Kyoto", None);
+/// let capital = builder.push("The capital of France", Some("Paris"));
+/// assert_eq!(builder.push(&"one more ".repeat(7), None), None); // 14 words are a gram
+/// let phrases = builder.build();
+/// let found = phrases.find("Question 7: Which river flows through Kyoto? The Kamo. The capital of France is large.");
+/// assert_eq!(found.iter().map(|found| (Some(found.key), found.words.clone())).collect::<Vec<_>>(), [(river, 3..8)]);
+/// assert_eq!(phrases.find("The capital of France? It is Paris.")[0].key, capital.unwrap());
+/// ```
+#[derive(Clone, Debug)]
+pub struct PhrasesBuilder {
+    rules: Rules,
+    hasher: KeyHasher,
+    entries: BTreeMap<u64, Phrase>,
+}
+
+/// A phrase, and the counts of it in the sample.
+#[derive(Clone, Debug)]
+struct Phrase {
+    key: u64,
+    words: Vec<u64>,
+    /// The words of the answer, or nothing.
+    answer: Vec<u64>,
+    /// The number of documents that contain all words.
+    documents: u32,
+}
+
+impl PhrasesBuilder {
+    /// Creates a builder for texts in the form of these rules, by the hasher of the filter that holds their grams.
+    pub fn new(rules: Rules, hasher: KeyHasher) -> Self {
+        Self { rules, hasher, entries: BTreeMap::new() }
+    }
+
+    /// Adds a phrase. Returns its key: the hash of its gram, or of its gram and its answer. Returns `None` for a text
+    /// that is not a phrase, because it has [`Rules::ngram`] words or more, or fewer than [`Rules::min_ngram`].
+    ///
+    /// A phrase with an answer is found only if the words of the answer follow one another within 32 words before or
+    /// after it. O(length).
+    pub fn push(&mut self, text: &str, answer: Option<&str>) -> Option<u64> {
+        let words = words_of(&self.rules, &self.hasher, text);
+        let mut gram = Vec::new();
+        let Rules { ngram, min_ngram, .. } = self.rules;
+        if words.len() < ngram {
+            grams::hashes(&words, ngram, min_ngram, &self.hasher, &mut gram);
+        }
+        let mut key = *gram.first()?;
+        let answer = answer.map(|answer| words_of(&self.rules, &self.hasher, answer)).unwrap_or_default();
+        if !answer.is_empty() {
+            key = KeyHasher::mix(key ^ answer.iter().fold(0, add), BASE);
+        }
+        self.entries.insert(key, Phrase { key, words, answer, documents: 0 });
+        Some(key)
+    }
+
+    /// Builds the index. O(n log n) for n words of all phrases.
+    pub fn build(self) -> Phrases {
+        let Self { rules, hasher, entries } = self;
+        let phrases: Vec<Phrase> = entries.into_values().collect();
+        let (mut seeds, mut seed_lengths, mut features) = (Vec::new(), 0u8, Vec::new());
+        for (number, phrase) in (0u32..).zip(&phrases) {
+            let (words, length) = (&phrase.words, seed(phrase.words.len()));
+            seed_lengths |= 1 << length;
+            seeds.push((words[..length].iter().fold(0, add), 2 * number));
+            seeds.push((words[words.len() - length..].iter().fold(0, add), 2 * number + 1));
+            features.extend(words);
+            features.extend(words.windows(2).map(|pair| pair.iter().fold(0, add)));
+        }
+        features.sort_unstable();
+        features.dedup();
+        let counts = features.iter().map(|_| Count::default()).collect();
+        let features = Table::new(features.into_iter().zip(0..).collect());
+        let seeds = Table::new(seeds);
+        Phrases { rules, hasher, phrases, seeds, seed_lengths, features, counts, gaps: BTreeMap::new(), documents: 0 }
+    }
+}
+
+/// Short texts that are found within others. The module's description is at [`Phrases::learn`] and
+/// [`Phrases::find`]; [`PhrasesBuilder`] has an example.
+///
+/// Memory: about 40 bytes for each word of the phrases.
+#[derive(Clone, Debug)]
+pub struct Phrases {
+    rules: Rules,
+    hasher: KeyHasher,
+    phrases: Vec<Phrase>,
+    /// The first and the last words of each phrase, with twice its number, and one more for the last.
+    seeds: Table,
+    /// A bit for each length of a seed.
+    seed_lengths: u8,
+    /// The words and pairs of words of all phrases, with the number of their count.
+    features: Table,
+    counts: Vec<Count>,
+    /// What stands in the place of words of a phrase: its number, and the number of words before the place and after it.
+    gaps: BTreeMap<(u32, usize, usize), Gap>,
+    documents: u32,
+}
+
+/// The number of documents of the sample that contain a word or a pair of words.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    documents: u32,
+    /// The last document that was counted.
+    last: u32,
+}
+
+/// The words of the sample in place of a run of words of a phrase.
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    /// The hash of the first such words.
+    words: u64,
+    /// True if there were others.
+    several: bool,
+}
+
+/// An occurrence of a phrase in a text; see [`Phrases::find`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PhraseMatch {
+    /// The key of the phrase.
+    pub key: u64,
+    /// The [words](crate::words) of the text, in the form of the rules, from the first to the last one of the phrase.
+    pub words: Range<usize>,
+}
+
+impl Phrases {
+    /// Returns the number of different phrases.
+    pub fn len(&self) -> usize {
+        self.phrases.len()
+    }
+
+    /// True if there are no phrases.
+    pub fn is_empty(&self) -> bool {
+        self.phrases.is_empty()
+    }
+
+    /// Adds a document of the sample to the statistics. Without a sample, only phrases with all their words are found.
+    /// O(length).
+    ///
+    /// ```
+    /// use bloomline::KeyHasher;
+    /// use bloomline_text::{PhrasesBuilder, Rules};
+    /// let mut rules = Rules::default();
+    /// rules.min_ngram = 5;
+    /// let mut builder = PhrasesBuilder::new(rules, KeyHasher::new(0));
+    /// builder.push("Seven wise owls guard a secret library", None);
+    /// let mut phrases = builder.build();
+    /// let copy = "Seven wise owls guard one secret library";
+    /// assert_eq!(phrases.find(copy), []);
+    /// for i in 0..1000 {
+    ///     phrases.learn(&format!("A document about number {i}."));
+    /// }
+    /// assert_eq!(phrases.find(copy)[0].words, 0..7);
+    /// // Documents with other words in this place show that it is a template.
+    /// phrases.learn("Seven wise owls guard every secret library");
+    /// phrases.learn("Seven wise owls guard your secret library");
+    /// assert_eq!(phrases.find(copy), []);
+    /// ```
+    pub fn learn(&mut self, text: &str) {
+        let words = words_of(&self.rules, &self.hasher, text);
+        self.documents += 1;
+        let document = self.documents;
+        let pairs = words.windows(2).map(|pair| pair.iter().fold(0, add));
+        for feature in words.iter().copied().chain(pairs) {
+            if let Some(number) = self.features.get(feature).next() {
+                let count = &mut self.counts[number as usize];
+                count.documents += u32::from(count.last != document);
+                count.last = document;
+            }
+        }
+        let mut equal = Vec::new();
+        let mut gaps = Vec::new();
+        self.scan(&words, |number, range, Equal { prefix, suffix }| match suffix {
+            0 => equal.push(number),
+            _ => gaps
+                .push(((number, prefix, suffix), words[range.start + prefix..range.end - suffix].iter().fold(0, add))),
+        });
+        for (place, filler) in gaps {
+            let gap = self.gaps.entry(place).or_insert(Gap { words: filler, several: false });
+            gap.several |= gap.words != filler;
+        }
+        equal.sort_unstable();
+        equal.dedup();
+        equal.into_iter().for_each(|number| self.phrases[number as usize].documents += 1);
+    }
+
+    /// Returns the occurrences of phrases in a unit of a text, in the order of their first words. O(length) if phrases
+    /// are rare.
+    pub fn find(&self, unit: &str) -> Vec<PhraseMatch> {
+        let words = words_of(&self.rules, &self.hasher, unit);
+        let mut found = Vec::new();
+        self.scan(&words, |number, range, equal| {
+            if self.counts_as_found(number, &range, equal, &words) {
+                found.push(PhraseMatch { key: self.phrases[number as usize].key, words: range });
+            }
+        });
+        found.sort_unstable_by_key(|found| (found.words.start, found.key));
+        found.dedup();
+        found
+    }
+
+    /// Appends the keys of the phrases that are found among these words, each once.
+    pub(crate) fn keys(&self, words: &[u64], into: &mut Vec<u64>) {
+        let mut keys = Vec::new();
+        self.scan(words, |number, range, equal| {
+            if self.counts_as_found(number, &range, equal, words) {
+                keys.push(self.phrases[number as usize].key);
+            }
+        });
+        keys.sort_unstable();
+        keys.dedup();
+        into.extend(keys);
+    }
+
+    /// True if the phrase of a key is common: more than 1 in 1000 documents of the sample contain all its words, and at
+    /// least 32. Such a phrase is not found.
+    pub fn is_common(&self, key: u64) -> bool {
+        self.phrases.binary_search_by_key(&key, |phrase| phrase.key).is_ok_and(|i| self.is_too_common(&self.phrases[i]))
+    }
+
+    fn is_too_common(&self, phrase: &Phrase) -> bool {
+        let documents = u64::from(phrase.documents);
+        phrase.documents >= COMMON_DOCUMENTS && documents * COMMON_SHARE > u64::from(self.documents)
+    }
+
+    /// Calls `each` for each place where a phrase is equal to the text but for a run of words, with the number of the
+    /// phrase and the words of the text. A place may come twice.
+    fn scan(&self, text: &[u64], mut each: impl FnMut(u32, Range<usize>, Equal)) {
+        let longest = u8::BITS - self.seed_lengths.leading_zeros();
+        for start in 0..text.len() {
+            let mut hash = 0;
+            for (length, word) in (1..longest).zip(&text[start..]) {
+                hash = add(hash, word);
+                if self.seed_lengths & 1 << length == 0 {
+                    continue;
+                }
+                for seed in self.seeds.get(hash) {
+                    let phrase = &self.phrases[seed as usize / 2].words;
+                    // The seed is at the start or at the end of the phrase.
+                    let before = if seed % 2 == 0 { 0 } else { phrase.len() - length as usize };
+                    let Some(first) = start.checked_sub(before) else { continue };
+                    let range = first..first + phrase.len();
+                    if let Some(equal) = text.get(range.clone()).and_then(|words| compare(phrase, words)) {
+                        each(seed / 2, range, equal);
+                    }
+                }
+            }
+        }
+    }
+
+    /// True if words of a text count as an occurrence of a phrase.
+    fn counts_as_found(&self, number: u32, range: &Range<usize>, equal: Equal, text: &[u64]) -> bool {
+        let phrase = &self.phrases[number as usize];
+        !self.is_too_common(phrase)
+            && (equal.suffix == 0 || self.is_evident(number, equal))
+            && has_answer(&phrase.answer, text, range)
+    }
+
+    /// True if words of which a run differs are not likely to be another sentence.
+    fn is_evident(&self, number: u32, Equal { prefix, suffix }: Equal) -> bool {
+        let words = &self.phrases[number as usize].words;
+        let gap = self.gaps.get(&(number, prefix, suffix));
+        if self.documents == 0 || gap.is_some_and(|gap| gap.several) {
+            return false;
+        }
+        let end = words.len() - suffix;
+        let equal = self.bits(&words[..prefix]) + self.bits(&words[end..]);
+        // The differing words have their weights after the word before them.
+        let differing = self.bits(&words[prefix - 1..end]) - self.bits(&words[prefix - 1..prefix]);
+        equal >= MIN_BITS && differing <= (1.0 - MIN_SHARE) * self.bits(words)
+    }
+
+    /// Returns the number of documents of the sample with a word or a pair of words; one if there are none.
+    fn documents_with(&self, feature: u64) -> f64 {
+        let number = self.features.get(feature).next().expect("it is a feature of a phrase");
+        f64::from(self.counts[number as usize].documents.max(1))
+    }
+
+    /// Returns the weight of a run of words in bits.
+    fn bits(&self, run: &[u64]) -> f64 {
+        let of_word = |word| libm::log2(f64::from(self.documents) / self.documents_with(word));
+        let after = |pair: &[u64]| {
+            let share = self.documents_with(pair[0]) / self.documents_with(pair.iter().fold(0, add));
+            libm::log2(share).clamp(0.0, of_word(pair[1]))
+        };
+        run.first().map_or(0.0, |word| of_word(*word)) + run.windows(2).map(after).sum::<f64>()
+    }
+}
+
+/// True if the words of an answer follow one another near these words.
+fn has_answer(answer: &[u64], text: &[u64], words: &Range<usize>) -> bool {
+    let reach = REACH + answer.len();
+    let before = &text[words.start.saturating_sub(reach)..words.start];
+    let after = &text[words.end..text.len().min(words.end + reach)];
+    answer.is_empty() || [before, after].iter().any(|near| near.windows(answer.len()).any(|near| near == answer))
+}
+
+/// Adds a word to the hash of the words before it.
+fn add(sum: u64, word: &u64) -> u64 {
+    sum.wrapping_mul(BASE).wrapping_add(*word)
+}
+
+/// Returns the hashes of the words of a text.
+fn words_of(rules: &Rules, hasher: &KeyHasher, text: &str) -> Vec<u64> {
+    let mut scratch = crate::form::FormScratch::default();
+    let mut words = Vec::new();
+    tokens::hashes(rules.form.for_words().apply_into(text.as_bytes(), &mut scratch), hasher, &mut words);
+    words
+}

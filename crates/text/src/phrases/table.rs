@@ -1,0 +1,48 @@
+//! A map from hashes to numbers that is queried for every word of a text, and seldom has it.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// The bits of the filter for each entry. A hash that the table lacks passes the filter with a probability of at most
+/// 1/16.
+const BITS_PER_ENTRY: usize = 16;
+
+/// The hashes with their numbers, in order, behind a filter of one bit for each hash.
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    entries: Vec<(u64, u32)>,
+    bits: Vec<u64>,
+    shift: u32,
+}
+
+impl Table {
+    pub(super) fn new(mut entries: Vec<(u64, u32)>) -> Self {
+        entries.sort_unstable();
+        entries.dedup();
+        let size = (entries.len() * BITS_PER_ENTRY).next_power_of_two().max(64);
+        let mut table = Self { entries, bits: vec![0; size / 64], shift: 64 - size.ilog2() };
+        for i in 0..table.entries.len() {
+            let bit = table.bit(table.entries[i].0);
+            table.bits[bit / 64] |= 1 << (bit % 64);
+        }
+        table
+    }
+
+    /// Hashes of words and grams are random in their high bits.
+    fn bit(&self, hash: u64) -> usize {
+        (hash >> self.shift) as usize
+    }
+
+    /// Returns the numbers of a hash, in ascending order.
+    #[inline]
+    pub(super) fn get(&self, hash: u64) -> impl Iterator<Item = u32> + '_ {
+        let bit = self.bit(hash);
+        let entries = if self.bits[bit / 64] & 1 << (bit % 64) == 0 { &[][..] } else { self.entries_from(hash) };
+        entries.iter().take_while(move |entry| entry.0 == hash).map(|entry| entry.1)
+    }
+
+    #[inline(never)]
+    fn entries_from(&self, hash: u64) -> &[(u64, u32)] {
+        &self.entries[self.entries.partition_point(|entry| entry.0 < hash)..]
+    }
+}
