@@ -69,6 +69,50 @@ pub fn expected_false_removals(rules: &Rules, grams: usize, found: usize, fpr: f
     if chance < NEGLIGIBLE { 0.0 } else { chance }
 }
 
+/// Returns the probability that a unit of which no gram was seen is removed, given the number of its grams and the
+/// false-positive rate of the set, from 0 to 1. It is binomial: more than [`Rules::threshold`] of the compared grams must be
+/// false positives. If grams are [sampled](Rules::sample), the number of compared grams is binomial, too, and at least two.
+/// O(`grams`), with sampling O(`grams`²).
+///
+/// # Examples
+/// ```
+/// use bloomline_text::{Rules, new_unit_removal_rate};
+/// let mut rules = Rules::default();
+/// assert!(new_unit_removal_rate(&rules, 20, 0.01) < 1e-30); // 17 false positives
+/// rules.sample = 16;
+/// assert!(new_unit_removal_rate(&rules, 20, 0.01) < 1e-4); // two, or more
+/// assert_eq!(new_unit_removal_rate(&rules, 1, 0.01), 0.01);
+/// ```
+pub fn new_unit_removal_rate(rules: &Rules, grams: usize, fpr: f64) -> f64 {
+    if fpr >= 1.0 {
+        return if rules.is_duplicate(grams, grams) { 1.0 } else { 0.0 };
+    }
+    let removed = |compared: usize| {
+        binomial_share(compared, fpr, |found| if rules.is_duplicate(compared, found) { 1.0 } else { 0.0 })
+    };
+    if rules.ngram == 0 || rules.sample <= 1 || grams <= Rules::MIN_SAMPLE {
+        return removed(grams);
+    }
+    binomial_share(grams, 1.0 / f64::from(rules.sample), |sampled| removed(sampled.max(Rules::MIN_SAMPLE)))
+}
+
+/// Returns the mean of `value` for a number that is binomial: of the successes of `count` trials with a `chance` below 1.
+fn binomial_share(count: usize, chance: f64, value: impl Fn(usize) -> f64) -> f64 {
+    let (mut weight, mut weighted_sum, mut sum) = (1.0, 0.0, 0.0);
+    let odds = chance / (1.0 - chance);
+    for successes in 0..=count {
+        if successes > 0 {
+            weight *= (count + 1 - successes) as f64 / successes as f64 * odds;
+        }
+        sum += weight;
+        weighted_sum += weight * value(successes);
+        if sum > 1e200 {
+            (weight, weighted_sum, sum) = (weight * 1e-200, weighted_sum * 1e-200, sum * 1e-200);
+        }
+    }
+    weighted_sum / sum
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,6 +176,37 @@ mod tests {
                 assert!((expected - happened).abs() < tolerance, "{name}: {expected} {happened}");
             }
         }
+    }
+
+    /// Counts the new units that are removed, sampled or not.
+    #[test]
+    fn new_units_are_removed_at_the_expected_rate() {
+        let hasher = KeyHasher::new(0);
+        let mut count = 0u64;
+        let mut random = || {
+            count += 1;
+            count.hash_with(&hasher) as f64 / 2f64.powi(64)
+        };
+        for (grams, share, fpr) in
+            [(1, 16, 0.05), (2, 16, 0.2), (13, 4, 0.3), (50, 16, 0.3), (200, 64, 0.4), (6, 1, 0.5)]
+        {
+            let rules = Rules { sample: share, ..rules(0.8) };
+            let expected = 20_000.0 * new_unit_removal_rate(&rules, grams, fpr);
+            let mut removed = 0;
+            for _ in 0..20_000 {
+                let sampled = (0..grams).filter(|_| random() * f64::from(share) < 1.0).count();
+                let compared = sampled.max(Rules::MIN_SAMPLE.min(grams));
+                let found = (0..compared).filter(|_| random() < fpr).count();
+                removed += usize::from(rules.is_duplicate(compared, found));
+            }
+            // Seven standard deviations.
+            let error = (removed as f64 - expected).abs();
+            assert!(expected > 20.0 && error < 7.0 * expected.sqrt(), "{grams} {share} {fpr}: {removed}, {expected}");
+        }
+        // A single sampled gram would be enough with a threshold of 0, and none is found at a rate of 0.
+        let any = Rules { sample: 1024, ..rules(0.0) };
+        assert!(new_unit_removal_rate(&any, 2_000, 0.5) > 0.7 && new_unit_removal_rate(&any, 2_000, 0.0) == 0.0);
+        assert_eq!((new_unit_removal_rate(&any, 0, 0.5), new_unit_removal_rate(&any, 50, 1.0)), (0.0, 1.0));
     }
 
     #[test]

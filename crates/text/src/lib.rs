@@ -33,7 +33,7 @@ extern crate alloc;
 //
 //     form (feature forms), class, masks, token
 //     scan, with blocks and chars
-//     tokens, grams
+//     tokens, grams, sample
 //     set, texts, false_positive
 //     near
 mod blocks;
@@ -45,13 +45,14 @@ mod form;
 mod grams;
 mod masks;
 pub mod near;
+mod sample;
 mod scan;
 mod set;
 mod texts;
 mod token;
 mod tokens;
 
-pub use false_positive::expected_false_removals;
+pub use false_positive::{expected_false_removals, new_unit_removal_rate};
 pub use form::Form;
 pub use set::Set;
 pub use texts::{Document, Texts, UnitVerdict};
@@ -109,11 +110,20 @@ pub struct Rules {
     /// The normalization before texts are compared, by default none. A unit with only white space in its form has no
     /// exact text.
     pub form: Form,
+    /// The number of grams of which one is compared, 1 by default. With more, a unit is compared and inserted by the grams
+    /// with the lowest ranks, an order that is part of their hashes: one of `sample` grams on average, and at least two of
+    /// each unit. Such a set takes a fraction of the memory, and few units are decided otherwise. A unit can be compared
+    /// with those that were inserted with the same or a smaller `sample`. Exact text is never sampled.
+    pub sample: u32,
     /// True if nothing is inserted.
     pub frozen: bool,
 }
 
 impl Rules {
+    /// The minimum number of grams by which a unit is compared if grams are [sampled](Self::sample); a unit with fewer grams
+    /// is compared by all of them. With one, a single false positive would remove a new unit.
+    pub const MIN_SAMPLE: usize = 2;
+
     /// True if a unit with `found` of `grams` grams found is a duplicate. A unit without grams is not a duplicate.
     ///
     /// ```
@@ -143,6 +153,7 @@ impl Default for Rules {
             trim: false,
             ignore_case: false,
             form: Form::default(),
+            sample: 1,
             frozen: false,
         }
     }
