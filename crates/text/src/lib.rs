@@ -110,20 +110,16 @@ pub struct Rules {
     /// The normalization before texts are compared, by default none. A unit with only white space in its form has no
     /// exact text.
     pub form: Form,
-    /// The number of grams of which one is compared, 1 by default. With more, a unit is compared and inserted by the grams
-    /// with the lowest ranks, an order that is part of their hashes: one of `sample` grams on average, and at least two of
-    /// each unit. Such a set takes a fraction of the memory, and few units are decided otherwise. A unit can be compared
-    /// with those that were inserted with the same or a smaller `sample`. Exact text is never sampled.
+    /// The number of grams of which one is compared and inserted, 1 by default. With more, a unit is represented by one of
+    /// `sample` of its grams on average, which their hashes select, and by at least one of each half of the unit. Such a set
+    /// takes a fraction of the memory, and few units are decided otherwise. A unit can be compared with units that were
+    /// inserted with the same or a smaller `sample`. Exact text is not sampled.
     pub sample: u32,
     /// True if nothing is inserted.
     pub frozen: bool,
 }
 
 impl Rules {
-    /// The minimum number of grams by which a unit is compared if grams are [sampled](Self::sample); a unit with fewer grams
-    /// is compared by all of them. With one, a single false positive would remove a new unit.
-    pub const MIN_SAMPLE: usize = 2;
-
     /// True if a unit with `found` of `grams` grams found is a duplicate. A unit without grams is not a duplicate.
     ///
     /// ```

@@ -1,34 +1,35 @@
 //! The sample of a unit's grams that represents the unit.
 
-use crate::Rules;
 use alloc::vec::Vec;
+use core::ops::Range;
 
-const LEAST: usize = Rules::MIN_SAMPLE;
-
-/// Keeps the sampled hashes from the index `start` on: one of `share` hashes on average, and at least
-/// [`Rules::MIN_SAMPLE`].
+/// Keeps the sampled hashes from the index `start` on: one of `share` on average, and of each half of them the one with the
+/// lowest [`rank`] at least.
 ///
-/// The kept hashes are the first ones by [`rank`], so the sample of a larger share is part of the sample of a smaller one.
+/// Every hash whose rank is low enough is kept, so the sample of a larger share is part of the sample of a smaller one.
 pub(crate) fn retain(hashes: &mut Vec<u64>, start: usize, share: u32) {
-    let unit = &mut hashes[start..];
-    if share <= 1 || unit.len() <= LEAST {
+    if share <= 1 {
         return;
     }
     let max_rank = u64::MAX / u64::from(share);
-    let count = unit.iter().filter(|hash| rank(**hash) <= max_rank).count();
-    if count < LEAST {
-        unit.select_nth_unstable_by_key(LEAST - 1, |hash| rank(*hash));
-        hashes.truncate(start + LEAST);
-        return;
-    }
+    let unit = &mut hashes[start..];
     let mut kept = 0;
-    for i in 0..unit.len() {
-        // No branch, because the CPU could not predict it.
-        let hash = unit[i];
-        unit[kept] = hash;
-        kept += usize::from(rank(hash) <= max_rank);
+    for half in halves(unit.len()) {
+        let least = unit[half.clone()].iter().map(|hash| rank(*hash)).min();
+        let max_rank = max_rank.max(least.unwrap_or(0));
+        for i in half {
+            // No branch, because the CPU could not predict it.
+            let hash = unit[i];
+            unit[kept] = hash;
+            kept += usize::from(rank(hash) <= max_rank);
+        }
     }
-    hashes.truncate(start + count);
+    hashes.truncate(start + kept);
+}
+
+/// Returns the two halves of a unit's grams. The first half of one gram is empty.
+pub(crate) fn halves(grams: usize) -> [Range<usize>; 2] {
+    [0..grams / 2, grams / 2..grams]
 }
 
 /// Returns a hash's position in the order of sampling. It begins with the hash's low bytes, because a filter chooses a block
@@ -43,7 +44,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The sample is that of a sort by rank, whatever stands before the unit, and a part of each finer sample.
+        /// Whatever stands before the unit, each half keeps its hashes of low rank, which are part of each finer sample.
         #[test]
         fn samples_are_nested(hashes in prop::collection::vec(any::<u64>(), 0..300), start in 0..4usize, share in 0..100u32, more in 0..100u32) {
             let start = start.min(hashes.len());
@@ -51,16 +52,17 @@ mod tests {
                 let mut sample = hashes.clone();
                 retain(&mut sample, start, share);
                 prop_assert_eq!(&sample[..start], &hashes[..start]);
-                let mut sample = sample.split_off(start);
-                sample.sort_unstable_by_key(|hash| rank(*hash));
-                Ok(sample)
+                Ok(sample.split_off(start))
             };
-            let mut all = hashes[start..].to_vec();
-            all.sort_unstable_by_key(|hash| rank(*hash));
             let (fine, coarse) = (sample(share)?, sample(share + more)?);
-            let below = all.iter().filter(|hash| u128::from(rank(**hash)) * u128::from(share.max(1)) <= u128::from(u64::MAX)).count();
-            prop_assert_eq!(&fine[..], &all[..below.max(LEAST).min(all.len())]);
-            prop_assert_eq!(&coarse[..], &fine[..coarse.len()]);
+            let (first, second) = hashes[start..].split_at((hashes.len() - start) / 2);
+            let is_low = |hash: &&u64| u128::from(rank(**hash)) * u128::from(share.max(1)) <= u128::from(u64::MAX);
+            let expected: Vec<u64> = [first, second].iter().flat_map(|half| {
+                let least = half.iter().min_by_key(|hash| rank(**hash));
+                half.iter().filter(move |hash| is_low(hash) || Some(*hash) == least).copied()
+            }).collect();
+            prop_assert_eq!(&fine, &expected);
+            prop_assert!(coarse.iter().all(|hash| fine.contains(hash)) && coarse.len() >= hashes[start..].len().min(2));
         }
     }
 

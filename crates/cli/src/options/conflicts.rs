@@ -100,6 +100,7 @@ pub const CONFLICTS: &[(&str, &str, &str, &str)] = &[
     ("corpus", "frozen", "count exact keep pairs clusters", "documents are compared with the state alone"),
     ("corpus", "annotate", "count exact pairs clusters", ONE_READING),
     ("corpus", "drop_document", "count exact pairs clusters", ONE_READING),
+    ("plan", "text", "expected_keys", "both give the number of keys"),
     ("import", "set", "files", "keys are read from one of them"),
 ];
 

@@ -5,7 +5,7 @@ mod destination;
 mod first_pass;
 mod memory;
 pub mod plan;
-mod sampling;
+pub mod sampling;
 mod state;
 
 use crate::commands::headers;

@@ -15,7 +15,7 @@ use bloomline_text::new_unit_removal_rate;
 use std::path::Path;
 
 /// The largest sample that a run chooses by itself is one of so many grams.
-const MAX_CHOSEN: u32 = 1 << 16;
+pub const MAX_CHOSEN: u32 = 1 << 16;
 
 /// Loads the filter of a run. Its sample of grams becomes that of the run, unless a larger number is asked for, which the filter then
 /// records.

@@ -99,7 +99,7 @@ impl DocumentRule {
     /// Estimates the number of keys in a piece of a line of JSON.
     pub(super) fn keys_in(&self, piece: &[u8]) -> f64 {
         match (&self.near, self.text.ngram, self.text.unit) {
-            (None, 1.., _) => self.sampled(piece.len() as f64 / WORD, 0),
+            (None, 1.., _) => piece.len() as f64 / WORD / f64::from(self.text.sample.max(1)),
             (None, 0, Unit::Paragraph) => memchr::memmem::find_iter(piece, r"\n").count() as f64,
             // The other keys are of whole documents.
             _ => 0.0,
@@ -110,20 +110,9 @@ impl DocumentRule {
     pub(super) fn keys_of(&self, texts: u64, bytes: u64) -> u64 {
         match (&self.near, self.text.ngram, self.text.unit) {
             (Some(near), ..) => texts * near.bands() as u64,
-            (None, 1.., unit) => {
-                let paragraphs = if unit == Unit::Paragraph { bytes / LONG_PARAGRAPH } else { 0 };
-                self.sampled(texts as f64 + bytes as f64 / WORD, texts + paragraphs) as u64
-            }
+            (None, 1.., unit) => sampled_grams(unit, texts, bytes, self.text.sample),
             (None, 0, Unit::Paragraph) => texts + bytes / PARAGRAPH,
             (None, ..) => texts,
-        }
-    }
-
-    /// Returns the largest number of grams to expect in a sample of so many grams of so many units.
-    fn sampled(&self, grams: f64, units: u64) -> f64 {
-        match self.text.sample {
-            0 | 1 => grams,
-            sample => grams.min(grams / f64::from(sample) + (units * Rules::MIN_SAMPLE as u64) as f64),
         }
     }
 
@@ -148,6 +137,19 @@ impl DocumentRule {
             (None, _) => "grams",
         }
     }
+}
+
+/// Estimates the number of grams in a sample of so many texts with so many bytes.
+pub fn sampled_grams(unit: Unit, texts: u64, bytes: u64, sample: u32) -> u64 {
+    let grams = texts as f64 + bytes as f64 / WORD;
+    let paragraphs = if unit == Unit::Paragraph { bytes / LONG_PARAGRAPH } else { 0 };
+    let units = (texts + paragraphs).max(1) as f64;
+    if sample <= 1 {
+        return grams as u64;
+    }
+    // Of each half, the number that chance selects is binomial, and none becomes one.
+    let (of_unit, share) = ((grams / units).max(2.0), 1.0 / f64::from(sample));
+    (units * (of_unit * share + 2.0 * (1.0 - share).powf(of_unit / 2.0))).min(grams) as u64
 }
 
 /// Divides a name of keys into the name of all grams, and the number of grams of which one is in the filter.
