@@ -21,20 +21,19 @@ fn documents(numbers: std::ops::Range<usize>) -> String {
 /// Copies are removed as with all grams, and texts that were not seen are kept, whatever the unit, the threshold and the output.
 #[test]
 fn sampled_grams_decide_copies_and_new_texts_alike() {
-    let changed = paragraph(1, 74).replace("w1040", "x");
-    let mixed = format!("{}\n{changed}\n{}", paragraph(0, 14), paragraph(999, 20));
+    let mixed = format!("{}\n{}\n{}", paragraph(0, 14), paragraph(998, 74), paragraph(999, 20));
     let bench = Bench::new(&[
         ("in", documents(0..40).as_bytes()),
         ("again", [documents(20..60), line(1, &mixed)].concat().as_bytes()),
     ]);
     // At this rate no gram is a false positive.
-    let run = |options: &str| bench.run_ok(&format!("corpus -p 1e-9 {options} in again"));
+    let run = |options: &str| bench.run_ok(&format!("corpus -p 1e-9 {options}in again"));
     for options in
         ["", "--by document ", "--threshold 0.5 ", "--drop-document ", "--drop-document --threshold 0.3 ", "--ngram 5 "]
     {
         let all = run(options);
         for sample in ["1", "2", "7", "64", "65536"] {
-            assert_eq!(run(&format!("{options}--sample {sample}")), all, "{options} {sample}");
+            assert!(run(&format!("{options}--sample {sample} ")) == all, "{options} {sample}");
         }
     }
 }
@@ -48,7 +47,7 @@ fn statistics_count_sampled_grams() {
     let figures = stats(&output);
     // One of each half. Of 200 grams, another is sampled with a probability of 0.003, for this seed always or never.
     assert_eq!((figures["sample"].as_u64(), figures["grams"].as_u64()), (Some(65536), Some(6)), "{figures}");
-    let notes = json_values(&expect_success(output));
+    let notes = json_values(&output.stdout);
     let found: Vec<_> = notes.iter().map(|note| (&note["bloomline"]["grams"], &note["bloomline"]["found"])).collect();
     assert_eq!(found, [(&2.into(), &0.into()), (&2.into(), &0.into()), (&2.into(), &2.into())]);
     let output = bench.run("corpus --sample 16 --stats in");
@@ -64,8 +63,8 @@ fn states_continue_with_the_same_or_a_coarser_sample() {
     let new = "corpus -p 1e-9 --quiet";
     let expected = documents(30..40);
     // A state that grows, and one of a fixed size.
-    for (state, size) in [("grown", ""), ("fixed", "-n 1M --when-full warn")] {
-        assert_eq!(bench.run_ok(&format!("{new} {size} --sample 4 --state {state} a")), documents(0..30));
+    for (state, size) in [("grown", ""), ("fixed", "-n 1M --when-full warn ")] {
+        assert_eq!(bench.run_ok(&format!("{new} {size}--sample 4 --state {state} a")), documents(0..30));
         assert_eq!(name(state), "13-grams of words, 1 of 4");
         let saved = bench.read(state);
         for sample in [1, 3] {
@@ -77,8 +76,8 @@ fn states_continue_with_the_same_or_a_coarser_sample() {
             bench.run_err(&format!("corpus --sample {sample} --frozen --state {state} -o out b"));
         }
         assert!(!bench.path("out").exists() && bench.read(state) == saved);
-        for options in ["", "--sample 4", "--sample 6"] {
-            assert_eq!(bench.run_ok(&format!("corpus --frozen {options} --state {state} b")), expected);
+        for options in ["", "--sample 4 ", "--sample 6 "] {
+            assert_eq!(bench.run_ok(&format!("corpus --frozen {options}--state {state} b")), expected);
         }
         assert!(bench.read(state) == saved);
         assert_eq!(bench.run_ok(&format!("{new} --state {state} b")), expected);
@@ -107,7 +106,7 @@ fn memory_chooses_the_sample() {
         let output = run(options);
         let figures = stats(&output);
         assert!(number(&figures, "memory_bytes") <= 40_000.0 * 1.01, "{figures}");
-        (number(&figures, "sample"), text(&output.stderr), expect_success(output))
+        (number(&figures, "sample"), text(&output.stderr), output.stdout)
     };
     // 102,400 grams: half of the 3200 paragraphs have two, and half have 62.
     let (chosen, message, kept) = sample("-m 40000");
@@ -138,7 +137,7 @@ fn memory_chooses_the_sample() {
     expect_success(bench.run(&format!("{with_state} a")));
     let name = bench.json("info --json s")["key_name"].clone();
     assert!(name.as_str().unwrap().starts_with("13-grams of words, 1 of "), "{name}");
-    assert!(bench.run_ok(&with_state.replace("--quiet", "a")).is_empty());
+    assert!(text(&bench.run(&with_state.replace("--quiet", "a")).stderr).contains("already complete"));
     expect_success(bench.run("corpus -m 80000 --quiet --state s -o more b"));
     assert_eq!(bench.json("info --json s")["key_name"], name);
     assert_eq!(bench.run_ok("corpus --frozen --state s a"), "");
