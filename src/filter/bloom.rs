@@ -10,6 +10,7 @@ use crate::layout::access::Exclusive;
 use crate::layout::params::FilterParams;
 use crate::layout::sectorized::Sectorized;
 use crate::layout::storage::BlockStoreMut;
+use alloc::string::String;
 
 /// A set of keys that reports some new keys as seen, at a known rate, and never a seen key as new.
 ///
@@ -56,6 +57,22 @@ impl BloomFilter {
     methods::query_methods!("bloomline::BloomFilter");
     methods::info_methods!();
     methods::capacity_methods!();
+
+    /// Changes the name for the kind of keys, when the filter gets keys of another kind. O(length of the name).
+    ///
+    /// # Errors
+    /// [`BuildError::KeyName`] for a name of more than 1024 bytes, or with control characters. The filter keeps its name then.
+    ///
+    /// # Examples
+    /// ```
+    /// let mut seen = bloomline::BloomFilter::builder().expected_keys(1000).key_name("url").build()?;
+    /// seen.set_key_name("url or title")?;
+    /// assert_eq!(seen.key_name(), "url or title");
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn set_key_name(&mut self, name: impl Into<String>) -> Result<(), BuildError> {
+        self.0.set_key_name(name.into())
+    }
 
     /// Adds the keys of another filter. The result is exactly the filter that both sets of keys would have made. O(memory).
     ///

@@ -3,7 +3,7 @@
 
 use crate::batch;
 use crate::builder::options::{Builder, FromBuilder};
-use crate::builder::spec::FilterSpec;
+use crate::builder::spec::{FilterSpec, is_key_name};
 use crate::error::{BuildError, MergeError};
 use crate::kernel::{Kernel, KernelFn};
 use crate::key::hash::KeyHasher;
@@ -12,6 +12,7 @@ use crate::layout::ops::{Insert, LayoutOps, Query};
 use crate::layout::params::FilterParams;
 use crate::layout::storage::{self, AtomicBlocks, BlockStore, BlockStoreMut, Blocks};
 use crate::rate::fpr;
+use alloc::string::String;
 use core::fmt;
 
 /// `L` is the layout, which determines the bits of a key. `A` is the access: one writer, which inserts with `&mut self`, or
@@ -82,6 +83,14 @@ impl<L: LayoutOps<A>, A: Access> RawFilter<L, A> {
 
     pub(crate) fn key_name(&self) -> &str {
         &self.spec.key_name
+    }
+
+    pub(crate) fn set_key_name(&mut self, name: String) -> Result<(), BuildError> {
+        if !is_key_name(&name) {
+            return Err(BuildError::KeyName { bytes: name.len() });
+        }
+        self.spec.key_name = name;
+        Ok(())
     }
 
     #[cfg(feature = "file")]

@@ -4,6 +4,7 @@ use crate::error::{BuildError, MergeError};
 use crate::filter::bloom::BloomFilter;
 use crate::filter::methods;
 use crate::growing::stages::Stages;
+use alloc::string::String;
 
 /// A filter that grows with its keys and keeps the false-positive rate, for any number of keys.
 ///
@@ -82,6 +83,23 @@ impl ScalableBloomFilter {
     /// ```
     pub fn estimated_fpr(&self) -> f64 {
         self.0.estimated_fpr()
+    }
+
+    /// Changes the name for the kind of keys, when the filter gets keys of another kind. Stages from a [`union`](Self::union)
+    /// keep theirs. O(stages).
+    ///
+    /// # Errors
+    /// [`BuildError::KeyName`] for a name of more than 1024 bytes, or with control characters. The filter keeps its name then.
+    ///
+    /// # Examples
+    /// ```
+    /// let mut seen = bloomline::ScalableBloomFilter::builder().expected_keys(1000).key_name("url").build()?;
+    /// seen.set_key_name("url or title")?;
+    /// assert_eq!(seen.key_name(), "url or title");
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn set_key_name(&mut self, name: impl Into<String>) -> Result<(), BuildError> {
+        self.0.set_key_name(&name.into())
     }
 
     /// Returns the stages, at least one. Only the last one takes keys. Stages from a [`union`](Self::union) come first,

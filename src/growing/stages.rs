@@ -14,6 +14,7 @@ use crate::layout::ops::LayoutOps;
 use crate::layout::sectorized::Sectorized;
 use crate::rate::fpr;
 use crate::rate::growth::{GrowthPolicy, MAX_MERGED, combined};
+use alloc::borrow::ToOwned;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -222,6 +223,11 @@ impl Stages {
     /// Returns the key name of the filter's own stages; a merged stage may have another.
     pub(super) fn key_name(&self) -> &str {
         self.last().key_name()
+    }
+
+    pub(super) fn set_key_name(&mut self, name: &str) -> Result<(), BuildError> {
+        let merged = self.growth.merged;
+        self.stages[merged..].iter_mut().try_for_each(|stage| stage.0.set_key_name(name.to_owned()))
     }
 
     chain::aggregate_methods!(self, any: self.last(), all: self.stages.iter());

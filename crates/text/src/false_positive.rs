@@ -1,6 +1,8 @@
 //! The expected number of units that are cut because of false positives.
 
-use crate::Rules;
+use crate::{Rules, sample};
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// The probability below which a unit is not counted.
 const NEGLIGIBLE: f64 = 1e-12;
@@ -69,6 +71,58 @@ pub fn expected_false_removals(rules: &Rules, grams: usize, found: usize, fpr: f
     if chance < NEGLIGIBLE { 0.0 } else { chance }
 }
 
+/// Returns the probability that a unit of which no gram was seen is removed, given the number of its grams and the
+/// false-positive rate of the set, from 0 to 1. More than [`Rules::threshold`] of the compared grams must be false
+/// positives, whose number is binomial. If grams are [sampled](Rules::sample), the number of compared grams in each half of the
+/// unit is binomial, too, and at least one. O(`grams`²), with sampling O(`grams`³).
+///
+/// # Examples
+/// ```
+/// use bloomline_text::{Rules, new_unit_removal_rate};
+/// let mut rules = Rules::default();
+/// assert!(new_unit_removal_rate(&rules, 20, 0.01) < 1e-30); // 17 false positives
+/// rules.sample = 16;
+/// assert!(new_unit_removal_rate(&rules, 20, 0.01) < 1e-4); // two, or more
+/// assert!((new_unit_removal_rate(&rules, 1, 0.01) - 0.01).abs() < 1e-9);
+/// ```
+pub fn new_unit_removal_rate(rules: &Rules, grams: usize, fpr: f64) -> f64 {
+    let removed = |compared: usize| -> f64 {
+        let chances = binomial(compared, fpr);
+        chances
+            .iter()
+            .enumerate()
+            .filter(|(found, _)| rules.is_duplicate(compared, *found))
+            .map(|(_, chance)| chance)
+            .sum()
+    };
+    if rules.ngram == 0 || rules.sample <= 1 {
+        return removed(grams);
+    }
+    let removed: Vec<f64> = (0..=grams).map(removed).collect();
+    let [first, second] = sample::halves(grams).map(|half| binomial(half.len(), 1.0 / f64::from(rules.sample)));
+    let mut sum = 0.0;
+    for (i, first_chance) in first.iter().enumerate() {
+        for (j, second_chance) in second.iter().enumerate() {
+            let compared = i.max(1).min(first.len() - 1) + j.max(1).min(second.len() - 1);
+            sum += first_chance * second_chance * removed[compared];
+        }
+    }
+    sum
+}
+
+/// Returns the probabilities of each number of successes in `count` trials.
+fn binomial(count: usize, chance: f64) -> Vec<f64> {
+    let mut chances = vec![0.0; count + 1];
+    chances[0] = 1.0;
+    for trials in 1..=count {
+        for successes in (0..=trials).rev() {
+            let after_success = successes.checked_sub(1).map_or(0.0, |before| chances[before]);
+            chances[successes] = chances[successes] * (1.0 - chance) + after_success * chance;
+        }
+    }
+    chances
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,6 +186,41 @@ mod tests {
                 assert!((expected - happened).abs() < tolerance, "{name}: {expected} {happened}");
             }
         }
+    }
+
+    /// Counts the new units that are removed, sampled or not.
+    #[test]
+    fn new_units_are_removed_at_the_expected_rate() {
+        let hasher = KeyHasher::new(0);
+        let mut count = 0u64;
+        let mut random = || {
+            count += 1;
+            count.hash_with(&hasher) as f64 / 2f64.powi(64)
+        };
+        for (grams, share, fpr) in
+            [(1, 16, 0.05), (2, 16, 0.2), (13, 4, 0.3), (50, 16, 0.3), (200, 64, 0.4), (6, 1, 0.5)]
+        {
+            let rules = Rules { sample: share, ..rules(0.8) };
+            let expected = 20_000.0 * new_unit_removal_rate(&rules, grams, fpr);
+            let mut removed = 0;
+            for _ in 0..20_000 {
+                let mut compared = 0;
+                for half in [grams / 2, grams - grams / 2] {
+                    let sampled = (0..half).filter(|_| random() * f64::from(share) < 1.0).count();
+                    compared += sampled.max(half.min(1));
+                }
+                let found = (0..compared).filter(|_| random() < fpr).count();
+                removed += usize::from(rules.is_duplicate(compared, found));
+            }
+            // Seven standard deviations.
+            let error = (removed as f64 - expected).abs();
+            assert!(expected > 20.0 && error < 7.0 * expected.sqrt(), "{grams} {share} {fpr}: {removed}, {expected}");
+        }
+        // One found gram is enough with a threshold of 0, and none is found at a rate of 0.
+        let any = Rules { sample: 1024, ..rules(0.0) };
+        assert!(new_unit_removal_rate(&any, 500, 0.5) > 0.74 && new_unit_removal_rate(&any, 500, 0.0) == 0.0);
+        let certain = new_unit_removal_rate(&any, 50, 1.0);
+        assert!((certain - 1.0).abs() < 1e-9 && new_unit_removal_rate(&any, 0, 0.5) == 0.0);
     }
 
     #[test]

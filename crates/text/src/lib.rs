@@ -35,7 +35,7 @@ extern crate alloc;
 //     pieces, class, masks, token
 //     form (feature forms)
 //     scan, with blocks and chars
-//     tokens, grams
+//     tokens, grams, sample
 //     phrases
 //     set, texts, false_positive
 //     near, substrings
@@ -50,6 +50,7 @@ mod masks;
 pub mod near;
 mod phrases;
 mod pieces;
+mod sample;
 mod scan;
 mod set;
 pub mod substrings;
@@ -57,7 +58,7 @@ mod texts;
 mod token;
 mod tokens;
 
-pub use false_positive::expected_false_removals;
+pub use false_positive::{expected_false_removals, new_unit_removal_rate};
 pub use form::Form;
 pub use phrases::{PhraseMatch, Phrases, PhrasesBuilder};
 pub use set::Set;
@@ -117,6 +118,11 @@ pub struct Rules {
     /// The normalization before texts are compared, by default none. A unit with only white space in its form has no
     /// exact text.
     pub form: Form,
+    /// The number of grams of which one is compared and inserted, 1 by default. With more, a unit is represented by one of
+    /// `sample` of its grams on average, which their hashes select, and by at least one of each half of the unit. Such a set
+    /// takes a fraction of the memory, and few units are decided otherwise. A unit can be compared with units that were
+    /// inserted with the same or a smaller `sample`. Exact text is not sampled.
+    pub sample: u32,
     /// True if nothing is inserted.
     pub frozen: bool,
 }
@@ -151,6 +157,7 @@ impl Default for Rules {
             trim: false,
             ignore_case: false,
             form: Form::default(),
+            sample: 1,
             frozen: false,
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::masks::{self, BLOCK};
 use crate::scan::Newline;
-use crate::{Phrases, Rules, Set, Unit, form, grams, tokens};
+use crate::{Phrases, Rules, Set, Unit, form, grams, sample, tokens};
 use alloc::vec::Vec;
 use bloomline::KeyHasher;
 use core::ops::Range;
@@ -62,6 +62,8 @@ struct UnitEntry {
     end: usize,
     /// The end of the unit's hashes.
     hashes: usize,
+    /// The number of grams before they were sampled.
+    all_grams: usize,
     grams: usize,
     found: usize,
     cut: bool,
@@ -137,11 +139,16 @@ impl Texts {
             let newline = rules.unit == Unit::Paragraph && unit.first() == Some(&b'\n');
             self.push_exact(rules, hasher, &unit[usize::from(newline)..]);
         }
+        let all_grams = self.hashes.len() - before;
+        if rules.ngram > 0 {
+            sample::retain(&mut self.hashes, before, rules.sample);
+        }
         let hashes = self.hashes.len();
         self.units.push(UnitEntry {
             start: from.offset,
             end: to.offset,
             hashes,
+            all_grams,
             grams: hashes - before,
             found: 0,
             cut: false,
@@ -225,14 +232,13 @@ impl Texts {
         let mut start = self.first_hash(range.start);
         let units = &mut self.units[range];
         let Some(end) = units.last().map(|unit| unit.hashes) else { return Ok(false) };
-        let grams = end - start;
-        let found = set.contains_hashes(&self.hashes[start..end], &mut self.answers[start..end])?;
-        for unit in units {
+        set.contains_hashes(&self.hashes[start..end], &mut self.answers[start..end])?;
+        for unit in &mut *units {
             unit.found = self.answers[start..unit.hashes].iter().filter(|found| **found).count();
             unit.cut = rules.is_duplicate(unit.grams, unit.found);
             start = unit.hashes;
         }
-        Ok(rules.passes(grams, found))
+        Ok(found_share(units) > rules.threshold)
     }
 
     /// Returns the index of a unit's first hash.
@@ -328,6 +334,12 @@ impl Texts {
     }
 }
 
+/// Returns the share of the grams of some units that was found. A sample stands for all grams of its unit.
+fn found_share(units: &[UnitEntry]) -> f64 {
+    let found = |unit: &UnitEntry| unit.all_grams as f64 * unit.found as f64 / unit.grams.max(1) as f64;
+    units.iter().map(found).sum::<f64>() / units.iter().map(|unit| unit.all_grams).sum::<usize>() as f64
+}
+
 /// Appends the newlines of a text without counting tokens.
 fn newlines(text: &[u8], into: &mut Vec<Newline>) {
     let mut push = |offset| into.push(Newline { offset, tokens: 0 });
@@ -378,7 +390,7 @@ impl<'a> Document<'a> {
         })
     }
 
-    /// Returns the number of grams of all units.
+    /// Returns the number of grams of all units, after [sampling](Rules::sample).
     pub fn grams(&self) -> usize {
         self.entry.grams
     }
@@ -400,7 +412,8 @@ impl<'a> Document<'a> {
 pub struct UnitVerdict {
     /// The unit's bytes in the text.
     pub range: Range<usize>,
-    /// The number of grams. A unit that is compared as exact text has one, or none if it is blank.
+    /// The number of grams, after [sampling](Rules::sample). A unit that is compared as exact text has one, or none if it is
+    /// blank.
     pub grams: usize,
     /// The number of grams that were found.
     pub found: usize,

@@ -84,6 +84,54 @@ proptest! {
     }
 }
 
+proptest! {
+    /// A sampled unit is decided by the grams of low rank in each half, and counts with all its grams for the document.
+    #[test]
+    fn any_texts_are_sampled_as_specified(rules in rules(), texts in prop::collection::vec(text(), 1..8), sample in 0..6u32, seed: u64) {
+        let all = rules;
+        let mut rules = all.clone();
+        rules.sample = sample;
+        let hasher = KeyHasher::new(seed);
+        let (mut set, mut seen) = (Exact::default(), HashSet::new());
+        let mut batch = Texts::default();
+        for text in &texts {
+            batch.clear();
+            batch.push(&all, &hasher, text);
+            let units: Vec<Vec<u64>> = batch.document(0).hashes().map(<[u64]>::to_vec).collect();
+            let mut expected = Vec::new();
+            let (mut total, mut total_found) = (0.0, 0.0);
+            for mut unit in units {
+                let grams = unit.len() as f64;
+                if rules.ngram > 0 {
+                    let (first, second) = unit.split_at(unit.len() / 2);
+                    let halves = [first, second].map(|half| {
+                        let least = half.iter().map(|hash| hash.swap_bytes()).min().unwrap_or(0);
+                        let max = least.max(u64::MAX / u64::from(sample.max(1)));
+                        half.iter().copied().filter(|hash| hash.swap_bytes() <= max).collect::<Vec<u64>>()
+                    });
+                    unit = halves.concat();
+                }
+                let found = unit.iter().filter(|hash| seen.contains(*hash)).count();
+                let cut = rules.is_duplicate(unit.len(), found);
+                total += grams;
+                total_found += if unit.is_empty() { 0.0 } else { grams * found as f64 / unit.len() as f64 };
+                expected.push((unit.len(), found, cut));
+                if !cut && !rules.frozen {
+                    seen.extend(unit);
+                }
+            }
+            batch.clear();
+            batch.push(&rules, &hasher, text);
+            batch.decide(&rules, &mut set).unwrap();
+            let document = batch.document(0);
+            let units: Vec<_> = document.verdicts().map(|unit| (unit.grams, unit.found, unit.cut)).collect();
+            prop_assert_eq!(units, expected);
+            prop_assert_eq!(document.dropped(), rules.drop_document && total_found / total > rules.threshold);
+            prop_assert!(set.0 == seen);
+        }
+    }
+}
+
 /// No filter has a false positive here.
 #[test]
 fn all_filters_decide_alike() {

@@ -11,6 +11,7 @@ pub mod job;
 pub mod manual;
 pub mod merge;
 pub mod plan;
+mod plan_samples;
 mod prelude;
 pub mod redis;
 pub mod report;

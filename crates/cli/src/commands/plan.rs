@@ -1,6 +1,7 @@
 //! `bloomline plan`: computes the size and the rates of a filter before it is built.
 
 use crate::commands::classic::Classic;
+use crate::commands::plan_samples;
 use crate::options::PlanOptions;
 use crate::system::error::{Error, SUCCESS};
 use crate::terminal::figures::{LAYOUT, readable_size, table};
@@ -21,6 +22,7 @@ const PROBES: [u32; 4] = [4, 8, 12, 16];
 /// Runs the command.
 pub fn run(options: &PlanOptions) -> Result<u8, Error> {
     let text = match (options.table, options.json) {
+        _ if options.text.is_some() => plan_samples::report(options)?,
         (true, false) => rates_text()?,
         (true, true) => rates_json()?,
         (false, false) => layouts_text(&layouts(options)?),
@@ -159,6 +161,6 @@ fn rates_json() -> Result<String, BuildError> {
 }
 
 /// Formats a rate with enough digits to distinguish layouts.
-fn format_rate(rate: f64) -> String {
+pub fn format_rate(rate: f64) -> String {
     format!("{rate:.3e}")
 }

@@ -118,6 +118,13 @@ fn unit_figures(figures: &mut Figures, stats: &RunStats, rule: &DocumentRule, pr
     if rule.near.is_none() {
         figures.row(&format!("{} found", rule.keys()), share(units.found, units.grams, ""));
     }
+    if rule.has_grams() {
+        let sample = rule.text.sample;
+        figures.field("sample", sample);
+        if sample > 1 {
+            figures.row("sample", format!("1 of {sample} grams"));
+        }
+    }
     figures.field("grams", units.grams);
     figures.field("found_grams", units.found);
     if rule.substrings.is_some() {

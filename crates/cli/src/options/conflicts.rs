@@ -98,8 +98,9 @@ pub const CONFLICTS: &[(&str, &str, &str, &str)] = &[
     ("check in not-in", "any", "total output compress", "it prints nothing"),
     ("not-in", "any", "distinct", "it ends at the first line"),
     // Texts.
-    ("corpus", "near", "by ngram min_ngram threshold drop_document", "it compares whole documents by 5-grams"),
+    ("corpus", "near", "by ngram min_ngram threshold drop_document sample", "it compares whole documents by 5-grams"),
     ("corpus", "against", "near", "tests are found by n-grams"),
+    ("corpus", "against", "sample", "each gram of the tests is looked for"),
     ("corpus", "against", "state frozen resume", "it removes what is in the tests, and remembers nothing"),
     ("corpus", "against", "expected_keys fpr memory when_full", "its filter is for the tests, and makes no mistake"),
     ("corpus", "against", "count exact keep pairs clusters", "documents are compared with the tests alone"),
@@ -121,6 +122,7 @@ pub const CONFLICTS: &[(&str, &str, &str, &str)] = &[
     ("corpus", "annotate", "count exact pairs clusters contained earlier", ONE_READING),
     ("corpus", "state", "contained earlier", NO_TEXT),
     ("corpus", "drop_document", "count exact pairs clusters", ONE_READING),
+    ("plan", "text", "expected_keys", "both give the number of keys"),
     ("import", "set", "files", "keys are read from one of them"),
 ];
 

@@ -16,6 +16,9 @@ use clap::{Args, ValueEnum};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
+/// The largest number of grams of which one is compared.
+const MAX_SAMPLE: i64 = 1 << 16;
+
 /// Options of `bloomline corpus`.
 #[derive(Args)]
 #[command(mut_arg("expected_keys", |arg| arg.help("Distinct grams to plan for, such as 5M [default: estimated]").long_help(
@@ -67,6 +70,13 @@ pub struct CorpusOptions {
     /// It is a number from 0 to below 1.
     #[arg(long, value_name = "SHARE", value_parser = share, help_heading = "Duplicates")]
     pub threshold: Option<f64>,
+
+    /// Compare one of N grams, and at least two of each unit [default: 1, or that of the state]
+    ///
+    /// The filter takes a fraction of the memory, and some units are decided otherwise. A state records N, and continues with the
+    /// same or a larger one. With -m, the smallest N is the default for which the grams fit.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_SAMPLE), help_heading = "Duplicates")]
+    pub sample: Option<u32>,
 
     /// Drop a document if the share of all its grams passes the threshold
     #[arg(long, help_heading = "Duplicates")]
@@ -313,6 +323,7 @@ impl CorpusOptions {
         text.min_ngram = self.min_ngram.unwrap_or(min_ngram.min(text.ngram));
         text.threshold = self.threshold.unwrap_or(threshold);
         text.drop_document = self.drop_document;
+        text.sample = self.sample.unwrap_or(1);
         text.trim = self.normalize.contains(&Normal::Trim);
         text.ignore_case = self.normalize.contains(&Normal::Lower);
         text.frozen = self.frozen || against;
@@ -339,6 +350,7 @@ impl CorpusOptions {
             near,
             similarity: self.near,
             substrings,
+            asked_sample: self.sample,
             keep_empty: self.keep_empty,
             annotate: self.annotate,
             object,

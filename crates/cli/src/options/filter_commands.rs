@@ -151,6 +151,13 @@ pub struct PlanOptions {
     #[arg(short, long, value_name = "SIZE", value_parser = size, allow_negative_numbers = true)]
     pub memory: Option<usize>,
 
+    /// Bytes of text to plan for, such as 12T, for the grams that `corpus` compares.
+    ///
+    /// k, M, G and T are powers of 1000. A gram takes about 6 bytes of English. The output is the memory for all grams and for samples
+    /// of them. With -m it ends with the smallest N of --sample that fits. -p is 0.01 unless it is given.
+    #[arg(long, value_name = "BYTES", value_parser = count, allow_negative_numbers = true)]
+    pub text: Option<u64>,
+
     /// Print a table of rates by bits per key and probes
     #[arg(long)]
     pub table: bool,

@@ -290,6 +290,9 @@ fn check_corpus(options: &CorpusOptions) -> Result<(), Error> {
     if options.min_ngram.is_some() && text.ngram == 0 {
         return refuse("--min-ngram has no effect with --ngram 0: leave it out");
     }
+    if options.sample.is_some() && text.ngram == 0 {
+        return refuse("--sample is for grams, and --ngram 0 compares exact texts: leave it out");
+    }
     if options.threshold.is_some() && text.ngram == 0 && !options.drop_document {
         return refuse(
             "--threshold is for grams, and --ngram 0 compares exact texts: leave it out, or add --drop-document",

@@ -143,6 +143,15 @@ impl LocalSet {
         self.stages().last().map_or("", BloomFilter::key_name)
     }
 
+    /// Changes the name of the keys.
+    pub fn set_key_name(&mut self, name: &str) -> Result<(), BuildError> {
+        match (&mut self.first, &mut self.more) {
+            (_, Some(more)) => more.set_key_name(name),
+            (Some(first), None) => first.filter.set_key_name(name),
+            (None, None) => Ok(()),
+        }
+    }
+
     /// The filter, if its size is fixed.
     pub fn fixed(&self) -> Option<&BloomFilter> {
         self.first.as_ref().filter(|first| first.estimate.is_none()).map(|first| &first.filter)

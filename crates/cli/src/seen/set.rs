@@ -28,9 +28,19 @@ impl KeySet {
     /// Loads the filter of a command whose keys have this name and these kinds, as far as they are known. A filter without a name fits
     /// every command.
     pub fn load_for(path: &Path, keys: &str, kinds: &KeyKinds) -> Result<Self, Error> {
+        Self::load_for_part(path, keys, kinds, |name| name)
+    }
+
+    /// Loads a filter of which only a part of the name must be the name of the keys.
+    pub fn load_for_part(
+        path: &Path,
+        keys: &str,
+        kinds: &KeyKinds,
+        part: impl Fn(&str) -> &str,
+    ) -> Result<Self, Error> {
         let set = Self::Local(LocalSet::load(path)?);
         match set.key_name() {
-            name if name.is_empty() || current_name(name) == keys => match kinds.conflict(set.kinds()) {
+            name if name.is_empty() || current_name(part(name)) == keys => match kinds.conflict(set.kinds()) {
                 Some(conflict) => Err(kind_conflict(&format!("these inputs for the filter {path:?}"), conflict)),
                 None => Ok(set),
             },

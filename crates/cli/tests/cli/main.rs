@@ -39,6 +39,7 @@ mod refusals;
 mod repeats;
 mod resume;
 mod safety;
+mod sampling;
 mod sets;
 mod shrink;
 mod side_by_side;

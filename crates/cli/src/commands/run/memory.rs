@@ -2,6 +2,7 @@
 
 use crate::commands::groups::GroupRequest;
 use crate::commands::run::plan::{Keys, Memory, Plan, ReportOptions, StateOptions};
+use crate::commands::run::sampling;
 use crate::commands::server;
 use crate::commands::sizing::{self, NewSet};
 use crate::read::estimate::{LineUnit, SampleUnit};
@@ -17,17 +18,20 @@ pub type LimitedSet = (KeySet, Option<FullLimit>);
 
 impl Plan {
     /// Returns the set in memory at the first line: the set of the state, or a new one. `None` for a set on a server.
-    pub(super) fn check_set(&self, inputs: &[Input]) -> Result<Option<LimitedSet>, Error> {
-        let Self { keys, memory, size, growth, reporting, .. } = self;
+    pub(super) fn check_set(&mut self, inputs: &[Input]) -> Result<Option<LimitedSet>, Error> {
+        let keep = self.state().is_some();
+        let Self { keys, memory, size, growth, .. } = self;
         let (set, limit) = match memory {
             Memory::Server(..) => return Ok(None),
-            Memory::Frozen(filter) => (KeySet::load_for(filter, &keys.name, &keys.kinds)?, None),
+            Memory::Frozen(filter) => (sampling::load(filter, keys)?, None),
             Memory::State(StateOptions { path, .. }) if path.exists() => {
-                let set = KeySet::load_for(path, &keys.name, &keys.kinds)?;
+                let set = sampling::load(path, keys)?;
                 let limit = sizing::limit_of_state(size, growth, path, &set)?;
                 (set, limit)
             }
             Memory::Fresh { .. } | Memory::State(_) | Memory::Tests(_) => {
+                self.fit_sample(inputs)?;
+                let Self { keys, memory, size, growth, reporting, .. } = &*self;
                 let sampled: &dyn SampleUnit = match keys.what.document() {
                     Some(rule) => rule,
                     None => &LineUnit,
@@ -35,7 +39,7 @@ impl Plan {
                 let new_set = NewSet {
                     size,
                     growth,
-                    keep: self.state().is_some(),
+                    keep,
                     exact: self.group_request.is_some()
                         || self.substring_request.is_some()
                         || matches!(memory, Memory::Fresh { exact: true }),

@@ -6,6 +6,7 @@ mod destination;
 mod first_pass;
 mod memory;
 pub mod plan;
+pub mod sampling;
 mod state;
 mod substrings;
 
@@ -205,7 +206,7 @@ impl Plan {
 
     /// Opens the outputs. `set` is the set at the first line, unless it is on a server, or has the grams of tests.
     fn open(
-        self,
+        mut self,
         started: Instant,
         mut inputs: Inputs,
         tests: Option<Inputs>,
@@ -220,9 +221,10 @@ impl Plan {
         };
         let (mut seen, mut stats, mut records) = self.open_seen(&inputs.found, set)?;
         let lock = self.state().map(|state| Self::lock(&state.path, state.wait)).transpose()?;
-        if let (Some(options), Some(checked)) = (self.state(), &state)
-            && checked.has_changed(options)
+        let has_changed = |(options, checked): (&StateOptions, &CheckedState)| checked.has_changed(options);
+        if self.state().zip(state.as_ref()).is_some_and(has_changed)
             && let Some(set) = self.check_set(&inputs.found)?
+            && let Some(options) = self.state()
         {
             // Another run saved it before the lock was taken.
             let full = destination.full().filter(|_| !self.destination.force);

@@ -120,6 +120,12 @@ impl NewSet<'_> {
         Ok((set, limit))
     }
 
+    /// Returns the keys for which its first filter has room, and its rate, if the options give its memory.
+    pub fn room(&self) -> Result<Option<(u64, f64)>, Error> {
+        let given = self.growth.memory.map(|_| choose(self.size, self.growth, self.keep, &Err(String::new())));
+        Ok(given.transpose()?.map(|choice| choice.start_size()))
+    }
+
     /// Refuses a memory that has no room for this many keys at the default rate.
     fn check_room(&self, memory: usize, choice: &SizePlan, keys: u64) -> Result<(), Error> {
         let (room, fpr) = choice.start_size();

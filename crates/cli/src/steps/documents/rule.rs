@@ -11,6 +11,15 @@ use std::sync::Arc;
 /// The bytes of a short paragraph.
 const PARAGRAPH: u64 = 100;
 
+/// The bytes of a word, and so of a gram.
+const WORD: f64 = 6.0;
+
+/// The bytes of a common paragraph that has grams.
+const LONG_PARAGRAPH: u64 = 300;
+
+/// Begins the part of a name that describes a sample.
+const SAMPLE: &str = ", 1 of ";
+
 /// The keys of documents, and the treatment of duplicates.
 #[derive(Clone)]
 pub struct DocumentRule {
@@ -24,6 +33,8 @@ pub struct DocumentRule {
     pub similarity: Option<f64>,
     /// Repeated runs of words instead of units.
     pub substrings: Option<substrings::Rules>,
+    /// The sample of grams that the options ask for. That of `text` may also follow from a state, or from the memory.
+    pub asked_sample: Option<u32>,
     /// True if a document is kept even if only white space is left.
     pub keep_empty: bool,
     /// True if nothing is cut, and each line reports what would be.
@@ -39,8 +50,19 @@ pub struct DocumentRule {
 impl DocumentRule {
     /// Returns the name of the filter's keys.
     pub fn name(&self) -> String {
+        let sample = if self.text.sample > 1 { format!("{SAMPLE}{}", self.text.sample) } else { String::new() };
+        self.unsampled_name() + &sample
+    }
+
+    /// Returns the name of the keys of which a sample is in the filter.
+    pub fn unsampled_name(&self) -> String {
         let form = form_name(self.text.form, self.near.is_none() && self.text.ngram == 0);
         self.unformed_name() + &form
+    }
+
+    /// True if the keys are grams, of which a sample can be compared.
+    pub fn has_grams(&self) -> bool {
+        self.near.is_none() && self.text.ngram > 0
     }
 
     /// Returns the name without the form.
@@ -81,15 +103,15 @@ impl DocumentRule {
             (self.annotate, ", annotated"),
         ];
         let flags = flags.iter().filter(|(given, _)| *given).map(|(_, name)| *name);
-        let name = format!("{} at {}", self.name(), self.pointer);
-        text.into_iter().fold(name, |all, part| all + &part) + &flags.collect::<String>()
+        let sample = self.asked_sample.map(|sample| format!(", sampled 1 of {sample}"));
+        let name = format!("{} at {}", self.unsampled_name(), self.pointer);
+        text.into_iter().chain(sample).fold(name, |all, part| all + &part) + &flags.collect::<String>()
     }
 
     /// Estimates the number of keys in a piece of a line of JSON.
     pub(super) fn keys_in(&self, piece: &[u8]) -> f64 {
         match (&self.near, self.text.ngram, self.text.unit) {
-            // Words take about six bytes.
-            (None, 1.., _) => piece.len() as f64 / 6.0,
+            (None, 1.., _) => piece.len() as f64 / WORD / f64::from(self.text.sample.max(1)),
             (None, 0, Unit::Paragraph) => memchr::memmem::find_iter(piece, r"\n").count() as f64,
             // The other keys are of whole documents.
             _ => 0.0,
@@ -100,8 +122,7 @@ impl DocumentRule {
     pub(super) fn keys_of(&self, texts: u64, bytes: u64) -> u64 {
         match (&self.near, self.text.ngram, self.text.unit) {
             (Some(near), ..) => texts * near.bands() as u64,
-            // Words take about six bytes.
-            (None, 1.., _) => texts + bytes / 6,
+            (None, 1.., unit) => sampled_grams(unit, texts, bytes, self.text.sample),
             (None, 0, Unit::Paragraph) => texts + bytes / PARAGRAPH,
             (None, ..) => texts,
         }
@@ -131,6 +152,25 @@ impl DocumentRule {
             (None, _) => "grams",
         }
     }
+}
+
+/// Estimates the number of grams in a sample of so many texts with so many bytes.
+pub fn sampled_grams(unit: Unit, texts: u64, bytes: u64, sample: u32) -> u64 {
+    let grams = texts as f64 + bytes as f64 / WORD;
+    let paragraphs = if unit == Unit::Paragraph { bytes / LONG_PARAGRAPH } else { 0 };
+    let units = (texts + paragraphs).max(1) as f64;
+    if sample <= 1 {
+        return grams as u64;
+    }
+    // Of each half, the number that chance selects is binomial, and none becomes one.
+    let (of_unit, share) = ((grams / units).max(2.0), 1.0 / f64::from(sample));
+    (units * (of_unit * share + 2.0 * (1.0 - share).powf(of_unit / 2.0))).min(grams) as u64
+}
+
+/// Divides a name of keys into the name of all grams, and the number of grams of which one is in the filter.
+pub fn split_sample(name: &str) -> (&str, u32) {
+    let parts = name.rsplit_once(SAMPLE).and_then(|(grams, sample)| Some((grams, sample.parse().ok()?)));
+    parts.unwrap_or((name, 1))
 }
 
 /// Returns the part of a key's name that describes the form. Only `exact` texts keep white space.

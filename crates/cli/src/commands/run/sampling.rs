@@ -1,0 +1,97 @@
+//! The sample of grams that a run compares: the one that was asked for, that of a filter, or the one for which the memory is enough.
+
+use crate::commands::run::plan::{KeySource, Keys, Plan};
+use crate::commands::sizing::NewSet;
+use crate::options::WhenFull;
+use crate::read::estimate::estimate_inputs;
+use crate::read::inputs::Input;
+use crate::read::skip::OnError;
+use crate::seen::set::KeySet;
+use crate::steps::documents::rule::{DocumentRule, split_sample};
+use crate::system::error::Error;
+use crate::terminal::figures::{readable, readable_count, readable_size};
+use crate::terminal::messages::print_message;
+use bloomline_text::new_unit_removal_rate;
+use std::path::Path;
+
+/// The largest sample that a run chooses by itself is one of so many grams.
+pub const MAX_CHOSEN: u32 = 1 << 16;
+
+/// Loads the filter of a run. Its sample of grams becomes that of the run, unless a larger number is asked for, which the filter then
+/// records.
+pub(super) fn load(path: &Path, keys: &mut Keys) -> Result<KeySet, Error> {
+    let rule = match &mut keys.what {
+        KeySource::Document(rule) if rule.has_grams() => rule,
+        _ => return KeySet::load_for(path, &keys.name, &keys.kinds),
+    };
+    let mut set = KeySet::load_for_part(path, &rule.unsampled_name(), &keys.kinds, |name| split_sample(name).0)?;
+    let (_, has) = split_sample(set.key_name());
+    let sample = rule.asked_sample.unwrap_or(has);
+    if sample < has {
+        return Err(Error::new(format!(
+            "cannot use the filter {path:?}: it has only one of {has} grams, and --sample {sample} compares more; leave out --sample, or \
+             choose another filter"
+        )));
+    }
+    rule.text.sample = sample;
+    keys.name = rule.name();
+    if sample > has
+        && let Some(set) = set.local_mut()
+    {
+        set.set_key_name(&keys.name)?;
+    }
+    Ok(set)
+}
+
+impl Plan {
+    /// Chooses the smallest sample of the inputs' grams that the memory has room for, unless one was asked for. Without such a sample,
+    /// all are compared.
+    pub(super) fn fit_sample(&mut self, inputs: &[Input]) -> Result<(), Error> {
+        let is_state = self.state().is_some();
+        let Self { keys, size, growth, reporting, reading, .. } = self;
+        let KeySource::Document(rule) = &mut keys.what else { return Ok(()) };
+        let grows = growth.when_full == Some(WhenFull::Grow);
+        if !rule.has_grams() || rule.asked_sample.is_some() || grows {
+            return Ok(());
+        }
+        let new_set = NewSet {
+            size,
+            growth,
+            keep: is_state,
+            exact: false,
+            key_name: &keys.name,
+            keys: keys.called,
+            quiet: reporting.quiet,
+        };
+        let Some((room, fpr)) = new_set.room()? else { return Ok(()) };
+        let estimate =
+            |rule: &DocumentRule| estimate_inputs(inputs, reading.line_end(), rule, reading.on_error != OnError::Fail);
+        rule.text.sample = 1;
+        // The inputs of a pipe are unknown.
+        let Ok(all) = estimate(rule)? else { return Ok(()) };
+        let mut left = all;
+        while left > room && rule.text.sample < MAX_CHOSEN {
+            rule.text.sample *= 2;
+            left = estimate(rule)?.unwrap_or(all);
+        }
+        if left > room {
+            rule.text.sample = 1;
+        }
+        keys.name = rule.name();
+        if rule.text.sample > 1 && !reporting.quiet {
+            let unit = rule.units();
+            print_message(&format!(
+                "the inputs have about {} grams, and {} are enough for {} at a false-positive rate of {}: of each of the {unit}, one of {} \
+                 grams is compared, and at least two; of new {unit} of 20 grams, a share of {} is removed by mistake, and some whose \
+                 share of seen grams is near --threshold are decided otherwise; --sample 1 compares all grams",
+                readable_count(all as f64),
+                readable_size(growth.memory.unwrap_or_default()),
+                readable_count(room as f64),
+                readable(fpr),
+                rule.text.sample,
+                readable(new_unit_removal_rate(&rule.text, 20, fpr)),
+            ));
+        }
+        Ok(())
+    }
+}
