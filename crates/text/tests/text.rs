@@ -84,6 +84,17 @@ proptest! {
     }
 }
 
+/// Returns the sample of a unit's grams, as specified.
+fn sampled(unit: &[u64], share: u32) -> Vec<u64> {
+    let (first, second) = unit.split_at(unit.len() / 2);
+    let halves = [first, second].map(|half| {
+        let least = half.iter().map(|hash| hash.swap_bytes()).min().unwrap_or(0);
+        let max = least.max(u64::MAX / u64::from(share.max(1)));
+        half.iter().copied().filter(|hash| hash.swap_bytes() <= max).collect::<Vec<u64>>()
+    });
+    halves.concat()
+}
+
 proptest! {
     /// A sampled unit is decided by the grams of low rank in each half, and counts with all its grams for the document.
     #[test]
@@ -98,25 +109,21 @@ proptest! {
             batch.clear();
             batch.push(&all, &hasher, text);
             let units: Vec<Vec<u64>> = batch.document(0).hashes().map(<[u64]>::to_vec).collect();
+            let counts: Vec<usize> = units.iter().map(Vec::len).collect();
+            let samples = units.into_iter().map(|unit| if rules.ngram > 0 { sampled(&unit, sample) } else { unit });
+            let samples: Vec<Vec<u64>> = samples.collect();
+            let found_in = |unit: &[u64], seen: &HashSet<u64>| unit.iter().filter(|hash| seen.contains(*hash)).count();
+            let shares = counts.iter().zip(&samples).filter(|(count, _)| **count > 0);
+            let found: f64 = shares
+                .map(|(&count, unit)| count as f64 * found_in(unit, &seen) as f64 / unit.len() as f64)
+                .sum();
+            let dropped = rules.drop_document && found / counts.iter().sum::<usize>() as f64 > rules.threshold;
             let mut expected = Vec::new();
-            let (mut total, mut total_found) = (0.0, 0.0);
-            for mut unit in units {
-                let grams = unit.len() as f64;
-                if rules.ngram > 0 {
-                    let (first, second) = unit.split_at(unit.len() / 2);
-                    let halves = [first, second].map(|half| {
-                        let least = half.iter().map(|hash| hash.swap_bytes()).min().unwrap_or(0);
-                        let max = least.max(u64::MAX / u64::from(sample.max(1)));
-                        half.iter().copied().filter(|hash| hash.swap_bytes() <= max).collect::<Vec<u64>>()
-                    });
-                    unit = halves.concat();
-                }
-                let found = unit.iter().filter(|hash| seen.contains(*hash)).count();
+            for unit in samples {
+                let found = found_in(&unit, &seen);
                 let cut = rules.is_duplicate(unit.len(), found);
-                total += grams;
-                total_found += if unit.is_empty() { 0.0 } else { grams * found as f64 / unit.len() as f64 };
                 expected.push((unit.len(), found, cut));
-                if !cut && !rules.frozen {
+                if !cut && !rules.frozen && !dropped {
                     seen.extend(unit);
                 }
             }
@@ -126,7 +133,7 @@ proptest! {
             let document = batch.document(0);
             let units: Vec<_> = document.verdicts().map(|unit| (unit.grams, unit.found, unit.cut)).collect();
             prop_assert_eq!(units, expected);
-            prop_assert_eq!(document.dropped(), rules.drop_document && total_found / total > rules.threshold);
+            prop_assert_eq!(document.dropped(), dropped);
             prop_assert!(set.0 == seen);
         }
     }
