@@ -1,4 +1,4 @@
-"""Near duplicates with verification, beside a model: connected components over all pairs that share a band and are similar."""
+"""Near duplicates, beside a model: each document is compared with the better ones that stay and share a band with it."""
 
 import json
 import pathlib
@@ -45,8 +45,13 @@ def jaccard(a: str, b: str) -> float:
     return len(one & two) / len(one | two)
 
 
+def contained(a: str, b: str) -> float:
+    one, two = grams_of(a), grams_of(b)
+    return len(one & two) / len(one)
+
+
 class Model(NamedTuple):
-    #: The kept document of each document's cluster, or -1 if a document of an earlier run was kept.
+    #: The document because of which each document is removed, or itself if it is kept, or -1 if an earlier run had one of its bands.
     kept: list[int]
 
     def stay(self) -> list[int]:
@@ -62,20 +67,22 @@ class Model(NamedTuple):
         return [cluster for cluster in members if len(cluster) > 1]
 
 
-def model(texts: list[str], similarity: float, best: Callable[[int], Any] = lambda number: 0, known: list[str] = []) -> Model:
+def model(
+    texts: list[str], similarity: float, best: Callable[[int], Any] = lambda number: 0, known: list[str] = [], share: float = 0.0
+) -> Model:
     """The first of several equally good documents is the best."""
     bands = [bands_of(text, *SIMILARITIES[similarity]) for text in texts]
     had = frozenset[int]().union(*(bands_of(text, *SIMILARITIES[similarity]) for text in known))
-    first = list(range(len(texts)))
-    for i in range(len(texts)):
-        for j in range(i):
-            if bands[i] & bands[j] and jaccard(texts[i], texts[j]) >= similarity:
-                low, high = sorted([first[i], first[j]])
-                first = [low if one == high else one for one in first]
-    kept = []
-    for i in range(len(texts)):
-        cluster = [j for j in range(len(texts)) if first[j] == first[i]]
-        kept.append(-1 if any(bands[j] & had for j in cluster) else min(cluster, key=lambda j: (best(j), j)))
+    kept = list(range(len(texts)))
+    survivors: list[int] = []
+    for i in sorted(kept, key=lambda j: (best(j), j)):
+
+        def removes(j: int, text: str = texts[i], own: frozenset[int] = bands[i]) -> bool:
+            return bool(own & bands[j]) and jaccard(text, texts[j]) >= similarity and contained(text, texts[j]) >= share
+
+        kept[i] = -1 if bands[i] & had else next(filter(removes, survivors), i)
+        if kept[i] == i:
+            survivors.append(i)
     return Model(kept)
 
 
@@ -90,6 +97,7 @@ def lines_of(path: pathlib.Path) -> list[Any]:
 KEEPS: dict[str, Callable[[dict[str, Any], int], Any]] = {
     "first": lambda document, number: 0,
     "last": lambda document, number: -number,
+    "longest": lambda document, number: -len(document["text"].encode()),
     "max:/score": lambda document, number: -document["score"] if "score" in document else 1000,
     "min:/score": lambda document, number: document.get("score", 1000),
     "order:/source=b,a": lambda document, number: {"b": 0, "a": 1}.get(document.get("source", ""), 2),
@@ -111,6 +119,7 @@ documents = st.lists(
     cuts=st.lists(st.integers(0, 40), max_size=2),
     similarity=st.sampled_from(list(SIMILARITIES)),
     keep=st.sampled_from(list(KEEPS)),
+    share=st.sampled_from([0.0, 0.9, 1.0]),
     count=st.booleans(),
     threads=st.sampled_from([1, 3]),
 )
@@ -120,6 +129,7 @@ def test_clusters_pairs_and_counts_match_the_model(
     cuts: list[int],
     similarity: float,
     keep: str,
+    share: float,
     count: bool,
     threads: int,
 ) -> None:
@@ -133,16 +143,21 @@ def test_clusters_pairs_and_counts_match_the_model(
         write_lines(folder / name, documents[start:end])
         where += [{"file": name, "line": line + 1} for line in range(end - start)]
     reports = ["--pairs", "pairs", "--clusters", "clusters", "--keep", keep, *(["--count"] if count else [])]
-    bloomline(folder, "corpus", "-q", "--keep-empty", "--near", similarity, *reports, "-j", threads, *names, "-o", "kept")
+    bloomline(folder, "corpus", "-q", "--keep-empty", "--near", similarity, "--contained", share, *reports, "-j", threads, *names, "-o", "kept")
 
     texts = [document["text"] for document in documents]
-    found = model(texts, similarity, lambda number: KEEPS[keep](documents[number], number))
+    found = model(texts, similarity, lambda number: KEEPS[keep](documents[number], number), share=share)
     assert lines_of(folder / "kept") == [
         {**document, **({"count": found.kept.count(number)} if count else {})}
         for number, document in enumerate(found.without_copies(documents))
     ]
     assert lines_of(folder / "pairs") == [
-        {**where[number], "kept": where[kept], "similarity": float(f"{jaccard(texts[number], texts[kept]):.4f}")}
+        {
+            **where[number],
+            "kept": where[kept],
+            "similarity": float(f"{jaccard(texts[number], texts[kept]):.4f}"),
+            "contained": float(f"{contained(texts[number], texts[kept]):.4f}"),
+        }
         for number, kept in enumerate(found.kept)
         if kept != number
     ]
@@ -154,14 +169,14 @@ def test_clusters_pairs_and_counts_match_the_model(
 
 @settings(max_examples=examples(12))
 @given(first=documents, second=documents, similarity=st.sampled_from(list(SIMILARITIES)))
-def test_documents_that_share_a_band_with_an_earlier_run_are_removed_with_their_cluster(
+def test_documents_that_share_a_band_with_an_earlier_run_are_removed(
     tmp_path_factory: pytest.TempPathFactory,
     first: list[dict[str, Any]],
     second: list[dict[str, Any]],
     similarity: float,
 ) -> None:
     folder = tmp_path_factory.mktemp("near")
-    options = ["corpus", "-q", "--keep-empty", "--near", similarity, "-p", "1e-9", "--exact", "-s", "seen", "--pairs", "pairs"]
+    options = ["corpus", "-q", "--keep-empty", "--near", similarity, "-p", "1e-9", "-s", "seen", "--pairs", "pairs"]
     for documents, known in [(first, []), (second, [document["text"] for document in first])]:
         write_lines(folder / "in.jsonl", documents)
         (folder / "kept").unlink(missing_ok=True)

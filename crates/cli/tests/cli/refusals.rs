@@ -264,7 +264,7 @@ fn commands_without_temporary_files_change_nothing() {
         "dedup a.txt -o o --pairs p",
         "dedup b.txt -s STATE -o o --pairs p",
         "in a.txt --exact -o o -- b.txt",
-        "corpus a.jsonl --near 0.8 --exact -o o",
+        "corpus a.jsonl --near 0.8 -o o",
         "corpus a.jsonl --against b.jsonl -o o --report r",
     ];
     refuse(&bench, lines.map(|line| (line, "TMPDIR")), |command| {

@@ -581,7 +581,7 @@ fn complete_runs_are_not_restarted() {
         "corpus -s u --output-dir o8 c".to_owned(),
         format!("{uninterrupted} -s v --keep max:/score --pairs p9 -o o9 c"),
         format!("{uninterrupted} -s v --count --output-dir o10 --manifest m10 c"),
-        "corpus -s w --near 0.8 --exact --clusters q11 -o o11 c".to_owned(),
+        "corpus -s w --near 0.8 --clusters q11 -o o11 c".to_owned(),
     ];
     for line in &lines {
         bench.run_ok(line);

@@ -430,7 +430,7 @@ fn reports_distinguish_names_that_are_not_utf8() {
         .map(|hex| format!("\"file\":\"in/{}\"{hex},\"line\":1", if hex.is_empty() { "y" } else { "x\u{FFFD}" }));
     for command in ["dedup", "corpus --near 0.8"] {
         bench.run_ok(&format!("{command} --pairs p --clusters c -o d in"));
-        let similar = if command == "dedup" { "" } else { ",\"similarity\":1.0000" };
+        let similar = if command == "dedup" { "" } else { ",\"similarity\":1.0000,\"contained\":1.0000" };
         let pair = |line: &str| format!("{{{line},\"kept\":{{{first}}}{similar}}}\n");
         assert_eq!(text(&bench.read("p")), pair(&second) + &pair(&third));
         let members = format!("[{{{first}}},{{{second}}},{{{third}}}]");

@@ -451,8 +451,10 @@ impl Plan {
         of_memory.into_iter().chain(earlier).chain(self.reading.files_from.as_deref())
     }
 
-    /// Finds the documents of earlier runs. In directories, skips the inputs and the outputs of this run.
+    /// Finds the documents of earlier runs. In directories, skips the inputs and the outputs of this run. A directory is empty before
+    /// the first run.
     pub fn find_earlier(&mut self, inputs: &Inputs) -> Result<(), Error> {
+        self.earlier.named.retain(|path| !path.read_dir().is_ok_and(|mut entries| entries.next().is_none()));
         if self.earlier.named.is_empty() {
             return Ok(());
         }
