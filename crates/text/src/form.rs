@@ -96,7 +96,7 @@ impl Form {
         &scratch.text
     }
 
-    /// Returns a text in this form for words, and the pieces of which it consists, in order. Uses `scratch`.
+    /// Returns a text in this form for words, and its pieces in order. Uses `scratch`.
     pub(crate) fn apply_traced<'a>(&self, text: &str, scratch: &'a mut FormScratch) -> (&'a str, &'a [Piece]) {
         let form = self.for_words();
         scratch.reset(form);

@@ -24,7 +24,7 @@ impl<'a> Origins<'a> {
     }
 
     /// Returns the original bytes from which a range came that is not empty and not before the last one.
-    pub(crate) fn of(&mut self, formed: Range<usize>) -> Range<usize> {
+    pub(crate) fn origin(&mut self, formed: Range<usize>) -> Range<usize> {
         let first = self.seek(formed.start);
         let start = first.original.start + if first.bytewise { formed.start - first.formed } else { 0 };
         let last = self.seek(formed.end - 1);

@@ -12,9 +12,8 @@
 //! 2. [`Repeats`] has the candidates that were read so far, exactly. If they do not fit into memory, each further
 //!    reading decides about one *part* of them, by their hashes.
 //!
-//! A window is compared by 64 bits among windows of the same place in a table, which another hash gives. Two different
-//! windows are taken for equal with a chance of about 2^-61 for each window: once in a billion runs over 10 GB of text.
-//! Words are compared by 64-bit hashes.
+//! A window is compared by 61 bits among about ten others, which another hash selects. So a window is taken for another
+//! with a chance of about 2^-58: for 10 GB of text, once in a hundred million runs. Words are compared by 64-bit hashes.
 //!
 //! ```
 //! use bloomline::BloomFilter;
@@ -55,7 +54,7 @@ use alloc::vec::Vec;
 use bloomline::KeyHasher;
 use core::ops::Range;
 
-pub use cuts::{Cut, Ends};
+pub use cuts::{CutSpan, Ends};
 pub use repeats::Repeats;
 
 /// The windows that are looked up together.
@@ -98,7 +97,7 @@ impl Rules {
 pub struct Fingerprint {
     /// The hash for filters, which is also the hash of the n-gram. It selects the part and the place in a table.
     pub hash: u64,
-    /// The hash by which windows are compared.
+    /// The hash by which windows are compared: a polynomial of the words' hashes modulo 2^61 - 1.
     pub check: u64,
 }
 
@@ -112,7 +111,7 @@ pub struct Windows {
     form_scratch: FormScratch,
     /// True for each word of a text that is cut.
     covered: Vec<bool>,
-    cuts: Vec<Cut>,
+    cuts: Vec<CutSpan>,
 }
 
 impl Windows {
@@ -137,7 +136,7 @@ impl Windows {
             scan(formed, words);
             let mut origins = Origins::new(pieces);
             for word in &mut words[before..] {
-                Range { start: word.start, end: word.end } = origins.of(word.start..word.end);
+                Range { start: word.start, end: word.end } = origins.origin(word.start..word.end);
             }
         }
         push_fingerprints(&words[before..], rules.length, hasher, fingerprints);
@@ -187,7 +186,7 @@ impl Windows {
     /// # Panics
     /// If there is no such text, it is another one, or `repeats` is shorter than the windows.
     #[track_caller]
-    pub fn cuts(&mut self, i: usize, rules: &Rules, text: &str, repeats: &[bool]) -> &[Cut] {
+    pub fn cuts(&mut self, i: usize, rules: &Rules, text: &str, repeats: &[bool]) -> &[CutSpan] {
         let words = self.ends_before(i).0..self.texts[i].0;
         let repeats = &repeats[self.windows_of(i)];
         let Self { words: all, covered, cuts, form_scratch, .. } = self;
@@ -204,28 +203,38 @@ impl Windows {
     }
 }
 
+/// The prime modulus of the hash by which windows are compared. Modulo 2^64, some windows of two alternating words
+/// collide.
+const MODULUS: u64 = (1 << 61) - 1;
+
 /// Appends the fingerprints of all windows of `length` words.
 fn push_fingerprints(words: &[PlacedToken], length: usize, hasher: &KeyHasher, into: &mut Vec<Fingerprint>) {
     let Some((first, rest)) = words.split_at_checked(length) else { return };
     let [secret0, secret1, secret2, secret3] = hasher.secret();
-    // The multipliers are 5 modulo 8, so that their powers are all different modulo 2^62.
-    let bases = [secret3, secret2].map(|secret| secret & !7 | 5);
-    let add = |sum: u64, base: u64, hash: u64| sum.wrapping_mul(base).wrapping_add(hash);
-    let fingerprint = |[hash, check]: [u64; 2]| Fingerprint {
-        hash: KeyHasher::mix(hash ^ secret0, secret1),
-        check: KeyHasher::mix(check ^ secret1, secret0),
-    };
-    let mut sums = bases.map(|base| first.iter().fold(0, |sum, word| add(sum, base, word.hash)));
-    // The multipliers to the power of `length`.
-    let powers = bases.map(|base| first.iter().fold(1u64, |power, _| power.wrapping_mul(base)));
+    let (base, check_base) = (secret3 & !7 | 5, secret2 % MODULUS);
+    let add = |sum: u64, word: &PlacedToken| sum.wrapping_mul(base).wrapping_add(word.hash);
+    let add_check = |sum: u64, word: &PlacedToken| reduced(u128::from(sum) * u128::from(check_base) + u128::from(word.hash));
+    let (mut sum, mut check) = (first.iter().fold(0, add), first.iter().fold(0, add_check));
+    // The bases to the power of `length`.
+    let oldest_factor = first.iter().fold(1u64, |power, _| power.wrapping_mul(base));
+    let oldest_check = first.iter().fold(1, |power, _| reduced(u128::from(power) * u128::from(check_base)));
+    let fingerprint = |sum: u64, check: u64| Fingerprint { hash: KeyHasher::mix(sum ^ secret0, secret1), check };
     into.reserve(rest.len() + 1);
-    into.push(fingerprint(sums));
+    into.push(fingerprint(sum, check));
     for (oldest, word) in words.iter().zip(rest) {
-        for i in 0..2 {
-            sums[i] = add(sums[i], bases[i], word.hash).wrapping_sub(oldest.hash.wrapping_mul(powers[i]));
-        }
-        into.push(fingerprint(sums));
+        sum = add(sum, word).wrapping_sub(oldest.hash.wrapping_mul(oldest_factor));
+        let passed = reduced(u128::from(reduced(oldest.hash.into())) * u128::from(oldest_check));
+        check = reduced(u128::from(add_check(check, word)) + u128::from(MODULUS - passed));
+        into.push(fingerprint(sum, check));
     }
+}
+
+/// Returns the remainder modulo 2^61 - 1 of a number below 2^124.
+#[inline(always)]
+fn reduced(number: u128) -> u64 {
+    let sum = (number as u64 & MODULUS) + (number >> 61) as u64;
+    let sum = (sum & MODULUS) + (sum >> 61);
+    if sum >= MODULUS { sum - MODULUS } else { sum }
 }
 
 /// Inserts the windows of a batch into `seen`, and those that were there into `candidates`. Returns the number of

@@ -2,7 +2,7 @@
 
 use bloomline::{BloomFilter, KeyHasher};
 use bloomline_text::Form;
-use bloomline_text::substrings::{self, Cut, Ends, Repeats, Rules, Windows};
+use bloomline_text::substrings::{self, CutSpan, Ends, Repeats, Rules, Windows};
 use bloomline_text::words;
 use proptest::prelude::*;
 use std::collections::HashSet;
@@ -27,7 +27,7 @@ fn covered(texts: &[Vec<String>], length: usize) -> Vec<Vec<bool>> {
 }
 
 /// Returns the cuts in each text, found with filters of `bits` bits, in `parts` readings, in batches of `batch` texts.
-fn cuts(texts: &[String], rules: &Rules, bits: usize, parts: u64, batch: usize) -> Vec<Vec<Cut>> {
+fn cuts(texts: &[String], rules: &Rules, bits: usize, parts: u64, batch: usize) -> Vec<Vec<CutSpan>> {
     let filter = || BloomFilter::builder().memory(bits.div_ceil(512) * 64).probes(4).build().unwrap();
     let (mut seen, mut candidates) = (filter(), filter());
     let hasher = KeyHasher::new(0);
@@ -65,7 +65,7 @@ fn cuts(texts: &[String], rules: &Rules, bits: usize, parts: u64, batch: usize) 
 }
 
 /// Returns what remains of a text. Checks that cuts are in order.
-fn rest(text: &str, cuts: &[Cut]) -> String {
+fn rest(text: &str, cuts: &[CutSpan]) -> String {
     let mut rest = String::new();
     let mut start = 0;
     for cut in cuts {

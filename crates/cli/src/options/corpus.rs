@@ -125,7 +125,7 @@ pub struct CorpusOptions {
     #[arg(long, value_name = "N", help_heading = "Duplicates")]
     pub substrings: Option<NonZero<usize>>,
 
-    /// Where the cuts of --substrings begin and end [default: words]
+    /// Ends of the cuts of --substrings [default: words]
     ///
     /// lines and sentences are cut only as a whole, if all their words are in such runs.
     #[arg(long, value_name = "ENDS", value_enum, help_heading = "Duplicates")]

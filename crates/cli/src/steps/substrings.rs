@@ -127,7 +127,7 @@ impl PartProgress {
         }
     }
 
-    /// Decides about the next documents, of which `found` has the candidates.
+    /// Decides about the next documents. `found` has their candidates.
     fn decide(&mut self, rules: &Rules, windows: &substrings::Windows, found: &mut [bool]) {
         if let Some(repeats) = &mut self.repeats {
             for i in 0..windows.len() {

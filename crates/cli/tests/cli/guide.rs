@@ -56,7 +56,9 @@ fn each_step_removes_the_documents_of_the_page() {
         raw[1] += &document(1000 + id, 0.2, &text(id).replace(&format!("w{id}x200 "), "another "));
     }
     for id in 0..100 {
-        raw[2] += &document(id, 0.9, &text(id));
+        // One document quotes a passage of another in the middle of a paragraph.
+        let text = if id == 90 { text(id).replacen("w90x200", &words(80, 160)[100..].join(" "), 1) } else { text(id) };
+        raw[2] += &document(id, 0.9, &text);
     }
     let bench = Bench::new(&[]);
     ["raw", "tests"].iter().for_each(|folder| fs::create_dir(bench.path(folder)).unwrap());
@@ -81,7 +83,12 @@ fn each_step_removes_the_documents_of_the_page() {
     let with = paragraphs.iter().filter(|document| document["text"].as_str().unwrap().contains(BOILERPLATE));
     assert_eq!((paragraphs.len(), with.count()), (100, 1));
 
-    assert_eq!(ids(&documents(&bench, "4-clean")), (0..100).filter(|id| ![7, 40, 99].contains(id)).collect());
+    let passages = documents(&bench, "4-passages");
+    assert!(paragraphs[90]["text"].as_str().unwrap().contains("w80x120"));
+    let rest = text(90).replacen("w90x200 ", "", 1).replacen(&format!("{BOILERPLATE}\n"), "", 1);
+    assert_eq!((passages[80]["text"].as_str(), passages[90]["text"].as_str().map(str::trim)), (paragraphs[80]["text"].as_str(), Some(&*rest)));
+
+    assert_eq!(ids(&documents(&bench, "5-clean")), (0..100).filter(|id| ![7, 40, 99].contains(id)).collect());
     let found = json_values(&bench.read("found.jsonl"));
     assert!(
         found.iter().all(|item| item["documents"][0]["id"] == item["id"] && item["found"] == item["grams"]),
@@ -137,7 +144,7 @@ fn later_shards_are_compared_with_earlier_months() {
         let output = run(&whole, &format!("bash month.sh {month}"));
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         // Each step is interrupted once at each file size in KiB: while it writes a state, the first shard, or the second.
-        for (step, limit) in (1..=4).flat_map(|step| limits.map(|limit| (step, limit))) {
+        for (step, limit) in (1..=5).flat_map(|step| limits.map(|limit| (step, limit))) {
             let limited = format!(
                 "bloomline() {{ ( case \"$*\" in *'--output-dir {step}-'*) ulimit -c 0 -f {limit};; esac; command bloomline \"$@\" ); }}"
             );
@@ -152,7 +159,7 @@ fn later_shards_are_compared_with_earlier_months() {
             expected.iter().for_each(|(name, bytes)| assert!(found[name] == *bytes, "{month}: {}", name.display()));
         }
     }
-    let clean = ["4-clean/2026-11", "4-clean/2026-12"].map(|folder| documents(&whole, folder));
+    let clean = ["5-clean/2026-11", "5-clean/2026-12"].map(|folder| documents(&whole, folder));
     assert_eq!(ids(&clean[0]), (0..60).filter(|id| ![7, 40].contains(id)).collect());
     assert_eq!(ids(&clean[1]), (100..160).filter(|id| id % 3 == 0 && ![108, 150].contains(id)).collect());
     let with = clean.concat();

@@ -27,7 +27,7 @@ pub enum Ends {
 /// A range of a text to cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Cut {
+pub struct CutSpan {
     /// The bytes to cut: words, what stands between them, and the white space on one side, so that the white space of
     /// the other side is left between the remaining words. The side with a newline is left.
     pub range: Range<usize>,
@@ -74,7 +74,7 @@ pub(super) fn push(
     words: &[PlacedToken],
     covered: &[bool],
     (form, scratch): (&Form, &mut FormScratch),
-    cuts: &mut Vec<Cut>,
+    cuts: &mut Vec<CutSpan>,
 ) {
     let mut start = 0;
     for run in covered.chunk_by(|one, other| one == other) {
@@ -93,7 +93,7 @@ pub(super) fn push(
         if first < end {
             let (range, is_alone) = trimmed(text, words[first].start..words[end - 1].end);
             let needs_space = is_alone && joins(&text[..range.start], &text[range.end..], form, scratch);
-            cuts.push(Cut { range, needs_space, words: end - first });
+            cuts.push(CutSpan { range, needs_space, words: end - first });
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::run::lines::Edit;
 use crate::seen::counts::UnitCounts;
 use crate::steps::documents::DocumentBatch;
 use crate::steps::documents::rule::DocumentRule;
-use bloomline_text::substrings::{Cut, Rules};
+use bloomline_text::substrings::{CutSpan, Rules};
 use std::fmt::Write;
 use std::ops::Range;
 
@@ -66,7 +66,7 @@ impl DocumentBatch {
 }
 
 /// True if only white space is left of a text.
-fn is_blank(text: &str, cuts: &[Cut]) -> bool {
+fn is_blank(text: &str, cuts: &[CutSpan]) -> bool {
     let ends = cuts.iter().map(|cut| cut.range.start).chain([text.len()]);
     let starts = [0].into_iter().chain(cuts.iter().map(|cut| cut.range.end));
     starts.zip(ends).all(|(start, end)| text[start..end].trim().is_empty())
@@ -118,7 +118,7 @@ fn escape(written: &[u8]) -> (usize, usize) {
 }
 
 /// Returns the member that is added at the end of an object.
-fn note(cuts: &[Cut], windows: usize, found: usize, is_removed: bool) -> String {
+fn note(cuts: &[CutSpan], windows: usize, found: usize, is_removed: bool) -> String {
     let mut note = format!(r#","{MEMBER}":{{"duplicate":{is_removed},"grams":{windows},"found":{found},"spans":["#);
     for (i, cut) in cuts.iter().enumerate() {
         let comma = if i > 0 { "," } else { "" };
