@@ -13,7 +13,7 @@ equal words in a row (20 characters of Japanese and Chinese) as this program fin
 characters, and without punctuation and symbols, which are deleted as lm-evaluation-harness and datatrove delete them. Grams have
 as many words.
 
-Texts of fewer words are a second set of tests. Each is planted once, within a line, in another case.
+Tests of few words follow, by `against_short.py`.
 """
 
 import json
@@ -24,9 +24,10 @@ import sys
 import unicodedata
 from pathlib import Path
 
+import against_short
+from against_short import short_tests
 from corpus import decoded, of_html
 
-PACKAGES = ["debian-handbook", "installation-guide-amd64"] + [f"debian-reference-{l}" for l in ("en", "de", "fr", "ja", "zh-cn")]
 LANGUAGES = {"en": ("en-US", "en"), "de": ("de-DE", "de"), "fr": ("fr-FR", "fr"), "ja": ("ja-JP", "ja"), "zh": ("zh-CN", "zh_CN")}
 WIDE = {"ja", "zh"}
 TESTS = 150
@@ -185,33 +186,11 @@ def of_language(bloomline, folder, language):
     return len(documents), results
 
 
-def short_tests(bloomline, folder, language):
-    """How many tests of a few words are found, and how many documents go beside them, by the length of a gram."""
-    random.seed(language)
-    held, rest = [], []
-    for number, piece in enumerate(pieces(folder, language)):
-        (held if number % 8 == 0 else rest).append(piece)
-    least, most = (12, 19) if language in WIDE else (6, 12)
-    sentences = [s for piece in held for p in piece for s in re.split(r"(?<=[.!?]) |(?<=。)", p) if between(s, language, least, most)]
-    tests = random.sample(sorted(set(sentences)), TESTS)
-    documents = ["\n".join(piece) for piece in rest]
-    for test in tests:
-        piece = random.choice(rest)
-        documents.append(piece[0] + " " + changed_case(test) + " " + piece[-1])
-    lines(folder / "tests.jsonl", [{"text": test} for test in tests])
-    lines(folder / "documents.jsonl", [{"id": i, "text": text} for i, text in enumerate(documents)])
-    told = []
-    for ngram in (20, 12) if language in WIDE else (13, 8, 6):
-        went = gone(bloomline, folder, len(documents), "--ngram", str(ngram))
-        told.append(f"{ngram}: {sum(i >= len(rest) for i in went)} of {TESTS}, {sum(i < len(rest) for i in went)} of {len(rest)} others")
-    return "; ".join(told)
-
-
 def main():
     bloomline, folder = (Path(path).absolute() for path in sys.argv[1:])
     for name in ("debs", "root"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    for package in PACKAGES:
+    for package in sorted(against_short.PACKAGES):
         if not list((folder / "debs").glob(package + "_*.deb")):
             download = ["apt-get", "-o", "APT::Sandbox::User=root", "download", "-qq", package]
             subprocess.run(download, cwd=folder / "debs", check=True)
@@ -228,8 +207,9 @@ def main():
     print("mean recall:", ", ".join(CHANGES))
     for form, recalls in by_change.items():
         print(f"{form:16}", " ".join(f"{sum(these) / len(these):5.3f}" for these in zip(*recalls)))
-    for language in LANGUAGES:
-        print(f"{language}, short tests, by --ngram: {short_tests(bloomline, folder, language)}")
+    for second in (False, True):
+        print(f"short tests, the {'second' if second else 'first'} set")
+        short_tests(bloomline, folder, second)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,8 @@ from corpus import decoded, of_html
 WIDE = {"ja", "zh"}
 ITEMS = 150
 CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
-WORD = re.compile(r"[^\W_]+")
+# An apostrophe within a word is part of it, and in wide scripts each character is a word.
+WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 RULES = ["|---|:---:|---|---|---|---|", "─" * 20, "* * * * * * * * * * * * * * *", "=" * 30, "• ‣ • ‣ • ‣ • ‣ • ‣ • ‣ • ‣"]
 FIRST = {
     "en": ["debian-handbook/**/html/en-US", "debian-reference-en/usr/share/debian-reference", "installation-guide-amd64/**/en"],
@@ -51,7 +52,7 @@ SECOND = {
     "code": ["libruby3.1", "libboost1.74-dev/usr/include/boost/asio"],
 }
 CODE = (".py", ".go", ".rb", ".hpp")
-PACKAGES = {part.split("/")[0] for paths in (*FIRST.values(), *SECOND.values()) for path in paths for part in [path]}
+PACKAGES = {path.split("/")[0] for paths in (*FIRST.values(), *SECOND.values()) for path in paths}
 
 
 def words(text, language):
@@ -59,7 +60,7 @@ def words(text, language):
     text = unicodedata.normalize("NFKC", text).casefold()
     if language in WIDE:
         text = CJK.sub(r" \g<0> ", text)
-    return WORD.findall(text)
+    return WORD.findall(text.replace("’", "'"))
 
 
 def spans(text, language):
@@ -117,11 +118,14 @@ def changed_case(text, *_):
 
 
 def changed_punctuation(text, *_):
-    return "".join(c if c.isalnum() or c.isspace() or random.random() < 0.4 else random.choice([" ", " - ", "; ", "! "]) for c in text)
+    def of(mark):
+        return mark[0] if random.random() < 0.4 else random.choice([" ", " - ", "; ", "! "])
+
+    return re.sub(r"(?<=\w)['’](?=\w)|[^\w\s]|_", lambda mark: mark[0] if mark[0] in "'’" else of(mark), text)
 
 
 def changed_space(text, *_):
-    text = re.sub(r"(?<=[^\w\s])(?=\w)|(?<=\w)(?=[^\w\s])", lambda _: random.choice(["", "", " "]), text)
+    text = re.sub(r"(?<=[^\w\s'’])(?=\w)|(?<=\w)(?=[^\w\s'’])", lambda _: random.choice(["", "", " "]), text)
     return re.sub(" ", lambda _: random.choice([" ", "  ", "\u00a0", "\n", "\n    "]), text)
 
 
@@ -217,7 +221,7 @@ class Planted:
             self.rows.append((planted_in(random.choice(documents), miss[1], language), None, miss[0]))
         self.changes = changes
 
-    def write(self, folder, repeats=1):
+    def write(self, folder):
         folder.mkdir(parents=True, exist_ok=True)
         lines = lambda rows: "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         (folder / "tests.jsonl").write_text(lines({k: item[k] for k in ("text", "answer") if k in item} for item in self.items))
@@ -254,13 +258,18 @@ class Planted:
         }
 
 
-def run(command, documents):
-    """The numbers of the documents that are removed, and the seconds of CPU."""
+def timed(command):
+    """The output of a command, and its seconds of CPU."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     output = subprocess.run(command, capture_output=True, check=True).stdout
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    kept = {int(line.split(b":", 1)[1].split(b",", 1)[0]) for line in output.splitlines()}
-    return set(range(documents)) - kept, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return output, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def removed(command, documents):
+    """The numbers of the documents that are removed, and the seconds of CPU."""
+    output, seconds = timed(command)
+    return set(range(documents)) - {int(line.split(b":", 1)[1].split(b",", 1)[0]) for line in output.splitlines()}, seconds
 
 
 def told(counts):
@@ -286,10 +295,10 @@ def short_tests(bloomline, folder, second):
         size = sum(len(text.encode()) for text, _, _ in planted.rows)
         command = [bloomline, "corpus", "-q", "-j1", *ngram(language), own / "documents.jsonl", "--against"]
         for name, options in [("whole", [own / "whole.jsonl"]), ("with answers", [own / "tests.jsonl", "--answer", "/answer"])]:
-            gone, seconds = run([*command, *options], len(planted.rows))
+            gone, seconds = removed([*command, *options], len(planted.rows))
             print(f"{language} {name:12} {told(planted.counts(gone))}; {1e9 * seconds / size:.1f} µs a kB", flush=True)
         four = Planted(folder / "root", language, second, *((4, 5) if wide else (4, 4)), 50, ["none", "case"])
         four.write(own / "four")
         command = [bloomline, "corpus", "-q", *ngram(language), "--min-ngram", "4", own / "four/documents.jsonl"]
-        gone, _ = run([*command, "--against", own / "four/whole.jsonl"], len(four.rows))
+        gone, _ = removed([*command, "--against", own / "four/whole.jsonl"], len(four.rows))
         print(f"{language} of four     {told(four.counts(gone))}", flush=True)

@@ -19,7 +19,7 @@ IGNORABLE = {0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 
 IGNORABLE |= {*range(0x202A, 0x202F), *range(0x2060, 0x2070), 0x3164, *range(0xFE00, 0xFE10), 0xFEFF, 0xFFA0}
 IGNORABLE |= {*range(0xFFF0, 0xFFF9), *range(0x1BCA0, 0x1BCA4), *range(0x1D173, 0x1D17B), *range(0xE0000, 0xE1000)}
 APOSTROPHES = "\u0027\u0060\u00b4\u02bb\u02bc\u2018\u2019\u201b\uff07"
-SWITCHES = ["nfc", "nfkc", "case", "digits", "punctuation", "symbols", "ignorable", "space", "crlf"]
+SWITCHES = ["nfc", "nfkc", "case", "digits", "punctuation", "symbols", "ignorable", "space", "crlf", "katakana"]
 
 
 def formed(text: str, switches: frozenset[str]) -> str:
@@ -49,7 +49,8 @@ def formed(text: str, switches: frozenset[str]) -> str:
         text = "".join(c for c in text if unicodedata.category(c)[0] != "P" and c not in "$+<=>^`|~")
     if "space" in switches:
         text = "".join(c for c in text if ord(c) not in SPACE)
-    return composed(text)
+    text = composed(text)
+    return re.sub("[\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff]", r"\g<0> ", text) if "katakana" in switches else text
 
 
 # Each word is followed by words that equal it in some form.

@@ -53,6 +53,8 @@ pub struct Form {
     pub ignorable: bool,
     /// Removes white space from exact text. Grams never include the white space between words.
     pub space: bool,
+    /// Adds a space after each Katakana, so each is a word, as in other texts without spaces.
+    pub katakana: bool,
     /// Removes a carriage return (`\r`) before a newline or the end of exact text.
     pub crlf: bool,
 }
@@ -117,7 +119,12 @@ impl Form {
         let folded = if self.case { UniCase::unicode(composed).to_folded_case() } else { composed };
         let mapped: String = folded.chars().filter_map(|c| self.map_char(c)).collect();
         // The character between a letter and its accent may have been removed.
-        self.compose(&mapped)
+        let composed = self.compose(&mapped);
+        if !self.katakana {
+            return composed;
+        }
+        let spaced = composed.chars().flat_map(|c| [Some(c), is_katakana(c).then_some(' ')]);
+        spaced.flatten().collect()
     }
 
     /// Applies NFC or NFKC if this form has it.
@@ -192,6 +199,9 @@ impl Form {
                     pieces.push(Piece { formed: scratch.text.len(), original, bytewise: false });
                 }
                 scratch.text.extend(mapped.encode_utf8(&mut [0; 4]).as_bytes());
+                if self.katakana && is_katakana(mapped) {
+                    scratch.text.push(b' ');
+                }
             }
             offset += character.len_utf8();
         }
@@ -365,6 +375,11 @@ fn is_symbol_in_any_form(character: char) -> bool {
 
 fn is_punctuation(character: char) -> bool {
     character.general_category_group() == GeneralCategoryGroup::Punctuation
+}
+
+/// True for the letters of Katakana and the mark of a long vowel, of normal width.
+fn is_katakana(character: char) -> bool {
+    matches!(character, 'ァ'..='ヺ' | 'ー'..='ヿ' | 'ㇰ'..='ㇿ')
 }
 
 /// True for a Default_Ignorable_Code_Point. Unicode reserves these ranges, so later versions have the same.

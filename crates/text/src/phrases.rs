@@ -1,18 +1,4 @@
 //! Short texts that are found within others, word for word or with a run of words that differs.
-//!
-//! A text with fewer words than a gram, such as the question of a test, is a *phrase*. A phrase is found where all its
-//! words follow one another. It is also found where one run of its words differs: at most an eighth of them, rounded
-//! up, and neither the first nor the last. Such a *near* occurrence counts only if a sample of the corpus shows that
-//! it is not one of many similar sentences. All of these must hold:
-//!
-//! - The differing words have at most 15 % of the weight of all. The weight of a word is its information in bits: the
-//!   logarithm of the inverse of the share of documents that contain it, and for a word after another, of those that
-//!   contain the word before it.
-//! - The equal words have at least 16 bits, so that they come together by chance in fewer than 1 of 65,536 documents.
-//! - In the sample, no two different runs stand in this place: "opens the _ dialog" is a template.
-//!
-//! A phrase that is more than one in a thousand documents of the sample contain, and at least 32, is *common*, and is
-//! not found at all.
 
 mod table;
 mod window;
@@ -29,6 +15,9 @@ use window::{Equal, compare, seed};
 const MIN_SHARE: f64 = 0.85;
 /// The minimum of evidence in bits.
 const MIN_BITS: f64 = 16.0;
+/// The number of documents that the share of a word in all documents counts as, where its share in documents with the
+/// word before it is estimated (Dirichlet smoothing; Zhai and Lafferty, SIGIR 2001).
+const PRIOR: f64 = 16.0;
 /// The number of words before and after an occurrence within which an answer starts or ends.
 const REACH: usize = 32;
 /// The number and the share of documents above which a phrase is common.
@@ -109,8 +98,10 @@ impl PhrasesBuilder {
             seed_lengths |= 1 << length;
             seeds.push((words[..length].iter().fold(0, add), 2 * number));
             seeds.push((words[words.len() - length..].iter().fold(0, add), 2 * number + 1));
-            features.extend(words);
-            features.extend(words.windows(2).map(|pair| pair.iter().fold(0, add)));
+            for run in [words, &phrase.answer] {
+                features.extend(run);
+                features.extend(run.windows(2).map(|pair| pair.iter().fold(0, add)));
+            }
         }
         features.sort_unstable();
         features.dedup();
@@ -121,10 +112,24 @@ impl PhrasesBuilder {
     }
 }
 
-/// Short texts that are found within others. The module's description is at [`Phrases::learn`] and
-/// [`Phrases::find`]; [`PhrasesBuilder`] has an example.
+/// Short texts that are found within others, for example the questions of a test; [`PhrasesBuilder`] has an example.
 ///
-/// Memory: about 40 bytes for each word of the phrases.
+/// A text with fewer words than a gram, such as the question of a test, is a *phrase*. A phrase is found where all its
+/// words follow one another. It is also found where one run of its words differs: at most an eighth of them, rounded
+/// up, and neither the first nor the last. Such a *near* occurrence counts only if a sample of the corpus shows that
+/// it is not one of many similar sentences. All of these must hold:
+///
+/// - The differing words have at most 15 % of the weight of all. The weight of a word is its information in bits: the
+///   logarithm of the inverse of the share of documents that contain it, and for a word after another, of those that
+///   contain the word before it.
+/// - The equal words have at least 16 bits, so that they come together by chance in fewer than 1 of 65,536 documents.
+///   The words of the answer are among them.
+/// - In the sample, no two different runs stand in this place: "opens the _ dialog" is a template.
+///
+/// A phrase that is more than one in a thousand documents of the sample contain, and at least 32, is *common*, and is
+/// not found at all.
+///
+/// Memory: about 100 bytes for each word of the phrases.
 #[derive(Clone, Debug)]
 pub struct Phrases {
     rules: Rules,
@@ -304,32 +309,36 @@ impl Phrases {
 
     /// True if words of which a run differs are not likely to be another sentence.
     fn is_evident(&self, number: u32, Equal { prefix, suffix }: Equal) -> bool {
-        let words = &self.phrases[number as usize].words;
+        let Phrase { words, answer, .. } = &self.phrases[number as usize];
         let gap = self.gaps.get(&(number, prefix, suffix));
         if self.documents == 0 || gap.is_some_and(|gap| gap.several) {
             return false;
         }
         let end = words.len() - suffix;
-        let equal = self.bits(&words[..prefix]) + self.bits(&words[end..]);
+        // The answer is equal, too.
+        let answer = self.bits(answer);
+        let equal = self.bits(&words[..prefix]) + self.bits(&words[end..]) + answer;
         // The differing words have their weights after the word before them.
         let differing = self.bits(&words[prefix - 1..end]) - self.bits(&words[prefix - 1..prefix]);
-        equal >= MIN_BITS && differing <= (1.0 - MIN_SHARE) * self.bits(words)
+        equal >= MIN_BITS && differing <= (1.0 - MIN_SHARE) * (self.bits(words) + answer)
     }
 
-    /// Returns the number of documents of the sample with a word or a pair of words; one if there are none.
+    /// Returns the number of documents of the sample with a word or a pair of words.
     fn documents_with(&self, feature: u64) -> f64 {
         let number = self.features.get(feature).next().expect("it is a feature of a phrase");
-        f64::from(self.counts[number as usize].documents.max(1))
+        f64::from(self.counts[number as usize].documents)
     }
 
     /// Returns the weight of a run of words in bits.
     fn bits(&self, run: &[u64]) -> f64 {
-        let of_word = |word| libm::log2(f64::from(self.documents) / self.documents_with(word));
+        let share = |word| self.documents_with(word).max(1.0) / f64::from(self.documents);
         let after = |pair: &[u64]| {
-            let share = self.documents_with(pair[0]) / self.documents_with(pair.iter().fold(0, add));
-            libm::log2(share).clamp(0.0, of_word(pair[1]))
+            let (before, both) = (self.documents_with(pair[0]), self.documents_with(pair.iter().fold(0, add)));
+            (both + PRIOR * share(pair[1])) / (before + PRIOR)
         };
-        run.first().map_or(0.0, |word| of_word(*word)) + run.windows(2).map(after).sum::<f64>()
+        let bits = |share| -libm::log2(share);
+        let next = run.windows(2).map(|pair| bits(after(pair)).clamp(0.0, bits(share(pair[1]))));
+        run.first().map_or(0.0, |word| bits(share(*word))) + next.sum::<f64>()
     }
 }
 

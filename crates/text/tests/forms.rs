@@ -21,6 +21,7 @@ fn form(names: &str) -> Form {
             "crlf" => form.crlf = true,
             "symbols" => form.symbols = true,
             "ignorable" => form.ignorable = true,
+            "katakana" => form.katakana = true,
             _ => unreachable!("{name}"),
         }
     }
@@ -141,7 +142,18 @@ fn specified(form: Form, text: &str) -> String {
     if form.space {
         text.retain(|c| !c.is_whitespace());
     }
-    composed(&text)
+    text = composed(&text);
+    if form.katakana {
+        let spaced = |c: char| {
+            if matches!(c as u32, 0x30A1..=0x30FA | 0x30FC..=0x30FF | 0x31F0..=0x31FF) {
+                format!("{c} ")
+            } else {
+                c.into()
+            }
+        };
+        text = text.chars().map(spaced).collect();
+    }
+    text
 }
 
 /// Returns the Default_Ignorable_Code_Points as Unicode derives them: format characters and variation selectors,
@@ -158,7 +170,7 @@ fn is_ignorable(c: char) -> bool {
 }
 
 fn any_form() -> impl Strategy<Value = Form> {
-    any::<[bool; 9]>().prop_map(|flags| {
+    any::<[bool; 10]>().prop_map(|flags| {
         let mut form = Form::default();
         [
             form.nfc,
@@ -170,6 +182,7 @@ fn any_form() -> impl Strategy<Value = Form> {
             form.ignorable,
             form.space,
             form.crlf,
+            form.katakana,
         ] = flags;
         form
     })
@@ -267,6 +280,7 @@ fn each_switch_makes_texts_equal() {
         ("nfkc,symbols", ["a¨b´c 5㎏ ⁇d", "a bc 5kg d"], "a bc 5 kg d"),
         ("symbols,punctuation", ["it\u{27}s (a-b)", "its a b"], "its ab"),
         ("symbols,space", ["a-b\tc\u{1C}", "abc"], "a b"),
+        ("nfkc,katakana", ["ｶﾞｰﾄﾞ木", "ガ ー ド 木"], "ガード木 "),
         ("ignorable", ["\u{FEFF}so\u{AD}ft می\u{200C}خواهم\u{200E}", "soft میخواهم"], "so ft می خواهم"),
         ("nfc,ignorable", ["e\u{200B}\u{301}", "é"], "e"),
         // A family is one emoji whose joiners count, as do flags.

@@ -86,7 +86,7 @@ pub struct CorpusOptions {
     ///
     /// Each unit is normalized by itself, and only for the comparison: the output keeps the original text. White space between
     /// words never counts for grams, so trim, space and crlf are for exact texts, and so is lower. With --against the default is
-    /// nfkc,case,ignorable,symbols,space, and text includes ignorable.
+    /// nfkc,case,ignorable,symbols,katakana,space, and text includes ignorable.
     #[arg(long, value_name = "LIST", value_enum, value_delimiter = ',', help_heading = "Duplicates")]
     pub normalize: Vec<Normal>,
 
@@ -242,6 +242,8 @@ pub enum Normal {
     Punctuation,
     /// All but letters, marks and numbers: a-b is two words, it's is its
     Symbols,
+    /// Runs of Katakana: each character is a word
+    Katakana,
     /// Invisible characters, such as a zero-width space or a soft hyphen
     Ignorable,
     /// White space
@@ -374,6 +376,7 @@ impl CorpusOptions {
         form.digits = is_text || given(Normal::Digits);
         form.punctuation = is_text || given(Normal::Punctuation);
         form.symbols = is_default || given(Normal::Symbols);
+        form.katakana = is_default || given(Normal::Katakana);
         // States record what `text` means, and --against has no state.
         form.ignorable = is_text && against || is_default || given(Normal::Ignorable);
         form.space = is_text || is_default || given(Normal::Space);

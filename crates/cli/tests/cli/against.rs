@@ -18,7 +18,7 @@ fn only_documents_overlapping_with_tests_are_removed() {
     let train = [
         line(1, &format!("A quiz:\n{QUESTION}\nThe Kamo.")),
         line(2, "Столица и главный город Франции? Париж!"),
-        line(3, "Столица и главный город Франции? Париж! Да."),
+        line(3, "Столица и главный город Франции? Да, Париж!"),
         line(4, ""),
         line(5, "yes"),
     ];
@@ -82,6 +82,79 @@ fn changed_copies_are_found() {
         let escaped: Vec<f64> = escaped.map(|(i, _)| i as f64 + 1.0).collect();
         assert_eq!(left.iter().map(|line| number(line, "id")).collect::<Vec<_>>(), escaped, "{form}");
     }
+}
+
+/// A test that is shorter than a gram is found within a text: with all its words, or with one changed if the others are rare. With
+/// an answer, it is found only near this answer.
+#[test]
+fn short_tests_are_found_within_documents() {
+    const OWLS: &str = "Seven wise owls guard a secret old library";
+    const FRANCE: &str = "What is the capital of France?";
+    let test = |id: usize, text: &str, answer: &str| {
+        format!("{{\"id\":{id},\"text\":{},\"answer\":{answer}}}\n", Value::from(text))
+    };
+    let tests = [
+        test(0, OWLS, "null"),
+        test(1, FRANCE, "\"Paris\""),
+        test(2, FRANCE, "\"Lyon, of course\""),
+        test(3, "How many legs do spiders have?", "8"),
+        test(4, "Click on the button to see more", "[]"),
+        test(5, "The green lizard opens a small drawer", "null"),
+    ];
+    let far = "word ".repeat(40);
+    let removed = [
+        format!("A story: {}! What then?", OWLS.to_uppercase().replace(' ', " - ")),
+        "A story. Seven wise owls guard the secret old library. Then nothing.".to_owned(),
+        format!("{FRANCE}\nIt is Paris, everybody knows."),
+        "8! How many legs do spiders have? I knew it.".to_owned(),
+    ];
+    let kept = [
+        "Seven wise owls guard a secret old museum".to_owned(),
+        "seven wise owls guard my very old library".to_owned(),
+        "The capital of France is Paris".to_owned(),
+        format!("{FRANCE} {far} Paris"),
+        format!("{FRANCE} Lyon."),
+        "The green lizard opens the small drawer".to_owned(),
+        "The green lizard opens every small drawer".to_owned(),
+    ];
+    let others = (0..1000)
+        .map(|i| if i < 40 { format!("Click on the button to see more {i}") } else { format!("Page {i} has n{i}") });
+    let texts: Vec<String> = removed.iter().chain(&kept).cloned().chain(others).collect();
+    let train: Vec<String> = (0..).zip(&texts).map(|(id, text)| line(id, text)).collect();
+    let rest = train[removed.len()..].concat();
+    let bench = Bench::new(&[("tests", tests.concat().as_bytes()), ("train", train.concat().as_bytes())]);
+    let output = expect_success(bench.run("corpus -q --against tests --answer /answer train --report r --id /id"));
+    assert_eq!(text(&output), rest);
+    let told = text(&bench.run("corpus --against tests --answer /answer train").stderr);
+    assert_contains_all(&told, &["more than 1 of 1000 documents", ": 1;"]);
+    let report = json_values(&bench.read("r"));
+    let documents = |test: usize| report[test]["documents"].as_array().unwrap();
+    let contexts =
+        |test| documents(test).iter().map(|document| document["context"].as_str().unwrap()).collect::<Vec<_>>();
+    assert_eq!(
+        contexts(0),
+        [
+            "a story [seven wise owls guard a secret old library] what then",
+            "a story [seven wise owls guard the secret old library] then nothing"
+        ]
+    );
+    assert_eq!(contexts(1), ["[what is the capital of france] it is paris everybody knows"]);
+    assert_eq!(documents(1)[0]["grams"], Value::from(vec!["what is the capital of france"]));
+    assert_eq!(contexts(3), ["8 [how many legs do spiders have] i knew it"]);
+    assert_eq!([2, 4, 5].map(|test| documents(test).len()), [0; 3]);
+    assert_eq!(
+        report.iter().map(|test| test.get("common").is_some()).collect::<Vec<_>>(),
+        [false, false, false, false, true, false]
+    );
+    // Without answers, the question is enough.
+    let questions = [&*kept[3], &*kept[4]];
+    let left = json_values(&bench.run("corpus -q --against tests train").stdout);
+    assert_eq!(left.len(), train.len() - removed.len() - questions.len());
+    // A pipe cannot be sampled before it is read, so changed copies are not found.
+    let piped = bench.run_with("corpus --against tests --answer /answer", "train");
+    assert_eq!(json_values(&piped.stdout).len() + removed.len() - 1 + 40, train.len());
+    assert_contains_all(&text(&piped.stderr), &["no sample of", "name files"]);
+    assert_contains_all(&bench.run_err("corpus --answer /answer train"), &["--against"]);
 }
 
 /// Punctuation is not a word: unrelated pages often share runs of it.

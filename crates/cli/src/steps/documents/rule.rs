@@ -182,6 +182,7 @@ fn form_name(form: Form, exact: bool) -> String {
         (form.digits, "digits"),
         (form.ignorable, "ignorable"),
         (form.symbols, "symbols"),
+        (form.katakana, "katakana"),
         (form.punctuation && !form.symbols, "punctuation"),
         (form.space && exact, "space"),
         (form.crlf && exact && !form.space, "crlf"),
