@@ -71,7 +71,7 @@ pub fn expected_false_removals(rules: &Rules, grams: usize, found: usize, fpr: f
     if chance < NEGLIGIBLE { 0.0 } else { chance }
 }
 
-/// Returns the probability that a unit of which no gram was seen is removed, given the number of its grams and the
+/// Returns the probability that a new unit, without any seen gram, is removed, given the number of its grams and the
 /// false-positive rate of the set, from 0 to 1. More than [`Rules::threshold`] of the compared grams must be false
 /// positives, whose number is binomial. If grams are [sampled](Rules::sample), the number of compared grams in each half of the
 /// unit is binomial, too, and at least one. O(`grams`²), with sampling O(`grams`³).

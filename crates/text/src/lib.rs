@@ -118,7 +118,7 @@ pub struct Rules {
     /// The normalization before texts are compared, by default none. A unit with only white space in its form has no
     /// exact text.
     pub form: Form,
-    /// The number of grams of which one is compared and inserted, 1 by default. With more, a unit is represented by one of
+    /// The number of grams for each one that is compared and inserted, 1 by default. With more, a unit is represented by one of
     /// `sample` of its grams on average, which their hashes select, and by at least one of each half of the unit. Such a set
     /// takes a fraction of the memory, and few units are decided otherwise. A unit can be compared with units that were
     /// inserted with the same or a smaller `sample`. Exact text is not sampled.

@@ -15,8 +15,8 @@ pub(crate) fn retain(hashes: &mut Vec<u64>, start: usize, share: u32) {
     let unit = &mut hashes[start..];
     let mut kept = 0;
     for half in halves(unit.len()) {
-        let least = unit[half.clone()].iter().map(|hash| rank(*hash)).min();
-        let max_rank = max_rank.max(least.unwrap_or(0));
+        let min_rank = unit[half.clone()].iter().map(|hash| rank(*hash)).min();
+        let max_rank = max_rank.max(min_rank.unwrap_or(0));
         for i in half {
             // No branch, because the CPU could not predict it.
             let hash = unit[i];
@@ -58,8 +58,8 @@ mod tests {
             let (first, second) = hashes[start..].split_at((hashes.len() - start) / 2);
             let is_low = |hash: &&u64| u128::from(rank(**hash)) * u128::from(share.max(1)) <= u128::from(u64::MAX);
             let expected: Vec<u64> = [first, second].iter().flat_map(|half| {
-                let least = half.iter().min_by_key(|hash| rank(**hash));
-                half.iter().filter(move |hash| is_low(hash) || Some(*hash) == least).copied()
+                let lowest = half.iter().min_by_key(|hash| rank(**hash));
+                half.iter().filter(move |hash| is_low(hash) || Some(*hash) == lowest).copied()
             }).collect();
             prop_assert_eq!(&fine, &expected);
             prop_assert!(coarse.iter().all(|hash| fine.contains(hash)) && coarse.len() >= hashes[start..].len().min(2));

@@ -88,8 +88,8 @@ proptest! {
 fn sampled(unit: &[u64], share: u32) -> Vec<u64> {
     let (first, second) = unit.split_at(unit.len() / 2);
     let halves = [first, second].map(|half| {
-        let least = half.iter().map(|hash| hash.swap_bytes()).min().unwrap_or(0);
-        let max = least.max(u64::MAX / u64::from(share.max(1)));
+        let lowest = half.iter().map(|hash| hash.swap_bytes()).min().unwrap_or(0);
+        let max = lowest.max(u64::MAX / u64::from(share.max(1)));
         half.iter().copied().filter(|hash| hash.swap_bytes() <= max).collect::<Vec<u64>>()
     });
     halves.concat()

@@ -16,7 +16,7 @@ use clap::{Args, ValueEnum};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
-/// The largest number of grams of which one is compared.
+/// The largest N of `--sample N`.
 const MAX_SAMPLE: i64 = 1 << 16;
 
 /// Options of `bloomline corpus`.
@@ -29,6 +29,12 @@ const MAX_SAMPLE: i64 = 1 << 16;
 #[command(mut_arg("fpr", |arg| arg.help("False-positive rate of a gram [default: 0.01, with --ngram 0 1e-6]").long_help(
     "False-positive rate of a gram [default: 0.01, with --ngram 0 1e-6]\n\nIt holds once the expected grams are in. With --ngram 0 it \
      is the rate of a unit, and with --near of a document."
+)))]
+#[command(mut_arg("memory", |arg| arg.long_help(
+    "Memory for the filter, such as 16M or 1.5GiB, instead of -n.\n\nIt is a number of bytes, or a number with K, M, G or T (or KB, \
+     KiB and so on) for powers of 1024. The rate is that of -p. If the grams of the files do not fit, one of 2, 4, 8 and so on is \
+     compared, as with --sample, until they do; with --sample or --ngram 0 such a size is refused, unless -p is given. With \
+     --when-full grow, a full filter takes more memory instead."
 )))]
 #[command(mut_arg("when_full", |arg| arg.value_parser(only(&[WhenFull::Warn, WhenFull::Grow]))))]
 #[command(mut_arg("on_error", |arg| arg.long_help(

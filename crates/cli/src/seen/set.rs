@@ -31,7 +31,7 @@ impl KeySet {
         Self::load_for_part(path, keys, kinds, |name| name)
     }
 
-    /// Loads a filter of which only a part of the name must be the name of the keys.
+    /// Loads a filter. `part` returns the part of its name that must be `keys`.
     pub fn load_for_part(
         path: &Path,
         keys: &str,

@@ -72,8 +72,8 @@ impl From<BuildError> for Error {
     fn from(error: BuildError) -> Self {
         Self::Message(match error {
             BuildError::OutOfMemory { bytes } => format!(
-                "the system does not have {bytes} bytes of memory for the filter; choose a larger rate -p, or a smaller -n or \
-                 --memory"
+                "the system does not have {bytes} bytes of memory for the filter; choose a larger rate -p, or a smaller -n or --memory; \
+                 corpus takes less with --sample"
             ),
             error => error.to_string(),
         })

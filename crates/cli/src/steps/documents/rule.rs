@@ -54,13 +54,13 @@ impl DocumentRule {
         self.unsampled_name() + &sample
     }
 
-    /// Returns the name of the keys of which a sample is in the filter.
+    /// Returns the name without the sample.
     pub fn unsampled_name(&self) -> String {
         let form = form_name(self.text.form, self.near.is_none() && self.text.ngram == 0);
         self.unformed_name() + &form
     }
 
-    /// True if the keys are grams, of which a sample can be compared.
+    /// True if the keys are grams, which can be sampled.
     pub fn has_grams(&self) -> bool {
         self.near.is_none() && self.text.ngram > 0
     }
@@ -167,7 +167,7 @@ pub fn sampled_grams(unit: Unit, texts: u64, bytes: u64, sample: u32) -> u64 {
     (units * (of_unit * share + 2.0 * (1.0 - share).powf(of_unit / 2.0))).min(grams) as u64
 }
 
-/// Divides a name of keys into the name of all grams, and the number of grams of which one is in the filter.
+/// Divides a name of keys into the name without the sample, and N for a sample of one of N grams.
 pub fn split_sample(name: &str) -> (&str, u32) {
     let parts = name.rsplit_once(SAMPLE).and_then(|(grams, sample)| Some((grams, sample.parse().ok()?)));
     parts.unwrap_or((name, 1))
