@@ -187,8 +187,8 @@ impl Survivors {
         Self { max_compared: compared.max(1), max_examined: examined.max(1), ..self }
     }
 
-    /// Decides about the next document, in the order of rank. Returns `None` for a survivor, and for other documents the survivor
-    /// because of which they are removed.
+    /// Decides about the next document, in the order of rank. Returns `None` if it is a survivor. If it is removed, returns
+    /// the survivor that it is similar to.
     ///
     /// `buckets` are numbers from 0 on; memory is taken up to the largest one. `read` appends the [set of grams](super::Near::grams)
     /// of a document to a vector: of this one, and of survivors. A document without a survivor in its buckets is kept, and its set
