@@ -120,7 +120,7 @@ def times(bloomline, folder, texts, other_python=None):
     theirs = "--split train --column text --ngram 5 --min_length 0 --num_perm 128 --threshold 0.8 --num_proc 1".split()
     tools = {
         "bloomline --near": lambda file: run([*ours, file]),
-        "bloomline, one reading": lambda file: run([*ours, "--annotate", file]),
+        "bloomline, one reading": lambda file: run([*ours, "--checkpoint", "1h", "-s", tempfile.mktemp(dir=folder), "--force", file]),
         "bloomline --near --pairs": lambda file: run([*ours, "--pairs", folder / "told", file]),
         "datasketch MinHashLSH": lambda file: (float(run([sys.executable, "-c", DATASKETCH, file])[1]), ""),
         "datatrove 14 x 8": lambda file: run([sys.executable, "-c", DATATROVE, file, tempfile.mkdtemp(dir=folder)]),
