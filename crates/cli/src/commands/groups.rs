@@ -105,7 +105,7 @@ impl GroupRequest {
     pub fn decide(
         &self,
         records: &mut RecordFile,
-        mut near: Option<NearGroups>,
+        near: Option<NearGroups>,
         open_reports: OpenReports,
     ) -> Result<GroupIndex, Error> {
         let (mut members, mut sorter) = (ExternalSort::new(&env::temp_dir()), DecisionSorter::new());
@@ -132,7 +132,7 @@ impl GroupRequest {
         let phase = |steps| Phase::new(name, steps, to_stdout(&self.pairs));
         let decisions = sorter.finish(ordinals.clone(), self.printed, phase, |decision| {
             if let Some(pairs) = &mut pairs {
-                reports.pair(decision, near.as_mut(), &mut |line| pairs.write(line))?;
+                reports.pair(decision, near.as_ref(), &mut |line| pairs.write(line))?;
             }
             reports.member(decision)
         })?;

@@ -45,11 +45,12 @@ impl U64File {
         self.file.flush()
     }
 
-    /// Returns `count` words from index `first` on. `bytes` is a buffer for them.
-    pub fn get(&self, first: u64, count: usize, bytes: &mut Vec<u8>) -> io::Result<Vec<u64>> {
+    /// Appends `count` words from index `first` on. `bytes` is a buffer for them.
+    pub fn get(&self, first: u64, count: usize, bytes: &mut Vec<u8>, into: &mut Vec<u64>) -> io::Result<()> {
         bytes.resize(8 * count, 0);
         self.file.get_ref().read_exact_at(bytes, 8 * first)?;
-        Ok(bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
+        into.extend(bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)));
+        Ok(())
     }
 }
 
@@ -113,7 +114,8 @@ mod tests {
             reader.next_into(7, &mut words).unwrap();
             assert!(words.into_iter().eq((count - last..count).map(|i| !i)), "{count}");
             let (first, length) = (count / 3, (count / 2) as usize);
-            let some = file.get(first, length, &mut Vec::new()).unwrap();
+            let mut some = Vec::new();
+            file.get(first, length, &mut Vec::new(), &mut some).unwrap();
             assert!(some.into_iter().eq((first..).map(|i| !i).take(length)), "{count}");
         }
     }

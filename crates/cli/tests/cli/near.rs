@@ -232,6 +232,11 @@ fn nothing_is_lost_that_the_survivor_does_not_say() {
         assert_eq!(measures(&templates[document], &templates[kept]), (396.0 / 436.0, 396.0 / 416.0));
         assert!((similarity - 396.0 / 436.0).abs() < 0.0001 && (contained - 396.0 / 416.0).abs() < 0.0001);
     }
+    // Empty documents are not mistaken for others.
+    let longer = random(400);
+    let shorter: String = longer.split_inclusive(' ').take(395).collect();
+    bench.write("some", &lines(&[String::new(), longer.clone(), shorter]));
+    assert_eq!(bench.run_ok(&format!("{NEAR} --keep longest some")).as_bytes(), lines(&[longer]));
     for (keep, removed) in [("longest", 0..50), ("first", 0..0)] {
         bench.run_ok(&format!("{NEAR} --contained 1 --keep {keep} --pairs p -o out all"));
         let found = pairs(&bench, "p");

@@ -187,8 +187,8 @@ impl Survivors {
         Self { max_compared: compared.max(1), max_examined: examined.max(1), ..self }
     }
 
-    /// Decides about the next document, in the order of rank. Returns `None` for a survivor, and for other documents the survivor
-    /// because of which they are removed.
+    /// Decides about the next document, in the order of rank. Returns `None` if it is a survivor. If it is removed, returns
+    /// the survivor that it is similar to.
     ///
     /// `buckets` are numbers from 0 on; memory is taken up to the largest one. `read` appends the [set of grams](super::Near::grams)
     /// of a document to a vector: of this one, and of survivors. A document without a survivor in its buckets is kept, and its set
@@ -200,7 +200,7 @@ impl Survivors {
     /// Errors of `read`. The document then is not a survivor.
     ///
     /// # Panics
-    /// If 2³² documents are decided, or survivors are in 2³² buckets together.
+    /// If 2³² documents are decided, survivors are in 2³² buckets together, or their sketches take 32 GiB.
     pub fn decide<E>(
         &mut self,
         document: u32,
@@ -338,15 +338,20 @@ impl Survivors {
         self.other.clear();
         read(self.survivors[survivor].document, &mut self.other)?;
         self.survivors[survivor].size = self.other.len() as u32;
-        self.survivors[survivor].sketch = self.sketches.len() as u32;
+        self.survivors[survivor].sketch = self.next_sketch();
         sketch::push(&self.other, &mut self.sketches);
         Ok(())
+    }
+
+    /// Returns the index of the next sketch.
+    fn next_sketch(&self) -> u32 {
+        u32::try_from(self.sketches.len()).ok().filter(|index| *index != NONE).expect("sketches of less than 32 GiB")
     }
 
     /// Adds a survivor to its buckets.
     fn add(&mut self, document: u32, buckets: &[u32]) {
         let survivor = self.survivors.len() as u32;
-        let sketch = if self.own_sketch.is_empty() { NONE } else { self.sketches.len() as u32 };
+        let sketch = if self.own_sketch.is_empty() { NONE } else { self.next_sketch() };
         self.sketches.extend_from_slice(&self.own_sketch);
         self.survivors.push(Survivor { document, examined_for: 0, size: self.own.len() as u32, sketch });
         for &bucket in buckets {

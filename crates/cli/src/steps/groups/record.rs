@@ -79,21 +79,23 @@ fn record(input: usize, on_error: OnError, lines: &Lines, records: &mut RecordFi
     let DocumentColumn { documents, values } = lines.column();
     records.ordinals.take(input, !lines.batch.header().is_empty(), passed);
     let mut skipped = lines.keys.skipped.iter().peekable();
-    let mut key = 0;
+    let (mut key, mut document) = (0, 0);
     let band_count = documents.new_bands.len() / found.len().max(1);
     for line in 0..passed {
         if let Some((_, why)) = skipped.next_if(|(skip, _)| *skip == line) {
+            // An empty document has no key.
+            document += usize::from(matches!(why, SkipReason::Empty(_)));
             records.add_skipped(code(why, on_error))?;
             continue;
         }
-        let length_score = records.keep.length_score(documents.text_len(key));
+        let length_score = records.keep.length_score(documents.text_len(document));
         let score = length_score.as_ref().map_or(values.score(key), |score| score);
         records.add(lines.keys.fingerprints[key], found[key], score, values.id(key))?;
         if let Some(all) = &mut records.bands {
             let own = band_count * key..band_count * (key + 1);
             all.add(&documents.bands[own.clone()], &documents.new_bands[own])?;
         }
-        key += 1;
+        (key, document) = (key + 1, document + 1);
     }
     records.insert_pending()
 }

@@ -32,7 +32,7 @@ impl<'a> Reports<'a> {
     pub fn pair(
         &mut self,
         Decision { ordinal, verdict }: Decision,
-        near: Option<&mut NearGroups>,
+        near: Option<&NearGroups>,
         write: Write<'_>,
     ) -> Result<(), Error> {
         let LineVerdict::Removed { survivor: kept } = verdict else { return Ok(()) };

@@ -100,7 +100,6 @@ mod tests {
             similarity in prop::sample::select(vec![0.2, 0.5, 0.6, 2.0 / 3.0, 0.8, 0.95]),
             contained in prop::sample::select(vec![0.0, 0.8, 1.0]),
             earlier in 0_usize..30,
-            in_memory in 0_usize..200,
         ) {
             let all: Vec<u64> = documents.iter().flat_map(|grams| bands(grams)).collect();
             let pick = |chosen: Vec<prop::sample::Index>| -> HashSet<u64> {
@@ -115,8 +114,7 @@ mod tests {
             let ranks: Vec<u32> = ordinals.iter().map(|ordinal| scores[*ordinal as usize]).collect();
             let survivors = Survivors::new(similarity).unwrap().with_contained(contained).unwrap();
             let survivors = survivors.with_limits(usize::MAX, usize::MAX);
-            let mut groups =
-                NearGroups::decided(candidate_documents, &ranks, earlier as u64, survivors, in_memory).unwrap();
+            let groups = NearGroups::decided(candidate_documents, &ranks, earlier as u64, survivors).unwrap();
             let survivor = |ordinal| groups.survivor(ordinal).map(|(survivor, known)| (ordinals[survivor as usize], known));
             let found: Vec<_> = (0..documents.len() as u64).map(survivor).collect();
             let mut order: Vec<usize> = (0..documents.len()).collect();

@@ -1,7 +1,7 @@
 //! The survivors of near duplicates, chosen by rank.
 
 use crate::steps::groups::near::candidate_documents::CandidateDocuments;
-use crate::steps::groups::near::sets::SetReader;
+use crate::steps::groups::near::sets::Sets;
 use crate::steps::groups::ordinals;
 use crate::steps::groups::ranked_bitmap::RankedBitmap;
 use crate::system::error::Error;
@@ -9,9 +9,6 @@ use crate::system::external_sort::ExternalSort;
 use crate::terminal::phase::Phase;
 use bloomline_text::near::{Survivors, containment, jaccard};
 use std::env;
-
-/// The bytes of sets that are cached.
-const IN_MEMORY: usize = 1 << 24;
 
 /// The thresholds of near duplicates.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,7 +26,7 @@ pub struct NearGroups {
     known: RankedBitmap,
     /// The survivor of each document, or the document itself if it is kept.
     survivors: Vec<u32>,
-    reader: SetReader,
+    sets: Sets,
     /// An upper bound of the number of pairs of survivors that share a band and were not compared.
     not_compared: u64,
 }
@@ -44,29 +41,22 @@ impl NearGroups {
         Thresholds { similarity, contained }: Thresholds,
     ) -> Result<Self, Error> {
         let survivors = Survivors::new(similarity).and_then(|survivors| survivors.with_contained(contained));
-        Self::decided(
-            candidate_documents,
-            ranks,
-            first_own,
-            survivors.expect("the parser accepts only shares"),
-            IN_MEMORY,
-        )
+        Self::decided(candidate_documents, ranks, first_own, survivors.expect("the parser accepts only shares"))
     }
 
-    /// Decides with these parameters and up to `in_memory` bytes of cached sets.
+    /// Decides with these parameters.
     pub(super) fn decided(
         candidate_documents: CandidateDocuments,
         ranks: &[u32],
         first_own: u64,
         mut survivors: Survivors,
-        in_memory: usize,
     ) -> Result<Self, Error> {
-        let CandidateDocuments { ordinals, known, mut buckets, sets, .. } = candidate_documents;
+        let CandidateDocuments { ordinals, known, mut buckets, mut sets, .. } = candidate_documents;
         let count = ordinals.count as u32;
         if sets.sizes.len() != count as usize {
             return Err(ordinals::changed());
         }
-        let mut reader = SetReader::new(sets, in_memory).map_err(Error::groups)?;
+        sets.flush().map_err(Error::groups)?;
         // The rank and the number of each document, and one of its buckets. Documents that are kept come first.
         let mut by_rank = ExternalSort::<2>::new(&env::temp_dir());
         let mut bucket_count = 0_u64;
@@ -86,14 +76,14 @@ impl NearGroups {
                 "cannot compare documents with {bucket_count} common keys: the limit is 4294967295; compare parts of the inputs"
             )));
         }
-        let mut chosen: Vec<u32> = (0..count).collect();
+        let (mut chosen, mut bytes): (Vec<u32>, _) = ((0..count).collect(), Vec::new());
         let mut decide = |key: u64, buckets: &[u32]| {
             let document = key as u32;
             if key >> 32 == 0 {
                 survivors.keep(document, buckets);
                 return Ok(());
             }
-            let removal = survivors.decide(document, buckets, |document, into| reader.read(document, into));
+            let removal = survivors.decide(document, buckets, |document, into| sets.read(document, &mut bytes, into));
             if let Some(removal) = removal.map_err(Error::groups)? {
                 chosen[document as usize] = removal.survivor;
             }
@@ -115,7 +105,7 @@ impl NearGroups {
             decide(last, &own_buckets)?;
         }
         let not_compared = survivors.not_compared();
-        Ok(Self { ordinals, known, survivors: chosen, reader, not_compared })
+        Ok(Self { ordinals, known, survivors: chosen, sets, not_compared })
     }
 
     /// Returns a warning if pairs were not compared.
@@ -137,13 +127,13 @@ impl NearGroups {
 
     /// Returns the Jaccard index of the documents at two ordinals, and the share of the grams of the first that the other has. Both
     /// share bands with others.
-    pub fn measures(&mut self, ordinal: u64, other: u64) -> Result<(f64, f64), Error> {
+    pub fn measures(&self, ordinal: u64, other: u64) -> Result<(f64, f64), Error> {
         let number =
             |ordinal| self.ordinals.index(ordinal).map(|document| document as u32).ok_or_else(ordinals::changed);
         let (own, other) = (number(ordinal)?, number(other)?);
-        let mut read = |document| {
+        let read = |document| {
             let mut grams = Vec::new();
-            self.reader.read(document, &mut grams).map_err(Error::groups)?;
+            self.sets.read(document, &mut Vec::new(), &mut grams).map_err(Error::groups)?;
             Ok::<_, Error>(grams)
         };
         let (own, other) = (read(own)?, read(other)?);
