@@ -28,8 +28,7 @@ impl<'a> Origins<'a> {
         let first = self.seek(formed.start);
         let start = first.original.start + if first.bytewise { formed.start - first.formed } else { 0 };
         let last = self.seek(formed.end - 1);
-        let end =
-            if last.bytewise { last.original.start + formed.end - last.formed } else { last.original.end };
+        let end = if last.bytewise { last.original.start + formed.end - last.formed } else { last.original.end };
         start..end
     }
 

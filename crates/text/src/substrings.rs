@@ -213,7 +213,8 @@ fn push_fingerprints(words: &[PlacedToken], length: usize, hasher: &KeyHasher, i
     let [secret0, secret1, secret2, secret3] = hasher.secret();
     let (base, check_base) = (secret3 & !7 | 5, secret2 % MODULUS);
     let add = |sum: u64, word: &PlacedToken| sum.wrapping_mul(base).wrapping_add(word.hash);
-    let add_check = |sum: u64, word: &PlacedToken| reduced(u128::from(sum) * u128::from(check_base) + u128::from(word.hash));
+    let add_check =
+        |sum: u64, word: &PlacedToken| reduced(u128::from(sum) * u128::from(check_base) + u128::from(word.hash));
     let (mut sum, mut check) = (first.iter().fold(0, add), first.iter().fold(0, add_check));
     // The bases to the power of `length`.
     let oldest_factor = first.iter().fold(1u64, |power, _| power.wrapping_mul(base));

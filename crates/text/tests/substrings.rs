@@ -86,7 +86,28 @@ fn owned(text: &str) -> Vec<String> {
 /// Texts of few words in several scripts, with and without white space between them.
 fn texts() -> impl Strategy<Value = Vec<String>> {
     let word = prop::sample::select(
-        &["a ", "b ", "c", "d\n", "a. ", ". ", ".b ", "é ", "'", "3", ",", "中", "文", "ไ", "ท", "カ", "한국 ", "\n\n", "🇩🇪", "👩‍🚀 "][..],
+        &[
+            "a ",
+            "b ",
+            "c",
+            "d\n",
+            "a. ",
+            ". ",
+            ".b ",
+            "é ",
+            "'",
+            "3",
+            ",",
+            "中",
+            "文",
+            "ไ",
+            "ท",
+            "カ",
+            "한국 ",
+            "\n\n",
+            "🇩🇪",
+            "👩‍🚀 ",
+        ][..],
     );
     let text = prop_oneof![
         prop::collection::vec(word, 0..60).prop_map(|words| words.concat()),
@@ -201,8 +222,30 @@ mod forms {
 
     fn texts() -> impl Strategy<Value = Vec<String>> {
         let word = prop::sample::select(
-            &["É ", "e\u{301} ", "É", "½ ", "ﬁ", "it's ", "its ", "a—b ", "a b ", "\u{AD}", "ｶ\u{FF9E}", "7 ", "٣ ", "SS ", "ß ", "中",
-              "ำ", ", ", "\u{301}", "\u{323}", "\n", "Ａ "][..],
+            &[
+                "É ",
+                "e\u{301} ",
+                "É",
+                "½ ",
+                "ﬁ",
+                "it's ",
+                "its ",
+                "a—b ",
+                "a b ",
+                "\u{AD}",
+                "ｶ\u{FF9E}",
+                "7 ",
+                "٣ ",
+                "SS ",
+                "ß ",
+                "中",
+                "ำ",
+                ", ",
+                "\u{301}",
+                "\u{323}",
+                "\n",
+                "Ａ ",
+            ][..],
         );
         prop::collection::vec(prop::collection::vec(word, 0..30).prop_map(|words| words.concat()), 0..5)
     }

@@ -100,7 +100,12 @@ pub const CONFLICTS: &[(&str, &str, &str, &str)] = &[
     ("corpus", "against", "expected_keys fpr memory when_full", "its filter is for the tests, and makes no mistake"),
     ("corpus", "against", "count exact keep pairs clusters", "documents are compared with the tests alone"),
     ("corpus", "frozen", "count exact keep pairs clusters", "documents are compared with the state alone"),
-    ("corpus", "substrings", "by ngram min_ngram threshold drop_document near against", "it cuts runs of words wherever they are"),
+    (
+        "corpus",
+        "substrings",
+        "by ngram min_ngram threshold drop_document near against",
+        "it cuts runs of words wherever they are",
+    ),
     ("corpus", "substrings", "count exact keep pairs clusters", "it compares runs of words, not documents"),
     ("corpus", "substrings", "state frozen resume", SUBSTRINGS_OF_ONE_RUN),
     ("corpus", "substrings", "when_full", "a full filter costs time, and no words"),

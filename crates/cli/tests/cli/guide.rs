@@ -86,7 +86,10 @@ fn each_step_removes_the_documents_of_the_page() {
     let passages = documents(&bench, "4-passages");
     assert!(paragraphs[90]["text"].as_str().unwrap().contains("w80x120"));
     let rest = text(90).replacen("w90x200 ", "", 1).replacen(&format!("{BOILERPLATE}\n"), "", 1);
-    assert_eq!((passages[80]["text"].as_str(), passages[90]["text"].as_str().map(str::trim)), (paragraphs[80]["text"].as_str(), Some(&*rest)));
+    assert_eq!(
+        (passages[80]["text"].as_str(), passages[90]["text"].as_str().map(str::trim)),
+        (paragraphs[80]["text"].as_str(), Some(&*rest))
+    );
 
     assert_eq!(ids(&documents(&bench, "5-clean")), (0..100).filter(|id| ![7, 40, 99].contains(id)).collect());
     let found = json_values(&bench.read("found.jsonl"));

@@ -40,7 +40,22 @@ fn owned(text: &str) -> Vec<String> {
 /// Returns texts with passages of earlier texts and of themselves, in several scripts, and texts that consist of repeats.
 fn corpus(seed: u64, count: usize) -> Vec<String> {
     const WORDS: [&str; 16] = [
-        "a ", "the ", "Wörter, ", "\"quoted\" ", "\\ ", "x\n", "\t", "中", "文", "ไ", "ท", "한국어 ", "👩‍🚀 ", "e\u{301} ", ". ", "=",
+        "a ",
+        "the ",
+        "Wörter, ",
+        "\"quoted\" ",
+        "\\ ",
+        "x\n",
+        "\t",
+        "中",
+        "文",
+        "ไ",
+        "ท",
+        "한국어 ",
+        "👩‍🚀 ",
+        "e\u{301} ",
+        ". ",
+        "=",
     ];
     let mut random = Random(seed);
     let mut texts: Vec<String> = Vec::new();
@@ -99,10 +114,14 @@ fn words_that_remain_are_those_of_the_set_of_all_windows() {
     }
     // Little memory: the inputs are read more often.
     for memory in ["1M", "200K", "100K"] {
-        assert!(bench.run_ok(&format!("corpus -q --substrings 6 -m {memory} a.jsonl b.jsonl.gz")) == output, "{memory}");
+        assert!(
+            bench.run_ok(&format!("corpus -q --substrings 6 -m {memory} a.jsonl b.jsonl.gz")) == output,
+            "{memory}"
+        );
     }
     assert_contains_all(&bench.run_err("corpus -q --substrings 6 -m 4K a.jsonl"), &["-m is too small", "at least -m"]);
-    let piped = bench.bash("cat a.jsonl <(gunzip -c b.jsonl.gz) | bloomline corpus -q --substrings 6 -m 100K -").output();
+    let piped =
+        bench.bash("cat a.jsonl <(gunzip -c b.jsonl.gz) | bloomline corpus -q --substrings 6 -m 100K -").output();
     assert!(text(&piped.unwrap().stdout) == output);
     bench.run_ok("corpus --substrings 6 --output-dir out a.jsonl b.jsonl.gz");
     assert!(text(&[bench.read("out/a.jsonl"), gunzip(&bench.read("out/b.jsonl.gz"))].concat()) == output);
@@ -125,7 +144,18 @@ fn escapes_and_other_members_stay_as_they_are() {
     let all = corpus(3, 300);
     // Every character of the text as an escape, one in three, or as it is.
     let escaped = |(i, text): (usize, &String)| {
-        let escape = |(j, unit): (usize, u16)| format!("{}", if (i + j) % 3 > 0 { format!("\\u{unit:04X}") } else { char::from_u32(unit.into()).filter(|c| c.is_alphanumeric()).map_or(format!("\\u{unit:04x}"), String::from) });
+        let escape = |(j, unit): (usize, u16)| {
+            format!(
+                "{}",
+                if (i + j) % 3 > 0 {
+                    format!("\\u{unit:04X}")
+                } else {
+                    char::from_u32(unit.into())
+                        .filter(|c| c.is_alphanumeric())
+                        .map_or(format!("\\u{unit:04x}"), String::from)
+                }
+            )
+        };
         let text: String = text.encode_utf16().enumerate().map(escape).collect();
         format!(" {{\"n\":1.50, \"text\" : \"{text}\",\"id\":{i} }} \n")
     };
@@ -175,7 +205,8 @@ fn annotations_have_the_spans_that_are_cut() {
 #[test]
 fn lines_and_sentences_are_cut_as_a_whole() {
     let passage = "One two three. Four five six seven.\nEight nine ten.";
-    let bench = Bench::new(&[("a", [line(0, passage), line(1, &format!("New {passage} End.\nLast"))].concat().as_bytes())]);
+    let bench =
+        Bench::new(&[("a", [line(0, passage), line(1, &format!("New {passage} End.\nLast"))].concat().as_bytes())]);
     let cut = |options: &str| texts(bench.run_ok(&format!("corpus --substrings 5{options} a")).as_bytes())[1].clone();
     assert_eq!(cut(""), "New End.\nLast");
     assert_eq!(cut(" --cut words"), "New End.\nLast");
@@ -209,8 +240,13 @@ fn texts_of_tables_are_cut() {
     assert!(rest.eq(expected));
     bench.run_ok("corpus --substrings 6 --column url --annotate a.parquet -o noted.parquet");
     let notes = read_with_marks(bench.read("noted.parquet"));
-    let removed = |note: &Option<String>| serde_json::from_str::<serde_json::Value>(note.as_ref().unwrap()).unwrap()["duplicate"] == true;
-    assert_eq!(notes.iter().filter(|(_, note)| removed(note)).count(), model(&all).iter().filter(|rest| rest.is_empty()).count());
+    let removed = |note: &Option<String>| {
+        serde_json::from_str::<serde_json::Value>(note.as_ref().unwrap()).unwrap()["duplicate"] == true
+    };
+    assert_eq!(
+        notes.iter().filter(|(_, note)| removed(note)).count(),
+        model(&all).iter().filter(|rest| rest.is_empty()).count()
+    );
 }
 
 /// A run that is killed while it reads the inputs for the first time, or while it prints, starts again and prints the same.
@@ -258,7 +294,9 @@ fn files_are_replaced_as_in_one_run() {
     assert_contains_all(&error, &["b.gz"]);
     assert!(bench.read("d/a") != a.as_bytes() && bench.read("d/c") == c.as_bytes());
     fs::remove_dir(bench.path("d/.bloomline-b.gz.part")).unwrap();
-    for (other, part) in [("--substrings 7 --in-place d", "other options"), ("--substrings 6 --in-place d/a d/c", "other inputs")] {
+    for (other, part) in
+        [("--substrings 7 --in-place d", "other options"), ("--substrings 6 --in-place d/a d/c", "other inputs")]
+    {
         let error = bench.run_err(&format!("corpus {other}"));
         assert_contains_all(&error, &["cannot continue", part, ".bloomline-substrings.part"]);
     }

@@ -322,7 +322,18 @@ impl Plan {
         };
         let reporting = ReportOptions { stats: run.stats, every: stats_every, quiet: run.quiet };
         let (growth, destination) = Destination::from_options(run, dupes);
-        Self { reading, keys, memory, size, growth, group_request, substring_request: None, print, destination, reporting }
+        Self {
+            reading,
+            keys,
+            memory,
+            size,
+            growth,
+            group_request,
+            substring_request: None,
+            print,
+            destination,
+            reporting,
+        }
     }
 
     /// Resolves the options of `corpus`.

@@ -425,7 +425,9 @@ impl Job {
         let is_resumable = self.path(STATE).exists();
         // A run in place continues with its decisions.
         let is_decided = |name: &String| name.contains(".bloomline-substrings");
-        let stays = |name: &String| is_decided(name) || is_resumable && name.ends_with(".part") && !name.contains(".bloomline-");
+        let stays = |name: &String| {
+            is_decided(name) || is_resumable && name.ends_with(".part") && !name.contains(".bloomline-")
+        };
         self.written_files().into_keys().filter(|name| is_temporary(name) && !stays(name)).collect()
     }
 
