@@ -94,9 +94,9 @@ def decisions(bloomline, *files):
             print("  sample     keys  cut, %  wrongly, %  missed, %   rate  memory   CPU")
             for sample in (1, *SAMPLES):
                 spans, figures = cuts(bloomline, file, [*unit, *ngram, "--sample", str(sample)])
-                # Wrong removals are in proportion to the rate.
-                wrong = max(figures["expected_wrongly_removed"], 1e-9)
-                rate = min(0.01, 0.01 * full["expected_wrongly_removed"] / wrong)
+                # Wrong removals are in proportion to the rate. Less than one is none.
+                wrong, most = (max(each["expected_wrongly_removed"], 1) for each in (figures, full))
+                rate = min(0.01, 0.01 * most / wrong)
                 size = memory(bloomline, figures["keys"], rate)
                 print(
                     f"  1 of {sample:2} {full['keys'] / figures['keys']:6.2f}⁻¹ {100 * length(spans) / total:7.2f}"
@@ -160,17 +160,16 @@ def generate(source, target, size):
             random.Random(number).shuffle(shuffled)
             lower = "".join(shuffled)
             table = bytes.maketrans((LETTERS + LETTERS.upper()).encode(), (lower + lower.upper()).encode())
-            part = text.translate(table)[: size - made]
-            part = part[: part.rfind(b"\n") + 1]
-            out.write(part)
-            made, number = made + max(len(part), 1), number + 1
+            # The last repetition ends with a whole line.
+            part = text[: text.find(b"\n", size - made) + 1] if made + len(text) > size else text
+            made, number = made + out.write(part.translate(table)), number + 1
 
 
 STAGES = {
     "equal documents": ["--by", "document", "--ngram", "0"],
     "near duplicates": ["--near", "0.8"],
     "paragraphs": [],
-    "paragraphs, 1 of 16": ["--sample", "16"],
+    "sampled paragraphs": ["--sample", "16"],
     "tests": ["--against", "TESTS"],
 }
 
