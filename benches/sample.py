@@ -153,7 +153,7 @@ def new_units(bloomline, rate=0.1, count=20_000):
 
 def generate(source, target, size):
     """Repeats a corpus up to so many bytes, each time with other letters. Escapes and names of members keep theirs."""
-    text, made, number = Path(source).read_bytes(), 0, 0
+    size, text, made, number = int(size), Path(source).read_bytes(), 0, 0
     with open(target, "wb") as out:
         while made < size:
             shuffled = list(LETTERS)
@@ -183,7 +183,8 @@ def scale(bloomline, source, folder, *sizes):
     tests.write_text("".join(json.dumps({"text": text}) + "\n" for text in paragraphs if len(text) > 200)[:10**6].rsplit("\n", 1)[0] + "\n")
     names = os.environ.get("STAGES", ",".join(STAGES)).split(",")
     for size in map(float, sizes):
-        generate(source, text, int(size * 1e9))
+        # Linux counts the largest memory of a parent for its children, so another process holds the text.
+        subprocess.run([sys.executable, __file__, "generate", source, text, str(int(size * 1e9))], check=True)
         for name in names:
             options = [str(tests) if option == "TESTS" else option for option in STAGES[name]]
             figures = run([bloomline, "corpus", "--stats=json", "-q", "--in-order", "--output-dir", out, *options, text])
@@ -228,4 +229,4 @@ if __name__ == "__main__":
     if mode == "languages":
         languages(Path(arguments[0]))
     else:
-        {"decisions": decisions, "new-units": new_units, "scale": scale}[mode](*arguments)
+        {"decisions": decisions, "generate": generate, "new-units": new_units, "scale": scale}[mode](*arguments)
