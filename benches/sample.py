@@ -94,9 +94,9 @@ def decisions(bloomline, *files):
             print("  sample     keys  cut, %  wrongly, %  missed, %   rate  memory   CPU")
             for sample in (1, *SAMPLES):
                 spans, figures = cuts(bloomline, file, [*unit, *ngram, "--sample", str(sample)])
-                # Wrong removals are in proportion to the rate.
-                wrong = max(figures["expected_wrongly_removed"], 1e-9)
-                rate = min(0.01, 0.01 * full["expected_wrongly_removed"] / wrong)
+                # Wrong removals are in proportion to the rate. Less than one is none.
+                wrong, most = (max(each["expected_wrongly_removed"], 1) for each in (figures, full))
+                rate = min(0.01, 0.01 * most / wrong)
                 size = memory(bloomline, figures["keys"], rate)
                 print(
                     f"  1 of {sample:2} {full['keys'] / figures['keys']:6.2f}⁻¹ {100 * length(spans) / total:7.2f}"
@@ -153,24 +153,23 @@ def new_units(bloomline, rate=0.1, count=20_000):
 
 def generate(source, target, size):
     """Repeats a corpus up to so many bytes, each time with other letters. Escapes and names of members keep theirs."""
-    text, made, number = Path(source).read_bytes(), 0, 0
+    size, text, made, number = int(size), Path(source).read_bytes(), 0, 0
     with open(target, "wb") as out:
         while made < size:
             shuffled = list(LETTERS)
             random.Random(number).shuffle(shuffled)
             lower = "".join(shuffled)
             table = bytes.maketrans((LETTERS + LETTERS.upper()).encode(), (lower + lower.upper()).encode())
-            part = text.translate(table)[: size - made]
-            part = part[: part.rfind(b"\n") + 1]
-            out.write(part)
-            made, number = made + max(len(part), 1), number + 1
+            # The last repetition ends with a whole line.
+            part = text[: text.find(b"\n", size - made) + 1] if made + len(text) > size else text
+            made, number = made + out.write(part.translate(table)), number + 1
 
 
 STAGES = {
     "equal documents": ["--by", "document", "--ngram", "0"],
     "near duplicates": ["--near", "0.8"],
     "paragraphs": [],
-    "paragraphs, 1 of 16": ["--sample", "16"],
+    "sampled paragraphs": ["--sample", "16"],
     "tests": ["--against", "TESTS"],
 }
 
@@ -184,7 +183,8 @@ def scale(bloomline, source, folder, *sizes):
     tests.write_text("".join(json.dumps({"text": text}) + "\n" for text in paragraphs if len(text) > 200)[:10**6].rsplit("\n", 1)[0] + "\n")
     names = os.environ.get("STAGES", ",".join(STAGES)).split(",")
     for size in map(float, sizes):
-        generate(source, text, int(size * 1e9))
+        # Linux counts the largest memory of a parent for its children, so another process holds the text.
+        subprocess.run([sys.executable, __file__, "generate", source, text, str(int(size * 1e9))], check=True)
         for name in names:
             options = [str(tests) if option == "TESTS" else option for option in STAGES[name]]
             figures = run([bloomline, "corpus", "--stats=json", "-q", "--in-order", "--output-dir", out, *options, text])
@@ -229,4 +229,4 @@ if __name__ == "__main__":
     if mode == "languages":
         languages(Path(arguments[0]))
     else:
-        {"decisions": decisions, "new-units": new_units, "scale": scale}[mode](*arguments)
+        {"decisions": decisions, "generate": generate, "new-units": new_units, "scale": scale}[mode](*arguments)

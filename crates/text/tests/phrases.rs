@@ -161,7 +161,9 @@ proptest! {
         let join = |numbers: &[u8]| numbers.iter().map(|i| format!("w{i}")).collect::<Vec<_>>().join(" ");
         let all = |texts: &[Vec<u8>]| {
             let mut builder = PhrasesBuilder::new(rules(), KeyHasher::new(0));
-            texts.iter().for_each(|text| drop(builder.push(&join(text), None)));
+            for text in texts {
+                builder.push(&join(text), None);
+            }
             builder.build()
         };
         let of = |phrases: &Phrases| {
