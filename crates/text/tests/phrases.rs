@@ -72,7 +72,7 @@ impl Model<'_> {
         let equal = sum(0..prefix, 0) + sum(place.end..length, place.end) + answer;
         // Rounding differs: no test is near these bounds.
         let (all, differing) = (sum(0..length, 0), sum(place, 0));
-        others.len() < 2 && equal >= 16.0 - 1e-9 && differing <= 0.15 * (all + answer) + 1e-9
+        others.len() < 2 && equal >= 16.0 - 1e-9 && 6.0 * differing <= all + answer + 1e-9
     }
 
     /// The first words of the occurrences.
