@@ -142,7 +142,8 @@ pub struct Phrases {
     /// The words and pairs of words of all phrases, with the number of their count.
     features: Table,
     counts: Vec<Count>,
-    /// What stands in the place of words of a phrase: its number, and the number of words before the place and after it.
+    /// The words of the sample in the place of words of a phrase, by the number of the phrase and the numbers of words
+    /// before and after the place.
     gaps: BTreeMap<(u32, usize, usize), Gap>,
     documents: u32,
 }
@@ -307,7 +308,7 @@ impl Phrases {
             && has_answer(&phrase.answer, text, range)
     }
 
-    /// True if words of which a run differs are not likely to be another sentence.
+    /// True if words with a run that differs are not likely to be another sentence.
     fn is_evident(&self, number: u32, Equal { prefix, suffix }: Equal) -> bool {
         let Phrase { words, answer, .. } = &self.phrases[number as usize];
         let gap = self.gaps.get(&(number, prefix, suffix));

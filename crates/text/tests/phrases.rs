@@ -207,7 +207,7 @@ fn only_texts_shorter_than_a_gram_are_phrases() {
     assert_eq!(texts.document(0).hashes().next(), Some(&[key][..]));
     let answered = ["x", "y"].map(|answer| builder.push("a b c", Some(answer)).unwrap());
     assert!(answered[0] != answered[1] && !answered.contains(&key));
-    // An answer without words is none.
+    // An answer without words is ignored.
     assert_eq!(builder.push("a b c", Some(" ")), Some(key));
     assert_eq!(builder.build().len(), 3);
 }
