@@ -12,7 +12,7 @@ use table::Table;
 use window::{Equal, compare, seed};
 
 /// The minimum of the weight of equal words, as a share of the weight of all.
-const MIN_SHARE: f64 = 0.85;
+const MIN_SHARE: f64 = 5.0 / 6.0;
 /// The minimum of evidence in bits.
 const MIN_BITS: f64 = 16.0;
 /// The number of documents that the share of a word in all documents counts as, where its share in documents with the
@@ -119,7 +119,7 @@ impl PhrasesBuilder {
 /// up, and neither the first nor the last. Such a *near* occurrence counts only if a sample of the corpus shows that
 /// it is not one of many similar sentences. All of these must hold:
 ///
-/// - The differing words have at most 15 % of the weight of all. The weight of a word is its information in bits: the
+/// - The differing words have at most a sixth of the weight of all. The weight of a word is its information in bits: the
 ///   logarithm of the inverse of the share of documents that contain it, and for a word after another, of those that
 ///   contain the word before it.
 /// - The equal words have at least 16 bits, so that they come together by chance in fewer than 1 of 65,536 documents.
@@ -142,7 +142,8 @@ pub struct Phrases {
     /// The words and pairs of words of all phrases, with the number of their count.
     features: Table,
     counts: Vec<Count>,
-    /// What stands in the place of words of a phrase: its number, and the number of words before the place and after it.
+    /// The words of the sample in the place of words of a phrase, by the number of the phrase and the numbers of words
+    /// before and after the place.
     gaps: BTreeMap<(u32, usize, usize), Gap>,
     documents: u32,
 }
@@ -307,7 +308,7 @@ impl Phrases {
             && has_answer(&phrase.answer, text, range)
     }
 
-    /// True if words of which a run differs are not likely to be another sentence.
+    /// True if words with a run that differs are not likely to be another sentence.
     fn is_evident(&self, number: u32, Equal { prefix, suffix }: Equal) -> bool {
         let Phrase { words, answer, .. } = &self.phrases[number as usize];
         let gap = self.gaps.get(&(number, prefix, suffix));

@@ -11,7 +11,8 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Files up to this size are read whole and their lines counted. Of a compressed file this many bytes are decompressed.
+/// Files up to this size are read whole and their lines counted. Of a compressed file this many bytes are decompressed. A unit may
+/// have another size.
 const WHOLE: usize = 1 << 20;
 
 /// Larger files are sampled in windows of this size, evenly spread, `WHOLE` bytes in all. Compressed files are read in pieces of
@@ -24,6 +25,11 @@ const PLAIN: usize = 256;
 
 /// A unit that is counted in samples.
 pub trait SampleUnit {
+    /// Returns the number of bytes that are sampled of a large file.
+    fn sampled_bytes(&self) -> usize {
+        WHOLE
+    }
+
     /// Returns the size of a window of a large file.
     fn window(&self) -> usize;
 
@@ -156,8 +162,9 @@ fn keys(mut file: &File, end: u8, sampled: &dyn SampleUnit, go_on: bool) -> io::
         return Ok(None);
     }
     // The bytes are counted, because the size of a kernel file is 0.
-    let mut buffer = vec![0; WHOLE.min(size.max(WINDOW as u64) as usize)];
-    if size <= WHOLE as u64 {
+    let whole = sampled.sampled_bytes();
+    let mut buffer = vec![0; whole.min(size.max(WINDOW as u64) as usize)];
+    if size <= whole as u64 {
         let length = read_at(file, &mut buffer, start)?;
         return Ok(Some(sampled.count(&buffer[..length], end, true, true) as u64));
     }
@@ -186,8 +193,9 @@ fn head(file: File, size: u64, end: u8, sampled: &dyn SampleUnit) -> io::Result<
     let source = FileSource { file: file.into(), read: Arc::clone(&read), copy: None, line_end: None, named: None };
     let contents = contents::open(source, 0, WINDOW)?;
     let mut buffer = Vec::new();
-    let whole = contents.take(WHOLE as u64).read_to_end(&mut buffer).is_ok();
-    let ended = whole && buffer.len() < WHOLE;
+    let sampled_bytes = sampled.sampled_bytes();
+    let whole = contents.take(sampled_bytes as u64).read_to_end(&mut buffer).is_ok();
+    let ended = whole && buffer.len() < sampled_bytes;
     let keys = sampled.count(&buffer, end, true, ended) as u64;
     // Part of the last piece may still be in the decoder.
     let bytes = if ended { size } else { read.load(Relaxed).saturating_sub(WINDOW as u64 / 2).max(1) };

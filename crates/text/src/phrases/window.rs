@@ -1,4 +1,4 @@
-//! The comparison of a phrase with as many words of a text, of which one run may differ.
+//! The comparison of a phrase with as many words of a text. One run of words may differ.
 
 /// The words at both ends of a phrase that equal those of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,8 +13,8 @@ fn max_differing(length: usize) -> usize {
     length.div_ceil(8)
 }
 
-/// Returns the number of words at each end of a phrase, at most four, of which one end must be equal: if one run
-/// differs, the longer of the two equal parts has half of the others.
+/// Returns the length of the seeds at both ends of a phrase, at most four words. At least one seed is equal: if one run
+/// differs, the longer of the two equal parts has half of the other words.
 pub(super) fn seed(phrase: usize) -> usize {
     (phrase - max_differing(phrase)).div_ceil(2).clamp(1, 4)
 }

@@ -37,7 +37,7 @@ pub struct Decontaminator {
     /// The short items, which are found within texts: while items are indexed, and then.
     builder: Option<PhrasesBuilder>,
     phrases: Option<Arc<Phrases>>,
-    /// The name of an input of which no sample can be read.
+    /// The name of an input that cannot be sampled.
     unsampled: Option<String>,
     /// True for each gram that a document has.
     found: Vec<bool>,

@@ -16,14 +16,19 @@ use std::sync::Mutex;
 /// The size of a window of a large file.
 const WINDOW: usize = 1 << 16;
 
-/// The maximum number of tables that are sampled, evenly spread, and the bytes of text of each.
+/// The bytes of all samples, and the minimum of each file. Templates are recognized only if the sample has two of their sentences.
+const ALL_BYTES: usize = 1 << 26;
+const FILE_BYTES: usize = 1 << 20;
+
+/// The maximum number of tables that are sampled, evenly spread.
 const TABLES: usize = 64;
-const TABLE_BYTES: usize = 1 << 20;
 
 /// Phrases that learn from the texts of samples.
 struct Learner<'a> {
     rule: &'a DocumentRule,
     phrases: Mutex<Phrases>,
+    /// The bytes of the sample of each file.
+    bytes: usize,
 }
 
 /// Teaches phrases the texts of a sample of the inputs. If an input cannot be sampled, such as a pipe, the phrases learn nothing, and
@@ -38,7 +43,8 @@ pub fn learn(
         return Ok((phrases, Some(input.origin.name().to_owned())));
     }
     let untaught = phrases.clone();
-    let learner = Learner { rule, phrases: Mutex::new(phrases) };
+    let bytes = FILE_BYTES.max(ALL_BYTES / inputs.len().max(1));
+    let learner = Learner { rule, phrases: Mutex::new(phrases), bytes };
     if let Err(input) = estimate_inputs(inputs, end, &learner, true)? {
         return Ok((untaught, Some(input)));
     }
@@ -57,11 +63,11 @@ impl Learner<'_> {
         let projection: Projection = ValueProjection::default().with(text);
         let mut table = format.open(input, 0, &projection)?;
         let mut bytes = 0;
-        while bytes < TABLE_BYTES
+        while bytes < self.bytes
             && let Some(rows) = table.next()?
         {
             rows.each_text(&mut |text| {
-                if let Some(text) = text.filter(|_| bytes < TABLE_BYTES) {
+                if let Some(text) = text.filter(|_| bytes < self.bytes) {
                     bytes += text.len();
                     locked(&self.phrases).learn(text);
                 }
@@ -73,6 +79,10 @@ impl Learner<'_> {
 }
 
 impl SampleUnit for Learner<'_> {
+    fn sampled_bytes(&self) -> usize {
+        self.bytes
+    }
+
     fn window(&self) -> usize {
         WINDOW
     }
