@@ -13,7 +13,7 @@ use crate::signals::{self, Signals};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, Field, FieldRef, Schema};
 use bloomline::KeyHasher;
-use bloomline_keys::arrow::{Column, data_columns, hash_rows, kind_of, kinds_of};
+use bloomline_keys::arrow::{Column, RowSet, data_columns, hash_rows, kind_of, kinds_of};
 use bloomline_keys::{current_name, name_of_columns, shortened};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -250,14 +250,50 @@ fn hash(
                 row += 1;
             });
             if let (Nulls::Fail, Some(first)) = (nulls, keyless_rows.first()) {
-                return Err(PyValueError::new_err(format!(
-                    "row {first}: its key has a null; use nulls to choose how to go on"
-                )));
+                return Err(null_error(*first));
             }
             signals.handle()?;
         }
     }
     Ok((hashes, keyless_rows))
+}
+
+fn null_error(row: usize) -> PyErr {
+    PyValueError::new_err(format!("row {row}: its key has a null; use nulls to choose how to go on"))
+}
+
+/// Returns an answer for each row: true for the first row of each key, or with `is_reversed`, the last one. The answers are exact.
+pub(crate) fn distinct(
+    rows: &Bound<'_, PyAny>,
+    nulls: Nulls,
+    selection: Selection,
+    is_reversed: bool,
+) -> PyResult<Vec<bool>> {
+    let (columns, batches) = record_batches(rows, |schema| selection.columns(schema, ""))?;
+    detach(rows.py(), |_| {
+        let parts = |batch: &RecordBatch| -> Vec<_> {
+            let starts = (0..batch.num_rows()).step_by(BATCH_ROWS);
+            let part = |start| batch.slice(start, BATCH_ROWS.min(batch.num_rows() - start));
+            starts.map(|start| columns.select(&part(start))).collect()
+        };
+        let parts: Vec<Vec<Column>> = batches.iter().flat_map(parts).collect();
+        let (mut set, mut signals) = (RowSet::new(&parts).map_err(error::memory)?, Signals::after(signals::TICK));
+        let (mut answers, mut first_null) = (Vec::new(), None);
+        answers.try_reserve_exact(set.table_rows()).map_err(error::memory)?;
+        answers.resize(set.table_rows(), nulls == Nulls::Keep);
+        for number in 0..parts.len() {
+            let number = if is_reversed { parts.len() - 1 - number } else { number };
+            set.insert(number, is_reversed, nulls == Nulls::Equal, |row, is_new| match is_new {
+                Some(is_new) => answers[row] = is_new,
+                None => first_null = first_null.into_iter().chain([row]).min(),
+            });
+            signals.handle()?;
+        }
+        match first_null {
+            Some(row) if nulls == Nulls::Fail => Err(null_error(row)),
+            _ => Ok(answers),
+        }
+    })
 }
 
 /// Moves answers, which are contiguous, to the rows with a key, and sets `answer` for the other rows.

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Literal, Protocol, TypeVar
 
-from bloomline._bloomline import AtomicBloomFilter, BloomFilter, Filter, MappedBloomFilter, ScalableBloomFilter
+from bloomline._bloomline import AtomicBloomFilter, BloomFilter, Filter, MappedBloomFilter, ScalableBloomFilter, _distinct_rows
 from bloomline._progress import Progress
 
 Nulls = Literal["equal", "keep", "skip", "fail"]
@@ -197,16 +197,14 @@ def dedup(
         if keep == "last":
             raise ValueError(f"a {kind} is read once and in order, so keep='last' needs a table: give reader.read_all() or dataset.to_table()")
         return _stream(frame, on, n, p, nulls, seen, progress)
-    keys, whole, is_own = _columns(frame, on, package), on is None, seen is None or is_own
-    if seen is None:
-        rows = max(len(frame), 1)
-        make = BloomFilter if n is None or n >= rows else ScalableBloomFilter
-        seen = make(rows if n is None else n, 1e-6 if p is None else p)
+    keys, whole = _columns(frame, on, package), on is None
     try:
-        # Checked before a key is added.
+        # Checked before rows are read or a key is added.
         _check_rows(frame, package)
     except NotImplementedError as error:
         raise TypeError(f"{package} does not choose rows of this frame: {error}; cast the column{_refused(frame, package)}") from error
+    if seen is None:
+        return _rows(frame, _distinct_rows(keys, nulls, whole, keep == "last"), package)
     order = slice(None, None, None if keep == "first" or len(frame) == 0 else -1)
     expected: list[Any] = []
     new = None
@@ -232,7 +230,7 @@ def dedup(
 
 
 class _Collected:
-    """The rows of a lazy frame whose key is new. Without a filter of the caller, each collection has its own, and yields the same rows."""
+    """The rows of a lazy frame whose key is new. Without a filter of the caller, each collection yields the same rows."""
 
     def __init__(self, on: On, n: int | None, p: float | None, nulls: Nulls, seen: Filter | None, keep: Keep) -> None:
         self.arguments, self.seen, self.keep = (on, n, p, nulls), seen, keep
