@@ -271,24 +271,21 @@ pub(crate) fn distinct(
 ) -> PyResult<Vec<bool>> {
     let (columns, batches) = record_batches(rows, |schema| selection.columns(schema, ""))?;
     detach(rows.py(), |_| {
-        let parts = |batch: &RecordBatch| -> Vec<_> {
-            let starts = (0..batch.num_rows()).step_by(BATCH_ROWS);
-            let part = |start| batch.slice(start, BATCH_ROWS.min(batch.num_rows() - start));
-            starts.map(|start| columns.select(&part(start))).collect()
-        };
-        let parts: Vec<Vec<Column>> = batches.iter().flat_map(parts).collect();
-        let (mut set, mut signals) = (RowSet::new(&parts).map_err(error::memory)?, Signals::after(signals::TICK));
-        let (mut answers, mut first_null) = (Vec::new(), None);
-        answers.try_reserve_exact(set.table_rows()).map_err(error::memory)?;
-        answers.resize(set.table_rows(), nulls == Nulls::Keep);
-        for number in 0..parts.len() {
-            let number = if is_reversed { parts.len() - 1 - number } else { number };
-            set.insert(number, is_reversed, nulls == Nulls::Equal, |row, is_new| match is_new {
+        let batches: Vec<Vec<Column>> = batches.iter().map(|batch| columns.select(batch)).collect();
+        let (mut set, mut signals) = (RowSet::new(&batches).map_err(error::memory)?, Signals::after(signals::TICK));
+        let (count, mut answers, mut first_null) = (set.table_rows(), Vec::new(), None);
+        answers.try_reserve_exact(count).map_err(error::memory)?;
+        answers.resize(count, nulls == Nulls::Keep);
+        let mut insert = |start: usize| {
+            let rows = start..count.min(start + BATCH_ROWS);
+            set.insert(rows, is_reversed, nulls == Nulls::Equal, |row, is_new| match is_new {
                 Some(is_new) => answers[row] = is_new,
                 None => first_null = first_null.into_iter().chain([row]).min(),
             });
-            signals.handle()?;
-        }
+            signals.handle()
+        };
+        let mut starts = (0..count).step_by(BATCH_ROWS);
+        if is_reversed { starts.rev().try_for_each(&mut insert) } else { starts.try_for_each(&mut insert) }?;
         match first_null {
             Some(row) if nulls == Nulls::Fail => Err(null_error(row)),
             _ => Ok(answers),

@@ -2,6 +2,7 @@
 
 import datetime
 import functools
+import itertools
 import math
 import os
 import re
@@ -544,8 +545,14 @@ def _kinds_of_other(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, Ha
         yield path, found
 
 
-def polars_for_arrow(frame: Any) -> Any:
+# Parts of fewer rows take longer to export than to copy.
+_LEAST_PART = 1 << 12
+
+
+def polars_for_arrow(frame: Any) -> list[Any]:
     """Casts a frame of Polars to types of Arrow with the same keys: integers of 128 bits to decimals, and nulls to booleans.
+
+    Returns parts of one chunk, because Polars would copy several to one. If chunks are small, returns the whole frame.
 
     Raises:
         TypeError: If an integer has more than 38 digits.
@@ -567,6 +574,11 @@ def polars_for_arrow(frame: Any) -> Any:
 
     casts = {name: arrow_type(kind) for name, kind in getattr(frame, "schema", {}).items() if arrow_type(kind) != kind}
     try:
-        return frame.cast(casts) if casts else frame
+        frame = frame.cast(casts) if casts else frame
     except pl.exceptions.InvalidOperationError as error:
         raise TypeError(f"integers of more than 38 digits cannot be keys: {error}; cast the column to a string") from error
+    columns = frame.get_columns() if hasattr(frame, "get_columns") else []
+    ends = sorted({end for column in columns for end in itertools.accumulate(column.chunk_lengths())} - {0})
+    if len(ends) < 2 or len(ends) * _LEAST_PART > len(frame):
+        return [frame]
+    return [frame[start:end] for start, end in itertools.pairwise([0, *ends])]

@@ -1,7 +1,7 @@
 //! The exact set of the rows of a table, as the numbers of rows. Values are read from the arrays, so no key is copied.
 
 use crate::arrow::Column;
-use crate::arrow::cell::Cell;
+use crate::arrow::cell::{Cell, Reader, reader};
 use bloomline::KeyHasher;
 use std::collections::TryReserveError;
 use std::hash::{BuildHasher, RandomState};
@@ -23,7 +23,7 @@ use std::ops::Range;
 /// let array: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None, Some("a")]));
 /// let batches = [vec![Column { field, array }]];
 /// let (mut set, mut answers) = (RowSet::new(&batches)?, Vec::new());
-/// set.insert(0, false, false, |row, is_new| answers.push((row, is_new)));
+/// set.insert(0..3, false, false, |row, is_new| answers.push((row, is_new)));
 /// assert_eq!(answers, [(0, Some(true)), (1, None), (2, Some(false))]);
 /// # Ok::<(), std::collections::TryReserveError>(())
 /// ```
@@ -31,12 +31,10 @@ pub struct RowSet<'a> {
     rows: Rows<'a>,
     hasher: KeyHasher,
     slots: Slots,
-    /// The hashes of the rows of a call; `None` for a row without a key.
-    hashes: Vec<Option<u64>>,
 }
 
 impl<'a> RowSet<'a> {
-    /// Makes an empty set of rows of these batches.
+    /// Makes an empty set of rows of these batches. Takes time proportional to the number of batches.
     ///
     /// # Errors
     /// If there is no memory for the set.
@@ -44,85 +42,146 @@ impl<'a> RowSet<'a> {
     /// # Panics
     /// If the columns of a batch have different lengths.
     pub fn new(batches: &'a [Vec<Column>]) -> Result<Self, TryReserveError> {
-        let (mut starts, mut count) = (Vec::new(), 0);
-        for batch in batches {
-            starts.push(count);
-            let rows = batch.first().map_or(0, |column| column.array.len());
-            assert!(batch.iter().all(|column| column.array.len() == rows), "columns have as many rows as the first");
-            count += rows;
-        }
+        let rows = Rows::new(batches);
+        let slots = Slots::new(rows.starts[batches.len()])?;
         // A seed that no producer of rows can know, so that no rows can be made that have one hash.
-        let hasher = KeyHasher::new(RandomState::new().hash_one(0));
-        Ok(Self { rows: Rows { batches, starts }, hasher, slots: Slots::new(count)?, hashes: Vec::new() })
+        Ok(Self { rows, hasher: KeyHasher::new(RandomState::new().hash_one(0)), slots })
     }
 
-    /// Returns the number of rows of all batches. O(batches).
+    /// Returns the number of rows of all batches.
     pub fn table_rows(&self) -> usize {
-        (0..self.rows.batches.len()).map(|batch| self.rows.of_batch(batch).len()).sum()
+        self.rows.starts[self.rows.readers.len()]
     }
 
-    /// Inserts the rows of a batch, from its last one to its first with `is_reversed`. Calls `found` with the number of each row in the
-    /// table and true if it is new, or with `None` if its key has a null and `nulls` is false.
+    /// Inserts rows in ascending order, or with `is_reversed` in descending order. Calls `found` with the number of each row and true if
+    /// it is new, or with `None` if its key has a null and `nulls` is false.
     ///
-    /// Takes time proportional to the size of the values, and 16 bytes of memory for each row of the batch.
+    /// Takes time proportional to the size of the values.
     ///
     /// # Panics
-    /// If there is no such batch, if an array is invalid, or if [`kind_of`](crate::arrow::kind_of) refuses a field.
-    pub fn insert(&mut self, batch: usize, is_reversed: bool, nulls: bool, mut found: impl FnMut(usize, Option<bool>)) {
-        self.hash(batch, nulls);
-        match &mut self.slots {
-            Slots::Narrow(table) => table.prefetch(&self.hashes),
-            Slots::Wide(table) => table.prefetch(&self.hashes),
-        }
-        let (rows, hashes) = (self.rows.of_batch(batch), &self.hashes);
-        let first = rows.start;
-        let insert = |row: usize| {
-            let equals = |other| self.rows.are_equal(row, other);
-            let is_new = hashes[row - first].map(|hash| match &mut self.slots {
-                Slots::Narrow(table) => table.insert(hash, row, equals),
-                Slots::Wide(table) => table.insert(hash, row, equals),
-            });
-            found(row, is_new);
+    /// If there is no such row, if an array is invalid, or if [`kind_of`](crate::arrow::kind_of) refuses a field.
+    pub fn insert(
+        &mut self,
+        rows: Range<usize>,
+        is_reversed: bool,
+        nulls: bool,
+        mut found: impl FnMut(usize, Option<bool>),
+    ) {
+        let Self { rows: table, hasher, slots } = self;
+        let insert = |rows| match slots {
+            Slots::Narrow(slots) => table.insert(rows, (is_reversed, nulls), hasher, slots, &mut found),
+            Slots::Wide(slots) => table.insert(rows, (is_reversed, nulls), hasher, slots, &mut found),
         };
-        if is_reversed { rows.rev().for_each(insert) } else { rows.for_each(insert) }
+        let portions = table.portions(rows);
+        if is_reversed { portions.into_iter().rev().for_each(insert) } else { portions.into_iter().for_each(insert) }
+    }
+}
+
+/// Rows whose memory is read together, so that the reads overlap.
+const PORTION_ROWS: usize = 512;
+
+/// The number of rows for each of which [`Rows`] has the batch of the first.
+const GUIDE_ROWS: usize = 1 << 12;
+
+/// The rows of all batches, numbered in order.
+struct Rows<'a> {
+    /// The readers of the columns of each batch.
+    readers: Vec<Vec<Reader<'a>>>,
+    /// The number of the first row of each batch, and the number of all rows.
+    starts: Vec<usize>,
+    /// The batches of the rows 0, [`GUIDE_ROWS`] and so on.
+    guide: Vec<usize>,
+}
+
+impl<'a> Rows<'a> {
+    /// # Panics
+    /// If the columns of a batch have different lengths.
+    fn new(batches: &'a [Vec<Column>]) -> Self {
+        let (mut starts, mut guide) = (vec![0], Vec::new());
+        for (number, columns) in batches.iter().enumerate() {
+            let rows = columns.first().map_or(0, |column| column.array.len());
+            assert!(columns.iter().all(|column| column.array.len() == rows), "columns have as many rows as the first");
+            let end = starts[number] + rows;
+            starts.push(end);
+            guide.resize(end.div_ceil(GUIDE_ROWS), number);
+        }
+        let readers_of =
+            |columns: &'a Vec<Column>| columns.iter().map(|column| reader(&column.field, &*column.array)).collect();
+        Self { readers: batches.iter().map(readers_of).collect(), starts, guide }
     }
 
-    fn hash(&mut self, batch: usize, nulls: bool) {
-        let hasher = &self.hasher;
-        self.hashes.clear();
-        self.hashes.resize(self.rows.of_batch(batch).len(), Some(0));
-        for column in &self.rows.batches[batch] {
-            for (row, hash) in self.hashes.iter_mut().enumerate() {
-                let cell = Cell::new(&column.field, &*column.array, row);
+    /// Returns the batch of a row.
+    #[inline]
+    fn batch_of(&self, row: usize) -> usize {
+        let mut batch = self.guide[row / GUIDE_ROWS];
+        while self.starts[batch + 1] <= row {
+            batch += 1;
+        }
+        batch
+    }
+
+    /// Divides rows into portions, each of one batch.
+    fn portions(&self, rows: Range<usize>) -> Vec<Range<usize>> {
+        let (mut start, mut portions) = (rows.start, Vec::new());
+        while start < rows.end {
+            let end = rows.end.min(start + PORTION_ROWS).min(self.starts[self.batch_of(start) + 1]);
+            portions.push(start..end);
+            start = end;
+        }
+        portions
+    }
+
+    /// Inserts rows of a portion.
+    fn insert<S: Slot>(
+        &self,
+        rows: Range<usize>,
+        (is_reversed, nulls): (bool, bool),
+        hasher: &KeyHasher,
+        table: &mut Table<S>,
+        found: &mut impl FnMut(usize, Option<bool>),
+    ) {
+        let batch = self.batch_of(rows.start);
+        let (readers, first) = (&self.readers[batch], self.starts[batch]);
+        let mut hashes = [Some(0); PORTION_ROWS];
+        let hashes = &mut hashes[..rows.len()];
+        for read in readers {
+            for (row, hash) in (rows.start - first..).zip(&mut *hashes) {
+                let cell = read(row);
                 let is_key = nulls || cell != Cell::Null;
                 *hash = hash.filter(|_| is_key).map(|hash| hasher.combine(hash, cell.hash(hasher)));
             }
         }
-    }
-}
+        // Only to load what the inserts below read one after another: the first slot of each hash, then the row that it may equal. Loops
+        // without other work let the loads overlap.
+        let first_slots = hashes.iter().flatten().map(|&hash| table.first_slot(hash));
+        black_box(first_slots.fold(0, u64::wrapping_add));
+        let (mut similar, mut count) = ([0; PORTION_ROWS], 0);
+        for &hash in hashes.iter().flatten() {
+            if let Ok(row) = table.search(hash, |_| true) {
+                similar[count] = row;
+                count += 1;
+            }
+        }
+        black_box(similar[..count].iter().map(|&row| self.touch(row)).fold(0, u64::wrapping_add));
 
-/// The rows of all batches, numbered in order.
-struct Rows<'a> {
-    batches: &'a [Vec<Column>],
-    /// The number of the first row of each batch.
-    starts: Vec<usize>,
-}
-
-impl Rows<'_> {
-    fn of_batch(&self, batch: usize) -> Range<usize> {
-        let start = self.starts[batch];
-        start..start + self.batches[batch].first().map_or(0, |column| column.array.len())
-    }
-
-    fn are_equal(&self, left: usize, right: usize) -> bool {
-        let locate = |number: usize| {
-            let batch = self.starts.partition_point(|&start| start <= number) - 1;
-            (&self.batches[batch], number - self.starts[batch])
+        let insert = |row: usize| {
+            let equals = |other| self.equals(readers, row - first, other);
+            found(row, hashes[row - rows.start].map(|hash| table.insert(hash, row, equals)));
         };
-        let ((left, left_row), (right, right_row)) = (locate(left), locate(right));
-        left.iter().zip(right).all(|(left, right)| {
-            Cell::new(&left.field, &*left.array, left_row) == Cell::new(&right.field, &*right.array, right_row)
-        })
+        if is_reversed { rows.clone().rev().for_each(insert) } else { rows.clone().for_each(insert) }
+    }
+
+    fn touch(&self, row: usize) -> u64 {
+        let batch = self.batch_of(row);
+        let touched = self.readers[batch].iter().map(|read| read(row - self.starts[batch]).touch());
+        touched.fold(0, u64::wrapping_add)
+    }
+
+    /// Returns true if a row of a batch equals another row of the table.
+    fn equals(&self, readers: &[Reader<'a>], row: usize, other: usize) -> bool {
+        let batch = self.batch_of(other);
+        let other = other - self.starts[batch];
+        readers.iter().zip(&self.readers[batch]).all(|(read, read_other)| read(row) == read_other(other))
     }
 }
 
@@ -181,33 +240,42 @@ impl<S: Slot> Table<S> {
         ((u128::from(hash) * self.slots.len() as u128) >> 64) as usize
     }
 
-    /// Reads the first slot of each hash. These reads overlap, those of inserts would not.
-    fn prefetch(&self, hashes: &[Option<u64>]) {
-        let read = |hash: &Option<u64>| hash.map_or(0, |hash| self.slots[self.home(hash)].into());
-        black_box(hashes.iter().map(read).fold(0, u64::wrapping_add));
+    fn first_slot(&self, hash: u64) -> u64 {
+        self.slots[self.home(hash)].into()
     }
 
-    /// Inserts a row unless an equal one is there. Returns true if it was inserted.
+    /// Returns the slot of a hash and a row. Its bits of the hash are the lower ones, because rows that share slots share upper ones.
     #[inline]
-    fn insert(&mut self, hash: u64, row: usize, equals: impl Fn(usize) -> bool) -> bool {
-        // The lower bits of the hash, because rows that share slots share its upper ones.
-        let slot: u64 = S::from_low(hash << self.row_bits | (row as u64 + 1)).into();
-        let mut index = self.home(hash);
+    fn slot(&self, hash: u64, row: usize) -> u64 {
+        S::from_low(hash << self.row_bits | (row as u64 + 1)).into()
+    }
+
+    /// Returns the row of this hash for which `equals` is true, or else the index of the empty slot where such a row belongs.
+    #[inline]
+    fn search(&self, hash: u64, equals: impl Fn(usize) -> bool) -> Result<usize, usize> {
+        let (slot, mut index) = (self.slot(hash, 0), self.home(hash));
         loop {
             let other: u64 = self.slots[index].into();
             let number = other & ((1 << self.row_bits) - 1);
             if number == 0 {
-                self.slots[index] = S::from_low(slot);
-                return true;
+                return Err(index);
             }
             if (other ^ slot) >> self.row_bits == 0 && equals(number as usize - 1) {
-                return false;
+                return Ok(number as usize - 1);
             }
             index += 1;
             if index == self.slots.len() {
                 index = 0;
             }
         }
+    }
+
+    /// Inserts a row unless an equal one is there. Returns true if it was inserted.
+    #[inline]
+    fn insert(&mut self, hash: u64, row: usize, equals: impl Fn(usize) -> bool) -> bool {
+        let Err(index) = self.search(hash, equals) else { return false };
+        self.slots[index] = S::from_low(self.slot(hash, row));
+        true
     }
 }
 
@@ -268,10 +336,8 @@ mod tests {
                 .flat_map(|columns| (0..columns[0].array.len()).map(move |row| key(columns, row, nulls)))
                 .collect();
             let mut numbers: Vec<_> = (0..keys.len()).collect();
-            let mut numbers_of_batches: Vec<_> = (0..batches.len()).collect();
             if is_reversed {
                 numbers.reverse();
-                numbers_of_batches.reverse();
             }
             let mut seen = HashSet::new();
             let expected: Vec<_> =
@@ -279,8 +345,9 @@ mod tests {
 
             let (mut set, mut found) = (RowSet::new(&batches).unwrap(), Vec::new());
             prop_assert_eq!(set.table_rows(), keys.len());
-            for number in numbers_of_batches {
-                set.insert(number, is_reversed, nulls, |row, is_new| found.push((row, is_new)));
+            let parts = [0..keys.len() / 2, keys.len() / 2..keys.len()];
+            for part in if is_reversed { [1, 0] } else { [0, 1] } {
+                set.insert(parts[part].clone(), is_reversed, nulls, |row, is_new| found.push((row, is_new)));
             }
             prop_assert_eq!(found, expected);
         }
