@@ -477,7 +477,7 @@ DISTINCT = "lambda rows: _distinct_rows(rows, 'equal', True, False)"
         (ADD, "np.arange(4_000_000)", 4_000_000),
         (ADD, "pa.concat_arrays([pa.array(['x' * 32] * 1000)] * 1000)", 4_000_000),
         (DISTINCT, "pa.table({'a': np.arange(1_000_000), 'b': np.arange(1_000_000)})", 7_500_000),
-        (DISTINCT, "pl.DataFrame({'a': np.arange(1_000_000).astype(str)})", 7_500_000),
+        (DISTINCT, "pl.concat([pl.DataFrame({'a': np.arange(100_000).astype(str)})] * 10, rechunk=False)", 7_500_000),
     ],
 )
 def test_arrays_are_not_copied(call: str, keys: str, memory: int) -> None:

@@ -232,6 +232,18 @@ def test_dedup_returns_a_frame_of_the_same_package() -> None:
     assert bloomline.dedup(batch) == batch[:1]
 
 
+def test_chunks_of_polars_may_end_at_different_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_frames, "_LEAST_PART", 1)
+    parts = [pl.Series("a", [1, 2, 1]), pl.Series("a", [3, 2])]
+    frame = pl.DataFrame([pl.concat(parts, rechunk=False), pl.concat(parts[::-1], rechunk=False).alias("b"), pl.Series("c", range(5))])
+    assert frame.n_chunks("all") == [2, 2, 1] and len(_frames.polars_for_arrow(frame)) == 3
+    for keep, rows in {"first": [0, 1, 3], "last": [2, 3, 4]}.items():
+        assert bloomline.dedup(frame, on="a", keep=keep)["c"].to_list() == rows  # type: ignore[call-overload]
+    # The column b is 3, 2, 1, 2, 1.
+    assert bloomline.dedup(frame, on=["a", "b"])["c"].to_list() == [0, 1, 2, 3, 4]
+    assert bloomline.dedup(frame, on="b")["c"].to_list() == [0, 1, 2]
+
+
 def test_dedup_returns_a_frame_of_the_same_subclass() -> None:
     class Sub(pd.DataFrame):  # type: ignore[misc]
         @property

@@ -42,10 +42,10 @@ impl Cell<'_> {
 }
 
 /// Returns the value of a row.
-pub(crate) type Reader<'a> = Box<dyn Fn(usize) -> Cell<'a> + 'a>;
+pub(crate) type CellReader<'a> = Box<dyn Fn(usize) -> Cell<'a> + 'a>;
 
 /// Returns the reader of a column of a type that [`kind_of`](crate::arrow::kind_of) takes.
-pub(crate) fn reader<'a>(field: &'a Field, array: &'a dyn Array) -> Reader<'a> {
+pub(crate) fn reader<'a>(field: &'a Field, array: &'a dyn Array) -> CellReader<'a> {
     use DataType::*;
     macro_rules! words {
         ($kind:ty) => {
@@ -105,7 +105,7 @@ pub(crate) fn reader<'a>(field: &'a Field, array: &'a dyn Array) -> Reader<'a> {
 }
 
 /// Returns a reader of the values that are not null by `value`.
-fn reader_of<'a, A: Array>(array: &'a A, value: impl Fn(&'a A, usize) -> Cell<'a> + 'a) -> Reader<'a> {
+fn reader_of<'a, A: Array>(array: &'a A, value: impl Fn(&'a A, usize) -> Cell<'a> + 'a) -> CellReader<'a> {
     match array.nulls() {
         None => Box::new(move |row| value(array, row)),
         Some(nulls) => Box::new(move |row| if nulls.is_null(row) { Cell::Null } else { value(array, row) }),

@@ -1,7 +1,7 @@
 //! The exact set of the rows of a table, as the numbers of rows. Values are read from the arrays, so no key is copied.
 
 use crate::arrow::Column;
-use crate::arrow::cell::{Cell, Reader, reader};
+use crate::arrow::cell::{Cell, CellReader, reader};
 use bloomline::KeyHasher;
 use std::collections::TryReserveError;
 use std::hash::{BuildHasher, RandomState};
@@ -86,7 +86,7 @@ const GUIDE_ROWS: usize = 1 << 12;
 /// The rows of all batches, numbered in order.
 struct Rows<'a> {
     /// The readers of the columns of each batch.
-    readers: Vec<Vec<Reader<'a>>>,
+    readers: Vec<Vec<CellReader<'a>>>,
     /// The number of the first row of each batch, and the number of all rows.
     starts: Vec<usize>,
     /// The batches of the rows 0, [`GUIDE_ROWS`] and so on.
@@ -178,7 +178,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Returns true if a row of a batch equals another row of the table.
-    fn equals(&self, readers: &[Reader<'a>], row: usize, other: usize) -> bool {
+    fn equals(&self, readers: &[CellReader<'a>], row: usize, other: usize) -> bool {
         let batch = self.batch_of(other);
         let other = other - self.starts[batch];
         readers.iter().zip(&self.readers[batch]).all(|(read, read_other)| read(row) == read_other(other))
