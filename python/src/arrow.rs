@@ -91,16 +91,16 @@ pub(crate) fn record_batches<T: Send>(
 ) -> PyResult<(T, Vec<RecordBatch>)> {
     let py = rows.py();
     frames(py)?.call_method1("check_package", (rows,))?;
-    let readable = match is_from_package("polars", rows)? {
-        true => frames(py)?.call_method1("polars_for_arrow", (rows,))?,
-        false if is_reader(rows)? => rows.call_method0("read_all")?,
-        false => rows.clone(),
+    let parts: Vec<Bound<'_, PyAny>> = match is_from_package("polars", rows)? {
+        true => frames(py)?.call_method1("polars_for_arrow", (rows,))?.extract()?,
+        false if is_reader(rows)? => vec![rows.call_method0("read_all")?],
+        false => vec![rows.clone()],
     };
-    let Some(mut stream) = stream(&readable)? else {
+    let Some(mut streams) = parts.iter().map(stream).collect::<PyResult<Option<Vec<_>>>>()? else {
         return Err(PyTypeError::new_err("rows are those of a frame or a table: pandas, Polars, pyarrow, DuckDB"));
     };
     let field = detach(py, |_| {
-        let schema = stream_schema(&mut stream)?;
+        let schema = stream_schema(&mut streams[0])?;
         import(|| Ok(Field::try_from(&schema).map_err(|_| unknown_format(&schema))))?.map_err(|format| {
             PyTypeError::new_err(format!("values of the unknown type {format:?} cannot be keys; cast the column"))
         })
@@ -115,14 +115,16 @@ pub(crate) fn record_batches<T: Send>(
         };
         let read = read_schema(&Schema::new_with_metadata(columns.clone(), field.metadata().clone()))?;
         let (mut batches, mut signals) = (Vec::new(), Signals::after(signals::TICK));
-        while let Some(array) = next_array(&mut stream)? {
-            let array = import_array(array, kind)?;
-            check_data(&array.to_data(), None, &mut signals)?;
-            let rows = array.as_struct();
-            if rows.null_count() > 0 {
-                return Err(array_error("rows are null as a whole"));
+        for stream in &mut streams {
+            while let Some(array) = next_array(stream)? {
+                let array = import_array(array, kind)?;
+                check_data(&array.to_data(), None, &mut signals)?;
+                let rows = array.as_struct();
+                if rows.null_count() > 0 {
+                    return Err(array_error("rows are null as a whole"));
+                }
+                batches.push(rows.into());
             }
-            batches.push(rows.into());
         }
         Ok((read, batches))
     })

@@ -39,6 +39,8 @@ mod types;
 /// The module itself.
 #[pyo3::pymodule(gil_used = false)]
 mod _bloomline {
+    use crate::keys::Numpy;
+    use crate::rows::{Nulls, Selection, distinct};
     use pyo3::prelude::*;
     use std::ffi::OsString;
 
@@ -68,6 +70,20 @@ mod _bloomline {
     fn _check_key_name(columns: Vec<String>, whole: bool, key_name: &str) -> PyResult<()> {
         let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
         crate::rows::check_name(&columns, whole || columns.len() > 1, key_name)
+    }
+
+    /// An array of bool, True for each row that is the first of its key, or with `is_reversed`, the last. See `Filter._add_rows` for
+    /// `nulls` and `whole`.
+    #[pyfunction]
+    #[pyo3(signature = (rows, nulls, whole, is_reversed, /))]
+    fn _distinct_rows<'py>(
+        rows: &Bound<'py, PyAny>,
+        nulls: &str,
+        whole: bool,
+        is_reversed: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let numpy = Numpy::import(rows.py())?;
+        numpy.array(&distinct(rows, Nulls::from_name(nulls)?, Selection::new(whole), is_reversed)?)
     }
 
     /// The name of the keys that are values of these columns.

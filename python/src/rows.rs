@@ -13,7 +13,7 @@ use crate::signals::{self, Signals};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, Field, FieldRef, Schema};
 use bloomline::KeyHasher;
-use bloomline_keys::arrow::{Column, data_columns, hash_rows, kind_of, kinds_of};
+use bloomline_keys::arrow::{Column, RowSet, data_columns, hash_rows, kind_of, kinds_of};
 use bloomline_keys::{current_name, name_of_columns, shortened};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -250,14 +250,47 @@ fn hash(
                 row += 1;
             });
             if let (Nulls::Fail, Some(first)) = (nulls, keyless_rows.first()) {
-                return Err(PyValueError::new_err(format!(
-                    "row {first}: its key has a null; use nulls to choose how to go on"
-                )));
+                return Err(null_error(*first));
             }
             signals.handle()?;
         }
     }
     Ok((hashes, keyless_rows))
+}
+
+fn null_error(row: usize) -> PyErr {
+    PyValueError::new_err(format!("row {row}: its key has a null; use nulls to choose how to go on"))
+}
+
+/// Returns an answer for each row: true for the first row of each key, or with `is_reversed`, the last one. The answers are exact.
+pub(crate) fn distinct(
+    rows: &Bound<'_, PyAny>,
+    nulls: Nulls,
+    selection: Selection,
+    is_reversed: bool,
+) -> PyResult<Vec<bool>> {
+    let (columns, batches) = record_batches(rows, |schema| selection.columns(schema, ""))?;
+    detach(rows.py(), |_| {
+        let batches: Vec<Vec<Column>> = batches.iter().map(|batch| columns.select(batch)).collect();
+        let (mut set, mut signals) = (RowSet::new(&batches).map_err(error::memory)?, Signals::after(signals::TICK));
+        let (count, mut answers, mut first_null) = (set.table_rows(), Vec::new(), None);
+        answers.try_reserve_exact(count).map_err(error::memory)?;
+        answers.resize(count, nulls == Nulls::Keep);
+        let mut insert = |start: usize| {
+            let rows = start..count.min(start + BATCH_ROWS);
+            set.insert(rows, is_reversed, nulls == Nulls::Equal, |row, is_new| match is_new {
+                Some(is_new) => answers[row] = is_new,
+                None => first_null = first_null.into_iter().chain([row]).min(),
+            });
+            signals.handle()
+        };
+        let mut starts = (0..count).step_by(BATCH_ROWS);
+        if is_reversed { starts.rev().try_for_each(&mut insert) } else { starts.try_for_each(&mut insert) }?;
+        match first_null {
+            Some(row) if nulls == Nulls::Fail => Err(null_error(row)),
+            _ => Ok(answers),
+        }
+    })
 }
 
 /// Moves answers, which are contiguous, to the rows with a key, and sets `answer` for the other rows.

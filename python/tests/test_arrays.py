@@ -466,26 +466,37 @@ def test_every_class_accepts_arrays(make: Any) -> None:
     assert all(key in filter for key in range(3000))
 
 
-def test_arrays_are_not_copied() -> None:
-    """The peak of the process grows by less than an eighth of the array."""
-    program = """
+ADD = "BloomFilter(memory=1 << 16, probes=4).update"
+DISTINCT = "lambda rows: _distinct_rows(rows, 'equal', True, False)"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the size of the process in /proc")
+@pytest.mark.parametrize(
+    ("call", "keys", "memory"),
+    [
+        (ADD, "np.arange(4_000_000)", 4_000_000),
+        (ADD, "pa.concat_arrays([pa.array(['x' * 32] * 1000)] * 1000)", 4_000_000),
+        (DISTINCT, "pa.table({'a': np.arange(1_000_000), 'b': np.arange(1_000_000)})", 7_500_000),
+        (DISTINCT, "pl.concat([pl.DataFrame({'a': np.arange(100_000).astype(str)})] * 10, rechunk=False)", 7_500_000),
+    ],
+)
+def test_arrays_are_not_copied(call: str, keys: str, memory: int) -> None:
+    """The call succeeds with an eighth of the memory of its keys, or with 7.5 bytes for each row that it compares."""
+    program = f"""
 import resource
 import numpy as np
+import polars as pl
 import pyarrow as pa
 from bloomline import BloomFilter
-seen = BloomFilter(memory=1 << 16, probes=4)
-numbers = np.arange(4_000_000)
-text = pa.array(["x" * 32] * 1000)
-text = pa.concat_arrays([text] * 1000)
-for keys in numbers, text:
-    seen.update(keys[:1000])
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    held = np.ones(before * 1024 // 8)  # So that a peak of before hides nothing.
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    seen.update(keys)
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    assert grown * 1024 < 32_000_000 // 8, grown
-    del held
+from bloomline._bloomline import _distinct_rows
+call, keys = {call}, {keys}
+call(keys[:1000])
+hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+with open("/proc/self/statm") as sizes:
+    size = int(sizes.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (size + {memory}, hard))
+call(keys)
+resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 """
     subprocess.run([sys.executable, "-c", program], check=True)
 

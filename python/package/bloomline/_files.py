@@ -139,8 +139,9 @@ def dedup(
     """Keep one row of each key, of a frame or of files.
 
     For a frame (pandas, Polars, also a lazy one, pyarrow, or a relation of DuckDB) the rows whose key is new are returned, in their order.
-    The filter `seen` keeps the keys for the next call; without it each call starts without keys. A RecordBatchReader or a Dataset of
-    pyarrow is read batch by batch: a RecordBatchReader of the new rows is returned. A relation is read at the call. A lazy frame yields
+    Rows are compared, so none is lost. The filter `seen` keeps the keys for the next call, and loses rows at its rate; without it each
+    call starts without keys. A RecordBatchReader or a Dataset of pyarrow is read batch by batch, with a filter: a RecordBatchReader of
+    the new rows is returned. A relation is read at the call. A lazy frame yields
     the same rows each time that it is collected; with `seen` it can be collected once, and a second time is a RuntimeError.
 
     Of equal rows of files any one is kept, unless `keep` selects one.
@@ -160,7 +161,7 @@ def dedup(
         output_dir: A folder that gets a file for each input.
         in_place: True replaces each input by its rows that are kept.
         n: Distinct keys to plan for; by default the rows of the inputs. A filter grows if there are more.
-        p: The rate at which a row is dropped by mistake; by default 1e-6.
+        p: The rate at which a row is dropped by mistake; by default 1e-6. `n` and `p` have no effect on frames, whose rows are compared.
         state: A filter that keeps the keys for the next call.
         nulls: Treatment of rows whose key has a null.
         keep: The row of equal ones that is kept: "first" or "last". The default is the first for frames, and any one for files. "last" needs

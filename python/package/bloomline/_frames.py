@@ -2,6 +2,7 @@
 
 import datetime
 import functools
+import itertools
 import math
 import os
 import re
@@ -11,7 +12,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Literal, Protocol, TypeVar
 
-from bloomline._bloomline import AtomicBloomFilter, BloomFilter, Filter, MappedBloomFilter, ScalableBloomFilter
+from bloomline._bloomline import AtomicBloomFilter, BloomFilter, Filter, MappedBloomFilter, ScalableBloomFilter, _distinct_rows
 from bloomline._progress import Progress
 
 Nulls = Literal["equal", "keep", "skip", "fail"]
@@ -197,16 +198,14 @@ def dedup(
         if keep == "last":
             raise ValueError(f"a {kind} is read once and in order, so keep='last' needs a table: give reader.read_all() or dataset.to_table()")
         return _stream(frame, on, n, p, nulls, seen, progress)
-    keys, whole, is_own = _columns(frame, on, package), on is None, seen is None or is_own
-    if seen is None:
-        rows = max(len(frame), 1)
-        make = BloomFilter if n is None or n >= rows else ScalableBloomFilter
-        seen = make(rows if n is None else n, 1e-6 if p is None else p)
+    keys, whole = _columns(frame, on, package), on is None
     try:
-        # Checked before a key is added.
+        # Checked before rows are read or a key is added.
         _check_rows(frame, package)
     except NotImplementedError as error:
         raise TypeError(f"{package} does not choose rows of this frame: {error}; cast the column{_refused(frame, package)}") from error
+    if seen is None:
+        return _rows(frame, _distinct_rows(keys, nulls, whole, keep == "last"), package)
     order = slice(None, None, None if keep == "first" or len(frame) == 0 else -1)
     expected: list[Any] = []
     new = None
@@ -232,7 +231,7 @@ def dedup(
 
 
 class _Collected:
-    """The rows of a lazy frame whose key is new. Without a filter of the caller, each collection has its own, and yields the same rows."""
+    """The rows of a lazy frame whose key is new. Without a filter of the caller, each collection yields the same rows."""
 
     def __init__(self, on: On, n: int | None, p: float | None, nulls: Nulls, seen: Filter | None, keep: Keep) -> None:
         self.arguments, self.seen, self.keep = (on, n, p, nulls), seen, keep
@@ -546,8 +545,14 @@ def _kinds_of_other(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, Ha
         yield path, found
 
 
-def polars_for_arrow(frame: Any) -> Any:
+# Parts of fewer rows take longer to export than to copy.
+_LEAST_PART = 1 << 12
+
+
+def polars_for_arrow(frame: Any) -> list[Any]:
     """Casts a frame of Polars to types of Arrow with the same keys: integers of 128 bits to decimals, and nulls to booleans.
+
+    Returns parts of one chunk, because Polars would copy several to one. If chunks are small, returns the whole frame.
 
     Raises:
         TypeError: If an integer has more than 38 digits.
@@ -569,6 +574,11 @@ def polars_for_arrow(frame: Any) -> Any:
 
     casts = {name: arrow_type(kind) for name, kind in getattr(frame, "schema", {}).items() if arrow_type(kind) != kind}
     try:
-        return frame.cast(casts) if casts else frame
+        frame = frame.cast(casts) if casts else frame
     except pl.exceptions.InvalidOperationError as error:
         raise TypeError(f"integers of more than 38 digits cannot be keys: {error}; cast the column to a string") from error
+    columns = frame.get_columns() if hasattr(frame, "get_columns") else []
+    ends = sorted({end for column in columns for end in itertools.accumulate(column.chunk_lengths())} - {0})
+    if len(ends) < 2 or len(ends) * _LEAST_PART > len(frame):
+        return [frame]
+    return [frame[start:end] for start, end in itertools.pairwise([0, *ends])]

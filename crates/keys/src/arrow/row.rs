@@ -188,7 +188,7 @@ pub fn entry(array: &dyn Array, row: usize) -> Option<(&dyn Array, usize)> {
 }
 
 #[inline]
-fn part<'a>(field: &Field, array: &'a dyn Array, row: usize) -> Part<'a> {
+pub(crate) fn part<'a>(field: &Field, array: &'a dyn Array, row: usize) -> Part<'a> {
     use DataType::*;
     if array.is_null(row) {
         return Part::Null;
@@ -213,7 +213,7 @@ fn part<'a>(field: &Field, array: &'a dyn Array, row: usize) -> Part<'a> {
 }
 
 /// Appends the key of a value of a type that [`kind_of`] takes.
-fn push(field: &Field, array: &dyn Array, row: usize, out: &mut Vec<u8>) {
+pub(crate) fn push(field: &Field, array: &dyn Array, row: usize, out: &mut Vec<u8>) {
     use DataType::*;
     match part(field, array, row) {
         Part::Null => return push_null(out),
