@@ -19,7 +19,7 @@ const NO_TEXT: &str = "a state has no texts to compare with; give the output of 
 pub(super) const READ_TWICE: &str = "the inputs are read twice, and the state is saved at the end";
 pub(super) const ONE_READING: &str = "it decides about each document as it reads it, and the first copy is kept";
 const SUBSTRINGS_OF_ONE_RUN: &str =
-    "a filter may mistake a run of words for a repeat; read the texts of earlier runs again, before the others";
+    "a filter may mistake a run of words for a repeat; give the output of earlier runs as --earlier";
 
 /// Options that need one of several others. A command may lack some of these.
 pub const NEEDS: &[(&str, &str)] = &[
@@ -36,7 +36,7 @@ pub const NEEDS: &[(&str, &str)] = &[
     ("resume", "output output_dir"),
     ("report", "against"),
     ("contained", "near"),
-    ("earlier", "near"),
+    ("earlier", "near substrings"),
     ("cut", "substrings"),
     ("answer", "against"),
     ("id", "pairs clusters report"),
@@ -113,7 +113,7 @@ pub const CONFLICTS: &[(&str, &str, &str, &str)] = &[
     (
         "corpus",
         "substrings",
-        "by ngram min_ngram threshold drop_document near against",
+        "by ngram min_ngram threshold drop_document sample near against",
         "it cuts runs of words wherever they are",
     ),
     ("corpus", "substrings", "count exact keep pairs clusters", "it compares runs of words, not documents"),

@@ -115,13 +115,14 @@ pub struct CorpusOptions {
     #[arg(long, value_name = "SHARE", value_parser = whole_share, help_heading = "Duplicates")]
     pub contained: Option<f64>,
 
-    /// With --near, compare with the documents of PATH too, and keep these.
+    /// With --near or --substrings, compare with the documents of PATH too, and keep these.
     ///
     /// PATH is a file or a directory, such as the output of earlier runs, and may be given several times. Its texts are at
     /// --json-pointer or --column, too. It is only read. Inputs and outputs of this run below a directory are left out,
     /// and the directory may be empty.
     #[arg(long, value_name = "PATH", help_heading = "Duplicates")]
     pub earlier: Vec<PathBuf>,
+
     /// Cut every run of N words that occurred before, anywhere in a text; 50 is usual.
     ///
     /// The first copy is kept, in the order of the inputs. The result is that of the set of all runs of N words, without false

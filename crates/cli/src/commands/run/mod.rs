@@ -97,7 +97,7 @@ impl OpenedRun {
         });
         let substring_request = plan.substring_request.as_ref().zip(plan.keys.what.document());
         let last_pass = match (group_request, substring_request) {
-            (_, Some(request)) => plan.find_substrings(request, inputs, (seen, stats), &events),
+            (_, Some(request)) => plan.find_substrings(request, inputs, earlier, (seen, stats), &events),
             (Some((group_request, records)), _) => {
                 if start.is_none() {
                     // A run that is killed starts again from here, because its records of groups are lost.

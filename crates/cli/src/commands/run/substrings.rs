@@ -72,20 +72,26 @@ impl SubstringRequest {
         Ok(KeySet::Local(set))
     }
 
-    /// Returns the number of parts in which the candidates fit into memory, and the number of candidates in each. Refuses a memory for
-    /// which the inputs would be read too often.
-    fn parts(&self, windows: u64, distinct: f64, candidates: &KeySet) -> Result<(u64, usize), Error> {
+    /// Returns the number of parts in which the candidates fit into memory, beside a bit for each window if there are several parts or
+    /// the run `keeps_decisions`, and the number of candidates in each. Refuses a memory for which the inputs would be read too often.
+    fn parts(
+        &self,
+        windows: u64,
+        distinct: f64,
+        candidates: &KeySet,
+        keeps_decisions: bool,
+    ) -> Result<(u64, usize), Error> {
         // Besides the candidates, some of the windows that occur once are looked up.
         let known = candidates.keys();
         let expected = known + candidates.current_fpr() * (distinct - known).max(0.0);
         // The estimates are within a few thousandths, unless a filter is so full that it has none.
         let all = if expected.is_finite() { (1.02 * expected) as u64 + 1000 } else { windows }.min(windows);
         let Some(memory) = self.memory else { return Ok((1, all as usize)) };
-        // Several parts need a bit for each window.
         let share = memory / 100 * (100 - CANDIDATE_PERCENT);
         let bits = (windows / 8) as usize;
         let fits = |bytes: usize| Repeats::candidates_for(bytes).max(1) as u64;
-        let parts = if all <= fits(share) { 1 } else { all.div_ceil(fits(share.saturating_sub(bits))) };
+        let is_one = !keeps_decisions && all <= fits(share);
+        let parts = if is_one { 1 } else { all.div_ceil(fits(share.saturating_sub(bits))).max(1) };
         if parts > MAX_PARTS {
             let table = Repeats::memory_bytes_for((all / MAX_PARTS) as usize);
             return Err(Error::new(format!(
@@ -100,11 +106,13 @@ impl SubstringRequest {
 }
 
 impl Plan {
-    /// Reads the inputs until all windows are decided, or all but the last part, which is decided while the inputs are printed.
+    /// Reads the inputs, after the documents of earlier runs, until all windows are decided, or all but the last part, which is decided
+    /// while the inputs are printed.
     pub(super) fn find_substrings(
         &self,
         (request, rule): (&SubstringRequest, &DocumentRule),
-        inputs: Inputs,
+        mut inputs: Inputs,
+        earlier: Inputs,
         (seen, stats): (SeenKeys, RunStats),
         events: &Receiver<Event>,
     ) -> Result<SecondPass, Stop> {
@@ -119,6 +127,7 @@ impl Plan {
             let step = FindRepeats::new(reader(), &request.rules, None, progress, windows);
             return Ok((inputs, Arc::new(FindRepeats { is_last: true, ..step }), seen, stats));
         }
+        let earlier_count = inputs.prepend(earlier);
         let versions = inputs.versions();
         let scan = ScanOptions {
             reading: &self.reading,
@@ -143,9 +152,10 @@ impl Plan {
         let distinct = seen.read().set.keys();
         // The memory of the filter is for the candidates.
         drop(seen.write().take_set()?);
-        let (parts, size) = request.parts(windows, distinct, &reading(&candidates.0))?;
-        let in_place = request.decided_path.as_deref();
-        let decides_first = if in_place.is_some() { parts } else { parts - 1 };
+        // The last reading is of the inputs that are printed or replaced, and these alone do not show what repeats.
+        let keeps_decisions = request.decided_path.is_some() || earlier_count > 0;
+        let (parts, size) = request.parts(windows, distinct, &reading(&candidates.0), keeps_decisions)?;
+        let decides_first = if keeps_decisions { parts } else { parts - 1 };
         add_passes(u32::try_from(decides_first).unwrap_or(u32::MAX));
         let mut found = if decides_first > 0 { vec![0; windows.div_ceil(64) as usize] } else { Vec::new() };
         let mut starts = vec![0; next_inputs.found.len()];
@@ -164,15 +174,19 @@ impl Plan {
             let mut progress = locked(&step.progress);
             (starts, found) = (mem::take(&mut progress.starts), mem::take(&mut progress.found));
         }
-        let step = match in_place {
-            Some(path) => {
+        let step = if keeps_decisions {
+            next_inputs.found.drain(..earlier_count);
+            starts.drain(..earlier_count);
+            if let Some(path) = &request.decided_path {
                 let options = self.keys.description.clone();
                 let decided = Decided::new(options, &next_inputs.found, &starts, windows, found);
                 decided.save(path)?;
-                let progress = PartProgress::for_decided(starts, decided.found);
-                FindRepeats::new(reader(), &request.rules, None, progress, windows)
+                found = decided.found;
             }
-            None => part_reading(parts - 1, starts, found),
+            let progress = PartProgress::for_decided(starts, found);
+            FindRepeats::new(reader(), &request.rules, None, progress, windows)
+        } else {
+            part_reading(parts - 1, starts, found)
         };
         let stats = locked(&work.stats).for_second_reading(0);
         Ok((next_inputs, Arc::new(FindRepeats { is_last: true, ..step }), seen, stats))
