@@ -33,8 +33,7 @@ impl Plan {
     pub(super) fn group(
         &self,
         group_request: &GroupRequest,
-        mut inputs: Inputs,
-        earlier: Inputs,
+        (earlier, mut inputs): (Inputs, Inputs),
         records: RecordFile,
         (seen, stats): (SeenKeys, RunStats),
         events: &Receiver<Event>,

@@ -103,7 +103,7 @@ impl OpenedRun {
                     // A run that is killed starts again from here, because its records of groups are lost.
                     save_start(&persistence, &seen, &stats, inputs.found.len())?;
                 }
-                plan.group(group_request, inputs, earlier, records, (seen, stats), &events, reports)
+                plan.group(group_request, (earlier, inputs), records, (seen, stats), &events, reports)
             }
             (None, None) => {
                 let seen = SharedSeenKeys::new(seen);
