@@ -125,7 +125,7 @@ impl Repeats {
     fn place(&self, hash: u64) -> Option<usize> {
         let product = u128::from(hash) * u128::from(self.parts);
         let rest = u128::from(product as u64);
-        ((product >> 64) as u64 == self.part).then(|| (rest * self.table.len() as u128 >> 64) as usize)
+        ((product >> 64) as u64 == self.part).then(|| ((rest * self.table.len() as u128) >> 64) as usize)
     }
 }
 
