@@ -142,7 +142,7 @@ fn texts_that_repeat_entirely_are_removed() {
 #[test]
 fn escapes_and_other_members_stay_as_they_are() {
     let all = corpus(3, 300);
-    // Every character of the text as an escape, one in three, or as it is.
+    // Two of three characters of the text, and those that are not letters or digits, are escapes.
     let escaped = |(i, text): (usize, &String)| {
         let escape = |(j, unit): (usize, u16)| {
             if (i + j) % 3 > 0 {
