@@ -3,6 +3,7 @@
 mod table;
 mod window;
 
+use crate::form::FormScratch;
 use crate::{Rules, grams, tokens};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -48,6 +49,7 @@ pub struct PhrasesBuilder {
     rules: Rules,
     hasher: KeyHasher,
     entries: BTreeMap<u64, Phrase>,
+    scratch: FormScratch,
 }
 
 /// A phrase, and the counts of it in the sample.
@@ -64,7 +66,7 @@ struct Phrase {
 impl PhrasesBuilder {
     /// Creates a builder for texts in the form of these rules, by the hasher of the filter that holds their grams.
     pub fn new(rules: Rules, hasher: KeyHasher) -> Self {
-        Self { rules, hasher, entries: BTreeMap::new() }
+        Self { rules, hasher, entries: BTreeMap::new(), scratch: FormScratch::default() }
     }
 
     /// Adds a phrase. Returns its key: the hash of its gram, or of its gram and its answer. Returns `None` for a text
@@ -73,14 +75,15 @@ impl PhrasesBuilder {
     /// A phrase with an answer is found only if the words of the answer follow one another within 32 words before or
     /// after it. O(length).
     pub fn push(&mut self, text: &str, answer: Option<&str>) -> Option<u64> {
-        let words = words_of(&self.rules, &self.hasher, text);
+        let words = words_of(&self.rules, &self.hasher, text, &mut self.scratch);
         let mut gram = Vec::new();
         let Rules { ngram, min_ngram, .. } = self.rules;
         if words.len() < ngram {
             grams::hashes(&words, ngram, min_ngram, &self.hasher, &mut gram);
         }
         let mut key = *gram.first()?;
-        let answer = answer.map(|answer| words_of(&self.rules, &self.hasher, answer)).unwrap_or_default();
+        let answer =
+            answer.map(|answer| words_of(&self.rules, &self.hasher, answer, &mut self.scratch)).unwrap_or_default();
         if !answer.is_empty() {
             key = KeyHasher::mix(key ^ answer.iter().fold(0, add), BASE);
         }
@@ -90,7 +93,7 @@ impl PhrasesBuilder {
 
     /// Builds the index. O(n log n) for n words of all phrases.
     pub fn build(self) -> Phrases {
-        let Self { rules, hasher, entries } = self;
+        let Self { rules, hasher, entries, scratch } = self;
         let phrases: Vec<Phrase> = entries.into_values().collect();
         let (mut seeds, mut seed_lengths, mut features) = (Vec::new(), 0u8, Vec::new());
         for (number, phrase) in (0u32..).zip(&phrases) {
@@ -108,7 +111,18 @@ impl PhrasesBuilder {
         let counts = features.iter().map(|_| Count::default()).collect();
         let features = Table::new(features.into_iter().zip(0..).collect());
         let seeds = Table::new(seeds);
-        Phrases { rules, hasher, phrases, seeds, seed_lengths, features, counts, gaps: BTreeMap::new(), documents: 0 }
+        Phrases {
+            rules,
+            hasher,
+            phrases,
+            seeds,
+            seed_lengths,
+            features,
+            counts,
+            gaps: BTreeMap::new(),
+            documents: 0,
+            scratch,
+        }
     }
 }
 
@@ -146,6 +160,7 @@ pub struct Phrases {
     /// before and after the place.
     gaps: BTreeMap<(u32, usize, usize), Gap>,
     documents: u32,
+    scratch: FormScratch,
 }
 
 /// The number of documents of the sample that contain a word or a pair of words.
@@ -209,7 +224,7 @@ impl Phrases {
     /// assert_eq!(phrases.find(copy), []);
     /// ```
     pub fn learn(&mut self, text: &str) {
-        let words = words_of(&self.rules, &self.hasher, text);
+        let words = words_of(&self.rules, &self.hasher, text, &mut self.scratch);
         self.documents += 1;
         let document = self.documents;
         let pairs = words.windows(2).map(|pair| pair.iter().fold(0, add));
@@ -239,7 +254,7 @@ impl Phrases {
     /// Returns the occurrences of phrases in a unit of a text, in the order of their first words. O(length) if phrases
     /// are rare.
     pub fn find(&self, unit: &str) -> Vec<PhraseMatch> {
-        let words = words_of(&self.rules, &self.hasher, unit);
+        let words = words_of(&self.rules, &self.hasher, unit, &mut FormScratch::default());
         let mut found = Vec::new();
         self.scan(&words, |number, range, equal| {
             if self.counts_as_found(number, &range, equal, &words) {
@@ -357,9 +372,8 @@ fn add(sum: u64, word: &u64) -> u64 {
 }
 
 /// Returns the hashes of the words of a text.
-fn words_of(rules: &Rules, hasher: &KeyHasher, text: &str) -> Vec<u64> {
-    let mut scratch = crate::form::FormScratch::default();
+fn words_of(rules: &Rules, hasher: &KeyHasher, text: &str, scratch: &mut FormScratch) -> Vec<u64> {
     let mut words = Vec::new();
-    tokens::hashes(rules.form.for_words().apply_into(text.as_bytes(), &mut scratch), hasher, &mut words);
+    tokens::hashes(rules.form.for_words().apply_into(text.as_bytes(), scratch), hasher, &mut words);
     words
 }
