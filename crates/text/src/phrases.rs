@@ -95,12 +95,14 @@ impl PhrasesBuilder {
     pub fn build(self) -> Phrases {
         let Self { rules, hasher, entries, scratch } = self;
         let phrases: Vec<Phrase> = entries.into_values().collect();
-        let (mut seeds, mut seed_lengths, mut features) = (Vec::new(), 0u8, Vec::new());
+        let (mut seeds, mut starts, mut seed_lengths, mut features) = (Vec::new(), Vec::new(), 0u8, Vec::new());
         for (number, phrase) in (0u32..).zip(&phrases) {
             let (words, length) = (&phrase.words, seed(phrase.words.len()));
             seed_lengths |= 1 << length;
-            seeds.push((words[..length].iter().fold(0, add), 2 * number));
-            seeds.push((words[words.len() - length..].iter().fold(0, add), 2 * number + 1));
+            for (seed, id) in [(&words[..length], 2 * number), (&words[words.len() - length..], 2 * number + 1)] {
+                seeds.push((seed.iter().fold(0, add), id));
+                starts.push((seed.iter().take(2).fold(0, add), 0));
+            }
             for run in [words, &phrase.answer] {
                 features.extend(run);
                 features.extend(run.windows(2).map(|pair| pair.iter().fold(0, add)));
@@ -110,12 +112,13 @@ impl PhrasesBuilder {
         features.dedup();
         let counts = features.iter().map(|_| Count::default()).collect();
         let features = Table::new(features.into_iter().zip(0..).collect());
-        let seeds = Table::new(seeds);
+        let (seeds, starts) = (Table::new(seeds), Table::new(starts));
         Phrases {
             rules,
             hasher,
             phrases,
             seeds,
+            starts,
             seed_lengths,
             features,
             counts,
@@ -151,6 +154,8 @@ pub struct Phrases {
     phrases: Vec<Phrase>,
     /// The first and the last words of each phrase, with twice its number, and one more for the last.
     seeds: Table,
+    /// The first two words of the seeds.
+    starts: Table,
     /// A bit for each length of a seed.
     seed_lengths: u8,
     /// The words and pairs of words of all phrases, with the number of their count.
@@ -294,7 +299,12 @@ impl Phrases {
     /// phrase and the words of the text. A place may come twice.
     fn scan(&self, text: &[u64], mut each: impl FnMut(u32, Range<usize>, Equal)) {
         let longest = u8::BITS - self.seed_lengths.leading_zeros();
+        let has_single_words = self.seed_lengths & 1 << 1 != 0;
         for start in 0..text.len() {
+            let pair = text[start..].iter().take(2).fold(0, add);
+            if !has_single_words && !self.starts.may_have(pair) {
+                continue;
+            }
             let mut hash = 0;
             for (length, word) in (1..longest).zip(&text[start..]) {
                 hash = add(hash, word);
