@@ -3,6 +3,7 @@
 mod table;
 mod window;
 
+use crate::form::FormScratch;
 use crate::{Rules, grams, tokens};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -48,6 +49,7 @@ pub struct PhrasesBuilder {
     rules: Rules,
     hasher: KeyHasher,
     entries: BTreeMap<u64, Phrase>,
+    scratch: FormScratch,
 }
 
 /// A phrase, and the counts of it in the sample.
@@ -64,7 +66,7 @@ struct Phrase {
 impl PhrasesBuilder {
     /// Creates a builder for texts in the form of these rules, by the hasher of the filter that holds their grams.
     pub fn new(rules: Rules, hasher: KeyHasher) -> Self {
-        Self { rules, hasher, entries: BTreeMap::new() }
+        Self { rules, hasher, entries: BTreeMap::new(), scratch: FormScratch::default() }
     }
 
     /// Adds a phrase. Returns its key: the hash of its gram, or of its gram and its answer. Returns `None` for a text
@@ -73,14 +75,15 @@ impl PhrasesBuilder {
     /// A phrase with an answer is found only if the words of the answer follow one another within 32 words before or
     /// after it. O(length).
     pub fn push(&mut self, text: &str, answer: Option<&str>) -> Option<u64> {
-        let words = words_of(&self.rules, &self.hasher, text);
+        let words = words_of(&self.rules, &self.hasher, text, &mut self.scratch);
         let mut gram = Vec::new();
         let Rules { ngram, min_ngram, .. } = self.rules;
         if words.len() < ngram {
             grams::hashes(&words, ngram, min_ngram, &self.hasher, &mut gram);
         }
         let mut key = *gram.first()?;
-        let answer = answer.map(|answer| words_of(&self.rules, &self.hasher, answer)).unwrap_or_default();
+        let answer =
+            answer.map(|answer| words_of(&self.rules, &self.hasher, answer, &mut self.scratch)).unwrap_or_default();
         if !answer.is_empty() {
             key = KeyHasher::mix(key ^ answer.iter().fold(0, add), BASE);
         }
@@ -90,14 +93,16 @@ impl PhrasesBuilder {
 
     /// Builds the index. O(n log n) for n words of all phrases.
     pub fn build(self) -> Phrases {
-        let Self { rules, hasher, entries } = self;
+        let Self { rules, hasher, entries, scratch } = self;
         let phrases: Vec<Phrase> = entries.into_values().collect();
-        let (mut seeds, mut seed_lengths, mut features) = (Vec::new(), 0u8, Vec::new());
+        let (mut seeds, mut starts, mut seed_lengths, mut features) = (Vec::new(), Vec::new(), 0u8, Vec::new());
         for (number, phrase) in (0u32..).zip(&phrases) {
             let (words, length) = (&phrase.words, seed(phrase.words.len()));
             seed_lengths |= 1 << length;
-            seeds.push((words[..length].iter().fold(0, add), 2 * number));
-            seeds.push((words[words.len() - length..].iter().fold(0, add), 2 * number + 1));
+            for (seed, id) in [(&words[..length], 2 * number), (&words[words.len() - length..], 2 * number + 1)] {
+                seeds.push((seed.iter().fold(0, add), id));
+                starts.push((seed.iter().take(2).fold(0, add), 0));
+            }
             for run in [words, &phrase.answer] {
                 features.extend(run);
                 features.extend(run.windows(2).map(|pair| pair.iter().fold(0, add)));
@@ -107,8 +112,20 @@ impl PhrasesBuilder {
         features.dedup();
         let counts = features.iter().map(|_| Count::default()).collect();
         let features = Table::new(features.into_iter().zip(0..).collect());
-        let seeds = Table::new(seeds);
-        Phrases { rules, hasher, phrases, seeds, seed_lengths, features, counts, gaps: BTreeMap::new(), documents: 0 }
+        let (seeds, starts) = (Table::new(seeds), Table::new(starts));
+        Phrases {
+            rules,
+            hasher,
+            phrases,
+            seeds,
+            starts,
+            seed_lengths,
+            features,
+            counts,
+            gaps: BTreeMap::new(),
+            documents: 0,
+            scratch,
+        }
     }
 }
 
@@ -137,6 +154,8 @@ pub struct Phrases {
     phrases: Vec<Phrase>,
     /// The first and the last words of each phrase, with twice its number, and one more for the last.
     seeds: Table,
+    /// The first two words of the seeds.
+    starts: Table,
     /// A bit for each length of a seed.
     seed_lengths: u8,
     /// The words and pairs of words of all phrases, with the number of their count.
@@ -146,6 +165,7 @@ pub struct Phrases {
     /// before and after the place.
     gaps: BTreeMap<(u32, usize, usize), Gap>,
     documents: u32,
+    scratch: FormScratch,
 }
 
 /// The number of documents of the sample that contain a word or a pair of words.
@@ -209,7 +229,7 @@ impl Phrases {
     /// assert_eq!(phrases.find(copy), []);
     /// ```
     pub fn learn(&mut self, text: &str) {
-        let words = words_of(&self.rules, &self.hasher, text);
+        let words = words_of(&self.rules, &self.hasher, text, &mut self.scratch);
         self.documents += 1;
         let document = self.documents;
         let pairs = words.windows(2).map(|pair| pair.iter().fold(0, add));
@@ -239,7 +259,7 @@ impl Phrases {
     /// Returns the occurrences of phrases in a unit of a text, in the order of their first words. O(length) if phrases
     /// are rare.
     pub fn find(&self, unit: &str) -> Vec<PhraseMatch> {
-        let words = words_of(&self.rules, &self.hasher, unit);
+        let words = words_of(&self.rules, &self.hasher, unit, &mut FormScratch::default());
         let mut found = Vec::new();
         self.scan(&words, |number, range, equal| {
             if self.counts_as_found(number, &range, equal, &words) {
@@ -279,7 +299,12 @@ impl Phrases {
     /// phrase and the words of the text. A place may come twice.
     fn scan(&self, text: &[u64], mut each: impl FnMut(u32, Range<usize>, Equal)) {
         let longest = u8::BITS - self.seed_lengths.leading_zeros();
+        let has_single_words = self.seed_lengths & 1 << 1 != 0;
         for start in 0..text.len() {
+            let pair = text[start..].iter().take(2).fold(0, add);
+            if !has_single_words && !self.starts.may_have(pair) {
+                continue;
+            }
             let mut hash = 0;
             for (length, word) in (1..longest).zip(&text[start..]) {
                 hash = add(hash, word);
@@ -357,9 +382,8 @@ fn add(sum: u64, word: &u64) -> u64 {
 }
 
 /// Returns the hashes of the words of a text.
-fn words_of(rules: &Rules, hasher: &KeyHasher, text: &str) -> Vec<u64> {
-    let mut scratch = crate::form::FormScratch::default();
+fn words_of(rules: &Rules, hasher: &KeyHasher, text: &str, scratch: &mut FormScratch) -> Vec<u64> {
     let mut words = Vec::new();
-    tokens::hashes(rules.form.for_words().apply_into(text.as_bytes(), &mut scratch), hasher, &mut words);
+    tokens::hashes(rules.form.for_words().apply_into(text.as_bytes(), scratch), hasher, &mut words);
     words
 }

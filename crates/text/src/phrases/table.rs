@@ -33,11 +33,17 @@ impl Table {
         (hash >> self.shift) as usize
     }
 
+    /// True if the table may have a hash.
+    #[inline]
+    pub(super) fn may_have(&self, hash: u64) -> bool {
+        let bit = self.bit(hash);
+        self.bits[bit / 64] & 1 << (bit % 64) != 0
+    }
+
     /// Returns the numbers of a hash, in ascending order.
     #[inline]
     pub(super) fn get(&self, hash: u64) -> impl Iterator<Item = u32> + '_ {
-        let bit = self.bit(hash);
-        let entries = if self.bits[bit / 64] & 1 << (bit % 64) == 0 { &[][..] } else { self.entries_from(hash) };
+        let entries = if self.may_have(hash) { self.entries_from(hash) } else { &[] };
         entries.iter().take_while(move |entry| entry.0 == hash).map(|entry| entry.1)
     }
 
