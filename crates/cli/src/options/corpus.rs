@@ -117,9 +117,9 @@ pub struct CorpusOptions {
 
     /// With --near or --substrings, compare with the documents of PATH too, and keep these.
     ///
-    /// PATH is a file or a directory, such as the output of earlier runs, and may be given several times. Its texts are at
-    /// --json-pointer or --column, too. It is only read. Inputs and outputs of this run below a directory are left out,
-    /// and the directory may be empty.
+    /// PATH is a file or a directory, such as the output of earlier runs or, for --substrings, their inputs. It may be given several
+    /// times. Its texts are at --json-pointer or --column, too. It is only read. Inputs and outputs of this run below a directory
+    /// are left out, and the directory may be empty.
     #[arg(long, value_name = "PATH", help_heading = "Duplicates")]
     pub earlier: Vec<PathBuf>,
 
