@@ -138,18 +138,25 @@ pub use filter::atomic::AtomicBloomFilter;
 pub use filter::bloom::BloomFilter;
 #[cfg(feature = "file")]
 pub use filter::borrowed::BorrowedBloomFilter;
+pub use filter::view::{View, WithView, dispatch};
 #[cfg(feature = "frontier")]
 pub use frontier::{Frontier, FrontierFull, FrontierParts, WhenFull};
 #[cfg(feature = "std")]
 pub use growing::atomic::AtomicScalableBloomFilter;
 pub use growing::scalable::ScalableBloomFilter;
-pub use kernel::Kernel;
+pub use kernel::{Isa, Kernel};
 pub use key::hash::KeyHasher;
 pub use key::keys::{Hashes, Keys, Selected, Slices};
 pub use key::single::Key;
 pub use key::within_build::WithinBuild;
 #[cfg(feature = "std")]
 pub use rotating::filter::RotatingBloomFilter;
+
+/// The expansion of [`dispatch!`].
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::filter::view::{Selected, select};
+}
 
 /// The code of the README, as tests.
 #[cfg(doctest)]

@@ -15,7 +15,7 @@
 //! | a slice, 64 ahead, 32 at a time | 3.3 | 6.6 | 9.6 | 13.6 |
 //! | a slice, 32 ahead, four at a time | 3.5 | 6.9 | 10.0 | 12.3 |
 
-use crate::kernel::{BatchOp, Isa, KeyOp};
+use crate::kernel::{BatchOp, KernelOps, KeyOp};
 
 /// The number of keys by which the prefetch runs ahead of the probe.
 const PREFETCH_DISTANCE: usize = 64;
@@ -71,7 +71,7 @@ impl<O: KeyOp, A: Answer> BatchOp for Batch<'_, '_, O, A> {
     type Output = usize;
 
     #[inline(always)]
-    fn run<I: Isa, const B: usize>(self, isa: I) -> usize {
+    fn run<I: KernelOps, const B: usize>(self, isa: I) -> usize {
         let Self { mut target, memory_bytes, hashes, answers } = self;
         let mut done = 0;
         if memory_bytes > CACHED_BYTES {
@@ -103,13 +103,13 @@ impl<O: KeyOp, A: Answer> BatchOp for Batch<'_, '_, O, A> {
 }
 
 #[inline(always)]
-fn run_each<I: Isa, const B: usize, O: KeyOp, A: Answer>(
+fn run_each<I: KernelOps, const B: usize, O: KeyOp, A: Answer>(
     isa: I,
     target: &mut O::Target<'_>,
     hashes: &[u64],
     answers: &mut [A],
 ) {
     for (answer, &hash) in answers.iter_mut().zip(hashes) {
-        *answer = A::from_bool(O::run::<I, B>(isa, target, hash));
+        *answer = A::from_bool(O::run(isa, target, hash, B));
     }
 }

@@ -7,6 +7,7 @@ use crate::error::MergeError;
 use crate::filter::bloom::BloomFilter;
 use crate::filter::methods;
 use crate::filter::raw::RawFilter;
+use crate::filter::view::view_impls;
 use crate::layout::access::Shared;
 use crate::layout::sectorized::Sectorized;
 use crate::sync::Ordering;
@@ -117,6 +118,7 @@ methods::collect_impls!(AtomicBloomFilter, sized);
 #[cfg(feature = "rayon")]
 methods::par_collect_impls!(AtomicBloomFilter, sized);
 methods::trait_impls!(AtomicBloomFilter, many_writers);
+view_impls!(AtomicBloomFilter, many_writers);
 
 /// Shares a filter among writers, without copying.
 impl From<BloomFilter> for AtomicBloomFilter {

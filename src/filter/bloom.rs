@@ -5,6 +5,7 @@ use crate::builder::plan::Plan;
 use crate::error::{BuildError, MergeError};
 use crate::filter::methods;
 use crate::filter::raw::RawFilter;
+use crate::filter::view::view_impls;
 use crate::kernel::block::WORDS;
 use crate::layout::access::Exclusive;
 use crate::layout::params::FilterParams;
@@ -155,6 +156,7 @@ methods::collect_impls!(BloomFilter, sized);
 #[cfg(feature = "rayon")]
 methods::par_collect_impls!(BloomFilter, sized);
 methods::trait_impls!(BloomFilter, one_writer);
+view_impls!(BloomFilter, one_writer);
 
 impl Builder<BloomFilter> {
     /// Returns the plan of the filter that [`build`](Self::build) would build, without allocating it. Use it for a

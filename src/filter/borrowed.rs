@@ -3,7 +3,10 @@
 use crate::file::{self, FileError, FileErrorKind, FilterHeader, TRAILER_BYTES, Trailer};
 use crate::filter::bloom::BloomFilter;
 use crate::filter::raw::RawFilter;
+use crate::filter::view::Readable;
 use crate::kernel::block::BLOCK_BYTES;
+use crate::kernel::{Avx2, Isa};
+use crate::key::hash::KeyHasher;
 use crate::layout::descriptor::SECTORIZED;
 use crate::layout::storage::Blocks;
 use crate::rate::fpr;
@@ -295,6 +298,26 @@ impl Deref for BorrowedBloomFilter<'_> {
 
     fn deref(&self) -> &BloomFilter {
         &self.filter
+    }
+}
+
+impl Readable for BorrowedBloomFilter<'_> {
+    fn avx2(&self) -> Option<Avx2> {
+        self.filter.avx2()
+    }
+
+    fn avx512(&self) -> Option<crate::kernel::Avx512> {
+        self.filter.avx512()
+    }
+
+    #[inline(always)]
+    fn key_hasher(&self) -> &KeyHasher {
+        self.filter.key_hasher()
+    }
+
+    #[inline(always)]
+    fn contains_hash_with<I: Isa>(&self, isa: I, hash: u64) -> bool {
+        self.filter.contains_hash_with(isa, hash)
     }
 }
 

@@ -14,7 +14,7 @@
 use crate::batch::{self, BATCH_CHUNK};
 use crate::filter::raw::RawFilter;
 use crate::kernel::block::{self, Block, Pattern};
-use crate::kernel::{self, Isa, KeyOp};
+use crate::kernel::{self, KernelOps, KeyOp};
 use crate::key::hash::KeyHasher;
 use crate::key::keys::Keys;
 use crate::key::single::Key;
@@ -229,9 +229,9 @@ impl KeyOp for InsertInRange {
     }
 
     #[inline(always)]
-    fn run<I: Isa, const B: usize>(isa: I, (params, first, blocks): &mut Self::Target<'_>, hash: u64) -> bool {
+    fn run<I: KernelOps>(isa: I, (params, first, blocks): &mut Self::Target<'_>, hash: u64, b: usize) -> bool {
         let index = block::locate(hash, params.blocks);
-        isa.insert::<B>(&mut blocks[index - *first], Pattern::new(hash))
+        isa.insert(&mut blocks[index - *first], Pattern::new(hash), b)
     }
 }
 

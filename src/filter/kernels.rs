@@ -4,24 +4,16 @@ use crate::batch::CACHED_BYTES;
 use crate::filter::atomic::AtomicBloomFilter;
 use crate::filter::bloom::BloomFilter;
 use crate::kernel::AvailableKernel;
-use crate::kernel::block::{self, BLOCK_BYTES, Block, Pattern};
+use crate::kernel::block::{self, BLOCK_BYTES, Block, LANES, Pattern};
 use crate::kernel::conformance::{for_each_kernel, specified_contains, specified_insert};
 use std::{vec, vec::Vec};
 use wyhash::final3::wyrng;
 
 /// Returns the answer of a filter of the specification's blocks, for one hash.
 fn specified_hash(blocks: &mut [Block], probes: u32, hash: u64, insert: bool) -> bool {
-    fn answer<const B: usize>(block: &mut Block, pattern: Pattern, insert: bool) -> bool {
-        if insert { specified_insert::<B>(block, pattern) } else { specified_contains::<B>(block, pattern) }
-    }
     let (block, pattern) = (&mut blocks[block::locate(hash, blocks.len())], Pattern::new(hash));
-    match probes {
-        4 => answer::<1>(block, pattern, insert),
-        8 => answer::<2>(block, pattern, insert),
-        12 => answer::<3>(block, pattern, insert),
-        16 => answer::<4>(block, pattern, insert),
-        _ => unreachable!("{probes} probes"),
-    }
+    let b = probes as usize / LANES;
+    if insert { specified_insert(block, pattern, b) } else { specified_contains(block, pattern, b) }
 }
 
 /// Block counts whose batches run without prefetches, and one block more than that.

@@ -13,3 +13,4 @@ mod fold;
 mod kernels;
 pub(crate) mod methods;
 pub(crate) mod raw;
+pub(crate) mod view;

@@ -5,7 +5,7 @@ use crate::batch;
 use crate::builder::options::{Builder, FromBuilder};
 use crate::builder::spec::{FilterSpec, is_key_name};
 use crate::error::{BuildError, MergeError};
-use crate::kernel::{Kernel, KernelFn};
+use crate::kernel::{Isa, Kernel, KernelFn};
 use crate::key::hash::KeyHasher;
 use crate::layout::access::{Access, Exclusive, Shared};
 use crate::layout::ops::{Insert, LayoutOps, Query};
@@ -51,6 +51,12 @@ impl<L: LayoutOps<A>, A: Access> RawFilter<L, A> {
     #[inline]
     pub(crate) fn contains_hash(&self, hash: u64) -> bool {
         self.query.run((&self.params, &self.blocks), hash)
+    }
+
+    /// [`contains_hash`](Self::contains_hash) in a loop that is compiled for an instruction set.
+    #[inline(always)]
+    pub(crate) fn contains_hash_with<I: Isa>(&self, isa: I, hash: u64) -> bool {
+        isa.run(self.query, (&self.params, &self.blocks), hash)
     }
 
     #[track_caller]
@@ -193,6 +199,12 @@ impl<L: LayoutOps<Exclusive, Store: BlockStoreMut>> RawFilter<L, Exclusive> {
         self.insert.run((&self.params, &mut self.blocks), hash)
     }
 
+    /// [`insert_hash`](Self::insert_hash) in a loop that is compiled for an instruction set.
+    #[inline(always)]
+    pub(crate) fn insert_hash_with<I: Isa>(&mut self, isa: I, hash: u64) -> bool {
+        isa.run(self.insert, (&self.params, &mut self.blocks), hash)
+    }
+
     #[track_caller]
     pub(crate) fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> usize {
         batch::check_lengths(hashes.len(), new.len());
@@ -231,6 +243,12 @@ impl<L: LayoutOps<Shared, Store = AtomicBlocks>> RawFilter<L, Shared> {
     #[inline]
     pub(crate) fn insert_hash(&self, hash: u64) -> bool {
         self.insert.run((&self.params, &self.blocks), hash)
+    }
+
+    /// [`insert_hash`](Self::insert_hash) in a loop that is compiled for an instruction set.
+    #[inline(always)]
+    pub(crate) fn insert_hash_with<I: Isa>(&self, isa: I, hash: u64) -> bool {
+        isa.run(self.insert, (&self.params, &self.blocks), hash)
     }
 
     #[track_caller]

@@ -3,13 +3,41 @@
 //! A pattern word is broadcast, each lane shifts its own 16 bits to the bottom, and a shift of 1 makes the bit. The
 //! choice of the words is shifted to the sign bits, which steer a blend of the block's two halves.
 
-use super::{BatchOp, Isa, KeyOp};
-use crate::kernel::block::{Block, Pattern};
+use super::{BatchOp, KernelOps, KeyOp};
+use crate::kernel::block::{Block, LANES, Pattern};
 use core::arch::x86_64::*;
 
-/// Proof that the CPU has AVX2 and BMI2: made only in [`run`].
+/// Proof that the CPU has AVX2 and BMI2: made only in this file.
 #[derive(Clone, Copy)]
-pub(crate) struct Avx2(());
+pub struct Avx2(());
+
+impl Avx2 {
+    /// Returns the proof.
+    ///
+    /// # Safety
+    /// - The CPU must have AVX2 and BMI2.
+    pub(crate) unsafe fn new_unchecked() -> Self {
+        Self(())
+    }
+
+    /// Runs a function compiled for AVX2, if it is inlined.
+    #[inline(always)]
+    pub(crate) fn call<R>(self, function: impl FnOnce() -> R) -> R {
+        #[target_feature(enable = "avx2,bmi2")]
+        fn call<R>(function: impl FnOnce() -> R) -> R {
+            function()
+        }
+        // SAFETY: `self` exists, so the CPU has AVX2 and BMI2.
+        unsafe { call(function) }
+    }
+
+    /// Runs the operation on one key. In [`call`](Self::call) it is inlined. Elsewhere it is a call, which has AVX2 as a whole.
+    #[inline(always)]
+    pub(super) fn run_key_op<O: KeyOp>(self, target: O::Target<'_>, hash: u64) -> bool {
+        // SAFETY: `self` exists, so the CPU has AVX2 and BMI2.
+        unsafe { run_in_loop::<O>(self, target, hash) }
+    }
+}
 
 /// Runs the operation compiled for AVX2.
 ///
@@ -27,36 +55,44 @@ pub(crate) unsafe fn run<T: BatchOp, const B: usize>(op: T) -> T::Output {
 #[inline]
 #[target_feature(enable = "avx2,bmi2")]
 pub(crate) unsafe fn run_single<O: KeyOp, const B: usize>(mut target: O::Target<'_>, hash: u64) -> bool {
-    O::run::<Avx2, B>(Avx2(()), &mut target, hash)
+    O::run(Avx2(()), &mut target, hash, B)
+}
+
+/// Runs the operation on one key, in a loop that is compiled for AVX2.
+#[inline]
+#[target_feature(enable = "avx2,bmi2")]
+pub(super) fn run_in_loop<O: KeyOp>(isa: Avx2, mut target: O::Target<'_>, hash: u64) -> bool {
+    let b = O::probes(&target) as usize / LANES;
+    O::run(isa, &mut target, hash, b)
 }
 
 /// Returns the choice of the words in the sign bits of the lanes, and the bits of the pattern in each lane.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn choice_and_masks<const B: usize>(pattern: Pattern) -> (__m256i, __m256i) {
+fn choice_and_masks(pattern: Pattern, b: usize) -> (__m256i, __m256i) {
     let bit = |word, start: [i64; 4]| {
         let position = _mm256_srlv_epi64(word, _mm256_setr_epi64x(start[0], start[1], start[2], start[3]));
         _mm256_sllv_epi64(_mm256_set1_epi64x(1), _mm256_and_si256(position, _mm256_set1_epi64x(63)))
     };
     let first = _mm256_set1_epi64x(pattern.first as i64);
-    let second = _mm256_set1_epi64x(pattern.second as i64);
     let mut masks = bit(first, [0, 16, 32, 48]);
-    if B >= 2 {
+    if b >= 2 {
         masks = _mm256_or_si256(masks, bit(first, [6, 22, 38, 54]));
     }
-    if B >= 3 {
+    if b >= 3 {
+        let second = _mm256_set1_epi64x(pattern.second() as i64);
         masks = _mm256_or_si256(masks, bit(second, [0, 16, 32, 48]));
-    }
-    if B >= 4 {
-        masks = _mm256_or_si256(masks, bit(second, [6, 22, 38, 54]));
+        if b >= 4 {
+            masks = _mm256_or_si256(masks, bit(second, [6, 22, 38, 54]));
+        }
     }
     (_mm256_sllv_epi64(first, _mm256_setr_epi64x(48, 32, 16, 0)), masks)
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn contains<const B: usize>(block: &Block, pattern: Pattern) -> bool {
-    let (choice, masks) = choice_and_masks::<B>(pattern);
+fn contains(block: &Block, pattern: Pattern, b: usize) -> bool {
+    let (choice, masks) = choice_and_masks(pattern, b);
     let halves: *const f64 = block.0.as_ptr().cast();
     // SAFETY: a block is 64 bytes aligned to 64, so both halves are in bounds and aligned to 32.
     let (lower, upper) = unsafe { (_mm256_load_pd(halves), _mm256_load_pd(halves.add(4))) };
@@ -66,8 +102,8 @@ fn contains<const B: usize>(block: &Block, pattern: Pattern) -> bool {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn insert<const B: usize>(block: &mut Block, pattern: Pattern) -> bool {
-    let (choice, masks) = choice_and_masks::<B>(pattern);
+fn insert(block: &mut Block, pattern: Pattern, b: usize) -> bool {
+    let (choice, masks) = choice_and_masks(pattern, b);
     let in_upper = _mm256_cmpgt_epi64(_mm256_setzero_si256(), choice);
     let lower_masks = _mm256_andnot_si256(in_upper, masks);
     let upper_masks = _mm256_and_si256(in_upper, masks);
@@ -83,16 +119,39 @@ fn insert<const B: usize>(block: &mut Block, pattern: Pattern) -> bool {
     _mm256_testz_si256(missing, missing) == 0
 }
 
-impl Isa for Avx2 {
+#[inline]
+#[target_feature(enable = "avx2")]
+fn words_and_masks(pattern: Pattern, b: usize) -> [(usize, u64); LANES] {
+    let (choice, masks) = choice_and_masks(pattern, b);
+    let in_upper = _mm256_movemask_pd(_mm256_castsi256_pd(choice)) as usize;
+    let (lower, upper) = (_mm256_castsi256_si128(masks), _mm256_extracti128_si256(masks, 1));
+    let masks =
+        [_mm_cvtsi128_si64(lower), _mm_extract_epi64(lower, 1), _mm_cvtsi128_si64(upper), _mm_extract_epi64(upper, 1)];
+    // No closures: what calls them may be compiled without AVX2.
+    [
+        ((in_upper & 1) * LANES, masks[0] as u64),
+        (1 + (in_upper >> 1 & 1) * LANES, masks[1] as u64),
+        (2 + (in_upper >> 2 & 1) * LANES, masks[2] as u64),
+        (3 + (in_upper >> 3 & 1) * LANES, masks[3] as u64),
+    ]
+}
+
+impl KernelOps for Avx2 {
     #[inline(always)]
-    fn contains<const B: usize>(self, block: &Block, pattern: Pattern) -> bool {
+    fn words_and_masks(self, pattern: Pattern, b: usize) -> [(usize, u64); LANES] {
         // SAFETY: `self` exists, so the CPU has AVX2: see `run`.
-        unsafe { contains::<B>(block, pattern) }
+        unsafe { words_and_masks(pattern, b) }
     }
 
     #[inline(always)]
-    fn insert<const B: usize>(self, block: &mut Block, pattern: Pattern) -> bool {
+    fn contains(self, block: &Block, pattern: Pattern, b: usize) -> bool {
         // SAFETY: `self` exists, so the CPU has AVX2: see `run`.
-        unsafe { insert::<B>(block, pattern) }
+        unsafe { contains(block, pattern, b) }
+    }
+
+    #[inline(always)]
+    fn insert(self, block: &mut Block, pattern: Pattern, b: usize) -> bool {
+        // SAFETY: `self` exists, so the CPU has AVX2: see `run`.
+        unsafe { insert(block, pattern, b) }
     }
 }

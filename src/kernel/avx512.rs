@@ -4,13 +4,41 @@
 //! its count modulo 64, so the bits above a position need no masking. A query works on the four chosen words in 256 bits, which
 //! three vector units share on Intel's cores. An insert works on the whole block in 512 bits, to write it with one store.
 
-use super::{BatchOp, Isa, KeyOp};
-use crate::kernel::block::{Block, Pattern};
+use super::{BatchOp, KernelOps, KeyOp};
+use crate::kernel::block::{Block, LANES, Pattern};
 use core::arch::x86_64::*;
 
-/// Proof that the CPU has AVX-512 F, VL and DQ, and BMI2: made only in [`run`].
+/// Proof that the CPU has AVX-512 F, VL and DQ, and BMI2: made only in this file.
 #[derive(Clone, Copy)]
-pub(crate) struct Avx512(());
+pub struct Avx512(());
+
+impl Avx512 {
+    /// Returns the proof.
+    ///
+    /// # Safety
+    /// - The CPU must have AVX-512 F, VL and DQ, and BMI2.
+    pub(crate) unsafe fn new_unchecked() -> Self {
+        Self(())
+    }
+
+    /// Runs a function compiled for AVX-512, if it is inlined.
+    #[inline(always)]
+    pub(crate) fn call<R>(self, function: impl FnOnce() -> R) -> R {
+        #[target_feature(enable = "avx512f,avx512vl,avx512dq,bmi2")]
+        fn call<R>(function: impl FnOnce() -> R) -> R {
+            function()
+        }
+        // SAFETY: `self` exists, so the CPU has AVX-512 F, VL and DQ, and BMI2.
+        unsafe { call(function) }
+    }
+
+    /// Runs the operation on one key. In [`call`](Self::call) it is inlined. Elsewhere it is a call, which has AVX-512 as a whole.
+    #[inline(always)]
+    pub(super) fn run_key_op<O: KeyOp>(self, target: O::Target<'_>, hash: u64) -> bool {
+        // SAFETY: `self` exists, so the CPU has AVX-512 F, VL and DQ, and BMI2.
+        unsafe { run_in_loop::<O>(self, target, hash) }
+    }
+}
 
 /// Runs the operation compiled for AVX-512.
 ///
@@ -28,7 +56,15 @@ pub(crate) unsafe fn run<T: BatchOp, const B: usize>(op: T) -> T::Output {
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,bmi2")]
 pub(crate) unsafe fn run_single<O: KeyOp, const B: usize>(mut target: O::Target<'_>, hash: u64) -> bool {
-    O::run::<Avx512, B>(Avx512(()), &mut target, hash)
+    O::run(Avx512(()), &mut target, hash, B)
+}
+
+/// Runs the operation on one key, in a loop that is compiled for AVX-512.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,bmi2")]
+pub(super) fn run_in_loop<O: KeyOp>(isa: Avx512, mut target: O::Target<'_>, hash: u64) -> bool {
+    let b = O::probes(&target) as usize / LANES;
+    O::run(isa, &mut target, hash, b)
 }
 
 /// The bits of the first pattern word that choose the lanes' words.
@@ -38,20 +74,20 @@ const PROBE: [[i64; 4]; 2] = [[0, 16, 32, 48], [6, 22, 38, 54]];
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512dq")]
-fn contains<const B: usize>(block: &Block, pattern: Pattern) -> bool {
+fn contains(block: &Block, pattern: Pattern, b: usize) -> bool {
     let lanes = |[a, b, c, d]: [i64; 4]| _mm256_setr_epi64x(a, b, c, d);
     let bit = |word, start| _mm256_rolv_epi64(_mm256_set1_epi64x(1), _mm256_srlv_epi64(word, lanes(start)));
     let first = _mm256_set1_epi64x(pattern.first as i64);
-    let second = _mm256_set1_epi64x(pattern.second as i64);
     let mut masks = bit(first, PROBE[0]);
-    if B >= 2 {
+    if b >= 2 {
         masks = _mm256_or_si256(masks, bit(first, PROBE[1]));
     }
-    if B >= 3 {
+    if b >= 3 {
+        let second = _mm256_set1_epi64x(pattern.second() as i64);
         masks = _mm256_or_si256(masks, bit(second, PROBE[0]));
-    }
-    if B >= 4 {
-        masks = _mm256_or_si256(masks, bit(second, PROBE[1]));
+        if b >= 4 {
+            masks = _mm256_or_si256(masks, bit(second, PROBE[1]));
+        }
     }
     let in_upper = _mm256_test_epi64_mask(first, lanes(CHOICE));
     let words: *const i64 = block.0.as_ptr().cast();
@@ -62,20 +98,20 @@ fn contains<const B: usize>(block: &Block, pattern: Pattern) -> bool {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512dq")]
-fn insert<const B: usize>(block: &mut Block, pattern: Pattern) -> bool {
+fn insert(block: &mut Block, pattern: Pattern, b: usize) -> bool {
     let lanes = |[a, b, c, d]: [i64; 4]| _mm512_setr_epi64(a, b, c, d, a, b, c, d);
     let bit = |word, start| _mm512_rolv_epi64(_mm512_set1_epi64(1), _mm512_srlv_epi64(word, lanes(start)));
     let first = _mm512_set1_epi64(pattern.first as i64);
-    let second = _mm512_set1_epi64(pattern.second as i64);
     let mut masks = bit(first, PROBE[0]);
-    if B >= 2 {
+    if b >= 2 {
         masks = _mm512_or_si512(masks, bit(first, PROBE[1]));
     }
-    if B >= 3 {
+    if b >= 3 {
+        let second = _mm512_set1_epi64(pattern.second() as i64);
         masks = _mm512_or_si512(masks, bit(second, PROBE[0]));
-    }
-    if B >= 4 {
-        masks = _mm512_or_si512(masks, bit(second, PROBE[1]));
+        if b >= 4 {
+            masks = _mm512_or_si512(masks, bit(second, PROBE[1]));
+        }
     }
     // Both halves hold the choice: its bit is clear for the lower word, and set for the upper one.
     let [a, b, c, d] = CHOICE;
@@ -90,16 +126,16 @@ fn insert<const B: usize>(block: &mut Block, pattern: Pattern) -> bool {
     _mm512_cmpneq_epi64_mask(before, after) != 0
 }
 
-impl Isa for Avx512 {
+impl KernelOps for Avx512 {
     #[inline(always)]
-    fn contains<const B: usize>(self, block: &Block, pattern: Pattern) -> bool {
+    fn contains(self, block: &Block, pattern: Pattern, b: usize) -> bool {
         // SAFETY: `self` exists, so the CPU has AVX-512: see `run`.
-        unsafe { contains::<B>(block, pattern) }
+        unsafe { contains(block, pattern, b) }
     }
 
     #[inline(always)]
-    fn insert<const B: usize>(self, block: &mut Block, pattern: Pattern) -> bool {
+    fn insert(self, block: &mut Block, pattern: Pattern, b: usize) -> bool {
         // SAFETY: `self` exists, so the CPU has AVX-512: see `run`.
-        unsafe { insert::<B>(block, pattern) }
+        unsafe { insert(block, pattern, b) }
     }
 }

@@ -31,11 +31,10 @@ pub(crate) const PROBES: [u32; 4] = [4, 8, 12, 16];
 #[repr(C, align(64))]
 pub(crate) struct Block(pub(crate) [u64; WORDS]);
 
-/// The two words that the bits of a key are cut from.
+/// The words that the bits of a key are cut from: the first one, from which the second follows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pattern {
     pub(crate) first: u64,
-    pub(crate) second: u64,
 }
 
 // Odd, dense and without visible structure: the first 64 fractional bits of the square roots of 2 and 3, made odd.
@@ -53,36 +52,44 @@ pub(crate) fn locate(hash: u64, blocks: usize) -> usize {
 
 impl Pattern {
     /// Computes the pattern from the hash alone, so that it is the same in a filter of any size. For the keys in a
-    /// block the high bits of the hash are known, and the multiplication spreads the low ones. `second` costs nothing
-    /// if it is unused, for up to 8 probes.
+    /// block the high bits of the hash are known, and the multiplication spreads the low ones.
     #[inline(always)]
     pub(crate) fn new(hash: u64) -> Self {
-        let first = KeyHasher::mix(hash, MIX_FIRST);
-        Self { first, second: KeyHasher::mix(first, MIX_SECOND) }
+        Self { first: KeyHasher::mix(hash, MIX_FIRST) }
     }
 
-    /// Returns the word of `lane` and the bits in it, for `B` probes a lane. Plain arithmetic: the specification of
+    /// Returns the second word, for more than 8 probes.
+    #[inline(always)]
+    pub(crate) fn second(self) -> u64 {
+        KeyHasher::mix(self.first, MIX_SECOND)
+    }
+
+    /// Returns the word of each lane and the bits in it, for `b` probes a lane, 1 to 4. Plain arithmetic: the specification of
     /// every kernel, and the code of the atomic filter.
     #[inline(always)]
-    pub(crate) fn word_and_mask<const B: usize>(self, lane: usize) -> (usize, u64) {
-        let first = self.first >> (16 * lane);
-        let second = self.second >> (16 * lane);
-        let word = lane + (first >> 13 & 4) as usize;
-        let positions = [first, first >> 6, second, second >> 6];
-        let mask = positions[..B].iter().fold(0, |mask, p| mask | 1 << (p & 63));
-        (word, mask)
+    pub(crate) fn words_and_masks(self, b: usize) -> [(usize, u64); LANES] {
+        let bits = |word: u64, start| -> [u64; LANES] {
+            core::array::from_fn(|lane| 1u64 << (word >> (16 * lane + start) & 63))
+        };
+        let both = |some: [u64; LANES], others: [u64; LANES]| core::array::from_fn(|lane| some[lane] | others[lane]);
+        // Branches around all lanes, because `b` is the same for all keys of a loop.
+        let mut masks = bits(self.first, 0);
+        if b >= 2 {
+            masks = both(masks, bits(self.first, 6));
+        }
+        if b >= 3 {
+            masks = both(masks, bits(self.second(), 0));
+        }
+        if b >= 4 {
+            masks = both(masks, bits(self.second(), 6));
+        }
+        core::array::from_fn(|lane| (lane + (self.first >> (16 * lane) >> 13 & 4) as usize, masks[lane]))
     }
 
     /// Returns the bits in each word of the block, for 4, 8, 12 or 16 `probes`.
     pub(crate) fn mask(self, probes: u32) -> [u64; WORDS] {
         let mut block = [0; WORDS];
-        for lane in 0..LANES {
-            let (word, mask) = match probes {
-                4 => self.word_and_mask::<1>(lane),
-                8 => self.word_and_mask::<2>(lane),
-                12 => self.word_and_mask::<3>(lane),
-                _ => self.word_and_mask::<4>(lane),
-            };
+        for (word, mask) in self.words_and_masks(probes as usize / LANES) {
             block[word] = mask;
         }
         block
@@ -116,12 +123,13 @@ mod tests {
     fn masks_follow_the_picture() {
         let lane0 = 0b1_000_000101_000011; // w = 1, p = 5, q = 3
         let lane3 = 0b0_111_111111_000000u64; // w = 0, p = 63, q = 0, the unused bits set
-        let pattern = Pattern { first: lane3 << 48 | lane0, second: 0b0_000_001001_001000 };
-        assert_eq!(pattern.word_and_mask::<1>(0), (4, 1 << 3));
-        assert_eq!(pattern.word_and_mask::<2>(0), (4, 1 << 3 | 1 << 5));
-        assert_eq!(pattern.word_and_mask::<3>(0), (4, 1 << 3 | 1 << 5 | 1 << 8));
-        assert_eq!(pattern.word_and_mask::<4>(0), (4, 1 << 3 | 1 << 5 | 1 << 8 | 1 << 9));
-        assert_eq!(pattern.word_and_mask::<2>(1), (1, 1));
-        assert_eq!(pattern.word_and_mask::<2>(3), (3, 1 | 1 << 63));
+        let pattern = Pattern { first: lane3 << 48 | lane0 };
+        let (third, fourth) = (1 << (pattern.second() & 63), 1 << (pattern.second() >> 6 & 63));
+        assert_eq!(pattern.words_and_masks(1)[0], (4, 1 << 3));
+        assert_eq!(pattern.words_and_masks(2)[0], (4, 1 << 3 | 1 << 5));
+        assert_eq!(pattern.words_and_masks(3)[0], (4, 1 << 3 | 1 << 5 | third));
+        assert_eq!(pattern.words_and_masks(4)[0], (4, 1 << 3 | 1 << 5 | third | fourth));
+        assert_eq!(pattern.words_and_masks(2)[1], (1, 1));
+        assert_eq!(pattern.words_and_masks(2)[3], (3, 1 | 1 << 63));
     }
 }

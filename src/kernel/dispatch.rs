@@ -1,5 +1,6 @@
 //! Dispatch: the only code that chooses a kernel, once for a batch, and beforehand for single keys.
 
+use super::compiled::{Avx2, Avx512};
 use super::isa::{BatchOp, KeyOp};
 use super::kind::Kernel;
 #[cfg(all(target_arch = "aarch64", target_endian = "little", target_feature = "neon"))]
@@ -30,7 +31,7 @@ impl AvailableKernel {
         self.0
     }
 
-    /// The best kernel for the instructions enabled at compile time, if they exceed the baseline. The whole program may use
+    /// The best kernel for the instructions enabled at compile time, unless it is the portable one. The whole program may use
     /// them, so a single call needs no dispatch and is inlined.
     pub(crate) const STATIC: Option<Self> = if cfg!(all(
         target_arch = "x86_64",
@@ -42,9 +43,31 @@ impl AvailableKernel {
         Some(Self(Kernel::Avx512))
     } else if cfg!(all(target_arch = "x86_64", target_feature = "avx2", target_feature = "bmi2")) {
         Some(Self(Kernel::Avx2))
+    } else if cfg!(all(target_arch = "aarch64", target_endian = "little", target_feature = "neon")) {
+        Some(Self(Kernel::Neon))
     } else {
         None
     };
+
+    /// Returns the proof that a loop may be compiled for AVX2, unless all of this build is.
+    pub(crate) fn avx2(self) -> Option<Avx2> {
+        #[cfg(target_arch = "x86_64")]
+        if Self::STATIC.is_none() && matches!(self.0, Kernel::Avx2 | Kernel::Avx512) && Kernel::Avx2.is_available() {
+            // SAFETY: the CPU was asked in the line above.
+            return Some(unsafe { Avx2::new_unchecked() });
+        }
+        None
+    }
+
+    /// As [`avx2`](Self::avx2).
+    pub(crate) fn avx512(self) -> Option<Avx512> {
+        #[cfg(target_arch = "x86_64")]
+        if Self::STATIC.is_none() && self.0 == Kernel::Avx512 {
+            // SAFETY: the CPU was asked in the line above.
+            return Some(unsafe { Avx512::new_unchecked() });
+        }
+        None
+    }
 
     /// Runs an operation on this kernel, with `probes` (4, 8, 12 or 16) per key. Dispatches once, with two jumps.
     #[inline]

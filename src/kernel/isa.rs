@@ -1,14 +1,20 @@
 //! The operations of a kernel, and the code that is compiled for each kernel.
 
-use super::block::{Block, Pattern};
+use super::block::{Block, LANES, Pattern};
 
-/// The operations of a kernel, for `B` probes in each lane; the specification is [`Pattern::word_and_mask`].
-pub(crate) trait Isa: Copy {
+/// The operations of a kernel, for `b` probes in each lane: a constant in a batch, which selects its instructions when it is
+/// compiled. The specification is [`Pattern::words_and_masks`].
+pub(crate) trait KernelOps: Copy {
     /// Returns true if all bits of the pattern are set.
-    fn contains<const B: usize>(self, block: &Block, pattern: Pattern) -> bool;
+    fn contains(self, block: &Block, pattern: Pattern, b: usize) -> bool;
     /// Sets the bits of the pattern, and returns true if one of them was clear. It writes without a branch: in a mix of new and
     /// seen keys, a misprediction costs as much as several inserts. docs/DESIGN.md has the measurement.
-    fn insert<const B: usize>(self, block: &mut Block, pattern: Pattern) -> bool;
+    fn insert(self, block: &mut Block, pattern: Pattern, b: usize) -> bool;
+    /// Returns the word of each lane and the bits in it, for filters whose words are atomics.
+    #[inline(always)]
+    fn words_and_masks(self, pattern: Pattern, b: usize) -> [(usize, u64); LANES] {
+        pattern.words_and_masks(b)
+    }
 }
 
 /// Work on many keys, to be compiled once for each kernel and number of probes.
@@ -17,7 +23,7 @@ pub(crate) trait Isa: Copy {
 /// its instruction set.
 pub(crate) trait BatchOp {
     type Output;
-    fn run<I: Isa, const B: usize>(self, isa: I) -> Self::Output;
+    fn run<I: KernelOps, const B: usize>(self, isa: I) -> Self::Output;
 }
 
 /// An operation on a key, such as a query. It is compiled once for each kernel and number of probes: as a function of its own for
@@ -32,6 +38,6 @@ pub(crate) trait KeyOp {
     fn probes(target: &Self::Target<'_>) -> u32;
     /// Prefetches the cache lines of a hash.
     fn prefetch(target: &Self::Target<'_>, hash: u64);
-    /// Runs the operation for a hash. See [`BatchOp::run`].
-    fn run<I: Isa, const B: usize>(isa: I, target: &mut Self::Target<'_>, hash: u64) -> bool;
+    /// Runs the operation for a hash, with `b` probes in each lane. See [`BatchOp::run`].
+    fn run<I: KernelOps>(isa: I, target: &mut Self::Target<'_>, hash: u64, b: usize) -> bool;
 }

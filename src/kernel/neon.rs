@@ -5,7 +5,7 @@
 //! word for each lane. Inserts use the portable code, which is as fast by the estimates of llvm-mca (benches/mca.py).
 
 use super::portable::Portable;
-use super::{BatchOp, Isa, KeyOp};
+use super::{BatchOp, KernelOps, KeyOp};
 use crate::kernel::block::{Block, Pattern};
 use core::arch::aarch64::*;
 
@@ -29,7 +29,7 @@ pub(crate) unsafe fn run<T: BatchOp, const B: usize>(op: T) -> T::Output {
 #[inline]
 #[target_feature(enable = "neon")]
 pub(crate) unsafe fn run_single<O: KeyOp, const B: usize>(mut target: O::Target<'_>, hash: u64) -> bool {
-    O::run::<Neon, B>(Neon(()), &mut target, hash)
+    O::run(Neon(()), &mut target, hash, B)
 }
 
 /// Returns a vector of constant bytes.
@@ -42,10 +42,10 @@ fn bytes(bytes: [u8; 16]) -> uint8x16_t {
 
 #[inline]
 #[target_feature(enable = "neon")]
-fn contains<const B: usize>(block: &Block, pattern: Pattern) -> bool {
+fn contains(block: &Block, pattern: Pattern, b: usize) -> bool {
     let first = vdupq_n_u64(pattern.first);
     // The positions of the probes, a byte each: two of lane 0, two of lane 1 and so on, and then the second pattern word's.
-    let words = vreinterpretq_u16_u64(if B > 2 { vsetq_lane_u64::<1>(pattern.second, first) } else { first });
+    let words = vreinterpretq_u16_u64(if b > 2 { vsetq_lane_u64::<1>(pattern.second(), first) } else { first });
     let both = vsliq_n_u16::<8>(words, vshrq_n_u16::<6>(words));
     let positions = vandq_u8(vreinterpretq_u8_u16(both), vdupq_n_u8(63));
     let powers = bytes([1, 2, 4, 8, 16, 32, 64, 128, 0, 0, 0, 0, 0, 0, 0, 0]);
@@ -60,7 +60,7 @@ fn contains<const B: usize>(block: &Block, pattern: Pattern) -> bool {
     let missing = vreinterpretq_u64_u8(vbicq_u8(bits, vqtbl4q_u8(block, offsets)));
     let (first, second) = (vgetq_lane_u64::<0>(missing), vgetq_lane_u64::<1>(missing));
     const ONE_A_LANE: u64 = 0x00FF_00FF_00FF_00FF;
-    0 == match B {
+    0 == match b {
         1 => first & ONE_A_LANE,
         2 => first,
         3 => first | second & ONE_A_LANE,
@@ -68,15 +68,15 @@ fn contains<const B: usize>(block: &Block, pattern: Pattern) -> bool {
     }
 }
 
-impl Isa for Neon {
+impl KernelOps for Neon {
     #[inline(always)]
-    fn contains<const B: usize>(self, block: &Block, pattern: Pattern) -> bool {
+    fn contains(self, block: &Block, pattern: Pattern, b: usize) -> bool {
         // SAFETY: `self` exists, so the CPU has NEON: see `run`.
-        unsafe { contains::<B>(block, pattern) }
+        unsafe { contains(block, pattern, b) }
     }
 
     #[inline(always)]
-    fn insert<const B: usize>(self, block: &mut Block, pattern: Pattern) -> bool {
-        Portable.insert::<B>(block, pattern)
+    fn insert(self, block: &mut Block, pattern: Pattern, b: usize) -> bool {
+        Portable.insert(block, pattern, b)
     }
 }

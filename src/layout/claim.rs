@@ -3,7 +3,8 @@
 #[cfg(test)]
 mod memory_model;
 
-use crate::kernel::block::{LANES, Pattern};
+use crate::kernel::KernelOps;
+use crate::kernel::block::Pattern;
 use crate::layout::storage::AtomicBlock;
 use crate::sync::Ordering;
 
@@ -20,8 +21,8 @@ pub(crate) const LINEARIZING_ORDERING: Ordering = Ordering::AcqRel;
 impl AtomicBlock {
     /// Sets the bits of the pattern, and returns true if this call claimed the key. See "Consistency".
     #[inline(always)]
-    pub(crate) fn insert<const B: usize>(&self, pattern: Pattern) -> bool {
-        let chosen: [(usize, u64); LANES] = core::array::from_fn(|lane| pattern.word_and_mask::<B>(lane));
+    pub(crate) fn insert(&self, isa: impl KernelOps, pattern: Pattern, b: usize) -> bool {
+        let chosen = isa.words_and_masks(pattern, b);
         // One bit for each word that lacks bits. All loads precede the first write, in any order.
         let mut missing = 0u32;
         for (lane, &(word, mask)) in chosen.iter().enumerate() {
@@ -40,12 +41,9 @@ impl AtomicBlock {
 
     /// Returns true if all bits of the pattern are set.
     #[inline(always)]
-    pub(crate) fn contains<const B: usize>(&self, pattern: Pattern) -> bool {
-        let missing = (0..LANES).fold(0, |missing, lane| {
-            let (word, mask) = pattern.word_and_mask::<B>(lane);
-            // Relaxed: by coherence, this load sees every insert that happened before it.
-            missing | mask & !self.0[word].load(Ordering::Relaxed)
-        });
-        missing == 0
+    pub(crate) fn contains(&self, isa: impl KernelOps, pattern: Pattern, b: usize) -> bool {
+        // Relaxed: by coherence, this load sees every insert that happened before it.
+        let missing = |(word, mask): (usize, u64)| mask & !self.0[word].load(Ordering::Relaxed);
+        isa.words_and_masks(pattern, b).into_iter().fold(0, |bits, lane| bits | missing(lane)) == 0
     }
 }

@@ -11,7 +11,7 @@
 
 use crate::batch::{Answer, Batch};
 use crate::kernel::block::BLOCK_BYTES;
-use crate::kernel::{Isa, KeyOp};
+use crate::kernel::{KernelOps, KeyOp};
 use crate::layout::access::Access;
 use crate::layout::model::Layout;
 use crate::layout::params::{FilterParams, Geometry};
@@ -32,14 +32,15 @@ pub(crate) trait LayoutOps<A: Access>: Layout {
     fn prefetch(geometry: Geometry, store: &Self::Store, hash: u64);
 
     /// Returns true if the filter has a hash.
-    fn contains<I: Isa, const B: usize>(geometry: Geometry, isa: I, store: &Self::Store, hash: u64) -> bool;
+    fn contains<I: KernelOps>(geometry: Geometry, isa: I, store: &Self::Store, hash: u64, b: usize) -> bool;
 
     /// Inserts a hash, and returns true if it was new to this call.
-    fn insert<I: Isa, const B: usize>(
+    fn insert<I: KernelOps>(
         geometry: Geometry,
         isa: I,
         store: &mut A::Ref<'_, Self::Store>,
         hash: u64,
+        b: usize,
     ) -> bool;
 
     /// Returns the fraction of bits that are set.
@@ -99,8 +100,8 @@ impl<L: LayoutOps<A>, A: Access> KeyOp for Query<L, A> {
     }
 
     #[inline(always)]
-    fn run<I: Isa, const B: usize>(isa: I, (params, store): &mut Self::Target<'_>, hash: u64) -> bool {
-        L::contains::<I, B>(params.geometry, isa, store, hash)
+    fn run<I: KernelOps>(isa: I, (params, store): &mut Self::Target<'_>, hash: u64, b: usize) -> bool {
+        L::contains(params.geometry, isa, store, hash, b)
     }
 }
 
@@ -122,8 +123,8 @@ impl<L: LayoutOps<A>, A: Access> KeyOp for Insert<L, A> {
     }
 
     #[inline(always)]
-    fn run<I: Isa, const B: usize>(isa: I, (params, store): &mut Self::Target<'_>, hash: u64) -> bool {
-        L::insert::<I, B>(params.geometry, isa, store, hash)
+    fn run<I: KernelOps>(isa: I, (params, store): &mut Self::Target<'_>, hash: u64, b: usize) -> bool {
+        L::insert(params.geometry, isa, store, hash, b)
     }
 }
 

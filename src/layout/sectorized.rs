@@ -1,6 +1,6 @@
 //! The layout `words4` of files: all bits of a key in one block, one sector of it for each lane.
 
-use crate::kernel::Isa;
+use crate::kernel::KernelOps;
 use crate::kernel::block::{Pattern, WORDS};
 use crate::layout::access::{Exclusive, Shared};
 use crate::layout::descriptor::{LayoutDescriptor, SECTORIZED};
@@ -62,8 +62,8 @@ impl LayoutOps<Exclusive> for Sectorized {
     }
 
     #[inline(always)]
-    fn contains<I: Isa, const B: usize>(_: Geometry, isa: I, blocks: &Blocks, hash: u64) -> bool {
-        isa.contains::<B>(blocks.locate(hash), Pattern::new(hash))
+    fn contains<I: KernelOps>(_: Geometry, isa: I, blocks: &Blocks, hash: u64, b: usize) -> bool {
+        isa.contains(blocks.locate(hash), Pattern::new(hash), b)
     }
 
     fn contains_hashes(params: &FilterParams, blocks: &Blocks, hashes: &[u64], found: &mut [bool]) -> usize {
@@ -71,8 +71,8 @@ impl LayoutOps<Exclusive> for Sectorized {
     }
 
     #[inline(always)]
-    fn insert<I: Isa, const B: usize>(_: Geometry, isa: I, blocks: &mut &mut Blocks, hash: u64) -> bool {
-        isa.insert::<B>(blocks.locate_mut(hash), Pattern::new(hash))
+    fn insert<I: KernelOps>(_: Geometry, isa: I, blocks: &mut &mut Blocks, hash: u64, b: usize) -> bool {
+        isa.insert(blocks.locate_mut(hash), Pattern::new(hash), b)
     }
 
     fn insert_hashes<'a>(params: &'a FilterParams, blocks: &'a mut Blocks, hashes: &[u64], new: &mut [bool]) -> usize {
@@ -94,8 +94,8 @@ impl LayoutOps<Shared> for Sectorized {
     }
 
     #[inline(always)]
-    fn contains<I: Isa, const B: usize>(_: Geometry, _: I, blocks: &AtomicBlocks, hash: u64) -> bool {
-        blocks.locate(hash).contains::<B>(Pattern::new(hash))
+    fn contains<I: KernelOps>(_: Geometry, isa: I, blocks: &AtomicBlocks, hash: u64, b: usize) -> bool {
+        blocks.locate(hash).contains(isa, Pattern::new(hash), b)
     }
 
     fn contains_hashes(params: &FilterParams, blocks: &AtomicBlocks, hashes: &[u64], found: &mut [bool]) -> usize {
@@ -103,8 +103,8 @@ impl LayoutOps<Shared> for Sectorized {
     }
 
     #[inline(always)]
-    fn insert<I: Isa, const B: usize>(_: Geometry, _: I, blocks: &mut &AtomicBlocks, hash: u64) -> bool {
-        blocks.locate(hash).insert::<B>(Pattern::new(hash))
+    fn insert<I: KernelOps>(_: Geometry, isa: I, blocks: &mut &AtomicBlocks, hash: u64, b: usize) -> bool {
+        blocks.locate(hash).insert(isa, Pattern::new(hash), b)
     }
 
     fn insert_hashes<'a>(

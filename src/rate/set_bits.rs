@@ -2,7 +2,7 @@
 
 use crate::kernel::block::{LANES, WORDS};
 #[cfg(feature = "file")]
-use crate::kernel::{BatchOp, Isa};
+use crate::kernel::{BatchOp, KernelOps};
 
 /// Returns the mean of rates.
 pub(crate) fn mean(rates: impl Iterator<Item = f64>) -> f64 {
@@ -34,7 +34,7 @@ pub(crate) struct CountOnes<'a>(pub(crate) &'a [[u8; 8]]);
 impl BatchOp for CountOnes<'_> {
     type Output = u64;
     #[inline(always)]
-    fn run<I: Isa, const B: usize>(self, _: I) -> u64 {
+    fn run<I: KernelOps, const B: usize>(self, _: I) -> u64 {
         self.0.iter().map(|word| u64::from(u64::from_ne_bytes(*word).count_ones())).sum()
     }
 }
@@ -53,11 +53,8 @@ mod tests {
         let (mut hits, trials) = (0, 1_000_000);
         for _ in 0..trials {
             let pattern = Pattern::new(wyhash::final3::wyrng(&mut state));
-            let set = |lane| {
-                let (word, mask) = pattern.word_and_mask::<2>(lane);
-                words[word] & mask == mask
-            };
-            hits += u32::from((0..LANES).all(set));
+            let set = |(word, mask): (usize, u64)| words[word] & mask == mask;
+            hits += u32::from(pattern.words_and_masks(2).into_iter().all(set));
         }
         let rate = current_fpr([words].into_iter(), 8);
         let sigma = (rate * (1.0 - rate) / f64::from(trials)).sqrt();

@@ -6,8 +6,9 @@ use crate::builder::spec::FilterSpec;
 use crate::error::BuildError;
 use crate::filter::methods;
 use crate::filter::raw::RawFilter;
+use crate::filter::view::view_impls;
 use crate::kernel::block::WORDS;
-use crate::kernel::{Isa, prefetch};
+use crate::kernel::{KernelOps, prefetch};
 use crate::key::hash::KeyHasher;
 use crate::layout::access::{Exclusive, Shared};
 use crate::layout::descriptor::{CLASSIC, LayoutDescriptor};
@@ -76,6 +77,7 @@ impl ClassicBloomFilter {
 methods::file_methods!(ClassicBloomFilter, "bloomline::variants::ClassicBloomFilter");
 methods::collect_impls!(ClassicBloomFilter, sized);
 methods::trait_impls!(ClassicBloomFilter, one_writer);
+view_impls!(ClassicBloomFilter, one_writer);
 
 /// Freezes a shared filter without copying, and counts its bits, O(memory). Owning it proves that every insert has finished.
 impl From<AtomicClassicBloomFilter> for ClassicBloomFilter {
@@ -130,6 +132,7 @@ methods::collect_impls!(AtomicClassicBloomFilter, sized);
 #[cfg(feature = "rayon")]
 methods::par_collect_impls!(AtomicClassicBloomFilter, sized);
 methods::trait_impls!(AtomicClassicBloomFilter, many_writers);
+view_impls!(AtomicClassicBloomFilter, many_writers);
 
 /// Shares a filter among writers, without copying.
 impl From<ClassicBloomFilter> for AtomicClassicBloomFilter {
@@ -255,13 +258,13 @@ impl LayoutOps<Exclusive> for Classic {
     }
 
     #[inline(always)]
-    fn contains<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &CountedBlocks, hash: u64) -> bool {
+    fn contains<I: KernelOps>(geometry: Geometry, _: I, store: &CountedBlocks, hash: u64, _: usize) -> bool {
         let blocks = store.blocks.as_slice();
         positions(geometry, hash).all(|(block, word, mask)| blocks[block].0[word] & mask != 0)
     }
 
     #[inline(always)]
-    fn insert<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &mut &mut CountedBlocks, hash: u64) -> bool {
+    fn insert<I: KernelOps>(geometry: Geometry, _: I, store: &mut &mut CountedBlocks, hash: u64, _: usize) -> bool {
         let blocks = store.blocks.as_mut_slice();
         let before = store.ones;
         for (block, word, mask) in positions(geometry, hash) {
@@ -284,14 +287,14 @@ impl LayoutOps<Shared> for Classic {
     }
 
     #[inline(always)]
-    fn contains<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &AtomicBlocks, hash: u64) -> bool {
+    fn contains<I: KernelOps>(geometry: Geometry, _: I, store: &AtomicBlocks, hash: u64, _: usize) -> bool {
         let blocks = store.as_slice();
         // Relaxed: by coherence, this load sees every insert that happened before it.
         positions(geometry, hash).all(|(block, word, mask)| blocks[block].0[word].load(Ordering::Relaxed) & mask != 0)
     }
 
     #[inline(always)]
-    fn insert<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &mut &AtomicBlocks, hash: u64) -> bool {
+    fn insert<I: KernelOps>(geometry: Geometry, _: I, store: &mut &AtomicBlocks, hash: u64, _: usize) -> bool {
         let blocks = store.as_slice();
         positions(geometry, hash).fold(false, |new, (block, word, mask)| {
             let word = &blocks[block].0[word];

@@ -3,8 +3,9 @@
 use super::union_method;
 use crate::filter::methods;
 use crate::filter::raw::RawFilter;
+use crate::filter::view::view_impls;
 use crate::kernel::block::{self, Block, Pattern, WORDS};
-use crate::kernel::{Isa, prefetch};
+use crate::kernel::{KernelOps, prefetch};
 use crate::key::single::Key;
 use crate::layout::access::Exclusive;
 use crate::layout::descriptor::{COUNTING, LayoutDescriptor};
@@ -89,6 +90,7 @@ impl CountingBloomFilter {
 methods::file_methods!(CountingBloomFilter, "bloomline::variants::CountingBloomFilter");
 methods::collect_impls!(CountingBloomFilter, sized);
 methods::trait_impls!(CountingBloomFilter, one_writer);
+view_impls!(CountingBloomFilter, one_writer);
 
 /// The layout of [`CountingBloomFilter`].
 pub(crate) struct Counting(());
@@ -216,16 +218,16 @@ impl LayoutOps<Exclusive> for Counting {
     }
 
     #[inline(always)]
-    fn contains<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &Blocks, hash: u64) -> bool {
+    fn contains<I: KernelOps>(geometry: Geometry, _: I, store: &Blocks, hash: u64, b: usize) -> bool {
         let group = group(geometry.units, store, hash);
         // All of them, because a CPU cannot predict at which one a query ends.
-        counters(4 * B as u32, hash).fold(true, |seen, counter| seen & (counter.get(group) != 0))
+        counters(4 * b as u32, hash).fold(true, |seen, counter| seen & (counter.get(group) != 0))
     }
 
     #[inline(always)]
-    fn insert<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &mut &mut Blocks, hash: u64) -> bool {
+    fn insert<I: KernelOps>(geometry: Geometry, _: I, store: &mut &mut Blocks, hash: u64, b: usize) -> bool {
         let group = group_mut(geometry.units, store, hash);
-        counters(4 * B as u32, hash).fold(false, |new, counter| {
+        counters(4 * b as u32, hash).fold(false, |new, counter| {
             let count = counter.get(group);
             *counter.word(group) += u64::from(count < MAX_COUNT) << counter.shift;
             new | (count == 0)

@@ -6,8 +6,9 @@ mod loom;
 use super::union_method;
 use crate::filter::methods;
 use crate::filter::raw::RawFilter;
+use crate::filter::view::view_impls;
 use crate::kernel::block::{self, Pattern, WORDS};
-use crate::kernel::{Isa, prefetch};
+use crate::kernel::{KernelOps, prefetch};
 use crate::layout::access::Shared;
 use crate::layout::descriptor::{LayoutDescriptor, REGISTER};
 use crate::layout::model::Layout;
@@ -69,6 +70,7 @@ methods::collect_impls!(RegisterBloomFilter, sized);
 #[cfg(feature = "rayon")]
 methods::par_collect_impls!(RegisterBloomFilter, sized);
 methods::trait_impls!(RegisterBloomFilter, many_writers);
+view_impls!(RegisterBloomFilter, many_writers);
 
 /// The layout of [`RegisterBloomFilter`]: register-blocked.
 pub(crate) struct Register(());
@@ -122,14 +124,14 @@ impl LayoutOps<Shared> for Register {
     }
 
     #[inline(always)]
-    fn contains<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &AtomicBlocks, hash: u64) -> bool {
+    fn contains<I: KernelOps>(geometry: Geometry, _: I, store: &AtomicBlocks, hash: u64, _: usize) -> bool {
         let (word, mask) = locate(geometry, store, hash);
         // Acquire: a thread that sees a key also sees what its inserter did before.
         word.load(Ordering::Acquire) & mask == mask
     }
 
     #[inline(always)]
-    fn insert<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &mut &AtomicBlocks, hash: u64) -> bool {
+    fn insert<I: KernelOps>(geometry: Geometry, _: I, store: &mut &AtomicBlocks, hash: u64, _: usize) -> bool {
         let (word, mask) = locate(geometry, store, hash);
         // Reads first, so that a repeat does not take the cache line from its owner. Bits are only ever set.
         word.load(Ordering::Acquire) & mask != mask && word.fetch_or(mask, Ordering::AcqRel) & mask != mask

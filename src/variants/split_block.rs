@@ -8,7 +8,7 @@ use crate::error::{BuildError, MergeError};
 use crate::filter::methods;
 use crate::filter::raw::RawFilter;
 use crate::kernel::block::WORDS;
-use crate::kernel::{Isa, prefetch};
+use crate::kernel::{KernelOps, prefetch};
 use crate::layout::access::Exclusive;
 use crate::layout::descriptor::{LayoutDescriptor, SPLIT_BLOCK};
 use crate::layout::model::Layout;
@@ -250,7 +250,7 @@ impl LayoutOps<Exclusive> for SplitBlock {
     }
 
     #[inline(always)]
-    fn contains<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &Blocks, hash: u64) -> bool {
+    fn contains<I: KernelOps>(geometry: Geometry, _: I, store: &Blocks, hash: u64, _: usize) -> bool {
         let (line, half) = locate(geometry, hash);
         let words = store.as_slice()[line].0.as_chunks::<4>().0[half];
         let mask = mask(hash);
@@ -258,7 +258,7 @@ impl LayoutOps<Exclusive> for SplitBlock {
     }
 
     #[inline(always)]
-    fn insert<I: Isa, const B: usize>(geometry: Geometry, _: I, store: &mut &mut Blocks, hash: u64) -> bool {
+    fn insert<I: KernelOps>(geometry: Geometry, _: I, store: &mut &mut Blocks, hash: u64, _: usize) -> bool {
         let (line, half) = locate(geometry, hash);
         let words = &mut store.as_mut_slice()[line].0.as_chunks_mut::<4>().0[half];
         let mask = mask(hash);

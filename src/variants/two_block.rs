@@ -3,7 +3,8 @@
 use super::union_method;
 use crate::filter::methods;
 use crate::filter::raw::RawFilter;
-use crate::kernel::Isa;
+use crate::filter::view::view_impls;
+use crate::kernel::KernelOps;
 use crate::kernel::block::{Pattern, WORDS};
 use crate::key::hash::KeyHasher;
 use crate::layout::access::Exclusive;
@@ -52,6 +53,7 @@ impl TwoBlockBloomFilter {
 methods::file_methods!(TwoBlockBloomFilter, "bloomline::variants::TwoBlockBloomFilter");
 methods::collect_impls!(TwoBlockBloomFilter, sized);
 methods::trait_impls!(TwoBlockBloomFilter, one_writer);
+view_impls!(TwoBlockBloomFilter, one_writer);
 
 /// The layout of [`TwoBlockBloomFilter`].
 pub(crate) struct TwoBlocks(());
@@ -100,16 +102,16 @@ impl LayoutOps<Exclusive> for TwoBlocks {
     }
 
     #[inline(always)]
-    fn contains<I: Isa, const B: usize>(_: Geometry, isa: I, store: &Blocks, hash: u64) -> bool {
-        let half = |hash| isa.contains::<B>(store.locate(hash), Pattern::new(hash));
+    fn contains<I: KernelOps>(_: Geometry, isa: I, store: &Blocks, hash: u64, b: usize) -> bool {
+        let half = |hash| isa.contains(store.locate(hash), Pattern::new(hash), b);
         // Both, without a branch: with half of the keys found, mispredicting the first takes longer than the second.
         half(hash) & half(second_hash(hash))
     }
 
     #[inline(always)]
-    fn insert<I: Isa, const B: usize>(_: Geometry, isa: I, store: &mut &mut Blocks, hash: u64) -> bool {
+    fn insert<I: KernelOps>(_: Geometry, isa: I, store: &mut &mut Blocks, hash: u64, b: usize) -> bool {
         [hash, second_hash(hash)]
             .into_iter()
-            .fold(false, |new, hash| new | isa.insert::<B>(store.locate_mut(hash), Pattern::new(hash)))
+            .fold(false, |new, hash| new | isa.insert(store.locate_mut(hash), Pattern::new(hash), b))
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::filter::atomic::AtomicBloomFilter;
 use crate::filter::bloom::BloomFilter;
+use crate::kernel::Portable;
 use crate::kernel::block::{LANES, Pattern};
 use crate::layout::storage::AtomicBlock;
 use crate::sync::Ordering;
@@ -14,7 +15,7 @@ use std::vec::Vec;
 /// The claim rule under test.
 type InsertFn = fn(&AtomicBlock, Pattern) -> bool;
 
-const REAL: InsertFn = AtomicBlock::insert::<1>;
+const REAL: InsertFn = |block, pattern| block.insert(Portable, pattern, 1);
 
 /// Returns a filter of one block with 4 probes: a key is one bit in each lane.
 fn filter() -> AtomicBloomFilter {
@@ -25,7 +26,7 @@ fn filter() -> AtomicBloomFilter {
 fn key(lanes: [(usize, u64); LANES]) -> Pattern {
     let lane = |(upper, position): (usize, u64)| (upper as u64) << 15 | position;
     let first = (0..LANES).fold(0, |first, g| first | lane(lanes[g]) << (16 * g));
-    Pattern { first, second: 0 }
+    Pattern { first }
 }
 
 fn same_word_keys() -> [Pattern; 2] {
@@ -63,8 +64,7 @@ fn race(preemptions: usize, insert: InsertFn, keys: &[Pattern], check: fn(claims
                 Some((_, claims)) => *claims += usize::from(won),
                 None => distinct.push((key.first, usize::from(won))),
             }
-            for lane in 0..LANES {
-                let (word, mask) = key.word_and_mask::<1>(lane);
+            for (word, mask) in key.words_and_masks(1) {
                 expected[word] |= mask;
             }
         }
@@ -109,17 +109,16 @@ fn a_key_is_claimed_at_most_once_beside_an_overlapping_key() {
 
 /// Claims the key if this call set any bit: two threads that each set some of the bits both win.
 fn any_flipped_bit_wins(block: &AtomicBlock, pattern: Pattern) -> bool {
-    (0..LANES).fold(false, |new, lane| {
-        let (word, mask) = pattern.word_and_mask::<1>(lane);
-        block.0[word].fetch_or(mask, Ordering::AcqRel) & mask != mask || new
-    })
+    pattern
+        .words_and_masks(1)
+        .into_iter()
+        .fold(false, |new, (word, mask)| block.0[word].fetch_or(mask, Ordering::AcqRel) & mask != mask || new)
 }
 
 /// Claims the key by the first word that lacks bits, not by the last one.
 fn first_lacking_word_decides(block: &AtomicBlock, pattern: Pattern) -> bool {
     let mut claimed = None;
-    for lane in 0..LANES {
-        let (word, mask) = pattern.word_and_mask::<1>(lane);
+    for (word, mask) in pattern.words_and_masks(1) {
         if block.0[word].load(Ordering::Acquire) & mask != mask {
             let flipped = block.0[word].fetch_or(mask, Ordering::AcqRel) & mask != mask;
             claimed.get_or_insert(flipped);
@@ -130,7 +129,7 @@ fn first_lacking_word_decides(block: &AtomicBlock, pattern: Pattern) -> bool {
 
 /// Claims the key by the linearizing word, but writes it before the words below it.
 fn linearizing_word_is_written_first(block: &AtomicBlock, pattern: Pattern) -> bool {
-    let chosen: [(usize, u64); LANES] = core::array::from_fn(|lane| pattern.word_and_mask::<1>(lane));
+    let chosen = pattern.words_and_masks(1);
     let missing = chosen.map(|(word, mask)| block.0[word].load(Ordering::Acquire) & mask != mask);
     let Some(linearizing) = missing.iter().rposition(|&is_missing| is_missing) else { return false };
     let (word, mask) = chosen[linearizing];
