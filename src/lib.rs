@@ -155,7 +155,8 @@ pub use rotating::filter::RotatingBloomFilter;
 /// The expansion of [`dispatch!`].
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::filter::view::{Selected, select};
+    pub use crate::filter::view::{run, selected};
+    pub use crate::kernel::Selected;
 }
 
 /// The code of the README, as tests.

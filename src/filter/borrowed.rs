@@ -5,7 +5,7 @@ use crate::filter::bloom::BloomFilter;
 use crate::filter::raw::RawFilter;
 use crate::filter::view::Readable;
 use crate::kernel::block::BLOCK_BYTES;
-use crate::kernel::{Avx2, Isa};
+use crate::kernel::{Isa, Selected};
 use crate::key::hash::KeyHasher;
 use crate::layout::descriptor::SECTORIZED;
 use crate::layout::storage::Blocks;
@@ -302,12 +302,8 @@ impl Deref for BorrowedBloomFilter<'_> {
 }
 
 impl Readable for BorrowedBloomFilter<'_> {
-    fn avx2(&self) -> Option<Avx2> {
-        self.filter.avx2()
-    }
-
-    fn avx512(&self) -> Option<crate::kernel::Avx512> {
-        self.filter.avx512()
+    fn selected(&self) -> Selected {
+        self.filter.selected()
     }
 
     #[inline(always)]

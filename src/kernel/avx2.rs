@@ -3,7 +3,8 @@
 //! A pattern word is broadcast, each lane shifts its own 16 bits to the bottom, and a shift of 1 makes the bit. The
 //! choice of the words is shifted to the sign bits, which steer a blend of the block's two halves.
 
-use super::{BatchOp, KernelOps, KeyOp};
+use super::isa::RunKeyOp;
+use super::{BatchOp, Isa, KernelFn, KernelOps, KeyOp};
 use crate::kernel::block::{Block, LANES, Pattern};
 use core::arch::x86_64::*;
 
@@ -16,26 +17,8 @@ impl Avx2 {
     ///
     /// # Safety
     /// - The CPU must have AVX2 and BMI2.
-    pub(crate) unsafe fn new_unchecked() -> Self {
+    pub(super) unsafe fn new_unchecked() -> Self {
         Self(())
-    }
-
-    /// Runs a function compiled for AVX2, if it is inlined.
-    #[inline(always)]
-    pub(crate) fn call<R>(self, function: impl FnOnce() -> R) -> R {
-        #[target_feature(enable = "avx2,bmi2")]
-        fn call<R>(function: impl FnOnce() -> R) -> R {
-            function()
-        }
-        // SAFETY: `self` exists, so the CPU has AVX2 and BMI2.
-        unsafe { call(function) }
-    }
-
-    /// Runs the operation on one key. In [`call`](Self::call) it is inlined. Elsewhere it is a call, which has AVX2 as a whole.
-    #[inline(always)]
-    pub(super) fn run_key_op<O: KeyOp>(self, target: O::Target<'_>, hash: u64) -> bool {
-        // SAFETY: `self` exists, so the CPU has AVX2 and BMI2.
-        unsafe { run_in_loop::<O>(self, target, hash) }
     }
 }
 
@@ -56,14 +39,6 @@ pub(crate) unsafe fn run<T: BatchOp, const B: usize>(op: T) -> T::Output {
 #[target_feature(enable = "avx2,bmi2")]
 pub(crate) unsafe fn run_single<O: KeyOp, const B: usize>(mut target: O::Target<'_>, hash: u64) -> bool {
     O::run(Avx2(()), &mut target, hash, B)
-}
-
-/// Runs the operation on one key, in a loop that is compiled for AVX2.
-#[inline]
-#[target_feature(enable = "avx2,bmi2")]
-pub(super) fn run_in_loop<O: KeyOp>(isa: Avx2, mut target: O::Target<'_>, hash: u64) -> bool {
-    let b = O::probes(&target) as usize / LANES;
-    O::run(isa, &mut target, hash, b)
 }
 
 /// Returns the choice of the words in the sign bits of the lanes, and the bits of the pattern in each lane.
@@ -119,30 +94,7 @@ fn insert(block: &mut Block, pattern: Pattern, b: usize) -> bool {
     _mm256_testz_si256(missing, missing) == 0
 }
 
-#[inline]
-#[target_feature(enable = "avx2")]
-fn words_and_masks(pattern: Pattern, b: usize) -> [(usize, u64); LANES] {
-    let (choice, masks) = choice_and_masks(pattern, b);
-    let in_upper = _mm256_movemask_pd(_mm256_castsi256_pd(choice)) as usize;
-    let (lower, upper) = (_mm256_castsi256_si128(masks), _mm256_extracti128_si256(masks, 1));
-    let masks =
-        [_mm_cvtsi128_si64(lower), _mm_extract_epi64(lower, 1), _mm_cvtsi128_si64(upper), _mm_extract_epi64(upper, 1)];
-    // No closures: what calls them may be compiled without AVX2.
-    [
-        ((in_upper & 1) * LANES, masks[0] as u64),
-        (1 + (in_upper >> 1 & 1) * LANES, masks[1] as u64),
-        (2 + (in_upper >> 2 & 1) * LANES, masks[2] as u64),
-        (3 + (in_upper >> 3 & 1) * LANES, masks[3] as u64),
-    ]
-}
-
 impl KernelOps for Avx2 {
-    #[inline(always)]
-    fn words_and_masks(self, pattern: Pattern, b: usize) -> [(usize, u64); LANES] {
-        // SAFETY: `self` exists, so the CPU has AVX2: see `run`.
-        unsafe { words_and_masks(pattern, b) }
-    }
-
     #[inline(always)]
     fn contains(self, block: &Block, pattern: Pattern, b: usize) -> bool {
         // SAFETY: `self` exists, so the CPU has AVX2: see `run`.
@@ -154,4 +106,33 @@ impl KernelOps for Avx2 {
         // SAFETY: `self` exists, so the CPU has AVX2: see `run`.
         unsafe { insert(block, pattern, b) }
     }
+}
+
+impl Isa for Avx2 {}
+
+#[allow(private_bounds, private_interfaces)]
+impl RunKeyOp for Avx2 {
+    #[inline(always)]
+    fn call<R>(self, body: impl FnOnce() -> R) -> R {
+        #[target_feature(enable = "avx2,bmi2")]
+        fn compiled<R>(body: impl FnOnce() -> R) -> R {
+            body()
+        }
+        // SAFETY: `self` exists, so the CPU has AVX2: see `run`.
+        unsafe { compiled(body) }
+    }
+
+    #[inline(always)]
+    fn run<O: KeyOp>(self, _: KernelFn<O>, target: O::Target<'_>, hash: u64) -> bool {
+        // SAFETY: `self` exists, so the CPU has AVX2: see `run`.
+        unsafe { run_in_loop::<O>(self, target, hash) }
+    }
+}
+
+/// Runs the operation on one key, for any number of probes. The compiler inlines it into a loop of the same instruction set only.
+#[inline]
+#[target_feature(enable = "avx2,bmi2")]
+fn run_in_loop<O: KeyOp>(isa: Avx2, mut target: O::Target<'_>, hash: u64) -> bool {
+    let b = O::probes(&target) as usize / LANES;
+    O::run(isa, &mut target, hash, b)
 }

@@ -4,7 +4,8 @@
 //! its count modulo 64, so the bits above a position need no masking. A query works on the four chosen words in 256 bits, which
 //! three vector units share on Intel's cores. An insert works on the whole block in 512 bits, to write it with one store.
 
-use super::{BatchOp, KernelOps, KeyOp};
+use super::isa::RunKeyOp;
+use super::{BatchOp, Isa, KernelFn, KernelOps, KeyOp};
 use crate::kernel::block::{Block, LANES, Pattern};
 use core::arch::x86_64::*;
 
@@ -17,26 +18,8 @@ impl Avx512 {
     ///
     /// # Safety
     /// - The CPU must have AVX-512 F, VL and DQ, and BMI2.
-    pub(crate) unsafe fn new_unchecked() -> Self {
+    pub(super) unsafe fn new_unchecked() -> Self {
         Self(())
-    }
-
-    /// Runs a function compiled for AVX-512, if it is inlined.
-    #[inline(always)]
-    pub(crate) fn call<R>(self, function: impl FnOnce() -> R) -> R {
-        #[target_feature(enable = "avx512f,avx512vl,avx512dq,bmi2")]
-        fn call<R>(function: impl FnOnce() -> R) -> R {
-            function()
-        }
-        // SAFETY: `self` exists, so the CPU has AVX-512 F, VL and DQ, and BMI2.
-        unsafe { call(function) }
-    }
-
-    /// Runs the operation on one key. In [`call`](Self::call) it is inlined. Elsewhere it is a call, which has AVX-512 as a whole.
-    #[inline(always)]
-    pub(super) fn run_key_op<O: KeyOp>(self, target: O::Target<'_>, hash: u64) -> bool {
-        // SAFETY: `self` exists, so the CPU has AVX-512 F, VL and DQ, and BMI2.
-        unsafe { run_in_loop::<O>(self, target, hash) }
     }
 }
 
@@ -57,14 +40,6 @@ pub(crate) unsafe fn run<T: BatchOp, const B: usize>(op: T) -> T::Output {
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,bmi2")]
 pub(crate) unsafe fn run_single<O: KeyOp, const B: usize>(mut target: O::Target<'_>, hash: u64) -> bool {
     O::run(Avx512(()), &mut target, hash, B)
-}
-
-/// Runs the operation on one key, in a loop that is compiled for AVX-512.
-#[inline]
-#[target_feature(enable = "avx512f,avx512vl,avx512dq,bmi2")]
-pub(super) fn run_in_loop<O: KeyOp>(isa: Avx512, mut target: O::Target<'_>, hash: u64) -> bool {
-    let b = O::probes(&target) as usize / LANES;
-    O::run(isa, &mut target, hash, b)
 }
 
 /// The bits of the first pattern word that choose the lanes' words.
@@ -138,4 +113,33 @@ impl KernelOps for Avx512 {
         // SAFETY: `self` exists, so the CPU has AVX-512: see `run`.
         unsafe { insert(block, pattern, b) }
     }
+}
+
+impl Isa for Avx512 {}
+
+#[allow(private_bounds, private_interfaces)]
+impl RunKeyOp for Avx512 {
+    #[inline(always)]
+    fn call<R>(self, body: impl FnOnce() -> R) -> R {
+        #[target_feature(enable = "avx512f,avx512vl,avx512dq,bmi2")]
+        fn compiled<R>(body: impl FnOnce() -> R) -> R {
+            body()
+        }
+        // SAFETY: `self` exists, so the CPU has AVX-512: see `run`.
+        unsafe { compiled(body) }
+    }
+
+    #[inline(always)]
+    fn run<O: KeyOp>(self, _: KernelFn<O>, target: O::Target<'_>, hash: u64) -> bool {
+        // SAFETY: `self` exists, so the CPU has AVX-512: see `run`.
+        unsafe { run_in_loop::<O>(self, target, hash) }
+    }
+}
+
+/// Runs the operation on one key, for any number of probes. The compiler inlines it into a loop of the same instruction set only.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,bmi2")]
+fn run_in_loop<O: KeyOp>(isa: Avx512, mut target: O::Target<'_>, hash: u64) -> bool {
+    let b = O::probes(&target) as usize / LANES;
+    O::run(isa, &mut target, hash, b)
 }

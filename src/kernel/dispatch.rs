@@ -1,10 +1,10 @@
 //! Dispatch: the only code that chooses a kernel, once for a batch, and beforehand for single keys.
 
-use super::compiled::{Avx2, Avx512};
-use super::isa::{BatchOp, KeyOp};
+use super::isa::{Baseline, Selected};
 use super::kind::Kernel;
 #[cfg(all(target_arch = "aarch64", target_endian = "little", target_feature = "neon"))]
 use super::neon;
+use super::ops::{BatchOp, KeyOp};
 use super::portable::{self, Portable};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
@@ -49,24 +49,18 @@ impl AvailableKernel {
         None
     };
 
-    /// Returns the proof that a loop may be compiled for AVX2, unless all of this build is.
-    pub(crate) fn avx2(self) -> Option<Avx2> {
-        #[cfg(target_arch = "x86_64")]
-        if Self::STATIC.is_none() && matches!(self.0, Kernel::Avx2 | Kernel::Avx512) && Kernel::Avx2.is_available() {
-            // SAFETY: the CPU was asked in the line above.
-            return Some(unsafe { Avx2::new_unchecked() });
+    /// Selects the instruction set of a loop in another crate: the baseline if the whole program is compiled for more.
+    #[inline]
+    pub(crate) fn selected(self) -> Selected {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: an `AvailableKernel` exists only for a kernel that is available.
+            Kernel::Avx512 if Self::STATIC.is_none() => Selected::Avx512(unsafe { avx512::Avx512::new_unchecked() }),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: an `AvailableKernel` exists only for a kernel that is available.
+            Kernel::Avx2 if Self::STATIC.is_none() => Selected::Avx2(unsafe { avx2::Avx2::new_unchecked() }),
+            _ => Selected::Baseline(Baseline),
         }
-        None
-    }
-
-    /// As [`avx2`](Self::avx2).
-    pub(crate) fn avx512(self) -> Option<Avx512> {
-        #[cfg(target_arch = "x86_64")]
-        if Self::STATIC.is_none() && self.0 == Kernel::Avx512 {
-            // SAFETY: the CPU was asked in the line above.
-            return Some(unsafe { Avx512::new_unchecked() });
-        }
-        None
     }
 
     /// Runs an operation on this kernel, with `probes` (4, 8, 12 or 16) per key. Dispatches once, with two jumps.

@@ -1,43 +1,74 @@
-//! The operations of a kernel, and the code that is compiled for each kernel.
+//! `Isa`: the instruction sets that loops of other crates are compiled for.
 
-use super::block::{Block, LANES, Pattern};
+use super::dispatch::KernelFn;
+use super::ops::KeyOp;
 
-/// The operations of a kernel, for `b` probes in each lane: a constant in a batch, which selects its instructions when it is
-/// compiled. The specification is [`Pattern::words_and_masks`].
-pub(crate) trait KernelOps: Copy {
-    /// Returns true if all bits of the pattern are set.
-    fn contains(self, block: &Block, pattern: Pattern, b: usize) -> bool;
-    /// Sets the bits of the pattern, and returns true if one of them was clear. It writes without a branch: in a mix of new and
-    /// seen keys, a misprediction costs as much as several inserts. docs/DESIGN.md has the measurement.
-    fn insert(self, block: &mut Block, pattern: Pattern, b: usize) -> bool;
-    /// Returns the word of each lane and the bits in it, for filters whose words are atomics.
+#[cfg(not(target_arch = "x86_64"))]
+pub use Absent as Avx2;
+#[cfg(not(target_arch = "x86_64"))]
+pub use Absent as Avx512;
+#[cfg(target_arch = "x86_64")]
+pub use {super::avx2::Avx2, super::avx512::Avx512};
+
+/// An instruction set that [`dispatch!`](crate::dispatch!) compiles a loop for. Only this crate implements it.
+pub trait Isa: RunKeyOp {}
+
+/// Runs loops and, in them, operations on single keys. Other crates cannot name it.
+#[allow(private_bounds, private_interfaces)] // as other crates cannot call its methods either
+pub trait RunKeyOp: Copy {
+    /// Runs a loop, compiled for the instruction set as far as it is inlined.
+    fn call<R>(self, body: impl FnOnce() -> R) -> R;
+
+    /// Runs an operation on a key: inlined into a loop of the instruction set, else as a call. `function` is for the baseline.
+    fn run<O: KeyOp>(self, function: KernelFn<O>, target: O::Target<'_>, hash: u64) -> bool;
+}
+
+/// The instruction set that a loop is run with.
+#[derive(Clone, Copy)]
+pub enum Selected {
+    /// AVX-512 F, VL and DQ, and BMI2.
+    Avx512(Avx512),
+    /// AVX2 and BMI2.
+    Avx2(Avx2),
+    /// What the whole program is compiled for.
+    Baseline(Baseline),
+}
+
+/// The instructions that are enabled for the whole program.
+#[derive(Clone, Copy)]
+pub struct Baseline;
+
+impl Isa for Baseline {}
+
+#[allow(private_bounds, private_interfaces)]
+impl RunKeyOp for Baseline {
     #[inline(always)]
-    fn words_and_masks(self, pattern: Pattern, b: usize) -> [(usize, u64); LANES] {
-        pattern.words_and_masks(b)
+    fn call<R>(self, body: impl FnOnce() -> R) -> R {
+        body()
+    }
+
+    #[inline(always)]
+    fn run<O: KeyOp>(self, function: KernelFn<O>, target: O::Target<'_>, hash: u64) -> bool {
+        function.run(target, hash)
     }
 }
 
-/// Work on many keys, to be compiled once for each kernel and number of probes.
-///
-/// `run` and what it calls in its loop are `#[inline(always)]`: only code that is inlined into the kernel's own function gets
-/// its instruction set.
-pub(crate) trait BatchOp {
-    type Output;
-    fn run<I: KernelOps, const B: usize>(self, isa: I) -> Self::Output;
-}
+/// An instruction set that this architecture lacks. It has no values, so the compiler removes the loops for it.
+#[cfg(not(target_arch = "x86_64"))]
+#[derive(Clone, Copy)]
+pub enum Absent {}
 
-/// An operation on a key, such as a query. It is compiled once for each kernel and number of probes: as a function of its own for
-/// single keys ([`KernelFn`]), and into the loop of a batch (batch/op.rs).
-pub(crate) trait KeyOp {
-    /// True if it writes to the target.
-    const WRITES: bool;
-    /// The memory that the operation reads and writes. A pair of references is passed in registers, so single keys have no
-    /// more.
-    type Target<'a>;
-    /// Returns the number of probes of a key, which selects the function: 4, 8, 12 or 16.
-    fn probes(target: &Self::Target<'_>) -> u32;
-    /// Prefetches the cache lines of a hash.
-    fn prefetch(target: &Self::Target<'_>, hash: u64);
-    /// Runs the operation for a hash, with `b` probes in each lane. See [`BatchOp::run`].
-    fn run<I: KernelOps>(isa: I, target: &mut Self::Target<'_>, hash: u64, b: usize) -> bool;
+#[cfg(not(target_arch = "x86_64"))]
+impl Isa for Absent {}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[allow(private_bounds, private_interfaces)]
+impl RunKeyOp for Absent {
+    fn call<R>(self, _: impl FnOnce() -> R) -> R {
+        match self {}
+    }
+
+    fn run<O: KeyOp>(self, _: KernelFn<O>, _: O::Target<'_>, _: u64) -> bool {
+        match self {}
+    }
 }

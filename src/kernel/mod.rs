@@ -11,7 +11,6 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 pub(crate) mod block;
-mod compiled;
 #[cfg(test)]
 pub(crate) mod conformance;
 mod dispatch;
@@ -20,18 +19,16 @@ mod kind;
 // The other AArch64 targets have no NEON, or number its lanes from the other end.
 #[cfg(all(target_arch = "aarch64", target_endian = "little", target_feature = "neon"))]
 mod neon;
+mod ops;
 #[cfg(feature = "rayon")]
 mod pick;
 mod portable;
 mod prefetch;
 
-pub use compiled::Isa;
-pub(crate) use compiled::{Avx2, Avx512, Baseline};
 pub(crate) use dispatch::{AvailableKernel, KernelFn};
-pub(crate) use isa::{BatchOp, KernelOps, KeyOp};
+pub use isa::{Isa, Selected};
 pub use kind::Kernel;
+pub(crate) use ops::{BatchOp, KernelOps, KeyOp};
 #[cfg(feature = "rayon")]
 pub(crate) use pick::pick;
-#[cfg(all(test, loom))]
-pub(crate) use portable::Portable;
 pub(crate) use prefetch::prefetch;

@@ -3,7 +3,6 @@
 #[cfg(test)]
 mod memory_model;
 
-use crate::kernel::KernelOps;
 use crate::kernel::block::Pattern;
 use crate::layout::storage::AtomicBlock;
 use crate::sync::Ordering;
@@ -21,8 +20,8 @@ pub(crate) const LINEARIZING_ORDERING: Ordering = Ordering::AcqRel;
 impl AtomicBlock {
     /// Sets the bits of the pattern, and returns true if this call claimed the key. See "Consistency".
     #[inline(always)]
-    pub(crate) fn insert(&self, isa: impl KernelOps, pattern: Pattern, b: usize) -> bool {
-        let chosen = isa.words_and_masks(pattern, b);
+    pub(crate) fn insert(&self, pattern: Pattern, b: usize) -> bool {
+        let chosen = pattern.words_and_masks(b);
         // One bit for each word that lacks bits. All loads precede the first write, in any order.
         let mut missing = 0u32;
         for (lane, &(word, mask)) in chosen.iter().enumerate() {
@@ -41,9 +40,9 @@ impl AtomicBlock {
 
     /// Returns true if all bits of the pattern are set.
     #[inline(always)]
-    pub(crate) fn contains(&self, isa: impl KernelOps, pattern: Pattern, b: usize) -> bool {
+    pub(crate) fn contains(&self, pattern: Pattern, b: usize) -> bool {
         // Relaxed: by coherence, this load sees every insert that happened before it.
         let missing = |(word, mask): (usize, u64)| mask & !self.0[word].load(Ordering::Relaxed);
-        isa.words_and_masks(pattern, b).into_iter().fold(0, |bits, lane| bits | missing(lane)) == 0
+        pattern.words_and_masks(b).into_iter().fold(0, |bits, lane| bits | missing(lane)) == 0
     }
 }

@@ -94,8 +94,8 @@ impl LayoutOps<Shared> for Sectorized {
     }
 
     #[inline(always)]
-    fn contains<I: KernelOps>(_: Geometry, isa: I, blocks: &AtomicBlocks, hash: u64, b: usize) -> bool {
-        blocks.locate(hash).contains(isa, Pattern::new(hash), b)
+    fn contains<I: KernelOps>(_: Geometry, _: I, blocks: &AtomicBlocks, hash: u64, b: usize) -> bool {
+        blocks.locate(hash).contains(Pattern::new(hash), b)
     }
 
     fn contains_hashes(params: &FilterParams, blocks: &AtomicBlocks, hashes: &[u64], found: &mut [bool]) -> usize {
@@ -103,8 +103,8 @@ impl LayoutOps<Shared> for Sectorized {
     }
 
     #[inline(always)]
-    fn insert<I: KernelOps>(_: Geometry, isa: I, blocks: &mut &AtomicBlocks, hash: u64, b: usize) -> bool {
-        blocks.locate(hash).insert(isa, Pattern::new(hash), b)
+    fn insert<I: KernelOps>(_: Geometry, _: I, blocks: &mut &AtomicBlocks, hash: u64, b: usize) -> bool {
+        blocks.locate(hash).insert(Pattern::new(hash), b)
     }
 
     fn insert_hashes<'a>(

@@ -4,7 +4,6 @@
 
 use crate::filter::atomic::AtomicBloomFilter;
 use crate::filter::bloom::BloomFilter;
-use crate::kernel::Portable;
 use crate::kernel::block::{LANES, Pattern};
 use crate::layout::storage::AtomicBlock;
 use crate::sync::Ordering;
@@ -15,7 +14,7 @@ use std::vec::Vec;
 /// The claim rule under test.
 type InsertFn = fn(&AtomicBlock, Pattern) -> bool;
 
-const REAL: InsertFn = |block, pattern| block.insert(Portable, pattern, 1);
+const REAL: InsertFn = |block, pattern| block.insert(pattern, 1);
 
 /// Returns a filter of one block with 4 probes: a key is one bit in each lane.
 fn filter() -> AtomicBloomFilter {
