@@ -16,6 +16,10 @@
 //! let mut new = vec![false; keys.len()];
 //! seen.insert_batch(&keys, &mut new); // beyond the cache, 1.5 to 5 times as fast as one by one
 //!
+//! // A loop of your own, compiled for AVX-512, AVX2 and any other CPU
+//! let even = bloomline::dispatch!(&seen, |view| keys.iter().filter(|key| **key % 2 == 0 && view.contains(*key)).count());
+//! assert_eq!(even, 5000);
+//!
 //! let shared = AtomicBloomFilter::new(1_000_000, 1e-6)?; // insert(&self), from any thread
 //! std::thread::scope(|threads| {
 //!     threads.spawn(|| shared.insert("claimed"));
@@ -49,7 +53,8 @@
 //! implements [`Key`] is a key: text, byte strings, integers, addresses, paths, and tuples and sequences of these. Their hashes
 //! are the same on every platform and in every version. [`impl_key!`] makes keys of your structs. Batches take [`Keys`]:
 //! slices, Arrow's offsets and bytes ([`Slices`]), [`Hashes`], tuples of columns, or [`Selected`] rows of these. [`Builder`]
-//! finds a size by keys and rate, by memory, or by a number of probes.
+//! finds a size by keys and rate, by memory, or by a number of probes. [`dispatch!`] compiles a loop of single calls for the CPU
+//! that it runs on.
 //!
 //! # Features
 //! | feature | what it adds |
@@ -81,7 +86,7 @@ extern crate std;
 //
 //     sync         atomics and locks: the standard library's, or loom's
 //     key/         the types of keys: hash single keys within_build
-//     kernel/      the operations on a block, for each instruction set: block isa prefetch portable avx2 avx512 neon kind dispatch pick
+//     kernel/      the operations on a block, for each instruction set: block ops isa prefetch portable avx2 avx512 neon kind dispatch pick
 //     error
 //     rate/        the mathematics of the false-positive rate: fpr set_bits growth window
 //     batch/       many keys at once: hash_chunks op unresolved selection collect
@@ -89,7 +94,7 @@ extern crate std;
 //     builder/     from the values that a filter is built from to its geometry: spec options geometry plan
 //     file/        the format of docs/FORMAT.md (feature file)
 //     concurrent/  coordination of threads that fill one filter after another (std): epoch permits
-//     filter/      the filters of one size: any raw chain bulk methods bloom fold atomic borrowed
+//     filter/      the filters of one size: any raw view chain bulk methods bloom fold atomic borrowed
 //     growing/     filters that grow: stages stage_list shared_stages file bulk scalable atomic
 //     rotating/    filters that forget (std): generations filter
 //     variants/    other layouts (feature variants); calculator/ has the figures of docs/calculator.html
@@ -105,7 +110,8 @@ extern crate std;
 // are checked), `layout/sectorized.rs` (a batch that is compiled in this crate, and what a probe is), `layout/ops.rs` (a
 // `BatchOp` for the kernel), `kernel/dispatch.rs` (one dispatch, by CPU and number of probes) and `batch/op.rs` (the loop, with
 // prefetches ahead). All below the dispatch is inlined into one function. A single key has a function of its own for each
-// kernel, whose address the filter keeps. `layout/ops.rs` lets a layout write out `contains_hashes` and `insert_hashes`, which
+// kernel, whose address the filter keeps. In a loop of `dispatch!` (`filter/view.rs`), which expands once for each instruction set,
+// the operation on a single key is inlined. `layout/ops.rs` lets a layout write out `contains_hashes` and `insert_hashes`, which
 // are then compiled in this crate and not in each crate that uses it.
 mod batch;
 mod builder;

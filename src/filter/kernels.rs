@@ -66,10 +66,25 @@ fn inserts_follow_the_specification() {
         assert_eq!(single, expected);
         assert!(filter.0.blocks.as_slice() == specified, "{kernel:?}, {probes} probes, {blocks} blocks");
 
+        let mut filter = build(kernel, probes, blocks);
+        let in_loop: Vec<bool> =
+            crate::dispatch!(&mut filter, |mut view| { hashes.iter().map(|&hash| view.insert_hash(hash)).collect() });
+        assert_eq!(in_loop, expected);
+        assert!(filter.0.blocks.as_slice() == specified, "{kernel:?}, {probes} probes, {blocks} blocks");
+
         let atomic = AtomicBloomFilter::from(build(kernel, probes, blocks));
         assert_eq!(answers(hashes.len(), |new| atomic.insert_hashes(hashes, new)), expected);
         let filter = BloomFilter::from(atomic);
         assert!(filter.0.blocks.as_slice() == specified, "{kernel:?}, {probes} probes, {blocks} blocks");
+
+        let atomic = AtomicBloomFilter::from(build(kernel, probes, blocks));
+        let in_loop: Vec<bool> =
+            crate::dispatch!(&atomic, |view| { hashes.iter().map(|&hash| view.insert_hash(hash)).collect() });
+        assert_eq!(in_loop, expected);
+        assert!(
+            BloomFilter::from(atomic).0.blocks.as_slice() == specified,
+            "{kernel:?}, {probes} probes, {blocks} blocks"
+        );
     });
 }
 
@@ -88,8 +103,11 @@ fn queries_follow_the_specification() {
 
         assert_eq!(answers(hashes.len(), |found| filter.contains_hashes(hashes, found)), expected);
         assert!(hashes.iter().map(|&hash| filter.contains_hash(hash)).eq(expected.iter().copied()));
+        let expected = || expected.iter().copied();
+        assert!(crate::dispatch!(&filter, |view| hashes.iter().map(|&hash| view.contains_hash(hash)).eq(expected())));
         let atomic = AtomicBloomFilter::from(filter);
-        assert_eq!(answers(hashes.len(), |found| atomic.contains_hashes(hashes, found)), expected);
-        assert!(hashes.iter().map(|&hash| atomic.contains_hash(hash)).eq(expected.iter().copied()));
+        assert_eq!(answers(hashes.len(), |found| atomic.contains_hashes(hashes, found)), Vec::from_iter(expected()));
+        assert!(hashes.iter().map(|&hash| atomic.contains_hash(hash)).eq(expected()));
+        assert!(crate::dispatch!(&atomic, |view| hashes.iter().map(|&hash| view.contains_hash(hash)).eq(expected())));
     });
 }

@@ -56,6 +56,7 @@ macro_rules! insert_methods {
             /// Inserts a key. Returns true if it was new, like `HashSet::insert`.
             ///
             /// `false` means seen before, or a false positive: all bits of the key were set already. O(length of the key).
+            /// In a loop, [`dispatch!`](crate::dispatch!) inlines this call.
         }
     };
     ($path:literal, one_writer that grows) => {
@@ -191,7 +192,7 @@ macro_rules! prefetch_method {
         /// no answer.
         ///
         /// In a loop of your own, such as a join's, call it for the key that comes 16 to 64 keys after the one that is queried:
-        /// beyond the caches the loop is then nearly as fast as a batch. A filter of a few hundred KiB gains nothing. A filter of
+        /// beyond the caches the loop is then as fast as a batch, also in [`dispatch!`](crate::dispatch!). A filter of a few hundred KiB gains nothing. A filter of
         /// several parts prefetches in all of them, because an absent key is looked up in each. O(cache lines of a key).
         ///
         /// Pages of a mapped file that are not in memory are not read. The scheme is software-pipelined prefetching (Chen,
@@ -226,6 +227,9 @@ macro_rules! query_methods {
     ($path:literal) => {
         /// Returns true if a key may have been inserted: always if it was, and at the false-positive rate if it was not.
         /// O(length of the key), and O(stages) in a filter that grows.
+        ///
+        /// In a loop, [`dispatch!`](crate::dispatch!) inlines this call for filters of one size, and
+        /// [`contains_batch`](Self::contains_batch) prefetches.
         ///
         /// # Examples
         /// ```
