@@ -77,6 +77,9 @@ fn atomic_on_load(name: &str, bytes: usize) {
         let sides = vec![
             Side::passing("atomic contains_hashes", &hashes, |hashes| filter.contains_hashes(hashes, &mut found)),
             Side::passing("atomic contains_hash", &hashes, |hashes| each(hashes, |hash| filter.contains_hash(hash))),
+            Side::passing("atomic contains_hash, dispatch!", &hashes, |hashes| {
+                bloomline::dispatch!(&filter, |view| each(hashes, |hash| view.contains_hash(hash)))
+            }),
             Side::passing("fastbloom atomic contains_hash", &hashes, |hashes| {
                 each(hashes, |hash| fastbloom.contains_hash(hash))
             }),
@@ -116,6 +119,12 @@ fn few_keys() {
         let sides = vec![
             again("contains", keys, |key| bloomline.contains(key)),
             again("atomic contains", keys, |key| atomic.contains(key)),
+            again_by("contains, dispatch!", keys, |times| {
+                bloomline::dispatch!(&bloomline, |view| check(times, keys, |key| view.contains(key)))
+            }),
+            again_by("atomic contains, dispatch!", keys, |times| {
+                bloomline::dispatch!(&atomic, |view| check(times, keys, |key| view.contains(key)))
+            }),
             again("fastbloom contains", keys, |key| fastbloom.contains(key)),
             again("fastbloom atomic contains", keys, |key| fastbloom_atomic.contains(key)),
             again("sbbf-rs contains_hash", keys, |key| sbbf.contains_hash(xxh3(key))),
@@ -126,8 +135,17 @@ fn few_keys() {
 
 /// Returns a side whose round checks the keys until it made as many checks as other rounds.
 fn again<'a>(name: &str, keys: &'a [u64], contains: impl Fn(&u64) -> bool + 'a) -> Side<'a> {
+    again_by(name, keys, move |times| check(times, keys, &contains))
+}
+
+/// As [`again`], with the loop in `check`, which gets the number of times.
+fn again_by<'a>(name: &str, keys: &[u64], check: impl Fn(usize) -> usize + 'a) -> Side<'a> {
     let times = if smoke() { 1 } else { ROUND_KEYS / keys.len() };
-    Side::new(name, times * keys.len(), move |_| {
-        timed(|| (0..times).map(|_| keys.iter().filter(|key| black_box(contains(key))).count()).sum())
-    })
+    Side::new(name, times * keys.len(), move |_| timed(|| check(times)))
+}
+
+/// Checks the keys a number of times.
+#[inline(always)]
+fn check(times: usize, keys: &[u64], contains: impl Fn(&u64) -> bool) -> usize {
+    (0..times).map(|_| keys.iter().filter(|key| black_box(contains(key))).count()).sum()
 }

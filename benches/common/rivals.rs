@@ -57,9 +57,17 @@ impl Rivals {
         let mut sides: Vec<_> = self.bloomline.iter().map(batch).collect();
         sides.extend([
             Side::passing("contains_hash", hashes, |hashes| each(hashes, |hash| self.bloomline[0].contains_hash(hash))),
+            Side::passing("contains_hash, dispatch!", hashes, |hashes| {
+                bloomline::dispatch!(&self.bloomline[0], |view| each(hashes, |hash| view.contains_hash(hash)))
+            }),
             Side::passing("contains_hash, prefetch_hash", hashes, |hashes| {
                 let filter = &self.bloomline[0];
                 each_prefetched(hashes, |hash| filter.prefetch_hash(hash), |hash| filter.contains_hash(hash))
+            }),
+            Side::passing("contains_hash, prefetch_hash, dispatch!", hashes, |hashes| {
+                bloomline::dispatch!(&self.bloomline[0], |view| {
+                    each_prefetched(hashes, |hash| view.prefetch_hash(hash), |hash| view.contains_hash(hash))
+                })
             }),
             Side::passing("fastbloom contains_hash", hashes, |hashes| {
                 each(hashes, |hash| self.fastbloom.contains_hash(hash))
@@ -74,7 +82,7 @@ impl Rivals {
     pub fn inserts(self, seen: u64) -> Vec<Side<'static>> {
         let Self { bytes, bloomline, fastbloom, sbbf, raw } = self;
         drop(raw);
-        let (single, unanswered) = (bloomline[0].clone(), bloomline[0].clone());
+        let (single, inlined, unanswered) = (bloomline[0].clone(), bloomline[0].clone(), bloomline[0].clone());
         let batch = |filter: BloomFilter| {
             let mut new = vec![false; ROUND_KEYS];
             let name = format!("insert_hashes {}", filter.kernel());
@@ -92,6 +100,9 @@ impl Rivals {
             inserts(seen, "insert_hash", bytes, single, identity, |filter, hashes| {
                 each(hashes, |hash| filter.insert_hash(hash))
             }),
+            inserts(seen, "insert_hash, dispatch!", bytes, inlined, identity, |filter, hashes| {
+                bloomline::dispatch!(filter, |mut view| each(hashes, |hash| view.insert_hash(hash)))
+            }),
             // The peers answer whether the key was there.
             inserts(seen, "fastbloom insert_hash", bytes, fastbloom, identity, |filter, hashes| {
                 each(hashes, |hash| !filter.insert_hash(hash))
@@ -107,6 +118,7 @@ impl Rivals {
 /// Inserts of fresh keys into filters that threads share, by one thread.
 pub fn atomic_inserts(bytes: usize) -> Vec<Side<'static>> {
     let filter = filled(bytes, Kernel::detect());
+    let inlined = filter.clone();
     let mut new = vec![false; ROUND_KEYS];
     vec![
         fresh("atomic insert_hashes", bytes, filter.clone(), AtomicBloomFilter::from, move |filter, hashes| {
@@ -114,6 +126,9 @@ pub fn atomic_inserts(bytes: usize) -> Vec<Side<'static>> {
         }),
         fresh("atomic insert_hash", bytes, filter, AtomicBloomFilter::from, |filter, hashes| {
             each(hashes, |hash| filter.insert_hash(hash))
+        }),
+        fresh("atomic insert_hash, dispatch!", bytes, inlined, AtomicBloomFilter::from, |filter, hashes| {
+            bloomline::dispatch!(&*filter, |view| each(hashes, |hash| view.insert_hash(hash)))
         }),
         fresh("fastbloom atomic insert_hash", bytes, fastbloom(bytes), fastbloom_atomic, |filter, hashes| {
             each(hashes, |hash| !filter.insert_hash(hash))
