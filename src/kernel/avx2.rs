@@ -97,13 +97,13 @@ fn insert(block: &mut Block, pattern: Pattern, b: usize) -> bool {
 impl KernelOps for Avx2 {
     #[inline(always)]
     fn contains(self, block: &Block, pattern: Pattern, b: usize) -> bool {
-        // SAFETY: `self` exists, so the CPU has AVX2: see `run`.
+        // SAFETY: `self` exists, so the CPU has AVX2: see `Avx2`.
         unsafe { contains(block, pattern, b) }
     }
 
     #[inline(always)]
     fn insert(self, block: &mut Block, pattern: Pattern, b: usize) -> bool {
-        // SAFETY: `self` exists, so the CPU has AVX2: see `run`.
+        // SAFETY: `self` exists, so the CPU has AVX2: see `Avx2`.
         unsafe { insert(block, pattern, b) }
     }
 }
@@ -118,13 +118,13 @@ impl RunKeyOp for Avx2 {
         fn compiled<R>(body: impl FnOnce() -> R) -> R {
             body()
         }
-        // SAFETY: `self` exists, so the CPU has AVX2: see `run`.
+        // SAFETY: `self` exists, so the CPU has AVX2: see `Avx2`.
         unsafe { compiled(body) }
     }
 
     #[inline(always)]
     fn run<O: KeyOp>(self, _: KernelFn<O>, target: O::Target<'_>, hash: u64) -> bool {
-        // SAFETY: `self` exists, so the CPU has AVX2: see `run`.
+        // SAFETY: `self` exists, so the CPU has AVX2: see `Avx2`.
         unsafe { run_in_loop::<O>(self, target, hash) }
     }
 }

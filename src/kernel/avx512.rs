@@ -104,13 +104,13 @@ fn insert(block: &mut Block, pattern: Pattern, b: usize) -> bool {
 impl KernelOps for Avx512 {
     #[inline(always)]
     fn contains(self, block: &Block, pattern: Pattern, b: usize) -> bool {
-        // SAFETY: `self` exists, so the CPU has AVX-512: see `run`.
+        // SAFETY: `self` exists, so the CPU has AVX-512: see `Avx512`.
         unsafe { contains(block, pattern, b) }
     }
 
     #[inline(always)]
     fn insert(self, block: &mut Block, pattern: Pattern, b: usize) -> bool {
-        // SAFETY: `self` exists, so the CPU has AVX-512: see `run`.
+        // SAFETY: `self` exists, so the CPU has AVX-512: see `Avx512`.
         unsafe { insert(block, pattern, b) }
     }
 }
@@ -125,13 +125,13 @@ impl RunKeyOp for Avx512 {
         fn compiled<R>(body: impl FnOnce() -> R) -> R {
             body()
         }
-        // SAFETY: `self` exists, so the CPU has AVX-512: see `run`.
+        // SAFETY: `self` exists, so the CPU has AVX-512: see `Avx512`.
         unsafe { compiled(body) }
     }
 
     #[inline(always)]
     fn run<O: KeyOp>(self, _: KernelFn<O>, target: O::Target<'_>, hash: u64) -> bool {
-        // SAFETY: `self` exists, so the CPU has AVX-512: see `run`.
+        // SAFETY: `self` exists, so the CPU has AVX-512: see `Avx512`.
         unsafe { run_in_loop::<O>(self, target, hash) }
     }
 }

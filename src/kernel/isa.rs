@@ -30,7 +30,7 @@ pub enum Selected {
     Avx512(Avx512),
     /// AVX2 and BMI2.
     Avx2(Avx2),
-    /// What the whole program is compiled for.
+    /// The instructions that the whole program is compiled for.
     Baseline(Baseline),
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A kernel file holds a token type that implements [`KernelOps`], and (if the instruction set is not the baseline) a function `run`
 //! compiled for it. A whole batch is a [`BatchOp`]: [`AvailableKernel::run`] dispatches once, and everything below is inlined
-//! into code for that instruction set. A token exists only after the CPU was checked, so holding one is the proof that its
-//! instructions may run.
+//! into code for that instruction set. Loops of other crates are compiled for an [`Isa`]. A token exists only after the CPU was
+//! checked, so holding one is the proof that its instructions may run.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
