@@ -1,6 +1,6 @@
 //! `dispatch!` and `View`: loops of other crates, compiled for the CPU that they run on.
 
-use crate::kernel::{Isa, Selected};
+use crate::kernel::{InLoop, Isa, RunKeyOp, Selected};
 use crate::key::hash::KeyHasher;
 use crate::key::single::Key;
 use core::ops::Deref;
@@ -94,26 +94,30 @@ use core::ops::Deref;
 macro_rules! dispatch {
     ($filter:expr, |$view:pat_param| $body:expr $(,)?) => {
         match $filter {
-            filter => match $crate::__private::selected(&filter) {
-                $crate::__private::Selected::Avx512(isa) => $crate::__private::run(
-                    filter,
-                    isa,
-                    #[inline(always)]
-                    |$view| $body,
-                ),
-                $crate::__private::Selected::Avx2(isa) => $crate::__private::run(
-                    filter,
-                    isa,
-                    #[inline(always)]
-                    |$view| $body,
-                ),
-                $crate::__private::Selected::Baseline(isa) => $crate::__private::run(
-                    filter,
-                    isa,
-                    #[inline(always)]
-                    |$view| $body,
-                ),
-            },
+            // The type tells the loop apart from others.
+            filter => {
+                struct Loop;
+                match $crate::__private::selected(&filter) {
+                    $crate::__private::Selected::Avx512(isa) => $crate::__private::run::<_, _, Loop, _>(
+                        filter,
+                        isa,
+                        #[inline(always)]
+                        |$view| $body,
+                    ),
+                    $crate::__private::Selected::Avx2(isa) => $crate::__private::run::<_, _, Loop, _>(
+                        filter,
+                        isa,
+                        #[inline(always)]
+                        |$view| $body,
+                    ),
+                    $crate::__private::Selected::Baseline(isa) => $crate::__private::run::<_, _, Loop, _>(
+                        filter,
+                        isa,
+                        #[inline(always)]
+                        |$view| $body,
+                    ),
+                }
+            }
         }
     };
 }
@@ -250,12 +254,13 @@ pub fn selected<R: Deref<Target: Readable>>(filter: &R) -> Selected {
     filter.selected()
 }
 
-/// Runs a loop, compiled for an instruction set.
+/// Runs the loop `L`, compiled for an instruction set.
 #[inline(always)]
-pub fn run<R, I: Isa, T>(filter: R, isa: I, body: impl FnOnce(View<R, I>) -> T) -> T {
-    isa.call(
+pub fn run<R, I: RunKeyOp, L, T>(filter: R, isa: I, body: impl FnOnce(View<R, InLoop<I, L>>) -> T) -> T {
+    InLoop::call(
+        isa,
         #[inline(always)]
-        || body(View { filter, isa }),
+        |isa| body(View { filter, isa }),
     )
 }
 

@@ -4,7 +4,7 @@
 //! choice of the words is shifted to the sign bits, which steer a blend of the block's two halves.
 
 use super::isa::RunKeyOp;
-use super::{BatchOp, Isa, KernelFn, KernelOps, KeyOp};
+use super::{BatchOp, KernelFn, KernelOps, KeyOp};
 use crate::kernel::block::{Block, LANES, Pattern};
 use core::arch::x86_64::*;
 
@@ -108,8 +108,6 @@ impl KernelOps for Avx2 {
     }
 }
 
-impl Isa for Avx2 {}
-
 #[allow(private_bounds, private_interfaces)]
 impl RunKeyOp for Avx2 {
     #[inline(always)]
@@ -123,16 +121,17 @@ impl RunKeyOp for Avx2 {
     }
 
     #[inline(always)]
-    fn run<O: KeyOp>(self, _: KernelFn<O>, target: O::Target<'_>, hash: u64) -> bool {
+    fn run<O: KeyOp, L>(self, _: KernelFn<O>, target: O::Target<'_>, hash: u64) -> bool {
         // SAFETY: `self` exists, so the CPU has AVX2: see `Avx2`.
-        unsafe { run_in_loop::<O>(self, target, hash) }
+        unsafe { run_in_loop::<O, L>(self, target, hash) }
     }
 }
 
-/// Runs the operation on one key, for any number of probes. The compiler inlines it into a loop of the same instruction set only.
+/// Runs the operation on one key, for any number of probes, in the loop `L`. The compiler inlines it into code of the same
+/// instruction set only.
 #[inline]
 #[target_feature(enable = "avx2,bmi2")]
-fn run_in_loop<O: KeyOp>(isa: Avx2, mut target: O::Target<'_>, hash: u64) -> bool {
+fn run_in_loop<O: KeyOp, L>(isa: Avx2, mut target: O::Target<'_>, hash: u64) -> bool {
     let b = O::probes(&target) as usize / LANES;
     O::run(isa, &mut target, hash, b)
 }

@@ -5,7 +5,7 @@
 //! three vector units share on Intel's cores. An insert works on the whole block in 512 bits, to write it with one store.
 
 use super::isa::RunKeyOp;
-use super::{BatchOp, Isa, KernelFn, KernelOps, KeyOp};
+use super::{BatchOp, KernelFn, KernelOps, KeyOp};
 use crate::kernel::block::{Block, LANES, Pattern};
 use core::arch::x86_64::*;
 
@@ -115,8 +115,6 @@ impl KernelOps for Avx512 {
     }
 }
 
-impl Isa for Avx512 {}
-
 #[allow(private_bounds, private_interfaces)]
 impl RunKeyOp for Avx512 {
     #[inline(always)]
@@ -130,16 +128,17 @@ impl RunKeyOp for Avx512 {
     }
 
     #[inline(always)]
-    fn run<O: KeyOp>(self, _: KernelFn<O>, target: O::Target<'_>, hash: u64) -> bool {
+    fn run<O: KeyOp, L>(self, _: KernelFn<O>, target: O::Target<'_>, hash: u64) -> bool {
         // SAFETY: `self` exists, so the CPU has AVX-512: see `Avx512`.
-        unsafe { run_in_loop::<O>(self, target, hash) }
+        unsafe { run_in_loop::<O, L>(self, target, hash) }
     }
 }
 
-/// Runs the operation on one key, for any number of probes. The compiler inlines it into a loop of the same instruction set only.
+/// Runs the operation on one key, for any number of probes, in the loop `L`. The compiler inlines it into code of the same
+/// instruction set only.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,bmi2")]
-fn run_in_loop<O: KeyOp>(isa: Avx512, mut target: O::Target<'_>, hash: u64) -> bool {
+fn run_in_loop<O: KeyOp, L>(isa: Avx512, mut target: O::Target<'_>, hash: u64) -> bool {
     let b = O::probes(&target) as usize / LANES;
     O::run(isa, &mut target, hash, b)
 }

@@ -2,6 +2,7 @@
 
 use super::dispatch::KernelFn;
 use super::ops::KeyOp;
+use core::marker::PhantomData;
 
 #[cfg(not(target_arch = "x86_64"))]
 pub use Absent as Avx2;
@@ -11,7 +12,43 @@ pub use Absent as Avx512;
 pub use {super::avx2::Avx2, super::avx512::Avx512};
 
 /// An instruction set that [`dispatch!`](crate::dispatch!) compiles a loop for. Only this crate implements it.
-pub trait Isa: RunKeyOp {}
+pub trait Isa: Copy {
+    /// Runs an operation on a key: inlined into the loop, else as a call. `function` is for the baseline.
+    #[doc(hidden)]
+    #[allow(private_bounds, private_interfaces)] // Other crates cannot call it.
+    fn run<O: KeyOp>(self, function: KernelFn<O>, target: O::Target<'_>, hash: u64) -> bool;
+}
+
+/// An instruction set in the loop `L`, a type of its own for each expansion of the macro. So each loop has its own instances of the
+/// operations, and the compiler inlines even a large function if there is only one call of it.
+pub struct InLoop<I, L>(I, PhantomData<L>);
+
+impl<I: Copy, L> Clone for InLoop<I, L> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<I: Copy, L> Copy for InLoop<I, L> {}
+
+impl<I: RunKeyOp, L> InLoop<I, L> {
+    /// Runs a loop, compiled for the instruction set as far as it is inlined.
+    #[inline(always)]
+    pub(crate) fn call<R>(isa: I, body: impl FnOnce(Self) -> R) -> R {
+        isa.call(
+            #[inline(always)]
+            || body(Self(isa, PhantomData)),
+        )
+    }
+}
+
+impl<I: RunKeyOp, L> Isa for InLoop<I, L> {
+    #[inline(always)]
+    #[allow(private_bounds, private_interfaces)]
+    fn run<O: KeyOp>(self, function: KernelFn<O>, target: O::Target<'_>, hash: u64) -> bool {
+        self.0.run::<O, L>(function, target, hash)
+    }
+}
 
 /// Runs loops and, in them, operations on single keys. Other crates cannot name it.
 #[allow(private_bounds, private_interfaces)] // as other crates cannot call its methods either
@@ -19,8 +56,8 @@ pub trait RunKeyOp: Copy {
     /// Runs a loop, compiled for the instruction set as far as it is inlined.
     fn call<R>(self, body: impl FnOnce() -> R) -> R;
 
-    /// Runs an operation on a key: inlined into a loop of the instruction set, else as a call. `function` is for the baseline.
-    fn run<O: KeyOp>(self, function: KernelFn<O>, target: O::Target<'_>, hash: u64) -> bool;
+    /// See [`Isa::run`].
+    fn run<O: KeyOp, L>(self, function: KernelFn<O>, target: O::Target<'_>, hash: u64) -> bool;
 }
 
 /// The instruction set that a loop is run with.
@@ -38,8 +75,6 @@ pub enum Selected {
 #[derive(Clone, Copy)]
 pub struct Baseline;
 
-impl Isa for Baseline {}
-
 #[allow(private_bounds, private_interfaces)]
 impl RunKeyOp for Baseline {
     #[inline(always)]
@@ -48,7 +83,7 @@ impl RunKeyOp for Baseline {
     }
 
     #[inline(always)]
-    fn run<O: KeyOp>(self, function: KernelFn<O>, target: O::Target<'_>, hash: u64) -> bool {
+    fn run<O: KeyOp, L>(self, function: KernelFn<O>, target: O::Target<'_>, hash: u64) -> bool {
         function.run(target, hash)
     }
 }
@@ -59,16 +94,13 @@ impl RunKeyOp for Baseline {
 pub enum Absent {}
 
 #[cfg(not(target_arch = "x86_64"))]
-impl Isa for Absent {}
-
-#[cfg(not(target_arch = "x86_64"))]
 #[allow(private_bounds, private_interfaces)]
 impl RunKeyOp for Absent {
     fn call<R>(self, _: impl FnOnce() -> R) -> R {
         match self {}
     }
 
-    fn run<O: KeyOp>(self, _: KernelFn<O>, _: O::Target<'_>, _: u64) -> bool {
+    fn run<O: KeyOp, L>(self, _: KernelFn<O>, _: O::Target<'_>, _: u64) -> bool {
         match self {}
     }
 }
