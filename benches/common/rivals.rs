@@ -9,11 +9,13 @@ use std::convert::identity;
 use std::time::Duration;
 
 /// Runs an operation key by key. Returns how many answers were `true`.
+#[inline(always)] // into a loop of `dispatch!`
 pub fn each(hashes: &[u64], mut operation: impl FnMut(u64) -> bool) -> usize {
     hashes.iter().map(|&hash| usize::from(operation(hash))).sum()
 }
 
 /// As [`each`], in a loop that prefetches the line of a key some keys ahead.
+#[inline(always)]
 pub fn each_prefetched(hashes: &[u64], prefetch: impl Fn(u64), mut operation: impl FnMut(u64) -> bool) -> usize {
     const PREFETCH_DISTANCE: usize = 32;
     let mut count = 0;
