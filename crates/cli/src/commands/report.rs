@@ -218,6 +218,9 @@ pub fn add_speed(figures: &mut Figures, stats: &RunStats, elapsed: Duration) {
 /// Returns the expected number of distinct lines that were reported as seen.
 fn wrongly_dropped(set: &KeySet, stats: &RunStats) -> f64 {
     let (before, inserted) = (stats.keys_before, stats.counts.inserted as f64);
+    if let Some(losses) = set.local().and_then(|set| set.expected_losses(before)) {
+        return losses;
+    }
     match &stats.plan {
         Some(plan) if set.shared().is_some() => {
             // Others inserted meanwhile: the lines of this run are spread evenly over all rates between the two ends.

@@ -20,6 +20,7 @@ use crate::read::projection::Projection;
 use crate::read::skip::OnError;
 use crate::run::events::{self, Event};
 use crate::run::sink::PrintOptions;
+use crate::seen::local_set::LocalSet;
 use crate::seen::run_stats::RunStats;
 use crate::seen::{SeenKeys, exact};
 use crate::system::error::{Error, Stop};
@@ -53,8 +54,11 @@ impl SetJob {
     }
 
     /// Checks the options, the inputs and the output.
-    pub fn check(self) -> Result<Checked, Stop> {
+    pub fn check(mut self) -> Result<Checked, Stop> {
         let started = Instant::now();
+        if self.options.exact {
+            self.options.size.verify();
+        }
         let options = &self.options;
         let SetOptions { reading, select, key, size, growth, .. } = options;
         if let Some(option) = options.misplaced_option() {
@@ -147,9 +151,10 @@ impl SetJob {
                     warn(&options.with_hint_of_dashes("standard input, which is NEW, has no lines"));
                 }
                 if let Some(format) = options.stats {
-                    let seen = work.seen.read();
+                    let mut seen = work.seen.write();
                     let stats = locked(&work.stats);
                     let mut figures = report::set_figures(&seen, &counts_of_old, &stats, self.wanted, self.distinct);
+                    seen.set.local_mut().map_or(Ok(()), LocalSet::fit)?;
                     report::add_state(&mut figures, &seen.set, &stats, None);
                     report::add_speed(&mut figures, &stats, started.elapsed());
                     messages::print(&figures.format(format));

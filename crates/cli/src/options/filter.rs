@@ -11,15 +11,15 @@ use std::time::Duration;
 pub struct SizeOptions {
     /// Distinct lines to plan for, such as 5M [default: estimated]
     ///
-    /// It is a number such as 5000000, 5M or 5e6, where k, M, G and T are powers of 1000. By default it is the number of lines in
-    /// the files, estimated from samples. If the number is too low, the filter grows and keeps its rate, but a shared filter of
-    /// a given number does not grow.
+    /// It is a number such as 5000000, 5M or 5e6, where k, M, G and T are powers of 1000. By default it is
+    /// estimated from samples of the files and from the lines so far. If the number is too low, the filter grows and keeps its rate, but a
+    /// shared filter of a given number does not grow.
     #[arg(short = 'n', long, value_name = "KEYS", value_parser = count, allow_negative_numbers = true)]
     pub expected_keys: Option<u64>,
 
     /// False-positive rate once the expected lines are in [default: 1e-6]
     ///
-    /// It is the chance that a new line is taken for one seen before.
+    /// It is the chance that a new line is taken for one seen before. With --exact, where such a line costs only time, it is 1e-3.
     #[arg(short = 'p', long, value_name = "RATE", value_parser = rate, allow_negative_numbers = true)]
     pub fpr: Option<f64>,
 
@@ -29,7 +29,7 @@ pub struct SizeOptions {
     #[arg(long, value_parser = seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
 
-    /// The default rate of a command whose keys are not lines.
+    /// The default rate of a command whose keys are not lines, or are verified.
     #[arg(skip)]
     pub default_fpr: Option<f64>,
 }
@@ -38,6 +38,11 @@ impl SizeOptions {
     /// Returns the false-positive rate.
     pub fn fpr(&self) -> f64 {
         self.fpr.or(self.default_fpr).unwrap_or(1e-6)
+    }
+
+    /// Sets the default rate of a filter whose false positives are found: they cost less than the memory of a lower rate.
+    pub fn verify(&mut self) {
+        self.default_fpr = Some(1e-3);
     }
 
     /// Returns the seed of a new filter.

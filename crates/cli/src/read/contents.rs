@@ -4,6 +4,7 @@ use crate::read::coding::Coding;
 use crate::read::lz4::Lz4Frame;
 use crate::read::members::{MemberReader, XzStream, ZstdFrame};
 use crate::system::error::{Error, temporary_remedy};
+use crate::system::pipe;
 use bzip2::bufread::BzDecoder;
 use flate2::bufread::GzDecoder;
 use std::fs::File;
@@ -41,7 +42,7 @@ impl FileSource {
 
 impl Read for FileSource {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let n = self.file.read(buffer)?;
+        let n = pipe::read_available(&self.file, buffer)?;
         self.record_read(&buffer[..n])?;
         Ok(n)
     }

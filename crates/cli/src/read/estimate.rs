@@ -4,9 +4,11 @@ use crate::read::coding::Coding;
 use crate::read::contents::{self, FileSource};
 use crate::read::format_of;
 use crate::read::inputs::Input;
+use crate::read::repeats::Repeats;
 use crate::system::error::{Error, remedy};
 use std::fs::File;
 use std::io::{self, Read, Seek};
+use std::mem;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -41,20 +43,32 @@ pub trait SampleUnit {
 
     /// Counts the keys in a piece of a file whose lines end with `end`. `first` and `last` are set at the start and the end of the file.
     fn count(&self, piece: &[u8], end: u8, first: bool, last: bool) -> f64;
+
+    /// Adds the keys that a window has as a whole, if whole windows are comparable.
+    fn add_repeats(&self, _window: &[u8], _end: u8, _repeats: &mut Repeats) {}
 }
 
 /// Lines and rows, each with a key.
 pub struct LineUnit;
 
-/// Returns an upper bound, almost surely, of the number of lines or keys in all inputs, seldom much too high; or the name of an
-/// input that cannot be sampled. `end` ends a line. The rest of a compressed file is assumed to be like its start. With `go_on`,
+/// An estimate of the lines or keys of inputs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// An upper bound, almost surely, of their number; seldom much too high.
+    pub lines: u64,
+    /// The number of distinct ones, if the samples can tell; rather too low than too high.
+    pub distinct: Option<u64>,
+}
+
+/// Returns an estimate of the lines or keys in all inputs, or the name of an input that cannot be sampled. `end` ends a line. The rest of a compressed file is assumed to be like its start. With `go_on`,
 /// unreadable files count 0.
 pub fn estimate_inputs(
     inputs: &[Input],
     end: u8,
     sampled: &dyn SampleUnit,
     go_on: bool,
-) -> Result<Result<u64, String>, Error> {
+) -> Result<Result<Estimate, String>, Error> {
+    let mut repeats = Repeats::new();
     let compressed = inputs.iter().filter(|input| input.is_compressed()).count();
     let mut tables = 0;
     let plain = inputs.iter().filter(|input| !input.is_compressed() && !input.is_table).count();
@@ -82,7 +96,7 @@ pub fn estimate_inputs(
                 }
             }
         } else if plain.wants(size) {
-            match input.with_file(|file| keys(file, end, sampled, go_on)) {
+            match input.with_file(|file| keys(file, end, sampled, go_on, &mut repeats)) {
                 Ok(Some(keys)) => plain.add(size, keys),
                 // Compressed standard input.
                 Ok(None) => return Ok(Err(input.origin.name().to_owned())),
@@ -91,7 +105,10 @@ pub fn estimate_inputs(
             }
         }
     }
-    Ok(Ok((plain.keys() + compressed.keys() + tables).max(1)))
+    let lines = (plain.keys() + compressed.keys() + tables).max(1);
+    // Of compressed files only the starts are seen, and of tables nothing.
+    let share = if compressed.all + tables > 0 { None } else { repeats.distinct_share(plain.all) };
+    Ok(Ok(Estimate { lines, distinct: share.map(|share| (lines as f64 * share) as u64 + 1) }))
 }
 
 /// Samples of some of the plain or of the compressed files.
@@ -151,11 +168,23 @@ impl SampleUnit for LineUnit {
         let open = last && piece.last().is_some_and(|&byte| byte != end);
         memchr::memchr_iter(end, piece).count() as f64 + f64::from(open)
     }
+
+    fn add_repeats(&self, window: &[u8], end: u8, repeats: &mut Repeats) {
+        let mut ends = memchr::memchr_iter(end, window);
+        let Some(mut start) = ends.next() else { return };
+        repeats.add(ends.map(|end| &window[mem::replace(&mut start, end) + 1..end]));
+    }
 }
 
 /// Estimates the number of keys from the file's position on; `None` for a compressed file. The position is not changed. With
 /// `go_on`, unreadable parts of a large file are skipped.
-fn keys(mut file: &File, end: u8, sampled: &dyn SampleUnit, go_on: bool) -> io::Result<Option<u64>> {
+fn keys(
+    mut file: &File,
+    end: u8,
+    sampled: &dyn SampleUnit,
+    go_on: bool,
+    repeats: &mut Repeats,
+) -> io::Result<Option<u64>> {
     let start = file.stream_position()?;
     let size = file.metadata()?.len().saturating_sub(start);
     if Coding::from_file(file)? != Coding::Plain {
@@ -166,6 +195,8 @@ fn keys(mut file: &File, end: u8, sampled: &dyn SampleUnit, go_on: bool) -> io::
     let mut buffer = vec![0; whole.min(size.max(WINDOW as u64) as usize)];
     if size <= whole as u64 {
         let length = read_at(file, &mut buffer, start)?;
+        repeats.bytes += length as u64;
+        buffer[..length].chunks(WINDOW).for_each(|window| sampled.add_repeats(window, end, repeats));
         return Ok(Some(sampled.count(&buffer[..length], end, true, true) as u64));
     }
     let window = sampled.window();
@@ -182,6 +213,8 @@ fn keys(mut file: &File, end: u8, sampled: &dyn SampleUnit, go_on: bool) -> io::
         };
         seen += length;
         found += sampled.count(&window[..length], end, i == 0, false);
+        repeats.bytes += length as u64;
+        sampled.add_repeats(&window[..length], end, repeats);
     }
     Ok(Some(extrapolated(found as u64, seen as u64, size)))
 }

@@ -3,7 +3,7 @@
 use crate::key::error::KeyError;
 use crate::read::batch::Batch;
 use crate::read::ends::LineEndKinds;
-use crate::read::keys::{Hashing, Keys};
+use crate::read::keys::{Hashing, Keys, fingerprint};
 use crate::read::skip::SkipReason;
 use bloomline_keys::{KeyKinds, Kinds};
 
@@ -30,11 +30,16 @@ impl Batch {
         scratch.set_plain(!chunk.quoted, no_lone_cr);
         // A last line without an end has no kind.
         let whole = count - usize::from(chunk.unended && count > 0);
-        if rule.is_line() && second_hasher.is_none() && !format.skip_blank {
+        if rule.is_line() && !format.skip_blank {
             if chunk.end == b'\n' {
                 hashing.ends.take(LineEndKinds::from_sample(chunk, whole));
             }
             keys.hashes.extend(chunk.lines().map(|line| hasher.bytes(&bytes[line])));
+            if let Some(second_hasher) = second_hasher {
+                let seconds = chunk.lines().map(|line| second_hasher.bytes(&bytes[line]));
+                keys.fingerprints
+                    .extend(keys.hashes.iter().zip(seconds).map(|(&hash, second)| fingerprint(hash, second)));
+            }
             keys.kinds = KeyKinds::new(Kinds::TEXT);
             return;
         }

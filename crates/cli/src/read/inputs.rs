@@ -7,6 +7,7 @@ use crate::read::foreign;
 use crate::read::header::ExpectedHeader;
 use crate::system::error::Error;
 use crate::system::files::{self, FileVersion, NamedFile};
+use crate::system::pipe;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
@@ -240,6 +241,9 @@ impl Input {
             }
             None => File::open(self.path)?.into(),
         };
+        if self.size.is_none() {
+            pipe::enlarge(&file);
+        }
         let source = FileSource { file, read: self.read, copy: self.copy, line_end: self.line_end, named };
         Ok(OpenedInput { contents: contents::open(source, start, BUFFER)?, regular: self.size.is_some() })
     }

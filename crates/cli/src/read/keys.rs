@@ -56,7 +56,7 @@ impl Keys {
             Ok(key) => {
                 let hash = hashing.hasher.bytes(key);
                 self.hashes.push(hash);
-                let both = |second_hasher: &KeyHasher| u128::from(hash) << 64 | u128::from(second_hasher.bytes(key));
+                let both = |second_hasher: &KeyHasher| fingerprint(hash, second_hasher.bytes(key));
                 self.fingerprints.extend(hashing.second_hasher.as_ref().map(both));
                 return;
             }
@@ -77,4 +77,9 @@ impl Keys {
         let mut skipped = self.skipped.iter().map(|(line, _)| *line).peekable();
         (0..count).filter(move |line| skipped.next_if_eq(line).is_none())
     }
+}
+
+/// Joins the two hashes of a key.
+pub fn fingerprint(hash: u64, second: u64) -> u128 {
+    u128::from(hash) << 64 | u128::from(second)
 }

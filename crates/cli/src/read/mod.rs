@@ -22,6 +22,7 @@ pub mod members;
 mod parquet;
 pub mod position;
 pub mod projection;
+pub mod repeats;
 pub mod skip;
 pub mod split;
 pub mod table;

@@ -1,5 +1,6 @@
 //! A set in memory: a filter of a fixed size, a filter that grows, or one sized by an estimate, which grows if more keys arrive.
 
+use crate::seen::forecast_filter::{ForecastFilter, absent};
 use crate::system::error::Error;
 use crate::system::u64_file::U64File;
 use bloomline::{BloomFilter, BuildError, FileError, FileErrorKind, KeyHasher, MergeError, Plan, ScalableBloomFilter};
@@ -13,8 +14,10 @@ const SECOND_DIVISOR: u64 = 4;
 /// The least keys of the second filter, so that a set that grows from a few lines to millions needs few filters.
 const MIN_KEYS: u64 = 1 << 14;
 
-/// A first filter and the filters after it. At least one of the two exists. Together they keep the rate.
+/// A filter that is sized by a forecast; or a first filter and the filters after it, at least one of the two, which together keep the
+/// rate.
 pub struct LocalSet {
+    forecast: Option<ForecastFilter>,
     /// The filter for all keys, or for as many as were estimated.
     first: Option<First>,
     /// The filter for the keys beyond the estimate, or for all keys if there is no first filter.
@@ -46,6 +49,7 @@ struct Estimate {
 impl From<BloomFilter> for LocalSet {
     fn from(filter: BloomFilter) -> Self {
         Self {
+            forecast: None,
             first: Some(First { filter, estimate: None }),
             more: None,
             initial_hashes: None,
@@ -57,7 +61,15 @@ impl From<BloomFilter> for LocalSet {
 
 impl From<ScalableBloomFilter> for LocalSet {
     fn from(filter: ScalableBloomFilter) -> Self {
-        Self { first: None, more: Some(filter), initial_hashes: None, spool: None, kinds: KeyKinds::default() }
+        let kinds = KeyKinds::default();
+        Self { forecast: None, first: None, more: Some(filter), initial_hashes: None, spool: None, kinds }
+    }
+}
+
+impl From<ForecastFilter> for LocalSet {
+    fn from(filter: ForecastFilter) -> Self {
+        let kinds = KeyKinds::default();
+        Self { forecast: Some(filter), first: None, more: None, initial_hashes: None, spool: None, kinds }
     }
 }
 
@@ -79,7 +91,8 @@ impl LocalSet {
     /// Wraps an empty filter of the size of [`plan_estimated`](Self::plan_estimated).
     pub fn estimated(filter: BloomFilter, keys: u64, rate: f64) -> Self {
         let first = First { filter, estimate: Some(Estimate { keys, remaining_keys: keys, rate }) };
-        Self { first: Some(first), more: None, initial_hashes: None, spool: None, kinds: KeyKinds::default() }
+        let kinds = KeyKinds::default();
+        Self { forecast: None, first: Some(first), more: None, initial_hashes: None, spool: None, kinds }
     }
 
     /// Wraps an empty filter that is sized for many keys because their number is unknown.
@@ -187,6 +200,11 @@ impl LocalSet {
         Ok(())
     }
 
+    /// Makes a set that is sized by a forecast as small as its keys allow. Called when no more keys are expected.
+    pub fn fit(&mut self) -> Result<(), BuildError> {
+        self.forecast.as_mut().map_or(Ok(()), ForecastFilter::fit)
+    }
+
     /// Shrinks the set to the smallest size that keeps its rate.
     pub fn shrink(&mut self) -> Result<(), BuildError> {
         match (&mut self.first, &mut self.more) {
@@ -215,6 +233,9 @@ impl LocalSet {
     }
 
     fn insert(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError> {
+        if let Some(forecast) = &mut self.forecast {
+            return forecast.insert_hashes(hashes, new);
+        }
         let (mut done, mut inserted) = (0, 0);
         if let Some(First { filter, estimate }) = &mut self.first {
             let Some(Estimate { remaining_keys, .. }) = estimate else { return Ok(filter.insert_hashes(hashes, new)) };
@@ -253,6 +274,9 @@ impl LocalSet {
 
     /// Sets `found[i]` to `true` if hash i is in the set. Returns the number that were found.
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
+        if let Some(forecast) = &self.forecast {
+            return forecast.contains_hashes(hashes, found);
+        }
         let (first, more) = match (&self.first, &self.more) {
             (Some(first), None) => return first.filter.contains_hashes(hashes, found),
             (None, more) => return more.as_ref().map_or(0, |more| more.contains_hashes(hashes, found)),
@@ -269,12 +293,16 @@ impl LocalSet {
     /// The filters of the set, each of its own size, all with one seed.
     pub fn stages(&self) -> impl Iterator<Item = &BloomFilter> {
         let more = self.more.as_ref().map_or(&[][..], ScalableBloomFilter::stages);
-        self.first.iter().map(|first| &first.filter).chain(more)
+        let forecast = self.forecast.as_ref().map_or(&[][..], ForecastFilter::stages);
+        self.first.iter().map(|first| &first.filter).chain(more).chain(forecast)
     }
 
     /// The hasher of the keys.
     pub fn hasher(&self) -> &KeyHasher {
-        self.stages().next().expect("there is a filter").hasher()
+        match &self.forecast {
+            Some(forecast) => forecast.hasher(),
+            None => self.stages().next().expect("there is a filter").hasher(),
+        }
     }
 
     /// The number of keys: exact if the set grows, else estimated.
@@ -283,11 +311,15 @@ impl LocalSet {
             Some(Estimate { keys, remaining_keys, .. }) => (keys - remaining_keys) as f64,
             None => filter.estimated_keys(),
         });
-        first + self.more.as_ref().map_or(0, ScalableBloomFilter::keys) as f64
+        let more = self.more.as_ref().map_or(0, ScalableBloomFilter::keys);
+        first + (more + self.forecast.as_ref().map_or(0, ForecastFilter::keys)) as f64
     }
 
     /// The expected false-positive rate when the set had its first `keys` keys. Filters that grow count as they are now.
     pub fn expected_fpr(&self, keys: f64) -> f64 {
+        if let Some(forecast) = &self.forecast {
+            return forecast.expected_fpr(keys);
+        }
         let (mut in_first, mut first) = (0, 0.0);
         if let Some(First { filter, estimate }) = &self.first {
             in_first = estimate.as_ref().map_or(keys as u64, |estimate| estimate.keys - estimate.remaining_keys);
@@ -297,8 +329,16 @@ impl LocalSet {
         first + (1.0 - first) * more.map_or(0.0, ScalableBloomFilter::estimated_fpr)
     }
 
+    /// The expected number of keys that were lost since the set had `before` keys, if the set recorded its sizes.
+    pub fn expected_losses(&self, before: f64) -> Option<f64> {
+        self.forecast.as_ref().map(|forecast| forecast.expected_losses(before))
+    }
+
     /// The false-positive rate of the bits that are set now. Reads all filters.
     pub fn current_fpr(&self) -> f64 {
+        if let Some(forecast) = &self.forecast {
+            return forecast.current_fpr();
+        }
         let first = self.first.as_ref().map_or(0.0, |first| first.filter.current_fpr());
         first + (1.0 - first) * self.more.as_ref().map_or(0.0, ScalableBloomFilter::current_fpr)
     }
@@ -307,11 +347,6 @@ impl LocalSet {
 /// Returns the keys of the second filter, and the rate of all filters after the first.
 fn growth_size(keys: u64, rate: f64) -> (u64, f64) {
     ((keys / SECOND_DIVISOR).max(MIN_KEYS), (1.0 - LocalSet::SHARE) * rate)
-}
-
-/// The hashes that were not found.
-fn absent(hashes: &[u64], found: &[bool]) -> Vec<u64> {
-    hashes.iter().zip(found).filter(|(_, found)| !**found).map(|(hash, _)| *hash).collect()
 }
 
 /// Formats an error of a file: its name, on one line even if it has line breaks, and what is wrong with it.

@@ -5,6 +5,9 @@
 
 pub mod counts;
 pub mod exact;
+pub mod forecast;
+pub mod forecast_filter;
+pub mod hash_table;
 pub mod local_set;
 pub mod remote_set;
 pub mod remote_stats;

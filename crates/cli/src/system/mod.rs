@@ -4,6 +4,7 @@ pub mod error;
 pub mod external_sort;
 pub mod file_lock;
 pub mod files;
+pub mod pipe;
 pub mod temp_files;
 pub mod u64_file;
 pub mod unpoisoned;

@@ -181,13 +181,13 @@ fn signals_leave_complete_members() {
         let line = format!("dedup {options} --compress {kind} --state s -o {name} fifo");
         let running = RunningCommand::new(bench.command(&line));
         let mut writer = File::options().write(true).open(fifo).unwrap();
-        // The write returns when only the capacity of the pipe is unread.
+        // The write returns when only the capacity of the pipe is unread, at most 1 MiB.
         writer.write_all(&lines).unwrap();
         running.signal("TERM");
         let (code, ..) = running.end();
         assert_eq!(code, Some(143));
         let printed = read_decoded(&bench, name);
-        assert!(lines.starts_with(&printed) && printed.len() > 3 << 20, "{kind}: {}", printed.len());
+        assert!(lines.starts_with(&printed) && printed.len() > 2 << 20, "{kind}: {}", printed.len());
         // All lines in the state were printed.
         let known = bench.run_ok("check --total -s s in").trim().parse::<u64>().unwrap();
         assert_eq!(known, count(&printed), "{kind}");

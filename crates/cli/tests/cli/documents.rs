@@ -379,7 +379,7 @@ fn false_removals_match_the_expectation() {
         "--ngram 5 --min-ngram 5 --threshold 0.3 -n 60000 --when-full warn -p 0.05",
         "--ngram 0 -n 1500 --when-full warn -p 0.01 --output-dir o",
         // Growing filters keep the requested rate.
-        "--ngram 0 -p 0.2",
+        "--ngram 0 -n 4000 -p 0.2",
         "--ngram 0 -n 300 --when-full grow -p 0.2 --output-dir p",
         "--near 0.8 -n 1000 --when-full warn -p 0.2 --checkpoint 1h -s near",
     ] {

@@ -148,6 +148,12 @@ fn lines_of_a_slow_pipe_are_printed_early() {
             running.write_input(format!("{word}\n").as_bytes());
             assert_eq!(running.line(), format!("{new}{word}"));
         }
+        // More than one read of a pipe returns.
+        let burst: Vec<String> = (100_000..150_000).map(|i| i.to_string()).collect();
+        running.write_input((burst.join("\n") + "\n").as_bytes());
+        for word in burst {
+            assert_eq!(running.line(), format!("{new}{word}"));
+        }
         running.write_input(b"one\nunfinished");
         running.close_input();
         let (code, lines, stderr) = running.end();

@@ -31,6 +31,7 @@ use crate::run::print::Prefix;
 use crate::run::progress::Progress;
 use crate::run::step::{RunConfig, Step};
 use crate::run::work::{Persistence, Work};
+use crate::seen::local_set::LocalSet;
 use crate::seen::run_stats::RunStats;
 use crate::seen::{SeenKeys, SharedSeenKeys};
 use crate::steps::decontaminate::Decontaminator;
@@ -403,6 +404,7 @@ impl Plan {
             stats.warn_false_removals(rule.units());
         }
         if let Some(format) = self.reporting.stats {
+            seen.set.local_mut().map_or(Ok(()), LocalSet::fit)?;
             if alive {
                 // All lines are done: if the server fails now, only its own figures are missing.
                 _ = seen.set.refresh();

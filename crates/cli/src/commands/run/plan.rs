@@ -292,7 +292,7 @@ impl Plan {
         let DedupOptions {
             reading,
             key,
-            size,
+            mut size,
             shared,
             writing,
             mut run,
@@ -308,6 +308,9 @@ impl Plan {
         run.in_order |= groups.keep.is_some() || asks_for_groups;
         let group_request = asks_for_groups.then(|| GroupRequest::new(groups, printed, None));
         let exact = exact && group_request.is_none();
+        if exact {
+            size.verify();
+        }
         let second_hasher = (exact || group_request.is_some()).then(|| exact::second_hasher(size.seed()));
         let memory = match shared.server.redis {
             Some(_) => Memory::Server(shared, writing),

@@ -64,8 +64,10 @@ impl Plan {
             quiet: reporting.quiet,
         };
         let Some((room, fpr)) = new_set.room()? else { return Ok(()) };
-        let estimate =
-            |rule: &DocumentRule| estimate_inputs(inputs, reading.line_end(), rule, reading.on_error != OnError::Fail);
+        let go_on = reading.on_error != OnError::Fail;
+        let estimate = |rule: &DocumentRule| {
+            Ok::<_, Error>(estimate_inputs(inputs, reading.line_end(), rule, go_on)?.map(|estimate| estimate.lines))
+        };
         rule.text.sample = 1;
         // The inputs of a pipe are unknown.
         let Ok(all) = estimate(rule)? else { return Ok(()) };

@@ -1,9 +1,10 @@
 //! The choice of the set that a command uses: its size, and whether it grows.
 
 use crate::options::{BuildOptions, GrowthOptions, ReadOptions, SizeOptions, WhenFull};
-use crate::read::estimate::{self, LineUnit, SampleUnit};
+use crate::read::estimate::{self, Estimate, LineUnit, SampleUnit};
 use crate::read::inputs::Input;
 use crate::read::skip::OnError;
+use crate::seen::forecast_filter::ForecastFilter;
 use crate::seen::local_set::LocalSet;
 use crate::seen::run_stats::FullLimit;
 use crate::seen::set::KeySet;
@@ -27,6 +28,8 @@ pub enum SizePlan {
     Sized { plan: Plan, keys: Option<u64>, fpr: f64, limit: FullLimit },
     /// A filter for this number of keys, with this plan, and more filters if more keys arrive. Together they keep the rate.
     Estimated { plan: Plan, keys: u64, fpr: f64 },
+    /// A filter that is sized by a forecast, with the estimate of the keys unless their number is unknown.
+    Forecast { estimate: Option<Estimate>, fpr: f64 },
     /// Filters that together keep a false-positive rate, the first sized for this number of keys. `None` if the number
     /// is unknown: the first is then sized for many.
     Scalable { keys: Option<u64>, fpr: f64 },
@@ -49,7 +52,8 @@ pub fn set_for_build(
     }
     let keys = match size.expected_keys {
         Some(keys) => Ok(keys),
-        None => estimate::estimate_inputs(inputs, reading.line_end(), &LineUnit, reading.on_error != OnError::Fail)?,
+        None => estimate::estimate_inputs(inputs, reading.line_end(), &LineUnit, reading.on_error != OnError::Fail)?
+            .map(|estimate| estimate.lines),
     };
     if let Some(when) = options.when_full.filter(|when| *when != WhenFull::Grow) {
         let (set, limit) = for_keys(size, keys, when == WhenFull::Stop)?.build(size.seed(), key_name)?;
@@ -104,8 +108,8 @@ impl NewSet<'_> {
             Err(String::new())
         };
         let choice = choose(size, growth, keep, &keys)?;
-        if let (Some(memory), Ok(keys)) = (growth.memory, keys) {
-            self.check_room(memory, &choice, keys)?;
+        if let (Some(memory), Ok(Estimate { lines, .. })) = (growth.memory, keys) {
+            self.check_room(memory, &choice, lines)?;
         }
         let (keys, fpr) = choice.start_size();
         let (set, limit) = choice.build(size.seed(), self.key_name)?;
@@ -153,20 +157,26 @@ fn choose(
     size: &SizeOptions,
     growth: &GrowthOptions,
     keep: bool,
-    found: &Result<u64, String>,
+    found: &Result<Estimate, String>,
 ) -> Result<SizePlan, Error> {
     let GrowthOptions { memory, when_full } = growth;
     let stop = *when_full == Some(WhenFull::Stop);
     // A number of keys or of bytes is an estimate, even if the user gives it.
     let grows = when_full.is_none_or(|when| when == WhenFull::Grow);
-    let keys = size.expected_keys.map_or_else(|| found.clone(), Ok);
+    let keys = size.expected_keys.map_or_else(|| found.clone().map(|estimate| estimate.lines), Ok);
     let fpr = size.fpr();
     match (*memory, grows) {
         (None, false) => for_keys(size, keys, stop),
         // A state outlives the known inputs, and is a file of one kind from its start.
-        (None, true) => match keys {
-            Ok(keys) if !keep => for_estimate(size, keys, false),
-            keys => Ok(SizePlan::Scalable { keys: keys.ok(), fpr }),
+        (None, true) if keep => Ok(SizePlan::Scalable { keys: keys.ok(), fpr }),
+        (None, true) => match (size.expected_keys, keys) {
+            (Some(keys), _) => for_estimate(size, keys, false),
+            (None, keys) if ForecastFilter::check(keys.clone().ok(), fpr).is_ok() => {
+                Ok(SizePlan::Forecast { estimate: found.clone().ok(), fpr })
+            }
+            // A rate near the lowest that 64-bit hashes can keep leaves no share for growth.
+            (None, Ok(keys)) => for_keys(size, Ok(keys), true),
+            (None, Err(_)) => Ok(SizePlan::Scalable { keys: None, fpr }),
         },
         (Some(bytes), true) if keep => Ok(SizePlan::Scalable { keys: Some(first_keys(bytes, fpr)?), fpr }),
         (Some(bytes), true) => {
@@ -219,6 +229,7 @@ impl SizePlan {
         match self {
             Self::Sized { limit, .. } => (limit.keys, limit.fpr),
             Self::Estimated { keys, fpr, .. } => (*keys, *fpr),
+            Self::Forecast { estimate, fpr } => (estimate.as_ref().map_or(FIRST, |estimate| estimate.lines), *fpr),
             Self::Scalable { keys, fpr } => (keys.unwrap_or(FIRST), *fpr),
         }
     }
@@ -235,6 +246,11 @@ impl SizePlan {
             Self::Estimated { plan, keys, fpr } => {
                 let builder = of_plan(&plan).expected_keys(keys).false_positive_rate(fpr);
                 (LocalSet::estimated(builder.seed(seed).key_name(key_name).build()?, keys, fpr), None)
+            }
+            Self::Forecast { estimate, fpr } => {
+                let lines = estimate.as_ref().map(|estimate| estimate.lines);
+                let sampled = estimate.and_then(|estimate| estimate.distinct);
+                (ForecastFilter::new(lines, sampled, fpr, seed, key_name).into(), None)
             }
             Self::Scalable { keys, fpr } => {
                 let builder =

@@ -10,9 +10,14 @@ fn options(text: &str) -> DedupOptions {
     *options
 }
 
+fn estimate(lines: u64) -> Estimate {
+    Estimate { lines, distinct: Some(lines / 2) }
+}
+
 fn chosen(text: &str, lines: Option<u64>) -> Result<SizePlan, Error> {
     let options = options(text);
-    choose(&options.size, &options.run.growth, options.run.state.is_some(), &lines.ok_or("a pipe".to_owned()))
+    let found = lines.map(estimate).ok_or("a pipe".to_owned());
+    choose(&options.size, &options.run.growth, options.run.state.is_some(), &found)
 }
 
 /// Asserts that options are refused, and that the message contains `why`.
@@ -33,6 +38,7 @@ fn number_of_keys_and_rate_determine_the_plan() {
     };
     let scalable = |keys, fpr| SizePlan::Scalable { keys: Some(keys), fpr };
     let unknown = |fpr| SizePlan::Scalable { keys: None, fpr };
+    let forecast = |lines: Option<u64>, fpr| SizePlan::Forecast { estimate: lines.map(estimate), fpr };
     let estimated = |keys, fpr| SizePlan::Estimated { plan: filter(keys, 0.95 * fpr).plan().unwrap(), keys, fpr };
     for (text, lines, expected) in [
         // A number of keys is a first size, at 1e-6 if no rate is given, unless the user asks for a fixed one.
@@ -41,14 +47,13 @@ fn number_of_keys_and_rate_determine_the_plan() {
         ("-n 1000 --when-full warn", None, sized(1000, 1e-6, false)),
         ("--when-full warn", Some(500), sized(500, 1e-6, false)),
         ("--when-full stop", Some(500), sized(500, 1e-6, true)),
-        // So is the number of keys in the inputs.
-        ("", Some(500), estimated(500, 1e-6)),
-        ("-p 0.01", Some(500), estimated(500, 0.01)),
-        ("--when-full grow", Some(500), estimated(500, 1e-6)),
+        // The number of lines in the inputs begins a forecast.
+        ("", Some(500), forecast(Some(500), 1e-6)),
+        ("-p 0.01", Some(500), forecast(Some(500), 0.01)),
+        ("--when-full grow", Some(500), forecast(Some(500), 1e-6)),
         ("-n 1000 --when-full grow", Some(500), estimated(1000, 1e-6)),
-        // Without a number of keys, the set grows from a filter for many keys.
-        ("", None, unknown(1e-6)),
-        ("-p 0.01", None, unknown(0.01)),
+        ("", None, forecast(None, 1e-6)),
+        ("-p 0.01", None, forecast(None, 0.01)),
         // A state grows beyond the inputs of one run, unless the options fix its size.
         ("--state s", Some(500), scalable(500, 1e-6)),
         ("--state s", None, unknown(1e-6)),
@@ -75,7 +80,7 @@ fn number_of_keys_and_rate_determine_the_plan() {
 #[test]
 fn an_estimated_set_is_built_as_planned() {
     for (keys, fpr) in [(1000, 0.01), (1_000_000, 0.01), (1_000_000, 1e-3), (1_000_000, 1e-6)] {
-        let choice = chosen(&format!("-p {fpr}"), Some(keys)).unwrap();
+        let choice = chosen(&format!("-n {keys} -p {fpr}"), None).unwrap();
         let SizePlan::Estimated { plan, .. } = choice else { panic!("{keys}, {fpr}") };
         let (set, None) = choice.build(0, "").unwrap() else { panic!("{keys}, {fpr}") };
         let first = set.stages().next().unwrap();

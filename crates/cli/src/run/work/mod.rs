@@ -197,7 +197,7 @@ impl Work {
                         Some(_) => self.config.print.numbers(&stats.counts).0,
                         None => stats.counts.unique,
                     };
-                    let stages = || Some(self.seen.try_read()?.set.stages().count());
+                    let stages = || Some(self.seen.try_read()?.set.stages().count().max(1));
                     progress.show_tally(&stats, found, stages, self.whole.load(Relaxed));
                 }
             }

@@ -1,8 +1,7 @@
 //! An exact check of the keys that the filter reports as seen: a set of all fingerprints, mostly on disk.
 //!
 //! New fingerprints are collected in `mem_table`. When it is full, it becomes a [`SortedRun`], a sorted file. Only a candidate
-//! that is not in
-//! `mem_table` is looked up in the runs. The candidates of one chunk are looked up together and in order, which costs one page of
+//! that is not in `mem_table` is looked up in the runs. The candidates of one chunk are looked up together and in order, which costs one page of
 //! each run. The ones that are found are cached in `recent_hits`, because inputs repeat some lines very often.
 //!
 //! Runs are merged for two reasons: 16 of one size become one, which bounds their number; and all become one once
@@ -28,8 +27,14 @@ const MERGED_PER_LOOKUP: u64 = 16;
 /// The number of fingerprints whose slots are fetched from memory at once.
 const PREFETCH_DISTANCE: usize = 64;
 
+/// The fingerprints in memory before they are written to a file.
+const RECENT: usize = 5 << 17;
+
+/// The slots of fingerprints that were found in runs, as a power of two.
+const CONFIRMED_BITS: u32 = 19;
+
 /// The bytes of memory at the start.
-const MEMORY: usize = 24 << 20;
+const MEMORY: usize = MemTable::memory(RECENT) + (size_of::<u128>() << CONFIRMED_BITS);
 
 /// Changes the seed of the first hash to the seed of the second.
 const SECOND: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -53,8 +58,8 @@ pub struct Exact {
 }
 
 struct ExactLimits {
-    /// The slots for recent fingerprints, as a power of two. Three quarters of them are used.
-    recent_bits: u32,
+    /// The fingerprints in memory before they are written to a file.
+    recent: usize,
     /// The slots of `recent_hits`, as a power of two.
     confirmed_bits: u32,
     /// The number of runs of about one size that become one.
@@ -66,13 +71,13 @@ impl Exact {
     pub fn new(folder: &Path) -> io::Result<Self> {
         tempfile::tempfile_in(folder)?;
         Vec::<u8>::new().try_reserve_exact(MEMORY)?;
-        Ok(Self::limited(folder, ExactLimits { recent_bits: 20, confirmed_bits: 19, fan_in: 16 }))
+        Ok(Self::limited(folder, ExactLimits { recent: RECENT, confirmed_bits: CONFIRMED_BITS, fan_in: 16 }))
     }
 
     fn limited(folder: &Path, limits: ExactLimits) -> Self {
         Self {
             folder: folder.into(),
-            mem_table: MemTable::new(limits.recent_bits),
+            mem_table: MemTable::new(limits.recent),
             recent_hits: vec![0; 1 << limits.confirmed_bits],
             limits,
             runs: Vec::new(),
@@ -90,7 +95,7 @@ impl Exact {
             if line % PREFETCH_DISTANCE == 0 {
                 self.mem_table.prefetch(&fingerprints[line..fingerprints.len().min(line + PREFETCH_DISTANCE)]);
             }
-            // 0 marks free slots. Treating it as 1 is as harmless as any other collision.
+            // 0 marks free slots of `recent_hits`. Treating it as 1 is as harmless as any other collision.
             let fingerprint = fingerprint.max(1);
             if new {
                 self.remember(fingerprint)?;
@@ -174,7 +179,7 @@ impl Exact {
         if !self.mem_table.is_full() {
             return Ok(());
         }
-        self.runs.push(SortedRun::write(&self.folder, self.mem_table.ascending())?);
+        self.runs.push(SortedRun::write(&self.folder, self.mem_table.sorted())?);
         self.mem_table.clear();
         let fan_in = self.limits.fan_in;
         while let Some(from) = self.runs.len().checked_sub(fan_in) {
@@ -206,7 +211,7 @@ mod tests {
 
     /// Returns a check whose memory holds 48 fingerprints.
     fn small(folder: &Path) -> Exact {
-        Exact::limited(folder, ExactLimits { recent_bits: 6, confirmed_bits: 4, fan_in: 3 })
+        Exact::limited(folder, ExactLimits { recent: 48, confirmed_bits: 4, fan_in: 3 })
     }
 
     /// Returns the fingerprint 0 for the key 0, and pseudorandom fingerprints for other keys.

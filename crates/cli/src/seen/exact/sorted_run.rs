@@ -48,10 +48,12 @@ pub struct SortedRun {
 }
 
 impl SortedRun {
-    /// Writes sorted fingerprints.
-    pub fn write(folder: &Path, mut sorted: impl Iterator<Item = u128>) -> io::Result<Self> {
+    /// Writes sorted fingerprints, which come in pieces.
+    pub fn write<'a>(folder: &Path, sorted: impl Iterator<Item = &'a [u128]>) -> io::Result<Self> {
         let mut writer = Writer::new(tempfile::tempfile_in(folder)?);
-        sorted.try_for_each(|fingerprint| writer.push(fingerprint))?;
+        for piece in sorted {
+            piece.iter().try_for_each(|&fingerprint| writer.push(fingerprint))?;
+        }
         writer.finish()
     }
 
@@ -157,9 +159,10 @@ impl Writer {
 mod tests {
     use super::*;
     use std::env::temp_dir;
+    use std::iter;
 
     fn run(sorted: impl Iterator<Item = u128>) -> SortedRun {
-        SortedRun::write(&temp_dir(), sorted).unwrap()
+        SortedRun::write(&temp_dir(), iter::once(&sorted.collect::<Vec<_>>()[..])).unwrap()
     }
 
     fn found(run: &SortedRun, sorted: impl Iterator<Item = u128>) -> (Vec<bool>, u64) {
