@@ -12,10 +12,12 @@ use core::ops::Range;
 use table::Table;
 use window::{Equal, compare, seed};
 
-/// The minimum of the weight of equal words, as a share of the weight of all.
-const MIN_SHARE: f64 = 5.0 / 6.0;
+/// The maximum of the weight of differing words: the weight of all, divided by this.
+const DIFFERING_DIVISOR: f64 = 6.0;
 /// The minimum of evidence in bits.
 const MIN_BITS: f64 = 16.0;
+/// The relative error of sums of weights, so that ties do not depend on the order of addition.
+const ROUNDING: f64 = 1e-9;
 /// The number of documents that the share of a word in all documents counts as, where its share in documents with the
 /// word before it is estimated (Dirichlet smoothing; Zhai and Lafferty, SIGIR 2001).
 const PRIOR: f64 = 16.0;
@@ -346,7 +348,8 @@ impl Phrases {
         let equal = self.bits(&words[..prefix]) + self.bits(&words[end..]) + answer;
         // The differing words have their weights after the word before them.
         let differing = self.bits(&words[prefix - 1..end]) - self.bits(&words[prefix - 1..prefix]);
-        equal >= MIN_BITS && differing <= (1.0 - MIN_SHARE) * (self.bits(words) + answer)
+        let all = self.bits(words) + answer;
+        equal >= MIN_BITS * (1.0 - ROUNDING) && DIFFERING_DIVISOR * differing <= all * (1.0 + ROUNDING)
     }
 
     /// Returns the number of documents of the sample with a word or a pair of words.

@@ -70,9 +70,9 @@ impl Model<'_> {
         };
         let answer: f64 = (0..self.answer.len()).map(|i| self.weight(&self.answer, i, i == 0)).sum();
         let equal = sum(0..prefix, 0) + sum(place.end..length, place.end) + answer;
-        // Rounding differs: no test is near these bounds.
-        let (all, differing) = (sum(0..length, 0), sum(place, 0));
-        others.len() < 2 && equal >= 16.0 - 1e-9 && 6.0 * differing <= all + answer + 1e-9
+        let (all, differing) = (sum(0..length, 0) + answer, sum(place, 0));
+        // Ties count, however the sums are rounded.
+        others.len() < 2 && equal >= 16.0 * (1.0 - 1e-9) && 6.0 * differing <= all * (1.0 + 1e-9)
     }
 
     /// The first words of the occurrences.

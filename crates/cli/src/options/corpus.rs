@@ -48,7 +48,7 @@ pub struct CorpusOptions {
     #[arg(long, value_name = "POINTER", default_value = "/text", help_heading = "Duplicates")]
     pub json_pointer: Pointer,
 
-    /// Column of Parquet, or member of lines of JSON, that has the text, such as text.
+    /// Column of Parquet, or member of JSON, with the text, such as text.
     #[arg(long, value_name = "NAME", help_heading = "Duplicates")]
     pub column: Option<String>,
 

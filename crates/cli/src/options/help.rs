@@ -43,15 +43,15 @@ const HELPS: &[Help] = &[
     },
     Help {
         command: "corpus",
-        short: "column by ngram threshold normalize near against answer expected_keys fpr output output_dir annotate \
-            state stats quiet",
+        short: "column by ngram normalize near substrings against expected_keys fpr output output_dir annotate state \
+            stats quiet",
         examples: &[
             "bloomline corpus --stats crawl.jsonl.gz -o clean.jsonl.gz",
             "bloomline corpus --by document --output-dir clean crawl/",
             "bloomline corpus --near 0.8 crawl.jsonl.zst -o clean.jsonl.zst",
             "bloomline corpus --by document --ngram 0 --keep max:/score crawl -o one.jsonl",
             "bloomline corpus --ngram 0 --normalize trim,lower pages.jsonl > cut.jsonl",
-            "bloomline corpus --drop-document crawl.jsonl.gz -o clean.jsonl.gz",
+            "bloomline corpus --substrings 50 crawl.jsonl.gz -o clean.jsonl.gz",
             "bloomline corpus --against tests/ --report found.jsonl train/ -o clean.jsonl",
         ],
     },

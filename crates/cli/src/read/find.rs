@@ -118,6 +118,13 @@ impl NamedPaths<'_> {
         Ok(names.map(|name| OsStr::from_bytes(name).into()).collect())
     }
 
+    /// True if a directory has an input beside the run's `own` files, or cannot be read.
+    pub fn has_inputs(&self, folder: &Path, own: &[PathBuf]) -> bool {
+        let own: Vec<NamedFile> = own.iter().map(|path| NamedFile::from_path(path)).collect();
+        let (files, errors) = self.walk(folder, &own);
+        !files.is_empty() || !errors.is_empty()
+    }
+
     /// Returns the regular files in a directory that are not `own`, sorted by the bytes of their paths, and the errors, also
     /// sorted.
     fn walk(&self, folder: &Path, own: &[NamedFile]) -> (Vec<PathBuf>, Vec<Error>) {

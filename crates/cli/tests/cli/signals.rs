@@ -308,7 +308,7 @@ fn signals_end_a_run_with_one_blocked_output() {
 /// At that time, no output is written, and a long report does not delay the end.
 #[test]
 fn signals_end_work_between_and_after_passes() {
-    let document = format!("{{\"text\":\"{}\"}}\n", "word ".repeat(9));
+    let document = format!("{{\"text\":\"{}\"}}\n", "word ".repeat(15));
     let bench = Bench::new(&[("lines", &b"line\n".repeat(60_000)), ("texts", document.repeat(10_000).as_bytes())]);
     bench.write("test", document.as_bytes());
     let lines = [

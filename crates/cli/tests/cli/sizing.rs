@@ -111,7 +111,7 @@ fn memory_too_small_for_the_lines_is_refused() {
     for line in ["in -m 16K a -- b", "not-in -m 16K a -- b", "not-in --distinct -m 16K b -- a"] {
         refused(line);
     }
-    for (line, keys) in [("--ngram 0", " units "), ("--near 0.8", " bands "), ("--min-ngram 1", " grams ")] {
+    for (line, keys) in [("--ngram 0", " units "), ("--near 0.8 --annotate", " bands "), ("--min-ngram 1", " grams ")] {
         assert!(bench.run_err(&format!("corpus -m 1K {line} text")).contains(keys), "{line}");
     }
     for options in ["--when-full grow", "-p 1e-6", "--exact", "--repeated -v", "-s s"] {

@@ -125,8 +125,8 @@ fn words_that_remain_are_those_of_the_set_of_all_windows() {
     assert!(text(&piped.unwrap().stdout) == output);
     // Texts of earlier runs are compared as inputs are, and not printed.
     let first_output = bench.run_ok("corpus --substrings 6 a.jsonl");
-    for memory in ["", "-m 200K"] {
-        let rest = bench.run_ok(&format!("corpus -q --substrings 6 {memory} --earlier a.jsonl b.jsonl.gz"));
+    for memory in ["", " -m 200K"] {
+        let rest = bench.run_ok(&format!("corpus -q --substrings 6{memory} --earlier a.jsonl b.jsonl.gz"));
         assert!([&*first_output, &rest].concat() == output, "{memory}");
     }
     bench.run_ok("corpus --substrings 6 --output-dir out a.jsonl b.jsonl.gz");

@@ -30,6 +30,7 @@ use crate::system::files::{self, NamedFile, is_standard};
 use crate::terminal::figures::StatsFormat;
 use bloomline::KeyHasher;
 use bloomline_keys::KeyKinds;
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -454,10 +455,9 @@ impl Plan {
         of_memory.into_iter().chain(earlier).chain(self.reading.files_from.as_deref())
     }
 
-    /// Finds the documents of earlier runs. In directories, skips the inputs and the outputs of this run. A directory is empty before
-    /// the first run.
+    /// Finds the documents of earlier runs. In directories, skips the inputs and the outputs of this run. A directory has no others
+    /// in the first run.
     pub fn find_earlier(&mut self, inputs: &Inputs) -> Result<(), Error> {
-        self.earlier.named.retain(|path| !path.read_dir().is_ok_and(|mut entries| entries.next().is_none()));
         if self.earlier.named.is_empty() {
             return Ok(());
         }
@@ -467,8 +467,13 @@ impl Plan {
             let outputs = folder::outputs(folder, &inputs.found, &inputs.folders, self.destination.output.compress)?;
             own.extend(outputs.into_iter().flat_map(|output| [output.whole, output.part]));
         }
-        let named = NamedPaths { paths: &self.earlier.named, list: None, globs: &[], ..self.reading.named_paths() };
-        let earlier = Inputs::check(&named, &own, false)?;
+        let reading = NamedPaths { paths: &[], list: None, globs: &[], ..self.reading.named_paths() };
+        let mut paths = mem::take(&mut self.earlier.named);
+        paths.retain(|path| !path.is_dir() || reading.has_inputs(path, &own));
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let earlier = Inputs::check(&NamedPaths { paths: &paths, ..reading }, &own, false)?;
         for earlier in &earlier.found {
             let is_same = |input: &&Input| {
                 let identity = input.origin.identity();
