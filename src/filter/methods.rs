@@ -192,8 +192,9 @@ macro_rules! prefetch_method {
         /// no answer.
         ///
         /// In a loop of your own, such as a join's, call it for the key that comes 16 to 64 keys after the one that is queried:
-        /// beyond the caches the loop is then as fast as a batch, also in [`dispatch!`](crate::dispatch!). A filter of a few hundred KiB gains nothing. A filter of
-        /// several parts prefetches in all of them, because an absent key is looked up in each. O(cache lines of a key).
+        /// beyond the caches the loop is then nearly as fast as a batch, also in [`dispatch!`](crate::dispatch!). A filter of
+        /// a few hundred KiB gains nothing. A filter of several parts prefetches in all of them, because an absent key is looked
+        /// up in each. O(cache lines of a key).
         ///
         /// Pages of a mapped file that are not in memory are not read. The scheme is software-pipelined prefetching (Chen,
         /// Ailamaki, Gibbons and Mowry, "Improving Hash Join Performance through Prefetching", ICDE 2004).

@@ -36,7 +36,7 @@ use core::ops::Deref;
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
 ///
-/// Beyond the caches, [`prefetch_hash`](crate::BloomFilter::prefetch_hash) makes it as fast as a batch:
+/// Beyond the caches, [`prefetch_hash`](crate::BloomFilter::prefetch_hash) brings it within a tenth of a batch:
 /// ```
 /// use bloomline::BloomFilter;
 ///
