@@ -66,7 +66,8 @@ impl BloomFilter {
     ///
     /// # Examples
     /// ```
-    /// let mut seen = bloomline::BloomFilter::builder().expected_keys(1000).key_name("url").build()?;
+    /// let builder = bloomline::BloomFilter::builder().expected_keys(1000).false_positive_rate(0.01);
+    /// let mut seen = builder.key_name("url").build()?;
     /// seen.set_key_name("url or title")?;
     /// assert_eq!(seen.key_name(), "url or title");
     /// # Ok::<(), bloomline::BuildError>(())

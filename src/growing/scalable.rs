@@ -93,7 +93,8 @@ impl ScalableBloomFilter {
     ///
     /// # Examples
     /// ```
-    /// let mut seen = bloomline::ScalableBloomFilter::builder().expected_keys(1000).key_name("url").build()?;
+    /// let builder = bloomline::ScalableBloomFilter::builder().expected_keys(1000).false_positive_rate(0.01);
+    /// let mut seen = builder.key_name("url").build()?;
     /// seen.set_key_name("url or title")?;
     /// assert_eq!(seen.key_name(), "url or title");
     /// # Ok::<(), bloomline::BuildError>(())

@@ -38,7 +38,7 @@
 //!     repeats.decide(rules.length, &windows.fingerprints()[own.clone()], &mut found[own]);
 //! }
 //! let cuts: Vec<_> = windows.cuts(1, &rules, texts[1], &found).iter().map(|cut| cut.range.clone()).collect();
-//! assert_eq!(cuts, [8..21]); // "to be or not" and a space
+//! assert_eq!(cuts, [7..20]); // a space and "to be or not"
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
