@@ -110,8 +110,8 @@ impl LayoutOps<Exclusive> for TwoBlocks {
 
     #[inline(always)]
     fn insert<I: KernelOps>(_: Geometry, isa: I, store: &mut &mut Blocks, hash: u64, b: usize) -> bool {
-        [hash, second_hash(hash)]
-            .into_iter()
-            .fold(false, |new, hash| new | isa.insert(store.locate_mut(hash), Pattern::new(hash), b))
+        let second_hash = second_hash(hash);
+        let is_new = isa.insert(store.locate_mut(hash), Pattern::new(hash), b);
+        is_new | isa.insert(store.locate_mut(second_hash), Pattern::new(second_hash), b)
     }
 }

@@ -340,15 +340,17 @@ fn stats_report_the_servers_of_a_run() {
     // No batch was sent since the previous line.
     assert_eq!(last["mean_batch_seconds"], Value::Null);
     proxy.break_connections(true);
-    // After each break, the connection is opened again, so that a few lines take seconds.
-    for i in 1..40 {
-        let lines = LINES + 4000 * i;
-        input.write_all(&common::url_lines(lines..lines + 4000)).unwrap();
+    // After each break, the connection is opened again, so that a few lines take seconds. A pipe may hold all that is written.
+    for i in 1.. {
+        if i < 40 {
+            let lines = LINES + 4000 * i;
+            input.write_all(&common::url_lines(lines..lines + 4000)).unwrap();
+        }
         let figures = next();
         if figures["sent_again"] != 0 {
             break;
         }
-        assert!(i < 39, "{figures}");
+        assert!(i < 1000, "{figures}");
     }
     proxy.break_connections(false);
     drop(input);
