@@ -76,6 +76,7 @@ pub(super) fn push(
     (form, scratch): (&Form, &mut FormScratch),
     cuts: &mut Vec<CutSpan>,
 ) {
+    let before = cuts.len();
     let mut start = 0;
     for run in covered.chunk_by(|one, other| one == other) {
         let (mut first, mut end) = (start, start + run.len());
@@ -92,9 +93,20 @@ pub(super) fn push(
         }
         if first < end {
             let (range, is_alone) = trimmed(text, words[first].start..words[end - 1].end);
-            let needs_space = is_alone && joins(&text[..range.start], &text[range.end..], form, scratch);
-            cuts.push(CutSpan { range, needs_space, words: end - first });
+            cuts.push(CutSpan { range, needs_space: is_alone, words: end - first });
         }
+    }
+    // What remains before a cut may be a piece between two cuts, so each cut is compared with the text that is left.
+    let (cuts, mut left, mut start) = (&mut cuts[before..], String::new(), 0);
+    for i in 0..cuts.len() {
+        let Range { start: cut, end } = cuts[i].range;
+        left.push_str(&text[start..cut]);
+        let next = cuts.get(i + 1).map_or(text.len(), |next| next.range.start);
+        cuts[i].needs_space = cuts[i].needs_space && joins(&left, &text[end..next], form, scratch);
+        if cuts[i].needs_space {
+            left.push(' ');
+        }
+        start = end;
     }
 }
 
