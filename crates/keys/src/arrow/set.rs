@@ -80,7 +80,7 @@ impl<'a> RowSet<'a> {
 /// Rows whose memory is read together, so that the reads overlap.
 const PORTION_ROWS: usize = 512;
 
-/// The number of rows for each of which [`Rows`] has the batch of the first.
+/// The distance of the rows whose batches [`Rows`] stores.
 const GUIDE_ROWS: usize = 1 << 12;
 
 /// The rows of all batches, numbered in order.

@@ -96,7 +96,7 @@ pub(super) fn push(
             cuts.push(CutSpan { range, needs_space: is_alone, words: end - first });
         }
     }
-    // What remains before a cut may be a piece between two cuts, so each cut is compared with the text that is left.
+    // A cut may follow another one after a few characters, so words are joined by the remaining text and not by the original.
     let (cuts, mut left, mut start) = (&mut cuts[before..], String::new(), 0);
     for i in 0..cuts.len() {
         let Range { start: cut, end } = cuts[i].range;
