@@ -5,7 +5,7 @@ use crate::options::dedup::RunOptions;
 use crate::options::filter::{SizeOptions, WhenFull};
 use crate::options::groups::GroupOptions;
 use crate::options::reading::ReadOptions;
-use crate::options::values::{only, rate, share, whole_share};
+use crate::options::values::{only, rate, share, whole_share, window_length};
 use crate::steps::documents::rule::DocumentRule;
 use crate::steps::groups::choice::{KeepPolicy, parse_value_pointer};
 use crate::steps::groups::near::survivors::Thresholds;
@@ -129,7 +129,7 @@ pub struct CorpusOptions {
     /// positives. Words are those of n-grams, so in Chinese, Japanese and Thai each character is one. The inputs are read twice, or
     /// more often if -m leaves no room for all runs that may be repeats; -m is for all of this. -n is the number of words, and -p
     /// affects the time alone.
-    #[arg(long, value_name = "N", help_heading = "Duplicates")]
+    #[arg(long, value_name = "N", value_parser = window_length, help_heading = "Duplicates")]
     pub substrings: Option<NonZero<usize>>,
 
     /// Ends of the cuts of --substrings [default: words]

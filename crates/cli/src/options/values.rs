@@ -8,6 +8,7 @@ use crate::run::print::LineEnd;
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use parse_size::{ByteSuffix, Config};
+use std::num::NonZero;
 use std::time::Duration;
 
 /// The delimiter between fields.
@@ -215,6 +216,11 @@ pub fn share(text: &str) -> Result<f64, String> {
 pub fn whole_share(text: &str) -> Result<f64, String> {
     let share = text.parse().map_err(|_| "not a number".to_owned())?;
     if (0.0..=1.0).contains(&share) { Ok(share) } else { Err("not from 0 to 1".to_owned()) }
+}
+
+/// Parses the number of words of a window.
+pub fn window_length(text: &str) -> Result<NonZero<usize>, String> {
+    text.parse().map_err(|_| "not a number of words from 1 on, such as 50".to_owned())
 }
 
 /// Parses a number of keys, in powers of 1000.
