@@ -36,6 +36,7 @@ COMMANDS = [
     ("DuckDB", 'duckdb -c "' + DUCKDB + '"', False),
     ("anew", "anew -q out <{file}", True),
     ("awk '!seen[$0]++'", "gawk '!seen[$0]++' {file} >out", True),
+    ("bloomline dedup -p 0.01", "bloomline dedup -p 0.01 {file} >out", False),
     ("xuniq", "xuniq <{file} >out", False),
     ("ripuniq", "ripuniq <{file} >out", False),
     ("huniq", "huniq <{file} >out", False),
