@@ -99,35 +99,26 @@ def rule(one: Kind, other: Kind) -> Rule:
 
 def table_of_rules() -> str:
     """The rules as a table of Markdown, which docs/FORMAT.md has."""
-    short = {
+    names = {
         Kind.TEXT: "text",
-        Kind.BYTES: "bytes",
+        Kind.BYTES: "byte string",
         Kind.NUMBER: "number",
-        Kind.BOOLEAN: "boolean",
         Kind.DATE: "date",
-        Kind.TIME: "time",
-        Kind.TIMESTAMP: "timestamp",
-        Kind.INSTANT: "instant",
-        Kind.DURATION: "duration",
-        Kind.LIST: "list",
-        Kind.STRUCT: "struct",
-        Kind.MAP: "map",
-        Kind.NULL: "null",
-        Kind.OTHER: "other",
+        Kind.TIME: "time of day",
+        Kind.TIMESTAMP: "timestamp without a zone",
+        Kind.INSTANT: "timestamp with a zone",
     }
-    signs = {
-        Rule.BY_VALUE: "=",
-        Rule.NULLS: "≠",
-        Rule.REFUSED: "–",
-        Rule.NUMBER: "`number`",
-        Rule.TIME: "`time`",
-        Rule.TEXT: "`text`",
-    }
-    lines = ["| | " + " | ".join(short.values()) + " |", "|---" * (len(short) + 1) + "|"]
-    for one, name in short.items():
-        cells = ["=" if one == other == Kind.NULL else signs[rule(one, other)] for other in short]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
+    lines = [
+        "| kinds | result |",
+        "|---|---|",
+        "| the same kind | equal if they are the same value |",
+        "| null and another kind | different |",
+    ]
+    for remedy, word in {Rule.NUMBER: "number", Rule.TEXT: "text", Rule.TIME: "time"}.items():
+        *others, last = (names[kind] for kind in Kind if rule(Kind.TEXT, kind) == remedy)
+        listed = ", ".join(others) + (", or " if others else "") + last
+        lines.append(f"| text and {listed} | refused, unless `--normalize {word}` is given |")
+    return "\n".join([*lines, "| any other two kinds | refused |"]) + "\n"
 
 
 class Engine(NamedTuple):
