@@ -14,9 +14,9 @@ mod peers;
 mod plots;
 mod prehashed;
 mod rates;
+mod recommendation;
 mod result;
 mod text;
-mod verdict;
 
 use clap::Parser;
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};

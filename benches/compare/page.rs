@@ -2,9 +2,9 @@
 
 use super::paint::{COLOURS, Medium};
 use super::plots::{self, Plot};
+use super::recommendation::{Recommendation, recommendations};
 use super::result::Comparison;
 use super::text::{Table, escaped, facts, notes, tables, units};
-use super::verdict::{Verdict, verdicts};
 
 const STYLE: &str = "\
 *{box-sizing:border-box}\
@@ -32,9 +32,9 @@ pub fn page(comparison: &Comparison) -> String {
         .map(|(label, fact)| format!("<dt>{}</dt><dd>{}</dd>\n", escaped(label), escaped(fact)))
         .collect();
     let tables: String = tables(comparison).iter().map(table).collect();
-    let verdicts: String = verdicts(comparison)
+    let recommendations: String = recommendations(comparison)
         .iter()
-        .map(|Verdict { job, best }| format!("<li><strong>{job}</strong><br>{}</li>\n", escaped(best)))
+        .map(|Recommendation { job, best }| format!("<li><strong>{job}</strong><br>{}</li>\n", escaped(best)))
         .collect();
     let notes: String = notes(comparison).iter().map(|note| format!("<li>{}</li>\n", escaped(note))).collect();
     format!(
@@ -42,7 +42,7 @@ pub fn page(comparison: &Comparison) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <title>Bloom filters compared</title>\n<style>{}{STYLE}</style>\n</head>\n<body>\n\
-         <h1>Bloom filters compared</h1>\n<h2>Which filter for which job</h2>\n<ul class=\"verdict\">\n{verdicts}</ul>\n\
+         <h1>Bloom filters compared</h1>\n<h2>Which filter for which job</h2>\n<ul class=\"verdict\">\n{recommendations}</ul>\n\
          <h2>Plots</h2>\n<p class=\"notes\">A colour is a layout in all plots. Solid lines are batches; dashed and dotted lines are a \
          call for each key. Peers have the colour of the layout that they implement; other Bloom filters are grey, and filters of \
          fingerprints have the colour of the text.</p>\n<div class=\"legend\">{legend}</div>\n<div class=\"plots\">\n{plots}</div>\n\

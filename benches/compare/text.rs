@@ -1,7 +1,7 @@
 //! The result for people to read: as text, and its parts for the page.
 
+use super::recommendation::{Recommendation, recommendations};
 use super::result::{Comparison, LoadRow, RateRow, Row, Time};
-use super::verdict::{Verdict, verdicts};
 use bloomline_benches::ROUND_KEYS;
 use indicatif::HumanBytes;
 
@@ -14,7 +14,7 @@ pub struct Table {
 /// The whole result as text.
 pub fn text(comparison: &Comparison) -> String {
     let mut parts = vec![facts(comparison).map(|(label, fact)| format!("{label:13} {fact}")).join("\n")];
-    parts.extend(verdicts(comparison).into_iter().map(|Verdict { job, best }| format!("{job}: {best}")));
+    parts.extend(recommendations(comparison).into_iter().map(|Recommendation { job, best }| format!("{job}: {best}")));
     parts.push(units(comparison));
     parts.extend(tables(comparison).into_iter().map(|part| format!("{}\n{}", part.title, table(&part.rows))));
     parts.push(notes(comparison).join("\n"));

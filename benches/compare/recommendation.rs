@@ -1,17 +1,17 @@
-//! The verdict: the best contender for each job, by the figures of the comparison.
+//! Recommendations: the best contender for each job, by the figures of the comparison.
 
 use super::result::{Comparison, Entry, LoadRow, RateRow, Row};
 use super::text::{percent, size};
 
 /// The best contender for a job.
-pub struct Verdict {
+pub struct Recommendation {
     pub job: &'static str,
     /// A sentence with the contender and its figures.
     pub best: String,
 }
 
-/// Returns a verdict for each job that the comparison has figures of.
-pub fn verdicts(comparison: &Comparison) -> Vec<Verdict> {
+/// Returns a recommendation for each job that the comparison has figures of.
+pub fn recommendations(comparison: &Comparison) -> Vec<Recommendation> {
     let largest = comparison.rows.iter().map(|row| row.size_bytes).max();
     let rows: Vec<&Row> = comparison.rows.iter().filter(|row| Some(row.size_bytes) == largest).collect();
     let entry = |name: &str| comparison.entry(name);
@@ -26,7 +26,7 @@ pub fn verdicts(comparison: &Comparison) -> Vec<Verdict> {
         let (name, size) = (comparison.label(&best.contender), size(best.size_bytes));
         let best =
             format!("{name}, with {query:.1} ns a query and {insert:.1} ns an insert in a filter of {size}{next}.");
-        Some(Verdict { job, best })
+        Some(Recommendation { job, best })
     };
     let smallest = |job, requested: f64, fixed: bool| {
         let suitable = comparison.rates.iter().filter(|row| {
@@ -37,19 +37,19 @@ pub fn verdicts(comparison: &Comparison) -> Vec<Verdict> {
             format!("; {} follows with {:.1} bits", layout(&next.contender), next.bits_per_key)
         });
         let (name, bits, rate) = (layout(&best.contender), best.bits_per_key, percent(requested));
-        Some(Verdict { job, best: format!("{name}, with {bits:.1} bits a key at a rate of {rate}{next}.") })
+        Some(Recommendation { job, best: format!("{name}, with {bits:.1} bits a key at a rate of {rate}{next}.") })
     };
     let threads = || {
-        let most = comparison.loads.iter().flat_map(|load| &load.threads).map(|at| at.threads).max()?;
-        let time = |load: &LoadRow| load.threads.iter().find(|at| at.threads == most).map(|at| at.time.median);
+        let max_threads = comparison.loads.iter().flat_map(|load| &load.threads).map(|at| at.threads).max()?;
+        let time = |load: &LoadRow| load.threads.iter().find(|at| at.threads == max_threads).map(|at| at.time.median);
         let atomic = comparison.loads.iter().filter(|load| Some(load.size_bytes) == largest);
         let atomic = atomic.filter(|load| load.operation == "atomic insert" && time(load).is_some());
         let (best, next) = least_two(atomic, |load| time(load).unwrap_or(f64::INFINITY))?;
         let sentence = |load: &LoadRow| format!("{:.1} ns a key", time(load).unwrap_or(f64::INFINITY));
         let next =
             next.map_or_else(String::new, |next| format!("; {} follows with {}", next.interface, sentence(next)));
-        let best = format!("{}, with {} on {most} threads{next}.", best.interface, sentence(best));
-        Some(Verdict { job: "Threads that insert at once", best })
+        let best = format!("{}, with {} on {max_threads} threads{next}.", best.interface, sentence(best));
+        Some(Recommendation { job: "Threads that insert at once", best })
     };
     let low = comparison.rates.iter().map(|row| row.requested_fpr).fold(f64::INFINITY, f64::min);
     [
